@@ -1,0 +1,56 @@
+//! Which file of an attempt's folder is which.
+
+use std::path::{Path, PathBuf};
+
+/// The files of one attempt's folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AttemptLayout {
+    root: PathBuf,
+}
+
+impl AttemptLayout {
+    /// Describes the folder at `root`; nothing is created.
+    pub fn new(root: impl Into<PathBuf>) -> Self {
+        Self { root: root.into() }
+    }
+
+    /// Returns the folder itself.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Returns the file with the [`AttemptSpec`](super::AttemptSpec) as JSON.
+    pub fn spec(&self) -> PathBuf {
+        self.root.join("spec.json")
+    }
+
+    /// Returns the agent's log: one [`Record`](super::Record) a line, appended only.
+    pub fn log(&self) -> PathBuf {
+        self.root.join("log.ndjson")
+    }
+
+    /// Returns the file that a living agent holds an exclusive lock on.
+    pub fn lock(&self) -> PathBuf {
+        self.root.join("agent.lock")
+    }
+
+    /// Returns the notebook with its outputs, written as they come and complete at the end.
+    pub fn executed_notebook(&self) -> PathBuf {
+        self.root.join("executed.ipynb")
+    }
+
+    /// Returns the folder of the files that the blueprint declares as artifacts.
+    pub fn artifacts(&self) -> PathBuf {
+        self.root.join("artifacts")
+    }
+
+    /// Returns the file with what the kernel itself printed, shown only when it dies.
+    pub fn kernel_log(&self) -> PathBuf {
+        self.root.join("kernel.log")
+    }
+
+    /// Returns the private working copy of the checkout; gone when the attempt is.
+    pub fn work(&self) -> PathBuf {
+        self.root.join("work")
+    }
+}

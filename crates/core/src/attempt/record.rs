@@ -1,0 +1,154 @@
+//! What the agent says.
+
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    diagnostic::Diagnostic,
+    domain::{Bytes, Outcome},
+};
+
+/// One line of an agent's log.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// When it happened, by the agent's clock.
+    pub at: Timestamp,
+    /// What happened.
+    #[serde(flatten)]
+    pub kind: RecordKind,
+}
+
+/// What happened in an attempt.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "camelCase", rename_all_fields = "camelCase")]
+pub enum RecordKind {
+    /// The agent has begun; always the first line.
+    Begun {
+        /// The agent's process id.
+        pid: u32,
+        /// The agent's version.
+        version: String,
+    },
+    /// A stage has begun.
+    StageBegun {
+        /// Which.
+        stage: Stage,
+    },
+    /// A stage is at a point worth telling, such as a package being installed.
+    StageProgress {
+        /// Which.
+        stage: Stage,
+        /// How far it is, in a few words.
+        message: String,
+    },
+    /// A stage has ended well.
+    StageEnded {
+        /// Which.
+        stage: Stage,
+        /// What came of it, in a few words, such as `python 3.12 + numpy 2.5 (cached)`.
+        detail: String,
+        /// How long it took.
+        took: SignedDuration,
+    },
+    /// The kernel runs and has answered.
+    KernelReady {
+        /// The kernel's process id.
+        pid: u32,
+        /// How many code cells will run.
+        cells: u32,
+    },
+    /// A code cell has begun.
+    CellBegun {
+        /// Its position in the notebook file, counted from one, cells of every type counted.
+        cell: u32,
+        /// How many code cells began before it.
+        nth: u32,
+    },
+    /// A cell printed text. Known secret values are already redacted.
+    Text {
+        /// The cell.
+        cell: u32,
+        /// Where to.
+        stream: Stream,
+        /// What, with its control characters as they came.
+        text: String,
+    },
+    /// A cell showed something that is not plain printing, as the Jupyter output object that goes into the notebook.
+    Display {
+        /// The cell.
+        cell: u32,
+        /// The output object.
+        output: serde_json::Value,
+    },
+    /// More was printed or shown than is kept; from here on it is counted, not kept.
+    Truncated {
+        /// The cell.
+        cell: u32,
+        /// The most that is kept.
+        limit: Bytes,
+    },
+    /// A metric of the blueprint has a new value.
+    Metric {
+        /// The metric's name.
+        name: String,
+        /// The value; `None` is no finite number.
+        value: Option<f64>,
+    },
+    /// A cell has ended.
+    CellEnded {
+        /// The cell.
+        cell: u32,
+        /// How.
+        end: CellEnd,
+        /// How long it took.
+        took: SignedDuration,
+    },
+    /// Something that may explain a failure, or will cause one elsewhere.
+    Noticed {
+        /// What.
+        diagnostic: Diagnostic,
+    },
+    /// The attempt is over, everything it started is gone, and nothing follows.
+    Finished {
+        /// How it ended.
+        outcome: Box<Outcome>,
+    },
+}
+
+/// The parts of an attempt that take time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Stage {
+    /// Python and its packages are found or made.
+    Env,
+    /// The kernel starts and the cells run.
+    Run,
+    /// Expectations are checked and artifacts collected.
+    Collect,
+}
+
+/// Where a cell printed to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Stream {
+    /// Standard output.
+    Stdout,
+    /// Standard error.
+    Stderr,
+}
+
+/// How a cell ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum CellEnd {
+    /// Without an exception.
+    Ok,
+    /// With an exception that its `raises-exception` tag allows.
+    RaisedAsAllowed,
+    /// With an exception.
+    Raised,
+    /// It was interrupted, by a limit or on request.
+    Interrupted,
+    /// The kernel died in it.
+    KernelDied,
+}

@@ -1,0 +1,29 @@
+//! What the agent is told.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::domain::{AttemptId, BlueprintName, ProfileName, Resources, Timeouts};
+
+/// All that an agent needs to carry out one attempt.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AttemptSpec {
+    /// Which attempt this is.
+    pub attempt: AttemptId,
+    /// The blueprint's name.
+    pub blueprint: BlueprintName,
+    /// The profile under which it is tested.
+    pub profile: Option<ProfileName>,
+    /// The folder that holds the blueprint. It is only read.
+    pub checkout: PathBuf,
+    /// Where environments are kept for reuse between attempts.
+    pub environments: PathBuf,
+    /// What was reserved for the notebook's own kernel (the blueprint's `driver`).
+    pub granted: Resources,
+    /// The limits of time; the agent keeps startup, cell and run.
+    pub timeouts: Timeouts,
+    /// What is to be done, in the notebook crate's own words: core passes it on unread.
+    pub work: serde_json::Value,
+}

@@ -1,0 +1,106 @@
+//! Every code that a person can meet, in one table. A code is never given a second meaning.
+
+use std::{fmt, str::FromStr};
+
+use serde::{Deserialize, Serialize};
+
+macro_rules! codes {
+    ($($number:literal $name:ident $title:literal $explanation:literal)*) => {
+        /// Which kind of thing is wrong; shown as `BP0213`.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(try_from = "String", into = "String")]
+        pub enum Code {
+            $(#[doc = $title] $name = $number,)*
+        }
+
+        impl Code {
+            /// Every code, in the order of their numbers.
+            pub const ALL: &[Code] = &[$(Code::$name,)*];
+
+            /// Returns what the code stands for, in a few words.
+            pub fn title(self) -> &'static str {
+                match self { $(Code::$name => $title,)* }
+            }
+
+            /// Returns what `blueproof explain` says: why it comes about and how it is mended.
+            pub fn explanation(self) -> &'static str {
+                match self { $(Code::$name => $explanation,)* }
+            }
+        }
+    };
+}
+
+// 01 command line and configuration; 02 blueprint and notebook files; 03 environments; 04 verdicts on a notebook
+// and what it started; 05 limits of time; 06 the machine and the cluster; 07 the store; 08 gate and queue.
+codes! {
+    101 Usage "a command that cannot be understood"
+        "The command line names something that does not exist or leaves out something that is needed. \
+         `blueproof help COMMAND` shows what a command takes."
+    102 NoSuchRun "a run that is not in the store"
+        "No run of that id is known here. `blueproof get runs` lists those that are; `last` stands for the newest. \
+         A run is known only to the store that it was made in (`--store`, `BLUEPROOF_STORE`)."
+    201 FileMissing "a file that is not there or cannot be read"
+        "The blueprint, or the notebook that it names, could not be read. Paths in a blueprint are relative to the \
+         folder of the blueprint."
+    202 YamlSyntax "a file that is not YAML"
+        "The file could not be parsed. The place that is shown is where the parser gave up; the mistake is often on \
+         the line above: a missing colon, a tab, or an unclosed quote."
+    203 UnknownKey "a key that is not known"
+        "Keys that blueproof does not know are refused instead of ignored, because a limit or an expectation that \
+         is silently not applied is worse than none. `blueproof schema blueprint` prints every key."
+    401 CellRaised "an exception that left a cell"
+        "A cell raised and nothing caught it. Cells that are meant to raise carry the tag `raises-exception`."
+}
+
+/// A text that is not the code of anything.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not a code; they look like BP0213")]
+pub struct ParseCodeError(String);
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "BP{:04}", *self as u16)
+    }
+}
+
+impl FromStr for Code {
+    type Err = ParseCodeError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let known = Code::ALL
+            .iter()
+            .find(|code| code.to_string().eq_ignore_ascii_case(text));
+        known.copied().ok_or_else(|| ParseCodeError(text.into()))
+    }
+}
+
+impl TryFrom<String> for Code {
+    type Error = ParseCodeError;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        text.parse()
+    }
+}
+
+impl From<Code> for String {
+    fn from(code: Code) -> Self {
+        code.to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_are_in_order_and_read_back_what_they_print() {
+        assert!(Code::ALL.is_sorted());
+        for code in Code::ALL {
+            assert_eq!(code.to_string().parse(), Ok(*code));
+            assert!(
+                code.explanation().ends_with('.'),
+                "{code}: explanations are sentences"
+            );
+        }
+    }
+}

@@ -1,0 +1,15 @@
+//! The words of the domain, as types that cannot be wrong.
+
+mod amount;
+mod head;
+mod id;
+mod name;
+mod outcome;
+mod timeouts;
+
+pub use amount::{Bytes, Cpus, Gpus, ParseAmountError, Resources};
+pub use head::{Head, ParseHeadError};
+pub use id::{AttemptId, ParseIdError, RunId};
+pub use name::{BlueprintName, ParseNameError, ProfileName, QueueName};
+pub use outcome::{CellPlace, Failure, FailureClass, Limit, MetricResult, Outcome, Usage, Verdict};
+pub use timeouts::Timeouts;

@@ -1,0 +1,122 @@
+//! How an attempt ended, and who or what is the culprit.
+
+use std::collections::BTreeMap;
+
+use jiff::SignedDuration;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    diagnostic::Diagnostic,
+    domain::{Bytes, Cpus},
+};
+
+/// How an attempt ended, with what it used and measured.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Outcome {
+    /// Whether it passed, and if not, why.
+    pub verdict: Verdict,
+    /// What it used. Absent where nothing ran.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
+    /// The blueprint's metrics, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub metrics: BTreeMap<String, MetricResult>,
+}
+
+/// Whether an attempt passed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Verdict {
+    /// Every cell ran and everything that the blueprint expects holds.
+    Passed,
+    /// It did not pass.
+    Failed(Box<Failure>),
+    /// It was stopped on request, before it could pass or fail.
+    Stopped,
+}
+
+/// Why an attempt did not pass.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Failure {
+    /// Who or what is to blame.
+    pub class: FailureClass,
+    /// What happened: its message is the causal line, its hints are what to do.
+    pub diagnostic: Diagnostic,
+    /// The cell in which it happened, where it happened in one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cell: Option<CellPlace>,
+}
+
+/// Who or what is to blame for a failure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum FailureClass {
+    /// An exception left a cell, or the kernel came to its end.
+    Notebook,
+    /// A process or TrainJob that the notebook started.
+    Workload,
+    /// Every cell ran, but what the blueprint declares is missing or wrong.
+    Expectation,
+    /// A limit of time was reached.
+    Timeout(Limit),
+    /// Something that only a retry elsewhere could mend. Nothing else is retried.
+    Infrastructure,
+    /// It could not be started as it is written.
+    Config,
+}
+
+/// Which of the blueprint's limits of time was reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Limit {
+    /// Waiting for quota took too long.
+    Queue,
+    /// Environment and kernel took too long.
+    Startup,
+    /// One cell took too long.
+    Cell,
+    /// All cells together took too long.
+    Run,
+}
+
+/// A line of a notebook.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CellPlace {
+    /// The cell's position in the notebook file, counted from one, cells of every type counted.
+    pub cell: u32,
+    /// The line within the cell, counted from one, where it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<u32>,
+    /// The text of that line.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+}
+
+/// What an attempt used.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Usage {
+    /// From the first cell's start to the last one's end.
+    pub duration: SignedDuration,
+    /// What it was granted.
+    pub cpu_granted: Cpus,
+    /// Processor time of the kernel and all that it started. `None` where it could not be read.
+    pub cpu_time: Option<SignedDuration>,
+    /// The most resident memory that the kernel and all that it started held at once, as sampled. `None` where
+    /// it could not be read.
+    pub memory_peak: Option<Bytes>,
+}
+
+/// What was seen of one of the blueprint's metrics.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct MetricResult {
+    /// The last value. `None` is a value that is no finite number; it satisfies nothing.
+    pub last: Option<f64>,
+    /// How many values were seen.
+    pub count: u64,
+    /// At most a few dozen of the values, in order, for a sparkline.
+    pub trace: Vec<f64>,
+}

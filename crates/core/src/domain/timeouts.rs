@@ -1,0 +1,18 @@
+//! The four limits of time. They are different things: waiting for quota never burns a cell's clock.
+
+use jiff::SignedDuration;
+use serde::{Deserialize, Serialize};
+
+/// How long each part of a run may take. `None` is without limit.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Timeouts {
+    /// From the approval until quota is reserved.
+    pub queue: Option<SignedDuration>,
+    /// From the start of an attempt until its first cell runs: environment and kernel.
+    pub startup: Option<SignedDuration>,
+    /// For any one cell.
+    pub cell: Option<SignedDuration>,
+    /// For all cells of an attempt together.
+    pub run: Option<SignedDuration>,
+}

@@ -1,0 +1,8 @@
+//! What blueproof knows and decides.
+//!
+//! This crate sees no network, no Kubernetes, no GitHub client and no clock. Adapters depend on it and
+//! never on each other; what two of them must agree on stands here.
+
+pub mod attempt;
+pub mod diagnostic;
+pub mod domain;

@@ -1,0 +1,138 @@
+//! What an agent is to do: a blueprint with its profile and parameters applied, and nothing left to decide.
+//!
+//! A plan is made once, when a run is requested, and is kept with the request: a retry does exactly the same. It
+//! travels as `AttemptSpec::work`.
+
+use std::{collections::BTreeMap, path::PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+/// A blueprint with its profile and parameters applied.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Plan {
+    /// The notebook, relative to the checkout.
+    pub notebook: PathBuf,
+    /// The Python that runs it.
+    pub environment: Environment,
+    /// Values for the injected parameters cell, in the order of their names.
+    pub parameters: BTreeMap<String, serde_json::Value>,
+    /// What to do about cells that install packages themselves.
+    pub shell_install: ShellInstall,
+    /// Which hosts it may reach.
+    pub network: Network,
+    /// Environment variables that hold secrets. Their values are not in the plan.
+    pub secrets: Vec<Secret>,
+    /// What is measured.
+    pub metrics: Vec<Metric>,
+    /// What must hold once every cell has run.
+    pub expectations: Vec<Expectation>,
+    /// Files to keep, as globs relative to the notebook's folder.
+    pub artifacts: Vec<String>,
+}
+
+/// The Python that runs a notebook. `ipykernel` is always there.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Environment {
+    /// The version, such as `3.12`; `None` is whichever is found first.
+    pub python: Option<String>,
+    /// Requirements, as pip writes them.
+    pub requirements: Vec<String>,
+    /// A file with every version pinned, relative to the checkout: `uv.lock` or a requirements file.
+    pub lock: Option<PathBuf>,
+}
+
+/// What to do about cells that install packages themselves, such as `!pip install -U kubeflow`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum ShellInstall {
+    /// Leave them out where the environment already satisfies them; run them where it does not.
+    #[default]
+    Skip,
+    /// Run them, and say so in the report.
+    Record,
+    /// Run them.
+    Allow,
+}
+
+/// Which hosts a notebook may reach.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Network {
+    /// Any.
+    #[default]
+    Any,
+    /// None.
+    None,
+    /// These; `*.` in front stands for any subdomain.
+    Hosts(Vec<String>),
+}
+
+/// An environment variable that holds a secret.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Secret {
+    /// The secret's name.
+    pub name: String,
+    /// The variable that the notebook reads.
+    pub env: String,
+}
+
+/// Something that is measured while the notebook runs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Metric {
+    /// Its name.
+    pub name: String,
+    /// Where its values come from.
+    pub from: MetricSource,
+}
+
+/// Where a metric's values come from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum MetricSource {
+    /// The first group of each match in what cells print.
+    Regex(String),
+    /// The number under the metric's name in display data of this name: a JSON object shown with the MIME type
+    /// `application/vnd.blueproof.NAME+json`.
+    Display(String),
+}
+
+/// Something that must hold once every cell has run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Expectation {
+    /// A metric's value lies within bounds, both included. A metric without values satisfies nothing.
+    Metric {
+        /// The metric's name.
+        name: String,
+        /// Which of its values.
+        which: Which,
+        /// The least that is allowed.
+        min: Option<f64>,
+        /// The most that is allowed.
+        max: Option<f64>,
+    },
+    /// At least one file matches the glob, relative to the notebook's folder, and is not empty.
+    Artifact(String),
+    /// The printed text of some cell contains this.
+    Output(String),
+}
+
+/// Which of a metric's values an expectation is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Which {
+    /// The first one.
+    First,
+    /// The last one.
+    Last,
+    /// The smallest one.
+    Min,
+    /// The largest one.
+    Max,
+    /// Every one.
+    Every,
+}

@@ -1,0 +1,3 @@
+//! The project's chores, `cargo xtask ci` first among them.
+
+fn main() {}
