@@ -5,6 +5,8 @@ mod head;
 mod id;
 mod name;
 mod outcome;
+mod request;
+mod state;
 mod timeouts;
 
 pub use amount::{Bytes, Cpus, Gpus, ParseAmountError, Resources};
@@ -12,4 +14,6 @@ pub use head::{Head, ParseHeadError};
 pub use id::{AttemptId, ParseIdError, RunId};
 pub use name::{BlueprintName, ParseNameError, ProfileName, QueueName};
 pub use outcome::{CellPlace, Failure, FailureClass, Limit, MetricResult, Outcome, Usage, Verdict};
+pub use request::{Actor, Job, Priority, Project, RequestKey, Retries, RunRequest, Subject};
+pub use state::{Ending, RunState};
 pub use timeouts::Timeouts;

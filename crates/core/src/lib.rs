@@ -3,6 +3,13 @@
 //! This crate sees no network, no Kubernetes, no GitHub client and no clock. Adapters depend on it and
 //! never on each other; what two of them must agree on stands here.
 
+pub mod action;
 pub mod attempt;
 pub mod diagnostic;
 pub mod domain;
+pub mod engine;
+pub mod event;
+pub mod policy;
+pub mod ports;
+pub mod scheduler;
+pub mod view;

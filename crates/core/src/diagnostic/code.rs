@@ -50,6 +50,20 @@ codes! {
          is silently not applied is worse than none. `blueproof schema blueprint` prints every key."
     401 CellRaised "an exception that left a cell"
         "A cell raised and nothing caught it. Cells that are meant to raise carry the tag `raises-exception`."
+    510 QueueTimeout "a run that waited for quota too long"
+        "The blueprint limits how long it waits for quota (`spec.timeouts.queue`), and that time is over. `blueproof \
+         why RUN` says what it waited for; `blueproof retry RUN` puts it into the queue again."
+    520 Overdue "an attempt that did not keep its own limits"
+        "The agent ends a notebook at its limits by itself. This one did not, so the scheduler ended it."
+    640 AttemptLost "an attempt that no longer answers"
+        "The attempt was told to end and did not, or its agent is gone without a last word. Whatever it left is \
+         removed, and the run is tried again as often as `spec.retries.infrastructure` allows."
+    641 StoppedByOthers "an attempt that something else stopped"
+        "The agent was asked to stop by a signal that blueproof did not send: a shutdown of the machine, or someone \
+         with `kill`."
+    801 AsksTooMuch "a run that can never fit"
+        "The whole gang (driver and workload) asks for more than the queue may ever promise. Choose a profile that \
+         asks for less, or let the quota grow."
 }
 
 /// A text that is not the code of anything.

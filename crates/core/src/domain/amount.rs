@@ -81,6 +81,24 @@ impl Resources {
         })
     }
 
+    /// Returns what is left of this after taking `other` away, kind by kind, never less than nothing.
+    pub fn saturating_sub(self, other: Self) -> Self {
+        Self {
+            cpu: Cpus(self.cpu.0.saturating_sub(other.cpu.0)),
+            memory: Bytes(self.memory.0.saturating_sub(other.memory.0)),
+            gpu: Gpus(self.gpu.0.saturating_sub(other.gpu.0)),
+        }
+    }
+
+    /// Returns the sum, or the most that can be counted of each kind.
+    pub fn saturating_add(self, other: Self) -> Self {
+        Self {
+            cpu: Cpus(self.cpu.0.saturating_add(other.cpu.0)),
+            memory: Bytes(self.memory.0.saturating_add(other.memory.0)),
+            gpu: Gpus(self.gpu.0.saturating_add(other.gpu.0)),
+        }
+    }
+
     /// Returns this amount `count` times, or `None` when it is more than can be counted.
     pub fn checked_mul(self, count: u32) -> Option<Self> {
         Some(Self {

@@ -1,0 +1,82 @@
+//! What the scheduler wants done.
+//!
+//! An action says everything needed to carry it out, and carrying it out twice does no harm.
+
+use std::sync::Arc;
+
+use crate::{
+    domain::{AttemptId, Job, Resources, RunRequest},
+    event::{Call, StopMode},
+    scheduler::ApprovedHead,
+    view::RunView,
+};
+
+/// Something to be done through a port.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Action {
+    /// Make a place for an attempt; its quota is already promised.
+    Reserve {
+        /// The attempt.
+        attempt: AttemptId,
+        /// What was promised.
+        resources: Resources,
+    },
+    /// Start an attempt in its place, and watch it until it runs or ends.
+    Start(Box<StartAction>),
+    /// Watch a running attempt until it ends.
+    Observe {
+        /// The attempt.
+        attempt: AttemptId,
+    },
+    /// Ask an attempt to end.
+    Stop {
+        /// The attempt.
+        attempt: AttemptId,
+        /// How.
+        how: StopMode,
+    },
+    /// Remove what is left of an attempt.
+    Release {
+        /// The attempt.
+        attempt: AttemptId,
+    },
+    /// Write the report of a run that has ended.
+    Report {
+        /// The run as it stands.
+        view: Box<RunView>,
+        /// What was asked for.
+        request: Arc<RunRequest>,
+    },
+}
+
+/// All that is needed to start an attempt.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StartAction {
+    /// The attempt.
+    pub attempt: AttemptId,
+    /// The head that somebody entitled approved.
+    pub head: ApprovedHead,
+    /// What was asked for.
+    pub request: Arc<RunRequest>,
+}
+
+impl StartAction {
+    /// Returns what is to be carried out.
+    pub fn job(&self) -> &Job {
+        &self.request.job
+    }
+}
+
+impl Action {
+    /// Returns the call that carries this out.
+    pub fn call(&self) -> Call {
+        match self {
+            Action::Reserve { attempt, .. } => Call::Reserve(*attempt),
+            Action::Start(start) => Call::Start(start.attempt),
+            Action::Observe { attempt } => Call::Observe(*attempt),
+            Action::Stop { attempt, .. } => Call::Stop(*attempt),
+            Action::Release { attempt } => Call::Release(*attempt),
+            Action::Report { view, .. } => Call::Report(view.id),
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! What somebody asks for: a run of this blueprint, at exactly this content, under this profile.
+
+use std::{fmt, path::PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::domain::{BlueprintName, Head, ProfileName, QueueName, Resources, Timeouts};
+
+/// What an approval is of, and what a run tests.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Subject {
+    /// The repository or folder that the content belongs to.
+    pub project: Project,
+    /// The pull request, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub change: Option<u64>,
+    /// The content.
+    pub head: Head,
+    /// The blueprint.
+    pub blueprint: BlueprintName,
+    /// The profile; `None` is the blueprint as it stands.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<ProfileName>,
+}
+
+/// Where content comes from.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Project {
+    /// A folder on this machine.
+    Local(PathBuf),
+    /// A GitHub repository, by its id: names change hands.
+    GitHub(u64),
+}
+
+/// Somebody who asks, approves or stops.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Actor {
+    /// A user of this machine.
+    Local(String),
+    /// A GitHub user.
+    GitHub {
+        /// The numeric id, by which rights are judged: logins change hands.
+        id: u64,
+        /// The login, to be shown.
+        login: String,
+    },
+}
+
+/// What makes a request the same request when it comes again.
+///
+/// Whoever asks chooses it: a webhook's delivery id, or a random one. A second request with the key of an earlier
+/// one changes nothing.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct RequestKey(pub String);
+
+/// The order of the queue: higher goes first.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Priority(pub i32);
+
+/// The request for a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RunRequest {
+    /// What makes it the same request when it comes again.
+    pub key: RequestKey,
+    /// What is tested.
+    pub subject: Subject,
+    /// Who asks.
+    pub requested_by: Actor,
+    /// The queue that it waits in.
+    pub queue: QueueName,
+    /// Its place among the others there.
+    #[serde(default)]
+    pub priority: Priority,
+    /// How often it may be tried again.
+    #[serde(default)]
+    pub retries: Retries,
+    /// What is carried out.
+    pub job: Job,
+}
+
+/// How often a run may be tried again by itself.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Retries {
+    /// After an infrastructure failure.
+    pub infrastructure: u32,
+    /// After a failure of the blueprint itself, for those that are known to be flaky.
+    pub blueprint: u32,
+}
+
+/// What an attempt carries out.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Job {
+    /// The folder with the blueprint; its content is the subject's head.
+    pub checkout: PathBuf,
+    /// What the notebook's own kernel needs (the blueprint's `driver`).
+    pub driver: Resources,
+    /// What the notebook starts needs, over all nodes (the blueprint's `workload`).
+    pub workload: Resources,
+    /// The limits of time.
+    pub timeouts: Timeouts,
+    /// What is to be done, in the notebook crate's words: core passes it on unread.
+    pub work: serde_json::Value,
+}
+
+impl Job {
+    /// Returns what has to be reserved for the whole gang; what cannot be counted is the most that can.
+    pub fn gang(&self) -> Resources {
+        self.driver.saturating_add(self.workload)
+    }
+}
+
+impl fmt::Display for Actor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Actor::Local(user) => write!(f, "{user}"),
+            Actor::GitHub { login, .. } => write!(f, "@{login}"),
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! Carries out what the scheduler wants, and decides nothing.
+//!
+//! An event is in the log before its actions are carried out. After a crash the log is replayed, and what is still
+//! outstanding is carried out again: every action may be repeated, so it does not matter how far it came.
+
+mod perform;
+
+use std::sync::Arc;
+
+use crate::{
+    action::Action,
+    event::Event,
+    policy::Policy,
+    ports::{Batch, Clock, ClusterDriver, CommandId, Reporter, Seq, Store, StoreError, Version},
+    scheduler::Scheduler,
+};
+use perform::Calls;
+
+/// How many events are read from the log at once.
+const REPLAY_CHUNK: usize = 4096;
+
+/// The backends that an engine works with.
+#[derive(Clone)]
+pub struct Ports {
+    /// What outlives us.
+    pub store: Arc<dyn Store>,
+    /// Where attempts run.
+    pub cluster: Arc<dyn ClusterDriver>,
+    /// Where results go.
+    pub reporter: Arc<dyn Reporter>,
+    /// What time it is.
+    pub clock: Arc<dyn Clock>,
+}
+
+/// The scheduler with its log and its backends.
+///
+/// At most one engine may work on a store at a time. Dropping it leaves every attempt running; the next engine on the
+/// same store takes them over.
+pub struct Engine {
+    ports: Ports,
+    scheduler: Scheduler,
+    calls: Calls,
+    seen: Option<Version>,
+}
+
+impl Engine {
+    /// Replays the store's log, takes over what an earlier engine left, and from now on goes by `policy`.
+    pub async fn open(ports: Ports, policy: Policy) -> Result<Self, StoreError> {
+        let (mut scheduler, logged) = replay(&*ports.store).await?;
+        let outstanding = scheduler.outstanding();
+        scheduler.take_changed();
+        let calls = Calls::new(ports.clone());
+        let mut engine = Self {
+            ports,
+            scheduler,
+            calls,
+            seen: None,
+        };
+        engine.carry_out(outstanding);
+        if logged.as_ref() != Some(&policy) {
+            let configured = Event::Configured {
+                policy: Box::new(policy),
+            };
+            engine.take_in(vec![configured], Vec::new()).await?;
+        }
+        Ok(engine)
+    }
+
+    /// Returns the state of everything.
+    pub fn scheduler(&self) -> &Scheduler {
+        &self.scheduler
+    }
+
+    /// Works until `done` holds; it is asked after everything that happens.
+    ///
+    /// An error means that the log cannot be written: nothing more is decided then, and attempts go on by themselves.
+    pub async fn run_until(&mut self, mut done: impl FnMut(&Scheduler) -> bool) -> Result<(), StoreError> {
+        loop {
+            self.take_up_wishes().await?;
+            if done(&self.scheduler) {
+                return Ok(());
+            }
+            let event = tokio::select! {
+                event = self.calls.next() => event,
+                version = self.ports.store.changed(self.seen) => {
+                    self.seen = Some(version);
+                    continue;
+                }
+                () = sleep_until(&*self.ports.clock, self.scheduler.next_wakeup()) => Event::Tick,
+            };
+            let mut events = vec![event];
+            events.extend(std::iter::from_fn(|| self.calls.try_next()));
+            self.take_in(events, Vec::new()).await?;
+        }
+    }
+
+    async fn take_up_wishes(&mut self) -> Result<(), StoreError> {
+        let wishes = self.ports.store.commands().await?;
+        if wishes.is_empty() {
+            return Ok(());
+        }
+        let (taken, events): (Vec<_>, Vec<_>) = wishes
+            .into_iter()
+            .map(|(id, command)| (id, Event::from(command)))
+            .unzip();
+        self.take_in(events, taken).await
+    }
+
+    async fn take_in(&mut self, events: Vec<Event>, taken: Vec<CommandId>) -> Result<(), StoreError> {
+        let now = self.ports.clock.now();
+        let mut actions = Vec::new();
+        for event in &events {
+            actions.extend(self.scheduler.handle(now, event.clone()));
+        }
+        let changed = self.scheduler.take_changed();
+        let views = changed
+            .into_iter()
+            .filter_map(|run| self.scheduler.view(run))
+            .collect();
+        let events = events.into_iter().map(|event| (now, event)).collect();
+        self.ports.store.append(Batch { events, views, taken }).await?;
+        self.carry_out(actions);
+        Ok(())
+    }
+
+    fn carry_out(&mut self, actions: Vec<Action>) {
+        for action in actions {
+            self.calls.begin(action);
+        }
+    }
+}
+
+/// Returns a scheduler that has handled every event of the store's log, and the policy that was last in force.
+///
+/// It only reads; whoever wants to know why a run waits asks this scheduler.
+pub async fn replay(store: &dyn Store) -> Result<(Scheduler, Option<Policy>), StoreError> {
+    let mut scheduler = Scheduler::new(Policy::local(Default::default()));
+    let (mut policy, mut after) = (None, Seq::default());
+    loop {
+        let events = store.events(after, REPLAY_CHUNK).await?;
+        let Some(last) = events.last() else {
+            return Ok((scheduler, policy));
+        };
+        after = last.seq;
+        for logged in events {
+            if let Event::Configured { policy: next } = &logged.event {
+                policy = Some((**next).clone());
+            }
+            scheduler.handle(logged.at, logged.event);
+        }
+    }
+}
+
+async fn sleep_until(clock: &dyn Clock, at: Option<jiff::Timestamp>) {
+    match at {
+        Some(at) => clock.sleep_until(at).await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,178 @@
+//! What the scheduler is told.
+//!
+//! Events are facts and wishes from outside. They are the truth of the whole system: what is in the log is replayed
+//! after a crash, and the same events give the same state.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    domain::{Actor, AttemptId, Head, Outcome, Project, RequestKey, RunId, RunRequest, Subject},
+    policy::Policy,
+    ports::CallError,
+};
+
+/// Something that happened, or that somebody wants.
+///
+/// A repeated, late or unknown event changes nothing: GitHub redelivers webhooks, and clusters report old news.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "camelCase", rename_all_fields = "camelCase")]
+pub enum Event {
+    /// From now on this policy holds.
+    Configured {
+        /// The whole policy.
+        policy: Box<Policy>,
+    },
+    /// Somebody asks for a run.
+    Requested {
+        /// What for.
+        request: Box<RunRequest>,
+    },
+    /// Somebody approved a subject.
+    Approved {
+        /// The approval.
+        approval: Approval,
+    },
+    /// A pull request has a new head.
+    HeadMoved {
+        /// The repository.
+        project: Project,
+        /// The pull request.
+        change: u64,
+        /// The new head.
+        head: Head,
+    },
+    /// Somebody wants a run to end.
+    CancelRequested {
+        /// The run.
+        run: RunId,
+        /// Who.
+        by: Actor,
+        /// How.
+        how: StopMode,
+    },
+    /// Somebody wants an ended run to be tried once more.
+    RetryRequested {
+        /// What makes it the same wish when it comes again.
+        key: RequestKey,
+        /// The run.
+        run: RunId,
+        /// Who.
+        by: Actor,
+    },
+    /// The driver has made a place for an attempt.
+    Reserved {
+        /// The attempt.
+        attempt: AttemptId,
+        /// Where, in words.
+        place: String,
+    },
+    /// An attempt runs.
+    Started {
+        /// The attempt.
+        attempt: AttemptId,
+    },
+    /// An attempt is over.
+    Finished {
+        /// The attempt.
+        attempt: AttemptId,
+        /// How it ended.
+        outcome: Box<Outcome>,
+    },
+    /// Nothing of an attempt is left.
+    Released {
+        /// The attempt.
+        attempt: AttemptId,
+    },
+    /// A run's report is written.
+    Reported {
+        /// The run.
+        run: RunId,
+        /// How many attempts the report tells of.
+        attempts: u32,
+    },
+    /// A call that the scheduler asked for did not succeed.
+    CallFailed {
+        /// Which.
+        call: Call,
+        /// Why.
+        error: Box<CallError>,
+    },
+    /// A time came that the scheduler waited for.
+    Tick,
+}
+
+impl Event {
+    /// Returns the event's kind as it is written in the log.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Event::Configured { .. } => "configured",
+            Event::Requested { .. } => "requested",
+            Event::Approved { .. } => "approved",
+            Event::HeadMoved { .. } => "headMoved",
+            Event::CancelRequested { .. } => "cancelRequested",
+            Event::RetryRequested { .. } => "retryRequested",
+            Event::Reserved { .. } => "reserved",
+            Event::Started { .. } => "started",
+            Event::Finished { .. } => "finished",
+            Event::Released { .. } => "released",
+            Event::Reported { .. } => "reported",
+            Event::CallFailed { .. } => "callFailed",
+            Event::Tick => "tick",
+        }
+    }
+}
+
+/// Somebody's word that a subject may run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Approval {
+    /// Exactly what was approved.
+    pub subject: Subject,
+    /// The digest of the policy under which it was approved.
+    pub policy: String,
+    /// Who approved.
+    pub by: Actor,
+    /// When it stops counting.
+    pub expires_at: Option<Timestamp>,
+}
+
+/// How an attempt is asked to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum StopMode {
+    /// Interrupt the cell that runs, as Ctrl-C does; nothing runs after it.
+    Interrupt,
+    /// End the kernel in order, now. What was produced so far is kept.
+    End,
+}
+
+/// A call to a port, by what it is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Call {
+    /// Make a place for an attempt.
+    Reserve(AttemptId),
+    /// Start an attempt.
+    Start(AttemptId),
+    /// Watch an attempt.
+    Observe(AttemptId),
+    /// Ask an attempt to end.
+    Stop(AttemptId),
+    /// Remove what is left of an attempt.
+    Release(AttemptId),
+    /// Write a run's report.
+    Report(RunId),
+}
+
+impl Call {
+    /// Returns the attempt that it is about; a report is about none.
+    pub fn attempt(self) -> Option<AttemptId> {
+        match self {
+            Call::Reserve(id) | Call::Start(id) | Call::Observe(id) | Call::Stop(id) | Call::Release(id) => {
+                Some(id)
+            }
+            Call::Report(_) => None,
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! What the admin decides: who may approve, how much there is, how often things are tried again.
+
+use std::collections::BTreeSet;
+
+use jiff::SignedDuration;
+use serde::{Deserialize, Serialize};
+
+use crate::domain::{Actor, Resources};
+
+/// Everything that the scheduler goes by. It is an event in the log, so that a replay decides as it was decided.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Policy {
+    /// Who may approve what.
+    pub gate: GatePolicy,
+    /// How much the queue may promise at once.
+    pub quota: Resources,
+    /// How things are tried again.
+    pub retry: RetryPolicy,
+}
+
+impl Policy {
+    /// Returns the policy of one person's own machine: their own runs need no other's word.
+    pub fn local(quota: Resources) -> Self {
+        let gate = GatePolicy {
+            digest: "local".into(),
+            local: LocalApproval::Own,
+            approvers: BTreeSet::new(),
+        };
+        Self {
+            gate,
+            quota,
+            retry: RetryPolicy::default(),
+        }
+    }
+}
+
+/// Who may approve what.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct GatePolicy {
+    /// Names this policy: an approval counts only under the policy that it was given under.
+    pub digest: String,
+    /// Whether users of this machine approve their own runs by asking for them.
+    pub local: LocalApproval,
+    /// Who may approve the runs of others.
+    #[serde(default)]
+    pub approvers: BTreeSet<Actor>,
+}
+
+/// Whether users of this machine approve their own runs by asking for them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum LocalApproval {
+    /// They do: it is their own code on their own machine.
+    Own,
+    /// They do not.
+    Required,
+}
+
+/// How things are tried again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RetryPolicy {
+    /// How long to wait before the first retry; doubled for each further one.
+    pub first_after: SignedDuration,
+    /// The longest wait.
+    pub at_most: SignedDuration,
+    /// How many failures in a row of one call (reserve, start, report) are borne.
+    pub call_failures: u32,
+    /// How long after its own limits an attempt that does not end is ended by the scheduler.
+    pub overdue_after: SignedDuration,
+}
+
+impl Default for RetryPolicy {
+    fn default() -> Self {
+        Self {
+            first_after: SignedDuration::from_secs(1),
+            at_most: SignedDuration::from_mins(5),
+            call_failures: 5,
+            overdue_after: SignedDuration::from_mins(2),
+        }
+    }
+}
+
+impl RetryPolicy {
+    /// Returns how long to wait after `failures` failures in a row.
+    pub fn wait_after(&self, failures: u32) -> SignedDuration {
+        let doublings = failures.saturating_sub(1).min(30);
+        self.first_after.saturating_mul(1 << doublings).min(self.at_most)
+    }
+}

@@ -1,0 +1,56 @@
+//! What the engine needs of the world.
+//!
+//! Each port has few methods, in our words; the promises are in the comments, and one contract test suite per port
+//! (feature `testing`) holds every backend to them, fakes included.
+
+mod clock;
+mod cluster;
+mod reporter;
+mod store;
+
+use serde::{Deserialize, Serialize};
+
+use crate::diagnostic::Diagnostic;
+
+pub use clock::{Clock, SystemClock};
+pub use cluster::{ClusterDriver, Inventory, Observation};
+pub use reporter::Reporter;
+pub use store::{Batch, Command, CommandId, LoggedEvent, Seq, Store, StoreError, Version};
+
+/// A call to a port that did not succeed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[error("{}", .diagnostic.message)]
+pub struct CallError {
+    /// What went wrong.
+    pub diagnostic: Diagnostic,
+    /// Whether it may go better another time.
+    pub retry: Retry,
+}
+
+/// Whether a call that failed may go better another time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Retry {
+    /// It may.
+    Later,
+    /// It will not, as things stand.
+    Never,
+}
+
+impl CallError {
+    /// Returns an error of something that may go better later.
+    pub fn later(diagnostic: Diagnostic) -> Self {
+        Self {
+            diagnostic,
+            retry: Retry::Later,
+        }
+    }
+
+    /// Returns an error of something that fails every time.
+    pub fn never(diagnostic: Diagnostic) -> Self {
+        Self {
+            diagnostic,
+            retry: Retry::Never,
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! What outlives us.
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    diagnostic::Diagnostic,
+    domain::{Actor, RequestKey, RunId, RunRequest},
+    event::{Event, StopMode},
+    view::RunView,
+};
+
+/// The log of events, what is projected from it, and the wishes that nobody has taken up yet.
+///
+/// One engine at a time appends; any number of other processes read, and may leave wishes.
+#[async_trait]
+pub trait Store: Send + Sync {
+    /// Appends events and what follows from them, all or nothing, and returns when that will outlive a power cut.
+    async fn append(&self, batch: Batch) -> Result<(), StoreError>;
+
+    /// Returns at most `limit` events after `after`, the oldest first.
+    async fn events(&self, after: Seq, limit: usize) -> Result<Vec<LoggedEvent>, StoreError>;
+
+    /// Leaves a wish for whichever engine is or will be there. A wish whose key was left before changes nothing.
+    async fn submit(&self, at: Timestamp, command: Command) -> Result<(), StoreError>;
+
+    /// Returns the wishes that nobody has taken up yet, the oldest first.
+    async fn commands(&self) -> Result<Vec<(CommandId, Command)>, StoreError>;
+
+    /// Returns the store's version once it is another than `since`: something may have been written, by whichever
+    /// process. Versions are only good for being compared. Safe to drop.
+    async fn changed(&self, since: Option<Version>) -> Version;
+
+    /// Returns a run as it stood when its last event was appended.
+    async fn run(&self, run: RunId) -> Result<Option<RunView>, StoreError>;
+
+    /// Returns the run that a request made.
+    async fn run_of(&self, key: &RequestKey) -> Result<Option<RunView>, StoreError>;
+
+    /// Returns every run, the newest first, at most `limit`.
+    async fn runs(&self, limit: usize) -> Result<Vec<RunView>, StoreError>;
+}
+
+/// The position of an event in the log, counted from one; zero is before the first.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Seq(pub u64);
+
+/// Tells two states of a store apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Version(pub u64);
+
+/// An event as it stands in the log.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LoggedEvent {
+    /// Its position.
+    pub seq: Seq,
+    /// When it was handled.
+    pub at: Timestamp,
+    /// What happened.
+    #[serde(flatten)]
+    pub event: Event,
+}
+
+/// What is appended at once.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Batch {
+    /// New events.
+    pub events: Vec<(Timestamp, Event)>,
+    /// The runs that changed, as they stand after these events.
+    pub views: Vec<RunView>,
+    /// The wishes that became events here.
+    pub taken: Vec<CommandId>,
+}
+
+/// Names a wish in the store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CommandId(pub u64);
+
+/// A wish that was left for the engine.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "camelCase", rename_all_fields = "camelCase")]
+pub enum Command {
+    /// A run.
+    Run {
+        /// What for.
+        request: Box<RunRequest>,
+    },
+    /// That a run ends.
+    Cancel {
+        /// What makes it the same wish when it comes again.
+        key: RequestKey,
+        /// The run.
+        run: RunId,
+        /// Who.
+        by: Actor,
+        /// How.
+        how: StopMode,
+    },
+    /// That an ended run is tried once more.
+    Retry {
+        /// What makes it the same wish when it comes again.
+        key: RequestKey,
+        /// The run.
+        run: RunId,
+        /// Who.
+        by: Actor,
+    },
+}
+
+impl Command {
+    /// Returns what makes it the same wish when it comes again.
+    pub fn key(&self) -> &RequestKey {
+        match self {
+            Command::Run { request } => &request.key,
+            Command::Cancel { key, .. } | Command::Retry { key, .. } => key,
+        }
+    }
+}
+
+impl From<Command> for Event {
+    fn from(command: Command) -> Self {
+        match command {
+            Command::Run { request } => Event::Requested { request },
+            Command::Cancel { key: _, run, by, how } => Event::CancelRequested { run, by, how },
+            Command::Retry { key, run, by } => Event::RetryRequested { key, run, by },
+        }
+    }
+}
+
+/// A store that could not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+#[error("{}", .diagnostic.message)]
+pub struct StoreError {
+    /// What went wrong.
+    pub diagnostic: Diagnostic,
+}

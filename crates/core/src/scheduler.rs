@@ -1,0 +1,217 @@
+//! What is to be done next.
+//!
+//! The scheduler is told what happened and what time it is, and says what is to be done. It has no clock, no random
+//! numbers, no locks and nothing asynchronous: the same events give the same actions. It is the only place that
+//! decides; the engine around it carries out.
+
+mod attempts;
+mod calls;
+mod check;
+mod gate;
+mod queue;
+mod requests;
+mod run;
+mod timers;
+mod why;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+
+pub use gate::ApprovedHead;
+pub use queue::Shortfall;
+pub use why::PendingReason;
+
+use crate::{
+    action::Action,
+    domain::{Project, RequestKey, RunId, Subject},
+    event::{Call, Event},
+    policy::{Policy, RetryPolicy},
+    view::RunView,
+};
+use gate::Gate;
+use queue::Queue;
+use run::{AttemptPhase, Phase, Run};
+use timers::{Timer, Timers};
+
+/// The state of everything, and the rules by which it changes.
+///
+/// ```
+/// use blueproof_core::{domain::Resources, event::Event, policy::Policy, scheduler::Scheduler};
+///
+/// let mut scheduler = Scheduler::new(Policy::local(Resources::default()));
+/// assert_eq!(scheduler.handle(jiff::Timestamp::UNIX_EPOCH, Event::Tick), []);
+/// ```
+#[derive(Debug)]
+pub struct Scheduler {
+    now: Timestamp,
+    gate: Gate,
+    queue: Queue,
+    retry: RetryPolicy,
+    timers: Timers,
+    runs: BTreeMap<RunId, Run>,
+    by_key: BTreeMap<RequestKey, RunId>,
+    by_change: BTreeMap<(Project, u64), BTreeSet<RunId>>,
+    awaiting: BTreeMap<Subject, BTreeSet<RunId>>,
+    unsettled: BTreeSet<RunId>,
+    failures: BTreeMap<Call, u32>,
+    due: Vec<Call>,
+    changed: BTreeSet<RunId>,
+}
+
+impl Scheduler {
+    /// Returns a scheduler that knows of no run.
+    pub fn new(policy: Policy) -> Self {
+        Self {
+            now: Timestamp::MIN,
+            gate: Gate::new(policy.gate),
+            queue: Queue::new(policy.quota),
+            retry: policy.retry,
+            timers: Timers::default(),
+            runs: BTreeMap::new(),
+            by_key: BTreeMap::new(),
+            by_change: BTreeMap::new(),
+            awaiting: BTreeMap::new(),
+            unsettled: BTreeSet::new(),
+            failures: BTreeMap::new(),
+            due: Vec::new(),
+            changed: BTreeSet::new(),
+        }
+    }
+
+    /// Takes in one event and returns what is to be done about it.
+    ///
+    /// A clock that goes back is taken to stand still.
+    pub fn handle(&mut self, now: Timestamp, event: Event) -> Vec<Action> {
+        self.now = self.now.max(now);
+        while let Some(timer) = self.timers.pop_due(self.now) {
+            self.on_timer(timer);
+        }
+        match event {
+            Event::Configured { policy } => self.on_configured(*policy),
+            Event::Requested { request } => self.on_requested(*request),
+            Event::Approved { approval } => self.on_approved(approval),
+            Event::HeadMoved {
+                project,
+                change,
+                head,
+            } => self.on_head_moved(project, change, &head),
+            Event::CancelRequested { run, by: _, how } => self.on_cancel_requested(run, how),
+            Event::RetryRequested { key, run, by: _ } => self.on_retry_requested(key, run),
+            Event::Reserved { attempt, place } => self.on_reserved(attempt, place),
+            Event::Started { attempt } => self.on_started(attempt),
+            Event::Finished { attempt, outcome } => self.on_finished(attempt, outcome),
+            Event::Released { attempt } => self.on_released(attempt),
+            Event::Reported { run, attempts } => self.on_reported(run, attempts),
+            Event::CallFailed { call, error } => self.on_call_failed(call, *error),
+            Event::Tick => {}
+        }
+        self.start_what_fits();
+        self.settle();
+        self.take_due()
+    }
+
+    /// Returns when [`Event::Tick`] is to be sent at the latest, if nothing else happens before.
+    pub fn next_wakeup(&self) -> Option<Timestamp> {
+        self.timers.earliest()
+    }
+
+    /// Returns everything that is still to be carried out, whatever became of it before.
+    ///
+    /// After a replay these are the actions that a crash may have cut off. Carrying them out again does no harm.
+    pub fn outstanding(&self) -> Vec<Action> {
+        let calls = self
+            .unsettled
+            .iter()
+            .flat_map(|run| self.wanted_by(&self.runs[run]));
+        calls
+            .filter(|call| self.timers.get(Timer::Call(*call)).is_none())
+            .filter_map(|call| self.action(call))
+            .collect()
+    }
+
+    /// Returns the run as it stands.
+    pub fn view(&self, run: RunId) -> Option<RunView> {
+        self.runs.get(&run).map(Run::view)
+    }
+
+    /// Returns every run, the first one first.
+    pub fn runs(&self) -> impl Iterator<Item = RunView> {
+        self.runs.values().map(Run::view)
+    }
+
+    /// Returns the run that a request made.
+    pub fn run_of(&self, key: &RequestKey) -> Option<RunId> {
+        self.by_key.get(key).copied()
+    }
+
+    /// Returns the runs that changed since this was last asked.
+    pub fn take_changed(&mut self) -> BTreeSet<RunId> {
+        std::mem::take(&mut self.changed)
+    }
+
+    /// Returns whether nothing remains to be done for any run, until something new is asked.
+    pub fn is_idle(&self) -> bool {
+        self.unsettled
+            .iter()
+            .all(|run| matches!(self.runs[run].phase, Phase::AwaitingApproval))
+    }
+
+    /// Returns why the run waits, or `None` when it does not wait.
+    pub fn why(&self, run: RunId) -> Option<PendingReason> {
+        let run = self.runs.get(&run)?;
+        match run.phase {
+            Phase::AwaitingApproval => Some(PendingReason::AwaitingApproval),
+            Phase::Queued { .. } => self.queue.shortfall(run.id).map(PendingReason::WaitingForQuota),
+            Phase::BackingOff { until } if self.timers.get(Timer::BackOff(run.id)).is_some() => {
+                Some(PendingReason::BackingOff { until })
+            }
+            Phase::BackingOff { .. } => Some(PendingReason::WaitingForRelease),
+            Phase::Active => match run.active()?.phase {
+                AttemptPhase::Reserving => Some(PendingReason::BeingPlaced),
+                AttemptPhase::Starting => Some(PendingReason::BeingStarted),
+                AttemptPhase::Running | AttemptPhase::Releasing | AttemptPhase::Gone => None,
+            },
+            Phase::Ended(_) => None,
+        }
+    }
+
+    fn on_configured(&mut self, policy: Policy) {
+        self.gate.set_policy(policy.gate);
+        self.queue.set_quota(policy.quota);
+        self.retry = policy.retry;
+        let awaiting: Vec<RunId> = self.awaiting.values().flatten().copied().collect();
+        for run in awaiting {
+            self.pass_gate(run);
+        }
+    }
+
+    fn on_timer(&mut self, timer: Timer) {
+        match timer {
+            Timer::QueueTimeout(run) => self.on_queue_timeout(run),
+            Timer::BackOff(run) => self.requeue(run),
+            Timer::Overdue(attempt) => self.on_overdue(attempt),
+            Timer::Call(call) => self.due.push(call),
+        }
+    }
+
+    /// Forgets of the runs that changed what is only needed while something remains to be done.
+    fn settle(&mut self) {
+        let settled: Vec<RunId> = self
+            .changed
+            .iter()
+            .copied()
+            .filter(|run| self.unsettled.contains(run) && self.runs[run].is_settled())
+            .collect();
+        for run in settled {
+            self.unsettled.remove(&run);
+        }
+    }
+
+    /// Returns the run to be changed, and notes that it changes.
+    fn change(&mut self, run: RunId) -> Option<&mut Run> {
+        let found = self.runs.get_mut(&run)?;
+        self.changed.insert(run);
+        Some(found)
+    }
+}

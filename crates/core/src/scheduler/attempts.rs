@@ -1,0 +1,272 @@
+//! From the queue to the end: an attempt is placed, started, watched, judged and cleared away.
+
+use jiff::SignedDuration;
+
+use super::{
+    Scheduler,
+    requests::never_ran,
+    run::{Attempt, AttemptPhase, Phase, Stop, StopReason},
+    timers::Timer,
+};
+use crate::{
+    diagnostic::{Code, Diagnostic},
+    domain::{AttemptId, Ending, Failure, FailureClass, Limit, Outcome, RunId, Verdict},
+    event::{Call, StopMode},
+};
+
+impl Scheduler {
+    /// Promises quota to whoever is next, as long as it fits.
+    pub(super) fn start_what_fits(&mut self) {
+        while let Some(attempt) = self.queue.admit() {
+            let id = attempt.run;
+            let request = self.runs[&id].request.clone();
+            self.timers.cancel(Timer::QueueTimeout(id));
+            let Some(head) = self.gate.check(&request, self.now) else {
+                // The approval has expired, or the policy that it was given under has changed.
+                self.queue.release(attempt);
+                self.pass_gate(id);
+                continue;
+            };
+            let reserved_at = self.now;
+            let run = self.change(id).expect("queued runs are known");
+            run.phase = Phase::Active;
+            run.attempts.push(Attempt {
+                id: attempt,
+                head,
+                phase: AttemptPhase::Reserving,
+                reserved_at,
+                started_at: None,
+                ended_at: None,
+                place: None,
+                stop: None,
+                outcome: None,
+            });
+            self.due.push(Call::Reserve(attempt));
+        }
+    }
+
+    pub(super) fn on_reserved(&mut self, id: AttemptId, place: String) {
+        let Some(attempt) = self.attempt_in(id, AttemptPhase::Reserving) else {
+            return;
+        };
+        attempt.place = Some(place);
+        let stopped = attempt.stop.is_some();
+        self.forget_failures(Call::Reserve(id));
+        if stopped {
+            return self.on_finished_now(id, never_ran(Verdict::Stopped));
+        }
+        let request = self.runs[&id.run].request.clone();
+        if self.gate.check(&request, self.now).is_none() {
+            self.clear_away(id, never_ran(Verdict::Stopped));
+            return self.pass_gate(id.run);
+        }
+        self.attempt_in(id, AttemptPhase::Reserving)
+            .expect("just found")
+            .phase = AttemptPhase::Starting;
+        let timeouts = &request.job.timeouts;
+        self.expect_end_within(id, sum(timeouts.startup, timeouts.run));
+        self.due.push(Call::Start(id));
+    }
+
+    pub(super) fn on_started(&mut self, id: AttemptId) {
+        let now = self.now;
+        let Some(attempt) = self.attempt_in(id, AttemptPhase::Starting) else {
+            return;
+        };
+        attempt.phase = AttemptPhase::Running;
+        attempt.started_at = Some(now);
+        self.forget_failures(Call::Start(id));
+        let limit = self.runs[&id.run].request.job.timeouts.run;
+        self.expect_end_within(id, limit);
+        self.due.push(Call::Observe(id));
+    }
+
+    pub(super) fn on_finished(&mut self, id: AttemptId, outcome: Box<Outcome>) {
+        let live = self.live_attempt(id);
+        if live.is_some_and(|attempt| attempt.phase != AttemptPhase::Reserving) {
+            self.on_finished_now(id, outcome);
+        }
+    }
+
+    pub(super) fn on_released(&mut self, id: AttemptId) {
+        let Some(attempt) = self.attempt_in(id, AttemptPhase::Releasing) else {
+            return;
+        };
+        attempt.phase = AttemptPhase::Gone;
+        self.forget_failures(Call::Release(id));
+        self.queue.release(id);
+        self.requeue(id.run);
+    }
+
+    /// An attempt that does not end by its own limits is asked to end; one that does not heed that is given up.
+    pub(super) fn on_overdue(&mut self, id: AttemptId) {
+        let Some(attempt) = self.live_attempt(id) else {
+            return;
+        };
+        if attempt.stop.is_none_or(|stop| stop.how != StopMode::End) {
+            self.stop_attempt(
+                id.run,
+                Stop {
+                    how: StopMode::End,
+                    why: StopReason::Overdue,
+                },
+            );
+            return self.expect_end_within(id, Some(SignedDuration::ZERO));
+        }
+        let diagnostic = Diagnostic::error(Code::AttemptLost, "the attempt did not end when it was told to");
+        let failure = Failure {
+            class: FailureClass::Infrastructure,
+            diagnostic,
+            cell: None,
+        };
+        self.on_finished_now(id, never_ran(Verdict::Failed(Box::new(failure))));
+    }
+
+    pub(super) fn on_finished_now(&mut self, id: AttemptId, outcome: Box<Outcome>) {
+        let verdict = outcome.verdict.clone();
+        self.clear_away(id, outcome);
+        match self.judge(id, &verdict) {
+            Next::End(ending) => self.end(id.run, ending),
+            Next::TryAgain(after) => self.try_again(id.run, after),
+        }
+    }
+
+    /// Notes how an attempt ended and has what is left of it removed. Its quota is held until that is done.
+    fn clear_away(&mut self, id: AttemptId, outcome: Box<Outcome>) {
+        let now = self.now;
+        self.timers.cancel(Timer::Overdue(id));
+        for call in [
+            Call::Reserve(id),
+            Call::Start(id),
+            Call::Observe(id),
+            Call::Stop(id),
+        ] {
+            self.forget_failures(call);
+        }
+        let attempt = self
+            .live_attempt(id)
+            .expect("only live attempts are cleared away");
+        attempt.phase = AttemptPhase::Releasing;
+        attempt.ended_at = Some(now);
+        attempt.outcome = Some(outcome);
+        self.due.push(Call::Release(id));
+    }
+
+    /// Decides what a verdict means for the run.
+    fn judge(&mut self, id: AttemptId, verdict: &Verdict) -> Next {
+        let retry = self.retry;
+        let run = self.runs.get_mut(&id.run).expect("the attempt's run is known");
+        let stop = run.attempt(id.number).and_then(|attempt| attempt.stop);
+        let failure = match (verdict, stop.map(|stop| stop.why)) {
+            (Verdict::Passed, _) => return Next::End(Ending::Passed),
+            (Verdict::Failed(failure), None) => (**failure).clone(),
+            (Verdict::Failed(_), Some(StopReason::HeadMoved))
+            | (Verdict::Stopped, Some(StopReason::HeadMoved)) => {
+                return Next::End(Ending::Superseded);
+            }
+            (Verdict::Failed(failure), Some(StopReason::Cancelled | StopReason::Overdue)) => {
+                return Next::End(Ending::of(failure));
+            }
+            (Verdict::Stopped, Some(StopReason::Cancelled)) => return Next::End(Ending::Cancelled),
+            (Verdict::Stopped, Some(StopReason::Overdue)) => {
+                run.refusal = Some(overdue());
+                return Next::End(Ending::TimedOut);
+            }
+            // Nobody here asked for it: a machine that shuts down, or an admin with `kill`.
+            (Verdict::Stopped, None) => {
+                run.refusal = Some(stopped_by_others());
+                stopped_by_others()
+            }
+        };
+        let (used, allowed) = match failure.class {
+            FailureClass::Infrastructure => (
+                &mut run.retries_used.infrastructure,
+                run.request.retries.infrastructure,
+            ),
+            FailureClass::Notebook | FailureClass::Workload | FailureClass::Expectation => {
+                (&mut run.retries_used.blueprint, run.request.retries.blueprint)
+            }
+            FailureClass::Timeout(_) | FailureClass::Config => return Next::End(Ending::of(&failure)),
+        };
+        if *used >= allowed {
+            return Next::End(Ending::of(&failure));
+        }
+        *used += 1;
+        run.refusal = None;
+        Next::TryAgain(retry.wait_after(*used))
+    }
+
+    fn try_again(&mut self, id: RunId, after: SignedDuration) {
+        let until = self.now.saturating_add(after).expect("a time span");
+        self.change(id).expect("the run is known").phase = Phase::BackingOff { until };
+        self.timers.set(Timer::BackOff(id), until);
+    }
+
+    fn expect_end_within(&mut self, id: AttemptId, limit: Option<SignedDuration>) {
+        match limit {
+            Some(limit) => {
+                let span = limit.saturating_add(self.retry.overdue_after);
+                self.timers.set(
+                    Timer::Overdue(id),
+                    self.now.saturating_add(span).expect("a time span"),
+                );
+            }
+            None => self.timers.cancel(Timer::Overdue(id)),
+        }
+    }
+
+    fn live_attempt(&mut self, id: AttemptId) -> Option<&mut Attempt> {
+        let attempt = self
+            .runs
+            .get_mut(&id.run)?
+            .attempt_mut(id.number)
+            .filter(|attempt| attempt.is_live())?;
+        self.changed.insert(id.run);
+        Some(attempt)
+    }
+
+    fn attempt_in(&mut self, id: AttemptId, phase: AttemptPhase) -> Option<&mut Attempt> {
+        let attempt = self
+            .runs
+            .get_mut(&id.run)?
+            .attempt_mut(id.number)
+            .filter(|attempt| attempt.phase == phase)?;
+        self.changed.insert(id.run);
+        Some(attempt)
+    }
+}
+
+/// What follows on an attempt's end.
+enum Next {
+    End(Ending),
+    TryAgain(SignedDuration),
+}
+
+fn sum(first: Option<SignedDuration>, second: Option<SignedDuration>) -> Option<SignedDuration> {
+    Some(first?.saturating_add(second?))
+}
+
+fn overdue() -> Failure {
+    let diagnostic = Diagnostic::error(
+        Code::Overdue,
+        "did not end by its own limits and was ended by the scheduler",
+    );
+    Failure {
+        class: FailureClass::Timeout(Limit::Run),
+        diagnostic,
+        cell: None,
+    }
+}
+
+fn stopped_by_others() -> Failure {
+    let diagnostic = Diagnostic::error(
+        Code::StoppedByOthers,
+        "the attempt was told to stop, but not by blueproof",
+    )
+    .hint("look for a shutdown of the machine, or for someone who ended the process");
+    Failure {
+        class: FailureClass::Infrastructure,
+        diagnostic,
+        cell: None,
+    }
+}

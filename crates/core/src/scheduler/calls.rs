@@ -1,0 +1,156 @@
+//! Which calls are wanted, and what follows when one of them fails.
+
+use std::sync::Arc;
+
+use super::{
+    Scheduler,
+    requests::never_ran,
+    run::{Attempt, AttemptPhase, Report, Run},
+    timers::Timer,
+};
+use crate::{
+    action::{Action, StartAction},
+    domain::{Failure, FailureClass, RunId, Verdict},
+    event::Call,
+    ports::{CallError, Retry},
+};
+
+impl Scheduler {
+    pub(super) fn on_reported(&mut self, id: RunId, attempts: u32) {
+        let Some(run) = self.runs.get_mut(&id) else { return };
+        // A report of an earlier ending says nothing about the one that is due now.
+        if run.report == Report::Due && run.attempts.len() == attempts as usize {
+            run.report = Report::Written;
+            self.changed.insert(id);
+            self.forget_failures(Call::Report(id));
+        }
+    }
+
+    pub(super) fn on_call_failed(&mut self, call: Call, error: CallError) {
+        if self.action(call).is_none() {
+            return;
+        }
+        let failures = self.failures.entry(call).or_default();
+        *failures += 1;
+        let wait = self.retry.wait_after(*failures);
+        let bearable = *failures <= self.retry.call_failures && error.retry == Retry::Later;
+        match call {
+            Call::Reserve(_) | Call::Start(_) | Call::Report(_) if !bearable => self.give_up(call, error),
+            Call::Reserve(_)
+            | Call::Start(_)
+            | Call::Observe(_)
+            | Call::Stop(_)
+            | Call::Release(_)
+            | Call::Report(_) => {
+                self.timers.set(
+                    Timer::Call(call),
+                    self.now.saturating_add(wait).expect("a time span"),
+                );
+            }
+        }
+    }
+
+    fn give_up(&mut self, call: Call, error: CallError) {
+        self.forget_failures(call);
+        match call {
+            Call::Reserve(attempt) | Call::Start(attempt) => {
+                let class = FailureClass::Infrastructure;
+                let failure = Failure {
+                    class,
+                    diagnostic: error.diagnostic,
+                    cell: None,
+                };
+                self.on_finished_now(attempt, never_ran(Verdict::Failed(Box::new(failure))));
+            }
+            Call::Report(run) => {
+                let run = self.change(run).expect("the call is wanted");
+                run.report = Report::GivenUp(Box::new(error.diagnostic));
+            }
+            Call::Observe(_) | Call::Stop(_) | Call::Release(_) => {}
+        }
+    }
+
+    pub(super) fn forget_failures(&mut self, call: Call) {
+        self.failures.remove(&call);
+        self.timers.cancel(Timer::Call(call));
+    }
+
+    /// Returns the actions for the calls that came up, each once, and none that nobody wants any more.
+    pub(super) fn take_due(&mut self) -> Vec<Action> {
+        let mut calls = std::mem::take(&mut self.due);
+        let mut seen = std::collections::BTreeSet::new();
+        calls.retain(|call| seen.insert(*call));
+        calls.into_iter().filter_map(|call| self.action(call)).collect()
+    }
+
+    /// Returns every call that a run wants made.
+    pub(super) fn wanted_by(&self, run: &Run) -> Vec<Call> {
+        let of_attempt = |attempt: &Attempt| {
+            let id = attempt.id;
+            [
+                Call::Reserve(id),
+                Call::Start(id),
+                Call::Observe(id),
+                Call::Stop(id),
+                Call::Release(id),
+            ]
+        };
+        let calls = run
+            .attempts
+            .iter()
+            .flat_map(of_attempt)
+            .chain([Call::Report(run.id)]);
+        calls.filter(|call| self.action(*call).is_some()).collect()
+    }
+
+    /// Returns what carries a call out, or `None` when it is not wanted as things stand.
+    pub(super) fn action(&self, call: Call) -> Option<Action> {
+        match call {
+            Call::Reserve(id) => {
+                self.attempt_at(call, AttemptPhase::Reserving)
+                    .map(|(run, _)| Action::Reserve {
+                        attempt: id,
+                        resources: run.gang,
+                    })
+            }
+            Call::Start(id) => self
+                .attempt_at(call, AttemptPhase::Starting)
+                .map(|(run, attempt)| {
+                    let (head, request) = (attempt.head.clone(), Arc::clone(&run.request));
+                    Action::Start(Box::new(StartAction {
+                        attempt: id,
+                        head,
+                        request,
+                    }))
+                }),
+            Call::Observe(id) => self
+                .attempt_at(call, AttemptPhase::Running)
+                .map(|_| Action::Observe { attempt: id }),
+            Call::Stop(id) => {
+                let running = || self.attempt_at(call, AttemptPhase::Running);
+                let (_, attempt) = self.attempt_at(call, AttemptPhase::Starting).or_else(running)?;
+                attempt.stop.map(|stop| Action::Stop {
+                    attempt: id,
+                    how: stop.how,
+                })
+            }
+            Call::Release(id) => self
+                .attempt_at(call, AttemptPhase::Releasing)
+                .map(|_| Action::Release { attempt: id }),
+            Call::Report(id) => {
+                let run = self.runs.get(&id).filter(|run| run.report == Report::Due)?;
+                Some(Action::Report {
+                    view: Box::new(run.view()),
+                    request: Arc::clone(&run.request),
+                })
+            }
+        }
+    }
+
+    fn attempt_at(&self, call: Call, phase: AttemptPhase) -> Option<(&Run, &Attempt)> {
+        let id = call.attempt()?;
+        let run = self.runs.get(&id.run)?;
+        let attempt = run.attempt(id.number).filter(|attempt| attempt.phase == phase)?;
+        Some((run, attempt))
+    }
+}

@@ -1,0 +1,113 @@
+//! Which content may run at all.
+//!
+//! Approvals are compared at three moments: when they arrive, at dispatch, and at start. Nothing else in the project
+//! decides this.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+
+use crate::{
+    domain::{Actor, Head, Project, RunRequest, Subject},
+    event::Approval,
+    policy::{GatePolicy, LocalApproval},
+};
+
+/// A head that somebody entitled has approved.
+///
+/// Only [`Gate::check`] makes one, so whatever asks for one cannot run content that nobody read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ApprovedHead {
+    head: Head,
+    by: Actor,
+}
+
+impl ApprovedHead {
+    /// Returns the head.
+    pub fn head(&self) -> &Head {
+        &self.head
+    }
+
+    /// Returns who approved it.
+    pub fn by(&self) -> &Actor {
+        &self.by
+    }
+}
+
+/// Remembers who approved what, and judges by the policy.
+#[derive(Debug)]
+pub(super) struct Gate {
+    policy: GatePolicy,
+    approvals: BTreeMap<Subject, Approval>,
+    heads: BTreeMap<(Project, u64), Head>,
+}
+
+impl Gate {
+    pub(super) fn new(policy: GatePolicy) -> Self {
+        Self {
+            policy,
+            approvals: BTreeMap::new(),
+            heads: BTreeMap::new(),
+        }
+    }
+
+    pub(super) fn set_policy(&mut self, policy: GatePolicy) {
+        self.policy = policy;
+    }
+
+    /// Keeps an approval, if whoever gave it may, under the policy that holds.
+    pub(super) fn approve(&mut self, approval: Approval) {
+        if self.policy.approvers.contains(&approval.by) && approval.policy == self.policy.digest {
+            self.approvals.insert(approval.subject.clone(), approval);
+        }
+    }
+
+    /// Takes note of a pull request's new head. What was approved of its earlier ones counts no more, not even
+    /// when the pull request goes back to one of them.
+    pub(super) fn head_moved(&mut self, project: &Project, change: u64, head: &Head) {
+        self.heads.insert((project.clone(), change), head.clone());
+        self.approvals.retain(|subject, _| {
+            subject.change != Some(change) || subject.project != *project || subject.head == *head
+        });
+    }
+
+    /// Returns whether the pull request has moved on from the subject's head.
+    pub(super) fn is_stale(&self, subject: &Subject) -> bool {
+        let current = subject
+            .change
+            .and_then(|change| self.heads.get(&(subject.project.clone(), change)));
+        current.is_some_and(|current| *current != subject.head)
+    }
+
+    /// Returns the approved head, if the request may run at `now`.
+    pub(super) fn check(&self, request: &RunRequest, now: Timestamp) -> Option<ApprovedHead> {
+        if self.is_stale(&request.subject) {
+            return None;
+        }
+        let by = self.own(request).or_else(|| self.given(&request.subject, now))?;
+        Some(ApprovedHead {
+            head: request.subject.head.clone(),
+            by: by.clone(),
+        })
+    }
+
+    /// Returns the user of this machine who asks for a run of a folder of this machine, where that is enough.
+    fn own<'a>(&self, request: &'a RunRequest) -> Option<&'a Actor> {
+        match (
+            &self.policy.local,
+            &request.requested_by,
+            &request.subject.project,
+        ) {
+            (LocalApproval::Own, by @ Actor::Local(_), Project::Local(_)) => Some(by),
+            (LocalApproval::Own | LocalApproval::Required, _, _) => None,
+        }
+    }
+
+    fn given(&self, subject: &Subject, now: Timestamp) -> Option<&Actor> {
+        let approval = self.approvals.get(subject)?;
+        let counts = approval.policy == self.policy.digest
+            && self.policy.approvers.contains(&approval.by)
+            && approval.expires_at.is_none_or(|expires_at| now < expires_at);
+        counts.then_some(&approval.by)
+    }
+}

@@ -1,0 +1,270 @@
+//! From a wish to the queue: requests, approvals, heads that move, cancelling and asking again.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use super::{
+    Scheduler,
+    run::{AttemptPhase, Phase, Report, Run, Stop, StopReason, Used},
+    timers::Timer,
+};
+use crate::{
+    diagnostic::{Code, Diagnostic},
+    domain::{
+        Ending, Failure, FailureClass, Head, Limit, Outcome, Project, RequestKey, Resources, RunId,
+        RunRequest, Verdict,
+    },
+    event::{Approval, Call, StopMode},
+};
+
+impl Scheduler {
+    pub(super) fn on_requested(&mut self, request: RunRequest) {
+        if self.by_key.contains_key(&request.key) {
+            return;
+        }
+        let id = RunId(self.runs.last_key_value().map_or(1, |(last, _)| last.0 + 1));
+        let gang = request.job.gang();
+        self.by_key.insert(request.key.clone(), id);
+        if let Some(change) = request.subject.change {
+            self.by_change
+                .entry((request.subject.project.clone(), change))
+                .or_default()
+                .insert(id);
+        }
+        self.unsettled.insert(id);
+        self.changed.insert(id);
+        self.runs.insert(
+            id,
+            Run {
+                id,
+                request: Arc::new(request),
+                gang,
+                requested_at: self.now,
+                ended_at: None,
+                phase: Phase::AwaitingApproval,
+                refusal: None,
+                attempts: Vec::new(),
+                retries_used: Used::default(),
+                retry_keys: BTreeSet::new(),
+                report: Report::NotDue,
+            },
+        );
+        self.pass_gate(id);
+    }
+
+    pub(super) fn on_approved(&mut self, approval: Approval) {
+        let subject = approval.subject.clone();
+        self.gate.approve(approval);
+        let waiting: Vec<RunId> = self
+            .awaiting
+            .get(&subject)
+            .into_iter()
+            .flatten()
+            .copied()
+            .collect();
+        for run in waiting {
+            self.pass_gate(run);
+        }
+    }
+
+    pub(super) fn on_head_moved(&mut self, project: Project, change: u64, head: &Head) {
+        self.gate.head_moved(&project, change, head);
+        let runs = self
+            .by_change
+            .get(&(project, change))
+            .cloned()
+            .unwrap_or_default();
+        for run in runs {
+            if self.runs[&run].request.subject.head != *head {
+                self.stop(
+                    run,
+                    Stop {
+                        how: StopMode::End,
+                        why: StopReason::HeadMoved,
+                    },
+                );
+            }
+        }
+    }
+
+    pub(super) fn on_cancel_requested(&mut self, run: RunId, how: StopMode) {
+        if self.runs.contains_key(&run) {
+            self.stop(
+                run,
+                Stop {
+                    how,
+                    why: StopReason::Cancelled,
+                },
+            );
+        }
+    }
+
+    pub(super) fn on_retry_requested(&mut self, key: RequestKey, id: RunId) {
+        let Some(run) = self.runs.get_mut(&id) else { return };
+        let fresh = run.retry_keys.insert(key);
+        if !fresh || !matches!(run.phase, Phase::Ended(_)) {
+            return;
+        }
+        run.ended_at = None;
+        run.refusal = None;
+        run.retries_used = Used::default();
+        run.report = Report::NotDue;
+        run.phase = Phase::BackingOff { until: self.now };
+        self.changed.insert(id);
+        self.unsettled.insert(id);
+        self.forget_failures(Call::Report(id));
+        self.requeue(id);
+    }
+
+    pub(super) fn on_queue_timeout(&mut self, id: RunId) {
+        if !matches!(
+            self.runs.get(&id).map(|run| run.phase),
+            Some(Phase::Queued { .. })
+        ) {
+            return;
+        }
+        let why = self.why(id).map(|reason| reason.to_string()).unwrap_or_default();
+        let diagnostic =
+            Diagnostic::error(Code::QueueTimeout, "waited for quota as long as it may").because(why);
+        let failure = Failure {
+            class: FailureClass::Timeout(Limit::Queue),
+            diagnostic,
+            cell: None,
+        };
+        self.runs.get_mut(&id).expect("just found").refusal = Some(failure);
+        self.end(id, Ending::TimedOut);
+    }
+
+    /// Sends a run on to the queue, if the gate lets it and the queue could ever hold it.
+    pub(super) fn pass_gate(&mut self, id: RunId) {
+        let run = &self.runs[&id];
+        let (request, gang) = (Arc::clone(&run.request), run.gang);
+        if !self.queue.can_ever_fit(gang) {
+            return self.refuse(id, too_much(gang, self.queue.quota()));
+        }
+        if self.gate.is_stale(&request.subject) {
+            return self.end(id, Ending::Superseded);
+        }
+        if self.gate.check(&request, self.now).is_none() {
+            self.awaiting
+                .entry(request.subject.clone())
+                .or_default()
+                .insert(id);
+            self.change(id).expect("the run is known").phase = Phase::AwaitingApproval;
+            return;
+        }
+        self.enqueue(id);
+    }
+
+    fn enqueue(&mut self, id: RunId) {
+        let now = self.now;
+        self.leave_gate(id);
+        let run = self.change(id).expect("the run is known");
+        run.phase = Phase::Queued { since: now };
+        let (attempt, request, gang) = (run.next_attempt(), Arc::clone(&run.request), run.gang);
+        self.queue.submit(attempt, request.priority, now, gang);
+        if let Some(limit) = request.job.timeouts.queue {
+            self.timers.set(
+                Timer::QueueTimeout(id),
+                now.saturating_add(limit).expect("a time span"),
+            );
+        }
+    }
+
+    /// Sends a run to the gate again, once its time has come and nothing is left of its last attempt.
+    pub(super) fn requeue(&mut self, id: RunId) {
+        let Some(run) = self.runs.get(&id) else { return };
+        let Phase::BackingOff { until } = run.phase else {
+            return;
+        };
+        if self.now >= until && run.is_clear() {
+            self.timers.cancel(Timer::BackOff(id));
+            self.pass_gate(id);
+        }
+    }
+
+    /// Ends a run, or asks its attempt to end, whichever it takes.
+    fn stop(&mut self, id: RunId, stop: Stop) {
+        let Some(run) = self.runs.get_mut(&id) else { return };
+        let ending = match stop.why {
+            StopReason::HeadMoved => Ending::Superseded,
+            StopReason::Cancelled | StopReason::Overdue => Ending::Cancelled,
+        };
+        match run.phase {
+            Phase::Ended(_) => {}
+            Phase::AwaitingApproval | Phase::Queued { .. } | Phase::BackingOff { .. } => self.end(id, ending),
+            Phase::Active => self.stop_attempt(id, stop),
+        }
+    }
+
+    pub(super) fn stop_attempt(&mut self, id: RunId, stop: Stop) {
+        let Some(attempt) = self.runs.get_mut(&id).and_then(Run::active_mut) else {
+            return;
+        };
+        // The first reason stays, so that the ending names what began it; the harder way replaces the softer.
+        let merged = attempt.stop.map_or(stop, |earlier| Stop {
+            how: earlier.how.max(stop.how),
+            why: earlier.why,
+        });
+        if attempt.stop == Some(merged) {
+            return;
+        }
+        attempt.stop = Some(merged);
+        if matches!(attempt.phase, AttemptPhase::Starting | AttemptPhase::Running) {
+            self.due.push(Call::Stop(attempt.id));
+        }
+        self.changed.insert(id);
+    }
+
+    fn refuse(&mut self, id: RunId, diagnostic: Diagnostic) {
+        let failure = Failure {
+            class: FailureClass::Config,
+            diagnostic,
+            cell: None,
+        };
+        self.runs.get_mut(&id).expect("the run is known").refusal = Some(failure);
+        self.end(id, Ending::Refused);
+    }
+
+    /// Ends a run, wherever it is, and has its report written.
+    pub(super) fn end(&mut self, id: RunId, ending: Ending) {
+        let now = self.now;
+        self.leave_gate(id);
+        self.queue.withdraw(id);
+        self.timers.cancel(Timer::QueueTimeout(id));
+        self.timers.cancel(Timer::BackOff(id));
+        let run = self.change(id).expect("the run is known");
+        run.phase = Phase::Ended(ending);
+        run.ended_at = Some(now);
+        run.report = Report::Due;
+        self.due.push(Call::Report(id));
+    }
+
+    fn leave_gate(&mut self, id: RunId) {
+        let subject = &self.runs[&id].request.subject;
+        let Some(others) = self.awaiting.get_mut(subject) else {
+            return;
+        };
+        others.remove(&id);
+        if others.is_empty() {
+            self.awaiting.remove(subject);
+        }
+    }
+}
+
+/// Returns what an attempt is said to have ended with when nothing of it ever ran.
+pub(super) fn never_ran(verdict: Verdict) -> Box<Outcome> {
+    Box::new(Outcome {
+        verdict,
+        usage: None,
+        metrics: Default::default(),
+    })
+}
+
+fn too_much(asked: Resources, quota: Resources) -> Diagnostic {
+    Diagnostic::error(
+        Code::AsksTooMuch,
+        format!("asks for {asked}, more than the queue's whole quota of {quota}"),
+    )
+    .hint("choose a profile that asks for less: `blueproof get blueprints` lists them")
+    .hint("or let the quota grow: `blueproof config show --origin` names where it is set")
+}

@@ -1,0 +1,210 @@
+//! What the scheduler knows of one run.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use jiff::Timestamp;
+
+use super::gate::ApprovedHead;
+use crate::{
+    diagnostic::Diagnostic,
+    domain::{
+        AttemptId, Ending, Failure, Outcome, RequestKey, Resources, RunId, RunRequest, RunState, Verdict,
+    },
+    event::StopMode,
+    view::{AttemptView, ReportView, RunView},
+};
+
+/// One run and all of its attempts.
+#[derive(Debug)]
+pub(super) struct Run {
+    pub(super) id: RunId,
+    pub(super) request: Arc<RunRequest>,
+    pub(super) gang: Resources,
+    pub(super) requested_at: Timestamp,
+    pub(super) ended_at: Option<Timestamp>,
+    pub(super) phase: Phase,
+    /// Why it ended without an attempt that says so.
+    pub(super) refusal: Option<Failure>,
+    pub(super) attempts: Vec<Attempt>,
+    pub(super) retries_used: Used,
+    pub(super) retry_keys: BTreeSet<RequestKey>,
+    pub(super) report: Report,
+}
+
+/// Where a run is, as far as no attempt knows better.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Phase {
+    AwaitingApproval,
+    Queued {
+        since: Timestamp,
+    },
+    BackingOff {
+        until: Timestamp,
+    },
+    /// The last attempt tells.
+    Active,
+    Ended(Ending),
+}
+
+/// Retries that were taken by themselves, since the last time that somebody asked.
+#[derive(Debug, Default)]
+pub(super) struct Used {
+    pub(super) infrastructure: u32,
+    pub(super) blueprint: u32,
+}
+
+/// Whether the run's report is written.
+#[derive(Debug, PartialEq)]
+pub(super) enum Report {
+    NotDue,
+    Due,
+    Written,
+    GivenUp(Box<Diagnostic>),
+}
+
+/// One attempt, from the promise of quota to the last trace of it.
+#[derive(Debug)]
+pub(super) struct Attempt {
+    pub(super) id: AttemptId,
+    pub(super) head: ApprovedHead,
+    pub(super) phase: AttemptPhase,
+    pub(super) reserved_at: Timestamp,
+    pub(super) started_at: Option<Timestamp>,
+    pub(super) ended_at: Option<Timestamp>,
+    pub(super) place: Option<String>,
+    pub(super) stop: Option<Stop>,
+    pub(super) outcome: Option<Box<Outcome>>,
+}
+
+/// How far an attempt is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum AttemptPhase {
+    Reserving,
+    Starting,
+    Running,
+    Releasing,
+    Gone,
+}
+
+/// That an attempt was asked to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Stop {
+    pub(super) how: StopMode,
+    pub(super) why: StopReason,
+}
+
+/// Why an attempt was asked to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum StopReason {
+    Cancelled,
+    HeadMoved,
+    Overdue,
+}
+
+impl Run {
+    pub(super) fn state(&self) -> RunState {
+        match self.phase {
+            Phase::AwaitingApproval => RunState::AwaitingApproval,
+            Phase::Queued { .. } | Phase::BackingOff { .. } => RunState::Queued,
+            Phase::Ended(ending) => RunState::Ended(ending),
+            Phase::Active => self.attempts.last().map_or(RunState::Queued, Attempt::state),
+        }
+    }
+
+    /// Returns the attempt of that number, whatever became of it.
+    pub(super) fn attempt(&self, number: u32) -> Option<&Attempt> {
+        self.attempts.get(number.checked_sub(1)? as usize)
+    }
+
+    pub(super) fn attempt_mut(&mut self, number: u32) -> Option<&mut Attempt> {
+        self.attempts.get_mut(number.checked_sub(1)? as usize)
+    }
+
+    /// Returns the attempt that holds the run's place in the pipeline.
+    pub(super) fn active(&self) -> Option<&Attempt> {
+        self.attempts.last().filter(|attempt| attempt.is_live())
+    }
+
+    pub(super) fn active_mut(&mut self) -> Option<&mut Attempt> {
+        self.attempts.last_mut().filter(|attempt| attempt.is_live())
+    }
+
+    pub(super) fn next_attempt(&self) -> AttemptId {
+        let made = u32::try_from(self.attempts.len()).expect("fewer attempts than u32 can count");
+        self.id.attempt(made + 1)
+    }
+
+    /// Returns whether nothing is left of any attempt.
+    pub(super) fn is_clear(&self) -> bool {
+        self.attempts
+            .iter()
+            .all(|attempt| attempt.phase == AttemptPhase::Gone)
+    }
+
+    /// Returns whether nothing remains to be done for this run.
+    pub(super) fn is_settled(&self) -> bool {
+        matches!(self.phase, Phase::Ended(_)) && self.report != Report::Due && self.is_clear()
+    }
+
+    fn failure(&self) -> Option<Failure> {
+        if self.refusal.is_some() {
+            return self.refusal.clone();
+        }
+        match &self.attempts.last()?.outcome.as_ref()?.verdict {
+            Verdict::Failed(failure) => Some(*failure.clone()),
+            Verdict::Passed | Verdict::Stopped => None,
+        }
+    }
+
+    pub(super) fn view(&self) -> RunView {
+        let request = &self.request;
+        RunView {
+            id: self.id,
+            state: self.state(),
+            subject: request.subject.clone(),
+            requested_by: request.requested_by.clone(),
+            request_key: request.key.clone(),
+            queue: request.queue.clone(),
+            priority: request.priority,
+            resources: self.gang,
+            requested_at: self.requested_at,
+            ended_at: self.ended_at,
+            attempts: self.attempts.iter().map(Attempt::view).collect(),
+            failure: self.failure(),
+            report: match &self.report {
+                Report::NotDue => ReportView::NotDue,
+                Report::Due => ReportView::Due,
+                Report::Written => ReportView::Written,
+                Report::GivenUp(problem) => ReportView::GivenUp(problem.clone()),
+            },
+            settled: self.is_settled(),
+        }
+    }
+}
+
+impl Attempt {
+    pub(super) fn is_live(&self) -> bool {
+        self.phase < AttemptPhase::Releasing
+    }
+
+    fn state(&self) -> RunState {
+        match self.phase {
+            AttemptPhase::Reserving => RunState::Reserved,
+            AttemptPhase::Starting => RunState::Starting,
+            AttemptPhase::Running => RunState::Running,
+            AttemptPhase::Releasing | AttemptPhase::Gone => RunState::Queued,
+        }
+    }
+
+    fn view(&self) -> AttemptView {
+        AttemptView {
+            id: self.id,
+            approved_by: self.head.by().clone(),
+            place: self.place.clone(),
+            reserved_at: self.reserved_at,
+            started_at: self.started_at,
+            ended_at: self.ended_at,
+            outcome: self.outcome.as_deref().cloned(),
+        }
+    }
+}

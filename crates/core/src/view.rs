@@ -1,0 +1,83 @@
+//! A run as it is shown to people and other programs.
+//!
+//! A projection of the log: it is kept so that it can be read without a replay, and can be made again from the events
+//! at any time.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    diagnostic::Diagnostic,
+    domain::{
+        Actor, AttemptId, Failure, Outcome, Priority, QueueName, RequestKey, Resources, RunId, RunState,
+        Subject,
+    },
+};
+
+/// One run as it stands.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RunView {
+    /// The run.
+    pub id: RunId,
+    /// Where it is in the pipeline.
+    pub state: RunState,
+    /// What it tests.
+    pub subject: Subject,
+    /// Who asked for it.
+    pub requested_by: Actor,
+    /// The key of the request that made it.
+    pub request_key: RequestKey,
+    /// The queue that it waits or waited in.
+    pub queue: QueueName,
+    /// Its place among the others there.
+    pub priority: Priority,
+    /// What is reserved for its whole gang.
+    pub resources: Resources,
+    /// When it was asked for.
+    pub requested_at: Timestamp,
+    /// When it ended.
+    pub ended_at: Option<Timestamp>,
+    /// Its attempts, the first one first.
+    pub attempts: Vec<AttemptView>,
+    /// Why it did not pass.
+    pub failure: Option<Failure>,
+    /// Whether its report is written.
+    pub report: ReportView,
+    /// Whether it has ended and nothing remains to be done for it.
+    pub settled: bool,
+}
+
+/// One attempt as it stands.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AttemptView {
+    /// The attempt.
+    pub id: AttemptId,
+    /// Who approved the head that it tests.
+    pub approved_by: Actor,
+    /// Where it runs, in words.
+    pub place: Option<String>,
+    /// When quota was promised to it.
+    pub reserved_at: Timestamp,
+    /// When it began to run.
+    pub started_at: Option<Timestamp>,
+    /// When it was over.
+    pub ended_at: Option<Timestamp>,
+    /// How it ended.
+    pub outcome: Option<Outcome>,
+}
+
+/// Whether a run's report is written.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum ReportView {
+    /// The run has not ended yet.
+    NotDue,
+    /// It is being written.
+    Due,
+    /// It is written.
+    Written,
+    /// It could not be written, however often it was tried.
+    GivenUp(Box<Diagnostic>),
+}
