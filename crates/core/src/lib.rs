@@ -12,4 +12,8 @@ pub mod event;
 pub mod policy;
 pub mod ports;
 pub mod scheduler;
+#[cfg(feature = "sqlite")]
+pub mod sqlite;
+#[cfg(feature = "testing")]
+pub mod testing;
 pub mod view;

@@ -22,7 +22,7 @@ pub use store::{Batch, Command, CommandId, LoggedEvent, Seq, Store, StoreError, 
 #[error("{}", .diagnostic.message)]
 pub struct CallError {
     /// What went wrong.
-    pub diagnostic: Diagnostic,
+    pub diagnostic: Box<Diagnostic>,
     /// Whether it may go better another time.
     pub retry: Retry,
 }
@@ -41,7 +41,7 @@ impl CallError {
     /// Returns an error of something that may go better later.
     pub fn later(diagnostic: Diagnostic) -> Self {
         Self {
-            diagnostic,
+            diagnostic: Box::new(diagnostic),
             retry: Retry::Later,
         }
     }
@@ -49,7 +49,7 @@ impl CallError {
     /// Returns an error of something that fails every time.
     pub fn never(diagnostic: Diagnostic) -> Self {
         Self {
-            diagnostic,
+            diagnostic: Box::new(diagnostic),
             retry: Retry::Never,
         }
     }

@@ -61,6 +61,13 @@ codes! {
     641 StoppedByOthers "an attempt that something else stopped"
         "The agent was asked to stop by a signal that blueproof did not send: a shutdown of the machine, or someone \
          with `kill`."
+    701 StoreBroken "a store that cannot be used"
+        "The file that holds all runs could not be opened, read or written: a full disk, missing rights, or damage. \
+         Nothing is decided without it; attempts that run go on by themselves."
+    702 StoreTooNew "a store of a newer version"
+        "A newer blueproof has changed the store's tables. An older one would misread them, so it does not try."
+    703 StoreNotOurs "a file that is no store"
+        "The file is an SQLite database, but blueproof did not make it."
     801 AsksTooMuch "a run that can never fit"
         "The whole gang (driver and workload) asks for more than the queue may ever promise. Choose a profile that \
          asks for less, or let the quota grow."

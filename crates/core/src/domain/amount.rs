@@ -144,9 +144,9 @@ impl fmt::Display for Gpus {
 }
 
 impl fmt::Display for Resources {
-    /// Writes `2 cpu, 512Mi, 1 gpu`; GPUs only where there are some.
+    /// Writes `2 cpu, 512Mi memory, 1 gpu`; GPUs only where there are some.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} cpu, {}", self.cpu, self.memory)?;
+        write!(f, "{} cpu, {} memory", self.cpu, self.memory)?;
         match self.gpu {
             Gpus(0) => Ok(()),
             some => write!(f, ", {some} gpu"),

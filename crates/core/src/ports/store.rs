@@ -134,5 +134,13 @@ impl From<Command> for Event {
 #[error("{}", .diagnostic.message)]
 pub struct StoreError {
     /// What went wrong.
-    pub diagnostic: Diagnostic,
+    pub diagnostic: Box<Diagnostic>,
+}
+
+impl From<Diagnostic> for StoreError {
+    fn from(diagnostic: Diagnostic) -> Self {
+        Self {
+            diagnostic: Box::new(diagnostic),
+        }
+    }
 }

@@ -57,14 +57,14 @@ impl Scheduler {
                 let class = FailureClass::Infrastructure;
                 let failure = Failure {
                     class,
-                    diagnostic: error.diagnostic,
+                    diagnostic: *error.diagnostic,
                     cell: None,
                 };
                 self.on_finished_now(attempt, never_ran(Verdict::Failed(Box::new(failure))));
             }
             Call::Report(run) => {
                 let run = self.change(run).expect("the call is wanted");
-                run.report = Report::GivenUp(Box::new(error.diagnostic));
+                run.report = Report::GivenUp(error.diagnostic);
             }
             Call::Observe(_) | Call::Stop(_) | Call::Release(_) => {}
         }

@@ -2,7 +2,7 @@
 
 use super::{
     Scheduler,
-    run::{AttemptPhase, Phase, Report},
+    run::{AttemptPhase, Phase, Report, Run},
 };
 
 impl Scheduler {
@@ -16,61 +16,8 @@ impl Scheduler {
     pub fn check(&self) {
         self.queue.check();
         for run in self.runs.values() {
-            let live = run.attempts.iter().filter(|attempt| attempt.is_live()).count();
-            assert_eq!(
-                live,
-                usize::from(run.phase == Phase::Active),
-                "{}: one live attempt when active",
-                run.id
-            );
-            let queued = matches!(run.phase, Phase::Queued { .. });
-            assert_eq!(
-                self.queue.holds_waiting(run.id),
-                queued,
-                "{}: in the queue when queued",
-                run.id
-            );
-            let awaits = self
-                .awaiting
-                .get(&run.request.subject)
-                .is_some_and(|waiting| waiting.contains(&run.id));
-            assert_eq!(
-                awaits,
-                run.phase == Phase::AwaitingApproval,
-                "{}: at the gate when awaiting",
-                run.id
-            );
-            let ended = matches!(run.phase, Phase::Ended(_));
-            assert_eq!(
-                run.report == Report::NotDue,
-                !ended,
-                "{}: a report when ended",
-                run.id
-            );
-            assert_eq!(run.ended_at.is_some(), ended, "{}: an end when ended", run.id);
-            assert_eq!(
-                self.unsettled.contains(&run.id),
-                !run.is_settled(),
-                "{}: unsettled is known",
-                run.id
-            );
-            for attempt in &run.attempts {
-                assert_eq!(
-                    attempt.head.head(),
-                    &run.request.subject.head,
-                    "{}: of its approved head",
-                    attempt.id
-                );
-                let promised = self.queue.promised(attempt.id);
-                let expected = (attempt.phase != AttemptPhase::Gone).then_some(run.gang);
-                assert_eq!(promised, expected, "{}: holds quota until it is gone", attempt.id);
-                assert_eq!(
-                    attempt.outcome.is_some(),
-                    !attempt.is_live(),
-                    "{}: an outcome when over",
-                    attempt.id
-                );
-            }
+            self.check_place(run);
+            self.check_attempts(run);
         }
         for holder in self.queue.holders() {
             let attempt = self
@@ -78,6 +25,68 @@ impl Scheduler {
                 .get(&holder.run)
                 .and_then(|run| run.attempt(holder.number));
             assert!(attempt.is_some(), "{holder}: whoever holds quota is known");
+        }
+    }
+
+    /// A run is in one place, and that place knows it.
+    fn check_place(&self, run: &Run) {
+        let live = run.attempts.iter().filter(|attempt| attempt.is_live()).count();
+        assert_eq!(
+            live,
+            usize::from(run.phase == Phase::Active),
+            "{}: one live attempt when active",
+            run.id
+        );
+        let queued = matches!(run.phase, Phase::Queued { .. });
+        assert_eq!(
+            self.queue.holds_waiting(run.id),
+            queued,
+            "{}: in the queue when queued",
+            run.id
+        );
+        let awaits = self
+            .awaiting
+            .get(&run.request.subject)
+            .is_some_and(|waiting| waiting.contains(&run.id));
+        assert_eq!(
+            awaits,
+            run.phase == Phase::AwaitingApproval,
+            "{}: at the gate when awaiting",
+            run.id
+        );
+        let ended = matches!(run.phase, Phase::Ended(_));
+        assert_eq!(
+            run.report == Report::NotDue,
+            !ended,
+            "{}: a report when ended",
+            run.id
+        );
+        assert_eq!(run.ended_at.is_some(), ended, "{}: an end when ended", run.id);
+        assert_eq!(
+            self.unsettled.contains(&run.id),
+            !run.is_settled(),
+            "{}: unsettled is known",
+            run.id
+        );
+    }
+
+    fn check_attempts(&self, run: &Run) {
+        for attempt in &run.attempts {
+            assert_eq!(
+                attempt.head.head(),
+                &run.request.subject.head,
+                "{}: of its approved head",
+                attempt.id
+            );
+            let promised = self.queue.promised(attempt.id);
+            let expected = (attempt.phase != AttemptPhase::Gone).then_some(run.gang);
+            assert_eq!(promised, expected, "{}: holds quota until it is gone", attempt.id);
+            assert_eq!(
+                attempt.outcome.is_some(),
+                !attempt.is_live(),
+                "{}: an outcome when over",
+                attempt.id
+            );
         }
     }
 }

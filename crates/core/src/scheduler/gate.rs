@@ -15,7 +15,7 @@ use crate::{
 
 /// A head that somebody entitled has approved.
 ///
-/// Only [`Gate::check`] makes one, so whatever asks for one cannot run content that nobody read.
+/// Only the gate makes one, so whatever asks for one cannot run content that nobody read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApprovedHead {
     head: Head,

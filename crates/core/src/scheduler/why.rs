@@ -65,7 +65,10 @@ impl fmt::Display for PendingReason {
             PendingReason::WaitingForQuota(Shortfall {
                 asked, free, ahead, ..
             }) => {
-                write!(f, "asks for {asked}, {free} free, {ahead} before it in the queue")
+                write!(
+                    f,
+                    "asks for {asked}; free are {free}; {ahead} before it in the queue"
+                )
             }
             PendingReason::BackingOff { until } => write!(f, "waits until {until} before the next attempt"),
             PendingReason::WaitingForRelease => f.write_str("its last attempt is being cleared away"),

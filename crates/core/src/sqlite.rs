@@ -1,0 +1,197 @@
+//! The store in one SQLite file (feature `sqlite`).
+//!
+//! WAL with `synchronous=FULL`: what an append has returned for outlives a power cut, and readers in other processes
+//! never wait. One thread writes and one reads; callers wait for their answers without blocking their own thread.
+//! SQLite and not redb or fjall, because those let one process open the file at a time, and `blueproof get` must work
+//! beside a scheduler that runs, hangs or is dead.
+
+mod rows;
+mod schema;
+mod worker;
+
+use std::{
+    fs::{self, File, TryLockError},
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+use rusqlite::{Connection, OpenFlags};
+use tokio::sync::Notify;
+
+use crate::{
+    diagnostic::{Code, Diagnostic, Place},
+    domain::{RequestKey, RunId},
+    ports::{Batch, Command, CommandId, LoggedEvent, Seq, Store, StoreError, Version},
+    view::RunView,
+};
+use worker::Worker;
+
+/// How often it is looked whether another process has written.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// How long a writer waits for another process that is just writing.
+const BUSY: Duration = Duration::from_secs(10);
+
+/// A store in one SQLite file.
+#[derive(Debug)]
+pub struct SqliteStore {
+    path: PathBuf,
+    writer: Worker,
+    reader: Worker,
+    written: Notify,
+}
+
+/// The right to append to a store, held by one engine at a time. It ends when this is dropped, or the process dies.
+#[derive(Debug)]
+pub struct Leadership {
+    _locked: File,
+}
+
+impl SqliteStore {
+    /// Opens the store at `path` and brings its schema up to date; makes it, and its folder, where there is none.
+    /// Blocks for a moment.
+    pub fn open(path: &Path) -> Result<Self, StoreError> {
+        let failed = |doing: &str, error: &dyn std::error::Error| broken(path, doing, error);
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder).map_err(|error| failed("make its folder", &error))?;
+        }
+        let mut connection = Connection::open(path).map_err(|error| failed("open it", &error))?;
+        prepare(&connection).map_err(|error| failed("open it", &error))?;
+        schema::migrate(&mut connection, path)?;
+        let reader = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE)
+            .and_then(|connection| prepare(&connection).map(|()| connection))
+            .map_err(|error| failed("open it for reading", &error))?;
+        Ok(Self {
+            path: path.into(),
+            writer: Worker::new("store-writer", connection),
+            reader: Worker::new("store-reader", reader),
+            written: Notify::new(),
+        })
+    }
+
+    /// Takes the right to append, or returns `None` while another process holds it. Does not wait.
+    pub fn try_lead(&self) -> Result<Option<Leadership>, StoreError> {
+        let path = self.path.with_extension("lock");
+        let failed = |error: &std::io::Error| broken(&self.path, "lock it", error);
+        let file = File::options()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(&path)
+            .map_err(|error| failed(&error))?;
+        match file.try_lock() {
+            Ok(()) => Ok(Some(Leadership { _locked: file })),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(error)) => Err(failed(&error)),
+        }
+    }
+
+    /// Returns the file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Makes every run's projection again from the log. Blocks nobody but writers.
+    pub async fn reproject(&self) -> Result<(), StoreError> {
+        let (scheduler, _) = crate::engine::replay(self).await?;
+        let views: Vec<RunView> = scheduler.runs().collect();
+        self.write("project it again", move |connection| {
+            rows::replace_all_views(connection, &views)
+        })
+        .await
+    }
+
+    async fn write<T: Send + 'static>(
+        &self,
+        doing: &'static str,
+        work: impl FnOnce(&mut Connection) -> Result<T, rows::Error> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let done = self
+            .writer
+            .run(work)
+            .await
+            .map_err(|error| broken(&self.path, doing, &error))?;
+        self.written.notify_waiters();
+        Ok(done)
+    }
+
+    async fn read<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Connection) -> Result<T, rows::Error> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.reader
+            .run(work)
+            .await
+            .map_err(|error| broken(&self.path, "read it", &error))
+    }
+}
+
+#[async_trait]
+impl Store for SqliteStore {
+    async fn append(&self, batch: Batch) -> Result<(), StoreError> {
+        self.write("append to it", move |connection| rows::append(connection, &batch))
+            .await
+    }
+
+    async fn events(&self, after: Seq, limit: usize) -> Result<Vec<LoggedEvent>, StoreError> {
+        self.read(move |connection| rows::events(connection, after, limit))
+            .await
+    }
+
+    async fn submit(&self, at: Timestamp, command: Command) -> Result<(), StoreError> {
+        self.write("leave a wish in it", move |connection| {
+            rows::submit(connection, at, &command)
+        })
+        .await
+    }
+
+    async fn commands(&self) -> Result<Vec<(CommandId, Command)>, StoreError> {
+        self.read(rows::commands).await
+    }
+
+    async fn changed(&self, since: Option<Version>) -> Version {
+        loop {
+            let written = self.written.notified();
+            // A store that cannot be asked says so at the next read; here it just seems to stand still.
+            if let Ok(version) = self.read(rows::version).await
+                && since != Some(version)
+            {
+                return version;
+            }
+            let _ = tokio::time::timeout(LOOK_EVERY, written).await;
+        }
+    }
+
+    async fn run(&self, run: RunId) -> Result<Option<RunView>, StoreError> {
+        self.read(move |connection| rows::view(connection, run)).await
+    }
+
+    async fn run_of(&self, key: &RequestKey) -> Result<Option<RunView>, StoreError> {
+        let key = key.clone();
+        self.read(move |connection| rows::view_of(connection, &key)).await
+    }
+
+    async fn runs(&self, limit: usize) -> Result<Vec<RunView>, StoreError> {
+        self.read(move |connection| rows::views(connection, limit)).await
+    }
+}
+
+fn prepare(connection: &Connection) -> Result<(), rusqlite::Error> {
+    connection.busy_timeout(BUSY)?;
+    connection.pragma_update(None, "journal_mode", "WAL")?;
+    connection.pragma_update(None, "synchronous", "FULL")
+}
+
+fn broken(path: &Path, doing: &str, error: &dyn std::error::Error) -> StoreError {
+    let diagnostic = Diagnostic::error(
+        Code::StoreBroken,
+        format!("the store cannot be used: could not {doing}"),
+    )
+    .at(Place::file(path.display().to_string()))
+    .caused_by(error)
+    .hint("see that the disk is not full and that the file and its folder are yours")
+    .hint("attempts that run are not lost: they go on, and are taken over when the store is back");
+    diagnostic.into()
+}

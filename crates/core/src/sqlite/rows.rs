@@ -1,0 +1,148 @@
+//! Rows in, rows out.
+
+use jiff::Timestamp;
+use rusqlite::{Connection, OptionalExtension, Row, Transaction, TransactionBehavior, params};
+use serde::de::DeserializeOwned;
+
+use crate::{
+    domain::{RequestKey, RunId},
+    ports::{Batch, Command, CommandId, LoggedEvent, Seq, Version},
+    view::RunView,
+};
+
+/// What can go wrong with a row.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Error {
+    #[error("SQLite refused")]
+    Sqlite(#[from] rusqlite::Error),
+    #[error("a row of table `{table}` cannot be understood")]
+    Row {
+        table: &'static str,
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+}
+
+pub(super) fn append(connection: &mut Connection, batch: &Batch) -> Result<(), Error> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    {
+        let mut insert =
+            transaction.prepare_cached("INSERT INTO event (at, kind, body) VALUES (?1, ?2, ?3)")?;
+        for (at, event) in &batch.events {
+            insert.execute(params![at.to_string(), event.kind(), json("event", event)?])?;
+        }
+        let mut take = transaction.prepare_cached("UPDATE command SET taken = 1, body = '' WHERE id = ?1")?;
+        for id in &batch.taken {
+            take.execute([id.0])?;
+        }
+    }
+    put_views(&transaction, &batch.views)?;
+    Ok(transaction.commit()?)
+}
+
+pub(super) fn replace_all_views(connection: &mut Connection, views: &[RunView]) -> Result<(), Error> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    transaction.execute("DELETE FROM run", [])?;
+    put_views(&transaction, views)?;
+    Ok(transaction.commit()?)
+}
+
+fn put_views(transaction: &Transaction<'_>, views: &[RunView]) -> Result<(), Error> {
+    let mut put = transaction.prepare_cached(
+        "INSERT INTO run (id, key, view) VALUES (?1, ?2, ?3) ON CONFLICT (id) DO UPDATE SET view = excluded.view",
+    )?;
+    for view in views {
+        put.execute(params![view.id.0, view.request_key.0, json("run", view)?])?;
+    }
+    Ok(())
+}
+
+pub(super) fn events(
+    connection: &mut Connection,
+    after: Seq,
+    limit: usize,
+) -> Result<Vec<LoggedEvent>, Error> {
+    let mut select =
+        connection.prepare_cached("SELECT seq, at, body FROM event WHERE seq > ?1 ORDER BY seq LIMIT ?2")?;
+    let rows = select.query_map(params![after.0, limit], |row| {
+        Ok((row.get(0)?, text(row, 1)?, text(row, 2)?))
+    })?;
+    rows.map(|row| {
+        let (seq, at, body) = row?;
+        let at = at.parse::<Timestamp>().map_err(|error| Error::Row {
+            table: "event",
+            source: error.into(),
+        })?;
+        Ok(LoggedEvent {
+            seq: Seq(seq),
+            at,
+            event: value("event", &body)?,
+        })
+    })
+    .collect()
+}
+
+pub(super) fn submit(connection: &mut Connection, at: Timestamp, command: &Command) -> Result<(), Error> {
+    let mut insert =
+        connection.prepare_cached("INSERT OR IGNORE INTO command (key, at, body) VALUES (?1, ?2, ?3)")?;
+    insert.execute(params![
+        command.key().0,
+        at.to_string(),
+        json("command", command)?
+    ])?;
+    Ok(())
+}
+
+pub(super) fn commands(connection: &mut Connection) -> Result<Vec<(CommandId, Command)>, Error> {
+    let mut select = connection.prepare_cached("SELECT id, body FROM command WHERE taken = 0 ORDER BY id")?;
+    let rows = select.query_map([], |row| Ok((row.get(0)?, text(row, 1)?)))?;
+    rows.map(|row| {
+        let (id, body) = row?;
+        Ok((CommandId(id), value("command", &body)?))
+    })
+    .collect()
+}
+
+pub(super) fn version(connection: &mut Connection) -> Result<Version, Error> {
+    Ok(Version(connection.pragma_query_value(
+        None,
+        "data_version",
+        |row| row.get(0),
+    )?))
+}
+
+pub(super) fn view(connection: &mut Connection, run: RunId) -> Result<Option<RunView>, Error> {
+    let mut select = connection.prepare_cached("SELECT view FROM run WHERE id = ?1")?;
+    let found = select.query_row([run.0], |row| text(row, 0)).optional()?;
+    found.map(|body| value("run", &body)).transpose()
+}
+
+pub(super) fn view_of(connection: &mut Connection, key: &RequestKey) -> Result<Option<RunView>, Error> {
+    let mut select = connection.prepare_cached("SELECT view FROM run WHERE key = ?1")?;
+    let found = select.query_row([&key.0], |row| text(row, 0)).optional()?;
+    found.map(|body| value("run", &body)).transpose()
+}
+
+pub(super) fn views(connection: &mut Connection, limit: usize) -> Result<Vec<RunView>, Error> {
+    let mut select = connection.prepare_cached("SELECT view FROM run ORDER BY id DESC LIMIT ?1")?;
+    let rows = select.query_map([limit], |row| text(row, 0))?;
+    rows.map(|body| value("run", &body?)).collect()
+}
+
+fn text(row: &Row<'_>, column: usize) -> Result<String, rusqlite::Error> {
+    row.get(column)
+}
+
+fn json(table: &'static str, value: &impl serde::Serialize) -> Result<String, Error> {
+    serde_json::to_string(value).map_err(|error| Error::Row {
+        table,
+        source: error.into(),
+    })
+}
+
+fn value<T: DeserializeOwned>(table: &'static str, body: &str) -> Result<T, Error> {
+    serde_json::from_str(body).map_err(|error| Error::Row {
+        table,
+        source: error.into(),
+    })
+}

@@ -1,0 +1,151 @@
+//! The tables, and how an older file becomes a newer one.
+
+use std::path::Path;
+
+use rusqlite::{Connection, TransactionBehavior};
+
+use super::broken;
+use crate::{
+    diagnostic::{Code, Diagnostic, Place},
+    ports::StoreError,
+};
+
+/// Marks a file as ours: "BPrf".
+const APPLICATION_ID: i32 = 0x4250_7266;
+
+/// What takes a file from each version to the next. A step that has shipped is never changed.
+const STEPS: &[&str] = &[
+    "CREATE TABLE event (
+         seq  INTEGER PRIMARY KEY,
+         at   TEXT NOT NULL,
+         kind TEXT NOT NULL,
+         body TEXT NOT NULL
+     ) STRICT;
+     CREATE TABLE run (
+         id    INTEGER PRIMARY KEY,
+         key   TEXT NOT NULL UNIQUE,
+         view  TEXT NOT NULL
+     ) STRICT;",
+    // Wishes of other processes came second: at first only the process that held the store could ask.
+    "CREATE TABLE command (
+         id    INTEGER PRIMARY KEY AUTOINCREMENT,
+         key   TEXT NOT NULL UNIQUE,
+         at    TEXT NOT NULL,
+         taken INTEGER NOT NULL DEFAULT 0,
+         body  TEXT NOT NULL
+     ) STRICT;
+     CREATE INDEX command_waiting ON command (id) WHERE taken = 0;",
+];
+
+/// Brings a file to the newest version. What is there stays; a file that is not ours, or is newer, is not touched.
+pub(super) fn migrate(connection: &mut Connection, path: &Path) -> Result<(), StoreError> {
+    let failed = |error: rusqlite::Error| broken(path, "bring its schema up to date", &error);
+    let transaction = connection
+        .transaction_with_behavior(TransactionBehavior::Immediate)
+        .map_err(failed)?;
+    let number = |pragma: &str| transaction.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0));
+    let (application, version) = (
+        number("application_id").map_err(failed)?,
+        number("user_version").map_err(failed)?,
+    );
+    let empty = application == 0 && version == 0 && number("schema_version").map_err(failed)? == 0;
+    if !empty && application != i64::from(APPLICATION_ID) {
+        return Err(not_ours(path));
+    }
+    let known = i64::try_from(STEPS.len()).expect("few steps");
+    if version > known {
+        return Err(too_new(path, version, known));
+    }
+    for step in &STEPS[usize::try_from(version).unwrap_or(0)..] {
+        transaction.execute_batch(step).map_err(failed)?;
+    }
+    if version < known {
+        transaction
+            .pragma_update(None, "application_id", APPLICATION_ID)
+            .map_err(failed)?;
+        transaction
+            .pragma_update(None, "user_version", known)
+            .map_err(failed)?;
+    }
+    transaction.commit().map_err(failed)
+}
+
+fn not_ours(path: &Path) -> StoreError {
+    let diagnostic = Diagnostic::error(Code::StoreNotOurs, "this is no store of blueproof")
+        .at(Place::file(path.display().to_string()))
+        .hint("name another file with --store; this one was not touched");
+    diagnostic.into()
+}
+
+fn too_new(path: &Path, version: i64, known: i64) -> StoreError {
+    let message = format!("the store has version {version}; this blueproof knows versions up to {known}");
+    let diagnostic = Diagnostic::error(Code::StoreTooNew, message)
+        .at(Place::file(path.display().to_string()))
+        .hint("use the newer blueproof that wrote it, or name another file with --store; this one was not touched");
+    diagnostic.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        event::Event,
+        ports::{Seq, Store},
+        sqlite::SqliteStore,
+    };
+
+    /// Makes a file as the first version made it, with one event in it.
+    fn old_file(path: &Path) {
+        let connection = Connection::open(path).expect("a file");
+        connection.execute_batch(STEPS[0]).expect("the first version");
+        connection
+            .pragma_update(None, "application_id", APPLICATION_ID)
+            .expect("a pragma");
+        connection
+            .pragma_update(None, "user_version", 1)
+            .expect("a pragma");
+        let insert = "INSERT INTO event VALUES (1, '2026-01-02T03:04:05Z', 'tick', '{\"kind\":\"tick\"}')";
+        connection.execute(insert, []).expect("a row");
+    }
+
+    #[tokio::test]
+    async fn an_old_file_keeps_its_events() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("old.db");
+        old_file(&path);
+        let store = SqliteStore::open(&path).expect("it is brought up to date");
+        let events = store.events(Seq(0), 10).await.expect("a read");
+        assert_eq!(events.len(), 1);
+        assert_eq!(events[0].event, Event::Tick);
+        assert_eq!(store.commands().await.expect("the second version's table"), []);
+    }
+
+    #[test]
+    fn a_newer_file_is_refused_and_not_touched() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("new.db");
+        drop(SqliteStore::open(&path).expect("a store"));
+        let newer = i64::try_from(STEPS.len()).expect("few") + 1;
+        let connection = Connection::open(&path).expect("a file");
+        connection
+            .pragma_update(None, "user_version", newer)
+            .expect("a pragma");
+        let error = SqliteStore::open(&path).expect_err("it is newer");
+        assert_eq!(error.diagnostic.code, Code::StoreTooNew);
+        let version: i64 = connection
+            .pragma_query_value(None, "user_version", |row| row.get(0))
+            .expect("a pragma");
+        assert_eq!(version, newer);
+    }
+
+    #[test]
+    fn a_file_that_is_not_ours_is_refused() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("other.db");
+        Connection::open(&path)
+            .and_then(|other| other.execute_batch("CREATE TABLE t (x)"))
+            .expect("a file");
+        let error = SqliteStore::open(&path).expect_err("it is another's");
+        assert_eq!(error.diagnostic.code, Code::StoreNotOurs);
+    }
+}

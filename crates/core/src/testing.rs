@@ -1,0 +1,17 @@
+//! Stand-ins for the ports, and the contract that every backend keeps (feature `testing`).
+//!
+//! The fakes keep state and can be asked what happened; they pass the same contract suites as the real backends.
+
+mod clock;
+mod cluster;
+pub mod contract;
+mod reporter;
+mod samples;
+pub mod scenario;
+mod store;
+
+pub use clock::FakeClock;
+pub use cluster::FakeCluster;
+pub use reporter::FakeReporter;
+pub use samples::{outcome, request, start_action};
+pub use store::MemoryStore;

@@ -1,0 +1,9 @@
+//! The promises of the ports, as tests that any backend can be put to.
+//!
+//! Each function panics with what was promised and not kept.
+
+mod cluster;
+mod store;
+
+pub use cluster::cluster_keeps_its_promises;
+pub use store::store_keeps_its_promises;

@@ -1,0 +1,166 @@
+//! What every store promises.
+
+use jiff::Timestamp;
+
+use super::super::samples::request;
+use crate::{
+    domain::{RequestKey, Resources, RunId},
+    event::Event,
+    policy::Policy,
+    ports::{Batch, Command, Seq, Store},
+    scheduler::Scheduler,
+    view::RunView,
+};
+
+/// Puts an empty store to everything that the port promises.
+///
+/// # Panics
+/// When a promise is not kept.
+pub async fn store_keeps_its_promises(store: &dyn Store) {
+    it_gives_back_what_was_appended(store).await;
+    it_keeps_the_latest_view_of_each_run(store).await;
+    it_takes_each_wish_once(store).await;
+    it_tells_of_changes(store).await;
+}
+
+async fn it_gives_back_what_was_appended(store: &dyn Store) {
+    let at = Timestamp::from_nanosecond(1_500_000_001).expect("small");
+    let requested = Event::Requested {
+        request: Box::new(request("log", "nano-lm")),
+    };
+    let events = vec![(at, Event::Tick), (at, requested.clone())];
+    store
+        .append(Batch {
+            events,
+            ..Batch::default()
+        })
+        .await
+        .expect("an append");
+    let all = store.events(Seq(0), 100).await.expect("a read");
+    let seqs: Vec<_> = all.iter().map(|logged| logged.seq).collect();
+    assert_eq!(seqs, [Seq(1), Seq(2)], "positions count from one");
+    assert_eq!(
+        (&all[1].event, all[1].at),
+        (&requested, at),
+        "events come back as they were, to the nanosecond"
+    );
+    assert_eq!(
+        store.events(Seq(1), 100).await.expect("a read"),
+        all[1..],
+        "reading goes on after a position"
+    );
+    assert_eq!(
+        store.events(Seq(0), 1).await.expect("a read"),
+        all[..1],
+        "no more than asked"
+    );
+    assert_eq!(
+        store.events(Seq(2), 100).await.expect("a read"),
+        [],
+        "after the last there is nothing"
+    );
+}
+
+async fn it_keeps_the_latest_view_of_each_run(store: &dyn Store) {
+    let (first, second) = views();
+    let both = Batch {
+        views: vec![first.clone(), second.clone()],
+        ..Batch::default()
+    };
+    store.append(both).await.expect("an append");
+    let mut later = first.clone();
+    later.settled = true;
+    store
+        .append(Batch {
+            views: vec![later.clone()],
+            ..Batch::default()
+        })
+        .await
+        .expect("an append");
+    assert_eq!(
+        store.run(first.id).await.expect("a read"),
+        Some(later.clone()),
+        "the latest view counts"
+    );
+    assert_eq!(
+        store.run(RunId(99)).await.expect("a read"),
+        None,
+        "what is not known is not there"
+    );
+    assert_eq!(
+        store.run_of(&second.request_key).await.expect("a read"),
+        Some(second.clone())
+    );
+    assert_eq!(
+        store.runs(10).await.expect("a read"),
+        [second.clone(), later],
+        "the newest first"
+    );
+    assert_eq!(
+        store.runs(1).await.expect("a read"),
+        [second],
+        "no more than asked"
+    );
+}
+
+async fn it_takes_each_wish_once(store: &dyn Store) {
+    let wish = Command::Run {
+        request: Box::new(request("wish", "nano-lm")),
+    };
+    store
+        .submit(Timestamp::UNIX_EPOCH, wish.clone())
+        .await
+        .expect("a wish");
+    store
+        .submit(Timestamp::UNIX_EPOCH, wish.clone())
+        .await
+        .expect("the same wish");
+    let waiting = store.commands().await.expect("a read");
+    assert_eq!(
+        waiting.len(),
+        1,
+        "a wish whose key was left before changes nothing"
+    );
+    assert_eq!(waiting[0].1, wish);
+    store
+        .append(Batch {
+            taken: vec![waiting[0].0],
+            ..Batch::default()
+        })
+        .await
+        .expect("an append");
+    assert_eq!(
+        store.commands().await.expect("a read"),
+        [],
+        "what is taken up is gone"
+    );
+    store
+        .submit(Timestamp::UNIX_EPOCH, wish)
+        .await
+        .expect("the same wish, late");
+    assert_eq!(store.commands().await.expect("a read"), [], "not even late");
+}
+
+async fn it_tells_of_changes(store: &dyn Store) {
+    let before = store.changed(None).await;
+    let tick = Batch {
+        events: vec![(Timestamp::UNIX_EPOCH, Event::Tick)],
+        ..Batch::default()
+    };
+    let (after, appended) = tokio::join!(store.changed(Some(before)), store.append(tick));
+    appended.expect("an append");
+    assert_ne!(before, after, "an append is a change");
+}
+
+fn views() -> (RunView, RunView) {
+    let mut scheduler = Scheduler::new(Policy::local(Resources::default()));
+    for key in ["view-1", "view-2"] {
+        let request = Box::new(request(key, "nano-lm"));
+        scheduler.handle(Timestamp::UNIX_EPOCH, Event::Requested { request });
+    }
+    let view = |key: &str| {
+        let run = scheduler.run_of(&RequestKey(key.into())).expect("requested");
+        scheduler.view(run).expect("requested")
+    };
+    (view("view-1"), view("view-2"))
+}

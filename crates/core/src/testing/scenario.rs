@@ -1,0 +1,150 @@
+//! Stories for the scheduler that anyone can write: time, what happened, and everything that is to be done about it.
+//!
+//! ```text
+//! # A push takes the approval back.
+//! 00:00  policy cpu 1 approver ada
+//! 00:00  run a nano-lm pr 12 head aaaa          =>
+//! 00:01  approve r-1 by ada                     => reserve r-1.1
+//! 00:05  push pr 12 head bbbb
+//!        r-1 is reserved
+//! ```
+//!
+//! A line without a time says what holds after the one before: `RUN is STATE`, or `RUN waits: TEXT`. After each event
+//! the scheduler is checked; at the end everything is replayed, and must come out the same.
+
+mod parse;
+
+use std::fmt::Write as _;
+
+use jiff::Timestamp;
+
+use crate::{action::Action, domain::RunId, event::Event, policy::Policy, scheduler::Scheduler};
+use parse::{Line, Step};
+
+/// Plays a story.
+///
+/// # Errors
+/// Returns the line that does not hold, with what was expected and what came out.
+///
+/// # Panics
+/// When the scheduler breaks one of its own rules.
+pub fn play(story: &str) -> Result<(), String> {
+    let mut stage = Stage::new();
+    for (number, text) in story.lines().enumerate() {
+        let line = parse::line(text).map_err(|why| format!("line {}: {why}\n  {text}", number + 1))?;
+        let played = line.map_or(Ok(()), |line| stage.play(line));
+        played.map_err(|why| format!("line {}: {text}\n{why}", number + 1))?;
+    }
+    stage.replay()
+}
+
+/// A scheduler, and all that it was told.
+struct Stage {
+    scheduler: Scheduler,
+    told: Vec<(Timestamp, Event)>,
+}
+
+impl Stage {
+    fn new() -> Self {
+        Self {
+            scheduler: Scheduler::new(Policy::local(Default::default())),
+            told: Vec::new(),
+        }
+    }
+
+    fn play(&mut self, line: Line) -> Result<(), String> {
+        match line {
+            Line::Happens { at, step, expected } => {
+                let event = self.event(step)?;
+                self.told.push((at, event.clone()));
+                let actions = self.scheduler.handle(at, event);
+                self.scheduler.check();
+                compare(&expected, &describe(&actions))
+            }
+            Line::Is { run, state } => {
+                let view = self
+                    .scheduler
+                    .view(run)
+                    .ok_or_else(|| format!("  {run} is not known"))?;
+                compare(&state, &view.state.to_string())
+            }
+            Line::Waits { run, reason } => {
+                let why = self
+                    .scheduler
+                    .why(run)
+                    .map_or("it does not wait".into(), |why| why.to_string());
+                compare(&reason, &why)
+            }
+        }
+    }
+
+    fn event(&self, step: Step) -> Result<Event, String> {
+        match step {
+            Step::Event(event) => Ok(*event),
+            Step::Approve { run, by } => {
+                let view = self
+                    .scheduler
+                    .view(run)
+                    .ok_or_else(|| format!("  {run} is not known"))?;
+                Ok(Event::Approved {
+                    approval: parse::approval(view.subject, by),
+                })
+            }
+            Step::Report(run) => {
+                let attempts = self.scheduler.view(run).map_or(0, |view| view.attempts.len());
+                Ok(Event::Reported {
+                    run,
+                    attempts: u32::try_from(attempts).expect("few attempts"),
+                })
+            }
+        }
+    }
+
+    /// Tells a new scheduler the same again: the same state and the same work left over must come of it.
+    fn replay(self) -> Result<(), String> {
+        let mut again = Scheduler::new(Policy::local(Default::default()));
+        for (at, event) in self.told {
+            again.handle(at, event);
+        }
+        let same =
+            self.scheduler.runs().eq(again.runs()) && self.scheduler.outstanding() == again.outstanding();
+        if same {
+            Ok(())
+        } else {
+            Err("a replay comes out otherwise".into())
+        }
+    }
+}
+
+/// Writes actions as stories name them: `reserve r-1.1, stop r-2.1 end`.
+pub fn describe(actions: &[Action]) -> String {
+    let mut text = String::new();
+    for action in actions {
+        if !text.is_empty() {
+            text.push_str(", ");
+        }
+        match action {
+            Action::Reserve { attempt, .. } => write!(text, "reserve {attempt}"),
+            Action::Start(start) => write!(text, "start {}", start.attempt),
+            Action::Observe { attempt } => write!(text, "observe {attempt}"),
+            Action::Stop { attempt, how } => write!(text, "stop {attempt} {}", parse::stop_word(*how)),
+            Action::Release { attempt } => write!(text, "release {attempt}"),
+            Action::Report { view, .. } => write!(text, "report {} {}", view.id, view.state),
+        }
+        .expect("a string takes any text");
+    }
+    text
+}
+
+fn compare(expected: &str, actual: &str) -> Result<(), String> {
+    if expected == actual {
+        Ok(())
+    } else {
+        Err(format!("  expected: {expected}\n    actual: {actual}"))
+    }
+}
+
+/// Returns a run's id from a story.
+fn run_id(text: &str) -> Result<RunId, String> {
+    text.parse().map_err(|error| format!("{error}"))
+}

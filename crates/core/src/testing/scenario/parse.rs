@@ -1,0 +1,289 @@
+//! The words of stories.
+
+use std::collections::BTreeSet;
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::run_id;
+use crate::{
+    diagnostic::{Code, Diagnostic},
+    domain::{
+        Actor, AttemptId, Bytes, Cpus, Failure, FailureClass, Head, Priority, Project, RequestKey, Resources,
+        RunId, Subject, Verdict,
+    },
+    event::{Approval, Call, Event, StopMode},
+    policy::{GatePolicy, LocalApproval, Policy},
+    ports::CallError,
+    testing::{outcome, request},
+};
+
+/// One line of a story.
+pub(super) enum Line {
+    Happens {
+        at: Timestamp,
+        step: Step,
+        expected: String,
+    },
+    Is {
+        run: RunId,
+        state: String,
+    },
+    Waits {
+        run: RunId,
+        reason: String,
+    },
+}
+
+/// Something that happens; some of it can only be completed by whoever knows the runs.
+pub(super) enum Step {
+    Event(Box<Event>),
+    Approve { run: RunId, by: Actor },
+    Report(RunId),
+}
+
+/// Reads one line; an empty one and a comment are `None`.
+pub(super) fn line(text: &str) -> Result<Option<Line>, String> {
+    let text = text.split('#').next().unwrap_or_default().trim();
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let (happens, expected) = text.split_once("=>").unwrap_or((text, ""));
+    let words: Vec<&str> = happens.split_whitespace().collect();
+    if let Some(at) = time(words[0]) {
+        let step = step(&words[1..])?;
+        return Ok(Some(Line::Happens {
+            at,
+            step,
+            expected: expected.trim().into(),
+        }));
+    }
+    let run = run_id(words[0])?;
+    if let Some((_, reason)) = text.split_once("waits:") {
+        return Ok(Some(Line::Waits {
+            run,
+            reason: reason.trim().into(),
+        }));
+    }
+    match words[1..].split_first() {
+        Some((&"is", state)) => Ok(Some(Line::Is {
+            run,
+            state: state.join(" "),
+        })),
+        _ => Err("after a run comes `is STATE` or `waits: TEXT`".into()),
+    }
+}
+
+pub(super) fn approval(subject: Subject, by: Actor) -> Approval {
+    Approval {
+        subject,
+        policy: "story".into(),
+        by,
+        expires_at: None,
+    }
+}
+
+pub(super) fn stop_word(how: StopMode) -> &'static str {
+    match how {
+        StopMode::Interrupt => "interrupt",
+        StopMode::End => "end",
+    }
+}
+
+/// Reads `MM:SS`.
+fn time(word: &str) -> Option<Timestamp> {
+    let (minutes, seconds) = word.split_once(':')?;
+    let seconds = minutes.parse::<i64>().ok()? * 60 + seconds.parse::<i64>().ok()?;
+    Timestamp::from_second(seconds).ok()
+}
+
+fn step(words: &[&str]) -> Result<Step, String> {
+    let (verb, rest) = words.split_first().ok_or("nothing happens")?;
+    let subject = rest.first().copied().unwrap_or_default();
+    let options = Options(rest.get(1..).unwrap_or_default());
+    let event = match *verb {
+        "policy" => Event::Configured {
+            policy: Box::new(policy(&Options(rest))?),
+        },
+        "run" => Event::Requested {
+            request: Box::new(requested(subject, &options)?),
+        },
+        "push" => Event::HeadMoved {
+            project: repository(),
+            change: Options(rest).number("pr")?.ok_or("push needs `pr N`")?,
+            head: head(Options(rest).word("head").ok_or("push needs `head X`")?),
+        },
+        "approve" => {
+            return Ok(Step::Approve {
+                run: run_id(subject)?,
+                by: actor(options.word("by").unwrap_or("ada")),
+            });
+        }
+        "cancel" => {
+            let how = if rest.contains(&"interrupt") {
+                StopMode::Interrupt
+            } else {
+                StopMode::End
+            };
+            Event::CancelRequested {
+                run: run_id(subject)?,
+                by: actor("ada"),
+                how,
+            }
+        }
+        "retry" => {
+            let key = RequestKey(options.word("key").unwrap_or("again").into());
+            Event::RetryRequested {
+                key,
+                run: run_id(subject)?,
+                by: actor("ada"),
+            }
+        }
+        "placed" => Event::Reserved {
+            attempt: attempt(subject)?,
+            place: "here".into(),
+        },
+        "started" => Event::Started {
+            attempt: attempt(subject)?,
+        },
+        "released" => Event::Released {
+            attempt: attempt(subject)?,
+        },
+        "reported" => return Ok(Step::Report(run_id(subject)?)),
+        "tick" => Event::Tick,
+        "failing" => failing(subject, rest.get(1).copied().unwrap_or_default())?,
+        ended => Event::Finished {
+            attempt: attempt(subject)?,
+            outcome: Box::new(outcome(verdict(ended)?)),
+        },
+    };
+    Ok(Step::Event(Box::new(event)))
+}
+
+fn policy(options: &Options<'_>) -> Result<Policy, String> {
+    let mut policy = Policy::local(resources(options)?.unwrap_or_default());
+    let approver = options.word("approver").map(actor);
+    let local = if approver.is_some() {
+        LocalApproval::Required
+    } else {
+        LocalApproval::Own
+    };
+    policy.gate = GatePolicy {
+        digest: "story".into(),
+        local,
+        approvers: BTreeSet::from_iter(approver),
+    };
+    Ok(policy)
+}
+
+fn requested(key: &str, options: &Options<'_>) -> Result<crate::domain::RunRequest, String> {
+    let mut request = request(key, "nano-lm");
+    if let Some(asked) = resources(options)? {
+        request.job.driver = asked;
+    }
+    if let Some(change) = options.number("pr")? {
+        request.subject.project = repository();
+        request.subject.change = Some(change);
+        request.requested_by = actor("bob");
+    }
+    if let Some(text) = options.word("head") {
+        request.subject.head = head(text);
+    }
+    let priority = options.number("priority")?.unwrap_or(0);
+    request.priority = Priority(i32::try_from(priority).map_err(|error| error.to_string())?);
+    request.retries.infrastructure =
+        u32::try_from(options.number("retries")?.unwrap_or(0)).map_err(|e| e.to_string())?;
+    let minutes = |name| {
+        Ok::<_, String>(
+            options
+                .number(name)?
+                .map(|minutes| SignedDuration::from_mins(minutes as i64)),
+        )
+    };
+    request.job.timeouts.queue = minutes("queue-minutes")?;
+    request.job.timeouts.startup = minutes("startup-minutes")?;
+    request.job.timeouts.run = minutes("run-minutes")?;
+    Ok(request)
+}
+
+fn resources(options: &Options<'_>) -> Result<Option<Resources>, String> {
+    let cores = options.number("cpu")?;
+    let cores = cores
+        .map(|cores| u32::try_from(cores).map_err(|error| error.to_string()))
+        .transpose()?;
+    let memory = Bytes(1 << 30);
+    Ok(cores.map(|cores| Resources {
+        cpu: Cpus::cores(cores),
+        memory,
+        ..Resources::default()
+    }))
+}
+
+fn failing(call: &str, about: &str) -> Result<Event, String> {
+    let call = match call {
+        "reserve" => Call::Reserve(attempt(about)?),
+        "start" => Call::Start(attempt(about)?),
+        "observe" => Call::Observe(attempt(about)?),
+        "release" => Call::Release(attempt(about)?),
+        "report" => Call::Report(run_id(about)?),
+        other => return Err(format!("`{other}` is no call")),
+    };
+    let error = Box::new(CallError::later(Diagnostic::error(
+        Code::AttemptLost,
+        "the story says so",
+    )));
+    Ok(Event::CallFailed { call, error })
+}
+
+fn verdict(word: &str) -> Result<Verdict, String> {
+    let (class, code) = match word {
+        "passed" => return Ok(Verdict::Passed),
+        "stopped" => return Ok(Verdict::Stopped),
+        "failed" => (FailureClass::Notebook, Code::CellRaised),
+        "lost" => (FailureClass::Infrastructure, Code::AttemptLost),
+        other => return Err(format!("`{other}` does not happen")),
+    };
+    let diagnostic = Diagnostic::error(code, "the story says so");
+    Ok(Verdict::Failed(Box::new(Failure {
+        class,
+        diagnostic,
+        cell: None,
+    })))
+}
+
+fn attempt(text: &str) -> Result<AttemptId, String> {
+    text.parse().map_err(|error| format!("{error}"))
+}
+
+/// Returns a commit whose digits begin with those of the story.
+fn head(text: &str) -> Head {
+    Head::Commit(format!("{text:0<40}"))
+}
+
+fn repository() -> Project {
+    Project::GitHub(1)
+}
+
+fn actor(name: &str) -> Actor {
+    Actor::GitHub {
+        id: name.bytes().map(u64::from).sum(),
+        login: name.into(),
+    }
+}
+
+/// Words in pairs: a name and its value.
+struct Options<'a>(&'a [&'a str]);
+
+impl<'a> Options<'a> {
+    fn word(&self, name: &str) -> Option<&'a str> {
+        self.0.windows(2).find(|pair| pair[0] == name).map(|pair| pair[1])
+    }
+
+    fn number(&self, name: &str) -> Result<Option<u64>, String> {
+        self.word(name)
+            .map(|word| {
+                word.parse()
+                    .map_err(|_| format!("`{name}` needs a number, not `{word}`"))
+            })
+            .transpose()
+    }
+}

@@ -1,0 +1,115 @@
+//! A store in memory.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+use tokio::sync::watch;
+
+use crate::{
+    domain::{RequestKey, RunId},
+    ports::{Batch, Command, CommandId, LoggedEvent, Seq, Store, StoreError, Version},
+    view::RunView,
+};
+
+/// A store in memory. It outlives engines, not the process.
+#[derive(Debug, Default)]
+pub struct MemoryStore {
+    state: watch::Sender<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    version: u64,
+    events: Vec<LoggedEvent>,
+    runs: BTreeMap<RunId, RunView>,
+    commands: BTreeMap<CommandId, Command>,
+    keys: BTreeSet<RequestKey>,
+    last_command: u64,
+}
+
+#[async_trait]
+impl Store for MemoryStore {
+    async fn append(&self, batch: Batch) -> Result<(), StoreError> {
+        self.state.send_modify(|state| {
+            state.version += 1;
+            for (at, event) in batch.events {
+                let seq = Seq(state.events.len() as u64 + 1);
+                state.events.push(LoggedEvent { seq, at, event });
+            }
+            state
+                .runs
+                .extend(batch.views.into_iter().map(|view| (view.id, view)));
+            for id in batch.taken {
+                state.commands.remove(&id);
+            }
+        });
+        Ok(())
+    }
+
+    async fn events(&self, after: Seq, limit: usize) -> Result<Vec<LoggedEvent>, StoreError> {
+        let state = self.state.borrow();
+        Ok(state
+            .events
+            .iter()
+            .filter(|logged| logged.seq > after)
+            .take(limit)
+            .cloned()
+            .collect())
+    }
+
+    async fn submit(&self, _at: Timestamp, command: Command) -> Result<(), StoreError> {
+        self.state.send_modify(|state| {
+            if state.keys.insert(command.key().clone()) {
+                state.version += 1;
+                state.last_command += 1;
+                state.commands.insert(CommandId(state.last_command), command);
+            }
+        });
+        Ok(())
+    }
+
+    async fn commands(&self) -> Result<Vec<(CommandId, Command)>, StoreError> {
+        Ok(self
+            .state
+            .borrow()
+            .commands
+            .iter()
+            .map(|(id, command)| (*id, command.clone()))
+            .collect())
+    }
+
+    async fn changed(&self, since: Option<Version>) -> Version {
+        let mut state = self.state.subscribe();
+        let changed = state
+            .wait_for(|state| since != Some(Version(state.version)))
+            .await;
+        Version(changed.expect("the store lives as long as its borrower").version)
+    }
+
+    async fn run(&self, run: RunId) -> Result<Option<RunView>, StoreError> {
+        Ok(self.state.borrow().runs.get(&run).cloned())
+    }
+
+    async fn run_of(&self, key: &RequestKey) -> Result<Option<RunView>, StoreError> {
+        Ok(self
+            .state
+            .borrow()
+            .runs
+            .values()
+            .find(|view| view.request_key == *key)
+            .cloned())
+    }
+
+    async fn runs(&self, limit: usize) -> Result<Vec<RunView>, StoreError> {
+        Ok(self
+            .state
+            .borrow()
+            .runs
+            .values()
+            .rev()
+            .take(limit)
+            .cloned()
+            .collect())
+    }
+}

@@ -1,0 +1,257 @@
+//! The engine with every outside thing faked, and every backend of core held to its contract.
+
+use std::sync::Arc;
+
+use blueproof_core::{
+    diagnostic::{Code, Diagnostic},
+    domain::{Cpus, Ending, RequestKey, Resources, RunId, RunState, Verdict},
+    engine::{Engine, Ports},
+    policy::Policy,
+    ports::{CallError, Clock, Command, Seq, Store},
+    scheduler::Scheduler,
+    sqlite::SqliteStore,
+    testing::{self, FakeClock, FakeCluster, FakeReporter, MemoryStore, contract},
+};
+use jiff::{SignedDuration, Timestamp};
+
+fn two_cores() -> Resources {
+    Resources {
+        cpu: Cpus::cores(2),
+        memory: "1Gi".parse().expect("an amount"),
+        ..Resources::default()
+    }
+}
+
+struct World {
+    store: Arc<dyn Store>,
+    cluster: Arc<FakeCluster>,
+    reporter: Arc<FakeReporter>,
+    clock: Arc<FakeClock>,
+}
+
+impl World {
+    fn new(cluster: FakeCluster) -> Self {
+        Self {
+            store: Arc::new(MemoryStore::default()),
+            cluster: Arc::new(cluster),
+            reporter: Arc::default(),
+            clock: Arc::default(),
+        }
+    }
+
+    async fn engine(&self) -> Engine {
+        let ports = Ports {
+            store: self.store.clone(),
+            cluster: self.cluster.clone(),
+            reporter: self.reporter.clone(),
+            clock: self.clock.clone(),
+        };
+        Engine::open(ports, Policy::local(two_cores()))
+            .await
+            .expect("a store that works")
+    }
+
+    async fn ask(&self, key: &str) {
+        let request = Box::new(testing::request(key, "nano-lm"));
+        self.store
+            .submit(self.clock.now(), Command::Run { request })
+            .await
+            .expect("a store that works");
+    }
+}
+
+fn settled(runs: usize) -> impl Fn(&Scheduler) -> bool {
+    move |scheduler| scheduler.runs().filter(|run| run.settled).count() == runs
+}
+
+#[tokio::test]
+async fn a_wish_becomes_a_report() {
+    let world = World::new(FakeCluster::passing(two_cores()));
+    world.ask("a").await;
+    let mut engine = world.engine().await;
+    engine.run_until(settled(1)).await.expect("a store that works");
+    let report = world.reporter.report_of(RunId(1)).expect("it is reported");
+    assert_eq!(report.state, RunState::Ended(Ending::Passed));
+    assert_eq!(world.cluster.left(), []);
+    let stored = world
+        .store
+        .run_of(&RequestKey("a".into()))
+        .await
+        .expect("a read")
+        .expect("it is stored");
+    assert!(stored.settled);
+    assert_eq!(world.store.commands().await.expect("a read"), []);
+}
+
+#[tokio::test]
+async fn an_engine_that_dies_is_followed_by_one_that_takes_over() {
+    let world = World::new(FakeCluster::waiting(two_cores()));
+    for key in ["a", "b", "c"] {
+        world.ask(key).await;
+    }
+    let mut first = world.engine().await;
+    let running = |count| {
+        move |scheduler: &Scheduler| {
+            scheduler
+                .runs()
+                .filter(|run| run.state == RunState::Running)
+                .count()
+                == count
+        }
+    };
+    first.run_until(running(2)).await.expect("a store that works");
+    drop(first);
+    world
+        .cluster
+        .finish(RunId(1).attempt(1), testing::outcome(Verdict::Passed));
+
+    let mut second = world.engine().await;
+    let third_runs = |scheduler: &Scheduler| {
+        scheduler
+            .view(RunId(3))
+            .is_some_and(|view| view.state == RunState::Running)
+    };
+    second.run_until(third_runs).await.expect("a store that works");
+    for run in [2, 3] {
+        world
+            .cluster
+            .finish(RunId(run).attempt(1), testing::outcome(Verdict::Passed));
+    }
+    second.run_until(settled(3)).await.expect("a store that works");
+    for run in 1..=3 {
+        assert_eq!(
+            world.cluster.starts(RunId(run).attempt(1)),
+            1,
+            "r-{run} started once"
+        );
+    }
+}
+
+#[tokio::test]
+async fn an_engine_that_dies_after_any_event_changes_nothing_in_the_end() {
+    let quiet = World::new(FakeCluster::passing(two_cores()));
+    quiet.ask("a").await;
+    quiet
+        .engine()
+        .await
+        .run_until(settled(1))
+        .await
+        .expect("a store that works");
+    let expected = quiet.store.run(RunId(1)).await.expect("a read");
+    let events = quiet.store.events(Seq(0), 100).await.expect("a read").len();
+    for survives in 1..=events {
+        let world = World::new(FakeCluster::passing(two_cores()));
+        world.ask("a").await;
+        let mut engine = world.engine().await;
+        let mut seen = 0;
+        let dies = |_: &Scheduler| {
+            seen += 1;
+            seen > survives
+        };
+        engine.run_until(dies).await.expect("a store that works");
+        drop(engine);
+        world
+            .engine()
+            .await
+            .run_until(settled(1))
+            .await
+            .expect("a store that works");
+        assert_eq!(
+            world.store.run(RunId(1)).await.expect("a read"),
+            expected,
+            "after {survives}"
+        );
+        assert_eq!(world.cluster.starts(RunId(1).attempt(1)), 1);
+        assert_eq!(world.cluster.left(), []);
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_fails_once_is_made_again_when_its_time_has_come() {
+    let world = World::new(FakeCluster::passing(two_cores()));
+    let trouble = Diagnostic::error(Code::AttemptLost, "not just now");
+    world.cluster.fail_next(CallError::later(trouble));
+    world.ask("a").await;
+    let mut engine = world.engine().await;
+    let failed = |scheduler: &Scheduler| scheduler.next_wakeup().is_some();
+    engine.run_until(failed).await.expect("a store that works");
+    world.clock.advance(SignedDuration::from_secs(1));
+    engine.run_until(settled(1)).await.expect("a store that works");
+    assert_eq!(
+        world.reporter.report_of(RunId(1)).expect("reported").state,
+        RunState::Ended(Ending::Passed)
+    );
+}
+
+#[tokio::test]
+async fn the_store_in_memory_keeps_the_contract() {
+    contract::store_keeps_its_promises(&MemoryStore::default()).await;
+}
+
+#[tokio::test]
+async fn the_store_in_sqlite_keeps_the_contract() {
+    let folder = tempfile::tempdir().expect("a folder");
+    contract::store_keeps_its_promises(&SqliteStore::open(&folder.path().join("b.db")).expect("a store"))
+        .await;
+}
+
+#[tokio::test]
+async fn the_cluster_in_memory_keeps_the_contract() {
+    let passing = testing::start_action(1, testing::request("a", "nano-lm"));
+    let endless = testing::start_action(2, testing::request("b", "nano-lm"));
+    let cluster = FakeCluster::waiting(two_cores());
+    let ends = async {
+        cluster
+            .until_running(|running| running.contains(&passing.attempt))
+            .await;
+        cluster.finish(passing.attempt, testing::outcome(Verdict::Passed));
+    };
+    tokio::join!(
+        ends,
+        contract::cluster_keeps_its_promises(&cluster, &passing, &endless)
+    );
+}
+
+#[tokio::test]
+async fn projections_can_be_made_again_from_the_log() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("b.db");
+    let store = Arc::new(SqliteStore::open(&path).expect("a store"));
+    let world = World {
+        store: store.clone(),
+        ..World::new(FakeCluster::passing(two_cores()))
+    };
+    world.ask("a").await;
+    world
+        .engine()
+        .await
+        .run_until(settled(1))
+        .await
+        .expect("a store that works");
+    let before = store.runs(10).await.expect("a read");
+    store.reproject().await.expect("a store that works");
+    assert_eq!(store.runs(10).await.expect("a read"), before);
+    assert_eq!(before.len(), 1);
+}
+
+#[tokio::test]
+async fn one_process_leads_at_a_time_and_others_read_and_wish() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("b.db");
+    let (leader, other) = (
+        SqliteStore::open(&path).expect("a store"),
+        SqliteStore::open(&path).expect("the same"),
+    );
+    let leadership = leader.try_lead().expect("a lock file").expect("nobody leads yet");
+    assert!(other.try_lead().expect("a lock file").is_none());
+    let seen = leader.changed(None).await;
+    let request = Box::new(testing::request("a", "nano-lm"));
+    other
+        .submit(Timestamp::UNIX_EPOCH, Command::Run { request })
+        .await
+        .expect("a wish");
+    leader.changed(Some(seen)).await;
+    assert_eq!(leader.commands().await.expect("a read").len(), 1);
+    drop(leadership);
+    assert!(other.try_lead().expect("a lock file").is_some());
+}

@@ -1,0 +1,270 @@
+//! Whatever comes, in whatever order: the scheduler keeps its rules.
+
+use blueproof_core::{
+    action::Action,
+    domain::{
+        Actor, AttemptId, Cpus, Head, Project, RequestKey, Resources, RunId, RunRequest, RunState, Verdict,
+    },
+    event::{Approval, Call, Event, StopMode},
+    policy::{GatePolicy, LocalApproval, Policy},
+    ports::{CallError, Retry},
+    scheduler::Scheduler,
+    testing::{outcome, request},
+};
+use jiff::{SignedDuration, Timestamp};
+use proptest::prelude::*;
+
+fn maintainer() -> Actor {
+    Actor::GitHub {
+        id: 1,
+        login: "ada".into(),
+    }
+}
+
+fn policy(cores: u32, local: LocalApproval) -> Policy {
+    let quota = Resources {
+        cpu: Cpus::cores(cores),
+        memory: "8Gi".parse().expect("an amount"),
+        ..Resources::default()
+    };
+    let gate = GatePolicy {
+        digest: "p".into(),
+        local,
+        approvers: [maintainer()].into(),
+    };
+    Policy {
+        gate,
+        ..Policy::local(quota)
+    }
+}
+
+fn head(n: u8) -> Head {
+    Head::Commit(format!("{n:040x}"))
+}
+
+fn any_request() -> impl Strategy<Value = RunRequest> {
+    (0..6u8, 0..3u8, 0..4u32, 0..2u32, proptest::option::of(0..3u64)).prop_map(
+        |(key, at, cores, retries, change)| {
+            let mut request = request(&format!("k{key}"), "nano-lm");
+            request.job.driver.cpu = Cpus::cores(cores);
+            request.retries.infrastructure = retries;
+            request.job.timeouts.queue = Some(SignedDuration::from_mins(5));
+            request.job.timeouts.startup = Some(SignedDuration::from_mins(1));
+            request.job.timeouts.run = Some(SignedDuration::from_mins(1));
+            request.subject.head = head(at);
+            if change.is_some() {
+                request.subject.project = Project::GitHub(7);
+                request.subject.change = change;
+                request.requested_by = Actor::GitHub {
+                    id: 9,
+                    login: "bob".into(),
+                };
+            }
+            request
+        },
+    )
+}
+
+fn any_attempt() -> impl Strategy<Value = AttemptId> {
+    (1..7u64, 1..4u32).prop_map(|(run, number)| RunId(run).attempt(number))
+}
+
+fn any_verdict() -> impl Strategy<Value = Verdict> {
+    let failed = |class, code| {
+        let diagnostic = blueproof_core::diagnostic::Diagnostic::error(code, "it happened");
+        Verdict::Failed(Box::new(blueproof_core::domain::Failure {
+            class,
+            diagnostic,
+            cell: None,
+        }))
+    };
+    use blueproof_core::{diagnostic::Code, domain::FailureClass};
+    prop_oneof![
+        Just(Verdict::Passed),
+        Just(Verdict::Stopped),
+        Just(failed(FailureClass::Notebook, Code::CellRaised)),
+        Just(failed(FailureClass::Infrastructure, Code::AttemptLost)),
+    ]
+}
+
+fn any_failed_call() -> impl Strategy<Value = Event> {
+    let call = prop_oneof![
+        any_attempt().prop_map(Call::Reserve),
+        any_attempt().prop_map(Call::Start),
+        any_attempt().prop_map(Call::Observe),
+        any_attempt().prop_map(Call::Stop),
+        any_attempt().prop_map(Call::Release),
+        (1..7u64).prop_map(|run| Call::Report(RunId(run))),
+    ];
+    (call, prop_oneof![Just(Retry::Later), Just(Retry::Never)]).prop_map(|(call, retry)| {
+        let code = blueproof_core::diagnostic::Code::AttemptLost;
+        let diagnostic = blueproof_core::diagnostic::Diagnostic::error(code, "it happened");
+        Event::CallFailed {
+            call,
+            error: Box::new(CallError {
+                diagnostic: Box::new(diagnostic),
+                retry,
+            }),
+        }
+    })
+}
+
+fn any_event() -> impl Strategy<Value = Event> {
+    let run = || (1..7u64).prop_map(RunId);
+    let local = prop_oneof![Just(LocalApproval::Own), Just(LocalApproval::Required)];
+    prop_oneof![
+        1 => (1..4u32, local).prop_map(|(cores, local)| Event::Configured { policy: Box::new(policy(cores, local)) }),
+        6 => any_request().prop_map(|request| Event::Requested { request: Box::new(request) }),
+        4 => any_request().prop_map(|request| Event::Approved {
+            approval: Approval { subject: request.subject, policy: "p".into(), by: maintainer(), expires_at: None },
+        }),
+        1 => (0..3u64, 0..3u8).prop_map(|(change, at)| Event::HeadMoved {
+            project: Project::GitHub(7), change, head: head(at),
+        }),
+        2 => (run(), prop_oneof![Just(StopMode::Interrupt), Just(StopMode::End)])
+            .prop_map(|(run, how)| Event::CancelRequested { run, by: maintainer(), how }),
+        2 => (run(), 0..9u8).prop_map(|(run, key)| Event::RetryRequested {
+            key: RequestKey(format!("r{key}")), run, by: maintainer(),
+        }),
+        6 => any_attempt().prop_map(|attempt| Event::Reserved { attempt, place: "here".into() }),
+        6 => any_attempt().prop_map(|attempt| Event::Started { attempt }),
+        6 => (any_attempt(), any_verdict())
+            .prop_map(|(attempt, verdict)| Event::Finished { attempt, outcome: Box::new(outcome(verdict)) }),
+        6 => any_attempt().prop_map(|attempt| Event::Released { attempt }),
+        2 => (run(), 0..4u32).prop_map(|(run, attempts)| Event::Reported { run, attempts }),
+        3 => any_failed_call(),
+        2 => Just(Event::Tick),
+    ]
+}
+
+/// Events, each with the seconds since the one before: the clock may also go back.
+fn any_story() -> impl Strategy<Value = Vec<(i64, Event)>> {
+    proptest::collection::vec(
+        (
+            prop_oneof![4 => 0..30i64, 1 => 30..400i64, 1 => -20..0i64],
+            any_event(),
+        ),
+        1..60,
+    )
+}
+
+/// Tells a story, and returns all that the scheduler wanted done.
+fn tell(scheduler: &mut Scheduler, story: &[(i64, Event)]) -> (Timestamp, Vec<Action>) {
+    let mut now = Timestamp::UNIX_EPOCH;
+    let mut actions = Vec::new();
+    for (passed, event) in story {
+        now += SignedDuration::from_secs(*passed);
+        actions.extend(scheduler.handle(now, event.clone()));
+        scheduler.check();
+    }
+    (now, actions)
+}
+
+/// Returns what a world in which everything succeeds answers to an action.
+fn answer(action: Action) -> Option<Event> {
+    match action {
+        Action::Reserve { attempt, .. } => Some(Event::Reserved {
+            attempt,
+            place: "here".into(),
+        }),
+        Action::Start(start) => Some(Event::Started {
+            attempt: start.attempt,
+        }),
+        Action::Observe { attempt } => Some(Event::Finished {
+            attempt,
+            outcome: Box::new(outcome(Verdict::Passed)),
+        }),
+        Action::Stop { .. } => None,
+        Action::Release { attempt } => Some(Event::Released { attempt }),
+        Action::Report { view, .. } => Some(Event::Reported {
+            run: view.id,
+            attempts: u32::try_from(view.attempts.len()).expect("few"),
+        }),
+    }
+}
+
+proptest! {
+    #[test]
+    fn the_rules_hold_and_a_replay_comes_out_the_same(story in any_story()) {
+        let mut first = Scheduler::new(policy(3, LocalApproval::Own));
+        let mut second = Scheduler::new(policy(3, LocalApproval::Own));
+        let (_, actions) = tell(&mut first, &story);
+        prop_assert_eq!(actions, tell(&mut second, &story).1);
+        prop_assert!(first.runs().eq(second.runs()));
+    }
+
+    #[test]
+    fn hearing_everything_twice_starts_nothing_twice(story in any_story()) {
+        let starts = |actions: &[Action]| {
+            let start = |action: &Action| match action {
+                Action::Start(start) => Some(start.attempt),
+                Action::Reserve { .. } | Action::Observe { .. } | Action::Stop { .. } => None,
+                Action::Release { .. } | Action::Report { .. } => None,
+            };
+            let mut started: Vec<_> = actions.iter().filter_map(start).collect();
+            let all = started.len();
+            started.sort();
+            started.dedup();
+            (all, started.len())
+        };
+        // A failed call is made again on purpose, so here none fails.
+        let doubled: Vec<_> = story
+            .into_iter()
+            .filter(|(_, event)| !matches!(event, Event::CallFailed { .. }))
+            .flat_map(|(passed, event)| [(passed, event.clone()), (0, event)])
+            .collect();
+        let mut scheduler = Scheduler::new(policy(3, LocalApproval::Own));
+        let (_, actions) = tell(&mut scheduler, &doubled);
+        let (all, distinct) = starts(&actions);
+        prop_assert_eq!(all, distinct);
+    }
+
+    #[test]
+    fn in_a_world_that_answers_everything_comes_to_an_end(story in any_story()) {
+        let mut scheduler = Scheduler::new(policy(3, LocalApproval::Own));
+        let (mut now, _) = tell(&mut scheduler, &story);
+        // What a crash cut off is done again, and time goes on, until only approvals are missing.
+        for _ in 0..2000 {
+            if scheduler.is_idle() {
+                break;
+            }
+            let answers: Vec<_> = scheduler.outstanding().into_iter().filter_map(answer).collect();
+            if answers.is_empty() {
+                now = now.max(scheduler.next_wakeup().expect("something is still to come"));
+                scheduler.handle(now, Event::Tick);
+            }
+            for event in answers {
+                scheduler.handle(now, event);
+                scheduler.check();
+            }
+        }
+        // What the quota of today can never hold may wait for a better one.
+        let stuck: Vec<_> = scheduler
+            .runs()
+            .filter(|run| !run.settled && run.state != RunState::AwaitingApproval)
+            .map(|run| (run.id, run.state))
+            .collect();
+        prop_assert!(scheduler.is_idle(), "still to come to an end: {:?}", stuck);
+    }
+
+    #[test]
+    fn nobody_starts_what_nobody_entitled_approved(story in any_story()) {
+        let mut approved = std::collections::BTreeSet::new();
+        let mut scheduler = Scheduler::new(policy(3, LocalApproval::Required));
+        let mut now = Timestamp::UNIX_EPOCH;
+        for (passed, event) in story {
+            now += SignedDuration::from_secs(passed);
+            if let Event::Configured { .. } = event {
+                continue;
+            }
+            if let Event::Approved { approval } = &event {
+                approved.insert(approval.subject.clone());
+            }
+            for action in scheduler.handle(now, event) {
+                if let Action::Start(start) = action {
+                    prop_assert!(approved.contains(&start.request.subject));
+                }
+            }
+        }
+    }
+}
