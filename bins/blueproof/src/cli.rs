@@ -1,0 +1,77 @@
+//! What can be typed.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Tests notebooks, and the GPUs they need, from pull requests.
+#[derive(Debug, Parser)]
+#[command(name = "blueproof", version, propagate_version = true, max_term_width = 100)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) look: Look,
+    #[command(flatten)]
+    pub(crate) place: Place,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// How answers look.
+#[derive(Debug, Args)]
+pub(crate) struct Look {
+    /// When to use colour
+    #[arg(
+        long,
+        global = true,
+        value_name = "WHEN",
+        default_value = "auto",
+        help_heading = "Global options"
+    )]
+    pub(crate) color: Color,
+}
+
+/// When to use colour.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum Color {
+    Auto,
+    Always,
+    Never,
+}
+
+/// Where things are kept.
+#[derive(Debug, Args)]
+pub(crate) struct Place {
+    /// The store of all runs
+    #[arg(long, global = true, value_name = "FILE", help_heading = "Global options")]
+    pub(crate) store: Option<PathBuf>,
+    /// A configuration file, instead of the project's and the user's
+    #[arg(long, global = true, value_name = "FILE", help_heading = "Global options")]
+    pub(crate) config: Option<PathBuf>,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Say what a code means
+    Explain(Explain),
+}
+
+/// Say what a code means.
+#[derive(Debug, Args)]
+pub(crate) struct Explain {
+    /// The code, such as BP0213
+    pub(crate) code: String,
+}
+
+impl Color {
+    /// Makes everything that is printed from now on follow this choice. `auto` heeds NO_COLOR and CLICOLOR_FORCE, and
+    /// whether it is a terminal that is printed to.
+    pub(crate) fn apply(self) {
+        match self {
+            Color::Auto => anstream::ColorChoice::Auto,
+            Color::Always => anstream::ColorChoice::Always,
+            Color::Never => anstream::ColorChoice::Never,
+        }
+        .write_global();
+    }
+}

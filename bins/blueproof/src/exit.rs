@@ -1,0 +1,94 @@
+//! What the process ends with.
+
+use blueproof_core::{
+    diagnostic::Diagnostic,
+    domain::{Ending, FailureClass},
+    ports::StoreError,
+    view::RunView,
+};
+
+/// The exit codes of every command, as documented.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Exit {
+    /// It passed, or the question is answered.
+    Ok = 0,
+    /// The blueprint failed.
+    Failed = 1,
+    /// The command or a configuration cannot be understood.
+    Usage = 2,
+    /// Infrastructure failed; another time it may go better.
+    Infrastructure = 3,
+    /// A limit of time was reached.
+    TimedOut = 5,
+    /// The gate or a policy refused.
+    Refused = 6,
+    /// It is not over yet.
+    Pending = 8,
+    /// It was interrupted.
+    Interrupted = 130,
+}
+
+impl Exit {
+    /// Returns what a run's state comes to.
+    pub(crate) fn of(run: &RunView) -> Self {
+        let class = run.failure.as_ref().map(|failure| failure.class);
+        let blueproof_core::domain::RunState::Ended(ending) = run.state else {
+            return Exit::Pending;
+        };
+        match ending {
+            Ending::Passed => Exit::Ok,
+            Ending::Failed => Exit::Failed,
+            Ending::InfrastructureFailed => Exit::Infrastructure,
+            Ending::TimedOut => Exit::TimedOut,
+            Ending::Refused if class == Some(FailureClass::Config) => Exit::Usage,
+            Ending::Refused | Ending::Superseded => Exit::Refused,
+            Ending::Cancelled => Exit::Interrupted,
+        }
+    }
+}
+
+impl From<Exit> for std::process::ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit as u8)
+    }
+}
+
+/// Why a command could not do what it was asked: what is shown, and what the process ends with.
+#[derive(Debug)]
+pub(crate) struct Problem {
+    pub(crate) diagnostics: Vec<Diagnostic>,
+    pub(crate) exit: Exit,
+}
+
+impl Problem {
+    /// Returns a problem of usage or configuration.
+    pub(crate) fn usage(diagnostic: Diagnostic) -> Self {
+        Self {
+            diagnostics: vec![diagnostic],
+            exit: Exit::Usage,
+        }
+    }
+}
+
+impl From<Vec<Diagnostic>> for Problem {
+    /// What is wrong in people's files is theirs to mend.
+    fn from(diagnostics: Vec<Diagnostic>) -> Self {
+        Self {
+            diagnostics,
+            exit: Exit::Usage,
+        }
+    }
+}
+
+impl From<StoreError> for Problem {
+    fn from(error: StoreError) -> Self {
+        use blueproof_core::diagnostic::Code;
+        let theirs = matches!(error.diagnostic.code, Code::StoreTooNew | Code::StoreNotOurs);
+        let exit = if theirs { Exit::Usage } else { Exit::Infrastructure };
+        Self {
+            diagnostics: vec![*error.diagnostic],
+            exit,
+        }
+    }
+}

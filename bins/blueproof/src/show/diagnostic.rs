@@ -1,0 +1,66 @@
+//! Diagnostics in the manner of rustc: code, place with its line, causes, hints.
+
+use std::fmt::Write as _;
+
+use anstyle::{AnsiColor, Style};
+use blueproof_core::diagnostic::{Diagnostic, Place, Severity};
+
+const BOLD: Style = Style::new().bold();
+const DIM: Style = AnsiColor::Blue.on_default().bold();
+
+/// Returns a diagnostic as people read it, colour included.
+pub(crate) fn render(diagnostic: &Diagnostic) -> String {
+    let (word, colour) = match diagnostic.severity {
+        Severity::Error => ("error", AnsiColor::Red.on_default().bold()),
+        Severity::Warning => ("warning", AnsiColor::Yellow.on_default().bold()),
+    };
+    let mut text = format!(
+        "{colour}{word}[{}]{colour:#}{BOLD}: {}{BOLD:#}\n",
+        diagnostic.code, diagnostic.message
+    );
+    if let Some(place) = &diagnostic.place {
+        add_place(&mut text, place);
+    }
+    for cause in &diagnostic.causes {
+        add_note(&mut text, "caused by", cause);
+    }
+    for hint in &diagnostic.hints {
+        add_note(&mut text, "hint", hint);
+    }
+    text
+}
+
+fn add_place(text: &mut String, place: &Place) {
+    let _ = writeln!(text, "  {DIM}-->{DIM:#} {place}");
+    let (Some(line), Some(source)) = (place.line, &place.source) else {
+        return;
+    };
+    let number = line.to_string();
+    let gap = " ".repeat(number.len());
+    let _ = writeln!(text, " {DIM}{gap} |{DIM:#}\n {DIM}{number} |{DIM:#} {source}");
+    if let Some(column) = place.column {
+        let before: String = source
+            .chars()
+            .take(column.saturating_sub(1) as usize)
+            .map(blank)
+            .collect();
+        let _ = writeln!(text, " {DIM}{gap} |{DIM:#} {before}{DIM}^{DIM:#}");
+    }
+}
+
+/// Keeps tabs, so that what is marked stands below what is meant.
+fn blank(c: char) -> char {
+    if c == '\t' { '\t' } else { ' ' }
+}
+
+fn add_note(text: &mut String, label: &str, note: &str) {
+    let mut lines = note.lines();
+    let _ = writeln!(
+        text,
+        "   {DIM}={DIM:#} {BOLD}{label}{BOLD:#}: {}",
+        lines.next().unwrap_or_default()
+    );
+    for line in lines {
+        let _ = writeln!(text, "     {line}");
+    }
+}
