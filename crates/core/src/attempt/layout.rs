@@ -34,6 +34,11 @@ impl AttemptLayout {
         self.root.join("agent.lock")
     }
 
+    /// Returns the file with what the agent itself printed, which is nothing unless something is wrong with it.
+    pub fn agent_log(&self) -> PathBuf {
+        self.root.join("agent.log")
+    }
+
     /// Returns the notebook with its outputs, written as they come and complete at the end.
     pub fn executed_notebook(&self) -> PathBuf {
         self.root.join("executed.ipynb")

@@ -61,6 +61,15 @@ codes! {
     641 StoppedByOthers "an attempt that something else stopped"
         "The agent was asked to stop by a signal that blueproof did not send: a shutdown of the machine, or someone \
          with `kill`."
+    642 AgentNotStarted "an agent that did not start"
+        "Each attempt is carried out by a process of its own, `blueproof agent`. It could not be started, or ended \
+         before it could write anything."
+    643 AttemptFolder "an attempt's files that cannot be used"
+        "Each attempt has a folder beside the store. It could not be made, read or written: a full disk, missing \
+         rights, or someone removed it."
+    644 MachineUnknown "a machine that does not say what it has"
+        "The local queue promises what the machine has. That could not be read; `local.cpu` and `local.memory` in the \
+         configuration say it instead."
     701 StoreBroken "a store that cannot be used"
         "The file that holds all runs could not be opened, read or written: a full disk, missing rights, or damage. \
          Nothing is decided without it; attempts that run go on by themselves."

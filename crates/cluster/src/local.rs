@@ -1,0 +1,266 @@
+//! Attempts as processes on this machine.
+//!
+//! For each attempt a process of its own is started, the agent, in a folder of its own. The agent writes down what
+//! happens there and needs nobody to listen: a scheduler that comes later reads on from where the file is. The driver
+//! keeps nothing in memory that a crash could lose; all it goes by is in the folder, and the lock there that an agent
+//! holds as long as it lives.
+
+mod agent;
+mod files;
+mod machine;
+
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use blueproof_core::{
+    action::StartAction,
+    attempt::{AttemptLayout, AttemptSpec, LogReader, Record, RecordKind},
+    diagnostic::{Code, Diagnostic, Place},
+    domain::{AttemptId, Resources},
+    event::StopMode,
+    ports::{CallError, ClusterDriver, Inventory, Observation},
+};
+
+pub use agent::AgentCommand;
+use agent::Liveness;
+
+/// How often an attempt's folder is looked at for news.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// How long an agent has to end by itself before its attempt is released by force.
+const RELEASE_GRACE: Duration = Duration::from_secs(20);
+
+/// The driver that runs attempts as processes on this machine.
+#[derive(Debug)]
+pub struct LocalDriver {
+    runs: PathBuf,
+    environments: PathBuf,
+    agent: AgentCommand,
+}
+
+impl LocalDriver {
+    /// Returns a driver that keeps attempts below the folder `runs` and Python environments in `environments`.
+    /// Nothing is made before it is needed.
+    pub fn new(runs: PathBuf, environments: PathBuf, agent: AgentCommand) -> Self {
+        Self {
+            runs,
+            environments,
+            agent,
+        }
+    }
+
+    /// Returns where an attempt's files are.
+    pub fn layout(&self, attempt: AttemptId) -> AttemptLayout {
+        files::layout(&self.runs, attempt)
+    }
+
+    fn spec(&self, start: &StartAction) -> AttemptSpec {
+        let (request, job) = (&start.request, start.job());
+        AttemptSpec {
+            attempt: start.attempt,
+            blueprint: request.subject.blueprint.clone(),
+            profile: request.subject.profile.clone(),
+            checkout: job.checkout.clone(),
+            environments: self.environments.clone(),
+            granted: job.driver,
+            timeouts: job.timeouts.clone(),
+            work: job.work.clone(),
+        }
+    }
+
+    /// Has an agent begin in the folder, and returns once it has said so. An agent that finds the attempt already
+    /// begun does not run it again; it only ends what is left of it.
+    async fn begin(&self, layout: &AttemptLayout) -> Result<(), CallError> {
+        let mut child = self
+            .agent
+            .spawn(layout)
+            .map_err(|error| self.agent.cannot_start(&error))?;
+        let mut log = Log::new(layout);
+        loop {
+            // In this order: an agent that has ended has written everything that it will.
+            let ended = child
+                .try_wait()
+                .map_err(|error| self.agent.cannot_start(&error))?;
+            if !log.news().await?.is_empty() {
+                return Ok(());
+            }
+            if let Some(status) = ended {
+                return Err(self.agent.said_nothing(layout, status));
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    }
+}
+
+#[async_trait]
+impl ClusterDriver for LocalDriver {
+    async fn inventory(&self) -> Result<Inventory, CallError> {
+        machine::inventory()
+    }
+
+    async fn reserve(&self, attempt: AttemptId, resources: Resources) -> Result<String, CallError> {
+        let layout = self.layout(attempt);
+        files::make(layout.root())
+            .map_err(|error| cannot("make the attempt's folder", layout.root(), &error))?;
+        Ok(format!(
+            "process on this machine · threads capped at {}",
+            resources.cpu.threads()
+        ))
+    }
+
+    async fn start(&self, start: &StartAction) -> Result<(), CallError> {
+        let layout = self.layout(start.attempt);
+        if !Log::new(&layout).news().await?.is_empty() {
+            return Ok(());
+        }
+        let spec = serde_json::to_vec_pretty(&self.spec(start)).expect("a spec is plain data");
+        files::write_whole(&layout.spec(), &spec).map_err(|error| cannot("write", &layout.spec(), &error))?;
+        self.begin(&layout).await
+    }
+
+    async fn observe(
+        &self,
+        attempt: AttemptId,
+        known: Option<&Observation>,
+    ) -> Result<Observation, CallError> {
+        let layout = self.layout(attempt);
+        let mut log = Log::new(&layout);
+        loop {
+            // In this order: an agent that is gone has written everything that it will.
+            let liveness =
+                agent::liveness(&layout).map_err(|error| cannot("look at", &layout.lock(), &error))?;
+            let observed = log.news().await?.into_iter().filter_map(observation).next_back();
+            match observed {
+                Some(observed) if known != Some(&observed) => return Ok(observed),
+                Some(_) | None if liveness == Liveness::Gone => self.begin(&layout).await?,
+                Some(_) | None => tokio::time::sleep(LOOK_EVERY).await,
+            }
+        }
+    }
+
+    async fn stop(&self, attempt: AttemptId, how: StopMode) -> Result<(), CallError> {
+        let layout = self.layout(attempt);
+        let signal = match how {
+            StopMode::Interrupt => rustix::process::Signal::INT,
+            StopMode::End => rustix::process::Signal::TERM,
+        };
+        signal_agent(&layout, signal).await
+    }
+
+    async fn release(&self, attempt: AttemptId) -> Result<(), CallError> {
+        let layout = self.layout(attempt);
+        if !layout.root().exists() {
+            return Ok(());
+        }
+        let finished = |records: &[Record]| {
+            records
+                .iter()
+                .any(|record| matches!(record.kind, RecordKind::Finished { .. }))
+        };
+        let records = Log::new(&layout).news().await?;
+        if !records.is_empty() && !finished(&records) {
+            signal_agent(&layout, rustix::process::Signal::TERM).await?;
+        }
+        if tokio::time::timeout(RELEASE_GRACE, until_gone(&layout))
+            .await
+            .is_err()
+        {
+            signal_agent(&layout, rustix::process::Signal::KILL).await?;
+            until_gone(&layout).await?;
+        }
+        let records = Log::new(&layout).news().await?;
+        if !records.is_empty() && !finished(&records) {
+            self.begin(&layout).await?;
+            until_gone(&layout).await?;
+        }
+        files::remove(&layout.work()).map_err(|error| cannot("remove", &layout.work(), &error))
+    }
+}
+
+/// An attempt's log, read on from where it was read to.
+struct Log {
+    reader: LogReader,
+    path: PathBuf,
+    offset: u64,
+}
+
+impl Log {
+    fn new(layout: &AttemptLayout) -> Self {
+        let path = layout.log();
+        Self {
+            reader: LogReader::open(&path),
+            path,
+            offset: 0,
+        }
+    }
+
+    async fn news(&mut self) -> Result<Vec<Record>, CallError> {
+        let (reader, offset) = (self.reader.clone(), self.offset);
+        let read = tokio::task::spawn_blocking(move || reader.read_from(offset)).await;
+        let read = read.expect("reading a file does not panic");
+        let (records, offset) = read.map_err(|error| cannot("read", &self.path, &error))?;
+        self.offset = offset;
+        Ok(records)
+    }
+}
+
+fn observation(record: Record) -> Option<Observation> {
+    match record.kind {
+        RecordKind::KernelReady { .. } => Some(Observation::Running),
+        RecordKind::Finished { outcome } => Some(Observation::Finished(outcome)),
+        RecordKind::Begun { .. }
+        | RecordKind::StageBegun { .. }
+        | RecordKind::StageProgress { .. }
+        | RecordKind::StageEnded { .. }
+        | RecordKind::CellBegun { .. }
+        | RecordKind::Text { .. }
+        | RecordKind::Display { .. }
+        | RecordKind::Truncated { .. }
+        | RecordKind::Metric { .. }
+        | RecordKind::CellEnded { .. }
+        | RecordKind::Noticed { .. } => None,
+    }
+}
+
+async fn until_gone(layout: &AttemptLayout) -> Result<(), CallError> {
+    while agent::liveness(layout).map_err(|error| cannot("look at", &layout.lock(), &error))?
+        == Liveness::Alive
+    {
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+    Ok(())
+}
+
+fn agent_pid(record: Record) -> Option<u32> {
+    if let RecordKind::Begun { pid, .. } = record.kind {
+        Some(pid)
+    } else {
+        None
+    }
+}
+
+/// Sends a signal to the folder's agent; one that is gone needs none.
+async fn signal_agent(layout: &AttemptLayout, signal: rustix::process::Signal) -> Result<(), CallError> {
+    let begun = Log::new(layout)
+        .news()
+        .await?
+        .into_iter()
+        .rev()
+        .find_map(agent_pid);
+    let Some(pid) = begun else { return Ok(()) };
+    agent::signal(layout, pid, signal).map_err(|error| cannot("signal the agent of", layout.root(), &error))
+}
+
+fn cannot(doing: &str, path: &Path, error: &dyn std::error::Error) -> CallError {
+    let diagnostic = Diagnostic::error(
+        Code::AttemptFolder,
+        format!("could not {doing} an attempt's files"),
+    )
+    .at(Place::file(path.display().to_string()))
+    .caused_by(error)
+    .hint("see that the disk is not full and that the folder is yours");
+    CallError::later(diagnostic)
+}

@@ -1,0 +1,78 @@
+//! Attempts' folders.
+
+use std::{
+    fs::{self, DirBuilder},
+    io::{self, Write},
+    os::unix::fs::DirBuilderExt,
+    path::{Path, PathBuf},
+};
+
+use blueproof_core::{attempt::AttemptLayout, domain::AttemptId};
+
+/// Returns where an attempt's files are: `RUNS/r-41/attempts/2`.
+pub(super) fn layout(runs: &Path, attempt: AttemptId) -> AttemptLayout {
+    let folder: PathBuf = [
+        attempt.run.to_string(),
+        "attempts".into(),
+        attempt.number.to_string(),
+    ]
+    .iter()
+    .collect();
+    AttemptLayout::new(runs.join(folder))
+}
+
+/// Makes a folder that only its owner may look into: notebooks print all sorts of things.
+pub(super) fn make(folder: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(folder)
+}
+
+/// Writes a file whole or not at all.
+pub(super) fn write_whole(path: &Path, content: &[u8]) -> io::Result<()> {
+    let part = path.with_extension("part");
+    let mut file = fs::File::create(&part)?;
+    file.write_all(content)?;
+    file.sync_all()?;
+    fs::rename(&part, path)
+}
+
+/// Removes a folder and all in it; one that is not there is a success.
+pub(super) fn remove(folder: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            // A notebook may have taken our rights away from what it made.
+            make_removable(folder)?;
+            fs::remove_dir_all(folder)
+        }
+        other => other,
+    }
+}
+
+fn make_removable(folder: &Path) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    fs::set_permissions(folder, fs::Permissions::from_mode(0o700))?;
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            make_removable(&entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn what_a_notebook_locked_up_is_removed_all_the_same() {
+        let root = tempfile::tempdir().expect("a folder");
+        let folder = root.path().join("work");
+        fs::create_dir_all(folder.join("locked/deep")).expect("folders");
+        fs::set_permissions(folder.join("locked"), fs::Permissions::from_mode(0o0)).expect("rights");
+        remove(&folder).expect("it goes");
+        assert!(!folder.exists());
+        remove(&folder).expect("and may be gone already");
+    }
+}
