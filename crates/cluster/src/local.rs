@@ -234,9 +234,9 @@ async fn until_gone(layout: &AttemptLayout) -> Result<(), CallError> {
     Ok(())
 }
 
-fn agent_pid(record: Record) -> Option<u32> {
-    if let RecordKind::Begun { pid, .. } = record.kind {
-        Some(pid)
+fn agent_pid(record: &Record) -> Option<u32> {
+    if let RecordKind::Begun { pid, .. } = &record.kind {
+        Some(*pid)
     } else {
         None
     }
@@ -244,12 +244,7 @@ fn agent_pid(record: Record) -> Option<u32> {
 
 /// Sends a signal to the folder's agent; one that is gone needs none.
 async fn signal_agent(layout: &AttemptLayout, signal: rustix::process::Signal) -> Result<(), CallError> {
-    let begun = Log::new(layout)
-        .news()
-        .await?
-        .into_iter()
-        .rev()
-        .find_map(agent_pid);
+    let begun = Log::new(layout).news().await?.iter().rev().find_map(agent_pid);
     let Some(pid) = begun else { return Ok(()) };
     agent::signal(layout, pid, signal).map_err(|error| cannot("signal the agent of", layout.root(), &error))
 }
