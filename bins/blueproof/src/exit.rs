@@ -3,7 +3,7 @@
 use blueproof_core::{
     diagnostic::Diagnostic,
     domain::{Ending, FailureClass},
-    ports::StoreError,
+    ports::{CallError, StoreError},
     view::RunView,
 };
 
@@ -77,6 +77,15 @@ impl From<Vec<Diagnostic>> for Problem {
         Self {
             diagnostics,
             exit: Exit::Usage,
+        }
+    }
+}
+
+impl From<CallError> for Problem {
+    fn from(error: CallError) -> Self {
+        Self {
+            diagnostics: vec![*error.diagnostic],
+            exit: Exit::Infrastructure,
         }
     }
 }

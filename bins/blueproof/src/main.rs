@@ -5,6 +5,7 @@
 mod cli;
 mod commands;
 mod exit;
+mod session;
 mod show;
 
 use clap::Parser;

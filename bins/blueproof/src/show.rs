@@ -1,6 +1,9 @@
 //! How things look in a terminal.
 
 mod diagnostic;
+pub(crate) mod progress;
+pub(crate) mod stages;
+pub(crate) mod text;
 
 use crate::exit::Problem;
 

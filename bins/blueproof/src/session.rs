@@ -1,0 +1,182 @@
+//! One run, from this process: the pipeline is driven here while nobody else drives it, and followed otherwise.
+//!
+//! Whoever holds the store's lock drives, for everybody. When that process ends, however it ends, the lock is free and
+//! the next one that waits takes over by replaying the log: a hand-over and a crash are the same thing.
+
+mod interrupt;
+mod watch;
+
+use std::{path::PathBuf, sync::Arc, time::Duration};
+
+use blueproof_cluster::local::{AgentCommand, LocalDriver};
+use blueproof_core::{
+    diagnostic::{Code, Diagnostic},
+    domain::{Actor, RequestKey, Resources, RunId},
+    engine::{Engine, Ports},
+    policy::Policy,
+    ports::{ClusterDriver, Command, Reporter, Store, StoreError, SystemClock},
+    scheduler::Scheduler,
+    sqlite::SqliteStore,
+    view::RunView,
+};
+use jiff::Timestamp;
+
+use crate::exit::{Exit, Problem};
+
+/// How often a process that follows looks whether it is its turn to drive.
+const LOOK_FOR_TURN: Duration = Duration::from_millis(200);
+
+/// Everything that a session works with.
+pub(crate) struct Session {
+    pub(crate) store: Arc<SqliteStore>,
+    pub(crate) driver: Arc<LocalDriver>,
+    pub(crate) policy: Policy,
+    pub(crate) description: String,
+    reporter: Arc<dyn Reporter>,
+}
+
+/// What a session is made of, once configuration is read.
+pub(crate) struct Home {
+    /// The file with the store; runs have their folders beside it.
+    pub(crate) store: PathBuf,
+    /// Where Python environments are kept.
+    pub(crate) environments: PathBuf,
+    /// What decides, given all that the machine has.
+    pub(crate) policy: Box<dyn FnOnce(Resources) -> Policy>,
+}
+
+/// The run that a session is about.
+#[derive(Debug, Clone)]
+pub(crate) enum Target {
+    /// The one that this request makes or made.
+    Request(RequestKey),
+    /// One that is known.
+    Run(RunId),
+}
+
+impl Home {
+    /// Returns where runs have their folders.
+    pub(crate) fn runs(&self) -> PathBuf {
+        self.store.with_file_name("runs")
+    }
+}
+
+impl Session {
+    /// Opens the store and looks at the machine.
+    pub(crate) async fn open(home: Home, reporter: Arc<dyn Reporter>) -> Result<Self, Problem> {
+        let store = Arc::new(SqliteStore::open(&home.store)?);
+        let agent = AgentCommand {
+            program: own_program()?,
+            arguments: vec!["agent".into()],
+        };
+        let driver = Arc::new(LocalDriver::new(home.runs(), home.environments, agent));
+        let inventory = driver.inventory().await?;
+        let policy = (home.policy)(inventory.total);
+        Ok(Self {
+            store,
+            driver,
+            policy,
+            description: inventory.description,
+            reporter,
+        })
+    }
+
+    /// Leaves a wish for whoever drives.
+    pub(crate) async fn submit(&self, command: Command) -> Result<(), Problem> {
+        Ok(self.store.submit(Timestamp::now(), command).await?)
+    }
+
+    /// Drives or follows until `done` holds of the target.
+    pub(crate) async fn until(
+        &self,
+        target: &Target,
+        done: impl Fn(&RunView) -> bool,
+    ) -> Result<RunView, Problem> {
+        let is_done = |scheduler: &Scheduler| target.find_in(scheduler).is_some_and(|view| done(&view));
+        loop {
+            if let Some(view) = target.read(&*self.store).await?.filter(&done) {
+                return Ok(view);
+            }
+            self.drive_or_wait(&is_done).await?;
+        }
+    }
+
+    /// Drives or follows until nothing remains to be done for any run.
+    pub(crate) async fn until_idle(&self) -> Result<(), Problem> {
+        loop {
+            let Some(_leadership) = self.store.try_lead()? else {
+                // Somebody drives, and it is theirs to take over from us.
+                return Ok(());
+            };
+            let mut engine = self.engine().await?;
+            engine.run_until(Scheduler::is_idle).await?;
+            if self.store.commands().await?.is_empty() {
+                return Ok(());
+            }
+        }
+    }
+
+    async fn drive_or_wait(&self, is_done: &impl Fn(&Scheduler) -> bool) -> Result<(), Problem> {
+        match self.store.try_lead()? {
+            Some(_leadership) => Ok(self.engine().await?.run_until(is_done).await?),
+            None => {
+                tokio::time::sleep(LOOK_FOR_TURN).await;
+                Ok(())
+            }
+        }
+    }
+
+    async fn engine(&self) -> Result<Engine, StoreError> {
+        let ports = Ports {
+            store: self.store.clone(),
+            cluster: self.driver.clone(),
+            reporter: self.reporter.clone(),
+            clock: Arc::new(SystemClock),
+        };
+        Engine::open(ports, self.policy.clone()).await
+    }
+}
+
+impl Target {
+    /// Returns the run as it is stored.
+    pub(crate) async fn read(&self, store: &dyn Store) -> Result<Option<RunView>, StoreError> {
+        match self {
+            Target::Request(key) => store.run_of(key).await,
+            Target::Run(run) => store.run(*run).await,
+        }
+    }
+
+    fn find_in(&self, scheduler: &Scheduler) -> Option<RunView> {
+        match self {
+            Target::Request(key) => scheduler.view(scheduler.run_of(key)?),
+            Target::Run(run) => scheduler.view(*run),
+        }
+    }
+}
+
+/// Returns a key that no other request has.
+pub(crate) fn new_key() -> RequestKey {
+    RequestKey(format!("cli-{}", uuid::Uuid::new_v4()))
+}
+
+/// Returns the user of this machine who types.
+pub(crate) fn local_user() -> Actor {
+    let named = |variable| {
+        std::env::var(variable)
+            .ok()
+            .filter(|name: &String| !name.is_empty())
+    };
+    let name = ["USER", "LOGNAME"].into_iter().find_map(named);
+    Actor::Local(name.unwrap_or_else(|| format!("uid {}", rustix::process::getuid().as_raw())))
+}
+
+/// Returns this program, which is also every attempt's agent.
+pub(crate) fn own_program() -> Result<std::ffi::OsString, Problem> {
+    std::env::current_exe().map(Into::into).map_err(|error| {
+        let diagnostic = Diagnostic::error(Code::AgentNotStarted, "could not find this program's own file");
+        Problem {
+            diagnostics: vec![diagnostic.caused_by(&error)],
+            exit: Exit::Infrastructure,
+        }
+    })
+}

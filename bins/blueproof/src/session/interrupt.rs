@@ -1,0 +1,53 @@
+//! Ctrl-C: the first one interrupts the cell, the second one ends the run in order, the third one lets go of it.
+
+use blueproof_core::{
+    event::StopMode,
+    ports::{Command, Store},
+};
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::{Session, Target, local_user, new_key};
+use crate::{exit::Problem, show::progress::Say};
+
+impl Session {
+    /// Turns signals into wishes, and returns at the third one. Safe to drop.
+    pub(crate) async fn heed_signals(&self, target: &Target, say: &Say) -> Result<(), Problem> {
+        let broken = |error: std::io::Error| panic!("signals can be listened to: {error}");
+        let mut interrupt = signal(SignalKind::interrupt()).unwrap_or_else(broken);
+        let mut terminate = signal(SignalKind::terminate()).unwrap_or_else(broken);
+        let mut asked = None;
+        loop {
+            let how = tokio::select! {
+                _ = interrupt.recv() => if asked.is_none() { StopMode::Interrupt } else { StopMode::End },
+                _ = terminate.recv() => StopMode::End,
+            };
+            if asked == Some(StopMode::End) {
+                say.line("letting go; the run is ended by its agent. `blueproof wait last` shows how");
+                return Ok(());
+            }
+            asked = Some(how);
+            say.line(match how {
+                StopMode::Interrupt => "interrupting the cell; press Ctrl-C again to end the run",
+                StopMode::End => "ending the run; press Ctrl-C again to let go of it",
+            });
+            self.cancel(target, how).await?;
+        }
+    }
+
+    async fn cancel(&self, target: &Target, how: StopMode) -> Result<(), Problem> {
+        // A request that nobody has taken up yet becomes a run first: wishes are taken up in their order.
+        let run = loop {
+            if let Some(view) = target.read(&*self.store).await? {
+                break view.id;
+            }
+            tokio::time::sleep(super::LOOK_FOR_TURN).await;
+        };
+        self.submit(Command::Cancel {
+            key: new_key(),
+            run,
+            by: local_user(),
+            how,
+        })
+        .await
+    }
+}

@@ -1,0 +1,129 @@
+//! Where the stages of a run are shown while it goes on: on stderr, each line once, and below them what is going on
+//! now where there is a terminal that can be written over.
+
+use std::{
+    io::{IsTerminal, stderr},
+    time::Duration,
+};
+
+use anstyle::AnsiColor;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use jiff::Timestamp;
+
+use super::{
+    stages::{Line, Mark, Stages},
+    text::duration,
+};
+
+/// How often it is said again what is going on, where nothing can be written over.
+const SAY_AGAIN: jiff::SignedDuration = jiff::SignedDuration::from_secs(30);
+
+/// Shows stages as they are passed.
+pub(crate) struct Progress {
+    bar: ProgressBar,
+    live: Live,
+    said_at: Option<Timestamp>,
+}
+
+/// Prints lines above everything that moves.
+pub(crate) struct Say {
+    bar: ProgressBar,
+}
+
+impl Say {
+    /// Prints a line on stderr.
+    pub(crate) fn line(&self, line: &str) {
+        self.bar.suspend(|| anstream::eprintln!("{line}"));
+    }
+}
+
+/// Whether what was shown can be written over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Live {
+    Yes,
+    No,
+}
+
+impl Progress {
+    /// Returns a display on stderr. In CI, and where stderr is no terminal, there is no line that moves.
+    pub(crate) fn new() -> Self {
+        let live = if stderr().is_terminal() && std::env::var_os("CI").is_none() {
+            Live::Yes
+        } else {
+            Live::No
+        };
+        let target = match live {
+            Live::Yes => ProgressDrawTarget::stderr(),
+            Live::No => ProgressDrawTarget::hidden(),
+        };
+        let bar = ProgressBar::with_draw_target(None, target);
+        let style = ProgressStyle::with_template("  {prefix:<7} {spinner} {wide_msg}")
+            .expect("a template that is fixed");
+        bar.set_style(style.tick_strings(&["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏", " "]));
+        Self {
+            bar,
+            live,
+            said_at: None,
+        }
+    }
+
+    /// Returns what prints lines above everything that moves.
+    pub(crate) fn sayer(&self) -> Say {
+        Say {
+            bar: self.bar.clone(),
+        }
+    }
+
+    fn say(&self, line: &str) {
+        self.sayer().line(line);
+    }
+
+    /// Shows what is new.
+    pub(crate) fn show(&mut self, stages: &mut Stages, now: Timestamp) {
+        for line in stages.take_lines() {
+            self.say(&coloured(&line));
+            self.said_at = Some(now);
+        }
+        match (stages.doing(), self.live) {
+            (None, _) => self.bar.finish_and_clear(),
+            (Some((stage, text, since)), Live::Yes) => {
+                let took = since
+                    .map(|since| format!("{}  ", duration(now.duration_since(since))))
+                    .unwrap_or_default();
+                self.bar.enable_steady_tick(Duration::from_millis(100));
+                self.bar.set_prefix(stage);
+                self.bar.set_message(format!("{took}{text}"));
+            }
+            (Some((stage, text, since)), Live::No) => self.say_again(stage, &text, since, now),
+        }
+    }
+
+    fn say_again(&mut self, stage: &str, text: &str, since: Option<Timestamp>, now: Timestamp) {
+        let last = self.said_at.or(since).unwrap_or(now);
+        if now.duration_since(last) >= SAY_AGAIN {
+            self.say(&format!("  {stage:<7} … {text}"));
+            self.said_at = Some(now);
+        } else {
+            self.said_at = Some(last);
+        }
+    }
+
+    /// Takes away what moves.
+    pub(crate) fn end(self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+fn coloured(line: &Line) -> String {
+    let style = match line.mark {
+        Mark::Well => AnsiColor::Green.on_default(),
+        Mark::Badly => AnsiColor::Red.on_default().bold(),
+        Mark::Note => AnsiColor::Yellow.on_default(),
+    };
+    let text = line.text();
+    let Some((before, rest)) = text.split_once(['✓', '✗', '!']) else {
+        return text;
+    };
+    let mark = &text[before.len()..text.len() - rest.len()];
+    format!("{before}{style}{mark}{style:#}{rest}")
+}

@@ -1,0 +1,338 @@
+//! The stages that a run passes, as lines.
+//!
+//! This module only makes text: it is told what is known of the run and of its attempt, and says which lines are
+//! complete and what is going on now. Where they go, and how often, is [`super::progress`]'s.
+
+use std::fmt::Write as _;
+
+use blueproof_core::{
+    attempt::{CellEnd, Record, RecordKind, Stage},
+    domain::{AttemptId, Resources, RunState},
+    view::{ReportView, RunView},
+};
+use jiff::{SignedDuration, Timestamp};
+
+use super::text::{duration, sparkline};
+
+/// How many values of a metric are kept for its sparkline.
+const TRACE: usize = 32;
+
+/// One stage that has been passed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Line {
+    /// Which.
+    pub(crate) stage: &'static str,
+    /// Whether it went well.
+    pub(crate) mark: Mark,
+    /// What came of it.
+    pub(crate) text: String,
+    /// How long it took.
+    pub(crate) took: Option<SignedDuration>,
+}
+
+/// Whether a stage went well.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mark {
+    Well,
+    Badly,
+    Note,
+}
+
+/// What is known of a run's way through the pipeline.
+#[derive(Debug)]
+pub(crate) struct Stages {
+    quota: Resources,
+    passed: Passed,
+    lines: Vec<Line>,
+    doing: Doing,
+    attempt: Option<AttemptId>,
+    run: Cells,
+    metrics: Vec<(String, Vec<f64>)>,
+    printing: String,
+}
+
+/// How far the lines are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Passed {
+    Nothing,
+    Gate,
+    Place,
+    Report,
+}
+
+/// What is going on now.
+#[derive(Debug, Default)]
+struct Doing {
+    stage: &'static str,
+    text: String,
+    since: Option<Timestamp>,
+}
+
+#[derive(Debug, Default)]
+struct Cells {
+    total: u32,
+    ended: u32,
+    begun_at: Option<Timestamp>,
+    failed: bool,
+}
+
+impl Stages {
+    /// Returns the stages of a run that nothing is known of; `quota` is what its queue may promise.
+    pub(crate) fn new(quota: Resources) -> Self {
+        Self {
+            quota,
+            passed: Passed::Nothing,
+            lines: Vec::new(),
+            doing: Doing::default(),
+            attempt: None,
+            run: Cells::default(),
+            metrics: Vec::new(),
+            printing: String::new(),
+        }
+    }
+
+    /// Returns the lines that were completed since this was last asked.
+    pub(crate) fn take_lines(&mut self) -> Vec<Line> {
+        std::mem::take(&mut self.lines)
+    }
+
+    /// Returns the attempt whose records are wanted.
+    pub(crate) fn attempt(&self) -> Option<AttemptId> {
+        self.attempt
+    }
+
+    /// Returns the stage that is being passed, what is going on in it, and since when.
+    pub(crate) fn doing(&self) -> Option<(&'static str, String, Option<Timestamp>)> {
+        if self.doing.stage.is_empty() {
+            return None;
+        }
+        let mut text = self.doing.text.clone();
+        if self.doing.stage == "run" {
+            self.add_metrics(&mut text);
+            let last = self.printing.trim();
+            if !last.is_empty() {
+                let _ = write!(text, " · {last}");
+            }
+        }
+        Some((self.doing.stage, text, self.doing.since))
+    }
+
+    /// Takes in how the run stands, and why it waits, where it does.
+    pub(crate) fn on_view(&mut self, view: &RunView, why: Option<&str>) {
+        let attempt = view.attempts.last();
+        if attempt.map(|attempt| attempt.id) != self.attempt {
+            self.next_attempt(view);
+        }
+        match view.state {
+            RunState::AwaitingApproval => {
+                self.begin("gate", why.unwrap_or("waits for an approval"), view.requested_at)
+            }
+            RunState::Queued => self.begin("queue", why.unwrap_or("waits"), view.requested_at),
+            RunState::Reserved => self.begin("place", "a place is being made", view.requested_at),
+            RunState::Starting | RunState::Running | RunState::Ended(_) => {}
+        }
+        if let Some(place) = attempt.and_then(|attempt| attempt.place.as_deref())
+            && self.passed < Passed::Place
+        {
+            self.passed = Passed::Place;
+            self.line("place", Mark::Well, place, None);
+        }
+        if view.settled && self.passed < Passed::Report {
+            self.passed = Passed::Report;
+            self.doing = Doing::default();
+            match &view.report {
+                ReportView::Written => {
+                    self.line("report", Mark::Well, "report.html, report.json, junit.xml", None)
+                }
+                ReportView::GivenUp(problem) => self.line("report", Mark::Badly, &problem.message, None),
+                ReportView::NotDue | ReportView::Due => {}
+            }
+        }
+    }
+
+    /// Takes in what the attempt's agent wrote.
+    pub(crate) fn on_record(&mut self, record: &Record) {
+        match &record.kind {
+            RecordKind::StageBegun { stage } => self.begin(name(*stage), "", record.at),
+            RecordKind::StageProgress { stage, message } => {
+                let since = self.doing.since.unwrap_or(record.at);
+                self.begin(name(*stage), message, since);
+            }
+            RecordKind::StageEnded {
+                stage: Stage::Run,
+                took,
+                ..
+            } => self.end_run(*took),
+            RecordKind::StageEnded { stage, detail, took } => {
+                self.line(name(*stage), Mark::Well, detail, Some(*took));
+            }
+            RecordKind::KernelReady { cells, .. } => {
+                self.run = Cells {
+                    total: *cells,
+                    begun_at: Some(record.at),
+                    ..Cells::default()
+                };
+                self.doing_cell(0, record.at);
+            }
+            RecordKind::CellBegun { nth, .. } => self.doing_cell(*nth, record.at),
+            RecordKind::CellEnded { end, .. } => {
+                self.run.ended += 1;
+                self.run.failed |= !matches!(end, CellEnd::Ok | CellEnd::RaisedAsAllowed);
+            }
+            RecordKind::Metric {
+                name,
+                value: Some(value),
+            } => self.metric(name, *value),
+            RecordKind::Text { text, .. } => self.printed(text),
+            RecordKind::Noticed { diagnostic } => self.line("note", Mark::Note, &diagnostic.message, None),
+            RecordKind::Finished { .. } => self.finish_run(record.at),
+            RecordKind::Begun { .. }
+            | RecordKind::Metric { value: None, .. }
+            | RecordKind::Display { .. }
+            | RecordKind::Truncated { .. } => {}
+        }
+    }
+
+    fn next_attempt(&mut self, view: &RunView) {
+        let Some(attempt) = view.attempts.last() else {
+            return;
+        };
+        if self.passed < Passed::Gate {
+            self.line(
+                "gate",
+                Mark::Well,
+                &format!("approved by {}", attempt.approved_by),
+                None,
+            );
+        }
+        let waited = attempt.reserved_at.duration_since(view.requested_at);
+        let which = if attempt.id.number > 1 {
+            format!("attempt {}", attempt.id.number)
+        } else {
+            "admitted".into()
+        };
+        self.line(
+            "queue",
+            Mark::Well,
+            &format!("{which} in queue \"{}\"", view.queue),
+            Some(waited),
+        );
+        self.line(
+            "quota",
+            Mark::Well,
+            &format!("{} of {}", view.resources, self.quota),
+            None,
+        );
+        self.attempt = Some(attempt.id);
+        self.passed = Passed::Gate;
+        self.run = Cells::default();
+        self.metrics.clear();
+    }
+
+    fn doing_cell(&mut self, nth: u32, since: Timestamp) {
+        self.printing.clear();
+        self.begin("run", &format!("cell {}/{}", nth + 1, self.run.total), since);
+    }
+
+    /// Ends the stage of the cells, once, whether the agent said so itself or ended before it could.
+    fn finish_run(&mut self, at: Timestamp) {
+        if let Some(begun_at) = self.run.begun_at {
+            self.end_run(at.duration_since(begun_at));
+        }
+        self.doing = Doing::default();
+    }
+
+    fn end_run(&mut self, took: SignedDuration) {
+        self.run.begun_at = None;
+        let mut text = match self.run.ended {
+            1 => "1 cell".into(),
+            cells => format!("{cells} cells"),
+        };
+        if self.run.ended < self.run.total {
+            let _ = write!(text, " of {}", self.run.total);
+        }
+        self.add_metrics(&mut text);
+        let mark = if self.run.failed { Mark::Badly } else { Mark::Well };
+        self.line("run", mark, &text, Some(took));
+    }
+
+    fn add_metrics(&self, text: &mut String) {
+        for (name, values) in &self.metrics {
+            let last = values.last().copied().unwrap_or_default();
+            let _ = match values.len() {
+                0..3 => write!(text, " · {name} {last:.4}"),
+                _ => write!(text, " · {name} {} {last:.4}", sparkline(values, 8)),
+            };
+        }
+    }
+
+    fn metric(&mut self, name: &str, value: f64) {
+        let at = self
+            .metrics
+            .iter()
+            .position(|(known, _)| known == name)
+            .unwrap_or_else(|| {
+                self.metrics.push((name.into(), Vec::new()));
+                self.metrics.len() - 1
+            });
+        let values = &mut self.metrics[at].1;
+        values.push(value);
+        if values.len() > TRACE {
+            // Every second one goes, so that the shape stays however many come; the last one always stays.
+            let last = values.len() - 1;
+            let mut index = 0;
+            values.retain(|_| {
+                index += 1;
+                index % 2 == 1 || index - 1 == last
+            });
+        }
+    }
+
+    fn printed(&mut self, text: &str) {
+        let last = text.rsplit(['\n', '\r']).find(|line| !line.trim().is_empty());
+        if let Some(last) = last {
+            self.printing = last.chars().filter(|c| !c.is_control()).take(60).collect();
+        }
+    }
+
+    fn begin(&mut self, stage: &'static str, text: &str, since: Timestamp) {
+        self.doing = Doing {
+            stage,
+            text: text.into(),
+            since: Some(since),
+        };
+    }
+
+    fn line(&mut self, stage: &'static str, mark: Mark, text: &str, took: Option<SignedDuration>) {
+        self.lines.push(Line {
+            stage,
+            mark,
+            text: text.into(),
+            took,
+        });
+    }
+}
+
+impl Line {
+    /// Returns the line as text without colour: stage, mark, text, time.
+    pub(crate) fn text(&self) -> String {
+        let mark = match self.mark {
+            Mark::Well => '✓',
+            Mark::Badly => '✗',
+            Mark::Note => '!',
+        };
+        let took = self
+            .took
+            .map(|took| format!("  {}", duration(took)))
+            .unwrap_or_default();
+        format!("  {:<7} {mark} {}{took}", self.stage, self.text)
+    }
+}
+
+fn name(stage: Stage) -> &'static str {
+    match stage {
+        Stage::Env => "env",
+        Stage::Run => "run",
+        Stage::Collect => "collect",
+    }
+}
