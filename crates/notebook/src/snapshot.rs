@@ -1,0 +1,225 @@
+//! A folder's content: named by a digest, and copied so that a run cannot change what it tests.
+//!
+//! Folders that tools make by themselves are left out of both; a notebook that needs one of them makes it again.
+
+use std::{
+    fs::{self, File},
+    io::{self, Read, Write},
+    os::unix::{ffi::OsStrExt, fs::PermissionsExt},
+    path::{Path, PathBuf},
+};
+
+use blueproof_core::domain::Head;
+use sha2::{Digest, Sha256};
+
+/// What is never part of a folder's content.
+const LEFT_OUT: [&str; 6] = [
+    ".git",
+    ".venv",
+    ".blueproof",
+    ".ipynb_checkpoints",
+    "__pycache__",
+    "node_modules",
+];
+
+/// A folder that could not be read or copied.
+#[derive(Debug, thiserror::Error)]
+#[error("could not {doing} `{}`", .path.display())]
+pub struct SnapshotError {
+    doing: &'static str,
+    path: PathBuf,
+    #[source]
+    source: io::Error,
+}
+
+/// Returns the digest of a folder's content: names, bytes, the right to execute, and where links point to.
+///
+/// Reads every file once. Two folders have the same digest when a copy of one cannot be told from the other.
+pub fn digest(folder: &Path) -> Result<Head, SnapshotError> {
+    Snapshot {
+        root: folder,
+        copy_to: None,
+        hash: Sha256::new(),
+    }
+    .take()
+}
+
+/// Copies a folder's content into `to`, which is made, and returns the digest of what was copied.
+///
+/// Links are copied as links. What is copied may be written to, whatever it was before.
+pub fn copy(folder: &Path, to: &Path) -> Result<Head, SnapshotError> {
+    Snapshot {
+        root: folder,
+        copy_to: Some(to),
+        hash: Sha256::new(),
+    }
+    .take()
+}
+
+struct Snapshot<'a> {
+    root: &'a Path,
+    copy_to: Option<&'a Path>,
+    hash: Sha256,
+}
+
+impl Snapshot<'_> {
+    fn take(mut self) -> Result<Head, SnapshotError> {
+        self.folder(Path::new(""))?;
+        let digits: String = self
+            .hash
+            .finalize()
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
+        Ok(Head::Snapshot(digits))
+    }
+
+    fn folder(&mut self, relative: &Path) -> Result<(), SnapshotError> {
+        let path = self.root.join(relative);
+        if let Some(to) = self.copy_to {
+            let to = to.join(relative);
+            fs::create_dir_all(&to).map_err(failed("make", &to))?;
+        }
+        let read = fs::read_dir(&path).and_then(Iterator::collect::<io::Result<Vec<_>>>);
+        let mut entries = read.map_err(failed("read", &path))?;
+        entries.retain(|entry| !LEFT_OUT.iter().any(|name| entry.file_name() == *name));
+        entries.sort_by_key(fs::DirEntry::file_name);
+        for entry in entries {
+            let kind = entry.file_type().map_err(failed("look at", &entry.path()))?;
+            let relative = relative.join(entry.file_name());
+            if kind.is_symlink() {
+                self.link(&relative)?;
+            } else if kind.is_dir() {
+                self.name("folder", &relative);
+                self.folder(&relative)?;
+            } else if kind.is_file() {
+                self.file(&relative)?;
+            }
+            // Sockets, pipes and devices have no content.
+        }
+        Ok(())
+    }
+
+    fn link(&mut self, relative: &Path) -> Result<(), SnapshotError> {
+        let path = self.root.join(relative);
+        let target = fs::read_link(&path).map_err(failed("read", &path))?;
+        self.name("link", relative);
+        self.name("to", &target);
+        if let Some(to) = self.copy_to {
+            let to = to.join(relative);
+            std::os::unix::fs::symlink(target, &to).map_err(failed("make", &to))?;
+        }
+        Ok(())
+    }
+
+    fn file(&mut self, relative: &Path) -> Result<(), SnapshotError> {
+        let path = self.root.join(relative);
+        let mut from = File::open(&path).map_err(failed("read", &path))?;
+        let mode = from
+            .metadata()
+            .map_err(failed("look at", &path))?
+            .permissions()
+            .mode();
+        let executable = mode & 0o111 != 0;
+        self.name(if executable { "program" } else { "file" }, relative);
+        let mut to = self.make_file(relative, if executable { 0o755 } else { 0o644 })?;
+        let mut length = 0_u64;
+        let mut buffer = vec![0; 64 * 1024];
+        loop {
+            let read = from.read(&mut buffer).map_err(failed("read", &path))?;
+            if read == 0 {
+                break;
+            }
+            length += read as u64;
+            self.hash.update(&buffer[..read]);
+            if let Some((file, to)) = &mut to {
+                file.write_all(&buffer[..read]).map_err(failed("write", to))?;
+            }
+        }
+        self.hash.update(length.to_le_bytes());
+        Ok(())
+    }
+
+    fn make_file(&self, relative: &Path, mode: u32) -> Result<Option<(File, PathBuf)>, SnapshotError> {
+        let Some(to) = self.copy_to else { return Ok(None) };
+        let to = to.join(relative);
+        let file = File::create(&to).map_err(failed("make", &to))?;
+        file.set_permissions(fs::Permissions::from_mode(mode))
+            .map_err(failed("make", &to))?;
+        Ok(Some((file, to)))
+    }
+
+    /// Hashes a kind and a name so that no two lists of them look alike.
+    fn name(&mut self, kind: &str, name: &Path) {
+        let bytes = name.as_os_str().as_bytes();
+        self.hash.update(kind);
+        self.hash.update([0]);
+        self.hash.update((bytes.len() as u64).to_le_bytes());
+        self.hash.update(bytes);
+    }
+}
+
+fn failed(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> SnapshotError {
+    let path = path.to_path_buf();
+    move |source| SnapshotError { doing, path, source }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folder() -> tempfile::TempDir {
+        let folder = tempfile::tempdir().expect("a folder");
+        fs::create_dir(folder.path().join("data")).expect("a folder");
+        fs::write(folder.path().join("a.ipynb"), "{}").expect("a file");
+        fs::write(folder.path().join("data/b"), "1").expect("a file");
+        std::os::unix::fs::symlink("data/b", folder.path().join("c")).expect("a link");
+        folder
+    }
+
+    #[test]
+    fn a_copy_has_the_digest_of_what_it_is_a_copy_of() {
+        let (from, to) = (folder(), tempfile::tempdir().expect("a folder"));
+        let to = to.path().join("copy");
+        let head = digest(from.path()).expect("a digest");
+        assert_eq!(copy(from.path(), &to).expect("a copy"), head);
+        assert_eq!(digest(&to).expect("a digest"), head);
+    }
+
+    #[test]
+    fn every_change_of_the_content_changes_the_digest() {
+        let before = digest(folder().path()).expect("a digest");
+        let changes: [fn(&Path); 6] = [
+            |root| fs::write(root.join("a.ipynb"), "{ }").expect("a file"),
+            |root| fs::rename(root.join("a.ipynb"), root.join("b.ipynb")).expect("a name"),
+            |root| fs::remove_file(root.join("data/b")).expect("a file"),
+            |root| fs::create_dir(root.join("empty")).expect("a folder"),
+            |root| {
+                fs::set_permissions(root.join("a.ipynb"), fs::Permissions::from_mode(0o755)).expect("rights")
+            },
+            |root| {
+                fs::remove_file(root.join("c")).expect("a link");
+                std::os::unix::fs::symlink("a.ipynb", root.join("c")).expect("a link");
+            },
+        ];
+        for (number, change) in changes.iter().enumerate() {
+            let folder = folder();
+            assert_eq!(digest(folder.path()).expect("a digest"), before);
+            change(folder.path());
+            assert_ne!(
+                digest(folder.path()).expect("a digest"),
+                before,
+                "change {number}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_tools_leave_behind_is_no_content() {
+        let folder = folder();
+        let before = digest(folder.path()).expect("a digest");
+        fs::create_dir(folder.path().join(".git")).expect("a folder");
+        fs::create_dir_all(folder.path().join("data/__pycache__")).expect("a folder");
+        assert_eq!(digest(folder.path()).expect("a digest"), before);
+    }
+}
