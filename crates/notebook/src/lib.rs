@@ -1,3 +1,5 @@
 //! Blueprints, the Jupyter executor, the agent that runs one attempt, and the report.
 
+pub mod blueprint;
+pub mod ipynb;
 pub mod plan;
