@@ -1,0 +1,439 @@
+//! From a tree to types, with every mistake reported and none twice.
+//!
+//! serde stops at the first mistake and cannot say where a value stood. Here a record is declared once, by
+//! `record!`, and its decoder, its list of known keys and its JSON Schema all come from that declaration, so that they
+//! cannot disagree.
+
+use std::collections::BTreeMap;
+
+use blueproof_core::diagnostic::{Code, Diagnostic};
+use serde_json::json;
+
+use super::node::{Entry, Node, Source, Spot, Value};
+
+/// A type that a document can hold.
+pub(crate) trait Decode: Sized {
+    /// Reads the value, or reports why it cannot be one.
+    fn decode(node: &Node, problems: &mut Problems<'_>) -> Option<Self>;
+
+    /// Returns the JSON Schema of what [`Decode::decode`] takes.
+    fn schema() -> serde_json::Value;
+
+    /// Returns what a missing key stands for; `None` where it must be there.
+    fn absent() -> Option<Self> {
+        None
+    }
+}
+
+/// The mistakes found so far.
+pub(crate) struct Problems<'a> {
+    source: &'a Source,
+    found: Vec<Diagnostic>,
+}
+
+impl<'a> Problems<'a> {
+    pub(crate) fn new(source: &'a Source) -> Self {
+        let found = Vec::new();
+        Self { source, found }
+    }
+
+    /// Reports a mistake, unless it is already known.
+    pub(crate) fn report(&mut self, spot: Spot, diagnostic: Diagnostic) {
+        let placed = diagnostic.at(self.source.place(spot));
+        if !self.found.contains(&placed) {
+            self.found.push(placed);
+        }
+    }
+
+    /// Reports a value of the wrong kind.
+    pub(crate) fn wrong_type(&mut self, node: &Node, expected: &str) {
+        let message = format!("expected {expected}, found {}", node.kind());
+        self.report(
+            node.spot,
+            Diagnostic::error(Code::WrongType, message)
+                .hint("`blueproof schema blueprint` prints every key with the kind of its value"),
+        );
+    }
+
+    /// Reports a value that is of the right kind and yet not allowed.
+    pub(crate) fn bad_value(&mut self, spot: Spot, message: impl Into<String>, hint: &str) {
+        self.report(spot, Diagnostic::error(Code::BadValue, message).hint(hint));
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.found.is_empty()
+    }
+
+    /// Ends the search: `value` if there was nothing to report, else all of it in the order of the file.
+    pub(crate) fn finish<T>(self, value: Option<T>) -> Result<T, Vec<Diagnostic>> {
+        match value {
+            Some(value) if self.found.is_empty() => Ok(value),
+            Some(_) | None => Err(self.into_found()),
+        }
+    }
+
+    pub(crate) fn into_found(self) -> Vec<Diagnostic> {
+        let mut found = self.found;
+        found.sort_by_key(|diagnostic| {
+            let place = diagnostic.place.as_ref();
+            place.map_or((None, None), |place| (place.line, place.column))
+        });
+        found
+    }
+}
+
+/// Returns the known word that is nearest to `word`, if one is near enough to be meant.
+pub(crate) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let distance =
+        |known: &str| strsim::damerau_levenshtein(&word.to_ascii_lowercase(), &known.to_ascii_lowercase());
+    let allowed = (word.chars().count() / 3).max(1);
+    let scored = known.into_iter().map(|known| (distance(known), known));
+    scored
+        .filter(|(distance, _)| *distance <= allowed)
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, known)| known)
+}
+
+/// The entries of a mapping that is being read as a record.
+pub(crate) struct Fields<'n> {
+    entries: &'n [Entry],
+    spot: Spot,
+}
+
+impl<'n> Fields<'n> {
+    /// Takes a mapping, reporting the keys that are neither `known` nor known to come `later`.
+    pub(crate) fn of(
+        node: &'n Node,
+        known: &[String],
+        later: &[(&str, &str)],
+        problems: &mut Problems<'_>,
+    ) -> Option<Self> {
+        let Some(entries) = node.entries() else {
+            problems.wrong_type(node, "a mapping");
+            return None;
+        };
+        for entry in entries.iter().filter(|entry| !known.contains(&entry.key)) {
+            problems.report(entry.spot, refused_key(&entry.key, known, later));
+        }
+        let spot = node.spot;
+        Some(Self { entries, spot })
+    }
+
+    /// Reads the value under `key`.
+    pub(crate) fn take<T: Decode>(
+        &self,
+        key: &str,
+        absent: Option<T>,
+        problems: &mut Problems<'_>,
+    ) -> Option<T> {
+        let entry = self.entries.iter().find(|entry| entry.key == key);
+        if let Some(entry) = entry.filter(|entry| entry.node.value != Value::Null) {
+            return T::decode(&entry.node, problems);
+        }
+        if absent.is_none() {
+            problems.report(
+                entry.map_or(self.spot, |entry| entry.spot),
+                Diagnostic::error(Code::MissingKey, format!("the key `{key}` is missing"))
+                    .hint("`blueproof init NOTEBOOK` writes a whole blueprint"),
+            );
+        }
+        absent
+    }
+}
+
+fn refused_key(key: &str, known: &[String], later: &[(&str, &str)]) -> Diagnostic {
+    if let Some((_, instead)) = later.iter().find(|(name, _)| *name == key) {
+        return Diagnostic::error(Code::NotSupportedYet, format!("`{key}` is not supported yet"))
+            .because("a request that is silently not kept is worse than none")
+            .hint(*instead);
+    }
+    let unknown = Diagnostic::error(Code::UnknownKey, format!("unknown key `{key}`"));
+    if let Some(meant) = nearest(key, known.iter().map(String::as_str)) {
+        return unknown.hint(format!("did you mean `{meant}`?"));
+    }
+    unknown.hint(format!("known here: {}", known.join(", ")))
+}
+
+/// Returns a field's name as it is written in a document: `per_node` is `perNode`.
+pub(crate) fn key_of(field: &str) -> String {
+    let mut key = String::new();
+    let mut upper = false;
+    for c in field.trim_start_matches("r#").chars() {
+        match c {
+            '_' => upper = true,
+            c if upper => {
+                key.extend(c.to_uppercase());
+                upper = false;
+            }
+            c => key.push(c),
+        }
+    }
+    key
+}
+
+/// Declares a mapping with a fixed set of keys: a struct, its decoder and its schema.
+///
+/// A field may have a default. Keys under `later` are in the format, but cannot be acted upon: they are refused by
+/// name, with what to do instead.
+macro_rules! record {
+    (
+        $(#[doc = $about:literal])*
+        pub struct $name:ident {
+            $($(#[doc = $doc:literal])* $field:ident: $type:ty $(= $default:expr)?,)*
+        }
+        $(later { $($later:literal: $instead:literal,)* })?
+    ) => {
+        $(#[doc = $about])*
+        #[derive(Debug, Clone, PartialEq)]
+        pub struct $name {
+            $($(#[doc = $doc])* pub $field: $type,)*
+        }
+
+        impl $crate::blueprint::decode::Decode for $name {
+            fn decode(
+                node: &$crate::blueprint::node::Node,
+                problems: &mut $crate::blueprint::decode::Problems<'_>,
+            ) -> Option<Self> {
+                use $crate::blueprint::decode::{Fields, key_of};
+                let known = [$(key_of(stringify!($field)),)*];
+                let fields = Fields::of(node, &known, &[$($(($later, $instead),)*)?], problems)?;
+                $(let $field = fields.take(
+                    &key_of(stringify!($field)),
+                    $crate::blueprint::decode::record!(@absent $type $(, $default)?),
+                    problems,
+                );)*
+                Some(Self { $($field: $field?,)* })
+            }
+
+            fn schema() -> serde_json::Value {
+                use $crate::blueprint::decode::{described, key_of, record_schema};
+                record_schema(concat!($($about),*), [$((
+                    key_of(stringify!($field)),
+                    described(<$type>::schema(), concat!($($doc),*)),
+                    $crate::blueprint::decode::record!(@absent $type $(, $default)?).is_none(),
+                ),)*])
+            }
+
+            fn absent() -> Option<Self> {
+                Some(Self {
+                    $($field: $crate::blueprint::decode::record!(@absent $type $(, $default)?)?,)*
+                })
+            }
+        }
+    };
+    (@absent $type:ty, $default:expr) => { Some::<$type>($default) };
+    (@absent $type:ty) => { <$type as $crate::blueprint::decode::Decode>::absent() };
+}
+pub(crate) use record;
+
+/// Declares a text that is one of a few words: an enum, its decoder and its schema.
+macro_rules! choice {
+    (
+        $(#[doc = $about:literal])*
+        pub enum $name:ident { $($(#[doc = $doc:literal])* $variant:ident = $word:literal,)* }
+    ) => {
+        $(#[doc = $about])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum $name { $($(#[doc = $doc])* $variant,)* }
+
+        impl $crate::blueprint::decode::Decode for $name {
+            fn decode(
+                node: &$crate::blueprint::node::Node,
+                problems: &mut $crate::blueprint::decode::Problems<'_>,
+            ) -> Option<Self> {
+                match $crate::blueprint::decode::word(node, &[$($word),*], problems)? {
+                    $($word => Some(Self::$variant),)*
+                    _ => None,
+                }
+            }
+
+            fn schema() -> serde_json::Value {
+                serde_json::json!({ "enum": [$($word),*] })
+            }
+        }
+    };
+}
+pub(crate) use choice;
+
+/// Reads a text that must be one of `known`.
+pub(crate) fn word<'n>(node: &'n Node, known: &[&str], problems: &mut Problems<'_>) -> Option<&'n str> {
+    let Value::Text(text) = &node.value else {
+        problems.wrong_type(node, &format!("one of {}", known.join(", ")));
+        return None;
+    };
+    if known.contains(&text.as_str()) {
+        return Some(text);
+    }
+    let hint = match nearest(text, known.iter().copied()) {
+        Some(meant) => format!("did you mean `{meant}`?"),
+        None => format!("allowed: {}", known.join(", ")),
+    };
+    problems.bad_value(node.spot, format!("`{text}` is not allowed here"), &hint);
+    None
+}
+
+/// Returns the schema of a mapping with these keys: name, schema, whether it must be there.
+pub(crate) fn record_schema(
+    about: &str,
+    fields: impl IntoIterator<Item = (String, serde_json::Value, bool)>,
+) -> serde_json::Value {
+    let mut properties = serde_json::Map::new();
+    let mut required = Vec::new();
+    for (key, schema, must) in fields {
+        if must {
+            required.push(key.clone());
+        }
+        properties.insert(key, schema);
+    }
+    let mut schema = json!({
+        "type": "object",
+        "description": about.trim(),
+        "properties": properties,
+        "additionalProperties": false,
+    });
+    if !required.is_empty() {
+        schema["required"] = json!(required);
+    }
+    schema
+}
+
+/// Puts a field's documentation on its schema.
+pub(crate) fn described(mut schema: serde_json::Value, doc: &str) -> serde_json::Value {
+    schema["description"] = json!(doc.trim());
+    schema
+}
+
+impl Decode for String {
+    fn decode(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
+        if let Value::Text(text) = &node.value {
+            return Some(text.clone());
+        }
+        problems.wrong_type(node, "text (put quotes around a number that is meant as text)");
+        None
+    }
+
+    fn schema() -> serde_json::Value {
+        json!({ "type": "string" })
+    }
+}
+
+impl Decode for bool {
+    fn decode(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
+        if let Value::Bool(value) = node.value {
+            return Some(value);
+        }
+        problems.wrong_type(node, "true or false");
+        None
+    }
+
+    fn schema() -> serde_json::Value {
+        json!({ "type": "boolean" })
+    }
+}
+
+impl Decode for f64 {
+    fn decode(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
+        match node.value {
+            Value::Float(value) if value.is_finite() => Some(value),
+            #[expect(
+                clippy::cast_precision_loss,
+                reason = "a bound beyond 2^53 is not told apart by anyone"
+            )]
+            Value::Int(value) => Some(value as f64),
+            Value::Float(_) => {
+                problems.bad_value(
+                    node.spot,
+                    "this number is not finite",
+                    "leave the bound out instead",
+                );
+                None
+            }
+            Value::Null | Value::Bool(_) | Value::Text(_) | Value::List(_) | Value::Map(_) => {
+                problems.wrong_type(node, "a number");
+                None
+            }
+        }
+    }
+
+    fn schema() -> serde_json::Value {
+        json!({ "type": "number" })
+    }
+}
+
+impl Decode for u32 {
+    fn decode(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
+        let Value::Int(value) = node.value else {
+            problems.wrong_type(node, "a whole number");
+            return None;
+        };
+        let small = u32::try_from(value).ok();
+        if small.is_none() {
+            let message = format!("{value} is not a count");
+            problems.bad_value(
+                node.spot,
+                message,
+                "a whole number from 0 to 4294967295 is allowed",
+            );
+        }
+        small
+    }
+
+    fn schema() -> serde_json::Value {
+        json!({ "type": "integer", "minimum": 0, "maximum": u32::MAX })
+    }
+}
+
+impl<T: Decode> Decode for Option<T> {
+    fn decode(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
+        T::decode(node, problems).map(Some)
+    }
+
+    fn schema() -> serde_json::Value {
+        T::schema()
+    }
+
+    fn absent() -> Option<Self> {
+        Some(None)
+    }
+}
+
+impl<T: Decode> Decode for Vec<T> {
+    fn decode(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
+        let Value::List(items) = &node.value else {
+            problems.wrong_type(node, "a list");
+            return None;
+        };
+        let read: Vec<Option<T>> = items.iter().map(|item| T::decode(item, problems)).collect();
+        read.into_iter().collect()
+    }
+
+    fn schema() -> serde_json::Value {
+        json!({ "type": "array", "items": T::schema() })
+    }
+
+    fn absent() -> Option<Self> {
+        Some(Vec::new())
+    }
+}
+
+impl<T: Decode> Decode for BTreeMap<String, T> {
+    fn decode(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
+        let Some(entries) = node.entries() else {
+            problems.wrong_type(node, "a mapping");
+            return None;
+        };
+        let read: Vec<_> = entries
+            .iter()
+            .map(|entry| Some((entry.key.clone(), T::decode(&entry.node, problems)?)))
+            .collect();
+        read.into_iter().collect()
+    }
+
+    fn schema() -> serde_json::Value {
+        json!({ "type": "object", "additionalProperties": T::schema() })
+    }
+
+    fn absent() -> Option<Self> {
+        Some(BTreeMap::new())
+    }
+}

@@ -1,0 +1,287 @@
+//! From a path to a blueprint whose every part has been checked, all of its profiles included.
+
+use std::path::{Path, PathBuf};
+
+use blueproof_core::{
+    diagnostic::{Code, Diagnostic, Place},
+    domain::BlueprintName,
+};
+
+use super::{
+    Blueprint, FILE_NAME, Loaded, check,
+    decode::{Decode, Problems},
+    node::{Entry, Node, Source, Spot, Value},
+};
+use crate::ipynb::{Notebook, read_text};
+
+/// The largest blueprint that is read.
+const LARGEST_BLUEPRINT: u64 = 1 << 20;
+/// Files that are called after what they are, not after what they are about.
+const GENERIC_STEMS: [&str; 10] = [
+    "blueprint",
+    "demo",
+    "example",
+    "index",
+    "main",
+    "notebook",
+    "train",
+    "training",
+    "tutorial",
+    "untitled",
+];
+
+impl Blueprint {
+    /// Loads a blueprint from its file, from the folder that holds it, or from a notebook.
+    ///
+    /// For a notebook it is the `blueprint.yaml` beside it that names it, else the notebook's `metadata.blueproof`,
+    /// else one with nothing but defaults. The blueprint is checked whole, with each of its profiles, and its
+    /// notebook is read; nothing is written and nothing is run.
+    ///
+    /// # Errors
+    ///
+    /// Every mistake that can be found in one pass, in the order of the file.
+    pub fn load(path: &Path) -> Result<Loaded, Vec<Diagnostic>> {
+        if path.is_dir() {
+            return from_file(&path.join(FILE_NAME));
+        }
+        if path.extension().is_some_and(|extension| extension == "ipynb") {
+            return from_notebook(path);
+        }
+        from_file(path)
+    }
+
+    /// Checks the text of a `blueprint.yaml` that would stand at `path`, without reading it from there.
+    ///
+    /// # Errors
+    ///
+    /// As [`Blueprint::load`].
+    pub fn parse(path: &Path, text: String) -> Result<Loaded, Vec<Diagnostic>> {
+        let file = path.display().to_string();
+        let source = Source { file, text };
+        let root = Node::from_yaml(&source).map_err(|error| vec![error])?;
+        assemble(source, root, folder_of(path))
+    }
+}
+
+fn from_file(path: &Path) -> Result<Loaded, Vec<Diagnostic>> {
+    let text = read_text(path, LARGEST_BLUEPRINT).map_err(|error| vec![in_words_of_yaml(error)])?;
+    Blueprint::parse(path, text)
+}
+
+/// A file that is not UTF-8 is no notebook to the one who reads notebooks, and no YAML here.
+fn in_words_of_yaml(error: Diagnostic) -> Diagnostic {
+    if error.code == Code::NotebookSyntax {
+        return Diagnostic {
+            code: Code::YamlSyntax,
+            ..error
+        };
+    }
+    error
+}
+
+fn from_notebook(path: &Path) -> Result<Loaded, Vec<Diagnostic>> {
+    let folder = folder_of(path);
+    let beside = folder.join(FILE_NAME);
+    if beside.is_file() && names(&beside, path) {
+        return from_file(&beside);
+    }
+    let notebook = Notebook::read(path)?;
+    let name = path
+        .file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned();
+    let source = notebook.source.clone();
+    let root = match notebook.blueprint {
+        Some(ref node) => completed(node.clone(), &name),
+        None => completed(empty_map(), &name),
+    };
+    assemble(source, root, folder)
+}
+
+/// Returns whether the blueprint at `blueprint` is about `notebook`. One that cannot be read is: its mistakes are
+/// then shown instead of passed over.
+fn names(blueprint: &Path, notebook: &Path) -> bool {
+    let Ok(text) = read_text(blueprint, LARGEST_BLUEPRINT) else {
+        return true;
+    };
+    let file = blueprint.display().to_string();
+    let Ok(root) = Node::from_yaml(&Source { file, text }) else {
+        return true;
+    };
+    let named = root.get("spec").and_then(|spec| spec.get("notebook"));
+    let Some(Value::Text(named)) = named.map(|node| &node.value) else {
+        return true;
+    };
+    let whole = folder_of(blueprint).join(named);
+    match (whole.canonicalize(), notebook.canonicalize()) {
+        (Ok(named), Ok(notebook)) => named == notebook,
+        (Err(_), _) | (_, Err(_)) => whole.file_name() == notebook.file_name(),
+    }
+}
+
+/// Adds what goes without saying in a notebook's own metadata: the format, and which notebook it is.
+fn completed(mut root: Node, notebook: &str) -> Node {
+    add(
+        &mut root,
+        "apiVersion",
+        Value::Text("blueproof.dev/v1alpha1".into()),
+    );
+    add(&mut root, "kind", Value::Text("Blueprint".into()));
+    add(&mut root, "spec", Value::Map(Vec::new()));
+    if let Value::Map(entries) = &mut root.value
+        && let Some(spec) = entries.iter_mut().find(|entry| entry.key == "spec")
+    {
+        add(&mut spec.node, "notebook", Value::Text(notebook.into()));
+    }
+    root
+}
+
+fn add(node: &mut Node, key: &str, value: Value) {
+    let spot = node.spot;
+    if let Value::Map(entries) = &mut node.value
+        && !entries.iter().any(|entry| entry.key == key)
+    {
+        let node = Node { value, spot };
+        let key = key.to_owned();
+        entries.push(Entry { key, spot, node });
+    }
+}
+
+fn empty_map() -> Node {
+    Node {
+        value: Value::Map(Vec::new()),
+        spot: Spot::default(),
+    }
+}
+
+/// Whether every key was understood by itself.
+#[derive(Clone, Copy)]
+enum Parts {
+    Understood,
+    Mistaken,
+}
+
+fn assemble(source: Source, root: Node, folder: PathBuf) -> Result<Loaded, Vec<Diagnostic>> {
+    let mut problems = Problems::new(&source);
+    let header = header(&root, &mut problems);
+    let Some(blueprint) = header.and_then(|()| Blueprint::decode(&root, &mut problems)) else {
+        return Err(problems.into_found());
+    };
+    let parts = if problems.is_empty() {
+        Parts::Understood
+    } else {
+        Parts::Mistaken
+    };
+    let notebook = &blueprint.spec.notebook;
+    let path = folder.join(&notebook.value.0);
+    let there = check::file(&folder, &notebook.value.0, notebook.spot, &mut problems);
+    let read = there.then(|| Notebook::read(&path));
+    let (notebook, unreadable) = match read {
+        Some(Ok(notebook)) => (Some(notebook), Vec::new()),
+        Some(Err(errors)) => (None, errors),
+        None => (None, Vec::new()),
+    };
+    let named = blueprint.metadata.name.clone();
+    let name = named.unwrap_or_else(|| default_name(&path));
+    let mut found = problems.into_found();
+    let loaded = Loaded {
+        blueprint,
+        name,
+        folder,
+        notebook: notebook.unwrap_or_else(|| Notebook::nothing(&path)),
+        source,
+        root,
+    };
+    found.extend(mistakes(&loaded, parts));
+    found.extend(unreadable);
+    if found.is_empty() { Ok(loaded) } else { Err(found) }
+}
+
+/// Reports a file of another kind or version, whose keys would mean something else.
+fn header(root: &Node, problems: &mut Problems<'_>) -> Option<()> {
+    let expected = [("apiVersion", "blueproof.dev/v1alpha1"), ("kind", "Blueprint")];
+    for (key, expected) in expected {
+        let found = root.get(key).map(|node| (node, &node.value));
+        if let Some((node, Value::Text(text))) = found
+            && text != expected
+        {
+            let message = format!("this is no blueprint that can be read: its {key} is `{text}`");
+            problems.report(
+                node.spot,
+                Diagnostic::error(Code::WrongFormat, message).hint(format!("write `{key}: {expected}`")),
+            );
+            return None;
+        }
+    }
+    Some(())
+}
+
+/// Returns what does not fit together in the blueprint as it is written, and under each profile. A profile is laid
+/// upon a blueprint only if each is understood by itself, or its mistakes would be told twice.
+fn mistakes(loaded: &Loaded, parts: Parts) -> Vec<Diagnostic> {
+    let mut problems = Problems::new(&loaded.source);
+    loaded.resolve_into(None, &[], &mut problems);
+    match parts {
+        Parts::Understood => {}
+        Parts::Mistaken => return problems.into_found(),
+    }
+    for name in loaded.blueprint.spec.profiles.keys() {
+        match name.parse() {
+            Ok(profile) => {
+                loaded.resolve_into(Some(&profile), &[], &mut problems);
+            }
+            Err(error) => problems.bad_value(
+                Spot::default(),
+                format!("a profile cannot have this name: {error}"),
+                "names look like `smoke` or `gpu2`",
+            ),
+        }
+    }
+    problems.into_found()
+}
+
+pub(crate) fn folder_of(path: &Path) -> PathBuf {
+    match path.parent() {
+        Some(parent) if parent != Path::new("") => parent.to_owned(),
+        Some(_) | None => PathBuf::from("."),
+    }
+}
+
+/// Returns the name of a blueprint that gives itself none: its notebook's, or the folder's where the file is called
+/// after nothing in particular.
+pub(crate) fn default_name(notebook: &Path) -> BlueprintName {
+    let stem = notebook.file_stem().unwrap_or_default().to_string_lossy();
+    let own = slug(&stem);
+    let folder = || {
+        let folder = folder_of(notebook).canonicalize().ok()?;
+        let name = slug(&folder.file_name()?.to_string_lossy());
+        name.parse().ok()
+    };
+    if GENERIC_STEMS.contains(&own.as_str())
+        && let Some(name) = folder()
+    {
+        return name;
+    }
+    own.parse()
+        .or_else(|_| "notebook".parse())
+        .expect("`notebook` is a name")
+}
+
+fn slug(text: &str) -> String {
+    let mut slug = String::new();
+    for c in text.chars().flat_map(char::to_lowercase) {
+        match c {
+            'a'..='z' | '0'..='9' | '.' => slug.push(c),
+            _ if slug.ends_with('-') => {}
+            _ => slug.push('-'),
+        }
+    }
+    slug.truncate(63);
+    slug.trim_matches(['-', '.']).to_owned()
+}
+
+/// Returns the error for a path at which nothing is.
+pub(super) fn not_found(message: String, root: &Path) -> Diagnostic {
+    Diagnostic::error(Code::NoSuchBlueprint, message).at(Place::file(root.display().to_string()))
+}

@@ -1,0 +1,268 @@
+//! From a blueprint, a profile and values of parameters to a plan with nothing left to decide.
+
+use std::{collections::BTreeMap, path::PathBuf};
+
+use blueproof_core::{
+    diagnostic::{Code, Diagnostic, Place},
+    domain::{self, BlueprintName, Gpus, ProfileName, Resources},
+};
+
+use super::{
+    Loaded, check,
+    decode::{Decode, Problems, nearest},
+    expect::{Bounds, Expect},
+    format::{Driver, Metric, PerNode, Profile, Retries, ShellInstall, Spec, Timeouts, Workload},
+    network::Network,
+    node::{Node, Spot, Value},
+    parameters::{ParameterValue, Values},
+    value::Located,
+};
+use crate::plan::{self, Environment, Expectation, MetricSource, Plan, Which};
+
+/// A blueprint under a profile, with its parameters: all that a run is made from.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Resolved {
+    /// The blueprint's name.
+    pub name: BlueprintName,
+    /// Who answers for it.
+    pub owners: Vec<String>,
+    /// The profile, where one was chosen.
+    pub profile: Option<ProfileName>,
+    /// The folder that holds the blueprint; the paths of the plan are relative to it.
+    pub checkout: PathBuf,
+    /// What the notebook's own kernel needs.
+    pub driver: Resources,
+    /// What the notebook starts needs, over all nodes. Nothing where it starts nothing.
+    pub workload: Resources,
+    /// How many nodes the workload has.
+    pub nodes: u32,
+    /// How long each part may take.
+    pub timeouts: domain::Timeouts,
+    /// How often it is tried again.
+    pub retries: Retries,
+    /// What the agent is to do.
+    pub plan: Plan,
+}
+
+impl Loaded {
+    /// Applies a profile and values of parameters, which come as the text of a command line.
+    ///
+    /// Returns every mistake that is found; none of them is left for later.
+    pub fn resolve(
+        &self,
+        profile: Option<&str>,
+        parameters: &[(String, String)],
+    ) -> Result<Resolved, Vec<Diagnostic>> {
+        let profile = profile.map(|name| self.profile(name)).transpose()?;
+        let mut problems = Problems::new(&self.source);
+        let resolved = self.resolve_into(profile.as_ref(), parameters, &mut problems);
+        problems.finish(resolved)
+    }
+
+    fn profile(&self, name: &str) -> Result<ProfileName, Vec<Diagnostic>> {
+        if self.blueprint.spec.profiles.contains_key(name)
+            && let Ok(name) = name.parse()
+        {
+            return Ok(name);
+        }
+        let known: Vec<&str> = self.profiles().collect();
+        let unknown = Diagnostic::error(Code::UnknownProfile, format!("unknown profile `{name}`"))
+            .at(Place::file(&self.source.file));
+        Err(vec![match nearest(name, known.iter().copied()) {
+            Some(meant) => unknown.hint(format!("did you mean `{meant}`?")),
+            None if known.is_empty() => unknown.hint("this blueprint has no profiles; leave --profile out"),
+            None => unknown.hint(format!("its profiles: {}", known.join(", "))),
+        }])
+    }
+
+    pub(super) fn resolve_into(
+        &self,
+        profile: Option<&ProfileName>,
+        parameters: &[(String, String)],
+        problems: &mut Problems<'_>,
+    ) -> Option<Resolved> {
+        let overrides = profile.and_then(|name| self.blueprint.spec.profiles.get(name.as_str()));
+        let spec = match profile {
+            Some(name) => Spec::decode(&self.merged(name)?, problems)?,
+            None => self.blueprint.spec.clone(),
+        };
+        let mut values = Values::defaults(&spec.parameters, problems);
+        if let Some(Profile { parameters, .. }) = overrides {
+            values.give_profile(parameters, problems);
+        }
+        values.give_texts(parameters, problems);
+        let driver = driver(&spec.driver, &values, problems);
+        let workload = workload(spec.workload.as_ref(), &values, problems);
+        check::spec(self, &spec, problems);
+        let given = values.into_map();
+        let (nodes, workload) = workload?;
+        Some(Resolved {
+            name: self.name.clone(),
+            owners: self.blueprint.metadata.owners.clone(),
+            profile: profile.cloned(),
+            checkout: self.folder.clone(),
+            driver: driver?,
+            workload,
+            nodes,
+            timeouts: timeouts(&spec.timeouts),
+            retries: spec.retries.clone(),
+            plan: plan(spec, given),
+        })
+    }
+
+    /// Returns the tree of `spec` with a profile laid upon it.
+    fn merged(&self, profile: &ProfileName) -> Option<Node> {
+        let mut spec = self.root.get("spec")?.clone();
+        let over = spec.get("profiles")?.get(profile.as_str())?.clone();
+        let Value::Map(entries) = &mut spec.value else {
+            return None;
+        };
+        // Parts of `network` only make sense together; the others are merged by key.
+        entries.retain(|entry| {
+            entry.key != "profiles" && !(entry.key == "network" && over.get("network").is_some())
+        });
+        let mut over = over;
+        if let Value::Map(entries) = &mut over.value {
+            entries.retain(|entry| entry.key != "parameters");
+            if entries.is_empty() {
+                return Some(spec);
+            }
+        }
+        Some(spec.overlaid(&over))
+    }
+}
+
+fn driver(driver: &Driver, values: &Values<'_>, problems: &mut Problems<'_>) -> Option<Resources> {
+    let cpu = driver.cpu.resolve(values, problems);
+    let memory = driver.memory.resolve(values, problems);
+    let gpu = driver.gpu.resolve(values, problems);
+    Some(Resources {
+        cpu: cpu?,
+        memory: memory?,
+        gpu: Gpus(gpu?),
+    })
+}
+
+fn workload(
+    workload: Option<&Workload>,
+    values: &Values<'_>,
+    problems: &mut Problems<'_>,
+) -> Option<(u32, Resources)> {
+    let Some(Workload { nodes, per_node }) = workload else {
+        return Some((0, Resources::default()));
+    };
+    let PerNode { cpu, memory, gpu } = per_node;
+    let nodes = nodes.resolve(values, problems);
+    let cpu = cpu.resolve(values, problems);
+    let memory = memory.resolve(values, problems);
+    let gpu = gpu.resolve(values, problems);
+    let node = Resources {
+        cpu: cpu?,
+        memory: memory?,
+        gpu: Gpus(gpu?),
+    };
+    let nodes = nodes?;
+    let total = node.checked_mul(nodes);
+    if total.is_none() {
+        let message = format!("{nodes} nodes of {node} are more than can be counted");
+        problems.report(
+            Spot::default(),
+            Diagnostic::error(Code::TooMuch, message).hint("look for a slip in `spec.workload`"),
+        );
+    }
+    Some((nodes, total?))
+}
+
+fn timeouts(timeouts: &Timeouts) -> domain::Timeouts {
+    domain::Timeouts {
+        queue: timeouts.queue.duration(),
+        startup: timeouts.startup.duration(),
+        cell: timeouts.cell.duration(),
+        run: timeouts.run.duration(),
+    }
+}
+
+fn plan(spec: Spec, values: BTreeMap<String, ParameterValue>) -> Plan {
+    let text = |located: Located<String>| located.value;
+    let env = spec.env;
+    Plan {
+        notebook: spec.notebook.value.0,
+        environment: Environment {
+            python: env.python.map(text),
+            requirements: env.requirements.into_iter().map(text).collect(),
+            lock: env.lock.map(|lock| lock.value.0),
+        },
+        parameters: values
+            .into_iter()
+            .map(|(name, value)| (name, value.to_json()))
+            .collect(),
+        shell_install: match env.shell_install {
+            ShellInstall::Skip => plan::ShellInstall::Skip,
+            ShellInstall::Record => plan::ShellInstall::Record,
+            ShellInstall::Allow => plan::ShellInstall::Allow,
+        },
+        network: match spec.network {
+            Network::Any => plan::Network::Any,
+            Network::None => plan::Network::None,
+            Network::Hosts(hosts) => plan::Network::Hosts(hosts.into_iter().map(text).collect()),
+        },
+        secrets: spec
+            .secrets
+            .into_iter()
+            .map(|secret| plan::Secret {
+                name: secret.name,
+                env: secret.env.value,
+            })
+            .collect(),
+        metrics: spec.metrics.into_iter().filter_map(metric).collect(),
+        expectations: expectations(spec.expect),
+        artifacts: spec.artifacts.into_iter().map(|glob| glob.0).collect(),
+    }
+}
+
+fn metric(metric: Metric) -> Option<plan::Metric> {
+    let from = metric.from.value;
+    let regex = from.regex.map(|pattern| MetricSource::Regex(pattern.0));
+    let display = from.display.map(|name| MetricSource::Display(name.value));
+    Some(plan::Metric {
+        name: metric.name.value,
+        from: regex.or(display)?,
+    })
+}
+
+fn expectations(expect: Expect) -> Vec<Expectation> {
+    let mut all = Vec::new();
+    for (name, bounds) in expect.metrics {
+        let each = [
+            (Which::First, bounds.first),
+            (Which::Last, bounds.last),
+            (Which::Min, bounds.min),
+            (Which::Max, bounds.max),
+            (Which::Every, bounds.every),
+        ];
+        for (which, bounds) in each {
+            let Some(Located {
+                value: Bounds { min, max },
+                ..
+            }) = bounds
+            else {
+                continue;
+            };
+            let name = name.value.clone();
+            all.push(Expectation::Metric {
+                name,
+                which,
+                min,
+                max,
+            });
+        }
+    }
+    all.extend(
+        expect
+            .artifacts
+            .into_iter()
+            .map(|glob| Expectation::Artifact(glob.0)),
+    );
+    all.extend(expect.output.into_iter().map(Expectation::Output));
+    all
+}

@@ -1,0 +1,412 @@
+//! The values that stand in a blueprint: amounts, durations, paths, patterns, and numbers that a parameter gives.
+
+use std::{
+    fmt,
+    path::{Component, Path, PathBuf},
+    str::FromStr,
+};
+
+use blueproof_core::{
+    diagnostic::{Code, Diagnostic},
+    domain::{BlueprintName, Bytes, Cpus, ProfileName},
+};
+use jiff::SignedDuration;
+use serde_json::json;
+
+use super::{
+    decode::{Decode, Problems},
+    node::{Node, Spot, Value},
+    parameters::Values,
+};
+
+/// A value and the place that it stands at, for mistakes that show only later.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Located<T> {
+    /// The value.
+    pub value: T,
+    pub(crate) spot: Spot,
+}
+
+/// A limit of time: `30m`, `1h30m`, or `none`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Limit {
+    /// Without limit.
+    None,
+    /// So much time.
+    After(SignedDuration),
+}
+
+/// A number, as it is or as a parameter gives it: `2` or `"{{nodes}}"`.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Number<T> {
+    /// The number itself.
+    Fixed(T),
+    /// The value of the parameter of this name.
+    Parameter(Located<String>),
+}
+
+/// A path relative to the blueprint's folder that does not lead out of it by its letters. Symbolic links are
+/// looked at when the file is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InnerPath(pub PathBuf);
+
+/// A glob over files: `output/*.json`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Glob(pub String);
+
+/// A regular expression with at least one group, whose first one is a number.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pattern(pub String);
+
+impl Limit {
+    /// Returns the time, or `None` without limit.
+    pub fn duration(self) -> Option<SignedDuration> {
+        match self {
+            Limit::None => None,
+            Limit::After(time) => Some(time),
+        }
+    }
+
+    pub(crate) const fn minutes(minutes: i64) -> Self {
+        Limit::After(SignedDuration::from_mins(minutes))
+    }
+}
+
+impl fmt::Display for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Limit::None => f.write_str("none"),
+            Limit::After(time) => f.write_str(&written(*time)),
+        }
+    }
+}
+
+/// Returns a duration as a blueprint writes it: `1h30m`.
+pub(crate) fn written(time: SignedDuration) -> String {
+    let seconds = time.as_secs().max(0);
+    let parts = [
+        (seconds / 3600, "h"),
+        (seconds / 60 % 60, "m"),
+        (seconds % 60, "s"),
+    ];
+    let some: String = parts
+        .iter()
+        .filter(|(n, _)| *n > 0)
+        .map(|(n, unit)| format!("{n}{unit}"))
+        .collect();
+    if some.is_empty() { "0s".into() } else { some }
+}
+
+/// Reads a duration: whole numbers with the units `d`, `h`, `m` and `s`, the larger ones first, each at most once.
+pub(crate) fn duration(text: &str) -> Option<SignedDuration> {
+    let mut seconds: i64 = 0;
+    let mut rest = text;
+    let mut units = [('d', 86_400), ('h', 3600), ('m', 60), ('s', 1)].iter();
+    while !rest.is_empty() {
+        let digits = rest.find(|c: char| !c.is_ascii_digit())?;
+        let number: i64 = rest[..digits].parse().ok()?;
+        let unit = rest[digits..].chars().next()?;
+        let (_, scale) = units.find(|(letter, _)| *letter == unit)?;
+        seconds = seconds.checked_add(number.checked_mul(*scale)?)?;
+        rest = &rest[digits + 1..];
+    }
+    (seconds > 0).then(|| SignedDuration::from_secs(seconds))
+}
+
+impl<T: FromStr + Clone> Number<T> {
+    /// Returns the number, looking a parameter up in `values`.
+    pub(crate) fn resolve(&self, values: &Values<'_>, problems: &mut Problems<'_>) -> Option<T> {
+        let name = match self {
+            Number::Fixed(number) => return Some(number.clone()),
+            Number::Parameter(name) => name,
+        };
+        let value = values.look_up(name, problems)?;
+        let number = value.to_string().parse().ok();
+        if number.is_none() {
+            let message = format!(
+                "the parameter `{}` is {value}, which cannot stand here",
+                name.value
+            );
+            problems.report(
+                name.spot,
+                Diagnostic::error(Code::ParameterValue, message)
+                    .hint("bound it with `min`, or give it another type"),
+            );
+        }
+        number
+    }
+}
+
+impl<T: Decode> Decode for Located<T> {
+    fn decode(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
+        let value = T::decode(node, problems)?;
+        let spot = node.spot;
+        Some(Self { value, spot })
+    }
+
+    fn schema() -> serde_json::Value {
+        T::schema()
+    }
+}
+
+impl<T: Decode> Decode for Number<T> {
+    fn decode(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
+        if let Value::Text(text) = &node.value
+            && let Some(name) = text
+                .trim()
+                .strip_prefix("{{")
+                .and_then(|text| text.strip_suffix("}}"))
+        {
+            let value = name.trim().to_owned();
+            let spot = node.spot;
+            return Some(Number::Parameter(Located { value, spot }));
+        }
+        T::decode(node, problems).map(Number::Fixed)
+    }
+
+    fn schema() -> serde_json::Value {
+        json!({ "anyOf": [T::schema(), { "type": "string", "pattern": r"^\{\{.+\}\}$" }] })
+    }
+}
+
+impl Decode for Limit {
+    fn decode(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
+        let Value::Text(text) = &node.value else {
+            problems.wrong_type(node, "a duration such as 30m or 1h30m, or `none`");
+            return None;
+        };
+        if text == "none" {
+            return Some(Limit::None);
+        }
+        let time = duration(text);
+        if time.is_none() {
+            let message = format!("`{text}` is not a duration");
+            problems.bad_value(
+                node.spot,
+                message,
+                "write it like 90s, 30m, 6h or 1h30m, or `none`",
+            );
+        }
+        time.map(Limit::After)
+    }
+
+    fn schema() -> serde_json::Value {
+        json!({ "type": "string", "pattern": r"^(none|(\d+d)?(\d+h)?(\d+m)?(\d+s)?)$", "minLength": 2 })
+    }
+}
+
+/// Reads what is written as Kubernetes writes quantities: a number, or a text with a unit.
+fn quantity<T: FromStr<Err: fmt::Display>>(node: &Node, problems: &mut Problems<'_>) -> Option<T> {
+    let text = match &node.value {
+        Value::Text(text) => text.clone(),
+        Value::Int(number) => number.to_string(),
+        Value::Float(number) => number.to_string(),
+        Value::Null | Value::Bool(_) | Value::List(_) | Value::Map(_) => {
+            problems.wrong_type(node, "an amount such as 2, 500m or 4Gi");
+            return None;
+        }
+    };
+    parsed(
+        &text,
+        node.spot,
+        problems,
+        "amounts are written as in Kubernetes: 2, 500m, 1.5, 512Mi, 4Gi",
+    )
+}
+
+fn parsed<T: FromStr<Err: fmt::Display>>(
+    text: &str,
+    spot: Spot,
+    problems: &mut Problems<'_>,
+    hint: &str,
+) -> Option<T> {
+    match text.parse() {
+        Ok(value) => Some(value),
+        Err(error) => {
+            problems.bad_value(spot, error.to_string(), hint);
+            None
+        }
+    }
+}
+
+macro_rules! quantities {
+    ($($name:ident)*) => {$(
+        impl Decode for $name {
+            fn decode(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
+                quantity(node, problems)
+            }
+
+            fn schema() -> serde_json::Value {
+                json!({ "type": ["number", "string"], "minimum": 0, "pattern": "^[0-9.]+[A-Za-z0-9+-]*$" })
+            }
+        }
+    )*};
+}
+quantities! { Cpus Bytes }
+
+macro_rules! names {
+    ($($name:ident)*) => {$(
+        impl Decode for $name {
+            fn decode(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
+                let text = String::decode(node, problems)?;
+                parsed(&text, node.spot, problems, "names look like `nano-lm` or `qwen2.5-alpaca`")
+            }
+
+            fn schema() -> serde_json::Value {
+                json!({ "type": "string", "pattern": "^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$", "maxLength": 63 })
+            }
+        }
+    )*};
+}
+names! { BlueprintName ProfileName }
+
+impl Decode for InnerPath {
+    fn decode(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
+        let text = String::decode(node, problems)?;
+        if text.is_empty() {
+            problems.bad_value(
+                node.spot,
+                "a path cannot be empty",
+                "write it relative to this folder",
+            );
+            return None;
+        }
+        let inner = inner(Path::new(&text));
+        if inner.is_none() {
+            let message = format!("`{text}` leaves the folder of the blueprint");
+            problems.report(
+                node.spot,
+                Diagnostic::error(Code::OutsideCheckout, message)
+                    .hint("move the file next to the blueprint, and write its path relative to that folder"),
+            );
+        }
+        inner.map(Self)
+    }
+
+    fn schema() -> serde_json::Value {
+        json!({ "type": "string", "minLength": 1 })
+    }
+}
+
+/// Returns the path without `.` and `..`, unless it is absolute or leads out.
+fn inner(path: &Path) -> Option<PathBuf> {
+    let mut inside = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::Normal(name) => inside.push(name),
+            Component::CurDir => {}
+            Component::ParentDir => {
+                if !inside.pop() {
+                    return None;
+                }
+            }
+            Component::RootDir | Component::Prefix(_) => return None,
+        }
+    }
+    Some(inside)
+}
+
+impl Decode for Glob {
+    fn decode(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
+        let text = String::decode(node, problems)?;
+        if let Err(error) = globset::Glob::new(&text) {
+            let message = format!("`{text}` is not a glob: {}", error.kind());
+            problems.bad_value(node.spot, message, "write it like `output/*.json` or `**/*.png`");
+            return None;
+        }
+        let outside = text.starts_with('/') || text.split('/').any(|part| part == "..");
+        if outside || text.is_empty() {
+            let message = format!("the glob `{text}` leaves its folder");
+            problems.report(
+                node.spot,
+                Diagnostic::error(Code::OutsideCheckout, message).hint("write it relative, without `..`"),
+            );
+            return None;
+        }
+        Some(Self(text))
+    }
+
+    fn schema() -> serde_json::Value {
+        json!({ "type": "string", "minLength": 1 })
+    }
+}
+
+impl Decode for Pattern {
+    fn decode(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
+        let text = String::decode(node, problems)?;
+        let hint = "put the number in the first group: 'loss: ([0-9.]+)'";
+        match regex::Regex::new(&text) {
+            Ok(regex) if regex.captures_len() > 1 => Some(Self(text)),
+            Ok(_) => {
+                let message = "the regular expression has no group to take a number from";
+                problems.bad_value(node.spot, message, hint);
+                None
+            }
+            Err(error) => {
+                let last = error.to_string();
+                let reason = last
+                    .lines()
+                    .last()
+                    .unwrap_or_default()
+                    .trim_start_matches("error: ");
+                problems.bad_value(
+                    node.spot,
+                    format!("this is not a regular expression: {reason}"),
+                    hint,
+                );
+                None
+            }
+        }
+    }
+
+    fn schema() -> serde_json::Value {
+        json!({ "type": "string", "format": "regex" })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_read_and_written() {
+        for (text, seconds) in [
+            ("90s", 90),
+            ("30m", 1800),
+            ("6h", 21_600),
+            ("1h30m", 5400),
+            ("1d", 86_400),
+        ] {
+            assert_eq!(duration(text), Some(SignedDuration::from_secs(seconds)), "{text}");
+        }
+        assert_eq!(written(SignedDuration::from_secs(5400)), "1h30m");
+        assert_eq!(written(SignedDuration::from_secs(90)), "1m30s");
+    }
+
+    #[test]
+    fn what_is_no_duration_is_refused() {
+        for text in [
+            "",
+            "5",
+            "m",
+            "1.5h",
+            "-5m",
+            "5m1h",
+            "5m5m",
+            "0s",
+            "1 h",
+            "9999999999999999d",
+            "5ä",
+        ] {
+            assert_eq!(duration(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_path_stays_inside_by_its_letters() {
+        assert_eq!(inner(Path::new("./a/../b.ipynb")), Some(PathBuf::from("b.ipynb")));
+        for path in ["/etc/passwd", "..", "a/../../b", "../b"] {
+            assert_eq!(inner(Path::new(path)), None, "{path}");
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! Reading notebook files. Nothing here writes one: the user's file stays as it is.
+//!
+//! The model is small and our own. What we do not need is not looked at, so that a notebook with an output or a
+//! field that nobody has heard of is read like any other; outputs stay the JSON text that they are.
+
+mod lines;
+mod read;
+mod shape;
+
+use std::ops::Range;
+
+use blueproof_core::diagnostic::Place;
+
+use crate::blueprint::node::{Node, Source, Spot};
+
+pub(crate) use read::{read_text, readable};
+
+/// The tag of the cell that holds a notebook's parameters.
+pub const PARAMETERS_TAG: &str = "parameters";
+/// The tag of a cell that may raise.
+pub const RAISES_TAG: &str = "raises-exception";
+
+/// A notebook file of format 4, as it was read.
+#[derive(Debug, Clone)]
+pub struct Notebook {
+    /// The minor version of the format: 4 of 4.4.
+    pub minor: u32,
+    /// The language of the kernel, where the file tells it.
+    pub language: Option<String>,
+    /// All cells, in order.
+    pub cells: Vec<Cell>,
+    pub(crate) blueprint: Option<Node>,
+    pub(crate) source: Source,
+}
+
+/// A cell of a notebook.
+#[derive(Debug, Clone)]
+pub struct Cell {
+    /// Its position in the file, counted from one, cells of every type counted.
+    pub number: u32,
+    /// Its type.
+    pub kind: CellKind,
+    /// Its id; formats before 4.5 have none.
+    pub id: Option<String>,
+    /// Its tags.
+    pub tags: Vec<String>,
+    /// Its text.
+    pub source: String,
+    /// The count that an earlier execution left in the file.
+    pub execution_count: Option<u64>,
+    outputs: Vec<Range<usize>>,
+    lines: Vec<u32>,
+}
+
+/// The type of a cell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CellKind {
+    /// It is run.
+    Code,
+    /// Text for people.
+    Markdown,
+    /// Text for tools.
+    Raw,
+}
+
+impl Notebook {
+    /// Returns the cells that are run, in order.
+    pub fn code(&self) -> impl Iterator<Item = &Cell> {
+        self.cells.iter().filter(|cell| cell.kind == CellKind::Code)
+    }
+
+    /// Returns the outputs that are stored in a cell, as the JSON text that stands in the file.
+    pub fn outputs<'n>(&'n self, cell: &'n Cell) -> impl Iterator<Item = &'n str> {
+        cell.outputs
+            .iter()
+            .filter_map(|range| self.source.text.get(range.clone()))
+    }
+
+    /// Returns the place in the file of a line of a cell, both counted from one, with the text of the cell's line.
+    ///
+    /// A source that is stored as a single string has all its lines on one line of the file.
+    pub fn place(&self, cell: u32, line: u32) -> Place {
+        let mut place = Place::file(&self.source.file);
+        let found = self.cells.iter().find(|known| known.number == cell);
+        if let Some(cell) = found {
+            let index = line.max(1) as usize - 1;
+            place.line = cell.lines.get(index).or(cell.lines.last()).copied();
+            place.source = cell.source.lines().nth(index).map(str::to_owned);
+        }
+        place
+    }
+}
+
+impl Cell {
+    /// Returns whether the cell carries `tag`.
+    pub fn is_tagged(&self, tag: &str) -> bool {
+        self.tags.iter().any(|own| own == tag)
+    }
+
+    /// Returns whether an earlier execution left something in the file.
+    pub fn is_stale(&self) -> bool {
+        !self.outputs.is_empty() || self.execution_count.is_some()
+    }
+}
+
+/// Returns the spot of a part of `text` that serde_json borrowed from it.
+fn spot_of(index: &lines::LineIndex<'_>, part: &str) -> Spot {
+    index.spot(index.offset_of(part))
+}

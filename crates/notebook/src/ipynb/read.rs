@@ -1,0 +1,357 @@
+//! From a file to a [`Notebook`], or a coded reason why not.
+
+use std::{
+    fs::{self, File},
+    io::{self, Read},
+    path::Path,
+};
+
+use blueproof_core::diagnostic::{Code, Diagnostic, Place};
+use serde_json::value::RawValue;
+
+use super::{Cell, CellKind, Notebook, lines::LineIndex, shape, spot_of};
+use crate::blueprint::node::{Node, Source, Spot};
+
+/// The largest notebook that is read. Jupyter itself is hardly usable with a tenth of it.
+const LARGEST_NOTEBOOK: u64 = 256 << 20;
+/// How deep metadata may be nested; notebooks in use stay below ten.
+const DEEPEST_METADATA: usize = 64;
+
+impl Notebook {
+    /// Reads the notebook at `path`, which is only read.
+    pub fn read(path: &Path) -> Result<Self, Vec<Diagnostic>> {
+        let text = read_text(path, LARGEST_NOTEBOOK).map_err(|error| vec![error])?;
+        Self::parse(&path.display().to_string(), text)
+    }
+
+    /// Reads a notebook from its text; `file` is what errors call it.
+    pub fn parse(file: &str, text: String) -> Result<Self, Vec<Diagnostic>> {
+        let file = file.to_owned();
+        let source = Source { file, text };
+        let parts = parts(&source).map_err(|error| vec![error])?;
+        Ok(Self {
+            minor: parts.minor,
+            language: parts.language,
+            cells: parts.cells,
+            blueprint: parts.blueprint,
+            source,
+        })
+    }
+}
+
+impl Notebook {
+    /// Stands for a notebook that could not be read while other mistakes are looked for.
+    pub(crate) fn nothing(path: &Path) -> Self {
+        Self {
+            minor: 0,
+            language: None,
+            cells: Vec::new(),
+            blueprint: None,
+            source: Source {
+                file: path.display().to_string(),
+                text: String::new(),
+            },
+        }
+    }
+}
+
+struct Parts {
+    minor: u32,
+    language: Option<String>,
+    cells: Vec<Cell>,
+    blueprint: Option<Node>,
+}
+
+fn parts(source: &Source) -> Result<Parts, Diagnostic> {
+    let text = source.text.as_str();
+    if text.trim_start().as_bytes().first() != Some(&b'{') {
+        return Err(no_object(source));
+    }
+    let file: shape::File<'_> = serde_json::from_str(text).map_err(|error| syntax(source, &error))?;
+    let minor = check_format(source, &file)?;
+    let index = LineIndex::new(text);
+    let shapes = Shapes { source, index };
+    let metadata: shape::Metadata<'_> = shapes
+        .read(file.metadata, "the notebook's metadata")?
+        .unwrap_or_default();
+    let language: Option<shape::Language> =
+        shapes.read(metadata.language_info, "the notebook's language_info")?;
+    let blueprint = metadata.blueproof.map(|raw| shapes.tree(raw)).transpose()?;
+    let cells: Vec<&RawValue> = shapes.read(file.cells, "the list of cells")?.unwrap_or_default();
+    let cells = (1..).zip(cells).map(|(number, raw)| shapes.cell(number, raw));
+    Ok(Parts {
+        minor,
+        language: language.and_then(|language| language.name),
+        cells: cells.collect::<Result<_, _>>()?,
+        blueprint,
+    })
+}
+
+fn check_format(source: &Source, file: &shape::File<'_>) -> Result<u32, Diagnostic> {
+    let number = |raw: Option<&RawValue>| raw.and_then(|raw| raw.get().parse::<u32>().ok());
+    match number(file.nbformat) {
+        Some(4) if file.cells.is_some() => Ok(number(file.nbformat_minor).unwrap_or(0)),
+        Some(4) => Err(
+            Diagnostic::error(Code::NotebookShape, "the notebook has no list of cells")
+                .at(Place::file(&source.file))
+                .hint("save it again with Jupyter"),
+        ),
+        Some(other) => Err(Diagnostic::error(
+            Code::NotebookFormat,
+            format!("this notebook has format {other}; only format 4 can be read"),
+        )
+        .at(Place::file(&source.file))
+        .hint(format!(
+            "jupyter nbconvert --to notebook --nbformat 4 --inplace {}",
+            source.file
+        ))),
+        None => Err(Diagnostic::error(
+            Code::NotebookSyntax,
+            "this JSON is not a notebook: it has no nbformat",
+        )
+        .at(Place::file(&source.file))
+        .hint("is it the right file? a notebook is written by Jupyter and says `\"nbformat\": 4`")),
+    }
+}
+
+struct Shapes<'t> {
+    source: &'t Source,
+    index: LineIndex<'t>,
+}
+
+impl<'t> Shapes<'t> {
+    fn read<T: serde::Deserialize<'t>>(
+        &self,
+        raw: Option<&'t RawValue>,
+        what: &str,
+    ) -> Result<Option<T>, Diagnostic> {
+        let Some(raw) = raw.filter(|raw| raw.get() != "null") else {
+            return Ok(None);
+        };
+        match serde_json::from_str(raw.get()) {
+            Ok(value) => Ok(Some(value)),
+            Err(error) => Err(self.misshapen(raw, what, &error)),
+        }
+    }
+
+    fn tree(&self, raw: &'t RawValue) -> Result<Node, Diagnostic> {
+        if deepest(raw.get()) > DEEPEST_METADATA {
+            let spot = spot_of(&self.index, raw.get());
+            return Err(
+                Diagnostic::error(Code::NotebookShape, "metadata.blueproof is nested too deeply")
+                    .at(self.source.place(spot))
+                    .hint("`blueproof schema blueprint` prints what may stand there"),
+            );
+        }
+        self.index
+            .node(raw)
+            .map_err(|error| self.misshapen(raw, "metadata.blueproof", &error))
+    }
+
+    fn cell(&self, number: u32, raw: &'t RawValue) -> Result<Cell, Diagnostic> {
+        let called = |part: &str| format!("{part} of cell {number}");
+        let Some(cell) = self.read::<shape::Cell<'_>>(Some(raw), &format!("cell {number}"))? else {
+            return Err(self.lacking(raw, number, "is nothing"));
+        };
+        let kind = match cell.cell_type.map(RawValue::get) {
+            Some("\"code\"") => CellKind::Code,
+            Some("\"markdown\"") => CellKind::Markdown,
+            Some("\"raw\"") => CellKind::Raw,
+            Some(_) | None => return Err(self.lacking(raw, number, "has no type that is known")),
+        };
+        let Some(source) = cell.source else {
+            return Err(self.lacking(raw, number, "has no source"));
+        };
+        let (source, lines) = self.source_of(source, &called("the source"))?;
+        let metadata: Option<shape::CellMetadata<'_>> = self.read(cell.metadata, &called("the metadata"))?;
+        let tags = metadata.and_then(|metadata| metadata.tags);
+        let outputs: Vec<&RawValue> = self
+            .read(cell.outputs, &called("the list of outputs"))?
+            .unwrap_or_default();
+        Ok(Cell {
+            number,
+            kind,
+            id: self.read(cell.id, &called("the id"))?,
+            tags: self.read(tags, &called("the tags"))?.unwrap_or_default(),
+            source,
+            execution_count: self.read(cell.execution_count, &called("the execution count"))?,
+            outputs: outputs.into_iter().map(|output| self.range(output)).collect(),
+            lines,
+        })
+    }
+
+    fn range(&self, raw: &RawValue) -> std::ops::Range<usize> {
+        let start = self.index.offset_of(raw.get());
+        start..start + raw.get().len()
+    }
+
+    /// Returns a cell's text, and for each of its lines the line of the file.
+    fn source_of(&self, raw: &'t RawValue, what: &str) -> Result<(String, Vec<u32>), Diagnostic> {
+        let parts: Vec<&RawValue> = match raw.get().as_bytes().first() {
+            Some(b'[') => self.read(Some(raw), what)?.unwrap_or_default(),
+            Some(_) | None => vec![raw],
+        };
+        let mut source = String::new();
+        let mut lines = Vec::new();
+        for part in parts {
+            let text: String =
+                serde_json::from_str(part.get()).map_err(|error| self.misshapen(part, what, &error))?;
+            let line = self.index.line(self.index.offset_of(part.get()));
+            let begins =
+                text.matches('\n').count() + usize::from(source.is_empty() || source.ends_with('\n'));
+            // A part that ends with a line break begins no further line; the next part does.
+            let begins = begins - usize::from(text.ends_with('\n') || text.is_empty()).min(begins);
+            lines.extend(std::iter::repeat_n(line, begins));
+            source.push_str(&text);
+        }
+        if lines.is_empty() {
+            lines.push(self.index.line(self.index.offset_of(raw.get())));
+        }
+        Ok((source, lines))
+    }
+
+    fn lacking(&self, raw: &RawValue, number: u32, what: &str) -> Diagnostic {
+        let spot = spot_of(&self.index, raw.get());
+        Diagnostic::error(Code::NotebookShape, format!("cell {number} {what}"))
+            .at(self.source.place(spot))
+            .hint("save the notebook again with Jupyter")
+    }
+
+    fn misshapen(&self, raw: &RawValue, what: &str, error: &serde_json::Error) -> Diagnostic {
+        let spot = spot_of(&self.index, raw.get());
+        Diagnostic::error(Code::NotebookShape, format!("{what} cannot be read"))
+            .at(self.source.place(spot))
+            .because(without_place(error))
+            .hint("save the notebook again with Jupyter")
+    }
+}
+
+fn no_object(source: &Source) -> Diagnostic {
+    let text = source.text.trim_start();
+    let refused = Diagnostic::error(
+        Code::NotebookSyntax,
+        "this file is not a notebook: it is no JSON object",
+    )
+    .at(source.place(Spot { line: 1, column: 1 }));
+    if text.is_empty() {
+        return refused
+            .because("the file is empty")
+            .hint("git checkout -- the file, or save it again with Jupyter");
+    }
+    if text.starts_with("version https://git-lfs") {
+        return refused.because("it is a Git LFS pointer").hint("git lfs pull");
+    }
+    refused.hint("give the path of an .ipynb file that Jupyter wrote")
+}
+
+fn syntax(source: &Source, error: &serde_json::Error) -> Diagnostic {
+    let number = |n| u32::try_from(n).unwrap_or(u32::MAX);
+    let spot = Spot {
+        line: number(error.line()),
+        column: number(error.column().max(1)),
+    };
+    let place = source.place(spot);
+    let conflict = source.text.lines().any(|line| line.starts_with("<<<<<<< "));
+    let refused = Diagnostic::error(Code::NotebookSyntax, "this file is not a notebook: it is no JSON")
+        .at(place)
+        .because(without_place(error));
+    if conflict {
+        return refused.hint("the file holds a merge conflict (`<<<<<<<`): solve it");
+    }
+    if error.is_eof() {
+        return refused.hint("the file ends too early: copy or download it again");
+    }
+    refused.hint("open it with Jupyter, or `python -m json.tool FILE`, to see what is wrong")
+}
+
+/// Returns what the parser says without its own place, which is one within a part of the file.
+fn without_place(error: &serde_json::Error) -> String {
+    let said = error.to_string();
+    let end = said.rfind(" at line ").unwrap_or(said.len());
+    said[..end].to_owned()
+}
+
+/// Returns how deep the brackets of a JSON text are nested.
+fn deepest(json: &str) -> usize {
+    let mut depth = 0_usize;
+    let mut most = 0;
+    let mut in_text = false;
+    let mut bytes = json.bytes();
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'\\' if in_text => {
+                bytes.next();
+            }
+            b'"' => in_text = !in_text,
+            b'{' | b'[' if !in_text => depth += 1,
+            b'}' | b']' if !in_text => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        most = most.max(depth);
+    }
+    most
+}
+
+/// Reads a whole text file of at most `largest` bytes.
+pub(crate) fn read_text(path: &Path, largest: u64) -> Result<String, Diagnostic> {
+    let shown = path.display().to_string();
+    let size = readable(path)?;
+    if size > largest {
+        return Err(too_large(&shown, largest));
+    }
+    let mut bytes = Vec::new();
+    let file = File::open(path).map_err(|error| unreadable(path, &error))?;
+    // The file may grow while it is read.
+    let read = file.take(largest + 1).read_to_end(&mut bytes);
+    read.map_err(|error| unreadable(path, &error))?;
+    if bytes.len() as u64 > largest {
+        return Err(too_large(&shown, largest));
+    }
+    let text = String::from_utf8(bytes).map_err(|error| {
+        let bad = error.utf8_error();
+        let before = &error.as_bytes()[..bad.valid_up_to()];
+        let spot = Spot::of_offset(&String::from_utf8_lossy(before), before.len());
+        Diagnostic::error(Code::NotebookSyntax, "this file is not text in UTF-8")
+            .at(Place {
+                line: Some(spot.line),
+                column: Some(spot.column),
+                ..Place::file(&shown)
+            })
+            .caused_by(&bad)
+            .hint(format!(
+                "iconv -f latin1 -t utf-8 {shown}, if it was written with another encoding"
+            ))
+    })?;
+    Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))
+}
+
+/// Returns the size of the file at `path`, or why it cannot be read.
+pub(crate) fn readable(path: &Path) -> Result<u64, Diagnostic> {
+    let metadata = fs::metadata(path).map_err(|error| unreadable(path, &error))?;
+    if metadata.is_file() {
+        return Ok(metadata.len());
+    }
+    let shown = path.display().to_string();
+    Err(
+        Diagnostic::error(Code::FileMissing, format!("`{shown}` is not a file"))
+            .at(Place::file(&shown))
+            .hint("give the path of a notebook or of a blueprint.yaml"),
+    )
+}
+
+fn unreadable(path: &Path, error: &io::Error) -> Diagnostic {
+    let shown = path.display().to_string();
+    Diagnostic::error(Code::FileMissing, format!("could not read `{shown}`"))
+        .at(Place::file(&shown))
+        .caused_by(error)
+        .hint("check the path; it is relative to the folder that you are in")
+}
+
+fn too_large(shown: &str, largest: u64) -> Diagnostic {
+    let most = blueproof_core::domain::Bytes(largest);
+    Diagnostic::error(Code::FileTooLarge, format!("`{shown}` is larger than {most}"))
+        .at(Place::file(shown))
+        .hint(format!(
+            "jupyter nbconvert --clear-output --inplace {shown}, if it is a notebook"
+        ))
+}

@@ -1,0 +1,93 @@
+//! The JSON shape of a notebook file, as far as it is looked at.
+
+use std::fmt;
+
+use serde::{
+    Deserialize, Deserializer,
+    de::{MapAccess, Visitor},
+};
+use serde_json::value::RawValue;
+
+/// The whole file.
+#[derive(Deserialize)]
+pub(super) struct File<'t> {
+    #[serde(borrow)]
+    pub(super) nbformat: Option<&'t RawValue>,
+    #[serde(borrow)]
+    pub(super) nbformat_minor: Option<&'t RawValue>,
+    #[serde(borrow)]
+    pub(super) metadata: Option<&'t RawValue>,
+    #[serde(borrow)]
+    pub(super) cells: Option<&'t RawValue>,
+}
+
+/// The notebook's metadata.
+#[derive(Default, Deserialize)]
+pub(super) struct Metadata<'t> {
+    #[serde(borrow)]
+    pub(super) language_info: Option<&'t RawValue>,
+    #[serde(borrow)]
+    pub(super) blueproof: Option<&'t RawValue>,
+}
+
+/// What the kernel said of its language.
+#[derive(Deserialize)]
+pub(super) struct Language {
+    pub(super) name: Option<String>,
+}
+
+/// A cell.
+#[derive(Deserialize)]
+pub(super) struct Cell<'t> {
+    #[serde(borrow)]
+    pub(super) cell_type: Option<&'t RawValue>,
+    #[serde(borrow)]
+    pub(super) id: Option<&'t RawValue>,
+    #[serde(borrow)]
+    pub(super) metadata: Option<&'t RawValue>,
+    #[serde(borrow)]
+    pub(super) source: Option<&'t RawValue>,
+    #[serde(borrow)]
+    pub(super) outputs: Option<&'t RawValue>,
+    #[serde(borrow)]
+    pub(super) execution_count: Option<&'t RawValue>,
+}
+
+/// A cell's metadata.
+#[derive(Deserialize)]
+pub(super) struct CellMetadata<'t> {
+    #[serde(borrow)]
+    pub(super) tags: Option<&'t RawValue>,
+}
+
+/// Reads an object and keeps the order of its keys.
+pub(super) fn object(text: &str) -> Result<Vec<(String, &RawValue)>, serde_json::Error> {
+    let Fields(fields) = serde_json::from_str(text)?;
+    Ok(fields)
+}
+
+struct Fields<'t>(Vec<(String, &'t RawValue)>);
+
+impl<'de> Deserialize<'de> for Fields<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(FieldsVisitor)
+    }
+}
+
+struct FieldsVisitor;
+
+impl<'de> Visitor<'de> for FieldsVisitor {
+    type Value = Fields<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut fields = Vec::new();
+        while let Some(field) = map.next_entry()? {
+            fields.push(field);
+        }
+        Ok(Fields(fields))
+    }
+}
