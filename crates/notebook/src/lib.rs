@@ -1,3 +1,4 @@
 //! Blueprints, the Jupyter executor, the agent that runs one attempt, and the report.
 
+pub mod environment;
 pub mod plan;
