@@ -2,5 +2,6 @@
 
 pub mod blueprint;
 pub mod ipynb;
+pub mod environment;
 pub mod plan;
 pub mod snapshot;

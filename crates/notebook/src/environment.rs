@@ -1,0 +1,199 @@
+//! The Python that runs a notebook: found or made, kept for reuse, and described.
+//!
+//! An environment is known by what it was asked for and by the interpreter that it stands on. It is built where it
+//! stays, because a virtual environment cannot be moved, and counts only once its description is written, which is the
+//! last step. What the host says about indexes, proxies and certificates is used for installing and for nothing else.
+
+mod cache;
+mod child;
+mod explain;
+mod host;
+mod install;
+mod interpreter;
+mod lockfile;
+mod pep723;
+mod requirements;
+#[cfg(test)]
+mod tests;
+
+use std::{
+    path::{Path, PathBuf},
+    sync::atomic::{AtomicBool, Ordering},
+    time::Instant,
+};
+
+use blueproof_core::{
+    diagnostic::Diagnostic,
+    domain::{Failure, FailureClass},
+};
+use serde::{Deserialize, Serialize};
+
+pub use host::Host;
+pub use pep723::pep723;
+
+use crate::plan::Environment;
+use cache::{Cache, Found};
+use requirements::Wanted;
+
+/// A Python with everything that a notebook asked for, ready to start a kernel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Prepared {
+    /// The interpreter to start. It lies in a folder that other attempts use too.
+    pub python: PathBuf,
+    /// Its version, such as `3.12.4`.
+    pub version: String,
+    /// Every package that is installed, with its version, in the order of their names.
+    pub packages: Vec<Package>,
+    /// What tells this environment from others: equal for equal requests on equal interpreters.
+    pub key: String,
+    /// Whether it was there already or had to be made.
+    pub origin: Origin,
+    /// What installed its packages.
+    pub tool: Tool,
+}
+
+/// An installed package.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Package {
+    /// Its name, as its author writes it.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+}
+
+/// Whether an environment was there already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// An earlier attempt made it.
+    Cached,
+    /// It was made just now.
+    Built,
+}
+
+/// What installs packages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Tool {
+    /// `uv`.
+    Uv,
+    /// `python -m venv`, and pip.
+    Venv,
+}
+
+/// How long somebody is ready to wait.
+#[derive(Debug, Clone, Copy)]
+pub struct Patience<'a> {
+    /// Set by the caller when the work is no longer wanted.
+    pub stop: &'a AtomicBool,
+    /// When it has taken too long. `None` waits for ever.
+    pub deadline: Option<Instant>,
+}
+
+/// Why there is no environment.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Unprepared {
+    /// It cannot be made. Class *config* is the blueprint's or the host's to mend; *infrastructure* may pass elsewhere.
+    Failed(Box<Failure>),
+    /// The caller asked to stop.
+    Stopped,
+    /// The caller's deadline has passed.
+    OutOfTime,
+}
+
+/// Returns an environment that satisfies `wanted`: an earlier one where there is one, else a new one under `cache`.
+///
+/// Blocks: for a few milliseconds where the environment is there, for as long as downloads take where it is not. Of
+/// several callers at once, in any number of processes, one builds and the others wait for it. A caller that is killed
+/// leaves nothing that is taken for complete. When `patience` ends, everything that was started is killed before
+/// this returns. `progress` is given short texts such as `downloading numpy-2.3.1 (16.4 MB)`; they come from outside
+/// and are not sanitised.
+///
+/// # Errors
+/// See [`Unprepared`].
+pub fn prepare(
+    wanted: &Environment,
+    checkout: &Path,
+    cache: &Path,
+    patience: Patience<'_>,
+    progress: &mut dyn FnMut(&str),
+) -> Result<Prepared, Unprepared> {
+    prepare_on(&Host::current(), wanted, checkout, cache, patience, progress)
+}
+
+/// Does what [`prepare`] does, on a host other than the one that this process finds itself on.
+///
+/// # Errors
+/// See [`Unprepared`].
+pub fn prepare_on(
+    host: &Host,
+    wanted: &Environment,
+    checkout: &Path,
+    cache: &Path,
+    patience: Patience<'_>,
+    progress: &mut dyn FnMut(&str),
+) -> Result<Prepared, Unprepared> {
+    let wanted = Wanted::read(wanted, checkout)?;
+    let cache = Cache::open(cache)?;
+    let request = wanted.request_hash(host);
+    if let Some(prepared) = cache.recall(&request) {
+        return Ok(prepared);
+    }
+    let interpreter = interpreter::find(wanted.python.as_ref(), host, patience)?;
+    let key = wanted.key(&interpreter);
+    let lock = cache.lock(&key, patience, progress)?;
+    let prepared = match cache.find(&key) {
+        Found::Complete(prepared) => *prepared,
+        Found::Free(folder) => {
+            let description =
+                install::build(host, &wanted, &interpreter, &folder, &lock, patience, progress)?;
+            cache.complete(&key, &folder, &description)?
+        }
+    };
+    cache.remember(&request, &prepared)?;
+    Ok(prepared)
+}
+
+impl Prepared {
+    /// Returns the version of a package, whatever way its name is spelled. `None` where it is not installed.
+    pub fn version_of(&self, package: &str) -> Option<&str> {
+        let wanted = requirements::normalised(package);
+        let found = self
+            .packages
+            .iter()
+            .find(|package| requirements::normalised(&package.name) == wanted)?;
+        Some(&found.version)
+    }
+}
+
+impl Patience<'_> {
+    /// Returns why there is no more waiting, once there is none.
+    fn check(&self) -> Result<(), Unprepared> {
+        if self.stop.load(Ordering::Relaxed) {
+            return Err(Unprepared::Stopped);
+        }
+        match self.deadline {
+            Some(deadline) if Instant::now() >= deadline => Err(Unprepared::OutOfTime),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Unprepared {
+    /// Something that the blueprint or the host's owner has to mend.
+    fn config(diagnostic: Diagnostic) -> Self {
+        Self::failed(FailureClass::Config, diagnostic)
+    }
+
+    /// Something that may go well elsewhere, or later.
+    fn infrastructure(diagnostic: Diagnostic) -> Self {
+        Self::failed(FailureClass::Infrastructure, diagnostic)
+    }
+
+    fn failed(class: FailureClass, diagnostic: Diagnostic) -> Self {
+        Self::Failed(Box::new(Failure {
+            class,
+            diagnostic,
+            cell: None,
+        }))
+    }
+}

@@ -1,0 +1,300 @@
+//! Builds an environment: makes it, installs into it, and asks it what it has become.
+
+use std::{
+    ffi::OsStr,
+    fs::{self, File},
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use blueproof_core::diagnostic::{Code, Diagnostic};
+use serde::Deserialize;
+
+use super::{
+    Host, Package, Patience, Tool, Unprepared,
+    cache::{self, Description},
+    child::{self, Ended, Unfinished},
+    explain,
+    interpreter::{Interpreter, PipSource},
+    requirements::Wanted,
+};
+
+const DESCRIBE: &str = "
+import importlib.metadata, json, os, sys, sysconfig
+folder = sysconfig.get_path('purelib')
+os.makedirs(os.path.join(folder, '__pycache__'), exist_ok=True)
+found = {(d.metadata['Name'], d.version) for d in importlib.metadata.distributions()}
+packages = [{'name': n, 'version': v} for n, v in sorted(found, key=lambda p: p[0].lower())]
+print(json.dumps({'folder': os.path.relpath(folder, sys.prefix), 'packages': packages}))
+";
+
+/// Everything that a step of a build needs.
+pub(super) struct Build<'a> {
+    pub(super) host: &'a Host,
+    pub(super) folder: &'a Path,
+    pub(super) lock: &'a File,
+    pub(super) patience: Patience<'a>,
+    pub(super) installer: Installer,
+}
+
+/// What installs packages, and how it is called.
+pub(super) enum Installer {
+    /// This `uv`.
+    Uv(PathBuf),
+    /// The pip of this interpreter, told to install into another environment.
+    OwnPip(PathBuf),
+    /// The environment's pip.
+    EnvironmentPip,
+}
+
+#[derive(Deserialize)]
+struct Answer {
+    folder: PathBuf,
+    packages: Vec<Package>,
+}
+
+/// Builds an environment in `folder`, where it stays. Whatever stood there is removed first.
+///
+/// `lock` is handed to each program that is started, so that the lock is held for as long as one of them lives.
+pub(super) fn build(
+    host: &Host,
+    wanted: &Wanted,
+    interpreter: &Interpreter,
+    folder: &Path,
+    lock: &File,
+    patience: Patience<'_>,
+    progress: &mut dyn FnMut(&str),
+) -> Result<Description, Unprepared> {
+    let cannot = |error| cache::broken(folder, &error);
+    if folder.symlink_metadata().is_ok() {
+        fs::remove_dir_all(folder).map_err(cannot)?;
+    }
+    let installer = match (host.program("uv"), interpreter.pip_source()) {
+        (Some(uv), _) => Installer::Uv(uv),
+        (None, Some(PipSource::Own)) => Installer::OwnPip(interpreter.executable.clone()),
+        (None, Some(PipSource::Ensured) | None) => Installer::EnvironmentPip,
+    };
+    let build = Build {
+        host,
+        folder,
+        lock,
+        patience,
+        installer,
+    };
+    progress(&format!(
+        "making an environment with Python {}",
+        interpreter.version
+    ));
+    build.make(interpreter)?;
+    build.install(wanted, progress)?;
+    build.describe(interpreter)
+}
+
+impl Build<'_> {
+    fn make(&self, interpreter: &Interpreter) -> Result<(), Unprepared> {
+        let mut command = if let Installer::Uv(uv) = &self.installer {
+            let mut command = self.host.command(uv);
+            command
+                .args(["venv", "--no-config", "--quiet", "--python"])
+                .arg(&interpreter.executable);
+            command
+        } else {
+            let mut command = self.host.command(&interpreter.executable);
+            command.args(["-I", "-m", "venv"]);
+            if matches!(self.installer, Installer::OwnPip(_)) {
+                command.arg("--without-pip");
+            }
+            command
+        };
+        command.arg(self.folder);
+        let ended = self.run(command, &mut |_| {})?;
+        if ended.status.success() {
+            return Ok(());
+        }
+        Err(explain::unmade(interpreter, &ended.lines))
+    }
+
+    fn install(&self, wanted: &Wanted, progress: &mut dyn FnMut(&str)) -> Result<(), Unprepared> {
+        let write = |name: &str, lines: &str| {
+            let file = self.folder.join(name);
+            fs::write(&file, lines).map_err(|error| cache::broken(&file, &error))?;
+            Ok::<_, Unprepared>(file)
+        };
+        let requirements = write("requirements.txt", &(wanted.requirements.join("\n") + "\n"))?;
+        let mut constraints = None;
+        if let Some(lock) = &wanted.lock {
+            constraints = Some(write("constraints.txt", &(lock.constraints.join("\n") + "\n"))?);
+            let file = write("lock.txt", &(lock.file.clone() + "\n"))?;
+            // Its hashes would be asked of everything that is installed together with it.
+            let hashed = lock.file.contains("--hash");
+            self.install_file(
+                &file,
+                constraints.as_deref().filter(|_| !hashed),
+                wanted,
+                progress,
+            )?;
+        }
+        self.install_file(&requirements, constraints.as_deref(), wanted, progress)
+    }
+
+    fn install_file(
+        &self,
+        file: &Path,
+        constraints: Option<&Path>,
+        wanted: &Wanted,
+        progress: &mut dyn FnMut(&str),
+    ) -> Result<(), Unprepared> {
+        let mut command = self.installer_command("install");
+        if matches!(self.installer, Installer::Uv(_)) {
+            command.arg("--compile-bytecode");
+        }
+        command.arg("--requirement").arg(file);
+        if let Some(constraints) = constraints {
+            command.arg("--constraint").arg(constraints);
+        }
+        let mut on_line = |line: &str| {
+            if let Some(told) = explain::progress(line) {
+                progress(&told);
+            }
+        };
+        let ended = self.run(command, &mut on_line)?;
+        if ended.status.success() {
+            return Ok(());
+        }
+        explain::failed(self, wanted, &ended.lines)
+    }
+
+    /// Returns those of `requirements` that are neither installed nor to be had without a network, in their order.
+    pub(super) fn missing<'r>(&self, requirements: &[&'r str]) -> Result<Vec<&'r str>, Unprepared> {
+        let mut missing = Vec::new();
+        for requirement in requirements {
+            let mut command = self.installer_command("install");
+            let offline = match self.installer {
+                Installer::Uv(_) => "--offline",
+                Installer::OwnPip(_) | Installer::EnvironmentPip => "--no-index",
+            };
+            command.args([offline, "--no-deps", "--dry-run"]).arg(requirement);
+            let ended = self.run(command, &mut |_| {})?;
+            if !ended.status.success() {
+                missing.push(*requirement);
+            }
+        }
+        Ok(missing)
+    }
+
+    /// Returns whether packages may be found without a network at all.
+    pub(super) fn has_local_packages(&self) -> bool {
+        match self.installer {
+            Installer::Uv(_) => true,
+            Installer::OwnPip(_) | Installer::EnvironmentPip => {
+                self.host
+                    .variable("PIP_FIND_LINKS")
+                    .is_some_and(|links| !links.is_empty())
+                    || self.pip_config_names_links()
+            }
+        }
+    }
+
+    fn pip_config_names_links(&self) -> bool {
+        let home = self.host.variable("HOME").unwrap_or(OsStr::new("/"));
+        let named = self.host.variable("PIP_CONFIG_FILE").map(PathBuf::from);
+        let usual = [
+            PathBuf::from("/etc/pip.conf"),
+            Path::new(home).join(".config/pip/pip.conf"),
+            Path::new(home).join(".pip/pip.conf"),
+        ];
+        let mut files = named.into_iter().chain(usual);
+        files.any(|file| fs::read_to_string(file).is_ok_and(|text| text.contains("find-links")))
+    }
+
+    fn installer_command(&self, verb: &str) -> Command {
+        let python = self.folder.join("bin/python");
+        match &self.installer {
+            Installer::Uv(uv) => {
+                let mut command = self.host.command(uv);
+                command
+                    .args(["pip", verb, "--no-progress", "--color", "never", "--python"])
+                    .arg(python);
+                command.env_remove("UV_PYTHON").env_remove("UV_SYSTEM_PYTHON");
+                if self.host.variable("UV_HTTP_RETRIES").is_none() {
+                    command.env("UV_HTTP_RETRIES", "1");
+                }
+                command
+            }
+            Installer::OwnPip(own) => {
+                let mut command = self.host.command(own);
+                command.args(["-I", "-m", "pip", "--python"]).arg(python);
+                self.pip_arguments(&mut command, verb);
+                command
+            }
+            Installer::EnvironmentPip => {
+                let mut command = self.host.command(&python);
+                command.args(["-I", "-m", "pip"]);
+                self.pip_arguments(&mut command, verb);
+                command
+            }
+        }
+    }
+
+    fn pip_arguments(&self, command: &mut Command, verb: &str) {
+        command.args([
+            verb,
+            "--no-input",
+            "--no-color",
+            "--disable-pip-version-check",
+            "--progress-bar",
+            "off",
+        ]);
+        // These would install elsewhere than into the environment, or refuse to.
+        for elsewhere in [
+            "PIP_TARGET",
+            "PIP_PREFIX",
+            "PIP_ROOT",
+            "PIP_USER",
+            "PIP_REQUIRE_VIRTUALENV",
+            "PIP_PYTHON",
+        ] {
+            command.env_remove(elsewhere);
+        }
+        // pip waits before its second retry, and without any it does not say what went wrong.
+        if self.host.variable("PIP_RETRIES").is_none() {
+            command.args(["--retries", "1"]);
+        }
+    }
+
+    fn describe(&self, interpreter: &Interpreter) -> Result<Description, Unprepared> {
+        let mut command = self.host.command(&self.folder.join("bin/python"));
+        command.args(["-I", "-c", DESCRIBE]);
+        let ended = self.run(command, &mut |_| {})?;
+        let answer = ended
+            .lines
+            .iter()
+            .find_map(|line| serde_json::from_str::<Answer>(line).ok());
+        let Some(answer) = answer else {
+            return Err(explain::unmade(interpreter, &ended.lines));
+        };
+        Ok(Description {
+            version: interpreter.version.clone(),
+            tool: match self.installer {
+                Installer::Uv(_) => Tool::Uv,
+                Installer::OwnPip(_) | Installer::EnvironmentPip => Tool::Venv,
+            },
+            packages_folder: answer.folder,
+            packages: answer.packages,
+        })
+    }
+
+    fn run(&self, mut command: Command, on_line: &mut dyn FnMut(&str)) -> Result<Ended, Unprepared> {
+        let lock = self
+            .lock
+            .try_clone()
+            .map_err(|error| cache::broken(self.folder, &error))?;
+        command.stdin(Stdio::from(lock));
+        child::run(command, self.patience, on_line).map_err(|unfinished| match unfinished {
+            Unfinished::Killed(why) => why,
+            Unfinished::NotStarted(error) => Unprepared::infrastructure(
+                Diagnostic::error(Code::InstallFailed, "the installer cannot be started").caused_by(&error),
+            ),
+        })
+    }
+}

@@ -1,0 +1,249 @@
+//! What an environment is asked for, checked and in one order: the part of its key that the blueprint decides.
+
+use std::path::Path;
+
+use blueproof_core::diagnostic::{Code, Diagnostic};
+use sha2::{Digest, Sha256};
+
+use super::{
+    Host, Unprepared,
+    interpreter::{Interpreter, PythonRequest},
+    lockfile::Lock,
+};
+use crate::plan::Environment;
+
+/// Changes when environments are built in another way, so that none of an older kind is reused.
+const FORMAT: &str = "1";
+
+/// Always installed: the kernel itself, and pip for notebooks that install packages in a cell.
+const ALWAYS: [&str; 2] = ["ipykernel", "pip"];
+
+/// A checked request for an environment.
+#[derive(Debug)]
+pub(super) struct Wanted {
+    pub(super) python: Option<PythonRequest>,
+    /// What to install beside the lock, as pip writes it, in a fixed order.
+    pub(super) requirements: Vec<String>,
+    pub(super) lock: Option<Lock>,
+}
+
+impl Wanted {
+    pub(super) fn read(environment: &Environment, checkout: &Path) -> Result<Self, Unprepared> {
+        let python = environment
+            .python
+            .as_deref()
+            .map(PythonRequest::parse)
+            .transpose()?;
+        let mut requirements = Vec::new();
+        for line in &environment.requirements {
+            requirements.extend(parse(line).map_err(|why| refused(line, why))?);
+        }
+        let lock = environment
+            .lock
+            .as_deref()
+            .map(|lock| Lock::read(checkout, lock))
+            .transpose()?;
+        for name in ALWAYS {
+            if !requirements
+                .iter()
+                .any(|requirement| name_of(requirement) == name)
+            {
+                requirements.push(name.to_owned());
+            }
+        }
+        requirements.sort();
+        requirements.dedup();
+        Ok(Self {
+            python,
+            requirements,
+            lock,
+        })
+    }
+
+    /// Returns everything that is installed by name, the lock's included.
+    pub(super) fn all(&self) -> Vec<&str> {
+        let locked = self.lock.iter().flat_map(|lock| lock.requirements.iter());
+        self.requirements
+            .iter()
+            .chain(locked)
+            .map(String::as_str)
+            .collect()
+    }
+
+    /// Returns the environment's key: the same for the same request on the same interpreter and platform.
+    pub(super) fn key(&self, interpreter: &Interpreter) -> String {
+        let mut hasher = Sha256::new();
+        for part in [
+            &interpreter.implementation,
+            &interpreter.version,
+            &interpreter.platform,
+        ] {
+            hasher.update(part);
+            hasher.update([0]);
+        }
+        self.add_to(&mut hasher);
+        let minor = interpreter
+            .version
+            .split('.')
+            .take(2)
+            .collect::<Vec<_>>()
+            .join(".");
+        format!("py{minor}-{}", hex(&hasher.finalize()[..10]))
+    }
+
+    /// Returns what stands for the request where no interpreter has been asked yet.
+    pub(super) fn request_hash(&self, host: &Host) -> String {
+        let mut hasher = Sha256::new();
+        if let Some(python) = &self.python {
+            hasher.update(python.to_string());
+        }
+        hasher.update([0]);
+        host.fingerprint(&mut hasher);
+        self.add_to(&mut hasher);
+        hex(&hasher.finalize()[..16])
+    }
+
+    fn add_to(&self, hasher: &mut Sha256) {
+        hasher.update(FORMAT);
+        for requirement in &self.requirements {
+            hasher.update([0]);
+            hasher.update(requirement);
+        }
+        if let Some(lock) = &self.lock {
+            hasher.update([1]);
+            hasher.update(lock.text());
+        }
+    }
+}
+
+/// Returns a package's name as indexes compare it: `Scikit_Learn` is `scikit-learn`.
+pub(super) fn normalised(name: &str) -> String {
+    let parts = name.split(['-', '_', '.']).filter(|part| !part.is_empty());
+    parts.collect::<Vec<_>>().join("-").to_ascii_lowercase()
+}
+
+/// Returns the normalised name of the package that a requirement is about.
+pub(super) fn name_of(requirement: &str) -> String {
+    normalised(name_and_rest(requirement).0)
+}
+
+/// Returns the requirement on a line, or `None` for a blank or a comment. The error says why it is refused.
+pub(super) fn parse(line: &str) -> Result<Option<String>, &'static str> {
+    let line = match line.trim() {
+        comment if comment.starts_with('#') => "",
+        line => line.split(" #").next().unwrap_or(line).trim(),
+    };
+    if line.is_empty() {
+        return Ok(None);
+    }
+    if line.chars().any(char::is_control) {
+        return Err("it holds a control character");
+    }
+    if line.starts_with('-') {
+        return Err("options of pip have no place here");
+    }
+    let (name, rest) = name_and_rest(line);
+    if !name
+        .bytes()
+        .next_back()
+        .is_some_and(|last| last.is_ascii_alphanumeric())
+    {
+        return Err("it does not begin with the name of a package");
+    }
+    let after_extras = match rest.strip_prefix('[') {
+        Some(extras) => extras
+            .split_once(']')
+            .ok_or("its `[` is never closed")?
+            .1
+            .trim_start(),
+        None => rest,
+    };
+    let local =
+        |url: &str| !(url.starts_with("https://") || url.starts_with("http://") || url.starts_with("git+"));
+    match after_extras.chars().next() {
+        None | Some('=' | '<' | '>' | '!' | '~' | ';' | '(') => {}
+        Some('@') if local(after_extras[1..].trim()) => {
+            return Err("only packages from `https:` and `git+` can be kept");
+        }
+        Some('@') => {}
+        Some(_) => return Err("what follows the name is no version, extra or marker"),
+    }
+    Ok(Some(line.to_owned()))
+}
+
+/// Returns the diagnostic for a requirement that is not one.
+pub(super) fn refused(line: &str, why: &str) -> Unprepared {
+    let line = line.escape_debug();
+    Unprepared::config(
+        Diagnostic::error(Code::Requirement, format!("`{line}` is not a requirement: {why}"))
+            .hint("write requirements as `numpy`, `numpy>=2,<3` or `name @ https://host/name.whl`"),
+    )
+}
+
+fn name_and_rest(requirement: &str) -> (&str, &str) {
+    let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    let end = requirement.find(|c| !is_name(c)).unwrap_or(requirement.len());
+    let (name, rest) = requirement.split_at(end);
+    (name, rest.trim_start())
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requirements_are_names_versions_extras_markers_and_remote_packages() {
+        for line in [
+            "numpy",
+            "numpy>=2,<3",
+            "jax[cuda12] ~= 0.5",
+            "kubeflow==0.5.0 ; python_version < '3.13'",
+            "thing @ https://example.org/thing-1.0-py3-none-any.whl",
+            "thing@git+https://example.org/thing@v1",
+        ] {
+            assert_eq!(parse(line), Ok(Some(line.to_owned())));
+        }
+        assert_eq!(parse("numpy  # the arrays"), Ok(Some("numpy".to_owned())));
+        assert_eq!(parse("  # nothing"), Ok(None));
+    }
+
+    #[test]
+    fn options_paths_and_nonsense_are_refused() {
+        for line in [
+            "--index-url=https://example.org",
+            "-e .",
+            "./local",
+            "/abs/path.whl",
+            "thing @ file:///etc/passwd",
+            "numpy\n--pre",
+            "numpy 2",
+            "[extra]",
+            "jax[cuda",
+            "numpy-",
+        ] {
+            assert!(parse(line).is_err(), "{line}");
+        }
+    }
+
+    #[test]
+    fn order_and_spelling_of_requirements_make_no_other_environment() {
+        let read = |lines: &[&str]| {
+            let environment = Environment {
+                requirements: lines.iter().map(ToString::to_string).collect(),
+                ..Environment::default()
+            };
+            Wanted::read(&environment, Path::new("/"))
+                .expect("the requirements are fine")
+                .requirements
+        };
+        assert_eq!(
+            read(&["numpy", "absl-py", "numpy # again"]),
+            read(&["absl-py", "numpy"])
+        );
+        assert_eq!(read(&["IPyKernel<8"]), ["IPyKernel<8", "pip"]);
+    }
+}
