@@ -1,7 +1,7 @@
 //! Blueprints, the Jupyter executor, the agent that runs one attempt, and the report.
 
 pub mod blueprint;
-pub mod ipynb;
 pub mod environment;
+pub mod ipynb;
 pub mod plan;
 pub mod snapshot;

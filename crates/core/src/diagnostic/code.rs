@@ -131,38 +131,6 @@ codes! {
     241 CellNotPython "a cell that is not Python"
         "The cell could not be understood as Python with IPython's additions, so nothing is known of what it does. \
          The kernel would most likely refuse it, too."
-    401 CellRaised "an exception that left a cell"
-        "A cell raised and nothing caught it. Cells that are meant to raise carry the tag `raises-exception`."
-    510 QueueTimeout "a run that waited for quota too long"
-        "The blueprint limits how long it waits for quota (`spec.timeouts.queue`), and that time is over. `blueproof \
-         why RUN` says what it waited for; `blueproof retry RUN` puts it into the queue again."
-    520 Overdue "an attempt that did not keep its own limits"
-        "The agent ends a notebook at its limits by itself. This one did not, so the scheduler ended it."
-    640 AttemptLost "an attempt that no longer answers"
-        "The attempt was told to end and did not, or its agent is gone without a last word. Whatever it left is \
-         removed, and the run is tried again as often as `spec.retries.infrastructure` allows."
-    641 StoppedByOthers "an attempt that something else stopped"
-        "The agent was asked to stop by a signal that blueproof did not send: a shutdown of the machine, or someone \
-         with `kill`."
-    642 AgentNotStarted "an agent that did not start"
-        "Each attempt is carried out by a process of its own, `blueproof agent`. It could not be started, or ended \
-         before it could write anything."
-    643 AttemptFolder "an attempt's files that cannot be used"
-        "Each attempt has a folder beside the store. It could not be made, read or written: a full disk, missing \
-         rights, or someone removed it."
-    644 MachineUnknown "a machine that does not say what it has"
-        "The local queue promises what the machine has. That could not be read; `local.cpu` and `local.memory` in the \
-         configuration say it instead."
-    701 StoreBroken "a store that cannot be used"
-        "The file that holds all runs could not be opened, read or written: a full disk, missing rights, or damage. \
-         Nothing is decided without it; attempts that run go on by themselves."
-    702 StoreTooNew "a store of a newer version"
-        "A newer blueproof has changed the store's tables. An older one would misread them, so it does not try."
-    703 StoreNotOurs "a file that is no store"
-        "The file is an SQLite database, but blueproof did not make it."
-    801 AsksTooMuch "a run that can never fit"
-        "The whole gang (driver and workload) asks for more than the queue may ever promise. Choose a profile that \
-         asks for less, or let the quota grow."
     301 PythonMissing "no Python that can run a notebook"
         "No interpreter was found on PATH that starts, says its version and can make a virtual environment. Every one \
          that was tried is listed with its own words: a shim of pyenv's, for example, is a file but need not be a \
@@ -195,6 +163,11 @@ codes! {
         "The installer failed in a way that blueproof has no better name for. Its last words are shown."
     401 CellRaised "an exception that left a cell"
         "A cell raised and nothing caught it. Cells that are meant to raise carry the tag `raises-exception`."
+    510 QueueTimeout "a run that waited for quota too long"
+        "The blueprint limits how long it waits for quota (`spec.timeouts.queue`), and that time is over. `blueproof \
+         why RUN` says what it waited for; `blueproof retry RUN` puts it into the queue again."
+    520 Overdue "an attempt that did not keep its own limits"
+        "The agent ends a notebook at its limits by itself. This one did not, so the scheduler ended it."
     631 PackageDownload "a download of packages that broke off"
         "The package index was reached but did not deliver: a timeout, a broken connection, or a server error. Trying \
          again usually helps."
@@ -203,6 +176,31 @@ codes! {
          makes its own again."
     633 EnvironmentFolder "a folder for environments that cannot be used"
         "The folder that keeps environments between runs could not be made, read or written."
+    640 AttemptLost "an attempt that no longer answers"
+        "The attempt was told to end and did not, or its agent is gone without a last word. Whatever it left is \
+         removed, and the run is tried again as often as `spec.retries.infrastructure` allows."
+    641 StoppedByOthers "an attempt that something else stopped"
+        "The agent was asked to stop by a signal that blueproof did not send: a shutdown of the machine, or someone \
+         with `kill`."
+    642 AgentNotStarted "an agent that did not start"
+        "Each attempt is carried out by a process of its own, `blueproof agent`. It could not be started, or ended \
+         before it could write anything."
+    643 AttemptFolder "an attempt's files that cannot be used"
+        "Each attempt has a folder beside the store. It could not be made, read or written: a full disk, missing \
+         rights, or someone removed it."
+    644 MachineUnknown "a machine that does not say what it has"
+        "The local queue promises what the machine has. That could not be read; `local.cpu` and `local.memory` in the \
+         configuration say it instead."
+    701 StoreBroken "a store that cannot be used"
+        "The file that holds all runs could not be opened, read or written: a full disk, missing rights, or damage. \
+         Nothing is decided without it; attempts that run go on by themselves."
+    702 StoreTooNew "a store of a newer version"
+        "A newer blueproof has changed the store's tables. An older one would misread them, so it does not try."
+    703 StoreNotOurs "a file that is no store"
+        "The file is an SQLite database, but blueproof did not make it."
+    801 AsksTooMuch "a run that can never fit"
+        "The whole gang (driver and workload) asks for more than the queue may ever promise. Choose a profile that \
+         asks for less, or let the quota grow."
 }
 
 /// A text that is not the code of anything.
