@@ -4,6 +4,7 @@ mod diagnostic;
 pub(crate) mod progress;
 pub(crate) mod stages;
 pub(crate) mod text;
+pub(crate) mod verdict;
 
 use crate::exit::Problem;
 

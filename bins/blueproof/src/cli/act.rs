@@ -1,0 +1,167 @@
+//! What can be typed to have something done.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use jiff::SignedDuration;
+
+use crate::{output::DocumentFormat, select::RunSelector};
+
+/// Test a blueprint or a notebook.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  blueproof run nano-lm\n  blueproof run examples/small-gpt --profile smoke -p steps=50")]
+pub(crate) struct Run {
+    /// The name of a blueprint in this checkout, or the path of a blueprint, its folder, or a notebook
+    pub(crate) blueprint: String,
+    /// The profile to test it under
+    #[arg(long, value_name = "PROFILE")]
+    pub(crate) profile: Option<String>,
+    /// The value of a parameter
+    #[arg(short, long = "parameter", value_name = "NAME=VALUE", value_parser = parameter)]
+    pub(crate) parameters: Vec<(String, String)>,
+    /// Its place in the queue: higher goes first
+    #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true)]
+    pub(crate) priority: i32,
+    /// Print the run's id and leave it to itself
+    #[arg(long)]
+    pub(crate) detach: bool,
+    /// How the answer is written
+    #[arg(short, long, value_name = "FORMAT")]
+    pub(crate) output: Option<DocumentFormat>,
+}
+
+/// Wait for runs.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  blueproof wait last --timeout 10m")]
+pub(crate) struct Wait {
+    /// The runs: r-41, 41 or last
+    #[arg(value_name = "RUN", required = true)]
+    pub(crate) runs: Vec<RunSelector>,
+    /// Stop waiting after this long, with exit code 8
+    #[arg(long, value_name = "DURATION", value_parser = span)]
+    pub(crate) timeout: Option<SignedDuration>,
+    /// How the answer is written
+    #[arg(short, long, value_name = "FORMAT")]
+    pub(crate) output: Option<DocumentFormat>,
+}
+
+/// End a run.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  blueproof cancel last")]
+pub(crate) struct Cancel {
+    /// The run: r-41, 41 or last
+    #[arg(value_name = "RUN")]
+    pub(crate) run: RunSelector,
+}
+
+/// Try an ended run once more.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  blueproof retry last")]
+pub(crate) struct Retry {
+    /// The run: r-41, 41 or last
+    #[arg(value_name = "RUN")]
+    pub(crate) run: RunSelector,
+    /// Print the run's id and leave it to itself
+    #[arg(long)]
+    pub(crate) detach: bool,
+    /// How the answer is written
+    #[arg(short, long, value_name = "FORMAT")]
+    pub(crate) output: Option<DocumentFormat>,
+}
+
+/// Show what a run printed.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  blueproof logs -f last\n  blueproof logs last --failed")]
+pub(crate) struct Logs {
+    /// The run: r-41, 41 or last
+    #[arg(value_name = "RUN")]
+    pub(crate) run: RunSelector,
+    /// Go on until the run is over
+    #[arg(short, long)]
+    pub(crate) follow: bool,
+    /// Only this cell, by its position in the notebook
+    #[arg(long, value_name = "N", conflicts_with = "failed")]
+    pub(crate) cell: Option<u32>,
+    /// Only the cell that failed
+    #[arg(long, conflicts_with = "follow")]
+    pub(crate) failed: bool,
+}
+
+/// Look for mistakes and hazards in a blueprint and its notebook.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  blueproof check examples/nano-lm")]
+pub(crate) struct Check {
+    /// Blueprints, their folders, or notebooks; every blueprint of this checkout where none is named
+    #[arg(value_name = "PATH")]
+    pub(crate) paths: Vec<String>,
+    /// Let warnings fail, too
+    #[arg(long)]
+    pub(crate) strict: bool,
+    /// How the answer is written
+    #[arg(short, long, value_name = "FORMAT")]
+    pub(crate) output: Option<DocumentFormat>,
+}
+
+/// Write a blueprint for a notebook.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  blueproof init train.ipynb\n  blueproof init train.ipynb --stdout")]
+pub(crate) struct Init {
+    /// The notebook
+    #[arg(value_name = "NOTEBOOK")]
+    pub(crate) notebook: PathBuf,
+    /// Replace the blueprint that is there
+    #[arg(long)]
+    pub(crate) force: bool,
+    /// Print it instead of writing it
+    #[arg(long, conflicts_with = "force")]
+    pub(crate) stdout: bool,
+}
+
+/// Show where a run's report is, or print it.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  blueproof report last\n  blueproof report last --format junit > junit.xml")]
+pub(crate) struct Report {
+    /// The run: r-41, 41 or last
+    #[arg(value_name = "RUN")]
+    pub(crate) run: RunSelector,
+    /// Print the report in this format
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) format: Option<ReportFormat>,
+}
+
+/// The formats of a report.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum ReportFormat {
+    Html,
+    Json,
+    Junit,
+}
+
+/// List the files that a run kept, or copy them.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  blueproof artifacts last\n  blueproof artifacts last --to ./out")]
+pub(crate) struct Artifacts {
+    /// The run: r-41, 41 or last
+    #[arg(value_name = "RUN")]
+    pub(crate) run: RunSelector,
+    /// Copy them into this folder, which is made
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) to: Option<PathBuf>,
+}
+
+/// Carry out one attempt: what a cluster driver starts, not people.
+#[derive(Debug, Args)]
+pub(crate) struct Agent {
+    /// The attempt's folder
+    pub(crate) folder: PathBuf,
+}
+
+fn parameter(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("a parameter is given as NAME=VALUE")?;
+    Ok((name.trim().into(), value.into()))
+}
+
+fn span(text: &str) -> Result<SignedDuration, String> {
+    let span: SignedDuration = text.parse().map_err(|_| "a duration looks like 90s, 10m or 1h30m".to_owned())?;
+    if span.is_negative() { Err("a duration is not negative".into()) } else { Ok(span) }
+}

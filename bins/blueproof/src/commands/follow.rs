@@ -1,0 +1,42 @@
+//! Staying with a run until it is settled: shared by `run`, `wait` and `retry`.
+
+use blueproof_core::view::RunView;
+
+use crate::{
+    exit::{Exit, Problem},
+    session::{Session, Target, Watch},
+    show::{self, progress::Progress},
+};
+
+/// Shows how a run goes on until `done` holds of it. `None` when whoever watched let go of it.
+pub(crate) async fn follow(
+    session: &Session,
+    target: &Target,
+    done: impl Fn(&RunView) -> bool,
+) -> Result<Option<RunView>, Problem> {
+    let mut progress = Progress::new();
+    let say = progress.sayer();
+    let mut watch = Watch::new(session, target);
+    let view = tokio::select! {
+        view = session.until(target, done) => view?,
+        failed = watch.go_on(&mut progress) => return Err(failed),
+        let_go = session.heed_signals(target, &say) => {
+            progress.end();
+            let_go?;
+            return Ok(None);
+        }
+    };
+    watch.look(&mut progress).await?;
+    progress.end();
+    Ok(Some(view))
+}
+
+/// Prints how a run ended, where its report is, and returns the exit code that stands for it.
+pub(crate) fn conclude(session: &Session, run: &RunView) -> Exit {
+    anstream::print!("{}", show::verdict::render(run));
+    let report = session.driver.run_folder(run.id).join("report.html");
+    if report.exists() {
+        anstream::println!("     file://{}", report.display());
+    }
+    Exit::of(run)
+}

@@ -1,0 +1,99 @@
+//! `blueproof report` and `blueproof artifacts`: what is kept of a run.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use blueproof_core::{
+    diagnostic::{Code, Diagnostic, Place},
+    view::{ReportView, RunView},
+};
+
+use crate::{
+    cli::{Artifacts, Report, ReportFormat},
+    exit::{Exit, Problem},
+    output,
+    reading::Reading,
+};
+
+/// Prints the report's path, or the report itself.
+pub(crate) async fn report(reading: &Reading, arguments: &Report) -> Result<Exit, Problem> {
+    let run = arguments.run.resolve(reading.store_with(&arguments.run)?).await?;
+    let file = match arguments.format {
+        None | Some(ReportFormat::Html) => "report.html",
+        Some(ReportFormat::Json) => "report.json",
+        Some(ReportFormat::Junit) => "junit.xml",
+    };
+    let path = reading.config.run_folder(run.id).join(file);
+    if !path.exists() {
+        return no_report(&run);
+    }
+    match arguments.format {
+        None => anstream::println!("{}", path.display()),
+        Some(_) => output::print(&fs::read_to_string(&path).map_err(|error| unreadable(&path, &error))?)?,
+    }
+    Ok(Exit::Ok)
+}
+
+fn no_report(run: &RunView) -> Result<Exit, Problem> {
+    if run.report == ReportView::NotDue || run.report == ReportView::Due {
+        anstream::eprintln!("{} has no report yet ({}); `blueproof wait {0}` waits for it", run.id, run.state);
+        return Ok(Exit::Pending);
+    }
+    let gone = Diagnostic::error(Code::FileMissing, format!("the report of {} is gone", run.id));
+    Err(Problem::usage(gone.hint(format!("`blueproof describe run {}` says what is known of it", run.id))))
+}
+
+/// Lists the files that the last attempt kept, or copies them.
+pub(crate) async fn artifacts(reading: &Reading, arguments: &Artifacts) -> Result<Exit, Problem> {
+    let run = arguments.run.resolve(reading.store_with(&arguments.run)?).await?;
+    let Some(attempt) = run.attempts.last() else {
+        anstream::eprintln!("{} has no attempt, and so no files", run.id);
+        return Ok(Exit::Ok);
+    };
+    let folder = reading.config.attempt_layout(attempt.id).artifacts();
+    let files = files(&folder).map_err(|error| unreadable(&folder, &error))?;
+    if files.is_empty() {
+        anstream::eprintln!("{} kept no files", run.id);
+    }
+    for file in files {
+        let kept = folder.join(&file);
+        let shown = match &arguments.to {
+            None => kept,
+            Some(to) => copy(&kept, &to.join(&file))?,
+        };
+        anstream::println!("{}", shown.display());
+    }
+    Ok(Exit::Ok)
+}
+
+fn copy(from: &Path, to: &Path) -> Result<PathBuf, Problem> {
+    let made = to.parent().map_or(Ok(()), fs::create_dir_all);
+    made.and_then(|()| fs::copy(from, to)).map_err(|error| unreadable(to, &error))?;
+    Ok(to.into())
+}
+
+/// Returns the files below a folder, relative to it, in order; a folder that is not there has none.
+fn files(root: &Path) -> std::io::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    let mut open = vec![PathBuf::new()];
+    while let Some(folder) = open.pop() {
+        let entries = match fs::read_dir(root.join(&folder)) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
+            other => other?,
+        };
+        for entry in entries {
+            let entry = entry?;
+            let path = folder.join(entry.file_name());
+            if entry.file_type()?.is_dir() { open.push(path) } else { found.push(path) }
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+fn unreadable(path: &Path, error: &std::io::Error) -> Problem {
+    let diagnostic = Diagnostic::error(Code::FileMissing, "could not use a file that the run kept");
+    Problem::usage(diagnostic.at(Place::file(path.display().to_string())).caused_by(error))
+}

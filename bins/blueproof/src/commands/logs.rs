@@ -1,0 +1,156 @@
+//! `blueproof logs RUN`: what the notebook printed, made harmless for a terminal.
+
+use std::{
+    io::{self, Write},
+    time::Duration,
+};
+
+use blueproof_core::{
+    attempt::{AttemptLayout, LogReader, Record, RecordKind},
+    domain::{AttemptId, RunId},
+    ports::Store,
+    sqlite::SqliteStore,
+    view::RunView,
+};
+use blueproof_notebook::text::Sanitiser;
+
+use crate::{
+    cli::Logs,
+    exit::{Exit, Problem},
+    reading::Reading,
+};
+
+/// How often it is looked for news.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// Prints a run's last attempt; with `--follow` until the run is over.
+pub(crate) async fn logs(reading: &Reading, arguments: &Logs) -> Result<Exit, Problem> {
+    let store = reading.store_with(&arguments.run)?;
+    let run = arguments.run.resolve(store).await?;
+    let Some(mut printer) = Printer::new(arguments, &run) else {
+        anstream::eprintln!("{} failed in no cell; `blueproof describe run {0}` says why it ended", run.id);
+        return Ok(Exit::Ok);
+    };
+    match print_all(reading, store, arguments, run.id, &mut printer).await {
+        // Whoever reads has seen enough, as in `blueproof logs last | head`.
+        Err(Ended::NobodyReads) | Ok(()) => Ok(Exit::Ok),
+        Err(Ended::Problem(problem)) => Err(problem),
+    }
+}
+
+/// Why printing ended early.
+enum Ended {
+    NobodyReads,
+    Problem(Problem),
+}
+
+async fn print_all(
+    reading: &Reading,
+    store: &SqliteStore,
+    arguments: &Logs,
+    run: RunId,
+    printer: &mut Printer,
+) -> Result<(), Ended> {
+    loop {
+        let view = store.run(run).await.map_err(|error| Ended::Problem(error.into()))?;
+        let Some(view) = view else { return Ok(()) };
+        if let Some(attempt) = view.attempts.last() {
+            let layout = reading.config.attempt_layout(attempt.id);
+            printer.print_news(attempt.id, &layout).map_err(|_| Ended::NobodyReads)?;
+        }
+        if view.settled || !arguments.follow {
+            return printer.end().map_err(|_| Ended::NobodyReads);
+        }
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+}
+
+/// Prints what the cells that are wanted printed.
+struct Printer {
+    only: Option<u32>,
+    reading: Option<(AttemptId, LogReader, u64)>,
+    cell: Option<u32>,
+    sanitiser: Sanitiser,
+}
+
+impl Printer {
+    /// `None` where only a failed cell is wanted and none failed.
+    fn new(arguments: &Logs, run: &RunView) -> Option<Self> {
+        let failed = run.failure.as_ref().and_then(|failure| failure.cell.as_ref()).map(|place| place.cell);
+        let only = if arguments.failed { Some(failed?) } else { arguments.cell };
+        Some(Self { only, reading: None, cell: None, sanitiser: Sanitiser::default() })
+    }
+
+    fn print_news(&mut self, attempt: AttemptId, layout: &AttemptLayout) -> io::Result<()> {
+        if self.reading.as_ref().is_none_or(|(reading, ..)| *reading != attempt) {
+            self.reading = Some((attempt, LogReader::open(layout.log()), 0));
+        }
+        let (_, reader, offset) = self.reading.as_mut().expect("just set");
+        // What cannot be read now may be later, and an attempt that has not begun has no log.
+        let Ok((records, next)) = reader.read_from(*offset) else { return Ok(()) };
+        *offset = next;
+        records.iter().try_for_each(|record| self.print(record))
+    }
+
+    fn print(&mut self, record: &Record) -> io::Result<()> {
+        match &record.kind {
+            RecordKind::Text { cell, text, .. } => self.print_text(*cell, text),
+            RecordKind::Display { cell, output } => match plain_text(output) {
+                Some(text) => self.print_text(*cell, &format!("{text}\n")),
+                None => Ok(()),
+            },
+            RecordKind::Truncated { cell, limit } => {
+                self.print_text(*cell, &format!("\n(cell {cell} printed more than {limit}; the rest is not kept)\n"))
+            }
+            RecordKind::Begun { .. }
+            | RecordKind::StageBegun { .. }
+            | RecordKind::StageProgress { .. }
+            | RecordKind::StageEnded { .. }
+            | RecordKind::KernelReady { .. }
+            | RecordKind::CellBegun { .. }
+            | RecordKind::Metric { .. }
+            | RecordKind::CellEnded { .. }
+            | RecordKind::Noticed { .. }
+            | RecordKind::Finished { .. } => Ok(()),
+        }
+    }
+
+    fn print_text(&mut self, cell: u32, text: &str) -> io::Result<()> {
+        if self.only.is_some_and(|only| only != cell) {
+            return Ok(());
+        }
+        if self.cell != Some(cell) {
+            self.end()?;
+            self.cell = Some(cell);
+            if self.only.is_none() {
+                writeln!(anstream::stdout(), "── cell {cell}")?;
+            }
+        }
+        let harmless = self.sanitiser.push(text);
+        write!(anstream::stdout(), "{harmless}")
+    }
+
+    /// Prints what is left of the last line.
+    fn end(&mut self) -> io::Result<()> {
+        let rest = std::mem::take(&mut self.sanitiser).finish();
+        write!(anstream::stdout(), "{rest}")?;
+        anstream::stdout().flush()
+    }
+}
+
+/// Returns what a display output is in plain text: a traceback, or its text form.
+fn plain_text(output: &serde_json::Value) -> Option<String> {
+    let text = match output.get("traceback") {
+        Some(traceback) => traceback,
+        None => output.get("data")?.get("text/plain")?,
+    };
+    match text {
+        serde_json::Value::String(text) => Some(text.clone()),
+        serde_json::Value::Array(lines) => {
+            let separator = if output.get("traceback").is_some() { "\n" } else { "" };
+            let lines: Vec<&str> = lines.iter().filter_map(serde_json::Value::as_str).collect();
+            Some(lines.join(separator))
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,102 @@
+//! `blueproof run BLUEPRINT`: from a blueprint to a request, and with it to the end.
+
+use std::path::{Path, PathBuf};
+
+use blueproof_core::{
+    diagnostic::{Code, Diagnostic, Place},
+    domain::{Job, Priority, Project, Retries, RunRequest, Subject},
+    ports::Command,
+};
+use blueproof_notebook::{
+    blueprint::{self, Blueprint, Resolved},
+    snapshot,
+};
+
+use super::follow::{conclude, follow};
+use crate::{
+    cli::Run,
+    exit::{Exit, Problem},
+    session::{Session, Target, local_user, new_key},
+};
+
+pub(crate) async fn run(session: &Session, arguments: &Run) -> Result<Exit, Problem> {
+    let resolved = resolve(arguments)?;
+    let request = request(resolved, arguments.priority)?;
+    let target = Target::Request(request.key.clone());
+    anstream::eprintln!("{} · store {}", session.description, session.store.path().display());
+    session.submit(Command::Run { request: Box::new(request) }).await?;
+    if arguments.detach {
+        return detach(session, &target).await;
+    }
+    match follow(session, &target, |view| view.settled).await? {
+        Some(view) => Ok(conclude(session, &view)),
+        None => Ok(Exit::Interrupted),
+    }
+}
+
+/// Leaves a run to a process of its own, and returns as soon as the run has an id.
+async fn detach(session: &Session, target: &Target) -> Result<Exit, Problem> {
+    session.spawn_host()?;
+    let view = session.until_known(target).await?;
+    anstream::println!("{}", view.id);
+    anstream::eprintln!("`blueproof wait {0}` waits for it, `blueproof logs -f {0}` shows what it prints", view.id);
+    Ok(Exit::Ok)
+}
+
+fn resolve(arguments: &Run) -> Result<Resolved, Problem> {
+    let path = find(&arguments.blueprint)?;
+    let loaded = Blueprint::load(&path)?;
+    Ok(loaded.resolve(arguments.profile.as_deref(), &arguments.parameters)?)
+}
+
+/// Returns the path that was typed, or that of the blueprint which is called so in this checkout.
+pub(crate) fn find(typed: &str) -> Result<PathBuf, Problem> {
+    let path = Path::new(typed);
+    if path.exists() || typed.contains('/') || typed.ends_with(".ipynb") || typed.ends_with(".yaml") {
+        return Ok(path.into());
+    }
+    Ok(blueprint::find(&checkout_root()?, typed)?)
+}
+
+/// Returns the folder that the checkout we stand in begins with, or the one we stand in.
+pub(crate) fn checkout_root() -> Result<PathBuf, Problem> {
+    let here = std::env::current_dir().map_err(|error| {
+        Problem::usage(Diagnostic::error(Code::FileMissing, "the current folder is gone").caused_by(&error))
+    })?;
+    let root = here.ancestors().find(|folder| folder.join(".git").exists() || folder.join(".blueproof").is_dir());
+    Ok(root.unwrap_or(&here).to_path_buf())
+}
+
+fn request(resolved: Resolved, priority: i32) -> Result<RunRequest, Problem> {
+    let checkout = resolved.checkout.canonicalize().map_err(|error| unreadable(&resolved.checkout, &error))?;
+    let head = snapshot::digest(&checkout).map_err(|error| unreadable(&checkout, &error))?;
+    Ok(RunRequest {
+        key: new_key(),
+        subject: Subject {
+            project: Project::Local(checkout.clone()),
+            change: None,
+            head,
+            blueprint: resolved.name,
+            profile: resolved.profile,
+        },
+        requested_by: local_user(),
+        queue: "local".parse().expect("a name that is fixed"),
+        priority: Priority(priority),
+        retries: Retries {
+            infrastructure: resolved.retries.infrastructure,
+            blueprint: resolved.retries.blueprint,
+        },
+        job: Job {
+            checkout,
+            driver: resolved.driver,
+            workload: resolved.workload,
+            timeouts: resolved.timeouts,
+            work: serde_json::to_value(&resolved.plan).expect("a plan is plain data"),
+        },
+    })
+}
+
+fn unreadable(folder: &Path, error: &dyn std::error::Error) -> Problem {
+    let diagnostic = Diagnostic::error(Code::FileMissing, "could not read the blueprint's folder");
+    Problem::usage(diagnostic.at(Place::file(folder.display().to_string())).caused_by(error))
+}

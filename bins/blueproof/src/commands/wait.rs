@@ -1,0 +1,77 @@
+//! `blueproof wait`, `cancel` and `retry`: what is done with a run that is known.
+
+use std::time::Duration;
+
+use blueproof_core::{
+    domain::{RunId, RunState},
+    event::StopMode,
+    ports::{Command, Store},
+    view::RunView,
+};
+
+use super::follow::{conclude, follow};
+use crate::{
+    cli::{Cancel, Retry, Wait},
+    exit::{Exit, Problem},
+    session::{Session, Target, local_user, new_key},
+};
+
+/// Waits for runs, one after the other; the exit code is that of the first that did not pass.
+pub(crate) async fn wait(session: &Session, arguments: &Wait, runs: &[RunId]) -> Result<Exit, Problem> {
+    let waiting = async {
+        let mut worst = Exit::Ok;
+        for run in runs {
+            let Some(view) = follow(session, &Target::Run(*run), |view| view.settled).await? else {
+                return Ok(Exit::Interrupted);
+            };
+            let exit = conclude(session, &view);
+            worst = if worst == Exit::Ok { exit } else { worst };
+        }
+        Ok(worst)
+    };
+    let Some(limit) = arguments.timeout else { return waiting.await };
+    let limit = Duration::try_from(limit).unwrap_or_default();
+    tokio::time::timeout(limit, waiting).await.unwrap_or(Ok(Exit::Pending))
+}
+
+/// Asks for a run to end, and waits until it has.
+pub(crate) async fn cancel(session: &Session, _arguments: &Cancel, run: RunId) -> Result<Exit, Problem> {
+    let view = known(session, run).await?;
+    if let RunState::Ended(ending) = view.state {
+        anstream::eprintln!("{run} is already over: {ending}");
+        return Ok(Exit::Ok);
+    }
+    session.submit(Command::Cancel { key: new_key(), run, by: local_user(), how: StopMode::End }).await?;
+    match follow(session, &Target::Run(run), |view| view.settled).await? {
+        Some(view) => {
+            conclude(session, &view);
+            Ok(Exit::Ok)
+        }
+        None => Ok(Exit::Interrupted),
+    }
+}
+
+/// Has an ended run tried once more, and stays with it.
+pub(crate) async fn retry(session: &Session, arguments: &Retry, run: RunId) -> Result<Exit, Problem> {
+    let before = known(session, run).await?;
+    if !matches!(before.state, RunState::Ended(_)) {
+        anstream::eprintln!("{run} is not over yet ({}); `blueproof wait {run}` stays with it", before.state);
+        return Ok(Exit::Pending);
+    }
+    session.submit(Command::Retry { key: new_key(), run, by: local_user() }).await?;
+    if arguments.detach {
+        session.spawn_host()?;
+        anstream::println!("{run}");
+        return Ok(Exit::Ok);
+    }
+    // It ended before: only an end that came after that one counts.
+    let again = move |view: &RunView| view.settled && view.ended_at > before.ended_at;
+    match follow(session, &Target::Run(run), again).await? {
+        Some(view) => Ok(conclude(session, &view)),
+        None => Ok(Exit::Interrupted),
+    }
+}
+
+async fn known(session: &Session, run: RunId) -> Result<RunView, Problem> {
+    Ok(session.store.run(run).await?.expect("the selector found it"))
+}

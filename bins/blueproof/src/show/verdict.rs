@@ -1,0 +1,94 @@
+//! How a run ended, in a few lines.
+
+use anstyle::{AnsiColor, Style};
+use blueproof_core::{
+    domain::{CellPlace, Ending, Failure, FailureClass, Limit, Outcome, RunState},
+    view::RunView,
+};
+
+use super::{diagnostic, text};
+
+/// Returns the verdict as people read it, colour included: one line, and what went wrong.
+pub(crate) fn render(run: &RunView) -> String {
+    let (word, style) = word(run.state);
+    let mut text = format!("{style}{word}{style:#} {} {}{}\n", run.subject.blueprint, run.id, facts(run));
+    if let Some(failure) = &run.failure {
+        text.push_str(&diagnostic::render(&failure.diagnostic));
+        if let Some(cell) = &failure.cell {
+            text.push_str(&in_cell(cell));
+        }
+    }
+    text
+}
+
+/// Returns a failure's class in words, such as `the notebook failed`.
+pub(crate) fn class(failure: &Failure) -> &'static str {
+    match failure.class {
+        FailureClass::Notebook => "notebook failed",
+        FailureClass::Workload => "workload failed",
+        FailureClass::Expectation => "not as expected",
+        FailureClass::Timeout(Limit::Queue) => "waited too long",
+        FailureClass::Timeout(Limit::Startup) => "started too slowly",
+        FailureClass::Timeout(Limit::Cell) => "a cell took too long",
+        FailureClass::Timeout(Limit::Run) => "took too long",
+        FailureClass::Infrastructure => "infrastructure failed",
+        FailureClass::Config => "cannot run as it is written",
+    }
+}
+
+fn word(state: RunState) -> (&'static str, Style) {
+    let red = AnsiColor::Red.on_default().bold();
+    let yellow = AnsiColor::Yellow.on_default().bold();
+    match state {
+        RunState::Ended(Ending::Passed) => ("PASS", AnsiColor::Green.on_default().bold()),
+        RunState::Ended(Ending::Failed) => ("FAIL", red),
+        RunState::Ended(Ending::InfrastructureFailed) => ("INFRASTRUCTURE", red),
+        RunState::Ended(Ending::TimedOut) => ("TIMEOUT", red),
+        RunState::Ended(Ending::Cancelled) => ("CANCELLED", yellow),
+        RunState::Ended(Ending::Refused) => ("REFUSED", red),
+        RunState::Ended(Ending::Superseded) => ("SUPERSEDED", yellow),
+        RunState::AwaitingApproval
+        | RunState::Queued
+        | RunState::Reserved
+        | RunState::Starting
+        | RunState::Running => ("PENDING", yellow),
+    }
+}
+
+/// Returns what is worth knowing beside the verdict: time, class, metrics, use.
+fn facts(run: &RunView) -> String {
+    let mut facts = String::new();
+    if let Some(ended_at) = run.ended_at {
+        facts.push_str(&format!(" in {}", text::duration(ended_at.duration_since(run.requested_at))));
+    }
+    if let Some(failure) = &run.failure {
+        facts.push_str(&format!(" · {}", class(failure)));
+    }
+    if let Some(outcome) = run.attempts.last().and_then(|attempt| attempt.outcome.as_ref()) {
+        outcome_facts(outcome, &mut facts);
+    }
+    facts
+}
+
+fn outcome_facts(outcome: &Outcome, facts: &mut String) {
+    for (name, metric) in &outcome.metrics {
+        match metric.last {
+            Some(last) => facts.push_str(&format!(" · {name} {last:.4}")),
+            None => facts.push_str(&format!(" · {name} not a number")),
+        }
+    }
+    let Some(usage) = &outcome.usage else { return };
+    if let Some(cpu) = usage.cpu_time {
+        facts.push_str(&format!(" · {:.1} cpu-s", cpu.as_secs_f64()));
+    }
+    if let Some(peak) = usage.memory_peak {
+        facts.push_str(&format!(" · {} MiB peak", peak.0 >> 20));
+    }
+}
+
+fn in_cell(cell: &CellPlace) -> String {
+    let dim = AnsiColor::Blue.on_default().bold();
+    let line = cell.line.map(|line| format!(", line {line}")).unwrap_or_default();
+    let source = cell.source.as_deref().map(|source| format!(": {}", source.trim())).unwrap_or_default();
+    format!("   {dim}={dim:#} in cell {}{line}{source}\n", cell.cell)
+}
