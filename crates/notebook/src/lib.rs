@@ -2,3 +2,4 @@
 
 pub mod environment;
 pub mod plan;
+pub mod text;
