@@ -1,5 +1,6 @@
 //! Blueprints, the Jupyter executor, the agent that runs one attempt, and the report.
 
 pub mod environment;
+pub mod measure;
 pub mod plan;
 pub mod text;
