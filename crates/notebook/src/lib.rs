@@ -5,3 +5,6 @@ pub mod environment;
 pub mod ipynb;
 pub mod plan;
 pub mod snapshot;
+pub mod measure;
+pub mod plan;
+pub mod text;

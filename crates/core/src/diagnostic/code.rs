@@ -168,6 +168,33 @@ codes! {
          why RUN` says what it waited for; `blueproof retry RUN` puts it into the queue again."
     520 Overdue "an attempt that did not keep its own limits"
         "The agent ends a notebook at its limits by itself. This one did not, so the scheduler ended it."
+    441 MetricMissing "a metric without a value"
+        "The blueprint expects something of a metric that no cell printed or showed. A pattern that matches nothing, \
+         or a cell that was never reached, look the same here."
+    442 MetricOutOfBounds "a metric outside its bounds"
+        "Every cell ran, but the value is not within what the blueprint expects. Bounds are included."
+    443 MetricNotFinite "a metric that is no finite number"
+        "NaN and infinity satisfy no expectation, whatever its bounds."
+    444 MetricPattern "a metric's pattern that is no regular expression"
+        "Patterns are in RE2's syntax, which has no look-around and no back-references, so that a search always takes \
+         time in proportion to the text."
+    445 ArtifactMissing "an artifact that is not there"
+        "The blueprint expects a file that the notebook did not write. Globs are relative to the notebook's folder; \
+         links that lead out of it do not count."
+    446 ArtifactEmpty "an artifact that is empty"
+        "Files of that name are there, and all of them are empty."
+    447 ArtifactPattern "a glob that is none"
+        "In globs `*` stands for anything within one folder, `**` for folders, `?` for one character, `[…]` for one of \
+         several and `{a,b}` for either."
+    448 OutputMissing "a text that no cell printed"
+        "The blueprint expects some cell to print a text, all of it within one cell."
+    449 ArtifactRefused "an artifact that is not kept"
+        "Only ordinary files of the notebook's own folder are kept: a link that leads elsewhere could carry away a \
+         file of the machine's."
+    450 ArtifactsLimited "artifacts beyond the limit"
+        "The artifacts of one attempt may take so much room and no more. What did not fit was left out whole."
+    451 ArtifactUnkept "an artifact that could not be written"
+        "The file was there, but could not be copied to where artifacts are kept."
     631 PackageDownload "a download of packages that broke off"
         "The package index was reached but did not deliver: a timeout, a broken connection, or a server error. Trying \
          again usually helps."

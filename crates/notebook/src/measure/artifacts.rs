@@ -1,0 +1,272 @@
+//! Keeps the files that a blueprint declares, by copying them out of the folder that the notebook ran in.
+//!
+//! The folder is a stranger's: links that lead out of it are not followed, and whatever is no ordinary file is left.
+
+use std::{
+    fs::{self, File},
+    io::{self, Read},
+    path::{Path, PathBuf},
+};
+
+use blueproof_core::{
+    diagnostic::{Code, Diagnostic},
+    domain::Bytes,
+};
+use globset::{GlobBuilder, GlobMatcher};
+use walkdir::WalkDir;
+
+/// The most files that are kept. Beyond, a listing of them helps nobody.
+const MOST_FILES: usize = 10_000;
+
+/// What was kept.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Collected {
+    /// The files, in the order of their paths.
+    pub artifacts: Vec<Artifact>,
+    /// What was not kept, and why.
+    pub notices: Vec<Diagnostic>,
+}
+
+/// A file that was kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Artifact {
+    /// Where it lies, relative to the notebook's folder and to the folder of artifacts.
+    pub path: PathBuf,
+    /// How large it is.
+    pub size: Bytes,
+}
+
+/// A file that a pattern names, as [`matching`] finds it.
+#[derive(Debug)]
+pub(super) struct Match {
+    /// Relative to the notebook's folder.
+    pub(super) path: PathBuf,
+    pub(super) target: Target,
+}
+
+/// What stands at a path.
+#[derive(Debug)]
+pub(super) enum Target {
+    /// A file within the folder, where it really lies, and its size.
+    File(PathBuf, u64),
+    /// A link to something outside the folder.
+    Outside,
+    /// A link to nothing, a pipe, a device.
+    NoFile,
+}
+
+/// Copies what `patterns` match in `folder` to the same place in `into`, up to `limit` altogether.
+///
+/// Blocks. What does not fit is left out whole, with a notice. Nothing of the notebook may be running any more.
+///
+/// # Errors
+/// A pattern that is none, or `into` cannot be written, for example because the disk is full.
+pub fn collect(
+    patterns: &[String],
+    folder: &Path,
+    into: &Path,
+    limit: Bytes,
+) -> Result<Collected, Box<Diagnostic>> {
+    let mut collected = Collected {
+        artifacts: Vec::new(),
+        notices: Vec::new(),
+    };
+    let mut left = limit.0;
+    for found in matching(patterns, folder)? {
+        let shown = found.path.display();
+        let (source, size) = match found.target {
+            Target::File(source, size) => (source, size),
+            Target::Outside => {
+                let message = format!("`{shown}` leads out of the notebook's folder and is not kept");
+                collected
+                    .notices
+                    .push(Diagnostic::warning(Code::ArtifactRefused, message));
+                continue;
+            }
+            Target::NoFile => {
+                let message = format!("`{shown}` is no file and is not kept");
+                collected
+                    .notices
+                    .push(Diagnostic::warning(Code::ArtifactRefused, message));
+                continue;
+            }
+        };
+        if size > left || collected.artifacts.len() == MOST_FILES {
+            let message = format!(
+                "`{shown}` ({}) is not kept: artifacts may take {limit} in at most {MOST_FILES} files",
+                Bytes(size)
+            );
+            collected
+                .notices
+                .push(Diagnostic::warning(Code::ArtifactsLimited, message));
+            continue;
+        }
+        let copied = copy(&source, &into.join(&found.path), size).map_err(|error| {
+            let message = format!("the artifact `{shown}` could not be kept");
+            Box::new(Diagnostic::error(Code::ArtifactUnkept, message).caused_by(&error))
+        })?;
+        left -= copied;
+        collected.artifacts.push(Artifact {
+            path: found.path,
+            size: Bytes(copied),
+        });
+    }
+    Ok(collected)
+}
+
+/// Returns what `patterns` name in `folder`, in the order of the paths, none of them twice.
+///
+/// A pattern that names a folder stands for everything in it. `*` matches within one folder, `**` across.
+pub(super) fn matching(patterns: &[String], folder: &Path) -> Result<Vec<Match>, Box<Diagnostic>> {
+    let matchers = patterns
+        .iter()
+        .map(|pattern| Pattern::new(pattern))
+        .collect::<Result<Vec<_>, _>>()?;
+    let root = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+    let mut found = Vec::new();
+    let walk = WalkDir::new(folder).min_depth(1).sort_by_file_name();
+    // What cannot be read cannot be kept either.
+    for entry in walk.into_iter().flatten() {
+        let path = entry
+            .path()
+            .strip_prefix(folder)
+            .expect("the walk stays in its root")
+            .to_owned();
+        if entry.file_type().is_dir() || !matchers.iter().any(|matcher| matcher.names(&path)) {
+            continue;
+        }
+        let target = target(entry.path(), &root);
+        found.push(Match { path, target });
+    }
+    Ok(found)
+}
+
+/// A glob, and the same as the name of a folder.
+struct Pattern {
+    itself: GlobMatcher,
+    below: GlobMatcher,
+}
+
+impl Pattern {
+    fn new(pattern: &str) -> Result<Self, Box<Diagnostic>> {
+        let trimmed = pattern.trim_start_matches("./").trim_end_matches('/');
+        let compile = |glob: &str| {
+            let built = GlobBuilder::new(glob).literal_separator(true).build();
+            built.map(|glob| glob.compile_matcher()).map_err(|error| {
+                let message = format!("`{pattern}` is no glob");
+                Box::new(Diagnostic::error(Code::ArtifactPattern, message).caused_by(&error))
+            })
+        };
+        Ok(Self {
+            itself: compile(trimmed)?,
+            below: compile(&format!("{trimmed}/**"))?,
+        })
+    }
+
+    fn names(&self, path: &Path) -> bool {
+        self.itself.is_match(path) || self.below.is_match(path)
+    }
+}
+
+fn target(path: &Path, root: &Path) -> Target {
+    let Ok(real) = path.canonicalize() else {
+        return Target::NoFile;
+    };
+    if !real.starts_with(root) {
+        return Target::Outside;
+    }
+    match fs::symlink_metadata(&real) {
+        Ok(about) if about.is_file() => Target::File(real, about.len()),
+        _ => Target::NoFile,
+    }
+}
+
+fn copy(from: &Path, to: &Path, size: u64) -> io::Result<u64> {
+    if let Some(folder) = to.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    // The limit holds even where the file has grown since it was looked at.
+    io::copy(&mut File::open(from)?.take(size), &mut File::create(to)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    fn folder() -> tempfile::TempDir {
+        let folder = tempfile::tempdir().expect("a folder can be made");
+        let work = folder.path().join("work");
+        fs::create_dir_all(work.join("output/deep")).expect("a folder can be made");
+        for (name, text) in [
+            ("output/a.json", "12345"),
+            ("output/deep/b.json", "123"),
+            ("top.txt", ""),
+            ("../secret", "s"),
+        ] {
+            fs::write(work.join(name), text).expect("a file can be written");
+        }
+        symlink("../../secret", work.join("output/out.json")).expect("a link can be made");
+        symlink("a.json", work.join("output/in.json")).expect("a link can be made");
+        symlink("nothing", work.join("output/dangling.json")).expect("a link can be made");
+        symlink("/etc", work.join("output/etc")).expect("a link can be made");
+        folder
+    }
+
+    fn collected(patterns: &[&str], limit: u64) -> (Vec<String>, Vec<String>) {
+        let folder = folder();
+        let patterns: Vec<String> = patterns.iter().map(ToString::to_string).collect();
+        let into = folder.path().join("artifacts");
+        let collected =
+            collect(&patterns, &folder.path().join("work"), &into, Bytes(limit)).expect("it can be written");
+        for artifact in &collected.artifacts {
+            let size = fs::metadata(into.join(&artifact.path))
+                .expect("it was copied")
+                .len();
+            assert_eq!(size, artifact.size.0);
+        }
+        let paths = collected
+            .artifacts
+            .iter()
+            .map(|artifact| artifact.path.display().to_string());
+        let notices = collected.notices.into_iter().map(|notice| notice.message);
+        (paths.collect(), notices.collect())
+    }
+
+    #[test]
+    fn files_are_kept_in_their_place_and_links_that_lead_out_are_not() {
+        let (paths, notices) = collected(&["output/*"], 1000);
+        assert_eq!(paths, ["output/a.json", "output/deep/b.json", "output/in.json"]);
+        assert_eq!(
+            notices,
+            [
+                "`output/dangling.json` is no file and is not kept",
+                "`output/etc` leads out of the notebook's folder and is not kept",
+                "`output/out.json` leads out of the notebook's folder and is not kept",
+            ]
+        );
+    }
+
+    #[test]
+    fn patterns_name_files_and_folders_of_the_notebooks_folder_alone() {
+        let rows: &[(&str, &[&str])] = &[
+            ("output/*.json", &["output/a.json", "output/in.json"]),
+            ("**/b.json", &["output/deep/b.json"]),
+            ("./output/deep/", &["output/deep/b.json"]),
+            ("../secret", &[]),
+            ("/etc/hostname", &[]),
+        ];
+        for (pattern, paths) in rows {
+            assert_eq!(collected(&[pattern], 1000).0, *paths, "{pattern}");
+        }
+    }
+
+    #[test]
+    fn what_is_too_large_is_left_out_whole_and_told() {
+        let (paths, notices) = collected(&["output/a.json", "**/b.json"], 4);
+        assert_eq!(paths, ["output/deep/b.json"]);
+        assert_eq!(notices.len(), 1);
+        assert!(notices[0].starts_with("`output/a.json` ("), "{notices:?}");
+    }
+}

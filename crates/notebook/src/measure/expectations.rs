@@ -1,0 +1,249 @@
+//! Whether what a blueprint expects holds, once every cell has run.
+
+use std::{collections::BTreeMap, path::Path};
+
+use blueproof_core::{
+    diagnostic::{Code, Diagnostic},
+    domain::{Failure, FailureClass},
+};
+
+use super::{
+    OutputSearch, Summary,
+    artifacts::{Target, matching},
+};
+use crate::plan::{Expectation, Which};
+
+/// What is known when every cell has run.
+#[derive(Debug, Clone, Copy)]
+pub struct Evidence<'a> {
+    /// What was measured, by name.
+    pub metrics: &'a BTreeMap<String, Summary>,
+    /// The folder that the notebook ran in.
+    pub folder: &'a Path,
+    /// What was printed.
+    pub printed: &'a OutputSearch,
+}
+
+/// Returns what does not hold, in the order of `expectations`, each with what was expected and what there is.
+pub fn check(expectations: &[Expectation], evidence: Evidence<'_>) -> Vec<Diagnostic> {
+    let unmet = expectations.iter().filter_map(|expectation| match expectation {
+        Expectation::Metric {
+            name,
+            which,
+            min,
+            max,
+        } => check_metric(name, *which, *min, *max, evidence.metrics),
+        Expectation::Artifact(pattern) => check_artifact(pattern, evidence.folder),
+        Expectation::Output(text) => check_output(text, evidence.printed),
+    });
+    unmet.collect()
+}
+
+/// Returns the failure that unmet expectations are, or `None` where there are none.
+pub fn failure(unmet: Vec<Diagnostic>) -> Option<Failure> {
+    let mut unmet = unmet.into_iter();
+    let mut diagnostic = unmet.next()?;
+    for other in unmet {
+        diagnostic
+            .causes
+            .push(format!("{}: {}", other.code, other.message));
+        diagnostic.hints.extend(other.hints);
+    }
+    let mut seen = std::collections::BTreeSet::new();
+    diagnostic.hints.retain(|hint| seen.insert(hint.clone()));
+    Some(Failure {
+        class: FailureClass::Expectation,
+        diagnostic,
+        cell: None,
+    })
+}
+
+fn check_metric(
+    name: &str,
+    which: Which,
+    min: Option<f64>,
+    max: Option<f64>,
+    metrics: &BTreeMap<String, Summary>,
+) -> Option<Diagnostic> {
+    let Some(summary) = metrics.get(name).filter(|summary| summary.count > 0) else {
+        let wanted = bounds(min, max);
+        return Some(
+            Diagnostic::error(
+                Code::MetricMissing,
+                format!("{name} has no value, {wanted} was expected"),
+            )
+            .hint("check that a cell prints it in the form that `spec.metrics` looks for"),
+        );
+    };
+    let label = match which {
+        Which::First => format!("the first {name}"),
+        Which::Last => name.to_owned(),
+        Which::Min => format!("the smallest {name}"),
+        Which::Max => format!("the largest {name}"),
+        Which::Every => format!("{name}, every value:"),
+    };
+    // Both ends of what was seen must lie within the bounds; for one value they are the same.
+    let (low, high) = match which {
+        Which::First => (summary.first.flatten(), summary.first.flatten()),
+        Which::Last => (summary.last.flatten(), summary.last.flatten()),
+        Which::Min => (summary.min, summary.min),
+        Which::Max => (summary.max, summary.max),
+        Which::Every if summary.not_finite > 0 => (None, None),
+        Which::Every => (summary.min, summary.max),
+    };
+    let (Some(low), Some(high)) = (low, high) else {
+        let wanted = bounds(min, max);
+        return Some(
+            Diagnostic::error(
+                Code::MetricNotFinite,
+                format!("{label} is no finite number, {wanted} was expected"),
+            )
+            .because(format!(
+                "{} of {} values are not finite",
+                summary.not_finite, summary.count
+            ))
+            .hint("look for a division by zero, or a learning rate that is too high"),
+        );
+    };
+    let outside = |message: String| Some(Diagnostic::error(Code::MetricOutOfBounds, message));
+    match (min, max) {
+        (_, Some(max)) if high > max => outside(format!("{label} {high} > {max}")),
+        (Some(min), _) if low < min => outside(format!("{label} {low} < {min}")),
+        _ => None,
+    }
+}
+
+fn bounds(min: Option<f64>, max: Option<f64>) -> String {
+    match (min, max) {
+        (Some(min), Some(max)) => format!("{min} to {max}"),
+        (Some(min), None) => format!("at least {min}"),
+        (None, Some(max)) => format!("at most {max}"),
+        (None, None) => "any number".to_owned(),
+    }
+}
+
+fn check_artifact(pattern: &str, folder: &Path) -> Option<Diagnostic> {
+    let found = match matching(&[pattern.to_owned()], folder) {
+        Ok(found) => found,
+        Err(diagnostic) => return Some(*diagnostic),
+    };
+    let size = |target: &Target| match target {
+        Target::File(_, size) => Some(*size),
+        Target::Outside | Target::NoFile => None,
+    };
+    let sizes: Vec<u64> = found.iter().filter_map(|found| size(&found.target)).collect();
+    if sizes.iter().any(|size| *size > 0) {
+        return None;
+    }
+    if sizes.is_empty() {
+        let message = format!("no file matches `{pattern}`, at least one was expected");
+        return Some(
+            Diagnostic::error(Code::ArtifactMissing, message)
+                .hint("paths are relative to the notebook's folder"),
+        );
+    }
+    let message = format!("every file that matches `{pattern}` is empty");
+    Some(Diagnostic::error(Code::ArtifactEmpty, message))
+}
+
+fn check_output(text: &str, printed: &OutputSearch) -> Option<Diagnostic> {
+    if printed.contains(text) {
+        return None;
+    }
+    let message = format!("no cell printed \"{}\"", text.escape_debug());
+    Some(Diagnostic::error(Code::OutputMissing, message))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn summary(values: &[f64]) -> Summary {
+        let finite = |value: f64| Some(value).filter(|value| value.is_finite());
+        let all = || values.iter().copied().filter(|value| value.is_finite());
+        Summary {
+            count: values.len() as u64,
+            not_finite: (values.len() - all().count()) as u64,
+            first: values.first().map(|value| finite(*value)),
+            last: values.last().map(|value| finite(*value)),
+            min: all().reduce(f64::min),
+            max: all().reduce(f64::max),
+        }
+    }
+
+    /// Returns what is said of `loss` with these values, empty where nothing is wrong.
+    fn said(values: &[f64], which: Which, min: Option<f64>, max: Option<f64>) -> String {
+        let metrics = BTreeMap::from([("loss".to_owned(), summary(values))]);
+        let diagnostic = check_metric("loss", which, min, max, &metrics);
+        diagnostic
+            .map(|diagnostic| diagnostic.message)
+            .unwrap_or_default()
+    }
+
+    #[test]
+    fn bounds_are_included_and_apply_to_the_value_that_is_meant() {
+        let three = &[2.0, 0.1, 3.0];
+        assert_eq!(said(&[0.9, 0.5], Which::Last, Some(0.5), Some(0.5)), "");
+        assert_eq!(said(three, Which::Min, None, Some(0.1)), "");
+        assert_eq!(said(&[0.71], Which::Last, None, Some(0.629)), "loss 0.71 > 0.629");
+        assert_eq!(said(&[0.1], Which::Last, Some(0.2), Some(1.0)), "loss 0.1 < 0.2");
+        assert_eq!(said(three, Which::First, None, Some(1.0)), "the first loss 2 > 1");
+        assert_eq!(
+            said(three, Which::Max, None, Some(2.5)),
+            "the largest loss 3 > 2.5"
+        );
+        assert_eq!(
+            said(three, Which::Every, Some(0.5), None),
+            "loss, every value: 0.1 < 0.5"
+        );
+    }
+
+    #[test]
+    fn what_is_missing_or_no_number_satisfies_nothing() {
+        let missing = "loss has no value, at least 0 was expected";
+        assert_eq!(said(&[], Which::Last, Some(0.0), None), missing);
+        let last = "loss is no finite number, any number was expected";
+        assert_eq!(said(&[0.1, f64::NAN], Which::Last, None, None), last);
+        let every = "loss, every value: is no finite number, at most 1 was expected";
+        assert_eq!(said(&[0.1, f64::NAN, 0.1], Which::Every, None, Some(1.0)), every);
+        let largest = "the largest loss is no finite number, at least 0 was expected";
+        assert_eq!(said(&[f64::INFINITY], Which::Max, Some(0.0), None), largest);
+    }
+
+    #[test]
+    fn all_that_is_unmet_is_named_in_one_failure() {
+        let folder = tempfile::tempdir().expect("a folder can be made");
+        std::fs::write(folder.path().join("empty.json"), "").expect("a file can be written");
+        std::fs::write(folder.path().join("full.json"), "1").expect("a file can be written");
+        let expectations = [
+            Expectation::Artifact("empty.json".to_owned()),
+            Expectation::Artifact("*.json".to_owned()),
+            Expectation::Artifact("model/**".to_owned()),
+            Expectation::Artifact("[".to_owned()),
+            Expectation::Output("done".to_owned()),
+        ];
+        let metrics = BTreeMap::new();
+        let evidence = Evidence {
+            metrics: &metrics,
+            folder: folder.path(),
+            printed: &OutputSearch::new(&expectations),
+        };
+
+        let unmet = check(&expectations, evidence);
+
+        let codes: Vec<Code> = unmet.iter().map(|diagnostic| diagnostic.code).collect();
+        assert_eq!(
+            codes,
+            [
+                Code::ArtifactEmpty,
+                Code::ArtifactMissing,
+                Code::ArtifactPattern,
+                Code::OutputMissing
+            ]
+        );
+        let failure = failure(unmet).expect("something is unmet");
+        assert_eq!(failure.class, FailureClass::Expectation);
+        assert_eq!(failure.diagnostic.causes[2], "BP0448: no cell printed \"done\"");
+        assert_eq!(super::failure(Vec::new()), None);
+    }
+}

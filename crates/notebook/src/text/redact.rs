@@ -1,0 +1,310 @@
+//! Takes known secrets out of text before it is stored or shown, in the forms in which they usually slip out.
+
+use std::{fmt, sync::Arc};
+
+use aho_corasick::AhoCorasick;
+use base64::{
+    Engine as _,
+    engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD},
+};
+use serde_json::Value;
+
+/// What stands where a secret stood.
+const MASK: &str = "***";
+
+/// Secrets shorter than this stand in too much innocent text to be taken out of it.
+const SHORTEST_CHARS: usize = 4;
+
+/// Knows the secrets of an attempt. Copies share them.
+#[derive(Clone)]
+pub struct Redactor {
+    patterns: Arc<Patterns>,
+    too_short: usize,
+}
+
+struct Patterns {
+    /// Sorted, without duplicates.
+    known: Vec<Vec<u8>>,
+    longest: usize,
+    finder: AhoCorasick,
+}
+
+/// Redacts one stream of text whose chunks may be cut within a secret.
+#[derive(Clone)]
+pub struct RedactedStream {
+    redactor: Redactor,
+    held: String,
+}
+
+impl Redactor {
+    /// Returns a redactor for these values. Also found are their Base64, URL-encoded and JSON-escaped forms, and each
+    /// line of a value that has several.
+    pub fn new<'v>(values: impl IntoIterator<Item = &'v str>) -> Self {
+        let mut too_short = 0;
+        let mut known = Vec::new();
+        for value in values {
+            if value.trim().chars().count() < SHORTEST_CHARS {
+                too_short += usize::from(!value.trim().is_empty());
+                continue;
+            }
+            add_forms(value, &mut known);
+            // A key's armour (`-----BEGIN …`) is no secret by itself, and a brace is none either.
+            let parts = value
+                .lines()
+                .map(str::trim)
+                .filter(|line| line.chars().count() >= 8 && !line.starts_with("-----"));
+            for part in parts {
+                add_forms(part, &mut known);
+            }
+        }
+        known.sort_unstable();
+        known.dedup();
+        let finder = AhoCorasick::new(&known).expect("secrets are far smaller than what the finder can hold");
+        let longest = known.iter().map(Vec::len).max().unwrap_or(0);
+        Self {
+            patterns: Arc::new(Patterns {
+                known,
+                longest,
+                finder,
+            }),
+            too_short,
+        }
+    }
+
+    /// Returns how many values are too short to be taken out: fewer than four characters. Say so to whoever set them.
+    pub fn too_short(&self) -> usize {
+        self.too_short
+    }
+
+    /// Returns a whole text without the secrets.
+    pub fn redact(&self, text: &str) -> String {
+        let mut clean = String::with_capacity(text.len());
+        let mut from = 0;
+        for (start, end) in self.spans(text) {
+            clean.push_str(&text[from..start]);
+            clean.push_str(MASK);
+            from = end;
+        }
+        clean.push_str(&text[from..]);
+        clean
+    }
+
+    /// Takes the secrets out of every text in `value`, the keys included.
+    pub fn redact_json(&self, value: &mut Value) {
+        match value {
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+            Value::String(text) => *text = self.redact(text),
+            Value::Array(items) => items.iter_mut().for_each(|item| self.redact_json(item)),
+            Value::Object(members) => {
+                let old = std::mem::take(members);
+                for (key, mut member) in old {
+                    self.redact_json(&mut member);
+                    members.insert(self.redact(&key), member);
+                }
+            }
+        }
+    }
+
+    /// Returns a stream without anything taken in yet.
+    pub fn stream(&self) -> RedactedStream {
+        RedactedStream {
+            redactor: self.clone(),
+            held: String::new(),
+        }
+    }
+
+    /// Returns where secrets stand; those that overlap or touch are one.
+    fn spans(&self, text: &str) -> Vec<(usize, usize)> {
+        let mut found: Vec<(usize, usize)> = self
+            .patterns
+            .finder
+            .find_overlapping_iter(text)
+            .map(|hit| (hit.start(), hit.end()))
+            .collect();
+        found.sort_unstable();
+        let mut spans: Vec<(usize, usize)> = Vec::new();
+        for (start, end) in found {
+            match spans.last_mut() {
+                Some((_, until)) if start <= *until => *until = end.max(*until),
+                _ => spans.push((start, end)),
+            }
+        }
+        spans
+    }
+
+    /// Returns where the end of `text` begins that may be the beginning of a secret.
+    fn undecided(&self, text: &str) -> usize {
+        let bytes = text.as_bytes();
+        let first = bytes
+            .len()
+            .saturating_sub(self.patterns.longest.saturating_sub(1));
+        let may_begin = |at: &usize| {
+            let end = &bytes[*at..];
+            let next = self
+                .patterns
+                .known
+                .partition_point(|known| known.as_slice() <= end);
+            self.patterns
+                .known
+                .get(next)
+                .is_some_and(|known| known.starts_with(end))
+        };
+        let at = (first..bytes.len()).find(may_begin).unwrap_or(bytes.len());
+        // What is cut must be text: a secret begins at a character, so an earlier cut holds back a little more.
+        text.floor_char_boundary(at)
+    }
+}
+
+impl RedactedStream {
+    /// Takes in more text and returns what is certain to hold no secret. The rest follows with the next text.
+    pub fn push(&mut self, text: &str) -> String {
+        self.held.push_str(text);
+        let mut cut = self.redactor.undecided(&self.held);
+        // Not between the parts of what is one span: the part after the cut may be all that is left of a secret.
+        let crossing = self
+            .redactor
+            .spans(&self.held)
+            .into_iter()
+            .find(|(start, end)| *start < cut && cut < *end);
+        if let Some((start, _)) = crossing {
+            cut = start;
+        }
+        let rest = self.held.split_off(cut);
+        self.redactor.redact(&std::mem::replace(&mut self.held, rest))
+    }
+
+    /// Returns what was held back, at the end of a stream or after a pause in it.
+    pub fn flush(&mut self) -> String {
+        self.redactor.redact(&std::mem::take(&mut self.held))
+    }
+}
+
+impl fmt::Debug for Redactor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Redactor({} forms)", self.patterns.known.len())
+    }
+}
+
+impl fmt::Debug for RedactedStream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RedactedStream({:?})", self.redactor)
+    }
+}
+
+fn add_forms(value: &str, forms: &mut Vec<Vec<u8>>) {
+    let mut add = |form: String| {
+        if form.chars().count() >= SHORTEST_CHARS {
+            forms.push(form.into_bytes());
+        }
+    };
+    add(value.to_owned());
+    add(value.trim().to_owned());
+    let json = Value::String(value.to_owned()).to_string();
+    add(json[1..json.len() - 1].to_owned());
+    for spaces in ["%20", "+"] {
+        let encoded = url_encoded(value, spaces);
+        add(encoded.to_ascii_lowercase());
+        add(encoded);
+    }
+    for shift in 0..3 {
+        add(base64_within(value.as_bytes(), shift, |bytes| {
+            STANDARD_NO_PAD.encode(bytes)
+        }));
+        add(base64_within(value.as_bytes(), shift, |bytes| {
+            URL_SAFE_NO_PAD.encode(bytes)
+        }));
+    }
+}
+
+/// Returns what of the Base64 text is due to `value` alone when it stands `shift` bytes after a multiple of three.
+fn base64_within(value: &[u8], shift: usize, encode: impl Fn(&[u8]) -> String) -> String {
+    let mut padded = vec![0; shift];
+    padded.extend(value);
+    let text = encode(&padded);
+    // Six bits a character: those that share a byte with a neighbour are not the value's own.
+    let first = (shift * 8).div_ceil(6);
+    let end = padded.len() * 8 / 6;
+    text[first..end].to_owned()
+}
+
+fn url_encoded(value: &str, space: &str) -> String {
+    let encode = |byte: u8| match byte {
+        b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => char::from(byte).to_string(),
+        b' ' => space.to_owned(),
+        byte => format!("%{byte:02X}"),
+    };
+    value.bytes().map(encode).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECRET: &str = "hf_a/b+\"Zq é9\\x";
+
+    #[test]
+    fn a_secret_is_found_in_the_forms_in_which_it_slips_out() {
+        let redactor = Redactor::new([SECRET]);
+        let json = serde_json::to_string(SECRET).expect("a text is JSON");
+        let forms = [
+            SECRET.to_owned(),
+            json,
+            url_encoded(SECRET, "%20"),
+            url_encoded(SECRET, "+").to_lowercase(),
+        ];
+        for form in forms {
+            let shown = redactor.redact(&format!("before {form} after"));
+            assert!(shown.contains("***") && !shown.contains("Zq"), "{shown}");
+        }
+        for before in ["", "u", "us", "user:", "Basic me:"] {
+            let encoded = STANDARD_NO_PAD.encode(format!("{before}{SECRET}:tail"));
+            let shown = redactor.redact(&encoded);
+            assert!(shown.contains("***"), "{before}: {shown}");
+            assert!(shown.len() < 20 + before.len() * 2, "{before}: {shown}");
+        }
+    }
+
+    #[test]
+    fn a_secret_cut_at_any_place_is_found_in_a_stream() {
+        let redactor = Redactor::new(["secret-one", "one-two-three", "secr"]);
+        let text = "a secret-one-two-three b secret-on c secr\nsecrets é secret-one";
+        let whole = redactor.redact(text);
+        for size in 1..12 {
+            let mut stream = redactor.stream();
+            let chars: Vec<char> = text.chars().collect();
+            let mut shown: String = chars
+                .chunks(size)
+                .map(|chunk| stream.push(&chunk.iter().collect::<String>()))
+                .collect();
+            shown += &stream.flush();
+            assert_eq!(shown, whole, "chunks of {size}");
+        }
+        assert_eq!(whole, "a *** b ***et-on c ***\n***ets é ***");
+    }
+
+    #[test]
+    fn every_line_of_a_key_is_a_secret_but_its_armour_is_not() {
+        let redactor = Redactor::new(["-----BEGIN KEY-----\nMIIabcdefgh\n}\n-----END KEY-----\n"]);
+        assert_eq!(
+            redactor.redact("x MIIabcdefgh } -----BEGIN KEY-----"),
+            "x *** } -----BEGIN KEY-----"
+        );
+    }
+
+    #[test]
+    fn short_values_are_left_alone_and_counted() {
+        let redactor = Redactor::new(["1", "abc", "", "  ", "abcd"]);
+        assert_eq!(redactor.too_short(), 2);
+        assert_eq!(redactor.redact("1 abc abcd"), "1 abc ***");
+        assert_eq!(Redactor::new([]).redact("anything"), "anything");
+    }
+
+    #[test]
+    fn secrets_leave_json_and_never_stand_in_debug_output() {
+        let redactor = Redactor::new(["topsecret"]);
+        let mut value = serde_json::json!({"a topsecret": ["x topsecret", 1, {"b": "topsecret"}]});
+        redactor.redact_json(&mut value);
+        assert!(!value.to_string().contains("topsecret"));
+        assert!(!format!("{redactor:?} {:?}", redactor.stream()).contains("topsecret"));
+    }
+}
