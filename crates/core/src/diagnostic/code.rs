@@ -163,11 +163,6 @@ codes! {
         "The installer failed in a way that blueproof has no better name for. Its last words are shown."
     401 CellRaised "an exception that left a cell"
         "A cell raised and nothing caught it. Cells that are meant to raise carry the tag `raises-exception`."
-    510 QueueTimeout "a run that waited for quota too long"
-        "The blueprint limits how long it waits for quota (`spec.timeouts.queue`), and that time is over. `blueproof \
-         why RUN` says what it waited for; `blueproof retry RUN` puts it into the queue again."
-    520 Overdue "an attempt that did not keep its own limits"
-        "The agent ends a notebook at its limits by itself. This one did not, so the scheduler ended it."
     441 MetricMissing "a metric without a value"
         "The blueprint expects something of a metric that no cell printed or showed. A pattern that matches nothing, \
          or a cell that was never reached, look the same here."
@@ -195,6 +190,11 @@ codes! {
         "The artifacts of one attempt may take so much room and no more. What did not fit was left out whole."
     451 ArtifactUnkept "an artifact that could not be written"
         "The file was there, but could not be copied to where artifacts are kept."
+    510 QueueTimeout "a run that waited for quota too long"
+        "The blueprint limits how long it waits for quota (`spec.timeouts.queue`), and that time is over. `blueproof \
+         why RUN` says what it waited for; `blueproof retry RUN` puts it into the queue again."
+    520 Overdue "an attempt that did not keep its own limits"
+        "The agent ends a notebook at its limits by itself. This one did not, so the scheduler ended it."
     631 PackageDownload "a download of packages that broke off"
         "The package index was reached but did not deliver: a timeout, a broken connection, or a server error. Trying \
          again usually helps."
