@@ -1,3 +1,54 @@
 //! The project's chores, `cargo xtask ci` first among them.
+//!
+//! A chore lives here when it must run the same on every machine; each is a module, and this file only chooses. xtask
+//! uses none of our crates, so that it still builds, and can say what is wrong, when they do not.
 
-fn main() {}
+mod ci;
+mod process;
+mod tidy;
+mod workspace;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+
+use crate::{ci::Step, workspace::Workspace};
+
+#[derive(Parser)]
+#[command(bin_name = "cargo xtask", about, disable_help_subcommand = true)]
+struct Arguments {
+    #[command(subcommand)]
+    chore: Chore,
+}
+
+#[derive(Subcommand)]
+enum Chore {
+    /// Run all that must pass before a change is merged; stops at the first step that fails.
+    Ci {
+        /// Only these steps, in this order; none is every one.
+        #[arg(value_enum)]
+        steps: Vec<Step>,
+    },
+    /// Check rules that no compiler checks: file headers, crate edges, lengths. The same as `ci tidy`.
+    Tidy,
+}
+
+fn main() -> ExitCode {
+    match run(&Arguments::parse()) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: &Arguments) -> Result<ExitCode> {
+    let workspace = Workspace::load()?;
+    match &arguments.chore {
+        Chore::Ci { steps } if steps.is_empty() => ci::run(&workspace, Step::ALL),
+        Chore::Ci { steps } => ci::run(&workspace, steps),
+        Chore::Tidy => ci::run(&workspace, &[Step::Tidy]),
+    }
+}

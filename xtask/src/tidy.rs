@@ -1,0 +1,184 @@
+//! Rules that no compiler checks.
+//!
+//! Each rule is a module with one function that takes what it judges and returns its complaints, and a test that a bad input
+//! gets one. What the rules are for stands in `ARCHITECTURE.md`.
+
+mod edges;
+mod headers;
+mod ignored;
+mod lengths;
+mod paths;
+
+use std::{fmt, fs, path::Path};
+
+use anyhow::{Context, Result};
+
+use crate::workspace::Workspace;
+
+/// One place that breaks a rule.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Complaint {
+    /// The file, relative to the workspace; for rules about packages, the manifest.
+    file: String,
+    /// The line, counted from one.
+    line: Option<usize>,
+    /// What is wrong and what to do.
+    message: String,
+}
+
+/// A text file of the workspace.
+#[derive(Debug)]
+struct Source {
+    /// Its path, relative to the workspace.
+    path: String,
+    /// What is in it.
+    text: String,
+}
+
+/// Returns every place that breaks a rule, file by file.
+pub(crate) fn check(workspace: &Workspace) -> Result<Vec<Complaint>> {
+    let mut complaints = edges::check(workspace);
+    let machine = paths::Machine::of(&workspace.root);
+    for source in sources(&workspace.root)? {
+        if source.is_rust() {
+            complaints.extend(headers::check(&source));
+            complaints.extend(ignored::check(&source));
+            complaints.extend(lengths::check(&source));
+        }
+        complaints.extend(paths::check(&source, &machine));
+    }
+    Ok(complaints)
+}
+
+/// Returns the text files of the workspace in the order of their paths, without what is built or made by a run.
+fn sources(root: &Path) -> Result<Vec<Source>> {
+    let mut found = Vec::new();
+    let mut folders = vec![root.to_owned()];
+    while let Some(folder) = folders.pop() {
+        let entries =
+            fs::read_dir(&folder).with_context(|| format!("could not list `{}`", folder.display()))?;
+        for entry in entries {
+            let entry = entry.with_context(|| format!("could not list `{}`", folder.display()))?;
+            let kind = entry
+                .file_type()
+                .with_context(|| format!("could not look at `{}`", entry.path().display()))?;
+            if kind.is_dir() && !is_made(&entry.file_name().to_string_lossy()) {
+                folders.push(entry.path());
+            } else if kind.is_file() {
+                found.push(entry.path());
+            }
+        }
+    }
+    found.sort();
+    let read = found.iter().map(|path| read(root, path));
+    read.filter_map(Result::transpose).collect()
+}
+
+/// Whether a folder of that name holds what was built or made by a run, or belongs to another tool.
+fn is_made(name: &str) -> bool {
+    let tracked = [".cargo", ".ci", ".config", ".github"];
+    matches!(name, "target" | "node_modules" | "__pycache__")
+        || name.starts_with('.') && !tracked.contains(&name)
+}
+
+fn read(root: &Path, path: &Path) -> Result<Option<Source>> {
+    let bytes = fs::read(path).with_context(|| format!("could not read `{}`", path.display()))?;
+    let Ok(text) = String::from_utf8(bytes) else {
+        return Ok(None); // An image or the like.
+    };
+    let path = path.strip_prefix(root).unwrap_or(path);
+    Ok(Some(Source {
+        path: path.to_string_lossy().into_owned(),
+        text,
+    }))
+}
+
+impl Source {
+    fn is_rust(&self) -> bool {
+        Path::new(&self.path)
+            .extension()
+            .is_some_and(|extension| extension == "rs")
+    }
+
+    fn complaint(&self, line: Option<usize>, message: impl Into<String>) -> Complaint {
+        Complaint {
+            file: self.path.clone(),
+            line,
+            message: message.into(),
+        }
+    }
+
+    /// Complains about each line on which `is_bad` holds.
+    fn complain_where(&self, is_bad: impl Fn(&str) -> bool, message: &str) -> Vec<Complaint> {
+        let bad = self.text.lines().enumerate().filter(|(_, line)| is_bad(line));
+        bad.map(|(i, _)| self.complaint(Some(i + 1), message)).collect()
+    }
+}
+
+impl fmt::Display for Complaint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            Some(line) => write!(f, "{}:{line}: {}", self.file, self.message),
+            None => write!(f, "{}: {}", self.file, self.message),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    impl Source {
+        /// Makes up a file.
+        pub(super) fn of(path: &str, text: impl Into<String>) -> Self {
+            Self {
+                path: path.into(),
+                text: text.into(),
+            }
+        }
+    }
+
+    #[test]
+    fn every_rule_looks_at_the_files_of_a_workspace_and_none_at_what_is_built() {
+        let folder = tempfile::tempdir().expect("a temporary folder can be made");
+        let root = folder.path();
+        let long = format!("//! Long.\n#[ignore]\n{}", "x\n".repeat(700));
+        for (path, text) in [
+            ("crates/a/src/bad.rs", "fn main() {}\n"),
+            ("crates/a/src/long.rs", &long),
+            (".ci/run", &["cd /ho", "me/ann/project\n"].concat()),
+            ("target/debug/build/made.rs", "fn main() {}\n"),
+            (".git/hooks/made.rs", "fn main() {}\n"),
+        ] {
+            let path = root.join(path);
+            fs::create_dir_all(path.parent().expect("it lies in a folder")).expect("folders can be made");
+            fs::write(path, text).expect("files can be written");
+        }
+        fs::write(root.join("image.png"), [0xff, 0xd8]).expect("files can be written");
+
+        let workspace = Workspace {
+            root: root.to_owned(),
+            ..Workspace::default()
+        };
+        let complaints = check(&workspace).expect("the folder can be read");
+
+        let places: Vec<_> = complaints
+            .iter()
+            .map(|complaint| (complaint.file.as_str(), complaint.line))
+            .collect();
+        let expected = [
+            (".ci/run", Some(1)),
+            ("crates/a/src/bad.rs", Some(1)),
+            ("crates/a/src/long.rs", Some(2)),
+            ("crates/a/src/long.rs", None),
+        ];
+        assert_eq!(places, expected);
+    }
+
+    #[test]
+    fn a_complaint_is_printed_with_its_place_in_front() {
+        let source = Source::of("a.rs", "");
+        assert_eq!(source.complaint(Some(3), "no").to_string(), "a.rs:3: no");
+        assert_eq!(source.complaint(None, "no").to_string(), "a.rs: no");
+    }
+}

@@ -1,0 +1,203 @@
+//! Which package may use which.
+//!
+//! `core` decides and knows nobody; adapters know `core` and never each other; programs and tests put them together. Libraries
+//! that speak to the outside stay in the one crate that adapts them, so that their types cannot spread.
+
+use super::Complaint;
+use crate::workspace::{Package, Workspace};
+
+/// What a package is, by the folder that it lies in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Layer {
+    /// `crates/core`.
+    Core,
+    /// Any other folder in `crates`.
+    Adapter,
+    /// A folder in `bins`.
+    Program,
+    /// `tests`: the parts together.
+    Tests,
+    /// `xtask`.
+    Chores,
+    /// Anywhere else.
+    Unknown,
+}
+
+/// Outside libraries, and the only package whose code may name each.
+const OWNED: [(&str, &str); 8] = [
+    ("jupyter-protocol", "crates/notebook"),
+    ("jupyter-zmq-client", "crates/notebook"),
+    ("k8s-openapi", "crates/cluster"),
+    ("kube", "crates/cluster"),
+    ("nbformat", "crates/notebook"),
+    ("nvml-wrapper", "crates/gpu"),
+    ("octocrab", "crates/github"),
+    ("rusqlite", "crates/core"),
+];
+
+/// Returns a complaint for each dependency, of whatever kind, that the layers do not allow.
+pub(super) fn check(workspace: &Workspace) -> Vec<Complaint> {
+    let mut complaints = Vec::new();
+    for package in &workspace.packages {
+        let layer = Layer::of(&package.folder);
+        if layer == Layer::Unknown {
+            complaints.push(complaint(
+                package,
+                "packages lie in crates/, bins/, tests or xtask".into(),
+            ));
+            continue;
+        }
+        for name in &package.dependencies {
+            complaints.extend(judge(layer, package, name, workspace));
+        }
+    }
+    complaints
+}
+
+fn judge(layer: Layer, package: &Package, name: &str, workspace: &Workspace) -> Option<Complaint> {
+    if let Some(other) = workspace.package(name) {
+        let itself = other.name == package.name;
+        let allowed = itself || layer.may_use(Layer::of(&other.folder));
+        let message = || format!("`{}` must not depend on `{name}`: {}", package.name, layer.rule());
+        return (!allowed).then(|| complaint(package, message()));
+    }
+    let (_, owner) = OWNED.iter().find(|(owned, _)| *owned == name)?;
+    let allowed = package.folder == *owner || layer == Layer::Tests;
+    let message = || {
+        format!(
+            "`{}` must not depend on `{name}`: only {owner} talks to it",
+            package.name
+        )
+    };
+    (!allowed).then(|| complaint(package, message()))
+}
+
+fn complaint(package: &Package, message: String) -> Complaint {
+    Complaint {
+        file: format!("{}/Cargo.toml", package.folder),
+        line: None,
+        message,
+    }
+}
+
+impl Layer {
+    fn of(folder: &str) -> Self {
+        let parts: Vec<_> = folder.split(['/', '\\']).collect();
+        match parts[..] {
+            ["crates", "core"] => Layer::Core,
+            ["crates", _] => Layer::Adapter,
+            ["bins", _] => Layer::Program,
+            ["tests"] => Layer::Tests,
+            ["xtask"] => Layer::Chores,
+            _ => Layer::Unknown,
+        }
+    }
+
+    fn may_use(self, other: Layer) -> bool {
+        match self {
+            Layer::Core | Layer::Chores | Layer::Unknown => false,
+            Layer::Adapter => other == Layer::Core,
+            Layer::Program => matches!(other, Layer::Core | Layer::Adapter),
+            Layer::Tests => matches!(other, Layer::Core | Layer::Adapter | Layer::Program),
+        }
+    }
+
+    fn rule(self) -> &'static str {
+        match self {
+            Layer::Core => "core knows none of the others",
+            Layer::Adapter => "adapters depend on core, and never on each other",
+            Layer::Program => "programs put crates together, and no program is part of another",
+            Layer::Tests => "chores are not under test from there",
+            Layer::Chores => "xtask must build when our crates do not",
+            Layer::Unknown => "packages lie in crates/, bins/, tests or xtask",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns what is said of a workspace with a package in each layer, where `folder` depends on `dependency`.
+    fn said(folder: &str, dependency: &str) -> Vec<String> {
+        let folders = [
+            "crates/core",
+            "crates/gpu",
+            "crates/cluster",
+            "bins/blueproof",
+            "tests",
+            "xtask",
+            "extra",
+        ];
+        let package = |of: &&str| Package {
+            name: of.replace('/', "-"),
+            folder: (*of).to_owned(),
+            dependencies: if *of == folder {
+                vec![dependency.to_owned()]
+            } else {
+                Vec::new()
+            },
+            ..Package::default()
+        };
+        let mut packages: Vec<_> = folders.iter().map(package).collect();
+        packages.retain(|package| package.folder != "extra" || folder == "extra");
+        let workspace = Workspace {
+            packages,
+            ..Workspace::default()
+        };
+        check(&workspace).iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn edges_that_the_layers_do_not_allow_are_found() {
+        for (folder, dependency, why) in [
+            ("crates/core", "crates-gpu", "core knows none of the others"),
+            (
+                "crates/gpu",
+                "crates-cluster",
+                "adapters depend on core, and never on each other",
+            ),
+            (
+                "crates/gpu",
+                "bins-blueproof",
+                "adapters depend on core, and never on each other",
+            ),
+            (
+                "bins/blueproof",
+                "xtask",
+                "programs put crates together, and no program is part of another",
+            ),
+            ("xtask", "crates-core", "xtask must build when our crates do not"),
+            ("tests", "xtask", "chores are not under test from there"),
+            ("crates/gpu", "kube", "only crates/cluster talks to it"),
+            ("bins/blueproof", "octocrab", "only crates/github talks to it"),
+        ] {
+            let name = folder.replace('/', "-");
+            let expected = format!("{folder}/Cargo.toml: `{name}` must not depend on `{dependency}`: {why}");
+            assert_eq!(said(folder, dependency), [expected]);
+        }
+    }
+
+    #[test]
+    fn edges_that_the_layers_allow_are_not_complained_of() {
+        for (folder, dependency) in [
+            ("crates/gpu", "crates-core"),
+            ("crates/core", "crates-core"),
+            ("bins/blueproof", "crates-gpu"),
+            ("tests", "bins-blueproof"),
+            ("tests", "kube"),
+            ("crates/cluster", "kube"),
+            ("crates/core", "serde"),
+        ] {
+            assert_eq!(said(folder, dependency), [""; 0], "{folder} uses {dependency}");
+        }
+    }
+
+    #[test]
+    fn a_package_outside_the_known_folders_is_found() {
+        assert_eq!(
+            said("extra", "serde"),
+            ["extra/Cargo.toml: packages lie in crates/, bins/, tests or xtask"]
+        );
+    }
+}
