@@ -5,9 +5,11 @@
 //! agent neither knows nor cares whether a scheduler is alive.
 
 mod layout;
+mod log;
 mod record;
 mod spec;
 
 pub use layout::AttemptLayout;
+pub use log::{LogReader, LogWriter};
 pub use record::{CellEnd, Record, RecordKind, Stage, Stream};
 pub use spec::AttemptSpec;
