@@ -1,3 +1,5 @@
 //! Blueprints, the Jupyter executor, the agent that runs one attempt, and the report.
 
+mod kernel;
 pub mod plan;
+mod process;
