@@ -8,7 +8,7 @@ mod proc_fs;
 mod sweep;
 mod usage;
 
-pub(crate) use child::{Child, End};
+pub(crate) use child::{Child, End, signal_name};
 pub use launch::{Launcher, launch};
 pub(crate) use sweep::{adopt_orphans, end_marked, sweep};
 pub(crate) use usage::Meter;

@@ -48,7 +48,9 @@ impl LogReader {
         file.read_to_end(&mut bytes)?;
         let whole = bytes.iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1);
         let lines = bytes[..whole].split(|b| *b == b'\n');
-        let records = lines.filter_map(|line| serde_json::from_slice(line).ok()).collect();
+        let records = lines
+            .filter_map(|line| serde_json::from_slice(line).ok())
+            .collect();
         Ok((records, offset + whole as u64))
     }
 }
@@ -60,7 +62,11 @@ impl LogWriter {
     ///
     /// When the file cannot be opened or written.
     pub fn open(path: &Path) -> io::Result<Self> {
-        let mut file = OpenOptions::new().create(true).read(true).append(true).open(path)?;
+        let mut file = OpenOptions::new()
+            .create(true)
+            .read(true)
+            .append(true)
+            .open(path)?;
         if ends_inside_a_line(&mut file)? {
             file.write_all(b"\n")?;
         }

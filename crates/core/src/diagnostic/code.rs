@@ -107,6 +107,9 @@ codes! {
          could not be made."
     607 SecretMissing "a secret that was not given"
         "The blueprint names a secret whose value this machine does not have."
+    608 NotebookUnreadable "a file that is no notebook"
+        "The file could not be read as a Jupyter notebook of format 4. `jupyter nbconvert --to notebook` upgrades \
+         older ones."
 }
 
 /// A text that is not the code of anything.

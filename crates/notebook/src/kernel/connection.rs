@@ -24,7 +24,11 @@ impl Runtime {
         let folder = tempfile::Builder::new().prefix("bp-").tempdir_in(short_base())?;
         let sockets = folder.path().join("k");
         fs::DirBuilder::new().mode(0o700).create(&sockets)?;
-        let key = format!("{}{}", uuid::Uuid::new_v4().simple(), uuid::Uuid::new_v4().simple());
+        let key = format!(
+            "{}{}",
+            uuid::Uuid::new_v4().simple(),
+            uuid::Uuid::new_v4().simple()
+        );
         let endpoints = Endpoints::unix(&sockets.join("s"), key);
         let runtime = Self { folder, endpoints };
         write_private(&runtime.connection_file(), &runtime.endpoints.to_file())?;

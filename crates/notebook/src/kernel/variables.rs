@@ -54,14 +54,16 @@ const PASSED_ADDRESSES: [&str; 10] = [
     "https_proxy",
 ];
 
-/// What each numeric library reads its number of threads from.
-const THREADS: [&str; 7] = [
+/// What each numeric library reads its number of threads from; XLA's are `NPROC` and `PJRT_NPROC`.
+const THREADS: [&str; 9] = [
     "MKL_NUM_THREADS",
     "NUMBA_NUM_THREADS",
+    "NPROC",
     "NUMEXPR_MAX_THREADS",
     "NUMEXPR_NUM_THREADS",
     "OMP_NUM_THREADS",
     "OPENBLAS_NUM_THREADS",
+    "PJRT_NPROC",
     "VECLIB_MAXIMUM_THREADS",
 ];
 
@@ -95,10 +97,6 @@ pub(crate) fn kernel_variables(
     variables.entry("LANG".into()).or_insert_with(|| "C.UTF-8".into());
     for name in THREADS {
         variables.insert(name.into(), threads.to_string().into());
-    }
-    if threads == 1 {
-        // XLA sizes its pool by the processors it sees; only "one thread" can be asked for.
-        variables.insert("XLA_FLAGS".into(), "--xla_cpu_multi_thread_eigen=false".into());
     }
     variables.insert("PYTHONNOUSERSITE".into(), "1".into());
     variables
@@ -138,7 +136,12 @@ mod tests {
 
     #[test]
     fn a_kernel_has_folders_of_its_own_and_capped_threads() {
-        let variables = seen(&[("PATH", "/bin"), ("HOME", "/root"), ("TMPDIR", "/tmp"), ("OMP_NUM_THREADS", "64")]);
+        let variables = seen(&[
+            ("PATH", "/bin"),
+            ("HOME", "/root"),
+            ("TMPDIR", "/tmp"),
+            ("OMP_NUM_THREADS", "64"),
+        ]);
         assert_eq!(variables["PATH"], "/env/bin:/bin");
         assert_eq!(variables["HOME"], "/work/home");
         assert_eq!(variables["TMPDIR"], "/t");

@@ -239,9 +239,15 @@ mod tests {
     async fn a_cell_is_answered_on_both_channels_under_its_own_id() {
         let (mut channels, _kernel) = connected(TestKernelConfig::default()).await;
         let code = "print('hello')".to_owned();
-        let request = channels.execute(code, Visibility::Cell, HashMap::new()).await.unwrap();
+        let request = channels
+            .execute(code, Visibility::Cell, HashMap::new())
+            .await
+            .unwrap();
         let seen = answers(&mut channels, &request).await;
-        assert!(seen.iter().any(|(kind, content)| kind == "stream" && content["text"] == "print('hello')"));
+        assert!(
+            seen.iter()
+                .any(|(kind, content)| kind == "stream" && content["text"] == "print('hello')")
+        );
     }
 
     #[tokio::test]

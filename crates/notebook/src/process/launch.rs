@@ -46,7 +46,10 @@ impl Launcher {
 pub fn launch(arguments: impl IntoIterator<Item = OsString>) -> io::Error {
     let mut arguments = arguments.into_iter();
     let (Some(parent), Some(program)) = (arguments.next(), arguments.next()) else {
-        return io::Error::new(io::ErrorKind::InvalidInput, "expected a parent's id and a program");
+        return io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "expected a parent's id and a program",
+        );
     };
     if let Err(error) = detach_and_die_with(&parent) {
         return error;

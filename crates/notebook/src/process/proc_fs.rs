@@ -48,7 +48,9 @@ pub(crate) fn all_pids() -> Vec<u32> {
     let Ok(entries) = fs::read_dir("/proc") else {
         return Vec::new();
     };
-    let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
+    let names = entries
+        .flatten()
+        .filter_map(|entry| entry.file_name().into_string().ok());
     names.filter_map(|name| name.parse().ok()).collect()
 }
 
@@ -81,7 +83,9 @@ pub(crate) fn resident_peak_bytes(pid: u32) -> Option<u64> {
 pub(crate) fn has_variable(pid: u32, variable: &str, value: &str) -> bool {
     let wanted = format!("{variable}={value}");
     let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-    environment.split(|b| *b == 0).any(|entry| entry == wanted.as_bytes())
+    environment
+        .split(|b| *b == 0)
+        .any(|entry| entry == wanted.as_bytes())
 }
 
 #[cfg(test)]

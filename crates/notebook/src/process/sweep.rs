@@ -21,7 +21,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 /// Makes this process the parent of orphans among its descendants.
 pub(crate) fn adopt_orphans() -> io::Result<()> {
-    Ok(rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?)
+    Ok(rustix::process::set_child_subreaper(Some(
+        rustix::process::getpid(),
+    ))?)
 }
 
 /// Ends every process below this one and every one with the marker, and waits until they are gone.
@@ -80,7 +82,11 @@ fn reap(meter: &mut Meter) {
 fn living(marker: &str) -> Vec<ProcessStat> {
     let mut left = descendants(std::process::id());
     let known: Vec<u32> = left.iter().map(|stat| stat.pid).collect();
-    left.extend(marked(marker).into_iter().filter(|stat| !known.contains(&stat.pid)));
+    left.extend(
+        marked(marker)
+            .into_iter()
+            .filter(|stat| !known.contains(&stat.pid)),
+    );
     left.retain(|stat| !stat.is_zombie);
     left
 }
@@ -88,7 +94,9 @@ fn living(marker: &str) -> Vec<ProcessStat> {
 fn marked(marker: &str) -> Vec<ProcessStat> {
     let own = std::process::id();
     let others = all_pids().into_iter().filter(|pid| *pid != own);
-    let stats = others.filter(|pid| has_variable(*pid, MARKER, marker)).filter_map(ProcessStat::read);
+    let stats = others
+        .filter(|pid| has_variable(*pid, MARKER, marker))
+        .filter_map(ProcessStat::read);
     stats.filter(|stat| !stat.is_zombie).collect()
 }
 
