@@ -8,3 +8,12 @@ pub mod snapshot;
 pub mod measure;
 pub mod plan;
 pub mod text;
+pub mod agent;
+mod executor;
+mod kernel;
+pub mod plan;
+mod process;
+mod verdict;
+
+pub use executor::{Graces, OutputLimits};
+pub use process::{Launcher, launch};

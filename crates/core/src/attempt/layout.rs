@@ -39,6 +39,11 @@ impl AttemptLayout {
         self.root.join("agent.log")
     }
 
+    /// Returns the file that says what a living agent has started, for whoever must end what a killed one left.
+    pub fn started(&self) -> PathBuf {
+        self.root.join("started.json")
+    }
+
     /// Returns the notebook with its outputs, written as they come and complete at the end.
     pub fn executed_notebook(&self) -> PathBuf {
         self.root.join("executed.ipynb")

@@ -1,0 +1,150 @@
+//! What an agent needs from others: an environment, what is measured, and the values of secrets.
+
+use std::{
+    collections::BTreeMap,
+    io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use blueproof_core::{
+    attempt::{AttemptSpec, Stream},
+    domain::{Failure, MetricResult},
+};
+use serde_json::Value;
+
+use crate::{
+    executor::{Graces, OutputLimits},
+    plan::Plan,
+    process::Launcher,
+};
+
+/// Everything that an agent does not do itself.
+pub struct Dependencies {
+    /// The step between the agent and its kernel.
+    pub launcher: Launcher,
+    /// Finds or makes the Python.
+    pub environment: Arc<dyn PrepareEnvironment>,
+    /// Measures.
+    pub observer: Box<dyn Observer>,
+    /// Knows the values of secrets.
+    pub secrets: Box<dyn SecretValues>,
+    /// Further environment variables for the notebook, such as `KUBECONFIG`.
+    pub variables: BTreeMap<String, String>,
+    /// How patiently things are ended.
+    pub graces: Graces,
+    /// How much is kept of what cells print and show.
+    pub outputs: OutputLimits,
+}
+
+/// What is to be prepared.
+pub struct Preparing<'a> {
+    /// The attempt.
+    pub spec: &'a AttemptSpec,
+    /// What is to be done in it.
+    pub plan: &'a Plan,
+}
+
+/// A Python that has ipykernel and everything that the plan asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Prepared {
+    /// The interpreter.
+    pub python: PathBuf,
+    /// What it is, in a few words, such as `python 3.12 + numpy 2.5 (cached)`.
+    pub detail: String,
+}
+
+/// Finds or makes the Python that a plan asks for.
+pub trait PrepareEnvironment: Send + Sync {
+    /// Returns the Python; `progress` is told what is being done.
+    ///
+    /// It may block. When startup takes too long, the processes that it has started are killed, and what it returns
+    /// then is not looked at.
+    ///
+    /// # Errors
+    ///
+    /// Why there is none, and who is to blame for it.
+    fn prepare(
+        &self,
+        preparing: &Preparing<'_>,
+        progress: &mut dyn FnMut(String),
+    ) -> Result<Prepared, Box<Failure>>;
+}
+
+/// Sees what cells print and show, before any limit cuts it and after secrets are redacted.
+pub trait Observer {
+    /// Takes in printed text and returns the new values of metrics. Text comes in pieces that may end anywhere.
+    fn printed(&mut self, cell: u32, stream: Stream, text: &str) -> Vec<(String, Option<f64>)>;
+
+    /// Takes in an output as a notebook has it, and returns the new values of metrics.
+    fn shown(&mut self, cell: u32, output: &Value) -> Vec<(String, Option<f64>)>;
+
+    /// Says what was measured and, where every cell ran, whether what is expected holds.
+    fn conclude(&mut self, collect: &Collect<'_>) -> Conclusion;
+}
+
+/// Where an attempt's files are once its cells have ended.
+pub struct Collect<'a> {
+    /// What was to be done.
+    pub plan: &'a Plan,
+    /// The folder that the notebook ran in.
+    pub folder: &'a Path,
+    /// Where declared files are kept.
+    pub artifacts: &'a Path,
+}
+
+/// What was measured.
+#[derive(Debug, Default)]
+pub struct Conclusion {
+    /// Metrics by name.
+    pub metrics: BTreeMap<String, MetricResult>,
+    /// What is missing or wrong. Not looked at where the cells did not all run.
+    pub failure: Option<Box<Failure>>,
+    /// What was collected, in a few words.
+    pub detail: String,
+}
+
+/// Measures nothing and expects nothing.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NothingMeasured;
+
+impl Observer for NothingMeasured {
+    fn printed(&mut self, _: u32, _: Stream, _: &str) -> Vec<(String, Option<f64>)> {
+        Vec::new()
+    }
+
+    fn shown(&mut self, _: u32, _: &Value) -> Vec<(String, Option<f64>)> {
+        Vec::new()
+    }
+
+    fn conclude(&mut self, _: &Collect<'_>) -> Conclusion {
+        Conclusion::default()
+    }
+}
+
+/// Knows the values of secrets.
+pub trait SecretValues {
+    /// Returns the value of the secret of this name, or `None` where it is not known here.
+    fn value(&self, name: &str) -> Option<String>;
+}
+
+impl SecretValues for BTreeMap<String, String> {
+    fn value(&self, name: &str) -> Option<String> {
+        self.get(name).cloned()
+    }
+}
+
+/// An attempt that an agent could not carry out or finish.
+#[derive(Debug, thiserror::Error)]
+#[error("could not {doing}")]
+pub struct AgentError {
+    doing: &'static str,
+    #[source]
+    source: io::Error,
+}
+
+impl AgentError {
+    pub(crate) fn new(doing: &'static str, source: io::Error) -> Self {
+        Self { doing, source }
+    }
+}

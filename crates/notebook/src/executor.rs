@@ -1,0 +1,17 @@
+//! Runs the cells of a notebook in a kernel, one after the other, and keeps what they show.
+
+mod cells;
+mod install;
+mod limits;
+mod notebook;
+mod outputs;
+mod probe;
+mod recorder;
+
+pub(crate) use cells::{CellRun, Executor, Finish, Over};
+pub use limits::Graces;
+pub(crate) use limits::{Stop, Stops, Why};
+pub(crate) use notebook::{Cell, Notebook, NotebookError};
+pub use outputs::OutputLimits;
+pub(crate) use probe::{Silent, SilentKind};
+pub(crate) use recorder::Recorder;

@@ -1,0 +1,412 @@
+//! The cells, in order: each until it is idle and answered, until it is too late, or until the kernel is gone.
+
+use std::{
+    collections::HashMap,
+    path::Path,
+    time::{Duration, Instant},
+};
+
+use blueproof_core::{
+    attempt::{CellEnd, RecordKind},
+    domain::{Limit, Timeouts},
+};
+use rustix::process::Signal;
+use serde_json::Value;
+
+use super::{
+    install::{self, Installs},
+    limits::{Ending, Graces, Step, Stop, Stops, Why},
+    notebook::{Cell, Notebook},
+    probe::{self, Aftermath},
+    recorder::Recorder,
+};
+use crate::{
+    kernel::{Channels, Incoming, Kernel, Message, Visibility},
+    plan::ShellInstall,
+    process::{End, Meter},
+};
+
+/// How long to look out for output that comes after a cell's end: where no process was started, and where one was.
+const DRAIN: Duration = Duration::from_millis(5);
+const DRAIN_AFTER_CHILDREN: Duration = Duration::from_millis(40);
+/// The longest that such output can hold up the next cell.
+const DRAIN_AT_MOST: Duration = Duration::from_secs(1);
+const SAMPLE_EVERY: Duration = Duration::from_millis(250);
+const SAVE_EVERY: Duration = Duration::from_secs(3);
+/// How long the kernel may take to answer our own questions.
+const ANSWER_WITHIN: Duration = Duration::from_secs(5);
+/// How long a kernel that was told to end by its notebook may take.
+const EXIT_WITHIN: Duration = Duration::from_secs(2);
+
+/// What the cells are run with.
+pub(crate) struct Executor<'a> {
+    pub(crate) kernel: &'a mut Kernel,
+    pub(crate) channels: &'a mut Channels,
+    pub(crate) recorder: Recorder<'a>,
+    pub(crate) notebook: Notebook,
+    pub(crate) meter: &'a mut Meter,
+    pub(crate) stops: &'a mut Stops,
+    pub(crate) timeouts: &'a Timeouts,
+    pub(crate) graces: Graces,
+    pub(crate) shell_install: ShellInstall,
+    pub(crate) save_to: &'a Path,
+    pub(crate) requests: HashMap<String, usize>,
+}
+
+/// How the cells ended, and the one that they ended in.
+pub(crate) struct Finish {
+    /// From the first cell's start to the last one's end.
+    pub(crate) took: Duration,
+    /// The cell that stopped the notebook, or `None` when every cell ran.
+    pub(crate) last: Option<(Cell, CellRun)>,
+    /// What failed without stopping its cell: position of the cell, and what is known of it.
+    pub(crate) silent: Vec<(u32, super::Silent)>,
+    /// The last text that each cell printed, by position, for the verdict.
+    pub(crate) tails: Vec<(u32, String)>,
+}
+
+/// How one cell ended.
+#[derive(Debug)]
+pub(crate) struct CellRun {
+    /// How.
+    pub(crate) end: CellEnd,
+    /// Why no further cell runs, when the reason is not an exception.
+    pub(crate) over: Option<Over>,
+    /// The error that the kernel answered with: name and value.
+    pub(crate) error: Option<Value>,
+    /// What the kernel told of itself afterwards.
+    pub(crate) aftermath: Aftermath,
+    /// The number that the kernel gave the cell.
+    pub(crate) count: Option<u64>,
+}
+
+/// Why no further cell can run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Over {
+    /// The kernel ended by itself.
+    Died(End),
+    /// The notebook asked its kernel to end, by `exit()` or `quit()`.
+    Exited,
+    /// We ended the cell.
+    Ended(Why),
+    /// The kernel could not be spoken to.
+    Lost,
+}
+
+/// What has come in of a cell's answer.
+#[derive(Debug, Default)]
+struct Progress {
+    reply: Option<Value>,
+    is_idle: bool,
+    ending: Option<Ending>,
+}
+
+impl Executor<'_> {
+    /// Runs every cell until one stops the notebook. The notebook is saved in any case.
+    pub(crate) async fn run(mut self) -> Finish {
+        let begun = Instant::now();
+        let run_ends = deadline(begun, self.timeouts.run);
+        let mut finish = Finish {
+            took: Duration::ZERO,
+            last: None,
+            silent: Vec::new(),
+            tails: Vec::new(),
+        };
+        let _: Option<Value> = self.ask(probe::install(), None).await;
+        for (nth, cell) in self.notebook.code_cells().into_iter().enumerate() {
+            let run = self.run_cell(&cell, nth, run_ends).await;
+            let silent = run.aftermath.silent.iter().cloned();
+            finish.silent.extend(silent.map(|silent| (cell.position, silent)));
+            finish
+                .tails
+                .push((cell.position, self.recorder.tail(nth).to_owned()));
+            // Output of an earlier cell can be the cause of a later failure, but not all of it is worth keeping.
+            if finish.tails.len() > 8 {
+                finish.tails.remove(0);
+            }
+            let goes_on = matches!(run.end, CellEnd::Ok | CellEnd::RaisedAsAllowed) && run.over.is_none();
+            if !goes_on {
+                finish.last = Some((cell, run));
+                break;
+            }
+        }
+        finish.took = begun.elapsed();
+        self.drain(DRAIN_AFTER_CHILDREN).await;
+        self.recorder.flush();
+        self.save();
+        finish
+    }
+
+    async fn run_cell(&mut self, cell: &Cell, nth: usize, run_ends: Option<Instant>) -> CellRun {
+        let code = self.prepare(cell).await;
+        let begun = Instant::now();
+        let slot = self.recorder.begin(cell);
+        self.recorder.journal().record(RecordKind::CellBegun {
+            cell: cell.position,
+            nth: u32::try_from(nth).unwrap_or(u32::MAX),
+        });
+        let after = HashMap::from([("after".to_owned(), probe::AFTER.to_owned())]);
+        let run = match self.channels.execute(code, Visibility::Cell, after).await {
+            Ok(request) => {
+                self.requests.insert(request.clone(), slot);
+                let (progress, died) = self.await_cell(&request, begun, run_ends).await;
+                self.conclude(cell, slot, progress, died).await
+            }
+            Err(_) => self.lost(),
+        };
+        self.meter.sample(self.kernel.child.id());
+        self.recorder.flush();
+        self.save();
+        self.recorder.journal().record(RecordKind::CellEnded {
+            cell: cell.position,
+            end: run.end,
+            took: jiff::SignedDuration::try_from(begun.elapsed()).unwrap_or_default(),
+        });
+        run
+    }
+
+    /// Waits until the cell is idle and answered, or the kernel is gone. Ends it when a limit or a request says so.
+    async fn await_cell(
+        &mut self,
+        request: &str,
+        begun: Instant,
+        run_ends: Option<Instant>,
+    ) -> (Progress, Option<End>) {
+        let cell_ends = deadline(begun, self.timeouts.cell);
+        let limit = match (cell_ends, run_ends) {
+            (Some(cell), Some(run)) if run < cell => Some((run, Limit::Run)),
+            (Some(cell), _) => Some((cell, Limit::Cell)),
+            (None, run) => run.map(|run| (run, Limit::Run)),
+        };
+        let mut progress = Progress::default();
+        let mut sample_at = Instant::now() + SAMPLE_EVERY;
+        let mut save_at = Instant::now() + SAVE_EVERY;
+        while progress.reply.is_none() || !progress.is_idle {
+            let due = match progress.ending {
+                Some(ending) => Some(ending.due()),
+                None => limit.map(|(at, _)| at),
+            };
+            let flush_at = self.recorder.due();
+            tokio::select! {
+                incoming = self.channels.next() => self.on_message(incoming, request, &mut progress),
+                ended = self.kernel.child.wait() => {
+                    return (progress, Some(ended.unwrap_or(End::Exited(0))));
+                }
+                stop = self.stops.next() => on_stop(stop, &mut progress),
+                () = until(due) => self.on_due(limit, &mut progress).await,
+                () = until(flush_at) => self.recorder.flush_due(),
+                () = until(Some(sample_at)) => {
+                    self.meter.sample(self.kernel.child.id());
+                    sample_at = Instant::now() + SAMPLE_EVERY;
+                }
+                () = until(Some(save_at)) => {
+                    self.save();
+                    save_at = Instant::now() + SAVE_EVERY;
+                }
+            }
+        }
+        (progress, None)
+    }
+
+    fn on_message(&mut self, incoming: Incoming, request: &str, progress: &mut Progress) {
+        match incoming {
+            Incoming::Shell(reply) if reply.parent.as_deref() == Some(request) => {
+                progress.reply = Some(reply.content);
+            }
+            Incoming::IoPub(message) => {
+                let is_ours = message.parent.as_deref() == Some(request);
+                if is_ours && message.kind == "status" && message.content["execution_state"] == "idle" {
+                    progress.is_idle = true;
+                }
+                self.take(&message);
+            }
+            Incoming::Shell(_) | Incoming::Control => {}
+        }
+    }
+
+    /// Keeps a published message under the cell that it belongs to, which may be an earlier one.
+    fn take(&mut self, message: &Message) {
+        let slot = message
+            .parent
+            .as_ref()
+            .and_then(|parent| self.requests.get(parent));
+        if let Some(slot) = slot.copied() {
+            self.recorder.take(slot, message);
+        }
+    }
+
+    async fn on_due(&mut self, limit: Option<(Instant, Limit)>, progress: &mut Progress) {
+        if let (None, Some((_, limit))) = (progress.ending, limit) {
+            progress.ending = Some(Ending::gently(Why::Limit(limit)));
+        }
+        let Some(ending) = &mut progress.ending else {
+            return;
+        };
+        match ending.take(self.graces) {
+            Step::Interrupt => self.kernel.child.signal_group(Signal::INT),
+            Step::Ask => {
+                let _ = self.channels.interrupt().await;
+            }
+            Step::Terminate => self.kernel.child.signal_group(Signal::TERM),
+            Step::Kill => self.kernel.child.signal_group(Signal::KILL),
+        }
+    }
+
+    async fn conclude(&mut self, cell: &Cell, slot: usize, progress: Progress, died: Option<End>) -> CellRun {
+        let over = progress.ending.map(|ending| Over::Ended(ending.why));
+        if let Some(end) = died {
+            self.drain(DRAIN_AFTER_CHILDREN).await;
+            return CellRun {
+                end: if over.is_some() {
+                    CellEnd::Interrupted
+                } else {
+                    CellEnd::KernelDied
+                },
+                over: over.or(Some(Over::Died(end))),
+                error: self.recorder.error(slot).cloned(),
+                aftermath: Aftermath::default(),
+                count: self.recorder.count(slot),
+            };
+        }
+        let reply = progress.reply.unwrap_or_default();
+        let has_raised = reply["status"] != "ok";
+        let aftermath = if has_raised {
+            self.ask(String::new(), Some(probe::EXPLAIN)).await
+        } else {
+            probe::answer(&reply)
+        };
+        let aftermath: Aftermath = aftermath.unwrap_or_default();
+        self.drain(if aftermath.spawned {
+            DRAIN_AFTER_CHILDREN
+        } else {
+            DRAIN
+        })
+        .await;
+        let over = over.or(self.exit_asked(&reply).await);
+        let may_raise = cell.tags.iter().any(|tag| tag == "raises-exception");
+        let end = match (over, has_raised) {
+            (Some(Over::Ended(_)), _) => CellEnd::Interrupted,
+            (Some(Over::Died(_) | Over::Exited | Over::Lost), _) => CellEnd::KernelDied,
+            (None, true) if may_raise => CellEnd::RaisedAsAllowed,
+            (None, true) => CellEnd::Raised,
+            (None, false) => CellEnd::Ok,
+        };
+        CellRun {
+            end,
+            over,
+            error: has_raised.then(|| self.recorder.error(slot).cloned().unwrap_or(reply)),
+            aftermath,
+            count: self.recorder.count(slot),
+        }
+    }
+
+    /// Tells whether the notebook asked its kernel to end: `exit()` and `quit()` do, and the cell ends well.
+    async fn exit_asked(&mut self, reply: &Value) -> Option<Over> {
+        let payloads = reply["payload"].as_array()?;
+        let asked = |payload: &Value| payload["source"] == "ask_exit" && payload["keepkernel"] != true;
+        if !payloads.iter().any(asked) {
+            return None;
+        }
+        let _ = tokio::time::timeout(EXIT_WITHIN, self.kernel.child.wait()).await;
+        Some(Over::Exited)
+    }
+
+    fn lost(&self) -> CellRun {
+        CellRun {
+            end: CellEnd::KernelDied,
+            over: Some(Over::Lost),
+            error: None,
+            aftermath: Aftermath::default(),
+            count: None,
+        }
+    }
+
+    /// Returns the code that is sent for a cell: the same lines, without installations that are not needed.
+    async fn prepare(&mut self, cell: &Cell) -> String {
+        let installs = Installs::find(&cell.source);
+        let satisfied = match (self.shell_install, installs.is_empty()) {
+            (ShellInstall::Allow, _) | (_, true) => return cell.source.clone(),
+            (ShellInstall::Record, false) => Vec::new(),
+            (ShellInstall::Skip, false) => {
+                let question = probe::satisfied(&installs.requirements());
+                self.ask(String::new(), Some(&question)).await.unwrap_or_default()
+            }
+        };
+        let (code, left_out) = installs.leave_out(&cell.source, &satisfied);
+        for diagnostic in install::notices(&installs, &left_out, cell.position) {
+            self.recorder.journal().record(RecordKind::Noticed { diagnostic });
+        }
+        code
+    }
+
+    /// Has the kernel run `code` unseen and answer `question`; `None` when it does not.
+    async fn ask<T: for<'de> serde::Deserialize<'de>>(
+        &mut self,
+        code: String,
+        question: Option<&str>,
+    ) -> Option<T> {
+        let questions = question.map(|question| ("answer".to_owned(), question.to_owned()));
+        let request = self
+            .channels
+            .execute(code, Visibility::Silent, questions.into_iter().collect())
+            .await
+            .ok()?;
+        let mut progress = Progress::default();
+        let give_up = Instant::now() + ANSWER_WITHIN;
+        while progress.reply.is_none() || !progress.is_idle {
+            tokio::select! {
+                incoming = self.channels.next() => self.on_message(incoming, &request, &mut progress),
+                _ = self.kernel.child.wait() => return None,
+                () = until(Some(give_up)) => return None,
+            }
+        }
+        probe::answer(&progress.reply?)
+    }
+
+    /// Takes in what still comes, until nothing has come for `quiet`.
+    async fn drain(&mut self, quiet: Duration) {
+        let give_up = Instant::now() + DRAIN_AT_MOST;
+        while Instant::now() < give_up {
+            match tokio::time::timeout(quiet, self.channels.next()).await {
+                Ok(Incoming::IoPub(message)) => self.take(&message),
+                Ok(Incoming::Shell(_) | Incoming::Control) => {}
+                Err(_) => return,
+            }
+        }
+    }
+
+    fn save(&mut self) {
+        let changes = self.recorder.changes();
+        for (index, outputs, count) in changes {
+            self.notebook.set_outputs(index, outputs);
+            if let Some(count) = count {
+                self.notebook.set_count(index, count);
+            }
+        }
+        if let Err(error) = self.notebook.save(self.save_to) {
+            self.recorder.journal().failed(error);
+        }
+    }
+}
+
+fn on_stop(stop: Stop, progress: &mut Progress) {
+    match (stop, progress.ending) {
+        (Stop::AfterCell, None) => progress.ending = Some(Ending::gently(Why::Stop)),
+        (Stop::AfterCell, Some(_)) => {}
+        // A limit that was reached first stays the reason.
+        (Stop::Now, ending) => {
+            progress.ending = Some(Ending::firmly(ending.map_or(Why::Stop, |ending| ending.why)));
+        }
+    }
+}
+
+fn deadline(begun: Instant, limit: Option<jiff::SignedDuration>) -> Option<Instant> {
+    begun.checked_add(Duration::try_from(limit?).unwrap_or_default())
+}
+
+async fn until(at: Option<Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at.into()).await,
+        None => std::future::pending().await,
+    }
+}

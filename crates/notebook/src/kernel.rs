@@ -1,0 +1,11 @@
+//! A Jupyter kernel: started, spoken to and ended.
+
+mod connection;
+mod start;
+mod variables;
+mod wire;
+
+pub(crate) use connection::Runtime;
+pub(crate) use start::{Kernel, StartError, Starting};
+pub(crate) use variables::{Variables, kernel_variables};
+pub(crate) use wire::{Channels, Incoming, Message, Visibility, WireError};

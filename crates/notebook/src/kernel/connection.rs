@@ -1,0 +1,99 @@
+//! The folder with a kernel's sockets and connection file.
+//!
+//! It is for its owner only, because whoever reaches the sockets' folder reaches the kernel, and its path is short,
+//! because a unix socket's path has at most 108 bytes. The notebook's temporary folder is reached through it for the
+//! same reason: Python's multiprocessing makes sockets there.
+
+use std::{fs, io, os::unix::fs::DirBuilderExt, path::Path, path::PathBuf};
+
+use super::wire::Endpoints;
+
+/// The longest path of a unix socket, its final zero byte included.
+const SOCKET_PATH_MAX: usize = 108;
+
+/// What a kernel needs on disk while it runs. The folder is removed with this.
+#[derive(Debug)]
+pub(crate) struct Runtime {
+    folder: tempfile::TempDir,
+    endpoints: Endpoints,
+}
+
+impl Runtime {
+    /// Makes the folder, and the notebook's temporary folder in `work`.
+    pub(crate) fn create(work: &Path) -> io::Result<Self> {
+        let folder = tempfile::Builder::new().prefix("bp-").tempdir_in(short_base())?;
+        let sockets = folder.path().join("k");
+        fs::DirBuilder::new().mode(0o700).create(&sockets)?;
+        let key = format!(
+            "{}{}",
+            uuid::Uuid::new_v4().simple(),
+            uuid::Uuid::new_v4().simple()
+        );
+        let endpoints = Endpoints::unix(&sockets.join("s"), key);
+        let runtime = Self { folder, endpoints };
+        write_private(&runtime.connection_file(), &runtime.endpoints.to_file())?;
+        let temporary = work.join("tmp");
+        fs::create_dir_all(&temporary)?;
+        std::os::unix::fs::symlink(fs::canonicalize(&temporary)?, runtime.temporary())?;
+        Ok(runtime)
+    }
+
+    /// Returns the folder itself.
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Returns where the kernel listens.
+    pub(crate) fn endpoints(&self) -> &Endpoints {
+        &self.endpoints
+    }
+
+    /// Returns the file that a kernel reads its endpoints from.
+    pub(crate) fn connection_file(&self) -> PathBuf {
+        self.folder().join("kernel.json")
+    }
+
+    /// Returns the notebook's temporary folder, by a path that is short enough for sockets in it.
+    pub(crate) fn temporary(&self) -> PathBuf {
+        self.folder().join("t")
+    }
+}
+
+/// Returns the machine's temporary folder, or `/tmp` where the former's path is too long for sockets.
+fn short_base() -> PathBuf {
+    // `/bp-XXXXXX/t/pymp-XXXXXXXX/listener-XXXXXXXX` is the longest that is usual below it.
+    const BELOW: usize = 48;
+    let base = std::env::temp_dir();
+    if base.as_os_str().len() + BELOW < SOCKET_PATH_MAX {
+        base
+    } else {
+        PathBuf::from("/tmp")
+    }
+}
+
+fn write_private(path: &Path, text: &str) -> io::Result<()> {
+    use std::{io::Write, os::unix::fs::OpenOptionsExt};
+    let mut options = fs::OpenOptions::new();
+    let mut file = options.write(true).create_new(true).mode(0o600).open(path)?;
+    file.write_all(text.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn nobody_else_can_enter_and_sockets_have_short_paths() {
+        let deep = tempfile::tempdir().unwrap();
+        let work = deep.path().join("deep".repeat(40));
+        let runtime = Runtime::create(&work).unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode(runtime.folder()), 0o700);
+        assert_eq!(mode(&runtime.connection_file()), 0o600);
+        let listener = runtime.temporary().join("pymp-12345678/listener-12345678");
+        assert!(listener.as_os_str().len() < SOCKET_PATH_MAX);
+        assert!(runtime.temporary().is_dir());
+    }
+}

@@ -1,0 +1,111 @@
+//! Starting a kernel, and ending it.
+
+use std::{
+    fs::File,
+    io,
+    path::Path,
+    process::{Command, Stdio},
+    time::Duration,
+};
+
+use rustix::process::Signal;
+
+use super::{Channels, Incoming, Runtime, Variables, WireError};
+use crate::process::{Child, End, Launcher};
+
+/// How long a kernel may take to greet. ipykernel before 7 does not greet at all.
+const WELCOME_PATIENCE: Duration = Duration::from_millis(500);
+
+/// What a kernel is started from.
+pub(crate) struct Starting<'a> {
+    /// The Python that has ipykernel.
+    pub(crate) python: &'a Path,
+    /// The step between this process and the kernel.
+    pub(crate) launcher: &'a Launcher,
+    /// Its sockets.
+    pub(crate) runtime: &'a Runtime,
+    /// Where it works.
+    pub(crate) folder: &'a Path,
+    /// All that it sees of an environment.
+    pub(crate) variables: &'a Variables,
+    /// Where its own output goes.
+    pub(crate) log: &'a Path,
+}
+
+/// Why a kernel did not come up.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum StartError {
+    /// No process could be made.
+    #[error("could not start the kernel's process")]
+    Spawn(#[source] io::Error),
+    /// Its process ended before it answered.
+    #[error("the kernel ended before it answered: {0}")]
+    Ended(End),
+    /// It could not be spoken to.
+    #[error("could not speak to the kernel")]
+    Wire(#[source] WireError),
+}
+
+/// A kernel's process.
+pub(crate) struct Kernel {
+    /// The process.
+    pub(crate) child: Child,
+}
+
+impl Kernel {
+    /// Starts the process. It leads a session and process group of its own and dies with this process.
+    pub(crate) fn spawn(starting: &Starting<'_>) -> Result<Self, StartError> {
+        let command = command(starting).map_err(StartError::Spawn)?;
+        let child = Child::spawn(command).map_err(StartError::Spawn)?;
+        Ok(Self { child })
+    }
+
+    /// Connects, and waits until the kernel answers. Bounding the wait is up to the caller.
+    pub(crate) async fn connect(&mut self, runtime: &Runtime) -> Result<Channels, StartError> {
+        let answered = async {
+            let mut channels = Channels::connect(runtime.endpoints()).await?;
+            channels.welcomed(WELCOME_PATIENCE).await;
+            let request = channels.ask_info().await?;
+            loop {
+                match channels.next().await {
+                    Incoming::Shell(reply) if reply.parent.as_ref() == Some(&request) => return Ok(channels),
+                    Incoming::Shell(_) | Incoming::IoPub(_) | Incoming::Control => {}
+                }
+            }
+        };
+        tokio::select! {
+            channels = answered => channels.map_err(StartError::Wire),
+            end = self.child.wait() => Err(end.map_or_else(StartError::Spawn, StartError::Ended)),
+        }
+    }
+
+    /// Ends the kernel: asks it, then tells it, then kills it, with `grace` before each step.
+    pub(crate) async fn end(&mut self, channels: Option<&mut Channels>, grace: Duration) {
+        if let Some(channels) = channels
+            && channels.shut_down().await.is_ok()
+            && tokio::time::timeout(grace, self.child.wait()).await.is_ok()
+        {
+            return;
+        }
+        self.child.signal_group(Signal::TERM);
+        if tokio::time::timeout(grace, self.child.wait()).await.is_err() {
+            self.child.signal_group(Signal::KILL);
+            let _ = self.child.wait().await;
+        }
+    }
+}
+
+fn command(starting: &Starting<'_>) -> io::Result<Command> {
+    let log = File::options().create(true).append(true).open(starting.log)?;
+    let mut command = starting.launcher.command(starting.python);
+    command
+        .args(["-m", "ipykernel_launcher", "-f"])
+        .arg(starting.runtime.connection_file())
+        .current_dir(starting.folder)
+        .env_clear()
+        .envs(starting.variables)
+        .stdin(Stdio::null())
+        .stdout(log.try_clone()?)
+        .stderr(log);
+    Ok(command)
+}

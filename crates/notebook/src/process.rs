@@ -1,0 +1,17 @@
+//! The processes that an attempt has: started so that they die with it, counted, and ended without leaving any.
+//!
+//! Everything here reads `/proc`, so it works on Linux only.
+
+mod child;
+mod launch;
+mod proc_fs;
+mod sweep;
+mod usage;
+
+pub(crate) use child::{Child, End, signal_name};
+pub use launch::{Launcher, launch};
+pub(crate) use sweep::{adopt_orphans, end_marked, sweep};
+pub(crate) use usage::Meter;
+
+/// The environment variable that marks every process of an attempt.
+pub(crate) const MARKER: &str = "BLUEPROOF_ATTEMPT";

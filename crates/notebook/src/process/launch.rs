@@ -1,0 +1,76 @@
+//! The small step between an agent and its kernel.
+//!
+//! What must happen in a new process before its program runs (a session of its own, death with its parent) needs
+//! either `unsafe` code between fork and exec, or a program that does it and then becomes the other one. This is that
+//! program. ipykernel's own watch over its parent (`JPY_PARENT_PID`) only notices a parent that became process 1,
+//! which does not happen where a subreaper or a container's init adopts orphans.
+
+use std::{
+    ffi::{OsStr, OsString},
+    io,
+    os::unix::process::CommandExt,
+    path::PathBuf,
+    process::Command,
+};
+
+use rustix::process::{Pid, Resource, Rlimit, Signal};
+
+/// A program that calls [`launch`] with the arguments that come after its own.
+#[derive(Debug, Clone)]
+pub struct Launcher {
+    program: PathBuf,
+    arguments: Vec<OsString>,
+}
+
+impl Launcher {
+    /// Names the program, and what comes before the arguments that [`launch`] is to be given.
+    pub fn new(program: impl Into<PathBuf>, arguments: impl IntoIterator<Item: Into<OsString>>) -> Self {
+        Self {
+            program: program.into(),
+            arguments: arguments.into_iter().map(Into::into).collect(),
+        }
+    }
+
+    /// Returns the command that runs `program` in a session of its own, to be killed when this process dies.
+    ///
+    /// It must be spawned from a thread that lives as long as the process: Linux counts a parent's thread as the parent.
+    pub(crate) fn command(&self, program: impl AsRef<OsStr>) -> Command {
+        let mut command = Command::new(&self.program);
+        command.args(&self.arguments);
+        command.arg(std::process::id().to_string()).arg(program.as_ref());
+        command
+    }
+}
+
+/// Becomes another program that dies with its parent: `PARENT PROGRAM ARGUMENT…`. Returns only when that failed.
+pub fn launch(arguments: impl IntoIterator<Item = OsString>) -> io::Error {
+    let mut arguments = arguments.into_iter();
+    let (Some(parent), Some(program)) = (arguments.next(), arguments.next()) else {
+        return io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "expected a parent's id and a program",
+        );
+    };
+    if let Err(error) = detach_and_die_with(&parent) {
+        return error;
+    }
+    Command::new(program).args(arguments).exec()
+}
+
+fn detach_and_die_with(parent: &OsStr) -> io::Result<()> {
+    rustix::process::setsid()?;
+    rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
+    // A parent that died before the line above will never send the signal.
+    let now = rustix::process::getppid().map(Pid::as_raw_nonzero);
+    if now.map(|pid| pid.to_string()).as_deref().map(OsStr::new) != Some(parent) {
+        return Err(io::Error::other("the agent is gone"));
+    }
+    let none = Rlimit {
+        current: Some(0),
+        maximum: Some(0),
+    };
+    rustix::process::setrlimit(Resource::Core, none)?;
+    // Under memory pressure the notebook goes before whoever has to report that it went.
+    let _ = std::fs::write("/proc/self/oom_score_adj", "500");
+    Ok(())
+}

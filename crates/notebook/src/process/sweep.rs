@@ -1,0 +1,114 @@
+//! Ending everything that an attempt started, detached processes included.
+//!
+//! The agent adopts orphans, so that whatever its kernel started is below the agent for as long as both live. After a
+//! crash of the agent the tree is gone; what is left is then known by the marker in its environment.
+
+use std::{
+    io,
+    time::{Duration, Instant},
+};
+
+use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions};
+
+use super::{
+    MARKER, Meter,
+    proc_fs::{ProcessStat, all_pids, descendants, has_variable},
+};
+
+/// For how long a program may go on starting processes faster than they are ended.
+const GIVE_UP_AFTER: Duration = Duration::from_secs(20);
+const LOOK_EVERY: Duration = Duration::from_millis(5);
+
+/// Makes this process the parent of orphans among its descendants.
+pub(crate) fn adopt_orphans() -> io::Result<()> {
+    Ok(rustix::process::set_child_subreaper(Some(
+        rustix::process::getpid(),
+    ))?)
+}
+
+/// Ends every process below this one and every one with the marker, and waits until they are gone.
+///
+/// They are asked first and killed after `grace`. Returns how many did not go.
+pub(crate) fn sweep(marker: &str, grace: Duration, meter: &mut Meter) -> usize {
+    let begun = Instant::now();
+    let mut asked: Vec<(u32, u64)> = Vec::new();
+    loop {
+        reap(meter);
+        let left = living(marker);
+        if left.is_empty() || begun.elapsed() > GIVE_UP_AFTER {
+            return left.len();
+        }
+        for stat in &left {
+            if begun.elapsed() >= grace {
+                signal(*stat, Signal::KILL);
+            } else if !asked.contains(&(stat.pid, stat.started)) {
+                signal(*stat, Signal::TERM);
+                asked.push((stat.pid, stat.started));
+            }
+        }
+        std::thread::sleep(LOOK_EVERY);
+    }
+}
+
+/// Kills every process that carries the marker, whosever child it is. Returns how many did not go.
+pub(crate) fn end_marked(marker: &str) -> usize {
+    let begun = Instant::now();
+    loop {
+        let left = marked(marker);
+        if left.is_empty() || begun.elapsed() > GIVE_UP_AFTER {
+            return left.len();
+        }
+        for stat in left {
+            signal(stat, Signal::KILL);
+        }
+        std::thread::sleep(LOOK_EVERY);
+    }
+}
+
+/// Notices the end of every orphan that this process has adopted.
+fn reap(meter: &mut Meter) {
+    let own = std::process::id();
+    for stat in descendants(own) {
+        if stat.parent != own || !stat.is_zombie {
+            continue;
+        }
+        let pid = i32::try_from(stat.pid).ok().and_then(Pid::from_raw);
+        if rustix::process::waitpid(pid, WaitOptions::NOHANG).is_ok_and(|ended| ended.is_some()) {
+            meter.keep(stat);
+        }
+    }
+}
+
+fn living(marker: &str) -> Vec<ProcessStat> {
+    let mut left = descendants(std::process::id());
+    let known: Vec<u32> = left.iter().map(|stat| stat.pid).collect();
+    left.extend(
+        marked(marker)
+            .into_iter()
+            .filter(|stat| !known.contains(&stat.pid)),
+    );
+    left.retain(|stat| !stat.is_zombie);
+    left
+}
+
+fn marked(marker: &str) -> Vec<ProcessStat> {
+    let own = std::process::id();
+    let others = all_pids().into_iter().filter(|pid| *pid != own);
+    let stats = others
+        .filter(|pid| has_variable(*pid, MARKER, marker))
+        .filter_map(ProcessStat::read);
+    stats.filter(|stat| !stat.is_zombie).collect()
+}
+
+/// Signals exactly the process that was seen, and no later one with its id.
+fn signal(seen: ProcessStat, signal: Signal) {
+    let Some(pid) = i32::try_from(seen.pid).ok().and_then(Pid::from_raw) else {
+        return;
+    };
+    let Ok(fd) = rustix::process::pidfd_open(pid, PidfdFlags::empty()) else {
+        return;
+    };
+    if ProcessStat::read(seen.pid).is_some_and(|now| now.started == seen.started) {
+        let _ = rustix::process::pidfd_send_signal(fd, signal);
+    }
+}

@@ -1,0 +1,138 @@
+//! Who or what is to blame when a notebook did not pass, and why: as much as is certain, and never more.
+
+mod exception;
+mod hints;
+mod host;
+mod place;
+mod printed;
+mod raised;
+mod silent;
+mod traceback;
+mod workload;
+
+use std::path::Path;
+
+use blueproof_core::{
+    attempt::AttemptSpec,
+    diagnostic::{Code, Diagnostic},
+    domain::{Bytes, CellPlace, Failure, FailureClass, Limit},
+};
+
+pub(crate) use exception::Exception;
+pub(crate) use host::{disk_failure, environment_lost, is_disk_full, start_failure};
+pub(crate) use silent::silent_failures;
+
+use crate::{
+    executor::{Cell, CellRun, Finish, Over, Why},
+    plan::Plan,
+    process::End,
+};
+
+/// What is known when a cell has stopped the notebook.
+pub(crate) struct Facts<'a> {
+    /// The cell.
+    pub(crate) cell: &'a Cell,
+    /// How it ended.
+    pub(crate) run: &'a CellRun,
+    /// What came before it.
+    pub(crate) finish: &'a Finish,
+    /// What was to be done.
+    pub(crate) plan: &'a Plan,
+    /// What was granted.
+    pub(crate) spec: &'a AttemptSpec,
+    /// The most memory that was seen.
+    pub(crate) memory_peak: Option<Bytes>,
+    /// What the kernel itself printed.
+    pub(crate) kernel_log: &'a Path,
+}
+
+/// Says why the notebook did not pass.
+pub(crate) fn failure(facts: &Facts<'_>) -> Failure {
+    let mut failure = match facts.run.over {
+        Some(Over::Died(end)) => kernel_ended(facts, end),
+        Some(Over::Exited) => exited(facts),
+        Some(Over::Lost) => kernel_ended_unseen(facts),
+        Some(Over::Ended(Why::Limit(limit))) => too_long(facts, limit),
+        // Whoever asked for the stop is told that it was stopped; nothing failed.
+        Some(Over::Ended(Why::Stop)) | None => raised::failure(facts),
+    };
+    failure.diagnostic.hints.extend(silent::hints(facts.finish));
+    failure
+}
+
+fn kernel_ended(facts: &Facts<'_>, end: End) -> Failure {
+    let message = match end {
+        End::Exited(_) => format!("the kernel ended in this cell, with {end}"),
+        End::Killed(_) => format!("the kernel was killed in this cell, by {end}"),
+    };
+    let mut diagnostic = Diagnostic::error(Code::KernelEnded, message);
+    diagnostic.causes = host::last_lines(facts.kernel_log);
+    diagnostic.hints = hints::kernel_end(facts, end);
+    in_cell(facts, FailureClass::Notebook, diagnostic, None)
+}
+
+fn kernel_ended_unseen(facts: &Facts<'_>) -> Failure {
+    let mut diagnostic = Diagnostic::error(Code::KernelEnded, "the kernel could no longer be reached");
+    diagnostic.causes = host::last_lines(facts.kernel_log);
+    in_cell(facts, FailureClass::Notebook, diagnostic, None)
+}
+
+fn exited(facts: &Facts<'_>) -> Failure {
+    let call = ["exit", "quit"].into_iter().find_map(|name| {
+        let line = facts
+            .cell
+            .source
+            .lines()
+            .position(|line| line.contains(&format!("{name}(")))?;
+        Some((name, u32::try_from(line + 1).ok()?))
+    });
+    let message = match call {
+        Some((name, _)) => format!("the cell ended its kernel by `{name}()`"),
+        None => "the cell ended its kernel by `exit()` or `quit()`".to_owned(),
+    };
+    let diagnostic = Diagnostic::error(Code::CellExited, message)
+        .hint("end a cell early with a condition; `exit()` leaves every later cell out");
+    in_cell(
+        facts,
+        FailureClass::Notebook,
+        diagnostic,
+        call.map(|(_, line)| line),
+    )
+}
+
+fn too_long(facts: &Facts<'_>, limit: Limit) -> Failure {
+    let (code, key, allowed) = match limit {
+        Limit::Cell => (Code::CellTimeout, "cell", facts.spec.timeouts.cell),
+        Limit::Run => (Code::RunTimeout, "run", facts.spec.timeouts.run),
+        Limit::Startup => (Code::StartupTimeout, "startup", facts.spec.timeouts.startup),
+        Limit::Queue => (Code::StartupTimeout, "queue", facts.spec.timeouts.queue),
+    };
+    let subject = match limit {
+        Limit::Cell => "the cell was",
+        Limit::Run | Limit::Startup | Limit::Queue => "the cells were",
+    };
+    let allowed = allowed.unwrap_or_default();
+    let message = format!("{subject} not done within {allowed:#} (timeouts.{key})");
+    let mut diagnostic = Diagnostic::error(code, message);
+    if let Some(last) = printed::last_line(raised::tail(facts)) {
+        diagnostic = diagnostic.because(format!("the last that it printed: {last}"));
+    }
+    let diagnostic = diagnostic.hint(format!(
+        "allow more under spec.timeouts.{key}, or do less under a profile"
+    ));
+    let line = raised::line_of_interrupt(facts);
+    in_cell(facts, FailureClass::Timeout(limit), diagnostic, line)
+}
+
+fn in_cell(facts: &Facts<'_>, class: FailureClass, diagnostic: Diagnostic, line: Option<u32>) -> Failure {
+    let source = line.and_then(|line| facts.cell.source.lines().nth(line as usize - 1));
+    Failure {
+        class,
+        diagnostic,
+        cell: Some(CellPlace {
+            cell: facts.cell.position,
+            line,
+            source: source.map(|text| text.trim().to_owned()),
+        }),
+    }
+}

@@ -1,0 +1,99 @@
+//! Failures of the machine and of the environment, before and around the cells.
+
+use std::{fs, io, path::Path};
+
+use blueproof_core::{
+    diagnostic::{Code, Diagnostic},
+    domain::{Failure, FailureClass},
+};
+
+use super::traceback::without_colour;
+use crate::{kernel::StartError, process::End};
+
+const LAST_LINES: usize = 5;
+
+/// Says why a kernel did not come up. `log` is what it printed.
+pub(crate) fn start_failure(error: &StartError, log: &Path) -> Box<Failure> {
+    let said = last_lines(log);
+    let (class, code, message) = match error {
+        StartError::Ended(End::Exited(status)) => (
+            FailureClass::Config,
+            Code::KernelUnusable,
+            match said.last() {
+                Some(line) => format!("the kernel did not start (exit status {status}): {line}"),
+                None => format!("the kernel did not start, with exit status {status}"),
+            },
+        ),
+        StartError::Ended(end @ End::Killed(_)) => (
+            FailureClass::Infrastructure,
+            Code::KernelNotStarted,
+            format!("the kernel was killed before it answered, by {end}"),
+        ),
+        StartError::Spawn(_) | StartError::Wire(_) => (
+            FailureClass::Infrastructure,
+            Code::KernelNotStarted,
+            "the kernel could not be started".to_owned(),
+        ),
+    };
+    let mut diagnostic = Diagnostic::error(code, message);
+    if !matches!(error, StartError::Ended(_)) {
+        diagnostic = diagnostic.caused_by(error);
+    }
+    diagnostic.causes.extend(said);
+    if code == Code::KernelUnusable {
+        diagnostic =
+            diagnostic.hint("ipykernel must load in this environment: look at its versions under spec.env");
+    }
+    boxed(class, diagnostic)
+}
+
+/// Says that files of the attempt could not be written.
+pub(crate) fn disk_failure(error: &io::Error) -> Box<Failure> {
+    let diagnostic = Diagnostic::error(Code::HostDisk, "the attempt's files could not be written")
+        .caused_by(error)
+        .hint("free some space, or put the store on another disk");
+    boxed(FailureClass::Infrastructure, diagnostic)
+}
+
+/// Says that the part which makes environments gave no answer.
+pub(crate) fn environment_lost() -> Box<Failure> {
+    let diagnostic = Diagnostic::error(
+        Code::KernelNotStarted,
+        "making the environment ended without an answer",
+    );
+    boxed(FailureClass::Infrastructure, diagnostic)
+}
+
+/// Returns whether the error is a lack of space.
+pub(crate) fn is_disk_full(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
+    )
+}
+
+/// Returns the last lines of a file, without colour; none where it cannot be read.
+pub(crate) fn last_lines(path: &Path) -> Vec<String> {
+    const AT_MOST: u64 = 64 << 10;
+    let read = || {
+        use std::io::{Read, Seek, SeekFrom};
+        let mut file = fs::File::open(path)?;
+        let length = file.metadata()?.len();
+        file.seek(SeekFrom::Start(length.saturating_sub(AT_MOST)))?;
+        let mut bytes = Vec::new();
+        file.take(AT_MOST).read_to_end(&mut bytes)?;
+        io::Result::Ok(String::from_utf8_lossy(&bytes).into_owned())
+    };
+    let text = without_colour(&read().unwrap_or_default());
+    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+    let from = lines.len().saturating_sub(LAST_LINES);
+    lines[from..].iter().map(|line| (*line).to_owned()).collect()
+}
+
+fn boxed(class: FailureClass, diagnostic: Diagnostic) -> Box<Failure> {
+    Box::new(Failure {
+        class,
+        diagnostic,
+        cell: None,
+    })
+}

@@ -1,0 +1,161 @@
+//! The verdict on an exception that left a cell.
+
+use blueproof_core::{
+    diagnostic::{Code, Diagnostic},
+    domain::{Failure, FailureClass},
+};
+use serde_json::Value;
+
+use super::{
+    Facts,
+    exception::{Exception, Relation},
+    hints, in_cell,
+    place::line_in_source,
+    traceback, workload,
+};
+
+/// Returns the failure that the exception is.
+pub(crate) fn failure(facts: &Facts<'_>) -> Failure {
+    let chain = chain(facts);
+    let line = line_of(facts, &chain);
+    let mut failure = match workload::find(facts, &chain) {
+        Some(found) => {
+            let mut diagnostic = Diagnostic::error(Code::WorkloadFailed, found.line);
+            diagnostic.causes = found
+                .noticed
+                .map(|line| format!("the notebook noticed: {line}"))
+                .into_iter()
+                .collect();
+            in_cell(facts, FailureClass::Workload, diagnostic, line)
+        }
+        None => {
+            let mut diagnostic = Diagnostic::error(code(&chain), causal_line(&chain));
+            diagnostic.causes = causes(&chain);
+            in_cell(facts, FailureClass::Notebook, diagnostic, line)
+        }
+    };
+    failure.diagnostic.hints = hints::exception(facts, &chain, &failure.diagnostic.message);
+    failure
+}
+
+/// Returns the line of the cell that ran when it was interrupted, where the kernel could still say so.
+pub(crate) fn line_of_interrupt(facts: &Facts<'_>) -> Option<u32> {
+    facts.run.error.as_ref()?;
+    line_of(facts, &chain(facts))
+}
+
+/// Returns the last text that the cell printed.
+pub(crate) fn tail<'a>(facts: &Facts<'a>) -> &'a str {
+    facts.finish.tails.last().map_or("", |(_, text)| text)
+}
+
+/// Returns the exception that left the cell, then what it came from. There is always one.
+fn chain(facts: &Facts<'_>) -> Vec<Exception> {
+    let text = |key: &str| {
+        let error = facts.run.error.as_ref();
+        error
+            .and_then(|error| error.get(key))
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned()
+    };
+    let published = text("ename");
+    let told = &facts.run.aftermath.chain;
+    // The probe tells of the last exception that the kernel saw; it counts only if it is the one that was published.
+    match told.first() {
+        Some(head) if head.name == published => told.clone(),
+        Some(_) | None => vec![Exception {
+            bases: vec![published.clone()],
+            name: published,
+            message: text("evalue"),
+            ..Exception::default()
+        }],
+    }
+}
+
+/// Returns the line of the cell: where the root was raised if the head was raised from it, else where the head was.
+fn line_of(facts: &Facts<'_>, chain: &[Exception]) -> Option<u32> {
+    let from_causes = chain
+        .iter()
+        .skip(1)
+        .take_while(|error| error.relation == Relation::Cause);
+    let candidates: Vec<&Exception> = chain.iter().take(1).chain(from_causes).collect();
+    let found = candidates
+        .into_iter()
+        .rev()
+        .find_map(|error| line_of_exception(facts, error));
+    found.or_else(|| {
+        let lines = facts.run.error.as_ref()?.get("traceback")?.as_array()?;
+        let lines: Vec<String> = lines
+            .iter()
+            .filter_map(Value::as_str)
+            .map(str::to_owned)
+            .collect();
+        let line = traceback::last_line_in_cell(&lines, facts.run.count?)?;
+        line_in_source(&facts.cell.source, line, None)
+    })
+}
+
+fn line_of_exception(facts: &Facts<'_>, error: &Exception) -> Option<u32> {
+    let source = &facts.cell.source;
+    if let Some(place) = &error.syntax
+        && (place.count == facts.run.count || place.count.is_none())
+        && error.frames.iter().all(|frame| frame.count.is_none())
+    {
+        return line_in_source(source, place.line?, Some(&place.text));
+    }
+    let here = error.frames.iter().rev().find(|frame| {
+        frame.count.is_some() && frame.count == facts.run.count || frame.file == "<timed exec>"
+    })?;
+    line_in_source(source, here.line, here.text.as_deref())
+}
+
+fn code(chain: &[Exception]) -> Code {
+    let head = &chain[0];
+    let any = |class: &str| chain.iter().any(|error| error.is(class));
+    if head.is("SystemExit") {
+        Code::CellExited
+    } else if head.is("SyntaxError") && head.frames.iter().all(|frame| frame.count.is_none()) {
+        Code::CellSyntax
+    } else if head.is("ModuleNotFoundError") {
+        Code::ModuleMissing
+    } else if head.is("StdinNotImplementedError") {
+        Code::InputRefused
+    } else if any("MemoryError") || any("OutOfMemoryError") {
+        Code::OutOfMemory
+    } else {
+        Code::CellRaised
+    }
+}
+
+/// Returns the head, and what it came from at the root, on one line.
+fn causal_line(chain: &[Exception]) -> String {
+    let head = &chain[0];
+    let mut line = head.line();
+    if let Some(member) = head.group.first() {
+        line = format!("{line}: {}", deepest(member).line());
+    }
+    match chain.split_first().and_then(|(_, rest)| rest.last()) {
+        Some(root) => match root.relation {
+            Relation::Context => format!("{line} (while handling {})", root.line()),
+            Relation::Head | Relation::Cause | Relation::Member => format!("{line} (from {})", root.line()),
+        },
+        None => line,
+    }
+}
+
+fn deepest(error: &Exception) -> &Exception {
+    error.group.first().map_or(error, deepest)
+}
+
+fn causes(chain: &[Exception]) -> Vec<String> {
+    let head = &chain[0];
+    let members = head
+        .group
+        .iter()
+        .map(|member| format!("in the group: {}", deepest(member).line()));
+    let rest = head.message.trim().lines().skip(1).take(5).map(str::to_owned);
+    rest.chain(members)
+        .chain(chain.iter().skip(1).map(Exception::line))
+        .collect()
+}

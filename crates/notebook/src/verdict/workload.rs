@@ -1,0 +1,120 @@
+//! Failures of what the notebook started: recognised by the exception of whoever noticed, named by the process' own
+//! last words.
+
+use super::{
+    Facts,
+    exception::{Exception, ProcessFacts},
+    printed, raised,
+};
+use crate::process::{End, signal_name};
+
+/// Exceptions that say that another process failed, and nothing of why.
+const NOTICED_BY: [&str; 9] = [
+    "BrokenProcessPool",
+    "BrokenExecutor",
+    "ChildFailedError",
+    "MaybeEncodingError",
+    "ProcessExitedException",
+    "ProcessRaisedException",
+    "TerminatedWorkerError",
+    "WorkerCrashedError",
+    "RayActorError",
+];
+/// What a worker's own exception is chained to once it has been brought over to the notebook's process.
+const BROUGHT_OVER_BY: [&str; 3] = ["RemoteTraceback", "_RemoteTraceback", "RemoteError"];
+
+/// What failed, in one line, and the exception that only noticed it.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Workload {
+    /// The process' own error.
+    pub(crate) line: String,
+    /// What the notebook said about it.
+    pub(crate) noticed: Option<String>,
+}
+
+/// Returns what failed if the chain says that it was something that the notebook had started.
+pub(crate) fn find(facts: &Facts<'_>, chain: &[Exception]) -> Option<Workload> {
+    let is_brought_over = |error: &Exception| BROUGHT_OVER_BY.contains(&error.name.as_str());
+    if let Some(at) = chain.iter().position(is_brought_over) {
+        let own = chain.get(at.checked_sub(1)?)?;
+        return Some(Workload {
+            line: format!("in a worker process: {}", own.line()),
+            noticed: None,
+        });
+    }
+    let noticed = chain
+        .iter()
+        .find(|error| error.process.is_some() || says_other_process(error))?;
+    let own = match &noticed.process {
+        Some(process) => of_process(facts, process),
+        None => of_printed(facts, &noticed.message),
+    };
+    Some(Workload {
+        line: own.unwrap_or_else(|| noticed.line()),
+        noticed: Some(noticed.line()),
+    })
+}
+
+fn says_other_process(error: &Exception) -> bool {
+    let is_named = error.bases.iter().any(|base| NOTICED_BY.contains(&base.as_str()));
+    is_named || says_job_failed(&error.message) || error.message.starts_with("DataLoader worker (pid")
+}
+
+/// Returns whether the message is the Kubeflow SDK's word that a job failed.
+fn says_job_failed(message: &str) -> bool {
+    let message = message.to_ascii_lowercase();
+    ["trainjob", "pytorchjob", "mpijob", "jaxjob"]
+        .iter()
+        .any(|kind| message.contains(kind))
+        && ["failed", "error"].iter().any(|state| message.contains(state))
+}
+
+fn of_process(facts: &Facts<'_>, process: &ProcessFacts) -> Option<String> {
+    let captured = [&process.stderr, &process.stdout];
+    let texts = captured.into_iter().flatten().map(String::as_str);
+    let said = texts
+        .chain([raised::tail(facts)])
+        .find_map(printed::last_error_or_line)?;
+    let command = process.command.lines().next().unwrap_or_default();
+    let command: String = command.chars().take(80).collect();
+    Some(format!("`{command}` {}: {said}", ended(process.status)))
+}
+
+/// A job's own words were printed before somebody noticed that it had failed, in this cell or in one before.
+fn of_printed(facts: &Facts<'_>, message: &str) -> Option<String> {
+    let tails = facts.finish.tails.iter().rev().map(|(_, text)| text.as_str());
+    let said = tails
+        .filter_map(printed::last_error)
+        .find(|said| !message.contains(said.as_str()))?;
+    Some(said)
+}
+
+/// Says how a process ended from the status that Python gives it.
+pub(crate) fn ended(status: i64) -> String {
+    match i32::try_from(-status) {
+        Ok(signal) if signal > 0 => format!("was killed by {}", End::Killed(signal)),
+        Ok(_) | Err(_) => match i32::try_from(status - 128).ok().and_then(signal_name) {
+            // A shell says so of what it started; the program could also have chosen the number itself.
+            Some(name) => format!("exited {status} (as a shell says {name})"),
+            None => format!("exited {status}"),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_status_says_how_a_process_ended() {
+        assert_eq!(ended(3), "exited 3");
+        assert_eq!(ended(-9), "was killed by signal 9 (SIGKILL)");
+        assert_eq!(ended(137), "exited 137 (as a shell says SIGKILL)");
+    }
+
+    #[test]
+    fn the_words_of_the_sdk_are_known() {
+        assert!(says_job_failed("TrainJob tb47aa0 is Failed"));
+        assert!(!says_job_failed("TrainJob tb47aa0 is Complete"));
+    }
+}
