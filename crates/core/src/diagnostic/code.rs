@@ -163,6 +163,37 @@ codes! {
         "The installer failed in a way that blueproof has no better name for. Its last words are shown."
     401 CellRaised "an exception that left a cell"
         "A cell raised and nothing caught it. Cells that are meant to raise carry the tag `raises-exception`."
+    402 KernelEnded "a kernel that came to its end while it was needed"
+        "The process that runs the notebook ended by itself or was killed from outside. Its exit status or signal is \
+         named. A kernel that is killed with SIGKILL was often, but not always, out of memory. What the kernel itself \
+         printed is kept in kernel.log."
+    403 CellSyntax "a cell that is not Python"
+        "The cell could not be compiled, so that no line of it ran."
+    404 CellExited "a cell that ends the program"
+        "The cell called `exit()`, `quit()` or `sys.exit()`, or raised SystemExit, whatever its status. In a notebook \
+         that leaves every later cell out, so it counts as a failure in the last cell too. End a cell early with a \
+         condition, or tag one that is meant to raise with `raises-exception`."
+    405 InputRefused "a cell that asks for input"
+        "Nobody is there to answer `input()` or `getpass()`, so they fail at once. Take the value from a parameter or \
+         an environment variable."
+    406 ModuleMissing "a module that is not in the environment"
+        "The notebook imports a module that no package of its environment has. Packages are named under \
+         spec.env.requirements."
+    407 WorkloadFailed "a process or job that the notebook started, and that failed"
+        "The notebook only noticed that something it had started failed. What is shown is the last error of that \
+         process itself, as far as it was printed or captured."
+    408 OutOfMemory "memory that could not be had"
+        "The notebook or something it started was refused memory, of the host or of a GPU. Ask for more under \
+         spec.driver or spec.workload, or make batches smaller."
+    411 FailedInSilence "something that failed without stopping its cell"
+        "A shell step, a thread, a task or a child process failed, and the cell ended well all the same. It may \
+         explain what fails later."
+    412 InstallLeftOut "an installation that was left out"
+        "A cell installs packages that the environment already has. The line is left out, so that pinned versions stay \
+         as they are. `spec.env.shellInstall: allow` runs it."
+    413 InstallRan "an installation that was run"
+        "A cell installs packages into its environment while it runs. What it installs is neither pinned nor cached; \
+         name it under spec.env.requirements."
     441 MetricMissing "a metric without a value"
         "The blueprint expects something of a metric that no cell printed or showed. A pattern that matches nothing, \
          or a cell that was never reached, look the same here."
@@ -190,11 +221,40 @@ codes! {
         "The artifacts of one attempt may take so much room and no more. What did not fit was left out whole."
     451 ArtifactUnkept "an artifact that could not be written"
         "The file was there, but could not be copied to where artifacts are kept."
+    501 StartupTimeout "a start that took too long"
+        "Environment and kernel were not ready within spec.timeouts.startup. A first start downloads packages; later \
+         ones find them in the cache."
+    502 CellTimeout "a cell that took too long"
+        "The cell did not end within spec.timeouts.cell. It was interrupted first; what it had printed is kept."
+    503 RunTimeout "cells that took too long together"
+        "The cells did not all end within spec.timeouts.run. What they had printed is kept."
     510 QueueTimeout "a run that waited for quota too long"
         "The blueprint limits how long it waits for quota (`spec.timeouts.queue`), and that time is over. `blueproof \
          why RUN` says what it waited for; `blueproof retry RUN` puts it into the queue again."
     520 Overdue "an attempt that did not keep its own limits"
         "The agent ends a notebook at its limits by itself. This one did not, so the scheduler ended it."
+    601 AgentLost "an agent that was killed"
+        "The process that carried out the attempt ended without saying how the attempt ended. Whatever was left of it \
+         has been ended. The notebook is not run again in the same attempt; a retry is a new attempt."
+    602 KernelNotStarted "a kernel that could not be started"
+        "The environment is right, but the kernel could not be started on this machine, or was killed before it \
+         answered."
+    603 HostDisk "a disk that cannot be written"
+        "Files of the attempt could not be written. `df -h` shows which disk is full."
+    604 KernelUnusable "an environment whose kernel does not start"
+        "Python ended while it loaded ipykernel. That is a matter of the environment's packages, not of the machine: \
+         what it printed is shown."
+    605 AttemptUnreadable "an attempt that cannot be read"
+        "The folder of the attempt holds no readable description of what is to be done. It is written by whatever \
+         starts the agent; both must be of the same version."
+    606 WorkingCopy "a checkout that could not be copied"
+        "Each attempt works on a copy of its own of the checkout, so that the checkout is never changed. The copy \
+         could not be made."
+    607 SecretMissing "a secret that was not given"
+        "The blueprint names a secret whose value this machine does not have."
+    608 NotebookUnreadable "a file that is no notebook"
+        "The file could not be read as a Jupyter notebook of format 4. `jupyter nbconvert --to notebook` upgrades \
+         older ones."
     631 PackageDownload "a download of packages that broke off"
         "The package index was reached but did not deliver: a timeout, a broken connection, or a server error. Trying \
          again usually helps."
@@ -228,66 +288,6 @@ codes! {
     801 AsksTooMuch "a run that can never fit"
         "The whole gang (driver and workload) asks for more than the queue may ever promise. Choose a profile that \
          asks for less, or let the quota grow."
-    402 KernelEnded "a kernel that came to its end while it was needed"
-        "The process that runs the notebook ended by itself or was killed from outside. Its exit status or signal is \
-         named. A kernel that is killed with SIGKILL was often, but not always, out of memory. What the kernel itself \
-         printed is kept in kernel.log."
-    403 CellSyntax "a cell that is not Python"
-        "The cell could not be compiled, so that no line of it ran."
-    404 CellExited "a cell that ends the program"
-        "The cell called `exit()`, `quit()` or `sys.exit()`, or raised SystemExit, whatever its status. In a notebook \
-         that leaves every later cell out, so it counts as a failure in the last cell too. End a cell early with a \
-         condition, or tag one that is meant to raise with `raises-exception`."
-    405 InputRefused "a cell that asks for input"
-        "Nobody is there to answer `input()` or `getpass()`, so they fail at once. Take the value from a parameter or \
-         an environment variable."
-    406 ModuleMissing "a module that is not in the environment"
-        "The notebook imports a module that no package of its environment has. Packages are named under \
-         spec.env.requirements."
-    407 WorkloadFailed "a process or job that the notebook started, and that failed"
-        "The notebook only noticed that something it had started failed. What is shown is the last error of that \
-         process itself, as far as it was printed or captured."
-    408 OutOfMemory "memory that could not be had"
-        "The notebook or something it started was refused memory, of the host or of a GPU. Ask for more under \
-         spec.driver or spec.workload, or make batches smaller."
-    411 FailedInSilence "something that failed without stopping its cell"
-        "A shell step, a thread, a task or a child process failed, and the cell ended well all the same. It may \
-         explain what fails later."
-    412 InstallLeftOut "an installation that was left out"
-        "A cell installs packages that the environment already has. The line is left out, so that pinned versions stay \
-         as they are. `spec.env.shellInstall: allow` runs it."
-    413 InstallRan "an installation that was run"
-        "A cell installs packages into its environment while it runs. What it installs is neither pinned nor cached; \
-         name it under spec.env.requirements."
-    501 StartupTimeout "a start that took too long"
-        "Environment and kernel were not ready within spec.timeouts.startup. A first start downloads packages; later \
-         ones find them in the cache."
-    502 CellTimeout "a cell that took too long"
-        "The cell did not end within spec.timeouts.cell. It was interrupted first; what it had printed is kept."
-    503 RunTimeout "cells that took too long together"
-        "The cells did not all end within spec.timeouts.run. What they had printed is kept."
-    601 AgentLost "an agent that was killed"
-        "The process that carried out the attempt ended without saying how the attempt ended. Whatever was left of it \
-         has been ended. The notebook is not run again in the same attempt; a retry is a new attempt."
-    602 KernelNotStarted "a kernel that could not be started"
-        "The environment is right, but the kernel could not be started on this machine, or was killed before it \
-         answered."
-    603 HostDisk "a disk that cannot be written"
-        "Files of the attempt could not be written. `df -h` shows which disk is full."
-    604 KernelUnusable "an environment whose kernel does not start"
-        "Python ended while it loaded ipykernel. That is a matter of the environment's packages, not of the machine: \
-         what it printed is shown."
-    605 AttemptUnreadable "an attempt that cannot be read"
-        "The folder of the attempt holds no readable description of what is to be done. It is written by whatever \
-         starts the agent; both must be of the same version."
-    606 WorkingCopy "a checkout that could not be copied"
-        "Each attempt works on a copy of its own of the checkout, so that the checkout is never changed. The copy \
-         could not be made."
-    607 SecretMissing "a secret that was not given"
-        "The blueprint names a secret whose value this machine does not have."
-    608 NotebookUnreadable "a file that is no notebook"
-        "The file could not be read as a Jupyter notebook of format 4. `jupyter nbconvert --to notebook` upgrades \
-         older ones."
 }
 
 /// A text that is not the code of anything.
