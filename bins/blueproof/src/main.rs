@@ -4,7 +4,10 @@
 
 mod cli;
 mod commands;
+mod config;
 mod exit;
+mod output;
+mod select;
 mod show;
 
 use clap::Parser;
