@@ -1,8 +1,15 @@
 //! What can be typed.
 
+mod read;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+
+pub(crate) use read::{
+    Completion, ConfigCommand, ConfigShow, Configuration, Describe, DescribeKind, Explain, Get, GetKind,
+    GetRuns, Schema, SchemaKind, Status, Version, Why,
+};
 
 /// Tests notebooks, and the GPUs they need, from pull requests.
 #[derive(Debug, Parser)]
@@ -44,7 +51,7 @@ pub(crate) struct Place {
     /// The store of all runs
     #[arg(long, global = true, value_name = "FILE", help_heading = "Global options")]
     pub(crate) store: Option<PathBuf>,
-    /// A configuration file, instead of the project's and the user's
+    /// A configuration file that goes before the project's and the user's
     #[arg(long, global = true, value_name = "FILE", help_heading = "Global options")]
     pub(crate) config: Option<PathBuf>,
 }
@@ -54,13 +61,14 @@ pub(crate) struct Place {
 pub(crate) enum Command {
     /// Say what a code means
     Explain(Explain),
-}
-
-/// Say what a code means.
-#[derive(Debug, Args)]
-pub(crate) struct Explain {
-    /// The code, such as BP0213
-    pub(crate) code: String,
+    /// Print the JSON Schema of a kind of file
+    Schema(Schema),
+    /// Say what is configured
+    Config(Configuration),
+    /// Print a script that completes commands in a shell
+    Completion(Completion),
+    /// Print the version
+    Version(Version),
 }
 
 impl Color {

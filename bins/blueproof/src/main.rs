@@ -4,8 +4,11 @@
 
 mod cli;
 mod commands;
+mod config;
 mod exit;
 mod session;
+mod output;
+mod select;
 mod show;
 
 use clap::Parser;

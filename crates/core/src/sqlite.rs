@@ -71,21 +71,53 @@ impl SqliteStore {
         })
     }
 
+    /// Opens the store at `path` if there is one, and creates nothing. Blocks for a moment.
+    ///
+    /// For those who only read: `None` means that nothing was ever stored there.
+    pub fn open_existing(path: &Path) -> Result<Option<Self>, StoreError> {
+        match fs::metadata(path) {
+            // Whoever made it has not come to its first table yet.
+            Ok(metadata) if metadata.is_file() && metadata.len() == 0 => Ok(None),
+            Ok(_) => Self::open(path).map(Some),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(broken(path, "look at it", &error)),
+        }
+    }
+
     /// Takes the right to append, or returns `None` while another process holds it. Does not wait.
     pub fn try_lead(&self) -> Result<Option<Leadership>, StoreError> {
-        let path = self.path.with_extension("lock");
         let failed = |error: &std::io::Error| broken(&self.path, "lock it", error);
         let file = File::options()
             .create(true)
             .truncate(false)
             .write(true)
-            .open(&path)
+            .open(self.lock_file())
             .map_err(|error| failed(&error))?;
         match file.try_lock() {
             Ok(()) => Ok(Some(Leadership { _locked: file })),
             Err(TryLockError::WouldBlock) => Ok(None),
             Err(TryLockError::Error(error)) => Err(failed(&error)),
         }
+    }
+
+    /// Returns whether a process holds the right to append just now. Does not wait, and does not take it.
+    pub fn is_led(&self) -> Result<bool, StoreError> {
+        let failed = |error: &std::io::Error| broken(&self.path, "look at its lock", error);
+        let file = match File::open(self.lock_file()) {
+            Ok(file) => file,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
+            Err(error) => return Err(failed(&error)),
+        };
+        // Shared, so that two who look at once do not take each other for a leader.
+        match file.try_lock_shared() {
+            Ok(()) => Ok(false),
+            Err(TryLockError::WouldBlock) => Ok(true),
+            Err(TryLockError::Error(error)) => Err(failed(&error)),
+        }
+    }
+
+    fn lock_file(&self) -> PathBuf {
+        self.path.with_extension("lock")
     }
 
     /// Returns the file.

@@ -1,0 +1,181 @@
+//! What can be typed to look at things. Nothing here changes anything.
+
+use blueproof_core::domain::BlueprintName;
+use clap::{Args, Subcommand, ValueEnum};
+use clap_complete::Shell;
+
+use crate::{
+    output::{DocumentFormat, Format},
+    select::RunSelector,
+};
+
+/// List things.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  blueproof get runs")]
+pub(crate) struct Get {
+    #[command(subcommand)]
+    pub(crate) kind: GetKind,
+}
+
+/// What is listed.
+#[derive(Debug, Subcommand)]
+pub(crate) enum GetKind {
+    /// List runs, the newest first
+    #[command(visible_alias = "run")]
+    Runs(GetRuns),
+}
+
+/// List runs, the newest first.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  blueproof get runs --status failed -o name")]
+pub(crate) struct GetRuns {
+    /// Only these: r-41, 41 or last
+    #[arg(value_name = "RUN")]
+    pub(crate) runs: Vec<RunSelector>,
+    /// Only runs that stand like this
+    #[arg(
+        long,
+        value_name = "STATUS",
+        value_delimiter = ',',
+        hide_possible_values = true
+    )]
+    pub(crate) status: Vec<Status>,
+    /// Only runs of this blueprint
+    #[arg(short, long, value_name = "NAME")]
+    pub(crate) blueprint: Option<BlueprintName>,
+    /// The most that are listed
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) limit: u32,
+    /// Go on, and list a run again whenever it has changed
+    #[arg(short, long)]
+    pub(crate) watch: bool,
+    /// How they are written
+    #[arg(short, long, value_name = "FORMAT")]
+    pub(crate) output: Option<Format>,
+}
+
+/// How a run may stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Status {
+    /// Not over yet, in whichever state
+    Active,
+    /// Over, however it ended
+    Ended,
+    AwaitingApproval,
+    Queued,
+    Reserved,
+    Starting,
+    Running,
+    Passed,
+    Failed,
+    InfrastructureFailed,
+    TimedOut,
+    Cancelled,
+    Refused,
+    Superseded,
+}
+
+/// Tell all about one thing.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  blueproof describe run last")]
+pub(crate) struct Describe {
+    #[command(subcommand)]
+    pub(crate) kind: DescribeKind,
+}
+
+/// What is described.
+#[derive(Debug, Subcommand)]
+pub(crate) enum DescribeKind {
+    /// Tell all about one run
+    #[command(
+        visible_alias = "runs",
+        after_help = "Example:\n  blueproof describe run last"
+    )]
+    Run {
+        /// The run: r-41, 41 or last
+        #[arg(value_name = "RUN")]
+        run: RunSelector,
+    },
+}
+
+/// Say why a run waits, and what would end that.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  blueproof why last")]
+pub(crate) struct Why {
+    /// The run: r-41, 41 or last
+    #[arg(value_name = "RUN")]
+    pub(crate) run: RunSelector,
+    /// How it is written
+    #[arg(short, long, value_name = "FORMAT")]
+    pub(crate) output: Option<DocumentFormat>,
+}
+
+/// Say what a code means.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  blueproof explain BP0203")]
+pub(crate) struct Explain {
+    /// The code, such as BP0203; without one all are listed
+    pub(crate) code: Option<String>,
+}
+
+/// Print the JSON Schema of a kind of file.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  blueproof schema config > config.schema.json")]
+pub(crate) struct Schema {
+    /// The kind of file
+    pub(crate) kind: SchemaKind,
+}
+
+/// A kind of file that has a schema.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SchemaKind {
+    /// A configuration file
+    Config,
+}
+
+/// Say what is configured.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  blueproof config show --origin")]
+pub(crate) struct Configuration {
+    #[command(subcommand)]
+    pub(crate) command: ConfigCommand,
+}
+
+/// What of the configuration is shown.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConfigCommand {
+    /// Show the values that hold here and now
+    #[command(after_help = "Example:\n  blueproof config show --origin")]
+    Show(ConfigShow),
+    /// List the files that are looked at, the one that counts most first
+    #[command(after_help = "Example:\n  blueproof config path")]
+    Path,
+}
+
+/// Show the values that hold here and now.
+#[derive(Debug, Args)]
+pub(crate) struct ConfigShow {
+    /// Say where each value comes from
+    #[arg(long)]
+    pub(crate) origin: bool,
+    /// How it is written
+    #[arg(short, long, value_name = "FORMAT")]
+    pub(crate) output: Option<DocumentFormat>,
+}
+
+/// Print a script that completes commands in a shell.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  blueproof completion fish > ~/.config/fish/completions/blueproof.fish")]
+pub(crate) struct Completion {
+    /// The shell
+    pub(crate) shell: Shell,
+}
+
+/// Print the version.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  blueproof version -o json")]
+pub(crate) struct Version {
+    /// How it is written
+    #[arg(short, long, value_name = "FORMAT")]
+    pub(crate) output: Option<DocumentFormat>,
+}

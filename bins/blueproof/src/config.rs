@@ -1,0 +1,232 @@
+//! What is configured, and by whom.
+//!
+//! A value comes from the first of these that gives one: a flag, a `BLUEPROOF_*` variable, the file that is named with
+//! `--config`, the project's `.blueproof/config.yaml`, the user's file, the machine's file, and what is built in.
+
+mod file;
+mod layers;
+mod parse;
+mod surroundings;
+
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+};
+
+use blueproof_core::{
+    domain::{Bytes, Cpus, RunId},
+    policy::LocalApproval,
+};
+use serde::Serialize;
+
+use crate::{cli::Place, exit::Problem};
+use layers::Layers;
+
+pub(crate) use file::ConfigFile;
+pub(crate) use layers::{Layer, Presence};
+pub(crate) use surroundings::Surroundings;
+
+/// Everything that can be configured. Paths are absolute.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Config {
+    /// The SQLite file with all runs.
+    pub(crate) store: Value<PathBuf>,
+    /// The folder in which Python environments are kept for reuse.
+    pub(crate) environments: Value<PathBuf>,
+    /// How many cores the local queue may promise; `None` is what the machine has.
+    pub(crate) local_cpu: Value<Option<Cpus>>,
+    /// How much memory the local queue may promise; `None` is what the machine has.
+    pub(crate) local_memory: Value<Option<Bytes>>,
+    /// Whether users of this machine approve their own runs by asking for them.
+    pub(crate) local_self_approve: Value<LocalApproval>,
+    /// The Python to prefer, as a path or as a name to be found through `PATH`.
+    pub(crate) python: Value<Option<PathBuf>>,
+    /// The files that were looked at, the one that counts most first.
+    pub(crate) layers: Vec<Layer>,
+}
+
+/// A value and where it comes from.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Value<T> {
+    pub(crate) value: T,
+    pub(crate) origin: Origin,
+}
+
+/// Where a value comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// A flag of the command line.
+    Flag(&'static str),
+    /// An environment variable.
+    Variable(&'static str),
+    /// A line of a file.
+    File {
+        path: PathBuf,
+        line: u32,
+    },
+    BuiltIn,
+}
+
+/// Something that can be configured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Key {
+    Store,
+    Environments,
+    LocalCpu,
+    LocalMemory,
+    LocalSelfApprove,
+    Python,
+}
+
+impl Config {
+    /// Reads what is configured. Blocks for a moment; creates nothing.
+    pub(crate) fn load(place: &Place, surroundings: &Surroundings) -> Result<Self, Problem> {
+        let layers = Layers::read(place, surroundings)?;
+        Ok(Self {
+            store: layers.path(Key::Store, || surroundings.data("blueproof.db"))?,
+            environments: layers.path(Key::Environments, || surroundings.cache("environments"))?,
+            local_cpu: layers.optional(Key::LocalCpu, parse::cpu)?,
+            local_memory: layers.optional(Key::LocalMemory, parse::memory)?,
+            local_self_approve: layers.or(Key::LocalSelfApprove, parse::approval, LocalApproval::Own)?,
+            python: layers.optional(Key::Python, parse::program)?,
+            layers: layers.files(),
+        })
+    }
+
+    /// Returns the folder that holds a folder for each run.
+    pub(crate) fn runs(&self) -> PathBuf {
+        self.store.value.parent().unwrap_or(Path::new("/")).join("runs")
+    }
+
+    /// Returns the folder with what is kept of a run.
+    pub(crate) fn run_folder(&self, run: RunId) -> PathBuf {
+        self.runs().join(run.to_string())
+    }
+
+    /// Returns what a file would have to hold for these values to be configured.
+    pub(crate) fn as_file(&self) -> impl Serialize + use<> {
+        #[derive(Serialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Shown {
+            store: PathBuf,
+            environments: PathBuf,
+            local: ShownLocal,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            python: Option<PathBuf>,
+        }
+        #[derive(Serialize)]
+        #[serde(rename_all = "camelCase")]
+        struct ShownLocal {
+            #[serde(skip_serializing_if = "Option::is_none")]
+            cpu: Option<Cpus>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            memory: Option<Bytes>,
+            self_approve: bool,
+        }
+        Shown {
+            store: self.store.value.clone(),
+            environments: self.environments.value.clone(),
+            local: ShownLocal {
+                cpu: self.local_cpu.value,
+                memory: self.local_memory.value,
+                self_approve: self.local_self_approve.value == LocalApproval::Own,
+            },
+            python: self.python.value.clone(),
+        }
+    }
+
+    /// Returns every key with its value in words, and where that comes from.
+    pub(crate) fn entries(&self) -> Vec<(Key, Option<String>, &Origin)> {
+        fn path(path: &Path) -> String {
+            path.display().to_string()
+        }
+        let cpu = &self.local_cpu;
+        let memory = &self.local_memory;
+        let python = &self.python;
+        let approval = match self.local_self_approve.value {
+            LocalApproval::Own => "true",
+            LocalApproval::Required => "false",
+        };
+        vec![
+            (Key::Store, Some(path(&self.store.value)), &self.store.origin),
+            (
+                Key::Environments,
+                Some(path(&self.environments.value)),
+                &self.environments.origin,
+            ),
+            (Key::LocalCpu, cpu.value.map(|cpu| cpu.to_string()), &cpu.origin),
+            (
+                Key::LocalMemory,
+                memory.value.map(|memory| memory.to_string()),
+                &memory.origin,
+            ),
+            (
+                Key::LocalSelfApprove,
+                Some(approval.into()),
+                &self.local_self_approve.origin,
+            ),
+            (Key::Python, python.value.as_deref().map(path), &python.origin),
+        ]
+    }
+}
+
+impl Key {
+    /// Returns the key as it stands in a file.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Key::Store => "store",
+            Key::Environments => "environments",
+            Key::LocalCpu => "local.cpu",
+            Key::LocalMemory => "local.memory",
+            Key::LocalSelfApprove => "local.selfApprove",
+            Key::Python => "python",
+        }
+    }
+
+    /// Returns the environment variable that sets it.
+    pub(crate) fn variable(self) -> &'static str {
+        match self {
+            Key::Store => "BLUEPROOF_STORE",
+            Key::Environments => "BLUEPROOF_ENVIRONMENTS",
+            Key::LocalCpu => "BLUEPROOF_LOCAL_CPU",
+            Key::LocalMemory => "BLUEPROOF_LOCAL_MEMORY",
+            Key::LocalSelfApprove => "BLUEPROOF_LOCAL_SELF_APPROVE",
+            Key::Python => "BLUEPROOF_PYTHON",
+        }
+    }
+
+    /// Says what holds where nothing is configured and there is no one value for it.
+    pub(crate) fn unset(self) -> &'static str {
+        match self {
+            Key::LocalCpu | Key::LocalMemory => "what the machine has",
+            Key::Python => "what the blueprint asks for",
+            Key::Store | Key::Environments | Key::LocalSelfApprove => "",
+        }
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Origin::Flag(flag) => f.write_str(flag),
+            Origin::Variable(variable) => f.write_str(variable),
+            Origin::File { path, line } => write!(f, "{}:{line}", path.display()),
+            Origin::BuiltIn => f.write_str("built-in"),
+        }
+    }
+}
+
+impl Serialize for Origin {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl Serialize for Key {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,223 @@
+//! A configuration file: what can stand in it, and what is wrong with it.
+
+use std::{collections::BTreeMap, ffi::OsString, fs, io, path::Path};
+
+use blueproof_core::diagnostic::{Code, Diagnostic, Place};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_saphyr::{Error, Location, Spanned};
+
+use super::Key;
+
+const API_VERSION: &str = "blueproof.dev/v1alpha1";
+const KIND: &str = "Config";
+
+/// A configuration file is written by hand; what is larger than this is none.
+const LARGEST: u64 = 1 << 20;
+
+/// A blueproof configuration file.
+///
+/// Every value is optional. A value that is not given comes from the next file, and at last from what is built in:
+/// the file named with `--config`, the project's `.blueproof/config.yaml`, the user's
+/// `~/.config/blueproof/config.yaml`, the machine's `/etc/blueproof/config.yaml`. Flags and `BLUEPROOF_*` variables go
+/// before all files. Relative paths are relative to the folder of the file; `~/` is the home folder.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(rename = "Config")]
+pub(crate) struct ConfigFile {
+    /// Always `blueproof.dev/v1alpha1`.
+    #[schemars(with = "String", extend("const" = API_VERSION))]
+    api_version: Spanned<String>,
+    /// Always `Config`.
+    #[schemars(with = "String", extend("const" = KIND))]
+    kind: Spanned<String>,
+    /// The SQLite file with all runs; their folders lie beside it in `runs/`.
+    ///
+    /// Without it: `blueproof/blueproof.db` under `$XDG_DATA_HOME`, or under `~/.local/share`.
+    #[schemars(with = "Option<String>")]
+    store: Option<Spanned<String>>,
+    /// The folder in which Python environments are kept for reuse; it can be removed at any time.
+    ///
+    /// Without it: `blueproof/environments` under `$XDG_CACHE_HOME`, or under `~/.cache`.
+    #[schemars(with = "Option<String>")]
+    environments: Option<Spanned<String>>,
+    /// What the queue of this machine may promise, and to whom.
+    local: Option<LocalSection>,
+    /// The Python to prefer: a path, or a name to be found through `PATH`.
+    ///
+    /// Without it: whichever has the version that the blueprint asks for.
+    #[schemars(with = "Option<String>")]
+    python: Option<Spanned<String>>,
+}
+
+/// What the queue of this machine may promise, and to whom.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(rename = "Local")]
+struct LocalSection {
+    /// Processor time, as Kubernetes writes it: `2`, `1.5`, `500m`. Without it: what the machine has.
+    #[schemars(with = "Option<Amount>")]
+    cpu: Option<Spanned<String>>,
+    /// Memory, as Kubernetes writes it: `8Gi`, `512Mi`. Without it: what the machine has.
+    #[schemars(with = "Option<Amount>")]
+    memory: Option<Spanned<String>>,
+    /// Whether users of this machine approve their own runs by asking for them. Without it: true.
+    ///
+    /// The project's file cannot set it: what is tested does not decide who approves it.
+    #[schemars(with = "Option<bool>")]
+    self_approve: Option<Spanned<bool>>,
+}
+
+/// An amount, as Kubernetes writes it.
+#[derive(JsonSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "it only describes what is read as text")]
+enum Amount {
+    Number(f64),
+    Quantity(String),
+}
+
+/// The settings of a file.
+pub(super) type Settings = BTreeMap<Key, Setting>;
+
+/// One setting as it stands in a file.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Setting {
+    pub(super) text: OsString,
+    pub(super) place: Place,
+}
+
+/// Reads the file at `path`. `None` is a file that is not there.
+pub(super) fn read(path: &Path) -> Result<Option<Settings>, Diagnostic> {
+    let unreadable = |error: &io::Error| {
+        Diagnostic::error(Code::ConfigUnreadable, "the configuration file cannot be read")
+            .at(Place::file(path.display().to_string()))
+            .caused_by(error)
+    };
+    match fs::metadata(path) {
+        Ok(metadata) if metadata.len() > LARGEST => {
+            let large = io::Error::other("it is larger than 1 MiB");
+            return Err(unreadable(&large));
+        }
+        Ok(_) => {}
+        Err(error) if missing(&error) => return Ok(None),
+        Err(error) => return Err(unreadable(&error)),
+    }
+    let text = fs::read_to_string(path).map_err(|error| unreadable(&error))?;
+    parse(&path.display().to_string(), &text).map(Some)
+}
+
+fn missing(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+    )
+}
+
+fn parse(file: &str, text: &str) -> Result<Settings, Diagnostic> {
+    let source = Source { file, text };
+    let options = serde_saphyr::options! { with_snippet: false };
+    let read: ConfigFile =
+        serde_saphyr::from_str_with_options(text, options).map_err(|error| source.diagnostic(&error))?;
+    for (key, value, wanted) in [
+        ("apiVersion", &read.api_version, API_VERSION),
+        ("kind", &read.kind, KIND),
+    ] {
+        if value.value != wanted {
+            let message = format!("`{key}` is `{}`, not `{wanted}`", value.value);
+            return Err(Diagnostic::error(Code::ConfigValue, message)
+                .at(source.place(value.referenced))
+                .hint(format!("write `{key}: {wanted}`")));
+        }
+    }
+    let local = read.local.as_ref();
+    let texts = [
+        (Key::Store, read.store.as_ref()),
+        (Key::Environments, read.environments.as_ref()),
+        (Key::LocalCpu, local.and_then(|local| local.cpu.as_ref())),
+        (Key::LocalMemory, local.and_then(|local| local.memory.as_ref())),
+        (Key::Python, read.python.as_ref()),
+    ];
+    let mut settings = Settings::new();
+    for (key, value) in texts {
+        if let Some(value) = value {
+            settings.insert(key, source.setting(value.value.clone(), value.referenced));
+        }
+    }
+    if let Some(value) = local.and_then(|local| local.self_approve.as_ref()) {
+        let setting = source.setting(value.value.to_string(), value.referenced);
+        settings.insert(Key::LocalSelfApprove, setting);
+    }
+    Ok(settings)
+}
+
+struct Source<'a> {
+    file: &'a str,
+    text: &'a str,
+}
+
+impl Source<'_> {
+    fn setting(&self, text: String, location: Location) -> Setting {
+        Setting {
+            text: text.into(),
+            place: self.place(location),
+        }
+    }
+
+    fn place(&self, location: Location) -> Place {
+        let number = |n: u64| u32::try_from(n).ok().filter(|n| *n > 0);
+        let line = number(location.line());
+        let source = line.and_then(|line| self.text.lines().nth(line as usize - 1));
+        Place {
+            file: self.file.into(),
+            line,
+            column: number(location.column()),
+            source: source.map(str::to_owned),
+        }
+    }
+
+    fn diagnostic(&self, error: &Error) -> Diagnostic {
+        let place = match error.location() {
+            Some(location) => self.place(location),
+            None => Place::file(self.file),
+        };
+        if let Error::SerdeUnknownField { field, expected, .. } = error {
+            return unknown_key(field, expected).at(place);
+        }
+        if let Error::SerdeMissingField { field, .. } = error {
+            return Diagnostic::error(Code::ConfigValue, format!("`{field}` is missing"))
+                .at(Place::file(self.file))
+                .hint(format!(
+                    "a configuration file begins with `apiVersion: {API_VERSION}` and `kind: {KIND}`"
+                ));
+        }
+        let words = error.to_string();
+        let words = words.split(" at line ").next().unwrap_or_default();
+        Diagnostic::error(Code::ConfigValue, "the configuration file cannot be understood")
+            .at(place)
+            .because(words.lines().next().unwrap_or_default())
+            .hint("`blueproof schema config` prints every key and what it takes")
+    }
+}
+
+fn unknown_key(key: &str, known: &[&str]) -> Diagnostic {
+    let diagnostic = Diagnostic::error(
+        Code::UnknownKey,
+        format!("`{key}` is no key of a configuration file"),
+    );
+    let nearest = known
+        .iter()
+        .map(|known| {
+            (
+                strsim::jaro_winkler(&key.to_lowercase(), &known.to_lowercase()),
+                known,
+            )
+        })
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        // Below this the nearest is no longer what was meant, only the least unlike.
+        .filter(|(likeness, _)| *likeness > 0.7);
+    match nearest {
+        Some((_, nearest)) => diagnostic.hint(format!("write `{nearest}`")),
+        None => diagnostic.hint(format!("known here are {}", known.join(", "))),
+    }
+}

@@ -1,0 +1,237 @@
+//! Who may say what a value is, in order.
+
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+};
+
+use blueproof_core::diagnostic::{self, Code, Diagnostic};
+
+use super::{
+    Key, Origin, Surroundings, Value,
+    file::{self, Settings},
+    parse,
+};
+use crate::{cli::Place, exit::Problem};
+
+/// A file that was looked at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Layer {
+    /// Whose it is.
+    pub(crate) owner: Owner,
+    /// Where it is, or would be.
+    pub(crate) path: PathBuf,
+    /// Whether it is there.
+    pub(crate) presence: Presence,
+}
+
+/// Whose file it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Owner {
+    Named,
+    Project,
+    User,
+    Machine,
+}
+
+/// Whether a file is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Presence {
+    Read,
+    Missing,
+}
+
+/// Everything that can say what a value is.
+pub(super) struct Layers<'a> {
+    place: &'a Place,
+    surroundings: &'a Surroundings,
+    files: Vec<(Layer, Settings)>,
+}
+
+/// What somebody said.
+pub(super) struct Given {
+    pub(super) text: OsString,
+    /// What a relative path is relative to.
+    pub(super) folder: PathBuf,
+    origin: Origin,
+    place: diagnostic::Place,
+}
+
+impl Owner {
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Owner::Named => "--config",
+            Owner::Project => "project",
+            Owner::User => "user",
+            Owner::Machine => "machine",
+        }
+    }
+}
+
+impl<'a> Layers<'a> {
+    pub(super) fn read(place: &'a Place, surroundings: &'a Surroundings) -> Result<Self, Problem> {
+        let mut files = Vec::new();
+        for (owner, path) in candidates(place, surroundings) {
+            let settings = file::read(&path).map_err(Problem::usage)?;
+            let presence = match settings {
+                Some(_) => Presence::Read,
+                None => Presence::Missing,
+            };
+            if let (Owner::Named, Presence::Missing) = (owner, presence) {
+                return Err(Problem::usage(named_but_missing(&path)));
+            }
+            let settings = settings.unwrap_or_default();
+            if let (Owner::Project, Some(setting)) = (owner, settings.get(&Key::LocalSelfApprove)) {
+                return Err(Problem::usage(not_from_project(setting.place.clone())));
+            }
+            let layer = Layer {
+                owner,
+                path,
+                presence,
+            };
+            files.push((layer, settings));
+        }
+        Ok(Self {
+            place,
+            surroundings,
+            files,
+        })
+    }
+
+    /// Returns the files that were looked at.
+    pub(super) fn files(&self) -> Vec<Layer> {
+        self.files.iter().map(|(layer, _)| layer.clone()).collect()
+    }
+
+    /// Returns a path, or what is built in.
+    pub(super) fn path(
+        &self,
+        key: Key,
+        built_in: impl FnOnce() -> Result<PathBuf, Diagnostic>,
+    ) -> Result<Value<PathBuf>, Problem> {
+        if let Some(value) = self.find(key, parse::path)? {
+            return Ok(value);
+        }
+        Ok(Value {
+            value: built_in().map_err(Problem::usage)?,
+            origin: Origin::BuiltIn,
+        })
+    }
+
+    /// Returns a value where one is given.
+    pub(super) fn optional<T>(
+        &self,
+        key: Key,
+        parse: impl FnOnce(&Given, &Surroundings) -> Result<T, String>,
+    ) -> Result<Value<Option<T>>, Problem> {
+        self.or(
+            key,
+            |given, surroundings| parse(given, surroundings).map(Some),
+            None,
+        )
+    }
+
+    /// Returns a value, or what is built in.
+    pub(super) fn or<T>(
+        &self,
+        key: Key,
+        parse: impl FnOnce(&Given, &Surroundings) -> Result<T, String>,
+        built_in: T,
+    ) -> Result<Value<T>, Problem> {
+        let found = self.find(key, parse)?;
+        Ok(found.unwrap_or(Value {
+            value: built_in,
+            origin: Origin::BuiltIn,
+        }))
+    }
+
+    fn find<T>(
+        &self,
+        key: Key,
+        parse: impl FnOnce(&Given, &Surroundings) -> Result<T, String>,
+    ) -> Result<Option<Value<T>>, Problem> {
+        let Some(given) = self.given(key) else {
+            return Ok(None);
+        };
+        match parse(&given, self.surroundings) {
+            Ok(value) => Ok(Some(Value {
+                value,
+                origin: given.origin,
+            })),
+            Err(why) => {
+                let message = format!("`{}` cannot be `{}`", key.name(), given.text.display());
+                let diagnostic = Diagnostic::error(Code::ConfigValue, message).at(given.place);
+                Err(Problem::usage(diagnostic.because(why).hint(
+                    "`blueproof schema config` prints every key and what it takes",
+                )))
+            }
+        }
+    }
+
+    fn given(&self, key: Key) -> Option<Given> {
+        let said = |text: OsString, origin: Origin| Given {
+            text,
+            folder: self.surroundings.folder.clone(),
+            place: diagnostic::Place::file(origin.to_string()),
+            origin,
+        };
+        if let (Key::Store, Some(path)) = (key, &self.place.store) {
+            return Some(said(path.clone().into(), Origin::Flag("--store")));
+        }
+        if let Some(value) = self.surroundings.variable(key.variable()) {
+            return Some(said(value.clone(), Origin::Variable(key.variable())));
+        }
+        self.files.iter().find_map(|(layer, settings)| {
+            let setting = settings.get(&key)?;
+            let origin = Origin::File {
+                path: layer.path.clone(),
+                line: setting.place.line.unwrap_or(1),
+            };
+            Some(Given {
+                text: setting.text.clone(),
+                folder: layer.path.parent().unwrap_or(Path::new("/")).to_owned(),
+                origin,
+                place: setting.place.clone(),
+            })
+        })
+    }
+}
+
+/// Returns where files are looked for, the one that counts most first.
+fn candidates(place: &Place, surroundings: &Surroundings) -> Vec<(Owner, PathBuf)> {
+    let named = place
+        .config
+        .clone()
+        .or_else(|| surroundings.variable("BLUEPROOF_CONFIG").map(PathBuf::from));
+    let named = named.map(|path| (Owner::Named, surroundings.folder.join(path)));
+    let project = surroundings
+        .folder
+        .ancestors()
+        .map(|folder| folder.join(".blueproof/config.yaml"))
+        .find(|path| path.exists())
+        .map(|path| (Owner::Project, path));
+    let user = surroundings
+        .user()
+        .map(|folder| (Owner::User, folder.join("config.yaml")));
+    let machine = (Owner::Machine, surroundings.machine.join("config.yaml"));
+    named
+        .into_iter()
+        .chain(project)
+        .chain(user)
+        .chain([machine])
+        .collect()
+}
+
+fn named_but_missing(path: &Path) -> Diagnostic {
+    Diagnostic::error(Code::ConfigUnreadable, "the configuration file that was named is not there")
+        .at(diagnostic::Place::file(path.display().to_string()))
+        .hint("see that `--config` and `BLUEPROOF_CONFIG` name a file that is there; relative names start at the current folder")
+}
+
+fn not_from_project(place: diagnostic::Place) -> Diagnostic {
+    let message = "a project's file cannot say who approves its runs";
+    Diagnostic::error(Code::ConfigNotHere, message).at(place).hint(
+        "move `local.selfApprove` to your own file, `~/.config/blueproof/config.yaml`, \
+         or set BLUEPROOF_LOCAL_SELF_APPROVE",
+    )
+}

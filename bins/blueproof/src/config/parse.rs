@@ -1,0 +1,66 @@
+//! Values from the texts that files, variables and flags give.
+
+use std::{ffi::OsStr, path::PathBuf};
+
+use blueproof_core::{
+    domain::{Bytes, Cpus},
+    policy::LocalApproval,
+};
+
+use super::{Surroundings, layers::Given};
+
+pub(super) fn cpu(given: &Given, _: &Surroundings) -> Result<Cpus, String> {
+    let cpu: Cpus = text(given)?
+        .parse()
+        .map_err(|error: blueproof_core::domain::ParseAmountError| error.to_string())?;
+    if cpu == Cpus::default() {
+        return Err("with no processor nothing can run".into());
+    }
+    Ok(cpu)
+}
+
+pub(super) fn memory(given: &Given, _: &Surroundings) -> Result<Bytes, String> {
+    let memory: Bytes = text(given)?
+        .parse()
+        .map_err(|error: blueproof_core::domain::ParseAmountError| error.to_string())?;
+    if memory == Bytes(0) {
+        return Err("with no memory nothing can run".into());
+    }
+    Ok(memory)
+}
+
+pub(super) fn approval(given: &Given, _: &Surroundings) -> Result<LocalApproval, String> {
+    match text(given)? {
+        "true" => Ok(LocalApproval::Own),
+        "false" => Ok(LocalApproval::Required),
+        other => Err(format!("`{other}` is neither true nor false")),
+    }
+}
+
+/// Reads a path: `~/` is the home folder, and what is relative is relative to whoever said it.
+pub(super) fn path(given: &Given, surroundings: &Surroundings) -> Result<PathBuf, String> {
+    if given.text.is_empty() {
+        return Err("it is empty".into());
+    }
+    let path = PathBuf::from(&given.text);
+    match path.strip_prefix("~") {
+        Ok(below) => {
+            let home = surroundings.home().map_err(|error| error.message)?;
+            Ok(home.join(below))
+        }
+        Err(_) => Ok(given.folder.join(path)),
+    }
+}
+
+/// Reads a program: a name is left to be found through `PATH`, everything else is a path.
+pub(super) fn program(given: &Given, surroundings: &Surroundings) -> Result<PathBuf, String> {
+    let name = !given.text.is_empty() && !given.text.as_encoded_bytes().contains(&b'/');
+    if name && given.text != "~" {
+        return Ok(PathBuf::from(&given.text));
+    }
+    path(given, surroundings)
+}
+
+fn text(given: &Given) -> Result<&str, String> {
+    OsStr::to_str(&given.text).ok_or_else(|| "it is not UTF-8".into())
+}

@@ -1,0 +1,301 @@
+//! Who wins, and what is said about mistakes.
+
+use std::fs;
+
+use blueproof_core::diagnostic::{Code, Diagnostic};
+use tempfile::TempDir;
+
+use super::*;
+
+/// A home, a project with a folder in it, and a machine.
+struct World {
+    root: TempDir,
+    place: Place,
+    surroundings: Surroundings,
+}
+
+impl World {
+    fn new() -> Self {
+        let root = tempfile::tempdir().expect("a folder");
+        let path = |name: &str| root.path().join(name);
+        fs::create_dir_all(path("project/below")).expect("a folder");
+        let surroundings = Surroundings {
+            variables: [("HOME".into(), path("home").into())].into(),
+            folder: path("project/below"),
+            machine: path("etc"),
+        };
+        let place = Place {
+            store: None,
+            config: None,
+        };
+        Self {
+            root,
+            place,
+            surroundings,
+        }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.root.path().join(name)
+    }
+
+    /// Writes a configuration file with these lines below its head, from line 3 on.
+    fn write(&self, name: &str, lines: &str) {
+        self.write_all(
+            name,
+            &format!("apiVersion: blueproof.dev/v1alpha1\nkind: Config\n{lines}\n"),
+        );
+    }
+
+    fn write_all(&self, name: &str, text: &str) {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+        fs::write(path, text).expect("a file");
+    }
+
+    fn set(&mut self, variable: &str, value: &str) {
+        self.surroundings.variables.insert(variable.into(), value.into());
+    }
+
+    fn load(&self) -> Config {
+        Config::load(&self.place, &self.surroundings).expect("a good configuration")
+    }
+
+    fn error(&self) -> Diagnostic {
+        let problem = Config::load(&self.place, &self.surroundings).expect_err("a bad configuration");
+        assert_eq!(problem.exit, crate::exit::Exit::Usage);
+        problem.diagnostics.into_iter().next().expect("a diagnostic")
+    }
+}
+
+const PROJECT: &str = "project/.blueproof/config.yaml";
+const USER: &str = "home/.config/blueproof/config.yaml";
+const MACHINE: &str = "etc/config.yaml";
+
+#[test]
+fn whoever_is_nearer_wins() {
+    let mut world = World::new();
+    let file = |world: &World, name: &str| Origin::File {
+        path: world.path(name),
+        line: 3,
+    };
+    assert_eq!(
+        world.load().store.value,
+        world.path("home/.local/share/blueproof/blueproof.db")
+    );
+    assert_eq!(world.load().store.origin, Origin::BuiltIn);
+    for name in [MACHINE, USER, PROJECT, "named.yaml"] {
+        world.write(name, "store: a.db");
+        if name == "named.yaml" {
+            world.set("BLUEPROOF_CONFIG", "../../named.yaml");
+        }
+        let store = world.load().store;
+        let path = if name == "named.yaml" {
+            "project/below/../../named.yaml"
+        } else {
+            name
+        };
+        assert_eq!(store.origin, file(&world, path), "{name}");
+        assert_eq!(store.value, world.path(path).with_file_name("a.db"), "{name}");
+    }
+    world.set("BLUEPROOF_STORE", "b.db");
+    assert_eq!(world.load().store.origin, Origin::Variable("BLUEPROOF_STORE"));
+    assert_eq!(world.load().store.value, world.path("project/below/b.db"));
+    world.place.store = Some("c.db".into());
+    assert_eq!(world.load().store.origin, Origin::Flag("--store"));
+    assert_eq!(world.load().store.value, world.path("project/below/c.db"));
+    assert_eq!(world.load().runs(), world.path("project/below/runs"));
+}
+
+#[test]
+fn each_value_is_taken_from_whoever_gives_it() {
+    let mut world = World::new();
+    world.write(PROJECT, "local: {cpu: 2}\npython: python3.12");
+    world.write(USER, "local:\n  cpu: 500m\n  memory: 1.5Gi\n  selfApprove: false\nenvironments: ~/envs\npython: ~/bin/python");
+    world.set("BLUEPROOF_LOCAL_MEMORY", "2Gi");
+    let config = world.load();
+    assert_eq!(config.local_cpu.value, Some(Cpus::cores(2)));
+    assert_eq!(config.local_memory.value, Some(Bytes(2 << 30)));
+    assert_eq!(config.local_self_approve.value, LocalApproval::Required);
+    assert_eq!(
+        config.local_self_approve.origin.to_string(),
+        format!("{}:6", world.path(USER).display())
+    );
+    assert_eq!(config.environments.value, world.path("home/envs"));
+    assert_eq!(
+        config.python.value,
+        Some("python3.12".into()),
+        "a name is left to PATH"
+    );
+    fs::remove_file(world.path(PROJECT)).expect("it is there");
+    assert_eq!(world.load().python.value, Some(world.path("home/bin/python")));
+}
+
+#[test]
+fn xdg_folders_are_heeded_where_they_are_absolute() {
+    let mut world = World::new();
+    world.set("XDG_DATA_HOME", "/data");
+    world.set("XDG_CACHE_HOME", "relative");
+    assert_eq!(
+        world.load().store.value,
+        Path::new("/data/blueproof/blueproof.db")
+    );
+    assert_eq!(
+        world.load().environments.value,
+        world.path("home/.cache/blueproof/environments")
+    );
+}
+
+#[test]
+fn without_a_home_it_is_said_what_to_set() {
+    let mut world = World::new();
+    world.surroundings.variables.clear();
+    assert_eq!(world.error().code, Code::NoHome);
+    world.set("BLUEPROOF_STORE", "/a.db");
+    assert_eq!(world.error().code, Code::NoHome);
+    world.set("BLUEPROOF_ENVIRONMENTS", "/envs");
+    assert_eq!(world.load().store.value, Path::new("/a.db"));
+}
+
+#[test]
+fn mistakes_are_shown_at_their_place() {
+    let cases = [
+        ("stoer: a", Code::UnknownKey, Some((3, 1)), "write `store`"),
+        (
+            "local:\n  selfapprove: true",
+            Code::UnknownKey,
+            Some((4, 3)),
+            "write `selfApprove`",
+        ),
+        ("zzz: 1", Code::UnknownKey, Some((3, 1)), "known here are"),
+        (
+            "local: {cpu: many}",
+            Code::ConfigValue,
+            Some((3, 14)),
+            "schema config",
+        ),
+        (
+            "local: {cpu: 0}",
+            Code::ConfigValue,
+            Some((3, 14)),
+            "schema config",
+        ),
+        (
+            "local: {cpu: [1]}",
+            Code::ConfigValue,
+            Some((3, 14)),
+            "schema config",
+        ),
+        (
+            "local: {selfApprove: perhaps}",
+            Code::ConfigValue,
+            Some((3, 22)),
+            "schema config",
+        ),
+        ("local: 3", Code::ConfigValue, Some((3, 8)), "schema config"),
+        ("store: \"\"", Code::ConfigValue, Some((3, 8)), "schema config"),
+        (
+            "store: a\nstore: b",
+            Code::ConfigValue,
+            Some((4, 1)),
+            "schema config",
+        ),
+        ("store: [", Code::ConfigValue, Some((3, 8)), "schema config"),
+    ];
+    for (lines, code, spot, hint) in cases {
+        let world = World::new();
+        world.write(USER, lines);
+        let error = world.error();
+        let place = error.place.clone().expect("a place");
+        assert_eq!(error.code, code, "{lines}: {error:?}");
+        assert_eq!(place.line.zip(place.column), spot, "{lines}: {error:?}");
+        assert_eq!(place.file, world.path(USER).display().to_string());
+        assert!(
+            error.hints.iter().any(|text| text.contains(hint)),
+            "{lines}: {error:?}"
+        );
+    }
+}
+
+#[test]
+fn a_file_of_another_kind_or_version_is_refused() {
+    for text in [
+        "",
+        "kind: Config\n",
+        "apiVersion: blueproof.dev/v2\nkind: Config\n",
+        "apiVersion: blueproof.dev/v1alpha1\nkind: Blueprint\n",
+        "- a\n",
+    ] {
+        let world = World::new();
+        world.write_all(USER, text);
+        assert_eq!(world.error().code, Code::ConfigValue, "{text}");
+    }
+}
+
+#[test]
+fn a_bad_variable_is_named() {
+    let mut world = World::new();
+    world.set("BLUEPROOF_LOCAL_SELF_APPROVE", "yes");
+    let error = world.error();
+    assert_eq!(error.code, Code::ConfigValue);
+    assert_eq!(
+        error.place,
+        Some(blueproof_core::diagnostic::Place::file(
+            "BLUEPROOF_LOCAL_SELF_APPROVE"
+        ))
+    );
+    world.set("BLUEPROOF_LOCAL_SELF_APPROVE", "");
+    assert_eq!(
+        world.load().local_self_approve.origin,
+        Origin::BuiltIn,
+        "empty is not set"
+    );
+}
+
+#[test]
+fn what_is_tested_does_not_decide_who_approves_it() {
+    let world = World::new();
+    world.write(PROJECT, "local: {selfApprove: true}");
+    let error = world.error();
+    assert_eq!(error.code, Code::ConfigNotHere);
+    assert_eq!(error.place.and_then(|place| place.line), Some(3));
+}
+
+#[test]
+fn a_file_that_was_named_must_be_there_and_others_need_not() {
+    let mut world = World::new();
+    world.place.config = Some("nowhere.yaml".into());
+    assert_eq!(world.error().code, Code::ConfigUnreadable);
+    world.place.config = None;
+    let presence = |config: &Config| {
+        config
+            .layers
+            .iter()
+            .map(|layer| layer.presence)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(presence(&world.load()), [Presence::Missing, Presence::Missing]);
+    world.write(USER, "");
+    assert_eq!(presence(&world.load()), [Presence::Read, Presence::Missing]);
+    fs::create_dir_all(world.path(MACHINE)).expect("a folder");
+    assert_eq!(world.error().code, Code::ConfigUnreadable, "a folder is no file");
+}
+
+#[test]
+fn what_is_shown_can_be_a_file() {
+    let world = World::new();
+    world.write(
+        USER,
+        "local: {cpu: 1500m, memory: 1Gi, selfApprove: false}\npython: python3",
+    );
+    let before = world.load();
+    let document = crate::output::Document::new("Config", before.as_file());
+    let text = crate::output::encode(&document, crate::output::Encoding::Yaml).expect("it can be written");
+    world.write_all(USER, &text);
+    let after = world.load();
+    let values = |config: &Config| {
+        let entries = config.entries().into_iter();
+        entries.map(|(key, value, _)| (key, value)).collect::<Vec<_>>()
+    };
+    assert_eq!(values(&after), values(&before));
+}

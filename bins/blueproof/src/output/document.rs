@@ -1,0 +1,82 @@
+//! Answers for programs.
+
+use blueproof_core::diagnostic::{Code, Diagnostic};
+use serde::Serialize;
+
+use crate::exit::{Exit, Problem};
+
+/// The version of every document that is written.
+const API_VERSION: &str = "blueproof.dev/v1alpha1";
+
+/// A document that says what it is.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Document<T> {
+    api_version: &'static str,
+    kind: &'static str,
+    #[serde(flatten)]
+    body: T,
+}
+
+/// A list that says what it is.
+#[derive(Debug, Serialize)]
+struct List<T> {
+    items: Vec<Document<T>>,
+}
+
+/// How a document is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Encoding {
+    /// JSON for people and programs, over many lines.
+    Json,
+    /// JSON on one line, for streams.
+    JsonLine,
+    Yaml,
+    /// YAML behind a `---`, for streams.
+    YamlStream,
+}
+
+impl<T: Serialize> Document<T> {
+    /// Returns a document of this kind.
+    pub(crate) fn new(kind: &'static str, body: T) -> Self {
+        Self {
+            api_version: API_VERSION,
+            kind,
+            body,
+        }
+    }
+
+    /// Returns a document that lists documents.
+    pub(crate) fn list(
+        kind: &'static str,
+        of: &'static str,
+        items: impl IntoIterator<Item = T>,
+    ) -> Document<impl Serialize> {
+        let items = items.into_iter().map(|item| Document::new(of, item)).collect();
+        Document::new(kind, List { items })
+    }
+}
+
+/// Writes a document, with a line break at its end.
+pub(crate) fn encode(document: &impl Serialize, encoding: Encoding) -> Result<String, Problem> {
+    let written = match encoding {
+        Encoding::Json => serde_json::to_string_pretty(document).map_err(|error| unwritable(&error)),
+        Encoding::JsonLine => serde_json::to_string(document).map_err(|error| unwritable(&error)),
+        Encoding::Yaml => serde_saphyr::to_string(document).map_err(|error| unwritable(&error)),
+        Encoding::YamlStream => serde_saphyr::to_string(document)
+            .map(|text| format!("---\n{text}"))
+            .map_err(|error| unwritable(&error)),
+    };
+    written.map(|text| format!("{}\n", text.trim_end()))
+}
+
+fn unwritable(error: &dyn std::error::Error) -> Problem {
+    Problem {
+        diagnostics: vec![
+            Diagnostic::error(Code::Unwritable, "the answer has no form in this format")
+                .caused_by(error)
+                .hint("ask for `-o json`"),
+        ],
+        exit: Exit::Infrastructure,
+    }
+}

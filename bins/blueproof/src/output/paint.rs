@@ -1,0 +1,23 @@
+//! Colours of the words that say how a run stands. Nothing else is coloured in a table.
+
+use anstyle::{AnsiColor, Style};
+use blueproof_core::domain::{Ending, RunState};
+
+use super::Cell;
+
+/// Returns a state as a cell of a table.
+pub(crate) fn state(state: RunState) -> Cell {
+    Cell::styled(state.to_string(), style(state))
+}
+
+fn style(state: RunState) -> Style {
+    match state {
+        RunState::AwaitingApproval | RunState::Queued => AnsiColor::Yellow.on_default(),
+        RunState::Reserved | RunState::Starting | RunState::Running => AnsiColor::Cyan.on_default(),
+        RunState::Ended(Ending::Passed) => AnsiColor::Green.on_default(),
+        RunState::Ended(
+            Ending::Failed | Ending::InfrastructureFailed | Ending::TimedOut | Ending::Refused,
+        ) => AnsiColor::Red.on_default(),
+        RunState::Ended(Ending::Cancelled | Ending::Superseded) => Style::new().dimmed(),
+    }
+}

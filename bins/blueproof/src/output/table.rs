@@ -1,0 +1,167 @@
+//! Tables: columns as wide as what stands in them, two blanks between.
+
+use anstyle::Style;
+use unicode_width::UnicodeWidthStr;
+
+/// The least that is left of a shortened cell; below it lines get longer than the terminal.
+const LEAST_LAST: usize = 12;
+
+/// How wide lines may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Width {
+    /// As wide as this.
+    Columns(usize),
+    /// Nothing is shortened: it is not a terminal that reads.
+    Unlimited,
+}
+
+/// Rows under a header.
+#[derive(Debug)]
+pub(crate) struct Table {
+    header: Vec<&'static str>,
+    rows: Vec<Vec<Cell>>,
+}
+
+/// A text with its colour.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Cell {
+    text: String,
+    style: Style,
+}
+
+impl Table {
+    /// Returns an empty table. The last column is the one that may be shortened.
+    pub(crate) fn new(header: impl IntoIterator<Item = &'static str>) -> Self {
+        Self {
+            header: header.into_iter().collect(),
+            rows: Vec::new(),
+        }
+    }
+
+    /// Adds a row, with a cell for each column.
+    pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = Cell>) {
+        self.rows.push(cells.into_iter().collect());
+    }
+
+    /// Returns how wide each column has to be.
+    pub(crate) fn widths(&self) -> Vec<usize> {
+        let header = self.header.iter().map(|title| title.width());
+        let mut widths: Vec<usize> = header.collect();
+        for row in &self.rows {
+            for (width, cell) in widths.iter_mut().zip(row) {
+                *width = (*width).max(cell.text.width());
+            }
+        }
+        widths
+    }
+
+    /// Returns the table as text, header included.
+    pub(crate) fn render(&self, width: Width) -> String {
+        let widths = self.widths();
+        let header = self
+            .header
+            .iter()
+            .map(|title| Cell::from(*title))
+            .collect::<Vec<_>>();
+        format!(
+            "{}{}",
+            line(&header, &widths, width),
+            self.render_rows(&widths, width)
+        )
+    }
+
+    /// Returns the rows as text, in columns that were measured before.
+    pub(crate) fn render_rows(&self, widths: &[usize], width: Width) -> String {
+        self.rows.iter().map(|row| line(row, widths, width)).collect()
+    }
+}
+
+impl Cell {
+    /// Returns a text in a colour.
+    pub(crate) fn styled(text: impl Into<String>, style: Style) -> Self {
+        Self {
+            text: text.into(),
+            style,
+        }
+    }
+}
+
+impl<T: Into<String>> From<T> for Cell {
+    fn from(text: T) -> Self {
+        Self::styled(text, Style::new())
+    }
+}
+
+fn line(cells: &[Cell], widths: &[usize], limit: Width) -> String {
+    let mut text = String::new();
+    let mut used = 0;
+    for (index, cell) in cells.iter().enumerate() {
+        let last = index + 1 == cells.len();
+        let shown = match limit {
+            Width::Columns(columns) if last => {
+                shorten(&cell.text, columns.saturating_sub(used).max(LEAST_LAST))
+            }
+            Width::Columns(_) | Width::Unlimited => cell.text.clone(),
+        };
+        let column = widths.get(index).copied().unwrap_or(0) + 2;
+        let gap = column.saturating_sub(shown.width()).max(2);
+        used += shown.width() + gap;
+        text.push_str(&format!("{}{shown}{:#}", cell.style, cell.style));
+        text.push_str(&" ".repeat(gap));
+    }
+    format!("{}\n", text.trim_end())
+}
+
+/// Keeps the beginning, and says that there was more.
+fn shorten(text: &str, columns: usize) -> String {
+    if text.width() <= columns {
+        return text.into();
+    }
+    let mut short = String::new();
+    for c in text.chars() {
+        let mut longer = short.clone();
+        longer.push(c);
+        if longer.width() + 1 > columns {
+            break;
+        }
+        short = longer;
+    }
+    format!("{}…", short.trim_end())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table() -> Table {
+        let mut table = Table::new(["RUN", "STATE", "DETAIL"]);
+        table.row(["r-1".into(), "passed".into(), Cell::from("")]);
+        table.row([
+            "r-10".into(),
+            Cell::styled("failed", anstyle::AnsiColor::Red.on_default()),
+            "何かが壊れた: the loss is not a number".into(),
+        ]);
+        table
+    }
+
+    #[test]
+    fn columns_stand_below_each_other_whatever_their_colour() {
+        let text = table().render(Width::Unlimited);
+        assert_eq!(
+            text,
+            "RUN   STATE   DETAIL\n\
+             r-1   passed\n\
+             r-10  \u{1b}[31mfailed\u{1b}[0m  何かが壊れた: the loss is not a number\n"
+        );
+    }
+
+    #[test]
+    fn a_terminal_shortens_the_last_column_and_nothing_else() {
+        let text = anstream::adapter::strip_str(&table().render(Width::Columns(33))).to_string();
+        let last = text.lines().last().expect("a row");
+        assert_eq!(last, "r-10  failed  何かが壊れた: the…");
+        assert!(last.width() <= 33);
+        let narrow = anstream::adapter::strip_str(&table().render(Width::Columns(5))).to_string();
+        assert!(narrow.starts_with("RUN   STATE   DETAIL\n"), "{narrow}");
+    }
+}
