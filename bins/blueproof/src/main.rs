@@ -6,9 +6,9 @@ mod cli;
 mod commands;
 mod config;
 mod exit;
-mod session;
 mod output;
 mod select;
+mod session;
 mod show;
 
 use clap::Parser;

@@ -1,18 +1,16 @@
 //! Blueprints, the Jupyter executor, the agent that runs one attempt, and the report.
 
+pub mod agent;
 pub mod blueprint;
 pub mod environment;
+mod executor;
 pub mod ipynb;
-pub mod plan;
-pub mod snapshot;
+mod kernel;
 pub mod measure;
 pub mod plan;
-pub mod text;
-pub mod agent;
-mod executor;
-mod kernel;
-pub mod plan;
 mod process;
+pub mod snapshot;
+pub mod text;
 mod verdict;
 
 pub use executor::{Graces, OutputLimits};

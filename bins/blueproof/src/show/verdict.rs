@@ -11,7 +11,12 @@ use super::{diagnostic, text};
 /// Returns the verdict as people read it, colour included: one line, and what went wrong.
 pub(crate) fn render(run: &RunView) -> String {
     let (word, style) = word(run.state);
-    let mut text = format!("{style}{word}{style:#} {} {}{}\n", run.subject.blueprint, run.id, facts(run));
+    let mut text = format!(
+        "{style}{word}{style:#} {} {}{}\n",
+        run.subject.blueprint,
+        run.id,
+        facts(run)
+    );
     if let Some(failure) = &run.failure {
         text.push_str(&diagnostic::render(&failure.diagnostic));
         if let Some(cell) = &failure.cell {
@@ -59,7 +64,10 @@ fn word(state: RunState) -> (&'static str, Style) {
 fn facts(run: &RunView) -> String {
     let mut facts = String::new();
     if let Some(ended_at) = run.ended_at {
-        facts.push_str(&format!(" in {}", text::duration(ended_at.duration_since(run.requested_at))));
+        facts.push_str(&format!(
+            " in {}",
+            text::duration(ended_at.duration_since(run.requested_at))
+        ));
     }
     if let Some(failure) = &run.failure {
         facts.push_str(&format!(" · {}", class(failure)));
@@ -89,6 +97,10 @@ fn outcome_facts(outcome: &Outcome, facts: &mut String) {
 fn in_cell(cell: &CellPlace) -> String {
     let dim = AnsiColor::Blue.on_default().bold();
     let line = cell.line.map(|line| format!(", line {line}")).unwrap_or_default();
-    let source = cell.source.as_deref().map(|source| format!(": {}", source.trim())).unwrap_or_default();
+    let source = cell
+        .source
+        .as_deref()
+        .map(|source| format!(": {}", source.trim()))
+        .unwrap_or_default();
     format!("   {dim}={dim:#} in cell {}{line}{source}\n", cell.cell)
 }

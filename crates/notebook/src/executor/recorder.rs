@@ -146,10 +146,7 @@ impl<'a> Recorder<'a> {
 
     /// Returns every cell whose outputs changed since the last call: index, outputs and number.
     pub(crate) fn changes(&mut self) -> Vec<(usize, Vec<Value>, Option<u64>)> {
-        let changed = self
-            .cells
-            .iter_mut()
-            .filter(|record| record.is_changed);
+        let changed = self.cells.iter_mut().filter(|record| record.is_changed);
         changed
             .map(|record| {
                 record.is_changed = false;
