@@ -1,11 +1,15 @@
 //! What can be typed.
 
+mod act;
 mod read;
 
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+pub(crate) use act::{
+    Agent, Artifacts, Cancel, Check, Init, Launch, Logs, Report, ReportFormat, Retry, Run, Wait,
+};
 pub(crate) use read::{
     Completion, ConfigCommand, ConfigShow, Configuration, Describe, DescribeKind, Explain, Get, GetKind,
     GetRuns, Schema, SchemaKind, Status, Version, Why,
@@ -59,6 +63,24 @@ pub(crate) struct Place {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Test a blueprint or a notebook
+    Run(Run),
+    /// Look for mistakes and hazards in blueprints and their notebooks
+    Check(Check),
+    /// Write a blueprint for a notebook
+    Init(Init),
+    /// Show what a run printed
+    Logs(Logs),
+    /// Wait for runs
+    Wait(Wait),
+    /// End a run
+    Cancel(Cancel),
+    /// Try an ended run once more
+    Retry(Retry),
+    /// Show where a run's report is, or print it
+    Report(Report),
+    /// List the files that a run kept, or copy them
+    Artifacts(Artifacts),
     /// Say what a code means
     Explain(Explain),
     /// Print the JSON Schema of a kind of file
@@ -69,6 +91,15 @@ pub(crate) enum Command {
     Completion(Completion),
     /// Print the version
     Version(Version),
+    /// Carry out one attempt
+    #[command(hide = true)]
+    Agent(Agent),
+    /// Become another program that dies with its parent
+    #[command(hide = true, disable_help_flag = true)]
+    AgentLaunch(Launch),
+    /// Drive the pipeline until nothing remains to be done
+    #[command(hide = true)]
+    Host,
 }
 
 impl Color {

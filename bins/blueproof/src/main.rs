@@ -7,6 +7,7 @@ mod commands;
 mod config;
 mod exit;
 mod output;
+mod reporter;
 mod select;
 mod session;
 mod show;

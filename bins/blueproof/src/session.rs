@@ -6,7 +6,9 @@
 mod interrupt;
 mod watch;
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+pub(crate) use watch::Watch;
+
+use std::{os::unix::process::CommandExt, path::PathBuf, process::Stdio, sync::Arc, time::Duration};
 
 use blueproof_cluster::local::{AgentCommand, LocalDriver};
 use blueproof_core::{
@@ -21,7 +23,11 @@ use blueproof_core::{
 };
 use jiff::Timestamp;
 
-use crate::exit::{Exit, Problem};
+use crate::{
+    config::Config,
+    exit::{Exit, Problem},
+    reporter::FolderReporter,
+};
 
 /// How often a process that follows looks whether it is its turn to drive.
 const LOOK_FOR_TURN: Duration = Duration::from_millis(200);
@@ -33,16 +39,7 @@ pub(crate) struct Session {
     pub(crate) policy: Policy,
     pub(crate) description: String,
     reporter: Arc<dyn Reporter>,
-}
-
-/// What a session is made of, once configuration is read.
-pub(crate) struct Home {
-    /// The file with the store; runs have their folders beside it.
-    pub(crate) store: PathBuf,
-    /// Where Python environments are kept.
-    pub(crate) environments: PathBuf,
-    /// What decides, given all that the machine has.
-    pub(crate) policy: Box<dyn FnOnce(Resources) -> Policy>,
+    runs: PathBuf,
 }
 
 /// The run that a session is about.
@@ -54,31 +51,49 @@ pub(crate) enum Target {
     Run(RunId),
 }
 
-impl Home {
-    /// Returns where runs have their folders.
-    pub(crate) fn runs(&self) -> PathBuf {
-        self.store.with_file_name("runs")
-    }
-}
-
 impl Session {
     /// Opens the store and looks at the machine.
-    pub(crate) async fn open(home: Home, reporter: Arc<dyn Reporter>) -> Result<Self, Problem> {
-        let store = Arc::new(SqliteStore::open(&home.store)?);
-        let agent = AgentCommand {
-            program: own_program()?,
-            arguments: vec!["agent".into()],
-        };
-        let driver = Arc::new(LocalDriver::new(home.runs(), home.environments, agent));
+    pub(crate) async fn open(config: &Config) -> Result<Self, Problem> {
+        let store = Arc::new(SqliteStore::open(&config.store.value)?);
+        let agent = AgentCommand { program: own_program()?, arguments: vec!["agent".into()] };
+        let driver = Arc::new(LocalDriver::new(config.runs(), config.environments.value.clone(), agent));
         let inventory = driver.inventory().await?;
-        let policy = (home.policy)(inventory.total);
+        let reporter = Arc::new(FolderReporter::new(config.runs()));
         Ok(Self {
             store,
             driver,
-            policy,
-            description: inventory.description,
             reporter,
+            policy: policy(config, inventory.total),
+            description: inventory.description,
+            runs: config.runs(),
         })
+    }
+
+    /// Returns where what is kept of a run is.
+    pub(crate) fn run_folder(&self, run: RunId) -> PathBuf {
+        self.runs.join(run.to_string())
+    }
+
+    /// Starts a process that drives until nothing remains to be done, for runs that nobody stays with.
+    pub(crate) fn spawn_host(&self) -> Result<(), Problem> {
+        let mut host = std::process::Command::new(own_program()?);
+        host.arg("host").arg("--store").arg(self.store.path());
+        host.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
+        host.spawn().map(drop).map_err(|error| {
+            let diagnostic = Diagnostic::error(Code::AgentNotStarted, "could not start a process that drives the run");
+            Problem { diagnostics: vec![diagnostic.caused_by(&error)], exit: Exit::Infrastructure }
+        })
+    }
+
+    /// Returns the target as soon as somebody has taken it up, driving nothing.
+    pub(crate) async fn until_known(&self, target: &Target) -> Result<RunView, Problem> {
+        let mut seen = None;
+        loop {
+            if let Some(view) = target.read(&*self.store).await? {
+                return Ok(view);
+            }
+            seen = Some(self.store.changed(seen).await);
+        }
     }
 
     /// Leaves a wish for whoever drives.
@@ -152,6 +167,18 @@ impl Target {
             Target::Run(run) => scheduler.view(*run),
         }
     }
+}
+
+/// Returns what the local queue goes by: what is configured, and else all that the machine has.
+fn policy(config: &Config, total: Resources) -> Policy {
+    let quota = Resources {
+        cpu: config.local_cpu.value.unwrap_or(total.cpu),
+        memory: config.local_memory.value.unwrap_or(total.memory),
+        gpu: total.gpu,
+    };
+    let mut policy = Policy::local(quota);
+    policy.gate.local = config.local_self_approve.value;
+    policy
 }
 
 /// Returns a key that no other request has.

@@ -9,6 +9,7 @@ mod journal;
 mod recovery;
 mod redaction;
 mod signals;
+mod standard;
 mod working_copy;
 
 use std::{fs::File, io};

@@ -156,6 +156,14 @@ pub(crate) struct Agent {
     pub(crate) folder: PathBuf,
 }
 
+/// Become another program that dies with its parent: the step between an agent and its kernel.
+#[derive(Debug, Args)]
+pub(crate) struct Launch {
+    /// The parent's id, the program, and its arguments
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
+    pub(crate) arguments: Vec<std::ffi::OsString>,
+}
+
 fn parameter(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once('=').ok_or("a parameter is given as NAME=VALUE")?;
     Ok((name.trim().into(), value.into()))

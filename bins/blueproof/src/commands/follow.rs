@@ -19,7 +19,7 @@ pub(crate) async fn follow(
     let mut watch = Watch::new(session, target);
     let view = tokio::select! {
         view = session.until(target, done) => view?,
-        failed = watch.go_on(&mut progress) => return Err(failed),
+        never = watch.go_on(&mut progress) => match never? {},
         let_go = session.heed_signals(target, &say) => {
             progress.end();
             let_go?;
@@ -34,7 +34,7 @@ pub(crate) async fn follow(
 /// Prints how a run ended, where its report is, and returns the exit code that stands for it.
 pub(crate) fn conclude(session: &Session, run: &RunView) -> Exit {
     anstream::print!("{}", show::verdict::render(run));
-    let report = session.driver.run_folder(run.id).join("report.html");
+    let report = session.run_folder(run.id).join("report.html");
     if report.exists() {
         anstream::println!("     file://{}", report.display());
     }

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use blueproof_core::{
-    domain::{RunId, RunState},
+    domain::RunState,
     event::StopMode,
-    ports::{Command, Store},
+    ports::Command,
     view::RunView,
 };
 
@@ -17,11 +17,12 @@ use crate::{
 };
 
 /// Waits for runs, one after the other; the exit code is that of the first that did not pass.
-pub(crate) async fn wait(session: &Session, arguments: &Wait, runs: &[RunId]) -> Result<Exit, Problem> {
+pub(crate) async fn wait(session: &Session, arguments: &Wait) -> Result<Exit, Problem> {
     let waiting = async {
         let mut worst = Exit::Ok;
-        for run in runs {
-            let Some(view) = follow(session, &Target::Run(*run), |view| view.settled).await? else {
+        for run in &arguments.runs {
+            let run = run.resolve(&*session.store).await?.id;
+            let Some(view) = follow(session, &Target::Run(run), |view| view.settled).await? else {
                 return Ok(Exit::Interrupted);
             };
             let exit = conclude(session, &view);
@@ -35,8 +36,9 @@ pub(crate) async fn wait(session: &Session, arguments: &Wait, runs: &[RunId]) ->
 }
 
 /// Asks for a run to end, and waits until it has.
-pub(crate) async fn cancel(session: &Session, _arguments: &Cancel, run: RunId) -> Result<Exit, Problem> {
-    let view = known(session, run).await?;
+pub(crate) async fn cancel(session: &Session, arguments: &Cancel) -> Result<Exit, Problem> {
+    let view = arguments.run.resolve(&*session.store).await?;
+    let run = view.id;
     if let RunState::Ended(ending) = view.state {
         anstream::eprintln!("{run} is already over: {ending}");
         return Ok(Exit::Ok);
@@ -52,8 +54,9 @@ pub(crate) async fn cancel(session: &Session, _arguments: &Cancel, run: RunId) -
 }
 
 /// Has an ended run tried once more, and stays with it.
-pub(crate) async fn retry(session: &Session, arguments: &Retry, run: RunId) -> Result<Exit, Problem> {
-    let before = known(session, run).await?;
+pub(crate) async fn retry(session: &Session, arguments: &Retry) -> Result<Exit, Problem> {
+    let before = arguments.run.resolve(&*session.store).await?;
+    let run = before.id;
     if !matches!(before.state, RunState::Ended(_)) {
         anstream::eprintln!("{run} is not over yet ({}); `blueproof wait {run}` stays with it", before.state);
         return Ok(Exit::Pending);
@@ -70,8 +73,4 @@ pub(crate) async fn retry(session: &Session, arguments: &Retry, run: RunId) -> R
         Some(view) => Ok(conclude(session, &view)),
         None => Ok(Exit::Interrupted),
     }
-}
-
-async fn known(session: &Session, run: RunId) -> Result<RunView, Problem> {
-    Ok(session.store.run(run).await?.expect("the selector found it"))
 }

@@ -1,6 +1,6 @@
 //! Showing how a run goes on, whoever drives it.
 
-use std::time::Duration;
+use std::{convert::Infallible, time::Duration};
 
 use blueproof_core::{
     attempt::LogReader,
@@ -52,7 +52,7 @@ impl<'a> Watch<'a> {
     }
 
     /// Shows what happens, for ever. Safe to drop.
-    pub(crate) async fn go_on(&mut self, progress: &mut Progress) -> Result<(), Problem> {
+    pub(crate) async fn go_on(&mut self, progress: &mut Progress) -> Result<Infallible, Problem> {
         loop {
             self.look(progress).await?;
             tokio::time::sleep(LOOK_EVERY).await;

@@ -1,0 +1,32 @@
+//! `blueproof agent FOLDER`: one attempt, in a process of its own.
+
+use blueproof_core::attempt::AttemptLayout;
+use blueproof_core::diagnostic::{Code, Diagnostic, Place};
+use blueproof_notebook::{Launcher, agent, agent::Dependencies, launch};
+
+use crate::{
+    cli::{Agent, Launch},
+    exit::{Exit, Problem},
+    session::own_program,
+};
+
+/// Carries out an attempt. How it ended is in its log.
+pub(crate) fn agent(arguments: &Agent) -> Result<Exit, Problem> {
+    let layout = AttemptLayout::new(&arguments.folder);
+    let launcher = Launcher::new(own_program()?, ["agent-launch"]);
+    match agent::run(&layout, Dependencies::standard(&layout, launcher)) {
+        Ok(()) => Ok(Exit::Ok),
+        Err(error) => {
+            let diagnostic = Diagnostic::error(Code::AttemptFolder, "the attempt could not be carried out");
+            let diagnostic = diagnostic.at(Place::file(arguments.folder.display().to_string())).caused_by(&error);
+            Err(Problem { diagnostics: vec![diagnostic], exit: Exit::Infrastructure })
+        }
+    }
+}
+
+/// Becomes another program that dies with its parent. Returns only when that failed.
+pub(crate) fn become_program(arguments: Launch) -> Result<Exit, Problem> {
+    let error = launch(arguments.arguments);
+    let diagnostic = Diagnostic::error(Code::AgentNotStarted, "could not become another program").caused_by(&error);
+    Err(Problem { diagnostics: vec![diagnostic], exit: Exit::Infrastructure })
+}

@@ -1,0 +1,177 @@
+//! The agent as blueproof starts it: real environments, real measuring.
+
+use std::{collections::BTreeMap, fs, sync::atomic::AtomicBool};
+
+use blueproof_core::{
+    attempt::{AttemptLayout, AttemptSpec, Stream},
+    diagnostic::{Code, Diagnostic},
+    domain::{Bytes, Failure, FailureClass},
+};
+use serde_json::Value;
+
+use super::{
+    Collect, Conclusion, Dependencies, NothingMeasured, Observer, PrepareEnvironment, Prepared, Preparing,
+};
+use crate::{
+    environment::{self, Origin, Patience, Unprepared},
+    executor::{Graces, OutputLimits},
+    measure::{self, Evidence, OutputSearch, Recorder, Sample},
+    plan::Plan,
+    process::Launcher,
+};
+
+/// The most that is kept of an attempt's artifacts.
+const ARTIFACTS: Bytes = Bytes(1 << 30);
+
+impl Dependencies {
+    /// Returns what an agent needs for the attempt in `layout`'s folder: environments from the folder that its spec
+    /// names, and the metrics and expectations of its plan.
+    pub fn standard(layout: &AttemptLayout, launcher: Launcher) -> Self {
+        Self {
+            launcher,
+            environment: std::sync::Arc::new(Environments),
+            observer: observer(layout),
+            secrets: Box::new(BTreeMap::<String, String>::new()),
+            variables: BTreeMap::new(),
+            graces: Graces::default(),
+            outputs: OutputLimits::default(),
+        }
+    }
+}
+
+/// A spec that cannot be read is the agent's own to tell of; nothing will run that could be measured.
+fn observer(layout: &AttemptLayout) -> Box<dyn Observer> {
+    let plan = fs::read(layout.spec()).ok().and_then(|spec| serde_json::from_slice::<AttemptSpec>(&spec).ok());
+    let plan = plan.and_then(|spec| serde_json::from_value::<Plan>(spec.work).ok());
+    match plan.map(|plan| Measured::new(&plan)) {
+        Some(Ok(measured)) => Box::new(measured),
+        Some(Err(_)) | None => Box::new(NothingMeasured),
+    }
+}
+
+/// Python environments, found or made.
+struct Environments;
+
+impl PrepareEnvironment for Environments {
+    fn prepare(
+        &self,
+        preparing: &Preparing<'_>,
+        progress: &mut dyn FnMut(String),
+    ) -> Result<Prepared, Box<Failure>> {
+        let (spec, wanted) = (preparing.spec, &preparing.plan.environment);
+        // Whoever waits for this kills what it has started when it takes too long.
+        let stop = AtomicBool::new(false);
+        let patience = Patience { stop: &stop, deadline: None };
+        let mut tell = |text: &str| progress(text.to_owned());
+        let prepared = environment::prepare(wanted, &spec.checkout, &spec.environments, patience, &mut tell);
+        match prepared {
+            Ok(prepared) => Ok(Prepared { detail: describe(&prepared, &wanted.requirements), python: prepared.python }),
+            Err(Unprepared::Failed(failure)) => Err(failure),
+            Err(Unprepared::Stopped | Unprepared::OutOfTime) => Err(Box::new(gave_up())),
+        }
+    }
+}
+
+fn gave_up() -> Failure {
+    let diagnostic = Diagnostic::error(Code::InstallFailed, "the environment was given up");
+    Failure { class: FailureClass::Infrastructure, diagnostic, cell: None }
+}
+
+/// Returns `python 3.12 + ipykernel 7.4 + numpy 2.5 (cached)`: what was asked for by name, and no more.
+fn describe(prepared: &environment::Prepared, requirements: &[String]) -> String {
+    let named = requirements.iter().map(|requirement| name_of(requirement));
+    let mut text = format!("python {}", short(&prepared.version));
+    for name in std::iter::once("ipykernel").chain(named) {
+        if let Some(version) = prepared.version_of(name) {
+            text.push_str(&format!(" + {name} {}", short(version)));
+        }
+    }
+    match prepared.origin {
+        Origin::Cached => text + " (cached)",
+        Origin::Built => text,
+    }
+}
+
+/// Returns the package that a requirement is about, without extras, versions and markers.
+fn name_of(requirement: &str) -> &str {
+    let end = requirement.find(|c: char| !(c.is_ascii_alphanumeric() || "-_.".contains(c)));
+    &requirement[..end.unwrap_or(requirement.len())]
+}
+
+/// Returns a version's first two parts.
+fn short(version: &str) -> &str {
+    let second_dot = version.match_indices('.').nth(1).map_or(version.len(), |(at, _)| at);
+    &version[..second_dot]
+}
+
+/// What a plan measures and expects.
+struct Measured {
+    recorder: Recorder,
+    printed: OutputSearch,
+    cell: Option<u32>,
+}
+
+impl Measured {
+    fn new(plan: &Plan) -> Result<Self, Box<Diagnostic>> {
+        let recorder = Recorder::new(&plan.metrics)?;
+        Ok(Self { recorder, printed: OutputSearch::new(&plan.expectations), cell: None })
+    }
+
+    /// Ends the earlier cell's unfinished line when another one begins to print.
+    fn enter(&mut self, cell: u32) -> Vec<Sample> {
+        if self.cell.replace(cell).is_none_or(|earlier| earlier == cell) {
+            return Vec::new();
+        }
+        self.end_cell()
+    }
+
+    fn end_cell(&mut self) -> Vec<Sample> {
+        self.printed.cell_ended();
+        self.recorder.cell_ended()
+    }
+}
+
+impl Observer for Measured {
+    fn printed(&mut self, cell: u32, stream: Stream, text: &str) -> Vec<(String, Option<f64>)> {
+        let mut samples = self.enter(cell);
+        self.printed.text(text);
+        samples.extend(self.recorder.text(stream, text));
+        pairs(samples)
+    }
+
+    fn shown(&mut self, cell: u32, output: &Value) -> Vec<(String, Option<f64>)> {
+        let mut samples = self.enter(cell);
+        samples.extend(self.recorder.display(output));
+        pairs(samples)
+    }
+
+    fn conclude(&mut self, collect: &Collect<'_>) -> Conclusion {
+        self.end_cell();
+        let summaries = self.recorder.summaries();
+        let evidence = Evidence { metrics: &summaries, folder: collect.folder, printed: &self.printed };
+        let unmet = measure::check(&collect.plan.expectations, evidence);
+        let kept = measure::collect(&collect.plan.artifacts, collect.folder, collect.artifacts, ARTIFACTS);
+        let (detail, kept_badly) = match kept {
+            Ok(collected) => (kept_detail(collected.artifacts.len()), None),
+            Err(problem) => (kept_detail(0), Some(problem)),
+        };
+        let broken = |problem: Box<Diagnostic>| Failure {
+            class: FailureClass::Infrastructure,
+            diagnostic: *problem,
+            cell: None,
+        };
+        let failure = measure::failure(unmet).or_else(|| kept_badly.map(broken)).map(Box::new);
+        Conclusion { metrics: self.recorder.finish(), failure, detail }
+    }
+}
+
+fn kept_detail(files: usize) -> String {
+    match files {
+        1 => "1 artifact".into(),
+        files => format!("{files} artifacts"),
+    }
+}
+
+fn pairs(samples: Vec<Sample>) -> Vec<(String, Option<f64>)> {
+    samples.into_iter().map(|sample| (sample.name, sample.value)).collect()
+}
