@@ -20,14 +20,28 @@ use crate::{
 /// Does what was typed.
 pub(crate) fn carry_out(cli: Cli) -> Result<Exit, Problem> {
     match cli.command {
-        Command::Run(arguments) => with_session(&cli.place, async |session| run::run(session, &arguments).await),
-        Command::Wait(arguments) => with_session(&cli.place, async |session| wait::wait(session, &arguments).await),
-        Command::Cancel(arguments) => with_session(&cli.place, async |session| wait::cancel(session, &arguments).await),
-        Command::Retry(arguments) => with_session(&cli.place, async |session| wait::retry(session, &arguments).await),
-        Command::Host => with_session(&cli.place, async |session| session.until_idle().await.map(|()| Exit::Ok)),
+        Command::Run(arguments) => {
+            with_session(&cli.place, async |session| run::run(session, &arguments).await)
+        }
+        Command::Wait(arguments) => {
+            with_session(&cli.place, async |session| wait::wait(session, &arguments).await)
+        }
+        Command::Cancel(arguments) => with_session(&cli.place, async |session| {
+            wait::cancel(session, &arguments).await
+        }),
+        Command::Retry(arguments) => {
+            with_session(&cli.place, async |session| wait::retry(session, &arguments).await)
+        }
+        Command::Host => with_session(&cli.place, async |session| {
+            session.until_idle().await.map(|()| Exit::Ok)
+        }),
         Command::Agent(arguments) => agent::agent(&arguments),
         Command::AgentLaunch(arguments) => agent::become_program(arguments),
-        Command::Check(_) | Command::Init(_) | Command::Logs(_) | Command::Report(_) | Command::Artifacts(_) => Ok(Exit::Ok),
+        Command::Check(_)
+        | Command::Init(_)
+        | Command::Logs(_)
+        | Command::Report(_)
+        | Command::Artifacts(_) => Ok(Exit::Ok),
         Command::Explain(arguments) => explain::explain(&arguments),
         Command::Schema(arguments) => schema::schema(&arguments),
         Command::Config(arguments) => config::config(&arguments, &cli.place),
@@ -49,5 +63,9 @@ fn with_session(
 }
 
 fn block_on<T>(work: impl Future<Output = T>) -> T {
-    tokio::runtime::Builder::new_current_thread().enable_all().build().expect("x").block_on(work)
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("x")
+        .block_on(work)
 }

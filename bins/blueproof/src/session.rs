@@ -55,8 +55,15 @@ impl Session {
     /// Opens the store and looks at the machine.
     pub(crate) async fn open(config: &Config) -> Result<Self, Problem> {
         let store = Arc::new(SqliteStore::open(&config.store.value)?);
-        let agent = AgentCommand { program: own_program()?, arguments: vec!["agent".into()] };
-        let driver = Arc::new(LocalDriver::new(config.runs(), config.environments.value.clone(), agent));
+        let agent = AgentCommand {
+            program: own_program()?,
+            arguments: vec!["agent".into()],
+        };
+        let driver = Arc::new(LocalDriver::new(
+            config.runs(),
+            config.environments.value.clone(),
+            agent,
+        ));
         let inventory = driver.inventory().await?;
         let reporter = Arc::new(FolderReporter::new(config.runs()));
         Ok(Self {
@@ -78,10 +85,19 @@ impl Session {
     pub(crate) fn spawn_host(&self) -> Result<(), Problem> {
         let mut host = std::process::Command::new(own_program()?);
         host.arg("host").arg("--store").arg(self.store.path());
-        host.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
+        host.stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .process_group(0);
         host.spawn().map(drop).map_err(|error| {
-            let diagnostic = Diagnostic::error(Code::AgentNotStarted, "could not start a process that drives the run");
-            Problem { diagnostics: vec![diagnostic.caused_by(&error)], exit: Exit::Infrastructure }
+            let diagnostic = Diagnostic::error(
+                Code::AgentNotStarted,
+                "could not start a process that drives the run",
+            );
+            Problem {
+                diagnostics: vec![diagnostic.caused_by(&error)],
+                exit: Exit::Infrastructure,
+            }
         })
     }
 

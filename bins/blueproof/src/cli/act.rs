@@ -9,7 +9,9 @@ use crate::{output::DocumentFormat, select::RunSelector};
 
 /// Test a blueprint or a notebook.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  blueproof run nano-lm\n  blueproof run examples/small-gpt --profile smoke -p steps=50")]
+#[command(
+    after_help = "Examples:\n  blueproof run nano-lm\n  blueproof run examples/small-gpt --profile smoke -p steps=50"
+)]
 pub(crate) struct Run {
     /// The name of a blueprint in this checkout, or the path of a blueprint, its folder, or a notebook
     pub(crate) blueprint: String,
@@ -119,7 +121,9 @@ pub(crate) struct Init {
 
 /// Show where a run's report is, or print it.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  blueproof report last\n  blueproof report last --format junit > junit.xml")]
+#[command(
+    after_help = "Examples:\n  blueproof report last\n  blueproof report last --format junit > junit.xml"
+)]
 pub(crate) struct Report {
     /// The run: r-41, 41 or last
     #[arg(value_name = "RUN")]
@@ -170,6 +174,12 @@ fn parameter(text: &str) -> Result<(String, String), String> {
 }
 
 fn span(text: &str) -> Result<SignedDuration, String> {
-    let span: SignedDuration = text.parse().map_err(|_| "a duration looks like 90s, 10m or 1h30m".to_owned())?;
-    if span.is_negative() { Err("a duration is not negative".into()) } else { Ok(span) }
+    let span: SignedDuration = text
+        .parse()
+        .map_err(|_| "a duration looks like 90s, 10m or 1h30m".to_owned())?;
+    if span.is_negative() {
+        Err("a duration is not negative".into())
+    } else {
+        Ok(span)
+    }
 }

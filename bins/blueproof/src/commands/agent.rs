@@ -18,8 +18,13 @@ pub(crate) fn agent(arguments: &Agent) -> Result<Exit, Problem> {
         Ok(()) => Ok(Exit::Ok),
         Err(error) => {
             let diagnostic = Diagnostic::error(Code::AttemptFolder, "the attempt could not be carried out");
-            let diagnostic = diagnostic.at(Place::file(arguments.folder.display().to_string())).caused_by(&error);
-            Err(Problem { diagnostics: vec![diagnostic], exit: Exit::Infrastructure })
+            let diagnostic = diagnostic
+                .at(Place::file(arguments.folder.display().to_string()))
+                .caused_by(&error);
+            Err(Problem {
+                diagnostics: vec![diagnostic],
+                exit: Exit::Infrastructure,
+            })
         }
     }
 }
@@ -27,6 +32,10 @@ pub(crate) fn agent(arguments: &Agent) -> Result<Exit, Problem> {
 /// Becomes another program that dies with its parent. Returns only when that failed.
 pub(crate) fn become_program(arguments: Launch) -> Result<Exit, Problem> {
     let error = launch(arguments.arguments);
-    let diagnostic = Diagnostic::error(Code::AgentNotStarted, "could not become another program").caused_by(&error);
-    Err(Problem { diagnostics: vec![diagnostic], exit: Exit::Infrastructure })
+    let diagnostic =
+        Diagnostic::error(Code::AgentNotStarted, "could not become another program").caused_by(&error);
+    Err(Problem {
+        diagnostics: vec![diagnostic],
+        exit: Exit::Infrastructure,
+    })
 }

@@ -23,8 +23,16 @@ pub(crate) async fn run(session: &Session, arguments: &Run) -> Result<Exit, Prob
     let resolved = resolve(arguments)?;
     let request = request(resolved, arguments.priority)?;
     let target = Target::Request(request.key.clone());
-    anstream::eprintln!("{} · store {}", session.description, session.store.path().display());
-    session.submit(Command::Run { request: Box::new(request) }).await?;
+    anstream::eprintln!(
+        "{} · store {}",
+        session.description,
+        session.store.path().display()
+    );
+    session
+        .submit(Command::Run {
+            request: Box::new(request),
+        })
+        .await?;
     if arguments.detach {
         return detach(session, &target).await;
     }
@@ -39,7 +47,10 @@ async fn detach(session: &Session, target: &Target) -> Result<Exit, Problem> {
     session.spawn_host()?;
     let view = session.until_known(target).await?;
     anstream::println!("{}", view.id);
-    anstream::eprintln!("`blueproof wait {0}` waits for it, `blueproof logs -f {0}` shows what it prints", view.id);
+    anstream::eprintln!(
+        "`blueproof wait {0}` waits for it, `blueproof logs -f {0}` shows what it prints",
+        view.id
+    );
     Ok(Exit::Ok)
 }
 
@@ -63,12 +74,17 @@ pub(crate) fn checkout_root() -> Result<PathBuf, Problem> {
     let here = std::env::current_dir().map_err(|error| {
         Problem::usage(Diagnostic::error(Code::FileMissing, "the current folder is gone").caused_by(&error))
     })?;
-    let root = here.ancestors().find(|folder| folder.join(".git").exists() || folder.join(".blueproof").is_dir());
+    let root = here
+        .ancestors()
+        .find(|folder| folder.join(".git").exists() || folder.join(".blueproof").is_dir());
     Ok(root.unwrap_or(&here).to_path_buf())
 }
 
 fn request(resolved: Resolved, priority: i32) -> Result<RunRequest, Problem> {
-    let checkout = resolved.checkout.canonicalize().map_err(|error| unreadable(&resolved.checkout, &error))?;
+    let checkout = resolved
+        .checkout
+        .canonicalize()
+        .map_err(|error| unreadable(&resolved.checkout, &error))?;
     let head = snapshot::digest(&checkout).map_err(|error| unreadable(&checkout, &error))?;
     Ok(RunRequest {
         key: new_key(),
@@ -98,5 +114,9 @@ fn request(resolved: Resolved, priority: i32) -> Result<RunRequest, Problem> {
 
 fn unreadable(folder: &Path, error: &dyn std::error::Error) -> Problem {
     let diagnostic = Diagnostic::error(Code::FileMissing, "could not read the blueprint's folder");
-    Problem::usage(diagnostic.at(Place::file(folder.display().to_string())).caused_by(error))
+    Problem::usage(
+        diagnostic
+            .at(Place::file(folder.display().to_string()))
+            .caused_by(error),
+    )
 }

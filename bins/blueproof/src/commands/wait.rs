@@ -2,12 +2,7 @@
 
 use std::time::Duration;
 
-use blueproof_core::{
-    domain::RunState,
-    event::StopMode,
-    ports::Command,
-    view::RunView,
-};
+use blueproof_core::{domain::RunState, event::StopMode, ports::Command, view::RunView};
 
 use super::follow::{conclude, follow};
 use crate::{
@@ -30,9 +25,13 @@ pub(crate) async fn wait(session: &Session, arguments: &Wait) -> Result<Exit, Pr
         }
         Ok(worst)
     };
-    let Some(limit) = arguments.timeout else { return waiting.await };
+    let Some(limit) = arguments.timeout else {
+        return waiting.await;
+    };
     let limit = Duration::try_from(limit).unwrap_or_default();
-    tokio::time::timeout(limit, waiting).await.unwrap_or(Ok(Exit::Pending))
+    tokio::time::timeout(limit, waiting)
+        .await
+        .unwrap_or(Ok(Exit::Pending))
 }
 
 /// Asks for a run to end, and waits until it has.
@@ -43,7 +42,14 @@ pub(crate) async fn cancel(session: &Session, arguments: &Cancel) -> Result<Exit
         anstream::eprintln!("{run} is already over: {ending}");
         return Ok(Exit::Ok);
     }
-    session.submit(Command::Cancel { key: new_key(), run, by: local_user(), how: StopMode::End }).await?;
+    session
+        .submit(Command::Cancel {
+            key: new_key(),
+            run,
+            by: local_user(),
+            how: StopMode::End,
+        })
+        .await?;
     match follow(session, &Target::Run(run), |view| view.settled).await? {
         Some(view) => {
             conclude(session, &view);
@@ -58,10 +64,19 @@ pub(crate) async fn retry(session: &Session, arguments: &Retry) -> Result<Exit, 
     let before = arguments.run.resolve(&*session.store).await?;
     let run = before.id;
     if !matches!(before.state, RunState::Ended(_)) {
-        anstream::eprintln!("{run} is not over yet ({}); `blueproof wait {run}` stays with it", before.state);
+        anstream::eprintln!(
+            "{run} is not over yet ({}); `blueproof wait {run}` stays with it",
+            before.state
+        );
         return Ok(Exit::Pending);
     }
-    session.submit(Command::Retry { key: new_key(), run, by: local_user() }).await?;
+    session
+        .submit(Command::Retry {
+            key: new_key(),
+            run,
+            by: local_user(),
+        })
+        .await?;
     if arguments.detach {
         session.spawn_host()?;
         anstream::println!("{run}");

@@ -41,7 +41,9 @@ impl Dependencies {
 
 /// A spec that cannot be read is the agent's own to tell of; nothing will run that could be measured.
 fn observer(layout: &AttemptLayout) -> Box<dyn Observer> {
-    let plan = fs::read(layout.spec()).ok().and_then(|spec| serde_json::from_slice::<AttemptSpec>(&spec).ok());
+    let plan = fs::read(layout.spec())
+        .ok()
+        .and_then(|spec| serde_json::from_slice::<AttemptSpec>(&spec).ok());
     let plan = plan.and_then(|spec| serde_json::from_value::<Plan>(spec.work).ok());
     match plan.map(|plan| Measured::new(&plan)) {
         Some(Ok(measured)) => Box::new(measured),
@@ -61,11 +63,17 @@ impl PrepareEnvironment for Environments {
         let (spec, wanted) = (preparing.spec, &preparing.plan.environment);
         // Whoever waits for this kills what it has started when it takes too long.
         let stop = AtomicBool::new(false);
-        let patience = Patience { stop: &stop, deadline: None };
+        let patience = Patience {
+            stop: &stop,
+            deadline: None,
+        };
         let mut tell = |text: &str| progress(text.to_owned());
         let prepared = environment::prepare(wanted, &spec.checkout, &spec.environments, patience, &mut tell);
         match prepared {
-            Ok(prepared) => Ok(Prepared { detail: describe(&prepared, &wanted.requirements), python: prepared.python }),
+            Ok(prepared) => Ok(Prepared {
+                detail: describe(&prepared, &wanted.requirements),
+                python: prepared.python,
+            }),
             Err(Unprepared::Failed(failure)) => Err(failure),
             Err(Unprepared::Stopped | Unprepared::OutOfTime) => Err(Box::new(gave_up())),
         }
@@ -74,7 +82,11 @@ impl PrepareEnvironment for Environments {
 
 fn gave_up() -> Failure {
     let diagnostic = Diagnostic::error(Code::InstallFailed, "the environment was given up");
-    Failure { class: FailureClass::Infrastructure, diagnostic, cell: None }
+    Failure {
+        class: FailureClass::Infrastructure,
+        diagnostic,
+        cell: None,
+    }
 }
 
 /// Returns `python 3.12 + ipykernel 7.4 + numpy 2.5 (cached)`: what was asked for by name, and no more.
@@ -100,7 +112,10 @@ fn name_of(requirement: &str) -> &str {
 
 /// Returns a version's first two parts.
 fn short(version: &str) -> &str {
-    let second_dot = version.match_indices('.').nth(1).map_or(version.len(), |(at, _)| at);
+    let second_dot = version
+        .match_indices('.')
+        .nth(1)
+        .map_or(version.len(), |(at, _)| at);
     &version[..second_dot]
 }
 
@@ -114,7 +129,11 @@ struct Measured {
 impl Measured {
     fn new(plan: &Plan) -> Result<Self, Box<Diagnostic>> {
         let recorder = Recorder::new(&plan.metrics)?;
-        Ok(Self { recorder, printed: OutputSearch::new(&plan.expectations), cell: None })
+        Ok(Self {
+            recorder,
+            printed: OutputSearch::new(&plan.expectations),
+            cell: None,
+        })
     }
 
     /// Ends the earlier cell's unfinished line when another one begins to print.
@@ -148,9 +167,18 @@ impl Observer for Measured {
     fn conclude(&mut self, collect: &Collect<'_>) -> Conclusion {
         self.end_cell();
         let summaries = self.recorder.summaries();
-        let evidence = Evidence { metrics: &summaries, folder: collect.folder, printed: &self.printed };
+        let evidence = Evidence {
+            metrics: &summaries,
+            folder: collect.folder,
+            printed: &self.printed,
+        };
         let unmet = measure::check(&collect.plan.expectations, evidence);
-        let kept = measure::collect(&collect.plan.artifacts, collect.folder, collect.artifacts, ARTIFACTS);
+        let kept = measure::collect(
+            &collect.plan.artifacts,
+            collect.folder,
+            collect.artifacts,
+            ARTIFACTS,
+        );
         let (detail, kept_badly) = match kept {
             Ok(collected) => (kept_detail(collected.artifacts.len()), None),
             Err(problem) => (kept_detail(0), Some(problem)),
@@ -160,8 +188,14 @@ impl Observer for Measured {
             diagnostic: *problem,
             cell: None,
         };
-        let failure = measure::failure(unmet).or_else(|| kept_badly.map(broken)).map(Box::new);
-        Conclusion { metrics: self.recorder.finish(), failure, detail }
+        let failure = measure::failure(unmet)
+            .or_else(|| kept_badly.map(broken))
+            .map(Box::new);
+        Conclusion {
+            metrics: self.recorder.finish(),
+            failure,
+            detail,
+        }
     }
 }
 
@@ -173,5 +207,8 @@ fn kept_detail(files: usize) -> String {
 }
 
 fn pairs(samples: Vec<Sample>) -> Vec<(String, Option<f64>)> {
-    samples.into_iter().map(|sample| (sample.name, sample.value)).collect()
+    samples
+        .into_iter()
+        .map(|sample| (sample.name, sample.value))
+        .collect()
 }

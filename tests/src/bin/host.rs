@@ -1,0 +1,61 @@
+//! A whole host in a process of its own, to be killed: `host drive STORE [after:started]`, and the agent that it
+//! starts, which is the real one.
+
+use std::{env, error::Error, path::Path, process::exit, sync::Arc};
+
+use blueproof_cluster::local::{AgentCommand, LocalDriver};
+use blueproof_core::{
+    attempt::AttemptLayout,
+    engine::{Engine, Ports},
+    policy::Policy,
+    ports::{ClusterDriver, SystemClock},
+    sqlite::SqliteStore,
+    testing::FakeReporter,
+};
+use blueproof_notebook::{Launcher, agent, agent::Dependencies, launch};
+use blueproof_tests::{checkout, crash::CrashingStore};
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let arguments: Vec<_> = env::args_os().skip(1).collect();
+    let (verb, rest) = arguments.split_first().ok_or("drive, agent or launch")?;
+    match verb.to_str() {
+        Some("agent") => {
+            let layout = AttemptLayout::new(rest.first().ok_or("a folder")?);
+            let launcher = Launcher::new(env::current_exe()?, ["launch"]);
+            Ok(agent::run(&layout, Dependencies::standard(&layout, launcher))?)
+        }
+        Some("launch") => Err(launch(rest.iter().cloned()).into()),
+        Some("drive") => {
+            let store = rest.first().ok_or("a store")?;
+            let at = rest.get(1).map(|at| at.to_string_lossy().parse()).transpose()?;
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()?;
+            runtime.block_on(drive(Path::new(store), at))?;
+            exit(0)
+        }
+        _ => Err("drive, agent or launch".into()),
+    }
+}
+
+/// Drives until nothing remains to be done.
+async fn drive(path: &Path, at: Option<blueproof_tests::crash::CrashAt>) -> Result<(), Box<dyn Error>> {
+    let inner = SqliteStore::open(path)?;
+    let _leadership = inner.try_lead()?.ok_or("somebody else drives")?;
+    let agent = AgentCommand {
+        program: env::current_exe()?.into(),
+        arguments: vec!["agent".into()],
+    };
+    let cluster = LocalDriver::new(path.with_file_name("runs"), checkout::environments(), agent);
+    let quota = cluster.inventory().await?.total;
+    let ports = Ports {
+        store: Arc::new(CrashingStore { inner, at }),
+        cluster: Arc::new(cluster),
+        reporter: Arc::new(FakeReporter::default()),
+        clock: Arc::new(SystemClock),
+    };
+    let mut engine = Engine::open(ports, Policy::local(quota)).await?;
+    Ok(engine
+        .run_until(|scheduler| scheduler.runs().count() > 0 && scheduler.is_idle())
+        .await?)
+}

@@ -1,0 +1,106 @@
+//! A store that kills its own process at a chosen moment.
+
+use std::str::FromStr;
+
+use async_trait::async_trait;
+use blueproof_core::{
+    domain::{RequestKey, RunId},
+    ports::{Batch, Command, CommandId, LoggedEvent, Seq, Store, StoreError, Version},
+    sqlite::SqliteStore,
+    view::RunView,
+};
+use jiff::Timestamp;
+
+/// The moment of a crash: before or after an event of a kind has been appended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CrashAt {
+    /// The event's kind.
+    pub kind: String,
+    /// On which side of the append.
+    pub moment: Moment,
+}
+
+/// On which side of an append.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Moment {
+    /// The event is lost.
+    Before,
+    /// The event is durable, and nothing has been done about it yet.
+    After,
+}
+
+/// A store that kills its own process at a chosen moment, as `kill -9` would.
+#[derive(Debug)]
+pub struct CrashingStore {
+    /// The store that really keeps things.
+    pub inner: SqliteStore,
+    /// When to crash; `None` is never.
+    pub at: Option<CrashAt>,
+}
+
+impl CrashingStore {
+    fn crash(&self, batch: &Batch, moment: Moment) {
+        let hit = |at: &CrashAt| {
+            at.moment == moment && batch.events.iter().any(|(_, event)| event.kind() == at.kind)
+        };
+        if self.at.as_ref().is_some_and(hit) {
+            let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
+        }
+    }
+}
+
+#[async_trait]
+impl Store for CrashingStore {
+    async fn append(&self, batch: Batch) -> Result<(), StoreError> {
+        self.crash(&batch, Moment::Before);
+        self.inner.append(batch.clone()).await?;
+        self.crash(&batch, Moment::After);
+        Ok(())
+    }
+
+    async fn events(&self, after: Seq, limit: usize) -> Result<Vec<LoggedEvent>, StoreError> {
+        self.inner.events(after, limit).await
+    }
+
+    async fn submit(&self, at: Timestamp, command: Command) -> Result<(), StoreError> {
+        self.inner.submit(at, command).await
+    }
+
+    async fn commands(&self) -> Result<Vec<(CommandId, Command)>, StoreError> {
+        self.inner.commands().await
+    }
+
+    async fn changed(&self, since: Option<Version>) -> Version {
+        self.inner.changed(since).await
+    }
+
+    async fn run(&self, run: RunId) -> Result<Option<RunView>, StoreError> {
+        self.inner.run(run).await
+    }
+
+    async fn run_of(&self, key: &RequestKey) -> Result<Option<RunView>, StoreError> {
+        self.inner.run_of(key).await
+    }
+
+    async fn runs(&self, limit: usize) -> Result<Vec<RunView>, StoreError> {
+        self.inner.runs(limit).await
+    }
+}
+
+impl FromStr for CrashAt {
+    type Err = String;
+
+    /// Reads `after:started`.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (moment, kind) = text.split_once(':').ok_or("a moment looks like after:started")?;
+        let moment = match moment {
+            "before" => Moment::Before,
+            "after" => Moment::After,
+            other => return Err(format!("`{other}` is neither before nor after")),
+        };
+        Ok(Self {
+            kind: kind.into(),
+            moment,
+        })
+    }
+}

@@ -1,0 +1,158 @@
+//! kill -9 at every point of a run, and start again: the end is that of a run that nobody disturbed.
+
+use std::{
+    fs,
+    os::unix::process::ExitStatusExt,
+    path::{Path, PathBuf},
+    process::{Command, ExitStatus},
+};
+
+use blueproof_core::{
+    domain::{Ending, RequestKey, RunState, Verdict},
+    ports::{self, Store},
+    sqlite::SqliteStore,
+    view::RunView,
+};
+use blueproof_tests::{checkout::Checkout, processes};
+
+/// What every event of a run's life is called in the log.
+const KINDS: [&str; 7] = [
+    "configured",
+    "requested",
+    "reserved",
+    "started",
+    "finished",
+    "released",
+    "reported",
+];
+
+/// A run whose notebook counts how often it is executed, and leaves a process behind that nobody waits for.
+struct Story {
+    checkout: Checkout,
+    home: tempfile::TempDir,
+    marker: String,
+}
+
+impl Story {
+    fn new(spec: &str) -> Self {
+        let home = tempfile::tempdir().expect("a folder");
+        let name = home
+            .path()
+            .file_name()
+            .expect("a name")
+            .to_string_lossy()
+            .into_owned();
+        let marker = format!("marker-{name}");
+        let count = home.path().join("executions");
+        let leave = format!(
+            "import subprocess\nopen({count:?}, 'a').write('x')\n\
+             subprocess.Popen(['sh', '-c', 'sleep 600; : {marker}'], start_new_session=True)"
+        );
+        Self {
+            checkout: Checkout::new(&[&leave, "print('done')"], spec),
+            home,
+            marker,
+        }
+    }
+
+    fn store(&self) -> PathBuf {
+        self.home.path().join("b.db")
+    }
+
+    async fn ask(&self) {
+        let store = SqliteStore::open(&self.store()).expect("a store");
+        let request = Box::new(self.checkout.request("story"));
+        let wish = ports::Command::Run { request };
+        store.submit(jiff::Timestamp::now(), wish).await.expect("a wish");
+    }
+
+    fn drive(&self, crash: Option<&str>) -> ExitStatus {
+        let mut host = Command::new(env!("CARGO_BIN_EXE_host"));
+        host.arg("drive")
+            .arg(self.store())
+            .args(crash)
+            .status()
+            .expect("it starts")
+    }
+
+    async fn end(&self) -> RunView {
+        let store = SqliteStore::open(&self.store()).expect("a store");
+        store
+            .run_of(&RequestKey("story".into()))
+            .await
+            .expect("a read")
+            .expect("it is known")
+    }
+
+    fn executions(&self) -> usize {
+        fs::read(self.home.path().join("executions")).map_or(0, |count| count.len())
+    }
+}
+
+#[tokio::test]
+async fn a_crash_at_any_event_changes_nothing_in_the_end() {
+    for kind in KINDS {
+        for moment in ["before", "after"] {
+            let story = Story::new("");
+            story.ask().await;
+            let at = format!("{moment}:{kind}");
+            let crashed = story.drive(Some(&at));
+            assert_eq!(crashed.signal(), Some(9), "{at}: it was killed there");
+            assert!(story.drive(None).success(), "{at}: the next one comes to an end");
+
+            let end = story.end().await;
+            assert_eq!(
+                end.state,
+                RunState::Ended(Ending::Passed),
+                "{at}: {:?}",
+                end.failure
+            );
+            assert!(end.settled, "{at}");
+            assert_eq!(end.attempts.len(), 1, "{at}: one attempt");
+            assert_eq!(story.executions(), 1, "{at}: the notebook ran once");
+            assert_eq!(
+                processes::with_marker(&story.marker),
+                Vec::<u32>::new(),
+                "{at}: no orphan"
+            );
+            assert!(
+                !working_copy(story.home.path(), &end).exists(),
+                "{at}: no working copy is left"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_agent_that_is_killed_is_an_infrastructure_failure_and_leaves_nothing_behind() {
+    let story = Story::new("  retries: {infrastructure: 0}\n");
+    let kill_the_agent = "import os, signal, time
+os.kill(os.getppid(), signal.SIGKILL)
+time.sleep(600)";
+    let leave = format!(
+        "import subprocess\nsubprocess.Popen(['sh', '-c', 'sleep 600; : {}'], start_new_session=True)",
+        story.marker
+    );
+    let checkout = Checkout::new(&[&leave, kill_the_agent], "  retries: {infrastructure: 0}\n");
+    let story = Story { checkout, ..story };
+    story.ask().await;
+    assert!(story.drive(None).success());
+    let end = story.end().await;
+    assert_eq!(
+        end.state,
+        RunState::Ended(Ending::InfrastructureFailed),
+        "{:?}",
+        end.failure
+    );
+    let outcome = end.attempts[0].outcome.as_ref().expect("an outcome");
+    assert!(matches!(outcome.verdict, Verdict::Failed(_)));
+    assert_eq!(
+        processes::with_marker(&story.marker),
+        Vec::<u32>::new(),
+        "no orphan"
+    );
+}
+
+fn working_copy(home: &Path, run: &RunView) -> PathBuf {
+    home.join("runs").join(run.id.to_string()).join("attempts/1/work")
+}
