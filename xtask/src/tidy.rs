@@ -62,7 +62,7 @@ fn sources(root: &Path) -> Result<Vec<Source>> {
             let kind = entry
                 .file_type()
                 .with_context(|| format!("could not look at `{}`", entry.path().display()))?;
-            if kind.is_dir() && !is_made(&entry.file_name().to_string_lossy()) {
+            if kind.is_dir() && !is_made(&entry.path()) {
                 folders.push(entry.path());
             } else if kind.is_file() {
                 found.push(entry.path());
@@ -74,11 +74,14 @@ fn sources(root: &Path) -> Result<Vec<Source>> {
     read.filter_map(Result::transpose).collect()
 }
 
-/// Whether a folder of that name holds what was built or made by a run, or belongs to another tool.
-fn is_made(name: &str) -> bool {
-    let tracked = [".cargo", ".ci", ".config", ".github"];
-    matches!(name, "target" | "node_modules" | "__pycache__")
-        || name.starts_with('.') && !tracked.contains(&name)
+/// Whether a folder holds what was built or made by a run, or belongs to another tool.
+fn is_made(folder: &Path) -> bool {
+    let name = folder.file_name().unwrap_or_default().to_string_lossy();
+    let is_ours = [".cargo", ".ci", ".config", ".github"].contains(&&*name);
+    // Cargo and others put this file into folders that can be made again, whatever the folder is called.
+    let is_cache = folder.join("CACHEDIR.TAG").exists();
+    let is_environment = folder.join("pyvenv.cfg").exists();
+    is_cache || is_environment || name == "__pycache__" || name.starts_with('.') && !is_ours
 }
 
 fn read(root: &Path, path: &Path) -> Result<Option<Source>> {
@@ -147,7 +150,9 @@ mod tests {
             ("crates/a/src/bad.rs", "fn main() {}\n"),
             ("crates/a/src/long.rs", &long),
             (".ci/run", &["cd /ho", "me/ann/project\n"].concat()),
-            ("target/debug/build/made.rs", "fn main() {}\n"),
+            ("crates/a/src/target/bad.rs", "fn main() {}\n"),
+            ("built/CACHEDIR.TAG", ""),
+            ("built/debug/made.rs", "fn main() {}\n"),
             (".git/hooks/made.rs", "fn main() {}\n"),
         ] {
             let path = root.join(path);
@@ -171,6 +176,7 @@ mod tests {
             ("crates/a/src/bad.rs", Some(1)),
             ("crates/a/src/long.rs", Some(2)),
             ("crates/a/src/long.rs", None),
+            ("crates/a/src/target/bad.rs", Some(1)),
         ];
         assert_eq!(places, expected);
     }

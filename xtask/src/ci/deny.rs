@@ -3,7 +3,7 @@
 //! The first three need nothing but the lock file and the packages. Advisories come from a repository on github.com,
 //! which not every machine reaches: where it cannot be fetched the rest still decides, and the summary says what is missing.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 
@@ -52,11 +52,16 @@ fn find_or_install(workspace: &Workspace) -> Result<Option<PathBuf>> {
     ));
     match install.show(&workspace.root)? {
         Ended::Well => Ok(Some(ours)),
-        Ended::Badly => Ok(None),
+        Ended::Badly => {
+            print_line(&format!(
+                "\nfailed: cargo-deny could not be built; put version {VERSION} on the PATH and try again"
+            ));
+            Ok(None)
+        }
     }
 }
 
-fn is_the_right_version(program: &std::path::Path, workspace: &Workspace) -> bool {
+fn is_the_right_version(program: &Path, workspace: &Workspace) -> bool {
     let answer = Invocation::of(program, ["--version"]).ask(&workspace.root);
     answer.is_some_and(|answer| answer.trim() == format!("cargo-deny {VERSION}"))
 }
