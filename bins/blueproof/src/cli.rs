@@ -1,10 +1,13 @@
 //! What can be typed.
 
+mod mistake;
 mod read;
 
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::exit::Problem;
 
 pub(crate) use read::{
     Completion, ConfigCommand, ConfigShow, Configuration, Describe, DescribeKind, Explain, Get, GetKind,
@@ -59,6 +62,12 @@ pub(crate) struct Place {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// List runs
+    Get(Get),
+    /// Tell all about one run
+    Describe(Describe),
+    /// Say why a run waits, and what would end that
+    Why(Why),
     /// Say what a code means
     Explain(Explain),
     /// Print the JSON Schema of a kind of file
@@ -69,6 +78,13 @@ pub(crate) enum Command {
     Completion(Completion),
     /// Print the version
     Version(Version),
+}
+
+impl Cli {
+    /// Returns what was typed. Where help or the version is asked for, it is printed and the process ends.
+    pub(crate) fn of_this_process() -> Result<Self, Problem> {
+        Self::try_parse().map_err(|error| mistake::problem(&error))
+    }
 }
 
 impl Color {

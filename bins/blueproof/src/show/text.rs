@@ -1,0 +1,65 @@
+//! Small texts: durations and sparklines.
+
+use jiff::SignedDuration;
+
+/// Returns a duration as people say it: `21 ms`, `1.3 s`, `1m32s`, `2h05m`.
+pub(crate) fn duration(span: SignedDuration) -> String {
+    let millis = span.as_millis().max(0);
+    match millis {
+        0..1000 => format!("{millis} ms"),
+        1000..60_000 => format!("{}.{} s", millis / 1000, millis % 1000 / 100),
+        60_000..3_600_000 => format!("{}m{:02}s", millis / 60_000, millis / 1000 % 60),
+        _ => format!("{}h{:02}m", millis / 3_600_000, millis / 60_000 % 60),
+    }
+}
+
+/// Returns finite values as `width` blocks, the lowest one lowest; fewer values, fewer blocks.
+pub(crate) fn sparkline(values: &[f64], width: usize) -> String {
+    const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    let low = values.iter().copied().fold(f64::INFINITY, f64::min);
+    let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let count = values.len().min(width);
+    let pick = |at: usize| {
+        values[if count < 2 {
+            0
+        } else {
+            at * (values.len() - 1) / (count - 1)
+        }]
+    };
+    let block = |value: f64| match high - low {
+        span if span > 0.0 => BLOCKS[((value - low) / span * 7.0).round() as usize],
+        _ => BLOCKS[0],
+    };
+    (0..count).map(pick).map(block).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_said_as_people_say_them() {
+        for (millis, text) in [
+            (0, "0 ms"),
+            (-5, "0 ms"),
+            (999, "999 ms"),
+            (1360, "1.3 s"),
+            (59_999, "59.9 s"),
+            (92_000, "1m32s"),
+            (7_500_000, "2h05m"),
+        ] {
+            assert_eq!(duration(SignedDuration::from_millis(millis)), text);
+        }
+    }
+
+    #[test]
+    fn a_sparkline_shows_first_and_last() {
+        assert_eq!(sparkline(&[], 8), "");
+        assert_eq!(sparkline(&[1.0], 8), "▁");
+        assert_eq!(sparkline(&[2.0, 2.0], 8), "▁▁");
+        assert_eq!(
+            sparkline(&[8.0, 7.0, 6.0, 5.0, 4.0, 3.0, 2.0, 1.0, 0.0], 3),
+            "█▅▁"
+        );
+    }
+}
