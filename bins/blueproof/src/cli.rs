@@ -1,6 +1,7 @@
 //! What can be typed.
 
 mod act;
+mod mistake;
 mod read;
 
 use std::path::PathBuf;
@@ -10,6 +11,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 pub(crate) use act::{
     Agent, Artifacts, Cancel, Check, Init, Launch, Logs, Report, ReportFormat, Retry, Run, Wait,
 };
+use crate::exit::Problem;
+
 pub(crate) use read::{
     Completion, ConfigCommand, ConfigShow, Configuration, Describe, DescribeKind, Explain, Get, GetKind,
     GetRuns, Schema, SchemaKind, Status, Version, Why,
@@ -81,6 +84,12 @@ pub(crate) enum Command {
     Report(Report),
     /// List the files that a run kept, or copy them
     Artifacts(Artifacts),
+    /// List runs
+    Get(Get),
+    /// Tell all about one run
+    Describe(Describe),
+    /// Say why a run waits, and what would end that
+    Why(Why),
     /// Say what a code means
     Explain(Explain),
     /// Print the JSON Schema of a kind of file
@@ -100,6 +109,13 @@ pub(crate) enum Command {
     /// Drive the pipeline until nothing remains to be done
     #[command(hide = true)]
     Host,
+}
+
+impl Cli {
+    /// Returns what was typed. Where help or the version is asked for, it is printed and the process ends.
+    pub(crate) fn of_this_process() -> Result<Self, Problem> {
+        Self::try_parse().map_err(|error| mistake::problem(&error))
+    }
 }
 
 impl Color {

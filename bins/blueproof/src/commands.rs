@@ -3,17 +3,23 @@
 mod agent;
 mod completion;
 mod config;
+mod describe;
 mod explain;
 mod follow;
+mod kept;
+mod logs;
 mod run;
 mod schema;
 mod version;
 mod wait;
+mod get;
+mod why;
 
 use crate::{
     cli::{Cli, Command},
     config::{Config, Surroundings},
     exit::{Exit, Problem},
+    reading::{Reading, block_on},
     session::Session,
 };
 
@@ -37,11 +43,22 @@ pub(crate) fn carry_out(cli: Cli) -> Result<Exit, Problem> {
         }),
         Command::Agent(arguments) => agent::agent(&arguments),
         Command::AgentLaunch(arguments) => agent::become_program(arguments),
-        Command::Check(_)
-        | Command::Init(_)
-        | Command::Logs(_)
-        | Command::Report(_)
-        | Command::Artifacts(_) => Ok(Exit::Ok),
+        Command::Logs(arguments) => {
+            let reading = Reading::open(&cli.place)?;
+            block_on(logs::logs(&reading, &arguments))
+        }
+        Command::Report(arguments) => {
+            let reading = Reading::open(&cli.place)?;
+            block_on(kept::report(&reading, &arguments))
+        }
+        Command::Artifacts(arguments) => {
+            let reading = Reading::open(&cli.place)?;
+            block_on(kept::artifacts(&reading, &arguments))
+        }
+        Command::Check(_) | Command::Init(_) => Ok(Exit::Ok),
+        Command::Get(arguments) => get::get(&arguments, &cli.place),
+        Command::Describe(arguments) => describe::describe(&arguments, &cli.place),
+        Command::Why(arguments) => why::why(&arguments, &cli.place),
         Command::Explain(arguments) => explain::explain(&arguments),
         Command::Schema(arguments) => schema::schema(&arguments),
         Command::Config(arguments) => config::config(&arguments, &cli.place),
@@ -60,12 +77,4 @@ fn with_session(
         let session = Session::open(&config).await?;
         command(&session).await
     })
-}
-
-fn block_on<T>(work: impl Future<Output = T>) -> T {
-    tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .expect("x")
-        .block_on(work)
 }

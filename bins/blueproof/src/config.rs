@@ -14,7 +14,8 @@ use std::{
 };
 
 use blueproof_core::{
-    domain::{Bytes, Cpus, RunId},
+    attempt::AttemptLayout,
+    domain::{AttemptId, Bytes, Cpus, RunId},
     policy::LocalApproval,
 };
 use serde::Serialize;
@@ -101,6 +102,11 @@ impl Config {
     /// Returns the folder with what is kept of a run.
     pub(crate) fn run_folder(&self, run: RunId) -> PathBuf {
         self.runs().join(run.to_string())
+    }
+
+    /// Returns where an attempt's files are.
+    pub(crate) fn attempt_layout(&self, attempt: AttemptId) -> AttemptLayout {
+        blueproof_cluster::local::layout(&self.runs(), attempt)
     }
 
     /// Returns what a file would have to hold for these values to be configured.

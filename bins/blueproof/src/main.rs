@@ -8,20 +8,26 @@ mod config;
 mod exit;
 mod output;
 mod reporter;
+mod reading;
 mod select;
 mod session;
 mod show;
 
-use clap::Parser;
+use cli::Cli;
+use exit::{Exit, Problem};
 
 fn main() -> std::process::ExitCode {
-    let cli = cli::Cli::parse();
-    cli.look.color.apply();
-    match commands::carry_out(cli) {
+    match try_main() {
         Ok(code) => code.into(),
         Err(problem) => {
             show::problem(&problem);
             problem.exit.into()
         }
     }
+}
+
+fn try_main() -> Result<Exit, Problem> {
+    let cli = Cli::of_this_process()?;
+    cli.look.color.apply();
+    commands::carry_out(cli)
 }

@@ -5,7 +5,6 @@
 mod amount;
 mod document;
 mod paint;
-mod sparkline;
 mod table;
 mod text;
 mod time;
@@ -20,10 +19,9 @@ use crate::exit::{Exit, Problem};
 pub(crate) use amount::{seconds, size};
 pub(crate) use document::{Document, Encoding, encode};
 pub(crate) use paint::state;
-pub(crate) use sparkline::sparkline;
 pub(crate) use table::{Cell, Table, Width};
 pub(crate) use text::{block, line};
-pub(crate) use time::{ago, duration};
+pub(crate) use time::{absolute, ago};
 
 /// How an answer is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

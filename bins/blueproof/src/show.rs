@@ -1,16 +1,28 @@
 //! How things look in a terminal.
 
+pub(crate) mod description;
 mod diagnostic;
 pub(crate) mod progress;
 pub(crate) mod stages;
 pub(crate) mod text;
 pub(crate) mod verdict;
+pub(crate) mod explanation;
+pub(crate) mod runs;
+#[cfg(test)]
+pub(crate) mod samples;
+
+use blueproof_core::diagnostic::Diagnostic;
 
 use crate::exit::Problem;
 
+pub(crate) use diagnostic::render;
+
 /// Shows on stderr why a command could not do what it was asked.
 pub(crate) fn problem(problem: &Problem) {
-    for diagnostic in &problem.diagnostics {
-        anstream::eprint!("{}", diagnostic::render(diagnostic));
-    }
+    problem.diagnostics.iter().for_each(aside);
+}
+
+/// Shows on stderr something that is not the answer.
+pub(crate) fn aside(diagnostic: &Diagnostic) {
+    anstream::eprint!("{}", render(diagnostic));
 }

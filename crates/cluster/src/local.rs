@@ -25,6 +25,7 @@ use blueproof_core::{
 };
 
 pub use agent::AgentCommand;
+pub use files::layout;
 use agent::Liveness;
 
 /// How often an attempt's folder is looked at for news.

@@ -8,6 +8,7 @@ use serde::Deserialize;
 use serde_saphyr::{Error, Location, Spanned};
 
 use super::Key;
+use crate::exit::Problem;
 
 const API_VERSION: &str = "blueproof.dev/v1alpha1";
 const KIND: &str = "Config";
@@ -88,11 +89,11 @@ pub(super) struct Setting {
 }
 
 /// Reads the file at `path`. `None` is a file that is not there.
-pub(super) fn read(path: &Path) -> Result<Option<Settings>, Diagnostic> {
+pub(super) fn read(path: &Path) -> Result<Option<Settings>, Problem> {
     let unreadable = |error: &io::Error| {
-        Diagnostic::error(Code::ConfigUnreadable, "the configuration file cannot be read")
-            .at(Place::file(path.display().to_string()))
-            .caused_by(error)
+        let diagnostic = Diagnostic::error(Code::ConfigUnreadable, "the configuration file cannot be read");
+        let place = Place::file(path.display().to_string());
+        Problem::usage(diagnostic.at(place).caused_by(error))
     };
     match fs::metadata(path) {
         Ok(metadata) if metadata.len() > LARGEST => {
@@ -114,20 +115,21 @@ fn missing(error: &io::Error) -> bool {
     )
 }
 
-fn parse(file: &str, text: &str) -> Result<Settings, Diagnostic> {
+fn parse(file: &str, text: &str) -> Result<Settings, Problem> {
     let source = Source { file, text };
     let options = serde_saphyr::options! { with_snippet: false };
-    let read: ConfigFile =
-        serde_saphyr::from_str_with_options(text, options).map_err(|error| source.diagnostic(&error))?;
+    let read: ConfigFile = serde_saphyr::from_str_with_options(text, options)
+        .map_err(|error| Problem::usage(source.diagnostic(&error)))?;
     for (key, value, wanted) in [
         ("apiVersion", &read.api_version, API_VERSION),
         ("kind", &read.kind, KIND),
     ] {
         if value.value != wanted {
             let message = format!("`{key}` is `{}`, not `{wanted}`", value.value);
-            return Err(Diagnostic::error(Code::ConfigValue, message)
-                .at(source.place(value.referenced))
-                .hint(format!("write `{key}: {wanted}`")));
+            let diagnostic = Diagnostic::error(Code::ConfigValue, message).at(source.place(value.referenced));
+            return Err(Problem::usage(
+                diagnostic.hint(format!("write `{key}: {wanted}`")),
+            ));
         }
     }
     let local = read.local.as_ref();

@@ -72,7 +72,7 @@ impl<'a> Layers<'a> {
     pub(super) fn read(place: &'a Place, surroundings: &'a Surroundings) -> Result<Self, Problem> {
         let mut files = Vec::new();
         for (owner, path) in candidates(place, surroundings) {
-            let settings = file::read(&path).map_err(Problem::usage)?;
+            let settings = file::read(&path)?;
             let presence = match settings {
                 Some(_) => Presence::Read,
                 None => Presence::Missing,
@@ -107,13 +107,13 @@ impl<'a> Layers<'a> {
     pub(super) fn path(
         &self,
         key: Key,
-        built_in: impl FnOnce() -> Result<PathBuf, Diagnostic>,
+        built_in: impl FnOnce() -> Result<PathBuf, Problem>,
     ) -> Result<Value<PathBuf>, Problem> {
         if let Some(value) = self.find(key, parse::path)? {
             return Ok(value);
         }
         Ok(Value {
-            value: built_in().map_err(Problem::usage)?,
+            value: built_in()?,
             origin: Origin::BuiltIn,
         })
     }

@@ -45,7 +45,9 @@ pub(super) fn path(given: &Given, surroundings: &Surroundings) -> Result<PathBuf
     let path = PathBuf::from(&given.text);
     match path.strip_prefix("~") {
         Ok(below) => {
-            let home = surroundings.home().map_err(|error| error.message)?;
+            let home = surroundings
+                .home()
+                .ok_or("`~` is the home folder, and HOME is not set")?;
             Ok(home.join(below))
         }
         Err(_) => Ok(given.folder.join(path)),

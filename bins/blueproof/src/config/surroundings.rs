@@ -45,11 +45,8 @@ impl Surroundings {
     }
 
     /// Returns the home folder.
-    pub(crate) fn home(&self) -> Result<&Path, Diagnostic> {
-        self.absolute("HOME").ok_or_else(|| {
-            Diagnostic::error(Code::NoHome, "there is no home folder: HOME is not set")
-                .hint("set HOME, or say where things go: `--store FILE` and `BLUEPROOF_ENVIRONMENTS=FOLDER`")
-        })
+    pub(crate) fn home(&self) -> Option<&Path> {
+        self.absolute("HOME")
     }
 
     /// Returns the folder of the user's configuration. `None` without a home.
@@ -58,19 +55,19 @@ impl Surroundings {
     }
 
     /// Returns where a file that must not be lost lies when nothing is configured.
-    pub(crate) fn data(&self, name: &str) -> Result<PathBuf, Diagnostic> {
+    pub(crate) fn data(&self, name: &str) -> Result<PathBuf, Problem> {
         Ok(self.ours("XDG_DATA_HOME", ".local/share")?.join(name))
     }
 
     /// Returns where a file that can be made again lies when nothing is configured.
-    pub(crate) fn cache(&self, name: &str) -> Result<PathBuf, Diagnostic> {
+    pub(crate) fn cache(&self, name: &str) -> Result<PathBuf, Problem> {
         Ok(self.ours("XDG_CACHE_HOME", ".cache")?.join(name))
     }
 
-    fn ours(&self, variable: &str, below_home: &str) -> Result<PathBuf, Diagnostic> {
+    fn ours(&self, variable: &str, below_home: &str) -> Result<PathBuf, Problem> {
         let base = match self.absolute(variable) {
             Some(base) => base.to_owned(),
-            None => self.home()?.join(below_home),
+            None => self.home().ok_or_else(no_home)?.join(below_home),
         };
         Ok(base.join("blueproof"))
     }
@@ -80,4 +77,12 @@ impl Surroundings {
         let path = Path::new(self.variable(variable)?);
         path.is_absolute().then_some(path)
     }
+}
+
+fn no_home() -> Problem {
+    let diagnostic = Diagnostic::error(Code::NoHome, "there is no home folder: HOME is not set");
+    Problem::usage(
+        diagnostic
+            .hint("set HOME, or say where things go: `--store FILE` and `BLUEPROOF_ENVIRONMENTS=FOLDER`"),
+    )
 }

@@ -45,9 +45,9 @@ impl Table {
 
     /// Returns how wide each column has to be.
     pub(crate) fn widths(&self) -> Vec<usize> {
-        let header = self.header.iter().map(|title| title.width());
-        let mut widths: Vec<usize> = header.collect();
+        let mut widths: Vec<usize> = self.header.iter().map(|title| title.width()).collect();
         for row in &self.rows {
+            widths.resize(widths.len().max(row.len()), 0);
             for (width, cell) in widths.iter_mut().zip(row) {
                 *width = (*width).max(cell.text.width());
             }

@@ -1,7 +1,7 @@
 //! Text of others, made harmless: a notebook's words reach terminals and CI logs here.
 //!
 //! No control sequence, no character that turns the order of others around, and no workflow command of GitHub
-//! Actions, which obeys `::` at the start of a line and `##[` anywhere.
+//! Actions or Azure Pipelines, which obey `::` at the start of a line, and `##[` and `##vso[` anywhere.
 
 /// Returns a text as one line.
 pub(crate) fn line(text: &str) -> String {
@@ -45,7 +45,7 @@ fn reorders(c: char) -> bool {
 }
 
 fn tamed(line: &str) -> String {
-    let line = line.replace("##[", "## [");
+    let line = line.replace("##[", "# #[").replace("##vso[", "# #vso[");
     let start = line.len() - line.trim_start().len();
     match line[start..].strip_prefix("::") {
         Some(rest) => format!("{}: :{rest}", &line[..start]),
@@ -73,7 +73,7 @@ mod tests {
         assert_eq!(block("ok\n  ::set-env name=A::b"), "ok\n  : :set-env name=A::b");
         assert_eq!(
             line("::error::x ##[add-path]/evil"),
-            ": :error::x ## [add-path]/evil"
+            ": :error::x # #[add-path]/evil"
         );
         assert_eq!(line("std::vec is fine"), "std::vec is fine");
     }

@@ -5,10 +5,12 @@ use std::fmt::Write as _;
 use anstyle::{AnsiColor, Style};
 use blueproof_core::diagnostic::{Diagnostic, Place, Severity};
 
+use crate::output;
+
 const BOLD: Style = Style::new().bold();
 const DIM: Style = AnsiColor::Blue.on_default().bold();
 
-/// Returns a diagnostic as people read it, colour included.
+/// Returns a diagnostic as people read it, colour included. Words of a notebook in it are made harmless.
 pub(crate) fn render(diagnostic: &Diagnostic) -> String {
     let (word, colour) = match diagnostic.severity {
         Severity::Error => ("error", AnsiColor::Red.on_default().bold()),
@@ -16,7 +18,8 @@ pub(crate) fn render(diagnostic: &Diagnostic) -> String {
     };
     let mut text = format!(
         "{colour}{word}[{}]{colour:#}{BOLD}: {}{BOLD:#}\n",
-        diagnostic.code, diagnostic.message
+        diagnostic.code,
+        output::line(&diagnostic.message)
     );
     if let Some(place) = &diagnostic.place {
         add_place(&mut text, place);
@@ -31,10 +34,11 @@ pub(crate) fn render(diagnostic: &Diagnostic) -> String {
 }
 
 fn add_place(text: &mut String, place: &Place) {
-    let _ = writeln!(text, "  {DIM}-->{DIM:#} {place}");
+    let _ = writeln!(text, "  {DIM}-->{DIM:#} {}", output::line(&place.to_string()));
     let (Some(line), Some(source)) = (place.line, &place.source) else {
         return;
     };
+    let source = output::block(source);
     let number = line.to_string();
     let gap = " ".repeat(number.len());
     let _ = writeln!(text, " {DIM}{gap} |{DIM:#}\n {DIM}{number} |{DIM:#} {source}");
@@ -54,6 +58,7 @@ fn blank(c: char) -> char {
 }
 
 fn add_note(text: &mut String, label: &str, note: &str) {
+    let note = output::block(note);
     let mut lines = note.lines();
     let _ = writeln!(
         text,

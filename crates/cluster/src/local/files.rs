@@ -9,8 +9,8 @@ use std::{
 
 use blueproof_core::{attempt::AttemptLayout, domain::AttemptId};
 
-/// Returns where an attempt's files are: `RUNS/r-41/attempts/2`.
-pub(super) fn layout(runs: &Path, attempt: AttemptId) -> AttemptLayout {
+/// Returns where the driver that keeps attempts below `runs` has an attempt's files: `RUNS/r-41/attempts/2`.
+pub fn layout(runs: &Path, attempt: AttemptId) -> AttemptLayout {
     let folder: PathBuf = [
         attempt.run.to_string(),
         "attempts".into(),

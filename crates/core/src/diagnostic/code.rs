@@ -54,6 +54,9 @@ codes! {
     107 Unwritable "an answer that could not be written"
         "Standard output did not take the answer: a full disk, or a device that failed. What was asked for may be done \
          all the same; `blueproof get runs` tells."
+    108 LeftAlone "a run that no process drives"
+        "The process that drove this run has ended, or was killed. Nothing is lost: an attempt goes on by itself, and the \
+         next `blueproof wait`, `blueproof run` or scheduler on the same store takes the run over."
     201 FileMissing "a file that is not there or cannot be read"
         "The blueprint, or the notebook that it names, could not be read. Paths in a blueprint are relative to the \
          folder of the blueprint."

@@ -1,0 +1,117 @@
+//! `blueproof describe run RUN`.
+
+use std::{fs, io, path::Path};
+
+use blueproof_core::{domain::Bytes, engine};
+use jiff::Timestamp;
+
+use crate::{
+    cli::{Describe, DescribeKind, Place},
+    exit::{Exit, Problem},
+    output,
+    reading::{self, Reading},
+    select::RunSelector,
+    show::description::{self, KeptFile, KeptFiles},
+};
+
+/// How many files are listed.
+const MOST_FILES: usize = 40;
+
+/// How deep files are looked for: an attempt's artifacts may lie in folders of their own, and no deeper counts.
+const DEEPEST: usize = 5;
+
+pub(crate) fn describe(arguments: &Describe, place: &Place) -> Result<Exit, Problem> {
+    let DescribeKind::Run { run } = &arguments.kind;
+    reading::block_on(describe_run(run, place))
+}
+
+async fn describe_run(run: &RunSelector, place: &Place) -> Result<Exit, Problem> {
+    let reading = Reading::open(place)?;
+    let store = reading.store_with(run)?;
+    let view = run.resolve(store).await?;
+    let (scheduler, _) = engine::replay(store).await?;
+    let kept = kept_files(&reading.config.run_folder(view.id));
+    let text = description::describe(
+        &view,
+        scheduler.why(view.id).as_ref(),
+        &kept,
+        Timestamp::now(),
+        output::width(),
+    );
+    output::print(&text)?;
+    reading::say_who_is_left_alone(store, std::slice::from_ref(&view))?;
+    Ok(Exit::Ok)
+}
+
+/// Returns what is kept in a run's folder. What cannot be read is not there.
+fn kept_files(folder: &Path) -> KeptFiles {
+    let mut files = Vec::new();
+    // A folder that is not there, or goes away meanwhile, holds nothing.
+    let _ = add_files(folder, folder, DEEPEST, &mut files);
+    files.sort_by(|a, b| a.path.cmp(&b.path));
+    let more = files.len().saturating_sub(MOST_FILES);
+    files.truncate(MOST_FILES);
+    KeptFiles {
+        folder: folder.display().to_string(),
+        files,
+        more,
+    }
+}
+
+/// Adds the files below a folder. Links are not followed: they may lead anywhere.
+fn add_files(root: &Path, folder: &Path, depth: usize, files: &mut Vec<KeptFile>) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let kind = entry.file_type()?;
+        if kind.is_dir() && depth > 1 {
+            add_files(root, &entry.path(), depth - 1, files)?;
+        }
+        if kind.is_file() {
+            let path = entry.path();
+            let below = path.strip_prefix(root).unwrap_or(&path);
+            files.push(KeptFile {
+                path: below.display().to_string(),
+                size: Bytes(entry.metadata()?.len()),
+            });
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_listed_in_order_and_links_are_not_followed() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = folder.path();
+        fs::create_dir_all(root.join("b/deep")).expect("a folder");
+        for (name, size) in [("report.html", 3), ("b/log.ndjson", 5), ("b/deep/x.png", 7)] {
+            fs::write(root.join(name), vec![0; size]).expect("a file");
+        }
+        std::os::unix::fs::symlink("/", root.join("all")).expect("a link");
+        let kept = kept_files(root);
+        let listed: Vec<_> = kept
+            .files
+            .iter()
+            .map(|file| (file.path.as_str(), file.size.0))
+            .collect();
+        assert_eq!(
+            listed,
+            [("b/deep/x.png", 7), ("b/log.ndjson", 5), ("report.html", 3)]
+        );
+        assert_eq!(kept.more, 0);
+    }
+
+    #[test]
+    fn more_files_than_a_person_reads_are_counted() {
+        let folder = tempfile::tempdir().expect("a folder");
+        for number in 0..MOST_FILES + 2 {
+            fs::write(folder.path().join(format!("{number:03}")), "").expect("a file");
+        }
+        let kept = kept_files(folder.path());
+        assert_eq!((kept.files.len(), kept.more), (MOST_FILES, 2));
+        assert_eq!(kept_files(&folder.path().join("nowhere")).files, []);
+    }
+}

@@ -1,0 +1,266 @@
+//! `blueproof get runs`.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use blueproof_core::{
+    domain::{RunId, RunState},
+    ports::{Store, Version},
+    sqlite::SqliteStore,
+    view::RunView,
+};
+use jiff::Timestamp;
+
+use crate::{
+    cli::{Get, GetKind, GetRuns, Place, Status},
+    exit::{Exit, Problem},
+    output::{self, Document, Encoding, Format, Width},
+    reading::{self, Reading},
+    select::RunSelector,
+    show::runs::{self, Columns},
+};
+
+/// How often it is looked whether there is a store at last.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+
+pub(crate) fn get(arguments: &Get, place: &Place) -> Result<Exit, Problem> {
+    let GetKind::Runs(arguments) = &arguments.kind;
+    reading::block_on(get_runs(arguments, place))
+}
+
+async fn get_runs(arguments: &GetRuns, place: &Place) -> Result<Exit, Problem> {
+    let mut reading = Reading::open(place)?;
+    if let (None, Some(named)) = (&reading.store, arguments.runs.first()) {
+        return Err(Problem::usage(named.unknown(None)));
+    }
+    let format = arguments.output;
+    while reading.store.is_none() && arguments.watch {
+        tokio::time::sleep(LOOK_EVERY).await;
+        reading = Reading::open(place)?;
+    }
+    let Some(store) = &reading.store else {
+        print_all(&[], &BTreeMap::new(), format, Shape::List)?;
+        output::note("no runs yet: `blueproof run BLUEPRINT` makes the first");
+        return Ok(Exit::Ok);
+    };
+    if arguments.watch {
+        return watch(store, arguments).await;
+    }
+    let found = find(store, arguments).await?;
+    let details = details(store, &found.runs, format).await?;
+    print_all(&found.runs, &details, format, shape(arguments))?;
+    found.say_what_is_left_out(arguments);
+    reading::say_who_is_left_alone(store, &found.runs)?;
+    Ok(Exit::Ok)
+}
+
+/// Runs that were asked for, and whether there are more.
+struct Found {
+    runs: Vec<RunView>,
+    rest: Rest,
+}
+
+enum Rest {
+    None,
+    Older,
+}
+
+impl Found {
+    fn say_what_is_left_out(&self, arguments: &GetRuns) {
+        match self.rest {
+            Rest::Older => output::note(&format!(
+                "older runs are left out: `--limit {}` shows more",
+                arguments.limit.saturating_mul(2)
+            )),
+            Rest::None if self.runs.is_empty() => output::note("no such runs"),
+            Rest::None => {}
+        }
+    }
+}
+
+async fn find(store: &SqliteStore, arguments: &GetRuns) -> Result<Found, Problem> {
+    let limit = arguments.limit as usize;
+    let mut runs = if arguments.runs.is_empty() {
+        // A filter may pass over any number of runs; without one, one more than wanted tells whether there are more.
+        let filtered = arguments.blueprint.is_some() || !arguments.status.is_empty();
+        let most = if filtered { i64::MAX as usize } else { limit + 1 };
+        store.runs(most).await?
+    } else {
+        named(store, &arguments.runs).await?
+    };
+    runs.retain(|view| is_wanted(view, arguments));
+    let rest = if runs.len() > limit {
+        Rest::Older
+    } else {
+        Rest::None
+    };
+    runs.truncate(limit);
+    Ok(Found { runs, rest })
+}
+
+async fn named(store: &SqliteStore, selectors: &[RunSelector]) -> Result<Vec<RunView>, Problem> {
+    let mut runs = BTreeMap::new();
+    for selector in selectors {
+        let view = selector.resolve(store).await?;
+        runs.insert(view.id, view);
+    }
+    Ok(runs.into_values().rev().collect())
+}
+
+fn is_wanted(view: &RunView, arguments: &GetRuns) -> bool {
+    let blueprint = arguments.blueprint.as_ref();
+    let statuses = &arguments.status;
+    blueprint.is_none_or(|name| view.subject.blueprint == *name)
+        && (statuses.is_empty() || statuses.iter().any(|status| status.holds(view.state)))
+}
+
+/// Returns what a table says of each run beyond its state.
+async fn details(
+    store: &SqliteStore,
+    views: &[RunView],
+    format: Option<Format>,
+) -> Result<BTreeMap<RunId, String>, Problem> {
+    match format {
+        Some(Format::Json | Format::Yaml | Format::Name) => return Ok(BTreeMap::new()),
+        Some(Format::Wide) | None => {}
+    }
+    let waits = |view: &RunView| !matches!(view.state, RunState::Running | RunState::Ended(_));
+    // Only a replay knows why a run waits, and most lists have no such run.
+    let scheduler = if views.iter().any(waits) {
+        Some(blueproof_core::engine::replay(store).await?.0)
+    } else {
+        None
+    };
+    let detail = |view: &RunView| {
+        let pending = scheduler.as_ref().and_then(|scheduler| scheduler.why(view.id));
+        (view.id, runs::detail(view, pending.as_ref()))
+    };
+    Ok(views.iter().map(detail).collect())
+}
+
+/// Whether one run was asked for, or a list.
+#[derive(Clone, Copy)]
+enum Shape {
+    One,
+    List,
+}
+
+fn shape(arguments: &GetRuns) -> Shape {
+    match arguments.runs.len() {
+        1 => Shape::One,
+        _ => Shape::List,
+    }
+}
+
+fn print_all(
+    views: &[RunView],
+    details: &BTreeMap<RunId, String>,
+    format: Option<Format>,
+    shape: Shape,
+) -> Result<(), Problem> {
+    let encoding = match format {
+        Some(Format::Json) => Encoding::Json,
+        Some(Format::Yaml) => Encoding::Yaml,
+        Some(Format::Name) => return output::print(&names(views)),
+        Some(Format::Wide) => return print_table(views, details, Columns::Wide),
+        None => return print_table(views, details, Columns::Usual),
+    };
+    let text = match (shape, views) {
+        (Shape::One, [view]) => output::encode(&Document::new("Run", view), encoding)?,
+        (Shape::One | Shape::List, _) => output::encode(&Document::list("RunList", "Run", views), encoding)?,
+    };
+    output::print(&text)
+}
+
+fn print_table(
+    views: &[RunView],
+    details: &BTreeMap<RunId, String>,
+    columns: Columns,
+) -> Result<(), Problem> {
+    if views.is_empty() {
+        return Ok(());
+    }
+    let table = runs::table(views, details, Timestamp::now(), columns);
+    output::print(&table.render(output::width()))
+}
+
+fn names(views: &[RunView]) -> String {
+    views.iter().map(|view| format!("{}\n", view.id)).collect()
+}
+
+/// Lists runs, and each of them again whenever it has changed, for ever.
+async fn watch(store: &SqliteStore, arguments: &GetRuns) -> Result<Exit, Problem> {
+    let mut shown: BTreeMap<RunId, RunView> = BTreeMap::new();
+    let mut seen: Option<Version> = None;
+    let mut widths: Vec<usize> = Vec::new();
+    loop {
+        seen = Some(store.changed(seen).await);
+        let mut runs = find(store, arguments).await?.runs;
+        runs.retain(|view| shown.get(&view.id) != Some(view));
+        if runs.is_empty() {
+            continue;
+        }
+        let details = details(store, &runs, arguments.output).await?;
+        print_changed(&runs, &details, arguments.output, &mut widths)?;
+        shown.extend(runs.into_iter().map(|view| (view.id, view)));
+    }
+}
+
+fn print_changed(
+    views: &[RunView],
+    details: &BTreeMap<RunId, String>,
+    format: Option<Format>,
+    widths: &mut Vec<usize>,
+) -> Result<(), Problem> {
+    let encoding = match format {
+        Some(Format::Json) => Encoding::JsonLine,
+        Some(Format::Yaml) => Encoding::YamlStream,
+        Some(Format::Name) => return output::print(&names(views)),
+        Some(Format::Wide) => return print_more(views, details, Columns::Wide, widths),
+        None => return print_more(views, details, Columns::Usual, widths),
+    };
+    for view in views {
+        output::print(&output::encode(&Document::new("Run", view), encoding)?)?;
+    }
+    Ok(())
+}
+
+/// Goes on with a table whose header has been printed, if it has.
+fn print_more(
+    views: &[RunView],
+    details: &BTreeMap<RunId, String>,
+    columns: Columns,
+    widths: &mut Vec<usize>,
+) -> Result<(), Problem> {
+    let table = runs::table(views, details, Timestamp::now(), columns);
+    let limit: Width = output::width();
+    let text = if widths.is_empty() {
+        *widths = table.widths();
+        table.render(limit)
+    } else {
+        table.render_rows(widths, limit)
+    };
+    output::print(&text)
+}
+
+impl Status {
+    fn holds(self, state: RunState) -> bool {
+        use blueproof_core::domain::Ending;
+        let ended = |ending| state == RunState::Ended(ending);
+        match self {
+            Status::Active => !matches!(state, RunState::Ended(_)),
+            Status::Ended => matches!(state, RunState::Ended(_)),
+            Status::AwaitingApproval => state == RunState::AwaitingApproval,
+            Status::Queued => state == RunState::Queued,
+            Status::Reserved => state == RunState::Reserved,
+            Status::Starting => state == RunState::Starting,
+            Status::Running => state == RunState::Running,
+            Status::Passed => ended(Ending::Passed),
+            Status::Failed => ended(Ending::Failed),
+            Status::InfrastructureFailed => ended(Ending::InfrastructureFailed),
+            Status::TimedOut => ended(Ending::TimedOut),
+            Status::Cancelled => ended(Ending::Cancelled),
+            Status::Refused => ended(Ending::Refused),
+            Status::Superseded => ended(Ending::Superseded),
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! `blueproof why RUN`.
+
+use blueproof_core::engine;
+use jiff::Timestamp;
+
+use crate::{
+    cli::{Place, Why},
+    exit::{Exit, Problem},
+    output::{self, Document},
+    reading::{self, Reading},
+    show::explanation::Explanation,
+};
+
+pub(crate) fn why(arguments: &Why, place: &Place) -> Result<Exit, Problem> {
+    reading::block_on(explain(arguments, place))
+}
+
+async fn explain(arguments: &Why, place: &Place) -> Result<Exit, Problem> {
+    let reading = Reading::open(place)?;
+    let store = reading.store_with(&arguments.run)?;
+    let view = arguments.run.resolve(store).await?;
+    let (scheduler, _) = engine::replay(store).await?;
+    let explanation = Explanation::of(&view, scheduler.why(view.id).as_ref(), Timestamp::now());
+    let answer = match arguments.output {
+        Some(format) => output::encode(&Document::new("RunExplanation", &explanation), format.into())?,
+        None => explanation.to_string(),
+    };
+    output::print(&answer)?;
+    reading::say_who_is_left_alone(store, std::slice::from_ref(&view))?;
+    Ok(Exit::Ok)
+}

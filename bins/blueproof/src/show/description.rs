@@ -1,0 +1,242 @@
+//! All about one run, for a person.
+
+use std::fmt::Write as _;
+
+use anstyle::Style;
+use blueproof_core::{
+    domain::{Bytes, Ending, Failure, FailureClass, Limit, Outcome, Project, Resources, Usage, Verdict},
+    scheduler::PendingReason,
+    view::{AttemptView, ReportView, RunView},
+};
+use jiff::Timestamp;
+
+use super::{
+    render, runs,
+    text::{duration, sparkline},
+};
+use crate::output::{self, Cell, Table, Width};
+
+const BOLD: Style = Style::new().bold();
+
+/// How wide the curve of a metric is.
+const CURVE: usize = 24;
+
+/// A file that is kept of a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct KeptFile {
+    /// Its path below the run's folder.
+    pub(crate) path: String,
+    /// How large it is.
+    pub(crate) size: Bytes,
+}
+
+/// What is kept of a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct KeptFiles {
+    /// The run's folder.
+    pub(crate) folder: String,
+    /// Its files.
+    pub(crate) files: Vec<KeptFile>,
+    /// How many more there are.
+    pub(crate) more: usize,
+}
+
+/// Returns all about a run.
+pub(crate) fn describe(
+    view: &RunView,
+    pending: Option<&PendingReason>,
+    kept: &KeptFiles,
+    now: Timestamp,
+    width: Width,
+) -> String {
+    let mut text = summary(view, now).render_rows(&[11, 0], Width::Unlimited);
+    if let Some(pending) = pending {
+        let _ = write!(
+            text,
+            "\n{BOLD}Waits{BOLD:#}\n  why    {pending}\n  until  {}\n",
+            pending.unblocked_by()
+        );
+    }
+    if let Some(failure) = &view.failure {
+        let _ = write!(text, "\n{BOLD}Failure{BOLD:#}: {}\n", blame(failure.class));
+        add_failure(&mut text, failure);
+    }
+    if !view.attempts.is_empty() {
+        section(&mut text, "Attempts", &attempts(view, now), width);
+    }
+    if let Some(outcome) = runs::last_outcome(view) {
+        add_outcome(&mut text, outcome, width);
+    }
+    add_files(&mut text, kept);
+    text
+}
+
+fn summary(view: &RunView, now: Timestamp) -> Table {
+    let subject = &view.subject;
+    let mut table = Table::new([]);
+    let mut row = |name: &'static str, value: Cell| table.row([name.into(), value]);
+    row("Run", view.id.to_string().into());
+    row("State", output::state(view.state));
+    let profile = subject.profile.as_ref();
+    let profile = profile.map_or_else(String::new, |profile| format!(", profile {profile}"));
+    row("Blueprint", format!("{}{profile}", subject.blueprint).into());
+    row("Head", subject.head.to_string().into());
+    let change = subject
+        .change
+        .map_or_else(String::new, |change| format!(", pull request {change}"));
+    row("Project", format!("{}{change}", project(&subject.project)).into());
+    let by = output::line(&view.requested_by.to_string());
+    row(
+        "Asked",
+        format!("{} by {by}", time(view.requested_at, now)).into(),
+    );
+    if let Some(ended) = view.ended_at {
+        row("Ended", time(ended, now).into());
+    }
+    let priority = view.priority.0;
+    row("Queue", format!("{}, priority {priority}", view.queue).into());
+    row("Resources", resources(view.resources).into());
+    row("Report", report(&view.report).into());
+    table
+}
+
+fn resources(amount: Resources) -> String {
+    format!("{amount}, for the whole gang")
+}
+
+fn project(project: &Project) -> String {
+    match project {
+        Project::Local(folder) => output::line(&folder.display().to_string()),
+        Project::GitHub(id) => format!("GitHub repository {id}"),
+    }
+}
+
+fn time(at: Timestamp, now: Timestamp) -> String {
+    format!("{} ({})", output::ago(at, now), output::absolute(at))
+}
+
+fn report(report: &ReportView) -> String {
+    match report {
+        ReportView::NotDue => "written when the run has ended".into(),
+        ReportView::Due => "being written".into(),
+        ReportView::Written => "written".into(),
+        ReportView::GivenUp(why) => format!("given up: {}", output::line(&why.message)),
+    }
+}
+
+/// Returns who or what is to blame, in words.
+pub(crate) fn blame(class: FailureClass) -> &'static str {
+    match class {
+        FailureClass::Notebook => "the notebook failed",
+        FailureClass::Workload => "what the notebook started failed",
+        FailureClass::Expectation => "the notebook ran, and what is expected does not hold",
+        FailureClass::Timeout(Limit::Queue) => "it waited for quota longer than it may",
+        FailureClass::Timeout(Limit::Startup) => "environment and kernel took longer than they may",
+        FailureClass::Timeout(Limit::Cell) => "one cell took longer than it may",
+        FailureClass::Timeout(Limit::Run) => "all cells together took longer than they may",
+        FailureClass::Infrastructure => "the infrastructure failed; a retry elsewhere may go better",
+        FailureClass::Config => "it could not be started as it is written",
+    }
+}
+
+fn add_failure(text: &mut String, failure: &Failure) {
+    if let Some(place) = &failure.cell {
+        let line = place
+            .line
+            .map_or_else(String::new, |line| format!(", line {line}"));
+        let source = place.source.as_deref().map(output::line);
+        let source = source.map_or_else(String::new, |source| format!(": {}", source.trim()));
+        let _ = writeln!(text, "  in cell {}{line}{source}", place.cell);
+    }
+    for line in render(&failure.diagnostic).lines() {
+        let _ = writeln!(text, "  {line}");
+    }
+}
+
+fn attempts(view: &RunView, now: Timestamp) -> Table {
+    let mut table = Table::new(["ATTEMPT", "ENDED", "APPROVED BY", "RESERVED", "TOOK", "PLACE"]);
+    for attempt in &view.attempts {
+        let place = attempt.place.as_deref();
+        table.row([
+            attempt.id.to_string().into(),
+            ending(attempt).into(),
+            output::line(&attempt.approved_by.to_string()).into(),
+            output::ago(attempt.reserved_at, now).into(),
+            runs::took(Some(attempt), now).into(),
+            place.map_or_else(runs::none, output::line).into(),
+        ]);
+    }
+    table
+}
+
+fn ending(attempt: &AttemptView) -> String {
+    match attempt.outcome.as_ref().map(|outcome| &outcome.verdict) {
+        Some(Verdict::Passed) => Ending::Passed.to_string(),
+        Some(Verdict::Failed(failure)) => Ending::of(failure).to_string(),
+        Some(Verdict::Stopped) => "stopped".into(),
+        None if attempt.ended_at.is_some() => "without a word".into(),
+        None => "not yet".into(),
+    }
+}
+
+fn add_outcome(text: &mut String, outcome: &Outcome, width: Width) {
+    if !outcome.metrics.is_empty() {
+        let mut table = Table::new(["METRIC", "LAST", "VALUES", "CURVE"]);
+        for (name, metric) in &outcome.metrics {
+            table.row([
+                output::line(name).into(),
+                runs::number(metric.last).into(),
+                metric.count.to_string().into(),
+                sparkline(&metric.trace, CURVE).into(),
+            ]);
+        }
+        section(text, "Metrics", &table, width);
+    }
+    if let Some(usage) = &outcome.usage {
+        let _ = write!(text, "\n{BOLD}Usage{BOLD:#}\n  {}\n", used(usage));
+    }
+}
+
+/// Returns what was used, in words. What could not be read is not told.
+pub(crate) fn used(usage: &Usage) -> String {
+    let mut parts = vec![format!("{} for all cells", duration(usage.duration))];
+    if let Some(time) = usage.cpu_time {
+        parts.push(format!("{} of {} cpu", output::seconds(time), usage.cpu_granted));
+    }
+    if let Some(peak) = usage.memory_peak {
+        parts.push(format!("{} peak", output::size(peak)));
+    }
+    parts.join(", ")
+}
+
+fn section(text: &mut String, title: &str, table: &Table, width: Width) {
+    let width = match width {
+        Width::Columns(columns) => Width::Columns(columns.saturating_sub(2)),
+        Width::Unlimited => Width::Unlimited,
+    };
+    let _ = write!(text, "\n{BOLD}{title}{BOLD:#}\n");
+    for line in table.render(width).lines() {
+        let _ = writeln!(text, "  {line}");
+    }
+}
+
+fn add_files(text: &mut String, kept: &KeptFiles) {
+    if kept.files.is_empty() {
+        return;
+    }
+    let _ = write!(text, "\n{BOLD}Files{BOLD:#} in {}\n", output::line(&kept.folder));
+    let mut table = Table::new([]);
+    for file in &kept.files {
+        table.row([output::line(&file.path).into(), output::size(file.size).into()]);
+    }
+    let widths = table.widths();
+    for line in table.render_rows(&widths, Width::Unlimited).lines() {
+        let _ = writeln!(text, "  {line}");
+    }
+    if kept.more > 0 {
+        let _ = writeln!(text, "  and {} more", kept.more);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,57 @@
+//! All about a run, as people read it.
+
+use anstream::adapter::strip_str;
+use blueproof_core::domain::RunId;
+
+use super::*;
+use crate::show::samples::{at, scheduler};
+
+fn described(run: u64, width: Width) -> String {
+    let scheduler = scheduler();
+    let view = scheduler.view(RunId(run)).expect("a run of the story");
+    let file = |path: &str, size| KeptFile {
+        path: path.into(),
+        size: Bytes(size),
+    };
+    let kept = KeptFiles {
+        folder: format!("/data/runs/r-{run}"),
+        files: vec![
+            file("1/executed.ipynb", 20_480),
+            file("report.html", 131_072),
+            file("evil\u{1b}[31m\n", 0),
+        ],
+        more: 2,
+    };
+    let text = describe(&view, scheduler.why(view.id).as_ref(), &kept, at(60), width);
+    strip_str(&text).to_string()
+}
+
+#[test]
+fn a_run_that_passed_tells_what_it_measured_and_used() {
+    insta::assert_snapshot!(described(1, Width::Columns(80)));
+}
+
+#[test]
+fn a_run_that_failed_tells_the_cell_and_the_cause_and_nothing_that_a_terminal_obeys() {
+    let text = described(2, Width::Columns(80));
+    assert!(
+        !text.lines().any(|line| line.trim_start().starts_with("::")),
+        "{text}"
+    );
+    assert!(!text.chars().any(|c| c.is_control() && c != '\n'), "{text:?}");
+    insta::assert_snapshot!(text);
+}
+
+#[test]
+fn a_run_that_waits_tells_why_and_until_when() {
+    insta::assert_snapshot!(described(4, Width::Unlimited));
+}
+
+#[test]
+fn what_could_not_be_read_is_not_told() {
+    let usage = Usage {
+        duration: jiff::SignedDuration::from_secs(5),
+        ..Usage::default()
+    };
+    assert_eq!(used(&usage), "5.0 s for all cells");
+}

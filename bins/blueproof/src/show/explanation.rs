@@ -1,0 +1,140 @@
+//! Why a run stands where it stands: one sentence why, and one what comes next.
+
+use std::fmt;
+
+use blueproof_core::{
+    domain::{Ending, RunId, RunState},
+    scheduler::PendingReason,
+    view::{AttemptView, RunView},
+};
+use jiff::Timestamp;
+use serde::Serialize;
+
+use super::{description::blame, runs};
+use crate::output;
+
+/// Why a run stands where it stands.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Explanation {
+    /// The run.
+    run: RunId,
+    /// Where it is in the pipeline.
+    state: RunState,
+    /// Why it waits, with all figures; absent when it does not wait.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    waits: Option<PendingReason>,
+    /// Why it stands there, without a full stop.
+    why: String,
+    /// What would end that, or what can be done.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<String>,
+    /// How it stands and since when, for people: programs have the times of the run.
+    #[serde(skip)]
+    stands: String,
+}
+
+impl Explanation {
+    /// Explains a run; `pending` is why it waits.
+    pub(crate) fn of(view: &RunView, pending: Option<&PendingReason>, now: Timestamp) -> Self {
+        let explained = |stands: String, why: String, next: Option<String>| Self {
+            run: view.id,
+            state: view.state,
+            waits: pending.cloned(),
+            why,
+            next,
+            stands,
+        };
+        if let Some(reason) = pending {
+            let next = format!("it goes on when {}", reason.unblocked_by());
+            return explained(format!("is {}", view.state), reason.to_string(), Some(next));
+        }
+        if let RunState::Ended(ending) = view.state {
+            let when = view
+                .ended_at
+                .map_or_else(String::new, |at| format!(" {}", output::ago(at, now)));
+            return explained(
+                format!("{}{when}", verb(ending)),
+                cause(view, ending),
+                after(view, ending),
+            );
+        }
+        let attempt = view.attempts.last();
+        let ran = runs::took(attempt, now);
+        let next = "it ends when the notebook does".into();
+        explained(
+            format!("does not wait, it has been running for {ran}"),
+            activity(attempt),
+            Some(next),
+        )
+    }
+}
+
+fn cause(view: &RunView, ending: Ending) -> String {
+    match &view.failure {
+        Some(failure) => {
+            let message = output::line(&failure.diagnostic.message);
+            format!("{}: {message}", blame(failure.class))
+        }
+        None => without_failure(ending).into(),
+    }
+}
+
+fn after(view: &RunView, ending: Ending) -> Option<String> {
+    match ending {
+        Ending::Passed => None,
+        Ending::Superseded => Some("the newer head has a run of its own".into()),
+        Ending::Failed
+        | Ending::InfrastructureFailed
+        | Ending::TimedOut
+        | Ending::Cancelled
+        | Ending::Refused => Some(format!("`blueproof describe run {}` tells more", view.id)),
+    }
+}
+
+fn activity(attempt: Option<&AttemptView>) -> String {
+    let Some(attempt) = attempt else {
+        return "it is about to be attempted".into();
+    };
+    let place = attempt.place.as_deref().map(output::line);
+    let place = place.map_or_else(String::new, |place| format!(" ({place})"));
+    match attempt.ended_at {
+        Some(_) => format!("{} is over and is being cleared away{place}", attempt.id),
+        None => format!("{} runs{place}", attempt.id),
+    }
+}
+
+fn verb(ending: Ending) -> &'static str {
+    match ending {
+        Ending::Passed => "passed",
+        Ending::Failed | Ending::InfrastructureFailed => "failed",
+        Ending::TimedOut => "timed out",
+        Ending::Cancelled => "was cancelled",
+        Ending::Refused => "was refused",
+        Ending::Superseded => "was superseded",
+    }
+}
+
+fn without_failure(ending: Ending) -> &'static str {
+    match ending {
+        Ending::Passed => "every cell ran, and everything that is expected holds",
+        Ending::Cancelled => "somebody asked for its end",
+        Ending::Superseded => "the pull request moved on to another head",
+        Ending::Failed | Ending::InfrastructureFailed | Ending::TimedOut | Ending::Refused => {
+            "nothing more is known"
+        }
+    }
+}
+
+impl fmt::Display for Explanation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{} {}: {}", self.run, self.stands, self.why)?;
+        match &self.next {
+            Some(next) => writeln!(f, "{next}"),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

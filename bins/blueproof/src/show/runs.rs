@@ -1,0 +1,166 @@
+//! Runs as rows of a table.
+
+use std::collections::BTreeMap;
+
+use blueproof_core::{
+    domain::{Ending, Outcome, RunId, RunState},
+    scheduler::PendingReason,
+    view::{AttemptView, RunView},
+};
+use jiff::Timestamp;
+
+use super::text::duration;
+use crate::output::{self, Cell, Table};
+
+/// How many metrics a row tells.
+const METRICS: usize = 2;
+
+/// Which columns there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Columns {
+    Usual,
+    Wide,
+}
+
+/// Returns a table of runs. `details` say what there is to say of each beyond its state.
+pub(crate) fn table(
+    views: &[RunView],
+    details: &BTreeMap<RunId, String>,
+    now: Timestamp,
+    columns: Columns,
+) -> Table {
+    let mut table = match columns {
+        Columns::Usual => Table::new(["RUN", "BLUEPRINT", "STATE", "ASKED", "TOOK", "DETAIL"]),
+        Columns::Wide => Table::new([
+            "RUN",
+            "BLUEPRINT",
+            "PROFILE",
+            "HEAD",
+            "STATE",
+            "ATTEMPTS",
+            "ASKED",
+            "TOOK",
+            "BY",
+            "QUEUE",
+            "RESOURCES",
+            "PLACE",
+            "DETAIL",
+        ]),
+    };
+    for view in views {
+        let detail = details.get(&view.id).map_or("", String::as_str);
+        match columns {
+            Columns::Usual => table.row(usual(view, detail, now)),
+            Columns::Wide => table.row(wide(view, detail, now)),
+        }
+    }
+    table
+}
+
+fn usual(view: &RunView, detail: &str, now: Timestamp) -> [Cell; 6] {
+    [
+        view.id.to_string().into(),
+        view.subject.blueprint.to_string().into(),
+        output::state(view.state),
+        output::ago(view.requested_at, now).into(),
+        took(view.attempts.last(), now).into(),
+        detail.into(),
+    ]
+}
+
+fn wide(view: &RunView, detail: &str, now: Timestamp) -> [Cell; 13] {
+    let profile = view.subject.profile.as_ref();
+    let place = view.attempts.last().and_then(|attempt| attempt.place.as_deref());
+    [
+        view.id.to_string().into(),
+        view.subject.blueprint.to_string().into(),
+        profile.map_or_else(none, ToString::to_string).into(),
+        view.subject.head.short().into(),
+        output::state(view.state),
+        view.attempts.len().to_string().into(),
+        output::ago(view.requested_at, now).into(),
+        took(view.attempts.last(), now).into(),
+        output::line(&view.requested_by.to_string()).into(),
+        view.queue.to_string().into(),
+        view.resources.to_string().into(),
+        place.map_or_else(none, output::line).into(),
+        detail.into(),
+    ]
+}
+
+/// Returns how long an attempt ran, or has been running.
+pub(crate) fn took(attempt: Option<&AttemptView>, now: Timestamp) -> String {
+    let Some((attempt, started)) = attempt.and_then(|attempt| Some((attempt, attempt.started_at?))) else {
+        return none();
+    };
+    duration(attempt.ended_at.unwrap_or(now).duration_since(started))
+}
+
+/// Returns what there is to say of a run beyond its state, in one line: why it waits or failed, or what it measured.
+pub(crate) fn detail(view: &RunView, pending: Option<&PendingReason>) -> String {
+    if let Some(pending) = pending {
+        return pending.to_string();
+    }
+    match view.state {
+        RunState::Ended(Ending::Passed) => last_outcome(view).map(measured).unwrap_or_default(),
+        RunState::Ended(
+            Ending::Failed
+            | Ending::InfrastructureFailed
+            | Ending::TimedOut
+            | Ending::Cancelled
+            | Ending::Refused
+            | Ending::Superseded,
+        ) => {
+            let failure = view.failure.as_ref();
+            failure.map_or_else(String::new, |failure| output::line(&failure.diagnostic.message))
+        }
+        RunState::AwaitingApproval
+        | RunState::Queued
+        | RunState::Reserved
+        | RunState::Starting
+        | RunState::Running => String::new(),
+    }
+}
+
+/// Returns how the last attempt that is over ended.
+pub(crate) fn last_outcome(view: &RunView) -> Option<&Outcome> {
+    view.attempts
+        .iter()
+        .rev()
+        .find_map(|attempt| attempt.outcome.as_ref())
+}
+
+fn measured(outcome: &Outcome) -> String {
+    let metrics = outcome.metrics.iter().take(METRICS);
+    let texts: Vec<String> = metrics
+        .map(|(name, metric)| format!("{} {}", output::line(name), number(metric.last)))
+        .collect();
+    texts.join(", ")
+}
+
+/// Returns a metric's value to four digits; `None` is no finite number.
+pub(crate) fn number(value: Option<f64>) -> String {
+    let Some(value) = value else {
+        return "not a number".into();
+    };
+    let size = value.abs();
+    if value == 0.0 || (1e-3..1e6).contains(&size) {
+        let digits = if size >= 1000.0 {
+            0
+        } else if size >= 1.0 {
+            2
+        } else {
+            4
+        };
+        return format!("{value:.digits$}");
+    }
+    format!("{value:.3e}")
+}
+
+/// Returns what stands where there is nothing.
+pub(crate) fn none() -> String {
+    "-".into()
+}
+
+#[cfg(test)]
+mod tests;

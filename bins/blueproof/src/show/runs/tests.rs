@@ -1,0 +1,64 @@
+//! Lists of runs as people read them.
+
+use anstream::adapter::strip_str;
+
+use super::*;
+use crate::{
+    output::Width,
+    show::samples::{at, scheduler, views},
+};
+
+fn shown(columns: Columns, width: Width) -> String {
+    let scheduler = scheduler();
+    let views = views();
+    let details = views
+        .iter()
+        .map(|view| (view.id, detail(view, scheduler.why(view.id).as_ref())))
+        .collect();
+    let text = table(&views, &details, at(60), columns).render(width);
+    strip_str(&text).to_string()
+}
+
+#[test]
+fn a_list_fits_into_80_columns() {
+    let text = shown(Columns::Usual, Width::Columns(80));
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    insta::assert_snapshot!(text);
+}
+
+#[test]
+fn a_list_is_not_shortened_where_there_is_room() {
+    let wide = shown(Columns::Usual, Width::Columns(200));
+    assert_eq!(wide, shown(Columns::Usual, Width::Unlimited));
+    assert!(!wide.contains('…'), "{wide}");
+    insta::assert_snapshot!(wide);
+}
+
+#[test]
+fn a_wide_list_has_more_columns() {
+    insta::assert_snapshot!(shown(Columns::Wide, Width::Unlimited));
+}
+
+#[test]
+fn only_states_have_a_colour() {
+    let text = table(&views(), &BTreeMap::new(), at(60), Columns::Usual).render(Width::Unlimited);
+    for line in text.lines().skip(1) {
+        let coloured = line.split('\u{1b}').count() - 1;
+        assert_eq!(coloured, 2, "one colour is begun and ended: {line:?}");
+    }
+}
+
+#[test]
+fn numbers_have_the_digits_that_count() {
+    for (value, text) in [
+        (Some(0.352), "0.3520"),
+        (Some(-12.3456), "-12.35"),
+        (Some(31_250.4), "31250"),
+        (Some(0.0), "0.0000"),
+        (Some(1.5e-7), "1.500e-7"),
+        (Some(2.0e9), "2.000e9"),
+        (None, "not a number"),
+    ] {
+        assert_eq!(number(value), text);
+    }
+}

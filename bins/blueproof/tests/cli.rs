@@ -1,0 +1,221 @@
+//! What the program answers, as people type and read it: `tests/cmd/*.trycmd`.
+//!
+//! `TRYCMD=overwrite cargo test -p blueproof --test cli` writes the answers anew; read the difference.
+
+#[path = "../src/show/samples/story.rs"]
+mod story;
+
+use std::{
+    fs::File,
+    io::{BufRead, BufReader},
+    path::Path,
+    process::{Command, Output, Stdio},
+};
+
+use blueproof_core::{
+    domain::{RunId, Verdict},
+    engine,
+    event::Event,
+    policy::Policy,
+    ports::{Batch, Store},
+    scheduler::Scheduler,
+    sqlite::SqliteStore,
+};
+use jiff::Timestamp;
+use trycmd::TestCases;
+
+/// Tells a new store the story that the unit tests know, one event after the other.
+async fn store(path: &Path) -> SqliteStore {
+    let store = SqliteStore::open(path).expect("a store");
+    let mut scheduler = Scheduler::new(Policy::local(Default::default()));
+    for (at, event) in story::story() {
+        tell(&store, &mut scheduler, at, event).await;
+    }
+    store
+}
+
+async fn tell(store: &SqliteStore, scheduler: &mut Scheduler, at: Timestamp, event: Event) {
+    scheduler.handle(at, event.clone());
+    let changed = scheduler.take_changed();
+    let views = changed
+        .into_iter()
+        .filter_map(|run| scheduler.view(run))
+        .collect();
+    let events = vec![(at, event)];
+    store
+        .append(Batch {
+            events,
+            views,
+            taken: Vec::new(),
+        })
+        .await
+        .expect("it takes events");
+}
+
+/// Returns the program, with nothing of whoever runs the tests.
+fn blueproof(home: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_blueproof"));
+    command
+        .args(arguments)
+        .env_clear()
+        .env("HOME", home)
+        .current_dir(home);
+    command.env("BLUEPROOF_STORE", home.join("blueproof.db"));
+    command
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Returns test cases that see nothing of whoever runs them.
+fn cases(home: &Path) -> TestCases {
+    let cases = TestCases::new();
+    cases.env("HOME", home.display().to_string());
+    for variable in [
+        "BLUEPROOF_CONFIG",
+        "XDG_CONFIG_HOME",
+        "XDG_DATA_HOME",
+        "XDG_CACHE_HOME",
+        "CLICOLOR_FORCE",
+    ] {
+        cases.env(variable, "");
+    }
+    cases.env("NO_COLOR", "1");
+    cases.env("COLUMNS", "100");
+    cases
+}
+
+#[tokio::test]
+async fn runs_are_listed_described_and_explained() {
+    let home = tempfile::tempdir().expect("a folder");
+    let path = home.path().join("blueproof.db");
+    drop(store(&path).await);
+    let cases = cases(home.path());
+    cases.env("BLUEPROOF_STORE", path.display().to_string());
+    cases.case("tests/cmd/runs/*.trycmd").run();
+}
+
+#[test]
+fn without_any_run_nothing_is_made() {
+    let home = tempfile::tempdir().expect("a folder");
+    let cases = cases(home.path());
+    cases.env(
+        "BLUEPROOF_STORE",
+        home.path().join("below/blueproof.db").display().to_string(),
+    );
+    cases.case("tests/cmd/empty/*.trycmd").run();
+    drop(cases);
+    let left = std::fs::read_dir(home.path()).expect("it is there").count();
+    assert_eq!(left, 0, "reading makes no file");
+}
+
+#[test]
+fn help_and_mistakes_are_answered() {
+    let home = tempfile::tempdir().expect("a folder");
+    let cases = cases(home.path());
+    cases.env("BLUEPROOF_STORE", "/data/blueproof.db");
+    cases.env("BLUEPROOF_ENVIRONMENTS", "/cache/environments");
+    cases.case("tests/cmd/help/*.trycmd").run();
+}
+
+#[tokio::test]
+async fn a_run_that_somebody_drives_is_not_said_to_be_left_alone() {
+    let home = tempfile::tempdir().expect("a folder");
+    let store = store(&home.path().join("blueproof.db")).await;
+    let listed = |leading: &str| {
+        let output: Output = blueproof(home.path(), &["get", "runs", "-o", "name"])
+            .output()
+            .expect("it starts");
+        assert_eq!(text(&output.stdout).lines().count(), 6, "{leading}");
+        text(&output.stderr)
+    };
+    let leadership = store.try_lead().expect("a lock").expect("it is free");
+    assert_eq!(listed("while somebody drives"), "");
+    drop(leadership);
+    assert!(listed("afterwards").contains("BP0108"));
+}
+
+#[tokio::test]
+async fn whoever_watches_sees_a_run_again_when_it_has_changed() {
+    let home = tempfile::tempdir().expect("a folder");
+    let store = store(&home.path().join("blueproof.db")).await;
+    let (mut scheduler, _) = engine::replay(&store).await.expect("a read");
+    let mut watcher = blueproof(home.path(), &["get", "run", "r-3", "--watch", "-o", "json"]);
+    let mut watcher = watcher.stdout(Stdio::piped()).spawn().expect("it starts");
+    let mut lines = BufReader::new(watcher.stdout.take().expect("it is piped")).lines();
+    let mut next_state = || {
+        let line = lines.next().expect("it goes on").expect("text");
+        let run: serde_json::Value = serde_json::from_str(&line).expect("a document a line");
+        assert_eq!(run["id"], "r-3");
+        run["state"].clone()
+    };
+    assert_eq!(next_state(), "running");
+    let attempt = RunId(3).attempt(1);
+    let outcome = Box::new(blueproof_core::testing::outcome(Verdict::Passed));
+    let finished = Event::Finished { attempt, outcome };
+    tell(&store, &mut scheduler, story::at(61), finished).await;
+    tell(&store, &mut scheduler, story::at(61), Event::Released { attempt }).await;
+    let mut last = next_state();
+    while last == "running" {
+        last = next_state();
+    }
+    assert_eq!(last, serde_json::json!({ "ended": "passed" }));
+    watcher.kill().expect("it runs until it is stopped");
+    watcher.wait().expect("it ends");
+}
+
+#[test]
+fn nobody_reading_the_answer_is_no_mistake() {
+    let home = tempfile::tempdir().expect("a folder");
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let output = blueproof(home.path(), &["explain"])
+        .stdout(writer)
+        .output()
+        .expect("it starts");
+    assert_eq!(
+        (output.status.code(), text(&output.stderr)),
+        (Some(0), String::new())
+    );
+}
+
+#[test]
+fn an_answer_that_cannot_be_written_is() {
+    let home = tempfile::tempdir().expect("a folder");
+    let full = File::options()
+        .write(true)
+        .open("/dev/full")
+        .expect("Linux has it");
+    let output = blueproof(home.path(), &["explain"])
+        .stdout(full)
+        .output()
+        .expect("it starts");
+    assert_eq!(output.status.code(), Some(3));
+    assert!(
+        text(&output.stderr).starts_with("error[BP0107]"),
+        "{}",
+        text(&output.stderr)
+    );
+}
+
+#[test]
+fn colour_is_used_where_it_is_asked_for() {
+    let home = tempfile::tempdir().expect("a folder");
+    let shown = |color: &[&str], variable: (&str, &str)| {
+        let mut command = blueproof(home.path(), &["why", "r-1"]);
+        let output = command
+            .args(color)
+            .env(variable.0, variable.1)
+            .output()
+            .expect("it starts");
+        text(&output.stderr).contains('\u{1b}')
+    };
+    assert!(!shown(&[], ("TERM", "xterm")), "a pipe has no colour");
+    assert!(
+        shown(&["--color", "always"], ("NO_COLOR", "1")),
+        "a flag goes before the environment"
+    );
+    assert!(shown(&[], ("CLICOLOR_FORCE", "1")));
+    assert!(!shown(&["--color", "never"], ("CLICOLOR_FORCE", "1")));
+}
