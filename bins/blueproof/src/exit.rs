@@ -31,7 +31,6 @@ pub(crate) enum Exit {
 
 impl Exit {
     /// Returns what a run's state comes to.
-    #[expect(dead_code, reason = "asked by the commands that carry runs out")]
     pub(crate) fn of(run: &RunView) -> Self {
         let class = run.failure.as_ref().map(|failure| failure.class);
         let blueproof_core::domain::RunState::Ended(ending) = run.state else {

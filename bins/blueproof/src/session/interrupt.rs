@@ -2,7 +2,7 @@
 
 use blueproof_core::{
     event::StopMode,
-    ports::{Command, Store},
+    ports::Command,
 };
 use tokio::signal::unix::{SignalKind, signal};
 
