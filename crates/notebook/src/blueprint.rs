@@ -26,10 +26,11 @@ pub mod value;
 
 use std::path::{Path, PathBuf};
 
-use blueproof_core::domain::BlueprintName;
+use blueproof_core::{diagnostic::Place, domain::BlueprintName};
 
 pub use find::{Found, find, list};
 pub use format::{Blueprint, Retries};
+pub(crate) use load::default_name;
 pub use resolve::Resolved;
 
 use crate::ipynb::Notebook;
@@ -61,6 +62,18 @@ impl Loaded {
     /// Returns the notebook.
     pub fn notebook(&self) -> &Notebook {
         &self.notebook
+    }
+
+    /// Returns the place of the value under these keys, or of the nearest one above that is written down.
+    pub(crate) fn place_of(&self, keys: &[&str]) -> Place {
+        let mut node = &self.root;
+        for key in keys {
+            let Some(below) = node.get(key) else {
+                break;
+            };
+            node = below;
+        }
+        self.source.place(node.spot)
     }
 
     /// Returns the names of its profiles, in order.

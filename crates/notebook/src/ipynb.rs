@@ -6,6 +6,8 @@
 mod lines;
 mod read;
 mod shape;
+#[cfg(test)]
+mod tests;
 
 use std::ops::Range;
 
@@ -74,6 +76,11 @@ impl Notebook {
         cell.outputs
             .iter()
             .filter_map(|range| self.source.text.get(range.clone()))
+    }
+
+    /// Returns the path that the notebook was read from, as it was given.
+    pub fn file(&self) -> &str {
+        &self.source.file
     }
 
     /// Returns the place in the file of a line of a cell, both counted from one, with the text of the cell's line.

@@ -15,3 +15,9 @@ mod verdict;
 
 pub use executor::{Graces, OutputLimits};
 pub use process::{Launcher, launch};
+pub mod init;
+pub mod ipynb;
+pub mod lint;
+pub mod plan;
+mod python;
+mod survey;

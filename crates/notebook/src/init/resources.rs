@@ -1,0 +1,178 @@
+//! What the notebook's kernel and its TrainJobs need.
+
+use std::str::FromStr;
+
+use blueproof_core::domain::{Bytes, Cpus};
+
+use super::{Draft, plain, scalar};
+use crate::survey::{Backend, Job, Survey, Traced, Value, is_gpu};
+
+/// Writes `driver` and `workload`.
+pub(super) fn write(draft: &mut Draft, survey: &Survey) {
+    draft.line(1, "driver:");
+    draft.line(2, "cpu: 1");
+    draft.line(2, "memory: 2Gi");
+    let Some(job) = survey
+        .jobs
+        .iter()
+        .filter(|job| job.backend != Backend::Process)
+        .max_by(by_size)
+    else {
+        if let Some(job) = survey.jobs.first() {
+            draft.remark(
+                2,
+                format!(
+                    "cell {} trains in a process of its own beside the kernel: count it in here",
+                    job.made.at.cell
+                ),
+            );
+        }
+        return;
+    };
+    if let Some(local) = survey.jobs.iter().find(|job| job.backend == Backend::Process) {
+        draft.remark(
+            2,
+            format!(
+                "cell {} trains in a process beside the kernel, too: count it in here",
+                local.made.at.cell
+            ),
+        );
+    }
+    workload(draft, survey, job);
+}
+
+fn by_size(a: &&Job, b: &&Job) -> std::cmp::Ordering {
+    let number = |value: Option<&Traced>| value.and_then(Traced::number).unwrap_or(0.0);
+    let size = |job: &Job| {
+        let nodes = number(job.nodes.as_ref()).max(1.0);
+        let cpu = job
+            .resources
+            .iter()
+            .find(|(name, _)| name == "cpu")
+            .map(|(_, value)| value);
+        (
+            nodes * number(job.gpu().map(|(_, value)| value)),
+            nodes * number(cpu),
+        )
+    };
+    let (a, b) = (size(a), size(b));
+    a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1))
+}
+
+fn workload(draft: &mut Draft, survey: &Survey, job: &Job) {
+    draft.remarked(
+        1,
+        "workload:",
+        format!("the TrainJob of cell {}", job.made.at.cell),
+    );
+    match &job.nodes {
+        Some(nodes) => count(draft, survey, 2, "nodes", nodes, 1),
+        None => draft.line(2, "nodes: 1"),
+    }
+    let known = job.resources.iter().filter(|(name, _)| key_of(name).is_some());
+    if known.clone().next().is_some() {
+        draft.line(2, "perNode:");
+    }
+    let mut done = Vec::new();
+    for (name, asked) in known {
+        let key = key_of(name).expect("filtered above");
+        if done.contains(&key) {
+            continue;
+        }
+        done.push(key);
+        match key {
+            "gpu" => count(draft, survey, 3, key, asked, 0),
+            "cpu" => amount::<Cpus>(draft, survey, key, asked),
+            _ => amount::<Bytes>(draft, survey, key, asked),
+        }
+    }
+    for (name, asked) in job.resources.iter().filter(|(name, _)| key_of(name).is_none()) {
+        draft.remark(
+            2,
+            format!(
+                "cell {} asks for {}, which is not counted",
+                asked.at.cell,
+                plain(name)
+            ),
+        );
+    }
+    let whole = Traced::new(Value::Made(job.made.clone()), job.made.at);
+    if let Some(nodes) = whole.find(&["num_data_nodes"]).and_then(Traced::number) {
+        draft.remark(
+            2,
+            format!(
+                "cell {} also starts {nodes} nodes for the data cache, which are not counted",
+                job.made.at.cell
+            ),
+        );
+    }
+}
+
+fn key_of(resource: &str) -> Option<&'static str> {
+    match resource {
+        "cpu" => Some("cpu"),
+        "memory" => Some("memory"),
+        gpu if is_gpu(gpu) => Some("gpu"),
+        _ => None,
+    }
+}
+
+/// Writes a count: the parameter that it is the value of, or the number.
+fn count(draft: &mut Draft, survey: &Survey, depth: usize, key: &str, value: &Traced, least: u32) {
+    let number = value
+        .number()
+        .filter(|number| number.fract() == 0.0 && *number >= f64::from(least) && *number < 1e9);
+    match (parameter(survey, value), number) {
+        (Some(name), Some(_)) => draft.of_cell(depth, format!("{key}: \"{{{{{name}}}}}\""), value.at),
+        (None, Some(number)) => draft.of_cell(depth, format!("{key}: {number}"), value.at),
+        (_, None) => draft.remark(
+            depth,
+            format!("{key}: cell {} computes it; fill it in", value.at.cell),
+        ),
+    }
+}
+
+fn amount<T: FromStr>(draft: &mut Draft, survey: &Survey, key: &str, value: &Traced) {
+    let text = match &value.value {
+        Value::Int(number) => number.to_string(),
+        Value::Float(number) => number.to_string(),
+        Value::Text(text) => text.trim().to_owned(),
+        Value::Unknown
+        | Value::None
+        | Value::Bool(_)
+        | Value::List(_)
+        | Value::Dict(_)
+        | Value::Made(_)
+        | Value::Symbol(_) => String::new(),
+    };
+    if text.parse::<T>().is_err() {
+        draft.remark(
+            3,
+            format!(
+                "{key}: cell {} gives no amount that can be read; fill it in",
+                value.at.cell
+            ),
+        );
+        return;
+    }
+    match parameter(survey, value) {
+        Some(name) => draft.of_cell(3, format!("{key}: \"{{{{{name}}}}}\""), value.at),
+        None => draft.of_cell(3, format!("{key}: {}", number_or_text(&text)), value.at),
+    }
+}
+
+fn number_or_text(text: &str) -> String {
+    let number = text.parse::<f64>().is_ok();
+    let unit = text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'.');
+    if number || unit {
+        text.to_owned()
+    } else {
+        scalar(text)
+    }
+}
+
+/// Returns the parameter whose value this is. Only those of the notebook's parameters cell are in the draft.
+fn parameter<'v>(survey: &Survey, value: &'v Traced) -> Option<&'v str> {
+    let name = value.via.as_deref()?;
+    survey.is_parameter(name).then_some(name)
+}

@@ -1,0 +1,136 @@
+//! Drafts of notebooks that say the same things in different ways.
+
+use std::{fs, path::PathBuf};
+
+use blueproof_core::diagnostic::Code;
+use serde_json::json;
+use tempfile::TempDir;
+
+use super::draft;
+use crate::blueprint::{Blueprint, Resolved};
+
+struct Written {
+    _folder: TempDir,
+    path: PathBuf,
+}
+
+/// Writes a notebook of these code cells, the first of which is tagged `parameters`.
+fn notebook(name: &str, cells: &[&str]) -> Written {
+    let folder = TempDir::new().expect("a temporary folder can be made");
+    let path = folder.path().join(name);
+    let cell = |(index, source): (usize, &&str)| {
+        let tags = if index == 0 {
+            json!(["parameters"])
+        } else {
+            json!([])
+        };
+        json!({"cell_type": "code", "metadata": {"tags": tags}, "outputs": [], "source": source})
+    };
+    let code: Vec<_> = cells.iter().enumerate().map(cell).collect();
+    let whole = json!({"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": code});
+    fs::write(&path, whole.to_string()).expect("files can be written");
+    Written {
+        _folder: folder,
+        path,
+    }
+}
+
+fn resolved(cells: &[&str]) -> (String, Resolved) {
+    let written = notebook("n.ipynb", cells);
+    let text = draft(&written.path).expect("it can be drafted");
+    let loaded = Blueprint::parse(&written.path.with_file_name("blueprint.yaml"), text.clone()).expect(&text);
+    let resolved = loaded.resolve(None, &[]).expect("it resolves");
+    (text, resolved)
+}
+
+#[test]
+fn a_draft_names_the_cell_of_each_value() {
+    let written = notebook(
+        "Fine Tune.ipynb",
+        &[
+            "num_nodes = 2\nnum_gpu = 1\nmodel = 'a: \"b\"'\nrate = 1e-3\nfast = True",
+            "!pip install -q 'kubeflow==0.5.0' torch\nimport sklearn, os",
+            "def f():\n    load('s3://open-data/x')",
+            "from kubeflow.trainer import CustomTrainer, TrainerClient\nclient = TrainerClient()",
+            "job = client.train(\n    trainer=CustomTrainer(func=f, num_nodes=num_nodes, packages_to_install=['boto3'],\n        \
+             resources_per_node={'cpu': '500m', 'memory': '4Gi', 'nvidia.com/gpu': num_gpu}),\n    runtime='torch-distributed')",
+            "client.wait_for_job_status(job, timeout=3600)",
+            "print(<not python>",
+        ],
+    );
+    insta::assert_snapshot!(draft(&written.path).expect("it can be drafted"));
+}
+
+#[test]
+fn a_notebook_without_anything_to_infer_gives_a_valid_draft() {
+    let (_, resolved) = resolved(&[]);
+    assert_eq!(resolved.nodes, 0);
+    assert_eq!(resolved.name.as_str(), "n");
+}
+
+#[test]
+fn the_same_trainjob_is_seen_however_it_is_written() {
+    let client = "from kubeflow.trainer import *\nclient = TrainerClient()";
+    for train in [
+        "client.train(trainer=CustomTrainer(func=f, num_nodes=2, resources_per_node={'gpu': 4}))",
+        "N = 1 + 1\nR = dict(gpu=4)\nclient.train(trainer=CustomTrainer(func=f, num_nodes=N, resources_per_node=R))",
+        "t = CustomTrainer(func=f, num_nodes=2, resources_per_node={'nvidia.com/gpu': '4'})\nTrainerClient().train(trainer=t)",
+        "client.train(runtime='r', trainer=BuiltinTrainer(config=TorchTuneConfig(num_nodes=2, resources_per_node={'gpu': 4})))",
+        "kw = {'num_nodes': 2}\nkw['resources_per_node'] = {'gpu': 4}\nclient.train(trainer=CustomTrainer(func=f, **kw))",
+        "def submit(n, gpus=4):\n    return client.train(trainer=CustomTrainer(func=f, num_nodes=n, resources_per_node={'gpu': gpus}))\nsubmit(2)",
+        "import kubeflow.trainer as kt\nkt.TrainerClient().train(trainer=kt.CustomTrainer(f, num_nodes=2, resources_per_node={'gpu': 4}))",
+        "from kubeflow.trainer import CustomTrainer as CT\nclient.train(CT(func=f, num_nodes=int('2'), resources_per_node={'gpu': 4}))",
+        "n, g = 2, 4\nwith open('x') as x:\n    try:\n        client.train(trainer=CustomTrainer(func=f, num_nodes=n, resources_per_node={'gpu': g}))\n    except Exception as e:\n        raise",
+        "if True:\n    nodes = 2\nelse:\n    nodes = 9\nclient.train(trainer=CustomTrainer(func=f, num_nodes=nodes, resources_per_node={f'gpu': 4}))",
+        "api.create_namespaced_custom_object(group='g', version='v', namespace='n', plural='trainjobs', body={'spec': {'trainer': {'numNodes': 2, 'resourcesPerNode': {'limits': {'nvidia.com/gpu': 4}}}}})",
+        "@timed\ndef go():\n    client.train(trainer=CustomTrainer(func=f, num_nodes=2, resources_per_node={'gpu': 4}))\ngo()",
+    ] {
+        let (text, resolved) = resolved(&["x = 1", client, train]);
+        assert_eq!(
+            resolved.workload.to_string(),
+            "2 cpu, 2Gi, 8 gpu",
+            "{train}\n{text}"
+        );
+    }
+}
+
+#[test]
+fn a_parameter_stays_a_parameter() {
+    let train = "from kubeflow.trainer import *\nr = {'cpu': cpus}\nif gpus:\n    r['gpu'] = gpus\n\
+                 TrainerClient().train(trainer=CustomTrainer(func=f, num_nodes=int(nodes), resources_per_node=r))";
+    let written = notebook("n.ipynb", &["nodes = 2\ngpus = 0\ncpus = '500m'", train]);
+    let text = draft(&written.path).expect("it can be drafted");
+    let loaded = Blueprint::parse(&written.path.with_file_name("blueprint.yaml"), text).expect("it is valid");
+    let given = [("nodes".into(), "3".into()), ("gpus".into(), "2".into())];
+    let resolved = loaded.resolve(None, &given).expect("it resolves");
+    assert_eq!(resolved.workload.to_string(), "1500m cpu, 3Gi, 6 gpu");
+}
+
+#[test]
+fn what_cannot_be_known_is_left_to_a_person() {
+    let train = "from kubeflow.trainer import *\nimport os\nTrainerClient().train(trainer=CustomTrainer(func=f, \
+                 num_nodes=len(os.listdir('.')), resources_per_node={'memory': 'much', 'gpu': -1}))";
+    let (text, resolved) = resolved(&["x = 1", train]);
+    assert!(text.contains("# nodes: cell 2 computes it"), "{text}");
+    assert!(text.contains("# memory: cell 2 gives no amount"), "{text}");
+    assert_eq!(resolved.workload.to_string(), "1 cpu, 1Gi");
+}
+
+#[test]
+fn hostile_texts_cannot_write_keys_into_the_draft() {
+    let cells = [
+        "a = 'x\"\\nspec: {}\\n# \\u2028'\nb = '\\x00'",
+        "!pip install 'x\ty: z'\nfrom kubeflow.trainer import *\nTrainerClient().train(runtime='r\\n  driver: {cpu: 99}', trainer=CustomTrainer(func=f))",
+    ];
+    let (_, resolved) = resolved(&cells);
+    assert_eq!(resolved.driver.to_string(), "1 cpu, 2Gi");
+    let odd = notebook("a: {b} #c.ipynb", &["x = 1"]);
+    draft(&odd.path).expect("its name can be written");
+}
+
+#[test]
+fn a_file_that_is_no_notebook_is_refused() {
+    let folder = TempDir::new().expect("a temporary folder can be made");
+    let errors = draft(&folder.path().join("none.ipynb")).expect_err("it is not there");
+    assert_eq!(errors[0].code, Code::FileMissing);
+}

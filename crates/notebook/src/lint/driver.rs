@@ -1,0 +1,44 @@
+//! GPUs given to the notebook's own kernel, which only creates TrainJobs.
+
+use std::collections::BTreeSet;
+
+use blueproof_core::{
+    diagnostic::{Code, Diagnostic},
+    domain::Gpus,
+};
+
+use super::Subject;
+use crate::survey::Backend;
+
+pub(super) fn check(subject: &Subject<'_>) -> Vec<Diagnostic> {
+    let jobs = &subject.survey.jobs;
+    let Some(first) = jobs.iter().find(|job| job.backend == Backend::Cluster) else {
+        return Vec::new();
+    };
+    if jobs.iter().any(|job| job.backend == Backend::Process) {
+        return Vec::new();
+    }
+    let profiles = std::iter::once(None).chain(subject.loaded.profiles().map(Some));
+    let mut holding = BTreeSet::new();
+    for profile in profiles {
+        let resolved = subject.loaded.resolve(profile, &[]);
+        if resolved.is_ok_and(|resolved| resolved.driver.gpu > Gpus(0)) {
+            holding.insert(profile);
+        }
+    }
+    let Some(profile) = holding.first() else {
+        return Vec::new();
+    };
+    let under = profile.map_or(String::new(), |profile| format!(" under the profile `{profile}`"));
+    let message = format!(
+        "the driver holds GPUs{under}, while cell {} creates a TrainJob that needs them",
+        first.made.at.cell
+    );
+    vec![
+        Diagnostic::warning(Code::DriverHoldsGpus, message)
+            .at(subject.loaded.place_of(&["spec", "driver", "gpu"]))
+            .hint(
+                "set `spec.driver.gpu` to 0, and the GPUs of the TrainJob under `spec.workload.perNode.gpu`",
+            ),
+    ]
+}

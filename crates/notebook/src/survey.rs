@@ -1,0 +1,109 @@
+//! What the cells of a notebook say they do, found without running them: TrainJobs, waits, installs, parameters.
+//!
+//! Cells are walked in order, as the kernel would run them, with names bound to what can be known of their values.
+//! What cannot be known stays unknown; nothing is guessed. Functions that the notebook calls itself are followed;
+//! those that it hands to a TrainJob run elsewhere and are only looked at.
+
+mod eval;
+mod install;
+mod job;
+mod value;
+mod walk;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+pub(crate) use install::{Form, Install, is_pinned};
+pub(crate) use job::{Aim, Backend, Job, Wait, is_gpu};
+pub(crate) use value::{At, Made, Traced, Value};
+
+use crate::{
+    ipynb::{Notebook, PARAMETERS_TAG},
+    python::{self, syntax::Function},
+};
+
+/// What was found in a notebook's cells.
+#[derive(Debug, Default)]
+pub(crate) struct Survey {
+    /// Whether some cell is tagged `parameters`.
+    pub(crate) has_parameters_cell: bool,
+    /// What that cell assigns, in order.
+    pub(crate) parameters: Vec<(String, Traced)>,
+    /// Every call that the notebook makes itself, in order.
+    pub(crate) calls: Vec<std::rc::Rc<Made>>,
+    /// TrainJobs that it creates.
+    pub(crate) jobs: Vec<Job>,
+    /// Waits for a TrainJob.
+    pub(crate) waits: Vec<Wait>,
+    /// Loops that count to a number and deal with nodes.
+    pub(crate) node_loops: Vec<(At, Traced)>,
+    /// Shell commands and line magics.
+    pub(crate) shell: Vec<(At, String)>,
+    /// Packages that cells install, those in a comment included.
+    pub(crate) installs: Vec<Install>,
+    /// Texts that stand in what the notebook runs itself, with the name that they are given, if they are.
+    pub(crate) texts: Vec<(At, Option<String>, String)>,
+    /// Assignments that stand in a comment: where, name and value.
+    pub(crate) disabled: Vec<(At, String, String)>,
+    /// Names that are read and never given a value, and where first.
+    pub(crate) unbound: BTreeMap<String, At>,
+    /// Modules that the notebook itself imports, and where first.
+    pub(crate) imports: BTreeMap<String, At>,
+    /// Names that runtimes are compared with, as in `runtime.name == "torch-distributed"`.
+    pub(crate) runtime_names: Vec<(At, String)>,
+    /// Functions by name, with their cells; the last one of a name counts.
+    pub(crate) functions: BTreeMap<String, (u32, Function)>,
+    /// Cells that are no Python, with the line at which that shows.
+    pub(crate) broken: Vec<At>,
+    bound: BTreeSet<String>,
+    has_star_import: bool,
+}
+
+impl Survey {
+    /// Reads all code cells of `notebook`.
+    pub(crate) fn of(notebook: &Notebook) -> Self {
+        let mut walk = walk::Walk::default();
+        let other_language = notebook
+            .language
+            .as_deref()
+            .is_some_and(|language| language != "python");
+        if other_language {
+            return walk.survey;
+        }
+        for cell in notebook.code() {
+            let tagged = cell.is_tagged(PARAMETERS_TAG);
+            walk.survey.has_parameters_cell |= tagged;
+            let kind = if tagged {
+                walk::Tagged::Parameters
+            } else {
+                walk::Tagged::Not
+            };
+            match python::parse(&cell.source) {
+                python::Cell::Python(module) => walk.cell(cell.number, kind, &module),
+                python::Cell::Foreign => {}
+                python::Cell::Broken { line } => walk.survey.broken.push(At {
+                    cell: cell.number,
+                    line,
+                }),
+            }
+        }
+        let mut survey = walk.survey;
+        let bound = std::mem::take(&mut survey.bound);
+        survey.unbound.retain(|name, _| !bound.contains(name));
+        survey.installs.extend(install::of_shell(&survey.shell));
+        survey.installs.extend(install::of_calls(&survey.calls));
+        survey.installs.sort_by_key(|install| install.at);
+        survey.jobs = job::jobs(&survey);
+        survey.waits = job::waits(&survey.calls);
+        survey
+    }
+
+    /// Returns whether `name` is a parameter of the notebook.
+    pub(crate) fn is_parameter(&self, name: &str) -> bool {
+        self.parameters.iter().any(|(known, _)| known == name)
+    }
+
+    /// Returns whether a name that is never given a value may come from a `from module import *`.
+    pub(crate) fn has_star_import(&self) -> bool {
+        self.has_star_import
+    }
+}

@@ -1,0 +1,260 @@
+//! What can be known of the value of an expression.
+
+use std::rc::Rc;
+
+use super::{
+    value::{At, Made, Traced, Value},
+    walk::Walk,
+};
+use crate::python::syntax::{Call, Expr, Function, Kind, Operator};
+
+/// How far calls of the notebook's own functions are followed; also what ends a recursion.
+const DEEPEST_CALL: u32 = 4;
+/// How many calls are followed in all, so that functions that call each other twice come to an end.
+const MOST_FOLLOWED: u32 = 2000;
+/// Names that Python and IPython give.
+const BUILTINS: &str = " abs all any bool bytes callable chr dict dir display divmod enumerate eval exec exit filter float \
+    format frozenset get_ipython getattr globals hasattr hash help hex id In input int isinstance issubclass iter len \
+    list locals map max min next object open Out ord pow print property quit range repr reversed round set setattr \
+    slice sorted staticmethod classmethod str sum super tuple type vars zip __name__ __file__ __builtins__ _ __ ___ \
+    NotImplemented Ellipsis __import__ delattr ";
+
+impl Walk {
+    pub(super) fn eval(&mut self, expr: &Expr) -> Traced {
+        let at = self.at(expr.line);
+        let value = match &expr.kind {
+            Kind::None => Value::None,
+            Kind::Bool(value) => Value::Bool(*value),
+            Kind::Int(number) => Value::Int(*number),
+            Kind::Float(number) => Value::Float(*number),
+            Kind::Text(text) => {
+                self.survey.texts.push((at, self.given_to.clone(), text.clone()));
+                Value::Text(text.clone())
+            }
+            Kind::Format(parts) => return self.format(at, parts),
+            Kind::Name(name) => return self.name(at, name),
+            Kind::List(items) => Value::List(items.iter().map(|item| self.eval(item)).collect()),
+            Kind::Dict(entries) => self.dict(entries),
+            Kind::Call(call) => return self.call(at, call),
+            Kind::Attribute(of, name) => match self.eval(of).symbol() {
+                Some(symbol) => Value::Symbol(format!("{symbol}.{name}")),
+                None => Value::Symbol(name.clone()),
+            },
+            Kind::Subscript(of, key) => return self.subscript(at, of, key),
+            Kind::Binary(left, operator, right) => self.binary(left, *operator, right),
+            Kind::Not(of) => match self.eval(of).truth() {
+                Some(truth) => Value::Bool(!truth),
+                None => Value::Unknown,
+            },
+            Kind::Other(parts) => {
+                parts.iter().for_each(|part| {
+                    self.eval(part);
+                });
+                Value::Unknown
+            }
+        };
+        Traced::new(value, at)
+    }
+
+    fn name(&mut self, at: At, name: &str) -> Traced {
+        if let Some(held) = self.names.get(name) {
+            let mut held = held.clone();
+            held.via.get_or_insert_with(|| name.to_owned());
+            return held;
+        }
+        if !BUILTINS.contains(&format!(" {name} "))
+            && !name.ends_with("Error")
+            && !name.ends_with("Exception")
+        {
+            self.survey.unbound.entry(name.to_owned()).or_insert(at);
+        }
+        Traced::new(Value::Symbol(name.to_owned()), at)
+    }
+
+    fn format(&mut self, at: At, parts: &[Expr]) -> Traced {
+        let values: Vec<Traced> = parts.iter().map(|part| self.eval(part)).collect();
+        if let [only] = values.as_slice() {
+            return only.clone();
+        }
+        match values.iter().map(Traced::written).collect::<Option<String>>() {
+            Some(text) => Traced::new(Value::Text(text), at),
+            None => Traced::new(Value::Unknown, at),
+        }
+    }
+
+    fn dict(&mut self, entries: &[(Expr, Expr)]) -> Value {
+        let mut held = Vec::new();
+        for (key, value) in entries {
+            let key = self.eval(key);
+            let value = self.eval(value);
+            match key.text() {
+                Some("**") => held.extend(value.entries().iter().cloned()),
+                Some(key) => held.push((key.to_owned(), value)),
+                None => {}
+            }
+        }
+        Value::Dict(held)
+    }
+
+    fn subscript(&mut self, at: At, of: &Expr, key: &Expr) -> Traced {
+        let of = self.eval(of);
+        let key = self.eval(key);
+        let entry = key
+            .text()
+            .and_then(|key| of.entries().iter().find(|(known, _)| known == key));
+        let index = if let Value::Int(index) = key.value {
+            usize::try_from(index).ok()
+        } else {
+            None
+        };
+        let found = entry.map(|(_, value)| value).or_else(|| of.items().get(index?));
+        found.cloned().unwrap_or_else(|| Traced::new(Value::Unknown, at))
+    }
+
+    fn binary(&mut self, left: &Expr, operator: Operator, right: &Expr) -> Value {
+        let (a, b) = (self.eval(left), self.eval(right));
+        if operator == Operator::Equal {
+            self.compared_runtime(left, &b);
+        }
+        if matches!(operator, Operator::Or | Operator::And) {
+            let left_counts = a.truth().map(|truth| truth == (operator == Operator::Or));
+            return left_counts.map_or(Value::Unknown, |left| if left { a.value } else { b.value });
+        }
+        if let (Some(a), Some(b)) = (a.text(), b.text()) {
+            let joined = operator == Operator::Add;
+            return if joined {
+                Value::Text(format!("{a}{b}"))
+            } else {
+                compared(operator, a.cmp(b))
+            };
+        }
+        let (Value::Int(a), Value::Int(b)) = (&a.value, &b.value) else {
+            return Value::Unknown;
+        };
+        let computed = match operator {
+            Operator::Add => a.checked_add(*b),
+            Operator::Subtract => a.checked_sub(*b),
+            Operator::Multiply => a.checked_mul(*b),
+            Operator::Divide => a.checked_div(*b),
+            Operator::Or | Operator::And => None,
+            Operator::Equal
+            | Operator::NotEqual
+            | Operator::Less
+            | Operator::LessEqual
+            | Operator::Greater
+            | Operator::GreaterEqual => return compared(operator, a.cmp(b)),
+        };
+        computed.map_or(Value::Unknown, Value::Int)
+    }
+
+    fn compared_runtime(&mut self, left: &Expr, right: &Traced) {
+        let named = matches!(&left.kind, Kind::Attribute(_, name) if name == "name");
+        if let (true, Some(text)) = (named, right.text()) {
+            self.survey.runtime_names.push((right.at, text.to_owned()));
+        }
+    }
+
+    fn call(&mut self, at: At, call: &Call) -> Traced {
+        let outer = self.given_to.take();
+        let (receiver, function) = if let Kind::Attribute(of, name) = &call.function.kind {
+            (Some(self.eval(of)), name.clone())
+        } else if let Some(name) = call.function.name() {
+            (None, self.called(at, name))
+        } else {
+            (Some(self.eval(&call.function)), String::new())
+        };
+        let arguments: Vec<Traced> = call
+            .arguments
+            .iter()
+            .map(|argument| self.eval(argument))
+            .collect();
+        let mut keywords = Vec::new();
+        for (name, value) in &call.keywords {
+            let value = self.eval(value);
+            if name == "**" {
+                keywords.extend(value.entries().iter().cloned());
+            } else {
+                keywords.push((name.clone(), value));
+            }
+        }
+        self.given_to = outer;
+        if let ("int" | "str" | "float", [only]) = (function.as_str(), arguments.as_slice())
+            && only.number().is_some()
+        {
+            return only.clone();
+        }
+        if function == "dict" && receiver.is_none() {
+            return Traced::new(Value::Dict(keywords), at);
+        }
+        if receiver.is_none()
+            && let Some((_, own)) = self.survey.functions.get(&function).cloned()
+            && self.depth < DEEPEST_CALL
+            && self.followed < MOST_FOLLOWED
+        {
+            return self.follow(at, &own, &arguments, &keywords);
+        }
+        let made = Rc::new(Made {
+            function,
+            receiver,
+            arguments,
+            keywords,
+            at,
+        });
+        self.survey.calls.push(Rc::clone(&made));
+        Traced::new(Value::Made(made), at)
+    }
+
+    /// Returns the name of the function that a name stands for, whatever it was imported as.
+    fn called(&mut self, at: At, name: &str) -> String {
+        let held = self.name(at, name);
+        let path = held.symbol().unwrap_or(name);
+        path.rsplit('.').next().unwrap_or(name).to_owned()
+    }
+
+    fn follow(
+        &mut self,
+        at: At,
+        own: &Function,
+        arguments: &[Traced],
+        keywords: &[(String, Traced)],
+    ) -> Traced {
+        self.depth += 1;
+        self.followed += 1;
+        let outer = self.names.clone();
+        for (index, (name, default)) in own.parameters.iter().enumerate() {
+            let keyword = keywords
+                .iter()
+                .find(|(known, _)| known == name)
+                .map(|(_, value)| value.clone());
+            let given = keyword.or_else(|| arguments.get(index).cloned());
+            let value = match (given, default) {
+                (Some(given), _) => given,
+                (None, Some(default)) => self.eval(default),
+                (None, None) => Traced::new(Value::Unknown, at),
+            };
+            self.names.insert(name.clone(), value);
+        }
+        let returned = self.statements(&own.body);
+        self.names = outer;
+        self.depth -= 1;
+        returned.unwrap_or_else(|| Traced::new(Value::Unknown, at))
+    }
+}
+
+/// Compares two values that are known.
+fn compared(operator: Operator, order: std::cmp::Ordering) -> Value {
+    Value::Bool(match operator {
+        Operator::Equal => order.is_eq(),
+        Operator::NotEqual => order.is_ne(),
+        Operator::Less => order.is_lt(),
+        Operator::LessEqual => order.is_le(),
+        Operator::Greater => order.is_gt(),
+        Operator::GreaterEqual => order.is_ge(),
+        Operator::Add
+        | Operator::Subtract
+        | Operator::Multiply
+        | Operator::Divide
+        | Operator::Or
+        | Operator::And => return Value::Unknown,
+    })
+}

@@ -1,0 +1,169 @@
+//! What can be known of a value without running anything.
+
+use std::rc::Rc;
+
+/// A line of a cell, both counted from one.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct At {
+    pub(crate) cell: u32,
+    pub(crate) line: u32,
+}
+
+/// A value, where it stands, and the variable that it is the value of.
+#[derive(Debug, Clone)]
+pub(crate) struct Traced {
+    pub(crate) value: Value,
+    pub(crate) at: At,
+    /// The first variable that held exactly this value.
+    pub(crate) via: Option<String>,
+}
+
+/// What is known of a value.
+#[derive(Debug, Clone)]
+pub(crate) enum Value {
+    Unknown,
+    None,
+    Bool(bool),
+    Int(i64),
+    Float(f64),
+    Text(String),
+    List(Vec<Traced>),
+    Dict(Vec<(String, Traced)>),
+    /// What a call returned.
+    Made(Rc<Made>),
+    /// Something known by its name only, such as an import; with dots.
+    Symbol(String),
+}
+
+/// A call and its arguments.
+#[derive(Debug)]
+pub(crate) struct Made {
+    /// The last part of the function's name: `train` of `client.train(...)`.
+    pub(crate) function: String,
+    /// What stands before it.
+    pub(crate) receiver: Option<Traced>,
+    pub(crate) arguments: Vec<Traced>,
+    pub(crate) keywords: Vec<(String, Traced)>,
+    pub(crate) at: At,
+}
+
+impl Traced {
+    pub(crate) fn new(value: Value, at: At) -> Self {
+        Self { value, at, via: None }
+    }
+
+    pub(crate) fn text(&self) -> Option<&str> {
+        let Value::Text(text) = &self.value else {
+            return None;
+        };
+        Some(text)
+    }
+
+    pub(crate) fn symbol(&self) -> Option<&str> {
+        let Value::Symbol(symbol) = &self.value else {
+            return None;
+        };
+        Some(symbol)
+    }
+
+    pub(crate) fn made(&self) -> Option<&Rc<Made>> {
+        let Value::Made(made) = &self.value else {
+            return None;
+        };
+        Some(made)
+    }
+
+    pub(crate) fn items(&self) -> &[Traced] {
+        let Value::List(items) = &self.value else {
+            return &[];
+        };
+        items
+    }
+
+    pub(crate) fn entries(&self) -> &[(String, Traced)] {
+        let Value::Dict(entries) = &self.value else {
+            return &[];
+        };
+        entries
+    }
+
+    /// Returns the value as `str()` writes it, where that is known.
+    pub(crate) fn written(&self) -> Option<String> {
+        match &self.value {
+            Value::Text(text) => Some(text.clone()),
+            Value::Int(number) => Some(number.to_string()),
+            Value::Float(number) => Some(number.to_string()),
+            Value::Unknown
+            | Value::None
+            | Value::Bool(_)
+            | Value::List(_)
+            | Value::Dict(_)
+            | Value::Made(_)
+            | Value::Symbol(_) => None,
+        }
+    }
+
+    /// Returns the number that this is, as an `int()` of it would.
+    pub(crate) fn number(&self) -> Option<f64> {
+        match &self.value {
+            #[expect(clippy::cast_precision_loss, reason = "counts and seconds are small")]
+            Value::Int(number) => Some(*number as f64),
+            Value::Float(number) => Some(*number),
+            Value::Text(text) => text.trim().parse().ok(),
+            Value::Unknown
+            | Value::None
+            | Value::Bool(_)
+            | Value::List(_)
+            | Value::Dict(_)
+            | Value::Made(_)
+            | Value::Symbol(_) => None,
+        }
+    }
+
+    /// Returns whether an `if` takes this for true, where that is known.
+    pub(crate) fn truth(&self) -> Option<bool> {
+        match &self.value {
+            Value::None => Some(false),
+            Value::Bool(value) => Some(*value),
+            Value::Int(number) => Some(*number != 0),
+            Value::Float(number) => Some(*number != 0.0),
+            Value::Text(text) => Some(!text.is_empty()),
+            Value::List(items) => Some(!items.is_empty()),
+            Value::Dict(entries) => Some(!entries.is_empty()),
+            Value::Unknown | Value::Made(_) | Value::Symbol(_) => None,
+        }
+    }
+
+    /// Finds the first value under one of `names`, in a dictionary or among keywords, at any depth.
+    pub(crate) fn find(&self, names: &[&str]) -> Option<&Traced> {
+        let fields: &[(String, Traced)] = match &self.value {
+            Value::Dict(entries) => entries,
+            Value::Made(made) => &made.keywords,
+            Value::List(items) => return items.iter().find_map(|item| item.find(names)),
+            Value::Unknown
+            | Value::None
+            | Value::Bool(_)
+            | Value::Int(_)
+            | Value::Float(_)
+            | Value::Text(_)
+            | Value::Symbol(_) => return None,
+        };
+        let own = fields.iter().find(|(name, _)| names.contains(&name.as_str()));
+        own.map(|(_, value)| value)
+            .or_else(|| fields.iter().find_map(|(_, value)| value.find(names)))
+            .or_else(|| {
+                self.made()
+                    .and_then(|made| made.arguments.iter().find_map(|value| value.find(names)))
+            })
+    }
+}
+
+impl Made {
+    /// Returns the argument that is given by this keyword, or else at this position.
+    pub(crate) fn argument(&self, keyword: &str, position: usize) -> Option<&Traced> {
+        let named = self.keywords.iter().find(|(name, _)| name == keyword);
+        named
+            .map(|(_, value)| value)
+            .or_else(|| self.arguments.get(position))
+    }
+}

@@ -1,0 +1,218 @@
+//! Walking cells in order, with names bound to what is known of their values.
+
+use std::collections::BTreeMap;
+
+use super::{
+    Survey, install,
+    value::{At, Traced, Value},
+};
+use crate::python::syntax::{Expr, Import, Kind, Module, Statement};
+
+/// The state of a walk.
+#[derive(Default)]
+pub(super) struct Walk {
+    pub(super) survey: Survey,
+    pub(super) names: BTreeMap<String, Traced>,
+    pub(super) cell: u32,
+    pub(super) depth: u32,
+    pub(super) followed: u32,
+    pub(super) given_to: Option<String>,
+}
+
+impl Walk {
+    /// Walks one cell.
+    pub(super) fn cell(&mut self, cell: u32, parameters: Tagged, module: &Module) {
+        self.cell = cell;
+        for (line, command) in &module.shell {
+            let defines_names = ["%run", "%pylab", "%load", "%store"]
+                .iter()
+                .any(|magic| command.starts_with(magic));
+            self.survey.has_star_import |= defines_names;
+            self.survey
+                .shell
+                .push((At { cell, line: *line }, command.clone()));
+        }
+        for (line, comment) in &module.comments {
+            self.comment(At { cell, line: *line }, comment);
+        }
+        for statement in &module.statements {
+            if let (Tagged::Parameters, Statement::Assign { target, value }) = (parameters, statement)
+                && let Kind::Name(name) = &target.kind
+            {
+                let value = self.eval(value);
+                self.survey.parameters.retain(|(known, _)| known != name);
+                self.survey.parameters.push((name.clone(), value));
+            }
+            self.statement(statement);
+        }
+    }
+
+    fn comment(&mut self, at: At, comment: &str) {
+        if comment.starts_with(['!', '%']) {
+            self.survey.installs.extend(install::of_comment(at, comment));
+        }
+        let Some((name, value)) = comment.split_once('=') else {
+            return;
+        };
+        let name = name.trim();
+        let identifier = !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_');
+        if identifier && !value.starts_with('=') {
+            self.survey
+                .disabled
+                .push((at, name.to_owned(), value.trim().to_owned()));
+        }
+    }
+
+    pub(super) fn at(&self, line: u32) -> At {
+        At {
+            cell: self.cell,
+            line,
+        }
+    }
+
+    pub(super) fn statements(&mut self, statements: &[Statement]) -> Option<Traced> {
+        statements
+            .iter()
+            .fold(None, |returned, statement| self.statement(statement).or(returned))
+    }
+
+    /// Walks a statement and returns what a `return` in it returns.
+    fn statement(&mut self, statement: &Statement) -> Option<Traced> {
+        match statement {
+            Statement::Assign { target, value } => {
+                self.given_to = target.name().map(str::to_owned);
+                let value = self.eval(value);
+                self.given_to = None;
+                self.bind(target, value);
+                None
+            }
+            Statement::Expr(value) => {
+                self.eval(value);
+                None
+            }
+            Statement::Return(value) => Some(self.eval(value)),
+            Statement::For { target, over, body } => self.each(target, over, body),
+            Statement::If {
+                test,
+                body,
+                otherwise,
+            } => self.either(test, body, otherwise),
+            Statement::Function(function) => {
+                function.decorators.iter().for_each(|decorator| {
+                    self.eval(decorator);
+                });
+                self.survey.bound.insert(function.name.clone());
+                self.survey
+                    .functions
+                    .insert(function.name.clone(), (self.cell, function.clone()));
+                let symbol = Value::Symbol(function.name.clone());
+                let at = self.at(0);
+                self.names.insert(function.name.clone(), Traced::new(symbol, at));
+                None
+            }
+            Statement::Import(names) => {
+                names.iter().for_each(|import| self.import(import));
+                None
+            }
+            Statement::Block { values, body } => {
+                values.iter().for_each(|value| {
+                    self.eval(value);
+                });
+                self.statements(body)
+            }
+        }
+    }
+
+    fn import(&mut self, import: &Import) {
+        let at = self.at(import.line);
+        let module = import.path.split('.').next().unwrap_or_default();
+        self.survey.imports.entry(module.to_owned()).or_insert(at);
+        if import.name == "*" {
+            self.survey.has_star_import = true;
+            return;
+        }
+        self.survey.bound.insert(import.name.clone());
+        let symbol = Value::Symbol(import.path.clone());
+        self.names.insert(import.name.clone(), Traced::new(symbol, at));
+    }
+
+    fn each(&mut self, target: &Expr, over: &Expr, body: &[Statement]) -> Option<Traced> {
+        let values = self.eval(over);
+        if let Some(made) = values.made()
+            && made.function == "range"
+            && let Some(count) = made.arguments.get(usize::from(made.arguments.len() > 1))
+            && deals_with_nodes(body)
+        {
+            self.survey.node_loops.push((self.at(over.line), count.clone()));
+        }
+        let first = values.items().first().cloned();
+        let item = first.unwrap_or_else(|| Traced::new(Value::Unknown, self.at(target.line)));
+        self.bind(target, item);
+        self.statements(body)
+    }
+
+    /// Walks the branch that is taken where that is known and no parameter can change it, else both.
+    fn either(&mut self, test: &Expr, body: &[Statement], otherwise: &[Statement]) -> Option<Traced> {
+        let known = self.eval(test).truth();
+        let mut changeable = false;
+        test.walk(&mut |part| {
+            if let Kind::Name(name) = &part.kind {
+                changeable |= self.survey.is_parameter(name) || self.follows_parameter(name);
+            }
+        });
+        match known.filter(|_| !changeable) {
+            Some(true) => self.statements(body),
+            Some(false) => self.statements(otherwise),
+            None => {
+                let returned = self.statements(otherwise);
+                self.statements(body).or(returned)
+            }
+        }
+    }
+
+    fn follows_parameter(&self, name: &str) -> bool {
+        let via = self.names.get(name).and_then(|value| value.via.as_deref());
+        via.is_some_and(|via| self.survey.is_parameter(via))
+    }
+
+    fn bind(&mut self, target: &Expr, value: Traced) {
+        if let Some(name) = target.name() {
+            self.survey.bound.insert(name.to_owned());
+            self.names.insert(name.to_owned(), value);
+        } else if let Kind::List(targets) = &target.kind {
+            let items = value.items().to_vec();
+            for (index, target) in targets.iter().enumerate() {
+                let unknown = Traced::new(Value::Unknown, value.at);
+                self.bind(target, items.get(index).cloned().unwrap_or(unknown));
+            }
+        } else if let Kind::Subscript(of, key) = &target.kind {
+            let key = self.eval(key);
+            let held = of.name().and_then(|name| self.names.get_mut(name));
+            if let (Some(Value::Dict(entries)), Some(key)) = (held.map(|held| &mut held.value), key.text()) {
+                entries.retain(|(known, _)| known != key);
+                entries.push((key.to_owned(), value));
+            }
+        }
+    }
+}
+
+/// Whether a cell is the one that is tagged `parameters`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Tagged {
+    Parameters,
+    Not,
+}
+
+/// Returns whether a loop's body fetches something of each node.
+fn deals_with_nodes(body: &[Statement]) -> bool {
+    let mut found = false;
+    let mut visit = |expr: &Expr| {
+        found |= expr
+            .text()
+            .is_some_and(|text| text.contains("node-") || text.contains("worker-"));
+        found |= matches!(&expr.kind, Kind::Attribute(_, name) if name == "get_job_logs");
+    };
+    body.iter()
+        .for_each(|statement| statement.walk(&mut visit, &mut |_| {}));
+    found
+}
