@@ -3,4 +3,5 @@
 pub mod environment;
 pub mod measure;
 pub mod plan;
+pub mod report;
 pub mod text;
