@@ -10,6 +10,7 @@ pub mod measure;
 pub mod plan;
 mod process;
 pub mod snapshot;
+pub mod report;
 pub mod text;
 mod verdict;
 

@@ -306,6 +306,12 @@ codes! {
     801 AsksTooMuch "a run that can never fit"
         "The whole gang (driver and workload) asks for more than the queue may ever promise. Choose a profile that \
          asks for less, or let the quota grow."
+    634 ReportUnwritten "a report that could not be written"
+        "The attempt is over and its outcome is kept; only the pages about it are missing. `blueproof report` writes \
+         them again."
+    635 ExecutedNotebook "an executed notebook that cannot be read"
+        "The notebook with its outputs is damaged, as it is when the machine went down while it was written. The log \
+         of the attempt still has everything that was printed."
 }
 
 /// A text that is not the code of anything.

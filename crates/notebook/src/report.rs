@@ -1,0 +1,201 @@
+//! What people read when an attempt is over: a page, and the same for machines as JSON and as JUnit XML.
+//!
+//! Everything in it may be a stranger's text. The page is one file without a script and without an address of anything
+//! outside it; `docs/design/report.md` says how that is kept and why.
+
+mod ansi;
+mod cells;
+mod chart;
+mod html;
+mod image;
+mod json;
+mod junit;
+mod markdown;
+mod markup;
+mod output;
+mod table;
+#[cfg(test)]
+mod tests;
+
+use std::{
+    collections::BTreeMap,
+    io::{self, Write},
+    path::{Path, PathBuf},
+};
+
+use blueproof_core::{
+    diagnostic::{Code, Diagnostic},
+    domain::{AttemptId, BlueprintName, Bytes, Head, MetricResult, ProfileName, Usage, Verdict},
+};
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+
+pub use cells::{Cell, CellKind, cells};
+
+use crate::environment::Package;
+
+/// All that is known of an attempt that is over. Known secrets must be redacted already.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Report {
+    /// Which attempt this is.
+    pub attempt: AttemptId,
+    /// The earlier attempts of the same run, in order.
+    pub earlier: Vec<EarlierAttempt>,
+    /// The blueprint.
+    pub blueprint: BlueprintName,
+    /// The profile under which it was tested.
+    pub profile: Option<ProfileName>,
+    /// The commit that was tested; `None` where a working tree was.
+    pub head: Option<Head>,
+    /// The notebook, relative to the checkout.
+    pub notebook: PathBuf,
+    /// When the attempt began.
+    pub began_at: Timestamp,
+    /// From its beginning to its end.
+    pub took: SignedDuration,
+    /// How it ended.
+    pub verdict: Verdict,
+    /// What may explain the verdict, or will matter elsewhere.
+    pub notices: Vec<Diagnostic>,
+    /// What it went through, in order.
+    pub stages: Vec<StageReport>,
+    /// The notebook's cells of every type, in order.
+    pub cells: Vec<Cell>,
+    /// What was measured, by name.
+    pub metrics: BTreeMap<String, MetricResult>,
+    /// What the blueprint expects.
+    pub expectations: Vec<ExpectationReport>,
+    /// What it used. `None` where nothing ran.
+    pub usage: Option<Usage>,
+    /// The Python that ran it. `None` where there was none.
+    pub environment: Option<EnvironmentReport>,
+    /// The files that were kept.
+    pub artifacts: Vec<ArtifactReport>,
+    /// Commands that do the same again, one an item.
+    pub reproduce: Vec<String>,
+    /// What a reader must know before trusting a figure, such as that a cluster was emulated.
+    pub caveats: Vec<String>,
+}
+
+/// An earlier attempt of the same run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct EarlierAttempt {
+    /// Which.
+    pub attempt: AttemptId,
+    /// How it ended.
+    pub verdict: Verdict,
+}
+
+/// A stage that an attempt went through.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StageReport {
+    /// Its name, such as `quota`.
+    pub name: String,
+    /// What came of it, in a few words.
+    pub detail: String,
+    /// How long it took; `None` where it did not end.
+    pub took: Option<SignedDuration>,
+}
+
+/// Something that the blueprint expects.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ExpectationReport {
+    /// What is expected, such as `final_loss <= 0.629`.
+    pub text: String,
+    /// Whether it holds.
+    pub result: ExpectationResult,
+}
+
+/// Whether an expectation holds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum ExpectationResult {
+    /// It does.
+    Met,
+    /// It does not.
+    Unmet(Diagnostic),
+    /// The attempt ended before it was looked at.
+    Unchecked,
+}
+
+/// The Python that ran a notebook.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct EnvironmentReport {
+    /// Its version.
+    pub python: String,
+    /// What tells it from others.
+    pub key: String,
+    /// What installed its packages, such as `uv`.
+    pub tool: String,
+    /// What is installed.
+    pub packages: Vec<Package>,
+}
+
+/// A file that was kept.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ArtifactReport {
+    /// Where it lies, relative to the folder of artifacts.
+    pub path: PathBuf,
+    /// How large it is.
+    pub size: Bytes,
+}
+
+/// The files of a report.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Written {
+    /// The page.
+    pub html: PathBuf,
+    /// Everything but the cells' texts and outputs, for programs.
+    pub json: PathBuf,
+    /// For whatever shows test results.
+    pub junit: PathBuf,
+}
+
+/// Writes `report.html`, `report.json` and `junit.xml` into `folder`, which is made where it is not there.
+///
+/// Blocks. Each file is complete or not there, and replaces an older one; writing them again does no harm.
+///
+/// # Errors
+/// The folder cannot be written, for example because the disk is full.
+pub fn write(report: &Report, folder: &Path) -> Result<Written, Box<Diagnostic>> {
+    let written = Written {
+        html: folder.join("report.html"),
+        json: folder.join("report.json"),
+        junit: folder.join("junit.xml"),
+    };
+    let files = [
+        (&written.html, html::render(report)),
+        (&written.json, json::render(report)),
+        (&written.junit, junit::render(report)),
+    ];
+    for (file, text) in files {
+        write_atomically(file, &text).map_err(|error| {
+            let message = format!("the report `{}` could not be written", file.display());
+            Diagnostic::error(Code::ReportUnwritten, message)
+                .caused_by(&error)
+                .hint("free some space, or make the folder writable; `blueproof report` writes it again")
+        })?;
+    }
+    Ok(written)
+}
+
+/// Returns the page as text.
+pub fn to_html(report: &Report) -> String {
+    html::render(report)
+}
+
+fn write_atomically(file: &Path, text: &str) -> io::Result<()> {
+    let folder = file.parent().unwrap_or(Path::new("."));
+    std::fs::create_dir_all(folder)?;
+    let mut temporary = tempfile::NamedTempFile::new_in(folder)?;
+    temporary.write_all(text.as_bytes())?;
+    temporary.as_file().sync_all()?;
+    temporary.persist(file)?;
+    Ok(())
+}

@@ -1,0 +1,104 @@
+//! A notebook's cells with what came of them: from the executed notebook and the agent's log.
+
+use std::collections::BTreeMap;
+
+use blueproof_core::{
+    attempt::{CellEnd, Record, RecordKind},
+    diagnostic::{Code, Diagnostic},
+};
+use jiff::SignedDuration;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// A cell of a notebook.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Cell {
+    /// Its position in the notebook file, counted from one, cells of every type counted.
+    pub position: u32,
+    /// Its type.
+    pub kind: CellKind,
+    /// Its text.
+    #[serde(skip)]
+    pub source: String,
+    /// Its Jupyter output objects.
+    #[serde(skip)]
+    pub outputs: Vec<Value>,
+    /// How it ended; `None` where it did not run, or not to its end.
+    pub end: Option<CellEnd>,
+    /// How long it took.
+    pub took: Option<SignedDuration>,
+}
+
+/// A cell's type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum CellKind {
+    /// It can run.
+    Code,
+    /// It is prose.
+    Markdown,
+    /// It is neither.
+    Raw,
+}
+
+#[derive(Deserialize)]
+struct Notebook {
+    cells: Vec<NotebookCell>,
+}
+
+#[derive(Deserialize)]
+struct NotebookCell {
+    cell_type: String,
+    #[serde(default)]
+    source: Value,
+    #[serde(default)]
+    outputs: Vec<Value>,
+}
+
+/// Returns the cells of an executed notebook in nbformat 4, with how they ended as the log tells.
+///
+/// # Errors
+/// The text is no such notebook.
+pub fn cells<'r>(
+    executed: &str,
+    log: impl IntoIterator<Item = &'r Record>,
+) -> Result<Vec<Cell>, Box<Diagnostic>> {
+    let notebook: Notebook = serde_json::from_str(executed).map_err(|error| {
+        Box::new(
+            Diagnostic::error(Code::ExecutedNotebook, "the executed notebook cannot be read")
+                .caused_by(&error),
+        )
+    })?;
+    let mut ends = BTreeMap::new();
+    for record in log {
+        if let RecordKind::CellEnded { cell, end, took } = record.kind {
+            ends.insert(cell, (end, took));
+        }
+    }
+    let cell = |(position, cell): (u32, NotebookCell)| {
+        let end = ends.get(&position);
+        Cell {
+            position,
+            kind: match cell.cell_type.as_str() {
+                "code" => CellKind::Code,
+                "markdown" => CellKind::Markdown,
+                _ => CellKind::Raw,
+            },
+            source: joined(&cell.source),
+            outputs: cell.outputs,
+            end: end.map(|(end, _)| *end),
+            took: end.map(|(_, took)| *took),
+        }
+    };
+    Ok((1..).zip(notebook.cells).map(cell).collect())
+}
+
+/// Returns a text that nbformat writes whole or as its lines.
+pub(super) fn joined(text: &Value) -> String {
+    match text {
+        Value::String(text) => text.clone(),
+        Value::Array(lines) => lines.iter().filter_map(Value::as_str).collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => String::new(),
+    }
+}

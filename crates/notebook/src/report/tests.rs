@@ -1,0 +1,268 @@
+//! The report of a friendly notebook, and of notebooks that try to break out of it.
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use blueproof_core::{
+    attempt::{CellEnd, Record, RecordKind},
+    domain::{CellPlace, Cpus, Failure, FailureClass, RunId},
+};
+use scraper::{Html as Parsed, Selector};
+use serde_json::{Value, json};
+
+use super::*;
+
+mod hostile;
+
+fn name(text: &str) -> BlueprintName {
+    serde_json::from_value(json!(text)).expect("it is a name")
+}
+
+/// An attempt of a notebook with these outputs in its one code cell, which is cell 2.
+fn report_of(prose: &str, source: &str, outputs: &[Value]) -> Report {
+    let notebook = json!({"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [
+        {"cell_type": "markdown", "source": prose, "metadata": {}},
+        {"cell_type": "code", "source": [source], "outputs": outputs, "metadata": {}, "execution_count": 1},
+    ]});
+    let ended = Record {
+        at: Timestamp::UNIX_EPOCH,
+        kind: RecordKind::CellEnded {
+            cell: 2,
+            end: CellEnd::Ok,
+            took: SignedDuration::from_millis(1234),
+        },
+    };
+    Report {
+        cells: cells(&notebook.to_string(), [&ended]).expect("it is a notebook"),
+        ..report()
+    }
+}
+
+/// An attempt that passed, of a notebook without cells.
+fn report() -> Report {
+    Report {
+        attempt: RunId(41).attempt(2),
+        earlier: vec![EarlierAttempt {
+            attempt: RunId(41).attempt(1),
+            verdict: Verdict::Stopped,
+        }],
+        blueprint: name("nano-lm"),
+        profile: None,
+        head: None,
+        notebook: "examples/nano-lm/nano-lm.ipynb".into(),
+        began_at: Timestamp::UNIX_EPOCH,
+        took: SignedDuration::from_millis(1500),
+        verdict: Verdict::Passed,
+        notices: Vec::new(),
+        stages: vec![StageReport {
+            name: "env".to_owned(),
+            detail: "python 3.12 + numpy 2.5 (cached)".to_owned(),
+            took: Some(SignedDuration::from_millis(21)),
+        }],
+        cells: Vec::new(),
+        metrics: BTreeMap::from([(
+            "final_loss".to_owned(),
+            MetricResult {
+                last: Some(0.352),
+                count: 4,
+                trace: vec![2.5, 1.2, 0.6, 0.352],
+            },
+        )]),
+        expectations: vec![ExpectationReport {
+            text: "final_loss <= 0.629".to_owned(),
+            result: ExpectationResult::Met,
+        }],
+        usage: Some(Usage {
+            duration: SignedDuration::from_millis(1300),
+            cpu_granted: Cpus::cores(1),
+            cpu_time: None,
+            memory_peak: Some(Bytes(123_456_789)),
+        }),
+        environment: Some(EnvironmentReport {
+            python: "3.12.4".to_owned(),
+            key: "py3.12-0123".to_owned(),
+            tool: "uv".to_owned(),
+            packages: vec![Package {
+                name: "numpy".to_owned(),
+                version: "2.5.0".to_owned(),
+            }],
+        }),
+        artifacts: Vec::new(),
+        reproduce: vec!["blueproof run nano-lm".to_owned()],
+        caveats: Vec::new(),
+    }
+}
+
+fn failed(mut report: Report, message: &str) -> Report {
+    report.verdict = Verdict::Failed(Box::new(Failure {
+        class: FailureClass::Notebook,
+        diagnostic: Diagnostic::error(Code::CellRaised, message)
+            .because(message)
+            .hint(message),
+        cell: Some(CellPlace {
+            cell: 2,
+            line: Some(1),
+            source: Some(message.to_owned()),
+        }),
+    }));
+    report
+}
+
+fn texts(page: &Parsed, selector: &str) -> Vec<String> {
+    let selector = Selector::parse(selector).expect("it is a selector");
+    page.select(&selector)
+        .map(|element| element.text().collect::<String>())
+        .collect()
+}
+
+#[test]
+fn the_page_says_what_failed_where_and_what_to_do_before_anything_else() {
+    let mut report = failed(
+        report_of("# Title", "a = 1\nb = 0\na / b", &[]),
+        "ZeroDivisionError: division by zero",
+    );
+    if let Verdict::Failed(failure) = &mut report.verdict {
+        failure.cell = Some(CellPlace {
+            cell: 2,
+            line: Some(3),
+            source: Some("a / b".to_owned()),
+        });
+        failure.diagnostic.hints = vec!["look at b".to_owned()];
+    }
+    report.cells[1].end = Some(CellEnd::Raised);
+    let page = Parsed::parse_document(&to_html(&report));
+
+    let said = texts(&page, "section.verdict").concat();
+    for words in [
+        "notebook",
+        "BP0401",
+        "ZeroDivisionError: division by zero",
+        "cell 2",
+        "line 3",
+        "a / b",
+        "look at b",
+    ] {
+        assert!(said.contains(words), "{words}: {said}");
+    }
+    assert_eq!(texts(&page, ".code .here"), ["a / b"]);
+    assert_eq!(texts(&page, "h1")[0], "nano-lm r-41.2");
+    assert_eq!(texts(&page, ".chip"), ["Failed"]);
+    assert_eq!(texts(&page, ".time .n"), ["1.2 s"]);
+}
+
+#[test]
+fn the_page_is_at_most_half_as_large_again_as_the_outputs_and_a_hundred_kilobytes() {
+    let image = STANDARD.encode([&b"\x89PNG\r\n\x1a\n"[..], &[7; 900_000]].concat());
+    let coloured: String = (0..50_000).map(|n| format!("\x1b[3{}mx", n % 8)).collect();
+    let rows: [(&str, Value); 5] = [
+        (
+            "an image",
+            json!({"output_type": "display_data", "data": {"image/png": image}}),
+        ),
+        (
+            "markup characters",
+            json!({"output_type": "stream", "text": "<&>".repeat(300_000)}),
+        ),
+        (
+            "short lines",
+            json!({"output_type": "stream", "text": "<\n".repeat(300_000)}),
+        ),
+        (
+            "a colour for each character",
+            json!({"output_type": "stream", "text": coloured}),
+        ),
+        (
+            "a table",
+            json!({"output_type": "display_data", "data": {"text/html": format!("<table>{}</table>", "<tr><td>1</td></tr>".repeat(9000))}}),
+        ),
+    ];
+    for (why, output) in rows {
+        let size = output.to_string().len();
+        let html = to_html(&report_of("", "", &[output]));
+        assert!(
+            html.len() * 2 <= size * 3 + 200_000,
+            "{why}: {} of {size}",
+            html.len()
+        );
+    }
+}
+
+#[test]
+fn long_output_keeps_its_beginning_and_its_end() {
+    let text: String = (0..200_000).map(|n| format!("line {n}\n")).collect();
+    let report = report_of("", "", &[json!({"output_type": "stream", "text": text})]);
+    let shown = texts(&Parsed::parse_document(&to_html(&report)), ".outputs pre").concat();
+
+    assert!(shown.starts_with("line 0\n") && shown.ends_with("line 199999"));
+    assert!(shown.contains("lines are left out here") && shown.len() < 300_000);
+}
+
+#[test]
+fn code_shows_what_would_be_hidden() {
+    let report = report_of("", "safe()\r\nx = 1 \u{202e}# no\rrun()", &[]);
+    let page = Parsed::parse_document(&to_html(&report));
+    assert_eq!(
+        texts(&page, ".code .l"),
+        ["safe()", "x = 1 ⟨U+202E⟩# no", "run()"]
+    );
+}
+
+#[test]
+fn files_are_written_whole_and_again_and_read_back() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let into = folder.path().join("r-41");
+    let report = failed(
+        report_of("# T", "1 / 0", &[]),
+        "ZeroDivisionError: division by zero",
+    );
+    write(&report, &into).expect("the folder can be written");
+    let written = write(&report, &into).expect("the folder can be written");
+
+    let json = std::fs::read_to_string(&written.json).expect("it was written");
+    let document: Value = serde_json::from_str(&json).expect("it is JSON");
+    assert_eq!(document["apiVersion"], "blueproof.dev/v1alpha1");
+    assert_eq!(document["verdict"]["failed"]["diagnostic"]["code"], "BP0401");
+    assert_eq!(std::fs::read_dir(&into).expect("it is a folder").count(), 3);
+
+    std::fs::write(folder.path().join("file"), "").expect("a file can be written");
+    let error = write(&report, &folder.path().join("file")).expect_err("a file is no folder");
+    assert_eq!(error.code, Code::ReportUnwritten);
+}
+
+#[test]
+fn junit_has_a_case_for_each_code_cell_and_expectation_and_one_that_tells_the_failure() {
+    let mut report = failed(
+        report_of("# T", "1 / 0", &[]),
+        "ZeroDivisionError: division\x1b[0m by zero",
+    );
+    report.expectations[0].result = ExpectationResult::Unchecked;
+    report.cells[1].end = Some(CellEnd::Raised);
+    let expected = "\
+<?xml version=\"1.0\" encoding=\"UTF-8\"?>
+<testsuites name=\"blueproof\" tests=\"2\" skipped=\"1\" failures=\"1\" errors=\"0\" time=\"1.500\">
+    <testsuite name=\"nano-lm\" tests=\"2\" skipped=\"1\" errors=\"0\" failures=\"1\" time=\"1.500\">
+        <testcase name=\"cell 2: 1 / 0\" classname=\"examples/nano-lm/nano-lm.ipynb\" time=\"1.234\">
+            <failure message=\"ZeroDivisionError: division by zero\" type=\"notebook BP0401\">BP0401: ZeroDivisionError: division by zero
+  caused by: ZeroDivisionError: division by zero
+  hint: ZeroDivisionError: division by zero</failure>
+        </testcase>
+        <testcase name=\"expects final_loss &lt;= 0.629\" classname=\"examples/nano-lm/nano-lm.ipynb\">
+            <skipped message=\"the attempt ended before it was looked at\"/>
+        </testcase>
+    </testsuite>
+</testsuites>
+";
+    assert_eq!(junit::render(&report), expected);
+
+    report.cells.clear();
+    assert!(junit::render(&report).contains("<testcase name=\"the attempt as a whole\""));
+}
+
+#[test]
+fn what_is_no_notebook_is_refused() {
+    for text in ["", "[]", "{\"cells\": 1}", "{\"cells\": [{}]}"] {
+        assert_eq!(
+            cells(text, []).expect_err("it is none").code,
+            Code::ExecutedNotebook,
+            "{text}"
+        );
+    }
+}
