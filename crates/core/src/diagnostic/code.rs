@@ -281,6 +281,12 @@ codes! {
          makes its own again."
     633 EnvironmentFolder "a folder for environments that cannot be used"
         "The folder that keeps environments between runs could not be made, read or written."
+    634 ReportUnwritten "a report that could not be written"
+        "The attempt is over and its outcome is kept; only the pages about it are missing. `blueproof report` writes \
+         them again."
+    635 ExecutedNotebook "an executed notebook that cannot be read"
+        "The notebook with its outputs is damaged, as it is when the machine went down while it was written. The log \
+         of the attempt still has everything that was printed."
     640 AttemptLost "an attempt that no longer answers"
         "The attempt was told to end and did not, or its agent is gone without a last word. Whatever it left is \
          removed, and the run is tried again as often as `spec.retries.infrastructure` allows."
@@ -306,12 +312,6 @@ codes! {
     801 AsksTooMuch "a run that can never fit"
         "The whole gang (driver and workload) asks for more than the queue may ever promise. Choose a profile that \
          asks for less, or let the quota grow."
-    634 ReportUnwritten "a report that could not be written"
-        "The attempt is over and its outcome is kept; only the pages about it are missing. `blueproof report` writes \
-         them again."
-    635 ExecutedNotebook "an executed notebook that cannot be read"
-        "The notebook with its outputs is damaged, as it is when the machine went down while it was written. The log \
-         of the attempt still has everything that was printed."
 }
 
 /// A text that is not the code of anything.
