@@ -1,6 +1,6 @@
 //! How answers look: tables for people, documents for programs.
 //!
-//! Everything here is a pure function of what is to be shown, the time and the width, but for [`print`].
+//! Everything here is a pure function of what is to be shown, the time and the width, but for [`print()`].
 
 mod amount;
 mod document;

@@ -32,7 +32,7 @@ pub(crate) struct GetRuns {
     /// Only these: r-41, 41 or last
     #[arg(value_name = "RUN")]
     pub(crate) runs: Vec<RunSelector>,
-    /// Only runs that stand like this
+    /// Only runs in this state, such as running or failed; `active` and `ended` are all that are not over, or are
     #[arg(
         long,
         value_name = "STATUS",

@@ -2,6 +2,7 @@
 
 use std::{
     ffi::OsString,
+    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
 };
 
@@ -72,6 +73,9 @@ impl<'a> Layers<'a> {
     pub(super) fn read(place: &'a Place, surroundings: &'a Surroundings) -> Result<Self, Problem> {
         let mut files = Vec::new();
         for (owner, path) in candidates(place, surroundings) {
+            if owner == Owner::Project && is_of_stranger(&path) {
+                return Err(Problem::usage(of_stranger(&path)));
+            }
             let settings = file::read(&path)?;
             let presence = match settings {
                 Some(_) => Presence::Read,
@@ -222,6 +226,29 @@ fn candidates(place: &Place, surroundings: &Surroundings) -> Vec<(Owner, PathBuf
         .collect()
 }
 
+/// Returns whether somebody else put a project's file into a folder that everybody may write to, such as `/tmp`: it is
+/// found from every folder below, and names programs that are run.
+fn is_of_stranger(path: &Path) -> bool {
+    let project = path.ancestors().nth(2).map(Path::metadata);
+    let (Ok(file), Some(Ok(project))) = (path.metadata(), project) else {
+        return false;
+    };
+    is_planted(project.mode(), file.uid(), rustix::process::geteuid().as_raw())
+}
+
+fn is_planted(project_mode: u32, owner: u32, user: u32) -> bool {
+    const ROOT: u32 = 0;
+    const ANYONE_WRITES: u32 = 0o002;
+    project_mode & ANYONE_WRITES != 0 && owner != user && owner != ROOT
+}
+
+fn of_stranger(path: &Path) -> Diagnostic {
+    let message = "this configuration is somebody else's, in a folder that everybody may write to";
+    Diagnostic::error(Code::ConfigOfStranger, message)
+        .at(diagnostic::Place::file(path.display().to_string()))
+        .hint("remove it, work in a folder of your own, or name it with `--config` if you trust it")
+}
+
 fn named_but_missing(path: &Path) -> Diagnostic {
     Diagnostic::error(Code::ConfigUnreadable, "the configuration file that was named is not there")
         .at(diagnostic::Place::file(path.display().to_string()))
@@ -234,4 +261,27 @@ fn not_from_project(place: diagnostic::Place) -> Diagnostic {
         "move `local.selfApprove` to your own file, `~/.config/blueproof/config.yaml`, \
          or set BLUEPROOF_LOCAL_SELF_APPROVE",
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_others_planted_in_an_open_folder_is_refused() {
+        for (why, mode, owner, planted) in [
+            ("somebody else's file in /tmp", 0o41777, 1001, true),
+            ("one's own file in /tmp", 0o41777, 1000, false),
+            ("root may do anything anyway", 0o41777, 0, false),
+            (
+                "a checkout that is mounted with another owner",
+                0o40755,
+                1001,
+                false,
+            ),
+            ("a folder of a team", 0o42775, 1001, false),
+        ] {
+            assert_eq!(is_planted(mode, owner, 1000), planted, "{why}");
+        }
+    }
 }

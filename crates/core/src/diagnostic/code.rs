@@ -57,6 +57,9 @@ codes! {
     108 LeftAlone "a run that no process drives"
         "The process that drove this run has ended, or was killed. Nothing is lost: an attempt goes on by itself, and the \
          next `blueproof wait`, `blueproof run` or scheduler on the same store takes the run over."
+    109 ConfigOfStranger "a configuration file that somebody else put there"
+        "A project's `.blueproof/config.yaml` was found in a folder that everybody may write to, and belongs to somebody \
+         else. It could name a program to run as you. `--config FILE` uses it all the same."
     201 FileMissing "a file that is not there or cannot be read"
         "The blueprint, or the notebook that it names, could not be read. Paths in a blueprint are relative to the \
          folder of the blueprint."

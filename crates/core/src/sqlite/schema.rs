@@ -38,8 +38,13 @@ const STEPS: &[&str] = &[
 ];
 
 /// Brings a file to the newest version. What is there stays; a file that is not ours, or is newer, is not touched.
+///
+/// A file that is up to date is only read, so that whoever opens one waits for no writer and needs no right to write.
 pub(super) fn migrate(connection: &mut Connection, path: &Path) -> Result<(), StoreError> {
     let failed = |error: rusqlite::Error| broken(path, "bring its schema up to date", &error);
+    if is_current(connection).map_err(failed)? {
+        return Ok(());
+    }
     let transaction = connection
         .transaction_with_behavior(TransactionBehavior::Immediate)
         .map_err(failed)?;
@@ -68,6 +73,12 @@ pub(super) fn migrate(connection: &mut Connection, path: &Path) -> Result<(), St
             .map_err(failed)?;
     }
     transaction.commit().map_err(failed)
+}
+
+fn is_current(connection: &Connection) -> Result<bool, rusqlite::Error> {
+    let number = |pragma: &str| connection.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0));
+    let known = i64::try_from(STEPS.len()).expect("few steps");
+    Ok(number("application_id")? == i64::from(APPLICATION_ID) && number("user_version")? == known)
 }
 
 fn not_ours(path: &Path) -> StoreError {
@@ -118,6 +129,20 @@ mod tests {
         assert_eq!(events.len(), 1);
         assert_eq!(events[0].event, Event::Tick);
         assert_eq!(store.commands().await.expect("the second version's table"), []);
+    }
+
+    #[test]
+    fn a_file_that_is_up_to_date_is_opened_while_another_writes() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("b.db");
+        drop(SqliteStore::open(&path).expect("a store"));
+        let writer = Connection::open(&path).expect("a file");
+        writer
+            .execute_batch("BEGIN IMMEDIATE")
+            .expect("nobody else writes");
+        // Whoever had to write would wait for this one in vain, and fail.
+        let store = SqliteStore::open_existing(&path).expect("it only reads");
+        assert!(store.is_some());
     }
 
     #[test]
