@@ -1,18 +1,19 @@
 //! One file for each thing that can be done.
 
 mod agent;
+mod check;
 mod completion;
 mod config;
 mod describe;
 mod explain;
 mod follow;
+mod get;
 mod kept;
 mod logs;
 mod run;
 mod schema;
 mod version;
 mod wait;
-mod get;
 mod why;
 
 use crate::{
@@ -55,7 +56,8 @@ pub(crate) fn carry_out(cli: Cli) -> Result<Exit, Problem> {
             let reading = Reading::open(&cli.place)?;
             block_on(kept::artifacts(&reading, &arguments))
         }
-        Command::Check(_) | Command::Init(_) => Ok(Exit::Ok),
+        Command::Check(arguments) => check::check(&arguments),
+        Command::Init(arguments) => check::init(&arguments),
         Command::Get(arguments) => get::get(&arguments, &cli.place),
         Command::Describe(arguments) => describe::describe(&arguments, &cli.place),
         Command::Why(arguments) => why::why(&arguments, &cli.place),

@@ -14,7 +14,7 @@ use std::{
 };
 
 use blueproof_core::{
-    attempt::AttemptLayout,
+    attempt::{AttemptLayout, run_folder},
     domain::{AttemptId, Bytes, Cpus, RunId},
     policy::LocalApproval,
 };
@@ -101,12 +101,12 @@ impl Config {
 
     /// Returns the folder with what is kept of a run.
     pub(crate) fn run_folder(&self, run: RunId) -> PathBuf {
-        self.runs().join(run.to_string())
+        run_folder(run, &self.runs())
     }
 
     /// Returns where an attempt's files are.
     pub(crate) fn attempt_layout(&self, attempt: AttemptId) -> AttemptLayout {
-        blueproof_cluster::local::layout(&self.runs(), attempt)
+        AttemptLayout::of(attempt, &self.runs())
     }
 
     /// Returns what a file would have to hold for these values to be configured.

@@ -7,7 +7,6 @@ mod commands;
 mod config;
 mod exit;
 mod output;
-mod reporter;
 mod reading;
 mod select;
 mod session;

@@ -12,6 +12,7 @@ use std::{os::unix::process::CommandExt, path::PathBuf, process::Stdio, sync::Ar
 
 use blueproof_cluster::local::{AgentCommand, LocalDriver};
 use blueproof_core::{
+    attempt::run_folder,
     diagnostic::{Code, Diagnostic},
     domain::{Actor, RequestKey, Resources, RunId},
     engine::{Engine, Ports},
@@ -21,12 +22,12 @@ use blueproof_core::{
     sqlite::SqliteStore,
     view::RunView,
 };
+use blueproof_notebook::report::FolderReporter;
 use jiff::Timestamp;
 
 use crate::{
     config::Config,
     exit::{Exit, Problem},
-    reporter::FolderReporter,
 };
 
 /// How often a process that follows looks whether it is its turn to drive.
@@ -78,7 +79,7 @@ impl Session {
 
     /// Returns where what is kept of a run is.
     pub(crate) fn run_folder(&self, run: RunId) -> PathBuf {
-        self.runs.join(run.to_string())
+        run_folder(run, &self.runs)
     }
 
     /// Starts a process that drives until nothing remains to be done, for runs that nobody stays with.

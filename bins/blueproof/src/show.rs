@@ -2,14 +2,14 @@
 
 pub(crate) mod description;
 mod diagnostic;
-pub(crate) mod progress;
-pub(crate) mod stages;
-pub(crate) mod text;
-pub(crate) mod verdict;
 pub(crate) mod explanation;
+pub(crate) mod progress;
 pub(crate) mod runs;
 #[cfg(test)]
 pub(crate) mod samples;
+pub(crate) mod stages;
+pub(crate) mod text;
+pub(crate) mod verdict;
 
 use blueproof_core::diagnostic::Diagnostic;
 

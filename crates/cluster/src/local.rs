@@ -25,7 +25,6 @@ use blueproof_core::{
 };
 
 pub use agent::AgentCommand;
-pub use files::layout;
 use agent::Liveness;
 
 /// How often an attempt's folder is looked at for news.
@@ -55,7 +54,7 @@ impl LocalDriver {
 
     /// Returns where an attempt's files are.
     pub fn layout(&self, attempt: AttemptId) -> AttemptLayout {
-        files::layout(&self.runs, attempt)
+        AttemptLayout::of(attempt, &self.runs)
     }
 
     fn spec(&self, start: &StartAction) -> AttemptSpec {

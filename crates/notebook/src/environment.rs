@@ -31,7 +31,7 @@ use serde::{Deserialize, Serialize};
 pub use host::Host;
 pub use pep723::pep723;
 
-use crate::plan::Environment;
+use crate::{plan::Environment, report::EnvironmentReport};
 use cache::{Cache, Found};
 use requirements::Wanted;
 
@@ -154,6 +154,19 @@ pub fn prepare_on(
 }
 
 impl Prepared {
+    /// Returns it as the report shows it.
+    pub(crate) fn describe(&self) -> EnvironmentReport {
+        EnvironmentReport {
+            python: self.version.clone(),
+            key: self.key.clone(),
+            tool: match self.tool {
+                Tool::Uv => "uv".into(),
+                Tool::Venv => "venv and pip".into(),
+            },
+            packages: self.packages.clone(),
+        }
+    }
+
     /// Returns the version of a package, whatever way its name is spelled. `None` where it is not installed.
     pub fn version_of(&self, package: &str) -> Option<&str> {
         let wanted = requirements::normalised(package);

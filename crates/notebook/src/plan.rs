@@ -3,7 +3,7 @@
 //! A plan is made once, when a run is requested, and is kept with the request: a retry does exactly the same. It
 //! travels as `AttemptSpec::work`.
 
-use std::{collections::BTreeMap, path::PathBuf};
+use std::{collections::BTreeMap, fmt, path::PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -135,4 +135,40 @@ pub enum Which {
     Max,
     /// Every one.
     Every,
+}
+
+impl fmt::Display for Expectation {
+    /// Writes an expectation as people would: `last final_loss from 0.1 to 0.498`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Expectation::Metric {
+                name,
+                which,
+                min,
+                max,
+            } => {
+                write!(f, "{} {name}", which.word())?;
+                match (min, max) {
+                    (Some(min), Some(max)) => write!(f, " from {min} to {max}"),
+                    (Some(min), None) => write!(f, " at least {min}"),
+                    (None, Some(max)) => write!(f, " at most {max}"),
+                    (None, None) => write!(f, " is a number"),
+                }
+            }
+            Expectation::Artifact(pattern) => write!(f, "a file {pattern}"),
+            Expectation::Output(text) => write!(f, "a cell prints {text:?}"),
+        }
+    }
+}
+
+impl Which {
+    fn word(self) -> &'static str {
+        match self {
+            Which::First => "first",
+            Which::Last => "last",
+            Which::Min => "smallest",
+            Which::Max => "largest",
+            Which::Every => "every",
+        }
+    }
 }

@@ -13,6 +13,7 @@ mod junit;
 mod markdown;
 mod markup;
 mod output;
+mod reporter;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -31,6 +32,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 pub use cells::{Cell, CellKind, cells};
+pub use reporter::FolderReporter;
 
 use crate::environment::Package;
 

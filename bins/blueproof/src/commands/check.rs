@@ -12,23 +12,43 @@ use super::run::{checkout_root, find};
 use crate::{
     cli::{Check, Init},
     exit::{Exit, Problem},
-    output, show,
+    output::{self, Document},
+    show,
 };
 
 /// Looks for mistakes and hazards: exit code 2 for a mistake, 1 for a hazard under `--strict`.
 pub(crate) fn check(arguments: &Check) -> Result<Exit, Problem> {
     let paths = match arguments.paths.as_slice() {
-        [] => blueprint::list(&checkout_root()?).into_iter().map(|found| found.path).collect(),
-        named => named.iter().map(|named| find(named)).collect::<Result<Vec<_>, _>>()?,
+        [] => blueprint::list(&checkout_root()?)
+            .into_iter()
+            .map(|found| found.path)
+            .collect(),
+        named => named
+            .iter()
+            .map(|named| find(named))
+            .collect::<Result<Vec<_>, _>>()?,
     };
     let diagnostics: Vec<Diagnostic> = paths.iter().flat_map(|path| check_one(path)).collect();
-    let count = |severity| diagnostics.iter().filter(|diagnostic| diagnostic.severity == severity).count();
+    let count = |severity| {
+        diagnostics
+            .iter()
+            .filter(|diagnostic| diagnostic.severity == severity)
+            .count()
+    };
     let (errors, warnings) = (count(Severity::Error), count(Severity::Warning));
     match arguments.output {
-        Some(format) => output::print(&output::encode_diagnostics(&diagnostics, format.into())?)?,
-        None => show::diagnostics(&diagnostics),
+        Some(format) => {
+            let list = Document::list("DiagnosticList", "Diagnostic", &diagnostics);
+            output::print(&output::encode(&list, format.into())?)?;
+        }
+        None => output::print(&diagnostics.iter().map(show::render).collect::<String>())?,
     }
-    anstream::eprintln!("{} checked: {}, {}", plural(paths.len(), "blueprint"), plural(errors, "error"), plural(warnings, "warning"));
+    anstream::eprintln!(
+        "{} checked: {}, {}",
+        plural(paths.len(), "blueprint"),
+        plural(errors, "error"),
+        plural(warnings, "warning")
+    );
     Ok(match (errors, warnings) {
         (0, 0) => Exit::Ok,
         (0, _) if arguments.strict => Exit::Failed,
@@ -54,7 +74,10 @@ pub(crate) fn init(arguments: &Init) -> Result<Exit, Problem> {
     let path = arguments.notebook.with_file_name(blueprint::FILE_NAME);
     write_new(&path, &draft, arguments.force.then_some(Replace))?;
     anstream::println!("{}", path.display());
-    anstream::eprintln!("what was inferred says from which cell; `blueproof check {}` looks for hazards", path.display());
+    anstream::eprintln!(
+        "what was inferred says from which cell; `blueproof check {}` looks for hazards",
+        path.display()
+    );
     Ok(Exit::Ok)
 }
 
@@ -64,13 +87,23 @@ struct Replace;
 fn write_new(path: &Path, text: &str, replace: Option<Replace>) -> Result<(), Problem> {
     let failed = |error: &std::io::Error| {
         let place = Place::file(path.display().to_string());
-        Problem::usage(Diagnostic::error(Code::FileMissing, "could not write the blueprint").at(place).caused_by(error))
+        Problem::usage(
+            Diagnostic::error(Code::FileMissing, "could not write the blueprint")
+                .at(place)
+                .caused_by(error),
+        )
     };
     if replace.is_none() && path.exists() {
-        let there = Diagnostic::error(Code::Usage, "there is a blueprint already").at(Place::file(path.display().to_string()));
-        return Err(Problem::usage(there.hint("--force replaces it; --stdout prints the new one")));
+        let there = Diagnostic::error(Code::Usage, "there is a blueprint already")
+            .at(Place::file(path.display().to_string()));
+        return Err(Problem::usage(
+            there.hint("--force replaces it; --stdout prints the new one"),
+        ));
     }
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty())
+        .unwrap_or(Path::new("."));
     let mut file = tempfile::NamedTempFile::new_in(folder).map_err(|error| failed(&error))?;
     file.write_all(text.as_bytes()).map_err(|error| failed(&error))?;
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o644);
@@ -80,5 +113,9 @@ fn write_new(path: &Path, text: &str, replace: Option<Replace>) -> Result<(), Pr
 }
 
 fn plural(count: usize, thing: &str) -> String {
-    if count == 1 { format!("1 {thing}") } else { format!("{count} {thing}s") }
+    if count == 1 {
+        format!("1 {thing}")
+    } else {
+        format!("{count} {thing}s")
+    }
 }

@@ -38,11 +38,18 @@ pub(crate) async fn report(reading: &Reading, arguments: &Report) -> Result<Exit
 
 fn no_report(run: &RunView) -> Result<Exit, Problem> {
     if run.report == ReportView::NotDue || run.report == ReportView::Due {
-        anstream::eprintln!("{} has no report yet ({}); `blueproof wait {0}` waits for it", run.id, run.state);
+        anstream::eprintln!(
+            "{} has no report yet ({}); `blueproof wait {0}` waits for it",
+            run.id,
+            run.state
+        );
         return Ok(Exit::Pending);
     }
     let gone = Diagnostic::error(Code::FileMissing, format!("the report of {} is gone", run.id));
-    Err(Problem::usage(gone.hint(format!("`blueproof describe run {}` says what is known of it", run.id))))
+    Err(Problem::usage(gone.hint(format!(
+        "`blueproof describe run {}` says what is known of it",
+        run.id
+    ))))
 }
 
 /// Lists the files that the last attempt kept, or copies them.
@@ -70,7 +77,8 @@ pub(crate) async fn artifacts(reading: &Reading, arguments: &Artifacts) -> Resul
 
 fn copy(from: &Path, to: &Path) -> Result<PathBuf, Problem> {
     let made = to.parent().map_or(Ok(()), fs::create_dir_all);
-    made.and_then(|()| fs::copy(from, to)).map_err(|error| unreadable(to, &error))?;
+    made.and_then(|()| fs::copy(from, to))
+        .map_err(|error| unreadable(to, &error))?;
     Ok(to.into())
 }
 
@@ -86,7 +94,11 @@ fn files(root: &Path) -> std::io::Result<Vec<PathBuf>> {
         for entry in entries {
             let entry = entry?;
             let path = folder.join(entry.file_name());
-            if entry.file_type()?.is_dir() { open.push(path) } else { found.push(path) }
+            if entry.file_type()?.is_dir() {
+                open.push(path)
+            } else {
+                found.push(path)
+            }
         }
     }
     found.sort();
@@ -95,5 +107,9 @@ fn files(root: &Path) -> std::io::Result<Vec<PathBuf>> {
 
 fn unreadable(path: &Path, error: &std::io::Error) -> Problem {
     let diagnostic = Diagnostic::error(Code::FileMissing, "could not use a file that the run kept");
-    Problem::usage(diagnostic.at(Place::file(path.display().to_string())).caused_by(error))
+    Problem::usage(
+        diagnostic
+            .at(Place::file(path.display().to_string()))
+            .caused_by(error),
+    )
 }

@@ -28,7 +28,10 @@ pub(crate) async fn logs(reading: &Reading, arguments: &Logs) -> Result<Exit, Pr
     let store = reading.store_with(&arguments.run)?;
     let run = arguments.run.resolve(store).await?;
     let Some(mut printer) = Printer::new(arguments, &run) else {
-        anstream::eprintln!("{} failed in no cell; `blueproof describe run {0}` says why it ended", run.id);
+        anstream::eprintln!(
+            "{} failed in no cell; `blueproof describe run {0}` says why it ended",
+            run.id
+        );
         return Ok(Exit::Ok);
     };
     match print_all(reading, store, arguments, run.id, &mut printer).await {
@@ -52,11 +55,16 @@ async fn print_all(
     printer: &mut Printer,
 ) -> Result<(), Ended> {
     loop {
-        let view = store.run(run).await.map_err(|error| Ended::Problem(error.into()))?;
+        let view = store
+            .run(run)
+            .await
+            .map_err(|error| Ended::Problem(error.into()))?;
         let Some(view) = view else { return Ok(()) };
         if let Some(attempt) = view.attempts.last() {
             let layout = reading.config.attempt_layout(attempt.id);
-            printer.print_news(attempt.id, &layout).map_err(|_| Ended::NobodyReads)?;
+            printer
+                .print_news(attempt.id, &layout)
+                .map_err(|_| Ended::NobodyReads)?;
         }
         if view.settled || !arguments.follow {
             return printer.end().map_err(|_| Ended::NobodyReads);
@@ -76,18 +84,37 @@ struct Printer {
 impl Printer {
     /// `None` where only a failed cell is wanted and none failed.
     fn new(arguments: &Logs, run: &RunView) -> Option<Self> {
-        let failed = run.failure.as_ref().and_then(|failure| failure.cell.as_ref()).map(|place| place.cell);
-        let only = if arguments.failed { Some(failed?) } else { arguments.cell };
-        Some(Self { only, reading: None, cell: None, sanitiser: Sanitiser::default() })
+        let failed = run
+            .failure
+            .as_ref()
+            .and_then(|failure| failure.cell.as_ref())
+            .map(|place| place.cell);
+        let only = if arguments.failed {
+            Some(failed?)
+        } else {
+            arguments.cell
+        };
+        Some(Self {
+            only,
+            reading: None,
+            cell: None,
+            sanitiser: Sanitiser::default(),
+        })
     }
 
     fn print_news(&mut self, attempt: AttemptId, layout: &AttemptLayout) -> io::Result<()> {
-        if self.reading.as_ref().is_none_or(|(reading, ..)| *reading != attempt) {
+        if self
+            .reading
+            .as_ref()
+            .is_none_or(|(reading, ..)| *reading != attempt)
+        {
             self.reading = Some((attempt, LogReader::open(layout.log()), 0));
         }
         let (_, reader, offset) = self.reading.as_mut().expect("just set");
         // What cannot be read now may be later, and an attempt that has not begun has no log.
-        let Ok((records, next)) = reader.read_from(*offset) else { return Ok(()) };
+        let Ok((records, next)) = reader.read_from(*offset) else {
+            return Ok(());
+        };
         *offset = next;
         records.iter().try_for_each(|record| self.print(record))
     }
@@ -99,9 +126,10 @@ impl Printer {
                 Some(text) => self.print_text(*cell, &format!("{text}\n")),
                 None => Ok(()),
             },
-            RecordKind::Truncated { cell, limit } => {
-                self.print_text(*cell, &format!("\n(cell {cell} printed more than {limit}; the rest is not kept)\n"))
-            }
+            RecordKind::Truncated { cell, limit } => self.print_text(
+                *cell,
+                &format!("\n(cell {cell} printed more than {limit}; the rest is not kept)\n"),
+            ),
             RecordKind::Begun { .. }
             | RecordKind::StageBegun { .. }
             | RecordKind::StageProgress { .. }
@@ -147,7 +175,11 @@ fn plain_text(output: &serde_json::Value) -> Option<String> {
     match text {
         serde_json::Value::String(text) => Some(text.clone()),
         serde_json::Value::Array(lines) => {
-            let separator = if output.get("traceback").is_some() { "\n" } else { "" };
+            let separator = if output.get("traceback").is_some() {
+                "\n"
+            } else {
+                ""
+            };
             let lines: Vec<&str> = lines.iter().filter_map(serde_json::Value::as_str).collect();
             Some(lines.join(separator))
         }

@@ -1,9 +1,6 @@
 //! Ctrl-C: the first one interrupts the cell, the second one ends the run in order, the third one lets go of it.
 
-use blueproof_core::{
-    event::StopMode,
-    ports::Command,
-};
+use blueproof_core::{event::StopMode, ports::Command};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::{Session, Target, local_user, new_key};

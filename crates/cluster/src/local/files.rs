@@ -4,22 +4,8 @@ use std::{
     fs::{self, DirBuilder},
     io::{self, Write},
     os::unix::fs::DirBuilderExt,
-    path::{Path, PathBuf},
+    path::Path,
 };
-
-use blueproof_core::{attempt::AttemptLayout, domain::AttemptId};
-
-/// Returns where the driver that keeps attempts below `runs` has an attempt's files: `RUNS/r-41/attempts/2`.
-pub fn layout(runs: &Path, attempt: AttemptId) -> AttemptLayout {
-    let folder: PathBuf = [
-        attempt.run.to_string(),
-        "attempts".into(),
-        attempt.number.to_string(),
-    ]
-    .iter()
-    .collect();
-    AttemptLayout::new(runs.join(folder))
-}
 
 /// Makes a folder that only its owner may look into: notebooks print all sorts of things.
 pub(super) fn make(folder: &Path) -> io::Result<()> {

@@ -2,6 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::domain::{AttemptId, RunId};
+
+/// Returns what is kept of a run below the folder of all runs: its report, and its attempts.
+pub fn run_folder(run: RunId, runs: &Path) -> PathBuf {
+    runs.join(run.to_string())
+}
+
 /// The files of one attempt's folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AttemptLayout {
@@ -12,6 +19,15 @@ impl AttemptLayout {
     /// Describes the folder at `root`; nothing is created.
     pub fn new(root: impl Into<PathBuf>) -> Self {
         Self { root: root.into() }
+    }
+
+    /// Describes the folder of `attempt` below the folder of all runs: `RUNS/r-41/attempts/2`.
+    pub fn of(attempt: AttemptId, runs: &Path) -> Self {
+        Self::new(
+            run_folder(attempt.run, runs)
+                .join("attempts")
+                .join(attempt.number.to_string()),
+        )
     }
 
     /// Returns the folder itself.
@@ -42,6 +58,16 @@ impl AttemptLayout {
     /// Returns the file that says what a living agent has started, for whoever must end what a killed one left.
     pub fn started(&self) -> PathBuf {
         self.root.join("started.json")
+    }
+
+    /// Returns the file that describes the Python which runs the notebook, as JSON.
+    pub fn environment(&self) -> PathBuf {
+        self.root.join("environment.json")
+    }
+
+    /// Returns the file that says of each expectation whether it holds, as JSON. Written where all cells have run.
+    pub fn expectations(&self) -> PathBuf {
+        self.root.join("expectations.json")
     }
 
     /// Returns the notebook with its outputs, written as they come and complete at the end.

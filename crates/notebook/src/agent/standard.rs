@@ -29,7 +29,9 @@ impl Dependencies {
     pub fn standard(layout: &AttemptLayout, launcher: Launcher) -> Self {
         Self {
             launcher,
-            environment: std::sync::Arc::new(Environments),
+            environment: std::sync::Arc::new(Environments {
+                layout: layout.clone(),
+            }),
             observer: observer(layout),
             secrets: Box::new(BTreeMap::<String, String>::new()),
             variables: BTreeMap::new(),
@@ -45,14 +47,16 @@ fn observer(layout: &AttemptLayout) -> Box<dyn Observer> {
         .ok()
         .and_then(|spec| serde_json::from_slice::<AttemptSpec>(&spec).ok());
     let plan = plan.and_then(|spec| serde_json::from_value::<Plan>(spec.work).ok());
-    match plan.map(|plan| Measured::new(&plan)) {
+    match plan.map(|plan| Measured::new(&plan, layout)) {
         Some(Ok(measured)) => Box::new(measured),
         Some(Err(_)) | None => Box::new(NothingMeasured),
     }
 }
 
-/// Python environments, found or made.
-struct Environments;
+/// Python environments, found or made, and what was found written down for the report.
+struct Environments {
+    layout: AttemptLayout,
+}
 
 impl PrepareEnvironment for Environments {
     fn prepare(
@@ -70,14 +74,24 @@ impl PrepareEnvironment for Environments {
         let mut tell = |text: &str| progress(text.to_owned());
         let prepared = environment::prepare(wanted, &spec.checkout, &spec.environments, patience, &mut tell);
         match prepared {
-            Ok(prepared) => Ok(Prepared {
-                detail: describe(&prepared, &wanted.requirements),
-                python: prepared.python,
-            }),
+            Ok(prepared) => {
+                keep(&self.layout.environment(), &prepared.describe());
+                let detail = describe(&prepared, &wanted.requirements);
+                Ok(Prepared {
+                    python: prepared.python,
+                    detail,
+                })
+            }
             Err(Unprepared::Failed(failure)) => Err(failure),
             Err(Unprepared::Stopped | Unprepared::OutOfTime) => Err(Box::new(gave_up())),
         }
     }
+}
+
+/// Writes something for the report. A report that lacks it is still a report, so that a failure here stops nothing.
+fn keep(path: &std::path::Path, what: &impl serde::Serialize) {
+    let text = serde_json::to_vec_pretty(what).expect("plain data");
+    let _ = fs::write(path, text);
 }
 
 fn gave_up() -> Failure {
@@ -124,15 +138,17 @@ struct Measured {
     recorder: Recorder,
     printed: OutputSearch,
     cell: Option<u32>,
+    layout: AttemptLayout,
 }
 
 impl Measured {
-    fn new(plan: &Plan) -> Result<Self, Box<Diagnostic>> {
+    fn new(plan: &Plan, layout: &AttemptLayout) -> Result<Self, Box<Diagnostic>> {
         let recorder = Recorder::new(&plan.metrics)?;
         Ok(Self {
             recorder,
             printed: OutputSearch::new(&plan.expectations),
             cell: None,
+            layout: layout.clone(),
         })
     }
 
@@ -172,7 +188,10 @@ impl Observer for Measured {
             folder: collect.folder,
             printed: &self.printed,
         };
-        let unmet = measure::check(&collect.plan.expectations, evidence);
+        let check = |expectation| measure::check(std::slice::from_ref(expectation), evidence).pop();
+        let checked: Vec<Option<Diagnostic>> = collect.plan.expectations.iter().map(check).collect();
+        keep(&self.layout.expectations(), &checked);
+        let unmet = checked.into_iter().flatten().collect();
         let kept = measure::collect(
             &collect.plan.artifacts,
             collect.folder,
