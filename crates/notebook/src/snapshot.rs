@@ -195,7 +195,7 @@ mod tests {
             |root| fs::remove_file(root.join("data/b")).expect("a file"),
             |root| fs::create_dir(root.join("empty")).expect("a folder"),
             |root| {
-                fs::set_permissions(root.join("a.ipynb"), fs::Permissions::from_mode(0o755)).expect("rights")
+                fs::set_permissions(root.join("a.ipynb"), fs::Permissions::from_mode(0o755)).expect("rights");
             },
             |root| {
                 fs::remove_file(root.join("c")).expect("a link");

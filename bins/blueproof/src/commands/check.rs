@@ -72,7 +72,10 @@ pub(crate) fn init(arguments: &Init) -> Result<Exit, Problem> {
         return Ok(Exit::Ok);
     }
     let path = arguments.notebook.with_file_name(blueprint::FILE_NAME);
-    write_new(&path, &draft, arguments.force.then_some(Replace))?;
+    if !arguments.force {
+        refuse_to_replace(&path)?;
+    }
+    write_whole(&path, &draft)?;
     anstream::println!("{}", path.display());
     anstream::eprintln!(
         "what was inferred says from which cell; `blueproof check {}` looks for hazards",
@@ -81,10 +84,18 @@ pub(crate) fn init(arguments: &Init) -> Result<Exit, Problem> {
     Ok(Exit::Ok)
 }
 
-/// That a file which is there may be replaced.
-struct Replace;
+fn refuse_to_replace(path: &Path) -> Result<(), Problem> {
+    if !path.exists() {
+        return Ok(());
+    }
+    let place = Place::file(path.display().to_string());
+    let there = Diagnostic::error(Code::Usage, "there is a blueprint already").at(place);
+    Err(Problem::usage(
+        there.hint("--force replaces it; --stdout prints the new one"),
+    ))
+}
 
-fn write_new(path: &Path, text: &str, replace: Option<Replace>) -> Result<(), Problem> {
+fn write_whole(path: &Path, text: &str) -> Result<(), Problem> {
     let failed = |error: &std::io::Error| {
         let place = Place::file(path.display().to_string());
         Problem::usage(
@@ -93,13 +104,6 @@ fn write_new(path: &Path, text: &str, replace: Option<Replace>) -> Result<(), Pr
                 .caused_by(error),
         )
     };
-    if replace.is_none() && path.exists() {
-        let there = Diagnostic::error(Code::Usage, "there is a blueprint already")
-            .at(Place::file(path.display().to_string()));
-        return Err(Problem::usage(
-            there.hint("--force replaces it; --stdout prints the new one"),
-        ));
-    }
     let folder = path
         .parent()
         .filter(|folder| !folder.as_os_str().is_empty())

@@ -95,9 +95,9 @@ fn files(root: &Path) -> std::io::Result<Vec<PathBuf>> {
             let entry = entry?;
             let path = folder.join(entry.file_name());
             if entry.file_type()?.is_dir() {
-                open.push(path)
+                open.push(path);
             } else {
-                found.push(path)
+                found.push(path);
             }
         }
     }

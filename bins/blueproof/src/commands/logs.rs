@@ -183,6 +183,9 @@ fn plain_text(output: &serde_json::Value) -> Option<String> {
             let lines: Vec<&str> = lines.iter().filter_map(serde_json::Value::as_str).collect();
             Some(lines.join(separator))
         }
-        _ => None,
+        serde_json::Value::Null
+        | serde_json::Value::Bool(_)
+        | serde_json::Value::Number(_)
+        | serde_json::Value::Object(_) => None,
     }
 }

@@ -125,7 +125,7 @@ impl Stages {
         }
         match view.state {
             RunState::AwaitingApproval => {
-                self.begin("gate", why.unwrap_or("waits for an approval"), view.requested_at)
+                self.begin("gate", why.unwrap_or("waits for an approval"), view.requested_at);
             }
             RunState::Queued => self.begin("queue", why.unwrap_or("waits"), view.requested_at),
             RunState::Reserved => self.begin("place", "a place is being made", view.requested_at),
@@ -142,7 +142,7 @@ impl Stages {
             self.doing = Doing::default();
             match &view.report {
                 ReportView::Written => {
-                    self.line("report", Mark::Well, "report.html, report.json, junit.xml", None)
+                    self.line("report", Mark::Well, "report.html, report.json, junit.xml", None);
                 }
                 ReportView::GivenUp(problem) => self.line("report", Mark::Badly, &problem.message, None),
                 ReportView::NotDue | ReportView::Due => {}
