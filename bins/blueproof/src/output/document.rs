@@ -1,7 +1,9 @@
 //! Answers for programs.
 
 use blueproof_core::diagnostic::{Code, Diagnostic};
+use schemars::{JsonSchema, Schema, generate::SchemaSettings};
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::exit::{Exit, Problem};
 
@@ -55,6 +57,26 @@ impl<T: Serialize> Document<T> {
         let items = items.into_iter().map(|item| Document::new(of, item)).collect();
         Document::new(kind, List { items })
     }
+}
+
+/// Returns the schema of what is written of a `T`.
+pub(crate) fn schema_of<T: JsonSchema>() -> Schema {
+    let settings = SchemaSettings::draft2020_12().for_serialize();
+    settings.into_generator().into_root_schema_for::<T>()
+}
+
+/// Returns the schema of the documents that are written of this kind.
+pub(crate) fn document_schema<T: JsonSchema>(kind: &'static str) -> Schema {
+    let mut schema = schema_of::<T>();
+    schema.insert("title".into(), kind.into());
+    let says = [("apiVersion", API_VERSION), ("kind", kind)];
+    if let Some(Value::Object(properties)) = schema.get_mut("properties") {
+        properties.extend(says.map(|(key, value)| (key.into(), json!({ "type": "string", "const": value }))));
+    }
+    if let Some(Value::Array(required)) = schema.get_mut("required") {
+        required.extend(says.map(|(key, _)| key.into()));
+    }
+    schema
 }
 
 /// Writes a document, with a line break at its end.
