@@ -92,7 +92,7 @@ pub(crate) enum Command {
     Why(Why),
     /// Say what a code means
     Explain(Explain),
-    /// Print the JSON Schema of a kind of file
+    /// Print the JSON Schema of a file or document
     Schema(Schema),
     /// Say what is configured
     Config(Configuration),

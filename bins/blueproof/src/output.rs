@@ -17,7 +17,7 @@ use clap::ValueEnum;
 use crate::exit::{Exit, Problem};
 
 pub(crate) use amount::{seconds, size};
-pub(crate) use document::{Document, Encoding, encode};
+pub(crate) use document::{Document, Encoding, document_schema, encode, schema_of};
 pub(crate) use paint::state;
 pub(crate) use table::{Cell, Table, Width};
 pub(crate) use text::{block, line};

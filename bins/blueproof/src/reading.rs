@@ -77,9 +77,7 @@ fn left_alone(views: &[&RunView]) -> Option<Diagnostic> {
         1 => format!("{oldest} and 1 other"),
         _ => format!("{oldest} and {others} others"),
     };
-    Some(
-        Diagnostic::warning(Code::LeftAlone, format!("no process drives {whom}"))
-            .because("it stands as it was last seen; what runs goes on by itself, but nothing is started")
-            .hint(format!("`blueproof wait {oldest}` takes over")),
-    )
+    let message = format!("no process drives {whom}: what runs goes on by itself, but nothing is started");
+    let warning = Diagnostic::warning(Code::LeftAlone, message);
+    Some(warning.hint(format!("`blueproof wait {oldest}` takes over")))
 }

@@ -79,3 +79,27 @@ impl fmt::Display for RunSelector {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_are_named_as_people_type_them() {
+        let run = Ok(RunSelector::Id(RunId(41)));
+        for (text, selector) in [
+            ("r-41", run.clone()),
+            ("41", run),
+            ("last", Ok(RunSelector::Last)),
+            ("r-41.2", Err(SelectorError::Attempt(RunId(41).attempt(2)))),
+            ("41.2", Err(SelectorError::Attempt(RunId(41).attempt(2)))),
+            ("", Err(SelectorError::Unknown)),
+            ("r-", Err(SelectorError::Unknown)),
+            ("-1", Err(SelectorError::Unknown)),
+            ("r-r-1", Err(SelectorError::Unknown)),
+            ("LAST", Err(SelectorError::Unknown)),
+        ] {
+            assert_eq!(text.parse(), selector, "{text}");
+        }
+    }
+}

@@ -219,3 +219,23 @@ fn colour_is_used_where_it_is_asked_for() {
     assert!(shown(&[], ("CLICOLOR_FORCE", "1")));
     assert!(!shown(&["--color", "never"], ("CLICOLOR_FORCE", "1")));
 }
+
+#[tokio::test]
+async fn every_run_is_written_as_its_schema_says() {
+    let home = tempfile::tempdir().expect("a folder");
+    drop(store(&home.path().join("blueproof.db")).await);
+    let json = |arguments: &[&str]| -> serde_json::Value {
+        let output = blueproof(home.path(), arguments).output().expect("it starts");
+        serde_json::from_slice(&output.stdout).expect("JSON")
+    };
+    let keys = |object: &serde_json::Value| -> Vec<String> {
+        object.as_object().expect("an object").keys().cloned().collect()
+    };
+    let schema = json(&["schema", "run"]);
+    let items = json(&["get", "runs", "-o", "json"]);
+    for run in items["items"].as_array().expect("a list") {
+        assert_eq!(keys(run), keys(&schema["properties"]));
+        assert_eq!(run["kind"], schema["properties"]["kind"]["const"]);
+        assert_eq!(run["apiVersion"], schema["properties"]["apiVersion"]["const"]);
+    }
+}

@@ -13,6 +13,7 @@ pub use code::Code;
 
 /// One thing that is wrong.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Diagnostic {
     /// Which kind of thing is wrong; `blueproof explain CODE` says more.
@@ -34,6 +35,7 @@ pub struct Diagnostic {
 
 /// Whether a diagnostic stops what was asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum Severity {
     /// Worth a look; nothing is stopped.
@@ -44,6 +46,7 @@ pub enum Severity {
 
 /// A place in a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Place {
     /// The file, or the object where there is no file.

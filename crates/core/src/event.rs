@@ -16,6 +16,7 @@ use crate::{
 ///
 /// A repeated, late or unknown event changes nothing: GitHub redelivers webhooks, and clusters report old news.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Event {
     /// From now on this policy holds.
@@ -125,6 +126,7 @@ impl Event {
 
 /// Somebody's word that a subject may run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Approval {
     /// Exactly what was approved.
@@ -139,6 +141,7 @@ pub struct Approval {
 
 /// How an attempt is asked to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum StopMode {
     /// Interrupt the cell that runs, as Ctrl-C does; nothing runs after it.
@@ -149,6 +152,7 @@ pub enum StopMode {
 
 /// A call to a port, by what it is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum Call {
     /// Make a place for an attempt.

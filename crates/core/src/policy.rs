@@ -9,6 +9,7 @@ use crate::domain::{Actor, Resources};
 
 /// Everything that the scheduler goes by. It is an event in the log, so that a replay decides as it was decided.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Policy {
     /// Who may approve what.
@@ -37,6 +38,7 @@ impl Policy {
 
 /// Who may approve what.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct GatePolicy {
     /// Names this policy: an approval counts only under the policy that it was given under.
@@ -50,6 +52,7 @@ pub struct GatePolicy {
 
 /// Whether users of this machine approve their own runs by asking for them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum LocalApproval {
     /// They do: it is their own code on their own machine.
@@ -60,6 +63,7 @@ pub enum LocalApproval {
 
 /// How things are tried again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct RetryPolicy {
     /// How long to wait before the first retry; doubled for each further one.

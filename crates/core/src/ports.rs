@@ -19,6 +19,7 @@ pub use store::{Batch, Command, CommandId, LoggedEvent, Seq, Store, StoreError, 
 
 /// A call to a port that did not succeed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[error("{}", .diagnostic.message)]
 pub struct CallError {
     /// What went wrong.
@@ -29,6 +30,7 @@ pub struct CallError {
 
 /// Whether a call that failed may go better another time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum Retry {
     /// It may.

@@ -16,6 +16,7 @@ use crate::{
 
 /// One run as it stands.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct RunView {
     /// The run.
@@ -50,6 +51,7 @@ pub struct RunView {
 
 /// One attempt as it stands.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct AttemptView {
     /// The attempt.
@@ -70,6 +72,7 @@ pub struct AttemptView {
 
 /// Whether a run's report is written.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum ReportView {
     /// The run has not ended yet.

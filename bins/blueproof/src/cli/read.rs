@@ -118,19 +118,23 @@ pub(crate) struct Explain {
     pub(crate) code: Option<String>,
 }
 
-/// Print the JSON Schema of a kind of file.
+/// Print the JSON Schema of a file that is read, or of a document that is written.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  blueproof schema config > config.schema.json")]
 pub(crate) struct Schema {
-    /// The kind of file
+    /// The kind of file or document
     pub(crate) kind: SchemaKind,
 }
 
-/// A kind of file that has a schema.
+/// A kind of file or document that has a schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum SchemaKind {
     /// A configuration file
     Config,
+    /// An event of the log
+    Event,
+    /// A run, as `get run -o json` writes it
+    Run,
 }
 
 /// Say what is configured.

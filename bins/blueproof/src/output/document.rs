@@ -1,7 +1,9 @@
 //! Answers for programs.
 
 use blueproof_core::diagnostic::{Code, Diagnostic};
+use schemars::{JsonSchema, Schema, generate::SchemaSettings};
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::exit::{Exit, Problem};
 
@@ -57,17 +59,50 @@ impl<T: Serialize> Document<T> {
     }
 }
 
+/// Returns the schema of what is written of a `T`.
+pub(crate) fn schema_of<T: JsonSchema>() -> Schema {
+    let settings = SchemaSettings::draft2020_12().for_serialize();
+    settings.into_generator().into_root_schema_for::<T>()
+}
+
+/// Returns the schema of the documents that are written of this kind.
+pub(crate) fn document_schema<T: JsonSchema>(kind: &'static str) -> Schema {
+    let mut schema = schema_of::<T>();
+    schema.insert("title".into(), kind.into());
+    let says = [("apiVersion", API_VERSION), ("kind", kind)];
+    if let Some(Value::Object(properties)) = schema.get_mut("properties") {
+        properties.extend(says.map(|(key, value)| (key.into(), json!({ "type": "string", "const": value }))));
+    }
+    if let Some(Value::Array(required)) = schema.get_mut("required") {
+        required.extend(says.map(|(key, _)| key.into()));
+    }
+    schema
+}
+
 /// Writes a document, with a line break at its end.
 pub(crate) fn encode(document: &impl Serialize, encoding: Encoding) -> Result<String, Problem> {
     let written = match encoding {
-        Encoding::Json => serde_json::to_string_pretty(document).map_err(|error| unwritable(&error)),
-        Encoding::JsonLine => serde_json::to_string(document).map_err(|error| unwritable(&error)),
+        Encoding::Json => serde_json::to_string_pretty(document)
+            .map(|text| escaped(&text))
+            .map_err(|error| unwritable(&error)),
+        Encoding::JsonLine => serde_json::to_string(document)
+            .map(|text| escaped(&text))
+            .map_err(|error| unwritable(&error)),
         Encoding::Yaml => serde_saphyr::to_string(document).map_err(|error| unwritable(&error)),
         Encoding::YamlStream => serde_saphyr::to_string(document)
             .map(|text| format!("---\n{text}"))
             .map_err(|error| unwritable(&error)),
     };
     written.map(|text| format!("{}\n", text.trim_end()))
+}
+
+/// Escapes the control characters that JSON may hold as they are and a terminal obeys. They only stand in strings.
+fn escaped(json: &str) -> String {
+    let escape = |c: char| match c {
+        '\u{7f}'..='\u{9f}' => format!("\\u{:04x}", u32::from(c)),
+        _ => c.into(),
+    };
+    json.chars().map(escape).collect()
 }
 
 fn unwritable(error: &dyn std::error::Error) -> Problem {
@@ -78,5 +113,49 @@ fn unwritable(error: &dyn std::error::Error) -> Problem {
                 .hint("ask for `-o json`"),
         ],
         exit: Exit::Infrastructure,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Serialize)]
+    struct Word {
+        text: &'static str,
+    }
+
+    fn written(text: &'static str, encoding: Encoding) -> String {
+        encode(&Document::new("Word", Word { text }), encoding).expect("it is plain data")
+    }
+
+    #[test]
+    fn every_document_says_what_it_is() {
+        let json = "{\n  \"apiVersion\": \"blueproof.dev/v1alpha1\",\n  \"kind\": \"Word\",\n  \"text\": \"hi\"\n}\n";
+        assert_eq!(written("hi", Encoding::Json), json);
+        let line = "{\"apiVersion\":\"blueproof.dev/v1alpha1\",\"kind\":\"Word\",\"text\":\"hi\"}\n";
+        assert_eq!(written("hi", Encoding::JsonLine), line);
+        let yaml = "apiVersion: blueproof.dev/v1alpha1\nkind: Word\ntext: hi\n";
+        assert_eq!(written("hi", Encoding::Yaml), yaml);
+        assert_eq!(written("hi", Encoding::YamlStream), format!("---\n{yaml}"));
+    }
+
+    #[test]
+    fn words_of_others_come_back_as_they_were_and_command_no_terminal() {
+        let hostile = "a\u{1b}[2J\u{9b}b\n::set-env x\n---\nkind: Run # {{\"'\t\u{7f}\r\n";
+        for encoding in [
+            Encoding::Json,
+            Encoding::JsonLine,
+            Encoding::Yaml,
+            Encoding::YamlStream,
+        ] {
+            let text = written(hostile, encoding);
+            let back: Value = match encoding {
+                Encoding::Json | Encoding::JsonLine => serde_json::from_str(&text).expect("JSON"),
+                Encoding::Yaml | Encoding::YamlStream => serde_saphyr::from_str(&text).expect("YAML"),
+            };
+            assert_eq!(back["text"], hostile, "{text}");
+            assert!(!text.chars().any(|c| c.is_control() && c != '\n'), "{text:?}");
+        }
     }
 }

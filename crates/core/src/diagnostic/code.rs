@@ -8,6 +8,7 @@ macro_rules! codes {
     ($($number:literal $name:ident $title:literal $explanation:literal)*) => {
         /// Which kind of thing is wrong; shown as `BP0213`.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
         #[serde(try_from = "String", into = "String")]
         pub enum Code {
             $(#[doc = $title] $name = $number,)*

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 /// What comes from a pull request is a commit. What comes from somebody's own working folder has no commit
 /// that tells what is in it, so it is named by a digest of its files.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(try_from = "String", into = "String")]
 pub enum Head {
     /// A git commit: 40 lower-case hexadecimal digits.

@@ -19,6 +19,7 @@ macro_rules! name {
         /// A DNS subdomain as Kubernetes has it: 1 to 63 of `a-z`, `0-9`, `-` and `.`, with a letter or digit at
         /// both ends.
         #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
         #[serde(try_from = "String", into = "String")]
         pub struct $name(String);
 

@@ -12,6 +12,7 @@ use crate::{
 
 /// How an attempt ended, with what it used and measured.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Outcome {
     /// Whether it passed, and if not, why.
     pub verdict: Verdict,
@@ -25,6 +26,7 @@ pub struct Outcome {
 
 /// Whether an attempt passed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum Verdict {
     /// Every cell ran and everything that the blueprint expects holds.
@@ -37,6 +39,7 @@ pub enum Verdict {
 
 /// Why an attempt did not pass.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Failure {
     /// Who or what is to blame.
@@ -50,6 +53,7 @@ pub struct Failure {
 
 /// Who or what is to blame for a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum FailureClass {
     /// An exception left a cell, or the kernel came to its end.
@@ -68,6 +72,7 @@ pub enum FailureClass {
 
 /// Which of the blueprint's limits of time was reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum Limit {
     /// Waiting for quota took too long.
@@ -82,6 +87,7 @@ pub enum Limit {
 
 /// A line of a notebook.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct CellPlace {
     /// The cell's position in the notebook file, counted from one, cells of every type counted.
@@ -96,6 +102,7 @@ pub struct CellPlace {
 
 /// What an attempt used.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Usage {
     /// From the first cell's start to the last one's end.
@@ -111,6 +118,7 @@ pub struct Usage {
 
 /// What was seen of one of the blueprint's metrics.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct MetricResult {
     /// The last value. `None` is a value that is no finite number; it satisfies nothing.

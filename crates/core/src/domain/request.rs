@@ -8,6 +8,7 @@ use crate::domain::{BlueprintName, Head, ProfileName, QueueName, Resources, Time
 
 /// What an approval is of, and what a run tests.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Subject {
     /// The repository or folder that the content belongs to.
@@ -26,6 +27,7 @@ pub struct Subject {
 
 /// Where content comes from.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum Project {
     /// A folder on this machine.
@@ -36,6 +38,7 @@ pub enum Project {
 
 /// Somebody who asks, approves or stops.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum Actor {
     /// A user of this machine.
@@ -54,16 +57,19 @@ pub enum Actor {
 /// Whoever asks chooses it: a webhook's delivery id, or a random one. A second request with the key of an earlier
 /// one changes nothing.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct RequestKey(pub String);
 
 /// The order of the queue: higher goes first.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct Priority(pub i32);
 
 /// The request for a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct RunRequest {
     /// What makes it the same request when it comes again.
@@ -86,6 +92,7 @@ pub struct RunRequest {
 
 /// How often a run may be tried again by itself.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Retries {
     /// After an infrastructure failure.
@@ -96,6 +103,7 @@ pub struct Retries {
 
 /// What an attempt carries out.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Job {
     /// The folder with the blueprint; its content is the subject's head.

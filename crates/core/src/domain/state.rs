@@ -8,6 +8,7 @@ use crate::domain::{Failure, FailureClass};
 
 /// Where a run is in the pipeline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum RunState {
     /// Nobody entitled has approved this head yet.
@@ -26,6 +27,7 @@ pub enum RunState {
 
 /// How a run is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum Ending {
     /// The notebook passed, and so did everything that it started and everything that is expected.

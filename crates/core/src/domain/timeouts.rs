@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// How long each part of a run may take. `None` is without limit.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Timeouts {
     /// From the approval until quota is reserved.

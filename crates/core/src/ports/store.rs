@@ -44,6 +44,7 @@ pub trait Store: Send + Sync {
 
 /// The position of an event in the log, counted from one; zero is before the first.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct Seq(pub u64);
 
@@ -53,6 +54,7 @@ pub struct Version(pub u64);
 
 /// An event as it stands in the log.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LoggedEvent {
     /// Its position.
     pub seq: Seq,
@@ -80,6 +82,7 @@ pub struct CommandId(pub u64);
 
 /// A wish that was left for the engine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Command {
     /// A run.
