@@ -14,8 +14,8 @@ pub(crate) use act::{
 };
 
 pub(crate) use read::{
-    Completion, ConfigCommand, ConfigShow, Configuration, Describe, DescribeKind, Explain, Get, GetKind,
-    GetRuns, Schema, SchemaKind, Status, Version, Why,
+    Completion, ConfigCommand, ConfigShow, Configuration, Describe, DescribeKind, Explain, Get,
+    GetBlueprints, GetKind, GetRuns, Schema, SchemaKind, Status, Version, Why,
 };
 
 /// Tests notebooks, and the GPUs they need, from pull requests.

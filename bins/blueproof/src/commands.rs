@@ -1,6 +1,7 @@
 //! One file for each thing that can be done.
 
 mod agent;
+mod blueprints;
 mod check;
 mod completion;
 mod config;

@@ -23,6 +23,18 @@ pub(crate) enum GetKind {
     /// List runs, the newest first
     #[command(visible_alias = "run")]
     Runs(GetRuns),
+    /// List the blueprints of this checkout, with their profiles
+    #[command(visible_alias = "blueprint")]
+    Blueprints(GetBlueprints),
+}
+
+/// List the blueprints of this checkout, with their profiles.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  blueproof get blueprints")]
+pub(crate) struct GetBlueprints {
+    /// How they are written
+    #[arg(short, long, value_name = "FORMAT")]
+    pub(crate) output: Option<Format>,
 }
 
 /// List runs, the newest first.
@@ -129,6 +141,8 @@ pub(crate) struct Schema {
 /// A kind of file or document that has a schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum SchemaKind {
+    /// A blueprint
+    Blueprint,
     /// A configuration file
     Config,
     /// An event of the log

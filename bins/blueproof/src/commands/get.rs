@@ -1,4 +1,4 @@
-//! `blueproof get runs`.
+//! `blueproof get runs`, and which things can be got.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -23,8 +23,10 @@ use crate::{
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 pub(crate) fn get(arguments: &Get, place: &Place) -> Result<Exit, Problem> {
-    let GetKind::Runs(arguments) = &arguments.kind;
-    reading::block_on(get_runs(arguments, place))
+    match &arguments.kind {
+        GetKind::Runs(arguments) => reading::block_on(get_runs(arguments, place)),
+        GetKind::Blueprints(arguments) => super::blueprints::get_blueprints(arguments),
+    }
 }
 
 async fn get_runs(arguments: &GetRuns, place: &Place) -> Result<Exit, Problem> {

@@ -1,6 +1,7 @@
 //! `blueproof schema KIND`.
 
 use blueproof_core::{ports::LoggedEvent, view::RunView};
+use blueproof_notebook::blueprint;
 
 use crate::{
     cli::{Schema, SchemaKind},
@@ -15,10 +16,11 @@ pub(crate) fn schema(arguments: &Schema) -> Result<Exit, Problem> {
     Ok(Exit::Ok)
 }
 
-fn schema_for(kind: SchemaKind) -> schemars::Schema {
+fn schema_for(kind: SchemaKind) -> serde_json::Value {
     match kind {
-        SchemaKind::Config => schemars::schema_for!(ConfigFile),
-        SchemaKind::Event => output::schema_of::<LoggedEvent>(),
-        SchemaKind::Run => output::document_schema::<RunView>("Run"),
+        SchemaKind::Blueprint => blueprint::schema(),
+        SchemaKind::Config => schemars::schema_for!(ConfigFile).to_value(),
+        SchemaKind::Event => output::schema_of::<LoggedEvent>().to_value(),
+        SchemaKind::Run => output::document_schema::<RunView>("Run").to_value(),
     }
 }

@@ -1,0 +1,83 @@
+//! `blueproof get blueprints`: what this checkout has to be tested.
+
+use blueproof_core::domain::Resources;
+use blueproof_notebook::blueprint::{self, Blueprint, Found};
+use serde::Serialize;
+
+use super::run::checkout_root;
+use crate::{
+    cli::GetBlueprints,
+    exit::{Exit, Problem},
+    output::{self, Cell, Document, Encoding, Format, Table},
+};
+
+/// A blueprint as it is listed.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Listed {
+    name: String,
+    path: String,
+    profiles: Vec<String>,
+    /// What it asks for without a profile; absent where the blueprint has mistakes.
+    resources: Option<Resources>,
+    mistakes: usize,
+}
+
+/// Lists every blueprint, those with mistakes too.
+pub(crate) fn get_blueprints(arguments: &GetBlueprints) -> Result<Exit, Problem> {
+    let listed: Vec<Listed> = blueprint::list(&checkout_root()?)
+        .into_iter()
+        .map(look_at)
+        .collect();
+    let document = |encoding| {
+        output::encode(
+            &Document::list("BlueprintList", "BlueprintSummary", &listed),
+            encoding,
+        )
+    };
+    let answer = match arguments.output {
+        Some(Format::Json) => document(Encoding::Json)?,
+        Some(Format::Yaml) => document(Encoding::Yaml)?,
+        Some(Format::Name) => listed.iter().map(|one| format!("{}\n", one.name)).collect(),
+        Some(Format::Wide) | None => table(&listed).render(output::width()),
+    };
+    output::print(&answer)?;
+    if listed.is_empty() {
+        output::note("no blueprint.yaml here or below: `blueproof init NOTEBOOK` writes one");
+    }
+    Ok(Exit::Ok)
+}
+
+fn look_at(found: Found) -> Listed {
+    let (name, path) = (found.name, found.path.display().to_string());
+    match Blueprint::load(&found.path).and_then(|loaded| Ok((loaded.resolve(None, &[])?, loaded))) {
+        Ok((resolved, loaded)) => Listed {
+            name,
+            path,
+            profiles: loaded.profiles().map(str::to_owned).collect(),
+            resources: Some(resolved.driver.saturating_add(resolved.workload)),
+            mistakes: 0,
+        },
+        Err(mistakes) => Listed {
+            name,
+            path,
+            profiles: Vec::new(),
+            resources: None,
+            mistakes: mistakes.len(),
+        },
+    }
+}
+
+fn table(listed: &[Listed]) -> Table {
+    let mut table = Table::new(["BLUEPRINT", "ASKS", "PROFILES", "FILE"]);
+    for one in listed {
+        let asks = match one.resources {
+            Some(resources) => resources.to_string(),
+            None => format!("{} mistakes: see `blueproof check`", one.mistakes),
+        };
+        table.row(
+            [&one.name, &asks, &one.profiles.join(","), &one.path].map(|text| Cell::from(text.as_str())),
+        );
+    }
+    table
+}
