@@ -197,7 +197,7 @@ fn data(draft: &mut Draft, survey: &Survey) {
             .any(|scheme| text.strip_prefix(scheme).is_some_and(|rest| !rest.is_empty()));
         place && !text.contains(char::is_whitespace) && text.len() < 500
     });
-    found.sort();
+    found.sort_by_key(|(at, _)| *at);
     let mut seen = Vec::new();
     found.retain(|(_, text)| {
         let new = !seen.contains(text);

@@ -424,4 +424,7 @@ fn amounts_that_cannot_be_counted_are_refused() {
         codes("workload: {nodes: 4000000000, perNode: {gpu: 4000000000}}"),
         [Code::TooMuch]
     );
+    assert_eq!(codes("workload: {nodes: 0}"), [Code::BadValue]);
+    let zero = "parameters: {n: {type: int, default: 0}}\nworkload: {nodes: '{{n}}'}";
+    assert_eq!(codes(zero), [Code::BadValue]);
 }
