@@ -99,7 +99,9 @@ fn parameters(draft: &mut Draft, survey: &Survey) {
     draft.line(1, "parameters:");
     for (name, (kind, default), at) in typed {
         let least = match least(survey, name) {
-            Some(least) if kind == "int" => format!(", min: {least}"),
+            Some(least) if default.parse().is_ok_and(|default: i64| default >= least) => {
+                format!(", min: {least}")
+            }
             Some(_) | None => String::new(),
         };
         draft.of_cell(
@@ -128,7 +130,7 @@ fn parameter(value: &Traced) -> Option<(&'static str, String)> {
 }
 
 /// Returns the least value that makes sense for a parameter, by what it is used for.
-fn least(survey: &Survey, name: &str) -> Option<u32> {
+fn least(survey: &Survey, name: &str) -> Option<i64> {
     let is = |value: &Traced| value.via.as_deref() == Some(name);
     let counts_nodes = survey.jobs.iter().filter_map(|job| job.nodes.as_ref()).any(is);
     let counts_gpus = survey

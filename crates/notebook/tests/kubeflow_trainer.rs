@@ -94,10 +94,6 @@ fn python(value: &Value, facts: &Facts) -> String {
     }
 }
 
-fn list(texts: &[String]) -> String {
-    format!("{texts:?}")
-}
-
 fn cells(facts: &Facts) -> Cells {
     let mut cells = Cells::default();
     for packages in &facts.disabled_installs {
@@ -160,20 +156,7 @@ fn function(number: usize, job: &Job) -> String {
 }
 
 fn train(number: usize, job: &Job, facts: &Facts) -> String {
-    let mut lines = Vec::new();
-    let config = match job.backend.as_deref() {
-        Some("process") => "LocalProcessBackendConfig(cleanup_venv=True)",
-        Some("container") => "ContainerBackendConfig()",
-        Some(other) => panic!("unknown backend {other}"),
-        None => "",
-    };
-    if config.is_empty() {
-        lines.push("client = TrainerClient()".to_owned());
-    } else {
-        lines.push(format!(
-            "config = {config}\nclient = TrainerClient(backend_config=config)"
-        ));
-    }
+    let mut lines = vec![client(job)];
     let runtime = job.runtime.clone().unwrap_or_default();
     if job.by == "comparison" {
         lines.push(format!(
@@ -189,24 +172,10 @@ fn train(number: usize, job: &Job, facts: &Facts) -> String {
     if let Some(gpu) = &job.gpu_if_any {
         lines.push(format!("if {gpu} > 0:\n    resources[\"gpu\"] = {gpu}"));
     }
-    let mut arguments = vec!["resources_per_node=resources".to_owned()];
-    arguments.extend(
-        job.nodes
-            .as_ref()
-            .map(|nodes| format!("num_nodes={}", python(nodes, facts))),
+    let mut call = format!(
+        "job = client.train(\n    trainer={},\n",
+        trainer(number, job, facts)
     );
-    if !job.packages.is_empty() {
-        arguments.push(format!("packages_to_install={}", list(&job.packages)));
-    }
-    let given: Vec<&String> = facts.disabled_names.keys().chain(facts.names.keys()).collect();
-    arguments.extend(given.iter().map(|name| format!("env={{\"X\": {name}}}")).take(1));
-    let arguments = arguments.join(",\n        ");
-    let trainer = match job.trainer.as_deref() {
-        Some("builtin") => format!("BuiltinTrainer(config=TorchTuneConfig({arguments}))"),
-        Some(other) => panic!("unknown trainer {other}"),
-        None => format!("CustomTrainer(func=train_{number}, {arguments})"),
-    };
-    let mut call = format!("job = client.train(\n    trainer={trainer},\n");
     match (job.by.as_str(), &job.runtime) {
         ("comparison", Some(_)) => call.push_str("    runtime=chosen,\n"),
         (_, Some(name)) => call.push_str(&format!("    runtime=\"{name}\",\n")),
@@ -234,6 +203,36 @@ fn train(number: usize, job: &Job, facts: &Facts) -> String {
     }
     lines.push(call);
     lines.join("\n")
+}
+
+fn client(job: &Job) -> String {
+    let config = match job.backend.as_deref() {
+        Some("process") => "LocalProcessBackendConfig(cleanup_venv=True)",
+        Some("container") => "ContainerBackendConfig()",
+        Some(other) => panic!("unknown backend {other}"),
+        None => return "client = TrainerClient()".to_owned(),
+    };
+    format!("config = {config}\nclient = TrainerClient(backend_config=config)")
+}
+
+fn trainer(number: usize, job: &Job, facts: &Facts) -> String {
+    let mut arguments = vec!["resources_per_node=resources".to_owned()];
+    arguments.extend(
+        job.nodes
+            .as_ref()
+            .map(|nodes| format!("num_nodes={}", python(nodes, facts))),
+    );
+    if !job.packages.is_empty() {
+        arguments.push(format!("packages_to_install={:?}", job.packages));
+    }
+    let mut given = facts.disabled_names.keys().chain(facts.names.keys());
+    arguments.extend(given.next().map(|name| format!("env={{\"X\": {name}}}")));
+    let arguments = arguments.join(",\n        ");
+    match job.trainer.as_deref() {
+        Some("builtin") => format!("BuiltinTrainer(config=TorchTuneConfig({arguments}))"),
+        Some(other) => panic!("unknown trainer {other}"),
+        None => format!("CustomTrainer(func=train_{number}, {arguments})"),
+    }
 }
 
 fn waits(cells: &mut Cells, facts: &Facts) {

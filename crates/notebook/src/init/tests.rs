@@ -117,6 +117,30 @@ fn what_cannot_be_known_is_left_to_a_person() {
 }
 
 #[test]
+fn values_that_no_blueprint_takes_are_left_out_of_the_draft() {
+    for (nodes, resources) in [
+        ("0", "{'gpu': nodes}"),
+        ("-1", "{'gpu': nodes, 'cpu': -2}"),
+        ("' 2 '", "{'cpu': nodes}"),
+        ("'2.0'", "{'gpu': nodes}"),
+        ("2.5", "{'memory': nodes}"),
+        (
+            "4000000000",
+            "{'gpu': 4000000000, 'memory': '15Ei', 'cpu': 1e300}",
+        ),
+        ("None", "{'gpu': nodes}"),
+        ("True", "{'gpu': nodes}"),
+    ] {
+        let train = format!(
+            "from kubeflow.trainer import *\nTrainerClient().train(trainer=CustomTrainer(func=f, num_nodes=nodes, \
+             resources_per_node={resources}))"
+        );
+        let written = notebook("n.ipynb", &[&format!("nodes = {nodes}"), &train]);
+        draft(&written.path).unwrap_or_else(|errors| panic!("{nodes} {resources}: {errors:#?}"));
+    }
+}
+
+#[test]
 fn hostile_texts_cannot_write_keys_into_the_draft() {
     let cells = [
         "a = 'x\"\\nspec: {}\\n# \\u2028'\nb = '\\x00'",
