@@ -62,6 +62,7 @@ pub fn draft(notebook: &Path) -> Result<String, Vec<Diagnostic>> {
     resources::write(&mut draft, &survey);
     timeouts(&mut draft, &survey);
     data(&mut draft, &survey);
+    secrets(&mut draft, &survey);
     for at in &survey.broken {
         draft.remark(
             1,
@@ -168,6 +169,30 @@ fn timeouts(draft: &mut Draft, survey: &Survey) {
         .collect();
     draft.line(1, "timeouts:");
     draft.remarked(2, format!("run: {run}"), each.join(", "));
+}
+
+/// Names what looks like a secret: where its value comes from, only a person knows.
+fn secrets(draft: &mut Draft, survey: &Survey) {
+    let secret = |name: &str| {
+        let upper = name.to_ascii_uppercase();
+        ["TOKEN", "KEY", "SECRET", "PASSWORD"]
+            .iter()
+            .any(|word| upper.contains(word))
+    };
+    let mut named: Vec<&str> = Vec::new();
+    for (at, name) in survey.environment.iter().filter(|(_, name)| secret(name)) {
+        if !named.contains(&name.as_str()) {
+            named.push(name);
+            let name = plain(name);
+            draft.remark(
+                1,
+                format!(
+                    "cell {} reads {name}: secrets: [{{name: the-secret, env: {name}}}]",
+                    at.cell
+                ),
+            );
+        }
+    }
 }
 
 fn data(draft: &mut Draft, survey: &Survey) {

@@ -48,6 +48,8 @@ pub(crate) struct Survey {
     pub(crate) unbound: BTreeMap<String, At>,
     /// Modules that the notebook itself imports, and where first.
     pub(crate) imports: BTreeMap<String, At>,
+    /// Environment variables that the notebook reads.
+    pub(crate) environment: Vec<(At, String)>,
     /// Names that runtimes are compared with, as in `runtime.name == "torch-distributed"`.
     pub(crate) runtime_names: Vec<(At, String)>,
     /// Functions by name, with their cells; the last one of a name counts.
@@ -134,7 +136,7 @@ mod tests {
             ("def a(x):\n    return a(a(x))", "a(1)"),
             ("if a:\n    pass", "elif a:\n    pass"),
         ] {
-            let source = format!("{start}\n{}{train}", format!("{step}\n").repeat(3000));
+            let source = format!("{start}\n{}{train}", format!("{step}\n").repeat(1000));
             let survey = survey(&source);
             assert_eq!(survey.jobs.len(), 1, "{step}");
         }

@@ -107,6 +107,24 @@ fn a_parameter_stays_a_parameter() {
 }
 
 #[test]
+fn a_secret_that_is_read_from_the_environment_is_named() {
+    for read in [
+        "os.environ['HF_TOKEN']",
+        "os.environ.get('HF_TOKEN')",
+        "os.getenv('HF_TOKEN', '')",
+        "environ['HF_TOKEN']",
+    ] {
+        let (text, _) = resolved(&[
+            "x = 1",
+            &format!("import os\nfrom os import environ\ntoken = {read}"),
+        ]);
+        assert!(text.contains("cell 2 reads HF_TOKEN"), "{read}\n{text}");
+    }
+    let (text, _) = resolved(&["x = 1", "import os\nhome = os.environ['HOME']"]);
+    assert!(!text.contains("secrets"), "{text}");
+}
+
+#[test]
 fn what_cannot_be_known_is_left_to_a_person() {
     let train = "from kubeflow.trainer import *\nimport os\nTrainerClient().train(trainer=CustomTrainer(func=f, \
                  num_nodes=len(os.listdir('.')), resources_per_node={'memory': 'much', 'gpu': -1}))";

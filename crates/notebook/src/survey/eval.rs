@@ -97,9 +97,19 @@ impl Walk {
         Value::Dict(Rc::new(held))
     }
 
+    /// Notes `os.environ["NAME"]`, and what does the same.
+    fn read_environment(&mut self, of: &Traced, name: &Traced) {
+        if let (Some("os.environ" | "environ" | "os.getenv" | "getenv"), Some(text)) =
+            (of.symbol(), name.text())
+        {
+            self.survey.environment.push((name.at, text.to_owned()));
+        }
+    }
+
     fn subscript(&mut self, at: At, of: &Expr, key: &Expr) -> Traced {
         let of = self.eval(of);
         let key = self.eval(key);
+        self.read_environment(&of, &key);
         let entry = key
             .text()
             .and_then(|key| of.entries().iter().find(|(known, _)| known == key));
@@ -183,6 +193,13 @@ impl Walk {
             && only.number().is_some()
         {
             return only.clone();
+        }
+        if let ("get" | "getenv", Some(first)) = (function.as_str(), arguments.first()) {
+            let own = Traced::new(Value::Symbol(function.clone()), at);
+            self.read_environment(
+                receiver.as_ref().filter(|_| function == "get").unwrap_or(&own),
+                first,
+            );
         }
         if function == "dict" && receiver.is_none() {
             return Traced::new(Value::Dict(Rc::new(keywords)), at);
