@@ -62,6 +62,7 @@ pub fn draft(notebook: &Path) -> Result<String, Vec<Diagnostic>> {
     resources::write(&mut draft, &survey);
     timeouts(&mut draft, &survey);
     data(&mut draft, &survey);
+    secrets(&mut draft, &survey);
     for at in &survey.broken {
         draft.remark(
             1,
@@ -99,7 +100,9 @@ fn parameters(draft: &mut Draft, survey: &Survey) {
     draft.line(1, "parameters:");
     for (name, (kind, default), at) in typed {
         let least = match least(survey, name) {
-            Some(least) if kind == "int" => format!(", min: {least}"),
+            Some(least) if default.parse().is_ok_and(|default: i64| default >= least) => {
+                format!(", min: {least}")
+            }
             Some(_) | None => String::new(),
         };
         draft.of_cell(
@@ -128,7 +131,7 @@ fn parameter(value: &Traced) -> Option<(&'static str, String)> {
 }
 
 /// Returns the least value that makes sense for a parameter, by what it is used for.
-fn least(survey: &Survey, name: &str) -> Option<u32> {
+fn least(survey: &Survey, name: &str) -> Option<i64> {
     let is = |value: &Traced| value.via.as_deref() == Some(name);
     let counts_nodes = survey.jobs.iter().filter_map(|job| job.nodes.as_ref()).any(is);
     let counts_gpus = survey
@@ -168,6 +171,30 @@ fn timeouts(draft: &mut Draft, survey: &Survey) {
     draft.remarked(2, format!("run: {run}"), each.join(", "));
 }
 
+/// Names what looks like a secret: where its value comes from, only a person knows.
+fn secrets(draft: &mut Draft, survey: &Survey) {
+    let secret = |name: &str| {
+        let upper = name.to_ascii_uppercase();
+        ["TOKEN", "KEY", "SECRET", "PASSWORD"]
+            .iter()
+            .any(|word| upper.contains(word))
+    };
+    let mut named: Vec<&str> = Vec::new();
+    for (at, name) in survey.environment.iter().filter(|(_, name)| secret(name)) {
+        if !named.contains(&name.as_str()) {
+            named.push(name);
+            let name = plain(name);
+            draft.remark(
+                1,
+                format!(
+                    "cell {} reads {name}: secrets: [{{name: the-secret, env: {name}}}]",
+                    at.cell
+                ),
+            );
+        }
+    }
+}
+
 fn data(draft: &mut Draft, survey: &Survey) {
     let mut found: Vec<(At, String)> = survey
         .texts
@@ -197,7 +224,7 @@ fn data(draft: &mut Draft, survey: &Survey) {
             .any(|scheme| text.strip_prefix(scheme).is_some_and(|rest| !rest.is_empty()));
         place && !text.contains(char::is_whitespace) && text.len() < 500
     });
-    found.sort();
+    found.sort_by_key(|(at, _)| *at);
     let mut seen = Vec::new();
     found.retain(|(_, text)| {
         let new = !seen.contains(text);

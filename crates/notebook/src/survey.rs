@@ -48,6 +48,8 @@ pub(crate) struct Survey {
     pub(crate) unbound: BTreeMap<String, At>,
     /// Modules that the notebook itself imports, and where first.
     pub(crate) imports: BTreeMap<String, At>,
+    /// Environment variables that the notebook reads.
+    pub(crate) environment: Vec<(At, String)>,
     /// Names that runtimes are compared with, as in `runtime.name == "torch-distributed"`.
     pub(crate) runtime_names: Vec<(At, String)>,
     /// Functions by name, with their cells; the last one of a name counts.
@@ -105,5 +107,59 @@ impl Survey {
     /// Returns whether a name that is never given a value may come from a `from module import *`.
     pub(crate) fn has_star_import(&self) -> bool {
         self.has_star_import
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn survey(source: &str) -> Survey {
+        let cells = json!([{"cell_type": "code", "source": source}]);
+        let whole = json!({"nbformat": 4, "nbformat_minor": 5, "cells": cells});
+        Survey::of(&Notebook::parse("n.ipynb", whole.to_string()).expect("it is a notebook"))
+    }
+
+    #[test]
+    fn values_that_grow_without_end_are_let_go() {
+        let train = "client.train(trainer=a, runtime='r')\n";
+        for (start, step) in [
+            ("a = [1]", "a = [a, a]"),
+            ("a = {'x': 1}", "a = {'y': a, 'z': a, **a}"),
+            ("a = {}", "a['x'] = a"),
+            ("a = 'x'", "a = a + a"),
+            ("a = 'x'", "a = f'{a}{a}'"),
+            ("a = f(1)", "a = a.f(a, b=a)"),
+            ("a = b", "a = a.long_name.long_name"),
+            ("def a(x):\n    return a(a(x))", "a(1)"),
+            ("if a:\n    pass", "elif a:\n    pass"),
+        ] {
+            let source = format!("{start}\n{}{train}", format!("{step}\n").repeat(1000));
+            let survey = survey(&source);
+            assert_eq!(survey.jobs.len(), 1, "{step}");
+        }
+    }
+
+    #[test]
+    fn only_the_branch_that_is_taken_counts_unless_a_parameter_decides() {
+        let survey =
+            survey("n = 1\nif n == 2:\n    client.train(runtime='a')\nelse:\n    client.train(runtime='b')");
+        let runtimes: Vec<_> = survey
+            .jobs
+            .iter()
+            .filter_map(|job| job.runtime.as_ref())
+            .collect();
+        assert_eq!(runtimes.len(), 1);
+        assert_eq!(runtimes[0].1, "b");
+    }
+
+    #[test]
+    fn a_cell_in_another_language_is_not_read_as_python() {
+        let text = r#"{"nbformat": 4, "metadata": {"language_info": {"name": "R"}}, "cells": [
+            {"cell_type": "code", "source": "x <- c(1, 2)"}]}"#;
+        let survey = Survey::of(&Notebook::parse("n.ipynb", text.into()).expect("it is a notebook"));
+        assert_eq!(survey.broken, []);
     }
 }

@@ -10,7 +10,7 @@ use super::{
     expect::{Bounds, MetricBounds, RESERVED},
     format::{Env, Metric, Spec},
     node::Spot,
-    value::{Located, Number},
+    value::Located,
 };
 use crate::ipynb::readable;
 
@@ -26,16 +26,6 @@ pub(super) fn spec(loaded: &Loaded, spec: &Spec, problems: &mut Problems<'_>) {
     }
     for secret in &spec.secrets {
         variable(&secret.env, problems);
-    }
-    if let Some(workload) = &spec.workload
-        && workload.nodes == Number::Fixed(0)
-    {
-        let message = "a workload has at least one node";
-        problems.bad_value(
-            spec.notebook.spot,
-            message,
-            "leave `workload` out where the notebook starts nothing",
-        );
     }
 }
 

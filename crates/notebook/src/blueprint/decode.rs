@@ -282,8 +282,10 @@ pub(crate) fn record_schema(
     for (key, schema, must) in fields {
         if must {
             required.push(key.clone());
+            properties.insert(key, schema);
+        } else {
+            properties.insert(key, nullable(schema));
         }
-        properties.insert(key, schema);
     }
     let mut schema = json!({
         "type": "object",
@@ -293,6 +295,20 @@ pub(crate) fn record_schema(
     });
     if !required.is_empty() {
         schema["required"] = json!(required);
+    }
+    schema
+}
+
+/// Returns the schema that also takes `null`, which stands for a key that is not there and takes one away in a profile.
+pub(crate) fn nullable(mut schema: serde_json::Value) -> serde_json::Value {
+    if let Some(kinds) = schema.get_mut("type") {
+        let mut all = kinds.as_array().cloned().unwrap_or_else(|| vec![kinds.clone()]);
+        all.push(json!("null"));
+        *kinds = json!(all);
+    } else if let Some(choices) = schema.get_mut("anyOf").and_then(|any| any.as_array_mut()) {
+        choices.push(json!({ "type": "null" }));
+    } else if let Some(words) = schema.get_mut("enum").and_then(|words| words.as_array_mut()) {
+        words.push(serde_json::Value::Null);
     }
     schema
 }

@@ -4,7 +4,7 @@ use blueproof_core::diagnostic::{Code, Diagnostic};
 use serde_json::json;
 
 use super::{
-    decode::{Decode, Problems, choice, described, record},
+    decode::{Decode, Problems, choice, described, nullable, record},
     node::{Entry, Node, Value},
     value::{Glob, Located},
 };
@@ -77,17 +77,18 @@ impl Decode for Expect {
     }
 
     fn schema() -> serde_json::Value {
+        let property = |schema, about| nullable(described(schema, about));
         json!({
             "type": "object",
             "properties": {
-                "trainJobs": described(TrainJobs::schema(), "How TrainJobs must end. Complete is the rule anyway."),
-                "artifacts": described(
+                "trainJobs": property(TrainJobs::schema(), "How TrainJobs must end. Complete is the rule anyway."),
+                "artifacts": property(
                     Vec::<Glob>::schema(),
                     "Globs relative to the notebook's folder; each must match a file that is not empty.",
                 ),
-                "output": described(Vec::<String>::schema(), "Texts; each must be printed by some cell."),
+                "output": property(Vec::<String>::schema(), "Texts; each must be printed by some cell."),
             },
-            "additionalProperties": described(MetricBounds::schema(), "Bounds of the metric of this name."),
+            "additionalProperties": property(MetricBounds::schema(), "Bounds of the metric of this name."),
         })
     }
 

@@ -68,7 +68,7 @@ record! {
         /// What the notebook's own kernel needs.
         driver: Driver,
         /// What the notebook starts (TrainJobs) needs, reserved together with the driver. Default: nothing.
-        workload: Option<Workload>,
+        workload: Option<Located<Workload>>,
         /// How long each part of a run may take.
         timeouts: Timeouts,
         /// How often a run is tried again.

@@ -15,6 +15,9 @@ use serde_saphyr::Spanned;
 /// Longer lines are not repeated in an error: they are data, not something that a person wrote.
 const LONGEST_SHOWN_LINE: usize = 240;
 
+/// Far more values than a blueprint has, aliases followed; a document that multiplies itself ends here.
+const MOST_NODES: usize = 20_000;
+
 /// A value and where it stands.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Node {
@@ -59,7 +62,11 @@ pub(crate) struct Source {
 impl Node {
     /// Reads YAML.
     pub(crate) fn from_yaml(source: &Source) -> Result<Self, Diagnostic> {
-        let options = serde_saphyr::options! { with_snippet: false };
+        let options = serde_saphyr::options! {
+            with_snippet: false,
+            budget: serde_saphyr::budget! { max_nodes: MOST_NODES },
+            alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: MOST_NODES },
+        };
         serde_saphyr::from_str_with_options(&source.text, options).map_err(|error| yaml_error(source, &error))
     }
 

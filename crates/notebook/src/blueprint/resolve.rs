@@ -13,7 +13,7 @@ use super::{
     expect::{Bounds, Expect},
     format::{Driver, Metric, PerNode, Profile, Retries, ShellInstall, Spec, Timeouts, Workload},
     network::Network,
-    node::{Node, Spot, Value},
+    node::{Node, Value},
     parameters::{ParameterValue, Values},
     value::Located,
 };
@@ -144,13 +144,14 @@ fn driver(driver: &Driver, values: &Values<'_>, problems: &mut Problems<'_>) -> 
 }
 
 fn workload(
-    workload: Option<&Workload>,
+    workload: Option<&Located<Workload>>,
     values: &Values<'_>,
     problems: &mut Problems<'_>,
 ) -> Option<(u32, Resources)> {
-    let Some(Workload { nodes, per_node }) = workload else {
+    let Some(Located { value, spot }) = workload else {
         return Some((0, Resources::default()));
     };
+    let Workload { nodes, per_node } = value;
     let PerNode { cpu, memory, gpu } = per_node;
     let nodes = nodes.resolve(values, problems);
     let cpu = cpu.resolve(values, problems);
@@ -162,11 +163,20 @@ fn workload(
         gpu: Gpus(gpu?),
     };
     let nodes = nodes?;
+    if nodes == 0 {
+        let message = "a workload has at least one node";
+        problems.bad_value(
+            *spot,
+            message,
+            "leave `workload` out where the notebook starts nothing",
+        );
+        return None;
+    }
     let total = node.checked_mul(nodes);
     if total.is_none() {
         let message = format!("{nodes} nodes of {node} are more than can be counted");
         problems.report(
-            Spot::default(),
+            *spot,
             Diagnostic::error(Code::TooMuch, message).hint("look for a slip in `spec.workload`"),
         );
     }

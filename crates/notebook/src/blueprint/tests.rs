@@ -276,6 +276,29 @@ fn what_the_format_knows_but_we_cannot_do_is_refused_by_name() {
 }
 
 #[test]
+fn one_pass_over_a_blueprint_of_a_later_version_names_all_that_is_not_supported_yet() {
+    let found = codes(
+        r#"
+triggers: {paths: ["./**", "cmd/trainers/torchtune/**"], nightly: true}
+env: {python: "3.12", requirements: [kubeflow==0.5.0]}
+parameters:
+  gpus: {type: int, default: 1, min: 1, max: 8}
+  samples: {type: int, default: 1000}
+workload: {nodes: 1, perNode: {gpu: "{{gpus}}", gpuMemory: 20Gi, memory: 64Gi, shm: 8Gi}, gang: true, topology: same-node}
+secrets: [{name: hf-read, env: HF_TOKEN, needs: approval}]
+data: [{uri: "hf://Qwen/Qwen2.5-1.5B-Instruct", size: 3Gi, cache: cluster}]
+metrics: [{name: loss, from: {regex: 'loss: ([0-9.]+)'}, axis: step}]
+expect: {trainJobs: Complete, loss: {last: {max: 1.6}, regression: {sigma: 4, against: base}}, gpuBusy: {min: 0.3}}
+serve: {from: pvc, path: output, format: huggingface, ttl: 1h}
+profiles:
+  smoke: {cluster: pocket, parameters: {samples: 16}, workload: {perNode: {gpu: 0}}, expect: {}, timeouts: {run: 5m}}
+  gpu2: {parameters: {gpus: 2}, requires: {physicalGpus: 2}}
+"#,
+    );
+    assert_eq!(found, [Code::NotSupportedYet; 12]);
+}
+
+#[test]
 fn a_python_version_that_yaml_would_round_is_refused() {
     assert_eq!(codes("env: {python: 3.10}"), [Code::WrongType]);
 }
@@ -424,4 +447,7 @@ fn amounts_that_cannot_be_counted_are_refused() {
         codes("workload: {nodes: 4000000000, perNode: {gpu: 4000000000}}"),
         [Code::TooMuch]
     );
+    assert_eq!(codes("workload: {nodes: 0}"), [Code::BadValue]);
+    let zero = "parameters: {n: {type: int, default: 0}}\nworkload: {nodes: '{{n}}'}";
+    assert_eq!(codes(zero), [Code::BadValue]);
 }

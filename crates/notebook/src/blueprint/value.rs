@@ -121,7 +121,7 @@ impl<T: FromStr + Clone> Number<T> {
             Number::Parameter(name) => name,
         };
         let value = values.look_up(name, problems)?;
-        let number = value.to_string().parse().ok();
+        let number = value.to_string().trim().parse().ok();
         if number.is_none() {
             let message = format!(
                 "the parameter `{}` is {value}, which cannot stand here",

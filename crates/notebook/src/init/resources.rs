@@ -7,6 +7,9 @@ use blueproof_core::domain::{Bytes, Cpus};
 use super::{Draft, plain, scalar};
 use crate::survey::{Backend, Job, Survey, Traced, Value, is_gpu};
 
+/// More nodes or GPUs than anyone has: a slip, or something that is no count.
+const MOST_COUNTED: u32 = 10_000;
+
 /// Writes `driver` and `workload`.
 pub(super) fn write(draft: &mut Draft, survey: &Survey) {
     draft.line(1, "driver:");
@@ -82,8 +85,8 @@ fn workload(draft: &mut Draft, survey: &Survey, job: &Job) {
         done.push(key);
         match key {
             "gpu" => count(draft, survey, 3, key, asked, 0),
-            "cpu" => amount::<Cpus>(draft, survey, key, asked),
-            _ => amount::<Bytes>(draft, survey, key, asked),
+            "cpu" => amount(draft, survey, key, asked, &Cpus::cores(1 << 20)),
+            _ => amount(draft, survey, key, asked, &Bytes(1 << 50)),
         }
     }
     for (name, asked) in job.resources.iter().filter(|(name, _)| key_of(name).is_none()) {
@@ -119,10 +122,11 @@ fn key_of(resource: &str) -> Option<&'static str> {
 
 /// Writes a count: the parameter that it is the value of, or the number.
 fn count(draft: &mut Draft, survey: &Survey, depth: usize, key: &str, value: &Traced, least: u32) {
-    let number = value
-        .number()
-        .filter(|number| number.fract() == 0.0 && *number >= f64::from(least) && *number < 1e9);
-    match (parameter(survey, value), number) {
+    let number: Option<u32> = value.written().and_then(|text| text.trim().parse().ok());
+    match (
+        parameter(survey, value),
+        number.filter(|number| (least..MOST_COUNTED).contains(number)),
+    ) {
         (Some(name), Some(_)) => draft.of_cell(depth, format!("{key}: \"{{{{{name}}}}}\""), value.at),
         (None, Some(number)) => draft.of_cell(depth, format!("{key}: {number}"), value.at),
         (_, None) => draft.remark(
@@ -132,20 +136,10 @@ fn count(draft: &mut Draft, survey: &Survey, depth: usize, key: &str, value: &Tr
     }
 }
 
-fn amount<T: FromStr>(draft: &mut Draft, survey: &Survey, key: &str, value: &Traced) {
-    let text = match &value.value {
-        Value::Int(number) => number.to_string(),
-        Value::Float(number) => number.to_string(),
-        Value::Text(text) => text.trim().to_owned(),
-        Value::Unknown
-        | Value::None
-        | Value::Bool(_)
-        | Value::List(_)
-        | Value::Dict(_)
-        | Value::Made(_)
-        | Value::Symbol(_) => String::new(),
-    };
-    if text.parse::<T>().is_err() {
+/// Writes an amount of at most `most`, in the notebook's own words.
+fn amount<T: FromStr + PartialOrd>(draft: &mut Draft, survey: &Survey, key: &str, value: &Traced, most: &T) {
+    let text = value.written().unwrap_or_default().trim().to_owned();
+    if !text.parse::<T>().is_ok_and(|amount| amount <= *most) {
         draft.remark(
             3,
             format!(

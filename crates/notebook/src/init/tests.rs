@@ -107,6 +107,24 @@ fn a_parameter_stays_a_parameter() {
 }
 
 #[test]
+fn a_secret_that_is_read_from_the_environment_is_named() {
+    for read in [
+        "os.environ['HF_TOKEN']",
+        "os.environ.get('HF_TOKEN')",
+        "os.getenv('HF_TOKEN', '')",
+        "environ['HF_TOKEN']",
+    ] {
+        let (text, _) = resolved(&[
+            "x = 1",
+            &format!("import os\nfrom os import environ\ntoken = {read}"),
+        ]);
+        assert!(text.contains("cell 2 reads HF_TOKEN"), "{read}\n{text}");
+    }
+    let (text, _) = resolved(&["x = 1", "import os\nhome = os.environ['HOME']"]);
+    assert!(!text.contains("secrets"), "{text}");
+}
+
+#[test]
 fn what_cannot_be_known_is_left_to_a_person() {
     let train = "from kubeflow.trainer import *\nimport os\nTrainerClient().train(trainer=CustomTrainer(func=f, \
                  num_nodes=len(os.listdir('.')), resources_per_node={'memory': 'much', 'gpu': -1}))";
@@ -114,6 +132,30 @@ fn what_cannot_be_known_is_left_to_a_person() {
     assert!(text.contains("# nodes: cell 2 computes it"), "{text}");
     assert!(text.contains("# memory: cell 2 gives no amount"), "{text}");
     assert_eq!(resolved.workload.to_string(), "1 cpu, 1Gi");
+}
+
+#[test]
+fn values_that_no_blueprint_takes_are_left_out_of_the_draft() {
+    for (nodes, resources) in [
+        ("0", "{'gpu': nodes}"),
+        ("-1", "{'gpu': nodes, 'cpu': -2}"),
+        ("' 2 '", "{'cpu': nodes}"),
+        ("'2.0'", "{'gpu': nodes}"),
+        ("2.5", "{'memory': nodes}"),
+        (
+            "4000000000",
+            "{'gpu': 4000000000, 'memory': '15Ei', 'cpu': 1e300}",
+        ),
+        ("None", "{'gpu': nodes}"),
+        ("True", "{'gpu': nodes}"),
+    ] {
+        let train = format!(
+            "from kubeflow.trainer import *\nTrainerClient().train(trainer=CustomTrainer(func=f, num_nodes=nodes, \
+             resources_per_node={resources}))"
+        );
+        let written = notebook("n.ipynb", &[&format!("nodes = {nodes}"), &train]);
+        draft(&written.path).unwrap_or_else(|errors| panic!("{nodes} {resources}: {errors:#?}"));
+    }
 }
 
 #[test]

@@ -140,7 +140,8 @@ impl<'s> Reader<'s> {
         let test = self.field(node, "condition", depth);
         let body = self.body(node, "consequence", depth);
         let mut cursor = node.walk();
-        let others: Vec<Node<'_>> = node.children_by_field_name("alternative", &mut cursor).collect();
+        let all = node.children_by_field_name("alternative", &mut cursor);
+        let others: Vec<Node<'_>> = all.take(DEEPEST as usize).collect();
         let mut otherwise = Vec::new();
         // From the last to the first, so that each `elif` holds what comes after it.
         for other in others.into_iter().rev() {

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use super::{
-    value::{At, Made, Traced, Value},
+    value::{At, MOST_ENTRIES, Made, Traced, Value},
     walk::Walk,
 };
 use crate::python::syntax::{Call, Expr, Function, Kind, Operator};
@@ -11,7 +11,7 @@ use crate::python::syntax::{Call, Expr, Function, Kind, Operator};
 /// How far calls of the notebook's own functions are followed; also what ends a recursion.
 const DEEPEST_CALL: u32 = 4;
 /// How many calls are followed in all, so that functions that call each other twice come to an end.
-const MOST_FOLLOWED: u32 = 2000;
+const MOST_FOLLOWED: u32 = 200;
 /// Names that Python and IPython give.
 const BUILTINS: &str = " abs all any bool bytes callable chr dict dir display divmod enumerate eval exec exit filter float \
     format frozenset get_ipython getattr globals hasattr hash help hex id In input int isinstance issubclass iter len \
@@ -33,7 +33,7 @@ impl Walk {
             }
             Kind::Format(parts) => return self.format(at, parts),
             Kind::Name(name) => return self.name(at, name),
-            Kind::List(items) => Value::List(items.iter().map(|item| self.eval(item)).collect()),
+            Kind::List(items) => Value::List(Rc::new(items.iter().map(|item| self.eval(item)).collect())),
             Kind::Dict(entries) => self.dict(entries),
             Kind::Call(call) => return self.call(at, call),
             Kind::Attribute(of, name) => match self.eval(of).symbol() {
@@ -88,17 +88,28 @@ impl Walk {
             let key = self.eval(key);
             let value = self.eval(value);
             match key.text() {
-                Some("**") => held.extend(value.entries().iter().cloned()),
+                Some("**") if held.len() <= MOST_ENTRIES => held.extend(value.entries().iter().cloned()),
+                Some("**") => {}
                 Some(key) => held.push((key.to_owned(), value)),
                 None => {}
             }
         }
-        Value::Dict(held)
+        Value::Dict(Rc::new(held))
+    }
+
+    /// Notes `os.environ["NAME"]`, and what does the same.
+    fn read_environment(&mut self, of: &Traced, name: &Traced) {
+        if let (Some("os.environ" | "environ" | "os.getenv" | "getenv"), Some(text)) =
+            (of.symbol(), name.text())
+        {
+            self.survey.environment.push((name.at, text.to_owned()));
+        }
     }
 
     fn subscript(&mut self, at: At, of: &Expr, key: &Expr) -> Traced {
         let of = self.eval(of);
         let key = self.eval(key);
+        self.read_environment(&of, &key);
         let entry = key
             .text()
             .and_then(|key| of.entries().iter().find(|(known, _)| known == key));
@@ -171,7 +182,7 @@ impl Walk {
         let mut keywords = Vec::new();
         for (name, value) in &call.keywords {
             let value = self.eval(value);
-            if name == "**" {
+            if name == "**" && keywords.len() <= MOST_ENTRIES {
                 keywords.extend(value.entries().iter().cloned());
             } else {
                 keywords.push((name.clone(), value));
@@ -183,8 +194,15 @@ impl Walk {
         {
             return only.clone();
         }
+        if let ("get" | "getenv", Some(first)) = (function.as_str(), arguments.first()) {
+            let own = Traced::new(Value::Symbol(function.clone()), at);
+            self.read_environment(
+                receiver.as_ref().filter(|_| function == "get").unwrap_or(&own),
+                first,
+            );
+        }
         if function == "dict" && receiver.is_none() {
-            return Traced::new(Value::Dict(keywords), at);
+            return Traced::new(Value::Dict(Rc::new(keywords)), at);
         }
         if receiver.is_none()
             && let Some((_, own)) = self.survey.functions.get(&function).cloned()

@@ -2,6 +2,15 @@
 
 use std::rc::Rc;
 
+/// How deep values may hold each other. A notebook that nests deeper does it to bring us down.
+const DEEPEST: u32 = 48;
+/// How many values a search looks at: the same value may be held many times over.
+const MOST_SEARCHED: u32 = 10_000;
+/// How long a text may grow by being added to itself.
+const LONGEST_TEXT: usize = 1 << 16;
+/// How many entries a dictionary may grow to by being put into itself.
+pub(super) const MOST_ENTRIES: usize = 4096;
+
 /// A line of a cell, both counted from one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct At {
@@ -16,6 +25,7 @@ pub(crate) struct Traced {
     pub(crate) at: At,
     /// The first variable that held exactly this value.
     pub(crate) via: Option<String>,
+    depth: u32,
 }
 
 /// What is known of a value.
@@ -27,8 +37,8 @@ pub(crate) enum Value {
     Int(i64),
     Float(f64),
     Text(String),
-    List(Vec<Traced>),
-    Dict(Vec<(String, Traced)>),
+    List(Rc<Vec<Traced>>),
+    Dict(Rc<Vec<(String, Traced)>>),
     /// What a call returned.
     Made(Rc<Made>),
     /// Something known by its name only, such as an import; with dots.
@@ -49,7 +59,55 @@ pub(crate) struct Made {
 
 impl Traced {
     pub(crate) fn new(value: Value, at: At) -> Self {
-        Self { value, at, via: None }
+        let held = match &value {
+            Value::List(items) => items.iter().map(|item| item.depth).max(),
+            Value::Dict(entries) => entries.iter().map(|(_, value)| value.depth).max(),
+            Value::Made(made) => made.parts().map(|part| part.depth).max(),
+            Value::Unknown
+            | Value::None
+            | Value::Bool(_)
+            | Value::Int(_)
+            | Value::Float(_)
+            | Value::Text(_)
+            | Value::Symbol(_) => None,
+        };
+        let depth = held.map_or(0, |held| held + 1);
+        let size = match &value {
+            Value::Text(text) | Value::Symbol(text) => text.len() <= LONGEST_TEXT,
+            Value::Dict(entries) => entries.len() <= MOST_ENTRIES,
+            Value::Made(made) => made.keywords.len() <= MOST_ENTRIES,
+            Value::Unknown
+            | Value::None
+            | Value::Bool(_)
+            | Value::Int(_)
+            | Value::Float(_)
+            | Value::List(_) => true,
+        };
+        let (value, depth) = if depth <= DEEPEST && size {
+            (value, depth)
+        } else {
+            (Value::Unknown, 0)
+        };
+        Self {
+            value,
+            at,
+            via: None,
+            depth,
+        }
+    }
+
+    /// Puts an entry into a dictionary, in place of one that has its key.
+    pub(crate) fn put(&mut self, key: &str, value: Traced) {
+        let Value::Dict(entries) = &mut self.value else {
+            return;
+        };
+        if value.depth >= DEEPEST || entries.len() >= MOST_ENTRIES {
+            return;
+        }
+        self.depth = self.depth.max(value.depth + 1);
+        let entries = Rc::make_mut(entries);
+        entries.retain(|(known, _)| known != key);
+        entries.push((key.to_owned(), value));
     }
 
     pub(crate) fn text(&self) -> Option<&str> {
@@ -136,10 +194,16 @@ impl Traced {
 
     /// Finds the first value under one of `names`, in a dictionary or among keywords, at any depth.
     pub(crate) fn find(&self, names: &[&str]) -> Option<&Traced> {
+        let mut left = MOST_SEARCHED;
+        self.search(names, &mut left)
+    }
+
+    fn search(&self, names: &[&str], left: &mut u32) -> Option<&Traced> {
+        *left = left.checked_sub(1)?;
         let fields: &[(String, Traced)] = match &self.value {
             Value::Dict(entries) => entries,
             Value::Made(made) => &made.keywords,
-            Value::List(items) => return items.iter().find_map(|item| item.find(names)),
+            Value::List(items) => return items.iter().find_map(|item| item.search(names, left)),
             Value::Unknown
             | Value::None
             | Value::Bool(_)
@@ -148,17 +212,26 @@ impl Traced {
             | Value::Text(_)
             | Value::Symbol(_) => return None,
         };
-        let own = fields.iter().find(|(name, _)| names.contains(&name.as_str()));
-        own.map(|(_, value)| value)
-            .or_else(|| fields.iter().find_map(|(_, value)| value.find(names)))
-            .or_else(|| {
-                self.made()
-                    .and_then(|made| made.arguments.iter().find_map(|value| value.find(names)))
-            })
+        if let Some((_, own)) = fields.iter().find(|(name, _)| names.contains(&name.as_str())) {
+            return Some(own);
+        }
+        if let Some(inner) = fields.iter().find_map(|(_, value)| value.search(names, left)) {
+            return Some(inner);
+        }
+        let arguments = self
+            .made()
+            .map(|made| made.arguments.as_slice())
+            .unwrap_or_default();
+        arguments.iter().find_map(|value| value.search(names, left))
     }
 }
 
 impl Made {
+    fn parts(&self) -> impl Iterator<Item = &Traced> {
+        let keywords = self.keywords.iter().map(|(_, value)| value);
+        self.receiver.iter().chain(&self.arguments).chain(keywords)
+    }
+
     /// Returns the argument that is given by this keyword, or else at this position.
     pub(crate) fn argument(&self, keyword: &str, position: usize) -> Option<&Traced> {
         let named = self.keywords.iter().find(|(name, _)| name == keyword);

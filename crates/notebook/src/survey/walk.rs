@@ -188,9 +188,8 @@ impl Walk {
         } else if let Kind::Subscript(of, key) = &target.kind {
             let key = self.eval(key);
             let held = of.name().and_then(|name| self.names.get_mut(name));
-            if let (Some(Value::Dict(entries)), Some(key)) = (held.map(|held| &mut held.value), key.text()) {
-                entries.retain(|(known, _)| known != key);
-                entries.push((key.to_owned(), value));
+            if let (Some(held), Some(key)) = (held, key.text()) {
+                held.put(key, value);
             }
         }
     }
