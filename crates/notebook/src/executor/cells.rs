@@ -112,6 +112,7 @@ impl Executor<'_> {
             silent: Vec::new(),
             tails: Vec::new(),
         };
+        self.meter.sample(self.kernel.child.id());
         let _: Option<Value> = self.ask(probe::install(), None).await;
         for (nth, cell) in self.notebook.code_cells().into_iter().enumerate() {
             let run = self.run_cell(&cell, nth, run_ends).await;
@@ -146,13 +147,14 @@ impl Executor<'_> {
             nth: u32::try_from(nth).unwrap_or(u32::MAX),
         });
         let after = HashMap::from([("after".to_owned(), probe::AFTER.to_owned())]);
-        let run = match self.channels.execute(code, Visibility::Cell, after).await {
+        let (run, took) = match self.channels.execute(code, Visibility::Cell, after).await {
             Ok(request) => {
                 self.requests.insert(request.clone(), slot);
                 let (progress, died) = self.await_cell(&request, begun, run_ends).await;
-                self.conclude(cell, slot, progress, died).await
+                let took = begun.elapsed();
+                (self.conclude(cell, slot, progress, died).await, took)
             }
-            Err(_) => self.lost(),
+            Err(_) => (self.lost(), begun.elapsed()),
         };
         self.meter.sample(self.kernel.child.id());
         self.recorder.flush();
@@ -160,7 +162,7 @@ impl Executor<'_> {
         self.recorder.journal().record(RecordKind::CellEnded {
             cell: cell.position,
             end: run.end,
-            took: jiff::SignedDuration::try_from(begun.elapsed()).unwrap_or_default(),
+            took: jiff::SignedDuration::try_from(took).unwrap_or_default(),
         });
         run
     }

@@ -146,10 +146,7 @@ impl<'a> Recorder<'a> {
 
     /// Returns every cell whose outputs changed since the last call: index, outputs and number.
     pub(crate) fn changes(&mut self) -> Vec<(usize, Vec<Value>, Option<u64>)> {
-        let changed = self
-            .cells
-            .iter_mut()
-            .filter(|record| record.is_changed);
+        let changed = self.cells.iter_mut().filter(|record| record.is_changed);
         changed
             .map(|record| {
                 record.is_changed = false;
@@ -172,7 +169,7 @@ impl<'a> Recorder<'a> {
             .gathered
             .as_ref()
             .is_some_and(|gathered| gathered.slot == slot && gathered.stream == stream);
-        if !fits {
+        if !fits && (self.gathered.is_some() || !self.journal.may_go_on_with(slot, stream)) {
             self.flush();
         }
         let gathered = self.gathered.get_or_insert_with(|| Gathered {

@@ -34,7 +34,10 @@ impl Child {
         let child = command.spawn()?;
         let pid = Pid::from_child(&child);
         let fd = rustix::process::pidfd_open(pid, PidfdFlags::empty())?;
-        #[expect(deprecated, reason = "the new way is unsafe code; an owned descriptor keeps its promise anyway")]
+        #[expect(
+            deprecated,
+            reason = "the new way is unsafe code; an owned descriptor keeps its promise anyway"
+        )]
         let fd = AsyncFd::with_interest(fd, Interest::READABLE)?;
         Ok(Self { pid, fd, ended: None })
     }
