@@ -36,17 +36,6 @@ fn assert_nothing_left(done: &Done, pids: &[String]) {
     assert!(!done.layout().started().exists());
 }
 
-fn ends(done: &Done) -> Vec<CellEnd> {
-    let end = |kind: &RecordKind| match kind {
-        RecordKind::CellEnded { end, .. } => Some(*end),
-        _ => None,
-    };
-    done.records
-        .iter()
-        .filter_map(|record| end(&record.kind))
-        .collect()
-}
-
 #[test]
 fn detached_children_do_not_outlive_a_passed_attempt() {
     let done = Attempt::of(&[DETACHED]).run();
@@ -138,7 +127,7 @@ fn an_interrupt_stops_after_the_cell_that_it_interrupts() {
     running.signal("INT");
     let done = running.wait();
     assert_eq!(done.outcome().verdict, Verdict::Stopped);
-    assert_eq!(ends(&done), [CellEnd::Interrupted]);
+    assert_eq!(done.ends(), [CellEnd::Interrupted]);
     assert_eq!(done.printed(), "here\n");
     assert_eq!(done.notebook()["cells"][0]["outputs"][0]["text"], "here\n");
 }
@@ -171,7 +160,7 @@ fn a_cell_that_handles_interrupts_is_ended_all_the_same() {
     let done = Attempt::of(&[source]).cell_within(Duration::from_secs(1)).run();
     let failure = done.failure();
     assert_eq!(failure.class, FailureClass::Timeout(Limit::Cell));
-    assert_eq!(ends(&done), [CellEnd::Interrupted]);
+    assert_eq!(done.ends(), [CellEnd::Interrupted]);
     assert_eq!(done.notebook()["cells"][0]["outputs"][0]["text"], "kept\n");
 }
 

@@ -9,7 +9,7 @@ use std::{
 };
 
 use blueproof_core::{
-    attempt::{AttemptLayout, AttemptSpec, LogReader, Record, RecordKind, Stream},
+    attempt::{AttemptLayout, AttemptSpec, CellEnd, LogReader, Record, RecordKind, Stream},
     diagnostic::Diagnostic,
     domain::{Cpus, Failure, Outcome, Resources, RunId, Timeouts, Verdict},
 };
@@ -238,27 +238,38 @@ impl Done {
     }
 
     pub(crate) fn printed_by(&self, wanted: u32) -> String {
-        let text = |record: &Record| match &record.kind {
-            RecordKind::Text { cell, text, .. } if *cell == wanted => Some(text.clone()),
-            _ => None,
-        };
-        self.records.iter().filter_map(text).collect()
+        texts(&self.records)
+            .filter(|(cell, _, _)| *cell == wanted)
+            .map(|(_, _, text)| text)
+            .collect()
     }
 
     pub(crate) fn printed_to(&self, wanted: Stream) -> String {
-        let text = |record: &Record| match &record.kind {
-            RecordKind::Text { stream, text, .. } if *stream == wanted => Some(text.clone()),
-            _ => None,
-        };
-        self.records.iter().filter_map(text).collect()
+        texts(&self.records)
+            .filter(|(_, stream, _)| *stream == wanted)
+            .map(|(_, _, text)| text)
+            .collect()
+    }
+
+    /// Returns how each cell ended.
+    pub(crate) fn ends(&self) -> Vec<CellEnd> {
+        let mut ends = Vec::new();
+        for record in &self.records {
+            if let RecordKind::CellEnded { end, .. } = record.kind {
+                ends.push(end);
+            }
+        }
+        ends
     }
 
     pub(crate) fn noticed(&self) -> Vec<Diagnostic> {
-        let noticed = |record: &Record| match &record.kind {
-            RecordKind::Noticed { diagnostic } => Some(diagnostic.clone()),
-            _ => None,
-        };
-        self.records.iter().filter_map(noticed).collect()
+        let mut noticed = Vec::new();
+        for record in &self.records {
+            if let RecordKind::Noticed { diagnostic } = &record.kind {
+                noticed.push(diagnostic.clone());
+            }
+        }
+        noticed
     }
 
     /// Returns the executed notebook, checked by Python's own reader.
@@ -275,11 +286,17 @@ impl Done {
 }
 
 fn printed(records: &[Record]) -> String {
-    let text = |record: &Record| match &record.kind {
-        RecordKind::Text { text, .. } => Some(text.clone()),
-        _ => None,
-    };
-    records.iter().filter_map(text).collect()
+    texts(records).map(|(_, _, text)| text).collect()
+}
+
+/// Returns cell, stream and text of everything that was printed.
+fn texts(records: &[Record]) -> impl Iterator<Item = (u32, Stream, &str)> {
+    records.iter().filter_map(|record| {
+        let RecordKind::Text { cell, stream, text } = &record.kind else {
+            return None;
+        };
+        Some((*cell, *stream, text.as_str()))
+    })
 }
 
 fn agent(root: &Path, variables: &[(String, String)]) -> Child {

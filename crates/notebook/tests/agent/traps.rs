@@ -105,15 +105,7 @@ fn a_cell_that_may_raise_may() {
         .cell("print('on')", &["raises-exception"])
         .run();
     done.passed();
-    let ends: Vec<CellEnd> = done
-        .records
-        .iter()
-        .filter_map(|record| match record.kind {
-            RecordKind::CellEnded { end, .. } => Some(end),
-            _ => None,
-        })
-        .collect();
-    assert_eq!(ends, [CellEnd::RaisedAsAllowed, CellEnd::Ok]);
+    assert_eq!(done.ends(), [CellEnd::RaisedAsAllowed, CellEnd::Ok]);
 }
 
 #[test]
