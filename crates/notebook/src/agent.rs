@@ -5,6 +5,7 @@
 
 mod attempt;
 mod dependencies;
+mod halt;
 mod journal;
 mod recovery;
 mod redaction;

@@ -1,6 +1,7 @@
 //! Runs the cells of a notebook in a kernel, one after the other, and keeps what they show.
 
 mod cells;
+mod finish;
 mod install;
 mod limits;
 mod notebook;
@@ -8,7 +9,8 @@ mod outputs;
 mod probe;
 mod recorder;
 
-pub(crate) use cells::{CellRun, Executor, Finish, Over};
+pub(crate) use cells::Executor;
+pub(crate) use finish::{CellRun, Finish, Over};
 pub use limits::Graces;
 pub(crate) use limits::{Stop, Stops, Why};
 pub(crate) use notebook::{Cell, Notebook, NotebookError};

@@ -10,7 +10,7 @@ mod usage;
 
 pub(crate) use child::{Child, End, signal_name};
 pub use launch::{Launcher, launch};
-pub(crate) use sweep::{adopt_orphans, end_marked, sweep};
+pub(crate) use sweep::{adopt_orphans, end_left, sweep};
 pub(crate) use usage::Meter;
 
 /// The environment variable that marks every process of an attempt.

@@ -21,6 +21,7 @@ pub struct LogReader {
 #[derive(Debug)]
 pub struct LogWriter {
     file: File,
+    is_torn: bool,
 }
 
 impl LogReader {
@@ -70,18 +71,21 @@ impl LogWriter {
         if ends_inside_a_line(&mut file)? {
             file.write_all(b"\n")?;
         }
-        Ok(Self { file })
+        Ok(Self { file, is_torn: false })
     }
 
     /// Appends one record as one line, with one write.
     ///
     /// # Errors
     ///
-    /// When the line could not be written whole.
+    /// When the line could not be written whole. What was written of it is closed off by the next one.
     pub fn append(&mut self, record: &Record) -> io::Result<()> {
-        let mut line = serde_json::to_vec(record)?;
+        let mut line = if self.is_torn { b"\n".to_vec() } else { Vec::new() };
+        serde_json::to_writer(&mut line, record)?;
         line.push(b'\n');
-        self.file.write_all(&line)
+        let written = self.file.write_all(&line);
+        self.is_torn = written.is_err();
+        written
     }
 
     /// Waits until everything that was appended is on the disk.

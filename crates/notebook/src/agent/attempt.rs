@@ -10,18 +10,19 @@ use std::{
 use blueproof_core::{
     attempt::{AttemptLayout, AttemptSpec, LogWriter, RecordKind, Stage},
     diagnostic::{Code, Diagnostic, Place},
-    domain::{Bytes, Failure, FailureClass, Limit, Outcome, Usage, Verdict as Judgement},
+    domain::{Bytes, FailureClass, Limit, Outcome, Usage, Verdict as Judgement},
 };
 use jiff::SignedDuration;
 use tokio::sync::mpsc;
 
 use super::{
     AgentError, Collect, Dependencies, Journal, Prepared, Preparing, Redactor,
+    halt::{Halt, Step, config, failed, failure, halt_disk, halted, read_spec, unreadable},
     recovery::{Started, remove_folder},
     signals, working_copy,
 };
 use crate::{
-    executor::{Executor, Finish, Notebook, NotebookError, Over, Recorder, Stops, Why},
+    executor::{Executor, Finish, Notebook, Over, Recorder, Stops, Why},
     kernel::{Channels, Kernel, Runtime, StartError, Starting, Variables, kernel_variables},
     plan::Plan,
     process::{self, MARKER, Meter},
@@ -30,14 +31,6 @@ use crate::{
 
 /// How long what a notebook left running may take to end by itself once it is told to.
 const LEFTOVER_GRACE: Duration = Duration::from_millis(300);
-
-/// Why an attempt goes no further.
-enum Halt {
-    Failed(Box<Failure>),
-    Stopped,
-}
-
-type Step<T> = Result<T, Halt>;
 
 /// What an attempt works with.
 struct Attempt<'a> {
@@ -116,6 +109,11 @@ impl Attempt<'_> {
         };
         process::sweep(&self.marker, LEFTOVER_GRACE, &mut self.meter);
         remove_folder(&self.layout.work());
+        if !self.plan.secrets.is_empty()
+            && let Err(error) = self.redact_kernel_log()
+        {
+            self.journal.failed(error);
+        }
         if let Some(error) = self.journal.take_error() {
             outcome.verdict = failed(verdict::disk_failure(&error)).verdict;
         }
@@ -218,6 +216,8 @@ impl Attempt<'_> {
         let mut notebook =
             Notebook::read(&notebook_path).map_err(|error| unreadable(&self.plan.notebook, &error))?;
         notebook.inject(&self.plan.parameters);
+        let executed = self.layout.executed_notebook();
+        notebook.save(&executed).map_err(|error| halt_disk(&error))?;
         let cells = notebook.code_cells().len();
         let runtime = Runtime::create(&self.layout.work()).map_err(|error| halt_disk(&error))?;
         let started = Started {
@@ -231,7 +231,6 @@ impl Attempt<'_> {
             pid: kernel.child.id(),
             cells: u32::try_from(cells).unwrap_or(u32::MAX),
         });
-        let executed = self.layout.executed_notebook();
         let executor = Executor {
             kernel: &mut kernel,
             channels: &mut channels,
@@ -304,6 +303,15 @@ impl Attempt<'_> {
         variables
     }
 
+    fn redact_kernel_log(&self) -> std::io::Result<()> {
+        let path = self.layout.kernel_log();
+        if !path.exists() {
+            return Ok(());
+        }
+        let text = String::from_utf8_lossy(&fs::read(&path)?).into_owned();
+        fs::write(path, self.journal.redact(&text))
+    }
+
     /// Records what failed without stopping its cell.
     fn notice(&mut self, finish: &Finish) {
         for diagnostic in verdict::silent_failures(finish) {
@@ -313,6 +321,9 @@ impl Attempt<'_> {
     }
 
     fn judge(&self, finish: &Finish) -> Judgement {
+        if finish.is_stopped {
+            return Judgement::Stopped;
+        }
         let Some((cell, run)) = &finish.last else {
             return Judgement::Passed;
         };
@@ -415,63 +426,6 @@ impl Attempt<'_> {
 
     fn home(&self) -> PathBuf {
         self.layout.work().join("home")
-    }
-}
-
-fn read_spec(layout: &AttemptLayout) -> Result<(AttemptSpec, Plan), Box<Failure>> {
-    let unreadable = |error: &dyn std::error::Error| {
-        let place = Place::file(layout.spec().display().to_string());
-        let message = "could not read what is to be done";
-        let diagnostic = Diagnostic::error(Code::AttemptUnreadable, message)
-            .at(place)
-            .caused_by(error);
-        failure(FailureClass::Config, diagnostic)
-    };
-    let text = fs::read(layout.spec()).map_err(|error| unreadable(&error))?;
-    let mut spec: AttemptSpec = serde_json::from_slice(&text).map_err(|error| unreadable(&error))?;
-    let plan = serde_json::from_value(spec.work.take()).map_err(|error| unreadable(&error))?;
-    Ok((spec, plan))
-}
-
-fn unreadable(notebook: &Path, error: &NotebookError) -> Halt {
-    let diagnostic = Diagnostic::error(Code::NotebookUnreadable, "the notebook cannot be run")
-        .at(Place::file(notebook.display().to_string()))
-        .caused_by(error);
-    config(diagnostic)
-}
-
-fn halt_disk(error: &std::io::Error) -> Halt {
-    Halt::Failed(verdict::disk_failure(error))
-}
-
-fn config(diagnostic: Diagnostic) -> Halt {
-    Halt::Failed(failure(FailureClass::Config, diagnostic))
-}
-
-fn failure(class: FailureClass, diagnostic: Diagnostic) -> Box<Failure> {
-    Box::new(Failure {
-        class,
-        diagnostic,
-        cell: None,
-    })
-}
-
-fn halted(halt: Halt) -> Outcome {
-    match halt {
-        Halt::Failed(failure) => failed(failure),
-        Halt::Stopped => outcome(Judgement::Stopped),
-    }
-}
-
-fn failed(failure: Box<Failure>) -> Outcome {
-    outcome(Judgement::Failed(failure))
-}
-
-fn outcome(verdict: Judgement) -> Outcome {
-    Outcome {
-        verdict,
-        usage: None,
-        metrics: Default::default(),
     }
 }
 

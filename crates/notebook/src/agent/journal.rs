@@ -85,6 +85,12 @@ impl Journal {
         text
     }
 
+    /// Returns whether what is held back, if anything, is continued by text of this cell and stream.
+    pub(crate) fn may_go_on_with(&self, slot: usize, stream: Stream) -> bool {
+        let held = self.held.as_ref();
+        held.is_none_or(|held| held.slot == slot && held.stream == stream)
+    }
+
     /// Returns text that was held back and is followed by nothing.
     pub(crate) fn take_held(&mut self) -> Option<(usize, Stream, String)> {
         self.held.take().map(|held| (held.slot, held.stream, held.text))

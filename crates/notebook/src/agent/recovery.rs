@@ -13,7 +13,7 @@ use blueproof_core::{
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::process::end_marked;
+use crate::process::end_left;
 
 /// What an agent writes down before it starts anything, so that it can be ended without it.
 #[derive(Debug, Serialize, Deserialize)]
@@ -45,7 +45,8 @@ pub(crate) fn finish(layout: &AttemptLayout, log: &mut LogWriter) -> io::Result<
         "the agent was killed before the attempt was over",
     );
     if let Some(started) = Started::load(layout) {
-        let left = end_marked(&started.marker);
+        let work = layout.work();
+        let left = end_left(&started.marker, &work.canonicalize().unwrap_or(work));
         if left > 0 {
             diagnostic = diagnostic.because(format!("{left} of its processes could not be ended"));
         }

@@ -14,6 +14,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 use super::{
+    finish::{CellRun, Finish, Over},
     install::{self, Installs},
     limits::{Ending, Graces, Step, Stop, Stops, Why},
     notebook::{Cell, Notebook},
@@ -53,46 +54,6 @@ pub(crate) struct Executor<'a> {
     pub(crate) requests: HashMap<String, usize>,
 }
 
-/// How the cells ended, and the one that they ended in.
-pub(crate) struct Finish {
-    /// From the first cell's start to the last one's end.
-    pub(crate) took: Duration,
-    /// The cell that stopped the notebook, or `None` when every cell ran.
-    pub(crate) last: Option<(Cell, CellRun)>,
-    /// What failed without stopping its cell: position of the cell, and what is known of it.
-    pub(crate) silent: Vec<(u32, super::Silent)>,
-    /// The last text that each cell printed, by position, for the verdict.
-    pub(crate) tails: Vec<(u32, String)>,
-}
-
-/// How one cell ended.
-#[derive(Debug)]
-pub(crate) struct CellRun {
-    /// How.
-    pub(crate) end: CellEnd,
-    /// Why no further cell runs, when the reason is not an exception.
-    pub(crate) over: Option<Over>,
-    /// The error that the kernel answered with: name and value.
-    pub(crate) error: Option<Value>,
-    /// What the kernel told of itself afterwards.
-    pub(crate) aftermath: Aftermath,
-    /// The number that the kernel gave the cell.
-    pub(crate) count: Option<u64>,
-}
-
-/// Why no further cell can run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Over {
-    /// The kernel ended by itself.
-    Died(End),
-    /// The notebook asked its kernel to end, by `exit()` or `quit()`.
-    Exited,
-    /// We ended the cell.
-    Ended(Why),
-    /// The kernel could not be spoken to.
-    Lost,
-}
-
 /// What has come in of a cell's answer.
 #[derive(Debug, Default)]
 struct Progress {
@@ -108,13 +69,20 @@ impl Executor<'_> {
         let run_ends = deadline(begun, self.timeouts.run);
         let mut finish = Finish {
             took: Duration::ZERO,
+            is_stopped: false,
             last: None,
             silent: Vec::new(),
             tails: Vec::new(),
         };
+        self.meter.sample(self.kernel.child.id());
         let _: Option<Value> = self.ask(probe::install(), None).await;
-        for (nth, cell) in self.notebook.code_cells().into_iter().enumerate() {
-            let run = self.run_cell(&cell, nth, run_ends).await;
+        let cells = self.notebook.code_cells();
+        for (nth, cell) in cells.iter().enumerate() {
+            if self.stops.is_requested() {
+                finish.is_stopped = true;
+                break;
+            }
+            let run = self.run_cell(cell, nth, run_ends).await;
             let silent = run.aftermath.silent.iter().cloned();
             finish.silent.extend(silent.map(|silent| (cell.position, silent)));
             finish
@@ -126,7 +94,7 @@ impl Executor<'_> {
             }
             let goes_on = matches!(run.end, CellEnd::Ok | CellEnd::RaisedAsAllowed) && run.over.is_none();
             if !goes_on {
-                finish.last = Some((cell, run));
+                finish.last = Some((cell.clone(), run));
                 break;
             }
         }
@@ -134,7 +102,20 @@ impl Executor<'_> {
         self.drain(DRAIN_AFTER_CHILDREN).await;
         self.recorder.flush();
         self.save();
+        if finish.last.is_none() {
+            finish.last = self.died_after(cells.last());
+        }
         finish
+    }
+
+    /// Says so when the kernel ended by itself after the last cell had.
+    fn died_after(&mut self, last: Option<&Cell>) -> Option<(Cell, CellRun)> {
+        let end = self.kernel.child.try_wait().ok().flatten()?;
+        let run = CellRun {
+            over: Some(Over::Died(end)),
+            ..self.lost()
+        };
+        Some((last?.clone(), run))
     }
 
     async fn run_cell(&mut self, cell: &Cell, nth: usize, run_ends: Option<Instant>) -> CellRun {
@@ -146,13 +127,14 @@ impl Executor<'_> {
             nth: u32::try_from(nth).unwrap_or(u32::MAX),
         });
         let after = HashMap::from([("after".to_owned(), probe::AFTER.to_owned())]);
-        let run = match self.channels.execute(code, Visibility::Cell, after).await {
+        let (run, took) = match self.channels.execute(code, Visibility::Cell, after).await {
             Ok(request) => {
                 self.requests.insert(request.clone(), slot);
                 let (progress, died) = self.await_cell(&request, begun, run_ends).await;
-                self.conclude(cell, slot, progress, died).await
+                let took = begun.elapsed();
+                (self.conclude(cell, slot, progress, died).await, took)
             }
-            Err(_) => self.lost(),
+            Err(_) => (self.lost(), begun.elapsed()),
         };
         self.meter.sample(self.kernel.child.id());
         self.recorder.flush();
@@ -160,7 +142,7 @@ impl Executor<'_> {
         self.recorder.journal().record(RecordKind::CellEnded {
             cell: cell.position,
             end: run.end,
-            took: jiff::SignedDuration::try_from(begun.elapsed()).unwrap_or_default(),
+            took: jiff::SignedDuration::try_from(took).unwrap_or_default(),
         });
         run
     }

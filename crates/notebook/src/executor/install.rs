@@ -103,11 +103,9 @@ impl Installs {
         let mut left_out = Vec::new();
         for install in &self.0 {
             let wanted = install.requirements.as_deref().unwrap_or_default();
-            let has_all = wanted
-                .iter()
-                .map(|_| answers.next() == Some(&true))
-                .fold(true, |all, one| all && one);
-            let is_needed = wanted.is_empty() || !has_all;
+            // Every answer is taken, so that the next line's are its own.
+            let missing = wanted.iter().filter(|_| answers.next() != Some(&true)).count();
+            let is_needed = wanted.is_empty() || missing > 0;
             left_out.push(!is_needed);
             if is_needed {
                 continue;

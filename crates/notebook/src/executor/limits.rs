@@ -81,6 +81,11 @@ impl Stops {
             None => std::future::pending().await,
         }
     }
+
+    /// Returns whether there has been a request that was not taken yet.
+    pub(crate) fn is_requested(&self) -> bool {
+        !self.requests.is_empty()
+    }
 }
 
 impl Ending {

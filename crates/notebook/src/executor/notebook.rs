@@ -222,13 +222,13 @@ fn python_literal(value: &Value) -> String {
 mod tests {
     use super::*;
 
-    fn notebook(cells: Value) -> Notebook {
+    fn notebook(cells: &Value) -> Notebook {
         Notebook::from_json(json!({"nbformat": 4, "nbformat_minor": 4, "cells": cells})).unwrap()
     }
 
     #[test]
     fn parameters_come_after_the_tagged_cell_and_move_no_position() {
-        let mut notebook = notebook(json!([
+        let mut notebook = notebook(&json!([
             {"cell_type": "markdown", "source": "# Title"},
             {"cell_type": "code", "source": ["n = 1\n", "m = 2"], "metadata": {"tags": ["parameters"]}},
             {"cell_type": "code", "source": "print(n)"},
@@ -247,14 +247,14 @@ mod tests {
 
     #[test]
     fn without_a_tagged_cell_parameters_come_first() {
-        let mut notebook = notebook(json!([{"cell_type": "code", "source": "x"}]));
+        let mut notebook = notebook(&json!([{"cell_type": "code", "source": "x"}]));
         notebook.inject(&BTreeMap::from([("n".to_owned(), json!(3))]));
         assert_eq!(notebook.code_cells()[0].position, 0);
     }
 
     #[test]
     fn every_cell_has_an_id_of_its_own() {
-        let notebook = notebook(json!([
+        let notebook = notebook(&json!([
             {"cell_type": "code", "source": "a", "id": "same"},
             {"cell_type": "code", "source": "b", "id": "same"},
             {"cell_type": "code", "source": "c", "id": "no spaces please"},

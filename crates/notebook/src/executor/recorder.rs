@@ -169,7 +169,7 @@ impl<'a> Recorder<'a> {
             .gathered
             .as_ref()
             .is_some_and(|gathered| gathered.slot == slot && gathered.stream == stream);
-        if !fits {
+        if !fits && (self.gathered.is_some() || !self.journal.may_go_on_with(slot, stream)) {
             self.flush();
         }
         let gathered = self.gathered.get_or_insert_with(|| Gathered {

@@ -4,7 +4,12 @@
 //! because a unix socket's path has at most 108 bytes. The notebook's temporary folder is reached through it for the
 //! same reason: Python's multiprocessing makes sockets there.
 
-use std::{fs, io, os::unix::fs::DirBuilderExt, path::Path, path::PathBuf};
+use std::{
+    fs, io,
+    os::unix::fs::{DirBuilderExt, PermissionsExt},
+    path::Path,
+    path::PathBuf,
+};
 
 use super::wire::Endpoints;
 
@@ -21,7 +26,10 @@ pub(crate) struct Runtime {
 impl Runtime {
     /// Makes the folder, and the notebook's temporary folder in `work`.
     pub(crate) fn create(work: &Path) -> io::Result<Self> {
-        let folder = tempfile::Builder::new().prefix("bp-").tempdir_in(short_base())?;
+        let folder = tempfile::Builder::new()
+            .prefix("bp-")
+            .permissions(fs::Permissions::from_mode(0o700))
+            .tempdir_in(short_base())?;
         let sockets = folder.path().join("k");
         fs::DirBuilder::new().mode(0o700).create(&sockets)?;
         let key = format!(
@@ -80,8 +88,6 @@ fn write_private(path: &Path, text: &str) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt;
-
     use super::*;
 
     #[test]

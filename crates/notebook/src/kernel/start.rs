@@ -104,6 +104,8 @@ fn command(starting: &Starting<'_>) -> io::Result<Command> {
         .current_dir(starting.folder)
         .env_clear()
         .envs(starting.variables)
+        // A kernel that has a parent prints no advice on how to connect to it.
+        .env("JPY_PARENT_PID", std::process::id().to_string())
         .stdin(Stdio::null())
         .stdout(log.try_clone()?)
         .stderr(log);

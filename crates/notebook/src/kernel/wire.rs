@@ -84,6 +84,9 @@ impl Channels {
     pub(crate) async fn connect(endpoints: &Endpoints) -> Result<Self, WireError> {
         let session = uuid::Uuid::new_v4().to_string();
         let info = &endpoints.0;
+        for url in [info.iopub_url(), info.shell_url(), info.control_url()] {
+            until_bound(&url).await;
+        }
         let connect = async {
             let identity = jupyter_zmq_client::peer_identity_for_session(&session)?;
             let iopub = jupyter_zmq_client::create_client_iopub_connection(info, "", &session).await?;
@@ -165,6 +168,17 @@ pub(crate) enum Visibility {
     Silent,
 }
 
+/// Waits until the unix socket is there; ZeroMQ's own retries wait longer with each one, a kernel's start does not.
+async fn until_bound(url: &str) {
+    const LOOK_EVERY: Duration = Duration::from_millis(4);
+    let Some(path) = url.strip_prefix("ipc://") else {
+        return;
+    };
+    while !Path::new(path).exists() {
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+}
+
 async fn send<S: SocketSend>(
     connection: &mut Connection<S>,
     message: JupyterMessage,
@@ -212,10 +226,12 @@ mod tests {
     use super::*;
 
     async fn connected(config: TestKernelConfig) -> (Channels, impl Sized) {
-        let (kernel, info) = TestKernel::start_ephemeral(config).await.unwrap();
-        let mut channels = Channels::connect(&Endpoints(info)).await.unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let endpoints = Endpoints::unix(&folder.path().join("s"), "key".into());
+        let kernel = TestKernel::start(endpoints.0.clone(), config).await.unwrap();
+        let mut channels = Channels::connect(&endpoints).await.unwrap();
         channels.welcomed(Duration::from_secs(5)).await;
-        (channels, kernel)
+        (channels, (kernel, folder))
     }
 
     /// Collects what answers `request` until both its reply and its idle state are in.

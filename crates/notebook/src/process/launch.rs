@@ -2,8 +2,8 @@
 //!
 //! What must happen in a new process before its program runs (a session of its own, death with its parent) needs
 //! either `unsafe` code between fork and exec, or a program that does it and then becomes the other one. This is that
-//! program. ipykernel's own watch over its parent (`JPY_PARENT_PID`) only notices a parent that became process 1,
-//! which does not happen where a subreaper or a container's init adopts orphans.
+//! program. ipykernel's own watch over its parent (`JPY_PARENT_PID`) is not enough: it looks once a second, older ones
+//! only notice a parent that became process 1, and none does while a notebook holds the interpreter's lock.
 
 use std::{
     ffi::{OsStr, OsString},

@@ -1,6 +1,6 @@
 //! What `/proc` says of processes.
 
-use std::{collections::BTreeMap, fs, time::Duration};
+use std::{collections::BTreeMap, fs, path::Path, time::Duration};
 
 /// A process as `/proc/PID/stat` has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -9,6 +9,8 @@ pub(crate) struct ProcessStat {
     pub(crate) pid: u32,
     /// Its parent's id.
     pub(crate) parent: u32,
+    /// Whether it belongs to a terminal.
+    pub(crate) has_terminal: bool,
     /// Whether it has ended and waits for its parent to notice.
     pub(crate) is_zombie: bool,
     /// Processor time of its own and of the children it has waited for.
@@ -35,6 +37,7 @@ impl ProcessStat {
         Some(Self {
             pid,
             parent: u32::try_from(number(1)?).ok()?,
+            has_terminal: fields.get(4) != Some(&"0"),
             is_zombie: fields.first() == Some(&"Z"),
             cpu: Duration::from_millis(ticks * 1000 / rustix::param::clock_ticks_per_second()),
             resident_bytes: number(21)? * rustix::param::page_size() as u64,
@@ -86,6 +89,11 @@ pub(crate) fn has_variable(pid: u32, variable: &str, value: &str) -> bool {
     environment
         .split(|b| *b == 0)
         .any(|entry| entry == wanted.as_bytes())
+}
+
+/// Returns whether the process works in `folder` or below it.
+pub(crate) fn works_in(pid: u32, folder: &Path) -> bool {
+    fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|place| place.starts_with(folder))
 }
 
 #[cfg(test)]

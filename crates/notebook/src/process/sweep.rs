@@ -1,10 +1,12 @@
 //! Ending everything that an attempt started, detached processes included.
 //!
 //! The agent adopts orphans, so that whatever its kernel started is below the agent for as long as both live. After a
-//! crash of the agent the tree is gone; what is left is then known by the marker in its environment.
+//! crash of the agent the tree is gone; what is left is then known by the marker in its environment, or by working in
+//! the attempt's own folder without a terminal.
 
 use std::{
     io,
+    path::Path,
     time::{Duration, Instant},
 };
 
@@ -12,7 +14,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions};
 
 use super::{
     MARKER, Meter,
-    proc_fs::{ProcessStat, all_pids, descendants, has_variable},
+    proc_fs::{ProcessStat, all_pids, descendants, has_variable, works_in},
 };
 
 /// For how long a program may go on starting processes faster than they are ended.
@@ -50,11 +52,14 @@ pub(crate) fn sweep(marker: &str, grace: Duration, meter: &mut Meter) -> usize {
     }
 }
 
-/// Kills every process that carries the marker, whosever child it is. Returns how many did not go.
-pub(crate) fn end_marked(marker: &str) -> usize {
+/// Kills what a killed agent left: every process that carries the marker, and those that work in `folder`.
+///
+/// Returns how many did not go.
+pub(crate) fn end_left(marker: &str, folder: &Path) -> usize {
     let begun = Instant::now();
     loop {
-        let left = marked(marker);
+        let mut left = marked(marker);
+        left.extend(working_in(folder));
         if left.is_empty() || begun.elapsed() > GIVE_UP_AFTER {
             return left.len();
         }
@@ -98,6 +103,15 @@ fn marked(marker: &str) -> Vec<ProcessStat> {
         .filter(|pid| has_variable(*pid, MARKER, marker))
         .filter_map(ProcessStat::read);
     stats.filter(|stat| !stat.is_zombie).collect()
+}
+
+fn working_in(folder: &Path) -> Vec<ProcessStat> {
+    let inside = all_pids().into_iter().filter(|pid| works_in(*pid, folder));
+    // A person may be looking around in there, with a shell.
+    let stats = inside.filter_map(ProcessStat::read);
+    stats
+        .filter(|stat| !stat.is_zombie && !stat.has_terminal)
+        .collect()
 }
 
 /// Signals exactly the process that was seen, and no later one with its id.

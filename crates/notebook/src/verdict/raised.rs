@@ -21,11 +21,10 @@ pub(crate) fn failure(facts: &Facts<'_>) -> Failure {
     let mut failure = match workload::find(facts, &chain) {
         Some(found) => {
             let mut diagnostic = Diagnostic::error(Code::WorkloadFailed, found.line);
-            diagnostic.causes = found
-                .noticed
-                .map(|line| format!("the notebook noticed: {line}"))
-                .into_iter()
-                .collect();
+            let noticed = found.noticed.filter(|line| *line != diagnostic.message);
+            diagnostic
+                .causes
+                .extend(noticed.map(|line| format!("the notebook noticed: {line}")));
             in_cell(facts, FailureClass::Workload, diagnostic, line)
         }
         None => {

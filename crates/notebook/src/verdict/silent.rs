@@ -7,14 +7,19 @@ use super::{
     traceback::without_colour,
     workload::ended,
 };
-use crate::executor::{Finish, SilentKind};
+use crate::executor::{Finish, Silent, SilentKind};
 
 const AT_MOST: usize = 20;
 
 /// Returns what failed in silence, each once, in order.
 pub(crate) fn silent_failures(finish: &Finish) -> Vec<Diagnostic> {
     let stopped_in = finish.last.as_ref().map(|(cell, _)| cell.position);
-    let programs = finish.silent.iter().map(|(cell, silent)| {
+    let is_known = |cell: u32, silent: &Silent| stopped_in == Some(cell) && has_stopped(finish, silent);
+    let unknown = finish
+        .silent
+        .iter()
+        .filter(|(cell, silent)| !is_known(*cell, silent));
+    let programs = unknown.map(|(cell, silent)| {
         let command = silent.command.lines().next().unwrap_or_default();
         let how = match silent.what {
             SilentKind::Shell => "the shell step",
@@ -44,6 +49,13 @@ pub(crate) fn silent_failures(finish: &Finish) -> Vec<Diagnostic> {
         }
     }
     all
+}
+
+/// Returns whether the program's failure is the one that stopped the notebook.
+fn has_stopped(finish: &Finish, silent: &Silent) -> bool {
+    let chain = finish.last.iter().flat_map(|(_, run)| &run.aftermath.chain);
+    let mut processes = chain.filter_map(|error| error.process.as_ref());
+    processes.any(|process| process.status == silent.status && process.command == silent.command)
 }
 
 /// Returns the same as hints for a failure.

@@ -1,0 +1,86 @@
+//! Where an attempt goes no further: why, and what its outcome is then.
+
+use std::{fs, io, path::Path};
+
+use blueproof_core::{
+    attempt::{AttemptLayout, AttemptSpec},
+    diagnostic::{Code, Diagnostic, Place},
+    domain::{Failure, FailureClass, Outcome, Verdict},
+};
+
+use crate::{executor::NotebookError, plan::Plan, verdict};
+
+/// Why an attempt goes no further.
+pub(super) enum Halt {
+    /// It failed.
+    Failed(Box<Failure>),
+    /// Somebody asked for it.
+    Stopped,
+}
+
+/// What a step of an attempt comes to.
+pub(super) type Step<T> = Result<T, Halt>;
+
+/// Reads what is to be done.
+pub(super) fn read_spec(layout: &AttemptLayout) -> Result<(AttemptSpec, Plan), Box<Failure>> {
+    let unreadable = |error: &dyn std::error::Error| {
+        let place = Place::file(layout.spec().display().to_string());
+        let message = "could not read what is to be done";
+        let diagnostic = Diagnostic::error(Code::AttemptUnreadable, message)
+            .at(place)
+            .caused_by(error);
+        failure(FailureClass::Config, diagnostic)
+    };
+    let text = fs::read(layout.spec()).map_err(|error| unreadable(&error))?;
+    let mut spec: AttemptSpec = serde_json::from_slice(&text).map_err(|error| unreadable(&error))?;
+    let plan = serde_json::from_value(spec.work.take()).map_err(|error| unreadable(&error))?;
+    Ok((spec, plan))
+}
+
+/// Refuses a notebook.
+pub(super) fn unreadable(notebook: &Path, error: &NotebookError) -> Halt {
+    let diagnostic = Diagnostic::error(Code::NotebookUnreadable, "the notebook cannot be run")
+        .at(Place::file(notebook.display().to_string()))
+        .caused_by(error);
+    config(diagnostic)
+}
+
+/// Says that files could not be written.
+pub(super) fn halt_disk(error: &io::Error) -> Halt {
+    Halt::Failed(verdict::disk_failure(error))
+}
+
+/// Refuses what cannot be started as it is written.
+pub(super) fn config(diagnostic: Diagnostic) -> Halt {
+    Halt::Failed(failure(FailureClass::Config, diagnostic))
+}
+
+/// Says what failed outside of cells.
+pub(super) fn failure(class: FailureClass, diagnostic: Diagnostic) -> Box<Failure> {
+    Box::new(Failure {
+        class,
+        diagnostic,
+        cell: None,
+    })
+}
+
+/// Returns the outcome of an attempt that went no further.
+pub(super) fn halted(halt: Halt) -> Outcome {
+    match halt {
+        Halt::Failed(failure) => failed(failure),
+        Halt::Stopped => outcome(Verdict::Stopped),
+    }
+}
+
+/// Returns the outcome of an attempt of which nothing ran.
+pub(super) fn failed(failure: Box<Failure>) -> Outcome {
+    outcome(Verdict::Failed(failure))
+}
+
+fn outcome(verdict: Verdict) -> Outcome {
+    Outcome {
+        verdict,
+        usage: None,
+        metrics: Default::default(),
+    }
+}

@@ -1,0 +1,55 @@
+//! How the cells of a notebook ended.
+
+use std::time::Duration;
+
+use blueproof_core::attempt::CellEnd;
+use serde_json::Value;
+
+use super::{
+    limits::Why,
+    notebook::Cell,
+    probe::{Aftermath, Silent},
+};
+use crate::process::End;
+
+/// How the cells ended, and the one that they ended in.
+pub(crate) struct Finish {
+    /// From the first cell's start to the last one's end.
+    pub(crate) took: Duration,
+    /// Whether somebody asked for a stop before a cell began, so that it did not.
+    pub(crate) is_stopped: bool,
+    /// The cell that stopped the notebook, or `None` when every cell ran.
+    pub(crate) last: Option<(Cell, CellRun)>,
+    /// What failed without stopping its cell: position of the cell, and what is known of it.
+    pub(crate) silent: Vec<(u32, Silent)>,
+    /// The last text that each cell printed, by position, for the verdict.
+    pub(crate) tails: Vec<(u32, String)>,
+}
+
+/// How one cell ended.
+#[derive(Debug)]
+pub(crate) struct CellRun {
+    /// How.
+    pub(crate) end: CellEnd,
+    /// Why no further cell runs, when the reason is not an exception.
+    pub(crate) over: Option<Over>,
+    /// The error that the kernel answered with: name and value.
+    pub(crate) error: Option<Value>,
+    /// What the kernel told of itself afterwards.
+    pub(crate) aftermath: Aftermath,
+    /// The number that the kernel gave the cell.
+    pub(crate) count: Option<u64>,
+}
+
+/// Why no further cell can run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Over {
+    /// The kernel ended by itself.
+    Died(End),
+    /// The notebook asked its kernel to end, by `exit()` or `quit()`.
+    Exited,
+    /// We ended the cell.
+    Ended(Why),
+    /// The kernel could not be spoken to.
+    Lost,
+}

@@ -1,0 +1,179 @@
+//! However an attempt ends, it ends in order and leaves nothing.
+
+use std::{fs, time::Duration};
+
+use blueproof_core::{
+    attempt::{CellEnd, RecordKind},
+    diagnostic::Code,
+    domain::{FailureClass, Limit, Verdict},
+};
+
+use crate::support::{Attempt, Done, eventually, is_alive};
+
+/// Prints the kernel's id and those of a detached child, also without our marker in its environment, and of a double-forked one.
+const DETACHED: &str = "import os, subprocess, time\n\
+    a = subprocess.Popen(['setsid', 'sleep', '600'])\n\
+    b = subprocess.Popen(['sh', '-c', 'setsid sleep 600 & echo $!'], stdout=subprocess.PIPE, text=True)\n\
+    c = subprocess.Popen(['env', '-i', 'sleep', '600'], start_new_session=True)\n\
+    d = subprocess.Popen(['sh', '-c', 'trap \"\" TERM INT; while :; do sleep 1; done'])\n\
+    print('pids', os.getpid(), a.pid, int(b.stdout.readline()), c.pid, d.pid, 'end', flush=True)\n";
+
+fn pids(printed: &str) -> Vec<String> {
+    let between = printed
+        .split("pids ")
+        .nth(1)
+        .unwrap()
+        .split(" end")
+        .next()
+        .unwrap();
+    between.split(' ').map(str::to_owned).collect()
+}
+
+fn assert_nothing_left(done: &Done, pids: &[String]) {
+    let left: Vec<_> = pids.iter().filter(|pid| is_alive(pid)).collect();
+    assert!(left.is_empty(), "still there: {left:?}");
+    assert!(!done.layout().work().exists());
+    assert!(!done.layout().started().exists());
+}
+
+#[test]
+fn detached_children_do_not_outlive_a_passed_attempt() {
+    let done = Attempt::of(&[DETACHED]).run();
+    done.passed();
+    assert_nothing_left(&done, &pids(&done.printed()));
+}
+
+#[test]
+fn detached_children_do_not_outlive_a_kernel_that_died() {
+    let done = Attempt::of(&[&format!("{DETACHED}time.sleep(0.3)\nos._exit(7)")]).run();
+    assert_eq!(done.failure().class, FailureClass::Notebook);
+    assert_nothing_left(&done, &pids(&done.printed()));
+}
+
+#[test]
+fn an_agent_that_is_killed_takes_its_kernel_along_and_the_next_one_finishes() {
+    let running = Attempt::of(&[&format!("{DETACHED}time.sleep(600)")]).start();
+    let pids = pids(&running.until_printed(" end"));
+    let sockets = fs::read_to_string(running.layout().started()).unwrap();
+    let sockets: serde_json::Value = serde_json::from_str(&sockets).unwrap();
+    let kernel = pids[0].clone();
+    let done = running.kill_and_recover();
+
+    let failure = done.failure();
+    assert_eq!(
+        (failure.class, failure.diagnostic.code),
+        (FailureClass::Infrastructure, Code::AgentLost)
+    );
+    eventually(|| (!is_alive(&kernel)).then_some(()));
+    assert_nothing_left(&done, &pids);
+    assert!(!std::path::Path::new(sockets["sockets"].as_str().unwrap()).exists());
+    let begun = |kind: &RecordKind| matches!(kind, RecordKind::CellBegun { .. });
+    assert_eq!(
+        done.records.iter().filter(|record| begun(&record.kind)).count(),
+        1
+    );
+}
+
+#[test]
+fn a_second_agent_for_the_same_folder_ends_quietly() {
+    let running = Attempt::of(&["import time\nprint('here', flush=True)\ntime.sleep(1)"]).start();
+    running.until_printed("here");
+    let mut second = running.another_agent();
+    assert!(eventually(|| second.try_wait().unwrap()).success());
+    let done = running.wait();
+    done.passed();
+    let begun = |kind: &RecordKind| matches!(kind, RecordKind::Begun { .. });
+    assert_eq!(
+        done.records.iter().filter(|record| begun(&record.kind)).count(),
+        1
+    );
+}
+
+#[test]
+fn an_agent_for_a_finished_attempt_does_nothing() {
+    let running = Attempt::of(&["print('once')"]).start();
+    eventually(|| {
+        let records = running.records();
+        records
+            .iter()
+            .any(|record| matches!(record.kind, RecordKind::Finished { .. }))
+            .then_some(())
+    });
+    let mut second = running.another_agent();
+    assert!(eventually(|| second.try_wait().unwrap()).success());
+    let done = running.wait();
+    assert_eq!(done.printed(), "once\n");
+}
+
+#[test]
+fn an_interrupt_stops_after_the_cell_that_it_interrupts() {
+    let running = Attempt::of(&[
+        "import time\nprint('here', flush=True)\ntime.sleep(600)",
+        "print('never')",
+    ])
+    .start();
+    running.until_printed("here");
+    running.signal("INT");
+    let done = running.wait();
+    assert_eq!(done.outcome().verdict, Verdict::Stopped);
+    assert_eq!(done.ends(), [CellEnd::Interrupted]);
+    assert_eq!(done.printed(), "here\n");
+    assert_eq!(done.notebook()["cells"][0]["outputs"][0]["text"], "here\n");
+}
+
+#[test]
+fn a_termination_ends_everything_in_order() {
+    let running = Attempt::of(&[&format!(
+        "{DETACHED}while True:\n    try:\n        time.sleep(600)\n    except KeyboardInterrupt:\n        pass"
+    )])
+    .start();
+    let pids = pids(&running.until_printed(" end"));
+    running.signal("INT");
+    running.signal("INT");
+    let done = running.wait();
+    assert_eq!(done.outcome().verdict, Verdict::Stopped);
+    assert_nothing_left(&done, &pids);
+
+    let running = Attempt::of(&[&format!("{DETACHED}time.sleep(600)")]).start();
+    let pids = self::pids(&running.until_printed(" end"));
+    running.signal("TERM");
+    let done = running.wait();
+    assert_eq!(done.outcome().verdict, Verdict::Stopped);
+    assert_nothing_left(&done, &pids);
+    done.notebook();
+}
+
+#[test]
+fn a_cell_that_handles_interrupts_is_ended_all_the_same() {
+    let source = "import time\nprint('kept', flush=True)\nwhile True:\n    try:\n        time.sleep(600)\n    except KeyboardInterrupt:\n        pass";
+    let done = Attempt::of(&[source]).cell_within(Duration::from_secs(1)).run();
+    let failure = done.failure();
+    assert_eq!(failure.class, FailureClass::Timeout(Limit::Cell));
+    assert_eq!(done.ends(), [CellEnd::Interrupted]);
+    assert_eq!(done.notebook()["cells"][0]["outputs"][0]["text"], "kept\n");
+}
+
+#[test]
+fn a_cell_that_ends_well_when_it_is_interrupted_was_too_long_all_the_same() {
+    let source = "import time\ntry:\n    time.sleep(600)\nexcept KeyboardInterrupt:\n    pass";
+    let failure = Attempt::of(&[source])
+        .cell_within(Duration::from_millis(500))
+        .fails();
+    assert_eq!(failure.class, FailureClass::Timeout(Limit::Cell));
+}
+
+#[test]
+fn a_stop_during_the_start_is_a_stop() {
+    let running = Attempt::of(&["x"])
+        .variable("TEST_ENDLESS_ENVIRONMENT", "1")
+        .start();
+    eventually(|| {
+        let records = running.records();
+        records
+            .iter()
+            .any(|record| matches!(record.kind, RecordKind::StageProgress { .. }))
+            .then_some(())
+    });
+    running.signal("INT");
+    assert_eq!(running.wait().outcome().verdict, Verdict::Stopped);
+}

@@ -1,0 +1,398 @@
+//! Every class of verdict, with its cell, line and causal line.
+
+use std::time::Duration;
+
+use blueproof_core::{
+    diagnostic::Code,
+    domain::{Failure, FailureClass, Limit},
+};
+use blueproof_notebook::plan::Network;
+
+use crate::support::Attempt;
+
+/// Checks class, code, cell, line and message at once.
+fn assert_is(failure: &Failure, class: FailureClass, code: Code, place: (u32, Option<u32>), message: &str) {
+    let cell = failure.cell.as_ref().expect("it happened in a cell");
+    let seen = (
+        failure.class,
+        failure.diagnostic.code,
+        (cell.cell, cell.line),
+        failure.diagnostic.message.as_str(),
+    );
+    assert_eq!(seen, (class, code, place, message), "{failure:#?}");
+}
+
+#[test]
+fn an_exception_is_named_with_the_users_own_line() {
+    let failure = Attempt::of(&["\n\ndef f():\n    return 1 / 0\n", "x = 1\n\nf()"])
+        .text("between")
+        .fails();
+    let message = "ZeroDivisionError: division by zero";
+    assert_is(
+        &failure,
+        FailureClass::Notebook,
+        Code::CellRaised,
+        (2, Some(3)),
+        message,
+    );
+    assert_eq!(failure.cell.unwrap().source.unwrap(), "f()");
+}
+
+#[test]
+fn the_root_of_a_chain_is_named_and_its_line_is_shown() {
+    let source = "try:\n    {}['x']\nexcept KeyError as e:\n    raise RuntimeError('cannot load') from e";
+    let failure = Attempt::of(&[source]).fails();
+    let message = "RuntimeError: cannot load (from KeyError: 'x')";
+    assert_is(
+        &failure,
+        FailureClass::Notebook,
+        Code::CellRaised,
+        (1, Some(2)),
+        message,
+    );
+    assert_eq!(failure.diagnostic.causes, ["KeyError: 'x'"]);
+}
+
+#[test]
+fn what_fails_while_something_is_handled_is_the_failure() {
+    let failure = Attempt::of(&["try:\n    1 / 0\nexcept Exception:\n    undefined"]).fails();
+    let message =
+        "NameError: name 'undefined' is not defined (while handling ZeroDivisionError: division by zero)";
+    assert_is(
+        &failure,
+        FailureClass::Notebook,
+        Code::CellRaised,
+        (1, Some(4)),
+        message,
+    );
+}
+
+#[test]
+fn a_cell_that_is_not_python_is_shown_at_its_line() {
+    let failure = Attempt::of(&["\n\nx = 1\nx = = 2"]).fails();
+    let message = "SyntaxError: invalid syntax";
+    assert_is(
+        &failure,
+        FailureClass::Notebook,
+        Code::CellSyntax,
+        (1, Some(4)),
+        message,
+    );
+}
+
+#[test]
+fn a_cell_magic_does_not_move_lines() {
+    let failure = Attempt::of(&["%%time\nx = 1\n1 / 0"]).fails();
+    let message = "ZeroDivisionError: division by zero";
+    assert_is(
+        &failure,
+        FailureClass::Notebook,
+        Code::CellRaised,
+        (1, Some(3)),
+        message,
+    );
+}
+
+#[test]
+fn an_exception_while_a_value_is_shown_counts() {
+    let source = "class A:\n    def __repr__(self):\n        raise ValueError('no picture')\nA()";
+    let failure = Attempt::of(&[source]).fails();
+    let message = "ValueError: no picture";
+    assert_is(
+        &failure,
+        FailureClass::Notebook,
+        Code::CellRaised,
+        (1, Some(3)),
+        message,
+    );
+}
+
+#[test]
+fn system_exit_and_foreign_interrupts_are_exceptions_like_others() {
+    let failure = Attempt::of(&["import sys\nsys.exit(0)"]).fails();
+    assert_is(
+        &failure,
+        FailureClass::Notebook,
+        Code::CellExited,
+        (1, Some(2)),
+        "SystemExit: 0",
+    );
+    let failure = Attempt::of(&["raise KeyboardInterrupt"]).fails();
+    assert_is(
+        &failure,
+        FailureClass::Notebook,
+        Code::CellRaised,
+        (1, Some(1)),
+        "KeyboardInterrupt",
+    );
+}
+
+#[test]
+fn of_a_group_the_first_member_is_named() {
+    let source = "def f():\n    raise OSError('disk')\ntry:\n    f()\nexcept OSError as e:\n    one = e\n\
+                  raise type('MyGroup', (RuntimeError,), {'exceptions': (one,)})('several')";
+    let failure = Attempt::of(&[source]).fails();
+    assert!(
+        failure
+            .diagnostic
+            .message
+            .starts_with("MyGroup: several: OSError: disk"),
+        "{failure:#?}"
+    );
+    assert_eq!(failure.class, FailureClass::Notebook);
+}
+
+#[test]
+fn a_missing_module_names_the_package() {
+    let failure = Attempt::of(&["import yaml.nodes"]).fails();
+    let message = "ModuleNotFoundError: No module named 'yaml'";
+    assert_is(
+        &failure,
+        FailureClass::Notebook,
+        Code::ModuleMissing,
+        (1, Some(1)),
+        message,
+    );
+    assert_eq!(
+        failure.diagnostic.hints,
+        ["add `pyyaml` to spec.env.requirements"]
+    );
+}
+
+#[test]
+fn without_network_the_hint_says_so() {
+    let mut attempt =
+        Attempt::of(&["import urllib.request\nurllib.request.urlopen('http://nothing.invalid')"]);
+    attempt.plan.network = Network::None;
+    let failure = attempt.fails();
+    assert_eq!(failure.class, FailureClass::Notebook);
+    assert!(
+        failure.diagnostic.hints[0].contains("network: none"),
+        "{failure:#?}"
+    );
+}
+
+#[test]
+fn the_kernels_own_end_is_named_also_with_status_0() {
+    let failure = Attempt::of(&["x = 1", "import os\nos._exit(0)"]).fails();
+    let message = "the kernel ended in this cell, with exit status 0";
+    assert_is(
+        &failure,
+        FailureClass::Notebook,
+        Code::KernelEnded,
+        (2, None),
+        message,
+    );
+}
+
+#[test]
+fn a_signal_that_ends_the_kernel_is_named() {
+    let failure = Attempt::of(&["import os, signal\nos.kill(os.getpid(), signal.SIGKILL)"]).fails();
+    let message = "the kernel was killed in this cell, by signal 9 (SIGKILL)";
+    assert_is(
+        &failure,
+        FailureClass::Notebook,
+        Code::KernelEnded,
+        (1, None),
+        message,
+    );
+    assert!(
+        failure.diagnostic.hints[0].contains("does not say who sent it"),
+        "{failure:#?}"
+    );
+    let failure = Attempt::of(&["import ctypes\nctypes.string_at(0)"]).fails();
+    let message = "the kernel was killed in this cell, by signal 11 (SIGSEGV)";
+    assert_is(
+        &failure,
+        FailureClass::Notebook,
+        Code::KernelEnded,
+        (1, None),
+        message,
+    );
+}
+
+#[test]
+fn exit_ends_the_kernel_and_fails_the_last_cell_too() {
+    let failure = Attempt::of(&["x = 1\nexit()"]).fails();
+    let message = "the cell ended its kernel by `exit()`";
+    assert_is(
+        &failure,
+        FailureClass::Notebook,
+        Code::CellExited,
+        (1, Some(2)),
+        message,
+    );
+}
+
+#[test]
+fn of_a_failed_child_its_own_error_is_the_cause() {
+    let child = "[sys.executable, '-c', 'raise ValueError(\"no data\")']";
+    for options in ["check=True", "check=True, capture_output=True"] {
+        let source = format!("import subprocess, sys\nsubprocess.run({child}, {options})");
+        let failure = Attempt::of(&[&source]).fails();
+        assert_eq!(
+            (failure.class, failure.diagnostic.code),
+            (FailureClass::Workload, Code::WorkloadFailed)
+        );
+        assert!(
+            failure
+                .diagnostic
+                .message
+                .ends_with("exited 1: ValueError: no data"),
+            "{failure:#?}"
+        );
+        assert!(
+            failure.diagnostic.causes[0].contains("CalledProcessError"),
+            "{failure:#?}"
+        );
+        assert_eq!(failure.diagnostic.hints, [""; 0]);
+        assert_eq!(failure.cell.unwrap().line, Some(2));
+    }
+}
+
+#[test]
+fn of_a_failed_shell_cell_the_shells_words_are_the_cause() {
+    let failure = Attempt::of(&["%%bash\necho hello\nno_such_program\nexit 4"]).fails();
+    assert_eq!(failure.class, FailureClass::Workload);
+    let message = &failure.diagnostic.message;
+    assert!(
+        message.contains("exited 4") && message.contains("no_such_program"),
+        "{message}"
+    );
+}
+
+#[test]
+fn an_exception_of_a_worker_process_is_the_workloads() {
+    let source = "import multiprocessing\ndef f(x):\n    raise ValueError('bad row')\n\
+                  with multiprocessing.get_context('fork').Pool(1) as pool:\n    pool.map(f, [1])";
+    let failure = Attempt::of(&[source]).fails();
+    let message = "in a worker process: ValueError: bad row";
+    assert_is(
+        &failure,
+        FailureClass::Workload,
+        Code::WorkloadFailed,
+        (1, Some(5)),
+        message,
+    );
+}
+
+#[test]
+fn of_a_broken_pool_the_last_words_of_the_worker_are_the_cause() {
+    let source = "import concurrent.futures as c, multiprocessing as m, os, sys\ndef f(x):\n    \
+                  os.write(2, b'RuntimeError: out of tokens\\n')\n    os._exit(3)\n\
+                  with c.ProcessPoolExecutor(1, mp_context=m.get_context('fork')) as pool:\n    list(pool.map(f, [1]))";
+    let failure = Attempt::of(&[source]).fails();
+    let message = "RuntimeError: out of tokens";
+    assert_is(
+        &failure,
+        FailureClass::Workload,
+        Code::WorkloadFailed,
+        (1, Some(6)),
+        message,
+    );
+}
+
+#[test]
+fn of_a_failed_job_the_pods_error_is_the_cause_and_not_who_waited() {
+    let failure = Attempt::of(&[
+        "print('[node-0] Traceback (most recent call last):')\n\
+         print('[node-0] urllib.error.URLError: <urlopen error>')",
+        "raise RuntimeError('TrainJob tb47aa0 is Failed')",
+    ])
+    .fails();
+    let message = "urllib.error.URLError: <urlopen error>";
+    assert_is(
+        &failure,
+        FailureClass::Workload,
+        Code::WorkloadFailed,
+        (2, Some(1)),
+        message,
+    );
+    assert_eq!(
+        failure.diagnostic.causes,
+        ["the notebook noticed: RuntimeError: TrainJob tb47aa0 is Failed"]
+    );
+}
+
+#[test]
+fn a_cell_that_takes_too_long_is_a_timeout_and_not_an_interrupt() {
+    let failure =
+        Attempt::of(&["import time\nprint('step 3', flush=True)\nwhile True:\n    time.sleep(600)"])
+            .cell_within(Duration::from_secs(1))
+            .fails();
+    let message = "the cell was not done within 1s (timeouts.cell)";
+    assert_is(
+        &failure,
+        FailureClass::Timeout(Limit::Cell),
+        Code::CellTimeout,
+        (1, Some(4)),
+        message,
+    );
+    assert_eq!(failure.diagnostic.causes, ["the last that it printed: step 3"]);
+}
+
+#[test]
+fn cells_that_take_too_long_together_are_a_timeout() {
+    let mut attempt = Attempt::of(&["x = 1", "import time\ntime.sleep(600)"]);
+    attempt.timeouts.run = Some(jiff::SignedDuration::from_secs(4));
+    let message = "the cells were not done within 4s (timeouts.run)";
+    assert_is(
+        &attempt.fails(),
+        FailureClass::Timeout(Limit::Run),
+        Code::RunTimeout,
+        (2, Some(2)),
+        message,
+    );
+}
+
+#[test]
+fn a_start_that_takes_too_long_is_a_timeout() {
+    let mut attempt = Attempt::of(&["x = 1"]).variable("TEST_ENDLESS_ENVIRONMENT", "1");
+    attempt.timeouts.startup = Some(jiff::SignedDuration::from_millis(200));
+    let failure = attempt.fails();
+    assert_eq!(failure.class, FailureClass::Timeout(Limit::Startup));
+    assert_eq!(failure.diagnostic.code, Code::StartupTimeout);
+}
+
+#[test]
+fn what_failed_earlier_in_silence_is_named() {
+    let done = Attempt::of(&[
+        "!echo start\n!sh -c 'exit 3'\nx = 1",
+        "import threading\nt = threading.Thread(target=lambda: {}['lost'])\nt.start()\nt.join()",
+        "import subprocess\np = subprocess.run(['sh', '-c', 'exit 5'])",
+        "raise FileNotFoundError('model.bin')",
+    ])
+    .run();
+    let noticed: Vec<String> = done.noticed().iter().map(|d| d.message.clone()).collect();
+    assert!(noticed[0].contains("`sh -c 'exit 3'` exited 3"), "{noticed:?}");
+    assert!(noticed[1].contains("`sh -c exit 5` exited 5"), "{noticed:?}");
+    assert!(noticed[2].starts_with("the thread "), "{noticed:?}");
+    let failure = done.failure();
+    assert_eq!(failure.class, FailureClass::Notebook);
+    assert_eq!(failure.diagnostic.hints.len(), 3);
+    assert!(
+        failure.diagnostic.hints[2].contains("KeyError: 'lost'"),
+        "{failure:#?}"
+    );
+}
+
+#[test]
+fn a_notebook_that_cannot_be_read_is_refused() {
+    let mut attempt = Attempt::of(&["x"]);
+    attempt.plan.notebook = "examples/none.ipynb".into();
+    assert_eq!(attempt.fails().class, FailureClass::Config);
+    let mut attempt = Attempt::of(&["x"]);
+    attempt.plan.notebook = "../outside.ipynb".into();
+    assert_eq!(attempt.fails().class, FailureClass::Config);
+}
+
+#[test]
+fn a_kernel_that_cannot_load_is_a_matter_of_the_environment() {
+    let failure = Attempt::of(&["x"])
+        .variable("TEST_PYTHON", "/usr/bin/false")
+        .fails();
+    assert_eq!(
+        (failure.class, failure.diagnostic.code),
+        (FailureClass::Config, Code::KernelUnusable)
+    );
+}
