@@ -59,7 +59,8 @@ pub enum RecordKind {
     },
     /// A code cell has begun.
     CellBegun {
-        /// Its position in the notebook file, counted from one, cells of every type counted.
+        /// Its position in the notebook file, counted from one, cells of every type counted. Zero is the cell with
+        /// the run's parameters, which is in no file.
         cell: u32,
         /// How many code cells began before it.
         nth: u32,

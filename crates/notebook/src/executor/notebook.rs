@@ -41,7 +41,11 @@ pub(crate) enum NotebookError {
     Shape(&'static str),
 }
 
+/// The tag that papermill gives to such a cell, too.
 const INJECTED: &str = "injected-parameters";
+
+/// The id of a cell that was put in and has no place in the user's file.
+pub(crate) const INJECTED_ID: &str = "blueproof-parameters";
 
 impl Notebook {
     /// Reads a notebook.
@@ -86,14 +90,16 @@ impl Notebook {
         for (name, value) in parameters {
             source += &format!("{name} = {}\n", python_literal(value));
         }
-        let cell = json!({
-            "cell_type": "code", "id": "blueproof-parameters", "metadata": {"tags": [INJECTED]},
+        let mut cell = json!({
+            "cell_type": "code", "id": INJECTED_ID, "metadata": {"tags": [INJECTED]},
             "execution_count": null, "outputs": [], "source": source.trim_end(),
         });
         let cells = self.cells_mut();
         let tagged =
             |cells: &[Value], tag: &str| cells.iter().position(|cell| tags(cell).iter().any(|t| t == tag));
         if let Some(at) = tagged(cells, INJECTED) {
+            // It has its place in the user's file, and keeps it.
+            cell["id"] = cells[at]["id"].take();
             cells[at] = cell;
         } else {
             let at = tagged(cells, "parameters").map_or(0, |at| at + 1);
@@ -106,7 +112,7 @@ impl Notebook {
         let mut found = Vec::new();
         let mut position = 0;
         for (index, cell) in self.cells().iter().enumerate() {
-            let is_ours = cell["id"] == "blueproof-parameters";
+            let is_ours = cell["id"] == INJECTED_ID;
             position += u32::from(!is_ours);
             let source = text_of(&cell["source"]);
             if cell["cell_type"] != "code" || source.trim().is_empty() {

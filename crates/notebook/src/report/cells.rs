@@ -10,11 +10,14 @@ use jiff::SignedDuration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::executor::INJECTED_ID;
+
 /// A cell of a notebook.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Cell {
-    /// Its position in the notebook file, counted from one, cells of every type counted.
+    /// Its position in the notebook file, counted from one, cells of every type counted; zero is the cell with the
+    /// run's parameters, which is in no file.
     pub position: u32,
     /// Its type.
     pub kind: CellKind,
@@ -49,6 +52,8 @@ struct Notebook {
 
 #[derive(Deserialize)]
 struct NotebookCell {
+    #[serde(default)]
+    id: String,
     cell_type: String,
     #[serde(default)]
     source: Value,
@@ -91,7 +96,34 @@ pub fn cells<'r>(
             took: end.map(|(_, took)| *took),
         }
     };
-    Ok((1..).zip(notebook.cells).map(cell).collect())
+    Ok(positions(&notebook.cells)
+        .into_iter()
+        .zip(notebook.cells)
+        .map(cell)
+        .collect())
+}
+
+/// Returns each cell's position in the file that was executed, where an injected cell has none.
+fn positions(cells: &[NotebookCell]) -> Vec<u32> {
+    let mut last = 0;
+    let number = |cell: &NotebookCell| {
+        if cell.id == INJECTED_ID {
+            return 0;
+        }
+        last += 1;
+        last
+    };
+    cells.iter().map(number).collect()
+}
+
+impl Cell {
+    /// Returns what people call it.
+    pub fn label(&self) -> String {
+        match self.position {
+            0 => "parameters".into(),
+            position => format!("cell {position}"),
+        }
+    }
 }
 
 /// Returns a text that nbformat writes whole or as its lines.

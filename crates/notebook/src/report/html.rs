@@ -83,6 +83,7 @@ struct MetricView {
 /// A bar of the overview.
 struct TimeView {
     position: u32,
+    label: String,
     first_line: String,
     took: String,
     percent: String,
@@ -91,6 +92,7 @@ struct TimeView {
 
 struct CellView {
     position: u32,
+    label: String,
     class: &'static str,
     state: Option<&'static str>,
     took: Option<String>,
@@ -290,6 +292,7 @@ fn times(cells: &[Cell]) -> Vec<TimeView> {
             .unwrap_or("");
         TimeView {
             position: cell.position,
+            label: cell.label(),
             first_line: markup::source(first).chars().take(100).collect(),
             took: cell.took.map_or_else(|| "did not run".to_owned(), duration),
             percent: format!("{:.1}", (share * 100.0).clamp(0.0, 100.0)),
@@ -332,6 +335,7 @@ fn cell_view(cell: &Cell, failure: Option<&Failure>) -> CellView {
     let visible = cell.outputs.len().saturating_sub(outputs.len());
     CellView {
         position: cell.position,
+        label: cell.label(),
         class: match (cell.kind, here) {
             (CellKind::Code, Some(_)) => "fail",
             (CellKind::Code, None) => class,

@@ -71,7 +71,7 @@ fn cell_case(cell: &Cell, failure: Option<&Failure>) -> TestCase {
         .find(|line| !line.is_empty())
         .unwrap_or("(empty)");
     let brief: String = shown(first).chars().take(80).collect();
-    let mut case = TestCase::new(format!("cell {}: {brief}", cell.position), status);
+    let mut case = TestCase::new(format!("{}: {brief}", cell.label()), status);
     case.set_time(cell.took.unwrap_or(SignedDuration::ZERO).unsigned_abs());
     case
 }
