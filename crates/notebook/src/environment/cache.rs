@@ -6,7 +6,7 @@
 
 use std::{
     fs::{self, File, TryLockError},
-    io::{self, Write},
+    io,
     path::{Path, PathBuf},
     thread,
     time::{Duration, UNIX_EPOCH},
@@ -14,6 +14,8 @@ use std::{
 
 use blueproof_core::diagnostic::{Code, Diagnostic};
 use serde::{Deserialize, Serialize};
+
+use crate::files;
 
 use super::{Origin, Package, Patience, Prepared, Tool, Unprepared};
 
@@ -85,7 +87,7 @@ impl Cache {
             .and_then(Path::parent)
             .and_then(Path::file_name);
         let name = folder.unwrap_or_default().to_string_lossy().into_owned();
-        write_atomically(&file, name.as_bytes()).map_err(|error| broken(&file, &error))
+        files::replace(&file, name.as_bytes()).map_err(|error| broken(&file, &error))
     }
 
     /// Waits until nobody else builds this key. It is free again when the returned file and its copies are closed.
@@ -152,7 +154,7 @@ impl Cache {
             packages_changed,
         };
         let text = serde_json::to_vec_pretty(&complete).expect("a description has string keys");
-        write_atomically(&marker(folder), &text).map_err(cannot)?;
+        files::replace(&marker(folder), &text).map_err(cannot)?;
         Ok(prepared(key, folder, description.clone(), Origin::Built))
     }
 
@@ -211,13 +213,4 @@ fn changed_at(folder: &Path) -> io::Result<u128> {
     Ok(modified
         .duration_since(UNIX_EPOCH)
         .map_or(0, |since| since.as_nanos()))
-}
-
-fn write_atomically(file: &Path, bytes: &[u8]) -> io::Result<()> {
-    let folder = file.parent().unwrap_or(Path::new("."));
-    let mut temporary = tempfile::NamedTempFile::new_in(folder)?;
-    temporary.write_all(bytes)?;
-    temporary.as_file().sync_all()?;
-    temporary.persist(file)?;
-    Ok(())
 }

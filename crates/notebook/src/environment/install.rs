@@ -25,6 +25,11 @@ folder = sysconfig.get_path('purelib')
 os.makedirs(os.path.join(folder, '__pycache__'), exist_ok=True)
 found = {(d.metadata['Name'], d.version) for d in importlib.metadata.distributions()}
 packages = [{'name': n, 'version': v} for n, v in sorted(found, key=lambda p: p[0].lower())]
+# Compiles what every kernel imports, so that the first one need not; all else would take longer than it saves.
+try:
+    import ipykernel.kernelapp
+except ImportError:
+    pass
 print(json.dumps({'folder': os.path.relpath(folder, sys.prefix), 'packages': packages}))
 ";
 
@@ -53,7 +58,7 @@ struct Answer {
     packages: Vec<Package>,
 }
 
-/// Builds an environment in `folder`, where it stays. Whatever stood there is removed first.
+/// Builds an environment in `folder`, where it stays. Whatever stood there is removed first, and what a failure leaves.
 ///
 /// `lock` is handed to each program that is started, so that the lock is held for as long as one of them lives.
 pub(super) fn build(
@@ -85,12 +90,26 @@ pub(super) fn build(
         "making an environment with Python {}",
         interpreter.version
     ));
-    build.make(interpreter)?;
-    build.install(wanted, progress)?;
-    build.describe(interpreter)
+    let built = build.all(interpreter, wanted, progress);
+    if built.is_err() {
+        // Best effort: what is left behind is no environment, and is removed by the next one who builds here.
+        let _ = fs::remove_dir_all(folder);
+    }
+    built
 }
 
 impl Build<'_> {
+    fn all(
+        &self,
+        interpreter: &Interpreter,
+        wanted: &Wanted,
+        progress: &mut dyn FnMut(&str),
+    ) -> Result<Description, Unprepared> {
+        self.make(interpreter)?;
+        self.install(wanted, progress)?;
+        self.describe(interpreter)
+    }
+
     fn make(&self, interpreter: &Interpreter) -> Result<(), Unprepared> {
         let mut command = if let Installer::Uv(uv) = &self.installer {
             let mut command = self.host.command(uv);
@@ -145,8 +164,9 @@ impl Build<'_> {
         progress: &mut dyn FnMut(&str),
     ) -> Result<(), Unprepared> {
         let mut command = self.installer_command("install");
-        if matches!(self.installer, Installer::Uv(_)) {
-            command.arg("--compile-bytecode");
+        if !matches!(self.installer, Installer::Uv(_)) {
+            // As uv does: see `DESCRIBE`.
+            command.arg("--no-compile");
         }
         command.arg("--requirement").arg(file);
         if let Some(constraints) = constraints {
