@@ -51,6 +51,8 @@ struct Complete {
     description: Description,
     /// When a package was last added or removed, in nanoseconds of the Unix time.
     packages_changed: u128,
+    /// The interpreter's file as it was then: a system's update may put another version in its place.
+    stands_on: String,
 }
 
 /// Where a request for a key leads.
@@ -152,6 +154,7 @@ impl Cache {
             key: key.to_owned(),
             description: description.clone(),
             packages_changed,
+            stands_on: stands_on(folder).map_err(cannot)?,
         };
         let text = serde_json::to_vec_pretty(&complete).expect("a description has string keys");
         files::replace(&marker(folder), &text).map_err(cannot)?;
@@ -162,8 +165,9 @@ impl Cache {
         let folder = self.root.join(name);
         let complete = self.read(&folder)?;
         let changed = changed_at(&folder.join(&complete.description.packages_folder)).ok()?;
-        // The interpreter that it stands on may have been removed: then its link leads nowhere.
-        let whole = changed == complete.packages_changed && folder.join("bin/python").is_file();
+        // The interpreter may have been removed, too: then its link leads nowhere.
+        let same = stands_on(&folder).is_ok_and(|interpreter| interpreter == complete.stands_on);
+        let whole = same && changed == complete.packages_changed;
         whole.then(|| prepared(&complete.key, &folder, complete.description, Origin::Cached))
     }
 
@@ -205,6 +209,13 @@ fn prepared(key: &str, folder: &Path, description: Description, origin: Origin) 
 
 fn marker(folder: &Path) -> PathBuf {
     folder.join("blueproof.json")
+}
+
+/// Describes the file that an environment's `python` leads to.
+fn stands_on(folder: &Path) -> io::Result<String> {
+    let file = folder.join("bin/python").canonicalize()?;
+    let size = fs::metadata(&file)?.len();
+    Ok(format!("{} {size} {}", file.display(), changed_at(&file)?))
 }
 
 /// Installing or removing a package changes its folder's entries, and so the folder's time.

@@ -11,8 +11,9 @@ use regex::Regex;
 use super::{
     Unprepared,
     cache::DISK_HINT,
-    install::{Build, Installer},
+    install::Build,
     interpreter::Interpreter,
+    offline,
     requirements::{Wanted, name_of},
 };
 
@@ -113,7 +114,7 @@ pub(super) fn failed(build: &Build<'_>, wanted: &Wanted, lines: &[String]) -> Re
         return Err(disk_full());
     }
     if let Some(word) = said(lines, OFFLINE) {
-        return Err(offline(build, wanted, word)?);
+        return Err(offline::failure(build, wanted, &masked(reason(word)))?);
     }
     if let Some(word) = said(lines, BROKEN_OFF) {
         let diagnostic = Diagnostic::error(Code::PackageDownload, "the download of packages broke off");
@@ -224,40 +225,6 @@ fn newest(versions: &str) -> String {
     let mut last: Vec<&str> = versions.rsplit(", ").take(4).collect();
     last.reverse();
     last.join(", ")
-}
-
-/// Returns the failure of not reaching the index, with what is missing here.
-fn offline(build: &Build<'_>, wanted: &Wanted, word: &str) -> Result<Unprepared, Unprepared> {
-    let all = wanted.all();
-    let missing = if build.has_local_packages() {
-        build.missing(&all)?
-    } else {
-        all
-    };
-    let named: Vec<String> = missing
-        .iter()
-        .map(|requirement| format!("`{requirement}`"))
-        .collect();
-    let message = match named.len() {
-        0 => "the package index cannot be reached, and a package that others need is not here".to_owned(),
-        1 => format!("{} is not here and the package index cannot be reached", named[0]),
-        _ => format!(
-            "{} are not here and the package index cannot be reached",
-            named.join(", ")
-        ),
-    };
-    let tool = match build.installer {
-        Installer::Uv(_) => "uv's cache keeps what was installed once",
-        Installer::OwnPip(_) | Installer::EnvironmentPip => {
-            "a folder of wheels can be named with PIP_FIND_LINKS"
-        }
-    };
-    Ok(Unprepared::config(
-        Diagnostic::error(Code::PackagesOffline, message)
-            .because(masked(reason(word)))
-            .hint("connect to the network, or check the host's index and proxy settings: pip config list")
-            .hint(tool),
-    ))
 }
 
 fn disk_full() -> Unprepared {

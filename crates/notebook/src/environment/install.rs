@@ -1,7 +1,6 @@
 //! Builds an environment: makes it, installs into it, and asks it what it has become.
 
 use std::{
-    ffi::OsStr,
     fs::{self, File},
     path::{Path, PathBuf},
     process::{Command, Stdio},
@@ -184,50 +183,7 @@ impl Build<'_> {
         explain::failed(self, wanted, &ended.lines)
     }
 
-    /// Returns those of `requirements` that are neither installed nor to be had without a network, in their order.
-    pub(super) fn missing<'r>(&self, requirements: &[&'r str]) -> Result<Vec<&'r str>, Unprepared> {
-        let mut missing = Vec::new();
-        for requirement in requirements {
-            let mut command = self.installer_command("install");
-            let offline = match self.installer {
-                Installer::Uv(_) => "--offline",
-                Installer::OwnPip(_) | Installer::EnvironmentPip => "--no-index",
-            };
-            command.args([offline, "--no-deps", "--dry-run"]).arg(requirement);
-            let ended = self.run(command, &mut |_| {})?;
-            if !ended.status.success() {
-                missing.push(*requirement);
-            }
-        }
-        Ok(missing)
-    }
-
-    /// Returns whether packages may be found without a network at all.
-    pub(super) fn has_local_packages(&self) -> bool {
-        match self.installer {
-            Installer::Uv(_) => true,
-            Installer::OwnPip(_) | Installer::EnvironmentPip => {
-                self.host
-                    .variable("PIP_FIND_LINKS")
-                    .is_some_and(|links| !links.is_empty())
-                    || self.pip_config_names_links()
-            }
-        }
-    }
-
-    fn pip_config_names_links(&self) -> bool {
-        let home = self.host.variable("HOME").unwrap_or(OsStr::new("/"));
-        let named = self.host.variable("PIP_CONFIG_FILE").map(PathBuf::from);
-        let usual = [
-            PathBuf::from("/etc/pip.conf"),
-            Path::new(home).join(".config/pip/pip.conf"),
-            Path::new(home).join(".pip/pip.conf"),
-        ];
-        let mut files = named.into_iter().chain(usual);
-        files.any(|file| fs::read_to_string(file).is_ok_and(|text| text.contains("find-links")))
-    }
-
-    fn installer_command(&self, verb: &str) -> Command {
+    pub(super) fn installer_command(&self, verb: &str) -> Command {
         let python = self.folder.join("bin/python");
         match &self.installer {
             Installer::Uv(uv) => {
@@ -304,7 +260,11 @@ impl Build<'_> {
         })
     }
 
-    fn run(&self, mut command: Command, on_line: &mut dyn FnMut(&str)) -> Result<Ended, Unprepared> {
+    pub(super) fn run(
+        &self,
+        mut command: Command,
+        on_line: &mut dyn FnMut(&str),
+    ) -> Result<Ended, Unprepared> {
         let lock = self
             .lock
             .try_clone()
