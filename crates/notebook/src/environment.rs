@@ -11,6 +11,7 @@ mod host;
 mod install;
 mod interpreter;
 mod lockfile;
+mod offline;
 mod pep723;
 mod requirements;
 #[cfg(test)]

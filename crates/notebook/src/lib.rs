@@ -8,6 +8,7 @@ pub mod init;
 pub mod ipynb;
 mod kernel;
 pub mod lint;
+mod files;
 pub mod measure;
 pub mod plan;
 mod process;

@@ -20,7 +20,6 @@ mod tests;
 
 use std::{
     collections::BTreeMap,
-    io::{self, Write},
     path::{Path, PathBuf},
 };
 
@@ -34,7 +33,7 @@ use serde::{Deserialize, Serialize};
 pub use cells::{Cell, CellKind, cells};
 pub use reporter::FolderReporter;
 
-use crate::environment::Package;
+use crate::{environment::Package, files};
 
 /// All that is known of an attempt that is over. Known secrets must be redacted already.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -177,7 +176,7 @@ pub fn write(report: &Report, folder: &Path) -> Result<Written, Box<Diagnostic>>
         (&written.junit, junit::render(report)),
     ];
     for (file, text) in files {
-        write_atomically(file, &text).map_err(|error| {
+        files::replace(file, text.as_bytes()).map_err(|error| {
             let message = format!("the report `{}` could not be written", file.display());
             Diagnostic::error(Code::ReportUnwritten, message)
                 .caused_by(&error)
@@ -190,14 +189,4 @@ pub fn write(report: &Report, folder: &Path) -> Result<Written, Box<Diagnostic>>
 /// Returns the page as text.
 pub fn to_html(report: &Report) -> String {
     html::render(report)
-}
-
-fn write_atomically(file: &Path, text: &str) -> io::Result<()> {
-    let folder = file.parent().unwrap_or(Path::new("."));
-    std::fs::create_dir_all(folder)?;
-    let mut temporary = tempfile::NamedTempFile::new_in(folder)?;
-    temporary.write_all(text.as_bytes())?;
-    temporary.as_file().sync_all()?;
-    temporary.persist(file)?;
-    Ok(())
 }

@@ -6,7 +6,7 @@
 
 use std::{
     fs::{self, File, TryLockError},
-    io::{self, Write},
+    io,
     path::{Path, PathBuf},
     thread,
     time::{Duration, UNIX_EPOCH},
@@ -14,6 +14,8 @@ use std::{
 
 use blueproof_core::diagnostic::{Code, Diagnostic};
 use serde::{Deserialize, Serialize};
+
+use crate::files;
 
 use super::{Origin, Package, Patience, Prepared, Tool, Unprepared};
 
@@ -49,6 +51,8 @@ struct Complete {
     description: Description,
     /// When a package was last added or removed, in nanoseconds of the Unix time.
     packages_changed: u128,
+    /// The interpreter's file as it was then: a system's update may put another version in its place.
+    stands_on: String,
 }
 
 /// Where a request for a key leads.
@@ -85,7 +89,7 @@ impl Cache {
             .and_then(Path::parent)
             .and_then(Path::file_name);
         let name = folder.unwrap_or_default().to_string_lossy().into_owned();
-        write_atomically(&file, name.as_bytes()).map_err(|error| broken(&file, &error))
+        files::replace(&file, name.as_bytes()).map_err(|error| broken(&file, &error))
     }
 
     /// Waits until nobody else builds this key. It is free again when the returned file and its copies are closed.
@@ -150,9 +154,10 @@ impl Cache {
             key: key.to_owned(),
             description: description.clone(),
             packages_changed,
+            stands_on: stands_on(folder).map_err(cannot)?,
         };
         let text = serde_json::to_vec_pretty(&complete).expect("a description has string keys");
-        write_atomically(&marker(folder), &text).map_err(cannot)?;
+        files::replace(&marker(folder), &text).map_err(cannot)?;
         Ok(prepared(key, folder, description.clone(), Origin::Built))
     }
 
@@ -160,8 +165,9 @@ impl Cache {
         let folder = self.root.join(name);
         let complete = self.read(&folder)?;
         let changed = changed_at(&folder.join(&complete.description.packages_folder)).ok()?;
-        // The interpreter that it stands on may have been removed: then its link leads nowhere.
-        let whole = changed == complete.packages_changed && folder.join("bin/python").is_file();
+        // The interpreter may have been removed, too: then its link leads nowhere.
+        let same = stands_on(&folder).is_ok_and(|interpreter| interpreter == complete.stands_on);
+        let whole = same && changed == complete.packages_changed;
         whole.then(|| prepared(&complete.key, &folder, complete.description, Origin::Cached))
     }
 
@@ -205,19 +211,17 @@ fn marker(folder: &Path) -> PathBuf {
     folder.join("blueproof.json")
 }
 
+/// Describes the file that an environment's `python` leads to.
+fn stands_on(folder: &Path) -> io::Result<String> {
+    let file = folder.join("bin/python").canonicalize()?;
+    let size = fs::metadata(&file)?.len();
+    Ok(format!("{} {size} {}", file.display(), changed_at(&file)?))
+}
+
 /// Installing or removing a package changes its folder's entries, and so the folder's time.
 fn changed_at(folder: &Path) -> io::Result<u128> {
     let modified = fs::metadata(folder)?.modified()?;
     Ok(modified
         .duration_since(UNIX_EPOCH)
         .map_or(0, |since| since.as_nanos()))
-}
-
-fn write_atomically(file: &Path, bytes: &[u8]) -> io::Result<()> {
-    let folder = file.parent().unwrap_or(Path::new("."));
-    let mut temporary = tempfile::NamedTempFile::new_in(folder)?;
-    temporary.write_all(bytes)?;
-    temporary.as_file().sync_all()?;
-    temporary.persist(file)?;
-    Ok(())
 }

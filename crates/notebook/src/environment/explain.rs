@@ -11,13 +11,16 @@ use regex::Regex;
 use super::{
     Unprepared,
     cache::DISK_HINT,
-    install::{Build, Installer},
+    install::Build,
     interpreter::Interpreter,
+    offline,
     requirements::{Wanted, name_of},
 };
 
 /// The most lines of an installer that are passed on.
 const SHOWN_LINES: usize = 12;
+/// The most characters of such a line.
+const SHOWN_CHARS: usize = 300;
 
 /// Words of pip, uv and the systems below them, in the order in which they are looked for.
 const DISK_FULL: &[&str] = &[
@@ -111,11 +114,13 @@ pub(super) fn failed(build: &Build<'_>, wanted: &Wanted, lines: &[String]) -> Re
         return Err(disk_full());
     }
     if let Some(word) = said(lines, OFFLINE) {
-        return Err(offline(build, wanted, word)?);
+        return Err(offline::failure(build, wanted, &masked(reason(word)))?);
     }
     if let Some(word) = said(lines, BROKEN_OFF) {
         let diagnostic = Diagnostic::error(Code::PackageDownload, "the download of packages broke off");
-        return Err(Unprepared::infrastructure(diagnostic.because(masked(word))));
+        return Err(Unprepared::infrastructure(
+            diagnostic.because(masked(reason(word))),
+        ));
     }
     let diagnostic = if said(lines, CONFLICT).is_some() && missing_name(lines).is_none() {
         Diagnostic::error(Code::PackageConflict, "the requirements exclude each other")
@@ -222,40 +227,6 @@ fn newest(versions: &str) -> String {
     last.join(", ")
 }
 
-/// Returns the failure of not reaching the index, with what is missing here.
-fn offline(build: &Build<'_>, wanted: &Wanted, word: &str) -> Result<Unprepared, Unprepared> {
-    let all = wanted.all();
-    let missing = if build.has_local_packages() {
-        build.missing(&all)?
-    } else {
-        all
-    };
-    let named: Vec<String> = missing
-        .iter()
-        .map(|requirement| format!("`{requirement}`"))
-        .collect();
-    let message = match named.len() {
-        0 => "the package index cannot be reached, and a package that others need is not here".to_owned(),
-        1 => format!("{} is not here and the package index cannot be reached", named[0]),
-        _ => format!(
-            "{} are not here and the package index cannot be reached",
-            named.join(", ")
-        ),
-    };
-    let tool = match build.installer {
-        Installer::Uv(_) => "uv's cache keeps what was installed once",
-        Installer::OwnPip(_) | Installer::EnvironmentPip => {
-            "a folder of wheels can be named with PIP_FIND_LINKS"
-        }
-    };
-    Ok(Unprepared::config(
-        Diagnostic::error(Code::PackagesOffline, message)
-            .because(masked(word.trim()))
-            .hint("connect to the network, or check the host's index and proxy settings: pip config list")
-            .hint(tool),
-    ))
-}
-
 fn disk_full() -> Unprepared {
     let diagnostic = Diagnostic::error(Code::EnvironmentDiskFull, "no space is left to install packages");
     Unprepared::infrastructure(diagnostic.hint(DISK_HINT))
@@ -280,11 +251,29 @@ fn with_words(mut diagnostic: Diagnostic, lines: &[String]) -> Diagnostic {
     diagnostic
 }
 
-/// Returns the text without user names and passwords of URLs.
+/// Returns what an installer said, fit to be shown: without user names and passwords of URLs, and not too long.
 fn masked(text: &str) -> String {
     static CREDENTIALS: LazyLock<Regex> =
         LazyLock::new(|| Regex::new(r"://[^/@\s]+@").expect("the pattern is one"));
-    CREDENTIALS.replace_all(text, "://***@").into_owned()
+    let text = CREDENTIALS.replace_all(text, "://***@");
+    let count = text.chars().count();
+    if count <= SHOWN_CHARS {
+        return text.into_owned();
+    }
+    // What is missing stands at the beginning, and the newest of its versions at the end.
+    let head: String = text.chars().take(SHOWN_CHARS * 2 / 3).collect();
+    let tail: String = text.chars().skip(count - SHOWN_CHARS / 3).collect();
+    format!("{head} … {tail}")
+}
+
+/// Returns the reason within pip's account of a connection that failed.
+fn reason(line: &str) -> &str {
+    let inner = line
+        .split_once(" object at 0x")
+        .and_then(|(_, rest)| rest.split_once(">: "));
+    inner.map_or(line.trim(), |(_, words)| {
+        words.split("')").next().unwrap_or(words)
+    })
 }
 
 #[cfg(test)]
@@ -333,6 +322,17 @@ mod tests {
             masked("GET https://me:secret@host/simple/x"),
             "GET https://***@host/simple/x"
         );
+    }
+
+    #[test]
+    fn the_reason_of_a_failed_connection_is_told_without_the_machinery_around_it() {
+        let pip = "WARNING: Retrying (Retry(total=0)) after connection broken by 'NewConnectionError('<pip.HTTPConnection object at 0x7fe5>: Failed to establish a new connection: [Errno 111] Connection refused')': /simple/x/";
+        assert_eq!(
+            reason(pip),
+            "Failed to establish a new connection: [Errno 111] Connection refused"
+        );
+        assert_eq!(reason("  cause: dns error"), "cause: dns error");
+        assert!(masked(&"é".repeat(5000)).chars().count() < SHOWN_CHARS + 5);
     }
 
     #[test]

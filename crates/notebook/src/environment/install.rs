@@ -1,7 +1,6 @@
 //! Builds an environment: makes it, installs into it, and asks it what it has become.
 
 use std::{
-    ffi::OsStr,
     fs::{self, File},
     path::{Path, PathBuf},
     process::{Command, Stdio},
@@ -25,6 +24,11 @@ folder = sysconfig.get_path('purelib')
 os.makedirs(os.path.join(folder, '__pycache__'), exist_ok=True)
 found = {(d.metadata['Name'], d.version) for d in importlib.metadata.distributions()}
 packages = [{'name': n, 'version': v} for n, v in sorted(found, key=lambda p: p[0].lower())]
+# Compiles what every kernel imports, so that the first one need not; all else would take longer than it saves.
+try:
+    import ipykernel.kernelapp
+except ImportError:
+    pass
 print(json.dumps({'folder': os.path.relpath(folder, sys.prefix), 'packages': packages}))
 ";
 
@@ -53,7 +57,7 @@ struct Answer {
     packages: Vec<Package>,
 }
 
-/// Builds an environment in `folder`, where it stays. Whatever stood there is removed first.
+/// Builds an environment in `folder`, where it stays. Whatever stood there is removed first, and what a failure leaves.
 ///
 /// `lock` is handed to each program that is started, so that the lock is held for as long as one of them lives.
 pub(super) fn build(
@@ -85,12 +89,26 @@ pub(super) fn build(
         "making an environment with Python {}",
         interpreter.version
     ));
-    build.make(interpreter)?;
-    build.install(wanted, progress)?;
-    build.describe(interpreter)
+    let built = build.all(interpreter, wanted, progress);
+    if built.is_err() {
+        // Best effort: what is left behind is no environment, and is removed by the next one who builds here.
+        let _ = fs::remove_dir_all(folder);
+    }
+    built
 }
 
 impl Build<'_> {
+    fn all(
+        &self,
+        interpreter: &Interpreter,
+        wanted: &Wanted,
+        progress: &mut dyn FnMut(&str),
+    ) -> Result<Description, Unprepared> {
+        self.make(interpreter)?;
+        self.install(wanted, progress)?;
+        self.describe(interpreter)
+    }
+
     fn make(&self, interpreter: &Interpreter) -> Result<(), Unprepared> {
         let mut command = if let Installer::Uv(uv) = &self.installer {
             let mut command = self.host.command(uv);
@@ -145,8 +163,9 @@ impl Build<'_> {
         progress: &mut dyn FnMut(&str),
     ) -> Result<(), Unprepared> {
         let mut command = self.installer_command("install");
-        if matches!(self.installer, Installer::Uv(_)) {
-            command.arg("--compile-bytecode");
+        if !matches!(self.installer, Installer::Uv(_)) {
+            // As uv does: see `DESCRIBE`.
+            command.arg("--no-compile");
         }
         command.arg("--requirement").arg(file);
         if let Some(constraints) = constraints {
@@ -164,50 +183,7 @@ impl Build<'_> {
         explain::failed(self, wanted, &ended.lines)
     }
 
-    /// Returns those of `requirements` that are neither installed nor to be had without a network, in their order.
-    pub(super) fn missing<'r>(&self, requirements: &[&'r str]) -> Result<Vec<&'r str>, Unprepared> {
-        let mut missing = Vec::new();
-        for requirement in requirements {
-            let mut command = self.installer_command("install");
-            let offline = match self.installer {
-                Installer::Uv(_) => "--offline",
-                Installer::OwnPip(_) | Installer::EnvironmentPip => "--no-index",
-            };
-            command.args([offline, "--no-deps", "--dry-run"]).arg(requirement);
-            let ended = self.run(command, &mut |_| {})?;
-            if !ended.status.success() {
-                missing.push(*requirement);
-            }
-        }
-        Ok(missing)
-    }
-
-    /// Returns whether packages may be found without a network at all.
-    pub(super) fn has_local_packages(&self) -> bool {
-        match self.installer {
-            Installer::Uv(_) => true,
-            Installer::OwnPip(_) | Installer::EnvironmentPip => {
-                self.host
-                    .variable("PIP_FIND_LINKS")
-                    .is_some_and(|links| !links.is_empty())
-                    || self.pip_config_names_links()
-            }
-        }
-    }
-
-    fn pip_config_names_links(&self) -> bool {
-        let home = self.host.variable("HOME").unwrap_or(OsStr::new("/"));
-        let named = self.host.variable("PIP_CONFIG_FILE").map(PathBuf::from);
-        let usual = [
-            PathBuf::from("/etc/pip.conf"),
-            Path::new(home).join(".config/pip/pip.conf"),
-            Path::new(home).join(".pip/pip.conf"),
-        ];
-        let mut files = named.into_iter().chain(usual);
-        files.any(|file| fs::read_to_string(file).is_ok_and(|text| text.contains("find-links")))
-    }
-
-    fn installer_command(&self, verb: &str) -> Command {
+    pub(super) fn installer_command(&self, verb: &str) -> Command {
         let python = self.folder.join("bin/python");
         match &self.installer {
             Installer::Uv(uv) => {
@@ -284,7 +260,11 @@ impl Build<'_> {
         })
     }
 
-    fn run(&self, mut command: Command, on_line: &mut dyn FnMut(&str)) -> Result<Ended, Unprepared> {
+    pub(super) fn run(
+        &self,
+        mut command: Command,
+        on_line: &mut dyn FnMut(&str),
+    ) -> Result<Ended, Unprepared> {
         let lock = self
             .lock
             .try_clone()

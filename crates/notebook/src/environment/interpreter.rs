@@ -192,13 +192,14 @@ fn from_uv(
                 return Ok(None);
             }
         };
-        let last = ended.lines.last().cloned().unwrap_or_default();
         if !ended.status.success() {
-            tried.push(format!("`uv python {step} {wanted}`: {last}"));
-            continue;
+            let said = said(&ended.lines).unwrap_or_default();
+            tried.push(format!("`uv python {step} {wanted}`: {said}"));
+            return Ok(None);
         }
+        let last = ended.lines.last().map(String::as_str).unwrap_or_default();
         if step == "find"
-            && let Ok(found) = ask(Path::new(&last), host, patience)?
+            && let Ok(found) = ask(Path::new(last), host, patience)?
         {
             return Ok(Some(found));
         }
@@ -299,10 +300,7 @@ fn ask(
         }
     };
     if !ended.status.success() {
-        let said = ended
-            .lines
-            .first()
-            .map_or_else(String::new, |line| format!(": {line}"));
+        let said = said(&ended.lines).map_or_else(String::new, |line| format!(": {line}"));
         return Ok(Err(format!("{}{said}", ended.status)));
     }
     let answer = ended
@@ -310,6 +308,17 @@ fn ask(
         .iter()
         .find_map(|line| serde_json::from_str(line).ok());
     Ok(answer.ok_or_else(|| "does not answer as Python does".to_owned()))
+}
+
+/// Returns the line that says what went wrong: the first, but of a traceback the last.
+fn said(lines: &[String]) -> Option<&str> {
+    let first = lines.first()?;
+    let line = if first.starts_with("Traceback") {
+        lines.last()?
+    } else {
+        first
+    };
+    Some(line)
 }
 
 fn none(request: Option<&PythonRequest>, tried: Vec<String>) -> Unprepared {
@@ -333,7 +342,7 @@ fn none(request: Option<&PythonRequest>, tried: Vec<String>) -> Unprepared {
     Unprepared::config(
         diagnostic
             .hint(format!("install one, for example: apt install {package}"))
-            .hint("or install uv, which brings Python along: https://docs.astral.sh/uv")
+            .hint("or have uv on PATH, which fetches Python by itself: pip install uv")
             .hint("or ask for another version under `spec.env.python`"),
     )
 }

@@ -239,6 +239,12 @@ fn what_no_index_has_is_named_with_the_resolvers_words() {
             "{failure:?}"
         );
         assert!(!failure.diagnostic.causes.is_empty() && !failure.diagnostic.hints.is_empty());
+        let left = bench.cache().read_dir().expect("it is there").flatten();
+        assert_eq!(
+            left.filter(|entry| entry.file_name().to_string_lossy().starts_with("py"))
+                .count(),
+            0
+        );
     }
 }
 
@@ -351,4 +357,30 @@ fn a_stop_ends_the_wait_for_another_builder() {
     assert_eq!(waited.err(), Some(Unprepared::Stopped));
     assert_eq!(told, ["waiting for another run that builds the same environment"]);
     drop(held);
+}
+
+#[test]
+fn an_installer_whose_parent_is_gone_keeps_others_from_building() {
+    let bench = Bench::new();
+    let cache = Cache::open(&bench.cache()).expect("the folder can be made");
+    let held = cache
+        .lock("some-key", PATIENT, &mut |_| {})
+        .expect("nobody holds it");
+    let mut installer = Command::new("sleep")
+        .arg("600")
+        .stdin(held)
+        .spawn()
+        .expect("it is on every system");
+    let soon = Patience {
+        stop: &NEVER,
+        deadline: Some(Instant::now() + Duration::from_millis(100)),
+    };
+
+    let while_it_lives = cache.lock("some-key", soon, &mut |_| {});
+    installer.kill().expect("it runs");
+    installer.wait().expect("it was killed");
+    let afterwards = cache.lock("some-key", PATIENT, &mut |_| {});
+
+    assert_eq!(while_it_lives.err(), Some(Unprepared::OutOfTime));
+    assert!(afterwards.is_ok());
 }

@@ -66,8 +66,12 @@ fn display(data: &Value) -> Html {
         return html;
     }
     if let Some(prose) = text("text/markdown") {
+        let laid_out = markdown(&prose);
+        if laid_out.len() > prose.len() * 7 / 5 + 4096 {
+            return pre("printed", &prose);
+        }
         let mut html = Html::default();
-        html.push_markup(format_args!("<div class=\"prose\">{}</div>", markdown(&prose)));
+        html.push_markup(format_args!("<div class=\"prose\">{laid_out}</div>"));
         return html;
     }
     let plain = text("text/plain").or_else(|| text("text/latex"));

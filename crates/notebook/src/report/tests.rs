@@ -152,7 +152,13 @@ fn the_page_says_what_failed_where_and_what_to_do_before_anything_else() {
 fn the_page_is_at_most_half_as_large_again_as_the_outputs_and_a_hundred_kilobytes() {
     let image = STANDARD.encode([&b"\x89PNG\r\n\x1a\n"[..], &[7; 900_000]].concat());
     let coloured: String = (0..50_000).map(|n| format!("\x1b[3{}mx", n % 8)).collect();
-    let rows: [(&str, Value); 5] = [
+    let shown = |mime: &str, text: String| json!({"output_type": "display_data", "data": {mime: text, "text/plain": "x"}});
+    let rows: [(&str, Value); 7] = [
+        (
+            "tags that close themselves",
+            shown("text/html", format!("<table>{}", "<td>".repeat(50_000))),
+        ),
+        ("prose of emphasis", shown("text/markdown", "*a* ".repeat(50_000))),
         (
             "an image",
             json!({"output_type": "display_data", "data": {"image/png": image}}),
