@@ -31,7 +31,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 pub use cells::{Cell, CellKind, cells};
-pub use reporter::FolderReporter;
+pub use reporter::{FolderReporter, UNFENCED};
 
 use crate::{environment::Package, files};
 

@@ -9,6 +9,8 @@ use blueproof_core::{
 };
 use blueproof_notebook::{
     blueprint::{self, Blueprint, Resolved},
+    plan::Network,
+    report::UNFENCED,
     snapshot,
 };
 
@@ -16,11 +18,15 @@ use super::follow::{conclude, follow};
 use crate::{
     cli::Run,
     exit::{Exit, Problem},
+    output,
     session::{Session, Target, local_user, new_key},
 };
 
 pub(crate) async fn run(session: &Session, arguments: &Run) -> Result<Exit, Problem> {
     let resolved = resolve(arguments)?;
+    if resolved.plan.network != Network::Any {
+        output::note(&format!("note: {UNFENCED}"));
+    }
     let request = request(resolved, arguments.priority)?;
     let target = Target::Request(request.key.clone());
     anstream::eprintln!(

@@ -17,7 +17,10 @@ use super::{
     parameters::{ParameterValue, Values},
     value::Located,
 };
-use crate::plan::{self, Environment, Expectation, MetricSource, Plan, Which};
+use crate::{
+    environment::pep723,
+    plan::{self, Environment, Expectation, MetricSource, Plan, Which},
+};
 
 /// A blueprint under a profile, with its parameters: all that a run is made from.
 #[derive(Debug, Clone, PartialEq)]
@@ -56,7 +59,22 @@ impl Loaded {
         let profile = profile.map(|name| self.profile(name)).transpose()?;
         let mut problems = Problems::new(&self.source);
         let resolved = self.resolve_into(profile.as_ref(), parameters, &mut problems);
-        problems.finish(resolved)
+        let mut resolved = problems.finish(resolved)?;
+        if resolved.plan.environment == Environment::default()
+            && let Some(own) = self.own_environment()?
+        {
+            resolved.plan.environment = own;
+        }
+        Ok(resolved)
+    }
+
+    /// Returns what the notebook's first cell of code says of its environment (PEP 723). It counts where the blueprint
+    /// says nothing of one.
+    fn own_environment(&self) -> Result<Option<Environment>, Vec<Diagnostic>> {
+        let Some(first) = self.notebook().code().next() else {
+            return Ok(None);
+        };
+        pep723(&first.source).map_err(|problem| vec![problem.at(self.notebook().place(first.number, 1))])
     }
 
     fn profile(&self, name: &str) -> Result<ProfileName, Vec<Diagnostic>> {

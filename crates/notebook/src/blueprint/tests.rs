@@ -30,6 +30,22 @@ fn write(folder: &Path, name: &str, text: &str) {
     fs::write(path, text).expect("files can be written");
 }
 
+#[test]
+fn a_notebook_that_names_its_own_environment_is_heeded_where_the_blueprint_names_none() {
+    let first = r##"["# /// script\n", "# requires-python = \">=3.10\"\n", "# dependencies = [\"numpy\"]\n", "# ///"]"##;
+    let cell = format!(
+        r#"{{"cell_type": "code", "id": "a", "metadata": {{}}, "outputs": [], "execution_count": null, "source": {first}}}"#
+    );
+    let notebook = NOTEBOOK.replace("[]", &format!("[{cell}]"));
+    for (spec, expected) in [("", vec!["numpy"]), ("env: {requirements: [jax]}", vec!["jax"])] {
+        let folder = folder(spec);
+        write(folder.path(), "t.ipynb", &notebook);
+        let loaded = Blueprint::load(folder.path()).expect("no mistakes");
+        let resolved = loaded.resolve(None, &[]).expect("no mistakes");
+        assert_eq!(resolved.plan.environment.requirements, expected, "{spec}");
+    }
+}
+
 fn errors(spec: &str) -> Vec<Diagnostic> {
     let folder = folder(spec);
     Blueprint::load(folder.path()).expect_err(spec)

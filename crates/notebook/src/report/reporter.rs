@@ -19,7 +19,11 @@ use walkdir::WalkDir;
 use super::{
     ArtifactReport, EarlierAttempt, ExpectationReport, ExpectationResult, Report, StageReport, cells, write,
 };
-use crate::plan::Plan;
+use crate::plan::{Network, Plan};
+
+/// What whoever reads or waits must know where a blueprint limits its network.
+pub const UNFENCED: &str =
+    "the blueprint limits its network (spec.network); on this machine that is not enforced";
 
 /// Writes the report of each run into the run's folder.
 #[derive(Debug, Clone)]
@@ -92,7 +96,7 @@ fn assemble(view: &RunView, attempt: &AttemptView, request: &RunRequest, layout:
         environment: read(&layout.environment()),
         artifacts: artifacts(&layout.artifacts()),
         reproduce: vec![reproduce(view, request, plan.as_ref())],
-        caveats: Vec::new(),
+        caveats: plan.as_ref().map(caveats).unwrap_or_default(),
         verdict,
     }
 }
@@ -191,6 +195,13 @@ fn expectations(plan: &Plan, verdict: &Verdict, layout: &AttemptLayout) -> Vec<E
             result: result(at),
         })
         .collect()
+}
+
+fn caveats(plan: &Plan) -> Vec<String> {
+    match plan.network {
+        Network::Any => Vec::new(),
+        Network::None | Network::Hosts(_) => vec![UNFENCED.into()],
+    }
 }
 
 fn artifacts(folder: &Path) -> Vec<ArtifactReport> {
