@@ -251,13 +251,16 @@ impl Executor<'_> {
             };
         }
         let reply = progress.reply.unwrap_or_default();
-        let has_raised = reply["status"] != "ok";
-        let aftermath = if has_raised {
-            self.ask(String::new(), Some(probe::EXPLAIN)).await
-        } else {
-            probe::answer(&reply)
-        };
-        let aftermath: Aftermath = aftermath.unwrap_or_default();
+        // Older kernels answer "ok" after an exception under `%%time` or while a value was shown, and publish it all
+        // the same. papermill, too, goes by what was published.
+        let has_raised = reply["status"] != "ok" || self.recorder.error(slot).is_some();
+        let mut aftermath: Aftermath = probe::answer(&reply).unwrap_or_default();
+        if has_raised {
+            let silent = std::mem::take(&mut aftermath.silent);
+            let told: Option<Aftermath> = self.ask(String::new(), Some(probe::EXPLAIN)).await;
+            aftermath = told.unwrap_or_default();
+            aftermath.silent.splice(0..0, silent);
+        }
         self.drain(if aftermath.spawned {
             DRAIN_AFTER_CHILDREN
         } else {

@@ -396,3 +396,17 @@ fn a_kernel_that_cannot_load_is_a_matter_of_the_environment() {
         (FailureClass::Config, Code::KernelUnusable)
     );
 }
+
+#[test]
+fn a_published_error_counts_also_when_the_kernel_answers_ok() {
+    let source = "try:\n    1 / 0\nexcept Exception:\n    get_ipython().showtraceback()";
+    let failure = Attempt::of(&[source]).fails();
+    let message = "ZeroDivisionError: division by zero";
+    assert_is(
+        &failure,
+        FailureClass::Notebook,
+        Code::CellRaised,
+        (1, Some(2)),
+        message,
+    );
+}
