@@ -64,6 +64,7 @@ impl LocalDriver {
             blueprint: request.subject.blueprint.clone(),
             profile: request.subject.profile.clone(),
             checkout: job.checkout.clone(),
+            head: start.head.head().clone(),
             environments: self.environments.clone(),
             granted: job.driver,
             timeouts: job.timeouts.clone(),
@@ -103,6 +104,7 @@ impl ClusterDriver for LocalDriver {
 
     async fn reserve(&self, attempt: AttemptId, resources: Resources) -> Result<String, CallError> {
         let layout = self.layout(attempt);
+        files::tag(&self.runs).map_err(|error| cannot("make the folder of runs", &self.runs, &error))?;
         files::make(layout.root())
             .map_err(|error| cannot("make the attempt's folder", layout.root(), &error))?;
         Ok(format!(

@@ -8,10 +8,8 @@ mod dependencies;
 mod halt;
 mod journal;
 mod recovery;
-mod redaction;
 mod signals;
 mod standard;
-mod working_copy;
 
 use std::{fs::File, io};
 
@@ -22,7 +20,6 @@ pub use dependencies::{
     Preparing, SecretValues,
 };
 pub(crate) use journal::Journal;
-pub use redaction::Redactor;
 
 /// Carries out the attempt in `layout`'s folder, to the end.
 ///

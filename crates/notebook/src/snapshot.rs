@@ -1,6 +1,7 @@
 //! A folder's content: named by a digest, and copied so that a run cannot change what it tests.
 //!
-//! Folders that tools make by themselves are left out of both; a notebook that needs one of them makes it again.
+//! Folders that tools make by themselves are left out of both, a store of ours too; a notebook that needs one of them
+//! makes it again.
 
 use std::{
     fs::{self, File},
@@ -9,10 +10,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use blueproof_core::domain::Head;
+use blueproof_core::{attempt::CACHE_TAG, domain::Head};
 use sha2::{Digest, Sha256};
 
-/// What is never part of a folder's content.
+/// Names of what is never part of a folder's content.
 const LEFT_OUT: [&str; 6] = [
     ".git",
     ".venv",
@@ -30,6 +31,13 @@ pub struct SnapshotError {
     path: PathBuf,
     #[source]
     source: io::Error,
+}
+
+impl SnapshotError {
+    /// Returns what the system said.
+    pub fn io(&self) -> &io::Error {
+        &self.source
+    }
 }
 
 /// Returns the digest of a folder's content: names, bytes, the right to execute, and where links point to.
@@ -82,14 +90,14 @@ impl Snapshot<'_> {
         }
         let read = fs::read_dir(&path).and_then(Iterator::collect::<io::Result<Vec<_>>>);
         let mut entries = read.map_err(failed("read", &path))?;
-        entries.retain(|entry| !LEFT_OUT.iter().any(|name| entry.file_name() == *name));
+        entries.retain(|entry| !is_left_out(&entry.file_name()));
         entries.sort_by_key(fs::DirEntry::file_name);
         for entry in entries {
             let kind = entry.file_type().map_err(failed("look at", &entry.path()))?;
             let relative = relative.join(entry.file_name());
             if kind.is_symlink() {
                 self.link(&relative)?;
-            } else if kind.is_dir() {
+            } else if kind.is_dir() && !entry.path().join(CACHE_TAG).exists() {
                 self.name("folder", &relative);
                 self.folder(&relative)?;
             } else if kind.is_file() {
@@ -159,6 +167,11 @@ impl Snapshot<'_> {
     }
 }
 
+fn is_left_out(name: &std::ffi::OsStr) -> bool {
+    // A store that somebody keeps in the folder changes with the very run that is asked for.
+    LEFT_OUT.iter().any(|left_out| name == *left_out) || name.as_bytes().starts_with(b"blueproof.db")
+}
+
 fn failed(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> SnapshotError {
     let path = path.to_path_buf();
     move |source| SnapshotError { doing, path, source }
@@ -220,6 +233,9 @@ mod tests {
         let before = digest(folder.path()).expect("a digest");
         fs::create_dir(folder.path().join(".git")).expect("a folder");
         fs::create_dir_all(folder.path().join("data/__pycache__")).expect("a folder");
+        fs::create_dir(folder.path().join("runs")).expect("a folder");
+        fs::write(folder.path().join("runs/CACHEDIR.TAG"), "").expect("a file");
+        fs::write(folder.path().join("blueproof.db-wal"), "").expect("a file");
         assert_eq!(digest(folder.path()).expect("a digest"), before);
     }
 }

@@ -7,9 +7,22 @@ use std::{
     path::Path,
 };
 
+use blueproof_core::attempt::{CACHE_TAG, CACHE_TAG_TEXT};
+
 /// Makes a folder that only its owner may look into: notebooks print all sorts of things.
 pub(super) fn make(folder: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)
+}
+
+/// Makes the folder of all runs, and marks it as no part of whatever checkout it may lie in.
+pub(super) fn tag(runs: &Path) -> io::Result<()> {
+    make(runs)?;
+    let tag = runs.join(CACHE_TAG);
+    if tag.exists() {
+        Ok(())
+    } else {
+        write_whole(&tag, CACHE_TAG_TEXT.as_bytes())
+    }
 }
 
 /// Writes a file whole or not at all.

@@ -9,6 +9,13 @@ pub fn run_folder(run: RunId, runs: &Path) -> PathBuf {
     runs.join(run.to_string())
 }
 
+/// The name of the file that marks a folder as something that can be made again, as many tools have it:
+/// <https://bford.info/cachedir/>. Folders so marked are no part of a checkout's content.
+pub const CACHE_TAG: &str = "CACHEDIR.TAG";
+
+/// What stands in a file called [`CACHE_TAG`].
+pub const CACHE_TAG_TEXT: &str = "Signature: 8a477f597d28d172789f06886806bc55\n# Made by blueproof.\n";
+
 /// The files of one attempt's folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AttemptLayout {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::domain::{AttemptId, BlueprintName, ProfileName, Resources, Timeouts};
+use crate::domain::{AttemptId, BlueprintName, Head, ProfileName, Resources, Timeouts};
 
 /// All that an agent needs to carry out one attempt.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -18,6 +18,8 @@ pub struct AttemptSpec {
     pub profile: Option<ProfileName>,
     /// The folder that holds the blueprint. It is only read.
     pub checkout: PathBuf,
+    /// The content that was approved. What the folder holds is compared with it before anything runs.
+    pub head: Head,
     /// Where environments are kept for reuse between attempts.
     pub environments: PathBuf,
     /// What was reserved for the notebook's own kernel (the blueprint's `driver`).

@@ -153,6 +153,9 @@ codes! {
     241 CellNotPython "a cell that is not Python"
         "The cell could not be understood as Python with IPython's additions, so nothing is known of what it does. \
          The kernel would most likely refuse it, too."
+    249 HeadChanged "a folder that changed after it was asked for"
+        "A run is of exactly the content that was there when it was asked for, and that is what an approval is of. The \
+         folder held something else when the run was about to start."
     301 PythonMissing "no Python that can run a notebook"
         "No interpreter was found on PATH that starts, says its version and can make a virtual environment. Every one \
          that was tried is listed with its own words: a shim of pyenv's, for example, is a file but need not be a \

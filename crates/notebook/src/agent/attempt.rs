@@ -10,22 +10,24 @@ use std::{
 use blueproof_core::{
     attempt::{AttemptLayout, AttemptSpec, LogWriter, RecordKind, Stage},
     diagnostic::{Code, Diagnostic, Place},
-    domain::{Bytes, FailureClass, Limit, Outcome, Usage, Verdict as Judgement},
+    domain::{Bytes, FailureClass, Head, Limit, Outcome, Usage, Verdict as Judgement},
 };
 use jiff::SignedDuration;
 use tokio::sync::mpsc;
 
 use super::{
-    AgentError, Collect, Dependencies, Journal, Prepared, Preparing, Redactor,
+    AgentError, Collect, Dependencies, Journal, Prepared, Preparing,
     halt::{Halt, Step, config, failed, failure, halt_disk, halted, read_spec, unreadable},
     recovery::{Started, remove_folder},
-    signals, working_copy,
+    signals,
 };
 use crate::{
     executor::{Executor, Finish, Notebook, Over, Recorder, Stops, Why},
     kernel::{Channels, Kernel, Runtime, StartError, Starting, Variables, kernel_variables},
     plan::Plan,
     process::{self, MARKER, Meter},
+    snapshot::{self, SnapshotError},
+    text::Redactor,
     verdict,
 };
 
@@ -123,8 +125,9 @@ impl Attempt<'_> {
     /// Makes everything that the kernel needs: secrets, a working copy, a Python.
     async fn prepare(&mut self) -> Step<(Prepared, Variables)> {
         let secrets = self.secrets()?;
-        let values = secrets.values().map(|value| value.to_string_lossy().into_owned());
-        self.journal.set_redactor(Redactor::new(values));
+        let values: Vec<_> = secrets.values().map(|value| value.to_string_lossy()).collect();
+        self.journal
+            .set_redactor(Redactor::new(values.iter().map(|value| &**value)));
         self.copy_checkout()?;
         let begun = Instant::now();
         self.journal.record(RecordKind::StageBegun { stage: Stage::Env });
@@ -146,19 +149,28 @@ impl Attempt<'_> {
     }
 
     fn copy_checkout(&self) -> Step<()> {
-        let leave_out = [self.layout.root().to_owned(), self.spec.environments.clone()];
-        let copied = working_copy::copy(&self.spec.checkout, &self.checkout(), &leave_out)
-            .and_then(|()| fs::create_dir_all(self.home()));
-        copied.map_err(|error| {
-            let diagnostic = Diagnostic::error(Code::WorkingCopy, "could not copy the checkout")
-                .at(Place::file(self.spec.checkout.display().to_string()))
+        let checkout = Place::file(self.spec.checkout.display().to_string());
+        let copied = snapshot::copy(&self.spec.checkout, &self.checkout());
+        let head = copied.map_err(|error| not_copied(&error, checkout.clone()))?;
+        // What was approved is what runs: a folder may have changed since, a commit cannot.
+        if matches!(self.spec.head, Head::Snapshot(_)) && head != self.spec.head {
+            let changed = Diagnostic::error(
+                Code::HeadChanged,
+                "the folder has changed since the run was asked for",
+            );
+            return Err(config(
+                changed
+                    .at(checkout)
+                    .hint("ask for a new run of what is there now"),
+            ));
+        }
+        let home = self.home();
+        fs::create_dir_all(&home).map_err(|error| {
+            let diagnostic = Diagnostic::error(Code::WorkingCopy, "could not make a home for the notebook");
+            let diagnostic = diagnostic
+                .at(Place::file(home.display().to_string()))
                 .caused_by(&error);
-            let class = if verdict::is_disk_full(&error) {
-                FailureClass::Infrastructure
-            } else {
-                FailureClass::Config
-            };
-            Halt::Failed(failure(class, diagnostic))
+            Halt::Failed(failure(FailureClass::Infrastructure, diagnostic))
         })
     }
 
@@ -438,4 +450,16 @@ async fn until(at: Option<Instant>) {
         Some(at) => tokio::time::sleep_until(at.into()).await,
         None => std::future::pending().await,
     }
+}
+
+fn not_copied(error: &SnapshotError, checkout: Place) -> Halt {
+    let diagnostic = Diagnostic::error(Code::WorkingCopy, "could not copy the checkout")
+        .at(checkout)
+        .caused_by(error);
+    let class = if verdict::is_disk_full(error.io()) {
+        FailureClass::Infrastructure
+    } else {
+        FailureClass::Config
+    };
+    Halt::Failed(failure(class, diagnostic))
 }

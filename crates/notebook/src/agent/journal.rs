@@ -6,7 +6,7 @@ use blueproof_core::attempt::{LogWriter, Record, RecordKind, Stream};
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::Redactor;
+use crate::text::{RedactedStream, Redactor};
 
 /// Appends to the log. A failure to do so is kept, so that the attempt can end in order.
 pub(crate) struct Journal {
@@ -20,14 +20,14 @@ pub(crate) struct Journal {
 struct Held {
     slot: usize,
     stream: Stream,
-    text: String,
+    pending: RedactedStream,
 }
 
 impl Journal {
     pub(crate) fn new(log: LogWriter) -> Self {
         Self {
             log,
-            redactor: Redactor::default(),
+            redactor: Redactor::new([]),
             held: None,
             error: None,
         }
@@ -67,19 +67,17 @@ impl Journal {
 
     /// Redacts a piece of text that follows the last one of the same cell and stream, even where a secret lies
     /// across both. What could be the beginning of one is held back for the next piece.
-    pub(crate) fn redact_text(&mut self, slot: usize, stream: Stream, text: String) -> String {
-        let text = match self.held.take() {
-            Some(held) if held.slot == slot && held.stream == stream => held.text + &text,
-            Some(_) | None => text,
+    pub(crate) fn redact_text(&mut self, slot: usize, stream: Stream, text: &str) -> String {
+        let mut pending = match self.held.take() {
+            Some(held) if held.slot == slot && held.stream == stream => held.pending,
+            Some(_) | None => self.redactor.stream(),
         };
-        let mut text = self.redactor.redact(text);
-        let open = self.redactor.open_end(&text);
-        if open > 0 {
-            let held = text.split_off(text.len() - open);
+        let text = pending.push(text);
+        if !pending.is_empty() {
             self.held = Some(Held {
                 slot,
                 stream,
-                text: held,
+                pending,
             });
         }
         text
@@ -93,12 +91,13 @@ impl Journal {
 
     /// Returns text that was held back and is followed by nothing.
     pub(crate) fn take_held(&mut self) -> Option<(usize, Stream, String)> {
-        self.held.take().map(|held| (held.slot, held.stream, held.text))
+        let mut held = self.held.take()?;
+        Some((held.slot, held.stream, held.pending.flush()))
     }
 
     /// Redacts a text that stands alone.
     pub(crate) fn redact(&self, text: &str) -> String {
-        self.redactor.redact(text.to_owned())
+        self.redactor.redact(text)
     }
 
     /// Redacts an output.

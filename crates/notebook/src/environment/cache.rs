@@ -12,7 +12,10 @@ use std::{
     time::{Duration, UNIX_EPOCH},
 };
 
-use blueproof_core::diagnostic::{Code, Diagnostic};
+use blueproof_core::{
+    attempt::{CACHE_TAG, CACHE_TAG_TEXT},
+    diagnostic::{Code, Diagnostic},
+};
 use serde::{Deserialize, Serialize};
 
 use crate::files;
@@ -70,6 +73,10 @@ impl Cache {
         let root = std::path::absolute(root).map_err(|error| broken(root, &error))?;
         for folder in [root.clone(), root.join("locks"), root.join("requests")] {
             fs::create_dir_all(&folder).map_err(|error| broken(&folder, &error))?;
+        }
+        let tag = root.join(CACHE_TAG);
+        if !tag.exists() {
+            fs::write(&tag, CACHE_TAG_TEXT).map_err(|error| broken(&tag, &error))?;
         }
         Ok(Self { root })
     }

@@ -190,7 +190,7 @@ impl<'a> Recorder<'a> {
         };
         let text = self
             .journal
-            .redact_text(gathered.slot, gathered.stream, gathered.text);
+            .redact_text(gathered.slot, gathered.stream, &gathered.text);
         self.write_text(gathered.slot, gathered.stream, &text);
     }
 

@@ -173,6 +173,11 @@ impl RedactedStream {
         self.redactor.redact(&std::mem::replace(&mut self.held, rest))
     }
 
+    /// Returns whether nothing is held back.
+    pub fn is_empty(&self) -> bool {
+        self.held.is_empty()
+    }
+
     /// Returns what was held back, at the end of a stream or after a pause in it.
     pub fn flush(&mut self) -> String {
         self.redactor.redact(&std::mem::take(&mut self.held))

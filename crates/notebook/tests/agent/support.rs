@@ -123,6 +123,7 @@ impl Attempt {
             blueprint: "test".parse().unwrap(),
             profile: None,
             checkout: root.join("checkout"),
+            head: blueproof_notebook::snapshot::digest(&root.join("checkout")).unwrap(),
             environments: root.join("environments"),
             granted: Resources {
                 cpu: Cpus::cores(2),
