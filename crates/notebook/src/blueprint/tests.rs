@@ -84,7 +84,7 @@ fn a_blueprint_needs_nothing_but_a_notebook() {
     let loaded = Blueprint::load(folder.path()).expect("it is valid");
     let resolved = loaded.resolve(None, &[]).expect("it resolves");
     assert_eq!(resolved.name.as_str(), "t");
-    assert_eq!(resolved.driver.to_string(), "1 cpu, 1Gi");
+    assert_eq!(resolved.driver.to_string(), "1 cpu, 1Gi memory");
     assert_eq!(resolved.workload, Resources::default());
     assert_eq!(resolved.timeouts.queue, None);
     assert_eq!(resolved.timeouts.startup, Some(SignedDuration::from_mins(15)));
@@ -183,7 +183,7 @@ fn a_profile_overrides_by_key() {
     let loaded = Blueprint::load(folder.path()).expect("it is valid");
     assert_eq!(loaded.profiles().collect::<Vec<_>>(), ["keep", "smoke"]);
     let smoke = loaded.resolve(Some("smoke"), &[]).expect("it resolves");
-    assert_eq!(smoke.workload.to_string(), "2 cpu, 16Gi");
+    assert_eq!(smoke.workload.to_string(), "2 cpu, 16Gi memory");
     assert_eq!(smoke.plan.expectations, []);
     assert_eq!(smoke.plan.network, Network::None);
     assert_eq!(smoke.plan.parameters["gpus"], 2);
@@ -191,7 +191,7 @@ fn a_profile_overrides_by_key() {
     assert_eq!(smoke.timeouts.queue, Some(SignedDuration::from_hours(6)));
     let keep = loaded.resolve(Some("keep"), &[]).expect("it resolves");
     assert_eq!(keep.plan.expectations.len(), 2);
-    assert_eq!(keep.driver.to_string(), "2 cpu, 2Gi");
+    assert_eq!(keep.driver.to_string(), "2 cpu, 2Gi memory");
 }
 
 #[test]

@@ -88,7 +88,7 @@ fn the_same_trainjob_is_seen_however_it_is_written() {
         let (text, resolved) = resolved(&["x = 1", client, train]);
         assert_eq!(
             resolved.workload.to_string(),
-            "2 cpu, 2Gi, 8 gpu",
+            "2 cpu, 2Gi memory, 8 gpu",
             "{train}\n{text}"
         );
     }
@@ -103,7 +103,7 @@ fn a_parameter_stays_a_parameter() {
     let loaded = Blueprint::parse(&written.path.with_file_name("blueprint.yaml"), text).expect("it is valid");
     let given = [("nodes".into(), "3".into()), ("gpus".into(), "2".into())];
     let resolved = loaded.resolve(None, &given).expect("it resolves");
-    assert_eq!(resolved.workload.to_string(), "1500m cpu, 3Gi, 6 gpu");
+    assert_eq!(resolved.workload.to_string(), "1500m cpu, 3Gi memory, 6 gpu");
 }
 
 #[test]
@@ -131,7 +131,7 @@ fn what_cannot_be_known_is_left_to_a_person() {
     let (text, resolved) = resolved(&["x = 1", train]);
     assert!(text.contains("# nodes: cell 2 computes it"), "{text}");
     assert!(text.contains("# memory: cell 2 gives no amount"), "{text}");
-    assert_eq!(resolved.workload.to_string(), "1 cpu, 1Gi");
+    assert_eq!(resolved.workload.to_string(), "1 cpu, 1Gi memory");
 }
 
 #[test]
@@ -165,7 +165,7 @@ fn hostile_texts_cannot_write_keys_into_the_draft() {
         "!pip install 'x\ty: z'\nfrom kubeflow.trainer import *\nTrainerClient().train(runtime='r\\n  driver: {cpu: 99}', trainer=CustomTrainer(func=f))",
     ];
     let (_, resolved) = resolved(&cells);
-    assert_eq!(resolved.driver.to_string(), "1 cpu, 2Gi");
+    assert_eq!(resolved.driver.to_string(), "1 cpu, 2Gi memory");
     let odd = notebook("a: {b} #c.ipynb", &["x = 1"]);
     draft(&odd.path).expect("its name can be written");
 }
