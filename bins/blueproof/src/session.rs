@@ -136,15 +136,14 @@ impl Session {
     /// Drives or follows until nothing remains to be done for any run.
     pub(crate) async fn until_idle(&self) -> Result<(), Problem> {
         loop {
-            let Some(_leadership) = self.store.try_lead()? else {
-                // Somebody drives, and it is theirs to take over from us.
-                return Ok(());
-            };
-            let mut engine = self.engine().await?;
-            engine.run_until(Scheduler::is_idle).await?;
-            if self.store.commands().await?.is_empty() {
-                return Ok(());
+            if let Some(_leadership) = self.store.try_lead()? {
+                self.engine().await?.run_until(Scheduler::is_idle).await?;
+                if self.store.commands().await?.is_empty() {
+                    return Ok(());
+                }
             }
+            // Whoever drives instead may stop as soon as its own run is over; what then remains is ours.
+            tokio::time::sleep(LOOK_FOR_TURN).await;
         }
     }
 
