@@ -19,7 +19,7 @@ use blueproof_core::{
     policy::Policy,
     ports::{ClusterDriver, Command, Reporter, Store, StoreError, SystemClock},
     scheduler::Scheduler,
-    sqlite::{Leadership, SqliteStore},
+    sqlite::SqliteStore,
     view::RunView,
 };
 use blueproof_notebook::report::FolderReporter;
@@ -133,25 +133,18 @@ impl Session {
         }
     }
 
-    /// Drives until nothing remains to be done for any run, or leaves it to whoever drives already.
+    /// Drives or follows until nothing remains to be done for any run.
     pub(crate) async fn until_idle(&self) -> Result<(), Problem> {
-        while let Some(_leadership) = self.lead_soon().await? {
-            let mut engine = self.engine().await?;
-            engine.run_until(Scheduler::is_idle).await?;
-            if self.store.commands().await?.is_empty() {
-                return Ok(());
+        loop {
+            if let Some(_leadership) = self.store.try_lead()? {
+                self.engine().await?.run_until(Scheduler::is_idle).await?;
+                if self.store.commands().await?.is_empty() {
+                    return Ok(());
+                }
             }
+            // Whoever drives instead may stop as soon as its own run is over; what then remains is ours.
+            tokio::time::sleep(LOOK_FOR_TURN).await;
         }
-        Ok(())
-    }
-
-    /// Takes the lead, unless somebody really has it: whoever only looks holds the lock for a moment, too.
-    async fn lead_soon(&self) -> Result<Option<Leadership>, Problem> {
-        if let Some(leadership) = self.store.try_lead()? {
-            return Ok(Some(leadership));
-        }
-        tokio::time::sleep(LOOK_FOR_TURN).await;
-        Ok(self.store.try_lead()?)
     }
 
     async fn drive_or_wait(&self, is_done: &impl Fn(&Scheduler) -> bool) -> Result<(), Problem> {

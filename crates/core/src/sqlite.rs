@@ -17,7 +17,7 @@ use std::{
 
 use async_trait::async_trait;
 use jiff::Timestamp;
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, ErrorCode, OpenFlags};
 use tokio::sync::Notify;
 
 use crate::{
@@ -58,7 +58,12 @@ impl SqliteStore {
             fs::create_dir_all(folder).map_err(|error| failed("make its folder", &error))?;
         }
         let mut connection = Connection::open(path).map_err(|error| failed("open it", &error))?;
-        prepare(&connection).map_err(|error| failed("open it", &error))?;
+        prepare(&connection).map_err(|error| {
+            if error.sqlite_error_code() == Some(ErrorCode::NotADatabase) {
+                return schema::not_ours(path);
+            }
+            failed("open it", &error)
+        })?;
         schema::migrate(&mut connection, path)?;
         let reader = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE)
             .and_then(|connection| prepare(&connection).map(|()| connection))

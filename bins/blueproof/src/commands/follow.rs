@@ -4,6 +4,7 @@ use blueproof_core::view::RunView;
 
 use crate::{
     exit::{Exit, Problem},
+    output::{self, Document, DocumentFormat},
     session::{Session, Target, Watch},
     show::{self, progress::Progress},
 };
@@ -31,12 +32,22 @@ pub(crate) async fn follow(
     Ok(Some(view))
 }
 
-/// Prints how a run ended, where its report is, and returns the exit code that stands for it.
-pub(crate) fn conclude(session: &Session, run: &RunView) -> Exit {
-    anstream::print!("{}", show::verdict::render(run));
+/// Prints how a run ended and where its report is, or the run itself where a program asks, and returns the exit code
+/// that stands for it.
+pub(crate) fn conclude(
+    session: &Session,
+    run: &RunView,
+    format: Option<DocumentFormat>,
+) -> Result<Exit, Problem> {
+    if let Some(format) = format {
+        output::print(&output::encode(&Document::new("Run", run), format.into())?)?;
+        return Ok(Exit::of(run));
+    }
+    let mut answer = show::verdict::render(run);
     let report = session.run_folder(run.id).join("report.html");
     if report.exists() {
-        anstream::println!("     file://{}", report.display());
+        answer.push_str(&format!("     file://{}\n", report.display()));
     }
-    Exit::of(run)
+    output::print(&answer)?;
+    Ok(Exit::of(run))
 }

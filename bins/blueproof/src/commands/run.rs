@@ -18,7 +18,7 @@ use super::follow::{conclude, follow};
 use crate::{
     cli::Run,
     exit::{Exit, Problem},
-    output,
+    output::{self, Document, DocumentFormat},
     session::{Session, Target, local_user, new_key},
 };
 
@@ -40,19 +40,22 @@ pub(crate) async fn run(session: &Session, arguments: &Run) -> Result<Exit, Prob
         })
         .await?;
     if arguments.detach {
-        return detach(session, &target).await;
+        return detach(session, &target, arguments.output).await;
     }
     match follow(session, &target, |view| view.settled).await? {
-        Some(view) => Ok(conclude(session, &view)),
+        Some(view) => conclude(session, &view, arguments.output),
         None => Ok(Exit::Interrupted),
     }
 }
 
 /// Leaves a run to a process of its own, and returns as soon as the run has an id.
-async fn detach(session: &Session, target: &Target) -> Result<Exit, Problem> {
+async fn detach(session: &Session, target: &Target, format: Option<DocumentFormat>) -> Result<Exit, Problem> {
     session.spawn_host()?;
     let view = session.until_known(target).await?;
-    anstream::println!("{}", view.id);
+    match format {
+        Some(format) => output::print(&output::encode(&Document::new("Run", &view), format.into())?)?,
+        None => output::print(&format!("{}\n", view.id))?,
+    }
     anstream::eprintln!(
         "`blueproof wait {0}` waits for it, `blueproof logs -f {0}` shows what it prints",
         view.id

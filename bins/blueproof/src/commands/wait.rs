@@ -8,22 +8,34 @@ use super::follow::{conclude, follow};
 use crate::{
     cli::{Cancel, Retry, Wait},
     exit::{Exit, Problem},
+    output::{self, Document},
     session::{Session, Target, local_user, new_key},
 };
 
 /// Waits for runs, one after the other; the exit code is that of the first that did not pass.
 pub(crate) async fn wait(session: &Session, arguments: &Wait) -> Result<Exit, Problem> {
     let waiting = async {
-        let mut worst = Exit::Ok;
+        let mut ended = Vec::new();
         for run in &arguments.runs {
             let run = run.resolve(&*session.store).await?.id;
             let Some(view) = follow(session, &Target::Run(run), |view| view.settled).await? else {
                 return Ok(Exit::Interrupted);
             };
-            let exit = conclude(session, &view);
-            worst = if worst == Exit::Ok { exit } else { worst };
+            if arguments.output.is_none() {
+                conclude(session, &view, None)?;
+            }
+            ended.push(view);
         }
-        Ok(worst)
+        match (&ended[..], arguments.output) {
+            (_, None) => {}
+            ([view], Some(_)) => return conclude(session, view, arguments.output),
+            (views, Some(format)) => {
+                let list = Document::list("RunList", "Run", views);
+                output::print(&output::encode(&list, format.into())?)?;
+            }
+        }
+        let bad = ended.iter().map(Exit::of).find(|exit| *exit != Exit::Ok);
+        Ok(bad.unwrap_or(Exit::Ok))
     };
     let Some(limit) = arguments.timeout else {
         return waiting.await;
@@ -52,7 +64,7 @@ pub(crate) async fn cancel(session: &Session, arguments: &Cancel) -> Result<Exit
         .await?;
     match follow(session, &Target::Run(run), |view| view.settled).await? {
         Some(view) => {
-            conclude(session, &view);
+            conclude(session, &view, None)?;
             Ok(Exit::Ok)
         }
         None => Ok(Exit::Interrupted),
@@ -79,13 +91,13 @@ pub(crate) async fn retry(session: &Session, arguments: &Retry) -> Result<Exit, 
         .await?;
     if arguments.detach {
         session.spawn_host()?;
-        anstream::println!("{run}");
+        output::print(&format!("{run}\n"))?;
         return Ok(Exit::Ok);
     }
     // It ended before: only an end that came after that one counts.
     let again = move |view: &RunView| view.settled && view.ended_at > before.ended_at;
     match follow(session, &Target::Run(run), again).await? {
-        Some(view) => Ok(conclude(session, &view)),
+        Some(view) => conclude(session, &view, arguments.output),
         None => Ok(Exit::Interrupted),
     }
 }

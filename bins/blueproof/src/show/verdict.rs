@@ -7,6 +7,7 @@ use blueproof_core::{
 };
 
 use super::{diagnostic, text};
+use crate::output;
 
 /// Returns the verdict as people read it, colour included: one line, and what went wrong.
 pub(crate) fn render(run: &RunView) -> String {
@@ -100,7 +101,7 @@ fn in_cell(cell: &CellPlace) -> String {
     let source = cell
         .source
         .as_deref()
-        .map(|source| format!(": {}", source.trim()))
+        .map(|source| format!(": {}", output::line(source.trim())))
         .unwrap_or_default();
     format!("   {dim}={dim:#} in cell {}{line}{source}\n", cell.cell)
 }

@@ -81,7 +81,7 @@ fn is_current(connection: &Connection) -> Result<bool, rusqlite::Error> {
     Ok(number("application_id")? == i64::from(APPLICATION_ID) && number("user_version")? == known)
 }
 
-fn not_ours(path: &Path) -> StoreError {
+pub(super) fn not_ours(path: &Path) -> StoreError {
     let diagnostic = Diagnostic::error(Code::StoreNotOurs, "this is no store of blueproof")
         .at(Place::file(path.display().to_string()))
         .hint("name another file with --store; this one was not touched");

@@ -1,0 +1,8 @@
+//! What the tests share: a home for whoever types, commands that go on, and checkouts to be tested.
+
+mod checkout;
+mod home;
+mod running;
+
+pub(crate) use checkout::Checkout;
+pub(crate) use home::{Answer, Home};

@@ -1,0 +1,103 @@
+//! Commands that take their time, and what is waited for meanwhile.
+
+use std::{
+    fs,
+    os::unix::process::CommandExt,
+    path::Path,
+    process::{Child, Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use serde_json::Value;
+
+use super::{Answer, Home};
+
+/// Longer than anything that is waited for takes on a busy machine.
+const BOUND: Duration = Duration::from_secs(120);
+
+/// A command that goes on, as the leader of a process group, as a shell starts it.
+#[derive(Debug)]
+pub(crate) struct Running(Child);
+
+impl Running {
+    pub(crate) fn start(mut command: Command) -> Self {
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        Self(command.process_group(0).spawn().expect("it starts"))
+    }
+
+    /// Sends what a terminal sends for Ctrl-C, to everything in its foreground.
+    pub(crate) fn press_ctrl_c(&self) {
+        kill_process_group(self.pid(), Signal::INT).expect("it is there");
+    }
+
+    /// Kills the command and nothing that it started.
+    pub(crate) fn kill_nine(&self) {
+        kill_process(self.pid(), Signal::KILL).expect("it is there");
+    }
+
+    /// Waits for the end.
+    pub(crate) fn end(self) -> Answer {
+        self.0.wait_with_output().expect("it ends").into()
+    }
+
+    fn pid(&self) -> Pid {
+        Pid::from_child(&self.0)
+    }
+}
+
+impl Home {
+    /// Starts the program, and lets it go on.
+    pub(crate) fn start(&self, arguments: &[&str]) -> Running {
+        Running::start(self.command(arguments))
+    }
+
+    /// Waits until the notebook of a run has printed a text.
+    pub(crate) fn until_printed(&self, run: &str, text: &str) {
+        eventually(&format!("{run} prints `{text}`"), || {
+            let answer = self.blueproof(&["logs", run]);
+            answer.stdout.contains(text).then_some(())
+        });
+    }
+
+    /// Waits until nothing remains to be done for a run that others drive, and returns it.
+    pub(crate) fn until_settled(&self, run: &str) -> Value {
+        eventually(&format!("{run} is settled"), || {
+            let run = self.blueproof(&["get", "run", run, "-o", "json"]).json();
+            (run["settled"] == true).then_some(run)
+        })
+    }
+
+    /// Sees that no process goes on which has this home in its command line or its environment.
+    pub(crate) fn assert_nothing_goes_on(&self) {
+        let marker = self.path().to_str().expect("temporary folders have plain names");
+        let entries = fs::read_dir("/proc").expect("Linux has /proc");
+        let processes = entries.filter_map(|entry| Some(entry.ok()?.path()));
+        let left: Vec<String> = processes
+            .filter(|process| mentions(process, marker))
+            .map(|process| fs::read_to_string(process.join("cmdline")).unwrap_or_default())
+            .collect();
+        assert!(left.is_empty(), "{left:?}");
+    }
+}
+
+/// Looks until there is something to be seen.
+pub(crate) fn eventually<T>(what: &str, look: impl Fn() -> Option<T>) -> T {
+    let begun = Instant::now();
+    loop {
+        if let Some(seen) = look() {
+            return seen;
+        }
+        assert!(begun.elapsed() < BOUND, "not within {BOUND:?}: {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn mentions(process: &Path, marker: &str) -> bool {
+    ["cmdline", "environ"].iter().any(|file| {
+        let bytes = fs::read(process.join(file)).unwrap_or_default();
+        bytes
+            .windows(marker.len())
+            .any(|window| window == marker.as_bytes())
+    })
+}

@@ -1,0 +1,55 @@
+//! Ctrl-C: the first interrupts the cell, the second ends the run, and nothing stays behind.
+
+use std::fs;
+
+use serde_json::json;
+
+use crate::common::{Checkout, Home};
+
+#[test]
+fn ctrl_c_interrupts_the_cell_and_keeps_what_it_printed() {
+    let long = "import subprocess, time\nsubprocess.Popen(['sleep', '600'], start_new_session=True)\n\
+                print('in the long cell', flush=True)\ntime.sleep(600)";
+    let (home, checkout) = (Home::new(), Checkout::new(&[long, "print('never reached')"], ""));
+    let run = home.start(&["run", checkout.typed()]);
+    home.until_printed("last", "in the long cell");
+
+    run.press_ctrl_c();
+    let answer = run.end();
+
+    assert_eq!(answer.code, Some(130), "{answer:?}");
+    assert!(answer.stdout.starts_with("CANCELLED story r-1"), "{answer:?}");
+    assert!(answer.stderr.contains("interrupting the cell"), "{answer:?}");
+    let executed = home.run_folder("r-1").join("attempts/1/executed.ipynb");
+    let executed: serde_json::Value =
+        serde_json::from_str(&fs::read_to_string(executed).expect("it is kept")).expect("a notebook");
+    let cells = executed["cells"].as_array().expect("cells");
+    assert!(
+        cells[0]["outputs"].to_string().contains("in the long cell"),
+        "{executed}"
+    );
+    assert_eq!(cells[1]["outputs"], json!([]), "no cell is begun after it");
+    let run = home.last();
+    assert_eq!(run["state"], json!({ "ended": "cancelled" }));
+    assert_eq!(run["settled"], true);
+    home.assert_nothing_goes_on();
+}
+
+#[test]
+fn a_second_ctrl_c_ends_a_cell_that_does_not_listen() {
+    let deaf = "import time\nprint('deaf', flush=True)\nwhile True:\n    try:\n        time.sleep(600)\n    \
+                except KeyboardInterrupt:\n        print('heard', flush=True)";
+    let (home, checkout) = (Home::new(), Checkout::new(&[deaf], ""));
+    let run = home.start(&["run", checkout.typed()]);
+    home.until_printed("last", "deaf");
+    run.press_ctrl_c();
+    home.until_printed("last", "heard");
+
+    run.press_ctrl_c();
+    let answer = run.end();
+
+    assert_eq!(answer.code, Some(130), "{answer:?}");
+    assert!(answer.stdout.starts_with("CANCELLED story r-1"), "{answer:?}");
+    assert_eq!(home.last()["state"], json!({ "ended": "cancelled" }));
+    home.assert_nothing_goes_on();
+}

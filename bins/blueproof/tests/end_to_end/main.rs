@@ -1,0 +1,7 @@
+//! The program as people meet it: real processes, real kernels, real Python environments.
+//!
+//! Each test has a home and a store of its own; Python environments are shared, since they take long to make.
+
+mod common;
+mod interrupts;
+mod samples;

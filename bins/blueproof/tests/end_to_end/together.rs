@@ -1,0 +1,167 @@
+//! Several commands on one store: whoever leads, and whoever dies.
+
+use std::{fs, path::PathBuf};
+
+use serde_json::json;
+
+use crate::common::{Checkout, Home};
+
+/// A checkout whose notebook goes on until it is let go.
+struct Held {
+    checkout: Checkout,
+    gate: PathBuf,
+}
+
+impl Held {
+    fn new(home: &Home, name: &str) -> Self {
+        let gate = home.path().join(name);
+        let wait = format!(
+            "import os, time\nprint('{name} waits', flush=True)\n\
+             while not os.path.exists({gate:?}):\n    time.sleep(0.02)\nprint('{name} went on')"
+        );
+        Self {
+            checkout: Checkout::new(&[&wait], ""),
+            gate,
+        }
+    }
+
+    fn typed(&self) -> &str {
+        self.checkout.typed()
+    }
+
+    fn let_go(&self) {
+        fs::write(&self.gate, "").expect("a file");
+    }
+}
+
+#[test]
+fn two_runs_at_once_on_one_store_both_pass() {
+    let (home, checkout) = (Home::new(), Checkout::new(&["print('done')"], ""));
+    let both = [(); 2].map(|()| home.start(&["run", checkout.typed()]));
+    let mut ids: Vec<String> = both
+        .into_iter()
+        .map(|run| {
+            let answer = run.end();
+            assert_eq!(answer.code, Some(0), "{answer:?}");
+            let verdict = answer.stdout.strip_prefix("PASS story ").expect("it passed");
+            verdict.split(' ').next().expect("an id").to_owned()
+        })
+        .collect();
+    ids.sort();
+    assert_eq!(ids, ["r-1", "r-2"]);
+}
+
+#[test]
+fn when_the_process_that_leads_is_killed_another_takes_over() {
+    let home = Home::new();
+    let (first, second) = (Held::new(&home, "first"), Held::new(&home, "second"));
+    let leader = home.start(&["run", first.typed()]);
+    home.until_printed("r-1", "first waits");
+    let follower = home.start(&["run", second.typed()]);
+    home.until_printed("r-2", "second waits");
+
+    leader.kill_nine();
+    first.let_go();
+    second.let_go();
+
+    assert_eq!(leader.end().code, None, "it was killed");
+    let answer = follower.end();
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    assert!(answer.stdout.starts_with("PASS story r-2"), "{answer:?}");
+    let answer = home.blueproof(&["wait", "r-1"]);
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    let run = home.blueproof(&["get", "run", "r-1", "-o", "json"]).json();
+    assert_eq!(run["attempts"].as_array().map(Vec::len), Some(1), "it ran once");
+    home.assert_nothing_goes_on();
+}
+
+#[test]
+fn a_detached_run_ends_without_anybody_and_can_be_waited_for() {
+    let home = Home::new();
+    let held = Held::new(&home, "held");
+    let detached = home.blueproof(&["run", held.typed(), "--detach"]);
+    assert_eq!(
+        (detached.code, detached.stdout.as_str()),
+        (Some(0), "r-1\n"),
+        "{detached:?}"
+    );
+    let pending = home.blueproof(&["wait", "last", "--timeout", "0s"]);
+    assert_eq!(pending.code, Some(8), "{pending:?}");
+    held.let_go();
+    let waited = home.blueproof(&["wait", "last"]);
+    assert_eq!(waited.code, Some(0), "{waited:?}");
+    assert!(waited.stdout.starts_with("PASS story r-1"), "{waited:?}");
+}
+
+#[test]
+fn a_detached_run_goes_on_when_the_process_that_led_at_its_start_is_done() {
+    let home = Home::new();
+    let (first, second) = (Held::new(&home, "first"), Held::new(&home, "second"));
+    let leader = home.start(&["run", first.typed()]);
+    home.until_printed("r-1", "first waits");
+    assert_eq!(
+        home.blueproof(&["run", second.typed(), "--detach"]).stdout,
+        "r-2\n"
+    );
+    home.until_printed("r-2", "second waits");
+    first.let_go();
+    assert_eq!(leader.end().code, Some(0));
+
+    second.let_go();
+
+    let run = home.until_settled("r-2");
+    assert_eq!(run["state"], json!({ "ended": "passed" }));
+}
+
+#[test]
+fn another_process_can_cancel_a_run() {
+    let home = Home::new();
+    let held = Held::new(&home, "held");
+    let run = home.start(&["run", held.typed()]);
+    home.until_printed("last", "held waits");
+
+    let cancelled = home.blueproof(&["cancel", "last"]);
+
+    assert_eq!(cancelled.code, Some(0), "{cancelled:?}");
+    assert_eq!(run.end().code, Some(130));
+    assert_eq!(home.last()["state"], json!({ "ended": "cancelled" }));
+    home.assert_nothing_goes_on();
+}
+
+#[test]
+fn a_retry_is_another_attempt_of_the_same_run() {
+    let home = Home::new();
+    let mended = home.path().join("mended");
+    let cell = format!("import os\nassert os.path.exists({mended:?}), 'not mended yet'");
+    let checkout = Checkout::new(&[&cell], "");
+    let failed = home.blueproof(&["run", checkout.typed()]);
+    assert_eq!(failed.code, Some(1), "{failed:?}");
+    fs::write(mended, "").expect("a file");
+
+    let again = home.blueproof(&["retry", "last"]);
+
+    assert_eq!(again.code, Some(0), "{again:?}");
+    assert!(again.stdout.starts_with("PASS story r-1"), "{again:?}");
+    let run = home.last();
+    let attempts: Vec<_> = run["attempts"].as_array().expect("attempts").iter().collect();
+    let ids: Vec<_> = attempts.iter().map(|attempt| &attempt["id"]).collect();
+    assert_eq!(ids, ["r-1.1", "r-1.2"]);
+    assert_eq!(run["state"], json!({ "ended": "passed" }));
+    assert!(run["failure"].is_null(), "{run}");
+}
+
+#[test]
+fn logs_are_followed_until_the_run_is_over() {
+    let home = Home::new();
+    let held = Held::new(&home, "held");
+    let run = home.start(&["run", held.typed()]);
+    home.until_printed("last", "held waits");
+    let follower = home.start(&["logs", "-f", "last"]);
+
+    held.let_go();
+    let followed = follower.end();
+
+    assert_eq!(followed.code, Some(0), "{followed:?}");
+    assert_eq!(followed.stdout, "── cell 1\nheld waits\nheld went on\n");
+    assert_eq!(run.end().code, Some(0));
+}
