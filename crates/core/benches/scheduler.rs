@@ -7,8 +7,9 @@ mod measure;
 use std::{hint::black_box, time::Duration};
 
 use blueproof_core::{
+    action::Action,
     domain::{Actor, Head, Priority, Project, RunId, RunRequest, Verdict},
-    event::{Event, StopMode},
+    event::{Call, Event, StopMode},
     policy::Policy,
     scheduler::Scheduler,
     testing::{outcome, request},
@@ -45,6 +46,8 @@ struct Crowd {
     now: Timestamp,
     asked: u64,
     running: RunId,
+    /// What the last event led to.
+    actions: Vec<Action>,
 }
 
 impl Crowd {
@@ -55,6 +58,7 @@ impl Crowd {
             now: Timestamp::UNIX_EPOCH,
             asked: 0,
             running: RunId(1),
+            actions: Vec::new(),
         };
         for _ in 0..=waiting {
             let request = crowd.next_request();
@@ -103,17 +107,11 @@ impl Crowd {
                 outcome: Box::new(outcome(Verdict::Passed)),
             });
             samples.push(finished + self.handle(Event::Released { attempt }));
+            let next = self.actions.iter().find_map(reserved).expect("somebody waits");
             self.handle(Event::Reported {
                 run: ended,
                 attempts: 1,
             });
-            let next = self
-                .scheduler
-                .outstanding()
-                .iter()
-                .map(|action| action.call())
-                .find_map(reserved)
-                .expect("somebody waits");
             self.start(next);
         }
         samples
@@ -160,18 +158,16 @@ impl Crowd {
 
     /// Does what the engine does with an event, without the store.
     fn handle(&mut self, event: Event) -> Duration {
-        let (scheduler, now) = (&mut self.scheduler, self.now);
+        let (scheduler, now, actions) = (&mut self.scheduler, self.now, &mut self.actions);
         timed(|| {
-            let actions = black_box(scheduler.handle(now, event));
-            let changed = scheduler.take_changed();
-            black_box((actions, changed, scheduler.next_wakeup()));
+            *actions = scheduler.handle(now, event);
+            black_box((scheduler.take_changed(), scheduler.next_wakeup()));
         })
     }
 }
 
-fn reserved(call: blueproof_core::event::Call) -> Option<RunId> {
-    use blueproof_core::event::Call;
-    match call {
+fn reserved(action: &Action) -> Option<RunId> {
+    match action.call() {
         Call::Reserve(attempt) => Some(attempt.run),
         Call::Start(_) | Call::Observe(_) | Call::Stop(_) | Call::Release(_) | Call::Report(_) => None,
     }
