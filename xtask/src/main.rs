@@ -3,6 +3,7 @@
 //! A chore lives here when it must run the same on every machine; each is a module, and this file only chooses. xtask
 //! uses none of our crates, so that it still builds, and can say what is wrong, when they do not.
 
+mod bench;
 mod ci;
 mod process;
 mod tidy;
@@ -32,6 +33,8 @@ enum Chore {
     },
     /// Check rules that no compiler checks: file headers, crate edges, lengths. The same as `ci tidy`.
     Tidy,
+    /// Measure, beside papermill where there is a comparison, and fail where a limit is broken.
+    Bench(bench::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -50,5 +53,6 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
         Chore::Ci { steps } if steps.is_empty() => ci::run(&workspace, Step::ALL),
         Chore::Ci { steps } => ci::run(&workspace, steps),
         Chore::Tidy => ci::run(&workspace, &[Step::Tidy]),
+        Chore::Bench(arguments) => bench::run(&workspace, arguments),
     }
 }

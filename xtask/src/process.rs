@@ -96,7 +96,8 @@ impl Invocation {
             .then(|| String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
-    fn command(&self, folder: &Path) -> Command {
+    /// Returns it as the standard library starts it, in `folder`, with nothing to read.
+    pub(crate) fn command(&self, folder: &Path) -> Command {
         let mut command = Command::new(&self.program);
         command
             .args(&self.arguments)

@@ -63,6 +63,7 @@ impl Kernel {
     /// Connects, and waits until the kernel answers. Bounding the wait is up to the caller.
     pub(crate) async fn connect(&mut self, runtime: &Runtime) -> Result<Channels, StartError> {
         let answered = async {
+            runtime.endpoints().made().await;
             let mut channels = Channels::connect(runtime.endpoints()).await?;
             channels.welcomed(WELCOME_PATIENCE).await;
             let request = channels.ask_info().await?;

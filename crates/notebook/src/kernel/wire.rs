@@ -2,7 +2,11 @@
 //!
 //! Messages are taken in as raw JSON, not as the crate's types: an output that nobody can decode is still kept.
 
-use std::{collections::HashMap, path::Path, time::Duration};
+use std::{
+    collections::HashMap,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use jupyter_protocol::{
     ConnectionInfo, ExecuteRequest, InterruptRequest, JupyterMessage, KernelInfoRequest, ShutdownRequest,
@@ -13,6 +17,9 @@ use jupyter_zmq_client::{
 };
 use serde_json::Value;
 use zeromq::{SocketRecv, SocketSend};
+
+/// How often it is looked for a kernel's sockets: a look is three calls of the system.
+const LOOK_EVERY: Duration = Duration::from_millis(2);
 
 /// The kernel could not be spoken to.
 #[derive(Debug, thiserror::Error)]
@@ -71,6 +78,27 @@ impl Endpoints {
             signature_scheme: "hmac-sha256".into(),
             kernel_name: None,
         })
+    }
+
+    /// Waits until the kernel has made its sockets. Bounding the wait is up to the caller.
+    ///
+    /// Whoever connects earlier comes late: the ZeroMQ crate tries again after 50 ms, 100 ms, 200 ms and so on, and so
+    /// may sleep for as long again as the kernel took.
+    pub(crate) async fn made(&self) {
+        while !self.sockets().iter().all(|socket| socket.exists()) {
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    }
+
+    /// Returns the files of the sockets that we connect to; there are none where the kernel does not use files.
+    fn sockets(&self) -> Vec<PathBuf> {
+        let info = &self.0;
+        match info.transport {
+            Transport::IPC => [info.shell_port, info.iopub_port, info.control_port]
+                .map(|port| format!("{}-{port}", info.ip).into())
+                .into(),
+            Transport::TCP => Vec::new(),
+        }
     }
 
     /// Returns what a kernel reads from its connection file.

@@ -1,0 +1,174 @@
+//! What one event costs the scheduler while 10, 1,000 and 100,000 runs wait, one JSON line for each figure.
+//!
+//! `cargo xtask bench scheduler` runs this and makes a table of it.
+
+mod measure;
+
+use std::{hint::black_box, time::Duration};
+
+use blueproof_core::{
+    action::Action,
+    domain::{Actor, Head, Priority, Project, RunId, RunRequest, Verdict},
+    event::{Call, Event, StopMode},
+    policy::Policy,
+    scheduler::Scheduler,
+    testing::{outcome, request},
+};
+use jiff::{SignedDuration, Timestamp};
+use measure::{Figure, Samples, timed};
+
+/// How many runs wait.
+const WAITING: [usize; 3] = [10, 1_000, 100_000];
+
+/// How often each event is measured.
+const ROUNDS: usize = 2_000;
+
+fn main() {
+    for waiting in WAITING {
+        measure_at(waiting);
+    }
+}
+
+fn measure_at(waiting: usize) {
+    let mut crowd = Crowd::of(waiting);
+    let report = |name: &str, samples: &mut Samples| {
+        Figure::new(name, samples).with("waiting", waiting).print();
+    };
+    report("an event about none of them", &mut crowd.unrelated());
+    report("one request", &mut crowd.requests());
+    report("one end, and the next one's start", &mut crowd.turns());
+    report("the last one's queue timeout", &mut crowd.timeouts());
+}
+
+/// A scheduler with one attempt that runs and many runs that wait for its quota.
+struct Crowd {
+    scheduler: Scheduler,
+    now: Timestamp,
+    asked: u64,
+    running: RunId,
+    /// What the last event led to.
+    actions: Vec<Action>,
+}
+
+impl Crowd {
+    fn of(waiting: usize) -> Self {
+        let quota = request("quota", "nano-lm").job.gang();
+        let mut crowd = Self {
+            scheduler: Scheduler::new(Policy::local(quota)),
+            now: Timestamp::UNIX_EPOCH,
+            asked: 0,
+            running: RunId(1),
+            actions: Vec::new(),
+        };
+        for _ in 0..=waiting {
+            let request = crowd.next_request();
+            crowd.ask(request);
+        }
+        crowd.start(RunId(1));
+        crowd
+    }
+
+    /// An event that concerns no run that is there.
+    fn unrelated(&mut self) -> Samples {
+        let event = Event::HeadMoved {
+            project: Project::GitHub(7),
+            change: 1,
+            head: Head::Commit("b".repeat(40)),
+        };
+        (0..ROUNDS).map(|_| self.handle(event.clone())).collect()
+    }
+
+    /// A request that comes to wait; it is cancelled again, so that as many wait as before.
+    fn requests(&mut self) -> Samples {
+        let mut samples = Samples::default();
+        for _ in 0..ROUNDS {
+            let request = self.next_request();
+            samples.push(self.ask(request));
+            let run = RunId(self.asked);
+            self.handle(Event::CancelRequested {
+                run,
+                by: Actor::Local("ada".into()),
+                how: StopMode::End,
+            });
+            self.handle(Event::Reported { run, attempts: 0 });
+        }
+        samples
+    }
+
+    /// An attempt that ends and is cleared away, by which the next one is promised its quota.
+    fn turns(&mut self) -> Samples {
+        let mut samples = Samples::default();
+        for _ in 0..ROUNDS {
+            let (ended, attempt) = (self.running, self.running.attempt(1));
+            let request = self.next_request();
+            self.ask(request);
+            let finished = self.handle(Event::Finished {
+                attempt,
+                outcome: Box::new(outcome(Verdict::Passed)),
+            });
+            samples.push(finished + self.handle(Event::Released { attempt }));
+            let next = self.actions.iter().find_map(reserved).expect("somebody waits");
+            self.handle(Event::Reported {
+                run: ended,
+                attempts: 1,
+            });
+            self.start(next);
+        }
+        samples
+    }
+
+    /// The last one in the queue has waited as long as it may.
+    fn timeouts(&mut self) -> Samples {
+        let mut samples = Samples::default();
+        for _ in 0..ROUNDS / 20 {
+            let mut request = self.next_request();
+            request.priority = Priority(-1);
+            request.job.timeouts.queue = Some(SignedDuration::from_secs(1));
+            self.ask(request);
+            self.now += SignedDuration::from_secs(2);
+            samples.push(self.handle(Event::Tick));
+            self.handle(Event::Reported {
+                run: RunId(self.asked),
+                attempts: 0,
+            });
+        }
+        samples
+    }
+
+    fn next_request(&mut self) -> RunRequest {
+        self.asked += 1;
+        request(&format!("key-{}", self.asked), "nano-lm")
+    }
+
+    fn ask(&mut self, request: RunRequest) -> Duration {
+        self.handle(Event::Requested {
+            request: Box::new(request),
+        })
+    }
+
+    fn start(&mut self, run: RunId) {
+        let attempt = run.attempt(1);
+        self.handle(Event::Reserved {
+            attempt,
+            place: "here".into(),
+        });
+        self.handle(Event::Started { attempt });
+        self.running = run;
+    }
+
+    /// Does what the engine does with an event, without the store.
+    fn handle(&mut self, event: Event) -> Duration {
+        let (scheduler, now, actions) = (&mut self.scheduler, self.now, &mut self.actions);
+        timed(|| {
+            *actions = scheduler.handle(now, event);
+            black_box((scheduler.take_changed(), scheduler.next_wakeup()));
+        })
+    }
+}
+
+fn reserved(action: &Action) -> Option<RunId> {
+    match action.call() {
+        Call::Reserve(attempt) => Some(attempt.run),
+        Call::Start(_) | Call::Observe(_) | Call::Stop(_) | Call::Release(_) | Call::Report(_) => None,
+    }
+}

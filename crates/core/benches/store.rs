@@ -1,0 +1,159 @@
+//! How fast the SQLite store takes events that will outlive a power cut, and how fast they are replayed. One JSON line
+//! for each figure.
+//!
+//! `cargo xtask bench store` runs this and makes a table of it. A plain file on the same disk stands beside it: the
+//! store can be no faster than what the disk takes to promise.
+
+mod measure;
+
+use std::{
+    fs::File,
+    io::Write,
+    path::Path,
+    time::{Duration, Instant},
+};
+
+use blueproof_core::{
+    domain::{RunId, Verdict},
+    engine,
+    event::Event,
+    policy::Policy,
+    ports::{Batch, Store},
+    scheduler::Scheduler,
+    sqlite::SqliteStore,
+    testing::{outcome, request},
+};
+use jiff::Timestamp;
+use measure::{Figure, Samples, timed};
+
+/// How many appends are timed of each kind.
+const APPENDS: usize = 600;
+
+/// Events in a large batch.
+const LARGE: usize = 16;
+
+/// How many runs a log that is replayed tells of: six events each.
+const REPLAYED: [usize; 2] = [1_000, 10_000];
+
+fn main() {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("cargo made the folder");
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build()
+        .expect("a runtime can be made");
+    Figure::new(
+        "write and fdatasync of a plain file",
+        &mut plain_file(folder.path()),
+    )
+    .print();
+    for events in [1, LARGE] {
+        let path = folder.path().join(format!("batches-of-{events}.db"));
+        let mut samples = runtime.block_on(appends(&path, events));
+        Figure::new("append", &mut samples).with("events", events).print();
+    }
+    for runs in REPLAYED {
+        let path = folder.path().join(format!("{runs}-runs.db"));
+        let (events, took) = runtime.block_on(replay(&path, runs));
+        let mut samples = Samples::from_iter([took]);
+        Figure::new("replay", &mut samples).with("events", events).print();
+    }
+}
+
+/// Writes as much as one event is, and waits for the disk.
+fn plain_file(folder: &Path) -> Samples {
+    let mut file = File::create(folder.join("plain")).expect("the folder is there");
+    let mut life = Life::default();
+    let line = serde_json::to_vec(&life.batch(1).events[0].1).expect("plain data");
+    let mut write = || {
+        file.write_all(&line).expect("the disk is not full");
+        file.sync_data().expect("the disk works");
+    };
+    (0..APPENDS).map(|_| timed(&mut write)).collect()
+}
+
+async fn appends(path: &Path, events: usize) -> Samples {
+    let store = SqliteStore::open(path).expect("a store");
+    let mut life = Life::default();
+    let mut samples = Samples::default();
+    for _ in 0..APPENDS {
+        let batch = life.batch(events);
+        let begun = Instant::now();
+        store.append(batch).await.expect("the disk works");
+        samples.push(begun.elapsed());
+    }
+    samples
+}
+
+async fn replay(path: &Path, runs: usize) -> (usize, Duration) {
+    let store = SqliteStore::open(path).expect("a store");
+    let mut life = Life::default();
+    let events = runs * Life::EVENTS_OF_A_RUN;
+    store.append(life.batch(events)).await.expect("the disk works");
+    let begun = Instant::now();
+    let (scheduler, _) = engine::replay(&store).await.expect("a read");
+    let took = begun.elapsed();
+    assert_eq!(scheduler.runs().count(), runs, "every run is there again");
+    (events, took)
+}
+
+/// Runs that pass, one after the other, event by event.
+struct Life {
+    scheduler: Scheduler,
+    run: RunId,
+    next: usize,
+}
+
+impl Default for Life {
+    fn default() -> Self {
+        let quota = request("quota", "nano-lm").job.gang();
+        Self {
+            scheduler: Scheduler::new(Policy::local(quota)),
+            run: RunId(1),
+            next: 0,
+        }
+    }
+}
+
+impl Life {
+    const EVENTS_OF_A_RUN: usize = 6;
+
+    /// Returns the next events with the runs that they change, as the engine appends them.
+    fn batch(&mut self, events: usize) -> Batch {
+        let now = Timestamp::UNIX_EPOCH;
+        let events: Vec<_> = (0..events).map(|_| (now, self.event())).collect();
+        for (at, event) in &events {
+            self.scheduler.handle(*at, event.clone());
+        }
+        let changed = self.scheduler.take_changed();
+        let views = changed.into_iter().filter_map(|run| self.scheduler.view(run));
+        Batch {
+            views: views.collect(),
+            events,
+            taken: Vec::new(),
+        }
+    }
+
+    fn event(&mut self) -> Event {
+        let (run, attempt) = (self.run, self.run.attempt(1));
+        self.next += 1;
+        match self.next {
+            1 => Event::Requested {
+                request: Box::new(request(&format!("key-{}", run.0), "nano-lm")),
+            },
+            2 => Event::Reserved {
+                attempt,
+                place: "process on this machine · threads capped at 1".into(),
+            },
+            3 => Event::Started { attempt },
+            4 => Event::Finished {
+                attempt,
+                outcome: Box::new(outcome(Verdict::Passed)),
+            },
+            5 => Event::Released { attempt },
+            _ => {
+                (self.run, self.next) = (RunId(run.0 + 1), 0);
+                Event::Reported { run, attempts: 1 }
+            }
+        }
+    }
+}
