@@ -30,6 +30,9 @@ use agent::Liveness;
 /// How often an attempt's folder is looked at for news.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
+/// How often it is looked for what is only milliseconds away: an agent's first word, and its end after its last.
+const LOOK_CLOSELY: Duration = Duration::from_millis(2);
+
 /// How long an agent has to end by itself before its attempt is released by force.
 const RELEASE_GRACE: Duration = Duration::from_secs(20);
 
@@ -91,7 +94,7 @@ impl LocalDriver {
             if let Some(status) = ended {
                 return Err(self.agent.said_nothing(layout, status));
             }
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(LOOK_CLOSELY).await;
         }
     }
 }
@@ -231,7 +234,7 @@ async fn until_gone(layout: &AttemptLayout) -> Result<(), CallError> {
     while agent::liveness(layout).map_err(|error| cannot("look at", &layout.lock(), &error))?
         == Liveness::Alive
     {
-        tokio::time::sleep(LOOK_EVERY).await;
+        tokio::time::sleep(LOOK_CLOSELY).await;
     }
     Ok(())
 }

@@ -8,8 +8,8 @@ use std::{hint::black_box, time::Duration};
 
 use blueproof_core::{
     action::Action,
-    domain::{Actor, Head, Priority, Project, RunId, RunRequest, Verdict},
-    event::{Call, Event, StopMode},
+    domain::{Actor, Head, Priority, Project, Resources, RunId, RunRequest, Verdict},
+    event::{Approval, Call, Event, StopMode},
     policy::Policy,
     scheduler::Scheduler,
     testing::{outcome, request},
@@ -19,6 +19,8 @@ use measure::{Figure, Samples, timed};
 
 /// How many runs wait.
 const WAITING: [usize; 3] = [10, 1_000, 100_000];
+
+const PROJECT: Project = Project::GitHub(7);
 
 /// How often each event is measured.
 const ROUNDS: usize = 2_000;
@@ -34,7 +36,7 @@ fn measure_at(waiting: usize) {
     let report = |name: &str, samples: &mut Samples| {
         Figure::new(name, samples).with("waiting", waiting).print();
     };
-    report("an event about none of them", &mut crowd.unrelated());
+    report("a push that concerns none", &mut crowd.unrelated());
     report("one request", &mut crowd.requests());
     report("one end, and the next one's start", &mut crowd.turns());
     report("the last one's queue timeout", &mut crowd.timeouts());
@@ -54,13 +56,14 @@ impl Crowd {
     fn of(waiting: usize) -> Self {
         let quota = request("quota", "nano-lm").job.gang();
         let mut crowd = Self {
-            scheduler: Scheduler::new(Policy::local(quota)),
+            scheduler: Scheduler::new(policy(quota)),
             now: Timestamp::UNIX_EPOCH,
             asked: 0,
             running: RunId(1),
             actions: Vec::new(),
         };
-        for _ in 0..=waiting {
+        for change in 0..=waiting {
+            crowd.approve(change as u64);
             let request = crowd.next_request();
             crowd.ask(request);
         }
@@ -68,11 +71,11 @@ impl Crowd {
         crowd
     }
 
-    /// An event that concerns no run that is there.
+    /// A push to a pull request that nobody asked to test.
     fn unrelated(&mut self) -> Samples {
         let event = Event::HeadMoved {
-            project: Project::GitHub(7),
-            change: 1,
+            project: PROJECT,
+            change: u64::MAX,
             head: Head::Commit("b".repeat(40)),
         };
         (0..ROUNDS).map(|_| self.handle(event.clone())).collect()
@@ -135,6 +138,21 @@ impl Crowd {
         samples
     }
 
+    /// Approves a pull request of which no run has come yet.
+    fn approve(&mut self, change: u64) {
+        let mut subject = request("approved", "nano-lm").subject;
+        subject.project = PROJECT;
+        subject.change = Some(change);
+        self.handle(Event::Approved {
+            approval: Approval {
+                subject,
+                policy: "local".into(),
+                by: maintainer(),
+                expires_at: None,
+            },
+        });
+    }
+
     fn next_request(&mut self) -> RunRequest {
         self.asked += 1;
         request(&format!("key-{}", self.asked), "nano-lm")
@@ -163,6 +181,19 @@ impl Crowd {
             *actions = scheduler.handle(now, event);
             black_box((scheduler.take_changed(), scheduler.next_wakeup()));
         })
+    }
+}
+
+fn policy(quota: Resources) -> Policy {
+    let mut policy = Policy::local(quota);
+    policy.gate.approvers.insert(maintainer());
+    policy
+}
+
+fn maintainer() -> Actor {
+    Actor::GitHub {
+        id: 1,
+        login: "ada".into(),
     }
 }
 

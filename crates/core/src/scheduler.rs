@@ -56,6 +56,9 @@ pub struct Scheduler {
     unsettled: BTreeSet<RunId>,
     failures: BTreeMap<Call, u32>,
     due: Vec<Call>,
+    /// The runs that the event in hand changes.
+    touched: BTreeSet<RunId>,
+    /// The runs that changed since somebody asked.
     changed: BTreeSet<RunId>,
 }
 
@@ -75,6 +78,7 @@ impl Scheduler {
             unsettled: BTreeSet::new(),
             failures: BTreeMap::new(),
             due: Vec::new(),
+            touched: BTreeSet::new(),
             changed: BTreeSet::new(),
         }
     }
@@ -195,23 +199,22 @@ impl Scheduler {
         }
     }
 
-    /// Forgets of the runs that changed what is only needed while something remains to be done.
+    /// Forgets of the runs that this event changed what is only needed while something remains to be done.
+    ///
+    /// Only of those: a replay asks for the changed ones once, at its end, and would else go over all of them each time.
     fn settle(&mut self) {
-        let settled: Vec<RunId> = self
-            .changed
-            .iter()
-            .copied()
-            .filter(|run| self.unsettled.contains(run) && self.runs[run].is_settled())
-            .collect();
-        for run in settled {
-            self.unsettled.remove(&run);
+        for run in std::mem::take(&mut self.touched) {
+            if self.runs[&run].is_settled() {
+                self.unsettled.remove(&run);
+            }
+            self.changed.insert(run);
         }
     }
 
     /// Returns the run to be changed, and notes that it changes.
     fn change(&mut self, run: RunId) -> Option<&mut Run> {
         let found = self.runs.get_mut(&run)?;
-        self.changed.insert(run);
+        self.touched.insert(run);
         Some(found)
     }
 }

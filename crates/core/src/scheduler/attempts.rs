@@ -221,7 +221,7 @@ impl Scheduler {
             .get_mut(&id.run)?
             .attempt_mut(id.number)
             .filter(|attempt| attempt.is_live())?;
-        self.changed.insert(id.run);
+        self.touched.insert(id.run);
         Some(attempt)
     }
 
@@ -231,7 +231,7 @@ impl Scheduler {
             .get_mut(&id.run)?
             .attempt_mut(id.number)
             .filter(|attempt| attempt.phase == phase)?;
-        self.changed.insert(id.run);
+        self.touched.insert(id.run);
         Some(attempt)
     }
 }

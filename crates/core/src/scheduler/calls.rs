@@ -21,7 +21,7 @@ impl Scheduler {
         // A report of an earlier ending says nothing about the one that is due now.
         if run.report == Report::Due && run.attempts.len() == attempts as usize {
             run.report = Report::Written;
-            self.changed.insert(id);
+            self.touched.insert(id);
             self.forget_failures(Call::Report(id));
         }
     }

@@ -38,7 +38,8 @@ impl ApprovedHead {
 #[derive(Debug)]
 pub(super) struct Gate {
     policy: GatePolicy,
-    approvals: BTreeMap<Subject, Approval>,
+    /// By pull request, so that a push to one leaves the others alone.
+    approvals: BTreeMap<(Project, Option<u64>), BTreeMap<Subject, Approval>>,
     heads: BTreeMap<(Project, u64), Head>,
 }
 
@@ -58,7 +59,10 @@ impl Gate {
     /// Keeps an approval, if whoever gave it may, under the policy that holds.
     pub(super) fn approve(&mut self, approval: Approval) {
         if self.policy.approvers.contains(&approval.by) && approval.policy == self.policy.digest {
-            self.approvals.insert(approval.subject.clone(), approval);
+            self.approvals
+                .entry((approval.subject.project.clone(), approval.subject.change))
+                .or_default()
+                .insert(approval.subject.clone(), approval);
         }
     }
 
@@ -66,9 +70,9 @@ impl Gate {
     /// when the pull request goes back to one of them.
     pub(super) fn head_moved(&mut self, project: &Project, change: u64, head: &Head) {
         self.heads.insert((project.clone(), change), head.clone());
-        self.approvals.retain(|subject, _| {
-            subject.change != Some(change) || subject.project != *project || subject.head == *head
-        });
+        if let Some(approvals) = self.approvals.get_mut(&(project.clone(), Some(change))) {
+            approvals.retain(|subject, _| subject.head == *head);
+        }
     }
 
     /// Returns whether the pull request has moved on from the subject's head.
@@ -104,7 +108,8 @@ impl Gate {
     }
 
     fn given(&self, subject: &Subject, now: Timestamp) -> Option<&Actor> {
-        let approval = self.approvals.get(subject)?;
+        let approvals = self.approvals.get(&(subject.project.clone(), subject.change))?;
+        let approval = approvals.get(subject)?;
         let counts = approval.policy == self.policy.digest
             && self.policy.approvers.contains(&approval.by)
             && approval.expires_at.is_none_or(|expires_at| now < expires_at);

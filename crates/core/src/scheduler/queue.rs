@@ -137,6 +137,19 @@ impl Queue {
         })
     }
 
+    /// Returns what keeps the run's attempt waiting, in a few words, or `None` when it does not wait here.
+    ///
+    /// Unlike a shortfall it does not count those before it, and so costs the same however many they are.
+    pub(super) fn obstacle(&self, run: RunId) -> Option<String> {
+        let (place, asked) = self.places.get(&run)?;
+        let free = self.quota.saturating_sub(self.promised_sum);
+        let needs = format!("asks for {asked}; free are {free}");
+        Some(match self.waiting.range(..place).next_back() {
+            Some(before) => format!("{needs}; {} is before it in the queue", before.attempt.run),
+            None => needs,
+        })
+    }
+
     /// Returns what was promised to an attempt.
     pub(super) fn promised(&self, attempt: AttemptId) -> Option<Resources> {
         self.promised.get(&attempt).copied()
@@ -209,6 +222,10 @@ mod tests {
         assert_eq!(
             (shortfall.ahead, shortfall.after, shortfall.free),
             (1, Some(RunId(2)), cpus(1))
+        );
+        assert_eq!(
+            queue.obstacle(RunId(3)).as_deref(),
+            Some("asks for 1 cpu, 0 memory; free are 1 cpu, 0 memory; r-2 is before it in the queue")
         );
         queue.release(RunId(1).attempt(1));
         assert_eq!(queue.admit(), Some(RunId(2).attempt(1)));

@@ -31,7 +31,7 @@ impl Scheduler {
                 .insert(id);
         }
         self.unsettled.insert(id);
-        self.changed.insert(id);
+        self.touched.insert(id);
         self.runs.insert(
             id,
             Run {
@@ -109,7 +109,7 @@ impl Scheduler {
         run.retries_used = Used::default();
         run.report = Report::NotDue;
         run.phase = Phase::BackingOff { until: self.now };
-        self.changed.insert(id);
+        self.touched.insert(id);
         self.unsettled.insert(id);
         self.forget_failures(Call::Report(id));
         self.requeue(id);
@@ -122,7 +122,7 @@ impl Scheduler {
         ) {
             return;
         }
-        let why = self.why(id).map(|reason| reason.to_string()).unwrap_or_default();
+        let why = self.queue.obstacle(id).unwrap_or_default();
         let diagnostic =
             Diagnostic::error(Code::QueueTimeout, "waited for quota as long as it may").because(why);
         let failure = Failure {
@@ -212,7 +212,7 @@ impl Scheduler {
         if matches!(attempt.phase, AttemptPhase::Starting | AttemptPhase::Running) {
             self.due.push(Call::Stop(attempt.id));
         }
-        self.changed.insert(id);
+        self.touched.insert(id);
     }
 
     fn refuse(&mut self, id: RunId, diagnostic: Diagnostic) {
