@@ -5,3 +5,4 @@
 mod common;
 mod interrupts;
 mod samples;
+mod together;
