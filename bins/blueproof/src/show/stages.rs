@@ -7,12 +7,13 @@ use std::fmt::Write as _;
 
 use blueproof_core::{
     attempt::{CellEnd, Record, RecordKind, Stage},
-    domain::{AttemptId, Resources, RunState},
+    domain::{Actor, AttemptId, Gpus, Resources, RunState},
     view::{ReportView, RunView},
 };
 use jiff::{SignedDuration, Timestamp};
 
 use super::text::{duration, sparkline};
+use crate::output;
 
 /// How many values of a metric are kept for its sparkline.
 const TRACE: usize = 32;
@@ -198,12 +199,7 @@ impl Stages {
             return;
         };
         if self.passed < Passed::Gate {
-            self.line(
-                "gate",
-                Mark::Well,
-                &format!("approved by {}", attempt.approved_by),
-                None,
-            );
+            self.line("gate", Mark::Well, &approval(view, &attempt.approved_by), None);
         }
         let waited = attempt.reserved_at.duration_since(view.requested_at);
         let which = if attempt.id.number > 1 {
@@ -220,7 +216,7 @@ impl Stages {
         self.line(
             "quota",
             Mark::Well,
-            &format!("{} of {}", view.resources, self.quota),
+            &format!("{} of {}", brief(view.resources), brief(self.quota)),
             None,
         );
         self.attempt = Some(attempt.id);
@@ -329,10 +325,156 @@ impl Line {
     }
 }
 
+/// Says who let the run through, and by which rule where it was nobody else than who asked.
+fn approval(view: &RunView, by: &Actor) -> String {
+    if *by == view.requested_by {
+        return format!("own run of {by}, which needs no other's approval (local.selfApprove)");
+    }
+    format!("approved by {by}")
+}
+
+/// Returns resources with memory as people read it.
+fn brief(resources: Resources) -> String {
+    let gpus = if resources.gpu == Gpus(0) {
+        String::new()
+    } else {
+        format!(", {} gpu", resources.gpu)
+    };
+    format!("{} cpu, {}{gpus}", resources.cpu, output::size(resources.memory))
+}
+
 fn name(stage: Stage) -> &'static str {
     match stage {
         Stage::Env => "env",
         Stage::Run => "run",
         Stage::Collect => "collect",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use blueproof_core::{
+        action::Action,
+        attempt::Stream,
+        domain::{Bytes, Cpus},
+        event::Event,
+        policy::Policy,
+        scheduler::Scheduler,
+        testing,
+    };
+
+    use super::*;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).expect("small")
+    }
+
+    fn two_cores() -> Resources {
+        Resources {
+            cpu: Cpus::cores(2),
+            memory: Bytes(24 << 30),
+            ..Resources::default()
+        }
+    }
+
+    /// Returns a run's views from the request to its place, as the scheduler gives them.
+    fn views() -> Vec<RunView> {
+        let mut scheduler = Scheduler::new(Policy::local(two_cores()));
+        let request = Box::new(testing::request("a", "nano-lm"));
+        let actions = scheduler.handle(at(0), Event::Requested { request });
+        let Some(Action::Reserve { attempt, .. }) = actions.first() else {
+            panic!("it is admitted at once")
+        };
+        let first = scheduler.view(attempt.run).expect("it is known");
+        scheduler.handle(
+            at(1),
+            Event::Reserved {
+                attempt: *attempt,
+                place: "here".into(),
+            },
+        );
+        vec![first, scheduler.view(attempt.run).expect("it is known")]
+    }
+
+    fn tell(stages: &mut Stages, records: Vec<RecordKind>) {
+        for (second, kind) in (2..).zip(records) {
+            stages.on_record(&Record { at: at(second), kind });
+        }
+    }
+
+    fn texts(stages: &mut Stages) -> Vec<String> {
+        stages.take_lines().iter().map(Line::text).collect()
+    }
+
+    #[test]
+    fn each_stage_is_a_line_as_soon_as_it_is_passed_and_only_once() {
+        let mut stages = Stages::new(two_cores());
+        for view in views().iter().chain(&views()) {
+            stages.on_view(view, None);
+        }
+        let lines = texts(&mut stages);
+        assert_eq!(
+            lines,
+            [
+                "  gate    ✓ own run of ada, which needs no other's approval (local.selfApprove)",
+                "  queue   ✓ admitted in queue \"local\"  0 ms",
+                "  quota   ✓ 1 cpu, 1.0 MiB of 2 cpu, 24 GiB",
+                "  place   ✓ here",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_long_cell_says_where_it_is_and_what_it_prints() {
+        let mut stages = Stages::new(two_cores());
+        stages.on_view(&views()[1], None);
+        texts(&mut stages);
+        let printed = |text: &str| RecordKind::Text {
+            cell: 3,
+            stream: Stream::Stdout,
+            text: text.into(),
+        };
+        tell(
+            &mut stages,
+            vec![
+                RecordKind::KernelReady { pid: 1, cells: 2 },
+                RecordKind::CellBegun { cell: 3, nth: 1 },
+                RecordKind::Metric {
+                    name: "loss".into(),
+                    value: Some(0.5),
+                },
+                printed("step 1\nstep 2\x1b]0;evil\x07\r"),
+            ],
+        );
+        let (stage, text, _) = stages.doing().expect("it runs");
+        assert_eq!(
+            (stage, text.as_str()),
+            ("run", "cell 2/2 · loss 0.5000 · step 2]0;evil")
+        );
+    }
+
+    #[test]
+    fn a_cell_that_failed_marks_the_stage_once_whoever_tells_of_the_end() {
+        let mut stages = Stages::new(two_cores());
+        stages.on_view(&views()[1], None);
+        texts(&mut stages);
+        let took = SignedDuration::from_secs(1);
+        let ended = |end| RecordKind::CellEnded { cell: 1, end, took };
+        let outcome = Box::new(testing::outcome(blueproof_core::domain::Verdict::Stopped));
+        tell(
+            &mut stages,
+            vec![
+                RecordKind::KernelReady { pid: 1, cells: 2 },
+                ended(CellEnd::Raised),
+                RecordKind::StageEnded {
+                    stage: Stage::Run,
+                    detail: String::new(),
+                    took,
+                },
+                RecordKind::Finished { outcome },
+            ],
+        );
+        assert_eq!(texts(&mut stages), ["  run     ✗ 1 cell of 2  1.0 s"]);
+        assert_eq!(stages.doing(), None);
     }
 }
