@@ -4,4 +4,8 @@
 
 mod common;
 mod interrupts;
+mod mistakes;
+mod page;
+mod reading;
 mod samples;
+mod together;
