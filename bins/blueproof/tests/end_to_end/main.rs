@@ -8,4 +8,5 @@ mod mistakes;
 mod page;
 mod reading;
 mod samples;
+mod terminal;
 mod together;
