@@ -61,12 +61,13 @@ fn read_pairs(path: &Path) {
             .expect("it opens")
             .expect("it is there");
         let runs = wait_for(store.runs(20)).expect("it reads");
-        newest_before = assert_whole(runs.iter().map(|run| run.id.0).collect(), newest_before);
+        let ids: Vec<u64> = runs.iter().map(|run| run.id.0).collect();
+        newest_before = assert_whole(&ids, newest_before);
     }
 }
 
 /// Sees that these are the newest runs, in whole pairs, and returns the newest.
-fn assert_whole(ids: Vec<u64>, newest_before: u64) -> u64 {
+fn assert_whole(ids: &[u64], newest_before: u64) -> u64 {
     let newest = ids.first().copied().unwrap_or(0);
     assert_eq!(newest % 2, 0, "half of a pair: {ids:?}");
     assert!(newest >= newest_before, "{newest} after {newest_before}");
@@ -96,8 +97,8 @@ fn list_pairs(home: &Home) {
             .stdout
             .lines()
             .map(|id| id.strip_prefix("r-").expect("an id"));
-        let ids = ids.map(|id| id.parse().expect("a number")).collect();
-        newest_before = assert_whole(ids, newest_before);
+        let ids: Vec<u64> = ids.map(|id| id.parse().expect("a number")).collect();
+        newest_before = assert_whole(&ids, newest_before);
     }
 }
 

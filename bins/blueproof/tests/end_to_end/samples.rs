@@ -182,7 +182,7 @@ fn a_package_that_does_not_exist_is_refused_by_name() {
             checkout.edit_blueprint(
                 "requirements: [",
                 "requirements: [blueproof-has-no-such-package, ",
-            )
+            );
         },
         &expected,
     );
