@@ -32,7 +32,7 @@ pub(crate) async fn run(session: &Session, arguments: &Run) -> Result<Exit, Prob
     anstream::eprintln!(
         "{} · store {}",
         session.description,
-        session.store.path().display()
+        brief_path(session.store.path())
     );
     session
         .submit(Command::Run {
@@ -45,6 +45,15 @@ pub(crate) async fn run(session: &Session, arguments: &Run) -> Result<Exit, Prob
     match follow(session, &target, |view| view.settled).await? {
         Some(view) => conclude(session, &view, arguments.output),
         None => Ok(Exit::Interrupted),
+    }
+}
+
+/// Returns a path as people write it: what lies in their home begins with `~`.
+fn brief_path(path: &Path) -> String {
+    let home = std::env::var_os("HOME").filter(|home| !home.is_empty());
+    match home.and_then(|home| path.strip_prefix(home).ok().map(Path::to_path_buf)) {
+        Some(inside) => format!("~/{}", inside.display()),
+        None => path.display().to_string(),
     }
 }
 

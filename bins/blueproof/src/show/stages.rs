@@ -12,7 +12,7 @@ use blueproof_core::{
 };
 use jiff::{SignedDuration, Timestamp};
 
-use super::text::{duration, sparkline};
+use super::text::{duration, figure, sparkline};
 use crate::output;
 
 /// How many values of a metric are kept for its sparkline.
@@ -256,8 +256,8 @@ impl Stages {
         for (name, values) in &self.metrics {
             let last = values.last().copied().unwrap_or_default();
             let _ = match values.len() {
-                0..3 => write!(text, " · {name} {last:.4}"),
-                _ => write!(text, " · {name} {} {last:.4}", sparkline(values, 8)),
+                0..3 => write!(text, " · {name} {}", figure(last)),
+                _ => write!(text, " · {name} {} {}", sparkline(values, 8), figure(last)),
             };
         }
     }
@@ -449,7 +449,7 @@ mod tests {
         let (stage, text, _) = stages.doing().expect("it runs");
         assert_eq!(
             (stage, text.as_str()),
-            ("run", "cell 2/2 · loss 0.5000 · step 2]0;evil")
+            ("run", "cell 2/2 · loss 0.5 · step 2]0;evil")
         );
     }
 

@@ -1,4 +1,4 @@
-//! Small texts: durations and sparklines.
+//! Small texts: durations, figures and sparklines.
 
 use jiff::SignedDuration;
 
@@ -11,6 +11,15 @@ pub(crate) fn duration(span: SignedDuration) -> String {
         60_000..3_600_000 => format!("{}m{:02}s", millis / 60_000, millis / 1000 % 60),
         _ => format!("{}h{:02}m", millis / 3_600_000, millis / 60_000 % 60),
     }
+}
+
+/// Returns a number with at most four decimals, and none where it is large: `0.2215`, `12.5`, `139672`.
+pub(crate) fn figure(value: f64) -> String {
+    if value.abs() >= 1000.0 {
+        return format!("{value:.0}");
+    }
+    let text = format!("{value:.4}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 /// Returns finite values as `width` blocks, the lowest one lowest; fewer values, fewer blocks.
@@ -49,6 +58,20 @@ mod tests {
             (7_500_000, "2h05m"),
         ] {
             assert_eq!(duration(SignedDuration::from_millis(millis)), text);
+        }
+    }
+
+    #[test]
+    fn figures_are_as_long_as_they_tell_something() {
+        for (value, text) in [
+            (0.22151, "0.2215"),
+            (12.5, "12.5"),
+            (139_672.4, "139672"),
+            (3.0, "3"),
+            (-0.5, "-0.5"),
+            (0.0, "0"),
+        ] {
+            assert_eq!(figure(value), text);
         }
     }
 

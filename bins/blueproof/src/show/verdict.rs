@@ -82,7 +82,7 @@ fn facts(run: &RunView) -> String {
 fn outcome_facts(outcome: &Outcome, facts: &mut String) {
     for (name, metric) in &outcome.metrics {
         match metric.last {
-            Some(last) => facts.push_str(&format!(" · {name} {last:.4}")),
+            Some(last) => facts.push_str(&format!(" · {name} {}", text::figure(last))),
             None => facts.push_str(&format!(" · {name} not a number")),
         }
     }

@@ -4,5 +4,9 @@
 
 mod common;
 mod interrupts;
+mod mistakes;
+mod page;
+mod reading;
 mod samples;
+mod terminal;
 mod together;

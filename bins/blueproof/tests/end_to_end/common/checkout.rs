@@ -53,15 +53,21 @@ impl Checkout {
 
     /// Puts a cell before the first one that computes: behind the parameters.
     pub(crate) fn insert_cell(&self, source: &str) {
-        let path = self.path().join(&self.notebook);
-        let mut notebook: Value =
-            serde_json::from_str(&fs::read_to_string(path).expect("a file")).expect("JSON");
+        let mut notebook = self.read_notebook();
         let cells = notebook["cells"].as_array_mut().expect("cells");
         let parameters = cells
             .iter()
             .position(|cell| cell["metadata"]["tags"][0] == "parameters");
         let behind = parameters.expect("samples mark their parameters") + 1;
         cells.insert(behind, code_cell((behind, &source)));
+        self.write_notebook(&notebook);
+    }
+
+    /// Puts a markdown cell before all others.
+    pub(crate) fn insert_markdown(&self, source: &str) {
+        let mut notebook = self.read_notebook();
+        let cell = json!({ "cell_type": "markdown", "id": "made-text", "metadata": {}, "source": source });
+        notebook["cells"].as_array_mut().expect("cells").insert(0, cell);
         self.write_notebook(&notebook);
     }
 
@@ -75,6 +81,11 @@ impl Checkout {
 
     pub(crate) fn write_blueprint(&self, text: &str) {
         fs::write(self.path().join("blueprint.yaml"), text).expect("a file");
+    }
+
+    fn read_notebook(&self) -> Value {
+        let text = fs::read_to_string(self.path().join(&self.notebook)).expect("a file");
+        serde_json::from_str(&text).expect("a notebook")
     }
 
     fn write_notebook(&self, notebook: &Value) {
