@@ -252,13 +252,12 @@ impl Stages {
         self.line("run", mark, &text, Some(took));
     }
 
+    /// Adds the metrics that have a course; one that has a single value belongs to the verdict.
     fn add_metrics(&self, text: &mut String) {
         for (name, values) in &self.metrics {
-            let last = values.last().copied().unwrap_or_default();
-            let _ = match values.len() {
-                0..3 => write!(text, " · {name} {}", figure(last)),
-                _ => write!(text, " · {name} {} {}", sparkline(values, 8), figure(last)),
-            };
+            if let [_, _, .., last] = values.as_slice() {
+                let _ = write!(text, " · {name} {} {}", sparkline(values, 8), figure(*last));
+            }
         }
     }
 
@@ -429,6 +428,10 @@ mod tests {
         let mut stages = Stages::new(two_cores());
         stages.on_view(&views()[1], None);
         texts(&mut stages);
+        let loss = |value| RecordKind::Metric {
+            name: "loss".into(),
+            value: Some(value),
+        };
         let printed = |text: &str| RecordKind::Text {
             cell: 3,
             stream: Stream::Stdout,
@@ -439,17 +442,16 @@ mod tests {
             vec![
                 RecordKind::KernelReady { pid: 1, cells: 2 },
                 RecordKind::CellBegun { cell: 3, nth: 1 },
-                RecordKind::Metric {
-                    name: "loss".into(),
-                    value: Some(0.5),
-                },
+                loss(3.0),
+                loss(2.0),
+                loss(1.0),
                 printed("step 1\nstep 2\x1b]0;evil\x07\r"),
             ],
         );
         let (stage, text, _) = stages.doing().expect("it runs");
         assert_eq!(
             (stage, text.as_str()),
-            ("run", "cell 2/2 · loss 0.5 · step 2]0;evil")
+            ("run", "cell 2/2 · loss █▅▁ 1 · step 2]0;evil")
         );
     }
 
