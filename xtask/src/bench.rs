@@ -143,11 +143,11 @@ fn load() -> Option<f64> {
 impl std::fmt::Display for Measured {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         for table in &self.tables {
-            writeln!(f, "\n{table}")?;
+            write!(f, "\n{table}")?;
         }
         let [before, after] = self
             .load
             .map(|load| load.map_or("?".into(), |load| format!("{load:.1}")));
-        write!(f, "{} cores; load {before} before, {after} after", self.cores)
+        write!(f, "\n{} cores; load {before} before, {after} after", self.cores)
     }
 }

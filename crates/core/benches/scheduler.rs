@@ -36,10 +36,10 @@ fn measure_at(waiting: usize) {
     let report = |name: &str, samples: &mut Samples| {
         Figure::new(name, samples).with("waiting", waiting).print();
     };
-    report("a push that concerns none", &mut crowd.unrelated());
+    report("an unrelated push", &mut crowd.unrelated());
     report("one request", &mut crowd.requests());
-    report("one end, and the next one's start", &mut crowd.turns());
-    report("the last one's queue timeout", &mut crowd.timeouts());
+    report("one end and next start", &mut crowd.turns());
+    report("the last one times out", &mut crowd.timeouts());
 }
 
 /// A scheduler with one attempt that runs and many runs that wait for its quota.

@@ -41,11 +41,7 @@ fn main() {
         .enable_time()
         .build()
         .expect("a runtime can be made");
-    Figure::new(
-        "write and fdatasync of a plain file",
-        &mut plain_file(folder.path()),
-    )
-    .print();
+    Figure::new("plain write, fdatasync", &mut plain_file(folder.path())).print();
     for events in [1, LARGE] {
         let path = folder.path().join(format!("batches-of-{events}.db"));
         let mut samples = runtime.block_on(appends(&path, events));

@@ -225,10 +225,10 @@ mod tests {
             notes: vec!["a note".into()],
         };
         let expected = "
-run                                  blueproof  papermill  ratio  limit
-  whole process                         1.50 s     3.00 s   0.50  0.8 holds
-  agent, peak                         65.0 MiB          -         64 MiB BROKEN
-  small                                  12 us
+run                                   blueproof  papermill  ratio  limit
+  whole process                          1.50 s     3.00 s   0.50  0.8 holds
+  agent, peak                          65.0 MiB          -         64 MiB BROKEN
+  small                                   12 us
   a note
 ";
         assert_eq!(format!("\n{table}"), expected);
