@@ -5,8 +5,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use blueproof_core::domain::{Actor, Job, Priority, Project, RequestKey, Retries, RunRequest, Subject};
-use blueproof_notebook::{blueprint::Blueprint, snapshot};
+use blueproof_core::domain::{Actor, Priority, RequestKey, RunRequest};
+use blueproof_notebook::blueprint::Blueprint;
 use serde_json::json;
 
 /// A checkout that is removed with this.
@@ -48,31 +48,10 @@ impl Checkout {
     pub fn request(&self, key: &str) -> RunRequest {
         let loaded = Blueprint::load(self.path()).unwrap_or_else(|why| panic!("{why:?}"));
         let resolved = loaded.resolve(None, &[]).unwrap_or_else(|why| panic!("{why:?}"));
-        let checkout = self.path().canonicalize().expect("it is there");
-        RunRequest {
-            key: RequestKey(key.into()),
-            subject: Subject {
-                project: Project::Local(checkout.clone()),
-                change: None,
-                head: snapshot::digest(&checkout).expect("it can be read"),
-                blueprint: resolved.name,
-                profile: None,
-            },
-            requested_by: Actor::Local("tester".into()),
-            queue: "local".parse().expect("a name"),
-            priority: Priority(0),
-            retries: Retries {
-                infrastructure: resolved.retries.infrastructure,
-                blueprint: resolved.retries.blueprint,
-            },
-            job: Job {
-                checkout,
-                driver: resolved.driver,
-                workload: resolved.workload,
-                timeouts: resolved.timeouts,
-                work: serde_json::to_value(&resolved.plan).expect("plain data"),
-            },
-        }
+        let tester = Actor::Local("tester".into());
+        let queue = "local".parse().expect("a name");
+        let request = resolved.request(RequestKey(key.into()), tester, queue, Priority(0));
+        request.expect("it can be read")
     }
 }
 

@@ -19,6 +19,7 @@ mod load;
 pub mod network;
 pub(crate) mod node;
 pub mod parameters;
+mod request;
 mod resolve;
 #[cfg(test)]
 mod tests;

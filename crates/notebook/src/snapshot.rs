@@ -40,6 +40,11 @@ impl SnapshotError {
     }
 }
 
+/// Returns the one path of a folder that has no links in it.
+pub(crate) fn canonical(folder: &Path) -> Result<PathBuf, SnapshotError> {
+    folder.canonicalize().map_err(failed("find", folder))
+}
+
 /// Returns the digest of a folder's content: names, bytes, the right to execute, and where links point to.
 ///
 /// Reads every file once. Two folders have the same digest when a copy of one cannot be told from the other.

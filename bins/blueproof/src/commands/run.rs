@@ -4,14 +4,13 @@ use std::path::{Path, PathBuf};
 
 use blueproof_core::{
     diagnostic::{Code, Diagnostic, Place},
-    domain::{Job, Priority, Project, Retries, RunRequest, Subject},
+    domain::{Priority, RunRequest},
     ports::Command,
 };
 use blueproof_notebook::{
     blueprint::{self, Blueprint, Resolved},
     plan::Network,
     report::UNFENCED,
-    snapshot,
 };
 
 use super::follow::{conclude, follow};
@@ -99,35 +98,10 @@ pub(crate) fn checkout_root() -> Result<PathBuf, Problem> {
 }
 
 fn request(resolved: Resolved, priority: i32) -> Result<RunRequest, Problem> {
-    let checkout = resolved
-        .checkout
-        .canonicalize()
-        .map_err(|error| unreadable(&resolved.checkout, &error))?;
-    let head = snapshot::digest(&checkout).map_err(|error| unreadable(&checkout, &error))?;
-    Ok(RunRequest {
-        key: new_key(),
-        subject: Subject {
-            project: Project::Local(checkout.clone()),
-            change: None,
-            head,
-            blueprint: resolved.name,
-            profile: resolved.profile,
-        },
-        requested_by: local_user(),
-        queue: "local".parse().expect("a name that is fixed"),
-        priority: Priority(priority),
-        retries: Retries {
-            infrastructure: resolved.retries.infrastructure,
-            blueprint: resolved.retries.blueprint,
-        },
-        job: Job {
-            checkout,
-            driver: resolved.driver,
-            workload: resolved.workload,
-            timeouts: resolved.timeouts,
-            work: serde_json::to_value(&resolved.plan).expect("a plan is plain data"),
-        },
-    })
+    let folder = resolved.checkout.clone();
+    let queue = "local".parse().expect("a name that is fixed");
+    let request = resolved.request(new_key(), local_user(), queue, Priority(priority));
+    request.map_err(|error| unreadable(&folder, &error))
 }
 
 fn unreadable(folder: &Path, error: &dyn std::error::Error) -> Problem {

@@ -1,0 +1,52 @@
+//! From a resolved blueprint in a local folder to the request for a run of exactly what is there now.
+
+use blueproof_core::domain::{
+    Actor, Job, Priority, Project, QueueName, RequestKey, Retries, RunRequest, Subject,
+};
+
+use super::Resolved;
+use crate::snapshot::{self, SnapshotError};
+
+impl Resolved {
+    /// Returns the request that `requested_by` makes for a run of the folder's content as it is now.
+    ///
+    /// Blocks: every file of the folder is read once, to name the content.
+    ///
+    /// # Errors
+    ///
+    /// Something in the folder cannot be read.
+    pub fn request(
+        self,
+        key: RequestKey,
+        requested_by: Actor,
+        queue: QueueName,
+        priority: Priority,
+    ) -> Result<RunRequest, SnapshotError> {
+        let checkout = snapshot::canonical(&self.checkout)?;
+        let head = snapshot::digest(&checkout)?;
+        Ok(RunRequest {
+            key,
+            subject: Subject {
+                project: Project::Local(checkout.clone()),
+                change: None,
+                head,
+                blueprint: self.name,
+                profile: self.profile,
+            },
+            requested_by,
+            queue,
+            priority,
+            retries: Retries {
+                infrastructure: self.retries.infrastructure,
+                blueprint: self.retries.blueprint,
+            },
+            job: Job {
+                checkout,
+                driver: self.driver,
+                workload: self.workload,
+                timeouts: self.timeouts,
+                work: serde_json::to_value(&self.plan).expect("a plan is plain data"),
+            },
+        })
+    }
+}
