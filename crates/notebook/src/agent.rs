@@ -11,7 +11,11 @@ mod recovery;
 mod signals;
 mod standard;
 
-use std::{fs::File, io};
+use std::{
+    fs::{File, TryLockError},
+    io, thread,
+    time::Duration,
+};
 
 use blueproof_core::attempt::{AttemptLayout, LogReader, LogWriter, RecordKind};
 
@@ -23,7 +27,7 @@ pub(crate) use journal::Journal;
 
 /// Carries out the attempt in `layout`'s folder, to the end.
 ///
-/// A second agent for the same folder, and one for an attempt that is finished, returns at once. An attempt whose
+/// A second agent for the same folder returns within a second, and one for a finished attempt at once. An attempt whose
 /// agent was killed is not run again: what is left of it is ended and it is finished as an infrastructure failure.
 ///
 /// It must be called on a process' main thread, whose descendants from then on are taken to be the attempt's.
@@ -39,10 +43,8 @@ pub fn run(layout: &AttemptLayout, dependencies: Dependencies) -> Result<(), Age
         .write(true)
         .open(layout.lock())
         .map_err(failed("open the attempt's lock"))?;
-    match lock.try_lock() {
-        Ok(()) => {}
-        Err(std::fs::TryLockError::WouldBlock) => return Ok(()),
-        Err(std::fs::TryLockError::Error(error)) => return Err(AgentError::new("lock the attempt", error)),
+    if !take(&lock).map_err(failed("lock the attempt"))? {
+        return Ok(());
     }
     let (records, _) = LogReader::open(layout.log())
         .read_from(0)
@@ -59,4 +61,19 @@ pub fn run(layout: &AttemptLayout, dependencies: Dependencies) -> Result<(), Age
     } else {
         recovery::finish(layout, &mut log).map_err(failed("finish an attempt whose agent was killed"))
     }
+}
+
+/// Takes the lock that only one agent of an attempt can have, and returns whether this one has it.
+///
+/// Whoever looks whether an agent lives shares the lock for a moment, so one refusal does not mean another agent.
+fn take(lock: &File) -> io::Result<bool> {
+    const TRIES: u32 = 25;
+    for _ in 0..TRIES {
+        match lock.try_lock() {
+            Ok(()) => return Ok(true),
+            Err(TryLockError::WouldBlock) => thread::sleep(Duration::from_millis(10)),
+            Err(TryLockError::Error(error)) => return Err(error),
+        }
+    }
+    Ok(false)
 }
