@@ -276,7 +276,8 @@ codes! {
         "Each attempt works on a copy of its own of the checkout, so that the checkout is never changed. The copy \
          could not be made."
     607 SecretMissing "a secret that was not given"
-        "The blueprint names a secret whose value this machine does not have."
+        "The blueprint names a secret whose value this machine does not have. On one's own machine it is taken from the \
+         environment variable that the blueprint names, as it is set where blueproof is started."
     608 NotebookUnreadable "a file that is no notebook"
         "The file could not be read as a Jupyter notebook of format 4. `jupyter nbconvert --to notebook` upgrades \
          older ones."

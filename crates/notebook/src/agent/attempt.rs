@@ -141,7 +141,10 @@ impl Attempt<'_> {
         for secret in &self.plan.secrets {
             let Some(value) = self.dependencies.secrets.value(&secret.name) else {
                 let message = format!("the value of the secret `{}` is not known here", secret.name);
-                return Err(config(Diagnostic::error(Code::SecretMissing, message)));
+                let missing = Diagnostic::error(Code::SecretMissing, message);
+                return Err(config(
+                    missing.hint(format!("set {} where blueproof is started", secret.env)),
+                ));
             };
             found.insert(secret.env.clone(), value.into());
         }

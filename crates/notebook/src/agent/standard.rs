@@ -1,6 +1,6 @@
 //! The agent as blueproof starts it: real environments, real measuring.
 
-use std::{collections::BTreeMap, fs, sync::atomic::AtomicBool};
+use std::{collections::BTreeMap, env, fs, sync::atomic::AtomicBool};
 
 use blueproof_core::{
     attempt::{AttemptLayout, AttemptSpec, Stream},
@@ -16,7 +16,7 @@ use crate::{
     environment::{self, Origin, Patience, Unprepared},
     executor::{Graces, OutputLimits},
     measure::{self, Evidence, OutputSearch, Recorder, Sample},
-    plan::Plan,
+    plan::{Plan, Secret},
     process::Launcher,
 };
 
@@ -27,13 +27,14 @@ impl Dependencies {
     /// Returns what an agent needs for the attempt in `layout`'s folder: environments from the folder that its spec
     /// names, and the metrics and expectations of its plan.
     pub fn standard(layout: &AttemptLayout, launcher: Launcher) -> Self {
+        let plan = plan(layout);
         Self {
             launcher,
             environment: std::sync::Arc::new(Environments {
                 layout: layout.clone(),
             }),
-            observer: observer(layout),
-            secrets: Box::new(BTreeMap::<String, String>::new()),
+            observer: observer(plan.as_ref(), layout),
+            secrets: Box::new(plan.as_ref().map(secrets).unwrap_or_default()),
             variables: BTreeMap::new(),
             graces: Graces::default(),
             outputs: OutputLimits::default(),
@@ -41,13 +42,21 @@ impl Dependencies {
     }
 }
 
-/// A spec that cannot be read is the agent's own to tell of; nothing will run that could be measured.
-fn observer(layout: &AttemptLayout) -> Box<dyn Observer> {
-    let plan = fs::read(layout.spec())
-        .ok()
-        .and_then(|spec| serde_json::from_slice::<AttemptSpec>(&spec).ok());
-    let plan = plan.and_then(|spec| serde_json::from_value::<Plan>(spec.work).ok());
-    match plan.map(|plan| Measured::new(&plan, layout)) {
+/// A spec that cannot be read is the agent's own to tell of; nothing will run then.
+fn plan(layout: &AttemptLayout) -> Option<Plan> {
+    let spec: AttemptSpec = serde_json::from_slice(&fs::read(layout.spec()).ok()?).ok()?;
+    serde_json::from_value(spec.work).ok()
+}
+
+/// Returns the values of the plan's secrets, by name. On one's own machine they are in one's own environment, under the
+/// names by which the notebook asks for them; nothing else of that environment reaches the notebook.
+fn secrets(plan: &Plan) -> BTreeMap<String, String> {
+    let value = |secret: &Secret| Some((secret.name.clone(), env::var(&secret.env).ok()?));
+    plan.secrets.iter().filter_map(value).collect()
+}
+
+fn observer(plan: Option<&Plan>, layout: &AttemptLayout) -> Box<dyn Observer> {
+    match plan.map(|plan| Measured::new(plan, layout)) {
         Some(Ok(measured)) => Box::new(measured),
         Some(Err(_)) | None => Box::new(NothingMeasured),
     }
