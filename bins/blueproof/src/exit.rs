@@ -2,7 +2,7 @@
 
 use blueproof_core::{
     diagnostic::Diagnostic,
-    domain::{Ending, FailureClass},
+    domain::{Ending, RunState},
     ports::{CallError, StoreError},
     view::RunView,
 };
@@ -32,8 +32,7 @@ pub(crate) enum Exit {
 impl Exit {
     /// Returns what a run's state comes to.
     pub(crate) fn of(run: &RunView) -> Self {
-        let class = run.failure.as_ref().map(|failure| failure.class);
-        let blueproof_core::domain::RunState::Ended(ending) = run.state else {
+        let RunState::Ended(ending) = run.state else {
             return Exit::Pending;
         };
         match ending {
@@ -41,7 +40,8 @@ impl Exit {
             Ending::Failed => Exit::Failed,
             Ending::InfrastructureFailed => Exit::Infrastructure,
             Ending::TimedOut => Exit::TimedOut,
-            Ending::Refused if class == Some(FailureClass::Config) => Exit::Usage,
+            // What an attempt found cannot run as it is written; without one, the queue's policy forbids it.
+            Ending::Refused if !run.attempts.is_empty() => Exit::Usage,
             Ending::Refused | Ending::Superseded => Exit::Refused,
             Ending::Cancelled => Exit::Interrupted,
         }

@@ -240,3 +240,24 @@ fn a_store_that_cannot_be_made_is_infrastructure() {
     assert!(answer.stderr.contains("hint: "), "{answer:?}");
     assert_eq!(answer.stdout, "");
 }
+
+#[test]
+fn a_run_that_asks_for_more_than_the_queue_has_is_refused_at_once_and_says_so() {
+    let (home, checkout) = (
+        Home::new(),
+        Checkout::new(&["print('x')"], "  driver: {cpu: 4000}\n"),
+    );
+    let answer = home.blueproof(&["run", checkout.typed()]);
+    assert_eq!(answer.code, Some(6), "{answer:?}");
+    assert!(answer.stdout.starts_with("REFUSED "), "{answer:?}");
+    assert!(
+        answer.stdout.contains("error[BP0801]: asks for 4000 cpu"),
+        "{answer:?}"
+    );
+    assert!(
+        answer
+            .stdout
+            .contains("hint: choose a profile that asks for less"),
+        "{answer:?}"
+    );
+}
