@@ -8,7 +8,8 @@ use std::{
 };
 
 use blueproof_core::{
-    domain::{Ending, RequestKey, RunState, Verdict},
+    domain::{Actor, Ending, RequestKey, RunId, RunState, Verdict},
+    event::StopMode,
     ports::{self, Store},
     sqlite::SqliteStore,
     view::RunView,
@@ -66,6 +67,13 @@ impl Story {
         store.submit(jiff::Timestamp::now(), wish).await.expect("a wish");
     }
 
+    /// Leaves a wish about the run.
+    async fn wish(&self, wish: impl FnOnce(RequestKey, RunId, Actor) -> ports::Command) {
+        let store = SqliteStore::open(&self.store()).expect("a store");
+        let wish = wish(RequestKey("wish".into()), RunId(1), Actor::Local("tester".into()));
+        store.submit(jiff::Timestamp::now(), wish).await.expect("a wish");
+    }
+
     fn drive(&self, crash: Option<&str>) -> ExitStatus {
         let mut host = Command::new(env!("CARGO_BIN_EXE_host"));
         host.arg("drive")
@@ -120,6 +128,66 @@ async fn a_crash_at_any_event_changes_nothing_in_the_end() {
                 "{at}: no working copy is left"
             );
         }
+    }
+}
+
+#[tokio::test]
+async fn a_crash_while_a_run_is_cancelled_starts_nothing() {
+    for at in ["before:cancelRequested", "after:cancelRequested"] {
+        let story = Story::new("");
+        story.ask().await;
+        story
+            .wish(|key, run, by| ports::Command::Cancel {
+                key,
+                run,
+                by,
+                how: StopMode::End,
+            })
+            .await;
+        assert_eq!(
+            story.drive(Some(at)).signal(),
+            Some(9),
+            "{at}: it was killed there"
+        );
+        assert!(story.drive(None).success(), "{at}: the next one comes to an end");
+        let end = story.end().await;
+        assert_eq!(
+            (end.state, end.settled),
+            (RunState::Ended(Ending::Cancelled), true),
+            "{at}"
+        );
+        assert_eq!(story.executions(), 0, "{at}: the notebook never ran");
+        assert_eq!(
+            processes::with_marker(&story.marker),
+            Vec::<u32>::new(),
+            "{at}: no orphan"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_crash_while_a_run_is_tried_again_makes_one_more_attempt_and_no_other() {
+    for at in ["before:retryRequested", "after:retryRequested"] {
+        let story = Story::new("");
+        story.ask().await;
+        assert!(story.drive(None).success(), "{at}: the first attempt");
+        story
+            .wish(|key, run, by| ports::Command::Retry { key, run, by })
+            .await;
+        assert_eq!(
+            story.drive(Some(at)).signal(),
+            Some(9),
+            "{at}: it was killed there"
+        );
+        assert!(story.drive(None).success(), "{at}: the next one comes to an end");
+        let end = story.end().await;
+        assert_eq!((end.attempts.len(), end.settled), (2, true), "{at}");
+        assert_eq!(story.executions(), 2, "{at}: once for each attempt");
+        assert_eq!(
+            processes::with_marker(&story.marker),
+            Vec::<u32>::new(),
+            "{at}: no orphan"
+        );
     }
 }
 

@@ -1,6 +1,6 @@
 //! The engine with every outside thing faked, and every backend of core held to its contract.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use blueproof_core::{
     diagnostic::{Code, Diagnostic},
@@ -163,6 +163,93 @@ async fn an_engine_that_dies_after_any_event_changes_nothing_in_the_end() {
         );
         assert_eq!(world.cluster.starts(RunId(1).attempt(1)), 1);
         assert_eq!(world.cluster.left(), []);
+    }
+}
+
+/// A clock that leaps to whatever is waited for.
+#[derive(Default)]
+struct LeapingClock(Mutex<Timestamp>);
+
+#[async_trait::async_trait]
+impl Clock for LeapingClock {
+    fn now(&self) -> Timestamp {
+        *self.0.lock().expect("nobody panics with it")
+    }
+
+    async fn sleep_until(&self, until: Timestamp) {
+        // Once, so that what is ready at the same moment is seen before the leap.
+        tokio::task::yield_now().await;
+        let mut now = self.0.lock().expect("nobody panics with it");
+        *now = until.max(*now);
+    }
+}
+
+/// How a run with one failing call came out, and whether a failed call and a tick were part of it.
+type Came = (RunState, bool, usize, bool);
+
+/// Tells the story of a call that fails once, to an engine that dies after so many looks, and to the next one.
+async fn one_call_fails_and_the_engine_dies_after(survives: usize) -> Came {
+    let world = World::new(FakeCluster::passing(two_cores()));
+    let trouble = Diagnostic::error(Code::AttemptLost, "not just now");
+    world.cluster.fail_next(CallError::later(trouble));
+    world.ask("a").await;
+    let clock = Arc::new(LeapingClock::default());
+    let open = async || {
+        let (store, cluster, reporter) = (world.store.clone(), world.cluster.clone(), world.reporter.clone());
+        let clock = clock.clone();
+        let ports = Ports {
+            store,
+            cluster,
+            reporter,
+            clock,
+        };
+        Engine::open(ports, Policy::local(two_cores()))
+            .await
+            .expect("a store that works")
+    };
+    let mut engine = open().await;
+    let mut seen = 0;
+    let dies = |scheduler: &Scheduler| {
+        seen += 1;
+        seen > survives || settled(1)(scheduler)
+    };
+    engine.run_until(dies).await.expect("a store that works");
+    drop(engine);
+    open()
+        .await
+        .run_until(settled(1))
+        .await
+        .expect("a store that works");
+    assert_eq!(world.cluster.starts(RunId(1).attempt(1)), 1, "after {survives}");
+    assert_eq!(world.cluster.left(), [], "after {survives}");
+    let events = world.store.events(Seq(0), 100).await.expect("a read");
+    let has = |kind: &str| events.iter().any(|logged| logged.event.kind() == kind);
+    let view = world
+        .store
+        .run(RunId(1))
+        .await
+        .expect("a read")
+        .expect("it is known");
+    (
+        view.state,
+        view.settled,
+        view.attempts.len(),
+        has("callFailed") && has("tick"),
+    )
+}
+
+#[tokio::test]
+async fn an_engine_that_dies_after_a_failed_call_or_a_tick_changes_nothing_in_the_end() {
+    let undisturbed = one_call_fails_and_the_engine_dies_after(usize::MAX).await;
+    assert_eq!(undisturbed, (RunState::Ended(Ending::Passed), true, 1, true));
+    for survives in 1..=12 {
+        let (state, is_settled, attempts, _) = one_call_fails_and_the_engine_dies_after(survives).await;
+        let came = (state, is_settled, attempts);
+        assert_eq!(
+            came,
+            (undisturbed.0, undisturbed.1, undisturbed.2),
+            "after {survives}"
+        );
     }
 }
 
