@@ -83,6 +83,24 @@ impl Story {
             .expect("it starts")
     }
 
+    /// Drives until it is killed at a moment, and then, in a new process, to the end.
+    fn crash_and_go_on(&self, at: &str) {
+        assert_eq!(
+            self.drive(Some(at)).signal(),
+            Some(9),
+            "{at}: it was killed there"
+        );
+        assert!(self.drive(None).success(), "{at}: the next one comes to an end");
+    }
+
+    fn assert_no_orphan(&self, at: &str) {
+        assert_eq!(
+            processes::with_marker(&self.marker),
+            Vec::<u32>::new(),
+            "{at}: no orphan"
+        );
+    }
+
     async fn end(&self) -> RunView {
         let store = SqliteStore::open(&self.store()).expect("a store");
         store
@@ -104,9 +122,7 @@ async fn a_crash_at_any_event_changes_nothing_in_the_end() {
             let story = Story::new("");
             story.ask().await;
             let at = format!("{moment}:{kind}");
-            let crashed = story.drive(Some(&at));
-            assert_eq!(crashed.signal(), Some(9), "{at}: it was killed there");
-            assert!(story.drive(None).success(), "{at}: the next one comes to an end");
+            story.crash_and_go_on(&at);
 
             let end = story.end().await;
             assert_eq!(
@@ -118,11 +134,7 @@ async fn a_crash_at_any_event_changes_nothing_in_the_end() {
             assert!(end.settled, "{at}");
             assert_eq!(end.attempts.len(), 1, "{at}: one attempt");
             assert_eq!(story.executions(), 1, "{at}: the notebook ran once");
-            assert_eq!(
-                processes::with_marker(&story.marker),
-                Vec::<u32>::new(),
-                "{at}: no orphan"
-            );
+            story.assert_no_orphan(&at);
             assert!(
                 !working_copy(story.home.path(), &end).exists(),
                 "{at}: no working copy is left"
@@ -144,12 +156,7 @@ async fn a_crash_while_a_run_is_cancelled_starts_nothing() {
                 how: StopMode::End,
             })
             .await;
-        assert_eq!(
-            story.drive(Some(at)).signal(),
-            Some(9),
-            "{at}: it was killed there"
-        );
-        assert!(story.drive(None).success(), "{at}: the next one comes to an end");
+        story.crash_and_go_on(at);
         let end = story.end().await;
         assert_eq!(
             (end.state, end.settled),
@@ -157,11 +164,7 @@ async fn a_crash_while_a_run_is_cancelled_starts_nothing() {
             "{at}"
         );
         assert_eq!(story.executions(), 0, "{at}: the notebook never ran");
-        assert_eq!(
-            processes::with_marker(&story.marker),
-            Vec::<u32>::new(),
-            "{at}: no orphan"
-        );
+        story.assert_no_orphan(at);
     }
 }
 
@@ -174,20 +177,11 @@ async fn a_crash_while_a_run_is_tried_again_makes_one_more_attempt_and_no_other(
         story
             .wish(|key, run, by| ports::Command::Retry { key, run, by })
             .await;
-        assert_eq!(
-            story.drive(Some(at)).signal(),
-            Some(9),
-            "{at}: it was killed there"
-        );
-        assert!(story.drive(None).success(), "{at}: the next one comes to an end");
+        story.crash_and_go_on(at);
         let end = story.end().await;
         assert_eq!((end.attempts.len(), end.settled), (2, true), "{at}");
         assert_eq!(story.executions(), 2, "{at}: once for each attempt");
-        assert_eq!(
-            processes::with_marker(&story.marker),
-            Vec::<u32>::new(),
-            "{at}: no orphan"
-        );
+        story.assert_no_orphan(at);
     }
 }
 
@@ -214,11 +208,7 @@ time.sleep(600)";
     );
     let outcome = end.attempts[0].outcome.as_ref().expect("an outcome");
     assert!(matches!(outcome.verdict, Verdict::Failed(_)));
-    assert_eq!(
-        processes::with_marker(&story.marker),
-        Vec::<u32>::new(),
-        "no orphan"
-    );
+    story.assert_no_orphan("the agent was killed");
 }
 
 fn working_copy(home: &Path, run: &RunView) -> PathBuf {
