@@ -154,10 +154,10 @@ impl Stages {
     /// Takes in what the attempt's agent wrote.
     pub(crate) fn on_record(&mut self, record: &Record) {
         match &record.kind {
-            RecordKind::StageBegun { stage } => self.begin(name(*stage), "", record.at),
+            RecordKind::StageBegun { stage } => self.begin(stage.as_str(), "", record.at),
             RecordKind::StageProgress { stage, message } => {
                 let since = self.doing.since.unwrap_or(record.at);
-                self.begin(name(*stage), message, since);
+                self.begin(stage.as_str(), message, since);
             }
             RecordKind::StageEnded {
                 stage: Stage::Run,
@@ -165,7 +165,7 @@ impl Stages {
                 ..
             } => self.end_run(*took),
             RecordKind::StageEnded { stage, detail, took } => {
-                self.line(name(*stage), Mark::Well, detail, Some(*took));
+                self.line(stage.as_str(), Mark::Well, detail, Some(*took));
             }
             RecordKind::KernelReady { cells, .. } => {
                 self.run = Cells {
@@ -340,14 +340,6 @@ fn brief(resources: Resources) -> String {
         format!(", {} gpu", resources.gpu)
     };
     format!("{} cpu, {}{gpus}", resources.cpu, output::size(resources.memory))
-}
-
-fn name(stage: Stage) -> &'static str {
-    match stage {
-        Stage::Env => "env",
-        Stage::Run => "run",
-        Stage::Collect => "collect",
-    }
 }
 
 #[cfg(test)]

@@ -128,6 +128,17 @@ pub enum Stage {
     Collect,
 }
 
+impl Stage {
+    /// Returns what people call it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Stage::Env => "env",
+            Stage::Run => "run",
+            Stage::Collect => "collect",
+        }
+    }
+}
+
 /// Where a cell printed to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

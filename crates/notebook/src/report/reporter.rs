@@ -7,7 +7,7 @@ use std::{
 
 use async_trait::async_trait;
 use blueproof_core::{
-    attempt::{AttemptLayout, LogReader, Record, RecordKind, Stage, run_folder},
+    attempt::{AttemptLayout, LogReader, Record, RecordKind, run_folder},
     diagnostic::Diagnostic,
     domain::{Bytes, FailureClass, Head, RunRequest, Verdict},
     ports::{CallError, Reporter},
@@ -146,7 +146,7 @@ fn stages(view: &RunView, attempt: &AttemptView, log: &[Record]) -> Vec<StageRep
     }
     stages.extend(log.iter().filter_map(|record| match &record.kind {
         RecordKind::StageEnded { stage, detail, took } => Some(StageReport {
-            name: name(*stage).into(),
+            name: stage.as_str().into(),
             detail: detail.clone(),
             took: Some(*took),
         }),
@@ -164,14 +164,6 @@ fn stages(view: &RunView, attempt: &AttemptView, log: &[Record]) -> Vec<StageRep
         | RecordKind::Finished { .. } => None,
     }));
     stages
-}
-
-fn name(stage: Stage) -> &'static str {
-    match stage {
-        Stage::Env => "env",
-        Stage::Run => "run",
-        Stage::Collect => "collect",
-    }
 }
 
 fn expectations(plan: &Plan, verdict: &Verdict, layout: &AttemptLayout) -> Vec<ExpectationReport> {
