@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     diagnostic::Diagnostic,
-    domain::{Actor, RequestKey, RunId, RunRequest},
-    event::{Event, StopMode},
+    domain::{Actor, Head, Project, RequestKey, RunId, RunRequest},
+    event::{Approval, Event, StopMode},
     view::RunView,
 };
 
@@ -80,7 +80,7 @@ pub struct Batch {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CommandId(pub u64);
 
-/// A wish that was left for the engine.
+/// A wish, or news from outside, that was left for the engine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "camelCase", rename_all_fields = "camelCase")]
@@ -110,6 +110,24 @@ pub enum Command {
         /// Who.
         by: Actor,
     },
+    /// That a subject may run.
+    Approve {
+        /// What makes it the same wish when it comes again.
+        key: RequestKey,
+        /// The approval.
+        approval: Box<Approval>,
+    },
+    /// That a pull request's new head is taken note of.
+    MoveHead {
+        /// What makes it the same news when it comes again.
+        key: RequestKey,
+        /// The repository.
+        project: Project,
+        /// The pull request.
+        change: u64,
+        /// The new head.
+        head: Head,
+    },
 }
 
 impl Command {
@@ -117,7 +135,10 @@ impl Command {
     pub fn key(&self) -> &RequestKey {
         match self {
             Command::Run { request } => &request.key,
-            Command::Cancel { key, .. } | Command::Retry { key, .. } => key,
+            Command::Cancel { key, .. }
+            | Command::Retry { key, .. }
+            | Command::Approve { key, .. }
+            | Command::MoveHead { key, .. } => key,
         }
     }
 }
@@ -128,6 +149,17 @@ impl From<Command> for Event {
             Command::Run { request } => Event::Requested { request },
             Command::Cancel { key: _, run, by, how } => Event::CancelRequested { run, by, how },
             Command::Retry { key, run, by } => Event::RetryRequested { key, run, by },
+            Command::Approve { key: _, approval } => Event::Approved { approval: *approval },
+            Command::MoveHead {
+                key: _,
+                project,
+                change,
+                head,
+            } => Event::HeadMoved {
+                project,
+                change,
+                head,
+            },
         }
     }
 }
