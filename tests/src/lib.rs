@@ -3,3 +3,4 @@
 pub mod checkout;
 pub mod crash;
 pub mod processes;
+pub mod pull_request;

@@ -13,7 +13,7 @@ use blueproof_core::{
     testing::FakeReporter,
 };
 use blueproof_notebook::{Launcher, agent, agent::Dependencies, launch};
-use blueproof_tests::{checkout, crash::CrashingStore};
+use blueproof_tests::{checkout, crash::CrashingStore, pull_request};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<_> = env::args_os().skip(1).collect();
@@ -54,7 +54,9 @@ async fn drive(path: &Path, at: Option<blueproof_tests::crash::CrashAt>) -> Resu
         reporter: Arc::new(FakeReporter::default()),
         clock: Arc::new(SystemClock),
     };
-    let mut engine = Engine::open(ports, Policy::local(quota)).await?;
+    let mut policy = Policy::local(quota);
+    policy.gate.approvers.insert(pull_request::maintainer());
+    let mut engine = Engine::open(ports, policy).await?;
     Ok(engine
         .run_until(|scheduler| scheduler.runs().count() > 0 && scheduler.is_idle())
         .await?)

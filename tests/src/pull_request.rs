@@ -1,0 +1,62 @@
+//! A pull request of somebody who may not approve their own: what the gate waits for, in small.
+
+use blueproof_core::{
+    domain::{Actor, Head, Project, RequestKey, RunRequest, Subject},
+    event::Approval,
+    ports::Command,
+};
+
+/// The pull request's number.
+pub const CHANGE: u64 = 7;
+
+/// The name of the policy under which the maintainer approves; one's own machine has this one.
+pub const POLICY: &str = "local";
+
+/// Returns the one who may approve.
+pub fn maintainer() -> Actor {
+    Actor::GitHub {
+        id: 1,
+        login: "maintainer".into(),
+    }
+}
+
+/// Returns a contributor's request for what `request` asks for, by a pull request.
+pub fn from_contributor(request: RunRequest) -> RunRequest {
+    let subject = Subject {
+        change: Some(CHANGE),
+        ..request.subject
+    };
+    let requested_by = Actor::GitHub {
+        id: 2,
+        login: "contributor".into(),
+    };
+    RunRequest {
+        subject,
+        requested_by,
+        ..request
+    }
+}
+
+/// Returns the maintainer's word that the subject may run.
+pub fn approve(subject: Subject) -> Command {
+    let approval = Approval {
+        subject,
+        policy: POLICY.into(),
+        by: maintainer(),
+        expires_at: None,
+    };
+    Command::Approve {
+        key: RequestKey("approval".into()),
+        approval: Box::new(approval),
+    }
+}
+
+/// Returns the news that the pull request has another head than any that was tested.
+pub fn push(project: Project) -> Command {
+    Command::MoveHead {
+        key: RequestKey("push".into()),
+        project,
+        change: CHANGE,
+        head: Head::Commit("f".repeat(40)),
+    }
+}
