@@ -11,6 +11,7 @@ pub mod engine;
 pub mod event;
 pub mod policy;
 pub mod ports;
+pub mod queue;
 pub mod scheduler;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;

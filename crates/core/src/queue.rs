@@ -1,0 +1,414 @@
+//! Kueue's queueing for one machine: who gets quota, in which order, and at whose expense.
+//!
+//! The rules are those of Kueue 0.19.2 at its default feature gates, and Kueue's own code is the judge
+//! (`tools/kueue-oracle`). Like the rest of core this is plain data: no clock, no I/O, exact integers. It knows neither
+//! runs nor attempts, only workloads; what becomes of an admission or a preemption is the caller's matter.
+//!
+//! Left out on purpose, and refused where it is configured: topologies, admission checks, MultiKueue, elastic and
+//! concurrent variants of workloads.
+
+mod assign;
+mod forest;
+mod line;
+pub mod objects;
+mod quantity;
+mod quotas;
+mod share;
+mod terms;
+mod tree;
+mod victims;
+mod workload;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+
+pub use quantity::Quantity;
+pub use terms::Mismatch;
+pub use tree::Inactive;
+pub use workload::{Admission, PodSet, PodSetAssignment, Preempted, PreemptionReason, Workload, WorkloadId};
+
+use assign::Assignment;
+use forest::Held;
+use line::{Class, Entry};
+use objects::Objects;
+use quotas::{FlavorResource, NodeId};
+use share::Share;
+use terms::Shape;
+use tree::{Ask, Holder, Queue, Tree};
+
+/// All queues, who holds their quota, and who waits for it.
+#[derive(Debug, Clone)]
+pub struct Queues {
+    objects: Objects,
+    trees: Vec<Tree>,
+    /// The tree and the number in it, by name.
+    queues: BTreeMap<String, At>,
+    workloads: BTreeMap<WorkloadId, At>,
+    /// The trees in which a cycle could bring anything.
+    restless: BTreeSet<usize>,
+    cycles: u64,
+}
+
+/// A ClusterQueue's place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct At {
+    tree: usize,
+    queue: usize,
+}
+
+/// What a cycle decided.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Cycle {
+    /// Who got quota.
+    pub admitted: Vec<Admission>,
+    /// Who has to go. Each holds its quota until it is requeued or finished.
+    pub preempted: Vec<Preempted>,
+}
+
+/// Where a workload stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Standing {
+    /// It waits, and is tried in the next cycles.
+    Queued,
+    /// It waits, and is not tried again until something in its cohort changes.
+    Parked,
+    /// It has quota.
+    Admitted,
+    /// It has quota, and was told to go.
+    Evicted,
+}
+
+/// A name that is not configured.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("there is no ClusterQueue `{0}`")]
+pub struct UnknownQueue(pub String);
+
+impl Queues {
+    /// Makes the queues, with nobody in them.
+    pub fn new(objects: Objects) -> Self {
+        Self::grow(objects, &Held::new())
+    }
+
+    fn grow(objects: Objects, held: &Held) -> Self {
+        let trees = forest::grow(&objects, held);
+        let mut queues = BTreeMap::new();
+        for (tree, grown) in trees.iter().enumerate() {
+            for (queue, known) in grown.queues.iter().enumerate() {
+                queues.insert(known.name.clone(), At { tree, queue });
+            }
+        }
+        Self {
+            objects,
+            trees,
+            queues,
+            workloads: BTreeMap::new(),
+            restless: BTreeSet::new(),
+            cycles: 0,
+        }
+    }
+
+    /// Returns what is configured.
+    pub fn objects(&self) -> &Objects {
+        &self.objects
+    }
+
+    /// Goes by other objects from now on. Who holds quota keeps it, also where there is too little now; who waits keeps
+    /// their place.
+    pub fn set_objects(&mut self, objects: Objects) {
+        let old = std::mem::replace(self, Self::new(Objects::default()));
+        let held = old.trees.iter().flat_map(Tree::held).collect();
+        *self = Self::grow(objects, &held);
+        self.cycles = old.cycles;
+        for tree in old.trees {
+            for queue in tree.queues {
+                self.move_in(&tree.places, queue);
+            }
+        }
+    }
+
+    /// Moves who was in a queue into the one that has its name now.
+    fn move_in(&mut self, places: &[(String, String)], old: Queue) {
+        let Some(at) = self.queues.get(&old.name).copied() else {
+            return;
+        };
+        let Self { objects, trees, .. } = self;
+        let tree = &mut trees[at.tree];
+        let queue = &mut tree.queues[at.queue];
+        let mut shapes: Vec<_> = old.shape_numbers.into_iter().collect();
+        shapes.sort_unstable_by_key(|(_, number)| *number);
+        for (pod_sets, _) in shapes {
+            queue.shape_number(&pod_sets, &objects.flavors);
+        }
+        let strategy = queue.terms.strategy;
+        queue.line = old.line;
+        queue.line.set_strategy(strategy);
+        queue.line.forget_progress();
+        queue.generation = old.generation + 1;
+        let place = |of: FlavorResource| {
+            let (flavor, resource) = &places[of.0];
+            tree.places.iter().position(|(f, r)| f == flavor && r == resource)
+        };
+        for (id, mut holder) in old.holders {
+            for (of, _) in &mut holder.usage {
+                *of = FlavorResource(place(*of).expect("what is held has a place"));
+            }
+            tree.quotas.add(queue.node, &holder.usage);
+            queue.holders.insert(id, holder);
+            self.workloads.insert(id, at);
+        }
+        self.workloads.extend(queue.line.ids().map(|id| (id, at)));
+        self.restless.insert(at.tree);
+    }
+
+    /// Puts a workload into its queue. One that is known already stays as it is.
+    pub fn submit(&mut self, workload: &Workload) -> Result<(), UnknownQueue> {
+        let at = self.at(&workload.cluster_queue)?;
+        if self.workloads.contains_key(&workload.id) {
+            return Ok(());
+        }
+        let entry = self.entry(at, workload);
+        self.queue_mut(at).line.push(workload.id, entry);
+        self.workloads.insert(workload.id, at);
+        self.trees[at.tree].searched.clear();
+        self.restless.insert(at.tree);
+        Ok(())
+    }
+
+    /// Gives a workload quota that it has already, as when a log is replayed; whether it fits is not asked.
+    pub fn restore(
+        &mut self,
+        workload: &Workload,
+        flavors: &BTreeMap<String, String>,
+        reserved_at: Timestamp,
+    ) -> Result<(), UnknownQueue> {
+        let at = self.at(&workload.cluster_queue)?;
+        let entry = self.entry(at, workload);
+        let tree = &mut self.trees[at.tree];
+        let mut usage: BTreeMap<_, Quantity> = BTreeMap::new();
+        for set in &workload.pod_sets {
+            for (resource, per_pod) in &set.requests {
+                let place = flavors
+                    .get(resource)
+                    .and_then(|flavor| tree.place(flavor, resource));
+                let Some(of) = place else { continue };
+                let sum = usage.entry(of).or_default();
+                *sum = sum.plus(per_pod.times(set.count));
+            }
+        }
+        let usage: Vec<_> = usage.into_iter().collect();
+        let queue = &mut tree.queues[at.queue];
+        tree.quotas.add(queue.node, &usage);
+        let holder = Holder {
+            entry,
+            reserved_at,
+            usage,
+            evicted: false,
+        };
+        queue.holders.insert(workload.id, holder);
+        self.workloads.insert(workload.id, at);
+        Ok(())
+    }
+
+    /// Forgets a workload, whether it waits or holds quota; an unknown one is no mistake.
+    pub fn remove(&mut self, id: WorkloadId) {
+        let Some(at) = self.workloads.remove(&id) else {
+            return;
+        };
+        self.queue_mut(at).line.remove(id);
+        self.release(at, id);
+        self.restless.insert(at.tree);
+    }
+
+    /// Puts a workload that held quota back into its queue, where it has the age that it had.
+    pub fn requeue(&mut self, id: WorkloadId) {
+        let Some(at) = self.workloads.get(&id).copied() else {
+            return;
+        };
+        if let Some(holder) = self.release(at, id) {
+            self.queue_mut(at).line.push(id, holder.entry);
+            self.restless.insert(at.tree);
+        }
+    }
+
+    /// Notes that a workload was told to go; it holds its quota until it is requeued or removed.
+    pub fn evict(&mut self, id: WorkloadId) {
+        let Some(at) = self.workloads.get(&id).copied() else {
+            return;
+        };
+        let queue = self.queue_mut(at);
+        if let Some(holder) = queue.holders.get_mut(&id) {
+            holder.evicted = true;
+            queue.generation += 1;
+        }
+    }
+
+    fn release(&mut self, at: At, id: WorkloadId) -> Option<Holder> {
+        let tree = &mut self.trees[at.tree];
+        let queue = &mut tree.queues[at.queue];
+        let holder = queue.holders.remove(&id)?;
+        queue.generation += 1;
+        tree.quotas.remove(queue.node, &holder.usage);
+        tree.wake();
+        Some(holder)
+    }
+
+    /// Returns whether a cycle could bring anything.
+    pub fn is_restless(&self) -> bool {
+        !self.restless.is_empty()
+    }
+
+    /// Runs one scheduling cycle: looks at the head of each queue in which anything could have changed.
+    pub fn cycle(&mut self, now: Timestamp) -> Cycle {
+        self.cycles += 1;
+        let mut result = Cycle::default();
+        for number in std::mem::take(&mut self.restless) {
+            let tree = &mut self.trees[number];
+            let decided = tree.cycle(self.cycles, now, self.objects.fair_sharing.as_ref());
+            if decided.changed {
+                self.restless.insert(number);
+            }
+            result.preempted.extend(decided.preempted);
+            let admissions = decided.admitted.into_iter();
+            result.admitted.extend(
+                admissions.map(|(queue, id, assignment)| admission(&tree.queues[queue], id, &assignment)),
+            );
+        }
+        result
+    }
+
+    /// Returns where a workload stands, or `None` when it is not known.
+    pub fn standing(&self, id: WorkloadId) -> Option<Standing> {
+        let queue = self.queue(*self.workloads.get(&id)?);
+        if let Some(holder) = queue.holders.get(&id) {
+            return Some(if holder.evicted {
+                Standing::Evicted
+            } else {
+                Standing::Admitted
+            });
+        }
+        Some(if queue.line.is_parked(id) {
+            Standing::Parked
+        } else {
+            Standing::Queued
+        })
+    }
+
+    /// Returns whom a workload of these flavors would have evicted, were it next; `contested` are those that others have
+    /// to give up. Nothing changes.
+    pub fn victims(
+        &mut self,
+        workload: &Workload,
+        usage: &[(&str, &str, Quantity)],
+        contested: &[(&str, &str)],
+    ) -> Result<Vec<Preempted>, UnknownQueue> {
+        let at = self.at(&workload.cluster_queue)?;
+        let fair = self.objects.fair_sharing.as_ref();
+        let tree = &mut self.trees[at.tree];
+        let place = |flavor: &str, resource: &str| tree.place(flavor, resource);
+        let known = usage
+            .iter()
+            .filter_map(|(f, r, amount)| Some((place(f, r)?, *amount)));
+        let usage: Vec<_> = known.collect();
+        let needs: Vec<_> = contested.iter().filter_map(|(f, r)| place(f, r)).collect();
+        let ask = Ask {
+            queue: at.queue,
+            priority: workload.priority,
+            queued_at: workload.queued_at,
+            shape: &Shape { sets: Vec::new() },
+        };
+        let victims = victims::find(&mut tree.scene(fair), &ask, &usage, &needs);
+        let preempted = victims.into_iter().map(|victim| Preempted {
+            workload: victim.id,
+            reason: victim.reason,
+            by: workload.id,
+        });
+        Ok(preempted.collect())
+    }
+
+    /// Returns what the queue could have now of a resource in a flavor, without evicting anybody.
+    pub fn available(&self, queue: &str, flavor: &str, resource: &str) -> Result<Quantity, UnknownQueue> {
+        let at = self.at(queue)?;
+        let (tree, node) = (&self.trees[at.tree], self.queue(at).node);
+        let place = tree.place(flavor, resource);
+        Ok(place.map_or(Quantity::ZERO, |of| tree.quotas.available(node, of)))
+    }
+
+    /// Returns the most that the queue could ever have of a resource in a flavor.
+    pub fn potential(&self, queue: &str, flavor: &str, resource: &str) -> Result<Quantity, UnknownQueue> {
+        let at = self.at(queue)?;
+        let (tree, node) = (&self.trees[at.tree], self.queue(at).node);
+        let place = tree.place(flavor, resource);
+        Ok(place.map_or(Quantity::ZERO, |of| tree.quotas.potential(node, of)))
+    }
+
+    /// Returns how much more than its own the queue has: thousandths of what its cohort could lend, by its weight.
+    pub fn weighted_share(&self, queue: &str) -> Result<f64, UnknownQueue> {
+        let at = self.at(queue)?;
+        Ok(Share::of(&self.trees[at.tree].quotas, self.queue(at).node).weighted())
+    }
+
+    /// Returns the resource of which the queue borrows most in proportion, or `None` when it borrows nothing.
+    pub fn dominant_resource(&self, queue: &str) -> Result<Option<&str>, UnknownQueue> {
+        let at = self.at(queue)?;
+        let tree = &self.trees[at.tree];
+        let dominant = Share::of(&tree.quotas, self.queue(at).node).dominant;
+        Ok(dominant.and_then(|number| tree.resource(number)))
+    }
+
+    /// Returns how much more than its own a cohort with queues has, as [`Queues::weighted_share`]; `None` where there
+    /// is no such cohort.
+    pub fn cohort_share(&self, cohort: &str) -> Option<f64> {
+        self.trees.iter().find_map(|tree| {
+            let at = tree.cohorts.iter().position(|name| name == cohort)?;
+            Some(Share::of(&tree.quotas, NodeId(at)).weighted())
+        })
+    }
+
+    fn at(&self, queue: &str) -> Result<At, UnknownQueue> {
+        self.queues
+            .get(queue)
+            .copied()
+            .ok_or_else(|| UnknownQueue(queue.to_owned()))
+    }
+
+    fn queue(&self, at: At) -> &Queue {
+        &self.trees[at.tree].queues[at.queue]
+    }
+
+    fn queue_mut(&mut self, at: At) -> &mut Queue {
+        &mut self.trees[at.tree].queues[at.queue]
+    }
+
+    fn entry(&mut self, at: At, workload: &Workload) -> Entry {
+        let queue = &mut self.trees[at.tree].queues[at.queue];
+        let shape = queue.shape_number(&workload.pod_sets, &self.objects.flavors);
+        Entry {
+            class: Class {
+                priority: workload.priority,
+                shape,
+            },
+            queued_at: workload.queued_at,
+        }
+    }
+}
+
+fn admission(queue: &Queue, id: WorkloadId, assignment: &Assignment) -> Admission {
+    let pod_sets = assignment.sets.iter().map(|set| {
+        let flavors = set.flavors.iter().map(|choice| {
+            let group = &queue.terms.groups[choice.group];
+            (
+                group.resources[choice.resource].clone(),
+                group.flavors[choice.flavor].name.clone(),
+            )
+        });
+        PodSetAssignment {
+            count: set.count,
+            flavors: flavors.collect(),
+        }
+    });
+    Admission {
+        workload: id,
+        pod_sets: pod_sets.collect(),
+    }
+}
