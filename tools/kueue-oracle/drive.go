@@ -193,10 +193,12 @@ func (w *world) releaseAll(names []string) error {
 	return nil
 }
 
-// settle runs cycles until one changes nothing, and answers how many it ran and whether it came to an end.
+// settle runs cycles until one decides nothing and leaves what was there before, and answers how many it ran and whether it
+// came to an end. What was there before need not be what the last cycle left: heads that block their queues can scan their
+// flavors over and over.
 func (w *world) settle(noted *journal, linger bool) (int, bool, error) {
 	w.batch.ProcessRequeues(w.ctx)
-	before := w.fingerprint()
+	known := map[string]bool{w.standing(): true}
 	for cycles := range maxCycles {
 		if !w.pending() {
 			return cycles, true, nil
@@ -212,17 +214,20 @@ func (w *world) settle(noted *journal, linger bool) (int, bool, error) {
 			}
 		}
 		w.batch.ProcessRequeues(w.ctx)
-		after := w.fingerprint()
-		if !decided && after == before {
+		if decided {
+			clear(known)
+		}
+		now := w.standing()
+		if known[now] {
 			return cycles + 1, true, nil
 		}
-		before = after
+		known[now] = true
 	}
 	return maxCycles, false, nil
 }
 
-// fingerprint is who is in which heap, who is parked, and how far each came in the scan over flavors.
-func (w *world) fingerprint() string {
+// standing is who is in which heap, who is parked, and how far those are who are amid a scan over flavors.
+func (w *world) standing() string {
 	var lines []string
 	where := func(dump map[kueue.ClusterQueueReference][]workloads.Reference, word string) {
 		for _, references := range dump {
@@ -235,7 +240,7 @@ func (w *world) fingerprint() string {
 	where(w.queues.DumpInadmissible(), "parked")
 	for name := range w.clusterQs {
 		for _, info := range w.queues.PendingWorkloadsInfo(kueue.ClusterQueueReference(name)) {
-			if info.LastAssignment != nil {
+			if info.LastAssignment.PendingFlavors() {
 				lines = append(lines, fmt.Sprintln("scan", info.Obj.Name, info.LastAssignment.LastTriedFlavorIdx))
 			}
 		}
