@@ -48,29 +48,22 @@ func shortName(name corev1.ResourceName) string {
 
 // amount is a number in the units of a scenario: cores, Gi, and ones for all else.
 func amount(short string, number json.Number) (resource.Quantity, error) {
-	text, finest := number.String(), resource.MustParse("1")
+	text, finest, unit := number.String(), resource.Scale(0), "ones"
 	switch short {
 	case "cpu":
-		finest = resource.MustParse("1m")
+		finest, unit = resource.Milli, "milli"
 	case "mem":
-		text += "Gi"
+		text, unit = text+"Gi", "bytes"
 	}
 	parsed, err := resource.ParseQuantity(text)
 	if err != nil {
 		return parsed, fmt.Errorf("%s: %s: %w", short, number, err)
 	}
-	whole := parsed.DeepCopy()
-	if !whole.RoundUp(scaleOf(finest)) {
-		return parsed, fmt.Errorf("%s: %s is finer than %s", short, number, finest.String())
+	rounded := parsed.DeepCopy()
+	if !rounded.RoundUp(finest) {
+		return parsed, fmt.Errorf("%s: %s is no whole number of %s", short, number, unit)
 	}
 	return parsed, nil
-}
-
-func scaleOf(finest resource.Quantity) resource.Scale {
-	if finest.MilliValue() == 1 {
-		return resource.Milli
-	}
-	return 0
 }
 
 func optionalAmount(short string, number *json.Number) (*resource.Quantity, error) {

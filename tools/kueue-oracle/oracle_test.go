@@ -72,7 +72,7 @@ func TestErrorsSayWhat(t *testing.T) {
 		`{"kind": "cycle", "queues": {"q": {"reclaim": "any"}}}`:                             `reclaim: "any" is none of`,
 		`{"kind": "cycle", "queues": {"q": {"groups": [{"f": {"cpu": [1, 1]}}]}}}`:           "must be nil when cohort is empty",
 		`{"kind": "cycle", "queues": {"q": {}}, "pending": {"q": ["a", "a"]}}`:               "workload a is there already",
-		`{"kind": "cycle", "queues": {"q": {}}, "pending": {"q": [{"n": "a", "gpu": 0.5}]}}`: "finer than",
+		`{"kind": "cycle", "queues": {"q": {}}, "pending": {"q": [{"n": "a", "gpu": 0.5}]}}`: "no whole number of ones",
 		`{"kind": "script", "queues": {"q": {}}, "steps": [{"finish": ["a"]}]}`:              `no workload "a"`,
 		`{"kind": "cycle", "cohorts": {"a": {"parent": "b"}, "b": {"parent": "a"}}}`:         "cycle",
 	} {

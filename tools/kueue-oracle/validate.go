@@ -54,6 +54,9 @@ func validateWorkload(w *kueue.Workload) error {
 	if err := webhooks.ValidateWorkload(w, nil).ToAggregate(); err != nil {
 		return fmt.Errorf("workload %s: %w", w.Name, err)
 	}
+	if len(w.Spec.PodSets) == 0 {
+		return fmt.Errorf("workload %s: no sets of pods", w.Name)
+	}
 	for _, set := range w.Spec.PodSets {
 		if set.Count < 0 {
 			return fmt.Errorf("workload %s: count must not be negative", w.Name)
