@@ -23,6 +23,7 @@ use super::{
 };
 use crate::{
     executor::{Executor, Finish, Notebook, Over, Recorder, Stops, Why},
+    ipynb,
     kernel::{Channels, Kernel, Runtime, StartError, Starting, Variables, kernel_variables},
     plan::Plan,
     process::{self, MARKER, Meter},
@@ -228,8 +229,9 @@ impl Attempt<'_> {
 
     async fn run_cells(&mut self, prepared: &Prepared, secrets: Variables) -> Step<(Finish, usize)> {
         let notebook_path = self.notebook_path()?;
-        let mut notebook =
-            Notebook::read(&notebook_path).map_err(|error| unreadable(&self.plan.notebook, &error))?;
+        let read = ipynb::Notebook::read(&notebook_path)
+            .map_err(|problems| unreadable(&self.plan.notebook, problems))?;
+        let mut notebook = Notebook::new(read);
         notebook.inject(&self.plan.parameters);
         let executed = self.layout.executed_notebook();
         notebook.save(&executed).map_err(|error| halt_disk(&error))?;

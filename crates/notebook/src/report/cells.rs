@@ -10,7 +10,7 @@ use jiff::SignedDuration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::executor::INJECTED_ID;
+use crate::{executor::INJECTED_ID, ipynb::joined};
 
 /// A cell of a notebook.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -123,14 +123,5 @@ impl Cell {
             0 => "parameters".into(),
             position => format!("cell {position}"),
         }
-    }
-}
-
-/// Returns a text that nbformat writes whole or as its lines.
-pub(super) fn joined(text: &Value) -> String {
-    match text {
-        Value::String(text) => text.clone(),
-        Value::Array(lines) => lines.iter().filter_map(Value::as_str).collect(),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => String::new(),
     }
 }

@@ -4,12 +4,12 @@ use serde_json::Value;
 
 use super::{
     ansi::printed,
-    cells::joined,
     image,
     markdown::markdown,
     markup::{Html, shown},
     table::table,
 };
+use crate::ipynb::joined;
 
 /// Returns a Jupyter output object as markup, empty where there is nothing to see.
 pub(super) fn output(output: &Value) -> Html {
