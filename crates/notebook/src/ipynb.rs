@@ -12,7 +12,7 @@ mod tests;
 use std::{collections::BTreeMap, ops::Range};
 
 use blueproof_core::diagnostic::Place;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, value::RawValue};
 
 use crate::blueprint::node::{Node, Source, Spot};
@@ -64,7 +64,7 @@ pub struct Cell {
 }
 
 /// The type of a cell.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum CellKind {
     /// It is run.

@@ -30,7 +30,7 @@ use blueproof_core::{
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-pub use cells::{Cell, CellKind, cells};
+pub use cells::{Cell, cells};
 pub use reporter::{FolderReporter, UNFENCED};
 
 use crate::{environment::EnvironmentReport, files};

@@ -9,12 +9,13 @@ use blueproof_core::{
 use jiff::SignedDuration;
 
 use super::{
-    Cell, CellKind, ExpectationReport, ExpectationResult, Report,
+    Cell, ExpectationReport, ExpectationResult, Report,
     chart::{chart, number},
     markdown::markdown,
     markup::{self, Html, shown},
     output::output,
 };
+use crate::ipynb::CellKind;
 
 /// The most markup that the outputs of one cell may become: a cell can show any number of them.
 const CELL_BYTES: usize = 16 * 1024 * 1024;
