@@ -3,7 +3,7 @@
 use tree_sitter::Node;
 
 use super::{DEEPEST, Reader, line_of};
-use crate::python::syntax::{Call, Expr, Kind, Operator};
+use crate::python::syntax::{Arithmetic, Call, Comparison, Expr, Kind, Operator};
 
 impl Reader<'_> {
     pub(super) fn field(&mut self, node: Node<'_>, field: &str, depth: u32) -> Expr {
@@ -86,18 +86,18 @@ impl Reader<'_> {
 
     fn binary(&mut self, node: Node<'_>, depth: u32) -> Kind {
         let operator = node.child(1).and_then(|operator| match self.text(operator) {
-            "+" => Some(Operator::Add),
-            "-" => Some(Operator::Subtract),
-            "*" => Some(Operator::Multiply),
-            "/" | "//" => Some(Operator::Divide),
+            "+" => Some(Operator::Compute(Arithmetic::Add)),
+            "-" => Some(Operator::Compute(Arithmetic::Subtract)),
+            "*" => Some(Operator::Compute(Arithmetic::Multiply)),
+            "/" | "//" => Some(Operator::Compute(Arithmetic::Divide)),
             "or" => Some(Operator::Or),
             "and" => Some(Operator::And),
-            "==" => Some(Operator::Equal),
-            "!=" => Some(Operator::NotEqual),
-            "<" => Some(Operator::Less),
-            "<=" => Some(Operator::LessEqual),
-            ">" => Some(Operator::Greater),
-            ">=" => Some(Operator::GreaterEqual),
+            "==" => Some(Operator::Compare(Comparison::Equal)),
+            "!=" => Some(Operator::Compare(Comparison::NotEqual)),
+            "<" => Some(Operator::Compare(Comparison::Less)),
+            "<=" => Some(Operator::Compare(Comparison::LessEqual)),
+            ">" => Some(Operator::Compare(Comparison::Greater)),
+            ">=" => Some(Operator::Compare(Comparison::GreaterEqual)),
             _ => None,
         });
         let mut sides = self.exprs(node, depth);
