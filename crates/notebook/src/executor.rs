@@ -12,7 +12,7 @@ mod recorder;
 pub(crate) use cells::Executor;
 pub(crate) use finish::{CellRun, Finish, Over};
 pub use limits::Graces;
-pub(crate) use limits::{Stop, Stops, Why};
+pub(crate) use limits::{Stop, Stops, Why, deadline, until};
 pub(crate) use notebook::{Cell, INJECTED_ID, Notebook};
 pub use outputs::OutputLimits;
 pub(crate) use probe::{Silent, SilentKind};

@@ -25,7 +25,7 @@ use super::{
     signals,
 };
 use crate::{
-    executor::{Executor, Finish, Notebook, Recorder, Stops},
+    executor::{Executor, Finish, Notebook, Recorder, Stops, deadline, until},
     ipynb,
     kernel::{Channels, Kernel, Runtime, StartError, Starting, Variables, kernel_variables},
     plan::Plan,
@@ -264,8 +264,7 @@ impl Attempt<'_> {
     }
 
     fn startup_ends(&self) -> Option<Instant> {
-        let limit = Duration::try_from(self.spec.timeouts.startup?).unwrap_or_default();
-        self.begun.checked_add(limit)
+        deadline(self.begun, self.spec.timeouts.startup)
     }
 
     fn startup_too_long(&self, what: &str) -> Halt {
@@ -287,11 +286,4 @@ impl Attempt<'_> {
 
 fn signed(duration: Duration) -> SignedDuration {
     SignedDuration::try_from(duration).unwrap_or(SignedDuration::MAX)
-}
-
-async fn until(at: Option<Instant>) {
-    match at {
-        Some(at) => tokio::time::sleep_until(at.into()).await,
-        None => std::future::pending().await,
-    }
 }

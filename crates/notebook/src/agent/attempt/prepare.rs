@@ -9,12 +9,13 @@ use blueproof_core::{
 };
 use tokio::sync::mpsc;
 
-use super::{Attempt, until};
+use super::Attempt;
 use crate::{
     agent::{
         Prepared, Preparing,
         halt::{Halt, Step, config, failure},
     },
+    executor::until,
     kernel::Variables,
     snapshot::{self, SnapshotError},
     text::Redactor,
