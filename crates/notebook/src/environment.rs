@@ -218,10 +218,6 @@ impl Unprepared {
     }
 
     fn failed(class: FailureClass, diagnostic: Diagnostic) -> Self {
-        Self::Failed(Box::new(Failure {
-            class,
-            diagnostic,
-            cell: None,
-        }))
+        Self::Failed(Box::new(Failure::outside_cells(class, diagnostic)))
     }
 }

@@ -61,11 +61,7 @@ pub(super) fn config(diagnostic: Diagnostic) -> Halt {
 
 /// Says what failed outside of cells.
 pub(super) fn failure(class: FailureClass, diagnostic: Diagnostic) -> Box<Failure> {
-    Box::new(Failure {
-        class,
-        diagnostic,
-        cell: None,
-    })
+    Box::new(Failure::outside_cells(class, diagnostic))
 }
 
 /// Returns the outcome of an attempt that went no further.
