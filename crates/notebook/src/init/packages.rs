@@ -83,7 +83,7 @@ pub(super) fn write(draft: &mut Draft, survey: &Survey) {
 fn requirements(survey: &Survey) -> Vec<(String, String)> {
     let mut found: BTreeMap<String, (At, usize, String, String)> = BTreeMap::new();
     for form in [Form::Run, Form::Comment] {
-        for install in survey.installs.iter().filter(|install| install.form == form) {
+        for install in survey.installs_by(form) {
             let remark = match form {
                 Form::Run => format!("cell {} installs it", install.at.cell),
                 Form::Comment => format!("cell {}, in a comment", install.at.cell),
