@@ -95,6 +95,11 @@ fn positions(cells: &[ipynb::Cell]) -> Vec<u32> {
 }
 
 impl Cell {
+    /// Returns the first line that says something, if there is one.
+    pub(super) fn first_line(&self) -> Option<&str> {
+        self.source.lines().map(str::trim).find(|line| !line.is_empty())
+    }
+
     /// Returns what people call it.
     pub fn label(&self) -> String {
         match self.position {

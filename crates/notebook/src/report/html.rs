@@ -285,12 +285,7 @@ fn times(cells: &[Cell]) -> Vec<TimeView> {
     let view = |cell: &Cell| {
         let took = cell.took.unwrap_or_default().as_secs_f64();
         let share = if longest > 0.0 { took / longest } else { 0.0 };
-        let first = cell
-            .source
-            .lines()
-            .map(str::trim)
-            .find(|line| !line.is_empty())
-            .unwrap_or("");
+        let first = cell.first_line().unwrap_or_default();
         TimeView {
             position: cell.position,
             label: cell.label(),
