@@ -2,8 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use super::{Draft, plain, scalar};
-use crate::survey::{At, Form, Survey};
+use super::{Draft, scalar};
+use crate::{
+    survey::{At, Form, Survey},
+    text::line,
+};
 
 /// Modules that notebooks import, and the packages that they come in. A module that is not here is one of Python's
 /// own or one that only its author knows.
@@ -73,7 +76,7 @@ pub(super) fn write(draft: &mut Draft, survey: &Survey) {
             1,
             format!(
                 "packages_to_install, in the pods of cell {cell}'s TrainJob: {}",
-                plain(&names.join(", "))
+                line(&names.join(", "))
             ),
         );
     }

@@ -12,10 +12,10 @@ use super::{
     Cell, ExpectationReport, ExpectationResult, Report,
     chart::{chart, number},
     markdown::markdown,
-    markup::{self, Html, shown},
+    markup::{self, Html},
     output::output,
 };
-use crate::ipynb::CellKind;
+use crate::{ipynb::CellKind, text::shown};
 
 /// The most markup that the outputs of one cell may become: a cell can show any number of them.
 const CELL_BYTES: usize = 16 * 1024 * 1024;

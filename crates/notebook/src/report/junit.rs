@@ -8,8 +8,8 @@ use blueproof_core::{
 use jiff::SignedDuration;
 use quick_junit::{NonSuccessKind, Report as Junit, TestCase, TestCaseStatus, TestSuite};
 
-use super::{Cell, ExpectationReport, ExpectationResult, Report, html::class_name, markup::shown};
-use crate::ipynb::CellKind;
+use super::{Cell, ExpectationReport, ExpectationResult, Report, html::class_name};
+use crate::{ipynb::CellKind, text::shown};
 
 /// Returns the report as JUnit XML. Where the verdict is a failure, at least one case is none that passed.
 pub(super) fn render(report: &Report) -> String {
