@@ -30,10 +30,10 @@ use blueproof_core::{
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-pub use cells::{Cell, CellKind, cells};
+pub use cells::{Cell, cells};
 pub use reporter::{FolderReporter, UNFENCED};
 
-use crate::{environment::Package, files};
+use crate::{environment::EnvironmentReport, files};
 
 /// All that is known of an attempt that is over. Known secrets must be redacted already.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -121,20 +121,6 @@ pub enum ExpectationResult {
     Unmet(Diagnostic),
     /// The attempt ended before it was looked at.
     Unchecked,
-}
-
-/// The Python that ran a notebook.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct EnvironmentReport {
-    /// Its version.
-    pub python: String,
-    /// What tells it from others.
-    pub key: String,
-    /// What installed its packages, such as `uv`.
-    pub tool: String,
-    /// What is installed.
-    pub packages: Vec<Package>,
 }
 
 /// A file that was kept.

@@ -16,7 +16,7 @@ use serde_json::Value;
 use super::{
     finish::{CellRun, Finish, Over},
     install::{self, Installs},
-    limits::{Ending, Graces, Step, Stop, Stops, Why},
+    limits::{Ending, Graces, Step, Stop, Stops, Why, deadline, until},
     notebook::{Cell, Notebook},
     probe::{self, Aftermath},
     recorder::Recorder,
@@ -382,16 +382,5 @@ fn on_stop(stop: Stop, progress: &mut Progress) {
         (Stop::Now, ending) => {
             progress.ending = Some(Ending::firmly(ending.map_or(Why::Stop, |ending| ending.why)));
         }
-    }
-}
-
-fn deadline(begun: Instant, limit: Option<jiff::SignedDuration>) -> Option<Instant> {
-    begun.checked_add(Duration::try_from(limit?).unwrap_or_default())
-}
-
-async fn until(at: Option<Instant>) {
-    match at {
-        Some(at) => tokio::time::sleep_until(at.into()).await,
-        None => std::future::pending().await,
     }
 }

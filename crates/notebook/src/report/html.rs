@@ -9,12 +9,13 @@ use blueproof_core::{
 use jiff::SignedDuration;
 
 use super::{
-    Cell, CellKind, ExpectationReport, ExpectationResult, Report,
+    Cell, ExpectationReport, ExpectationResult, Report,
     chart::{chart, number},
     markdown::markdown,
-    markup::{self, Html, shown},
+    markup::{self, Html},
     output::output,
 };
+use crate::{ipynb::CellKind, text::shown};
 
 /// The most markup that the outputs of one cell may become: a cell can show any number of them.
 const CELL_BYTES: usize = 16 * 1024 * 1024;
@@ -284,12 +285,7 @@ fn times(cells: &[Cell]) -> Vec<TimeView> {
     let view = |cell: &Cell| {
         let took = cell.took.unwrap_or_default().as_secs_f64();
         let share = if longest > 0.0 { took / longest } else { 0.0 };
-        let first = cell
-            .source
-            .lines()
-            .map(str::trim)
-            .find(|line| !line.is_empty())
-            .unwrap_or("");
+        let first = cell.first_line().unwrap_or_default();
         TimeView {
             position: cell.position,
             label: cell.label(),

@@ -8,7 +8,8 @@ use blueproof_core::{
 use jiff::SignedDuration;
 use quick_junit::{NonSuccessKind, Report as Junit, TestCase, TestCaseStatus, TestSuite};
 
-use super::{Cell, CellKind, ExpectationReport, ExpectationResult, Report, html::class_name, markup::shown};
+use super::{Cell, ExpectationReport, ExpectationResult, Report, html::class_name};
+use crate::{ipynb::CellKind, text::shown};
 
 /// Returns the report as JUnit XML. Where the verdict is a failure, at least one case is none that passed.
 pub(super) fn render(report: &Report) -> String {
@@ -64,12 +65,7 @@ fn cell_case(cell: &Cell, failure: Option<&Failure>) -> TestCase {
         (_, Some(failure)) => not_passed(kind(failure.class), failure),
         (None, None) => skipped("it did not run"),
     };
-    let first = cell
-        .source
-        .lines()
-        .map(str::trim)
-        .find(|line| !line.is_empty())
-        .unwrap_or("(empty)");
+    let first = cell.first_line().unwrap_or("(empty)");
     let brief: String = shown(first).chars().take(80).collect();
     let mut case = TestCase::new(format!("{}: {brief}", cell.label()), status);
     case.set_time(cell.took.unwrap_or(SignedDuration::ZERO).unsigned_abs());

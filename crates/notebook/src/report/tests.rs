@@ -9,6 +9,7 @@ use scraper::{Html as Parsed, Selector};
 use serde_json::{Value, json};
 
 use super::*;
+use crate::environment::Package;
 
 mod hostile;
 
