@@ -4,7 +4,7 @@ use std::{fs, path::PathBuf};
 
 use serde_json::json;
 
-use crate::common::{Checkout, Home};
+use crate::common::{Checkout, Home, Running};
 
 /// A checkout whose notebook goes on until it is let go.
 struct Held {
@@ -126,6 +126,33 @@ fn another_process_can_cancel_a_run() {
     assert_eq!(run.end().code, Some(130));
     assert_eq!(home.last()["state"], json!({ "ended": "cancelled" }));
     home.assert_nothing_goes_on();
+}
+
+#[test]
+fn a_run_that_is_cancelled_before_it_had_an_attempt_has_a_report_that_says_so() {
+    let home = Home::new();
+    let (first, second) = (Held::new(&home, "first"), Held::new(&home, "second"));
+    let mut leader = home.command(&["run", first.typed()]);
+    leader.env("BLUEPROOF_LOCAL_CPU", "1");
+    let leader = Running::start(leader);
+    home.until_printed("r-1", "first waits");
+    assert_eq!(
+        home.blueproof(&["run", second.typed(), "--detach"]).stdout,
+        "r-2\n"
+    );
+
+    let cancelled = home.blueproof(&["cancel", "r-2"]);
+
+    assert_eq!(cancelled.code, Some(0), "{cancelled:?}");
+    let junit = home.blueproof(&["report", "r-2", "--format", "junit"]);
+    assert!(
+        junit.stdout.contains("it ended before it had an attempt"),
+        "{junit:?}"
+    );
+    let html = home.blueproof(&["report", "r-2", "--format", "html"]);
+    assert!(html.stdout.contains("cancelled before any attempt"), "{html:?}");
+    first.let_go();
+    assert_eq!(leader.end().code, Some(0));
 }
 
 #[test]

@@ -6,3 +6,4 @@ mod running;
 
 pub(crate) use checkout::Checkout;
 pub(crate) use home::{Answer, Home};
+pub(crate) use running::Running;
