@@ -29,6 +29,10 @@ impl Held {
         self.checkout.typed()
     }
 
+    fn hold(&self) {
+        fs::remove_file(&self.gate).expect("it was let go");
+    }
+
     fn let_go(&self) {
         fs::write(&self.gate, "").expect("a file");
     }
@@ -86,7 +90,12 @@ fn a_detached_run_ends_without_anybody_and_can_be_waited_for() {
         "{detached:?}"
     );
     let pending = home.blueproof(&["wait", "last", "--timeout", "0s"]);
-    assert_eq!(pending.code, Some(8), "{pending:?}");
+    assert_eq!(
+        (pending.code, pending.stdout.as_str()),
+        (Some(8), ""),
+        "{pending:?}"
+    );
+    assert!(pending.stderr.contains("r-1 is not over yet ("), "{pending:?}");
     held.let_go();
     let waited = home.blueproof(&["wait", "last"]);
     assert_eq!(waited.code, Some(0), "{waited:?}");
@@ -153,6 +162,42 @@ fn a_run_that_is_cancelled_before_it_had_an_attempt_has_a_report_that_says_so() 
     assert!(html.stdout.contains("cancelled before any attempt"), "{html:?}");
     first.let_go();
     assert_eq!(leader.end().code, Some(0));
+}
+
+#[test]
+fn who_stops_waiting_gets_the_run_as_it_stands() {
+    let home = Home::new();
+    let held = Held::new(&home, "held");
+    let run = home.start(&["run", held.typed()]);
+    home.until_printed("r-1", "held waits");
+
+    let pending = home.blueproof(&["wait", "r-1", "--timeout", "0s", "-o", "json"]);
+    assert_eq!(pending.code, Some(8), "{pending:?}");
+    assert_eq!(pending.json(), home.last(), "as `get run` prints it");
+    let both = home.blueproof(&["wait", "r-1", "r-1", "--timeout", "0s", "-o", "json"]);
+    assert_eq!(both.json()["items"][1]["state"], "running", "{both:?}");
+
+    held.let_go();
+    assert_eq!(run.end().code, Some(0));
+}
+
+#[test]
+fn a_detached_retry_is_told_as_the_run_that_it_is_of() {
+    let home = Home::new();
+    let held = Held::new(&home, "held");
+    held.let_go();
+    assert_eq!(home.blueproof(&["run", held.typed()]).code, Some(0));
+    held.hold();
+
+    let again = home.blueproof(&["retry", "r-1", "--detach", "-o", "json"]);
+
+    assert_eq!(again.code, Some(0), "{again:?}");
+    let run = again.json();
+    assert_eq!((&run["kind"], &run["id"]), (&json!("Run"), &json!("r-1")));
+    assert_eq!(run["endedAt"], json!(null), "it is taken up: {run}");
+    held.let_go();
+    let run = home.until_settled("r-1");
+    assert_eq!(run["attempts"][1]["id"], "r-1.2");
 }
 
 #[test]
