@@ -45,6 +45,7 @@ struct Attempt<'a> {
     stops: Stops,
     marker: String,
     begun: Instant,
+    unsaved: Option<Notebook>,
 }
 
 /// Carries out the attempt; whatever happens, its last record is that it is finished.
@@ -91,6 +92,7 @@ pub(crate) fn carry_out(
             stops,
             marker,
             begun: Instant::now(),
+            unsaved: None,
         };
         Ok(attempt.run().await)
     })?;
@@ -111,6 +113,7 @@ impl Attempt<'_> {
         };
         process::sweep(&self.marker, LEFTOVER_GRACE, &mut self.meter);
         remove_folder(&self.layout.work());
+        self.save_again();
         if !self.plan.secrets.is_empty()
             && let Err(error) = self.redact_kernel_log()
         {
@@ -120,6 +123,15 @@ impl Attempt<'_> {
             outcome.verdict = failed(verdict::disk_failure(&error)).verdict;
         }
         (outcome, self.journal)
+    }
+
+    /// Saves the executed notebook where the disk did not take it before: what filled it may just have been removed.
+    fn save_again(&mut self) {
+        if let Some(notebook) = self.unsaved.take()
+            && let Err(error) = notebook.save(&self.layout.executed_notebook())
+        {
+            self.journal.failed(error);
+        }
     }
 
     /// Makes everything that the kernel needs: secrets, a working copy, a Python.
@@ -213,10 +225,11 @@ impl Attempt<'_> {
     async fn execute(&mut self, prepared: &Prepared, secrets: Variables) -> Outcome {
         let begun = Instant::now();
         self.journal.record(RecordKind::StageBegun { stage: Stage::Run });
-        let (finish, cells) = match self.run_cells(prepared, secrets).await {
+        let (mut finish, cells) = match self.run_cells(prepared, secrets).await {
             Ok(finished) => finished,
             Err(halt) => return halted(halt),
         };
+        self.unsaved = finish.unsaved.take();
         process::sweep(&self.marker, LEFTOVER_GRACE, &mut self.meter);
         self.notice(&finish);
         let verdict = self.judge(&finish);
