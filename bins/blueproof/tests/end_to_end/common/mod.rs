@@ -1,9 +1,11 @@
 //! What the tests share: a home for whoever types, commands that go on, and checkouts to be tested.
 
 mod checkout;
+mod disk;
 mod home;
 mod running;
 
 pub(crate) use checkout::Checkout;
+pub(crate) use disk::SmallDisk;
 pub(crate) use home::{Answer, Home};
-pub(crate) use running::Running;
+pub(crate) use running::{Running, eventually};
