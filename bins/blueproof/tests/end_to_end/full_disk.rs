@@ -1,11 +1,11 @@
 //! A disk that is full, from the beginning or all of a sudden: a verdict or an error with a code, and once there is
 //! space again everything goes on.
 
-use std::{fs, path::PathBuf};
+use std::fs;
 
 use serde_json::json;
 
-use crate::common::{Answer, Checkout, Home, Running, SmallDisk, eventually};
+use crate::common::{Answer, Checkout, Held, Home, Running, SmallDisk, eventually};
 
 /// A home whose store and runs are on a small disk.
 struct Tight {
@@ -26,6 +26,16 @@ impl Tight {
         Running::start(self.disk.seen_by(&self.home.command(arguments)))
     }
 
+    /// Starts a run, and returns when everything is written down that is before its end.
+    fn start_held(&self, held: &Held) -> Running {
+        let run = self.start(&["run", held.typed()]);
+        eventually("it runs", || {
+            let listed = self.blueproof(&["get", "runs", "--status", "running", "-o", "name"]);
+            (listed.stdout == "r-1\n").then_some(())
+        });
+        run
+    }
+
     fn blueproof(&self, arguments: &[&str]) -> Answer {
         self.start(arguments).end()
     }
@@ -39,36 +49,6 @@ impl Tight {
             let waited = self.blueproof(&["wait", run, "-o", "json"]);
             assert_eq!(waited.json()["settled"], true, "{waited:?}");
         }
-    }
-}
-
-/// A notebook that waits for a file before it does something.
-struct Gated {
-    checkout: Checkout,
-    gate: PathBuf,
-}
-
-impl Gated {
-    fn new(home: &Home, then: &[&str]) -> Self {
-        let gate = home.path().join("gate");
-        let wait = format!("import os, time\nwhile not os.path.exists({gate:?}):\n    time.sleep(0.02)");
-        let cells = [&[wait.as_str()], then].concat();
-        let checkout = Checkout::new(&cells, "");
-        Self { checkout, gate }
-    }
-
-    /// Starts it, and returns when everything is written down that is before its end.
-    fn start(&self, tight: &Tight) -> Running {
-        let run = tight.start(&["run", self.checkout.typed()]);
-        eventually("it runs", || {
-            let listed = tight.blueproof(&["get", "runs", "--status", "running", "-o", "name"]);
-            (listed.stdout == "r-1\n").then_some(())
-        });
-        run
-    }
-
-    fn let_go(&self) {
-        fs::write(&self.gate, "").expect("a file");
     }
 }
 
@@ -97,10 +77,14 @@ const FILL: &str =
 #[test]
 fn a_notebook_that_fills_the_disk_is_judged_by_its_own_exception() {
     let Some(tight) = Tight::new() else { return };
-    let gated = Gated::new(&tight.home, &["print('before')", FILL, "print('never reached')"]);
-    let run = gated.start(&tight);
+    let held = Held::before(
+        &tight.home,
+        "held",
+        &["print('before')", FILL, "print('never reached')"],
+    );
+    let run = tight.start_held(&held);
 
-    gated.let_go();
+    held.let_go();
     let answer = run.end();
 
     assert_eq!(answer.code, Some(1), "{answer:?}");
@@ -128,10 +112,10 @@ fn nothing_that_is_printed_while_the_disk_is_full_is_lost_when_space_comes_back(
         "try:\n    {}\nexcept OSError as error:\n    print(error)",
         FILL.replace('\n', "\n    ")
     );
-    let gated = Gated::new(&tight.home, &[&fill, "print('Z' * 20_000)"]);
-    let run = gated.start(&tight);
+    let held = Held::before(&tight.home, "held", &[&fill, "print('Z' * 20_000)"]);
+    let run = tight.start_held(&held);
 
-    gated.let_go();
+    held.let_go();
     let answer = run.end();
 
     assert_eq!(answer.code, Some(0), "{answer:?}");
@@ -144,11 +128,11 @@ fn nothing_that_is_printed_while_the_disk_is_full_is_lost_when_space_comes_back(
 #[test]
 fn a_disk_that_others_fill_while_a_notebook_runs_is_infrastructure() {
     let Some(tight) = Tight::new() else { return };
-    let gated = Gated::new(&tight.home, &["print('Z' * 20_000)"]);
-    let run = gated.start(&tight);
+    let held = Held::before(&tight.home, "held", &["print('Z' * 20_000)"]);
+    let run = tight.start_held(&held);
 
     tight.disk.fill_up_to(0);
-    gated.let_go();
+    held.let_go();
     let answer = run.end();
 
     assert_eq!(answer.code, Some(3), "{answer:?}");

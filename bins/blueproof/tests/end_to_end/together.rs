@@ -1,42 +1,10 @@
 //! Several commands on one store: whoever leads, and whoever dies.
 
-use std::{fs, path::PathBuf};
+use std::fs;
 
 use serde_json::json;
 
-use crate::common::{Checkout, Home, Running};
-
-/// A checkout whose notebook goes on until it is let go.
-struct Held {
-    checkout: Checkout,
-    gate: PathBuf,
-}
-
-impl Held {
-    fn new(home: &Home, name: &str) -> Self {
-        let gate = home.path().join(name);
-        let wait = format!(
-            "import os, time\nprint('{name} waits', flush=True)\n\
-             while not os.path.exists({gate:?}):\n    time.sleep(0.02)\nprint('{name} went on')"
-        );
-        Self {
-            checkout: Checkout::new(&[&wait], ""),
-            gate,
-        }
-    }
-
-    fn typed(&self) -> &str {
-        self.checkout.typed()
-    }
-
-    fn hold(&self) {
-        fs::remove_file(&self.gate).expect("it was let go");
-    }
-
-    fn let_go(&self) {
-        fs::write(&self.gate, "").expect("a file");
-    }
-}
+use crate::common::{Checkout, Held, Home, Running};
 
 #[test]
 fn two_runs_at_once_on_one_store_both_pass() {
