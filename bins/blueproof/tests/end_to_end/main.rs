@@ -5,6 +5,7 @@
 mod common;
 mod full_disk;
 mod interrupts;
+mod live;
 mod mistakes;
 mod page;
 mod reading;
