@@ -1,11 +1,13 @@
 //! What a notebook printed and said, made fit to be stored and shown: it is a stranger's text, and may be hostile.
 
+mod json;
 mod lines;
 mod redact;
 mod sanitise;
 mod style;
 mod visible;
 
+pub use json::harmless_json;
 pub(crate) use lines::reorders_or_hides;
 pub use lines::{Line, Lines, Run, lines, shown};
 pub use redact::{RedactedStream, Redactor};

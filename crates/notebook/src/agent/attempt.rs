@@ -47,6 +47,7 @@ struct Attempt<'a> {
     stops: Stops,
     marker: String,
     begun: Instant,
+    unsaved: Option<Notebook>,
 }
 
 /// Carries out the attempt; whatever happens, its last record is that it is finished.
@@ -93,6 +94,7 @@ pub(crate) fn carry_out(
             stops,
             marker,
             begun: Instant::now(),
+            unsaved: None,
         };
         Ok(attempt.run().await)
     })?;
@@ -113,6 +115,7 @@ impl Attempt<'_> {
         };
         process::sweep(&self.marker, LEFTOVER_GRACE, &mut self.meter);
         remove_folder(&self.layout.work());
+        self.save_again();
         if !self.plan.secrets.is_empty()
             && let Err(error) = self.redact_kernel_log()
         {
@@ -124,14 +127,24 @@ impl Attempt<'_> {
         (outcome, self.journal)
     }
 
+    /// Saves the executed notebook where the disk did not take it before: what filled it may just have been removed.
+    fn save_again(&mut self) {
+        if let Some(notebook) = self.unsaved.take()
+            && let Err(error) = notebook.save(&self.layout.executed_notebook())
+        {
+            self.journal.failed(error);
+        }
+    }
+
     /// Starts the kernel, runs the cells, ends everything that was started, and looks at what came of it.
     async fn execute(&mut self, prepared: &Prepared, secrets: Variables) -> Outcome {
         let begun = Instant::now();
         self.journal.record(RecordKind::StageBegun { stage: Stage::Run });
-        let (finish, cells) = match self.run_cells(prepared, secrets).await {
+        let (mut finish, cells) = match self.run_cells(prepared, secrets).await {
             Ok(finished) => finished,
             Err(halt) => return halted(halt),
         };
+        self.unsaved = finish.unsaved.take();
         process::sweep(&self.marker, LEFTOVER_GRACE, &mut self.meter);
         self.notice(&finish);
         let verdict = self.judge(&finish);

@@ -127,7 +127,7 @@ pub(super) fn render(report: &Report) -> String {
         Verdict::Passed | Verdict::Stopped => None,
     };
     let page = Page {
-        title: format!("{} {}", report.blueprint, report.attempt),
+        title: format!("{} {}", report.blueprint, id(report).1),
         verdict: verdict(&report.verdict),
         subtitle: subtitle(report),
         earlier: report
@@ -194,8 +194,16 @@ fn verdict(verdict: &Verdict) -> VerdictView {
     VerdictView { word, class }
 }
 
+/// Returns what the page is about, and its id.
+fn id(report: &Report) -> (&'static str, String) {
+    match report.attempt {
+        Some(attempt) => ("attempt", attempt.to_string()),
+        None => ("run", report.run.to_string()),
+    }
+}
+
 fn subtitle(report: &Report) -> Vec<(&'static str, String)> {
-    let mut rows = vec![("attempt", report.attempt.to_string())];
+    let mut rows = vec![id(report)];
     rows.extend(
         report
             .profile
