@@ -6,7 +6,6 @@ mod amount;
 mod document;
 mod paint;
 mod table;
-mod text;
 mod time;
 
 use std::io::{self, IsTerminal, Write};
@@ -17,10 +16,10 @@ use clap::ValueEnum;
 use crate::exit::{Exit, Problem};
 
 pub(crate) use amount::{seconds, size};
+pub(crate) use blueproof_notebook::text::{block, line};
 pub(crate) use document::{Document, Encoding, document_schema, encode, schema_of};
 pub(crate) use paint::state;
 pub(crate) use table::{Cell, Table, Width};
-pub(crate) use text::{block, line};
 pub(crate) use time::{absolute, ago};
 
 /// How an answer is written.

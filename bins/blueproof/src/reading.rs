@@ -1,6 +1,9 @@
 //! Looking at a store that others may be writing, that nobody drives, or that is not there yet.
 
-use std::future::Future;
+use std::{
+    future::Future,
+    time::{Duration, Instant},
+};
 
 use blueproof_core::{
     diagnostic::{Code, Diagnostic},
@@ -17,6 +20,9 @@ use crate::{
     select::RunSelector,
     show,
 };
+
+/// Longer than it takes the next process to notice that it is its turn to drive.
+const TAKE_OVER: Duration = Duration::from_secs(1);
 
 /// The store of runs, to be read.
 pub(crate) struct Reading {
@@ -54,14 +60,60 @@ pub(crate) fn block_on<T>(command: impl Future<Output = Result<T, Problem>>) -> 
 
 /// Says on stderr which of these runs should go on and are driven by nobody.
 pub(crate) fn say_who_is_left_alone(store: &SqliteStore, views: &[RunView]) -> Result<(), StoreError> {
-    let unfinished: Vec<&RunView> = views.iter().filter(|view| needs_driving(view)).collect();
-    if !unfinished.is_empty()
-        && !store.is_led()?
-        && let Some(warning) = left_alone(&unfinished)
-    {
+    if let Some(warning) = left_alone(store, views)? {
         show::aside(&warning);
     }
     Ok(())
+}
+
+/// Says on stderr, while runs are watched, that nobody drives them any more: once each time that this begins.
+#[derive(Default)]
+pub(crate) struct Vigil {
+    looked_at: Option<Instant>,
+    found: Found,
+}
+
+/// What was found at the last look.
+#[derive(Default, Clone, Copy)]
+enum Found {
+    #[default]
+    Driven,
+    Alone,
+    AloneAndSaid,
+}
+
+impl Vigil {
+    /// Looks after the runs as they stand now. To be called often; the first look counts for nothing, because the next
+    /// process may be about to take over.
+    pub(crate) fn look(&mut self, store: &SqliteStore, views: &[RunView]) -> Result<(), StoreError> {
+        if self.looked_at.is_some_and(|at| at.elapsed() < TAKE_OVER) {
+            return Ok(());
+        }
+        self.looked_at = Some(Instant::now());
+        self.found = match (self.found, left_alone(store, views)?) {
+            (_, None) => Found::Driven,
+            (Found::Driven, Some(_)) => Found::Alone,
+            (Found::Alone, Some(warning)) => {
+                show::aside(&warning);
+                Found::AloneAndSaid
+            }
+            (Found::AloneAndSaid, Some(_)) => Found::AloneAndSaid,
+        };
+        Ok(())
+    }
+}
+
+/// Returns what is to be said where runs should go on and nobody drives.
+fn left_alone(store: &SqliteStore, views: &[RunView]) -> Result<Option<Diagnostic>, StoreError> {
+    let unfinished: Vec<RunId> = views
+        .iter()
+        .filter(|view| needs_driving(view))
+        .map(|view| view.id)
+        .collect();
+    if unfinished.is_empty() || store.is_led()? {
+        return Ok(None);
+    }
+    Ok(warning(&unfinished))
 }
 
 /// Returns whether something remains to be done that does not wait for a person.
@@ -69,8 +121,7 @@ fn needs_driving(view: &RunView) -> bool {
     !view.settled && view.state != RunState::AwaitingApproval
 }
 
-fn left_alone(views: &[&RunView]) -> Option<Diagnostic> {
-    let ids: Vec<RunId> = views.iter().map(|view| view.id).collect();
+fn warning(ids: &[RunId]) -> Option<Diagnostic> {
     let (oldest, others) = (ids.iter().min()?, ids.len() - 1);
     let whom = match others {
         0 => oldest.to_string(),

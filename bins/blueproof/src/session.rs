@@ -102,11 +102,15 @@ impl Session {
         })
     }
 
-    /// Returns the target as soon as somebody has taken it up, driving nothing.
-    pub(crate) async fn until_known(&self, target: &Target) -> Result<RunView, Problem> {
+    /// Returns the target as soon as `done` holds of it, driving nothing.
+    pub(crate) async fn until_others(
+        &self,
+        target: &Target,
+        done: impl Fn(&RunView) -> bool,
+    ) -> Result<RunView, Problem> {
         let mut seen = None;
         loop {
-            if let Some(view) = target.read(&*self.store).await? {
+            if let Some(view) = target.read(&*self.store).await?.filter(&done) {
                 return Ok(view);
             }
             seen = Some(self.store.changed(seen).await);

@@ -137,6 +137,27 @@ async fn a_run_that_somebody_drives_is_not_said_to_be_left_alone() {
 }
 
 #[tokio::test]
+async fn whoever_watches_is_told_that_nobody_drives() {
+    let home = tempfile::tempdir().expect("a folder");
+    drop(store(&home.path().join("blueproof.db")).await);
+    for arguments in [&["get", "runs", "--watch"][..], &["logs", "-f", "r-3"]] {
+        let mut watcher = blueproof(home.path(), arguments);
+        watcher.stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut watcher = watcher.spawn().expect("it starts");
+
+        let stderr = BufReader::new(watcher.stderr.take().expect("it is piped"));
+        let said = stderr.lines().next().expect("it goes on").expect("text");
+
+        assert!(
+            said.starts_with("warning[BP0108]: no process drives r-"),
+            "{said}"
+        );
+        watcher.kill().expect("it runs until it is stopped");
+        watcher.wait().expect("it ends");
+    }
+}
+
+#[tokio::test]
 async fn whoever_watches_sees_a_run_again_when_it_has_changed() {
     let home = tempfile::tempdir().expect("a folder");
     let store = store(&home.path().join("blueproof.db")).await;

@@ -26,6 +26,7 @@ use blueproof_core::{
 
 pub use agent::AgentCommand;
 use agent::Liveness;
+use tokio::process::Child;
 
 /// How often an attempt's folder is looked at for news.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
@@ -77,7 +78,7 @@ impl LocalDriver {
 
     /// Has an agent begin in the folder, and returns once it has said so. An agent that finds the attempt already
     /// begun does not run it again; it only ends what is left of it.
-    async fn begin(&self, layout: &AttemptLayout) -> Result<(), CallError> {
+    async fn begin(&self, layout: &AttemptLayout) -> Result<Child, CallError> {
         let mut child = self
             .agent
             .spawn(layout)
@@ -89,7 +90,7 @@ impl LocalDriver {
                 .try_wait()
                 .map_err(|error| self.agent.cannot_start(&error))?;
             if !log.news().await?.is_empty() {
-                return Ok(());
+                return Ok(child);
             }
             if let Some(status) = ended {
                 return Err(self.agent.said_nothing(layout, status));
@@ -123,7 +124,7 @@ impl ClusterDriver for LocalDriver {
         }
         let spec = serde_json::to_vec_pretty(&self.spec(start)).expect("a spec is plain data");
         files::write_whole(&layout.spec(), &spec).map_err(|error| cannot("write", &layout.spec(), &error))?;
-        self.begin(&layout).await
+        self.begin(&layout).await.map(drop)
     }
 
     async fn observe(
@@ -133,15 +134,25 @@ impl ClusterDriver for LocalDriver {
     ) -> Result<Observation, CallError> {
         let layout = self.layout(attempt);
         let mut log = Log::new(&layout);
+        let mut successor: Option<Child> = None;
         loop {
             // In this order: an agent that is gone has written everything that it will.
+            let ended = match &mut successor {
+                Some(child) => child
+                    .try_wait()
+                    .map_err(|error| self.agent.cannot_start(&error))?,
+                None => None,
+            };
             let liveness =
                 agent::liveness(&layout).map_err(|error| cannot("look at", &layout.lock(), &error))?;
             let observed = log.news().await?.into_iter().filter_map(observation).next_back();
-            match observed {
-                Some(observed) if known != Some(&observed) => return Ok(observed),
-                Some(_) | None if liveness == Liveness::Gone => self.begin(&layout).await?,
-                Some(_) | None => tokio::time::sleep(LOOK_EVERY).await,
+            match (observed, ended) {
+                (Some(observed), _) if known != Some(&observed) => return Ok(observed),
+                (_, Some(status)) => return Ok(Observation::Finished(agent::lost(&layout, status))),
+                _ if liveness == Liveness::Gone && successor.is_none() => {
+                    successor = Some(self.begin(&layout).await?);
+                }
+                _ => tokio::time::sleep(LOOK_EVERY).await,
             }
         }
     }
@@ -178,8 +189,11 @@ impl ClusterDriver for LocalDriver {
         }
         let records = Log::new(&layout).news().await?;
         if !records.is_empty() && !finished(&records) {
-            self.begin(&layout).await?;
-            until_gone(&layout).await?;
+            let mut successor = self.begin(&layout).await?;
+            successor
+                .wait()
+                .await
+                .map_err(|error| self.agent.cannot_start(&error))?;
         }
         files::remove(&layout.work()).map_err(|error| cannot("remove", &layout.work(), &error))
     }

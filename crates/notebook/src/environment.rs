@@ -32,7 +32,7 @@ use serde::{Deserialize, Serialize};
 pub use host::Host;
 pub use pep723::pep723;
 
-use crate::{plan::Environment, report::EnvironmentReport};
+use crate::plan::Environment;
 use cache::{Cache, Found};
 use requirements::Wanted;
 
@@ -51,6 +51,20 @@ pub struct Prepared {
     pub origin: Origin,
     /// What installed its packages.
     pub tool: Tool,
+}
+
+/// The Python that ran a notebook, as a report tells it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct EnvironmentReport {
+    /// Its version.
+    pub python: String,
+    /// What tells it from others.
+    pub key: String,
+    /// What installed its packages, such as `uv`.
+    pub tool: String,
+    /// What is installed.
+    pub packages: Vec<Package>,
 }
 
 /// An installed package.
@@ -204,10 +218,6 @@ impl Unprepared {
     }
 
     fn failed(class: FailureClass, diagnostic: Diagnostic) -> Self {
-        Self::Failed(Box::new(Failure {
-            class,
-            diagnostic,
-            cell: None,
-        }))
+        Self::Failed(Box::new(Failure::outside_cells(class, diagnostic)))
     }
 }

@@ -19,6 +19,7 @@ use crate::{
     lint::placeholder::is_placeholder,
     python::syntax::{Expr, Kind},
     survey::{At, Survey, Traced, Value},
+    text::line,
 };
 use write::{Draft, scalar};
 
@@ -45,7 +46,7 @@ pub fn draft(notebook: &Path) -> Result<String, Vec<Diagnostic>> {
         0,
         format!(
             "Drafted by `blueproof init` from {}; remarks name the cells that values come from.",
-            plain(&file)
+            line(&file)
         ),
     );
     draft.remark(
@@ -183,7 +184,7 @@ fn secrets(draft: &mut Draft, survey: &Survey) {
     for (at, name) in survey.environment.iter().filter(|(_, name)| secret(name)) {
         if !named.contains(&name.as_str()) {
             named.push(name);
-            let name = plain(name);
+            let name = line(name);
             draft.remark(
                 1,
                 format!(
@@ -246,15 +247,8 @@ fn data(draft: &mut Draft, survey: &Survey) {
             format!(
                 "cell {} reads {}, which is still to be filled in",
                 at.cell,
-                plain(uri)
+                line(uri)
             ),
         );
     }
-}
-
-/// Returns a text as it can stand in a remark.
-fn plain(text: &str) -> String {
-    text.chars()
-        .map(|c| if c.is_control() { ' ' } else { c })
-        .collect()
 }

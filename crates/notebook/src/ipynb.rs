@@ -1,7 +1,7 @@
 //! Reading notebook files. Nothing here writes one: the user's file stays as it is.
 //!
 //! The model is small and our own. What we do not need is not looked at, so that a notebook with an output or a
-//! field that nobody has heard of is read like any other; outputs stay the JSON text that they are.
+//! field that nobody has heard of is read like any other; outputs and such fields stay the JSON text that they are.
 
 mod lines;
 mod read;
@@ -9,9 +9,11 @@ mod shape;
 #[cfg(test)]
 mod tests;
 
-use std::ops::Range;
+use std::{collections::BTreeMap, ops::Range};
 
 use blueproof_core::diagnostic::Place;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, value::RawValue};
 
 use crate::blueprint::node::{Node, Source, Spot};
 
@@ -21,6 +23,9 @@ pub(crate) use read::{read_text, readable};
 pub const PARAMETERS_TAG: &str = "parameters";
 /// The tag of a cell that may raise.
 pub const RAISES_TAG: &str = "raises-exception";
+
+/// Fields that are kept for whoever writes a notebook, as the JSON that stands in the file.
+pub(crate) type Undecoded = BTreeMap<String, Box<RawValue>>;
 
 /// A notebook file of format 4, as it was read.
 #[derive(Debug, Clone)]
@@ -32,6 +37,8 @@ pub struct Notebook {
     /// All cells, in order.
     pub cells: Vec<Cell>,
     pub(crate) blueprint: Option<Node>,
+    /// Its metadata, and what else is not told by the other fields.
+    pub(crate) undecoded: Undecoded,
     pub(crate) source: Source,
 }
 
@@ -50,12 +57,15 @@ pub struct Cell {
     pub source: String,
     /// The count that an earlier execution left in the file.
     pub execution_count: Option<u64>,
+    /// Its metadata, and what else is not told by the other fields.
+    pub(crate) undecoded: Undecoded,
     outputs: Vec<Range<usize>>,
     lines: Vec<u32>,
 }
 
 /// The type of a cell.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum CellKind {
     /// It is run.
     Code,
@@ -107,6 +117,15 @@ impl Cell {
     /// Returns whether an earlier execution left something in the file.
     pub fn is_stale(&self) -> bool {
         !self.outputs.is_empty() || self.execution_count.is_some()
+    }
+}
+
+/// Returns a text that Jupyter writes whole or as its lines.
+pub(crate) fn joined(text: &Value) -> String {
+    match text {
+        Value::String(text) => text.clone(),
+        Value::Array(lines) => lines.iter().filter_map(Value::as_str).collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => String::new(),
     }
 }
 

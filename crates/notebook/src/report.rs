@@ -1,4 +1,4 @@
-//! What people read when an attempt is over: a page, and the same for machines as JSON and as JUnit XML.
+//! What people read when a run is over: a page, and the same for machines as JSON and as JUnit XML.
 //!
 //! Everything in it may be a stranger's text. The page is one file without a script and without an address of anything
 //! outside it; `docs/design/report.md` says how that is kept and why.
@@ -25,22 +25,24 @@ use std::{
 
 use blueproof_core::{
     diagnostic::{Code, Diagnostic},
-    domain::{AttemptId, BlueprintName, Bytes, Head, MetricResult, ProfileName, Usage, Verdict},
+    domain::{AttemptId, BlueprintName, Bytes, Head, MetricResult, ProfileName, RunId, Usage, Verdict},
 };
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-pub use cells::{Cell, CellKind, cells};
+pub use cells::{Cell, cells};
 pub use reporter::{FolderReporter, UNFENCED};
 
-use crate::{environment::Package, files};
+use crate::{environment::EnvironmentReport, files};
 
-/// All that is known of an attempt that is over. Known secrets must be redacted already.
+/// All that is known of a run that is over, and of its last attempt. Known secrets must be redacted already.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Report {
-    /// Which attempt this is.
-    pub attempt: AttemptId,
+    /// The run.
+    pub run: RunId,
+    /// Its last attempt; `None` where it was over before it had one.
+    pub attempt: Option<AttemptId>,
     /// The earlier attempts of the same run, in order.
     pub earlier: Vec<EarlierAttempt>,
     /// The blueprint.
@@ -51,7 +53,7 @@ pub struct Report {
     pub head: Option<Head>,
     /// The notebook, relative to the checkout.
     pub notebook: PathBuf,
-    /// When the attempt began.
+    /// When the attempt began, or where there is none, when the run was asked for.
     pub began_at: Timestamp,
     /// From its beginning to its end.
     pub took: SignedDuration,
@@ -59,7 +61,7 @@ pub struct Report {
     pub verdict: Verdict,
     /// What may explain the verdict, or will matter elsewhere.
     pub notices: Vec<Diagnostic>,
-    /// What it went through, in order.
+    /// What the run went through, in order.
     pub stages: Vec<StageReport>,
     /// The notebook's cells of every type, in order.
     pub cells: Vec<Cell>,
@@ -121,20 +123,6 @@ pub enum ExpectationResult {
     Unmet(Diagnostic),
     /// The attempt ended before it was looked at.
     Unchecked,
-}
-
-/// The Python that ran a notebook.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct EnvironmentReport {
-    /// Its version.
-    pub python: String,
-    /// What tells it from others.
-    pub key: String,
-    /// What installed its packages, such as `uv`.
-    pub tool: String,
-    /// What is installed.
-    pub packages: Vec<Package>,
 }
 
 /// A file that was kept.

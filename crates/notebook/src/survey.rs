@@ -99,6 +99,11 @@ impl Survey {
         survey
     }
 
+    /// Returns the commands of this form that install packages, in the order of the cells.
+    pub(crate) fn installs_by(&self, form: Form) -> impl Iterator<Item = &Install> {
+        self.installs.iter().filter(move |install| install.form == form)
+    }
+
     /// Returns whether `name` is a parameter of the notebook.
     pub(crate) fn is_parameter(&self, name: &str) -> bool {
         self.parameters.iter().any(|(known, _)| known == name)

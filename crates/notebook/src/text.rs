@@ -1,11 +1,16 @@
-//! What a notebook printed, made fit to be stored and shown: it is a stranger's text, and may be hostile.
+//! What a notebook printed and said, made fit to be stored and shown: it is a stranger's text, and may be hostile.
 
+mod json;
 mod lines;
 mod redact;
 mod sanitise;
 mod style;
+mod visible;
 
-pub use lines::{Line, Lines, Run, lines};
+pub use json::harmless_json;
+pub(crate) use lines::reorders_or_hides;
+pub use lines::{Line, Lines, Run, lines, shown};
 pub use redact::{RedactedStream, Redactor};
-pub use sanitise::{Sanitiser, plain, sanitise};
+pub use sanitise::{Sanitiser, sanitise};
 pub use style::{Colour, Style};
+pub use visible::{block, line};

@@ -10,7 +10,13 @@ use crate::{output::DocumentFormat, select::RunSelector};
 /// Test a blueprint or a notebook.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  blueproof run nano-lm\n  blueproof run examples/small-gpt --profile smoke -p steps=50"
+    after_help = "Examples:\n  blueproof run nano-lm\n  blueproof run examples/small-gpt --profile smoke -p steps=50\n\n\
+    While it goes on:\n  \
+    Ctrl-C   interrupts the cell and ends the notebook there; a second one ends the run at once;\n           \
+    a third one lets go of it: its agent ends it, and `blueproof wait last` shows how\n  \
+    SIGTERM  ends the run at once; a second one lets go of it\n  \
+    SIGHUP   leaves the run to itself, as with --detach: the terminal is gone\n  \
+    With `wait` and `retry` it is the same."
 )]
 pub(crate) struct Run {
     /// The name of a blueprint in this checkout, or the path of a blueprint, its folder, or a notebook

@@ -1,4 +1,4 @@
-//! Staying with a run until it is settled: shared by `run`, `wait` and `retry`.
+//! Staying with a run until it is settled, or leaving it to itself: shared by `run`, `wait` and `retry`.
 
 use blueproof_core::view::RunView;
 
@@ -32,6 +32,26 @@ pub(crate) async fn follow(
     Ok(Some(view))
 }
 
+/// Leaves a run to a process of its own, and prints it as soon as `taken_up` holds of it.
+pub(crate) async fn detach(
+    session: &Session,
+    target: &Target,
+    taken_up: impl Fn(&RunView) -> bool,
+    format: Option<DocumentFormat>,
+) -> Result<Exit, Problem> {
+    session.spawn_host()?;
+    let view = session.until_others(target, taken_up).await?;
+    match format {
+        Some(format) => print_documents(&[&view], format)?,
+        None => output::print(&format!("{}\n", view.id))?,
+    }
+    anstream::eprintln!(
+        "`blueproof wait {0}` waits for it, `blueproof logs -f {0}` shows what it prints",
+        view.id
+    );
+    Ok(Exit::Ok)
+}
+
 /// Prints how a run ended and where its report is, or the run itself where a program asks, and returns the exit code
 /// that stands for it.
 pub(crate) fn conclude(
@@ -40,7 +60,7 @@ pub(crate) fn conclude(
     format: Option<DocumentFormat>,
 ) -> Result<Exit, Problem> {
     if let Some(format) = format {
-        output::print(&output::encode(&Document::new("Run", run), format.into())?)?;
+        print_documents(&[run], format)?;
         return Ok(Exit::of(run));
     }
     let mut answer = show::verdict::render(run);
@@ -50,4 +70,13 @@ pub(crate) fn conclude(
     }
     output::print(&answer)?;
     Ok(Exit::of(run))
+}
+
+/// Prints one run, or several as a list.
+pub(crate) fn print_documents(runs: &[&RunView], format: DocumentFormat) -> Result<(), Problem> {
+    let text = match runs {
+        [run] => output::encode(&Document::new("Run", run), format.into())?,
+        runs => output::encode(&Document::list("RunList", "Run", runs), format.into())?,
+    };
+    output::print(&text)
 }

@@ -14,12 +14,12 @@ use crate::{
     cli::{Get, GetKind, GetRuns, Place, Status},
     exit::{Exit, Problem},
     output::{self, Document, Encoding, Format, Width},
-    reading::{self, Reading},
+    reading::{self, Reading, Vigil},
     select::RunSelector,
     show::runs::{self, Columns},
 };
 
-/// How often it is looked whether there is a store at last.
+/// How often it is looked whether there is a store at last, and whether somebody drives.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 pub(crate) fn get(arguments: &Get, place: &Place) -> Result<Exit, Problem> {
@@ -194,9 +194,15 @@ async fn watch(store: &SqliteStore, arguments: &GetRuns) -> Result<Exit, Problem
     let mut shown: BTreeMap<RunId, RunView> = BTreeMap::new();
     let mut seen: Option<Version> = None;
     let mut widths: Vec<usize> = Vec::new();
+    let (mut vigil, mut listed) = (Vigil::default(), Vec::new());
     loop {
-        seen = Some(store.changed(seen).await);
-        let mut runs = find(store, arguments).await?.runs;
+        let Ok(version) = tokio::time::timeout(LOOK_EVERY, store.changed(seen)).await else {
+            vigil.look(store, &listed)?;
+            continue;
+        };
+        seen = Some(version);
+        listed = find(store, arguments).await?.runs;
+        let mut runs = listed.clone();
         runs.retain(|view| shown.get(&view.id) != Some(view));
         if runs.is_empty() {
             continue;

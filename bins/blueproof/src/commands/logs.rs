@@ -8,7 +8,7 @@ use std::{
 use blueproof_core::{
     attempt::{AttemptLayout, LogReader, Record, RecordKind},
     domain::{AttemptId, RunId},
-    ports::Store,
+    ports::{Store, StoreError},
     sqlite::SqliteStore,
     view::RunView,
 };
@@ -17,7 +17,7 @@ use blueproof_notebook::text::Sanitiser;
 use crate::{
     cli::Logs,
     exit::{Exit, Problem},
-    reading::Reading,
+    reading::{Reading, Vigil},
 };
 
 /// How often it is looked for news.
@@ -47,6 +47,12 @@ enum Ended {
     Problem(Problem),
 }
 
+impl From<StoreError> for Ended {
+    fn from(error: StoreError) -> Self {
+        Ended::Problem(error.into())
+    }
+}
+
 async fn print_all(
     reading: &Reading,
     store: &SqliteStore,
@@ -54,11 +60,9 @@ async fn print_all(
     run: RunId,
     printer: &mut Printer,
 ) -> Result<(), Ended> {
+    let mut vigil = Vigil::default();
     loop {
-        let view = store
-            .run(run)
-            .await
-            .map_err(|error| Ended::Problem(error.into()))?;
+        let view = store.run(run).await?;
         let Some(view) = view else { return Ok(()) };
         if let Some(attempt) = view.attempts.last() {
             let layout = reading.config.attempt_layout(attempt.id);
@@ -69,6 +73,7 @@ async fn print_all(
         if view.settled || !arguments.follow {
             return printer.end().map_err(|_| Ended::NobodyReads);
         }
+        vigil.look(store, std::slice::from_ref(&view))?;
         tokio::time::sleep(LOOK_EVERY).await;
     }
 }

@@ -13,11 +13,11 @@ use blueproof_notebook::{
     report::UNFENCED,
 };
 
-use super::follow::{conclude, follow};
+use super::follow::{conclude, detach, follow};
 use crate::{
     cli::Run,
     exit::{Exit, Problem},
-    output::{self, Document, DocumentFormat},
+    output,
     session::{Session, Target, local_user, new_key},
 };
 
@@ -39,7 +39,7 @@ pub(crate) async fn run(session: &Session, arguments: &Run) -> Result<Exit, Prob
         })
         .await?;
     if arguments.detach {
-        return detach(session, &target, arguments.output).await;
+        return detach(session, &target, |_| true, arguments.output).await;
     }
     match follow(session, &target, |view| view.settled).await? {
         Some(view) => conclude(session, &view, arguments.output),
@@ -54,21 +54,6 @@ fn brief_path(path: &Path) -> String {
         Some(inside) => format!("~/{}", inside.display()),
         None => path.display().to_string(),
     }
-}
-
-/// Leaves a run to a process of its own, and returns as soon as the run has an id.
-async fn detach(session: &Session, target: &Target, format: Option<DocumentFormat>) -> Result<Exit, Problem> {
-    session.spawn_host()?;
-    let view = session.until_known(target).await?;
-    match format {
-        Some(format) => output::print(&output::encode(&Document::new("Run", &view), format.into())?)?,
-        None => output::print(&format!("{}\n", view.id))?,
-    }
-    anstream::eprintln!(
-        "`blueproof wait {0}` waits for it, `blueproof logs -f {0}` shows what it prints",
-        view.id
-    );
-    Ok(Exit::Ok)
 }
 
 fn resolve(arguments: &Run) -> Result<Resolved, Problem> {

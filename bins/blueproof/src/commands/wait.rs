@@ -2,48 +2,82 @@
 
 use std::time::Duration;
 
-use blueproof_core::{domain::RunState, event::StopMode, ports::Command, view::RunView};
+use blueproof_core::{
+    domain::{RunId, RunState},
+    event::StopMode,
+    ports::{Command, Store},
+    view::RunView,
+};
 
-use super::follow::{conclude, follow};
+use super::follow::{conclude, detach, follow, print_documents};
 use crate::{
     cli::{Cancel, Retry, Wait},
     exit::{Exit, Problem},
-    output::{self, Document},
+    output::{self, DocumentFormat},
     session::{Session, Target, local_user, new_key},
 };
 
 /// Waits for runs, one after the other; the exit code is that of the first that did not pass.
 pub(crate) async fn wait(session: &Session, arguments: &Wait) -> Result<Exit, Problem> {
-    let waiting = async {
-        let mut ended = Vec::new();
-        for run in &arguments.runs {
-            let run = run.resolve(&*session.store).await?.id;
-            let Some(view) = follow(session, &Target::Run(run), |view| view.settled).await? else {
-                return Ok(Exit::Interrupted);
-            };
-            if arguments.output.is_none() {
-                conclude(session, &view, None)?;
-            }
-            ended.push(view);
-        }
-        match (&ended[..], arguments.output) {
-            (_, None) => {}
-            ([view], Some(_)) => return conclude(session, view, arguments.output),
-            (views, Some(format)) => {
-                let list = Document::list("RunList", "Run", views);
-                output::print(&output::encode(&list, format.into())?)?;
-            }
-        }
-        let bad = ended.iter().map(Exit::of).find(|exit| *exit != Exit::Ok);
-        Ok(bad.unwrap_or(Exit::Ok))
+    let mut runs = Vec::new();
+    for run in &arguments.runs {
+        runs.push(run.resolve(&*session.store).await?.id);
+    }
+    let waiting = settled(session, &runs, arguments.output);
+    let ended = match arguments.timeout.map(Duration::try_from) {
+        None => waiting.await?,
+        Some(limit) => match tokio::time::timeout(limit.unwrap_or_default(), waiting).await {
+            Ok(ended) => ended?,
+            Err(_) => return time_out(session, &runs, arguments.output).await,
+        },
     };
-    let Some(limit) = arguments.timeout else {
-        return waiting.await;
+    let Some(ended) = ended else {
+        return Ok(Exit::Interrupted);
     };
-    let limit = Duration::try_from(limit).unwrap_or_default();
-    tokio::time::timeout(limit, waiting)
-        .await
-        .unwrap_or(Ok(Exit::Pending))
+    if let Some(format) = arguments.output {
+        print_documents(&ended.iter().collect::<Vec<_>>(), format)?;
+    }
+    let bad = ended.iter().map(Exit::of).find(|exit| *exit != Exit::Ok);
+    Ok(bad.unwrap_or(Exit::Ok))
+}
+
+/// Follows runs until all are settled; where no program asks, each one's verdict is printed as it comes. `None` when
+/// whoever watched let go of one.
+async fn settled(
+    session: &Session,
+    runs: &[RunId],
+    format: Option<DocumentFormat>,
+) -> Result<Option<Vec<RunView>>, Problem> {
+    let mut ended = Vec::new();
+    for run in runs {
+        let Some(view) = follow(session, &Target::Run(*run), |view| view.settled).await? else {
+            return Ok(None);
+        };
+        if format.is_none() {
+            conclude(session, &view, None)?;
+        }
+        ended.push(view);
+    }
+    Ok(Some(ended))
+}
+
+/// Says how the runs stand for which there is no more time.
+async fn time_out(
+    session: &Session,
+    runs: &[RunId],
+    format: Option<DocumentFormat>,
+) -> Result<Exit, Problem> {
+    let mut views = Vec::new();
+    for run in runs {
+        views.extend(session.store.run(*run).await?);
+    }
+    for view in views.iter().filter(|view| !view.settled) {
+        output::note(&format!("{} is not over yet ({})", view.id, view.state));
+    }
+    if let Some(format) = format {
+        print_documents(&views.iter().collect::<Vec<_>>(), format)?;
+    }
+    Ok(Exit::Pending)
 }
 
 /// Asks for a run to end, and waits until it has.
@@ -89,14 +123,14 @@ pub(crate) async fn retry(session: &Session, arguments: &Retry) -> Result<Exit, 
             by: local_user(),
         })
         .await?;
+    let target = Target::Run(run);
     if arguments.detach {
-        session.spawn_host()?;
-        output::print(&format!("{run}\n"))?;
-        return Ok(Exit::Ok);
+        let again = move |view: &RunView| view.ended_at != before.ended_at;
+        return detach(session, &target, again, arguments.output).await;
     }
     // It ended before: only an end that came after that one counts.
     let again = move |view: &RunView| view.settled && view.ended_at > before.ended_at;
-    match follow(session, &Target::Run(run), again).await? {
+    match follow(session, &target, again).await? {
         Some(view) => conclude(session, &view, arguments.output),
         None => Ok(Exit::Interrupted),
     }

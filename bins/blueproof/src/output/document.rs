@@ -1,6 +1,7 @@
 //! Answers for programs.
 
 use blueproof_core::diagnostic::{Code, Diagnostic};
+use blueproof_notebook::text::{self, harmless_json};
 use schemars::{JsonSchema, Schema, generate::SchemaSettings};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -79,30 +80,32 @@ pub(crate) fn document_schema<T: JsonSchema>(kind: &'static str) -> Schema {
     schema
 }
 
-/// Writes a document, with a line break at its end.
+/// Writes a document, with a line break at its end. Nothing in it is obeyed by a terminal or a step of a CI job.
 pub(crate) fn encode(document: &impl Serialize, encoding: Encoding) -> Result<String, Problem> {
-    let written = match encoding {
-        Encoding::Json => serde_json::to_string_pretty(document)
-            .map(|text| escaped(&text))
-            .map_err(|error| unwritable(&error)),
-        Encoding::JsonLine => serde_json::to_string(document)
-            .map(|text| escaped(&text))
-            .map_err(|error| unwritable(&error)),
-        Encoding::Yaml => serde_saphyr::to_string(document).map_err(|error| unwritable(&error)),
-        Encoding::YamlStream => serde_saphyr::to_string(document)
-            .map(|text| format!("---\n{text}"))
-            .map_err(|error| unwritable(&error)),
+    let text = match encoding {
+        Encoding::Json => json(document)?,
+        Encoding::JsonLine => {
+            harmless_json(&serde_json::to_string(document).map_err(|error| unwritable(&error))?)
+        }
+        Encoding::Yaml => yaml(document)?,
+        Encoding::YamlStream => format!("---\n{}", yaml(document)?),
     };
-    written.map(|text| format!("{}\n", text.trim_end()))
+    Ok(format!("{}\n", text.trim_end()))
 }
 
-/// Escapes the control characters that JSON may hold as they are and a terminal obeys. They only stand in strings.
-fn escaped(json: &str) -> String {
-    let escape = |c: char| match c {
-        '\u{7f}'..='\u{9f}' => format!("\\u{:04x}", u32::from(c)),
-        _ => c.into(),
-    };
-    json.chars().map(escape).collect()
+fn json(document: &impl Serialize) -> Result<String, Problem> {
+    let json = serde_json::to_string_pretty(document).map_err(|error| unwritable(&error))?;
+    Ok(harmless_json(&json))
+}
+
+/// Block style has no escapes. Where a text needs one, the whole is written in flow style, which JSON is.
+fn yaml(document: &impl Serialize) -> Result<String, Problem> {
+    let block = serde_saphyr::to_string(document).map_err(|error| unwritable(&error))?;
+    if text::block(&block) == block.trim_end() {
+        Ok(block)
+    } else {
+        json(document)
+    }
 }
 
 fn unwritable(error: &dyn std::error::Error) -> Problem {
@@ -141,21 +144,35 @@ mod tests {
     }
 
     #[test]
-    fn words_of_others_come_back_as_they_were_and_command_no_terminal() {
-        let hostile = "a\u{1b}[2J\u{9b}b\n::set-env x\n---\nkind: Run # {{\"'\t\u{7f}\r\n";
-        for encoding in [
-            Encoding::Json,
-            Encoding::JsonLine,
-            Encoding::Yaml,
-            Encoding::YamlStream,
-        ] {
-            let text = written(hostile, encoding);
-            let back: Value = match encoding {
-                Encoding::Json | Encoding::JsonLine => serde_json::from_str(&text).expect("JSON"),
-                Encoding::Yaml | Encoding::YamlStream => serde_saphyr::from_str(&text).expect("YAML"),
-            };
-            assert_eq!(back["text"], hostile, "{text}");
-            assert!(!text.chars().any(|c| c.is_control() && c != '\n'), "{text:?}");
+    fn words_of_others_come_back_as_they_were_and_are_obeyed_by_nobody() {
+        let rows = [
+            "a\u{1b}[2J\u{9b}b\n::set-env x\n---\nkind: Run # {{\"'\t\u{7f}\r\n",
+            "ok\n::set-env name=A::b\n  ::stop-commands::x",
+            "a\u{202e}b\u{2066}c\u{e0041}\u{9b}31m",
+            "a##[group]b ##vso[task.x]y",
+            "::error::x",
+        ];
+        for hostile in rows {
+            for encoding in [
+                Encoding::Json,
+                Encoding::JsonLine,
+                Encoding::Yaml,
+                Encoding::YamlStream,
+            ] {
+                let text = written(hostile, encoding);
+                let back: Value = match encoding {
+                    Encoding::Json | Encoding::JsonLine => serde_json::from_str(&text).expect("JSON"),
+                    Encoding::Yaml | Encoding::YamlStream => serde_saphyr::from_str(&text).expect("YAML"),
+                };
+                assert_eq!(back["text"], hostile, "{text}");
+                assert_eq!(text::block(&text), text.trim_end(), "{encoding:?}");
+            }
         }
+    }
+
+    #[test]
+    fn yaml_of_many_lines_stays_yaml_for_people() {
+        let text = written("one\ntwo", Encoding::Yaml);
+        assert!(text.ends_with("text: |-\n  one\n  two\n"), "{text}");
     }
 }

@@ -1,4 +1,7 @@
 //! Ctrl-C: the first one interrupts the cell, the second one ends the run in order, the third one lets go of it.
+//!
+//! SIGTERM is for those who will not ask twice: it ends the run at once. SIGHUP is no wish of anybody's, the terminal is
+//! gone: the run is left to a process of its own.
 
 use blueproof_core::{event::StopMode, ports::Command};
 use tokio::signal::unix::{SignalKind, signal};
@@ -7,16 +10,18 @@ use super::{Session, Target, local_user, new_key};
 use crate::{exit::Problem, show::progress::Say};
 
 impl Session {
-    /// Turns signals into wishes, and returns at the third one. Safe to drop.
+    /// Turns signals into wishes, and returns when the run is to be let go of. Safe to drop.
     pub(crate) async fn heed_signals(&self, target: &Target, say: &Say) -> Result<(), Problem> {
         let broken = |error: std::io::Error| panic!("signals can be listened to: {error}");
         let mut interrupt = signal(SignalKind::interrupt()).unwrap_or_else(broken);
         let mut terminate = signal(SignalKind::terminate()).unwrap_or_else(broken);
+        let mut hang_up = signal(SignalKind::hangup()).unwrap_or_else(broken);
         let mut asked = None;
         loop {
             let how = tokio::select! {
                 _ = interrupt.recv() => if asked.is_none() { StopMode::Interrupt } else { StopMode::End },
                 _ = terminate.recv() => StopMode::End,
+                _ = hang_up.recv() => return self.spawn_host(),
             };
             if asked == Some(StopMode::End) {
                 say.line("letting go; the run is ended by its agent. `blueproof wait last` shows how");

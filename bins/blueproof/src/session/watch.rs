@@ -70,6 +70,7 @@ impl<'a> Watch<'a> {
         self.read_records().await;
         self.stages.on_view(&view, why.as_deref());
         self.read_records().await;
+        self.stages.on_end(&view);
         progress.show(&mut self.stages, Timestamp::now());
         Ok(())
     }

@@ -14,6 +14,7 @@ use super::{
     stages::{Line, Mark, Stages},
     text::duration,
 };
+use crate::output;
 
 /// How often it is said again what is going on, where nothing can be written over.
 const SAY_AGAIN: jiff::SignedDuration = jiff::SignedDuration::from_secs(30);
@@ -31,9 +32,9 @@ pub(crate) struct Say {
 }
 
 impl Say {
-    /// Prints a line on stderr.
+    /// Prints a line on stderr, which may be gone: a run does not end with its terminal.
     pub(crate) fn line(&self, line: &str) {
-        self.bar.suspend(|| anstream::eprintln!("{line}"));
+        self.bar.suspend(|| output::note(line));
     }
 }
 

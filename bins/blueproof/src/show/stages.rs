@@ -10,6 +10,7 @@ use blueproof_core::{
     domain::{Actor, AttemptId, Gpus, Resources, RunState},
     view::{ReportView, RunView},
 };
+use blueproof_notebook::text::{line, shown};
 use jiff::{SignedDuration, Timestamp};
 
 use super::text::{duration, figure, sparkline};
@@ -97,9 +98,9 @@ impl Stages {
         std::mem::take(&mut self.lines)
     }
 
-    /// Returns the attempt whose records are wanted.
+    /// Returns the attempt whose records are wanted: none before it is told where it runs.
     pub(crate) fn attempt(&self) -> Option<AttemptId> {
-        self.attempt
+        self.attempt.filter(|_| self.passed >= Passed::Place)
     }
 
     /// Returns the stage that is being passed, what is going on in it, and since when.
@@ -138,6 +139,10 @@ impl Stages {
             self.passed = Passed::Place;
             self.line("place", Mark::Well, place, None);
         }
+    }
+
+    /// Takes in whether the run is over: after the last records of its last attempt.
+    pub(crate) fn on_end(&mut self, view: &RunView) {
         if view.settled && self.passed < Passed::Report {
             self.passed = Passed::Report;
             self.doing = Doing::default();
@@ -284,16 +289,16 @@ impl Stages {
     }
 
     fn printed(&mut self, text: &str) {
-        let last = text.rsplit(['\n', '\r']).find(|line| !line.trim().is_empty());
-        if let Some(last) = last {
-            self.printing = last.chars().filter(|c| !c.is_control()).take(60).collect();
+        let text = shown(text);
+        if let Some(last) = text.lines().rfind(|line| !line.trim().is_empty()) {
+            self.printing = line(last).chars().take(60).collect();
         }
     }
 
     fn begin(&mut self, stage: &'static str, text: &str, since: Timestamp) {
         self.doing = Doing {
             stage,
-            text: text.into(),
+            text: output::line(text),
             since: Some(since),
         };
     }
@@ -302,7 +307,7 @@ impl Stages {
         self.lines.push(Line {
             stage,
             mark,
-            text: text.into(),
+            text: output::line(text),
             took,
         });
     }
@@ -327,7 +332,7 @@ impl Line {
 /// Says who let the run through, and by which rule where it was nobody else than who asked.
 fn approval(view: &RunView, by: &Actor) -> String {
     if *by == view.requested_by {
-        return format!("own run of {by}, which needs no other's approval (local.selfApprove)");
+        return format!("own run of {by}, needs no other's approval (local.selfApprove)");
     }
     format!("approved by {by}")
 }
@@ -347,6 +352,7 @@ mod tests {
     use blueproof_core::{
         action::Action,
         attempt::Stream,
+        diagnostic::{Code, Diagnostic},
         domain::{Bytes, Cpus},
         event::Event,
         policy::Policy,
@@ -407,7 +413,7 @@ mod tests {
         assert_eq!(
             lines,
             [
-                "  gate    ✓ own run of ada, which needs no other's approval (local.selfApprove)",
+                "  gate    ✓ own run of ada, needs no other's approval (local.selfApprove)",
                 "  queue   ✓ admitted in queue \"local\"  0 ms",
                 "  quota   ✓ 1 cpu, 1.0 MiB of 2 cpu, 24 GiB",
                 "  place   ✓ here",
@@ -437,14 +443,42 @@ mod tests {
                 loss(3.0),
                 loss(2.0),
                 loss(1.0),
-                printed("step 1\nstep 2\x1b]0;evil\x07\r"),
+                printed("step 1\nstep 2\x1b]0;evil\x07 ##[group]\r"),
             ],
         );
         let (stage, text, _) = stages.doing().expect("it runs");
         assert_eq!(
             (stage, text.as_str()),
-            ("run", "cell 2/2 · loss █▅▁ 1 · step 2]0;evil")
+            ("run", "cell 2/2 · loss █▅▁ 1 · step 2 # #[group]")
         );
+    }
+
+    #[test]
+    fn nothing_that_others_wrote_is_obeyed_in_a_line() {
+        let mut stages = Stages::new(two_cores());
+        let diagnostic = Diagnostic::warning(Code::CellRaised, "a\x1b[2J\n::error::b ##[group]");
+        tell(&mut stages, vec![RecordKind::Noticed { diagnostic }]);
+        assert_eq!(
+            texts(&mut stages),
+            ["  note    ! a\\u{1b}[2J ::error::b # #[group]"]
+        );
+    }
+
+    #[test]
+    fn a_run_that_is_looked_at_when_it_is_over_is_told_in_its_order() {
+        let mut stages = Stages::new(two_cores());
+        let reserved = &views()[0];
+        stages.on_view(reserved, None);
+        assert_eq!(stages.attempt(), None, "its place comes first");
+        let mut over = views()[1].clone();
+        (over.settled, over.report) = (true, ReportView::Written);
+        stages.on_view(&over, None);
+        assert_eq!(stages.attempt(), Some(over.attempts[0].id));
+        let (stage, detail, took) = (Stage::Collect, "0 artifacts".into(), SignedDuration::ZERO);
+        tell(&mut stages, vec![RecordKind::StageEnded { stage, detail, took }]);
+        stages.on_end(&over);
+        let told: Vec<&str> = stages.take_lines().iter().map(|line| line.stage).collect();
+        assert_eq!(told, ["gate", "queue", "quota", "place", "collect", "report"]);
     }
 
     #[test]

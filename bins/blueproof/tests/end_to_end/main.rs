@@ -3,7 +3,9 @@
 //! Each test has a home and a store of its own; Python environments are shared, since they take long to make.
 
 mod common;
+mod full_disk;
 mod interrupts;
+mod live;
 mod mistakes;
 mod page;
 mod reading;

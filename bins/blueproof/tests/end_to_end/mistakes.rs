@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::common::{Answer, Checkout, Home};
 
@@ -259,5 +259,22 @@ fn a_run_that_asks_for_more_than_the_queue_has_is_refused_at_once_and_says_so() 
             .stdout
             .contains("hint: choose a profile that asks for less"),
         "{answer:?}"
+    );
+    let junit = home.blueproof(&["report", "last", "--format", "junit"]);
+    assert!(
+        junit
+            .stdout
+            .contains("tests=\"1\" skipped=\"0\" failures=\"0\" errors=\"1\"")
+            && junit.stdout.contains("asks for 4000 cpu"),
+        "{junit:?}"
+    );
+    let report = home.blueproof(&["report", "last", "--format", "json"]).json();
+    assert_eq!(
+        report["verdict"]["failed"]["diagnostic"]["code"], "BP0801",
+        "{report}"
+    );
+    assert_eq!(
+        (&report["run"], &report["attempt"]),
+        (&"r-1".into(), &Value::Null)
     );
 }

@@ -1,38 +1,10 @@
 //! Several commands on one store: whoever leads, and whoever dies.
 
-use std::{fs, path::PathBuf};
+use std::fs;
 
 use serde_json::json;
 
-use crate::common::{Checkout, Home};
-
-/// A checkout whose notebook goes on until it is let go.
-struct Held {
-    checkout: Checkout,
-    gate: PathBuf,
-}
-
-impl Held {
-    fn new(home: &Home, name: &str) -> Self {
-        let gate = home.path().join(name);
-        let wait = format!(
-            "import os, time\nprint('{name} waits', flush=True)\n\
-             while not os.path.exists({gate:?}):\n    time.sleep(0.02)\nprint('{name} went on')"
-        );
-        Self {
-            checkout: Checkout::new(&[&wait], ""),
-            gate,
-        }
-    }
-
-    fn typed(&self) -> &str {
-        self.checkout.typed()
-    }
-
-    fn let_go(&self) {
-        fs::write(&self.gate, "").expect("a file");
-    }
-}
+use crate::common::{Checkout, Held, Home, Running};
 
 #[test]
 fn two_runs_at_once_on_one_store_both_pass() {
@@ -86,7 +58,12 @@ fn a_detached_run_ends_without_anybody_and_can_be_waited_for() {
         "{detached:?}"
     );
     let pending = home.blueproof(&["wait", "last", "--timeout", "0s"]);
-    assert_eq!(pending.code, Some(8), "{pending:?}");
+    assert_eq!(
+        (pending.code, pending.stdout.as_str()),
+        (Some(8), ""),
+        "{pending:?}"
+    );
+    assert!(pending.stderr.contains("r-1 is not over yet ("), "{pending:?}");
     held.let_go();
     let waited = home.blueproof(&["wait", "last"]);
     assert_eq!(waited.code, Some(0), "{waited:?}");
@@ -126,6 +103,69 @@ fn another_process_can_cancel_a_run() {
     assert_eq!(run.end().code, Some(130));
     assert_eq!(home.last()["state"], json!({ "ended": "cancelled" }));
     home.assert_nothing_goes_on();
+}
+
+#[test]
+fn a_run_that_is_cancelled_before_it_had_an_attempt_has_a_report_that_says_so() {
+    let home = Home::new();
+    let (first, second) = (Held::new(&home, "first"), Held::new(&home, "second"));
+    let mut leader = home.command(&["run", first.typed()]);
+    leader.env("BLUEPROOF_LOCAL_CPU", "1");
+    let leader = Running::start(leader);
+    home.until_printed("r-1", "first waits");
+    assert_eq!(
+        home.blueproof(&["run", second.typed(), "--detach"]).stdout,
+        "r-2\n"
+    );
+
+    let cancelled = home.blueproof(&["cancel", "r-2"]);
+
+    assert_eq!(cancelled.code, Some(0), "{cancelled:?}");
+    let junit = home.blueproof(&["report", "r-2", "--format", "junit"]);
+    assert!(
+        junit.stdout.contains("it ended before it had an attempt"),
+        "{junit:?}"
+    );
+    let html = home.blueproof(&["report", "r-2", "--format", "html"]);
+    assert!(html.stdout.contains("cancelled before any attempt"), "{html:?}");
+    first.let_go();
+    assert_eq!(leader.end().code, Some(0));
+}
+
+#[test]
+fn who_stops_waiting_gets_the_run_as_it_stands() {
+    let home = Home::new();
+    let held = Held::new(&home, "held");
+    let run = home.start(&["run", held.typed()]);
+    home.until_printed("r-1", "held waits");
+
+    let pending = home.blueproof(&["wait", "r-1", "--timeout", "0s", "-o", "json"]);
+    assert_eq!(pending.code, Some(8), "{pending:?}");
+    assert_eq!(pending.json(), home.last(), "as `get run` prints it");
+    let both = home.blueproof(&["wait", "r-1", "r-1", "--timeout", "0s", "-o", "json"]);
+    assert_eq!(both.json()["items"][1]["state"], "running", "{both:?}");
+
+    held.let_go();
+    assert_eq!(run.end().code, Some(0));
+}
+
+#[test]
+fn a_detached_retry_is_told_as_the_run_that_it_is_of() {
+    let home = Home::new();
+    let held = Held::new(&home, "held");
+    held.let_go();
+    assert_eq!(home.blueproof(&["run", held.typed()]).code, Some(0));
+    held.hold();
+
+    let again = home.blueproof(&["retry", "r-1", "--detach", "-o", "json"]);
+
+    assert_eq!(again.code, Some(0), "{again:?}");
+    let run = again.json();
+    assert_eq!((&run["kind"], &run["id"]), (&json!("Run"), &json!("r-1")));
+    assert_eq!(run["endedAt"], json!(null), "it is taken up: {run}");
+    held.let_go();
+    let run = home.until_settled("r-1");
+    assert_eq!(run["attempts"][1]["id"], "r-1.2");
 }
 
 #[test]

@@ -10,6 +10,7 @@ use std::{
 use blueproof_core::{
     attempt::AttemptLayout,
     diagnostic::{Code, Diagnostic},
+    domain::{Failure, FailureClass, Outcome, Verdict},
     ports::CallError,
 };
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
@@ -59,16 +60,38 @@ impl AgentCommand {
 
     /// An agent that ended before it had written anything could not even write.
     pub(super) fn said_nothing(&self, layout: &AttemptLayout, status: ExitStatus) -> CallError {
-        let said = std::fs::read_to_string(layout.agent_log()).unwrap_or_default();
-        let mut diagnostic = Diagnostic::error(
-            Code::AgentNotStarted,
-            format!("the agent ended at once: {status}"),
-        );
-        if let Some(last) = said.lines().rfind(|line| !line.trim().is_empty()) {
-            diagnostic = diagnostic.because(last);
-        }
-        CallError::later(diagnostic.hint(format!("what it said is in {}", layout.agent_log().display())))
+        let message = format!("the agent ended at once: {status}");
+        CallError::later(with_last_words(
+            Diagnostic::error(Code::AgentNotStarted, message),
+            layout,
+        ))
     }
+}
+
+/// Returns how an attempt ended whose agent is gone, and after it the one that should have written down how.
+///
+/// Nobody else will: most likely the disk is full, and a third agent would fare no better.
+pub(super) fn lost(layout: &AttemptLayout, status: ExitStatus) -> Box<Outcome> {
+    let message = format!("how the attempt ended could not be written down: its agent ended with {status}");
+    let diagnostic = with_last_words(Diagnostic::error(Code::AgentLost, message), layout);
+    Box::new(Outcome {
+        verdict: Verdict::Failed(Box::new(Failure {
+            class: FailureClass::Infrastructure,
+            diagnostic: diagnostic.hint("see that the disk is not full"),
+            cell: None,
+        })),
+        usage: None,
+        metrics: Default::default(),
+    })
+}
+
+fn with_last_words(diagnostic: Diagnostic, layout: &AttemptLayout) -> Diagnostic {
+    let said = std::fs::read_to_string(layout.agent_log()).unwrap_or_default();
+    let diagnostic = match said.lines().rfind(|line| !line.trim().is_empty()) {
+        Some(last) => diagnostic.because(last),
+        None => diagnostic,
+    };
+    diagnostic.hint(format!("what it said is in {}", layout.agent_log().display()))
 }
 
 /// Returns whether an agent lives in the folder: as long as one does it holds the lock, and only one can.

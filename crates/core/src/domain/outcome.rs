@@ -51,6 +51,17 @@ pub struct Failure {
     pub cell: Option<CellPlace>,
 }
 
+impl Failure {
+    /// Returns a failure that happened in no cell.
+    pub fn outside_cells(class: FailureClass, diagnostic: Diagnostic) -> Self {
+        Self {
+            class,
+            diagnostic,
+            cell: None,
+        }
+    }
+}
+
 /// Who or what is to blame for a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

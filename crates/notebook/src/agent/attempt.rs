@@ -1,4 +1,8 @@
-//! One attempt from its beginning to its end.
+//! One attempt from its beginning to its end: what comes before the kernel is in `prepare`, what comes after in
+//! `conclude`.
+
+mod conclude;
+mod prepare;
 
 use std::{
     collections::HashMap,
@@ -10,24 +14,22 @@ use std::{
 use blueproof_core::{
     attempt::{AttemptLayout, AttemptSpec, LogWriter, RecordKind, Stage},
     diagnostic::{Code, Diagnostic, Place},
-    domain::{Bytes, FailureClass, Head, Limit, Outcome, Usage, Verdict as Judgement},
+    domain::{FailureClass, Limit, Outcome, Verdict as Judgement},
 };
 use jiff::SignedDuration;
-use tokio::sync::mpsc;
 
 use super::{
-    AgentError, Collect, Dependencies, Journal, Prepared, Preparing,
+    AgentError, Dependencies, Journal, Prepared,
     halt::{Halt, Step, config, failed, failure, halt_disk, halted, read_spec, unreadable},
     recovery::{Started, remove_folder},
     signals,
 };
 use crate::{
-    executor::{Executor, Finish, Notebook, Over, Recorder, Stops, Why},
+    executor::{Executor, Finish, Notebook, Recorder, Stops, deadline, until},
+    ipynb,
     kernel::{Channels, Kernel, Runtime, StartError, Starting, Variables, kernel_variables},
     plan::Plan,
     process::{self, MARKER, Meter},
-    snapshot::{self, SnapshotError},
-    text::Redactor,
     verdict,
 };
 
@@ -45,6 +47,7 @@ struct Attempt<'a> {
     stops: Stops,
     marker: String,
     begun: Instant,
+    unsaved: Option<Notebook>,
 }
 
 /// Carries out the attempt; whatever happens, its last record is that it is finished.
@@ -91,6 +94,7 @@ pub(crate) fn carry_out(
             stops,
             marker,
             begun: Instant::now(),
+            unsaved: None,
         };
         Ok(attempt.run().await)
     })?;
@@ -111,6 +115,7 @@ impl Attempt<'_> {
         };
         process::sweep(&self.marker, LEFTOVER_GRACE, &mut self.meter);
         remove_folder(&self.layout.work());
+        self.save_again();
         if !self.plan.secrets.is_empty()
             && let Err(error) = self.redact_kernel_log()
         {
@@ -122,90 +127,12 @@ impl Attempt<'_> {
         (outcome, self.journal)
     }
 
-    /// Makes everything that the kernel needs: secrets, a working copy, a Python.
-    async fn prepare(&mut self) -> Step<(Prepared, Variables)> {
-        let secrets = self.secrets()?;
-        let values: Vec<_> = secrets.values().map(|value| value.to_string_lossy()).collect();
-        self.journal
-            .set_redactor(Redactor::new(values.iter().map(|value| &**value)));
-        self.copy_checkout()?;
-        let begun = Instant::now();
-        self.journal.record(RecordKind::StageBegun { stage: Stage::Env });
-        let prepared = self.prepare_environment().await?;
-        self.stage_ended(Stage::Env, prepared.detail.clone(), begun);
-        Ok((prepared, secrets))
-    }
-
-    fn secrets(&self) -> Step<Variables> {
-        let mut found = Variables::new();
-        for secret in &self.plan.secrets {
-            let Some(value) = self.dependencies.secrets.value(&secret.name) else {
-                let message = format!("the value of the secret `{}` is not known here", secret.name);
-                let missing = Diagnostic::error(Code::SecretMissing, message);
-                return Err(config(
-                    missing.hint(format!("set {} where blueproof is started", secret.env)),
-                ));
-            };
-            found.insert(secret.env.clone(), value.into());
-        }
-        Ok(found)
-    }
-
-    fn copy_checkout(&self) -> Step<()> {
-        let checkout = Place::file(self.spec.checkout.display().to_string());
-        let copied = snapshot::copy(&self.spec.checkout, &self.checkout());
-        let head = copied.map_err(|error| not_copied(&error, checkout.clone()))?;
-        // What was approved is what runs: a folder may have changed since, a commit cannot.
-        if matches!(self.spec.head, Head::Snapshot(_)) && head != self.spec.head {
-            let changed = Diagnostic::error(
-                Code::HeadChanged,
-                "the folder has changed since the run was asked for",
-            );
-            return Err(config(
-                changed
-                    .at(checkout)
-                    .hint("ask for a new run of what is there now"),
-            ));
-        }
-        let home = self.home();
-        fs::create_dir_all(&home).map_err(|error| {
-            let diagnostic = Diagnostic::error(Code::WorkingCopy, "could not make a home for the notebook");
-            let diagnostic = diagnostic
-                .at(Place::file(home.display().to_string()))
-                .caused_by(&error);
-            Halt::Failed(failure(FailureClass::Infrastructure, diagnostic))
-        })
-    }
-
-    async fn prepare_environment(&mut self) -> Step<Prepared> {
-        let (progress, mut told) = mpsc::unbounded_channel();
-        let (done, result) = tokio::sync::oneshot::channel();
-        let environment = self.dependencies.environment.clone();
-        let (spec, plan) = (self.spec.clone(), self.plan.clone());
-        std::thread::spawn(move || {
-            let preparing = Preparing {
-                spec: &spec,
-                plan: &plan,
-            };
-            let mut tell = |message| drop(progress.send(message));
-            let _ = done.send(environment.prepare(&preparing, &mut tell));
-        });
-        tokio::pin!(result);
-        let startup_ends = self.startup_ends();
-        loop {
-            tokio::select! {
-                biased;
-                Some(message) = told.recv() => {
-                    let stage = Stage::Env;
-                    self.journal.record(RecordKind::StageProgress { stage, message });
-                }
-                prepared = &mut result => return match prepared {
-                    Ok(prepared) => prepared.map_err(Halt::Failed),
-                    Err(_) => Err(Halt::Failed(verdict::environment_lost())),
-                },
-                _ = self.stops.next() => return Err(Halt::Stopped),
-                () = until(startup_ends) => return Err(self.startup_too_long("the environment was not ready")),
-            }
+    /// Saves the executed notebook where the disk did not take it before: what filled it may just have been removed.
+    fn save_again(&mut self) {
+        if let Some(notebook) = self.unsaved.take()
+            && let Err(error) = notebook.save(&self.layout.executed_notebook())
+        {
+            self.journal.failed(error);
         }
     }
 
@@ -213,10 +140,11 @@ impl Attempt<'_> {
     async fn execute(&mut self, prepared: &Prepared, secrets: Variables) -> Outcome {
         let begun = Instant::now();
         self.journal.record(RecordKind::StageBegun { stage: Stage::Run });
-        let (finish, cells) = match self.run_cells(prepared, secrets).await {
+        let (mut finish, cells) = match self.run_cells(prepared, secrets).await {
             Ok(finished) => finished,
             Err(halt) => return halted(halt),
         };
+        self.unsaved = finish.unsaved.take();
         process::sweep(&self.marker, LEFTOVER_GRACE, &mut self.meter);
         self.notice(&finish);
         let verdict = self.judge(&finish);
@@ -228,8 +156,9 @@ impl Attempt<'_> {
 
     async fn run_cells(&mut self, prepared: &Prepared, secrets: Variables) -> Step<(Finish, usize)> {
         let notebook_path = self.notebook_path()?;
-        let mut notebook =
-            Notebook::read(&notebook_path).map_err(|error| unreadable(&self.plan.notebook, &error))?;
+        let read = ipynb::Notebook::read(&notebook_path)
+            .map_err(|problems| unreadable(&self.plan.notebook, problems))?;
+        let mut notebook = Notebook::new(read);
         notebook.inject(&self.plan.parameters);
         let executed = self.layout.executed_notebook();
         notebook.save(&executed).map_err(|error| halt_disk(&error))?;
@@ -327,81 +256,6 @@ impl Attempt<'_> {
         fs::write(path, self.journal.redact(&text))
     }
 
-    /// Records what failed without stopping its cell.
-    fn notice(&mut self, finish: &Finish) {
-        for diagnostic in verdict::silent_failures(finish) {
-            let diagnostic = self.redacted(diagnostic);
-            self.journal.record(RecordKind::Noticed { diagnostic });
-        }
-    }
-
-    fn judge(&self, finish: &Finish) -> Judgement {
-        if finish.is_stopped {
-            return Judgement::Stopped;
-        }
-        let Some((cell, run)) = &finish.last else {
-            return Judgement::Passed;
-        };
-        if run.over == Some(Over::Ended(Why::Stop)) {
-            return Judgement::Stopped;
-        }
-        let facts = verdict::Facts {
-            cell,
-            run,
-            finish,
-            plan: &self.plan,
-            spec: &self.spec,
-            memory_peak: self.meter.memory_peak_bytes().map(Bytes),
-            kernel_log: &self.layout.kernel_log(),
-        };
-        let mut failure = verdict::failure(&facts);
-        failure.diagnostic = self.redacted(failure.diagnostic);
-        Judgement::Failed(Box::new(failure))
-    }
-
-    fn redacted(&self, mut diagnostic: Diagnostic) -> Diagnostic {
-        let redact = |text: &mut String| *text = self.journal.redact(text);
-        redact(&mut diagnostic.message);
-        diagnostic.causes.iter_mut().for_each(redact);
-        diagnostic.hints.iter_mut().for_each(redact);
-        diagnostic
-    }
-
-    fn collect(&mut self, verdict: Judgement, finish: &Finish) -> Outcome {
-        let begun = Instant::now();
-        let has_run = matches!(verdict, Judgement::Passed);
-        if has_run {
-            self.journal.record(RecordKind::StageBegun {
-                stage: Stage::Collect,
-            });
-        }
-        let folder = self
-            .checkout()
-            .join(self.plan.notebook.parent().unwrap_or(Path::new("")));
-        let conclusion = self.dependencies.observer.conclude(&Collect {
-            plan: &self.plan,
-            folder: &folder,
-            artifacts: &self.layout.artifacts(),
-        });
-        let verdict = match conclusion.failure {
-            Some(failure) if has_run => Judgement::Failed(failure),
-            Some(_) | None => verdict,
-        };
-        if matches!(verdict, Judgement::Passed) {
-            self.stage_ended(Stage::Collect, conclusion.detail, begun);
-        }
-        Outcome {
-            verdict,
-            usage: Some(Usage {
-                duration: signed(finish.took),
-                cpu_granted: self.spec.granted.cpu,
-                cpu_time: self.meter.cpu().map(signed),
-                memory_peak: self.meter.memory_peak_bytes().map(Bytes),
-            }),
-            metrics: conclusion.metrics,
-        }
-    }
-
     fn stage_ended(&mut self, stage: Stage, detail: String, begun: Instant) {
         let took = signed(begun.elapsed());
         self.journal
@@ -423,8 +277,7 @@ impl Attempt<'_> {
     }
 
     fn startup_ends(&self) -> Option<Instant> {
-        let limit = Duration::try_from(self.spec.timeouts.startup?).unwrap_or_default();
-        self.begun.checked_add(limit)
+        deadline(self.begun, self.spec.timeouts.startup)
     }
 
     fn startup_too_long(&self, what: &str) -> Halt {
@@ -446,23 +299,4 @@ impl Attempt<'_> {
 
 fn signed(duration: Duration) -> SignedDuration {
     SignedDuration::try_from(duration).unwrap_or(SignedDuration::MAX)
-}
-
-async fn until(at: Option<Instant>) {
-    match at {
-        Some(at) => tokio::time::sleep_until(at.into()).await,
-        None => std::future::pending().await,
-    }
-}
-
-fn not_copied(error: &SnapshotError, checkout: Place) -> Halt {
-    let diagnostic = Diagnostic::error(Code::WorkingCopy, "could not copy the checkout")
-        .at(checkout)
-        .caused_by(error);
-    let class = if verdict::is_disk_full(error.io()) {
-        FailureClass::Infrastructure
-    } else {
-        FailureClass::Config
-    };
-    Halt::Failed(failure(class, diagnostic))
 }

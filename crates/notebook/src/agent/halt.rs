@@ -8,7 +8,7 @@ use blueproof_core::{
     domain::{Failure, FailureClass, Outcome, Verdict},
 };
 
-use crate::{executor::NotebookError, plan::Plan, verdict};
+use crate::{plan::Plan, verdict};
 
 /// Why an attempt goes no further.
 pub(super) enum Halt {
@@ -38,10 +38,14 @@ pub(super) fn read_spec(layout: &AttemptLayout) -> Result<(AttemptSpec, Plan), B
 }
 
 /// Refuses a notebook.
-pub(super) fn unreadable(notebook: &Path, error: &NotebookError) -> Halt {
-    let diagnostic = Diagnostic::error(Code::NotebookUnreadable, "the notebook cannot be run")
-        .at(Place::file(notebook.display().to_string()))
-        .caused_by(error);
+pub(super) fn unreadable(notebook: &Path, problems: Vec<Diagnostic>) -> Halt {
+    let mut diagnostic = Diagnostic::error(Code::NotebookUnreadable, "the notebook cannot be run")
+        .at(Place::file(notebook.display().to_string()));
+    // Their hints name the working copy, which is gone by the time that they are read.
+    for problem in problems {
+        diagnostic.causes.push(problem.message);
+        diagnostic.causes.extend(problem.causes);
+    }
     config(diagnostic)
 }
 
@@ -57,11 +61,7 @@ pub(super) fn config(diagnostic: Diagnostic) -> Halt {
 
 /// Says what failed outside of cells.
 pub(super) fn failure(class: FailureClass, diagnostic: Diagnostic) -> Box<Failure> {
-    Box::new(Failure {
-        class,
-        diagnostic,
-        cell: None,
-    })
+    Box::new(Failure::outside_cells(class, diagnostic))
 }
 
 /// Returns the outcome of an attempt that went no further.

@@ -1,6 +1,6 @@
-//! The agent's log as it is written: with the time, without secrets, and with a memory for the first failure.
+//! The agent's log as it is written: with the time, without secrets, and with a memory for what the disk did not take.
 
-use std::io;
+use std::{collections::VecDeque, io};
 
 use blueproof_core::attempt::{LogWriter, Record, RecordKind, Stream};
 use jiff::Timestamp;
@@ -8,9 +8,11 @@ use serde_json::Value;
 
 use crate::text::{RedactedStream, Redactor};
 
-/// Appends to the log. A failure to do so is kept, so that the attempt can end in order.
+/// Appends to the log. What cannot be written waits for the next record: a notebook that fills the disk is judged by what
+/// it did, once its files are gone. That is no more than its outputs, which are in memory as well.
 pub(crate) struct Journal {
     log: LogWriter,
+    unwritten: VecDeque<Record>,
     redactor: Redactor,
     held: Option<Held>,
     error: Option<io::Error>,
@@ -27,6 +29,7 @@ impl Journal {
     pub(crate) fn new(log: LogWriter) -> Self {
         Self {
             log,
+            unwritten: VecDeque::new(),
             redactor: Redactor::new([]),
             held: None,
             error: None,
@@ -40,29 +43,37 @@ impl Journal {
 
     /// Appends what happened now.
     pub(crate) fn record(&mut self, kind: RecordKind) {
-        let record = Record {
+        self.unwritten.push_back(Record {
             at: Timestamp::now(),
             kind,
-        };
-        if let Err(error) = self.log.append(&record) {
-            self.failed(error);
-        }
+        });
+        // What fails now is tried again: whether it matters is known at the end.
+        let _ = self.write_out();
     }
 
-    /// Remembers that a file of the attempt could not be written.
+    /// Remembers that a file of the attempt could not be written, and never will be.
     pub(crate) fn failed(&mut self, error: io::Error) {
         self.error.get_or_insert(error);
     }
 
-    /// Returns the first failure to write, once.
+    /// Writes what waits, and returns why a file of the attempt is not whole: the first reason, once.
     pub(crate) fn take_error(&mut self) -> Option<io::Error> {
-        self.error.take()
+        let written = self.write_out();
+        self.error.take().or(written.err())
     }
 
     /// Waits until the log is on the disk.
     pub(crate) fn sync(&mut self) -> io::Result<()> {
-        self.log.sync()?;
-        self.error.take().map_or(Ok(()), Err)
+        self.take_error().map_or(Ok(()), Err)?;
+        self.log.sync()
+    }
+
+    fn write_out(&mut self) -> io::Result<()> {
+        while let Some(record) = self.unwritten.front() {
+            self.log.append(record)?;
+            self.unwritten.pop_front();
+        }
+        Ok(())
     }
 
     /// Redacts a piece of text that follows the last one of the same cell and stream, even where a secret lies

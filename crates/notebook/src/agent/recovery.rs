@@ -53,11 +53,8 @@ pub(crate) fn finish(layout: &AttemptLayout, log: &mut LogWriter) -> io::Result<
         started.sockets.as_deref().map(remove_sockets);
     }
     remove_folder(&layout.work());
-    let failure = Failure {
-        class: FailureClass::Infrastructure,
-        diagnostic: diagnostic.hint("retry it: a killed agent says nothing about the notebook"),
-        cell: None,
-    };
+    let diagnostic = diagnostic.hint("retry it: a killed agent says nothing about the notebook");
+    let failure = Failure::outside_cells(FailureClass::Infrastructure, diagnostic);
     log.append(&Record {
         at: Timestamp::now(),
         kind: RecordKind::Finished {

@@ -105,11 +105,7 @@ fn keep(path: &std::path::Path, what: &impl serde::Serialize) {
 
 fn gave_up() -> Failure {
     let diagnostic = Diagnostic::error(Code::InstallFailed, "the environment was given up");
-    Failure {
-        class: FailureClass::Infrastructure,
-        diagnostic,
-        cell: None,
-    }
+    Failure::outside_cells(FailureClass::Infrastructure, diagnostic)
 }
 
 /// Returns `python 3.12 + ipykernel 7.4 + numpy 2.5 (cached)`: what was asked for by name, and no more.
@@ -211,11 +207,8 @@ impl Observer for Measured {
             Ok(collected) => (kept_detail(collected.artifacts.len()), None),
             Err(problem) => (kept_detail(0), Some(problem)),
         };
-        let broken = |problem: Box<Diagnostic>| Failure {
-            class: FailureClass::Infrastructure,
-            diagnostic: *problem,
-            cell: None,
-        };
+        let broken =
+            |problem: Box<Diagnostic>| Failure::outside_cells(FailureClass::Infrastructure, *problem);
         let failure = measure::failure(unmet)
             .or_else(|| kept_badly.map(broken))
             .map(Box::new);

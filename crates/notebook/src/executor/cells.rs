@@ -2,6 +2,7 @@
 
 use std::{
     collections::HashMap,
+    io,
     path::Path,
     time::{Duration, Instant},
 };
@@ -16,7 +17,7 @@ use serde_json::Value;
 use super::{
     finish::{CellRun, Finish, Over},
     install::{self, Installs},
-    limits::{Ending, Graces, Step, Stop, Stops, Why},
+    limits::{Ending, Graces, Step, Stop, Stops, Why, deadline, until},
     notebook::{Cell, Notebook},
     probe::{self, Aftermath},
     recorder::Recorder,
@@ -63,7 +64,7 @@ struct Progress {
 }
 
 impl Executor<'_> {
-    /// Runs every cell until one stops the notebook. The notebook is saved in any case.
+    /// Runs every cell until one stops the notebook. The notebook is saved in any case, or handed back.
     pub(crate) async fn run(mut self) -> Finish {
         let begun = Instant::now();
         let run_ends = deadline(begun, self.timeouts.run);
@@ -73,6 +74,7 @@ impl Executor<'_> {
             last: None,
             silent: Vec::new(),
             tails: Vec::new(),
+            unsaved: None,
         };
         self.meter.sample(self.kernel.child.id());
         let _: Option<Value> = self.ask(probe::install(), None).await;
@@ -101,9 +103,11 @@ impl Executor<'_> {
         finish.took = begun.elapsed();
         self.drain(DRAIN_AFTER_CHILDREN).await;
         self.recorder.flush();
-        self.save();
         if finish.last.is_none() {
             finish.last = self.died_after(cells.last());
+        }
+        if self.save().is_err() {
+            finish.unsaved = Some(self.notebook);
         }
         finish
     }
@@ -138,7 +142,7 @@ impl Executor<'_> {
         };
         self.meter.sample(self.kernel.child.id());
         self.recorder.flush();
-        self.save();
+        self.save_meanwhile();
         self.recorder.journal().record(RecordKind::CellEnded {
             cell: cell.position,
             end: run.end,
@@ -182,7 +186,7 @@ impl Executor<'_> {
                     sample_at = Instant::now() + SAMPLE_EVERY;
                 }
                 () = until(Some(save_at)) => {
-                    self.save();
+                    self.save_meanwhile();
                     save_at = Instant::now() + SAVE_EVERY;
                 }
             }
@@ -360,7 +364,12 @@ impl Executor<'_> {
         }
     }
 
-    fn save(&mut self) {
+    /// Saves the notebook for whoever looks before it is over. Only the last save has to succeed.
+    fn save_meanwhile(&mut self) {
+        let _ = self.save();
+    }
+
+    fn save(&mut self) -> io::Result<()> {
         let changes = self.recorder.changes();
         for (index, outputs, count) in changes {
             self.notebook.set_outputs(index, outputs);
@@ -368,9 +377,7 @@ impl Executor<'_> {
                 self.notebook.set_count(index, count);
             }
         }
-        if let Err(error) = self.notebook.save(self.save_to) {
-            self.recorder.journal().failed(error);
-        }
+        self.notebook.save(self.save_to)
     }
 }
 
@@ -382,16 +389,5 @@ fn on_stop(stop: Stop, progress: &mut Progress) {
         (Stop::Now, ending) => {
             progress.ending = Some(Ending::firmly(ending.map_or(Why::Stop, |ending| ending.why)));
         }
-    }
-}
-
-fn deadline(begun: Instant, limit: Option<jiff::SignedDuration>) -> Option<Instant> {
-    begun.checked_add(Duration::try_from(limit?).unwrap_or_default())
-}
-
-async fn until(at: Option<Instant>) {
-    match at {
-        Some(at) => tokio::time::sleep_until(at.into()).await,
-        None => std::future::pending().await,
     }
 }

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{
     limits::Why,
-    notebook::Cell,
+    notebook::{Cell, Notebook},
     probe::{Aftermath, Silent},
 };
 use crate::process::End;
@@ -24,6 +24,8 @@ pub(crate) struct Finish {
     pub(crate) silent: Vec<(u32, Silent)>,
     /// The last text that each cell printed, by position, for the verdict.
     pub(crate) tails: Vec<(u32, String)>,
+    /// The executed notebook, where the disk did not take it.
+    pub(crate) unsaved: Option<Notebook>,
 }
 
 /// How one cell ended.

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use blueproof_core::domain::Limit;
+use jiff::SignedDuration;
 use tokio::sync::mpsc::UnboundedReceiver;
 
 /// A request to stop.
@@ -124,6 +125,19 @@ impl Ending {
         self.next = next;
         self.due = Instant::now() + wait;
         step
+    }
+}
+
+/// Returns when a limit that began to run at `begun` is over; `None` where there is no limit.
+pub(crate) fn deadline(begun: Instant, limit: Option<SignedDuration>) -> Option<Instant> {
+    begun.checked_add(Duration::try_from(limit?).unwrap_or_default())
+}
+
+/// Waits until a deadline; for ever where there is none.
+pub(crate) async fn until(deadline: Option<Instant>) {
+    match deadline {
+        Some(at) => tokio::time::sleep_until(at.into()).await,
+        None => std::future::pending().await,
     }
 }
 

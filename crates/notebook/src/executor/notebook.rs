@@ -1,17 +1,45 @@
 //! The notebook that is executed: its code cells, and where their outputs go.
 //!
-//! It is worked on as plain JSON, so that what is not understood stays as it is. The user's file is only read.
+//! It is made of the user's notebook, whose file is only read: `ipynb` does that. What is not understood is written as
+//! it was read.
 
-use std::{collections::BTreeMap, fs, io, io::Write, path::Path};
+use std::{collections::BTreeMap, io, io::Write, path::Path};
 
-use serde_json::{Map, Value, json};
+use serde::Serialize;
+use serde_json::{Map, Value, json, value::RawValue};
 
 use super::probe::python_string;
+use crate::ipynb::{self, CellKind, PARAMETERS_TAG, Undecoded};
 
-/// A notebook in format 4.
-#[derive(Debug)]
+/// A notebook that is executed, in format 4.5.
+#[derive(Debug, Serialize)]
 pub(crate) struct Notebook {
-    document: Value,
+    nbformat: u32,
+    nbformat_minor: u32,
+    cells: Vec<Written>,
+    #[serde(flatten)]
+    undecoded: Undecoded,
+}
+
+/// A cell of any type, as it is written.
+#[derive(Debug, Serialize)]
+struct Written {
+    cell_type: CellKind,
+    id: String,
+    source: String,
+    #[serde(skip)]
+    tags: Vec<String>,
+    #[serde(flatten)]
+    shown: Option<Shown>,
+    #[serde(flatten)]
+    undecoded: Undecoded,
+}
+
+/// What only a cell of code has.
+#[derive(Debug, Default, Serialize)]
+struct Shown {
+    execution_count: Option<u64>,
+    outputs: Vec<Value>,
 }
 
 /// A cell of code.
@@ -27,20 +55,6 @@ pub(crate) struct Cell {
     pub(crate) tags: Vec<String>,
 }
 
-/// Why a file is no notebook that can be executed.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum NotebookError {
-    /// It cannot be read.
-    #[error("could not read the notebook")]
-    Read(#[source] io::Error),
-    /// It is not JSON.
-    #[error("the notebook is not JSON")]
-    Json(#[source] serde_json::Error),
-    /// It is JSON, and no notebook.
-    #[error("the file is not a notebook of format 4: {0}")]
-    Shape(&'static str),
-}
-
 /// The tag that papermill gives to such a cell, too.
 const INJECTED: &str = "injected-parameters";
 
@@ -48,35 +62,26 @@ const INJECTED: &str = "injected-parameters";
 pub(crate) const INJECTED_ID: &str = "blueproof-parameters";
 
 impl Notebook {
-    /// Reads a notebook.
-    pub(crate) fn read(path: &Path) -> Result<Self, NotebookError> {
-        let bytes = fs::read(path).map_err(NotebookError::Read)?;
-        let document = serde_json::from_slice(&bytes).map_err(NotebookError::Json)?;
-        Self::from_json(document)
-    }
-
-    fn from_json(mut document: Value) -> Result<Self, NotebookError> {
-        if document.get("nbformat").and_then(Value::as_u64) != Some(4) {
-            return Err(NotebookError::Shape("`nbformat` is not 4"));
+    /// Makes a user's notebook one that can be executed, without what an earlier execution left in it.
+    pub(crate) fn new(read: ipynb::Notebook) -> Self {
+        let mut cells = Vec::with_capacity(read.cells.len());
+        for cell in read.cells {
+            let id = own_id(cell.id, &cells);
+            cells.push(Written {
+                cell_type: cell.kind,
+                id,
+                source: cell.source,
+                tags: cell.tags,
+                shown: (cell.kind == CellKind::Code).then(Shown::default),
+                undecoded: with_metadata(cell.undecoded),
+            });
         }
-        let Some(cells) = document.get_mut("cells").and_then(Value::as_array_mut) else {
-            return Err(NotebookError::Shape("it has no list of cells"));
-        };
-        if !cells
-            .iter()
-            .all(|cell| cell.get("cell_type").is_some_and(Value::is_string))
-        {
-            return Err(NotebookError::Shape("a cell has no type"));
+        Self {
+            nbformat: 4,
+            nbformat_minor: 5,
+            cells,
+            undecoded: with_metadata(read.undecoded),
         }
-        let mut ids = Vec::new();
-        for (at, cell) in cells.iter_mut().enumerate() {
-            upgrade(cell, at, &mut ids);
-        }
-        document["nbformat_minor"] = json!(5);
-        if !document["metadata"].is_object() {
-            document["metadata"] = json!({});
-        }
-        Ok(Self { document })
     }
 
     /// Puts a cell with the parameters after the one tagged `parameters`, or at the top where there is none.
@@ -90,20 +95,26 @@ impl Notebook {
         for (name, value) in parameters {
             source += &format!("{name} = {}\n", python_literal(value));
         }
-        let mut cell = json!({
-            "cell_type": "code", "id": INJECTED_ID, "metadata": {"tags": [INJECTED]},
-            "execution_count": null, "outputs": [], "source": source.trim_end(),
-        });
-        let cells = self.cells_mut();
-        let tagged =
-            |cells: &[Value], tag: &str| cells.iter().position(|cell| tags(cell).iter().any(|t| t == tag));
-        if let Some(at) = tagged(cells, INJECTED) {
+        let mut cell = Written {
+            cell_type: CellKind::Code,
+            id: INJECTED_ID.to_owned(),
+            source: source.trim_end().to_owned(),
+            tags: vec![INJECTED.to_owned()],
+            shown: Some(Shown::default()),
+            undecoded: BTreeMap::from([("metadata".to_owned(), raw(&json!({"tags": [INJECTED]})))]),
+        };
+        let tagged = |tag: &str| {
+            self.cells
+                .iter()
+                .position(|cell| cell.tags.iter().any(|own| own == tag))
+        };
+        if let Some(at) = tagged(INJECTED) {
             // It has its place in the user's file, and keeps it.
-            cell["id"] = cells[at]["id"].take();
-            cells[at] = cell;
+            cell.id.clone_from(&self.cells[at].id);
+            self.cells[at] = cell;
         } else {
-            let at = tagged(cells, "parameters").map_or(0, |at| at + 1);
-            cells.insert(at, cell);
+            let at = tagged(PARAMETERS_TAG).map_or(0, |at| at + 1);
+            self.cells.insert(at, cell);
         }
     }
 
@@ -111,31 +122,34 @@ impl Notebook {
     pub(crate) fn code_cells(&self) -> Vec<Cell> {
         let mut found = Vec::new();
         let mut position = 0;
-        for (index, cell) in self.cells().iter().enumerate() {
-            let is_ours = cell["id"] == INJECTED_ID;
+        for (index, cell) in self.cells.iter().enumerate() {
+            let is_ours = cell.id == INJECTED_ID;
             position += u32::from(!is_ours);
-            let source = text_of(&cell["source"]);
-            if cell["cell_type"] != "code" || source.trim().is_empty() {
+            if cell.cell_type != CellKind::Code || cell.source.trim().is_empty() {
                 continue;
             }
             found.push(Cell {
                 index,
                 position: if is_ours { 0 } else { position },
-                source,
-                tags: tags(cell),
+                source: cell.source.clone(),
+                tags: cell.tags.clone(),
             });
         }
         found
     }
 
-    /// Sets what a cell shows.
+    /// Sets what a cell of code shows.
     pub(crate) fn set_outputs(&mut self, index: usize, outputs: Vec<Value>) {
-        self.cells_mut()[index]["outputs"] = Value::Array(outputs);
+        if let Some(shown) = &mut self.cells[index].shown {
+            shown.outputs = outputs;
+        }
     }
 
-    /// Sets the number that the kernel gave a cell.
+    /// Sets the number that the kernel gave a cell of code.
     pub(crate) fn set_count(&mut self, index: usize, count: u64) {
-        self.cells_mut()[index]["execution_count"] = json!(count);
+        if let Some(shown) = &mut self.cells[index].shown {
+            shown.execution_count = Some(count);
+        }
     }
 
     /// Writes the notebook so that whoever opens `path` sees either the last version or this one.
@@ -143,68 +157,39 @@ impl Notebook {
         let folder = path.parent().unwrap_or(Path::new("."));
         let mut file = tempfile::NamedTempFile::new_in(folder)?;
         let mut buffered = io::BufWriter::new(&mut file);
-        serde_json::to_writer(&mut buffered, &self.document)?;
+        serde_json::to_writer(&mut buffered, self)?;
         buffered.write_all(b"\n")?;
         buffered.flush()?;
         drop(buffered);
         file.persist(path)?;
         Ok(())
     }
-
-    fn cells(&self) -> &[Value] {
-        self.document["cells"]
-            .as_array()
-            .expect("checked when it was read")
-    }
-
-    fn cells_mut(&mut self) -> &mut Vec<Value> {
-        self.document["cells"]
-            .as_array_mut()
-            .expect("checked when it was read")
-    }
 }
 
-/// Makes a cell what format 4.5 asks for, and takes away what an earlier execution left.
-fn upgrade(cell: &mut Value, at: usize, ids: &mut Vec<String>) {
-    if !cell["metadata"].is_object() {
-        cell["metadata"] = json!({});
-    }
-    cell["source"] = Value::String(text_of(&cell["source"]));
-    let fits = |id: &str| {
-        let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'_';
-        (1..=64).contains(&id.len()) && id.bytes().all(plain)
-    };
-    let id = match cell["id"].as_str() {
-        Some(id) if fits(id) && !ids.iter().any(|taken| taken == id) => id.to_owned(),
-        Some(_) | None => (0..)
-            .map(|n| format!("cell-{at}-{n}"))
-            .find(|id| !ids.contains(id))
-            .expect("there are more names than cells"),
-    };
-    cell["id"] = json!(id);
-    ids.push(id);
-    if cell["cell_type"] == "code" {
-        cell["outputs"] = json!([]);
-        cell["execution_count"] = Value::Null;
-    } else if let Some(fields) = cell.as_object_mut() {
-        fields.remove("outputs");
-        fields.remove("execution_count");
-    }
+/// Returns the id that a cell has, or one that can be told from those of the cells before it.
+fn own_id(id: Option<String>, before: &[Written]) -> String {
+    let is_taken = |id: &str| before.iter().any(|cell| cell.id == id);
+    let is_plain = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'_';
+    let fits = |id: &String| (1..=64).contains(&id.len()) && id.bytes().all(is_plain) && !is_taken(id);
+    id.filter(fits).unwrap_or_else(|| {
+        (0..)
+            .map(|n| format!("cell-{}-{n}", before.len()))
+            .find(|id| !is_taken(id))
+            .expect("there are more names than cells")
+    })
 }
 
-fn tags(cell: &Value) -> Vec<String> {
-    let tags = cell.pointer("/metadata/tags").and_then(Value::as_array);
-    let texts = tags.into_iter().flatten().filter_map(Value::as_str);
-    texts.map(str::to_owned).collect()
+/// Puts in the metadata that format 4.5 asks for, where there is none.
+fn with_metadata(mut fields: Undecoded) -> Undecoded {
+    let metadata = fields.entry("metadata".to_owned()).or_default();
+    if !metadata.get().starts_with('{') {
+        *metadata = raw(&json!({}));
+    }
+    fields
 }
 
-/// Returns a text that may be stored as a list of lines.
-pub(crate) fn text_of(value: &Value) -> String {
-    match value {
-        Value::String(text) => text.clone(),
-        Value::Array(lines) => lines.iter().filter_map(Value::as_str).collect(),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => String::new(),
-    }
+fn raw(value: &Value) -> Box<RawValue> {
+    serde_json::value::to_raw_value(value).expect("a value is JSON")
 }
 
 fn python_literal(value: &Value) -> String {
@@ -229,7 +214,8 @@ mod tests {
     use super::*;
 
     fn notebook(cells: &Value) -> Notebook {
-        Notebook::from_json(json!({"nbformat": 4, "nbformat_minor": 4, "cells": cells})).unwrap()
+        let text = json!({"nbformat": 4, "nbformat_minor": 4, "cells": cells}).to_string();
+        Notebook::new(ipynb::Notebook::parse("n.ipynb", text).unwrap())
     }
 
     #[test]
@@ -265,7 +251,26 @@ mod tests {
             {"cell_type": "code", "source": "b", "id": "same"},
             {"cell_type": "code", "source": "c", "id": "no spaces please"},
         ]));
-        let ids: Vec<_> = notebook.cells().iter().map(|cell| cell["id"].clone()).collect();
+        let ids: Vec<_> = notebook.cells.iter().map(|cell| cell.id.as_str()).collect();
         assert_eq!(ids, ["same", "cell-1-0", "cell-2-0"]);
+    }
+
+    #[test]
+    fn what_is_not_understood_is_written_as_it_was_read() {
+        let text = r#"{
+            "nbformat": 4, "nbformat_minor": 9, "later": 1e999, "metadata": {"deep": {"x": 1.10}},
+            "cells": [
+                {"cell_type": "raw", "source": "r", "attachments": {"a": 1e999}, "outputs": [], "execution_count": 1},
+                {"cell_type": "code", "source": ["a\n", "b"], "metadata": null, "outputs": [1e999], "execution_count": 7}
+            ]
+        }"#;
+        let notebook = Notebook::new(ipynb::Notebook::parse("n.ipynb", text.to_owned()).unwrap());
+        let expected = concat!(
+            r#"{"nbformat":4,"nbformat_minor":5,"cells":["#,
+            r#"{"cell_type":"raw","id":"cell-0-0","source":"r","attachments":{"a": 1e999},"metadata":{}},"#,
+            r#"{"cell_type":"code","id":"cell-1-0","source":"a\nb","execution_count":null,"outputs":[],"metadata":{}}"#,
+            r#"],"later":1e999,"metadata":{"deep": {"x": 1.10}}}"#,
+        );
+        assert_eq!(serde_json::to_string(&notebook).unwrap(), expected);
     }
 }

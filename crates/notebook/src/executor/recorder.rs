@@ -11,11 +11,12 @@ use blueproof_core::{
 use serde_json::{Value, json};
 
 use super::{
-    notebook::{Cell, text_of},
+    notebook::Cell,
     outputs::{OutputLimits, Outputs},
 };
 use crate::{
     agent::{Journal, Observer},
+    ipynb::joined,
     kernel::Message,
 };
 
@@ -161,7 +162,7 @@ impl<'a> Recorder<'a> {
         } else {
             Stream::Stdout
         };
-        let text = text_of(&content["text"]);
+        let text = joined(&content["text"]);
         if text.is_empty() {
             return;
         }

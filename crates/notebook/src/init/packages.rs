@@ -2,8 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use super::{Draft, plain, scalar};
-use crate::survey::{At, Form, Survey};
+use super::{Draft, scalar};
+use crate::{
+    survey::{At, Form, Survey},
+    text::line,
+};
 
 /// Modules that notebooks import, and the packages that they come in. A module that is not here is one of Python's
 /// own or one that only its author knows.
@@ -73,7 +76,7 @@ pub(super) fn write(draft: &mut Draft, survey: &Survey) {
             1,
             format!(
                 "packages_to_install, in the pods of cell {cell}'s TrainJob: {}",
-                plain(&names.join(", "))
+                line(&names.join(", "))
             ),
         );
     }
@@ -83,7 +86,7 @@ pub(super) fn write(draft: &mut Draft, survey: &Survey) {
 fn requirements(survey: &Survey) -> Vec<(String, String)> {
     let mut found: BTreeMap<String, (At, usize, String, String)> = BTreeMap::new();
     for form in [Form::Run, Form::Comment] {
-        for install in survey.installs.iter().filter(|install| install.form == form) {
+        for install in survey.installs_by(form) {
             let remark = match form {
                 Form::Run => format!("cell {} installs it", install.at.cell),
                 Form::Comment => format!("cell {}, in a comment", install.at.cell),

@@ -4,8 +4,11 @@ use std::str::FromStr;
 
 use blueproof_core::domain::{Bytes, Cpus};
 
-use super::{Draft, plain, scalar};
-use crate::survey::{Backend, Job, Survey, Traced, Value, is_gpu};
+use super::{Draft, scalar};
+use crate::{
+    survey::{Backend, Job, Survey, Traced, Value, is_gpu},
+    text::line,
+};
 
 /// More nodes or GPUs than anyone has: a slip, or something that is no count.
 const MOST_COUNTED: u32 = 10_000;
@@ -95,7 +98,7 @@ fn workload(draft: &mut Draft, survey: &Survey, job: &Job) {
             format!(
                 "cell {} asks for {}, which is not counted",
                 asked.at.cell,
-                plain(name)
+                line(name)
             ),
         );
     }

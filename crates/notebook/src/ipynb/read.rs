@@ -9,7 +9,7 @@ use std::{
 use blueproof_core::diagnostic::{Code, Diagnostic, Place};
 use serde_json::value::RawValue;
 
-use super::{Cell, CellKind, Notebook, lines::LineIndex, shape, spot_of};
+use super::{Cell, CellKind, Notebook, Undecoded, lines::LineIndex, shape, spot_of};
 use crate::blueprint::node::{Node, Source, Spot};
 
 /// The largest notebook that is read. Jupyter itself is hardly usable with a tenth of it.
@@ -34,6 +34,7 @@ impl Notebook {
             language: parts.language,
             cells: parts.cells,
             blueprint: parts.blueprint,
+            undecoded: parts.undecoded,
             source,
         })
     }
@@ -47,6 +48,7 @@ impl Notebook {
             language: None,
             cells: Vec::new(),
             blueprint: None,
+            undecoded: Undecoded::new(),
             source: Source {
                 file: path.display().to_string(),
                 text: String::new(),
@@ -60,6 +62,7 @@ struct Parts {
     language: Option<String>,
     cells: Vec<Cell>,
     blueprint: Option<Node>,
+    undecoded: Undecoded,
 }
 
 fn parts(source: &Source) -> Result<Parts, Diagnostic> {
@@ -84,6 +87,7 @@ fn parts(source: &Source) -> Result<Parts, Diagnostic> {
         language: language.and_then(|language| language.name),
         cells: cells.collect::<Result<_, _>>()?,
         blueprint,
+        undecoded: shape::undecoded(text, &shape::FILE).map_err(|error| syntax(source, &error))?,
     })
 }
 
@@ -153,6 +157,8 @@ impl<'t> Shapes<'t> {
         let Some(cell) = self.read::<shape::Cell<'_>>(Some(raw), &format!("cell {number}"))? else {
             return Err(self.lacking(raw, number, "is nothing"));
         };
+        let undecoded = shape::undecoded(raw.get(), &shape::CELL)
+            .map_err(|error| self.misshapen(raw, &format!("cell {number}"), &error))?;
         let kind = match cell.cell_type.map(RawValue::get) {
             Some("\"code\"") => CellKind::Code,
             Some("\"markdown\"") => CellKind::Markdown,
@@ -176,6 +182,7 @@ impl<'t> Shapes<'t> {
             source,
             execution_count: self.read(cell.execution_count, &called("the execution count"))?,
             outputs: outputs.into_iter().map(|output| self.range(output)).collect(),
+            undecoded,
             lines,
         })
     }

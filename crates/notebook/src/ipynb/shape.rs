@@ -8,6 +8,13 @@ use serde::{
 };
 use serde_json::value::RawValue;
 
+use super::Undecoded;
+
+/// The fields of a file that [`File`] tells, but for its metadata, of which it tells a part.
+pub(super) const FILE: [&str; 3] = ["cells", "nbformat", "nbformat_minor"];
+/// The fields of a cell that [`Cell`] tells, but for its metadata.
+pub(super) const CELL: [&str; 5] = ["cell_type", "execution_count", "id", "outputs", "source"];
+
 /// The whole file.
 #[derive(Deserialize)]
 pub(super) struct File<'t> {
@@ -64,6 +71,16 @@ pub(super) struct CellMetadata<'t> {
 pub(super) fn object(text: &str) -> Result<Vec<(String, &RawValue)>, serde_json::Error> {
     let Fields(fields) = serde_json::from_str(text)?;
     Ok(fields)
+}
+
+/// Reads an object and leaves out the fields that are `told` elsewhere.
+pub(super) fn undecoded(text: &str, told: &[&str]) -> Result<Undecoded, serde_json::Error> {
+    let mut fields = object(text)?;
+    fields.retain(|(name, _)| !told.contains(&name.as_str()));
+    Ok(fields
+        .into_iter()
+        .map(|(name, raw)| (name, raw.to_owned()))
+        .collect())
 }
 
 struct Fields<'t>(Vec<(String, &'t RawValue)>);

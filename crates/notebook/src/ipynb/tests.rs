@@ -110,6 +110,10 @@ fn hostile_files_are_refused_with_a_code() {
         (r#"{"nbformat": 4, "cells": [1]}"#, Code::NotebookShape),
         (r#"{"nbformat": 4, "cells": [null]}"#, Code::NotebookShape),
         (
+            r#"{"nbformat": 4, "cells": [["code", null, null, "x", null, null]]}"#,
+            Code::NotebookShape,
+        ),
+        (
             r#"{"nbformat": 4, "cells": [{"cell_type": "code"}]}"#,
             Code::NotebookShape,
         ),

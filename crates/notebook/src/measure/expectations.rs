@@ -51,11 +51,7 @@ pub fn failure(unmet: Vec<Diagnostic>) -> Option<Failure> {
     }
     let mut seen = std::collections::BTreeSet::new();
     diagnostic.hints.retain(|hint| seen.insert(hint.clone()));
-    Some(Failure {
-        class: FailureClass::Expectation,
-        diagnostic,
-        cell: None,
-    })
+    Some(Failure::outside_cells(FailureClass::Expectation, diagnostic))
 }
 
 fn check_metric(

@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::trace::Trace;
 use crate::{
     plan::{Metric, MetricSource},
-    text::plain,
+    text::shown,
 };
 
 /// The most bytes of one line that are searched; the rest of a longer line is passed over.
@@ -160,7 +160,7 @@ impl Recorder {
         if line.is_empty() {
             return;
         }
-        let uncoloured = line.contains('\x1b').then(|| plain(line));
+        let uncoloured = line.contains('\x1b').then(|| shown(line));
         let line = uncoloured.as_deref().unwrap_or(line);
         for metric in &mut self.metrics {
             let Source::Pattern(pattern) = &metric.source else {

@@ -90,12 +90,24 @@ pub(crate) enum Kind {
 /// An operator that is understood.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Operator {
+    Or,
+    And,
+    Compute(Arithmetic),
+    Compare(Comparison),
+}
+
+/// An operator whose value is a number, or a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Arithmetic {
     Add,
     Subtract,
     Multiply,
     Divide,
-    Or,
-    And,
+}
+
+/// An operator that looks at which of two values is the larger one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Comparison {
     Equal,
     NotEqual,
     Less,

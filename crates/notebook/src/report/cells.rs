@@ -10,7 +10,10 @@ use jiff::SignedDuration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::executor::INJECTED_ID;
+use crate::{
+    executor::INJECTED_ID,
+    ipynb::{self, CellKind, Notebook},
+};
 
 /// A cell of a notebook.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -33,34 +36,6 @@ pub struct Cell {
     pub took: Option<SignedDuration>,
 }
 
-/// A cell's type.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum CellKind {
-    /// It can run.
-    Code,
-    /// It is prose.
-    Markdown,
-    /// It is neither.
-    Raw,
-}
-
-#[derive(Deserialize)]
-struct Notebook {
-    cells: Vec<NotebookCell>,
-}
-
-#[derive(Deserialize)]
-struct NotebookCell {
-    #[serde(default)]
-    id: String,
-    cell_type: String,
-    #[serde(default)]
-    source: Value,
-    #[serde(default)]
-    outputs: Vec<Value>,
-}
-
 /// Returns the cells of an executed notebook in nbformat 4, with how they ended as the log tells.
 ///
 /// # Errors
@@ -69,11 +44,10 @@ pub fn cells<'r>(
     executed: &str,
     log: impl IntoIterator<Item = &'r Record>,
 ) -> Result<Vec<Cell>, Box<Diagnostic>> {
-    let notebook: Notebook = serde_json::from_str(executed).map_err(|error| {
-        Box::new(
-            Diagnostic::error(Code::ExecutedNotebook, "the executed notebook cannot be read")
-                .caused_by(&error),
-        )
+    let notebook = Notebook::parse("executed.ipynb", executed.to_owned()).map_err(|problems| {
+        let refused = Diagnostic::error(Code::ExecutedNotebook, "the executed notebook cannot be read");
+        let causes = problems.into_iter().map(|problem| problem.message);
+        Box::new(causes.fold(refused, Diagnostic::because))
     })?;
     let mut ends = BTreeMap::new();
     for record in log {
@@ -81,33 +55,37 @@ pub fn cells<'r>(
             ends.insert(cell, (end, took));
         }
     }
-    let cell = |(position, cell): (u32, NotebookCell)| {
+    let cell = |(position, cell): (u32, &ipynb::Cell)| {
         let end = ends.get(&position);
-        Cell {
+        Ok(Cell {
             position,
-            kind: match cell.cell_type.as_str() {
-                "code" => CellKind::Code,
-                "markdown" => CellKind::Markdown,
-                _ => CellKind::Raw,
-            },
-            source: joined(&cell.source),
-            outputs: cell.outputs,
+            kind: cell.kind,
+            source: cell.source.clone(),
+            outputs: outputs(&notebook, cell)?,
             end: end.map(|(end, _)| *end),
             took: end.map(|(_, took)| *took),
-        }
+        })
     };
-    Ok(positions(&notebook.cells)
+    positions(&notebook.cells)
         .into_iter()
-        .zip(notebook.cells)
+        .zip(&notebook.cells)
         .map(cell)
-        .collect())
+        .collect()
+}
+
+fn outputs(notebook: &Notebook, cell: &ipynb::Cell) -> Result<Vec<Value>, Box<Diagnostic>> {
+    let outputs = notebook.outputs(cell).map(serde_json::from_str);
+    outputs.collect::<Result<_, _>>().map_err(|error| {
+        let message = format!("an output of cell {} cannot be read", cell.number);
+        Box::new(Diagnostic::error(Code::ExecutedNotebook, message).caused_by(&error))
+    })
 }
 
 /// Returns each cell's position in the file that was executed, where an injected cell has none.
-fn positions(cells: &[NotebookCell]) -> Vec<u32> {
+fn positions(cells: &[ipynb::Cell]) -> Vec<u32> {
     let mut last = 0;
-    let number = |cell: &NotebookCell| {
-        if cell.id == INJECTED_ID {
+    let number = |cell: &ipynb::Cell| {
+        if cell.id.as_deref() == Some(INJECTED_ID) {
             return 0;
         }
         last += 1;
@@ -117,20 +95,16 @@ fn positions(cells: &[NotebookCell]) -> Vec<u32> {
 }
 
 impl Cell {
+    /// Returns the first line that says something, if there is one.
+    pub(super) fn first_line(&self) -> Option<&str> {
+        self.source.lines().map(str::trim).find(|line| !line.is_empty())
+    }
+
     /// Returns what people call it.
     pub fn label(&self) -> String {
         match self.position {
             0 => "parameters".into(),
             position => format!("cell {position}"),
         }
-    }
-}
-
-/// Returns a text that nbformat writes whole or as its lines.
-pub(super) fn joined(text: &Value) -> String {
-    match text {
-        Value::String(text) => text.clone(),
-        Value::Array(lines) => lines.iter().filter_map(Value::as_str).collect(),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => String::new(),
     }
 }

@@ -9,12 +9,13 @@ use blueproof_core::{
 use jiff::SignedDuration;
 
 use super::{
-    Cell, CellKind, ExpectationReport, ExpectationResult, Report,
+    Cell, ExpectationReport, ExpectationResult, Report,
     chart::{chart, number},
     markdown::markdown,
-    markup::{self, Html, shown},
+    markup::{self, Html},
     output::output,
 };
+use crate::{ipynb::CellKind, text::shown};
 
 /// The most markup that the outputs of one cell may become: a cell can show any number of them.
 const CELL_BYTES: usize = 16 * 1024 * 1024;
@@ -126,7 +127,7 @@ pub(super) fn render(report: &Report) -> String {
         Verdict::Passed | Verdict::Stopped => None,
     };
     let page = Page {
-        title: format!("{} {}", report.blueprint, report.attempt),
+        title: format!("{} {}", report.blueprint, id(report).1),
         verdict: verdict(&report.verdict),
         subtitle: subtitle(report),
         earlier: report
@@ -193,8 +194,16 @@ fn verdict(verdict: &Verdict) -> VerdictView {
     VerdictView { word, class }
 }
 
+/// Returns what the page is about, and its id.
+fn id(report: &Report) -> (&'static str, String) {
+    match report.attempt {
+        Some(attempt) => ("attempt", attempt.to_string()),
+        None => ("run", report.run.to_string()),
+    }
+}
+
 fn subtitle(report: &Report) -> Vec<(&'static str, String)> {
-    let mut rows = vec![("attempt", report.attempt.to_string())];
+    let mut rows = vec![id(report)];
     rows.extend(
         report
             .profile
@@ -284,12 +293,7 @@ fn times(cells: &[Cell]) -> Vec<TimeView> {
     let view = |cell: &Cell| {
         let took = cell.took.unwrap_or_default().as_secs_f64();
         let share = if longest > 0.0 { took / longest } else { 0.0 };
-        let first = cell
-            .source
-            .lines()
-            .map(str::trim)
-            .find(|line| !line.is_empty())
-            .unwrap_or("");
+        let first = cell.first_line().unwrap_or_default();
         TimeView {
             position: cell.position,
             label: cell.label(),

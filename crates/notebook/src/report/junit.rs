@@ -8,7 +8,8 @@ use blueproof_core::{
 use jiff::SignedDuration;
 use quick_junit::{NonSuccessKind, Report as Junit, TestCase, TestCaseStatus, TestSuite};
 
-use super::{Cell, CellKind, ExpectationReport, ExpectationResult, Report, html::class_name, markup::shown};
+use super::{Cell, ExpectationReport, ExpectationResult, Report, html::class_name};
+use crate::{ipynb::CellKind, text::shown};
 
 /// Returns the report as JUnit XML. Where the verdict is a failure, at least one case is none that passed.
 pub(super) fn render(report: &Report) -> String {
@@ -29,15 +30,16 @@ pub(super) fn render(report: &Report) -> String {
             .any(|case| matches!(case.status, TestCaseStatus::NonSuccess { .. }))
     {
         cases.push(TestCase::new(
-            "the attempt as a whole",
+            whole(report),
             not_passed(kind(failure.class), failure),
         ));
     }
     if report.verdict == Verdict::Stopped {
-        cases.push(TestCase::new(
-            "the attempt as a whole",
-            skipped("it was stopped on request"),
-        ));
+        let why = match report.attempt {
+            Some(_) => "it was stopped on request",
+            None => "it ended before it had an attempt",
+        };
+        cases.push(TestCase::new(whole(report), skipped(why)));
     }
     for mut case in cases {
         case.set_classname(notebook.as_str());
@@ -46,6 +48,14 @@ pub(super) fn render(report: &Report) -> String {
     let mut junit = Junit::new("blueproof");
     junit.set_time(report.took.unsigned_abs()).add_test_suite(suite);
     junit.to_string().expect("a report in memory can be written")
+}
+
+/// Returns what the case is called that tells what no cell and no expectation tells.
+fn whole(report: &Report) -> &'static str {
+    match report.attempt {
+        Some(_) => "the attempt as a whole",
+        None => "the run as a whole",
+    }
 }
 
 fn cell_case(cell: &Cell, failure: Option<&Failure>) -> TestCase {
@@ -64,12 +74,7 @@ fn cell_case(cell: &Cell, failure: Option<&Failure>) -> TestCase {
         (_, Some(failure)) => not_passed(kind(failure.class), failure),
         (None, None) => skipped("it did not run"),
     };
-    let first = cell
-        .source
-        .lines()
-        .map(str::trim)
-        .find(|line| !line.is_empty())
-        .unwrap_or("(empty)");
+    let first = cell.first_line().unwrap_or("(empty)");
     let brief: String = shown(first).chars().take(80).collect();
     let mut case = TestCase::new(format!("{}: {brief}", cell.label()), status);
     case.set_time(cell.took.unwrap_or(SignedDuration::ZERO).unsigned_abs());
@@ -86,7 +91,7 @@ fn expectation_case(expectation: &ExpectationReport) -> TestCase {
                 .set_description(words(diagnostic));
             status
         }
-        ExpectationResult::Unchecked => skipped("the attempt ended before it was looked at"),
+        ExpectationResult::Unchecked => skipped("the run ended before it was looked at"),
     };
     TestCase::new(format!("expects {}", shown(&expectation.text)), status)
 }

@@ -2,7 +2,8 @@
 
 use pulldown_cmark::{CowStr, Event, Options, Parser, Tag, TagEnd, html};
 
-use super::markup::{Html, shown};
+use super::markup::Html;
+use crate::text::shown;
 
 /// The most prose of one cell that is laid out; a longer one is shown as text.
 const PROSE_BYTES: usize = 256 * 1024;

@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write};
 
-use crate::text::{Line, lines};
+use crate::text::reorders_or_hides;
 
 /// Markup for the body of an element. Whoever makes one vouches that it holds no script, address or open element.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -14,7 +14,7 @@ impl Html {
     ///
     /// Leaving characters out makes no markup of text, because text holds no `<` at all.
     pub(super) fn vouched(markup: &str) -> Self {
-        let visible = |c: &char| matches!(c, '\n' | '\t') || !(c.is_control() || reorders(*c));
+        let visible = |c: &char| matches!(c, '\n' | '\t') || !(c.is_control() || reorders_or_hides(*c));
         Self(markup.chars().filter(visible).collect())
     }
 
@@ -67,11 +67,6 @@ impl fmt::Display for Html {
 // The template writes what is marked so without escaping it again.
 impl askama::filters::HtmlSafe for Html {}
 
-/// Returns printed text as a reader sees it, without colours.
-pub(super) fn shown(text: &str) -> String {
-    lines(text).iter().map(Line::plain).collect::<Vec<_>>().join("\n")
-}
-
 /// Returns source code as it is, with whatever a reader would not see made visible.
 ///
 /// Python takes a lone `\r` for a line break, and reordered or hidden characters can make code read as it does not run.
@@ -82,13 +77,11 @@ pub(super) fn source(text: &str) -> String {
             '\r' => shown.push('\n'),
             '\n' | '\t' => shown.push(c),
             '\0'..='\x1f' => shown.extend(char::from_u32(0x2400 + u32::from(c))),
-            c if c.is_control() || reorders(c) => shown.extend(format!("⟨U+{:04X}⟩", u32::from(c)).chars()),
+            c if c.is_control() || reorders_or_hides(c) => {
+                shown.extend(format!("⟨U+{:04X}⟩", u32::from(c)).chars());
+            }
             c => shown.push(c),
         }
     }
     shown
-}
-
-fn reorders(c: char) -> bool {
-    matches!(c, '\u{61c}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }

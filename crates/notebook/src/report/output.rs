@@ -2,14 +2,8 @@
 
 use serde_json::Value;
 
-use super::{
-    ansi::printed,
-    cells::joined,
-    image,
-    markdown::markdown,
-    markup::{Html, shown},
-    table::table,
-};
+use super::{ansi::printed, image, markdown::markdown, markup::Html, table::table};
+use crate::{ipynb::joined, text::shown};
 
 /// Returns a Jupyter output object as markup, empty where there is nothing to see.
 pub(super) fn output(output: &Value) -> Html {

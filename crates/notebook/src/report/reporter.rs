@@ -1,6 +1,7 @@
 //! From a run that has ended to its report: what the scheduler knows, and what the agent has left in its folder.
 
 use std::{
+    collections::BTreeMap,
     fs,
     path::{Path, PathBuf},
 };
@@ -37,13 +38,9 @@ impl FolderReporter {
         Self { runs }
     }
 
-    /// Writes the report; blocks. A run that never had an attempt has nothing to show beyond its own words.
+    /// Writes the report; blocks.
     fn write(&self, view: &RunView, request: &RunRequest) -> Result<(), Box<Diagnostic>> {
-        let Some(attempt) = view.attempts.last() else {
-            return Ok(());
-        };
-        let layout = AttemptLayout::of(attempt.id, &self.runs);
-        let report = assemble(view, attempt, request, &layout);
+        let report = assemble(view, request, &self.runs);
         write(&report, &run_folder(view.id, &self.runs)).map(drop)
     }
 }
@@ -59,29 +56,78 @@ impl Reporter for FolderReporter {
     }
 }
 
-/// Returns all that is known. What the agent could not leave behind any more is left out.
-fn assemble(view: &RunView, attempt: &AttemptView, request: &RunRequest, layout: &AttemptLayout) -> Report {
+/// Returns all that is known.
+fn assemble(view: &RunView, request: &RunRequest, runs: &Path) -> Report {
+    let plan = serde_json::from_value::<Plan>(request.job.work.clone()).ok();
+    let asked = without_attempt(view, request, plan.as_ref());
+    match view.attempts.last() {
+        Some(attempt) => {
+            let layout = AttemptLayout::of(attempt.id, runs);
+            with_attempt(asked, view, attempt, plan.as_ref(), &layout)
+        }
+        None => asked,
+    }
+}
+
+/// Returns what is known of a run that was over before it had an attempt: what was asked for, and why nothing came of it.
+fn without_attempt(view: &RunView, request: &RunRequest, plan: Option<&Plan>) -> Report {
+    let verdict = match &view.failure {
+        Some(failure) => Verdict::Failed(Box::new(failure.clone())),
+        None => Verdict::Stopped,
+    };
+    let took = view
+        .ended_at
+        .unwrap_or(view.requested_at)
+        .duration_since(view.requested_at);
+    Report {
+        run: view.id,
+        attempt: None,
+        earlier: Vec::new(),
+        blueprint: view.subject.blueprint.clone(),
+        profile: view.subject.profile.clone(),
+        head: Some(view.subject.head.clone()).filter(|head| matches!(head, Head::Commit(_))),
+        notebook: plan.map(|plan| plan.notebook.clone()).unwrap_or_default(),
+        began_at: view.requested_at,
+        took,
+        verdict,
+        notices: Vec::new(),
+        stages: vec![StageReport {
+            name: "queue".into(),
+            detail: format!("queue {}: {} before any attempt", view.queue, view.state),
+            took: Some(took),
+        }],
+        cells: Vec::new(),
+        metrics: BTreeMap::new(),
+        expectations: plan.map(|plan| expectations(plan, &[])).unwrap_or_default(),
+        usage: None,
+        environment: None,
+        artifacts: Vec::new(),
+        reproduce: vec![reproduce(view, request, plan)],
+        caveats: plan.map(caveats).unwrap_or_default(),
+    }
+}
+
+/// Adds what came of an attempt. What the agent could not leave behind any more is left out.
+fn with_attempt(
+    asked: Report,
+    view: &RunView,
+    attempt: &AttemptView,
+    plan: Option<&Plan>,
+    layout: &AttemptLayout,
+) -> Report {
     let (log, _) = LogReader::open(layout.log()).read_from(0).unwrap_or_default();
     let outcome = attempt.outcome.as_ref();
     let verdict = outcome.map_or(Verdict::Stopped, |outcome| outcome.verdict.clone());
-    let plan = serde_json::from_value::<Plan>(request.job.work.clone()).ok();
     let executed = fs::read_to_string(layout.executed_notebook()).unwrap_or_default();
     let ended_at = attempt.ended_at.unwrap_or(attempt.reserved_at);
     Report {
-        attempt: attempt.id,
+        attempt: Some(attempt.id),
         earlier: view
             .attempts
             .iter()
             .filter(|earlier| earlier.id != attempt.id)
             .filter_map(earlier)
             .collect(),
-        blueprint: view.subject.blueprint.clone(),
-        profile: view.subject.profile.clone(),
-        head: Some(view.subject.head.clone()).filter(|head| matches!(head, Head::Commit(_))),
-        notebook: plan
-            .as_ref()
-            .map(|plan| plan.notebook.clone())
-            .unwrap_or_default(),
         began_at: attempt.reserved_at,
         took: ended_at.duration_since(attempt.reserved_at),
         notices: log.iter().filter_map(notice).collect(),
@@ -89,15 +135,13 @@ fn assemble(view: &RunView, attempt: &AttemptView, request: &RunRequest, layout:
         cells: cells(&executed, &log).unwrap_or_default(),
         metrics: outcome.map(|outcome| outcome.metrics.clone()).unwrap_or_default(),
         expectations: plan
-            .as_ref()
-            .map(|plan| expectations(plan, &verdict, layout))
+            .map(|plan| expectations(plan, &looked_at(&verdict, layout)))
             .unwrap_or_default(),
         usage: outcome.and_then(|outcome| outcome.usage.clone()),
         environment: read(&layout.environment()),
         artifacts: artifacts(&layout.artifacts()),
-        reproduce: vec![reproduce(view, request, plan.as_ref())],
-        caveats: plan.as_ref().map(caveats).unwrap_or_default(),
         verdict,
+        ..asked
     }
 }
 
@@ -166,16 +210,20 @@ fn stages(view: &RunView, attempt: &AttemptView, log: &[Record]) -> Vec<StageRep
     stages
 }
 
-fn expectations(plan: &Plan, verdict: &Verdict, layout: &AttemptLayout) -> Vec<ExpectationReport> {
+/// Returns what was found of each expectation, in order: nothing where the attempt ended before they were looked at.
+fn looked_at(verdict: &Verdict, layout: &AttemptLayout) -> Vec<Option<Diagnostic>> {
     let looked_at = match verdict {
         Verdict::Passed => true,
         Verdict::Failed(failure) => failure.class == FailureClass::Expectation,
         Verdict::Stopped => false,
     };
-    let unmet: Vec<Option<Diagnostic>> = read(&layout.expectations())
+    read(&layout.expectations())
         .filter(|_| looked_at)
-        .unwrap_or_default();
-    let result = |at: usize| match unmet.get(at) {
+        .unwrap_or_default()
+}
+
+fn expectations(plan: &Plan, found: &[Option<Diagnostic>]) -> Vec<ExpectationReport> {
+    let result = |at: usize| match found.get(at) {
         Some(None) => ExpectationResult::Met,
         Some(Some(diagnostic)) => ExpectationResult::Unmet(diagnostic.clone()),
         None => ExpectationResult::Unchecked,

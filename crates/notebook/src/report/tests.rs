@@ -9,6 +9,7 @@ use scraper::{Html as Parsed, Selector};
 use serde_json::{Value, json};
 
 use super::*;
+use crate::environment::Package;
 
 mod hostile;
 
@@ -39,7 +40,8 @@ fn report_of(prose: &str, source: &str, outputs: &[Value]) -> Report {
 /// An attempt that passed, of a notebook without cells.
 fn report() -> Report {
     Report {
-        attempt: RunId(41).attempt(2),
+        run: RunId(41),
+        attempt: Some(RunId(41).attempt(2)),
         earlier: vec![EarlierAttempt {
             attempt: RunId(41).attempt(1),
             verdict: Verdict::Stopped,
@@ -251,7 +253,7 @@ fn junit_has_a_case_for_each_code_cell_and_expectation_and_one_that_tells_the_fa
   hint: ZeroDivisionError: division by zero</failure>
         </testcase>
         <testcase name=\"expects final_loss &lt;= 0.629\" classname=\"examples/nano-lm/nano-lm.ipynb\">
-            <skipped message=\"the attempt ended before it was looked at\"/>
+            <skipped message=\"the run ended before it was looked at\"/>
         </testcase>
     </testsuite>
 </testsuites>
@@ -260,6 +262,32 @@ fn junit_has_a_case_for_each_code_cell_and_expectation_and_one_that_tells_the_fa
 
     report.cells.clear();
     assert!(junit::render(&report).contains("<testcase name=\"the attempt as a whole\""));
+}
+
+#[test]
+fn a_run_that_was_over_before_it_had_an_attempt_says_so_and_why() {
+    let mut stopped = report();
+    stopped.attempt = None;
+    stopped.earlier.clear();
+    stopped.expectations.clear();
+    stopped.verdict = Verdict::Stopped;
+    let refused = failed(stopped.clone(), "asks for 4000 cpu");
+
+    let page = Parsed::parse_document(&to_html(&stopped));
+    assert_eq!(texts(&page, "h1")[0], "nano-lm r-41");
+    assert_eq!(texts(&page, ".chip"), ["Stopped"]);
+    assert!(junit::render(&stopped).contains(
+        "<testcase name=\"the run as a whole\" classname=\"examples/nano-lm/nano-lm.ipynb\">
+            <skipped message=\"it ended before it had an attempt\"/>"
+    ));
+    let page = Parsed::parse_document(&to_html(&refused));
+    assert!(
+        texts(&page, "section.verdict")
+            .concat()
+            .contains("asks for 4000 cpu")
+    );
+    let junit = junit::render(&refused);
+    assert!(junit.contains("name=\"the run as a whole\"") && junit.contains("asks for 4000 cpu"));
 }
 
 #[test]

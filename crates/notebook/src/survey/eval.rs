@@ -1,12 +1,12 @@
 //! What can be known of the value of an expression.
 
-use std::rc::Rc;
+use std::{cmp::Ordering, rc::Rc};
 
 use super::{
     value::{At, MOST_ENTRIES, Made, Traced, Value},
     walk::Walk,
 };
-use crate::python::syntax::{Call, Expr, Function, Kind, Operator};
+use crate::python::syntax::{Arithmetic, Call, Comparison, Expr, Function, Kind, Operator};
 
 /// How far calls of the notebook's own functions are followed; also what ends a recursion.
 const DEEPEST_CALL: u32 = 4;
@@ -113,49 +113,26 @@ impl Walk {
         let entry = key
             .text()
             .and_then(|key| of.entries().iter().find(|(known, _)| known == key));
-        let index = if let Value::Int(index) = key.value {
-            usize::try_from(index).ok()
-        } else {
-            None
-        };
+        let index = key.int().and_then(|index| usize::try_from(index).ok());
         let found = entry.map(|(_, value)| value).or_else(|| of.items().get(index?));
         found.cloned().unwrap_or_else(|| Traced::new(Value::Unknown, at))
     }
 
     fn binary(&mut self, left: &Expr, operator: Operator, right: &Expr) -> Value {
         let (a, b) = (self.eval(left), self.eval(right));
-        if operator == Operator::Equal {
+        if operator == Operator::Compare(Comparison::Equal) {
             self.compared_runtime(left, &b);
         }
-        if matches!(operator, Operator::Or | Operator::And) {
-            let left_counts = a.truth().map(|truth| truth == (operator == Operator::Or));
-            return left_counts.map_or(Value::Unknown, |left| if left { a.value } else { b.value });
+        match operator {
+            Operator::Or | Operator::And => {
+                let left_counts = a.truth().map(|truth| truth == (operator == Operator::Or));
+                left_counts.map_or(Value::Unknown, |left| if left { a.value } else { b.value })
+            }
+            Operator::Compute(arithmetic) => computed(arithmetic, &a, &b).unwrap_or(Value::Unknown),
+            Operator::Compare(comparison) => a
+                .order(&b)
+                .map_or(Value::Unknown, |order| Value::Bool(holds(comparison, order))),
         }
-        if let (Some(a), Some(b)) = (a.text(), b.text()) {
-            let joined = operator == Operator::Add;
-            return if joined {
-                Value::Text(format!("{a}{b}"))
-            } else {
-                compared(operator, a.cmp(b))
-            };
-        }
-        let (Value::Int(a), Value::Int(b)) = (&a.value, &b.value) else {
-            return Value::Unknown;
-        };
-        let computed = match operator {
-            Operator::Add => a.checked_add(*b),
-            Operator::Subtract => a.checked_sub(*b),
-            Operator::Multiply => a.checked_mul(*b),
-            Operator::Divide => a.checked_div(*b),
-            Operator::Or | Operator::And => None,
-            Operator::Equal
-            | Operator::NotEqual
-            | Operator::Less
-            | Operator::LessEqual
-            | Operator::Greater
-            | Operator::GreaterEqual => return compared(operator, a.cmp(b)),
-        };
-        computed.map_or(Value::Unknown, Value::Int)
     }
 
     fn compared_runtime(&mut self, left: &Expr, right: &Traced) {
@@ -259,20 +236,27 @@ impl Walk {
     }
 }
 
-/// Compares two values that are known.
-fn compared(operator: Operator, order: std::cmp::Ordering) -> Value {
-    Value::Bool(match operator {
-        Operator::Equal => order.is_eq(),
-        Operator::NotEqual => order.is_ne(),
-        Operator::Less => order.is_lt(),
-        Operator::LessEqual => order.is_le(),
-        Operator::Greater => order.is_gt(),
-        Operator::GreaterEqual => order.is_ge(),
-        Operator::Add
-        | Operator::Subtract
-        | Operator::Multiply
-        | Operator::Divide
-        | Operator::Or
-        | Operator::And => return Value::Unknown,
-    })
+fn computed(arithmetic: Arithmetic, a: &Traced, b: &Traced) -> Option<Value> {
+    if let (Arithmetic::Add, Some(a), Some(b)) = (arithmetic, a.text(), b.text()) {
+        return Some(Value::Text(format!("{a}{b}")));
+    }
+    let (a, b) = (a.int()?, b.int()?);
+    let number = match arithmetic {
+        Arithmetic::Add => a.checked_add(b),
+        Arithmetic::Subtract => a.checked_sub(b),
+        Arithmetic::Multiply => a.checked_mul(b),
+        Arithmetic::Divide => a.checked_div(b),
+    };
+    number.map(Value::Int)
+}
+
+fn holds(comparison: Comparison, order: Ordering) -> bool {
+    match comparison {
+        Comparison::Equal => order.is_eq(),
+        Comparison::NotEqual => order.is_ne(),
+        Comparison::Less => order.is_lt(),
+        Comparison::LessEqual => order.is_le(),
+        Comparison::Greater => order.is_gt(),
+        Comparison::GreaterEqual => order.is_ge(),
+    }
 }

@@ -1,6 +1,6 @@
 //! What can be known of a value without running anything.
 
-use std::rc::Rc;
+use std::{cmp::Ordering, rc::Rc};
 
 /// How deep values may hold each other. A notebook that nests deeper does it to bring us down.
 const DEEPEST: u32 = 48;
@@ -59,31 +59,18 @@ pub(crate) struct Made {
 
 impl Traced {
     pub(crate) fn new(value: Value, at: At) -> Self {
-        let held = match &value {
-            Value::List(items) => items.iter().map(|item| item.depth).max(),
-            Value::Dict(entries) => entries.iter().map(|(_, value)| value.depth).max(),
-            Value::Made(made) => made.parts().map(|part| part.depth).max(),
-            Value::Unknown
-            | Value::None
-            | Value::Bool(_)
-            | Value::Int(_)
-            | Value::Float(_)
-            | Value::Text(_)
-            | Value::Symbol(_) => None,
+        let (held, fits) = match &value {
+            Value::Text(text) | Value::Symbol(text) => (None, text.len() <= LONGEST_TEXT),
+            Value::List(items) => (deepest(items.iter()), true),
+            Value::Dict(entries) => (
+                deepest(entries.iter().map(|(_, value)| value)),
+                entries.len() <= MOST_ENTRIES,
+            ),
+            Value::Made(made) => (deepest(made.parts()), made.keywords.len() <= MOST_ENTRIES),
+            Value::Unknown | Value::None | Value::Bool(_) | Value::Int(_) | Value::Float(_) => (None, true),
         };
         let depth = held.map_or(0, |held| held + 1);
-        let size = match &value {
-            Value::Text(text) | Value::Symbol(text) => text.len() <= LONGEST_TEXT,
-            Value::Dict(entries) => entries.len() <= MOST_ENTRIES,
-            Value::Made(made) => made.keywords.len() <= MOST_ENTRIES,
-            Value::Unknown
-            | Value::None
-            | Value::Bool(_)
-            | Value::Int(_)
-            | Value::Float(_)
-            | Value::List(_) => true,
-        };
-        let (value, depth) = if depth <= DEEPEST && size {
+        let (value, depth) = if depth <= DEEPEST && fits {
             (value, depth)
         } else {
             (Value::Unknown, 0)
@@ -145,37 +132,41 @@ impl Traced {
         entries
     }
 
+    pub(crate) fn int(&self) -> Option<i64> {
+        let Value::Int(number) = self.value else {
+            return None;
+        };
+        Some(number)
+    }
+
+    pub(crate) fn float(&self) -> Option<f64> {
+        let Value::Float(number) = self.value else {
+            return None;
+        };
+        Some(number)
+    }
+
     /// Returns the value as `str()` writes it, where that is known.
     pub(crate) fn written(&self) -> Option<String> {
-        match &self.value {
-            Value::Text(text) => Some(text.clone()),
-            Value::Int(number) => Some(number.to_string()),
-            Value::Float(number) => Some(number.to_string()),
-            Value::Unknown
-            | Value::None
-            | Value::Bool(_)
-            | Value::List(_)
-            | Value::Dict(_)
-            | Value::Made(_)
-            | Value::Symbol(_) => None,
-        }
+        let text = self.text().map(str::to_owned);
+        let int = || self.int().map(|number| number.to_string());
+        let float = || self.float().map(|number| number.to_string());
+        text.or_else(int).or_else(float)
     }
 
     /// Returns the number that this is, as an `int()` of it would.
     pub(crate) fn number(&self) -> Option<f64> {
-        match &self.value {
-            #[expect(clippy::cast_precision_loss, reason = "counts and seconds are small")]
-            Value::Int(number) => Some(*number as f64),
-            Value::Float(number) => Some(*number),
-            Value::Text(text) => text.trim().parse().ok(),
-            Value::Unknown
-            | Value::None
-            | Value::Bool(_)
-            | Value::List(_)
-            | Value::Dict(_)
-            | Value::Made(_)
-            | Value::Symbol(_) => None,
-        }
+        #[expect(clippy::cast_precision_loss, reason = "counts and seconds are small")]
+        let int = self.int().map(|number| number as f64);
+        let text = || self.text()?.trim().parse().ok();
+        int.or_else(|| self.float()).or_else(text)
+    }
+
+    /// Returns which of two values is the larger one, where both are known and of one kind.
+    pub(crate) fn order(&self, other: &Traced) -> Option<Ordering> {
+        let texts = self.text().zip(other.text()).map(|(a, b)| a.cmp(b));
+        let ints = || self.int().zip(other.int()).map(|(a, b)| a.cmp(&b));
+        texts.or_else(ints)
     }
 
     /// Returns whether an `if` takes this for true, where that is known.
@@ -200,29 +191,23 @@ impl Traced {
 
     fn search(&self, names: &[&str], left: &mut u32) -> Option<&Traced> {
         *left = left.checked_sub(1)?;
-        let fields: &[(String, Traced)] = match &self.value {
-            Value::Dict(entries) => entries,
-            Value::Made(made) => &made.keywords,
-            Value::List(items) => return items.iter().find_map(|item| item.search(names, left)),
-            Value::Unknown
-            | Value::None
-            | Value::Bool(_)
-            | Value::Int(_)
-            | Value::Float(_)
-            | Value::Text(_)
-            | Value::Symbol(_) => return None,
-        };
+        let fields = self.fields();
         if let Some((_, own)) = fields.iter().find(|(name, _)| names.contains(&name.as_str())) {
             return Some(own);
         }
-        if let Some(inner) = fields.iter().find_map(|(_, value)| value.search(names, left)) {
-            return Some(inner);
+        let arguments = self.made().map(|made| made.arguments.as_slice());
+        let held = fields.iter().map(|(_, value)| value);
+        held.chain(self.items())
+            .chain(arguments.unwrap_or_default())
+            .find_map(|value| value.search(names, left))
+    }
+
+    /// Returns what it holds under names: the entries of a dictionary, or the keywords of a call.
+    fn fields(&self) -> &[(String, Traced)] {
+        match self.made() {
+            Some(made) => &made.keywords,
+            None => self.entries(),
         }
-        let arguments = self
-            .made()
-            .map(|made| made.arguments.as_slice())
-            .unwrap_or_default();
-        arguments.iter().find_map(|value| value.search(names, left))
     }
 }
 
@@ -239,4 +224,8 @@ impl Made {
             .map(|(_, value)| value)
             .or_else(|| self.arguments.get(position))
     }
+}
+
+fn deepest<'v>(values: impl Iterator<Item = &'v Traced>) -> Option<u32> {
+    values.map(|value| value.depth).max()
 }

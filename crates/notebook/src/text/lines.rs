@@ -51,6 +51,11 @@ pub fn lines(text: &str) -> Vec<Line> {
     all
 }
 
+/// Returns a whole text as a reader sees it, without colours.
+pub fn shown(text: &str) -> String {
+    lines(text).iter().map(Line::plain).collect::<Vec<_>>().join("\n")
+}
+
 impl Lines {
     /// Takes in more text and returns the lines that it completes.
     pub fn push(&mut self, text: &str) -> Vec<Line> {
@@ -154,7 +159,7 @@ impl Perform for Screen {
 }
 
 /// Characters that make text read otherwise than it is: bidirectional controls, invisible ones, tags.
-fn reorders_or_hides(c: char) -> bool {
+pub(crate) fn reorders_or_hides(c: char) -> bool {
     matches!(c,
         '\u{061c}' | '\u{180e}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}'
         | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')

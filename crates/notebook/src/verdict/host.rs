@@ -44,7 +44,7 @@ pub(crate) fn start_failure(error: &StartError, log: &Path) -> Box<Failure> {
         diagnostic =
             diagnostic.hint("ipykernel must load in this environment: look at its versions under spec.env");
     }
-    boxed(class, diagnostic)
+    Box::new(Failure::outside_cells(class, diagnostic))
 }
 
 /// Says that files of the attempt could not be written.
@@ -52,7 +52,7 @@ pub(crate) fn disk_failure(error: &io::Error) -> Box<Failure> {
     let diagnostic = Diagnostic::error(Code::HostDisk, "the attempt's files could not be written")
         .caused_by(error)
         .hint("free some space, or put the store on another disk");
-    boxed(FailureClass::Infrastructure, diagnostic)
+    Box::new(Failure::outside_cells(FailureClass::Infrastructure, diagnostic))
 }
 
 /// Says that the part which makes environments gave no answer.
@@ -61,7 +61,7 @@ pub(crate) fn environment_lost() -> Box<Failure> {
         Code::KernelNotStarted,
         "making the environment ended without an answer",
     );
-    boxed(FailureClass::Infrastructure, diagnostic)
+    Box::new(Failure::outside_cells(FailureClass::Infrastructure, diagnostic))
 }
 
 /// Returns whether the error is a lack of space.
@@ -88,12 +88,4 @@ pub(crate) fn last_lines(path: &Path) -> Vec<String> {
     let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
     let from = lines.len().saturating_sub(LAST_LINES);
     lines[from..].iter().map(|line| (*line).to_owned()).collect()
-}
-
-fn boxed(class: FailureClass, diagnostic: Diagnostic) -> Box<Failure> {
-    Box::new(Failure {
-        class,
-        diagnostic,
-        cell: None,
-    })
 }

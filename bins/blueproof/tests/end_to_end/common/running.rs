@@ -31,6 +31,16 @@ impl Running {
         kill_process_group(self.pid(), Signal::INT).expect("it is there");
     }
 
+    /// Sends what a supervisor or a CI job sends to end a command.
+    pub(crate) fn terminate(&self) {
+        kill_process(self.pid(), Signal::TERM).expect("it is there");
+    }
+
+    /// Sends what is sent when a terminal goes, to everything in its foreground.
+    pub(crate) fn hang_up(&self) {
+        kill_process_group(self.pid(), Signal::HUP).expect("it is there");
+    }
+
     /// Kills the command and nothing that it started.
     pub(crate) fn kill_nine(&self) {
         kill_process(self.pid(), Signal::KILL).expect("it is there");

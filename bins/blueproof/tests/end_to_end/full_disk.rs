@@ -1,0 +1,143 @@
+//! A disk that is full, from the beginning or all of a sudden: a verdict or an error with a code, and once there is
+//! space again everything goes on.
+
+use std::fs;
+
+use serde_json::json;
+
+use crate::common::{Answer, Checkout, Held, Home, Running, SmallDisk, eventually};
+
+/// A home whose store and runs are on a small disk.
+struct Tight {
+    disk: SmallDisk,
+    home: Home,
+}
+
+impl Tight {
+    fn new() -> Option<Self> {
+        let home = Home::new();
+        let data = home.path().join("data");
+        fs::create_dir(&data).expect("a folder");
+        let disk = SmallDisk::mount(&data, 4 << 10)?;
+        Some(Self { disk, home })
+    }
+
+    fn start(&self, arguments: &[&str]) -> Running {
+        Running::start(self.disk.seen_by(&self.home.command(arguments)))
+    }
+
+    /// Starts a run, and returns when everything is written down that is before its end.
+    fn start_held(&self, held: &Held) -> Running {
+        let run = self.start(&["run", held.typed()]);
+        eventually("it runs", || {
+            let listed = self.blueproof(&["get", "runs", "--status", "running", "-o", "name"]);
+            (listed.stdout == "r-1\n").then_some(())
+        });
+        run
+    }
+
+    fn blueproof(&self, arguments: &[&str]) -> Answer {
+        self.start(arguments).end()
+    }
+
+    /// Sees that an ordinary run passes, and that every run before it is brought to its end.
+    fn assert_everything_goes_on(&self) {
+        let checkout = Checkout::new(&["print('there is space')"], "");
+        let next = self.blueproof(&["run", checkout.typed()]);
+        assert_eq!(next.code, Some(0), "{next:?}");
+        for run in self.blueproof(&["get", "runs", "-o", "name"]).stdout.lines() {
+            let waited = self.blueproof(&["wait", run, "-o", "json"]);
+            assert_eq!(waited.json()["settled"], true, "{waited:?}");
+        }
+    }
+}
+
+#[test]
+fn a_disk_that_is_full_from_the_beginning_is_an_error_and_breaks_nothing() {
+    // How far it comes depends on how much is left: into the store's file, its schema, the request, the attempt.
+    for free_kib in [0, 16, 64, 96, 128, 192] {
+        let Some(tight) = Tight::new() else { return };
+        tight.disk.fill_up_to(free_kib);
+        let checkout = Checkout::new(&["print('no space')"], "");
+
+        let answer = tight.blueproof(&["run", checkout.typed()]);
+
+        assert!(matches!(answer.code, Some(0 | 3)), "{free_kib} KiB: {answer:?}");
+        let is_told = answer.stderr.contains("error[BP0") || answer.stdout.contains("error[BP0");
+        assert_eq!(is_told, answer.code == Some(3), "{free_kib} KiB: {answer:?}");
+        assert!(free_kib > 0 || is_told, "{answer:?}");
+        tight.disk.empty();
+        tight.assert_everything_goes_on();
+    }
+}
+
+const FILL: &str =
+    "with open('big', 'wb', buffering=0) as file:\n    while file.write(b'x' * 512):\n        pass";
+
+#[test]
+fn a_notebook_that_fills_the_disk_is_judged_by_its_own_exception() {
+    let Some(tight) = Tight::new() else { return };
+    let held = Held::before(
+        &tight.home,
+        "held",
+        &["print('before')", FILL, "print('never reached')"],
+    );
+    let run = tight.start_held(&held);
+
+    held.let_go();
+    let answer = run.end();
+
+    assert_eq!(answer.code, Some(1), "{answer:?}");
+    assert!(
+        answer
+            .stdout
+            .contains("OSError: [Errno 28] No space left on device"),
+        "{answer:?}"
+    );
+    let run = tight.blueproof(&["get", "run", "r-1", "-o", "json"]).json();
+    assert_eq!(run["state"], json!({ "ended": "failed" }));
+    assert_eq!(run["failure"]["cell"]["cell"], 3, "{run}");
+    assert_eq!(
+        run["attempts"].as_array().map(Vec::len),
+        Some(1),
+        "it is not tried again"
+    );
+    tight.assert_everything_goes_on();
+}
+
+#[test]
+fn nothing_that_is_printed_while_the_disk_is_full_is_lost_when_space_comes_back() {
+    let Some(tight) = Tight::new() else { return };
+    let fill = format!(
+        "try:\n    {}\nexcept OSError as error:\n    print(error)",
+        FILL.replace('\n', "\n    ")
+    );
+    let held = Held::before(&tight.home, "held", &[&fill, "print('Z' * 20_000)"]);
+    let run = tight.start_held(&held);
+
+    held.let_go();
+    let answer = run.end();
+
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    // IPython has something to say about the disk, too.
+    let logs = tight.blueproof(&["logs", "r-1", "--cell", "3"]);
+    assert_eq!(logs.stdout.matches('Z').count(), 20_000, "{}", logs.stderr);
+    tight.assert_everything_goes_on();
+}
+
+#[test]
+fn a_disk_that_others_fill_while_a_notebook_runs_is_infrastructure() {
+    let Some(tight) = Tight::new() else { return };
+    let held = Held::before(&tight.home, "held", &["print('Z' * 20_000)"]);
+    let run = tight.start_held(&held);
+
+    tight.disk.fill_up_to(0);
+    held.let_go();
+    let answer = run.end();
+
+    assert_eq!(answer.code, Some(3), "{answer:?}");
+    let is_told = answer.stderr.contains("error[BP0") || answer.stdout.contains("error[BP0");
+    assert!(is_told, "{answer:?}");
+    tight.disk.empty();
+    tight.assert_everything_goes_on();
+}

@@ -1,0 +1,93 @@
+//! What is made of an attempt whose cells have run: notices, the verdict, the outcome.
+
+use std::{path::Path, time::Instant};
+
+use blueproof_core::{
+    attempt::{RecordKind, Stage},
+    diagnostic::Diagnostic,
+    domain::{Bytes, Outcome, Usage, Verdict as Judgement},
+};
+
+use super::{Attempt, signed};
+use crate::{
+    agent::Collect,
+    executor::{Finish, Over, Why},
+    verdict,
+};
+
+impl Attempt<'_> {
+    /// Records what failed without stopping its cell.
+    pub(super) fn notice(&mut self, finish: &Finish) {
+        for diagnostic in verdict::silent_failures(finish) {
+            let diagnostic = self.redacted(diagnostic);
+            self.journal.record(RecordKind::Noticed { diagnostic });
+        }
+    }
+
+    pub(super) fn judge(&self, finish: &Finish) -> Judgement {
+        if finish.is_stopped {
+            return Judgement::Stopped;
+        }
+        let Some((cell, run)) = &finish.last else {
+            return Judgement::Passed;
+        };
+        if run.over == Some(Over::Ended(Why::Stop)) {
+            return Judgement::Stopped;
+        }
+        let facts = verdict::Facts {
+            cell,
+            run,
+            finish,
+            plan: &self.plan,
+            spec: &self.spec,
+            memory_peak: self.meter.memory_peak_bytes().map(Bytes),
+            kernel_log: &self.layout.kernel_log(),
+        };
+        let mut failure = verdict::failure(&facts);
+        failure.diagnostic = self.redacted(failure.diagnostic);
+        Judgement::Failed(Box::new(failure))
+    }
+
+    fn redacted(&self, mut diagnostic: Diagnostic) -> Diagnostic {
+        let redact = |text: &mut String| *text = self.journal.redact(text);
+        redact(&mut diagnostic.message);
+        diagnostic.causes.iter_mut().for_each(redact);
+        diagnostic.hints.iter_mut().for_each(redact);
+        diagnostic
+    }
+
+    pub(super) fn collect(&mut self, verdict: Judgement, finish: &Finish) -> Outcome {
+        let begun = Instant::now();
+        let has_run = matches!(verdict, Judgement::Passed);
+        if has_run {
+            self.journal.record(RecordKind::StageBegun {
+                stage: Stage::Collect,
+            });
+        }
+        let folder = self
+            .checkout()
+            .join(self.plan.notebook.parent().unwrap_or(Path::new("")));
+        let conclusion = self.dependencies.observer.conclude(&Collect {
+            plan: &self.plan,
+            folder: &folder,
+            artifacts: &self.layout.artifacts(),
+        });
+        let verdict = match conclusion.failure {
+            Some(failure) if has_run => Judgement::Failed(failure),
+            Some(_) | None => verdict,
+        };
+        if matches!(verdict, Judgement::Passed) {
+            self.stage_ended(Stage::Collect, conclusion.detail, begun);
+        }
+        Outcome {
+            verdict,
+            usage: Some(Usage {
+                duration: signed(finish.took),
+                cpu_granted: self.spec.granted.cpu,
+                cpu_time: self.meter.cpu().map(signed),
+                memory_peak: self.meter.memory_peak_bytes().map(Bytes),
+            }),
+            metrics: conclusion.metrics,
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! Decoders of what every document has: texts, numbers, and lists, mappings and optional values of anything.
+
+use std::collections::BTreeMap;
+
+use serde_json::json;
+
+use super::{Decode, Problems};
+use crate::blueprint::node::{Node, Value};
+
+impl Decode for String {
+    fn decode(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
+        if let Value::Text(text) = &node.value {
+            return Some(text.clone());
+        }
+        problems.wrong_type(node, "text (put quotes around a number that is meant as text)");
+        None
+    }
+
+    fn schema() -> serde_json::Value {
+        json!({ "type": "string" })
+    }
+}
+
+impl Decode for bool {
+    fn decode(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
+        if let Value::Bool(value) = node.value {
+            return Some(value);
+        }
+        problems.wrong_type(node, "true or false");
+        None
+    }
+
+    fn schema() -> serde_json::Value {
+        json!({ "type": "boolean" })
+    }
+}
+
+impl Decode for f64 {
+    fn decode(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
+        match node.value {
+            Value::Float(value) if value.is_finite() => Some(value),
+            #[expect(
+                clippy::cast_precision_loss,
+                reason = "a bound beyond 2^53 is not told apart by anyone"
+            )]
+            Value::Int(value) => Some(value as f64),
+            Value::Float(_) => {
+                problems.bad_value(
+                    node.spot,
+                    "this number is not finite",
+                    "leave the bound out instead",
+                );
+                None
+            }
+            Value::Null | Value::Bool(_) | Value::Text(_) | Value::List(_) | Value::Map(_) => {
+                problems.wrong_type(node, "a number");
+                None
+            }
+        }
+    }
+
+    fn schema() -> serde_json::Value {
+        json!({ "type": "number" })
+    }
+}
+
+impl Decode for u32 {
+    fn decode(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
+        let Value::Int(value) = node.value else {
+            problems.wrong_type(node, "a whole number");
+            return None;
+        };
+        let small = u32::try_from(value).ok();
+        if small.is_none() {
+            let message = format!("{value} is not a count");
+            problems.bad_value(
+                node.spot,
+                message,
+                "a whole number from 0 to 4294967295 is allowed",
+            );
+        }
+        small
+    }
+
+    fn schema() -> serde_json::Value {
+        json!({ "type": "integer", "minimum": 0, "maximum": u32::MAX })
+    }
+}
+
+impl<T: Decode> Decode for Option<T> {
+    fn decode(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
+        T::decode(node, problems).map(Some)
+    }
+
+    fn schema() -> serde_json::Value {
+        T::schema()
+    }
+
+    fn absent() -> Option<Self> {
+        Some(None)
+    }
+}
+
+impl<T: Decode> Decode for Vec<T> {
+    fn decode(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
+        let Value::List(items) = &node.value else {
+            problems.wrong_type(node, "a list");
+            return None;
+        };
+        let read: Vec<Option<T>> = items.iter().map(|item| T::decode(item, problems)).collect();
+        read.into_iter().collect()
+    }
+
+    fn schema() -> serde_json::Value {
+        json!({ "type": "array", "items": T::schema() })
+    }
+
+    fn absent() -> Option<Self> {
+        Some(Vec::new())
+    }
+}
+
+impl<T: Decode> Decode for BTreeMap<String, T> {
+    fn decode(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
+        let Some(entries) = node.entries() else {
+            problems.wrong_type(node, "a mapping");
+            return None;
+        };
+        let read: Vec<_> = entries
+            .iter()
+            .map(|entry| Some((entry.key.clone(), T::decode(&entry.node, problems)?)))
+            .collect();
+        read.into_iter().collect()
+    }
+
+    fn schema() -> serde_json::Value {
+        json!({ "type": "object", "additionalProperties": T::schema() })
+    }
+
+    fn absent() -> Option<Self> {
+        Some(BTreeMap::new())
+    }
+}
