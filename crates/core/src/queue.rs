@@ -15,6 +15,8 @@ mod quantity;
 mod quotas;
 mod share;
 mod terms;
+#[cfg(test)]
+mod tests;
 mod tree;
 mod victims;
 mod workload;

@@ -93,6 +93,7 @@ impl Scheduler {
         }
         match event {
             Event::Configured { policy } => self.on_configured(*policy),
+            Event::QuotaApplied { objects, by: _ } => drop(objects),
             Event::Requested { request } => self.on_requested(*request),
             Event::Approved { approval } => self.on_approved(approval),
             Event::HeadMoved {

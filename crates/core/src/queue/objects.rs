@@ -13,19 +13,27 @@ use super::Quantity;
 
 /// Everything that the queues go by.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
 pub struct Objects {
     /// The flavors that queues may name.
     pub flavors: BTreeMap<String, ResourceFlavor>,
     /// The cohorts. One that is only named, by a queue or as a parent, has no quota of its own.
     pub cohorts: BTreeMap<String, Cohort>,
-    /// The queues.
+    /// The queues with quota.
     pub cluster_queues: BTreeMap<String, ClusterQueue>,
+    /// The queues that people name, each in front of one with quota.
+    pub local_queues: BTreeMap<String, LocalQueue>,
+    /// The priorities that people name.
+    pub priority_classes: BTreeMap<String, i32>,
     /// Who may take from whom inside a cohort; `None` is by priority and borrowing alone.
     pub fair_sharing: Option<FairSharing>,
 }
 
 /// A kind of node, told from others by its labels and taints.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
 pub struct ResourceFlavor {
     /// The labels that its nodes have.
     pub node_labels: BTreeMap<String, String>,
@@ -37,6 +45,8 @@ pub struct ResourceFlavor {
 
 /// Keeps workloads off a node that do not tolerate it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
 pub struct Taint {
     /// Its key.
     pub key: String,
@@ -48,6 +58,7 @@ pub struct Taint {
 
 /// What a taint does to a workload that does not tolerate it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum TaintEffect {
     /// It is not put there.
     NoSchedule,
@@ -59,6 +70,8 @@ pub enum TaintEffect {
 
 /// What a workload puts up with.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
 pub struct Toleration {
     /// The taint's key; `None` is any.
     pub key: Option<String>,
@@ -89,6 +102,8 @@ impl Toleration {
 
 /// A group of queues and cohorts that lend to each other.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
 pub struct Cohort {
     /// The cohort that it is part of.
     pub parent: Option<String>,
@@ -100,6 +115,8 @@ pub struct Cohort {
 
 /// A queue with its quota.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
 pub struct ClusterQueue {
     /// The cohort that it is part of; without one it neither borrows nor lends.
     pub cohort: Option<String>,
@@ -117,8 +134,21 @@ pub struct ClusterQueue {
     pub stop_policy: StopPolicy,
 }
 
+/// A queue that people name.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct LocalQueue {
+    /// The ClusterQueue that it is in front of.
+    pub cluster_queue: String,
+    /// Whether it lets anybody through.
+    pub stop_policy: StopPolicy,
+}
+
 /// Resources that come together, in one of several flavors.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
 pub struct ResourceGroup {
     /// The flavors, the first to be tried first.
     pub flavors: Vec<FlavorQuotas>,
@@ -137,6 +167,8 @@ impl ResourceGroup {
 
 /// How much there is of a flavor.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
 pub struct FlavorQuotas {
     /// The flavor's name.
     pub name: String,
@@ -146,6 +178,8 @@ pub struct FlavorQuotas {
 
 /// How much of one resource, in one flavor, a queue or cohort has.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
 pub struct Quota {
     /// Its own.
     pub nominal: Quantity,
@@ -157,6 +191,7 @@ pub struct Quota {
 
 /// Who goes next when the first in line does not fit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum QueueingStrategy {
     /// Nobody: the line waits for its first.
     StrictFIFO,
@@ -167,6 +202,8 @@ pub enum QueueingStrategy {
 
 /// Whom a queue's workloads may evict.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
 pub struct Preemption {
     /// Workloads of the same queue.
     pub within_cluster_queue: WithinClusterQueue,
@@ -178,6 +215,7 @@ pub struct Preemption {
 
 /// Whom of its own queue a workload may evict.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum WithinClusterQueue {
     /// Nobody.
     #[default]
@@ -190,6 +228,7 @@ pub enum WithinClusterQueue {
 
 /// Whom of the other queues in the cohort a workload may evict.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum ReclaimWithinCohort {
     /// Nobody.
     #[default]
@@ -202,6 +241,8 @@ pub enum ReclaimWithinCohort {
 
 /// Whom a workload may evict while its own queue borrows: those of lower priority.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
 pub struct BorrowWithinCohort {
     /// The highest priority that may be evicted so; `None` is any that is lower.
     pub max_priority_threshold: Option<i32>,
@@ -209,6 +250,8 @@ pub struct BorrowWithinCohort {
 
 /// When the next flavor is tried.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
 pub struct FlavorFungibility {
     /// When a flavor fits by borrowing.
     pub when_can_borrow: WhenCanBorrow,
@@ -220,6 +263,7 @@ pub struct FlavorFungibility {
 
 /// Whether a flavor that fits by borrowing ends the search.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum WhenCanBorrow {
     /// It does.
     #[default]
@@ -230,6 +274,7 @@ pub enum WhenCanBorrow {
 
 /// Whether a flavor that fits by evicting ends the search.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum WhenCanPreempt {
     /// It does.
     MayStopSearch,
@@ -240,6 +285,7 @@ pub enum WhenCanPreempt {
 
 /// Which of two flavors is better.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum FlavorPreference {
     /// The one that evicts less, whatever it borrows.
     #[default]
@@ -250,6 +296,7 @@ pub enum FlavorPreference {
 
 /// Whether a queue admits at all.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum StopPolicy {
     /// It does.
     #[default]
@@ -262,6 +309,7 @@ pub enum StopPolicy {
 
 /// How much more than its siblings a queue or cohort may borrow. Zero is least: any borrowing is too much.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Weight(pub f64);
 
 impl Default for Weight {
@@ -272,6 +320,8 @@ impl Default for Weight {
 
 /// The rules by which a workload may evict others for a fair share, in the order in which they are tried.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
 pub struct FairSharing {
     /// The first rule.
     pub first: FairRule,
@@ -290,6 +340,7 @@ impl Default for FairSharing {
 
 /// When a workload may evict one of another queue: its own share with it is then …
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum FairRule {
     /// … at most the other's share after the loss.
     LessThanOrEqualToFinalShare,

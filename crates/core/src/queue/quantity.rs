@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 ///
 /// Sums and differences keep to the ends of the range instead of passing them, and what is unlimited stays so.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Quantity(pub i64);
 
 impl Quantity {

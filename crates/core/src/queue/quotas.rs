@@ -17,7 +17,7 @@ pub(super) struct FlavorResource(pub(super) usize);
 pub(super) type Usage = Vec<(FlavorResource, Quantity)>;
 
 /// The quotas of a tree, and what is used of them.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(super) struct Quotas {
     nodes: Vec<Node>,
     /// The resource of each flavor's resource.
@@ -26,7 +26,7 @@ pub(super) struct Quotas {
 }
 
 /// What is known of a node.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(super) struct Node {
     pub(super) parent: Option<NodeId>,
     /// The cohorts directly in it, by name.
@@ -41,7 +41,7 @@ pub(super) struct Node {
 }
 
 /// One resource of one flavor, at one node.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct Cell {
     quota: Quota,
     /// Whether the node or one below it has the resource at all; having zero of it counts.
@@ -353,5 +353,44 @@ impl Quotas {
 
     pub(super) fn n_nodes(&self) -> usize {
         self.nodes.len()
+    }
+
+    /// Panics when the tree contradicts itself: when cohorts do not use what those below them use beyond their own, or
+    /// when more is used of a tree than there is.
+    #[cfg(test)]
+    pub(super) fn check(&self) {
+        for of in (0..self.resource_of.len()).map(FlavorResource) {
+            for node in (0..self.nodes.len()).map(NodeId) {
+                self.check_node(node, of);
+            }
+        }
+    }
+
+    #[cfg(test)]
+    fn check_node(&self, node: NodeId, of: FlavorResource) {
+        let cell = self.cell(node, of);
+        if !self.has_parent(node) {
+            assert!(
+                cell.usage <= cell.subtree,
+                "no more of a tree is used than there is: {cell:?}"
+            );
+        }
+        let children = self.nodes.iter().filter(|child| child.parent == Some(node));
+        let cells = children.clone().map(|child| child.cells[of.0]);
+        if children.count() > 0 {
+            let used = cells.fold(Quantity::ZERO, |sum, cell| {
+                sum.plus(cell.usage.minus(cell.local()).or_zero())
+            });
+            assert_eq!(
+                used, cell.usage,
+                "a cohort uses what those in it use beyond their own"
+            );
+        }
+        if let Some(limit) = cell.quota.borrowing_limit.filter(|_| self.has_parent(node)) {
+            assert!(
+                cell.usage <= cell.subtree.plus(limit),
+                "nobody borrows beyond the limit: {cell:?}"
+            );
+        }
     }
 }

@@ -61,20 +61,31 @@ pub(super) fn find(
     usage: &[(FlavorResource, Quantity)],
     needs: &[FlavorResource],
 ) -> Vec<Victim> {
+    find_in_mode(scene, ask, usage, needs).0
+}
+
+/// As `find`, and returns in which mode they are enough.
+pub(super) fn find_in_mode(
+    scene: &mut Scene<'_>,
+    ask: &Ask<'_>,
+    usage: &[(FlavorResource, Quantity)],
+    needs: &[FlavorResource],
+) -> (Vec<Victim>, Borrowing) {
     match scene.fair {
-        Some(rules) => fair::find(scene, ask, usage, needs, rules),
+        Some(rules) => (fair::find(scene, ask, usage, needs, rules), Borrowing::Allowed),
         None => classical::find(scene, ask, usage, needs),
     }
 }
 
 /// Whether the newcomer's own queue may borrow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Borrowing {
+pub(super) enum Borrowing {
     Allowed,
     Forbidden,
 }
 
-fn fits(
+/// Returns whether the usage fits as things are.
+pub(super) fn fits(
     scene: &Scene<'_>,
     ask: &Ask<'_>,
     usage: &[(FlavorResource, Quantity)],

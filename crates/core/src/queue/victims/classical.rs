@@ -38,7 +38,7 @@ pub(super) fn find(
     ask: &Ask<'_>,
     usage: &[(FlavorResource, Quantity)],
     needs: &[FlavorResource],
-) -> Vec<Victim> {
+) -> (Vec<Victim>, Borrowing) {
     let candidates = candidates(scene, ask, usage, needs);
     for borrowing in attempts(scene, ask, needs, &candidates) {
         let mut victims = Vec::new();
@@ -48,10 +48,10 @@ pub(super) fn find(
         }
         scene.add_all(&victims);
         if found {
-            return victims;
+            return (victims, borrowing);
         }
     }
-    Vec::new()
+    (Vec::new(), Borrowing::Allowed)
 }
 
 /// Takes away candidates in order until the newcomer fits, and returns whether it does.
