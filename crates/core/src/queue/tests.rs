@@ -208,8 +208,9 @@ impl Told {
                     quotas.remove(queue.node, &leaving.usage);
                 }
             }
-            quotas.check();
+            quotas.check_limits();
         }
+        self.queues.check();
     }
 
     fn those(&self, standing: Standing) -> Vec<WorkloadId> {
