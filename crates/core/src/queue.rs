@@ -8,6 +8,7 @@
 //! concurrent variants of workloads.
 
 mod assign;
+mod explain;
 mod forest;
 mod line;
 pub mod objects;
@@ -25,6 +26,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
+pub use explain::{Limit, Obstacle, ObstacleReason, Unblock, Wait, WaitReason};
 pub use objects::StopPolicy;
 pub use quantity::Quantity;
 pub use terms::Mismatch;
@@ -283,8 +285,8 @@ impl Queues {
     /// Returns whether a workload could be admitted were nobody else there.
     pub fn can_ever_fit(&self, workload: &Workload) -> Result<bool, UnknownQueue> {
         let at = self.at(&workload.cluster_queue)?;
-        let tree = &self.trees[at.tree];
-        let shape = tree.queues[at.queue]
+        let shape = self
+            .queue(at)
             .terms
             .shape(&workload.pod_sets, &self.objects.flavors);
         let ask = Ask {
@@ -293,14 +295,44 @@ impl Queues {
             queued_at: workload.queued_at,
             shape: &shape,
         };
-        let mut quotas = tree.quotas.clone();
-        quotas.settle();
-        let mut empty = Scene {
-            quotas: &mut quotas,
+        Ok(self.fits_empty(at, &ask))
+    }
+
+    fn fits_empty(&self, at: At, ask: &Ask<'_>) -> bool {
+        let tree = &self.trees[at.tree];
+        let mut empty = tree.quotas.clone();
+        empty.settle();
+        let mut scene = Scene {
+            quotas: &mut empty,
             queues: &tree.queues,
             fair: None,
         };
-        Ok(assign::assign_with_victims(&mut empty, &ask, None).0.mode == Mode::Fit)
+        assign::assign_with_victims(&mut scene, ask, None).0.mode == Mode::Fit
+    }
+
+    /// Puts everybody who was told to go back into their queues.
+    pub fn let_leave(&mut self) {
+        let leaving = self
+            .workloads
+            .keys()
+            .filter(|id| self.standing(**id) == Some(Standing::Evicted));
+        for id in leaving.copied().collect::<Vec<_>>() {
+            self.requeue(id);
+        }
+    }
+
+    /// Runs cycles until nothing changes, as if whoever is told to go left at once. Where the rules go round for ever it
+    /// stops somewhere.
+    pub fn settle(&mut self) {
+        const CYCLES_AT_MOST: usize = 1_000;
+        for _ in 0..CYCLES_AT_MOST {
+            if !self.is_restless() {
+                return;
+            }
+            for preempted in self.cycle(Timestamp::MAX).preempted {
+                self.requeue(preempted.workload);
+            }
+        }
     }
 
     /// Returns whether there is room for a workload's quota beside that of those who really have theirs.

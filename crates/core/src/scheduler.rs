@@ -19,9 +19,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 
 pub use gate::ApprovedHead;
+pub use queue::EvictionReason;
 pub(crate) use queue::default_objects;
-pub use queue::{EvictionReason, Shortfall};
-pub use why::PendingReason;
+pub use why::{PendingReason, Queued, Unblocker};
 
 use crate::{
     action::Action,
@@ -174,7 +174,7 @@ impl Scheduler {
         let run = self.runs.get(&run)?;
         match run.phase {
             Phase::AwaitingApproval => Some(PendingReason::AwaitingApproval),
-            Phase::Queued { .. } => self.queue.shortfall(run.id).map(PendingReason::WaitingForQuota),
+            Phase::Queued { .. } => self.queue.why(run.id),
             Phase::BackingOff { until } if self.timers.get(Timer::BackOff(run.id)).is_some() => {
                 Some(PendingReason::BackingOff { until })
             }

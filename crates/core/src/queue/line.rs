@@ -187,6 +187,15 @@ impl Line {
         self.progress.remove(&id);
     }
 
+    pub(super) fn entry(&self, id: WorkloadId) -> Option<Entry> {
+        self.entries.get(&id).copied()
+    }
+
+    /// Returns whether a workload had others evicted for it, and waits for that.
+    pub(super) fn is_preemptor(&self, id: WorkloadId) -> bool {
+        self.preemptor == Some(id)
+    }
+
     /// Returns who waits before a workload, the first one first, whether parked or not.
     pub(super) fn before(&self, id: WorkloadId) -> Vec<WorkloadId> {
         let place = |id: &WorkloadId, entry: &Entry| {

@@ -9,6 +9,7 @@ use super::{Quantity, objects::Toleration};
 
 /// Names a workload. Where all else is equal, the lesser one goes first, and is evicted first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WorkloadId(pub u64);
 
 impl fmt::Display for WorkloadId {

@@ -11,11 +11,12 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use super::why::{PendingReason, Queued};
 use crate::{
     domain::{AttemptId, QueueName, Resources, RunId, RunRequest},
     queue::{
-        Cycle, PreemptionReason, Quantity, Queues, StopPolicy, UnknownQueue, Workload, WorkloadId,
-        objects::Objects,
+        Cycle, PreemptionReason, Quantity, Queues, StopPolicy, Unblock, UnknownQueue, Wait, WaitReason,
+        Workload, WorkloadId, objects::Objects,
     },
 };
 use gang::pod_sets;
@@ -105,22 +106,6 @@ impl From<PreemptionReason> for EvictionReason {
             PreemptionReason::InCohortReclaimWhileBorrowing => Self::InCohortReclaimWhileBorrowing,
         }
     }
-}
-
-/// Why an attempt still waits for quota.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Shortfall {
-    /// What it asks for.
-    pub asked: Resources,
-    /// What its queue could have now.
-    pub free: Resources,
-    /// All that its queue could ever have.
-    pub quota: Resources,
-    /// How many wait before it.
-    pub ahead: usize,
-    /// The nearest of those before it.
-    pub after: Option<RunId>,
 }
 
 impl Queue {
@@ -312,16 +297,48 @@ impl Queue {
     }
 
     /// Returns why the run's attempt still waits, or `None` when it does not wait here.
-    pub(super) fn shortfall(&self, run: RunId) -> Option<Shortfall> {
+    pub(super) fn why(&self, run: RunId) -> Option<PendingReason> {
         let entry = self.waiting(run)?;
-        let ahead = self.queues.ahead_of(entry.workload.id);
-        Some(Shortfall {
+        let (id, queue) = (entry.workload.id, &entry.workload.cluster_queue);
+        let wait = self.queues.wait(id).unwrap_or_else(|| self.outside(entry));
+        let queued = Queued {
             asked: entry.asked,
-            free: self.sums(&entry.workload.cluster_queue, Queues::available),
-            quota: self.sums(&entry.workload.cluster_queue, Queues::potential),
-            after: ahead.last().map(|id| RunId(id.0)),
-            ahead: ahead.len(),
-        })
+            free: self.sums(queue, Queues::available),
+            quota: self.sums(queue, Queues::potential),
+            ahead: self
+                .queues
+                .ahead_of(id)
+                .into_iter()
+                .map(|id| RunId(id.0))
+                .collect(),
+            obstacles: wait.obstacles,
+            can_ever_fit: wait.can_ever_fit,
+        };
+        Some(PendingReason::in_queue(wait.reason, queued))
+    }
+
+    /// Returns why one waits that no queue has: it is held back for room that others leave, or its LocalQueue takes
+    /// nobody.
+    fn outside(&self, entry: &Entry) -> Wait {
+        let local = self.objects().local_queues.get(entry.queue.as_str());
+        let reason = match local.map(|local| local.stop_policy) {
+            _ if entry.place == Place::Held => WaitReason::WaitingForPreemptedWorkloads,
+            Some(StopPolicy::Hold | StopPolicy::HoldAndDrain) => WaitReason::Suspended,
+            Some(StopPolicy::None) | None => WaitReason::Misconfigured,
+        };
+        Wait {
+            reason,
+            obstacles: Vec::new(),
+            can_ever_fit: entry.place == Place::Held,
+        }
+    }
+
+    /// Returns changes each of which would get a waiting run admitted.
+    pub(super) fn unblocked_by(&self, run: RunId) -> Vec<Unblock> {
+        let waiting = self.waiting(run).filter(|entry| entry.place == Place::Waiting);
+        waiting
+            .map(|entry| self.queues.unblocked_by(entry.workload.id))
+            .unwrap_or_default()
     }
 
     /// Returns what keeps the run's attempt waiting, in a few words, or `None` when it does not wait here.
