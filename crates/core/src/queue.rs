@@ -24,7 +24,7 @@ mod workload;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 pub use explain::{Limit, Obstacle, ObstacleReason, Unblock, Wait, WaitReason};
 pub use objects::StopPolicy;
@@ -40,7 +40,7 @@ use objects::Objects;
 use quotas::{FlavorResource, NodeId};
 use share::Share;
 use terms::Shape;
-use tree::{Ask, Holder, Queue, Scene, Tree};
+use tree::{Ask, Holder, Queue, Rules, Scene, Tree};
 
 /// All queues, who holds their quota, and who waits for it.
 #[derive(Debug, Clone)]
@@ -53,7 +53,16 @@ pub struct Queues {
     /// The trees in which a cycle could bring anything.
     restless: BTreeSet<usize>,
     cycles: u64,
+    /// When the last cycle was.
+    now: Timestamp,
+    protected_for: Option<SignedDuration>,
 }
+
+/// What counts for one who is alone.
+const NO_RULES: Rules<'static> = Rules {
+    fair: None,
+    safe_since: None,
+};
 
 /// A ClusterQueue's place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -110,6 +119,8 @@ impl Queues {
             workloads: BTreeMap::new(),
             restless: BTreeSet::new(),
             cycles: 0,
+            now: Timestamp::MIN,
+            protected_for: None,
         }
     }
 
@@ -125,6 +136,8 @@ impl Queues {
         let held = old.trees.iter().flat_map(Tree::held).collect();
         *self = Self::grow(objects, &held);
         self.cycles = old.cycles;
+        self.now = old.now;
+        self.protected_for = old.protected_for;
         for tree in old.trees {
             for queue in tree.queues {
                 self.move_in(&tree.places, queue);
@@ -164,6 +177,44 @@ impl Queues {
         }
         self.workloads.extend(queue.line.ids().map(|id| (id, at)));
         self.restless.insert(at.tree);
+    }
+
+    /// Keeps whoever has had their quota for less than this from being evicted by those who were evicted before.
+    ///
+    /// By Kueue's rules alone, which `None` is, two can take turns for ever, and neither gets anything done.
+    pub fn protect_for(&mut self, span: Option<SignedDuration>) {
+        self.protected_for = span;
+    }
+
+    /// Returns when protection of somebody ends next, after which others may try again.
+    pub fn protected_until(&self) -> Option<Timestamp> {
+        let span = self.protected_for?;
+        let holders = self
+            .trees
+            .iter()
+            .flat_map(|tree| &tree.queues)
+            .flat_map(|queue| queue.holders.values());
+        let ends = holders.filter_map(|holder| holder.reserved_at.checked_add(span).ok());
+        ends.filter(|end| *end > self.now).min()
+    }
+
+    /// Lets everybody who waits try again.
+    pub fn wake(&mut self) {
+        for (number, tree) in self.trees.iter_mut().enumerate() {
+            tree.wake();
+            self.restless.insert(number);
+        }
+    }
+
+    fn safe_since(&self, now: Timestamp) -> Option<Timestamp> {
+        now.checked_sub(self.protected_for?).ok()
+    }
+
+    fn rules(&self, now: Timestamp) -> Rules<'_> {
+        Rules {
+            fair: self.objects.fair_sharing.as_ref(),
+            safe_since: self.safe_since(now),
+        }
     }
 
     /// Puts a workload into its queue. One that is known already stays as it is.
@@ -231,7 +282,11 @@ impl Queues {
             return;
         };
         if let Some(holder) = self.release(at, id) {
-            self.queue_mut(at).line.push(id, holder.entry);
+            let entry = Entry {
+                evictions: holder.entry.evictions + 1,
+                ..holder.entry
+            };
+            self.queue_mut(at).line.push(id, entry);
             self.restless.insert(at.tree);
         }
     }
@@ -266,10 +321,15 @@ impl Queues {
     /// Runs one scheduling cycle: looks at the head of each queue in which anything could have changed.
     pub fn cycle(&mut self, now: Timestamp) -> Cycle {
         self.cycles += 1;
+        self.now = self.now.max(now);
         let mut result = Cycle::default();
         for number in std::mem::take(&mut self.restless) {
+            let rules = Rules {
+                fair: self.objects.fair_sharing.as_ref(),
+                safe_since: self.safe_since(now),
+            };
             let tree = &mut self.trees[number];
-            let decided = tree.cycle(self.cycles, now, self.objects.fair_sharing.as_ref());
+            let decided = tree.cycle(self.cycles, now, rules);
             if decided.changed {
                 self.restless.insert(number);
             }
@@ -291,6 +351,7 @@ impl Queues {
             .shape(&workload.pod_sets, &self.objects.flavors);
         let ask = Ask {
             queue: at.queue,
+            evictions: workload.evictions,
             priority: workload.priority,
             queued_at: workload.queued_at,
             shape: &shape,
@@ -305,7 +366,7 @@ impl Queues {
         let mut scene = Scene {
             quotas: &mut empty,
             queues: &tree.queues,
-            fair: None,
+            rules: NO_RULES,
         };
         assign::assign_with_victims(&mut scene, ask, None).0.mode == Mode::Fit
     }
@@ -329,7 +390,7 @@ impl Queues {
             if !self.is_restless() {
                 return;
             }
-            for preempted in self.cycle(Timestamp::MAX).preempted {
+            for preempted in self.cycle(self.now).preempted {
                 self.requeue(preempted.workload);
             }
         }
@@ -427,7 +488,10 @@ impl Queues {
         contested: &[(&str, &str)],
     ) -> Result<Vec<Preempted>, UnknownQueue> {
         let at = self.at(&workload.cluster_queue)?;
-        let fair = self.objects.fair_sharing.as_ref();
+        let rules = Rules {
+            fair: self.objects.fair_sharing.as_ref(),
+            safe_since: None,
+        };
         let tree = &mut self.trees[at.tree];
         let place = |flavor: &str, resource: &str| tree.place(flavor, resource);
         let known = usage
@@ -437,11 +501,12 @@ impl Queues {
         let needs: Vec<_> = contested.iter().filter_map(|(f, r)| place(f, r)).collect();
         let ask = Ask {
             queue: at.queue,
+            evictions: workload.evictions,
             priority: workload.priority,
             queued_at: workload.queued_at,
             shape: &Shape { sets: Vec::new() },
         };
-        let victims = victims::find(&mut tree.scene(fair), &ask, &usage, &needs);
+        let victims = victims::find(&mut tree.scene(rules), &ask, &usage, &needs);
         let preempted = victims.into_iter().map(|victim| Preempted {
             workload: victim.id,
             reason: victim.reason,
@@ -513,6 +578,7 @@ impl Queues {
                 shape,
             },
             queued_at: workload.queued_at,
+            evictions: workload.evictions,
         }
     }
 }

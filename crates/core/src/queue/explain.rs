@@ -144,6 +144,7 @@ impl Queues {
         let shape = &queue.shapes[entry.class.shape];
         let ask = Ask {
             queue: at.queue,
+            evictions: entry.evictions,
             priority: entry.class.priority,
             queued_at: entry.queued_at,
             shape,
@@ -152,7 +153,7 @@ impl Queues {
         let mut scene = Scene {
             quotas: &mut quotas,
             queues: &tree.queues,
-            fair: self.objects.fair_sharing.as_ref(),
+            rules: self.rules(self.now),
         };
         let (assignment, victims) = assign::assign_with_victims(&mut scene, &ask, None);
         let reason = match &queue.inactive {

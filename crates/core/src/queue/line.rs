@@ -18,6 +18,8 @@ use super::{assign::Progress, objects::QueueingStrategy, workload::WorkloadId};
 pub(super) struct Entry {
     pub(super) class: Class,
     pub(super) queued_at: Timestamp,
+    /// How often it was evicted.
+    pub(super) evictions: u32,
 }
 
 /// Workloads that fare alike.

@@ -29,6 +29,8 @@ pub struct Workload {
     pub priority: i32,
     /// Since when it waits, by which equals are ordered: its creation, also after an eviction.
     pub queued_at: Timestamp,
+    /// How often it was evicted before.
+    pub evictions: u32,
     /// What it consists of.
     pub pod_sets: Vec<PodSet>,
 }

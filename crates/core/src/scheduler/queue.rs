@@ -8,7 +8,7 @@ mod gang;
 
 use std::collections::BTreeMap;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::why::{PendingReason, Queued};
@@ -118,6 +118,25 @@ impl Queue {
         }
     }
 
+    /// Goes by another minimum run time; see [`Queues::protect_for`].
+    pub(super) fn protect_for(&mut self, span: SignedDuration) {
+        self.queues.protect_for((!span.is_zero()).then_some(span));
+    }
+
+    /// Returns when it is worth while to try again, if nothing happens before.
+    pub(super) fn try_again_at(&self) -> Option<Timestamp> {
+        let returning = self
+            .entries
+            .values()
+            .any(|entry| entry.place == Place::Waiting && entry.workload.evictions > 0);
+        self.queues.protected_until().filter(|_| returning)
+    }
+
+    /// Lets everybody who waits try again.
+    pub(super) fn wake(&mut self) {
+        self.queues.wake();
+    }
+
     /// Changes how much there is where nobody applied other queues. What is already promised stays promised.
     pub(super) fn set_quota(&mut self, quota: Resources) {
         self.quota = quota;
@@ -166,12 +185,21 @@ impl Queue {
     }
 
     /// Puts an attempt into its queue, where it is as old as `since`.
-    pub(super) fn submit(&mut self, attempt: AttemptId, request: &RunRequest, since: Timestamp) {
+    pub(super) fn submit(
+        &mut self,
+        attempt: AttemptId,
+        request: &RunRequest,
+        since: Timestamp,
+        evictions: u32,
+    ) {
         self.withdraw(attempt.run);
         let entry = Entry {
             attempt,
             queue: request.queue.clone(),
-            workload: workload(attempt.run, "", request, since),
+            workload: Workload {
+                evictions,
+                ..workload(attempt.run, "", request, since)
+            },
             asked: request.job.gang(),
             place: Place::Outside,
         };
@@ -420,6 +448,7 @@ fn workload(run: RunId, cluster_queue: &str, request: &RunRequest, queued_at: Ti
         cluster_queue: cluster_queue.to_owned(),
         priority: request.priority.0,
         queued_at,
+        evictions: 0,
         pod_sets: pod_sets(&request.job),
     }
 }
