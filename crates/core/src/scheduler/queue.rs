@@ -85,6 +85,17 @@ pub enum EvictionReason {
 }
 
 impl EvictionReason {
+    /// Returns Kueue's word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::InClusterQueue => "InClusterQueue",
+            Self::InCohortReclamation => "InCohortReclamation",
+            Self::InCohortFairSharing => "InCohortFairSharing",
+            Self::InCohortReclaimWhileBorrowing => "InCohortReclaimWhileBorrowing",
+            Self::ClusterQueueStopped => "ClusterQueueStopped",
+        }
+    }
+
     /// Returns the reason in a few words.
     pub fn as_words(self) -> &'static str {
         match self {
