@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::json;
 
-use super::{Decode, Problems};
-use crate::blueprint::node::{Node, Value};
+use super::{Decode, Problems, Schema};
+use crate::yaml::node::{Node, Value};
 
 impl Decode for String {
     fn decode(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
@@ -16,7 +16,7 @@ impl Decode for String {
         None
     }
 
-    fn schema() -> serde_json::Value {
+    fn schema() -> Schema {
         json!({ "type": "string" })
     }
 }
@@ -30,7 +30,7 @@ impl Decode for bool {
         None
     }
 
-    fn schema() -> serde_json::Value {
+    fn schema() -> Schema {
         json!({ "type": "boolean" })
     }
 }
@@ -59,7 +59,7 @@ impl Decode for f64 {
         }
     }
 
-    fn schema() -> serde_json::Value {
+    fn schema() -> Schema {
         json!({ "type": "number" })
     }
 }
@@ -82,7 +82,7 @@ impl Decode for u32 {
         small
     }
 
-    fn schema() -> serde_json::Value {
+    fn schema() -> Schema {
         json!({ "type": "integer", "minimum": 0, "maximum": u32::MAX })
     }
 }
@@ -92,7 +92,7 @@ impl<T: Decode> Decode for Option<T> {
         T::decode(node, problems).map(Some)
     }
 
-    fn schema() -> serde_json::Value {
+    fn schema() -> Schema {
         T::schema()
     }
 
@@ -111,7 +111,7 @@ impl<T: Decode> Decode for Vec<T> {
         read.into_iter().collect()
     }
 
-    fn schema() -> serde_json::Value {
+    fn schema() -> Schema {
         json!({ "type": "array", "items": T::schema() })
     }
 
@@ -133,7 +133,7 @@ impl<T: Decode> Decode for BTreeMap<String, T> {
         read.into_iter().collect()
     }
 
-    fn schema() -> serde_json::Value {
+    fn schema() -> Schema {
         json!({ "type": "object", "additionalProperties": T::schema() })
     }
 
