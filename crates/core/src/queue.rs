@@ -25,19 +25,20 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
+pub use objects::StopPolicy;
 pub use quantity::Quantity;
 pub use terms::Mismatch;
 pub use tree::Inactive;
 pub use workload::{Admission, PodSet, PodSetAssignment, Preempted, PreemptionReason, Workload, WorkloadId};
 
-use assign::Assignment;
+use assign::{Assignment, Mode};
 use forest::Held;
 use line::{Class, Entry};
 use objects::Objects;
 use quotas::{FlavorResource, NodeId};
 use share::Share;
 use terms::Shape;
-use tree::{Ask, Holder, Queue, Tree};
+use tree::{Ask, Holder, Queue, Scene, Tree};
 
 /// All queues, who holds their quota, and who waits for it.
 #[derive(Debug, Clone)]
@@ -277,6 +278,95 @@ impl Queues {
             );
         }
         result
+    }
+
+    /// Returns whether a workload could be admitted were nobody else there.
+    pub fn can_ever_fit(&self, workload: &Workload) -> Result<bool, UnknownQueue> {
+        let at = self.at(&workload.cluster_queue)?;
+        let tree = &self.trees[at.tree];
+        let shape = tree.queues[at.queue]
+            .terms
+            .shape(&workload.pod_sets, &self.objects.flavors);
+        let ask = Ask {
+            queue: at.queue,
+            priority: workload.priority,
+            queued_at: workload.queued_at,
+            shape: &shape,
+        };
+        let mut quotas = tree.quotas.clone();
+        quotas.settle();
+        let mut empty = Scene {
+            quotas: &mut quotas,
+            queues: &tree.queues,
+            fair: None,
+        };
+        Ok(assign::assign_with_victims(&mut empty, &ask, None).0.mode == Mode::Fit)
+    }
+
+    /// Returns whether there is room for a workload's quota beside that of those who really have theirs.
+    ///
+    /// As in Kueue, one may be admitted in the cycle that evicts others, into room that they have not left yet.
+    pub fn has_room_beside(&self, id: WorkloadId, has_it: impl Fn(WorkloadId) -> bool) -> bool {
+        let Some(at) = self.workloads.get(&id) else {
+            return false;
+        };
+        let tree = &self.trees[at.tree];
+        let Some(own) = tree.queues[at.queue].holders.get(&id) else {
+            return false;
+        };
+        own.usage.iter().all(|(of, amount)| {
+            let holders = tree.queues.iter().flat_map(|queue| &queue.holders);
+            let others = holders.filter(|(other, _)| **other != id && has_it(**other));
+            let used = others
+                .flat_map(|(_, holder)| &holder.usage)
+                .filter(|(at, _)| at == of);
+            let sum = used.fold(*amount, |sum, (_, amount)| sum.plus(*amount));
+            sum <= tree.quotas.total(*of)
+        })
+    }
+
+    /// Returns those who hold quota of a queue that is to be drained, and were not told to go.
+    pub fn to_drain(&self) -> Vec<WorkloadId> {
+        let queues = self.trees.iter().flat_map(|tree| &tree.queues);
+        let draining =
+            queues.filter(|queue| queue.inactive == Some(Inactive::Stopped(StopPolicy::HoldAndDrain)));
+        let holders = draining.flat_map(|queue| &queue.holders);
+        holders
+            .filter(|(_, holder)| !holder.evicted)
+            .map(|(id, _)| *id)
+            .collect()
+    }
+
+    /// Returns who is first in a queue's line.
+    pub fn head(&self, queue: &str) -> Option<WorkloadId> {
+        let (head, _) = self.queue(self.at(queue).ok()?).line.head()?;
+        Some(head)
+    }
+
+    /// Returns who waits before a workload in its queue, the first one first.
+    pub fn ahead_of(&self, id: WorkloadId) -> Vec<WorkloadId> {
+        let Some(at) = self.workloads.get(&id) else {
+            return Vec::new();
+        };
+        self.queue(*at).line.before(id)
+    }
+
+    /// Panics when the queues contradict themselves.
+    ///
+    /// # Panics
+    /// When somebody waits for what they have, or a cohort does not use what those in it use beyond their own.
+    pub fn check(&self) {
+        for tree in &self.trees {
+            tree.quotas.check_sums();
+            for queue in &tree.queues {
+                for id in queue.line.ids() {
+                    assert!(
+                        !queue.holders.contains_key(&id),
+                        "{id} does not wait for what it has"
+                    );
+                }
+            }
+        }
     }
 
     /// Returns where a workload stands, or `None` when it is not known.

@@ -19,7 +19,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 
 pub use gate::ApprovedHead;
-pub use queue::Shortfall;
+pub(crate) use queue::default_objects;
+pub use queue::{EvictionReason, Shortfall};
 pub use why::PendingReason;
 
 use crate::{
@@ -27,6 +28,7 @@ use crate::{
     domain::{Project, RequestKey, RunId, Subject},
     event::{Call, Event},
     policy::{Policy, RetryPolicy},
+    queue::objects::Objects,
     view::RunView,
 };
 use gate::Gate;
@@ -93,7 +95,7 @@ impl Scheduler {
         }
         match event {
             Event::Configured { policy } => self.on_configured(*policy),
-            Event::QuotaApplied { objects, by: _ } => drop(objects),
+            Event::QuotaApplied { objects, by: _ } => self.on_quota_applied(*objects),
             Event::Requested { request } => self.on_requested(*request),
             Event::Approved { approval } => self.on_approved(approval),
             Event::HeadMoved {
@@ -145,6 +147,11 @@ impl Scheduler {
         self.runs.values().map(Run::view)
     }
 
+    /// Returns the queues that hold now.
+    pub fn objects(&self) -> &Objects {
+        self.queue.objects()
+    }
+
     /// Returns the run that a request made.
     pub fn run_of(&self, key: &RequestKey) -> Option<RunId> {
         self.by_key.get(key).copied()
@@ -171,7 +178,7 @@ impl Scheduler {
             Phase::BackingOff { until } if self.timers.get(Timer::BackOff(run.id)).is_some() => {
                 Some(PendingReason::BackingOff { until })
             }
-            Phase::BackingOff { .. } => Some(PendingReason::WaitingForRelease),
+            Phase::BackingOff { .. } | Phase::GivingWay { .. } => Some(PendingReason::WaitingForRelease),
             Phase::Active => match run.active()?.phase {
                 AttemptPhase::Reserving => Some(PendingReason::BeingPlaced),
                 AttemptPhase::Starting => Some(PendingReason::BeingStarted),
@@ -191,11 +198,16 @@ impl Scheduler {
         }
     }
 
+    fn on_quota_applied(&mut self, objects: Objects) {
+        self.queue.apply(objects);
+    }
+
     fn on_timer(&mut self, timer: Timer) {
         match timer {
             Timer::QueueTimeout(run) => self.on_queue_timeout(run),
             Timer::BackOff(run) => self.requeue(run),
             Timer::Overdue(attempt) => self.on_overdue(attempt),
+            Timer::Grace(attempt) => self.on_grace_over(attempt),
             Timer::Call(call) => self.due.push(call),
         }
     }

@@ -1,14 +1,16 @@
 //! A whole host in a process of its own, to be killed: `host drive STORE [after:started]`, and the agent that it
-//! starts, which is the real one.
+//! starts, which is the real one. A host that is to die of a call that fails, or while it waits to make it again, fails
+//! to write its first report.
 
 use std::{env, error::Error, path::Path, process::exit, sync::Arc};
 
 use blueproof_cluster::local::{AgentCommand, LocalDriver};
 use blueproof_core::{
     attempt::AttemptLayout,
+    diagnostic::{Code, Diagnostic},
     engine::{Engine, Ports},
     policy::Policy,
-    ports::{ClusterDriver, SystemClock},
+    ports::{CallError, ClusterDriver, SystemClock},
     sqlite::SqliteStore,
     testing::FakeReporter,
 };
@@ -48,10 +50,18 @@ async fn drive(path: &Path, at: Option<blueproof_tests::crash::CrashAt>) -> Resu
     };
     let cluster = LocalDriver::new(path.with_file_name("runs"), checkout::environments(), agent);
     let quota = cluster.inventory().await?.total;
+    let reporter = FakeReporter::default();
+    if at
+        .as_ref()
+        .is_some_and(|at| ["callFailed", "tick"].contains(&at.kind.as_str()))
+    {
+        let trouble = Diagnostic::error(Code::AttemptLost, "not just now");
+        reporter.fail_next(CallError::later(trouble));
+    }
     let ports = Ports {
         store: Arc::new(CrashingStore { inner, at }),
         cluster: Arc::new(cluster),
-        reporter: Arc::new(FakeReporter::default()),
+        reporter: Arc::new(reporter),
         clock: Arc::new(SystemClock),
     };
     let mut policy = Policy::local(quota);

@@ -13,13 +13,15 @@ use blueproof_tests::pull_request;
 use story::Story;
 
 /// What every event of a run's life is called in the log.
-const KINDS: [&str; 7] = [
+const KINDS: [&str; 9] = [
     "configured",
     "requested",
     "reserved",
     "started",
     "finished",
     "released",
+    "callFailed",
+    "tick",
     "reported",
 ];
 

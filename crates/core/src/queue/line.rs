@@ -187,6 +187,26 @@ impl Line {
         self.progress.remove(&id);
     }
 
+    /// Returns who waits before a workload, the first one first, whether parked or not.
+    pub(super) fn before(&self, id: WorkloadId) -> Vec<WorkloadId> {
+        let place = |id: &WorkloadId, entry: &Entry| {
+            (
+                self.preemptor != Some(*id),
+                Reverse(entry.class.priority),
+                entry.queued_at,
+                *id,
+            )
+        };
+        let Some(entry) = self.entries.get(&id) else {
+            return Vec::new();
+        };
+        let own = place(&id, entry);
+        let all = self.entries.iter().map(|(id, entry)| place(id, entry));
+        let mut before: Vec<_> = all.filter(|other| *other < own).collect();
+        before.sort_unstable();
+        before.into_iter().map(|(.., id)| id).collect()
+    }
+
     /// Returns who waits, in no order.
     pub(super) fn ids(&self) -> impl Iterator<Item = WorkloadId> {
         self.entries.keys().copied()

@@ -355,42 +355,42 @@ impl Quotas {
         self.nodes.len()
     }
 
-    /// Panics when the tree contradicts itself: when cohorts do not use what those below them use beyond their own, or
-    /// when more is used of a tree than there is.
-    #[cfg(test)]
-    pub(super) fn check(&self) {
+    /// Returns how much there is of a resource in a flavor in the whole tree.
+    pub(super) fn total(&self, of: FlavorResource) -> Quantity {
+        self.nodes.iter().fold(Quantity::ZERO, |sum, node| {
+            sum.plus(node.cells[of.0].quota.nominal)
+        })
+    }
+
+    /// Panics when cohorts do not use what those below them use beyond their own.
+    pub(super) fn check_sums(&self) {
         for of in (0..self.resource_of.len()).map(FlavorResource) {
             for node in (0..self.nodes.len()).map(NodeId) {
-                self.check_node(node, of);
+                let children = self.nodes.iter().filter(|child| child.parent == Some(node));
+                let cells: Vec<_> = children.map(|child| child.cells[of.0]).collect();
+                let beyond = cells.iter().map(|cell| cell.usage.minus(cell.local()).or_zero());
+                let used = beyond.fold(Quantity::ZERO, Quantity::plus);
+                assert!(
+                    cells.is_empty() || used == self.usage(node, of),
+                    "a cohort uses what is beyond their own"
+                );
             }
         }
     }
 
+    /// Panics when more is used of a tree than there is, or somebody borrows beyond their limit.
     #[cfg(test)]
-    fn check_node(&self, node: NodeId, of: FlavorResource) {
-        let cell = self.cell(node, of);
-        if !self.has_parent(node) {
-            assert!(
-                cell.usage <= cell.subtree,
-                "no more of a tree is used than there is: {cell:?}"
-            );
-        }
-        let children = self.nodes.iter().filter(|child| child.parent == Some(node));
-        let cells = children.clone().map(|child| child.cells[of.0]);
-        if children.count() > 0 {
-            let used = cells.fold(Quantity::ZERO, |sum, cell| {
-                sum.plus(cell.usage.minus(cell.local()).or_zero())
-            });
-            assert_eq!(
-                used, cell.usage,
-                "a cohort uses what those in it use beyond their own"
-            );
-        }
-        if let Some(limit) = cell.quota.borrowing_limit.filter(|_| self.has_parent(node)) {
-            assert!(
-                cell.usage <= cell.subtree.plus(limit),
-                "nobody borrows beyond the limit: {cell:?}"
-            );
+    pub(super) fn check_limits(&self) {
+        for of in (0..self.resource_of.len()).map(FlavorResource) {
+            for node in (0..self.nodes.len()).map(NodeId) {
+                let cell = self.cell(node, of);
+                let most = match (self.has_parent(node), cell.quota.borrowing_limit) {
+                    (false, _) => cell.subtree,
+                    (true, Some(limit)) => cell.subtree.plus(limit),
+                    (true, None) => Quantity::UNLIMITED,
+                };
+                assert!(cell.usage <= most, "no more is used than there is: {cell:?}");
+            }
         }
     }
 }

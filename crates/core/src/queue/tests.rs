@@ -154,6 +154,7 @@ fn configured() -> impl Strategy<Value = Objects> {
             cohorts: COHORTS.iter().map(|name| (*name).into()).zip(cohorts).collect(),
             cluster_queues: QUEUES.iter().map(|name| (*name).into()).zip(queues).collect(),
             fair_sharing,
+            ..Objects::default()
         }
     })
 }
@@ -207,8 +208,9 @@ impl Told {
                     quotas.remove(queue.node, &leaving.usage);
                 }
             }
-            quotas.check();
+            quotas.check_limits();
         }
+        self.queues.check();
     }
 
     fn those(&self, standing: Standing) -> Vec<WorkloadId> {

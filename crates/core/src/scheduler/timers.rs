@@ -18,6 +18,8 @@ pub(super) enum Timer {
     BackOff(RunId),
     /// The attempt should have ended by itself.
     Overdue(AttemptId),
+    /// The attempt was evicted, and has had its time to end by itself.
+    Grace(AttemptId),
     /// A failed call may be made again.
     Call(Call),
 }

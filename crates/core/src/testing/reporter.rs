@@ -14,6 +14,7 @@ use crate::{
 #[derive(Debug, Default)]
 pub struct FakeReporter {
     reports: Mutex<BTreeMap<RunId, RunView>>,
+    next_failure: Mutex<Option<CallError>>,
 }
 
 impl FakeReporter {
@@ -21,11 +22,19 @@ impl FakeReporter {
     pub fn report_of(&self, run: RunId) -> Option<RunView> {
         self.reports.lock().expect("no report panics").get(&run).cloned()
     }
+
+    /// Lets the next report fail.
+    pub fn fail_next(&self, error: CallError) {
+        *self.next_failure.lock().expect("no report panics") = Some(error);
+    }
 }
 
 #[async_trait]
 impl Reporter for FakeReporter {
     async fn report(&self, view: &RunView, _request: &RunRequest) -> Result<(), CallError> {
+        if let Some(error) = self.next_failure.lock().expect("no report panics").take() {
+            return Err(error);
+        }
         self.reports
             .lock()
             .expect("no report panics")
