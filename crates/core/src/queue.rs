@@ -10,6 +10,8 @@
 mod assign;
 mod forest;
 mod line;
+#[cfg(feature = "manifests")]
+pub mod manifest;
 pub mod objects;
 mod quantity;
 mod quotas;

@@ -10,7 +10,7 @@ mod plain;
 use serde_json::json;
 
 use super::node::{Entry, Node, Source, Spot, Value};
-use crate::diagnostic::{Code, Diagnostic};
+use crate::diagnostic::{Code, Diagnostic, Place};
 
 /// A JSON Schema.
 pub type Schema = serde_json::Value;
@@ -51,6 +51,16 @@ impl<'a> Problems<'a> {
         }
     }
 
+    /// Adds a mistake that says itself where it is.
+    pub fn add(&mut self, diagnostic: Diagnostic) {
+        self.found.push(diagnostic);
+    }
+
+    /// Returns the place of a spot.
+    pub fn place(&self, spot: Spot) -> Place {
+        self.source.place(spot)
+    }
+
     /// Reports a value of the wrong kind.
     pub fn wrong_type(&mut self, node: &Node, expected: &str) {
         let message = format!("expected {expected}, found {}", node.kind());
@@ -60,9 +70,25 @@ impl<'a> Problems<'a> {
         );
     }
 
+    /// Reports a key that must be there.
+    pub fn missing(&mut self, spot: Spot, key: &str) {
+        let missing = Diagnostic::error(Code::MissingKey, format!("the key `{key}` is missing"));
+        self.report(spot, missing.hint(self.source.format.missing));
+    }
+
+    /// Reports a key that is part of the format and cannot be acted upon.
+    pub fn not_supported(&mut self, spot: Spot, key: &str, instead: &str) {
+        self.report(spot, not_supported(key, instead));
+    }
+
     /// Reports a value that is of the right kind and yet not allowed.
     pub fn bad_value(&mut self, spot: Spot, message: impl Into<String>, hint: &str) {
         self.report(spot, Diagnostic::error(Code::BadValue, message).hint(hint));
+    }
+
+    /// Returns what was found so far.
+    pub fn found(&self) -> &[Diagnostic] {
+        &self.found
     }
 
     /// Returns whether nothing was found.
@@ -130,7 +156,7 @@ pub struct Fields<'n> {
 }
 
 impl<'n> Fields<'n> {
-    /// Takes a mapping, reporting the keys that are neither `known` nor known to come `later`.
+    /// Takes a mapping, reporting the keys that are not `known`, and those that are to come `later` and are set.
     pub fn of(
         node: &'n Node,
         known: &[String],
@@ -141,7 +167,11 @@ impl<'n> Fields<'n> {
             problems.wrong_type(node, "a mapping");
             return None;
         };
-        for entry in entries.iter().filter(|entry| !known.contains(&entry.key)) {
+        let is_set = |entry: &&Entry| {
+            entry.node.value != Value::Null || !later.iter().any(|(key, _)| *key == entry.key)
+        };
+        let unknown = entries.iter().filter(|entry| !known.contains(&entry.key));
+        for entry in unknown.filter(is_set) {
             problems.report(entry.spot, refused_key(&entry.key, known, later));
         }
         let spot = node.spot;
@@ -155,11 +185,7 @@ impl<'n> Fields<'n> {
             return T::decode(&entry.node, problems);
         }
         if absent.is_none() {
-            problems.report(
-                entry.map_or(self.spot, |entry| entry.spot),
-                Diagnostic::error(Code::MissingKey, format!("the key `{key}` is missing"))
-                    .hint(problems.source.format.missing),
-            );
+            problems.missing(entry.map_or(self.spot, |entry| entry.spot), key);
         }
         absent
     }
@@ -167,15 +193,19 @@ impl<'n> Fields<'n> {
 
 fn refused_key(key: &str, known: &[String], later: &[(&str, &str)]) -> Diagnostic {
     if let Some((_, instead)) = later.iter().find(|(name, _)| *name == key) {
-        return Diagnostic::error(Code::NotSupportedYet, format!("`{key}` is not supported yet"))
-            .because("a request that is silently not kept is worse than none")
-            .hint(*instead);
+        return not_supported(key, instead);
     }
     let unknown = Diagnostic::error(Code::UnknownKey, format!("unknown key `{key}`"));
     if let Some(meant) = nearest(key, known.iter().map(String::as_str)) {
         return unknown.hint(format!("did you mean `{meant}`?"));
     }
     unknown.hint(format!("known here: {}", known.join(", ")))
+}
+
+fn not_supported(key: &str, instead: &str) -> Diagnostic {
+    Diagnostic::error(Code::NotSupportedYet, format!("`{key}` is not supported yet"))
+        .because("a request that is silently not kept is worse than none")
+        .hint(instead)
 }
 
 /// Returns a field's name as it is written in a document: `per_node` is `perNode`.

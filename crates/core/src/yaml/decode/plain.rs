@@ -64,22 +64,38 @@ impl Decode for f64 {
     }
 }
 
+/// Reads a whole number from a range, which an error names.
+fn whole<T: TryFrom<i64>>(
+    node: &Node,
+    (least, most): (i64, i64),
+    problems: &mut Problems<'_>,
+    is_not: &str,
+) -> Option<T> {
+    let Value::Int(value) = node.value else {
+        problems.wrong_type(node, "a whole number");
+        return None;
+    };
+    let small = T::try_from(value).ok();
+    if small.is_none() {
+        let hint = format!("a whole number from {least} to {most} is allowed");
+        problems.bad_value(node.spot, format!("{value} is {is_not}"), &hint);
+    }
+    small
+}
+
+impl Decode for i32 {
+    fn decode(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
+        whole(node, (i32::MIN.into(), i32::MAX.into()), problems, "out of range")
+    }
+
+    fn schema() -> Schema {
+        json!({ "type": "integer", "minimum": i32::MIN, "maximum": i32::MAX })
+    }
+}
+
 impl Decode for u32 {
     fn decode(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
-        let Value::Int(value) = node.value else {
-            problems.wrong_type(node, "a whole number");
-            return None;
-        };
-        let small = u32::try_from(value).ok();
-        if small.is_none() {
-            let message = format!("{value} is not a count");
-            problems.bad_value(
-                node.spot,
-                message,
-                "a whole number from 0 to 4294967295 is allowed",
-            );
-        }
-        small
+        whole(node, (0, u32::MAX.into()), problems, "not a count")
     }
 
     fn schema() -> Schema {
