@@ -81,6 +81,10 @@ pub struct RetryPolicy {
     pub at_most: SignedDuration,
     /// How many failures in a row of one call (reserve, start, report) are borne.
     pub call_failures: u32,
+    /// For how long whoever got quota is safe from those who were evicted before; none is Kueue's rules alone, by which
+    /// two may take turns for ever.
+    #[serde(default = "default_protected_run_time")]
+    pub protected_run_time: SignedDuration,
     /// How long an attempt that is evicted has to end by itself, once it was interrupted.
     #[serde(default = "default_eviction_grace")]
     pub eviction_grace: SignedDuration,
@@ -94,10 +98,16 @@ impl Default for RetryPolicy {
             first_after: SignedDuration::from_secs(1),
             at_most: SignedDuration::from_mins(5),
             call_failures: 5,
+            protected_run_time: default_protected_run_time(),
             eviction_grace: default_eviction_grace(),
             overdue_after: SignedDuration::from_mins(2),
         }
     }
+}
+
+/// Long enough for an environment to be made and a notebook to get somewhere.
+fn default_protected_run_time() -> SignedDuration {
+    SignedDuration::from_mins(10)
 }
 
 /// What Kubernetes gives a pod to end.

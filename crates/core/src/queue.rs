@@ -8,6 +8,7 @@
 //! concurrent variants of workloads.
 
 mod assign;
+mod explain;
 mod forest;
 mod line;
 #[cfg(feature = "manifests")]
@@ -25,8 +26,9 @@ mod workload;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
+pub use explain::{Limit, Obstacle, ObstacleReason, Unblock, Wait, WaitReason};
 pub use objects::StopPolicy;
 pub use quantity::Quantity;
 pub use terms::Mismatch;
@@ -40,7 +42,7 @@ use objects::Objects;
 use quotas::{FlavorResource, NodeId};
 use share::Share;
 use terms::Shape;
-use tree::{Ask, Holder, Queue, Scene, Tree};
+use tree::{Ask, Holder, Queue, Rules, Scene, Tree};
 
 /// All queues, who holds their quota, and who waits for it.
 #[derive(Debug, Clone)]
@@ -53,7 +55,16 @@ pub struct Queues {
     /// The trees in which a cycle could bring anything.
     restless: BTreeSet<usize>,
     cycles: u64,
+    /// When the last cycle was.
+    now: Timestamp,
+    protected_for: Option<SignedDuration>,
 }
+
+/// What counts for one who is alone.
+const NO_RULES: Rules<'static> = Rules {
+    fair: None,
+    safe_since: None,
+};
 
 /// A ClusterQueue's place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -110,6 +121,8 @@ impl Queues {
             workloads: BTreeMap::new(),
             restless: BTreeSet::new(),
             cycles: 0,
+            now: Timestamp::MIN,
+            protected_for: None,
         }
     }
 
@@ -125,6 +138,8 @@ impl Queues {
         let held = old.trees.iter().flat_map(Tree::held).collect();
         *self = Self::grow(objects, &held);
         self.cycles = old.cycles;
+        self.now = old.now;
+        self.protected_for = old.protected_for;
         for tree in old.trees {
             for queue in tree.queues {
                 self.move_in(&tree.places, queue);
@@ -164,6 +179,44 @@ impl Queues {
         }
         self.workloads.extend(queue.line.ids().map(|id| (id, at)));
         self.restless.insert(at.tree);
+    }
+
+    /// Keeps whoever has had their quota for less than this from being evicted by those who were evicted before.
+    ///
+    /// By Kueue's rules alone, which `None` is, two can take turns for ever, and neither gets anything done.
+    pub fn protect_for(&mut self, span: Option<SignedDuration>) {
+        self.protected_for = span;
+    }
+
+    /// Returns when protection of somebody ends next, after which others may try again.
+    pub fn protected_until(&self) -> Option<Timestamp> {
+        let span = self.protected_for?;
+        let holders = self
+            .trees
+            .iter()
+            .flat_map(|tree| &tree.queues)
+            .flat_map(|queue| queue.holders.values());
+        let ends = holders.filter_map(|holder| holder.reserved_at.checked_add(span).ok());
+        ends.filter(|end| *end > self.now).min()
+    }
+
+    /// Lets everybody who waits try again.
+    pub fn wake(&mut self) {
+        for (number, tree) in self.trees.iter_mut().enumerate() {
+            tree.wake();
+            self.restless.insert(number);
+        }
+    }
+
+    fn safe_since(&self, now: Timestamp) -> Option<Timestamp> {
+        now.checked_sub(self.protected_for?).ok()
+    }
+
+    fn rules(&self, now: Timestamp) -> Rules<'_> {
+        Rules {
+            fair: self.objects.fair_sharing.as_ref(),
+            safe_since: self.safe_since(now),
+        }
     }
 
     /// Puts a workload into its queue. One that is known already stays as it is.
@@ -231,7 +284,11 @@ impl Queues {
             return;
         };
         if let Some(holder) = self.release(at, id) {
-            self.queue_mut(at).line.push(id, holder.entry);
+            let entry = Entry {
+                evictions: holder.entry.evictions + 1,
+                ..holder.entry
+            };
+            self.queue_mut(at).line.push(id, entry);
             self.restless.insert(at.tree);
         }
     }
@@ -266,10 +323,15 @@ impl Queues {
     /// Runs one scheduling cycle: looks at the head of each queue in which anything could have changed.
     pub fn cycle(&mut self, now: Timestamp) -> Cycle {
         self.cycles += 1;
+        self.now = self.now.max(now);
         let mut result = Cycle::default();
         for number in std::mem::take(&mut self.restless) {
+            let rules = Rules {
+                fair: self.objects.fair_sharing.as_ref(),
+                safe_since: self.safe_since(now),
+            };
             let tree = &mut self.trees[number];
-            let decided = tree.cycle(self.cycles, now, self.objects.fair_sharing.as_ref());
+            let decided = tree.cycle(self.cycles, now, rules);
             if decided.changed {
                 self.restless.insert(number);
             }
@@ -285,24 +347,55 @@ impl Queues {
     /// Returns whether a workload could be admitted were nobody else there.
     pub fn can_ever_fit(&self, workload: &Workload) -> Result<bool, UnknownQueue> {
         let at = self.at(&workload.cluster_queue)?;
-        let tree = &self.trees[at.tree];
-        let shape = tree.queues[at.queue]
+        let shape = self
+            .queue(at)
             .terms
             .shape(&workload.pod_sets, &self.objects.flavors);
         let ask = Ask {
             queue: at.queue,
+            evictions: workload.evictions,
             priority: workload.priority,
             queued_at: workload.queued_at,
             shape: &shape,
         };
-        let mut quotas = tree.quotas.clone();
-        quotas.settle();
-        let mut empty = Scene {
-            quotas: &mut quotas,
+        Ok(self.fits_empty(at, &ask))
+    }
+
+    fn fits_empty(&self, at: At, ask: &Ask<'_>) -> bool {
+        let tree = &self.trees[at.tree];
+        let mut empty = tree.quotas.clone();
+        empty.settle();
+        let mut scene = Scene {
+            quotas: &mut empty,
             queues: &tree.queues,
-            fair: None,
+            rules: NO_RULES,
         };
-        Ok(assign::assign_with_victims(&mut empty, &ask, None).0.mode == Mode::Fit)
+        assign::assign_with_victims(&mut scene, ask, None).0.mode == Mode::Fit
+    }
+
+    /// Puts everybody who was told to go back into their queues.
+    pub fn let_leave(&mut self) {
+        let leaving = self
+            .workloads
+            .keys()
+            .filter(|id| self.standing(**id) == Some(Standing::Evicted));
+        for id in leaving.copied().collect::<Vec<_>>() {
+            self.requeue(id);
+        }
+    }
+
+    /// Runs cycles until nothing changes, as if whoever is told to go left at once. Where the rules go round for ever it
+    /// stops somewhere.
+    pub fn settle(&mut self) {
+        const CYCLES_AT_MOST: usize = 1_000;
+        for _ in 0..CYCLES_AT_MOST {
+            if !self.is_restless() {
+                return;
+            }
+            for preempted in self.cycle(self.now).preempted {
+                self.requeue(preempted.workload);
+            }
+        }
     }
 
     /// Returns whether there is room for a workload's quota beside that of those who really have theirs.
@@ -397,7 +490,10 @@ impl Queues {
         contested: &[(&str, &str)],
     ) -> Result<Vec<Preempted>, UnknownQueue> {
         let at = self.at(&workload.cluster_queue)?;
-        let fair = self.objects.fair_sharing.as_ref();
+        let rules = Rules {
+            fair: self.objects.fair_sharing.as_ref(),
+            safe_since: None,
+        };
         let tree = &mut self.trees[at.tree];
         let place = |flavor: &str, resource: &str| tree.place(flavor, resource);
         let known = usage
@@ -407,11 +503,12 @@ impl Queues {
         let needs: Vec<_> = contested.iter().filter_map(|(f, r)| place(f, r)).collect();
         let ask = Ask {
             queue: at.queue,
+            evictions: workload.evictions,
             priority: workload.priority,
             queued_at: workload.queued_at,
             shape: &Shape { sets: Vec::new() },
         };
-        let victims = victims::find(&mut tree.scene(fair), &ask, &usage, &needs);
+        let victims = victims::find(&mut tree.scene(rules), &ask, &usage, &needs);
         let preempted = victims.into_iter().map(|victim| Preempted {
             workload: victim.id,
             reason: victim.reason,
@@ -483,6 +580,7 @@ impl Queues {
                 shape,
             },
             queued_at: workload.queued_at,
+            evictions: workload.evictions,
         }
     }
 }

@@ -19,9 +19,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 
 pub use gate::ApprovedHead;
+pub use queue::EvictionReason;
 pub(crate) use queue::default_objects;
-pub use queue::{EvictionReason, Shortfall};
-pub use why::PendingReason;
+pub use why::{PendingReason, Queued, Unblocker};
 
 use crate::{
     action::Action,
@@ -67,10 +67,12 @@ pub struct Scheduler {
 impl Scheduler {
     /// Returns a scheduler that knows of no run.
     pub fn new(policy: Policy) -> Self {
+        let mut queue = Queue::new(policy.quota);
+        queue.protect_for(policy.retry.protected_run_time);
         Self {
             now: Timestamp::MIN,
             gate: Gate::new(policy.gate),
-            queue: Queue::new(policy.quota),
+            queue,
             retry: policy.retry,
             timers: Timers::default(),
             runs: BTreeMap::new(),
@@ -114,6 +116,7 @@ impl Scheduler {
             Event::Tick => {}
         }
         self.start_what_fits();
+        self.wait_for_protection();
         self.settle();
         self.take_due()
     }
@@ -174,7 +177,7 @@ impl Scheduler {
         let run = self.runs.get(&run)?;
         match run.phase {
             Phase::AwaitingApproval => Some(PendingReason::AwaitingApproval),
-            Phase::Queued { .. } => self.queue.shortfall(run.id).map(PendingReason::WaitingForQuota),
+            Phase::Queued { .. } => self.queue.why(run.id),
             Phase::BackingOff { until } if self.timers.get(Timer::BackOff(run.id)).is_some() => {
                 Some(PendingReason::BackingOff { until })
             }
@@ -191,10 +194,18 @@ impl Scheduler {
     fn on_configured(&mut self, policy: Policy) {
         self.gate.set_policy(policy.gate);
         self.queue.set_quota(policy.quota);
+        self.queue.protect_for(policy.retry.protected_run_time);
         self.retry = policy.retry;
         let awaiting: Vec<RunId> = self.awaiting.values().flatten().copied().collect();
         for run in awaiting {
             self.pass_gate(run);
+        }
+    }
+
+    fn wait_for_protection(&mut self) {
+        match self.queue.try_again_at() {
+            Some(at) => self.timers.set(Timer::Protection, at),
+            None => self.timers.cancel(Timer::Protection),
         }
     }
 
@@ -208,6 +219,7 @@ impl Scheduler {
             Timer::BackOff(run) => self.requeue(run),
             Timer::Overdue(attempt) => self.on_overdue(attempt),
             Timer::Grace(attempt) => self.on_grace_over(attempt),
+            Timer::Protection => self.queue.wake(),
             Timer::Call(call) => self.due.push(call),
         }
     }

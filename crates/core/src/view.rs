@@ -3,6 +3,8 @@
 //! A projection of the log: it is kept so that it can be read without a replay, and can be made again from the events
 //! at any time.
 
+use std::fmt;
+
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -86,6 +88,15 @@ pub struct Eviction {
     pub by: Option<RunId>,
     /// When it was told to end.
     pub at: Timestamp,
+}
+
+impl fmt::Display for Eviction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(by) = self.by {
+            write!(f, "for {by}: ")?;
+        }
+        write!(f, "{} ({})", self.reason.as_words(), self.reason.as_str())
+    }
 }
 
 /// Whether a run's report is written.

@@ -250,6 +250,7 @@ pub(crate) fn workload(names: &Names, queue: &str, entry: &Entry, queued_at: Tim
         cluster_queue: queue.to_owned(),
         priority: entry.p,
         queued_at,
+        evictions: 0,
         pod_sets,
     })
 }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use blueproof_core::{
     domain::{Ending, RunId, RunState},
-    scheduler::PendingReason,
+    scheduler::{PendingReason, Scheduler, Unblocker},
     view::{AttemptView, RunView},
 };
 use jiff::Timestamp;
@@ -24,6 +24,9 @@ pub(crate) struct Explanation {
     /// Why it waits, with all figures; absent when it does not wait.
     #[serde(skip_serializing_if = "Option::is_none")]
     waits: Option<PendingReason>,
+    /// What would get it admitted, each by itself; it was tried on a copy of the queues.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    unblocked_by: Vec<Unblocker>,
     /// Why it stands there, without a full stop.
     why: String,
     /// What would end that, or what can be done.
@@ -35,18 +38,21 @@ pub(crate) struct Explanation {
 }
 
 impl Explanation {
-    /// Explains a run; `pending` is why it waits.
-    pub(crate) fn of(view: &RunView, pending: Option<&PendingReason>, now: Timestamp) -> Self {
+    /// Explains a run as the scheduler knows it.
+    pub(crate) fn of(view: &RunView, scheduler: &Scheduler, now: Timestamp) -> Self {
+        let pending = scheduler.why(view.id);
+        let unblocked_by = scheduler.unblocked_by(view.id);
         let explained = |stands: String, why: String, next: Option<String>| Self {
             run: view.id,
             state: view.state,
-            waits: pending.cloned(),
+            waits: pending.clone(),
+            unblocked_by: unblocked_by.clone(),
             why,
             next,
             stands,
         };
-        if let Some(reason) = pending {
-            let next = format!("it goes on when {}", reason.unblocked_by());
+        if let Some(reason) = &pending {
+            let next = goes_on_when(reason, &unblocked_by);
             return explained(format!("is {}", view.state), reason.to_string(), Some(next));
         }
         if let RunState::Ended(ending) = view.state {
@@ -68,6 +74,14 @@ impl Explanation {
             Some(next),
         )
     }
+}
+
+fn goes_on_when(reason: &PendingReason, unblocked_by: &[Unblocker]) -> String {
+    let mut ways: Vec<String> = unblocked_by.iter().map(ToString::to_string).collect();
+    if ways.is_empty() {
+        ways.push(reason.unblocked_by());
+    }
+    format!("it goes on when {}", ways.join(", or when "))
 }
 
 fn cause(view: &RunView, ending: Ending) -> String {

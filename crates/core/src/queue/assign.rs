@@ -422,7 +422,7 @@ fn grade(
 fn may_preempt_while_borrowing(scene: &Scene<'_>, ask: &Ask<'_>) -> bool {
     let preemption = scene.queues[ask.queue].terms.preemption;
     preemption.borrow_within_cohort.is_some()
-        || (scene.fair.is_some() && preemption.reclaim_within_cohort != ReclaimWithinCohort::Never)
+        || (scene.rules.fair.is_some() && preemption.reclaim_within_cohort != ReclaimWithinCohort::Never)
 }
 
 fn grade_of_evicting(scene: &mut Scene<'_>, ask: &Ask<'_>, of: FlavorResource, asked: Quantity) -> Grade {

@@ -18,6 +18,8 @@ use super::{assign::Progress, objects::QueueingStrategy, workload::WorkloadId};
 pub(super) struct Entry {
     pub(super) class: Class,
     pub(super) queued_at: Timestamp,
+    /// How often it was evicted.
+    pub(super) evictions: u32,
 }
 
 /// Workloads that fare alike.
@@ -185,6 +187,15 @@ impl Line {
     /// Lets the search for a workload's flavors start anew.
     pub(super) fn forget_progress_of(&mut self, id: WorkloadId) {
         self.progress.remove(&id);
+    }
+
+    pub(super) fn entry(&self, id: WorkloadId) -> Option<Entry> {
+        self.entries.get(&id).copied()
+    }
+
+    /// Returns whether a workload had others evicted for it, and waits for that.
+    pub(super) fn is_preemptor(&self, id: WorkloadId) -> bool {
+        self.preemptor == Some(id)
     }
 
     /// Returns who waits before a workload, the first one first, whether parked or not.

@@ -214,6 +214,20 @@ impl Quotas {
         cell.local_available().plus(from_parent)
     }
 
+    /// Returns the nearest node whose borrowing limit, and not what there is, keeps the queue from having more.
+    pub(super) fn borrowing_limit_that_binds(&self, queue: NodeId, of: FlavorResource) -> Option<NodeId> {
+        let mut chain = std::iter::once(queue).chain(self.ancestors(queue));
+        chain.find(|node| {
+            let cell = self.cell(*node, of);
+            let (Some(limit), Some(parent)) = (cell.quota.borrowing_limit, self.node(*node).parent) else {
+                return false;
+            };
+            let stored = cell.subtree.minus(cell.local());
+            let used = cell.usage.minus(cell.local()).or_zero();
+            stored.minus(used).plus(limit) < self.remaining(parent, of)
+        })
+    }
+
     /// Returns the most that a node could ever have, were nothing used.
     pub(super) fn potential(&self, node: NodeId, of: FlavorResource) -> Quantity {
         let cell = self.cell(node, of);

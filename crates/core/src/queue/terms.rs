@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+
 use super::{
     Quantity,
     objects::{ClusterQueue, FlavorFungibility, Preemption, QueueingStrategy, ResourceFlavor, TaintEffect},
@@ -64,7 +66,9 @@ pub(super) struct GroupAsk {
 }
 
 /// Why a pod set may not be of a flavor.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(tag = "kind", rename_all = "camelCase")]
 pub enum Mismatch {
     /// The flavor has a taint that the pod set does not tolerate.
     Taint {

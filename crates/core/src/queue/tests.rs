@@ -173,6 +173,7 @@ fn workload(id: usize, queue: usize, priority: i32, gpus: i64, pods: u32) -> Wor
         cluster_queue: QUEUES[queue].into(),
         priority,
         queued_at: at(i64::try_from(id).expect("small")),
+        evictions: 0,
         pod_sets: vec![PodSet {
             name: "main".into(),
             count: pods,
@@ -307,16 +308,18 @@ proptest! {
             told.tell(happening);
         }
         let fair = told.queues.objects.fair_sharing.clone();
+        let rules = Rules { fair: fair.as_ref(), safe_since: None };
         for (tree, queue, usage, needs, entry) in searches(&told.queues) {
             let tree = &mut told.queues.trees[tree];
             let before = tree.quotas.clone();
             let ask = Ask {
                 queue,
+                evictions: 0,
                 priority: entry.class.priority,
                 queued_at: entry.queued_at,
                 shape: &Shape { sets: Vec::new() },
             };
-            let mut scene = tree.scene(fair.as_ref());
+            let mut scene = tree.scene(rules);
             let (victims, borrowing) = victims::find_in_mode(&mut scene, &ask, &usage, &needs);
             prop_assert_eq!(&*scene.quotas, &before, "looking changes nothing");
             if victims.is_empty() {
@@ -326,6 +329,39 @@ proptest! {
             for spared in &victims {
                 let others: Vec<Victim> = victims.iter().filter(|victim| *victim != spared).copied().collect();
                 prop_assert!(!fits_without(&mut scene, &ask, &usage, borrowing, &others), "each is needed");
+            }
+        }
+    }
+
+    #[test]
+    fn with_the_guard_nobody_takes_turns((objects, story) in story()) {
+        let mut told = Told::new(objects);
+        told.queues.protect_for(Some(SignedDuration::from_hours(1)));
+        let mut evicted = std::collections::BTreeSet::new();
+        for happening in &story {
+            for preempted in told.tell(happening).preempted {
+                prop_assert!(!evicted.contains(&preempted.by), "{:?} was evicted itself", preempted.by);
+                evicted.insert(preempted.workload);
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_said_to_unblock_a_workload_gets_it_admitted((objects, story) in story()) {
+        let mut told = Told::new(objects);
+        for happening in &story {
+            told.tell(happening);
+        }
+        for id in told.those(Standing::Queued).into_iter().chain(told.those(Standing::Parked)) {
+            let wait = told.queues.wait(id).expect("it waits");
+            let unblocks = told.queues.unblocked_by(id);
+            prop_assert!(wait.can_ever_fit || !unblocks.contains(&Unblock::Time), "{:?}", wait);
+            for unblock in unblocks {
+                let mut queues = told.queues.clone();
+                apply(&mut queues, id, &unblock);
+                queues.let_leave();
+                queues.settle();
+                prop_assert_eq!(queues.standing(id), Some(Standing::Admitted), "{:?}", unblock);
             }
         }
     }
@@ -363,4 +399,20 @@ fn fits_without(
     let fits = victims::fits(scene, ask, usage, borrowing);
     scene.add_all(victims);
     fits
+}
+
+/// Makes the change that is said to unblock a workload.
+fn apply(queues: &mut Queues, id: WorkloadId, unblock: &Unblock) {
+    match unblock {
+        Unblock::Time => {}
+        Unblock::Ends { workloads } => workloads.iter().for_each(|other| queues.remove(*other)),
+        Unblock::MoreQuota {
+            flavor,
+            resource,
+            more,
+        } => {
+            let name = queues.queue(queues.workloads[&id]).name.clone();
+            queues.raise(&name, flavor, resource, *more);
+        }
+    }
 }

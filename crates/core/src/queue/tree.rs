@@ -149,6 +149,8 @@ impl Holder {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Ask<'a> {
     pub(super) queue: usize,
+    /// How often it was evicted before.
+    pub(super) evictions: u32,
     pub(super) priority: i32,
     pub(super) queued_at: Timestamp,
     pub(super) shape: &'a Shape,
@@ -158,7 +160,23 @@ pub(super) struct Ask<'a> {
 pub(super) struct Scene<'a> {
     pub(super) quotas: &'a mut Quotas,
     pub(super) queues: &'a [Queue],
+    pub(super) rules: Rules<'a>,
+}
+
+/// What counts beside quotas when somebody is to be evicted.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Rules<'a> {
+    /// Shares, and not only priorities and who borrows.
     pub(super) fair: Option<&'a FairSharing>,
+    /// Whoever got quota after this is safe from those who were evicted before: they would take turns for ever.
+    pub(super) safe_since: Option<Timestamp>,
+}
+
+impl Rules<'_> {
+    /// Returns whether the one who asks may not evict the holder, whatever the queues' terms say.
+    pub(super) fn protect(&self, holder: &Holder, ask: &Ask<'_>) -> bool {
+        ask.evictions > 0 && self.safe_since.is_some_and(|since| holder.reserved_at > since)
+    }
 }
 
 impl Scene<'_> {

@@ -71,7 +71,7 @@ pub(super) fn find_in_mode(
     usage: &[(FlavorResource, Quantity)],
     needs: &[FlavorResource],
 ) -> (Vec<Victim>, Borrowing) {
-    match scene.fair {
+    match scene.rules.fair {
         Some(rules) => (fair::find(scene, ask, usage, needs, rules), Borrowing::Allowed),
         None => classical::find(scene, ask, usage, needs),
     }

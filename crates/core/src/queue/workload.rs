@@ -9,6 +9,7 @@ use super::{Quantity, objects::Toleration};
 
 /// Names a workload. Where all else is equal, the lesser one goes first, and is evicted first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WorkloadId(pub u64);
 
 impl fmt::Display for WorkloadId {
@@ -28,6 +29,8 @@ pub struct Workload {
     pub priority: i32,
     /// Since when it waits, by which equals are ordered: its creation, also after an eviction.
     pub queued_at: Timestamp,
+    /// How often it was evicted before.
+    pub evictions: u32,
     /// What it consists of.
     pub pod_sets: Vec<PodSet>,
 }

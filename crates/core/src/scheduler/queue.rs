@@ -8,14 +8,15 @@ mod gang;
 
 use std::collections::BTreeMap;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
+use super::why::{PendingReason, Queued};
 use crate::{
     domain::{AttemptId, QueueName, Resources, RunId, RunRequest},
     queue::{
-        Cycle, PreemptionReason, Quantity, Queues, StopPolicy, UnknownQueue, Workload, WorkloadId,
-        objects::Objects,
+        Cycle, PreemptionReason, Quantity, Queues, StopPolicy, Unblock, UnknownQueue, Wait, WaitReason,
+        Workload, WorkloadId, objects::Objects,
     },
 };
 use gang::pod_sets;
@@ -84,6 +85,17 @@ pub enum EvictionReason {
 }
 
 impl EvictionReason {
+    /// Returns Kueue's word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::InClusterQueue => "InClusterQueue",
+            Self::InCohortReclamation => "InCohortReclamation",
+            Self::InCohortFairSharing => "InCohortFairSharing",
+            Self::InCohortReclaimWhileBorrowing => "InCohortReclaimWhileBorrowing",
+            Self::ClusterQueueStopped => "ClusterQueueStopped",
+        }
+    }
+
     /// Returns the reason in a few words.
     pub fn as_words(self) -> &'static str {
         match self {
@@ -107,22 +119,6 @@ impl From<PreemptionReason> for EvictionReason {
     }
 }
 
-/// Why an attempt still waits for quota.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Shortfall {
-    /// What it asks for.
-    pub asked: Resources,
-    /// What its queue could have now.
-    pub free: Resources,
-    /// All that its queue could ever have.
-    pub quota: Resources,
-    /// How many wait before it.
-    pub ahead: usize,
-    /// The nearest of those before it.
-    pub after: Option<RunId>,
-}
-
 impl Queue {
     pub(super) fn new(quota: Resources) -> Self {
         Self {
@@ -131,6 +127,25 @@ impl Queue {
             applied: None,
             entries: BTreeMap::new(),
         }
+    }
+
+    /// Goes by another minimum run time; see [`Queues::protect_for`].
+    pub(super) fn protect_for(&mut self, span: SignedDuration) {
+        self.queues.protect_for((!span.is_zero()).then_some(span));
+    }
+
+    /// Returns when it is worth while to try again, if nothing happens before.
+    pub(super) fn try_again_at(&self) -> Option<Timestamp> {
+        let returning = self
+            .entries
+            .values()
+            .any(|entry| entry.place == Place::Waiting && entry.workload.evictions > 0);
+        self.queues.protected_until().filter(|_| returning)
+    }
+
+    /// Lets everybody who waits try again.
+    pub(super) fn wake(&mut self) {
+        self.queues.wake();
     }
 
     /// Changes how much there is where nobody applied other queues. What is already promised stays promised.
@@ -181,12 +196,21 @@ impl Queue {
     }
 
     /// Puts an attempt into its queue, where it is as old as `since`.
-    pub(super) fn submit(&mut self, attempt: AttemptId, request: &RunRequest, since: Timestamp) {
+    pub(super) fn submit(
+        &mut self,
+        attempt: AttemptId,
+        request: &RunRequest,
+        since: Timestamp,
+        evictions: u32,
+    ) {
         self.withdraw(attempt.run);
         let entry = Entry {
             attempt,
             queue: request.queue.clone(),
-            workload: workload(attempt.run, "", request, since),
+            workload: Workload {
+                evictions,
+                ..workload(attempt.run, "", request, since)
+            },
             asked: request.job.gang(),
             place: Place::Outside,
         };
@@ -312,16 +336,48 @@ impl Queue {
     }
 
     /// Returns why the run's attempt still waits, or `None` when it does not wait here.
-    pub(super) fn shortfall(&self, run: RunId) -> Option<Shortfall> {
+    pub(super) fn why(&self, run: RunId) -> Option<PendingReason> {
         let entry = self.waiting(run)?;
-        let ahead = self.queues.ahead_of(entry.workload.id);
-        Some(Shortfall {
+        let (id, queue) = (entry.workload.id, &entry.workload.cluster_queue);
+        let wait = self.queues.wait(id).unwrap_or_else(|| self.outside(entry));
+        let queued = Queued {
             asked: entry.asked,
-            free: self.sums(&entry.workload.cluster_queue, Queues::available),
-            quota: self.sums(&entry.workload.cluster_queue, Queues::potential),
-            after: ahead.last().map(|id| RunId(id.0)),
-            ahead: ahead.len(),
-        })
+            free: self.sums(queue, Queues::available),
+            quota: self.sums(queue, Queues::potential),
+            ahead: self
+                .queues
+                .ahead_of(id)
+                .into_iter()
+                .map(|id| RunId(id.0))
+                .collect(),
+            obstacles: wait.obstacles,
+            can_ever_fit: wait.can_ever_fit,
+        };
+        Some(PendingReason::in_queue(wait.reason, queued))
+    }
+
+    /// Returns why one waits that no queue has: it is held back for room that others leave, or its LocalQueue takes
+    /// nobody.
+    fn outside(&self, entry: &Entry) -> Wait {
+        let local = self.objects().local_queues.get(entry.queue.as_str());
+        let reason = match local.map(|local| local.stop_policy) {
+            _ if entry.place == Place::Held => WaitReason::WaitingForPreemptedWorkloads,
+            Some(StopPolicy::Hold | StopPolicy::HoldAndDrain) => WaitReason::Suspended,
+            Some(StopPolicy::None) | None => WaitReason::Misconfigured,
+        };
+        Wait {
+            reason,
+            obstacles: Vec::new(),
+            can_ever_fit: entry.place == Place::Held,
+        }
+    }
+
+    /// Returns changes each of which would get a waiting run admitted.
+    pub(super) fn unblocked_by(&self, run: RunId) -> Vec<Unblock> {
+        let waiting = self.waiting(run).filter(|entry| entry.place == Place::Waiting);
+        waiting
+            .map(|entry| self.queues.unblocked_by(entry.workload.id))
+            .unwrap_or_default()
     }
 
     /// Returns what keeps the run's attempt waiting, in a few words, or `None` when it does not wait here.
@@ -403,6 +459,7 @@ fn workload(run: RunId, cluster_queue: &str, request: &RunRequest, queued_at: Ti
         cluster_queue: cluster_queue.to_owned(),
         priority: request.priority.0,
         queued_at,
+        evictions: 0,
         pod_sets: pod_sets(&request.job),
     }
 }

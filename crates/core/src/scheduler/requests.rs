@@ -169,8 +169,8 @@ impl Scheduler {
             | Phase::Ended(_) => now,
         };
         run.phase = Phase::Queued { since };
-        let (attempt, request) = (run.next_attempt(), Arc::clone(&run.request));
-        self.queue.submit(attempt, &request, since);
+        let (attempt, request, evictions) = (run.next_attempt(), Arc::clone(&run.request), run.evictions());
+        self.queue.submit(attempt, &request, since, evictions);
         if let Some(limit) = request.job.timeouts.queue {
             self.timers.set(
                 Timer::QueueTimeout(id),

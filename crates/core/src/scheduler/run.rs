@@ -142,6 +142,16 @@ impl Run {
         self.id.attempt(made + 1)
     }
 
+    /// Returns how often an attempt had to give its quota back.
+    pub(super) fn evictions(&self) -> u32 {
+        let evicted = self
+            .attempts
+            .iter()
+            .filter(|attempt| attempt.eviction.is_some())
+            .count();
+        u32::try_from(evicted).expect("fewer attempts than u32 can count")
+    }
+
     /// Returns whether nothing is left of any attempt.
     pub(super) fn is_clear(&self) -> bool {
         self.attempts

@@ -10,12 +10,12 @@ use super::{
     super::{
         Quantity,
         assign::{self, Assignment, Mode},
-        objects::{FairSharing, ReclaimWithinCohort},
+        objects::ReclaimWithinCohort,
         quotas::{NodeId, Usage},
         victims::Victim,
         workload::{Preempted, WorkloadId},
     },
-    Ask, Holder, Scene, Tree, order,
+    Ask, Holder, Rules, Scene, Tree, order,
 };
 
 /// What a cycle decided.
@@ -62,26 +62,21 @@ struct Passing {
 
 impl Tree {
     /// Runs one cycle.
-    pub(in super::super) fn cycle(
-        &mut self,
-        number: u64,
-        now: Timestamp,
-        fair: Option<&FairSharing>,
-    ) -> TreeCycle {
+    pub(in super::super) fn cycle(&mut self, number: u64, now: Timestamp, rules: Rules<'_>) -> TreeCycle {
         let before = self.searches();
-        let mut nominees = self.nominate(number, fair);
-        if fair.is_none() {
+        let mut nominees = self.nominate(number, rules);
+        if rules.fair.is_none() {
             order::classical(&mut nominees);
             nominees.reverse();
         }
         let mut result = TreeCycle::default();
         let mut passing = Passing::default();
         while !nominees.is_empty() {
-            let nominee = match fair {
+            let nominee = match rules.fair {
                 None => nominees.pop().expect("there are some"),
-                Some(_) => nominees.remove(order::fairest(&mut self.scene(fair), &nominees)),
+                Some(_) => nominees.remove(order::fairest(&mut self.scene(rules), &nominees)),
             };
-            let fate = decide(&mut self.scene(fair), &nominee, &mut passing);
+            let fate = decide(&mut self.scene(rules), &nominee, &mut passing);
             self.carry_out(nominee, &fate, now, &mut result);
         }
         for (node, usage) in passing.reserved {
@@ -114,16 +109,16 @@ impl Tree {
         true
     }
 
-    pub(in super::super) fn scene<'a>(&'a mut self, fair: Option<&'a FairSharing>) -> Scene<'a> {
+    pub(in super::super) fn scene<'a>(&'a mut self, rules: Rules<'a>) -> Scene<'a> {
         Scene {
             quotas: &mut self.quotas,
             queues: &self.queues,
-            fair,
+            rules,
         }
     }
 
     /// Looks what the head of each queue would get.
-    fn nominate(&mut self, number: u64, fair: Option<&FairSharing>) -> Vec<Nominee> {
+    fn nominate(&mut self, number: u64, rules: Rules<'_>) -> Vec<Nominee> {
         let mut nominees = Vec::new();
         for queue in 0..self.queues.len() {
             let Some((id, entry)) = self.queues[queue].head() else {
@@ -131,9 +126,10 @@ impl Tree {
             };
             let shape = Arc::clone(&self.queues[queue].shapes[entry.class.shape]);
             let generation = self.queues[queue].generation;
-            let mut scene = self.scene(fair);
+            let mut scene = self.scene(rules);
             let ask = Ask {
                 queue,
+                evictions: entry.evictions,
                 priority: entry.class.priority,
                 queued_at: entry.queued_at,
                 shape: &shape,

@@ -151,7 +151,7 @@ fn own_candidates(scene: &Scene<'_>, ask: &Ask<'_>, needs: &[FlavorResource], fo
     let own = &scene.queues[ask.queue];
     let policy = own.terms.preemption.within_cluster_queue;
     for (id, holder) in &own.holders {
-        if uses(holder, needs) && within_policy(policy, ask, holder) {
+        if uses(holder, needs) && within_policy(policy, ask, holder) && !scene.rules.protect(holder, ask) {
             found.push(Candidate {
                 step: Step::OwnQueue,
                 rank: Rank::new(ask, ask.queue, *id, holder),
@@ -238,7 +238,8 @@ fn way(
     holder: &Holder,
 ) -> Option<(PreemptionReason, bool)> {
     let preemption = scene.queues[ask.queue].terms.preemption;
-    if !uses(holder, needs) || !reclaim_policy(preemption.reclaim_within_cohort, ask, holder) {
+    let allowed = reclaim_policy(preemption.reclaim_within_cohort, ask, holder);
+    if !uses(holder, needs) || !allowed || scene.rules.protect(holder, ask) {
         return None;
     }
     if step == Step::Hierarchy {

@@ -60,7 +60,8 @@ fn candidates(scene: &Scene<'_>, ask: &Ask<'_>, needs: &[FlavorResource]) -> Can
     let within = own.terms.preemption.within_cluster_queue;
     if within != WithinClusterQueue::Never {
         for (id, holder) in &own.holders {
-            if within_policy(within, ask, holder) && uses(holder, needs) {
+            if within_policy(within, ask, holder) && uses(holder, needs) && !scene.rules.protect(holder, ask)
+            {
                 found
                     .entry(ask.queue)
                     .or_default()
@@ -75,7 +76,8 @@ fn candidates(scene: &Scene<'_>, ask: &Ask<'_>, needs: &[FlavorResource]) -> Can
                 continue;
             }
             for (id, holder) in &queue.holders {
-                if reclaim_policy(reclaim, ask, holder) && uses(holder, needs) {
+                let protected = scene.rules.protect(holder, ask);
+                if reclaim_policy(reclaim, ask, holder) && uses(holder, needs) && !protected {
                     found
                         .entry(number)
                         .or_default()

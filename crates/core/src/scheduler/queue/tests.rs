@@ -18,7 +18,7 @@ fn submit(queue: &mut Queue, run: u64, priority: i32, since: i64, cores: u32) {
     let mut request = request("a", "nano-lm");
     request.priority = Priority(priority);
     request.job.driver = cpus(cores);
-    queue.submit(RunId(run).attempt(1), &request, at(since));
+    queue.submit(RunId(run).attempt(1), &request, at(since), 0);
 }
 
 fn admitted(queue: &mut Queue) -> Vec<u64> {
@@ -52,11 +52,10 @@ fn nobody_overtakes_the_one_in_front() {
     submit(&mut queue, 2, 0, 2, 2);
     submit(&mut queue, 3, 0, 3, 1);
     assert_eq!(admitted(&mut queue), [1]);
-    let shortfall = queue.shortfall(RunId(3)).expect("it waits");
-    assert_eq!(
-        (shortfall.ahead, shortfall.after, shortfall.free),
-        (1, Some(RunId(2)), cpus(1))
-    );
+    let Some(PendingReason::PendingEvaluation(queued)) = queue.why(RunId(3)) else {
+        panic!("it would fit, but waits: {:?}", queue.why(RunId(3)));
+    };
+    assert_eq!((queued.ahead, queued.free), (vec![RunId(2)], cpus(1)));
     assert_eq!(
         queue.obstacle(RunId(3)).as_deref(),
         Some("asks for 1 cpu, 0 memory; free are 1 cpu, 0 memory; r-2 is first in the queue")
