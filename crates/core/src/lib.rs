@@ -18,3 +18,5 @@ pub mod sqlite;
 #[cfg(feature = "testing")]
 pub mod testing;
 pub mod view;
+#[cfg(feature = "yaml")]
+pub mod yaml;

@@ -11,6 +11,8 @@ mod assign;
 mod explain;
 mod forest;
 mod line;
+#[cfg(feature = "manifests")]
+pub mod manifest;
 pub mod objects;
 mod quantity;
 mod quotas;

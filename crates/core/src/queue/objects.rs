@@ -1,6 +1,7 @@
 //! What an admin configures: Kueue's ClusterQueue, Cohort and ResourceFlavor, as far as the embedded queue goes by them.
 //!
-//! The words, defaults and limits are those of `kueue.x-k8s.io/v1beta2`. Reading them from YAML is not done here.
+//! The words, defaults and limits are those of `kueue.x-k8s.io/v1beta2`. They are read from YAML
+//! in [`super::manifest`], not here.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
