@@ -320,6 +320,12 @@ codes! {
     801 AsksTooMuch "a run that can never fit"
         "The whole gang (driver and workload) asks for more than the queue may ever promise. Choose a profile that \
          asks for less, or let the quota grow."
+    810 RetryTerms "an annotation on retries that cannot be used"
+        "A workload says in annotations `workload.codeflare.dev.appwrapper/...` how it is tried again. Durations, such \
+         as `90s` or `1h30m`: admissionGracePeriodDuration, warmupGracePeriodDuration, failureGracePeriodDuration, \
+         retryPausePeriodDuration, forcefulDeletionGracePeriodDuration, deletionOnFailureGracePeriodDuration, \
+         successTTLDuration. A number: retryLimit. Lists, such as `1, 2`: terminalExitCodes, retryableExitCodes. What \
+         cannot be read is refused: under a default, it would be tried again when nobody expects it."
 }
 
 /// A text that is not the code of anything.
