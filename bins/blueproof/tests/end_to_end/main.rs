@@ -8,6 +8,7 @@ mod interrupts;
 mod live;
 mod mistakes;
 mod page;
+mod queues;
 mod reading;
 mod samples;
 mod terminal;
