@@ -53,7 +53,12 @@ fn apply(home: &Home) -> Answer {
 fn ask(home: &Home, queue: &str, name: &str, run: &str) -> Held {
     let held = Held::new(home, name);
     let asked = home.blueproof(&["run", held.typed(), "--queue", queue, "--detach"]);
-    assert_eq!((asked.code, asked.stdout), (Some(0), format!("{run}\n")), "{}", asked.stderr);
+    assert_eq!(
+        (asked.code, asked.stdout),
+        (Some(0), format!("{run}\n")),
+        "{}",
+        asked.stderr
+    );
     held
 }
 
@@ -76,8 +81,15 @@ fn what_a_team_borrowed_it_gives_back_and_gets_again_in_its_turn() {
     let fourth = ask(&home, "blue", "r-4", "r-4");
     home.until_waits("r-4", "WaitingForQuota");
     let waits = why(&home, "r-4");
-    assert_eq!(waits["unblockedBy"][0], json!({ "kind": "ends", "runs": ["r-1"] }), "{waits:#}");
-    assert_eq!(waits["waits"]["obstacles"][0]["why"]["limit"]["kind"], "cohort", "{waits:#}");
+    assert_eq!(
+        waits["unblockedBy"][0],
+        json!({ "kind": "ends", "runs": ["r-1"] }),
+        "{waits:#}"
+    );
+    assert_eq!(
+        waits["waits"]["obstacles"][0]["why"]["limit"]["kind"], "cohort",
+        "{waits:#}"
+    );
 
     // Red wants its own: the newest borrower has to go, and keeps what it printed.
     let red = ask(&home, "red", "r-5", "r-5");
@@ -85,7 +97,8 @@ fn what_a_team_borrowed_it_gives_back_and_gets_again_in_its_turn() {
     let described = home.blueproof(&["describe", "run", "r-3"]);
     let told = "r-3.1 was evicted for r-5: another queue takes back what is its own (InCohortReclamation)";
     assert!(described.stdout.contains(told), "{described:?}");
-    let kept = fs::read_to_string(home.run_folder("r-3").join("attempts/1/executed.ipynb")).expect("it is kept");
+    let kept =
+        fs::read_to_string(home.run_folder("r-3").join("attempts/1/executed.ipynb")).expect("it is kept");
     assert!(kept.contains("r-3 waits"), "its partial outputs are kept");
 
     // It is older than the fourth, and so the next; nobody else is before it.
@@ -93,7 +106,10 @@ fn what_a_team_borrowed_it_gives_back_and_gets_again_in_its_turn() {
     assert_eq!(why(&home, "r-3")["waits"]["ahead"], json!([]));
     assert_eq!(why(&home, "r-4")["waits"]["ahead"], json!(["r-3"]));
     let text = home.blueproof(&["why", "r-4"]).stdout;
-    assert!(text.contains("reason  WaitingForQuota") && text.contains("ahead   r-3"), "{text}");
+    assert!(
+        text.contains("reason  WaitingForQuota") && text.contains("ahead   r-3"),
+        "{text}"
+    );
     blue[0].let_go();
     home.until_printed("r-3", "r-3 waits");
     let run = home.blueproof(&["get", "run", "r-3", "-o", "json"]).json();
@@ -103,7 +119,11 @@ fn what_a_team_borrowed_it_gives_back_and_gets_again_in_its_turn() {
         held.let_go();
     }
     for run in ["r-1", "r-2", "r-3", "r-4", "r-5"] {
-        assert_eq!(home.until_settled(run)["state"], json!({ "ended": "passed" }), "{run}");
+        assert_eq!(
+            home.until_settled(run)["state"],
+            json!({ "ended": "passed" }),
+            "{run}"
+        );
     }
     home.assert_nothing_goes_on();
 }
