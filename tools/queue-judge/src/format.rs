@@ -15,6 +15,8 @@ pub(crate) use entry::{Entry, FlavorChoice, PodSetEntry};
 pub(crate) use flavor::{Flavor, Operator, Taint, Toleration};
 pub(crate) use ordered::Ordered;
 
+use crate::retry::RetryCase;
+
 /// A whole file.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -35,7 +37,7 @@ pub(crate) struct File {
     pub(crate) partial_admission: Vec<PartialAdmission>,
     pub(crate) scripts: Vec<Script>,
     pub(crate) linger_scripts: Vec<Script>,
-    pub(crate) retry_machine: Vec<Value>,
+    pub(crate) retry_machine: Vec<RetryCase>,
 }
 
 /// Queues and cohorts.
