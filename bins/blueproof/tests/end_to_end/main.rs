@@ -8,6 +8,7 @@ mod interrupts;
 mod live;
 mod mistakes;
 mod page;
+mod quota;
 mod reading;
 mod samples;
 mod terminal;
