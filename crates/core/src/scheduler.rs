@@ -21,7 +21,7 @@ use jiff::Timestamp;
 pub use gate::ApprovedHead;
 pub use queue::EvictionReason;
 pub(crate) use queue::default_objects;
-pub use why::{PendingReason, Queued, Unblocker};
+pub use why::{PendingReason, Queued, Unblocker, describe_obstacle};
 
 use crate::{
     action::Action,

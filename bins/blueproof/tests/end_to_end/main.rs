@@ -9,6 +9,7 @@ mod live;
 mod mistakes;
 mod page;
 mod quota;
+mod queues;
 mod reading;
 mod samples;
 mod terminal;

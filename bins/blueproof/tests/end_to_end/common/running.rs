@@ -70,6 +70,14 @@ impl Home {
         });
     }
 
+    /// Waits until a run waits in its queue for a reason.
+    pub(crate) fn until_waits(&self, run: &str, reason: &str) {
+        eventually(&format!("{run} waits: {reason}"), || {
+            let why = self.blueproof(&["why", run, "-o", "json"]).json();
+            (why["waits"]["reason"] == reason).then_some(())
+        });
+    }
+
     /// Waits until nothing remains to be done for a run that others drive, and returns it.
     pub(crate) fn until_settled(&self, run: &str) -> Value {
         eventually(&format!("{run} is settled"), || {
