@@ -28,7 +28,7 @@ use crate::{
     domain::{Project, RequestKey, RunId, Subject},
     event::{Call, Event},
     policy::{Policy, RetryPolicy},
-    queue::objects::Objects,
+    queue::{Queues, objects::Objects},
     view::RunView,
 };
 use gate::Gate;
@@ -153,6 +153,11 @@ impl Scheduler {
     /// Returns the queues that hold now.
     pub fn objects(&self) -> &Objects {
         self.queue.objects()
+    }
+
+    /// Returns the queues, with who is in them.
+    pub fn queues(&self) -> &Queues {
+        self.queue.queues()
     }
 
     /// Returns the run that a request made.

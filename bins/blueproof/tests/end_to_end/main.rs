@@ -8,6 +8,7 @@ mod interrupts;
 mod live;
 mod mistakes;
 mod page;
+mod quota;
 mod queues;
 mod reading;
 mod samples;

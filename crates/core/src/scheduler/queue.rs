@@ -181,6 +181,10 @@ impl Queue {
         }
     }
 
+    pub(super) fn queues(&self) -> &Queues {
+        &self.queues
+    }
+
     /// Returns what holds.
     pub(super) fn objects(&self) -> &Objects {
         self.queues.objects()
