@@ -111,9 +111,7 @@ fn what_a_team_borrowed_it_gives_back_and_gets_again_in_its_turn() {
         "{text}"
     );
     blue[0].let_go();
-    home.until_printed("r-3", "r-3 waits");
-    let run = home.blueproof(&["get", "run", "r-3", "-o", "json"]).json();
-    assert_eq!(run["attempts"].as_array().map(Vec::len), Some(2), "{run:#}");
+    home.until_attempted("r-3", 2);
 
     for held in [&blue[1], &blue[2], &fourth, &red] {
         held.let_go();
@@ -125,5 +123,5 @@ fn what_a_team_borrowed_it_gives_back_and_gets_again_in_its_turn() {
             "{run}"
         );
     }
-    home.assert_nothing_goes_on();
+    home.until_nothing_goes_on();
 }
