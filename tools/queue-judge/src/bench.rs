@@ -200,6 +200,7 @@ impl Load {
             cluster_queue: self.names[queue].clone(),
             priority: self.urgency,
             queued_at: self.now(),
+            evictions: 0,
             pod_sets: vec![PodSet {
                 name: "main".into(),
                 count: 1,
