@@ -169,7 +169,9 @@ impl fmt::Display for Table {
                 write!(f, "{value:>VALUE$}")?;
             }
             let blank = VALUE * (self.columns.len() - row.values.len());
-            let ratio = row.ratio.map(|ratio| format!("{ratio:.2}")).unwrap_or_default();
+            let decimals = |ratio: f64| if ratio < 100.0 { 2 } else { 0 };
+            let ratio = row.ratio.map(|ratio| format!("{ratio:.0$}", decimals(ratio)));
+            let ratio = ratio.unwrap_or_default();
             let limit = row.limit.map(|limit| limit.to_string()).unwrap_or_default();
             let line = format!("{:blank$}{ratio:>RATIO$}  {limit}", "");
             writeln!(f, "{}", line.trim_end())?;
