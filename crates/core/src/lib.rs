@@ -13,6 +13,7 @@ pub mod policy;
 pub mod ports;
 pub mod queue;
 pub mod scheduler;
+pub mod simulation;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 #[cfg(feature = "testing")]
