@@ -12,6 +12,7 @@ pub mod event;
 pub mod policy;
 pub mod ports;
 pub mod queue;
+pub mod retry;
 pub mod scheduler;
 pub mod simulation;
 #[cfg(feature = "sqlite")]

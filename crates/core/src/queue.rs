@@ -17,6 +17,7 @@ pub mod objects;
 mod quantity;
 mod quotas;
 mod share;
+pub mod slack;
 mod terms;
 #[cfg(test)]
 mod tests;

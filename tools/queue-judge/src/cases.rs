@@ -11,6 +11,7 @@ use crate::{
         Availability, ByQueue, CycleCase, Entry, File, PartialAdmission, PodSetEntry, Setup, Share, Shares,
         Step, StepOutcome, Targets,
     },
+    retry,
     world::{self, Names},
 };
 
@@ -19,8 +20,6 @@ use crate::{
 pub(crate) struct Tally {
     pub(crate) passed: usize,
     pub(crate) failures: Vec<Failure>,
-    /// Sections that are not about the queue.
-    pub(crate) left_out: Vec<String>,
 }
 
 /// A case that did not come out as expected.
@@ -73,10 +72,8 @@ pub(crate) fn run(file: &File) -> Tally {
     for case in &file.linger_scripts {
         tally.note(&case.id, script(case, Victims::Linger));
     }
-    if !file.retry_machine.is_empty() {
-        tally
-            .left_out
-            .push(format!("retry_machine: {} cases", file.retry_machine.len()));
+    for case in &file.retry_machine {
+        tally.note(&case.id, retry::run(case));
     }
     tally
 }
@@ -100,7 +97,6 @@ impl Tally {
     pub(crate) fn add(&mut self, other: Self) {
         self.passed += other.passed;
         self.failures.extend(other.failures);
-        self.left_out.extend(other.left_out);
     }
 
     /// Returns how many cases failed.
@@ -112,7 +108,11 @@ impl Tally {
 }
 
 /// Compares, and says what differs.
-fn differ<T: PartialEq + fmt::Debug>(what: impl fmt::Display, expected: &T, actual: &T) -> Option<String> {
+pub(crate) fn differ<T: PartialEq + fmt::Debug>(
+    what: impl fmt::Display,
+    expected: &T,
+    actual: &T,
+) -> Option<String> {
     (expected != actual).then(|| format!("{what}: expected {expected:?}, got {actual:?}"))
 }
 

@@ -13,6 +13,8 @@ use serde_json::Value;
 pub(crate) use entry::{Entry, PodSetEntry};
 pub(crate) use ordered::Ordered;
 
+use crate::retry::RetryCase;
+
 /// A whole file.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -33,7 +35,7 @@ pub(crate) struct File {
     pub(crate) partial_admission: Vec<PartialAdmission>,
     pub(crate) scripts: Vec<Script>,
     pub(crate) linger_scripts: Vec<Script>,
-    pub(crate) retry_machine: Vec<Value>,
+    pub(crate) retry_machine: Vec<RetryCase>,
 }
 
 /// Queues and cohorts.

@@ -12,7 +12,7 @@ use super::{
 };
 
 /// The resource that counts pods; a queue that covers it counts them whether or not a pod set asks.
-const PODS: &str = "pods";
+pub(super) const PODS: &str = "pods";
 
 /// A ClusterQueue's terms.
 #[derive(Debug, Clone)]
