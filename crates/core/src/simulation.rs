@@ -4,10 +4,12 @@
 //! time, give way and come back; quota changes; nodes fail. No time passes and nothing is random: the same scenario gives
 //! the same history, and the same digest of it.
 //!
-//! Not here: how scenarios are written in files, and how results are shown.
+//! Not here: how results are shown.
 
 mod course;
 mod figures;
+#[cfg(feature = "manifests")]
+mod file;
 mod generator;
 mod history;
 mod nodes;
@@ -20,6 +22,8 @@ use std::collections::BTreeMap;
 use jiff::SignedDuration;
 
 pub use figures::{Allocation, Fairness, Figures, Spread};
+#[cfg(feature = "manifests")]
+pub use file::read;
 pub use generator::kueue_baseline;
 pub use history::{Fate, History, Leave, Moment, Stay, What};
 pub use yardstick::Yardstick;
@@ -108,6 +112,8 @@ pub enum Change {
     NodeFails(String),
     /// A node is well again.
     NodeRecovers(String),
+    /// Nothing happens; somebody who reads the history is told this.
+    Remark(String),
 }
 
 impl Default for Arrival {

@@ -13,8 +13,7 @@ use super::{
     nodes::Nodes,
 };
 use crate::queue::{
-    Admission, Preempted, Quantity, Queues, StopPolicy, Workload, WorkloadId,
-    objects::{Objects, Quota},
+    Admission, Preempted, Quantity, Queues, StopPolicy, Workload, WorkloadId, objects::Objects,
 };
 
 /// How many cycles one instant may lead to. With fair sharing Kueue's rules can go round for ever.
@@ -253,6 +252,7 @@ impl<'a> Course<'a> {
                 self.note(What::QuotaChanged);
                 self.follow_nodes();
             }
+            Change::Remark(text) => self.note(What::Remark { text: text.clone() }),
             Change::NodeFails(node) => self.on_node_failed(node),
             Change::NodeRecovers(node) => {
                 self.nodes.recover(node);
@@ -280,9 +280,14 @@ impl<'a> Course<'a> {
     /// Goes by the queues that hold, with the lending limit that the nodes leave to the slack queue.
     fn follow_nodes(&mut self) {
         let mut objects = self.objects.clone();
+        let Objects {
+            cluster_queues,
+            flavors,
+            ..
+        } = &mut objects;
         let slack = self.scenario.slack.as_ref();
-        if let Some(slack) = slack.and_then(|name| objects.cluster_queues.get_mut(name)) {
-            self.nodes.limit_lending(slack);
+        if let Some(slack) = slack.and_then(|name| cluster_queues.get_mut(name)) {
+            self.nodes.limit_lending(slack, flavors);
         }
         self.note_limits(&objects);
         if objects != *self.queues.objects() {
@@ -293,10 +298,15 @@ impl<'a> Course<'a> {
     fn note_limits(&mut self, new: &Objects) {
         let Some(slack) = &self.scenario.slack else { return };
         let before = lending_limits(self.queues.objects(), slack);
-        for (resource, limit) in lending_limits(new, slack) {
-            if before.get(&resource) != Some(&limit) {
-                self.note(What::LendingLimit { resource, limit });
-            }
+        let after = lending_limits(new, slack).into_iter();
+        let changed = after.filter(|(of, limit)| before.get(of) != Some(limit));
+        let told = changed.map(|((flavor, resource), limit)| What::LendingLimit {
+            flavor: flavor.into(),
+            resource: resource.into(),
+            limit,
+        });
+        for what in told.collect::<Vec<_>>() {
+            self.note(what);
         }
     }
 
@@ -523,16 +533,17 @@ fn capacity(objects: &Objects) -> BTreeMap<String, Quantity> {
     sums
 }
 
-fn lending_limits(objects: &Objects, queue: &str) -> BTreeMap<String, Option<Quantity>> {
+/// Returns what a queue may lend, by flavor and resource.
+fn lending_limits<'a>(objects: &'a Objects, queue: &str) -> BTreeMap<(&'a str, &'a str), Option<Quantity>> {
     let groups = objects
         .cluster_queues
         .get(queue)
-        .map(|queue| queue.resource_groups.iter());
-    let flavor = groups
-        .and_then(|mut groups| groups.next())
-        .and_then(|group| group.flavors.first());
-    let limit = |(resource, quota): (&String, &Quota)| (resource.clone(), quota.lending_limit);
-    flavor
-        .map(|flavor| flavor.resources.iter().map(limit).collect())
-        .unwrap_or_default()
+        .into_iter()
+        .flat_map(|queue| &queue.resource_groups);
+    let flavors = groups.flat_map(|group| &group.flavors);
+    let limits = flavors.flat_map(|flavor| {
+        let quotas = flavor.resources.iter();
+        quotas.map(|(resource, quota)| ((flavor.name.as_str(), resource.as_str()), quota.lending_limit))
+    });
+    limits.collect()
 }

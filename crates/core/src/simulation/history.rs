@@ -71,6 +71,11 @@ pub enum What {
         /// Who.
         job: usize,
     },
+    /// A remark of the scenario's.
+    Remark {
+        /// What it says.
+        text: String,
+    },
     /// Other queues hold.
     QuotaChanged,
     /// A node fails.
@@ -85,6 +90,8 @@ pub enum What {
     },
     /// The lending limit of the slack queue is another.
     LendingLimit {
+        /// The flavor.
+        flavor: String,
         /// The resource.
         resource: String,
         /// The limit; `None` is that there is none.
@@ -158,6 +165,7 @@ impl History {
             | What::Requeued { .. }
             | What::Done { .. }
             | What::GaveUp { .. }
+            | What::Remark { .. }
             | What::QuotaChanged
             | What::NodeFailed { .. }
             | What::NodeRecovered { .. }

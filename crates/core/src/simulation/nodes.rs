@@ -8,7 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{Job, Node};
 use crate::queue::{
     Admission, Quantity,
-    objects::{ClusterQueue, Quota},
+    objects::{ClusterQueue, ResourceFlavor},
+    slack::{self, Schedulability},
 };
 
 /// The nodes, and who is on them.
@@ -80,37 +81,41 @@ impl Nodes {
         }
     }
 
-    /// Limits what a slack queue lends to what the failed nodes leave of its own: MLBatch's rule, which looks at the first
-    /// flavor of the first group.
-    pub(super) fn limit_lending(&self, slack: &mut ClusterQueue) {
-        let group = slack.resource_groups.first_mut();
-        let Some(flavor) = group.and_then(|group| group.flavors.first_mut()) else {
-            return;
-        };
-        for (resource, quota) in &mut flavor.resources {
-            let lost = self.lost(&flavor.name, resource);
-            if lost > Quantity::ZERO {
-                let left = quota.nominal.minus(lost).or_zero();
-                let limit = quota.lending_limit.map_or(left, |limit| limit.min(left));
-                *quota = Quota {
-                    lending_limit: Some(limit),
-                    ..*quota
-                };
+    /// Limits what a slack queue lends to what the failed nodes leave of its own.
+    pub(super) fn limit_lending(&self, slack: &mut ClusterQueue, flavors: &BTreeMap<String, ResourceFlavor>) {
+        let nodes: Vec<_> = self.nodes.iter().map(|place| place.told(flavors)).collect();
+        for limit in slack::lending_limits(slack, flavors, &nodes) {
+            let quotas = slack
+                .resource_groups
+                .iter_mut()
+                .flat_map(|group| &mut group.flavors);
+            for flavor in quotas.filter(|flavor| flavor.name == limit.flavor) {
+                if let Some(quota) = flavor.resources.get_mut(&limit.resource) {
+                    quota.lending_limit = limit.limit;
+                }
             }
         }
-    }
-
-    fn lost(&self, flavor: &str, resource: &str) -> Quantity {
-        let failed = self
-            .nodes
-            .iter()
-            .filter(|place| place.failed && place.node.flavor == flavor);
-        let amounts = failed.filter_map(|place| place.node.capacity.get(resource));
-        amounts.fold(Quantity::ZERO, |sum, amount| sum.plus(*amount))
     }
 }
 
 impl Place {
+    /// Returns the node as it is told to the slack queue: by the labels of its flavor.
+    fn told(&self, flavors: &BTreeMap<String, ResourceFlavor>) -> slack::Node {
+        let flavor = flavors.get(&self.node.flavor);
+        slack::Node {
+            labels: flavor
+                .map(|flavor| flavor.node_labels.clone())
+                .unwrap_or_default(),
+            capacity: self.node.capacity.clone(),
+            schedulability: if self.failed {
+                Schedulability::Unschedulable
+            } else {
+                Schedulability::Schedulable
+            },
+            taints: BTreeMap::new(),
+        }
+    }
+
     fn has_room(&self, requests: &BTreeMap<String, Quantity>) -> bool {
         requests
             .iter()
