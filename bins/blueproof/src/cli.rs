@@ -2,6 +2,7 @@
 
 mod act;
 mod mistake;
+mod quota;
 mod read;
 
 use std::path::PathBuf;
@@ -13,6 +14,7 @@ pub(crate) use act::{
     Agent, Artifacts, Cancel, Check, Init, Launch, Logs, Report, ReportFormat, Retry, Run, Wait,
 };
 
+pub(crate) use quota::{Quota, QuotaApply, QuotaCommand, QuotaDescribe, QuotaGet};
 pub(crate) use read::{
     Completion, ConfigCommand, ConfigShow, Configuration, Describe, DescribeKind, Explain, Get,
     GetBlueprints, GetKind, GetRuns, Schema, SchemaKind, Status, Version, Why,
@@ -90,6 +92,8 @@ pub(crate) enum Command {
     Describe(Describe),
     /// Say why a run waits, and what would end that
     Why(Why),
+    /// Look at queues and their quota, and change them
+    Quota(Quota),
     /// Say what a code means
     Explain(Explain),
     /// Print the JSON Schema of a file or document

@@ -11,6 +11,7 @@ mod follow;
 mod get;
 mod kept;
 mod logs;
+mod quota;
 mod run;
 mod schema;
 mod version;
@@ -62,6 +63,7 @@ pub(crate) fn carry_out(cli: Cli) -> Result<Exit, Problem> {
         Command::Get(arguments) => get::get(&arguments, &cli.place),
         Command::Describe(arguments) => describe::describe(&arguments, &cli.place),
         Command::Why(arguments) => why::why(&arguments, &cli.place),
+        Command::Quota(arguments) => quota::quota(&arguments, &cli.place),
         Command::Explain(arguments) => explain::explain(&arguments),
         Command::Schema(arguments) => schema::schema(&arguments),
         Command::Config(arguments) => config::config(&arguments, &cli.place),

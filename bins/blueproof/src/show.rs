@@ -1,9 +1,12 @@
 //! How things look in a terminal.
 
+pub(crate) mod changes;
 pub(crate) mod description;
 mod diagnostic;
 pub(crate) mod explanation;
 pub(crate) mod progress;
+pub(crate) mod queue;
+pub(crate) mod quotas;
 pub(crate) mod runs;
 #[cfg(test)]
 pub(crate) mod samples;

@@ -9,6 +9,7 @@
 
 mod assign;
 mod explain;
+mod figures;
 mod forest;
 mod line;
 #[cfg(feature = "manifests")]
@@ -40,8 +41,7 @@ use assign::{Assignment, Mode};
 use forest::Held;
 use line::{Class, Entry};
 use objects::Objects;
-use quotas::{FlavorResource, NodeId};
-use share::Share;
+use quotas::FlavorResource;
 use terms::Shape;
 use tree::{Ask, Holder, Queue, Rules, Scene, Tree};
 
@@ -55,7 +55,6 @@ pub struct Queues {
     workloads: BTreeMap<WorkloadId, At>,
     /// The trees in which a cycle could bring anything.
     restless: BTreeSet<usize>,
-    cycles: u64,
     /// When the last cycle was.
     now: Timestamp,
     protected_for: Option<SignedDuration>,
@@ -121,7 +120,6 @@ impl Queues {
             queues,
             workloads: BTreeMap::new(),
             restless: BTreeSet::new(),
-            cycles: 0,
             now: Timestamp::MIN,
             protected_for: None,
         }
@@ -133,23 +131,43 @@ impl Queues {
     }
 
     /// Goes by other objects from now on. Who holds quota keeps it, also where there is too little now; who waits keeps
-    /// their place.
+    /// their place. A tree about which nothing is different does not notice.
     pub fn set_objects(&mut self, objects: Objects) {
         let old = std::mem::replace(self, Self::new(Objects::default()));
         let held = old.trees.iter().flat_map(Tree::held).collect();
         *self = Self::grow(objects, &held);
-        self.cycles = old.cycles;
         self.now = old.now;
         self.protected_for = old.protected_for;
-        for tree in old.trees {
+        for (number, tree) in old.trees.into_iter().enumerate() {
+            if let Some(at) = self.same_tree(&old.objects, &tree) {
+                self.keep(at, tree);
+                if old.restless.contains(&number) {
+                    self.restless.insert(at);
+                }
+                continue;
+            }
             for queue in tree.queues {
-                self.move_in(&tree.places, queue);
+                self.move_in(&tree.places, tree.cycles, queue);
             }
         }
     }
 
+    /// Returns the number of the tree that is the same as one that was, if there is one.
+    fn same_tree(&self, before: &Objects, old: &Tree) -> Option<usize> {
+        let at = self.queues.get(&old.queues.first()?.name)?.tree;
+        forest::is_same((before, old), (&self.objects, &self.trees[at])).then_some(at)
+    }
+
+    fn keep(&mut self, tree: usize, old: Tree) {
+        for (queue, known) in old.queues.iter().enumerate() {
+            let ids = known.holders.keys().copied().chain(known.line.ids());
+            self.workloads.extend(ids.map(|id| (id, At { tree, queue })));
+        }
+        self.trees[tree] = old;
+    }
+
     /// Moves who was in a queue into the one that has its name now.
-    fn move_in(&mut self, places: &[(String, String)], old: Queue) {
+    fn move_in(&mut self, places: &[(String, String)], cycles: u64, old: Queue) {
         let Some(at) = self.queues.get(&old.name).copied() else {
             return;
         };
@@ -164,7 +182,10 @@ impl Queues {
         let strategy = queue.terms.strategy;
         queue.line = old.line;
         queue.line.set_strategy(strategy);
-        queue.line.forget_progress();
+        if !queue.terms.has_flavors_of(&old.terms) {
+            queue.line.forget_progress();
+        }
+        tree.cycles = tree.cycles.max(cycles);
         queue.generation = old.generation + 1;
         let place = |of: FlavorResource| {
             let (flavor, resource) = &places[of.0];
@@ -235,24 +256,25 @@ impl Queues {
     }
 
     /// Gives a workload quota that it has already, as when a log is replayed; whether it fits is not asked.
+    /// `pod_sets` is what its sets got, in their order.
     pub fn restore(
         &mut self,
         workload: &Workload,
-        flavors: &BTreeMap<String, String>,
+        pod_sets: &[PodSetAssignment],
         reserved_at: Timestamp,
     ) -> Result<(), UnknownQueue> {
         let at = self.at(&workload.cluster_queue)?;
         let entry = self.entry(at, workload);
         let tree = &mut self.trees[at.tree];
         let mut usage: BTreeMap<_, Quantity> = BTreeMap::new();
-        for set in &workload.pod_sets {
-            for (resource, per_pod) in &set.requests {
-                let place = flavors
-                    .get(resource)
-                    .and_then(|flavor| tree.place(flavor, resource));
-                let Some(of) = place else { continue };
+        for (set, got) in workload.pod_sets.iter().zip(pod_sets) {
+            for (resource, flavor) in &got.flavors {
+                let place = tree.place(flavor, resource);
+                let (Some(of), Some(per_pod)) = (place, terms::per_pod(set, resource)) else {
+                    continue;
+                };
                 let sum = usage.entry(of).or_default();
-                *sum = sum.plus(per_pod.times(set.count));
+                *sum = sum.plus(per_pod.times(got.count));
             }
         }
         let usage: Vec<_> = usage.into_iter().collect();
@@ -269,12 +291,15 @@ impl Queues {
         Ok(())
     }
 
-    /// Forgets a workload, whether it waits or holds quota; an unknown one is no mistake.
+    /// Forgets a workload, whether it waits or holds quota; an unknown one is no mistake. In both cases everybody in the
+    /// tree tries again: one who waited may have been what others were held back for.
     pub fn remove(&mut self, id: WorkloadId) {
         let Some(at) = self.workloads.remove(&id) else {
             return;
         };
-        self.queue_mut(at).line.remove(id);
+        if self.queue_mut(at).line.remove(id).is_some() {
+            self.trees[at.tree].wake();
+        }
         self.release(at, id);
         self.restless.insert(at.tree);
     }
@@ -323,7 +348,6 @@ impl Queues {
 
     /// Runs one scheduling cycle: looks at the head of each queue in which anything could have changed.
     pub fn cycle(&mut self, now: Timestamp) -> Cycle {
-        self.cycles += 1;
         self.now = self.now.max(now);
         let mut result = Cycle::default();
         for number in std::mem::take(&mut self.restless) {
@@ -332,7 +356,7 @@ impl Queues {
                 safe_since: self.safe_since(now),
             };
             let tree = &mut self.trees[number];
-            let decided = tree.cycle(self.cycles, now, rules);
+            let decided = tree.cycle(now, rules);
             if decided.changed {
                 self.restless.insert(number);
             }
@@ -516,45 +540,6 @@ impl Queues {
             by: workload.id,
         });
         Ok(preempted.collect())
-    }
-
-    /// Returns what the queue could have now of a resource in a flavor, without evicting anybody.
-    pub fn available(&self, queue: &str, flavor: &str, resource: &str) -> Result<Quantity, UnknownQueue> {
-        let at = self.at(queue)?;
-        let (tree, node) = (&self.trees[at.tree], self.queue(at).node);
-        let place = tree.place(flavor, resource);
-        Ok(place.map_or(Quantity::ZERO, |of| tree.quotas.available(node, of)))
-    }
-
-    /// Returns the most that the queue could ever have of a resource in a flavor.
-    pub fn potential(&self, queue: &str, flavor: &str, resource: &str) -> Result<Quantity, UnknownQueue> {
-        let at = self.at(queue)?;
-        let (tree, node) = (&self.trees[at.tree], self.queue(at).node);
-        let place = tree.place(flavor, resource);
-        Ok(place.map_or(Quantity::ZERO, |of| tree.quotas.potential(node, of)))
-    }
-
-    /// Returns how much more than its own the queue has: thousandths of what its cohort could lend, by its weight.
-    pub fn weighted_share(&self, queue: &str) -> Result<f64, UnknownQueue> {
-        let at = self.at(queue)?;
-        Ok(Share::of(&self.trees[at.tree].quotas, self.queue(at).node).weighted())
-    }
-
-    /// Returns the resource of which the queue borrows most in proportion, or `None` when it borrows nothing.
-    pub fn dominant_resource(&self, queue: &str) -> Result<Option<&str>, UnknownQueue> {
-        let at = self.at(queue)?;
-        let tree = &self.trees[at.tree];
-        let dominant = Share::of(&tree.quotas, self.queue(at).node).dominant;
-        Ok(dominant.and_then(|number| tree.resource(number)))
-    }
-
-    /// Returns how much more than its own a cohort with queues has, as [`Queues::weighted_share`]; `None` where there
-    /// is no such cohort.
-    pub fn cohort_share(&self, cohort: &str) -> Option<f64> {
-        self.trees.iter().find_map(|tree| {
-            let at = tree.cohorts.iter().position(|name| name == cohort)?;
-            Some(Share::of(&tree.quotas, NodeId(at)).weighted())
-        })
     }
 
     fn at(&self, queue: &str) -> Result<At, UnknownQueue> {

@@ -21,14 +21,14 @@ use jiff::Timestamp;
 pub use gate::ApprovedHead;
 pub use queue::EvictionReason;
 pub(crate) use queue::default_objects;
-pub use why::{PendingReason, Queued, Unblocker};
+pub use why::{PendingReason, Queued, Unblocker, describe_obstacle};
 
 use crate::{
     action::Action,
     domain::{Project, RequestKey, RunId, Subject},
     event::{Call, Event},
     policy::{Policy, RetryPolicy},
-    queue::objects::Objects,
+    queue::{Queues, objects::Objects},
     view::RunView,
 };
 use gate::Gate;
@@ -153,6 +153,11 @@ impl Scheduler {
     /// Returns the queues that hold now.
     pub fn objects(&self) -> &Objects {
         self.queue.objects()
+    }
+
+    /// Returns the queues, with who is in them.
+    pub fn queues(&self) -> &Queues {
+        self.queue.queues()
     }
 
     /// Returns the run that a request made.

@@ -8,8 +8,8 @@ use blueproof_core::queue::{Quantity, Queues};
 use crate::{
     decide::{self, Fair, Victims},
     format::{
-        Availability, ByQueue, CycleCase, Entry, File, PartialAdmission, PodSetEntry, Setup, Share, Shares,
-        Step, StepOutcome, Targets,
+        Availability, ByQueue, CycleCase, Entry, File, FlavorChoice, PartialAdmission, PodSetEntry,
+        SetsOutcome, Setup, Share, Shares, Step, StepOutcome, Targets,
     },
     retry,
     world::{self, Names},
@@ -144,7 +144,7 @@ fn used(setup: &Setup, fair: Fair, usages: &[&ByQueue<f64>]) -> Result<Queues> {
         let amounts = BTreeMap::from([(resource.to_owned(), amount)]);
         let entry = Entry {
             n: format!("user-{number:03}"),
-            f: Some(flavor.to_owned()),
+            f: Some(FlavorChoice::One(flavor.to_owned())),
             amounts,
             ..Entry::default()
         };
@@ -267,8 +267,12 @@ fn usage(entry: &Entry) -> Result<Vec<(String, String, Quantity)>> {
         ));
     }
     if usage.is_empty() {
-        let flavor = entry.f.as_deref().unwrap_or("default");
         for (resource, amount) in &entry.amounts {
+            let flavor = entry
+                .f
+                .as_ref()
+                .and_then(|choice| choice.of(resource))
+                .unwrap_or("default");
             usage.push((
                 flavor.to_owned(),
                 resource.clone(),
@@ -351,6 +355,7 @@ fn pending(case: &PartialAdmission) -> Result<Entry> {
             count,
             min: Some(min),
             amounts: BTreeMap::from([(case.pending.resource.clone(), *amount)]),
+            ..PodSetEntry::default()
         })
     });
     Ok(Entry {
@@ -418,6 +423,7 @@ fn step_differences<'a>(step: &'a Step, actual: &'a StepOutcome) -> impl Iterato
         ask("preempted", &expected.preempted, &actual.preempted),
         ask("admitted", &expected.admitted, &flavors),
         ask("shares", &shares, &actual.shares),
+        ask_sets(&expected.sets, &actual.sets),
         ask(
             "running_count",
             &expected.running_count,
@@ -444,6 +450,13 @@ fn chosen(
         ))
     });
     asked.collect()
+}
+
+fn ask_sets(expected: &SetsOutcome, actual: &SetsOutcome) -> Option<String> {
+    if expected.counts.is_empty() {
+        return None;
+    }
+    differ("sets", expected, actual)
 }
 
 fn ask<T: PartialEq + fmt::Debug>(what: &str, expected: &Option<T>, actual: &Option<T>) -> Option<String> {

@@ -1,6 +1,6 @@
 //! What our queue makes of a case, in the case format's own words.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, Result};
 use blueproof_core::queue::{
@@ -8,12 +8,15 @@ use blueproof_core::queue::{
 };
 
 use crate::{
-    format::{CycleCase, CycleOutcome, Entry, Script, Setup, Share, Step, StepOutcome},
+    format::{CycleCase, CycleOutcome, Entry, Script, SetsOutcome, Setup, Share, Step, StepOutcome},
     world::{self, Names},
 };
 
 /// After so many cycles in one step it is taken that there is no end.
 const CYCLES_AT_MOST: usize = 200;
+
+/// When the cycle of a cycle case is: after whatever happened before.
+const CYCLE_TIME: i32 = 1_000_000;
 
 /// Returns what one cycle decides.
 pub(crate) fn cycle(case: &CycleCase, setup: &Setup, fair: Fair) -> Result<CycleOutcome> {
@@ -32,12 +35,19 @@ pub(crate) fn cycle(case: &CycleCase, setup: &Setup, fair: Fair) -> Result<Cycle
             waiting.push(names.id(&entry.n)?);
         }
     }
-    let cycle = queues.cycle(world::at(1000));
+    let cycle = queues.cycle(world::at(CYCLE_TIME));
     let mut outcome = CycleOutcome::default();
+    let pending = case.pending.values().flatten();
+    let in_sets: BTreeSet<_> = pending
+        .filter(|entry| !entry.sets.is_empty())
+        .map(|entry| entry.n.as_str())
+        .collect();
     for admission in &cycle.admitted {
-        outcome
-            .admit
-            .insert(names.name(admission.workload).to_owned(), flavors(admission));
+        let name = names.name(admission.workload);
+        outcome.admit.insert(name.to_owned(), flavors(admission));
+        if in_sets.contains(name) {
+            outcome.sets.note(name, admission);
+        }
     }
     for victim in &cycle.preempted {
         outcome.preempt.insert(
@@ -92,6 +102,7 @@ pub(crate) fn script(script: &Script, victims: Victims) -> Result<Option<Vec<Ste
         victims,
         second: 1000,
         queue_of: BTreeMap::new(),
+        in_sets: BTreeSet::new(),
     };
     let mut outcomes = Vec::new();
     for step in &script.steps {
@@ -112,6 +123,7 @@ struct Play {
     victims: Victims,
     second: i32,
     queue_of: BTreeMap<WorkloadId, String>,
+    in_sets: BTreeSet<WorkloadId>,
 }
 
 impl Play {
@@ -123,7 +135,10 @@ impl Play {
             self.queues.remove(self.names.id(name)?);
         }
         for name in &step.gone {
-            self.queues.requeue(self.names.id(name)?);
+            let id = self.names.id(name)?;
+            if self.queues.standing(id) == Some(Standing::Evicted) {
+                self.queues.requeue(id);
+            }
         }
         if let Some(set) = &step.set_lending {
             let (flavor, resource) = world::flavor_resource(&set.fr)?;
@@ -154,6 +169,9 @@ impl Play {
         let workload = world::workload(&self.names, queue, entry, world::at(self.second))?;
         self.queues.submit(&workload)?;
         self.queue_of.insert(workload.id, queue.to_owned());
+        if !entry.sets.is_empty() {
+            self.in_sets.insert(workload.id);
+        }
         Ok(())
     }
 
@@ -169,9 +187,12 @@ impl Play {
             }
             self.second += 1;
             let cycle = self.queues.cycle(world::at(self.second));
-            for admission in &cycle.admitted {
-                admitted.insert(admission.workload, flavors(admission));
-            }
+            admitted.extend(
+                cycle
+                    .admitted
+                    .into_iter()
+                    .map(|admission| (admission.workload, admission)),
+            );
             for victim in &cycle.preempted {
                 preempted.insert(
                     self.names.name(victim.workload).to_owned(),
@@ -188,10 +209,10 @@ impl Play {
     fn outcome(
         &self,
         preempted: BTreeMap<String, String>,
-        admitted: &BTreeMap<WorkloadId, BTreeMap<String, String>>,
+        admitted: &BTreeMap<WorkloadId, Admission>,
     ) -> Result<StepOutcome> {
         let (mut running, mut waiting, mut leaving) = (Vec::new(), Vec::new(), Vec::new());
-        let mut still_admitted = BTreeMap::new();
+        let (mut still_admitted, mut sets) = (BTreeMap::new(), SetsOutcome::default());
         let mut running_count: BTreeMap<String, usize> =
             self.setup.queues.keys().map(|queue| (queue.clone(), 0)).collect();
         for name in self.names.iter() {
@@ -200,8 +221,11 @@ impl Play {
                 Some(Standing::Admitted) => {
                     running.push(name.to_owned());
                     *running_count.entry(self.queue_of[&id].clone()).or_default() += 1;
-                    if let Some(flavors) = admitted.get(&id) {
-                        still_admitted.insert(name.to_owned(), flavors.clone());
+                    if let Some(admission) = admitted.get(&id) {
+                        still_admitted.insert(name.to_owned(), flavors(admission));
+                        if self.in_sets.contains(&id) {
+                            sets.note(name, admission);
+                        }
                     }
                 }
                 Some(Standing::Evicted) => leaving.push(name.to_owned()),
@@ -218,6 +242,7 @@ impl Play {
             shares: Some(self.shares()?),
             available: None,
             running_count: Some(running_count),
+            sets,
         })
     }
 
@@ -242,12 +267,19 @@ pub(crate) fn share(weighted: f64) -> Share {
     Share::Number(weighted.ceil() as u64)
 }
 
+impl SetsOutcome {
+    fn note(&mut self, name: &str, admission: &Admission) {
+        let sets = &admission.pod_sets;
+        let (counts, flavors) = sets.iter().map(|set| (set.count, set.flavors.clone())).unzip();
+        self.counts.insert(name.to_owned(), counts);
+        self.set_flavors.insert(name.to_owned(), flavors);
+    }
+}
+
+/// Returns the flavor of each resource, in the first set that uses it.
 fn flavors(admission: &Admission) -> BTreeMap<String, String> {
-    admission
-        .pod_sets
-        .iter()
-        .flat_map(|set| set.flavors.clone())
-        .collect()
+    let sets = admission.pod_sets.iter().rev();
+    sets.flat_map(|set| set.flavors.clone()).collect()
 }
 
 /// Returns the letter of a reason.

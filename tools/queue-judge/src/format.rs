@@ -3,6 +3,7 @@
 //! A case file says at its head what its keys mean. A line of JSON for the oracle has the same keys.
 
 mod entry;
+mod flavor;
 mod ordered;
 
 use std::collections::BTreeMap;
@@ -10,7 +11,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub(crate) use entry::{Entry, PodSetEntry};
+pub(crate) use entry::{Entry, FlavorChoice, PodSetEntry};
+pub(crate) use flavor::{Flavor, Operator, Taint, Toleration};
 pub(crate) use ordered::Ordered;
 
 use crate::retry::RetryCase;
@@ -42,6 +44,8 @@ pub(crate) struct File {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Setup {
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) flavors: BTreeMap<String, Flavor>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) cohorts: BTreeMap<String, Cohort>,
     pub(crate) queues: BTreeMap<String, Queue>,
@@ -171,10 +175,13 @@ pub(crate) struct Targets {
 /// One scheduling cycle.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct CycleCase {
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(crate) id: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) fixture: Option<String>,
+    /// In a file, the section says it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) fair: bool,
     #[serde(flatten)]
     pub(crate) setup: Setup,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -197,6 +204,20 @@ pub(crate) struct CycleOutcome {
     pub(crate) preempt: BTreeMap<String, String>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) wait: BTreeMap<String, String>,
+    #[serde(flatten)]
+    pub(crate) sets: SetsOutcome,
+}
+
+/// What those of several pod sets got, who were admitted.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct SetsOutcome {
+    /// How many pods of each set.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) counts: BTreeMap<String, Vec<u32>>,
+    /// On which flavor each resource of each set.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) set_flavors: BTreeMap<String, Vec<BTreeMap<String, String>>>,
 }
 
 /// One cycle in which fewer pods may do.
@@ -228,7 +249,7 @@ pub(crate) struct PartialPending {
 /// Several steps, after each of which cycles run until nothing changes.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Script {
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(crate) id: String,
     #[serde(default)]
     pub(crate) fair: bool,
@@ -264,7 +285,7 @@ pub(crate) struct SetLending {
 }
 
 /// What holds after a step. What a file does not say is not asked.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct StepOutcome {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -283,4 +304,6 @@ pub(crate) struct StepOutcome {
     pub(crate) available: Option<ByQueue<f64>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) running_count: Option<BTreeMap<String, usize>>,
+    #[serde(flatten)]
+    pub(crate) sets: SetsOutcome,
 }

@@ -2,8 +2,14 @@
 
 mod cases;
 mod decide;
+mod diff;
 mod format;
+mod generate;
+mod on_purpose;
+mod oracle;
 mod retry;
+mod scenario;
+mod shrink;
 mod world;
 
 use std::{path::PathBuf, process::ExitCode};
@@ -28,6 +34,8 @@ enum Task {
         #[arg(required = true)]
         files: Vec<PathBuf>,
     },
+    /// Ask both sides about random scenarios, and print each difference.
+    Diff(diff::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -43,6 +51,11 @@ fn main() -> ExitCode {
 fn run(arguments: &Arguments) -> Result<ExitCode> {
     match &arguments.task {
         Task::Cases { files } => cases(files),
+        Task::Diff(arguments) => Ok(if diff::run(arguments)? {
+            ExitCode::SUCCESS
+        } else {
+            ExitCode::FAILURE
+        }),
     }
 }
 

@@ -1,19 +1,20 @@
 //! What a case describes, as the queue's own objects: names become workload ids, plain numbers exact amounts.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use anyhow::{Context, Result, bail};
 use blueproof_core::queue::{
-    PodSet, Quantity, Queues, Workload, WorkloadId,
+    PodSet, PodSetAssignment, Quantity, Queues, Workload, WorkloadId,
     objects::{
         BorrowWithinCohort, ClusterQueue, Cohort, FairRule, FairSharing, FlavorFungibility, FlavorPreference,
         FlavorQuotas, Objects, Preemption, QueueingStrategy, Quota, ReclaimWithinCohort, ResourceFlavor,
-        ResourceGroup, Weight, WhenCanBorrow, WhenCanPreempt, WithinClusterQueue,
+        ResourceGroup, Taint, TaintEffect, Toleration, Weight, WhenCanBorrow, WhenCanPreempt,
+        WithinClusterQueue,
     },
 };
 use jiff::Timestamp;
 
-use crate::format::{self, Entry, Group, Setup};
+use crate::format::{self, Entry, Group, PodSetEntry, Setup};
 
 /// The flavor of whoever does not say.
 const DEFAULT_FLAVOR: &str = "default";
@@ -102,7 +103,51 @@ pub(crate) fn objects(setup: &Setup, fair_sharing: Option<FairSharing>) -> Resul
         .flat_map(|group| &group.flavors)
         .map(|flavor| flavor.name.clone());
     objects.flavors = names.map(|name| (name, ResourceFlavor::default())).collect();
+    for (name, flavor) in &setup.flavors {
+        let flavor = self::flavor(flavor).with_context(|| format!("flavor `{name}`"))?;
+        objects.flavors.insert(name.clone(), flavor);
+    }
     Ok(objects)
+}
+
+fn flavor(flavor: &format::Flavor) -> Result<ResourceFlavor> {
+    let taints = flavor.taints.iter().map(|taint| {
+        Ok(Taint {
+            key: taint.key.clone(),
+            value: taint.value.clone(),
+            effect: effect(&taint.effect)?,
+        })
+    });
+    Ok(ResourceFlavor {
+        node_labels: flavor.labels.clone(),
+        node_taints: taints.collect::<Result<_>>()?,
+        tolerations: tolerations(&flavor.tolerations)?,
+    })
+}
+
+fn tolerations(tolerations: &[format::Toleration]) -> Result<Vec<Toleration>> {
+    let read = |toleration: &format::Toleration| {
+        let value = match toleration.operator {
+            format::Operator::Equal => Some(toleration.value.clone()),
+            format::Operator::Exists => None,
+        };
+        let said = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+        Ok(Toleration {
+            key: said(&toleration.key),
+            value,
+            effect: said(&toleration.effect).map(|word| effect(&word)).transpose()?,
+        })
+    };
+    tolerations.iter().map(read).collect()
+}
+
+fn effect(word: &str) -> Result<TaintEffect> {
+    Ok(match word {
+        "NoSchedule" => TaintEffect::NoSchedule,
+        "PreferNoSchedule" => TaintEffect::PreferNoSchedule,
+        "NoExecute" => TaintEffect::NoExecute,
+        other => bail!("`{other}` is no effect of a taint"),
+    })
 }
 
 fn cohort(cohort: &format::Cohort) -> Result<Cohort> {
@@ -222,48 +267,62 @@ fn quota(resource: &str, quota: &format::Quota) -> Result<Quota> {
 
 /// Returns the workload that an entry describes.
 pub(crate) fn workload(names: &Names, queue: &str, entry: &Entry, queued_at: Timestamp) -> Result<Workload> {
-    let requests = |amounts: &BTreeMap<String, f64>| {
-        amounts
-            .iter()
-            .map(|(resource, amount)| (resource.clone(), quantity(resource, *amount)))
-            .collect()
-    };
-    let pod_sets = if entry.sets.is_empty() {
-        vec![PodSet {
-            name: "main".into(),
-            count: 1,
-            requests: requests(&entry.amounts),
-            ..PodSet::default()
-        }]
-    } else {
-        let sets = entry.sets.iter().enumerate().map(|(number, set)| PodSet {
+    let pod_sets = sets(entry).into_iter().enumerate().map(|(number, set)| {
+        let amounts = set.amounts.iter();
+        Ok(PodSet {
             name: format!("set-{number}"),
             count: set.count,
             min_count: set.min,
-            requests: requests(&set.amounts),
-            ..PodSet::default()
-        });
-        sets.collect()
-    };
+            requests: amounts
+                .map(|(resource, amount)| (resource.clone(), quantity(resource, *amount)))
+                .collect(),
+            node_selector: set.selector.unwrap_or_default(),
+            tolerations: tolerations(set.tolerations.as_deref().unwrap_or_default())?,
+        })
+    });
     Ok(Workload {
         id: names.id(&entry.n)?,
         cluster_queue: queue.to_owned(),
         priority: entry.p,
         queued_at,
         evictions: 0,
-        pod_sets,
+        pod_sets: pod_sets.collect::<Result<_>>()?,
     })
+}
+
+/// Returns the pod sets of an entry, each with what the entry says of all.
+fn sets(entry: &Entry) -> Vec<PodSetEntry> {
+    let mut sets = entry.sets.clone();
+    if sets.is_empty() {
+        sets.push(PodSetEntry {
+            count: 1,
+            amounts: entry.amounts.clone(),
+            ..PodSetEntry::default()
+        });
+    }
+    for set in &mut sets {
+        set.f = set.f.take().or_else(|| entry.f.clone());
+        set.selector.get_or_insert_with(|| entry.selector.clone());
+        set.tolerations.get_or_insert_with(|| entry.tolerations.clone());
+    }
+    sets
 }
 
 /// Lets a workload run that a case says runs.
 pub(crate) fn restore(queues: &mut Queues, names: &Names, queue: &str, entry: &Entry) -> Result<()> {
     let workload = workload(names, queue, entry, at(entry.c))?;
-    let flavor = entry.f.clone().unwrap_or_else(|| DEFAULT_FLAVOR.to_owned());
-    let resources = workload.pod_sets.iter().flat_map(|set| set.requests.keys());
-    let flavors = resources
-        .map(|resource| (resource.clone(), flavor.clone()))
-        .collect();
-    queues.restore(&workload, &flavors, at(entry.t))?;
+    let pod_sets = sets(entry).into_iter().map(|set| {
+        let flavor = |resource: &str| set.f.as_ref().and_then(|choice| choice.of(resource));
+        let flavors = set.amounts.keys().map(|resource| {
+            let flavor = flavor(resource).unwrap_or(DEFAULT_FLAVOR);
+            (resource.clone(), flavor.to_owned())
+        });
+        PodSetAssignment {
+            count: set.count,
+            flavors: flavors.collect(),
+        }
+    });
+    queues.restore(&workload, &pod_sets.collect::<Vec<_>>(), at(entry.t))?;
     if entry.evicted {
         queues.evict(workload.id);
     }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use blueproof_core::{
     domain::{Ending, RunId, RunState},
-    scheduler::{PendingReason, Scheduler, Unblocker},
+    scheduler::{PendingReason, Scheduler, Unblocker, describe_obstacle},
     view::{AttemptView, RunView},
 };
 use jiff::Timestamp;
@@ -32,6 +32,9 @@ pub(crate) struct Explanation {
     /// What would end that, or what can be done.
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<String>,
+    /// How it stands in its queue, for people: programs have the figures.
+    #[serde(skip)]
+    standing: Vec<String>,
     /// How it stands and since when, for people: programs have the times of the run.
     #[serde(skip)]
     stands: String,
@@ -47,6 +50,7 @@ impl Explanation {
             state: view.state,
             waits: pending.clone(),
             unblocked_by: unblocked_by.clone(),
+            standing: pending.as_ref().map(standing).unwrap_or_default(),
             why,
             next,
             stands,
@@ -74,6 +78,32 @@ impl Explanation {
             Some(next),
         )
     }
+}
+
+/// Returns, of one that waits in a queue, Kueue's word, what is missing, and who is ahead.
+fn standing(reason: &PendingReason) -> Vec<String> {
+    const NAMED: usize = 8;
+    let Some((word, queued)) = reason.queued() else {
+        return Vec::new();
+    };
+    let mut lines = vec![format!("  reason  {word}")];
+    lines.extend(
+        queued
+            .obstacles
+            .iter()
+            .map(|obstacle| format!("  missing {}", describe_obstacle(obstacle))),
+    );
+    if !queued.ahead.is_empty() {
+        let mut names: Vec<_> = queued.ahead.iter().take(NAMED).map(ToString::to_string).collect();
+        if let Some(more) = queued.ahead.len().checked_sub(NAMED).filter(|more| *more > 0) {
+            names.push(format!("{more} more"));
+        }
+        lines.push(format!("  ahead   {}", names.join(", ")));
+    }
+    if !queued.can_ever_fit {
+        lines.push("  never   not even were nobody else there".into());
+    }
+    lines
 }
 
 fn goes_on_when(reason: &PendingReason, unblocked_by: &[Unblocker]) -> String {
@@ -143,6 +173,9 @@ fn without_failure(ending: Ending) -> &'static str {
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{} {}: {}", self.run, self.stands, self.why)?;
+        for line in &self.standing {
+            writeln!(f, "{line}")?;
+        }
         match &self.next {
             Some(next) => writeln!(f, "{next}"),
             None => Ok(()),

@@ -117,7 +117,7 @@ codes! {
         "The file is JSON, but a cell lacks its type or its source, or has something else in their place."
     223 FileTooLarge "a file that is too large to be read"
         "Blueprints may have 1 MiB and notebooks 256 MiB; what is larger is data. Clear the outputs of a notebook \
-         before it is committed: `jupyter nbconvert --clear-output --inplace FILE`."
+         before it is committed: `jupyter nbconvert --clear-output --inplace FILE`. Files of queues may have 64 MiB."
     230 NoParametersTag "a notebook whose parameters are not marked"
         "Values are put in after the cell that is tagged `parameters`; without one they are put in at the top, and \
          a later assignment in the notebook silently undoes them. In JupyterLab: property inspector, cell tags."

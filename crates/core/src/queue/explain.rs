@@ -2,7 +2,7 @@
 //!
 //! What would end a wait is not reasoned about but tried, on a copy of the queues, so that it is true.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt};
 
 use serde::{Deserialize, Serialize};
 
@@ -35,6 +35,20 @@ pub enum WaitReason {
     Suspended,
     /// Its queue cannot admit anybody as it is configured.
     Misconfigured,
+}
+
+impl fmt::Display for WaitReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::PendingEvaluation => "PendingEvaluation",
+            Self::WaitingForPreemptedWorkloads => "WaitingForPreemptedWorkloads",
+            Self::WaitingForQuota => "WaitingForQuota",
+            Self::ExceedsMaxQuota => "ExceedsMaxQuota",
+            Self::NoMatchingFlavor => "NoMatchingFlavor",
+            Self::Suspended => "Suspended",
+            Self::Misconfigured => "Misconfigured",
+        })
+    }
 }
 
 /// Why a workload waits, in full.

@@ -35,6 +35,22 @@ pub(super) fn grow(objects: &Objects, held: &Held) -> Vec<Tree> {
         .collect()
 }
 
+/// Returns whether a tree that was grown from other objects is like one that was grown from these: nothing that is
+/// configured of it differs.
+pub(super) fn is_same((before, old): (&Objects, &Tree), (after, new): (&Objects, &Tree)) -> bool {
+    let names = |tree: &Tree| -> Vec<_> { tree.queues.iter().map(|queue| queue.name.clone()).collect() };
+    let mut queues = old.queues.iter().map(|queue| &queue.name);
+    let mut cohorts = old.cohorts.iter();
+    let mut flavors = old.places.iter().map(|(flavor, _)| flavor);
+    names(old) == names(new)
+        && old.cohorts == new.cohorts
+        && old.places == new.places
+        && before.fair_sharing == after.fair_sharing
+        && queues.all(|name| before.cluster_queues.get(name) == after.cluster_queues.get(name))
+        && cohorts.all(|name| before.cohorts.get(name) == after.cohorts.get(name))
+        && flavors.all(|name| before.flavors.get(name) == after.flavors.get(name))
+}
+
 /// Returns the root of the tree that a cohort is in, or `None` when its ancestors make a circle.
 fn root<'a>(objects: &'a Objects, cohort: &'a str) -> Option<&'a str> {
     let mut seen = BTreeSet::new();
@@ -98,6 +114,7 @@ impl<'a> Builder<'a> {
             cohorts: self.cohorts.into_iter().map(str::to_owned).collect(),
             queues,
             searched: Vec::new(),
+            cycles: 0,
         }
     }
 

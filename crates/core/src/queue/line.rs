@@ -200,22 +200,34 @@ impl Line {
 
     /// Returns who waits before a workload, the first one first, whether parked or not.
     pub(super) fn before(&self, id: WorkloadId) -> Vec<WorkloadId> {
-        let place = |id: &WorkloadId, entry: &Entry| {
-            (
-                self.preemptor != Some(*id),
-                Reverse(entry.class.priority),
-                entry.queued_at,
-                *id,
-            )
-        };
         let Some(entry) = self.entries.get(&id) else {
             return Vec::new();
         };
-        let own = place(&id, entry);
-        let all = self.entries.iter().map(|(id, entry)| place(id, entry));
+        let own = self.rank(id, entry);
+        let all = self.entries.iter().map(|(id, entry)| self.rank(*id, entry));
         let mut before: Vec<_> = all.filter(|other| *other < own).collect();
         before.sort_unstable();
         before.into_iter().map(|(.., id)| id).collect()
+    }
+
+    /// Returns who waits, the first one first, whether parked or not.
+    pub(super) fn in_order(&self) -> Vec<WorkloadId> {
+        let mut all: Vec<_> = self
+            .entries
+            .iter()
+            .map(|(id, entry)| self.rank(*id, entry))
+            .collect();
+        all.sort_unstable();
+        all.into_iter().map(|(.., id)| id).collect()
+    }
+
+    fn rank(&self, id: WorkloadId, entry: &Entry) -> (bool, Reverse<i32>, Timestamp, WorkloadId) {
+        (
+            self.preemptor != Some(id),
+            Reverse(entry.class.priority),
+            entry.queued_at,
+            id,
+        )
     }
 
     /// Returns who waits, in no order.

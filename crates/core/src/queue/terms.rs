@@ -84,6 +84,14 @@ pub enum Mismatch {
     },
 }
 
+/// Returns what one pod of a set counts for; `pods` counts pods.
+pub(super) fn per_pod(set: &PodSet, resource: &str) -> Option<Quantity> {
+    if resource == PODS {
+        return Some(Quantity(1));
+    }
+    set.requests.get(resource).copied()
+}
+
 impl Terms {
     /// Works out a queue's terms; `place` tells where a flavor's resource is in the tree.
     pub(super) fn new(queue: &ClusterQueue, mut place: impl FnMut(&str, &str) -> FlavorResource) -> Self {
@@ -145,6 +153,15 @@ impl Terms {
             asks,
             uncovered,
         }
+    }
+
+    /// Returns whether the groups are of the same resources and the same flavors, in the same order.
+    pub(super) fn has_flavors_of(&self, other: &Self) -> bool {
+        let same = |(ours, theirs): (&Group, &Group)| {
+            let names = ours.flavors.iter().map(|flavor| &flavor.name);
+            ours.resources == theirs.resources && names.eq(theirs.flavors.iter().map(|flavor| &flavor.name))
+        };
+        self.groups.len() == other.groups.len() && self.groups.iter().zip(&other.groups).all(same)
     }
 
     fn covers(&self, resource: &str) -> bool {

@@ -30,8 +30,10 @@ pub(super) struct Tree {
     pub(super) cohorts: Vec<String>,
     /// The queues; queue nodes come last among the tree's nodes, in this order.
     pub(super) queues: Vec<Queue>,
-    /// The searches for flavors after each cycle since something changed.
+    /// The searches for flavors when something last changed, and after each cycle since.
     pub(super) searched: Vec<Searches>,
+    /// How many cycles there were.
+    pub(super) cycles: u64,
 }
 
 impl Tree {

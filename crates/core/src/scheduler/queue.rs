@@ -6,7 +6,7 @@
 
 mod gang;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -34,6 +34,11 @@ pub(super) struct Queue {
     quota: Resources,
     applied: Option<Objects>,
     entries: BTreeMap<RunId, Entry>,
+    /// Those who are held, and those who wait again: looked at after each event, however many wait beside them.
+    held: BTreeSet<RunId>,
+    returning: BTreeSet<RunId>,
+    /// Whether there may be queues to be drained.
+    drain: bool,
 }
 
 /// A run in the queues.
@@ -126,6 +131,9 @@ impl Queue {
             quota,
             applied: None,
             entries: BTreeMap::new(),
+            held: BTreeSet::new(),
+            returning: BTreeSet::new(),
+            drain: false,
         }
     }
 
@@ -136,11 +144,10 @@ impl Queue {
 
     /// Returns when it is worth while to try again, if nothing happens before.
     pub(super) fn try_again_at(&self) -> Option<Timestamp> {
-        let returning = self
-            .entries
-            .values()
-            .any(|entry| entry.place == Place::Waiting && entry.workload.evictions > 0);
-        self.queues.protected_until().filter(|_| returning)
+        if self.returning.is_empty() {
+            return None;
+        }
+        self.queues.protected_until()
     }
 
     /// Lets everybody who waits try again.
@@ -164,6 +171,7 @@ impl Queue {
 
     fn set_objects(&mut self, objects: Objects) {
         self.queues.set_objects(objects);
+        self.drain = true;
         let movable = self
             .entries
             .iter()
@@ -171,6 +179,10 @@ impl Queue {
         for run in movable.map(|(run, _)| *run).collect::<Vec<_>>() {
             self.let_in(run);
         }
+    }
+
+    pub(super) fn queues(&self) -> &Queues {
+        &self.queues
     }
 
     /// Returns what holds.
@@ -215,6 +227,9 @@ impl Queue {
             place: Place::Outside,
         };
         self.entries.insert(attempt.run, entry);
+        if evictions > 0 {
+            self.returning.insert(attempt.run);
+        }
         self.let_in(attempt.run);
     }
 
@@ -247,9 +262,15 @@ impl Queue {
             .get(&run)
             .is_some_and(|entry| entry.place != Place::Given)
         {
-            self.entries.remove(&run);
-            self.queues.remove(WorkloadId(run.0));
+            self.forget(run);
         }
+    }
+
+    fn forget(&mut self, run: RunId) {
+        self.entries.remove(&run);
+        self.held.remove(&run);
+        self.returning.remove(&run);
+        self.queues.remove(WorkloadId(run.0));
     }
 
     /// Decides who gets quota now, and who has to give theirs back.
@@ -262,14 +283,16 @@ impl Queue {
             let cycle = self.queues.cycle(now);
             self.take_in(&cycle, &mut decisions);
         }
-        self.drain(&mut decisions);
+        if std::mem::take(&mut self.drain) {
+            self.drain(&mut decisions);
+        }
         decisions.admitted = self.give_out();
         decisions
     }
 
     fn take_in(&mut self, cycle: &Cycle, decisions: &mut Decisions) {
         for admission in &cycle.admitted {
-            self.entry_mut(admission.workload).place = Place::Held;
+            self.hold(admission.workload);
         }
         for preempted in &cycle.preempted {
             let entry = self.entry_mut(preempted.workload);
@@ -279,9 +302,7 @@ impl Queue {
                     .evicted
                     .push((entry.attempt, preempted.reason.into(), Some(by)));
             } else {
-                // Nothing of it runs yet, so it is gone at once.
-                entry.place = Place::Waiting;
-                self.queues.requeue(preempted.workload);
+                self.wait_again(preempted.workload);
             }
         }
     }
@@ -297,25 +318,37 @@ impl Queue {
                     .evicted
                     .push((attempt, EvictionReason::ClusterQueueStopped, None));
             } else {
-                self.entry_mut(id).place = Place::Waiting;
-                self.queues.requeue(id);
+                self.wait_again(id);
             }
         }
     }
 
+    fn hold(&mut self, id: WorkloadId) {
+        self.entry_mut(id).place = Place::Held;
+        self.held.insert(RunId(id.0));
+        self.returning.remove(&RunId(id.0));
+    }
+
+    /// Sends one back of whom nothing runs yet, so that it is gone at once.
+    fn wait_again(&mut self, id: WorkloadId) {
+        let entry = self.entry_mut(id);
+        entry.place = Place::Waiting;
+        entry.workload.evictions += 1;
+        self.held.remove(&RunId(id.0));
+        self.returning.insert(RunId(id.0));
+        self.queues.requeue(id);
+    }
+
     /// Gives quota out, to those for whom there is room beside all who have not left yet.
     fn give_out(&mut self) -> Vec<AttemptId> {
-        let held = self
-            .entries
-            .iter()
-            .filter(|(_, entry)| entry.place == Place::Held);
         let mut given = Vec::new();
-        for run in held.map(|(run, _)| *run).collect::<Vec<_>>() {
+        for run in self.held.iter().copied().collect::<Vec<_>>() {
             let has_it = |id: WorkloadId| self.entries[&RunId(id.0)].place == Place::Given;
             if self.queues.has_room_beside(WorkloadId(run.0), has_it) {
                 let entry = self.entries.get_mut(&run).expect("just listed");
                 entry.place = Place::Given;
                 given.push(entry.attempt);
+                self.held.remove(&run);
             }
         }
         given
@@ -330,8 +363,7 @@ impl Queue {
     /// Takes back what was promised to an attempt; one without a promise is no mistake.
     pub(super) fn release(&mut self, attempt: AttemptId) {
         if self.promised(attempt).is_some() {
-            self.entries.remove(&attempt.run);
-            self.queues.remove(WorkloadId(attempt.run.0));
+            self.forget(attempt.run);
         }
     }
 
@@ -443,6 +475,8 @@ impl Queue {
         self.queues.check();
         for (run, entry) in &self.entries {
             assert_eq!(*run, entry.attempt.run, "an entry is of its run");
+            let held = self.held.contains(run);
+            assert_eq!(held, entry.place == Place::Held, "{run}: held where it is held");
             let known = self.queues.standing(entry.workload.id).is_some();
             assert_eq!(
                 known,

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::Scheduler;
 use crate::{
     domain::{Bytes, Cpus, Resources, RunId},
-    queue::{Obstacle, Quantity, Unblock, WaitReason},
+    queue::{Limit, Mismatch, Obstacle, ObstacleReason, Quantity, Unblock, WaitReason},
 };
 
 /// The one reason why a run waits. Those of a run that waits for quota are Kueue's words.
@@ -132,6 +132,26 @@ impl PendingReason {
         }
     }
 
+    /// Returns Kueue's word for the reason and how the run stands in its queue, if it waits there.
+    pub fn queued(&self) -> Option<(WaitReason, &Queued)> {
+        match self {
+            Self::PendingEvaluation(queued) => Some((WaitReason::PendingEvaluation, queued)),
+            Self::WaitingForPreemptedWorkloads(queued) => {
+                Some((WaitReason::WaitingForPreemptedWorkloads, queued))
+            }
+            Self::WaitingForQuota(queued) => Some((WaitReason::WaitingForQuota, queued)),
+            Self::ExceedsMaxQuota(queued) => Some((WaitReason::ExceedsMaxQuota, queued)),
+            Self::NoMatchingFlavor(queued) => Some((WaitReason::NoMatchingFlavor, queued)),
+            Self::Suspended(queued) => Some((WaitReason::Suspended, queued)),
+            Self::Misconfigured(queued) => Some((WaitReason::Misconfigured, queued)),
+            Self::AwaitingApproval
+            | Self::BackingOff { .. }
+            | Self::WaitingForRelease
+            | Self::BeingPlaced
+            | Self::BeingStarted => None,
+        }
+    }
+
     /// Returns what would end the wait, in general and without a full stop; [`Scheduler::unblocked_by`] is exact.
     pub fn unblocked_by(&self) -> String {
         match self {
@@ -213,6 +233,46 @@ impl fmt::Display for Unblocker {
                 amount(resource, *more)
             ),
         }
+    }
+}
+
+/// Says what stands between a run and a flavor, in one line without a full stop.
+pub fn describe_obstacle(obstacle: &Obstacle) -> String {
+    let of = obstacle
+        .flavor
+        .as_ref()
+        .map_or(String::new(), |flavor| format!("flavor {flavor}: "));
+    match &obstacle.why {
+        ObstacleReason::Uncovered { resource } => format!("{of}its queue has no {resource} at all"),
+        ObstacleReason::Mismatch {
+            mismatch: Mismatch::Taint { taint },
+        } => format!("{of}does not tolerate the taint {taint}"),
+        ObstacleReason::Mismatch {
+            mismatch: Mismatch::NodeSelector { key, value },
+        } => format!("{of}is not of {key}={value}"),
+        ObstacleReason::Short {
+            resource,
+            asked,
+            available,
+            most,
+            limit,
+        } => {
+            let [short, free, most] =
+                [asked.minus(*available), *available, *most].map(|of| amount(resource, of));
+            format!(
+                "{of}{short} {resource} missing: {free} free of at most {most}, {}",
+                limit_in_words(limit)
+            )
+        }
+    }
+}
+
+fn limit_in_words(limit: &Limit) -> String {
+    match limit {
+        Limit::Nominal => "its queue's own quota".into(),
+        Limit::Borrowing { of } => format!("the borrowing limit of {of}"),
+        Limit::Lending => "the rest is not lent".into(),
+        Limit::Cohort => "its cohort has no more".into(),
     }
 }
 

@@ -7,6 +7,8 @@ use serde::{
     de::{MapAccess, Visitor},
 };
 
+use super::Toleration;
+
 /// A workload.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub(crate) struct Entry {
@@ -21,7 +23,7 @@ pub(crate) struct Entry {
     pub(crate) p: i32,
     /// Its flavor, when it runs.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) f: Option<String>,
+    pub(crate) f: Option<FlavorChoice>,
     /// When its quota was reserved.
     #[serde(skip_serializing_if = "is_zero")]
     pub(crate) t: i32,
@@ -31,6 +33,12 @@ pub(crate) struct Entry {
     /// Whether it was told to go.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) evicted: bool,
+    /// The labels that its nodes must have.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) selector: BTreeMap<String, String>,
+    /// The taints that it puts up with.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) tolerations: Vec<Toleration>,
     /// What it uses, by `flavor/resource`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) r#use: BTreeMap<String, f64>,
@@ -45,13 +53,39 @@ pub(crate) struct Entry {
     pub(crate) amounts: BTreeMap<String, f64>,
 }
 
-/// A pod set.
+/// On which flavor a running workload is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum FlavorChoice {
+    /// With all that it uses.
+    One(String),
+    /// By resource.
+    Each(BTreeMap<String, String>),
+}
+
+impl FlavorChoice {
+    /// Returns the flavor of a resource, if it is said.
+    pub(crate) fn of(&self, resource: &str) -> Option<&str> {
+        match self {
+            Self::One(flavor) => Some(flavor),
+            Self::Each(flavors) => flavors.get(resource).map(String::as_str),
+        }
+    }
+}
+
+/// A pod set. What it does not say is as the workload has it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct PodSetEntry {
     pub(crate) count: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) min: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) f: Option<FlavorChoice>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) selector: Option<BTreeMap<String, String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) tolerations: Option<Vec<Toleration>>,
     #[serde(flatten)]
     pub(crate) amounts: BTreeMap<String, f64>,
 }
@@ -94,6 +128,8 @@ impl<'de> Visitor<'de> for NameOrMap {
                 "t" => entry.t = map.next_value()?,
                 "c" => entry.c = map.next_value()?,
                 "evicted" => entry.evicted = map.next_value()?,
+                "selector" => entry.selector = map.next_value()?,
+                "tolerations" => entry.tolerations = map.next_value()?,
                 "use" => entry.r#use = map.next_value()?,
                 "contested" => entry.contested = map.next_value()?,
                 "sets" => entry.sets = map.next_value()?,

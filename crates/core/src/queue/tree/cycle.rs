@@ -62,9 +62,12 @@ struct Passing {
 
 impl Tree {
     /// Runs one cycle.
-    pub(in super::super) fn cycle(&mut self, number: u64, now: Timestamp, rules: Rules<'_>) -> TreeCycle {
-        let before = self.searches();
-        let mut nominees = self.nominate(number, rules);
+    pub(in super::super) fn cycle(&mut self, now: Timestamp, rules: Rules<'_>) -> TreeCycle {
+        self.cycles += 1;
+        if self.searched.is_empty() {
+            self.searched.push(self.searches());
+        }
+        let mut nominees = self.nominate(rules);
         if rules.fair.is_none() {
             order::classical(&mut nominees);
             nominees.reverse();
@@ -85,7 +88,7 @@ impl Tree {
         if result.changed {
             self.searched = vec![self.searches()];
         } else {
-            result.changed = self.searches_on(&before);
+            result.changed = self.searches_on();
         }
         result
     }
@@ -98,11 +101,11 @@ impl Tree {
             .collect()
     }
 
-    /// Returns whether a cycle that decided nothing leaves searches for flavors elsewhere than before, and than after
-    /// any such cycle since something changed. Kueue would try the same flavors over and over; once round is enough.
-    fn searches_on(&mut self, before: &Searches) -> bool {
+    /// Returns whether a cycle that decided nothing leaves searches for flavors where they have not been since something
+    /// changed. Kueue would try the same flavors over and over; once round is enough.
+    fn searches_on(&mut self) -> bool {
         let now = self.searches();
-        if now == *before || self.searched.contains(&now) {
+        if self.searched.contains(&now) {
             return false;
         }
         self.searched.push(now);
@@ -118,7 +121,8 @@ impl Tree {
     }
 
     /// Looks what the head of each queue would get.
-    fn nominate(&mut self, number: u64, rules: Rules<'_>) -> Vec<Nominee> {
+    fn nominate(&mut self, rules: Rules<'_>) -> Vec<Nominee> {
+        let number = self.cycles;
         let mut nominees = Vec::new();
         for queue in 0..self.queues.len() {
             let Some((id, entry)) = self.queues[queue].head() else {
