@@ -4,6 +4,7 @@ mod act;
 mod mistake;
 mod quota;
 mod read;
+mod simulate;
 
 use std::path::PathBuf;
 
@@ -19,6 +20,8 @@ pub(crate) use read::{
     Completion, ConfigCommand, ConfigShow, Configuration, Describe, DescribeKind, Explain, Get,
     GetBlueprints, GetKind, GetRuns, Schema, SchemaKind, Status, Version, Why,
 };
+
+pub(crate) use simulate::{Generator, Plainer, Simulate};
 
 /// Tests notebooks, and the GPUs they need, from pull requests.
 #[derive(Debug, Parser)]
@@ -94,6 +97,8 @@ pub(crate) enum Command {
     Why(Why),
     /// Look at queues and their quota, and change them
     Quota(Quota),
+    /// Play jobs against queues in virtual time
+    Simulate(Simulate),
     /// Say what a code means
     Explain(Explain),
     /// Print the JSON Schema of a file or document

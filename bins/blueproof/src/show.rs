@@ -1,6 +1,7 @@
 //! How things look in a terminal.
 
 pub(crate) mod changes;
+pub(crate) mod comparison;
 pub(crate) mod description;
 mod diagnostic;
 pub(crate) mod explanation;
@@ -12,6 +13,7 @@ pub(crate) mod runs;
 pub(crate) mod samples;
 pub(crate) mod stages;
 pub(crate) mod text;
+pub(crate) mod transcript;
 pub(crate) mod verdict;
 
 use blueproof_core::diagnostic::Diagnostic;

@@ -14,6 +14,7 @@ pub mod ports;
 pub mod queue;
 pub mod retry;
 pub mod scheduler;
+pub mod simulation;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 #[cfg(feature = "testing")]

@@ -38,6 +38,10 @@ use crate::{
     yaml::{Format, Placeholders, Problems, Source},
 };
 
+pub(crate) use assemble::toleration;
+pub(crate) use kinds::Toleration as TolerationSpec;
+pub(crate) use resources::wrong_case;
+pub(crate) use values::Amount;
 pub use write::{Document, amount, documents, write};
 
 /// What a file with objects ought to be.

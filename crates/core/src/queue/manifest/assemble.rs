@@ -150,7 +150,7 @@ fn flavor(spec: ResourceFlavorSpec) -> objects::ResourceFlavor {
     }
 }
 
-fn toleration(toleration: Toleration) -> objects::Toleration {
+pub(crate) fn toleration(toleration: Toleration) -> objects::Toleration {
     objects::Toleration {
         key: toleration.key,
         value: match toleration.operator {

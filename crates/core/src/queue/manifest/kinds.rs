@@ -244,7 +244,7 @@ record! {
 
 record! {
     /// What a workload puts up with.
-    pub(super) struct Toleration {
+    pub(crate) struct Toleration {
         /// The taint's key.
         key: Option<String>,
         /// Whether the value counts.

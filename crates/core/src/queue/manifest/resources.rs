@@ -63,7 +63,7 @@ fn names(group: &ResourceGroup) -> impl Iterator<Item = &Located<String>> {
         .chain(of_flavors.map(|quota| &quota.name))
 }
 
-fn wrong_case(name: &str, meant: &str) -> Diagnostic {
+pub(crate) fn wrong_case(name: &str, meant: &str) -> Diagnostic {
     Diagnostic::error(Code::QueueResourceCase, format!("there is no resource `{name}`"))
         .because(format!(
             "names of resources are told apart by case, and `{meant}` is another one"

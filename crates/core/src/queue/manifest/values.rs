@@ -39,7 +39,7 @@ pub(super) struct Name(pub(super) String);
 
 /// An amount as Kubernetes writes it, exact: in billionths, what is finer rounded up.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Amount(u128);
+pub(crate) struct Amount(u128);
 
 /// A list of at least and at most so many.
 #[derive(Debug, Clone, PartialEq)]
@@ -55,7 +55,7 @@ pub(super) struct Selector;
 
 /// Whether a toleration looks at a taint's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Operator {
+pub(crate) enum Operator {
     Equal,
     Exists,
 }
@@ -63,7 +63,7 @@ pub(super) enum Operator {
 impl Amount {
     /// Returns the amount in Kueue's units, rounded up: thousandths of cpu, and ones of everything else. As in Kueue, what
     /// cannot be counted is without limit.
-    pub(super) fn of(self, resource: &str) -> Quantity {
+    pub(crate) fn of(self, resource: &str) -> Quantity {
         let unit = if resource == "cpu" { NANOS / 1000 } else { NANOS };
         i64::try_from(self.0.div_ceil(unit)).map_or(Quantity::UNLIMITED, Quantity)
     }
