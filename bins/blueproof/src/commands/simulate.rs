@@ -1,9 +1,6 @@
 //! `blueproof simulate`.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use std::{fs, path::Path};
 
 use blueproof_core::{
     diagnostic::{Code, Diagnostic, Place},
@@ -60,16 +57,16 @@ fn scenario(arguments: &Simulate) -> Result<Scenario, Problem> {
 }
 
 fn read(path: &Path) -> Result<Scenario, Problem> {
-    let file = open(path.to_owned()).map_err(Problem::usage)?;
+    let file = open(path).map_err(Problem::usage)?;
     let folder = path.parent().unwrap_or(Path::new(""));
-    let scenario = simulation::read(&file, |named| open(folder.join(named)));
+    let scenario = simulation::read(&file, |named| open(&folder.join(named)));
     scenario.map_err(Problem::from)
 }
 
 /// Reads a file with queues or a simulation.
-pub(super) fn open(path: PathBuf) -> Result<File, Diagnostic> {
+pub(super) fn open(path: &Path) -> Result<File, Diagnostic> {
     let name = path.display().to_string();
-    match fs::read_to_string(&path) {
+    match fs::read_to_string(path) {
         Ok(text) => Ok(File { name, text }),
         Err(error) => {
             let error =
