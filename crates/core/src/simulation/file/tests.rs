@@ -140,7 +140,16 @@ fn evicted(scenario: &Scenario, history: &History) -> Vec<(i64, String, String)>
     let name = |job: usize| scenario.jobs[job].name.clone();
     let evictions = history.moments.iter().filter_map(|moment| match &moment.what {
         What::Evicted { job, cause } => Some((moment.at.as_secs(), name(*job), cause.clone())),
-        _ => None,
+        What::Arrived { .. }
+        | What::Admitted { .. }
+        | What::Requeued { .. }
+        | What::Done { .. }
+        | What::GaveUp { .. }
+        | What::Remark { .. }
+        | What::QuotaChanged
+        | What::NodeFailed { .. }
+        | What::NodeRecovered { .. }
+        | What::LendingLimit { .. } => None,
     });
     let whom = |cause| match cause {
         Leave::Preempted { by, reason } => format!("{}: {}", name(by), reason.as_str()),
