@@ -5,6 +5,7 @@
 
 mod commands;
 mod deny;
+mod kueue;
 mod tally;
 
 use std::{
@@ -33,6 +34,8 @@ pub(crate) enum Step {
     Clippy,
     /// Unit and integration tests.
     Test,
+    /// The queue beside Kueue's own code, on random scenarios.
+    Kueue,
     /// Examples in the documentation.
     Doctest,
     /// Programs under `examples/` of a package, each run to its end.
@@ -68,6 +71,7 @@ impl Step {
         Step::Tidy,
         Step::Clippy,
         Step::Test,
+        Step::Kueue,
         Step::Doctest,
         Step::Examples,
         Step::Doc,
@@ -80,6 +84,7 @@ impl Step {
             Step::Tidy => "tidy",
             Step::Clippy => "clippy",
             Step::Test => "test",
+            Step::Kueue => "kueue",
             Step::Doctest => "doctest",
             Step::Examples => "examples",
             Step::Doc => "doc",
@@ -93,6 +98,7 @@ impl Step {
             Step::Tidy => Ok(tidy_up(workspace)?),
             Step::Clippy => run_all(&commands::clippy(workspace), workspace),
             Step::Test => run_all(&commands::test(), workspace),
+            Step::Kueue => kueue::run(workspace),
             Step::Doctest => run_all(&commands::doctest(workspace), workspace),
             Step::Examples => run_all(&commands::examples(workspace), workspace),
             Step::Doc => run_all(&commands::doc(), workspace),

@@ -5,11 +5,12 @@
 
 mod bench;
 mod ci;
+mod kueue;
 mod process;
 mod tidy;
 mod workspace;
 
-use std::process::ExitCode;
+use std::{path::PathBuf, process::ExitCode};
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
@@ -35,6 +36,13 @@ enum Chore {
     Tidy,
     /// Measure, beside papermill where there is a comparison, and fail where a limit is broken.
     Bench(bench::Arguments),
+    /// Run cases against the embedded queue, and print each failure with what was expected and what came.
+    QueueCases {
+        /// Files of cases; none is those of the repository.
+        files: Vec<PathBuf>,
+    },
+    /// Ask the embedded queue and Kueue's own code about random scenarios, and print each difference.
+    KueueDiff(kueue::DiffArguments),
 }
 
 fn main() -> ExitCode {
@@ -54,5 +62,7 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
         Chore::Ci { steps } => ci::run(&workspace, steps),
         Chore::Tidy => ci::run(&workspace, &[Step::Tidy]),
         Chore::Bench(arguments) => bench::run(&workspace, arguments),
+        Chore::QueueCases { files } => kueue::cases(&workspace, files),
+        Chore::KueueDiff(arguments) => kueue::diff(&workspace, arguments),
     }
 }

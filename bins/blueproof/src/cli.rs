@@ -2,7 +2,9 @@
 
 mod act;
 mod mistake;
+mod quota;
 mod read;
+mod simulate;
 
 use std::path::PathBuf;
 
@@ -13,10 +15,13 @@ pub(crate) use act::{
     Agent, Artifacts, Cancel, Check, Init, Launch, Logs, Report, ReportFormat, Retry, Run, Wait,
 };
 
+pub(crate) use quota::{Quota, QuotaApply, QuotaCommand, QuotaDescribe, QuotaGet};
 pub(crate) use read::{
     Completion, ConfigCommand, ConfigShow, Configuration, Describe, DescribeKind, Explain, Get,
     GetBlueprints, GetKind, GetRuns, Schema, SchemaKind, Status, Version, Why,
 };
+
+pub(crate) use simulate::{Generator, Plainer, Simulate};
 
 /// Tests notebooks, and the GPUs they need, from pull requests.
 #[derive(Debug, Parser)]
@@ -90,6 +95,10 @@ pub(crate) enum Command {
     Describe(Describe),
     /// Say why a run waits, and what would end that
     Why(Why),
+    /// Look at queues and their quota, and change them
+    Quota(Quota),
+    /// Play jobs against queues in virtual time
+    Simulate(Simulate),
     /// Say what a code means
     Explain(Explain),
     /// Print the JSON Schema of a file or document

@@ -11,8 +11,10 @@ mod follow;
 mod get;
 mod kept;
 mod logs;
+mod quota;
 mod run;
 mod schema;
+mod simulate;
 mod version;
 mod wait;
 mod why;
@@ -62,6 +64,8 @@ pub(crate) fn carry_out(cli: Cli) -> Result<Exit, Problem> {
         Command::Get(arguments) => get::get(&arguments, &cli.place),
         Command::Describe(arguments) => describe::describe(&arguments, &cli.place),
         Command::Why(arguments) => why::why(&arguments, &cli.place),
+        Command::Quota(arguments) => quota::quota(&arguments, &cli.place),
+        Command::Simulate(arguments) => simulate::simulate(&arguments),
         Command::Explain(arguments) => explain::explain(&arguments),
         Command::Schema(arguments) => schema::schema(&arguments),
         Command::Config(arguments) => config::config(&arguments, &cli.place),

@@ -56,15 +56,7 @@ impl Session {
     /// Opens the store and looks at the machine.
     pub(crate) async fn open(config: &Config) -> Result<Self, Problem> {
         let store = Arc::new(SqliteStore::open(&config.store.value)?);
-        let agent = AgentCommand {
-            program: own_program()?,
-            arguments: vec!["agent".into()],
-        };
-        let driver = Arc::new(LocalDriver::new(
-            config.runs(),
-            config.environments.value.clone(),
-            agent,
-        ));
+        let driver = Arc::new(local_driver(config)?);
         let inventory = driver.inventory().await?;
         let reporter = Arc::new(FolderReporter::new(config.runs()));
         Ok(Self {
@@ -120,6 +112,20 @@ impl Session {
     /// Leaves a wish for whoever drives.
     pub(crate) async fn submit(&self, command: Command) -> Result<(), Problem> {
         Ok(self.store.submit(Timestamp::now(), command).await?)
+    }
+
+    /// Returns all runs, the newest first.
+    pub(crate) async fn runs(&self) -> Result<Vec<RunView>, Problem> {
+        Ok(self.store.runs(i64::MAX as usize).await?)
+    }
+
+    /// Drives or follows until a wish has become an event.
+    pub(crate) async fn until_taken_up(&self, wish: &RequestKey) -> Result<(), Problem> {
+        let is_left = |commands: &[(_, Command)]| commands.iter().any(|(_, left)| left.key() == wish);
+        while is_left(&self.store.commands().await?) {
+            self.drive_or_wait(&|_: &Scheduler| true).await?;
+        }
+        Ok(())
     }
 
     /// Drives or follows until `done` holds of the target.
@@ -187,6 +193,24 @@ impl Target {
             Target::Run(run) => scheduler.view(*run),
         }
     }
+}
+
+fn local_driver(config: &Config) -> Result<LocalDriver, Problem> {
+    let agent = AgentCommand {
+        program: own_program()?,
+        arguments: vec!["agent".into()],
+    };
+    Ok(LocalDriver::new(
+        config.runs(),
+        config.environments.value.clone(),
+        agent,
+    ))
+}
+
+/// Returns what the local queue would go by on this machine. Nothing is opened or made.
+pub(crate) async fn policy_here(config: &Config) -> Result<Policy, Problem> {
+    let inventory = local_driver(config)?.inventory().await?;
+    Ok(policy(config, inventory.total))
 }
 
 /// Returns what the local queue goes by: what is configured, and else all that the machine has.

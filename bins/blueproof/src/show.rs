@@ -1,14 +1,19 @@
 //! How things look in a terminal.
 
+pub(crate) mod changes;
+pub(crate) mod comparison;
 pub(crate) mod description;
 mod diagnostic;
 pub(crate) mod explanation;
 pub(crate) mod progress;
+pub(crate) mod queue;
+pub(crate) mod quotas;
 pub(crate) mod runs;
 #[cfg(test)]
 pub(crate) mod samples;
 pub(crate) mod stages;
 pub(crate) mod text;
+pub(crate) mod transcript;
 pub(crate) mod verdict;
 
 use blueproof_core::diagnostic::Diagnostic;

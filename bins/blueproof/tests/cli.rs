@@ -96,6 +96,16 @@ async fn runs_are_listed_described_and_explained() {
     cases.case("tests/cmd/runs/*.trycmd").run();
 }
 
+#[tokio::test]
+async fn queues_are_listed_described_and_compared() {
+    let home = tempfile::tempdir().expect("a folder");
+    let path = home.path().join("blueproof.db");
+    drop(store(&path).await);
+    let cases = cases(home.path());
+    cases.env("BLUEPROOF_STORE", path.display().to_string());
+    cases.case("tests/cmd/quota/*.trycmd").run();
+}
+
 #[test]
 fn without_any_run_nothing_is_made() {
     let home = tempfile::tempdir().expect("a folder");

@@ -10,6 +10,7 @@ use crate::{
     domain::{Actor, AttemptId, Head, Outcome, Project, RequestKey, RunId, RunRequest, Subject},
     policy::Policy,
     ports::CallError,
+    queue::objects::Objects,
 };
 
 /// Something that happened, or that somebody wants.
@@ -23,6 +24,13 @@ pub enum Event {
     Configured {
         /// The whole policy.
         policy: Box<Policy>,
+    },
+    /// From now on these queues hold, in place of the one that the policy's quota makes.
+    QuotaApplied {
+        /// All of them.
+        objects: Box<Objects>,
+        /// Who.
+        by: Actor,
     },
     /// Somebody asks for a run.
     Requested {
@@ -108,6 +116,7 @@ impl Event {
     pub fn kind(&self) -> &'static str {
         match self {
             Event::Configured { .. } => "configured",
+            Event::QuotaApplied { .. } => "quotaApplied",
             Event::Requested { .. } => "requested",
             Event::Approved { .. } => "approved",
             Event::HeadMoved { .. } => "headMoved",

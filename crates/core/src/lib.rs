@@ -11,9 +11,14 @@ pub mod engine;
 pub mod event;
 pub mod policy;
 pub mod ports;
+pub mod queue;
+pub mod retry;
 pub mod scheduler;
+pub mod simulation;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 #[cfg(feature = "testing")]
 pub mod testing;
 pub mod view;
+#[cfg(feature = "yaml")]
+pub mod yaml;

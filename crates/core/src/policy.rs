@@ -5,7 +5,11 @@ use std::collections::BTreeSet;
 use jiff::SignedDuration;
 use serde::{Deserialize, Serialize};
 
-use crate::domain::{Actor, Resources};
+use crate::{
+    domain::{Actor, Resources},
+    queue::objects::Objects,
+    scheduler::default_objects,
+};
 
 /// Everything that the scheduler goes by. It is an event in the log, so that a replay decides as it was decided.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -33,6 +37,11 @@ impl Policy {
             quota,
             retry: RetryPolicy::default(),
         }
+    }
+
+    /// Returns the queues that hold while nobody has applied others: one, `local`, with the whole quota.
+    pub fn default_objects(&self) -> Objects {
+        default_objects(self.quota)
     }
 }
 
@@ -72,6 +81,13 @@ pub struct RetryPolicy {
     pub at_most: SignedDuration,
     /// How many failures in a row of one call (reserve, start, report) are borne.
     pub call_failures: u32,
+    /// For how long whoever got quota is safe from those who were evicted before; none is Kueue's rules alone, by which
+    /// two may take turns for ever.
+    #[serde(default = "default_protected_run_time")]
+    pub protected_run_time: SignedDuration,
+    /// How long an attempt that is evicted has to end by itself, once it was interrupted.
+    #[serde(default = "default_eviction_grace")]
+    pub eviction_grace: SignedDuration,
     /// How long after its own limits an attempt that does not end is ended by the scheduler.
     pub overdue_after: SignedDuration,
 }
@@ -82,9 +98,21 @@ impl Default for RetryPolicy {
             first_after: SignedDuration::from_secs(1),
             at_most: SignedDuration::from_mins(5),
             call_failures: 5,
+            protected_run_time: default_protected_run_time(),
+            eviction_grace: default_eviction_grace(),
             overdue_after: SignedDuration::from_mins(2),
         }
     }
+}
+
+/// Long enough for an environment to be made and a notebook to get somewhere.
+fn default_protected_run_time() -> SignedDuration {
+    SignedDuration::from_mins(10)
+}
+
+/// What Kubernetes gives a pod to end.
+fn default_eviction_grace() -> SignedDuration {
+    SignedDuration::from_secs(30)
 }
 
 impl RetryPolicy {

@@ -19,14 +19,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 
 pub use gate::ApprovedHead;
-pub use queue::Shortfall;
-pub use why::PendingReason;
+pub use queue::EvictionReason;
+pub(crate) use queue::default_objects;
+pub use why::{PendingReason, Queued, Unblocker, describe_obstacle};
 
 use crate::{
     action::Action,
     domain::{Project, RequestKey, RunId, Subject},
     event::{Call, Event},
     policy::{Policy, RetryPolicy},
+    queue::{Queues, objects::Objects},
     view::RunView,
 };
 use gate::Gate;
@@ -65,10 +67,12 @@ pub struct Scheduler {
 impl Scheduler {
     /// Returns a scheduler that knows of no run.
     pub fn new(policy: Policy) -> Self {
+        let mut queue = Queue::new(policy.quota);
+        queue.protect_for(policy.retry.protected_run_time);
         Self {
             now: Timestamp::MIN,
             gate: Gate::new(policy.gate),
-            queue: Queue::new(policy.quota),
+            queue,
             retry: policy.retry,
             timers: Timers::default(),
             runs: BTreeMap::new(),
@@ -93,6 +97,7 @@ impl Scheduler {
         }
         match event {
             Event::Configured { policy } => self.on_configured(*policy),
+            Event::QuotaApplied { objects, by: _ } => self.on_quota_applied(*objects),
             Event::Requested { request } => self.on_requested(*request),
             Event::Approved { approval } => self.on_approved(approval),
             Event::HeadMoved {
@@ -111,6 +116,7 @@ impl Scheduler {
             Event::Tick => {}
         }
         self.start_what_fits();
+        self.wait_for_protection();
         self.settle();
         self.take_due()
     }
@@ -144,6 +150,16 @@ impl Scheduler {
         self.runs.values().map(Run::view)
     }
 
+    /// Returns the queues that hold now.
+    pub fn objects(&self) -> &Objects {
+        self.queue.objects()
+    }
+
+    /// Returns the queues, with who is in them.
+    pub fn queues(&self) -> &Queues {
+        self.queue.queues()
+    }
+
     /// Returns the run that a request made.
     pub fn run_of(&self, key: &RequestKey) -> Option<RunId> {
         self.by_key.get(key).copied()
@@ -166,11 +182,11 @@ impl Scheduler {
         let run = self.runs.get(&run)?;
         match run.phase {
             Phase::AwaitingApproval => Some(PendingReason::AwaitingApproval),
-            Phase::Queued { .. } => self.queue.shortfall(run.id).map(PendingReason::WaitingForQuota),
+            Phase::Queued { .. } => self.queue.why(run.id),
             Phase::BackingOff { until } if self.timers.get(Timer::BackOff(run.id)).is_some() => {
                 Some(PendingReason::BackingOff { until })
             }
-            Phase::BackingOff { .. } => Some(PendingReason::WaitingForRelease),
+            Phase::BackingOff { .. } | Phase::GivingWay { .. } => Some(PendingReason::WaitingForRelease),
             Phase::Active => match run.active()?.phase {
                 AttemptPhase::Reserving => Some(PendingReason::BeingPlaced),
                 AttemptPhase::Starting => Some(PendingReason::BeingStarted),
@@ -183,6 +199,7 @@ impl Scheduler {
     fn on_configured(&mut self, policy: Policy) {
         self.gate.set_policy(policy.gate);
         self.queue.set_quota(policy.quota);
+        self.queue.protect_for(policy.retry.protected_run_time);
         self.retry = policy.retry;
         let awaiting: Vec<RunId> = self.awaiting.values().flatten().copied().collect();
         for run in awaiting {
@@ -190,11 +207,24 @@ impl Scheduler {
         }
     }
 
+    fn wait_for_protection(&mut self) {
+        match self.queue.try_again_at() {
+            Some(at) => self.timers.set(Timer::Protection, at),
+            None => self.timers.cancel(Timer::Protection),
+        }
+    }
+
+    fn on_quota_applied(&mut self, objects: Objects) {
+        self.queue.apply(objects);
+    }
+
     fn on_timer(&mut self, timer: Timer) {
         match timer {
             Timer::QueueTimeout(run) => self.on_queue_timeout(run),
             Timer::BackOff(run) => self.requeue(run),
             Timer::Overdue(attempt) => self.on_overdue(attempt),
+            Timer::Grace(attempt) => self.on_grace_over(attempt),
+            Timer::Protection => self.queue.wake(),
             Timer::Call(call) => self.due.push(call),
         }
     }

@@ -24,6 +24,7 @@ use crate::{
     diagnostic::{Code, Diagnostic, Place},
     domain::{RequestKey, RunId},
     ports::{Batch, Command, CommandId, LoggedEvent, Seq, Store, StoreError, Version},
+    queue::objects::Objects,
     view::RunView,
 };
 use worker::Worker;
@@ -128,6 +129,11 @@ impl SqliteStore {
     /// Returns the file.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Returns the queues that were applied last, without a replay; `None` where nobody has applied any.
+    pub async fn applied_quota(&self) -> Result<Option<Objects>, StoreError> {
+        self.read(rows::applied_quota).await
     }
 
     /// Makes every run's projection again from the log. Blocks nobody but writers.

@@ -3,6 +3,8 @@
 //! A projection of the log: it is kept so that it can be read without a replay, and can be made again from the events
 //! at any time.
 
+use std::fmt;
+
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -12,6 +14,7 @@ use crate::{
         Actor, AttemptId, Failure, Outcome, Priority, QueueName, RequestKey, Resources, RunId, RunState,
         Subject,
     },
+    scheduler::EvictionReason,
 };
 
 /// One run as it stands.
@@ -66,8 +69,34 @@ pub struct AttemptView {
     pub started_at: Option<Timestamp>,
     /// When it was over.
     pub ended_at: Option<Timestamp>,
+    /// That it had to give its quota back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub eviction: Option<Eviction>,
     /// How it ended.
     pub outcome: Option<Outcome>,
+}
+
+/// That an attempt had to give its quota back before it was over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Eviction {
+    /// Why.
+    pub reason: EvictionReason,
+    /// For which run, if for one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<RunId>,
+    /// When it was told to end.
+    pub at: Timestamp,
+}
+
+impl fmt::Display for Eviction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(by) = self.by {
+            write!(f, "for {by}: ")?;
+        }
+        write!(f, "{} ({})", self.reason.as_words(), self.reason.as_str())
+    }
 }
 
 /// Whether a run's report is written.

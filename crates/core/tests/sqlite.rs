@@ -1,6 +1,14 @@
 //! What the store in SQLite promises beyond the contract: to those who only read, and about who leads.
 
-use blueproof_core::{diagnostic::Code, sqlite::SqliteStore};
+use blueproof_core::{
+    diagnostic::Code,
+    domain::Actor,
+    event::Event,
+    ports::{Batch, Store},
+    queue::objects::Objects,
+    sqlite::SqliteStore,
+};
+use jiff::Timestamp;
 
 #[test]
 fn whoever_only_reads_makes_no_store() {
@@ -39,4 +47,28 @@ fn who_leads_can_be_asked_without_leading() {
     drop(leadership);
     assert!(!store.is_led().expect("no error"));
     assert!(store.try_lead().expect("no error").is_some());
+}
+
+#[tokio::test]
+async fn the_queues_that_were_applied_last_are_found_without_a_replay() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = SqliteStore::open(&folder.path().join("b.db")).expect("a store");
+    assert_eq!(store.applied_quota().await.expect("a read"), None);
+    let applied = |priority| {
+        let mut objects = Objects::default();
+        objects.priority_classes.insert("high".into(), priority);
+        let by = Actor::Local("ada".into());
+        Event::QuotaApplied {
+            objects: Box::new(objects),
+            by,
+        }
+    };
+    let events = [applied(1), applied(2), Event::Tick];
+    let batch = Batch {
+        events: events.map(|event| (Timestamp::UNIX_EPOCH, event)).into(),
+        ..Batch::default()
+    };
+    store.append(batch).await.expect("it takes events");
+    let found = store.applied_quota().await.expect("a read").expect("some were");
+    assert_eq!(found.priority_classes["high"], 2);
 }

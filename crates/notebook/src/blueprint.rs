@@ -11,13 +11,11 @@
 //! ```
 
 mod check;
-pub(crate) mod decode;
 pub mod expect;
 mod find;
 pub mod format;
 mod load;
 pub mod network;
-pub(crate) mod node;
 pub mod parameters;
 mod request;
 mod resolve;
@@ -27,7 +25,11 @@ pub mod value;
 
 use std::path::{Path, PathBuf};
 
-use blueproof_core::{diagnostic::Place, domain::BlueprintName};
+use blueproof_core::{
+    diagnostic::Place,
+    domain::BlueprintName,
+    yaml::{Decode, Format, Node, Placeholders, Source},
+};
 
 pub use find::{Found, find, list};
 pub use format::{Blueprint, Retries};
@@ -35,11 +37,18 @@ pub(crate) use load::default_name;
 pub use resolve::Resolved;
 
 use crate::ipynb::Notebook;
-use decode::Decode;
-use node::{Node, Source};
 
 /// What the file of a blueprint is called.
 pub const FILE_NAME: &str = "blueprint.yaml";
+
+/// What a document ought to be that a blueprint is read from.
+pub(crate) static FORMAT: Format = Format {
+    name: "a blueprint",
+    kinds: "`blueproof schema blueprint` prints every key with the kind of its value",
+    missing: "`blueproof init NOTEBOOK` writes a whole blueprint",
+    placeholders: Placeholders::Quoted,
+    most_nodes: 20_000,
+};
 
 /// A blueprint that was read and found to be without mistakes, with its notebook.
 #[derive(Debug, Clone)]

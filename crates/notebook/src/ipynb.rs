@@ -15,7 +15,7 @@ use blueproof_core::diagnostic::Place;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, value::RawValue};
 
-use crate::blueprint::node::{Node, Source, Spot};
+use blueproof_core::yaml::{Node, Source, Spot};
 
 pub(crate) use read::{read_text, readable};
 

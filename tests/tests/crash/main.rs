@@ -5,8 +5,11 @@ mod story;
 use std::{os::unix::process::ExitStatusExt, process::ExitStatus};
 
 use blueproof_core::{
-    domain::{Actor, Ending, RequestKey, RunId, RunState, Verdict},
+    domain::{
+        Actor, Bytes, Cpus, Ending, QueueName, RequestKey, Resources, RunId, RunRequest, RunState, Verdict,
+    },
     event::StopMode,
+    policy::Policy,
     ports,
 };
 use blueproof_tests::pull_request;
@@ -50,6 +53,26 @@ async fn a_crash_at_an_approval_starts_what_was_approved_once() {
         assert_eq!(story.executions(), 0, "{at}: nothing runs without it");
         story.submit(pull_request::approve(subject)).await;
         crash_and_go_on(&story, &at);
+        assert_passed_once(&story, &at).await;
+    }
+}
+
+#[tokio::test]
+async fn a_crash_while_quota_is_applied_loses_neither_it_nor_who_waits_for_it() {
+    for moment in MOMENTS {
+        let (story, at) = (Story::new(), format!("{moment}:quotaApplied"));
+        let queue: QueueName = "other".parse().expect("a name");
+        story
+            .ask_for(RunRequest {
+                queue: queue.clone(),
+                ..story.request()
+            })
+            .await;
+        let mut host = story.begin_to_drive(Some(&at));
+        story.until(RunState::Queued).await;
+        story.submit(apply_quota(&queue)).await;
+        assert_killed(host.wait().expect("it can be waited for"), &at);
+        assert!(story.drive(None).success(), "{at}: the next one comes to an end");
         assert_passed_once(&story, &at).await;
     }
 }
@@ -134,6 +157,23 @@ fn cancel() -> ports::Command {
         run: RunId(1),
         by: Actor::Local("tester".into()),
         how: StopMode::End,
+    }
+}
+
+/// Lets a queue of that name have what one run asks for.
+fn apply_quota(queue: &QueueName) -> ports::Command {
+    let plenty = Resources {
+        cpu: Cpus::cores(64),
+        memory: Bytes(1 << 40),
+        ..Resources::default()
+    };
+    let mut objects = Policy::local(plenty).default_objects();
+    let local = objects.local_queues.remove("local").expect("it is the default");
+    objects.local_queues.insert(queue.to_string(), local);
+    ports::Command::ApplyQuota {
+        key: RequestKey("quota".into()),
+        objects: Box::new(objects),
+        by: Actor::Local("tester".into()),
     }
 }
 

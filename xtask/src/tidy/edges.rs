@@ -17,6 +17,8 @@ enum Layer {
     Program,
     /// `tests`: the parts together.
     Tests,
+    /// A folder in `tools`: what holds a part of ours to somebody else's.
+    Tool,
     /// `xtask`.
     Chores,
     /// Anywhere else.
@@ -43,7 +45,7 @@ pub(super) fn check(workspace: &Workspace) -> Vec<Complaint> {
         if layer == Layer::Unknown {
             complaints.push(complaint(
                 package,
-                "packages lie in crates/, bins/, tests or xtask".into(),
+                "packages lie in crates/, bins/, tests, tools/ or xtask".into(),
             ));
             continue;
         }
@@ -88,6 +90,7 @@ impl Layer {
             ["crates", _] => Layer::Adapter,
             ["bins", _] => Layer::Program,
             ["tests"] => Layer::Tests,
+            ["tools", _] => Layer::Tool,
             ["xtask"] => Layer::Chores,
             _ => Layer::Unknown,
         }
@@ -96,7 +99,7 @@ impl Layer {
     fn may_use(self, other: Layer) -> bool {
         match self {
             Layer::Core | Layer::Chores | Layer::Unknown => false,
-            Layer::Adapter => other == Layer::Core,
+            Layer::Adapter | Layer::Tool => other == Layer::Core,
             Layer::Program => matches!(other, Layer::Core | Layer::Adapter),
             Layer::Tests => matches!(other, Layer::Core | Layer::Adapter | Layer::Program),
         }
@@ -107,9 +110,10 @@ impl Layer {
             Layer::Core => "core knows none of the others",
             Layer::Adapter => "adapters depend on core, and never on each other",
             Layer::Program => "programs put crates together, and no program is part of another",
-            Layer::Tests => "chores are not under test from there",
+            Layer::Tests => "chores and tools are not under test from there",
+            Layer::Tool => "tools depend on core alone",
             Layer::Chores => "xtask must build when our crates do not",
-            Layer::Unknown => "packages lie in crates/, bins/, tests or xtask",
+            Layer::Unknown => "packages lie in crates/, bins/, tests, tools/ or xtask",
         }
     }
 }
@@ -126,6 +130,7 @@ mod tests {
             "crates/cluster",
             "bins/blueproof",
             "tests",
+            "tools/judge",
             "xtask",
             "extra",
         ];
@@ -167,8 +172,14 @@ mod tests {
                 "xtask",
                 "programs put crates together, and no program is part of another",
             ),
+            ("tools/judge", "crates-gpu", "tools depend on core alone"),
+            (
+                "tests",
+                "tools-judge",
+                "chores and tools are not under test from there",
+            ),
             ("xtask", "crates-core", "xtask must build when our crates do not"),
-            ("tests", "xtask", "chores are not under test from there"),
+            ("tests", "xtask", "chores and tools are not under test from there"),
             ("crates/gpu", "kube", "only crates/cluster talks to it"),
             ("bins/blueproof", "octocrab", "only crates/github talks to it"),
         ] {
@@ -185,6 +196,7 @@ mod tests {
             ("crates/core", "crates-core"),
             ("bins/blueproof", "crates-gpu"),
             ("tests", "bins-blueproof"),
+            ("tools/judge", "crates-core"),
             ("tests", "kube"),
             ("crates/cluster", "kube"),
             ("crates/core", "serde"),
@@ -197,7 +209,7 @@ mod tests {
     fn a_package_outside_the_known_folders_is_found() {
         assert_eq!(
             said("extra", "serde"),
-            ["extra/Cargo.toml: packages lie in crates/, bins/, tests or xtask"]
+            ["extra/Cargo.toml: packages lie in crates/, bins/, tests, tools/ or xtask"]
         );
     }
 }

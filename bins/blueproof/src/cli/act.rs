@@ -27,6 +27,9 @@ pub(crate) struct Run {
     /// The value of a parameter
     #[arg(short, long = "parameter", value_name = "NAME=VALUE", value_parser = parameter)]
     pub(crate) parameters: Vec<(String, String)>,
+    /// The LocalQueue that it waits in; `local` where there is one of that name, else the only one
+    #[arg(long, value_name = "NAME")]
+    pub(crate) queue: Option<String>,
     /// Its place in the queue: higher goes first
     #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true)]
     pub(crate) priority: i32,

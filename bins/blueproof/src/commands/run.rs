@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use blueproof_core::{
     diagnostic::{Code, Diagnostic, Place},
-    domain::{Priority, RunRequest},
+    domain::{Priority, QueueName, RunRequest},
     ports::Command,
 };
 use blueproof_notebook::{
@@ -13,7 +13,10 @@ use blueproof_notebook::{
     report::UNFENCED,
 };
 
-use super::follow::{conclude, detach, follow};
+use super::{
+    follow::{conclude, detach, follow},
+    quota::unknown_queue,
+};
 use crate::{
     cli::Run,
     exit::{Exit, Problem},
@@ -21,12 +24,16 @@ use crate::{
     session::{Session, Target, local_user, new_key},
 };
 
+/// The queue of whoever names none.
+const DEFAULT_QUEUE: &str = "local";
+
 pub(crate) async fn run(session: &Session, arguments: &Run) -> Result<Exit, Problem> {
     let resolved = resolve(arguments)?;
     if resolved.plan.network != Network::Any {
         output::note(&format!("note: {UNFENCED}"));
     }
-    let request = request(resolved, arguments.priority)?;
+    let queue = queue(session, arguments.queue.as_deref()).await?;
+    let request = request(resolved, queue, arguments.priority)?;
     let target = Target::Request(request.key.clone());
     anstream::eprintln!(
         "{} · store {}",
@@ -82,9 +89,27 @@ pub(crate) fn checkout_root() -> Result<PathBuf, Problem> {
     Ok(root.unwrap_or(&here).to_path_buf())
 }
 
-fn request(resolved: Resolved, priority: i32) -> Result<RunRequest, Problem> {
+/// Returns the LocalQueue that was named, or the one that goes without saying.
+async fn queue(session: &Session, named: Option<&str>) -> Result<QueueName, Problem> {
+    let applied = session.store.applied_quota().await?;
+    let objects = applied.unwrap_or_else(|| session.policy.default_objects());
+    let known = objects.local_queues.keys();
+    let only = known.clone().next().filter(|_| known.len() == 1);
+    let wanted = match (named, only) {
+        (Some(named), _) => named,
+        (None, Some(only)) => only,
+        (None, None) => DEFAULT_QUEUE,
+    };
+    let found = known.clone().find(|known| *known == wanted);
+    let name = found.and_then(|found| found.parse().ok());
+    name.ok_or_else(|| {
+        let unknown = unknown_queue("LocalQueue", wanted, known);
+        Problem::usage(unknown.hint("`blueproof run BLUEPRINT --queue NAME` chooses one"))
+    })
+}
+
+fn request(resolved: Resolved, queue: QueueName, priority: i32) -> Result<RunRequest, Problem> {
     let folder = resolved.checkout.clone();
-    let queue = "local".parse().expect("a name that is fixed");
     let request = resolved.request(new_key(), local_user(), queue, Priority(priority));
     request.map_err(|error| unreadable(&folder, &error))
 }

@@ -20,7 +20,7 @@ async fn explain(arguments: &Why, place: &Place) -> Result<Exit, Problem> {
     let store = reading.store_with(&arguments.run)?;
     let view = arguments.run.resolve(store).await?;
     let (scheduler, _) = engine::replay(store).await?;
-    let explanation = Explanation::of(&view, scheduler.why(view.id).as_ref(), Timestamp::now());
+    let explanation = Explanation::of(&view, &scheduler, Timestamp::now());
     let answer = match arguments.output {
         Some(format) => output::encode(&Document::new("RunExplanation", &explanation), format.into())?,
         None => explanation.to_string(),

@@ -63,6 +63,11 @@ pub(crate) fn describe(
     }
     if !view.attempts.is_empty() {
         section(&mut text, "Attempts", &attempts(view, now), width);
+        for attempt in &view.attempts {
+            if let Some(eviction) = attempt.eviction {
+                let _ = writeln!(text, "  {} was evicted {eviction}", attempt.id);
+            }
+        }
     }
     if let Some(outcome) = runs::last_outcome(view) {
         add_outcome(&mut text, outcome, width);
@@ -173,6 +178,7 @@ fn ending(attempt: &AttemptView) -> String {
     match attempt.outcome.as_ref().map(|outcome| &outcome.verdict) {
         Some(Verdict::Passed) => Ending::Passed.to_string(),
         Some(Verdict::Failed(failure)) => Ending::of(failure).to_string(),
+        Some(Verdict::Stopped) if attempt.eviction.is_some() => "evicted".into(),
         Some(Verdict::Stopped) => "stopped".into(),
         None if attempt.ended_at.is_some() => "without a word".into(),
         None => "not yet".into(),

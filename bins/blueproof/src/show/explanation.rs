@@ -4,7 +4,7 @@ use std::fmt;
 
 use blueproof_core::{
     domain::{Ending, RunId, RunState},
-    scheduler::PendingReason,
+    scheduler::{PendingReason, Scheduler, Unblocker, describe_obstacle},
     view::{AttemptView, RunView},
 };
 use jiff::Timestamp;
@@ -24,29 +24,39 @@ pub(crate) struct Explanation {
     /// Why it waits, with all figures; absent when it does not wait.
     #[serde(skip_serializing_if = "Option::is_none")]
     waits: Option<PendingReason>,
+    /// What would get it admitted, each by itself; it was tried on a copy of the queues.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    unblocked_by: Vec<Unblocker>,
     /// Why it stands there, without a full stop.
     why: String,
     /// What would end that, or what can be done.
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<String>,
+    /// How it stands in its queue, for people: programs have the figures.
+    #[serde(skip)]
+    standing: Vec<String>,
     /// How it stands and since when, for people: programs have the times of the run.
     #[serde(skip)]
     stands: String,
 }
 
 impl Explanation {
-    /// Explains a run; `pending` is why it waits.
-    pub(crate) fn of(view: &RunView, pending: Option<&PendingReason>, now: Timestamp) -> Self {
+    /// Explains a run as the scheduler knows it.
+    pub(crate) fn of(view: &RunView, scheduler: &Scheduler, now: Timestamp) -> Self {
+        let pending = scheduler.why(view.id);
+        let unblocked_by = scheduler.unblocked_by(view.id);
         let explained = |stands: String, why: String, next: Option<String>| Self {
             run: view.id,
             state: view.state,
-            waits: pending.cloned(),
+            waits: pending.clone(),
+            unblocked_by: unblocked_by.clone(),
+            standing: pending.as_ref().map(standing).unwrap_or_default(),
             why,
             next,
             stands,
         };
-        if let Some(reason) = pending {
-            let next = format!("it goes on when {}", reason.unblocked_by());
+        if let Some(reason) = &pending {
+            let next = goes_on_when(reason, &unblocked_by);
             return explained(format!("is {}", view.state), reason.to_string(), Some(next));
         }
         if let RunState::Ended(ending) = view.state {
@@ -68,6 +78,40 @@ impl Explanation {
             Some(next),
         )
     }
+}
+
+/// Returns, of one that waits in a queue, Kueue's word, what is missing, and who is ahead.
+fn standing(reason: &PendingReason) -> Vec<String> {
+    const NAMED: usize = 8;
+    let Some((word, queued)) = reason.queued() else {
+        return Vec::new();
+    };
+    let mut lines = vec![format!("  reason  {word}")];
+    lines.extend(
+        queued
+            .obstacles
+            .iter()
+            .map(|obstacle| format!("  missing {}", describe_obstacle(obstacle))),
+    );
+    if !queued.ahead.is_empty() {
+        let mut names: Vec<_> = queued.ahead.iter().take(NAMED).map(ToString::to_string).collect();
+        if let Some(more) = queued.ahead.len().checked_sub(NAMED).filter(|more| *more > 0) {
+            names.push(format!("{more} more"));
+        }
+        lines.push(format!("  ahead   {}", names.join(", ")));
+    }
+    if !queued.can_ever_fit {
+        lines.push("  never   not even were nobody else there".into());
+    }
+    lines
+}
+
+fn goes_on_when(reason: &PendingReason, unblocked_by: &[Unblocker]) -> String {
+    let mut ways: Vec<String> = unblocked_by.iter().map(ToString::to_string).collect();
+    if ways.is_empty() {
+        ways.push(reason.unblocked_by());
+    }
+    format!("it goes on when {}", ways.join(", or when "))
 }
 
 fn cause(view: &RunView, ending: Ending) -> String {
@@ -129,6 +173,9 @@ fn without_failure(ending: Ending) -> &'static str {
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{} {}: {}", self.run, self.stands, self.why)?;
+        for line in &self.standing {
+            writeln!(f, "{line}")?;
+        }
         match &self.next {
             Some(next) => writeln!(f, "{next}"),
             None => Ok(()),

@@ -59,6 +59,7 @@ enum Passed {
     Nothing,
     Gate,
     Place,
+    Evicted,
     Report,
 }
 
@@ -138,6 +139,12 @@ impl Stages {
         {
             self.passed = Passed::Place;
             self.line("place", Mark::Well, place, None);
+        }
+        if let Some(eviction) = attempt.and_then(|attempt| attempt.eviction)
+            && self.passed < Passed::Evicted
+        {
+            self.passed = Passed::Evicted;
+            self.line("evicted", Mark::Note, &eviction.to_string(), None);
         }
     }
 
@@ -353,11 +360,12 @@ mod tests {
         action::Action,
         attempt::Stream,
         diagnostic::{Code, Diagnostic},
-        domain::{Bytes, Cpus},
+        domain::{Bytes, Cpus, RunId},
         event::Event,
         policy::Policy,
-        scheduler::Scheduler,
+        scheduler::{EvictionReason, Scheduler},
         testing,
+        view::Eviction,
     };
 
     use super::*;
@@ -479,6 +487,23 @@ mod tests {
         stages.on_end(&over);
         let told: Vec<&str> = stages.take_lines().iter().map(|line| line.stage).collect();
         assert_eq!(told, ["gate", "queue", "quota", "place", "collect", "report"]);
+    }
+
+    #[test]
+    fn one_that_has_to_give_way_is_told_for_whom() {
+        let mut stages = Stages::new(two_cores());
+        let mut view = views()[1].clone();
+        view.attempts[0].eviction = Some(Eviction {
+            reason: EvictionReason::InCohortReclamation,
+            by: Some(RunId(4)),
+            at: view.requested_at,
+        });
+        stages.on_view(&view, None);
+        stages.on_view(&view, None);
+        assert_eq!(
+            texts(&mut stages)[4..],
+            ["  evicted ! for r-4: another queue takes back what is its own (InCohortReclamation)"]
+        );
     }
 
     #[test]

@@ -8,6 +8,8 @@ mod interrupts;
 mod live;
 mod mistakes;
 mod page;
+mod queues;
+mod quota;
 mod reading;
 mod samples;
 mod terminal;

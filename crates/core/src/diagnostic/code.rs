@@ -69,7 +69,7 @@ codes! {
          the line above: a missing colon, a tab, or an unclosed quote."
     203 UnknownKey "a key that is not known"
         "Keys that blueproof does not know are refused instead of ignored, because a limit or an expectation that \
-         is silently not applied is worse than none. `blueproof schema blueprint` prints every key."
+         is silently not applied is worse than none. `blueproof schema blueprint` prints every key of a blueprint."
     204 WrongType "a value of the wrong kind"
         "A key holds text where a number is wanted, a single value where a list is wanted, or the like. A number that \
          is meant as text, such as a Python version, needs quotes. `blueproof schema blueprint` prints every key."
@@ -117,7 +117,7 @@ codes! {
         "The file is JSON, but a cell lacks its type or its source, or has something else in their place."
     223 FileTooLarge "a file that is too large to be read"
         "Blueprints may have 1 MiB and notebooks 256 MiB; what is larger is data. Clear the outputs of a notebook \
-         before it is committed: `jupyter nbconvert --clear-output --inplace FILE`."
+         before it is committed: `jupyter nbconvert --clear-output --inplace FILE`. Files of queues may have 64 MiB."
     230 NoParametersTag "a notebook whose parameters are not marked"
         "Values are put in after the cell that is tagged `parameters`; without one they are put in at the top, and \
          a later assignment in the notebook silently undoes them. In JupyterLab: property inspector, cell tags."
@@ -320,6 +320,45 @@ codes! {
     801 AsksTooMuch "a run that can never fit"
         "The whole gang (driver and workload) asks for more than the queue may ever promise. Choose a profile that \
          asks for less, or let the quota grow."
+    802 NoSuchQueue "a queue that does not exist"
+        "Runs wait in a LocalQueue, which stands before a ClusterQueue with quota. `blueproof quota get` lists them; \
+         while nobody has applied others there is one of each, `local`."
+    810 RetryTerms "an annotation on retries that cannot be used"
+        "A workload says in annotations `workload.codeflare.dev.appwrapper/...` how it is tried again. Durations, such \
+         as `90s` or `1h30m`: admissionGracePeriodDuration, warmupGracePeriodDuration, failureGracePeriodDuration, \
+         retryPausePeriodDuration, forcefulDeletionGracePeriodDuration, deletionOnFailureGracePeriodDuration, \
+         successTTLDuration. A number: retryLimit. Lists, such as `1, 2`: terminalExitCodes, retryableExitCodes. What \
+         cannot be read is refused: under a default, it would be tried again when nobody expects it."
+    811 QueueObjectKind "an object that queues do not go by"
+        "ClusterQueue, Cohort, LocalQueue, ResourceFlavor and WorkloadPriorityClass of kueue.x-k8s.io/v1beta2 are read, \
+         lists of them, and Configuration of config.kueue.x-k8s.io/v1beta2. Anything else in such a file is refused \
+         instead of passed over: somebody counts on it."
+    812 QueueObjectVersion "an object of another version of Kueue's API"
+        "Kueue keeps its objects in v1beta2 since 0.16, and a cluster converts older ones. In v1beta1 some fields have \
+         other names and other meanings, so that nothing is read by guesswork."
+    813 QueueObjectTwice "an object that is there twice"
+        "Two objects of one kind have the same name, in one file or in several that are applied together. A cluster \
+         would keep the later one; which of the two is meant here nobody knows."
+    814 QueueRule "quotas that Kueue refuses"
+        "Kueue's own checks refuse this object, so that a file that is taken here is taken by a cluster, too."
+    815 QueueResourceCase "a resource's name in the wrong case"
+        "Names of resources are told apart by case: nobody ever asks for `nvidia.com/GPU`, and so its quota would never be \
+         used, while a run that asks for `nvidia.com/gpu` would find none."
+    816 QueueReference "a name that no object has"
+        "Kueue takes an object that refers to one that is not there yet. A ClusterQueue admits nothing while one of its \
+         flavors is missing, a LocalQueue lets nobody through while its ClusterQueue is, and a cohort that is only named \
+         has no quota of its own."
+    817 QueueCircle "cohorts that are each other's parents"
+        "Kueue takes them, and admits nothing in any of their queues until the circle is broken."
+    818 QueueUnreachable "a ClusterQueue that no namespace may use"
+        "Without a namespaceSelector Kueue lets no namespace use the queue. There are no namespaces here, so that it \
+         makes no difference; in a cluster it would."
+    819 QueueSetting "a setting of Kueue's that does not count"
+        "Of Kueue's Configuration only fairSharing.preemptionStrategies counts. Most of the rest is about controllers, of \
+         which there are none; what would change a decision is named."
+    820 QueueRenamed "LocalQueues of one name in several namespaces"
+        "Clusters often have a LocalQueue of the same name in each team's namespace. There are no namespaces here, so \
+         that each is known by both: `team-a.default-queue`."
 }
 
 /// A text that is not the code of anything.

@@ -162,7 +162,7 @@ impl FromStr for Cpus {
     type Err = ParseAmountError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        quantity(text, 1000).map(Self)
+        counted(text, 1000).map(Self)
     }
 }
 
@@ -170,7 +170,7 @@ impl FromStr for Bytes {
     type Err = ParseAmountError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        quantity(text, 1).map(Self)
+        counted(text, 1).map(Self)
     }
 }
 
@@ -202,8 +202,15 @@ impl From<Bytes> for String {
     }
 }
 
+fn counted(text: &str, per_one: u128) -> Result<u64, ParseAmountError> {
+    u64::try_from(quantity(text, per_one)?).map_err(|_| ParseAmountError {
+        text: text.into(),
+        why: TOO_LARGE,
+    })
+}
+
 /// Reads a quantity and returns it in units of one `per_one`th, rounded up.
-fn quantity(text: &str, per_one: u128) -> Result<u64, ParseAmountError> {
+pub(crate) fn quantity(text: &str, per_one: u128) -> Result<u128, ParseAmountError> {
     let refuse = |why| ParseAmountError {
         text: text.into(),
         why,
@@ -211,10 +218,11 @@ fn quantity(text: &str, per_one: u128) -> Result<u64, ParseAmountError> {
     if text.starts_with('-') {
         return Err(refuse("it is negative"));
     }
-    let number_ends = text
+    let unsigned = text.strip_prefix('+').unwrap_or(text);
+    let number_ends = unsigned
         .find(|c: char| !c.is_ascii_digit() && c != '.')
-        .unwrap_or(text.len());
-    let (number, suffix) = text.split_at(number_ends);
+        .unwrap_or(unsigned.len());
+    let (number, suffix) = unsigned.split_at(number_ends);
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     if whole.len() + fraction.len() == 0 || fraction.contains('.') {
         return Err(refuse(
@@ -229,10 +237,12 @@ fn quantity(text: &str, per_one: u128) -> Result<u64, ParseAmountError> {
             .checked_pow(u32::try_from(fraction.len()).ok()?)?
             .checked_mul(down)?;
         let above = digits.checked_mul(up)?.checked_mul(per_one)?;
-        u64::try_from(above.div_ceil(below)).ok()
+        Some(above.div_ceil(below))
     };
-    scaled().ok_or_else(|| refuse("it is too large"))
+    scaled().ok_or_else(|| refuse(TOO_LARGE))
 }
+
+const TOO_LARGE: &str = "it is too large";
 
 /// Returns what a unit multiplies with and divides by.
 fn factor(suffix: &str) -> Option<(u128, u128)> {
@@ -279,6 +289,7 @@ mod tests {
             ("0.0001", 1), // finer than the unit: rounded up
             ("1e3", 1_000_000),
             ("1E-1", 100),
+            ("+2.", 2000),
         ] {
             assert_eq!(text.parse(), Ok(Cpus::millis(millis)), "{text}");
         }
@@ -296,7 +307,7 @@ mod tests {
     #[test]
     fn what_is_no_quantity_is_refused() {
         for text in [
-            "", "-1", "1 Gi", "Gi", "1.2.3", "1gb", "1KI", "99Ei", "1e99", "+1", "0x10",
+            "", "-1", "1 Gi", "Gi", "1.2.3", "1gb", "1KI", "99Ei", "1e99", "+-1", "0x10",
         ] {
             assert!(text.parse::<Bytes>().is_err(), "{text}");
         }

@@ -8,6 +8,7 @@ use crate::{
     diagnostic::Diagnostic,
     domain::{Actor, Head, Project, RequestKey, RunId, RunRequest},
     event::{Approval, Event, StopMode},
+    queue::objects::Objects,
     view::RunView,
 };
 
@@ -110,6 +111,15 @@ pub enum Command {
         /// Who.
         by: Actor,
     },
+    /// That these queues hold from now on.
+    ApplyQuota {
+        /// What makes it the same wish when it comes again.
+        key: RequestKey,
+        /// All of them.
+        objects: Box<Objects>,
+        /// Who.
+        by: Actor,
+    },
     /// That a subject may run.
     Approve {
         /// What makes it the same wish when it comes again.
@@ -137,6 +147,7 @@ impl Command {
             Command::Run { request } => &request.key,
             Command::Cancel { key, .. }
             | Command::Retry { key, .. }
+            | Command::ApplyQuota { key, .. }
             | Command::Approve { key, .. }
             | Command::MoveHead { key, .. } => key,
         }
@@ -149,6 +160,7 @@ impl From<Command> for Event {
             Command::Run { request } => Event::Requested { request },
             Command::Cancel { key: _, run, by, how } => Event::CancelRequested { run, by, how },
             Command::Retry { key, run, by } => Event::RetryRequested { key, run, by },
+            Command::ApplyQuota { key: _, objects, by } => Event::QuotaApplied { objects, by },
             Command::Approve { key: _, approval } => Event::Approved { approval: *approval },
             Command::MoveHead {
                 key: _,

@@ -3,7 +3,7 @@
 use jiff::SignedDuration;
 
 use super::{
-    Scheduler,
+    EvictionReason, Scheduler,
     requests::never_ran,
     run::{Attempt, AttemptPhase, Phase, Stop, StopReason},
     timers::Timer,
@@ -12,37 +12,85 @@ use crate::{
     diagnostic::{Code, Diagnostic},
     domain::{AttemptId, Ending, Failure, FailureClass, Limit, Outcome, RunId, Verdict},
     event::{Call, StopMode},
+    view::Eviction,
 };
 
 impl Scheduler {
-    /// Promises quota to whoever is next, as long as it fits.
+    /// Promises quota to whoever is next, as long as there is any, and takes it from whoever has to give it back.
     pub(super) fn start_what_fits(&mut self) {
-        while let Some(attempt) = self.queue.admit() {
-            let id = attempt.run;
-            let request = self.runs[&id].request.clone();
-            self.timers.cancel(Timer::QueueTimeout(id));
-            let Some(head) = self.gate.check(&request, self.now) else {
-                // The approval has expired, or the policy that it was given under has changed.
-                self.queue.release(attempt);
-                self.pass_gate(id);
-                continue;
-            };
-            let reserved_at = self.now;
-            let run = self.change(id).expect("queued runs are known");
-            run.phase = Phase::Active;
-            run.attempts.push(Attempt {
-                id: attempt,
-                head,
-                phase: AttemptPhase::Reserving,
-                reserved_at,
-                started_at: None,
-                ended_at: None,
-                place: None,
-                stop: None,
-                outcome: None,
-            });
-            self.due.push(Call::Reserve(attempt));
+        loop {
+            let decided = self.queue.decide(self.now);
+            for (attempt, reason, by) in decided.evicted {
+                self.evict(attempt, reason, by);
+            }
+            if decided.admitted.is_empty() {
+                return;
+            }
+            for attempt in decided.admitted {
+                self.begin(attempt);
+            }
         }
+    }
+
+    fn begin(&mut self, attempt: AttemptId) {
+        let id = attempt.run;
+        let request = self.runs[&id].request.clone();
+        self.timers.cancel(Timer::QueueTimeout(id));
+        let Some(head) = self.gate.check(&request, self.now) else {
+            // The approval has expired, or the policy that it was given under has changed.
+            self.queue.release(attempt);
+            return self.pass_gate(id);
+        };
+        let reserved_at = self.now;
+        let run = self.change(id).expect("queued runs are known");
+        let Phase::Queued { since: queued_at } = run.phase else {
+            unreachable!("only queued runs are admitted");
+        };
+        run.phase = Phase::Active;
+        run.attempts.push(Attempt {
+            id: attempt,
+            head,
+            phase: AttemptPhase::Reserving,
+            queued_at,
+            reserved_at,
+            started_at: None,
+            ended_at: None,
+            place: None,
+            stop: None,
+            eviction: None,
+            outcome: None,
+        });
+        self.due.push(Call::Reserve(attempt));
+    }
+
+    /// Asks an attempt to give its quota back: first by an interrupt, then, after its grace, by ending it.
+    fn evict(&mut self, id: AttemptId, reason: EvictionReason, by: Option<RunId>) {
+        let at = self.now;
+        let Some(attempt) = self.live_attempt(id) else {
+            return;
+        };
+        attempt.eviction = Some(Eviction { reason, by, at });
+        let stop = Stop {
+            how: StopMode::Interrupt,
+            why: StopReason::Evicted,
+        };
+        self.stop_attempt(id.run, stop);
+        let grace = self.retry.eviction_grace;
+        self.timers
+            .set(Timer::Grace(id), at.saturating_add(grace).expect("a time span"));
+    }
+
+    pub(super) fn on_grace_over(&mut self, id: AttemptId) {
+        let Some(why) = self
+            .live_attempt(id)
+            .and_then(|attempt| attempt.stop)
+            .map(|stop| stop.why)
+        else {
+            return;
+        };
+        let how = StopMode::End;
+        self.stop_attempt(id.run, Stop { how, why });
+        self.expect_end_within(id, Some(SignedDuration::ZERO));
     }
 
     pub(super) fn on_reserved(&mut self, id: AttemptId, place: String) {
@@ -58,7 +106,7 @@ impl Scheduler {
         let request = self.runs[&id.run].request.clone();
         if self.gate.check(&request, self.now).is_none() {
             self.clear_away(id, never_ran(Verdict::Stopped));
-            return self.pass_gate(id.run);
+            return self.wait_again(id);
         }
         self.attempt_in(id, AttemptPhase::Reserving)
             .expect("just found")
@@ -128,6 +176,7 @@ impl Scheduler {
         match self.judge(id, &verdict) {
             Next::End(ending) => self.end(id.run, ending),
             Next::TryAgain(after) => self.try_again(id.run, after),
+            Next::WaitAgain => self.wait_again(id),
         }
     }
 
@@ -135,6 +184,7 @@ impl Scheduler {
     fn clear_away(&mut self, id: AttemptId, outcome: Box<Outcome>) {
         let now = self.now;
         self.timers.cancel(Timer::Overdue(id));
+        self.timers.cancel(Timer::Grace(id));
         for call in [
             Call::Reserve(id),
             Call::Start(id),
@@ -159,7 +209,7 @@ impl Scheduler {
         let stop = run.attempt(id.number).and_then(|attempt| attempt.stop);
         let failure = match (verdict, stop.map(|stop| stop.why)) {
             (Verdict::Passed, _) => return Next::End(Ending::Passed),
-            (Verdict::Failed(failure), None) => (**failure).clone(),
+            (Verdict::Failed(failure), None | Some(StopReason::Evicted)) => (**failure).clone(),
             (Verdict::Failed(_), Some(StopReason::HeadMoved))
             | (Verdict::Stopped, Some(StopReason::HeadMoved)) => {
                 return Next::End(Ending::Superseded);
@@ -168,6 +218,7 @@ impl Scheduler {
                 return Next::End(Ending::of(failure));
             }
             (Verdict::Stopped, Some(StopReason::Cancelled)) => return Next::End(Ending::Cancelled),
+            (Verdict::Stopped, Some(StopReason::Evicted)) => return Next::WaitAgain,
             (Verdict::Stopped, Some(StopReason::Overdue)) => {
                 run.refusal = Some(overdue());
                 return Next::End(Ending::TimedOut);
@@ -200,6 +251,14 @@ impl Scheduler {
         let until = self.now.saturating_add(after).expect("a time span");
         self.change(id).expect("the run is known").phase = Phase::BackingOff { until };
         self.timers.set(Timer::BackOff(id), until);
+    }
+
+    /// Sends a run back to the gate and into its queue, once nothing is left of the attempt that had to give way; there
+    /// it is as old as it was.
+    fn wait_again(&mut self, id: AttemptId) {
+        let run = self.change(id.run).expect("the run is known");
+        let since = run.attempt(id.number).expect("it was just judged").queued_at;
+        run.phase = Phase::GivingWay { since };
     }
 
     fn expect_end_within(&mut self, id: AttemptId, limit: Option<SignedDuration>) {
@@ -240,6 +299,7 @@ impl Scheduler {
 enum Next {
     End(Ending),
     TryAgain(SignedDuration),
+    WaitAgain,
 }
 
 fn sum(first: Option<SignedDuration>, second: Option<SignedDuration>) -> Option<SignedDuration> {

@@ -1,245 +1,502 @@
-//! Which attempt is next, and whether there is room for it.
+//! Between runs and queues: which attempt is next, and who has to go for it.
 //!
-//! Order and quota are decided here and nowhere else. The rest of the scheduler knows only this module's few
-//! functions; the rules behind them may become as rich as Kueue's without it noticing. Today: one queue, higher
-//! priority first, then first come first served, and nobody overtakes the one in front (Kueue's StrictFIFO).
+//! [`crate::queue`] decides by Kueue's rules; it knows workloads, and a run is one workload, by its number. What stands
+//! around those rules stands here: an attempt that was admitted into room that others are still leaving waits until they
+//! are gone, and a round of decisions has an end even where Kueue's would not.
 
-use std::{
-    cmp::Reverse,
-    collections::{BTreeMap, BTreeSet},
-};
+mod gang;
 
-use jiff::Timestamp;
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::domain::{AttemptId, Priority, Resources, RunId};
+use super::why::{PendingReason, Queued};
+use crate::{
+    domain::{AttemptId, QueueName, Resources, RunId, RunRequest},
+    queue::{
+        Cycle, PreemptionReason, Quantity, Queues, StopPolicy, Unblock, UnknownQueue, Wait, WaitReason,
+        Workload, WorkloadId, objects::Objects,
+    },
+};
+use gang::pod_sets;
+pub(crate) use gang::{default_objects, resources};
 
-/// Waiting attempts and promised quota.
+/// How many cycles one event may lead to. With fair sharing Kueue's rules can go round for ever; whatever is left is
+/// decided on after the next event.
+const CYCLES_AT_MOST: usize = 1_000;
+
+/// Who waits for quota, and who has it.
 #[derive(Debug)]
 pub(super) struct Queue {
+    queues: Queues,
+    /// What the one queue has that holds where nobody applied others.
     quota: Resources,
-    promised: BTreeMap<AttemptId, Resources>,
-    promised_sum: Resources,
-    waiting: BTreeSet<Place>,
-    places: BTreeMap<RunId, (Place, Resources)>,
+    applied: Option<Objects>,
+    entries: BTreeMap<RunId, Entry>,
+    /// Those who are held, and those who wait again: looked at after each event, however many wait beside them.
+    held: BTreeSet<RunId>,
+    returning: BTreeSet<RunId>,
+    /// Whether there may be queues to be drained.
+    drain: bool,
 }
 
-/// An attempt's place among those that wait: the least is next.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Place {
-    priority: Reverse<Priority>,
-    since: Timestamp,
+/// A run in the queues.
+#[derive(Debug)]
+struct Entry {
     attempt: AttemptId,
+    queue: QueueName,
+    workload: Workload,
+    asked: Resources,
+    place: Place,
 }
 
-/// Why an attempt still waits for quota.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Shortfall {
-    /// What it asks for.
-    pub asked: Resources,
-    /// What is not promised to anyone now.
-    pub free: Resources,
-    /// All that the queue may promise.
-    pub quota: Resources,
-    /// How many wait before it.
-    pub ahead: usize,
-    /// The nearest of those before it.
-    pub after: Option<RunId>,
+/// Where a run stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// No queue takes it: its LocalQueue is not there, or is stopped.
+    Outside,
+    /// It waits for quota.
+    Waiting,
+    /// It has quota that others are still leaving.
+    Held,
+    /// Its attempt was told of its quota.
+    Given,
+}
+
+/// What is to be done.
+#[derive(Debug, Default)]
+pub(super) struct Decisions {
+    /// Attempts that have quota now.
+    pub(super) admitted: Vec<AttemptId>,
+    /// Attempts that have to give theirs back.
+    pub(super) evicted: Vec<(AttemptId, EvictionReason, Option<RunId>)>,
+}
+
+/// Why an attempt has to give its quota back: Kueue's words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum EvictionReason {
+    /// For a workload of its own queue, which is of higher priority or older.
+    InClusterQueue,
+    /// For a workload whose queue takes back what is its own.
+    InCohortReclamation,
+    /// For a workload whose queue has less than its fair share.
+    InCohortFairSharing,
+    /// For a workload of higher priority, whose queue borrows too.
+    InCohortReclaimWhileBorrowing,
+    /// Its queue was stopped and drained.
+    ClusterQueueStopped,
+}
+
+impl EvictionReason {
+    /// Returns Kueue's word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::InClusterQueue => "InClusterQueue",
+            Self::InCohortReclamation => "InCohortReclamation",
+            Self::InCohortFairSharing => "InCohortFairSharing",
+            Self::InCohortReclaimWhileBorrowing => "InCohortReclaimWhileBorrowing",
+            Self::ClusterQueueStopped => "ClusterQueueStopped",
+        }
+    }
+
+    /// Returns the reason in a few words.
+    pub fn as_words(self) -> &'static str {
+        match self {
+            Self::InClusterQueue => "another of its queue goes first",
+            Self::InCohortReclamation => "another queue takes back what is its own",
+            Self::InCohortFairSharing => "another queue has less than its fair share",
+            Self::InCohortReclaimWhileBorrowing => "another queue's run of higher priority goes first",
+            Self::ClusterQueueStopped => "its queue was stopped and drained",
+        }
+    }
+}
+
+impl From<PreemptionReason> for EvictionReason {
+    fn from(reason: PreemptionReason) -> Self {
+        match reason {
+            PreemptionReason::InClusterQueue => Self::InClusterQueue,
+            PreemptionReason::InCohortReclamation => Self::InCohortReclamation,
+            PreemptionReason::InCohortFairSharing => Self::InCohortFairSharing,
+            PreemptionReason::InCohortReclaimWhileBorrowing => Self::InCohortReclaimWhileBorrowing,
+        }
+    }
 }
 
 impl Queue {
     pub(super) fn new(quota: Resources) -> Self {
         Self {
+            queues: Queues::new(default_objects(quota)),
             quota,
-            promised: BTreeMap::new(),
-            promised_sum: Resources::default(),
-            waiting: BTreeSet::new(),
-            places: BTreeMap::new(),
+            applied: None,
+            entries: BTreeMap::new(),
+            held: BTreeSet::new(),
+            returning: BTreeSet::new(),
+            drain: false,
         }
     }
 
-    /// Changes how much may be promised. What is already promised stays promised.
+    /// Goes by another minimum run time; see [`Queues::protect_for`].
+    pub(super) fn protect_for(&mut self, span: SignedDuration) {
+        self.queues.protect_for((!span.is_zero()).then_some(span));
+    }
+
+    /// Returns when it is worth while to try again, if nothing happens before.
+    pub(super) fn try_again_at(&self) -> Option<Timestamp> {
+        if self.returning.is_empty() {
+            return None;
+        }
+        self.queues.protected_until()
+    }
+
+    /// Lets everybody who waits try again.
+    pub(super) fn wake(&mut self) {
+        self.queues.wake();
+    }
+
+    /// Changes how much there is where nobody applied other queues. What is already promised stays promised.
     pub(super) fn set_quota(&mut self, quota: Resources) {
         self.quota = quota;
+        if self.applied.is_none() {
+            self.set_objects(default_objects(quota));
+        }
     }
 
-    /// Returns whether an ask could ever be admitted, everything else gone.
-    pub(super) fn can_ever_fit(&self, asked: Resources) -> bool {
-        asked.fits(self.quota)
+    /// Goes by these queues from now on. What is already promised stays promised.
+    pub(super) fn apply(&mut self, objects: Objects) {
+        self.set_objects(objects.clone());
+        self.applied = Some(objects);
     }
 
-    /// Returns all that may be promised.
-    pub(super) fn quota(&self) -> Resources {
-        self.quota
+    fn set_objects(&mut self, objects: Objects) {
+        self.queues.set_objects(objects);
+        self.drain = true;
+        let movable = self
+            .entries
+            .iter()
+            .filter(|(_, entry)| matches!(entry.place, Place::Outside | Place::Waiting));
+        for run in movable.map(|(run, _)| *run).collect::<Vec<_>>() {
+            self.let_in(run);
+        }
     }
 
-    /// Puts an attempt into the queue.
+    pub(super) fn queues(&self) -> &Queues {
+        &self.queues
+    }
+
+    /// Returns what holds.
+    pub(super) fn objects(&self) -> &Objects {
+        self.queues.objects()
+    }
+
+    /// Returns whether a request could ever be admitted, everything else gone; one whose queue is not there could.
+    pub(super) fn can_ever_fit(&self, request: &RunRequest) -> bool {
+        let Some(queue) = self.cluster_queue(&request.queue) else {
+            return true;
+        };
+        let workload = workload(RunId(0), &queue, request, Timestamp::UNIX_EPOCH);
+        self.queues.can_ever_fit(&workload).unwrap_or(true)
+    }
+
+    /// Returns the most that a request's queue could ever have.
+    pub(super) fn most(&self, request: &RunRequest) -> Resources {
+        let queue = self.cluster_queue(&request.queue);
+        queue
+            .map(|queue| self.sums(&queue, Queues::potential))
+            .unwrap_or_default()
+    }
+
+    /// Puts an attempt into its queue, where it is as old as `since`.
     pub(super) fn submit(
         &mut self,
         attempt: AttemptId,
-        priority: Priority,
+        request: &RunRequest,
         since: Timestamp,
-        asked: Resources,
+        evictions: u32,
     ) {
         self.withdraw(attempt.run);
-        let place = Place {
-            priority: Reverse(priority),
-            since,
+        let entry = Entry {
             attempt,
+            queue: request.queue.clone(),
+            workload: Workload {
+                evictions,
+                ..workload(attempt.run, "", request, since)
+            },
+            asked: request.job.gang(),
+            place: Place::Outside,
         };
-        self.waiting.insert(place);
-        self.places.insert(attempt.run, (place, asked));
+        self.entries.insert(attempt.run, entry);
+        if evictions > 0 {
+            self.returning.insert(attempt.run);
+        }
+        self.let_in(attempt.run);
+    }
+
+    /// Lets a waiting run into the ClusterQueue behind its LocalQueue, as things are now.
+    fn let_in(&mut self, run: RunId) {
+        let behind = self.cluster_queue(&self.entries[&run].queue);
+        let entry = self.entries.get_mut(&run).expect("just looked up");
+        if behind.as_ref() == Some(&entry.workload.cluster_queue) && entry.place == Place::Waiting {
+            return;
+        }
+        self.queues.remove(entry.workload.id);
+        entry.place = Place::Outside;
+        let Some(behind) = behind else { return };
+        entry.workload.cluster_queue = behind;
+        if self.queues.submit(&entry.workload).is_ok() {
+            entry.place = Place::Waiting;
+        }
+    }
+
+    /// Returns the ClusterQueue behind a LocalQueue that lets anybody through.
+    fn cluster_queue(&self, queue: &QueueName) -> Option<String> {
+        let local = self.objects().local_queues.get(queue.as_str())?;
+        (local.stop_policy == StopPolicy::None).then(|| local.cluster_queue.clone())
     }
 
     /// Takes a run's waiting attempt out of the queue; one that does not wait is no mistake.
     pub(super) fn withdraw(&mut self, run: RunId) {
-        if let Some((place, _)) = self.places.remove(&run) {
-            self.waiting.remove(&place);
+        if self
+            .entries
+            .get(&run)
+            .is_some_and(|entry| entry.place != Place::Given)
+        {
+            self.forget(run);
         }
     }
 
-    /// Promises quota to the next attempt, if it fits, and returns it.
-    pub(super) fn admit(&mut self) -> Option<AttemptId> {
-        let place = *self.waiting.first()?;
-        let (_, asked) = self.places[&place.attempt.run];
-        let promised = self
-            .promised_sum
-            .checked_add(asked)
-            .filter(|sum| sum.fits(self.quota))?;
-        self.withdraw(place.attempt.run);
-        self.promised_sum = promised;
-        self.promised.insert(place.attempt, asked);
-        Some(place.attempt)
+    fn forget(&mut self, run: RunId) {
+        self.entries.remove(&run);
+        self.held.remove(&run);
+        self.returning.remove(&run);
+        self.queues.remove(WorkloadId(run.0));
+    }
+
+    /// Decides who gets quota now, and who has to give theirs back.
+    pub(super) fn decide(&mut self, now: Timestamp) -> Decisions {
+        let mut decisions = Decisions::default();
+        for _ in 0..CYCLES_AT_MOST {
+            if !self.queues.is_restless() {
+                break;
+            }
+            let cycle = self.queues.cycle(now);
+            self.take_in(&cycle, &mut decisions);
+        }
+        if std::mem::take(&mut self.drain) {
+            self.drain(&mut decisions);
+        }
+        decisions.admitted = self.give_out();
+        decisions
+    }
+
+    fn take_in(&mut self, cycle: &Cycle, decisions: &mut Decisions) {
+        for admission in &cycle.admitted {
+            self.hold(admission.workload);
+        }
+        for preempted in &cycle.preempted {
+            let entry = self.entry_mut(preempted.workload);
+            if entry.place == Place::Given {
+                let by = RunId(preempted.by.0);
+                decisions
+                    .evicted
+                    .push((entry.attempt, preempted.reason.into(), Some(by)));
+            } else {
+                self.wait_again(preempted.workload);
+            }
+        }
+    }
+
+    /// Evicts whoever holds quota of a queue that is to be drained.
+    fn drain(&mut self, decisions: &mut Decisions) {
+        for id in self.queues.to_drain() {
+            let entry = self.entry_mut(id);
+            let (attempt, given) = (entry.attempt, entry.place == Place::Given);
+            self.queues.evict(id);
+            if given {
+                decisions
+                    .evicted
+                    .push((attempt, EvictionReason::ClusterQueueStopped, None));
+            } else {
+                self.wait_again(id);
+            }
+        }
+    }
+
+    fn hold(&mut self, id: WorkloadId) {
+        self.entry_mut(id).place = Place::Held;
+        self.held.insert(RunId(id.0));
+        self.returning.remove(&RunId(id.0));
+    }
+
+    /// Sends one back of whom nothing runs yet, so that it is gone at once.
+    fn wait_again(&mut self, id: WorkloadId) {
+        let entry = self.entry_mut(id);
+        entry.place = Place::Waiting;
+        entry.workload.evictions += 1;
+        self.held.remove(&RunId(id.0));
+        self.returning.insert(RunId(id.0));
+        self.queues.requeue(id);
+    }
+
+    /// Gives quota out, to those for whom there is room beside all who have not left yet.
+    fn give_out(&mut self) -> Vec<AttemptId> {
+        let mut given = Vec::new();
+        for run in self.held.iter().copied().collect::<Vec<_>>() {
+            let has_it = |id: WorkloadId| self.entries[&RunId(id.0)].place == Place::Given;
+            if self.queues.has_room_beside(WorkloadId(run.0), has_it) {
+                let entry = self.entries.get_mut(&run).expect("just listed");
+                entry.place = Place::Given;
+                given.push(entry.attempt);
+                self.held.remove(&run);
+            }
+        }
+        given
+    }
+
+    fn entry_mut(&mut self, id: WorkloadId) -> &mut Entry {
+        self.entries
+            .get_mut(&RunId(id.0))
+            .expect("the queues know only runs that are known here")
     }
 
     /// Takes back what was promised to an attempt; one without a promise is no mistake.
     pub(super) fn release(&mut self, attempt: AttemptId) {
-        let Some(asked) = self.promised.remove(&attempt) else {
-            return;
-        };
-        self.promised_sum = self
-            .promised_sum
-            .checked_sub(asked)
-            .expect("the sum holds each of its parts");
+        if self.promised(attempt).is_some() {
+            self.forget(attempt.run);
+        }
     }
 
     /// Returns why the run's attempt still waits, or `None` when it does not wait here.
-    pub(super) fn shortfall(&self, run: RunId) -> Option<Shortfall> {
-        let (place, asked) = self.places.get(&run)?;
-        let before = self.waiting.range(..place);
-        Some(Shortfall {
-            asked: *asked,
-            free: self.quota.saturating_sub(self.promised_sum),
-            quota: self.quota,
-            after: before.clone().next_back().map(|place| place.attempt.run),
-            ahead: before.count(),
-        })
+    pub(super) fn why(&self, run: RunId) -> Option<PendingReason> {
+        let entry = self.waiting(run)?;
+        let (id, queue) = (entry.workload.id, &entry.workload.cluster_queue);
+        let wait = self.queues.wait(id).unwrap_or_else(|| self.outside(entry));
+        let queued = Queued {
+            asked: entry.asked,
+            free: self.sums(queue, Queues::available),
+            quota: self.sums(queue, Queues::potential),
+            ahead: self
+                .queues
+                .ahead_of(id)
+                .into_iter()
+                .map(|id| RunId(id.0))
+                .collect(),
+            obstacles: wait.obstacles,
+            can_ever_fit: wait.can_ever_fit,
+        };
+        Some(PendingReason::in_queue(wait.reason, queued))
+    }
+
+    /// Returns why one waits that no queue has: it is held back for room that others leave, or its LocalQueue takes
+    /// nobody.
+    fn outside(&self, entry: &Entry) -> Wait {
+        let local = self.objects().local_queues.get(entry.queue.as_str());
+        let reason = match local.map(|local| local.stop_policy) {
+            _ if entry.place == Place::Held => WaitReason::WaitingForPreemptedWorkloads,
+            Some(StopPolicy::Hold | StopPolicy::HoldAndDrain) => WaitReason::Suspended,
+            Some(StopPolicy::None) | None => WaitReason::Misconfigured,
+        };
+        Wait {
+            reason,
+            obstacles: Vec::new(),
+            can_ever_fit: entry.place == Place::Held,
+        }
+    }
+
+    /// Returns changes each of which would get a waiting run admitted.
+    pub(super) fn unblocked_by(&self, run: RunId) -> Vec<Unblock> {
+        let waiting = self.waiting(run).filter(|entry| entry.place == Place::Waiting);
+        waiting
+            .map(|entry| self.queues.unblocked_by(entry.workload.id))
+            .unwrap_or_default()
     }
 
     /// Returns what keeps the run's attempt waiting, in a few words, or `None` when it does not wait here.
     ///
     /// Unlike a shortfall it does not count those before it, and so costs the same however many they are.
     pub(super) fn obstacle(&self, run: RunId) -> Option<String> {
-        let (place, asked) = self.places.get(&run)?;
-        let free = self.quota.saturating_sub(self.promised_sum);
-        let needs = format!("asks for {asked}; free are {free}");
-        Some(match self.waiting.range(..place).next_back() {
-            Some(before) => format!("{needs}; {} is before it in the queue", before.attempt.run),
+        let entry = self.waiting(run)?;
+        let free = self.sums(&entry.workload.cluster_queue, Queues::available);
+        let needs = format!("asks for {}; free are {free}", entry.asked);
+        let head = self
+            .queues
+            .head(&entry.workload.cluster_queue)
+            .filter(|head| *head != entry.workload.id);
+        Some(match head {
+            Some(head) => format!("{needs}; {} is first in the queue", RunId(head.0)),
             None => needs,
         })
     }
 
+    /// Returns, of each kind of resource, what `amount` says of the queue's flavors together.
+    fn sums(
+        &self,
+        queue: &str,
+        amount: impl Fn(&Queues, &str, &str, &str) -> Result<Quantity, UnknownQueue>,
+    ) -> Resources {
+        let Some(configured) = self.objects().cluster_queues.get(queue) else {
+            return Resources::default();
+        };
+        let flavors = configured.resource_groups.iter().flat_map(|group| &group.flavors);
+        let sum = |resource: &str| {
+            let with = flavors
+                .clone()
+                .filter(|flavor| flavor.resources.contains_key(resource));
+            let amounts = with.filter_map(|flavor| amount(&self.queues, queue, &flavor.name, resource).ok());
+            amounts.fold(Quantity::ZERO, Quantity::plus)
+        };
+        resources(sum)
+    }
+
+    fn waiting(&self, run: RunId) -> Option<&Entry> {
+        self.entries.get(&run).filter(|entry| entry.place != Place::Given)
+    }
+
     /// Returns what was promised to an attempt.
     pub(super) fn promised(&self, attempt: AttemptId) -> Option<Resources> {
-        self.promised.get(&attempt).copied()
+        let entry = self.entries.get(&attempt.run)?;
+        (entry.attempt == attempt && entry.place == Place::Given).then_some(entry.asked)
     }
 
     /// Returns every attempt that holds a promise.
     pub(super) fn holders(&self) -> impl Iterator<Item = AttemptId> {
-        self.promised.keys().copied()
+        let given = self.entries.values().filter(|entry| entry.place == Place::Given);
+        given.map(|entry| entry.attempt)
     }
 
     /// Returns whether the run's attempt waits here.
     pub(super) fn holds_waiting(&self, run: RunId) -> bool {
-        self.places.contains_key(&run)
+        self.waiting(run).is_some()
     }
 
     /// Panics when the queue contradicts itself.
     pub(super) fn check(&self) {
-        let sum = self
-            .promised
-            .values()
-            .try_fold(Resources::default(), |sum, asked| sum.checked_add(*asked));
-        assert_eq!(sum, Some(self.promised_sum), "the sum of the promises is kept");
-        assert_eq!(
-            self.waiting.len(),
-            self.places.len(),
-            "each waiting attempt has one place"
-        );
+        self.queues.check();
+        for (run, entry) in &self.entries {
+            assert_eq!(*run, entry.attempt.run, "an entry is of its run");
+            let held = self.held.contains(run);
+            assert_eq!(held, entry.place == Place::Held, "{run}: held where it is held");
+            let known = self.queues.standing(entry.workload.id).is_some();
+            assert_eq!(
+                known,
+                entry.place != Place::Outside,
+                "{run}: in the queues unless it is outside"
+            );
+        }
+    }
+}
+
+fn workload(run: RunId, cluster_queue: &str, request: &RunRequest, queued_at: Timestamp) -> Workload {
+    Workload {
+        id: WorkloadId(run.0),
+        cluster_queue: cluster_queue.to_owned(),
+        priority: request.priority.0,
+        queued_at,
+        evictions: 0,
+        pod_sets: pod_sets(&request.job),
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::domain::Cpus;
-
-    fn cpus(cores: u32) -> Resources {
-        Resources {
-            cpu: Cpus::cores(cores),
-            ..Resources::default()
-        }
-    }
-
-    fn at(second: i64) -> Timestamp {
-        Timestamp::from_second(second).expect("small")
-    }
-
-    #[test]
-    fn the_order_is_by_priority_then_by_time_then_by_id() {
-        let mut queue = Queue::new(cpus(9));
-        queue.submit(RunId(1).attempt(1), Priority(0), at(5), cpus(1));
-        queue.submit(RunId(2).attempt(1), Priority(0), at(3), cpus(1));
-        queue.submit(RunId(3).attempt(1), Priority(9), at(7), cpus(1));
-        queue.submit(RunId(4).attempt(1), Priority(0), at(3), cpus(1));
-        let order: Vec<_> = std::iter::from_fn(|| queue.admit())
-            .map(|attempt| attempt.run.0)
-            .collect();
-        assert_eq!(order, [3, 2, 4, 1]);
-        queue.check();
-    }
-
-    #[test]
-    fn nobody_overtakes_the_one_in_front() {
-        let mut queue = Queue::new(cpus(2));
-        queue.submit(RunId(1).attempt(1), Priority(0), at(1), cpus(1));
-        queue.submit(RunId(2).attempt(1), Priority(0), at(2), cpus(2));
-        queue.submit(RunId(3).attempt(1), Priority(0), at(3), cpus(1));
-        assert_eq!(queue.admit(), Some(RunId(1).attempt(1)));
-        assert_eq!(queue.admit(), None);
-        let shortfall = queue.shortfall(RunId(3)).expect("it waits");
-        assert_eq!(
-            (shortfall.ahead, shortfall.after, shortfall.free),
-            (1, Some(RunId(2)), cpus(1))
-        );
-        assert_eq!(
-            queue.obstacle(RunId(3)).as_deref(),
-            Some("asks for 1 cpu, 0 memory; free are 1 cpu, 0 memory; r-2 is before it in the queue")
-        );
-        queue.release(RunId(1).attempt(1));
-        assert_eq!(queue.admit(), Some(RunId(2).attempt(1)));
-        queue.check();
-    }
-
-    #[test]
-    fn releasing_twice_gives_nothing_back_twice() {
-        let mut queue = Queue::new(cpus(1));
-        queue.submit(RunId(1).attempt(1), Priority(0), at(1), cpus(1));
-        let attempt = queue.admit().expect("it fits");
-        queue.release(attempt);
-        queue.release(attempt);
-        queue.check();
-        assert_eq!(queue.promised(attempt), None);
-    }
-}
+mod tests;

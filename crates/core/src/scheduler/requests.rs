@@ -138,8 +138,8 @@ impl Scheduler {
     pub(super) fn pass_gate(&mut self, id: RunId) {
         let run = &self.runs[&id];
         let (request, gang) = (Arc::clone(&run.request), run.gang);
-        if !self.queue.can_ever_fit(gang) {
-            return self.refuse(id, too_much(gang, self.queue.quota()));
+        if !self.queue.can_ever_fit(&request) {
+            return self.refuse(id, too_much(gang, self.queue.most(&request)));
         }
         if self.gate.is_stale(&request.subject) {
             return self.end(id, Ending::Superseded);
@@ -159,9 +159,18 @@ impl Scheduler {
         let now = self.now;
         self.leave_gate(id);
         let run = self.change(id).expect("the run is known");
-        run.phase = Phase::Queued { since: now };
-        let (attempt, request, gang) = (run.next_attempt(), Arc::clone(&run.request), run.gang);
-        self.queue.submit(attempt, request.priority, now, gang);
+        // Whoever was evicted is as old as before.
+        let since = match run.phase {
+            Phase::GivingWay { since } => since,
+            Phase::AwaitingApproval
+            | Phase::Queued { .. }
+            | Phase::BackingOff { .. }
+            | Phase::Active
+            | Phase::Ended(_) => now,
+        };
+        run.phase = Phase::Queued { since };
+        let (attempt, request, evictions) = (run.next_attempt(), Arc::clone(&run.request), run.evictions());
+        self.queue.submit(attempt, &request, since, evictions);
         if let Some(limit) = request.job.timeouts.queue {
             self.timers.set(
                 Timer::QueueTimeout(id),
@@ -173,8 +182,10 @@ impl Scheduler {
     /// Sends a run to the gate again, once its time has come and nothing is left of its last attempt.
     pub(super) fn requeue(&mut self, id: RunId) {
         let Some(run) = self.runs.get(&id) else { return };
-        let Phase::BackingOff { until } = run.phase else {
-            return;
+        let until = match run.phase {
+            Phase::BackingOff { until } => until,
+            Phase::GivingWay { .. } => self.now,
+            Phase::AwaitingApproval | Phase::Queued { .. } | Phase::Active | Phase::Ended(_) => return,
         };
         if self.now >= until && run.is_clear() {
             self.timers.cancel(Timer::BackOff(id));
@@ -187,11 +198,14 @@ impl Scheduler {
         let Some(run) = self.runs.get_mut(&id) else { return };
         let ending = match stop.why {
             StopReason::HeadMoved => Ending::Superseded,
-            StopReason::Cancelled | StopReason::Overdue => Ending::Cancelled,
+            StopReason::Cancelled | StopReason::Overdue | StopReason::Evicted => Ending::Cancelled,
         };
         match run.phase {
             Phase::Ended(_) => {}
-            Phase::AwaitingApproval | Phase::Queued { .. } | Phase::BackingOff { .. } => self.end(id, ending),
+            Phase::AwaitingApproval
+            | Phase::Queued { .. }
+            | Phase::BackingOff { .. }
+            | Phase::GivingWay { .. } => self.end(id, ending),
             Phase::Active => self.stop_attempt(id, stop),
         }
     }
@@ -200,10 +214,15 @@ impl Scheduler {
         let Some(attempt) = self.runs.get_mut(&id).and_then(Run::active_mut) else {
             return;
         };
-        // The first reason stays, so that the ending names what began it; the harder way replaces the softer.
+        // The first reason stays, so that the ending names what began it; the harder way replaces the softer. One who is
+        // evicted would come back, so any other reason to stop replaces that one.
         let merged = attempt.stop.map_or(stop, |earlier| Stop {
             how: earlier.how.max(stop.how),
-            why: earlier.why,
+            why: if earlier.why == StopReason::Evicted {
+                stop.why
+            } else {
+                earlier.why
+            },
         });
         if attempt.stop == Some(merged) {
             return;

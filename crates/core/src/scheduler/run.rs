@@ -11,7 +11,7 @@ use crate::{
         AttemptId, Ending, Failure, Outcome, RequestKey, Resources, RunId, RunRequest, RunState, Verdict,
     },
     event::StopMode,
-    view::{AttemptView, ReportView, RunView},
+    view::{AttemptView, Eviction, ReportView, RunView},
 };
 
 /// One run and all of its attempts.
@@ -41,6 +41,10 @@ pub(super) enum Phase {
     BackingOff {
         until: Timestamp,
     },
+    /// Its attempt had to give way and is being cleared away; it waits again, as of then.
+    GivingWay {
+        since: Timestamp,
+    },
     /// The last attempt tells.
     Active,
     Ended(Ending),
@@ -68,11 +72,14 @@ pub(super) struct Attempt {
     pub(super) id: AttemptId,
     pub(super) head: ApprovedHead,
     pub(super) phase: AttemptPhase,
+    /// Since when it had waited, by which it is ordered when it has to wait again.
+    pub(super) queued_at: Timestamp,
     pub(super) reserved_at: Timestamp,
     pub(super) started_at: Option<Timestamp>,
     pub(super) ended_at: Option<Timestamp>,
     pub(super) place: Option<String>,
     pub(super) stop: Option<Stop>,
+    pub(super) eviction: Option<Eviction>,
     pub(super) outcome: Option<Box<Outcome>>,
 }
 
@@ -99,13 +106,14 @@ pub(super) enum StopReason {
     Cancelled,
     HeadMoved,
     Overdue,
+    Evicted,
 }
 
 impl Run {
     pub(super) fn state(&self) -> RunState {
         match self.phase {
             Phase::AwaitingApproval => RunState::AwaitingApproval,
-            Phase::Queued { .. } | Phase::BackingOff { .. } => RunState::Queued,
+            Phase::Queued { .. } | Phase::BackingOff { .. } | Phase::GivingWay { .. } => RunState::Queued,
             Phase::Ended(ending) => RunState::Ended(ending),
             Phase::Active => self.attempts.last().map_or(RunState::Queued, Attempt::state),
         }
@@ -132,6 +140,16 @@ impl Run {
     pub(super) fn next_attempt(&self) -> AttemptId {
         let made = u32::try_from(self.attempts.len()).expect("fewer attempts than u32 can count");
         self.id.attempt(made + 1)
+    }
+
+    /// Returns how often an attempt had to give its quota back.
+    pub(super) fn evictions(&self) -> u32 {
+        let evicted = self
+            .attempts
+            .iter()
+            .filter(|attempt| attempt.eviction.is_some())
+            .count();
+        u32::try_from(evicted).expect("fewer attempts than u32 can count")
     }
 
     /// Returns whether nothing is left of any attempt.
@@ -204,6 +222,7 @@ impl Attempt {
             reserved_at: self.reserved_at,
             started_at: self.started_at,
             ended_at: self.ended_at,
+            eviction: self.eviction,
             outcome: self.outcome.as_deref().cloned(),
         }
     }

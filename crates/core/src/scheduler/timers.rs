@@ -18,6 +18,10 @@ pub(super) enum Timer {
     BackOff(RunId),
     /// The attempt should have ended by itself.
     Overdue(AttemptId),
+    /// The attempt was evicted, and has had its time to end by itself.
+    Grace(AttemptId),
+    /// Somebody may be evicted again who was safe until now.
+    Protection,
     /// A failed call may be made again.
     Call(Call),
 }

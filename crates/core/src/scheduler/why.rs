@@ -5,16 +5,32 @@ use std::fmt;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::queue::Shortfall;
+use super::Scheduler;
+use crate::{
+    domain::{Bytes, Cpus, Resources, RunId},
+    queue::{Limit, Mismatch, Obstacle, ObstacleReason, Quantity, Unblock, WaitReason},
+};
 
-/// The one reason why a run waits.
+/// The one reason why a run waits. Those of a run that waits for quota are Kueue's words.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "reason", rename_all_fields = "camelCase")]
 pub enum PendingReason {
     /// Nobody entitled has approved this head.
     AwaitingApproval,
-    /// There is not enough quota left, or others are before it.
-    WaitingForQuota(Shortfall),
+    /// It would fit; others go first.
+    PendingEvaluation(Box<Queued>),
+    /// Those who make room for it have not left yet.
+    WaitingForPreemptedWorkloads(Box<Queued>),
+    /// There is not enough quota left.
+    WaitingForQuota(Box<Queued>),
+    /// It asks for more than its queue could ever have.
+    ExceedsMaxQuota(Box<Queued>),
+    /// No flavor of its queue is for it.
+    NoMatchingFlavor(Box<Queued>),
+    /// Its queue is stopped.
+    Suspended(Box<Queued>),
+    /// Its queue is not there, or cannot admit anybody as it is configured.
+    Misconfigured(Box<Queued>),
     /// It was tried, and is tried again later.
     BackingOff {
         /// When it may be tried again.
@@ -28,52 +44,244 @@ pub enum PendingReason {
     BeingStarted,
 }
 
-impl PendingReason {
-    /// Returns what would end the wait, in a sentence without a full stop.
-    pub fn unblocked_by(&self) -> String {
-        match self {
-            PendingReason::AwaitingApproval => "a maintainer approves this head".into(),
-            PendingReason::WaitingForQuota(shortfall) => unblock_quota(shortfall),
-            PendingReason::BackingOff { until } => format!("it is tried again at {until}"),
-            PendingReason::WaitingForRelease => "the last attempt's place is given back".into(),
-            PendingReason::BeingPlaced => "the driver has made a place".into(),
-            PendingReason::BeingStarted => "environment and kernel are ready".into(),
+/// How a run stands in its queue.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Queued {
+    /// What it asks for.
+    pub asked: Resources,
+    /// What its queue could have now.
+    pub free: Resources,
+    /// All that its queue could ever have.
+    pub quota: Resources,
+    /// Who waits before it, the first one first.
+    pub ahead: Vec<RunId>,
+    /// What is missing, flavor by flavor.
+    pub obstacles: Vec<Obstacle>,
+    /// Whether it could be admitted were nobody else there.
+    pub can_ever_fit: bool,
+}
+
+/// A change that gets a run admitted, and was tried on a copy of the queues.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "camelCase", rename_all_fields = "camelCase")]
+pub enum Unblocker {
+    /// Those who were told to go have left.
+    Time,
+    /// These end.
+    Ends {
+        /// Which.
+        runs: Vec<RunId>,
+    },
+    /// Its queue has so much more quota of its own.
+    MoreQuota {
+        /// Of which flavor.
+        flavor: String,
+        /// Of which resource.
+        resource: String,
+        /// How much more, in Kueue's units.
+        more: Quantity,
+    },
+}
+
+impl Scheduler {
+    /// Returns changes each of which would get a run that waits for quota admitted, the nearest first.
+    ///
+    /// They are found by trying, which takes time in proportion to who else is there.
+    pub fn unblocked_by(&self, run: RunId) -> Vec<Unblocker> {
+        self.queue
+            .unblocked_by(run)
+            .into_iter()
+            .map(Unblocker::from)
+            .collect()
+    }
+}
+
+impl From<Unblock> for Unblocker {
+    fn from(unblock: Unblock) -> Self {
+        match unblock {
+            Unblock::Time => Self::Time,
+            Unblock::Ends { workloads } => Self::Ends {
+                runs: workloads.into_iter().map(|id| RunId(id.0)).collect(),
+            },
+            Unblock::MoreQuota {
+                flavor,
+                resource,
+                more,
+            } => Self::MoreQuota {
+                flavor,
+                resource,
+                more,
+            },
         }
     }
 }
 
-fn unblock_quota(shortfall: &Shortfall) -> String {
-    if !shortfall.asked.fits(shortfall.quota) {
-        return format!("the quota grows to at least {}", shortfall.asked);
+impl PendingReason {
+    /// Returns the reason of one that waits in a queue.
+    pub(super) fn in_queue(reason: WaitReason, queued: Queued) -> Self {
+        let queued = Box::new(queued);
+        match reason {
+            WaitReason::PendingEvaluation => Self::PendingEvaluation(queued),
+            WaitReason::WaitingForPreemptedWorkloads => Self::WaitingForPreemptedWorkloads(queued),
+            WaitReason::WaitingForQuota => Self::WaitingForQuota(queued),
+            WaitReason::ExceedsMaxQuota => Self::ExceedsMaxQuota(queued),
+            WaitReason::NoMatchingFlavor => Self::NoMatchingFlavor(queued),
+            WaitReason::Suspended => Self::Suspended(queued),
+            WaitReason::Misconfigured => Self::Misconfigured(queued),
+        }
     }
-    match shortfall.after {
-        Some(run) => format!(
-            "{run}, which is before it, has been admitted, and {} are free",
-            shortfall.asked
-        ),
-        None => format!("a running attempt ends, so that {} are free", shortfall.asked),
+
+    /// Returns Kueue's word for the reason and how the run stands in its queue, if it waits there.
+    pub fn queued(&self) -> Option<(WaitReason, &Queued)> {
+        match self {
+            Self::PendingEvaluation(queued) => Some((WaitReason::PendingEvaluation, queued)),
+            Self::WaitingForPreemptedWorkloads(queued) => {
+                Some((WaitReason::WaitingForPreemptedWorkloads, queued))
+            }
+            Self::WaitingForQuota(queued) => Some((WaitReason::WaitingForQuota, queued)),
+            Self::ExceedsMaxQuota(queued) => Some((WaitReason::ExceedsMaxQuota, queued)),
+            Self::NoMatchingFlavor(queued) => Some((WaitReason::NoMatchingFlavor, queued)),
+            Self::Suspended(queued) => Some((WaitReason::Suspended, queued)),
+            Self::Misconfigured(queued) => Some((WaitReason::Misconfigured, queued)),
+            Self::AwaitingApproval
+            | Self::BackingOff { .. }
+            | Self::WaitingForRelease
+            | Self::BeingPlaced
+            | Self::BeingStarted => None,
+        }
+    }
+
+    /// Returns what would end the wait, in general and without a full stop; [`Scheduler::unblocked_by`] is exact.
+    pub fn unblocked_by(&self) -> String {
+        match self {
+            Self::AwaitingApproval => "a maintainer approves this head".into(),
+            Self::PendingEvaluation(queued) | Self::WaitingForQuota(queued) => match queued.ahead.last() {
+                Some(run) => {
+                    format!(
+                        "{run}, which is before it, has been admitted, and {} are free",
+                        queued.asked
+                    )
+                }
+                None => format!("a running attempt ends, so that {} are free", queued.asked),
+            },
+            Self::WaitingForPreemptedWorkloads(_) => "those who make room for it have left".into(),
+            Self::ExceedsMaxQuota(queued) => format!("the quota grows to at least {}", queued.asked),
+            Self::NoMatchingFlavor(_) => "its queue has a flavor that is for it".into(),
+            Self::Suspended(_) => "its queue goes on".into(),
+            Self::Misconfigured(_) => "its queue is put right: `blueproof quota describe` tells more".into(),
+            Self::BackingOff { until } => format!("it is tried again at {until}"),
+            Self::WaitingForRelease => "the last attempt's place is given back".into(),
+            Self::BeingPlaced => "the driver has made a place".into(),
+            Self::BeingStarted => "environment and kernel are ready".into(),
+        }
     }
 }
 
 impl fmt::Display for PendingReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            PendingReason::AwaitingApproval => f.write_str("no maintainer has approved this head yet"),
-            PendingReason::WaitingForQuota(shortfall) if shortfall.asked.fits(shortfall.free) => {
-                write!(f, "{} before it in the queue", shortfall.ahead)
+            Self::AwaitingApproval => f.write_str("no maintainer has approved this head yet"),
+            Self::PendingEvaluation(queued) => write!(f, "{} before it in the queue", queued.ahead.len()),
+            Self::WaitingForQuota(queued) => write!(
+                f,
+                "asks for {}; free are {}; {} before it in the queue",
+                queued.asked,
+                queued.free,
+                queued.ahead.len()
+            ),
+            Self::WaitingForPreemptedWorkloads(_) => {
+                f.write_str("those who make room for it have not left yet")
             }
-            PendingReason::WaitingForQuota(Shortfall {
-                asked, free, ahead, ..
-            }) => {
-                write!(
-                    f,
-                    "asks for {asked}; free are {free}; {ahead} before it in the queue"
-                )
+            Self::ExceedsMaxQuota(queued) => write!(
+                f,
+                "asks for {}, more than its queue could ever have, {}",
+                queued.asked, queued.quota
+            ),
+            Self::NoMatchingFlavor(_) => f.write_str("no flavor of its queue is for it"),
+            Self::Suspended(_) => f.write_str("its queue is stopped"),
+            Self::Misconfigured(_) => {
+                f.write_str("its queue is not there, or admits nobody as it is configured")
             }
-            PendingReason::BackingOff { until } => write!(f, "waits until {until} before the next attempt"),
-            PendingReason::WaitingForRelease => f.write_str("its last attempt is being cleared away"),
-            PendingReason::BeingPlaced => f.write_str("quota is promised; a place is being made"),
-            PendingReason::BeingStarted => f.write_str("environment and kernel are being started"),
+            Self::BackingOff { until } => write!(f, "waits until {until} before the next attempt"),
+            Self::WaitingForRelease => f.write_str("its last attempt is being cleared away"),
+            Self::BeingPlaced => f.write_str("quota is promised; a place is being made"),
+            Self::BeingStarted => f.write_str("environment and kernel are being started"),
         }
+    }
+}
+
+impl fmt::Display for Unblocker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Time => f.write_str("those who were told to go have left"),
+            Self::Ends { runs } => {
+                let names: Vec<_> = runs.iter().map(ToString::to_string).collect();
+                match names.split_last() {
+                    Some((last, [])) => write!(f, "{last} ends"),
+                    Some((last, others)) => write!(f, "{} and {last} end", others.join(", ")),
+                    None => f.write_str("nobody has to end"),
+                }
+            }
+            Self::MoreQuota {
+                flavor,
+                resource,
+                more,
+            } => write!(
+                f,
+                "its queue has {} more {resource} of flavor {flavor}",
+                amount(resource, *more)
+            ),
+        }
+    }
+}
+
+/// Says what stands between a run and a flavor, in one line without a full stop.
+pub fn describe_obstacle(obstacle: &Obstacle) -> String {
+    let of = obstacle
+        .flavor
+        .as_ref()
+        .map_or(String::new(), |flavor| format!("flavor {flavor}: "));
+    match &obstacle.why {
+        ObstacleReason::Uncovered { resource } => format!("{of}its queue has no {resource} at all"),
+        ObstacleReason::Mismatch {
+            mismatch: Mismatch::Taint { taint },
+        } => format!("{of}does not tolerate the taint {taint}"),
+        ObstacleReason::Mismatch {
+            mismatch: Mismatch::NodeSelector { key, value },
+        } => format!("{of}is not of {key}={value}"),
+        ObstacleReason::Short {
+            resource,
+            asked,
+            available,
+            most,
+            limit,
+        } => {
+            let [short, free, most] =
+                [asked.minus(*available), *available, *most].map(|of| amount(resource, of));
+            format!(
+                "{of}{short} {resource} missing: {free} free of at most {most}, {}",
+                limit_in_words(limit)
+            )
+        }
+    }
+}
+
+fn limit_in_words(limit: &Limit) -> String {
+    match limit {
+        Limit::Nominal => "its queue's own quota".into(),
+        Limit::Borrowing { of } => format!("the borrowing limit of {of}"),
+        Limit::Lending => "the rest is not lent".into(),
+        Limit::Cohort => "its cohort has no more".into(),
+    }
+}
+
+/// Returns an amount as people write it.
+fn amount(resource: &str, quantity: Quantity) -> String {
+    let count = u64::try_from(quantity.0).unwrap_or_default();
+    match resource {
+        "cpu" => Cpus::millis(count).to_string(),
+        "memory" => Bytes(count).to_string(),
+        _ => count.to_string(),
     }
 }

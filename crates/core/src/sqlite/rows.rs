@@ -6,7 +6,9 @@ use serde::de::DeserializeOwned;
 
 use crate::{
     domain::{RequestKey, RunId},
+    event::Event,
     ports::{Batch, Command, CommandId, LoggedEvent, Seq, Version},
+    queue::objects::Objects,
     view::RunView,
 };
 
@@ -80,6 +82,17 @@ pub(super) fn events(
         })
     })
     .collect()
+}
+
+pub(super) fn applied_quota(connection: &mut Connection) -> Result<Option<Objects>, Error> {
+    let mut select = connection
+        .prepare_cached("SELECT body FROM event WHERE kind = 'quotaApplied' ORDER BY seq DESC LIMIT 1")?;
+    let found = select.query_row([], |row| text(row, 0)).optional()?;
+    let event = found.map(|body| value("event", &body)).transpose()?;
+    Ok(match event {
+        Some(Event::QuotaApplied { objects, by: _ }) => Some(*objects),
+        Some(_) | None => None,
+    })
 }
 
 pub(super) fn submit(connection: &mut Connection, at: Timestamp, command: &Command) -> Result<(), Error> {

@@ -35,6 +35,8 @@ const STEPS: &[&str] = &[
          body  TEXT NOT NULL
      ) STRICT;
      CREATE INDEX command_waiting ON command (id) WHERE taken = 0;",
+    // Whoever asks for a run looks which queues there are, and waits for no replay.
+    "CREATE INDEX event_quota ON event (seq) WHERE kind = 'quotaApplied';",
 ];
 
 /// Brings a file to the newest version. What is there stays; a file that is not ours, or is newer, is not touched.

@@ -2,15 +2,15 @@
 
 use std::path::Path;
 
-use blueproof_core::diagnostic::{Code, Diagnostic};
+use blueproof_core::{
+    diagnostic::{Code, Diagnostic},
+    yaml::{Located, Problems, Spot, nearest},
+};
 
 use super::{
     Loaded,
-    decode::{Problems, nearest},
     expect::{Bounds, MetricBounds, RESERVED},
     format::{Env, Metric, Spec},
-    node::Spot,
-    value::Located,
 };
 use crate::ipynb::readable;
 

@@ -1,13 +1,12 @@
 //! What must hold once every cell has run.
 
-use blueproof_core::diagnostic::{Code, Diagnostic};
+use blueproof_core::{
+    diagnostic::{Code, Diagnostic},
+    yaml::{Decode, Entry, Located, Node, Problems, Value, choice, described, nullable, record},
+};
 use serde_json::json;
 
-use super::{
-    decode::{Decode, Problems, choice, described, nullable, record},
-    node::{Entry, Node, Value},
-    value::{Glob, Located},
-};
+use super::value::Glob;
 
 /// Keys of `expect` that are no names of metrics.
 pub(crate) const RESERVED: [&str; 4] = ["trainJobs", "artifacts", "output", "gpuBusy"];

@@ -2,14 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
-use blueproof_core::diagnostic::{Code, Diagnostic, Place};
+use blueproof_core::{
+    diagnostic::{Code, Diagnostic, Place},
+    yaml::{Node, Source, Value, nearest},
+};
 use walkdir::{DirEntry, WalkDir};
 
 use super::{
-    FILE_NAME,
-    decode::nearest,
+    FILE_NAME, FORMAT,
     load::{default_name, folder_of, not_found},
-    node::{Node, Source, Value},
 };
 use crate::ipynb::read_text;
 
@@ -104,7 +105,11 @@ fn name_of(path: &Path) -> String {
         return fallback();
     };
     let file = path.display().to_string();
-    let Ok(root) = Node::from_yaml(&Source { file, text }) else {
+    let Ok(root) = Node::from_yaml(&Source {
+        file,
+        text,
+        format: &FORMAT,
+    }) else {
         return fallback();
     };
     let text = |node: Option<&Node>| match node.map(|node| &node.value) {

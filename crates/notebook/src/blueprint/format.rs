@@ -2,14 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use blueproof_core::domain::{BlueprintName, Bytes, Cpus};
+use blueproof_core::{
+    domain::{BlueprintName, Bytes, Cpus},
+    yaml::{Located, choice, record},
+};
 
 use super::{
-    decode::{choice, record},
     expect::Expect,
     network::Network,
     parameters::{Parameter, ParameterValue},
-    value::{Glob, InnerPath, Limit, Located, Number, Pattern},
+    value::{Glob, InnerPath, Limit, Number, Pattern},
 };
 
 choice! {

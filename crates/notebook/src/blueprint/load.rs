@@ -5,13 +5,10 @@ use std::path::{Path, PathBuf};
 use blueproof_core::{
     diagnostic::{Code, Diagnostic, Place},
     domain::BlueprintName,
+    yaml::{Decode, Entry, Node, Problems, Source, Spot, Value},
 };
 
-use super::{
-    Blueprint, FILE_NAME, Loaded, check,
-    decode::{Decode, Problems},
-    node::{Entry, Node, Source, Spot, Value},
-};
+use super::{Blueprint, FILE_NAME, FORMAT, Loaded, check};
 use crate::ipynb::{Notebook, read_text};
 
 /// The largest blueprint that is read.
@@ -57,7 +54,11 @@ impl Blueprint {
     /// As [`Blueprint::load`].
     pub fn parse(path: &Path, text: String) -> Result<Loaded, Vec<Diagnostic>> {
         let file = path.display().to_string();
-        let source = Source { file, text };
+        let source = Source {
+            file,
+            text,
+            format: &FORMAT,
+        };
         let root = Node::from_yaml(&source).map_err(|error| vec![error])?;
         assemble(source, root, folder_of(path))
     }
@@ -106,7 +107,11 @@ fn names(blueprint: &Path, notebook: &Path) -> bool {
         return true;
     };
     let file = blueprint.display().to_string();
-    let Ok(root) = Node::from_yaml(&Source { file, text }) else {
+    let Ok(root) = Node::from_yaml(&Source {
+        file,
+        text,
+        format: &FORMAT,
+    }) else {
         return true;
     };
     let named = root.get("spec").and_then(|spec| spec.get("notebook"));

@@ -1,12 +1,7 @@
 //! Which hosts a notebook may reach.
 
+use blueproof_core::yaml::{Decode, Located, Node, Problems, Value, choice, record, word};
 use serde_json::json;
-
-use super::{
-    decode::{Decode, Problems, choice, record, word},
-    node::{Node, Value},
-    value::Located,
-};
 
 /// Which hosts a notebook may reach.
 #[derive(Debug, Clone, PartialEq)]

@@ -2,14 +2,11 @@
 
 use std::{collections::BTreeMap, fmt};
 
-use blueproof_core::diagnostic::{Code, Diagnostic};
-use serde_json::json;
-
-use super::{
-    decode::{Decode, Problems, choice, nearest, record},
-    node::{Node, Spot, Value},
-    value::Located,
+use blueproof_core::{
+    diagnostic::{Code, Diagnostic},
+    yaml::{Decode, Located, Node, Problems, Spot, Value, choice, nearest, record},
 };
+use serde_json::json;
 
 choice! {
     /// What a parameter's values are.

@@ -5,17 +5,15 @@ use std::{collections::BTreeMap, path::PathBuf};
 use blueproof_core::{
     diagnostic::{Code, Diagnostic, Place},
     domain::{self, BlueprintName, Gpus, ProfileName, Resources},
+    yaml::{Decode, Located, Node, Problems, Value, nearest},
 };
 
 use super::{
     Loaded, check,
-    decode::{Decode, Problems, nearest},
     expect::{Bounds, Expect},
     format::{Driver, Metric, PerNode, Profile, Retries, ShellInstall, Spec, Timeouts, Workload},
     network::Network,
-    node::{Node, Value},
     parameters::{ParameterValue, Values},
-    value::Located,
 };
 use crate::{
     environment::pep723,

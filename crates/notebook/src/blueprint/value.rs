@@ -8,24 +8,12 @@ use std::{
 
 use blueproof_core::{
     diagnostic::{Code, Diagnostic},
-    domain::{BlueprintName, Bytes, Cpus, ProfileName},
+    yaml::{Decode, Located, Node, Problems, Value},
 };
 use jiff::SignedDuration;
 use serde_json::json;
 
-use super::{
-    decode::{Decode, Problems},
-    node::{Node, Spot, Value},
-    parameters::Values,
-};
-
-/// A value and the place that it stands at, for mistakes that show only later.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Located<T> {
-    /// The value.
-    pub value: T,
-    pub(crate) spot: Spot,
-}
+use super::parameters::Values;
 
 /// A limit of time: `30m`, `1h30m`, or `none`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -137,18 +125,6 @@ impl<T: FromStr + Clone> Number<T> {
     }
 }
 
-impl<T: Decode> Decode for Located<T> {
-    fn decode(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
-        let value = T::decode(node, problems)?;
-        let spot = node.spot;
-        Some(Self { value, spot })
-    }
-
-    fn schema() -> serde_json::Value {
-        T::schema()
-    }
-}
-
 impl<T: Decode> Decode for Number<T> {
     fn decode(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
         if let Value::Text(text) = &node.value
@@ -194,71 +170,6 @@ impl Decode for Limit {
         json!({ "type": "string", "pattern": r"^(none|(\d+d)?(\d+h)?(\d+m)?(\d+s)?)$", "minLength": 2 })
     }
 }
-
-/// Reads what is written as Kubernetes writes quantities: a number, or a text with a unit.
-fn quantity<T: FromStr<Err: fmt::Display>>(node: &Node, problems: &mut Problems<'_>) -> Option<T> {
-    let text = match &node.value {
-        Value::Text(text) => text.clone(),
-        Value::Int(number) => number.to_string(),
-        Value::Float(number) => number.to_string(),
-        Value::Null | Value::Bool(_) | Value::List(_) | Value::Map(_) => {
-            problems.wrong_type(node, "an amount such as 2, 500m or 4Gi");
-            return None;
-        }
-    };
-    parsed(
-        &text,
-        node.spot,
-        problems,
-        "amounts are written as in Kubernetes: 2, 500m, 1.5, 512Mi, 4Gi",
-    )
-}
-
-fn parsed<T: FromStr<Err: fmt::Display>>(
-    text: &str,
-    spot: Spot,
-    problems: &mut Problems<'_>,
-    hint: &str,
-) -> Option<T> {
-    match text.parse() {
-        Ok(value) => Some(value),
-        Err(error) => {
-            problems.bad_value(spot, error.to_string(), hint);
-            None
-        }
-    }
-}
-
-macro_rules! quantities {
-    ($($name:ident)*) => {$(
-        impl Decode for $name {
-            fn decode(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
-                quantity(node, problems)
-            }
-
-            fn schema() -> serde_json::Value {
-                json!({ "type": ["number", "string"], "minimum": 0, "pattern": "^[0-9.]+[A-Za-z0-9+-]*$" })
-            }
-        }
-    )*};
-}
-quantities! { Cpus Bytes }
-
-macro_rules! names {
-    ($($name:ident)*) => {$(
-        impl Decode for $name {
-            fn decode(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
-                let text = String::decode(node, problems)?;
-                parsed(&text, node.spot, problems, "names look like `nano-lm` or `qwen2.5-alpaca`")
-            }
-
-            fn schema() -> serde_json::Value {
-                json!({ "type": "string", "pattern": "^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$", "maxLength": 63 })
-            }
-        }
-    )*};
-}
-names! { BlueprintName ProfileName }
 
 impl Decode for InnerPath {
     fn decode(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {

@@ -10,7 +10,7 @@ use blueproof_core::diagnostic::{Code, Diagnostic, Place};
 use serde_json::value::RawValue;
 
 use super::{Cell, CellKind, Notebook, Undecoded, lines::LineIndex, shape, spot_of};
-use crate::blueprint::node::{Node, Source, Spot};
+use blueproof_core::yaml::{Node, Source, Spot};
 
 /// The largest notebook that is read. Jupyter itself is hardly usable with a tenth of it.
 const LARGEST_NOTEBOOK: u64 = 256 << 20;
@@ -27,7 +27,11 @@ impl Notebook {
     /// Reads a notebook from its text; `file` is what errors call it.
     pub fn parse(file: &str, text: String) -> Result<Self, Vec<Diagnostic>> {
         let file = file.to_owned();
-        let source = Source { file, text };
+        let source = Source {
+            file,
+            text,
+            format: &crate::blueprint::FORMAT,
+        };
         let parts = parts(&source).map_err(|error| vec![error])?;
         Ok(Self {
             minor: parts.minor,
@@ -52,6 +56,7 @@ impl Notebook {
             source: Source {
                 file: path.display().to_string(),
                 text: String::new(),
+                format: &crate::blueprint::FORMAT,
             },
         }
     }

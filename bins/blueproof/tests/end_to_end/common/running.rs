@@ -70,6 +70,23 @@ impl Home {
         });
     }
 
+    /// Waits until a run waits in its queue for a reason.
+    pub(crate) fn until_waits(&self, run: &str, reason: &str) {
+        eventually(&format!("{run} waits: {reason}"), || {
+            let why = self.blueproof(&["why", run, "-o", "json"]).json();
+            (why["waits"]["reason"] == reason).then_some(())
+        });
+    }
+
+    /// Waits until a run is in an attempt.
+    pub(crate) fn until_attempted(&self, run: &str, attempt: usize) {
+        eventually(&format!("{run} is in attempt {attempt}"), || {
+            let run = self.blueproof(&["get", "run", run, "-o", "json"]).json();
+            let attempts = run["attempts"].as_array().map_or(0, Vec::len);
+            (attempts == attempt && run["state"] == "running").then_some(())
+        });
+    }
+
     /// Waits until nothing remains to be done for a run that others drive, and returns it.
     pub(crate) fn until_settled(&self, run: &str) -> Value {
         eventually(&format!("{run} is settled"), || {
@@ -80,14 +97,22 @@ impl Home {
 
     /// Sees that no process goes on which has this home in its command line or its environment.
     pub(crate) fn assert_nothing_goes_on(&self) {
+        assert_eq!(self.going_on(), Vec::<String>::new());
+    }
+
+    /// Waits until those processes have ended too that were left behind to drive.
+    pub(crate) fn until_nothing_goes_on(&self) {
+        eventually("nothing goes on", || self.going_on().is_empty().then_some(()));
+    }
+
+    fn going_on(&self) -> Vec<String> {
         let marker = self.path().to_str().expect("temporary folders have plain names");
         let entries = fs::read_dir("/proc").expect("Linux has /proc");
         let processes = entries.filter_map(|entry| Some(entry.ok()?.path()));
-        let left: Vec<String> = processes
+        processes
             .filter(|process| mentions(process, marker))
             .map(|process| fs::read_to_string(process.join("cmdline")).unwrap_or_default())
-            .collect();
-        assert!(left.is_empty(), "{left:?}");
+            .collect()
     }
 }
 

@@ -1,83 +1,124 @@
 //! A document as a tree that remembers where each value stands.
 //!
-//! YAML and the JSON of a notebook's metadata become the same tree, so that one decoder reads both and every mistake
-//! is shown at its place.
+//! YAML and JSON become the same tree, so that one decoder reads both and every mistake is shown at its place.
 
 use std::fmt;
 
-use blueproof_core::diagnostic::{Code, Diagnostic, Place};
 use serde::{
     Deserialize, Deserializer,
     de::{Error, MapAccess, SeqAccess, Visitor},
 };
 use serde_saphyr::Spanned;
 
+use crate::diagnostic::{Code, Diagnostic, Place};
+
 /// Longer lines are not repeated in an error: they are data, not something that a person wrote.
 const LONGEST_SHOWN_LINE: usize = 240;
 
-/// Far more values than a blueprint has, aliases followed; a document that multiplies itself ends here.
-const MOST_NODES: usize = 20_000;
-
 /// A value and where it stands.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Node {
-    pub(crate) value: Value,
-    pub(crate) spot: Spot,
+pub struct Node {
+    /// The value.
+    pub value: Value,
+    /// Where it stands.
+    pub spot: Spot,
 }
 
-/// A line and a column, both counted from one.
+/// A line and a column, both counted from one; the line zero is no place.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Spot {
-    pub(crate) line: u32,
-    pub(crate) column: u32,
+pub struct Spot {
+    /// The line.
+    pub line: u32,
+    /// The column, in characters.
+    pub column: u32,
 }
 
 /// What a document can hold.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Value {
+pub enum Value {
+    /// Nothing.
     Null,
+    /// True or false.
     Bool(bool),
+    /// A whole number.
     Int(i64),
+    /// Any other number.
     Float(f64),
+    /// Text.
     Text(String),
+    /// A list.
     List(Vec<Node>),
+    /// A mapping, in the order of the document.
     Map(Vec<Entry>),
 }
 
 /// One key of a mapping, with its value.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Entry {
-    pub(crate) key: String,
-    pub(crate) spot: Spot,
-    pub(crate) node: Node,
+pub struct Entry {
+    /// The key.
+    pub key: String,
+    /// Where the key stands.
+    pub spot: Spot,
+    /// The value.
+    pub node: Node,
 }
 
 /// The text that a tree was read from, for showing places in it.
 #[derive(Debug, Clone)]
-pub(crate) struct Source {
-    pub(crate) file: String,
-    pub(crate) text: String,
+pub struct Source {
+    /// What the file is called.
+    pub file: String,
+    /// What is in it.
+    pub text: String,
+    /// What it ought to be.
+    pub format: &'static Format,
+}
+
+/// What a document ought to be, in the words of those who are told that it is not.
+#[derive(Debug)]
+pub struct Format {
+    /// As in "this is not YAML that … can be written in".
+    pub name: &'static str,
+    /// What to do about a value of the wrong kind.
+    pub kinds: &'static str,
+    /// What to do about a key that is missing.
+    pub missing: &'static str,
+    /// Whether values may be given as `{{name}}`, which must be in quotes.
+    pub placeholders: Placeholders,
+    /// Far more values than a document has, aliases followed; one that multiplies itself ends here.
+    pub most_nodes: usize,
+}
+
+/// Whether a format has `{{name}}` for values that are given later.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Placeholders {
+    /// It has.
+    Quoted,
+    /// It has not.
+    None,
 }
 
 impl Node {
     /// Reads YAML.
-    pub(crate) fn from_yaml(source: &Source) -> Result<Self, Diagnostic> {
-        let options = serde_saphyr::options! {
-            with_snippet: false,
-            budget: serde_saphyr::budget! { max_nodes: MOST_NODES },
-            alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: MOST_NODES },
-        };
-        serde_saphyr::from_str_with_options(&source.text, options).map_err(|error| yaml_error(source, &error))
+    pub fn from_yaml(source: &Source) -> Result<Self, Diagnostic> {
+        serde_saphyr::from_str_with_options(&source.text, options(source.format))
+            .map_err(|error| yaml_error(source, &error))
+    }
+
+    /// Reads YAML that may have several documents, of which the empty ones are left out.
+    pub fn all_from_yaml(source: &Source) -> Result<Vec<Self>, Diagnostic> {
+        serde_saphyr::from_multiple_with_options(&source.text, options(source.format))
+            .map_err(|error| yaml_error(source, &error))
     }
 
     /// Returns the value under `key` of a mapping.
-    pub(crate) fn get(&self, key: &str) -> Option<&Node> {
+    pub fn get(&self, key: &str) -> Option<&Node> {
         let entry = self.entries()?.iter().find(|entry| entry.key == key)?;
         Some(&entry.node)
     }
 
     /// Returns the entries of a mapping.
-    pub(crate) fn entries(&self) -> Option<&[Entry]> {
+    pub fn entries(&self) -> Option<&[Entry]> {
         match &self.value {
             Value::Map(entries) => Some(entries),
             Value::Null
@@ -90,7 +131,7 @@ impl Node {
     }
 
     /// Says what kind of value this is.
-    pub(crate) fn kind(&self) -> &'static str {
+    pub fn kind(&self) -> &'static str {
         match self.value {
             Value::Null => "nothing",
             Value::Bool(_) => "true or false",
@@ -104,7 +145,7 @@ impl Node {
 
     /// Lays `over` upon this: mappings are merged by key, `null` removes a key, `{}` empties a mapping, and
     /// everything else is replaced.
-    pub(crate) fn overlaid(self, over: &Node) -> Node {
+    pub fn overlaid(self, over: &Node) -> Node {
         match (self.value, &over.value) {
             (Value::Map(mut entries), Value::Map(changes)) if !changes.is_empty() => {
                 for change in changes {
@@ -145,7 +186,7 @@ fn lay(entries: &mut Vec<Entry>, change: &Entry) {
 
 impl Source {
     /// Returns the place of `spot`, with the text of its line.
-    pub(crate) fn place(&self, spot: Spot) -> Place {
+    pub fn place(&self, spot: Spot) -> Place {
         if spot.line == 0 {
             return Place::file(&self.file);
         }
@@ -162,7 +203,7 @@ impl Source {
 
 impl Spot {
     /// Returns the spot of the byte at `offset` of `text`.
-    pub(crate) fn of_offset(text: &str, offset: usize) -> Self {
+    pub fn of_offset(text: &str, offset: usize) -> Self {
         let before = text.get(..offset).unwrap_or(text);
         let line = before.matches('\n').count() + 1;
         let column = before.rsplit('\n').next().map_or(0, |line| line.chars().count()) + 1;
@@ -174,6 +215,14 @@ impl Spot {
     }
 }
 
+fn options(format: &Format) -> serde_saphyr::Options {
+    serde_saphyr::options! {
+        with_snippet: false,
+        budget: serde_saphyr::budget! { max_nodes: format.most_nodes },
+        alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: format.most_nodes },
+    }
+}
+
 fn yaml_error(source: &Source, error: &serde_saphyr::Error) -> Diagnostic {
     let spot = error.location().map_or(Spot::default(), spot_of);
     let mut shown = error.without_snippet().to_string();
@@ -182,13 +231,11 @@ fn yaml_error(source: &Source, error: &serde_saphyr::Error) -> Diagnostic {
     }
     let place = source.place(spot);
     let template = place.source.as_deref().is_some_and(|line| line.contains("{{"));
-    let diagnostic = Diagnostic::error(
-        Code::YamlSyntax,
-        "this is not YAML that a blueprint can be written in",
-    )
-    .at(place)
-    .because(shown);
-    if template {
+    let message = format!("this is not YAML that {} can be written in", source.format.name);
+    let diagnostic = Diagnostic::error(Code::YamlSyntax, message)
+        .at(place)
+        .because(shown);
+    if template && source.format.placeholders == Placeholders::Quoted {
         return diagnostic
             .hint("put quotes around a parameter: \"{{gpus}}\"; without them YAML reads a mapping");
     }
@@ -284,11 +331,35 @@ impl<'de> Visitor<'de> for ValueVisitor {
 mod tests {
     use super::*;
 
-    fn yaml(text: &str) -> Result<Node, Diagnostic> {
-        Node::from_yaml(&Source {
-            file: "blueprint.yaml".into(),
+    const FORMAT: Format = Format {
+        name: "a test",
+        kinds: "",
+        missing: "",
+        placeholders: Placeholders::Quoted,
+        most_nodes: 20_000,
+    };
+
+    fn source(text: &str) -> Source {
+        Source {
+            file: "test.yaml".into(),
             text: text.into(),
-        })
+            format: &FORMAT,
+        }
+    }
+
+    fn yaml(text: &str) -> Result<Node, Diagnostic> {
+        Node::from_yaml(&source(text))
+    }
+
+    #[test]
+    fn every_document_of_a_stream_knows_its_place_in_the_file() {
+        let documents = Node::all_from_yaml(&source("---\na: 1\n---\n# nothing\n---\nb: 2\n"));
+        let spots: Vec<_> = documents
+            .expect("it is YAML")
+            .iter()
+            .map(|node| node.entries().expect("a mapping")[0].spot.line)
+            .collect();
+        assert_eq!(spots, [2, 6]);
     }
 
     #[test]

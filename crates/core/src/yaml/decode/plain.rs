@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::json;
 
-use super::{Decode, Problems};
-use crate::blueprint::node::{Node, Value};
+use super::{Decode, Problems, Schema};
+use crate::yaml::node::{Node, Value};
 
 impl Decode for String {
     fn decode(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
@@ -16,7 +16,7 @@ impl Decode for String {
         None
     }
 
-    fn schema() -> serde_json::Value {
+    fn schema() -> Schema {
         json!({ "type": "string" })
     }
 }
@@ -30,7 +30,7 @@ impl Decode for bool {
         None
     }
 
-    fn schema() -> serde_json::Value {
+    fn schema() -> Schema {
         json!({ "type": "boolean" })
     }
 }
@@ -59,30 +59,46 @@ impl Decode for f64 {
         }
     }
 
-    fn schema() -> serde_json::Value {
+    fn schema() -> Schema {
         json!({ "type": "number" })
+    }
+}
+
+/// Reads a whole number from a range, which an error names.
+fn whole<T: TryFrom<i64>>(
+    node: &Node,
+    (least, most): (i64, i64),
+    problems: &mut Problems<'_>,
+    is_not: &str,
+) -> Option<T> {
+    let Value::Int(value) = node.value else {
+        problems.wrong_type(node, "a whole number");
+        return None;
+    };
+    let small = T::try_from(value).ok();
+    if small.is_none() {
+        let hint = format!("a whole number from {least} to {most} is allowed");
+        problems.bad_value(node.spot, format!("{value} is {is_not}"), &hint);
+    }
+    small
+}
+
+impl Decode for i32 {
+    fn decode(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
+        whole(node, (i32::MIN.into(), i32::MAX.into()), problems, "out of range")
+    }
+
+    fn schema() -> Schema {
+        json!({ "type": "integer", "minimum": i32::MIN, "maximum": i32::MAX })
     }
 }
 
 impl Decode for u32 {
     fn decode(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
-        let Value::Int(value) = node.value else {
-            problems.wrong_type(node, "a whole number");
-            return None;
-        };
-        let small = u32::try_from(value).ok();
-        if small.is_none() {
-            let message = format!("{value} is not a count");
-            problems.bad_value(
-                node.spot,
-                message,
-                "a whole number from 0 to 4294967295 is allowed",
-            );
-        }
-        small
+        whole(node, (0, u32::MAX.into()), problems, "not a count")
     }
 
-    fn schema() -> serde_json::Value {
+    fn schema() -> Schema {
         json!({ "type": "integer", "minimum": 0, "maximum": u32::MAX })
     }
 }
@@ -92,7 +108,7 @@ impl<T: Decode> Decode for Option<T> {
         T::decode(node, problems).map(Some)
     }
 
-    fn schema() -> serde_json::Value {
+    fn schema() -> Schema {
         T::schema()
     }
 
@@ -111,7 +127,7 @@ impl<T: Decode> Decode for Vec<T> {
         read.into_iter().collect()
     }
 
-    fn schema() -> serde_json::Value {
+    fn schema() -> Schema {
         json!({ "type": "array", "items": T::schema() })
     }
 
@@ -133,7 +149,7 @@ impl<T: Decode> Decode for BTreeMap<String, T> {
         read.into_iter().collect()
     }
 
-    fn schema() -> serde_json::Value {
+    fn schema() -> Schema {
         json!({ "type": "object", "additionalProperties": T::schema() })
     }
 

@@ -1,0 +1,62 @@
+//! What can be typed to try queues out. Nothing here changes anything.
+
+use std::path::PathBuf;
+
+use blueproof_core::simulation::Yardstick;
+use clap::{Args, ValueEnum};
+
+use crate::output::DocumentFormat;
+
+/// Play jobs against queues in virtual time.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  blueproof simulate -f examples/mlbatch.yaml --transcript")]
+pub(crate) struct Simulate {
+    /// A file of the kind Simulation, with the queues in it or named in it
+    #[arg(short, long, value_name = "FILE", required_unless_present = "generator")]
+    pub(crate) file: Option<PathBuf>,
+    /// Jobs and queues that are known by a name
+    #[arg(long, value_name = "NAME", conflicts_with = "file")]
+    pub(crate) generator: Option<Generator>,
+    /// The plainer queues to measure beside it
+    #[arg(
+        long,
+        value_name = "QUEUES",
+        value_delimiter = ',',
+        default_value = "fifo,best-effort"
+    )]
+    pub(crate) against: Vec<Plainer>,
+    /// Tell what happens, in place of the figures
+    #[arg(long, conflicts_with = "output")]
+    pub(crate) transcript: bool,
+    /// How it is written
+    #[arg(short, long, value_name = "FORMAT")]
+    pub(crate) output: Option<DocumentFormat>,
+}
+
+/// Jobs and queues that are known by a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Generator {
+    /// The load of Kueue's own performance test: 30 queues in 5 cohorts, 15,000 jobs
+    KueueBaseline,
+}
+
+/// Plainer queues.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Plainer {
+    /// One queue with all the quota, in the order of arrival
+    Fifo,
+    /// One queue with all the quota, by priority; whoever fits may overtake
+    BestEffort,
+    /// The same queues, but nobody is evicted for another
+    NoPreemption,
+}
+
+impl From<Plainer> for Yardstick {
+    fn from(plainer: Plainer) -> Self {
+        match plainer {
+            Plainer::Fifo => Self::Fifo,
+            Plainer::BestEffort => Self::BestEffort,
+            Plainer::NoPreemption => Self::NoPreemption,
+        }
+    }
+}

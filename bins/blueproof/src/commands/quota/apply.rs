@@ -1,0 +1,114 @@
+//! `blueproof quota apply`: the wish that other queues hold, and what that changes.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use blueproof_core::{
+    diagnostic::{Code, Diagnostic, Place as FilePlace},
+    domain::RunState,
+    ports::Command,
+    queue::{
+        manifest::{self, File, Manifest},
+        objects::Objects,
+    },
+    view::RunView,
+};
+
+use super::Now;
+use crate::{
+    cli::{Place, QuotaApply},
+    config::{Config, Surroundings},
+    exit::{Exit, Problem},
+    output,
+    reading::{self, block_on},
+    session::{Session, local_user, new_key},
+    show::{self, changes},
+};
+
+/// The largest file that is read: thousands of queues as a cluster exports them.
+const LARGEST: u64 = 64 << 20;
+
+pub(super) fn apply(arguments: &QuotaApply, place: &Place) -> Result<Exit, Problem> {
+    let wanted = read(&arguments.files)?;
+    block_on(async {
+        let now = Now::read(place).await?;
+        let changes = changes::between(now.objects(), &wanted);
+        warn_of_lost_runs(&now.runs, &wanted);
+        if changes.is_empty() {
+            output::note("nothing changes: these queues hold already");
+            return Ok(Exit::Ok);
+        }
+        if arguments.dry_run {
+            output::print(&changes::difference(&changes))?;
+            return Ok(Exit::Ok);
+        }
+        leave(wanted, place).await?;
+        output::print(&changes::summary(&changes))?;
+        Ok(Exit::Ok)
+    })
+}
+
+/// Reads the files, and says what in them is likely not meant.
+fn read(paths: &[PathBuf]) -> Result<Objects, Problem> {
+    let files: Result<Vec<File>, Problem> = paths.iter().map(|path| read_file(path)).collect();
+    let Manifest { objects, warnings } = manifest::read(files?)?;
+    warnings.iter().for_each(show::aside);
+    Ok(objects)
+}
+
+fn read_file(path: &Path) -> Result<File, Problem> {
+    let name = path.display().to_string();
+    let failed = |code, message: &str| Diagnostic::error(code, message).at(FilePlace::file(&name));
+    let unreadable = |error: std::io::Error| {
+        let unreadable = failed(Code::FileMissing, "could not read the file").caused_by(&error);
+        Problem::usage(unreadable.hint("look at its path and its rights"))
+    };
+    if fs::metadata(path).map_err(unreadable)?.len() > LARGEST {
+        let large = failed(Code::FileTooLarge, "the file has more than 64 MiB");
+        return Err(Problem::usage(
+            large.hint("queues take much less: is it the right file?"),
+        ));
+    }
+    let bytes = fs::read(path).map_err(unreadable)?;
+    let text = String::from_utf8(bytes).map_err(|error| {
+        let not_text = failed(Code::YamlSyntax, "this file is not text in UTF-8").caused_by(&error);
+        Problem::usage(not_text.hint("save it as UTF-8"))
+    })?;
+    Ok(File { name, text })
+}
+
+/// Leaves the wish, and waits until whoever drives has taken it up; where nobody does, that is us.
+async fn leave(objects: Objects, place: &Place) -> Result<(), Problem> {
+    let config = Config::load(place, &Surroundings::of_this_process()?)?;
+    let session = Session::open(&config).await?;
+    let key = new_key();
+    let wish = Command::ApplyQuota {
+        key: key.clone(),
+        objects: Box::new(objects),
+        by: local_user(),
+    };
+    session.submit(wish).await?;
+    session.until_taken_up(&key).await?;
+    let runs = session.runs().await?;
+    Ok(reading::say_who_is_left_alone(&session.store, &runs)?)
+}
+
+/// Warns of runs that wait in a LocalQueue which will not be there.
+fn warn_of_lost_runs(runs: &[RunView], wanted: &Objects) {
+    let waits = |view: &&RunView| {
+        view.state == RunState::Queued && !wanted.local_queues.contains_key(view.queue.as_str())
+    };
+    for view in runs.iter().filter(waits) {
+        let message = format!(
+            "{} waits in the LocalQueue `{}`, which is not among these",
+            view.id, view.queue
+        );
+        let warning = Diagnostic::warning(Code::NoSuchQueue, message);
+        show::aside(&warning.hint(format!(
+            "it waits until there is one again; `blueproof cancel {}` ends it",
+            view.id
+        )));
+    }
+}

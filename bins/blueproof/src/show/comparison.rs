@@ -1,0 +1,208 @@
+//! Figures of several policies for the same jobs, beside each other.
+
+use std::{collections::BTreeMap, fmt};
+
+use blueproof_core::{
+    queue::Quantity,
+    simulation::{Figures, History, Scenario, Spread},
+};
+use serde::Serialize;
+
+use crate::output::{Cell, Table, Width};
+
+/// More queues, classes or users than this are for programs.
+const MOST_ROWS: usize = 8;
+
+/// As much of a digest as a person compares.
+const SHOWN_DIGEST: usize = 12;
+
+/// Figures beside each other.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Comparison {
+    pub(crate) columns: Vec<Column>,
+}
+
+/// What came of one policy.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Column {
+    /// What the policy is called.
+    name: &'static str,
+    /// Two histories with the same digest are the same.
+    digest: String,
+    /// Whether it was cut short because the rules went round for ever.
+    cut_short: bool,
+    figures: Figures,
+}
+
+impl Column {
+    /// Works out what came of a policy.
+    pub(crate) fn of(name: &'static str, scenario: &Scenario, history: &History) -> Self {
+        Self {
+            name,
+            digest: history.digest(),
+            cut_short: history.cut_short,
+            figures: Figures::of(scenario, history),
+        }
+    }
+}
+
+impl fmt::Display for Comparison {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut table = Table::new(
+            [""].into_iter()
+                .chain(self.columns.iter().map(|column| column.name)),
+        );
+        self.add_overview(&mut table);
+        self.add_waits(&mut table);
+        self.add_resources(&mut table);
+        self.add_row(&mut table, "share gap mean/widest", |figures| {
+            let fairness = figures.fairness;
+            format!("{:.0}/{:.0}", fairness.mean_share_gap, fairness.widest_share_gap)
+        });
+        let digests = self
+            .columns
+            .iter()
+            .map(|column| column.digest[..SHOWN_DIGEST].to_owned());
+        add(&mut table, "digest", digests);
+        f.write_str(&table.render(Width::Unlimited))?;
+        self.write_remarks(f)
+    }
+}
+
+impl Comparison {
+    fn add_overview(&self, table: &mut Table) {
+        self.add_row(table, "jobs done", |figures| {
+            format!("{} of {}", figures.done, figures.jobs)
+        });
+        self.add_row(table, "never admitted", |figures| {
+            figures.never_admitted.to_string()
+        });
+        self.add_row(table, "makespan", |figures| {
+            format!("{}s", seconds(figures.makespan_seconds))
+        });
+        self.add_row(table, "completion mean/p99", |figures| {
+            let spread = figures.completion;
+            format!(
+                "{}/{}s",
+                seconds(spread.mean_seconds),
+                seconds(spread.p99_seconds)
+            )
+        });
+        self.add_row(table, "evicted (preempted)", |figures| {
+            format!("{} ({})", figures.evictions, figures.preemptions)
+        });
+    }
+
+    fn add_waits(&self, table: &mut Table) {
+        self.add_row(table, "wait p50/p90/p99", |figures| spread(figures.wait));
+        for (kind, by) in WAITS_BY {
+            for key in self
+                .keys(by)
+                .into_iter()
+                .filter(|keys| keys.len() <= MOST_ROWS)
+                .flatten()
+            {
+                self.add_row(table, &format!("  {kind} {key}"), |figures| {
+                    by(figures).get(key).copied().map_or("-".into(), spread)
+                });
+            }
+        }
+    }
+
+    fn add_resources(&self, table: &mut Table) {
+        let Some(first) = self.columns.first() else { return };
+        for resource in first.figures.allocation.keys() {
+            let of = |figures: &Figures| figures.allocation.get(resource).copied().unwrap_or_default();
+            self.add_row(table, &format!("{resource} in use"), |figures| {
+                format!("{:.1} %", of(figures).ratio * 100.0)
+            });
+            self.add_row(table, "  lost to evictions", |figures| {
+                format!("{} s", units(resource, of(figures).wasted))
+            });
+            self.add_row(table, "  Jain's index", |figures| {
+                format!("{:.3}", of(figures).jain_index)
+            });
+        }
+    }
+
+    fn add_row(&self, table: &mut Table, title: &str, of: impl Fn(&Figures) -> String) {
+        add(
+            table,
+            title,
+            self.columns.iter().map(|column| of(&column.figures)),
+        );
+    }
+
+    /// Returns the queues, classes or users of all columns.
+    fn keys(&self, by: WaitsBy) -> Option<Vec<&String>> {
+        let mut keys: Vec<_> = self
+            .columns
+            .iter()
+            .flat_map(|column| by(&column.figures).keys())
+            .collect();
+        keys.sort();
+        keys.dedup();
+        (keys.len() > 1).then_some(keys)
+    }
+
+    fn write_remarks(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (kind, by) in WAITS_BY {
+            let count = self.keys(by).map_or(0, |keys| keys.len());
+            if count > MOST_ROWS {
+                writeln!(f, "`-o json` tells the waits of each {kind}: there are {count}")?;
+            }
+        }
+        for column in self.columns.iter().filter(|column| column.cut_short) {
+            writeln!(f, "{} was cut short: evictions went round for ever", column.name)?;
+        }
+        Ok(())
+    }
+}
+
+type WaitsBy = fn(&Figures) -> &BTreeMap<String, Spread>;
+
+const WAITS_BY: [(&str, WaitsBy); 3] = [
+    ("queue", |figures| &figures.wait_by_queue),
+    ("class", |figures| &figures.wait_by_class),
+    ("user", |figures| &figures.wait_by_user),
+];
+
+fn add(table: &mut Table, title: &str, cells: impl Iterator<Item = String>) {
+    table.row([Cell::from(title)].into_iter().chain(cells.map(Cell::from)));
+}
+
+fn spread(spread: Spread) -> String {
+    if spread.count == 0 {
+        return "-".into();
+    }
+    let of = [spread.p50_seconds, spread.p90_seconds, spread.p99_seconds];
+    format!("{}s", of.map(seconds).join("/"))
+}
+
+/// Returns seconds with as many digits as anybody compares.
+fn seconds(seconds: f64) -> String {
+    if seconds == seconds.trunc() || seconds >= 100.0 {
+        return format!("{seconds:.0}");
+    }
+    format!("{seconds:.1}")
+}
+
+/// Returns an amount in the units in which people count it.
+fn units(resource: &str, amount: f64) -> String {
+    match resource {
+        "cpu" => format!("{:.0} cpu", amount / 1000.0),
+        "memory" => format!("{:.0} GiB", amount / f64::from(1 << 30)),
+        _ => format!("{amount:.0}"),
+    }
+}
+
+/// Returns what a job or queue has, as people write it.
+pub(super) fn amounts(amounts: &BTreeMap<String, Quantity>) -> String {
+    let written = amounts.iter().map(|(resource, quantity)| {
+        let amount = blueproof_core::queue::manifest::amount(resource, *quantity);
+        format!("{amount} {resource}")
+    });
+    written.collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,105 @@
+//! What happened in a simulation, one line each: when, who, and why.
+
+use blueproof_core::{
+    queue::manifest,
+    scheduler::EvictionReason,
+    simulation::{History, Leave, Moment, Scenario, What},
+};
+use jiff::SignedDuration;
+
+use super::comparison::amounts;
+use crate::output::line;
+
+/// Returns a history as people read it.
+pub(crate) fn transcript(scenario: &Scenario, history: &History) -> String {
+    let told = Told { scenario, history };
+    let lines = history.moments.iter().map(|moment| told.line(moment));
+    let left = told
+        .left()
+        .map(|line| format!("{:>8}  {line}\n", seconds(history.end)));
+    lines.chain(left).collect()
+}
+
+struct Told<'a> {
+    scenario: &'a Scenario,
+    history: &'a History,
+}
+
+impl Told<'_> {
+    fn line(&self, moment: &Moment) -> String {
+        let what = match &moment.what {
+            What::Remark { text } => return format!("\n{}\n", line(text)),
+            What::Arrived { job } => format!("{} asks in {}", self.name(*job), self.queue(*job)),
+            What::Admitted { job } => self.admitted(*job, moment.at),
+            What::Evicted { job, cause } => format!("{} has to go {}", self.name(*job), self.cause(cause)),
+            What::Requeued { job } => format!("{} waits again", self.name(*job)),
+            What::Done { job } => format!("{} is done", self.name(*job)),
+            What::GaveUp { job } => format!("{} gives up", self.name(*job)),
+            What::QuotaChanged => "other queues hold".into(),
+            What::NodeFailed { node } => format!("{} fails", line(node)),
+            What::NodeRecovered { node } => format!("{} is well again", line(node)),
+            What::LendingLimit {
+                flavor: _,
+                resource,
+                limit,
+            } => self.lending(resource, *limit),
+        };
+        format!("{:>8}  {what}\n", seconds(moment.at))
+    }
+
+    fn admitted(&self, job: usize, at: SignedDuration) -> String {
+        let fate = &self.history.fates[job];
+        let stay = fate.stays.iter().find(|stay| stay.since == at);
+        let held = stay.map(|stay| amounts(&stay.held)).unwrap_or_default();
+        format!("{} runs on {held}", self.name(job))
+    }
+
+    fn cause(&self, cause: &Leave) -> String {
+        match cause {
+            Leave::Preempted { by, reason } => {
+                let words = EvictionReason::from(*reason).as_words();
+                format!("for {}: {words} ({})", self.name(*by), reason.as_str())
+            }
+            Leave::Drained => "because its queue is drained".into(),
+            Leave::NodeFailed { node } => format!("with {}", line(node)),
+        }
+    }
+
+    fn lending(&self, resource: &str, limit: Option<blueproof_core::queue::Quantity>) -> String {
+        let slack = self.scenario.slack.as_deref().unwrap_or_default();
+        match limit {
+            Some(limit) => format!(
+                "{} lends at most {} {resource}",
+                line(slack),
+                manifest::amount(resource, limit)
+            ),
+            None => format!("{} lends all of its {resource}", line(slack)),
+        }
+    }
+
+    /// Returns who still waits at the end.
+    fn left(&self) -> impl Iterator<Item = String> {
+        let fates = self.history.fates.iter().enumerate();
+        let waiting = fates.filter(|(_, fate)| {
+            let holds = fate.stays.last().is_some_and(|stay| stay.until.is_none());
+            fate.arrived.is_some() && fate.done.is_none() && fate.gave_up.is_none() && !holds
+        });
+        waiting.map(|(job, _)| format!("{} still waits", self.name(job)))
+    }
+
+    fn name(&self, job: usize) -> String {
+        line(&self.scenario.jobs[job].name)
+    }
+
+    fn queue(&self, job: usize) -> String {
+        line(&self.scenario.jobs[job].queue)
+    }
+}
+
+fn seconds(at: SignedDuration) -> String {
+    let millis = at.as_millis();
+    if millis % 1000 == 0 {
+        return format!("{}s", millis / 1000);
+    }
+    format!("{:.3}s", at.as_secs_f64())
+}

@@ -1,0 +1,592 @@
+//! Kueue's queueing for one machine: who gets quota, in which order, and at whose expense.
+//!
+//! The rules are those of Kueue 0.19.2 at its default feature gates, and Kueue's own code is the judge
+//! (`tools/kueue-oracle`). Like the rest of core this is plain data: no clock, no I/O, exact integers. It knows neither
+//! runs nor attempts, only workloads; what becomes of an admission or a preemption is the caller's matter.
+//!
+//! Left out on purpose, and refused where it is configured: topologies, admission checks, MultiKueue, elastic and
+//! concurrent variants of workloads.
+
+mod assign;
+mod explain;
+mod figures;
+mod forest;
+mod line;
+#[cfg(feature = "manifests")]
+pub mod manifest;
+pub mod objects;
+mod quantity;
+mod quotas;
+mod share;
+pub mod slack;
+mod terms;
+#[cfg(test)]
+mod tests;
+mod tree;
+mod victims;
+mod workload;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::{SignedDuration, Timestamp};
+
+pub use explain::{Limit, Obstacle, ObstacleReason, Unblock, Wait, WaitReason};
+pub use objects::StopPolicy;
+pub use quantity::Quantity;
+pub use terms::Mismatch;
+pub use tree::Inactive;
+pub use workload::{Admission, PodSet, PodSetAssignment, Preempted, PreemptionReason, Workload, WorkloadId};
+
+use assign::{Assignment, Mode};
+use forest::Held;
+use line::{Class, Entry};
+use objects::Objects;
+use quotas::FlavorResource;
+use terms::Shape;
+use tree::{Ask, Holder, Queue, Rules, Scene, Tree};
+
+/// All queues, who holds their quota, and who waits for it.
+#[derive(Debug, Clone)]
+pub struct Queues {
+    objects: Objects,
+    trees: Vec<Tree>,
+    /// The tree and the number in it, by name.
+    queues: BTreeMap<String, At>,
+    workloads: BTreeMap<WorkloadId, At>,
+    /// The trees in which a cycle could bring anything.
+    restless: BTreeSet<usize>,
+    /// When the last cycle was.
+    now: Timestamp,
+    protected_for: Option<SignedDuration>,
+}
+
+/// What counts for one who is alone.
+const NO_RULES: Rules<'static> = Rules {
+    fair: None,
+    safe_since: None,
+};
+
+/// A ClusterQueue's place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct At {
+    tree: usize,
+    queue: usize,
+}
+
+/// What a cycle decided.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Cycle {
+    /// Who got quota.
+    pub admitted: Vec<Admission>,
+    /// Who has to go. Each holds its quota until it is requeued or finished.
+    pub preempted: Vec<Preempted>,
+}
+
+/// Where a workload stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Standing {
+    /// It waits, and is tried in the next cycles.
+    Queued,
+    /// It waits, and is not tried again until something in its cohort changes.
+    Parked,
+    /// It has quota.
+    Admitted,
+    /// It has quota, and was told to go.
+    Evicted,
+}
+
+/// A name that is not configured.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("there is no ClusterQueue `{0}`")]
+pub struct UnknownQueue(pub String);
+
+impl Queues {
+    /// Makes the queues, with nobody in them.
+    pub fn new(objects: Objects) -> Self {
+        Self::grow(objects, &Held::new())
+    }
+
+    fn grow(objects: Objects, held: &Held) -> Self {
+        let trees = forest::grow(&objects, held);
+        let mut queues = BTreeMap::new();
+        for (tree, grown) in trees.iter().enumerate() {
+            for (queue, known) in grown.queues.iter().enumerate() {
+                queues.insert(known.name.clone(), At { tree, queue });
+            }
+        }
+        Self {
+            objects,
+            trees,
+            queues,
+            workloads: BTreeMap::new(),
+            restless: BTreeSet::new(),
+            now: Timestamp::MIN,
+            protected_for: None,
+        }
+    }
+
+    /// Returns what is configured.
+    pub fn objects(&self) -> &Objects {
+        &self.objects
+    }
+
+    /// Goes by other objects from now on. Who holds quota keeps it, also where there is too little now; who waits keeps
+    /// their place. A tree about which nothing is different does not notice.
+    pub fn set_objects(&mut self, objects: Objects) {
+        let old = std::mem::replace(self, Self::new(Objects::default()));
+        let held = old.trees.iter().flat_map(Tree::held).collect();
+        *self = Self::grow(objects, &held);
+        self.now = old.now;
+        self.protected_for = old.protected_for;
+        for (number, tree) in old.trees.into_iter().enumerate() {
+            if let Some(at) = self.same_tree(&old.objects, &tree) {
+                self.keep(at, tree);
+                if old.restless.contains(&number) {
+                    self.restless.insert(at);
+                }
+                continue;
+            }
+            for queue in tree.queues {
+                self.move_in(&tree.places, tree.cycles, queue);
+            }
+        }
+    }
+
+    /// Returns the number of the tree that is the same as one that was, if there is one.
+    fn same_tree(&self, before: &Objects, old: &Tree) -> Option<usize> {
+        let at = self.queues.get(&old.queues.first()?.name)?.tree;
+        forest::is_same((before, old), (&self.objects, &self.trees[at])).then_some(at)
+    }
+
+    fn keep(&mut self, tree: usize, old: Tree) {
+        for (queue, known) in old.queues.iter().enumerate() {
+            let ids = known.holders.keys().copied().chain(known.line.ids());
+            self.workloads.extend(ids.map(|id| (id, At { tree, queue })));
+        }
+        self.trees[tree] = old;
+    }
+
+    /// Moves who was in a queue into the one that has its name now.
+    fn move_in(&mut self, places: &[(String, String)], cycles: u64, old: Queue) {
+        let Some(at) = self.queues.get(&old.name).copied() else {
+            return;
+        };
+        let Self { objects, trees, .. } = self;
+        let tree = &mut trees[at.tree];
+        let queue = &mut tree.queues[at.queue];
+        let mut shapes: Vec<_> = old.shape_numbers.into_iter().collect();
+        shapes.sort_unstable_by_key(|(_, number)| *number);
+        for (pod_sets, _) in shapes {
+            queue.shape_number(&pod_sets, &objects.flavors);
+        }
+        let strategy = queue.terms.strategy;
+        queue.line = old.line;
+        queue.line.set_strategy(strategy);
+        if !queue.terms.has_flavors_of(&old.terms) {
+            queue.line.forget_progress();
+        }
+        tree.cycles = tree.cycles.max(cycles);
+        queue.generation = old.generation + 1;
+        let place = |of: FlavorResource| {
+            let (flavor, resource) = &places[of.0];
+            tree.places.iter().position(|(f, r)| f == flavor && r == resource)
+        };
+        for (id, mut holder) in old.holders {
+            for (of, _) in &mut holder.usage {
+                *of = FlavorResource(place(*of).expect("what is held has a place"));
+            }
+            tree.quotas.add(queue.node, &holder.usage);
+            queue.holders.insert(id, holder);
+            self.workloads.insert(id, at);
+        }
+        self.workloads.extend(queue.line.ids().map(|id| (id, at)));
+        self.restless.insert(at.tree);
+    }
+
+    /// Keeps whoever has had their quota for less than this from being evicted by those who were evicted before.
+    ///
+    /// By Kueue's rules alone, which `None` is, two can take turns for ever, and neither gets anything done.
+    pub fn protect_for(&mut self, span: Option<SignedDuration>) {
+        self.protected_for = span;
+    }
+
+    /// Returns when protection of somebody ends next, after which others may try again.
+    pub fn protected_until(&self) -> Option<Timestamp> {
+        let span = self.protected_for?;
+        let holders = self
+            .trees
+            .iter()
+            .flat_map(|tree| &tree.queues)
+            .flat_map(|queue| queue.holders.values());
+        let ends = holders.filter_map(|holder| holder.reserved_at.checked_add(span).ok());
+        ends.filter(|end| *end > self.now).min()
+    }
+
+    /// Lets everybody who waits try again.
+    pub fn wake(&mut self) {
+        for (number, tree) in self.trees.iter_mut().enumerate() {
+            tree.wake();
+            self.restless.insert(number);
+        }
+    }
+
+    fn safe_since(&self, now: Timestamp) -> Option<Timestamp> {
+        now.checked_sub(self.protected_for?).ok()
+    }
+
+    fn rules(&self, now: Timestamp) -> Rules<'_> {
+        Rules {
+            fair: self.objects.fair_sharing.as_ref(),
+            safe_since: self.safe_since(now),
+        }
+    }
+
+    /// Puts a workload into its queue. One that is known already stays as it is.
+    pub fn submit(&mut self, workload: &Workload) -> Result<(), UnknownQueue> {
+        let at = self.at(&workload.cluster_queue)?;
+        if self.workloads.contains_key(&workload.id) {
+            return Ok(());
+        }
+        let entry = self.entry(at, workload);
+        self.queue_mut(at).line.push(workload.id, entry);
+        self.workloads.insert(workload.id, at);
+        self.trees[at.tree].searched.clear();
+        self.restless.insert(at.tree);
+        Ok(())
+    }
+
+    /// Gives a workload quota that it has already, as when a log is replayed; whether it fits is not asked.
+    /// `pod_sets` is what its sets got, in their order.
+    pub fn restore(
+        &mut self,
+        workload: &Workload,
+        pod_sets: &[PodSetAssignment],
+        reserved_at: Timestamp,
+    ) -> Result<(), UnknownQueue> {
+        let at = self.at(&workload.cluster_queue)?;
+        let entry = self.entry(at, workload);
+        let tree = &mut self.trees[at.tree];
+        let mut usage: BTreeMap<_, Quantity> = BTreeMap::new();
+        for (set, got) in workload.pod_sets.iter().zip(pod_sets) {
+            for (resource, flavor) in &got.flavors {
+                let place = tree.place(flavor, resource);
+                let (Some(of), Some(per_pod)) = (place, terms::per_pod(set, resource)) else {
+                    continue;
+                };
+                let sum = usage.entry(of).or_default();
+                *sum = sum.plus(per_pod.times(got.count));
+            }
+        }
+        let usage: Vec<_> = usage.into_iter().collect();
+        let queue = &mut tree.queues[at.queue];
+        tree.quotas.add(queue.node, &usage);
+        let holder = Holder {
+            entry,
+            reserved_at,
+            usage,
+            evicted: false,
+        };
+        queue.holders.insert(workload.id, holder);
+        self.workloads.insert(workload.id, at);
+        Ok(())
+    }
+
+    /// Forgets a workload, whether it waits or holds quota; an unknown one is no mistake. In both cases everybody in the
+    /// tree tries again: one who waited may have been what others were held back for.
+    pub fn remove(&mut self, id: WorkloadId) {
+        let Some(at) = self.workloads.remove(&id) else {
+            return;
+        };
+        if self.queue_mut(at).line.remove(id).is_some() {
+            self.trees[at.tree].wake();
+        }
+        self.release(at, id);
+        self.restless.insert(at.tree);
+    }
+
+    /// Puts a workload that held quota back into its queue, where it has the age that it had.
+    pub fn requeue(&mut self, id: WorkloadId) {
+        let Some(at) = self.workloads.get(&id).copied() else {
+            return;
+        };
+        if let Some(holder) = self.release(at, id) {
+            let entry = Entry {
+                evictions: holder.entry.evictions + 1,
+                ..holder.entry
+            };
+            self.queue_mut(at).line.push(id, entry);
+            self.restless.insert(at.tree);
+        }
+    }
+
+    /// Notes that a workload was told to go; it holds its quota until it is requeued or removed.
+    pub fn evict(&mut self, id: WorkloadId) {
+        let Some(at) = self.workloads.get(&id).copied() else {
+            return;
+        };
+        let queue = self.queue_mut(at);
+        if let Some(holder) = queue.holders.get_mut(&id) {
+            holder.evicted = true;
+            queue.generation += 1;
+        }
+    }
+
+    fn release(&mut self, at: At, id: WorkloadId) -> Option<Holder> {
+        let tree = &mut self.trees[at.tree];
+        let queue = &mut tree.queues[at.queue];
+        let holder = queue.holders.remove(&id)?;
+        queue.generation += 1;
+        tree.quotas.remove(queue.node, &holder.usage);
+        tree.wake();
+        Some(holder)
+    }
+
+    /// Returns whether a cycle could bring anything.
+    pub fn is_restless(&self) -> bool {
+        !self.restless.is_empty()
+    }
+
+    /// Runs one scheduling cycle: looks at the head of each queue in which anything could have changed.
+    pub fn cycle(&mut self, now: Timestamp) -> Cycle {
+        self.now = self.now.max(now);
+        let mut result = Cycle::default();
+        for number in std::mem::take(&mut self.restless) {
+            let rules = Rules {
+                fair: self.objects.fair_sharing.as_ref(),
+                safe_since: self.safe_since(now),
+            };
+            let tree = &mut self.trees[number];
+            let decided = tree.cycle(now, rules);
+            if decided.changed {
+                self.restless.insert(number);
+            }
+            result.preempted.extend(decided.preempted);
+            let admissions = decided.admitted.into_iter();
+            result.admitted.extend(
+                admissions.map(|(queue, id, assignment)| admission(&tree.queues[queue], id, &assignment)),
+            );
+        }
+        result
+    }
+
+    /// Returns whether a workload could be admitted were nobody else there.
+    pub fn can_ever_fit(&self, workload: &Workload) -> Result<bool, UnknownQueue> {
+        let at = self.at(&workload.cluster_queue)?;
+        let shape = self
+            .queue(at)
+            .terms
+            .shape(&workload.pod_sets, &self.objects.flavors);
+        let ask = Ask {
+            queue: at.queue,
+            evictions: workload.evictions,
+            priority: workload.priority,
+            queued_at: workload.queued_at,
+            shape: &shape,
+        };
+        Ok(self.fits_empty(at, &ask))
+    }
+
+    fn fits_empty(&self, at: At, ask: &Ask<'_>) -> bool {
+        let tree = &self.trees[at.tree];
+        let mut empty = tree.quotas.clone();
+        empty.settle();
+        let mut scene = Scene {
+            quotas: &mut empty,
+            queues: &tree.queues,
+            rules: NO_RULES,
+        };
+        assign::assign_with_victims(&mut scene, ask, None).0.mode == Mode::Fit
+    }
+
+    /// Puts everybody who was told to go back into their queues.
+    pub fn let_leave(&mut self) {
+        let leaving = self
+            .workloads
+            .keys()
+            .filter(|id| self.standing(**id) == Some(Standing::Evicted));
+        for id in leaving.copied().collect::<Vec<_>>() {
+            self.requeue(id);
+        }
+    }
+
+    /// Runs cycles until nothing changes, as if whoever is told to go left at once. Where the rules go round for ever it
+    /// stops somewhere.
+    pub fn settle(&mut self) {
+        const CYCLES_AT_MOST: usize = 1_000;
+        for _ in 0..CYCLES_AT_MOST {
+            if !self.is_restless() {
+                return;
+            }
+            for preempted in self.cycle(self.now).preempted {
+                self.requeue(preempted.workload);
+            }
+        }
+    }
+
+    /// Returns whether there is room for a workload's quota beside that of those who really have theirs.
+    ///
+    /// As in Kueue, one may be admitted in the cycle that evicts others, into room that they have not left yet.
+    pub fn has_room_beside(&self, id: WorkloadId, has_it: impl Fn(WorkloadId) -> bool) -> bool {
+        let Some(at) = self.workloads.get(&id) else {
+            return false;
+        };
+        let tree = &self.trees[at.tree];
+        let Some(own) = tree.queues[at.queue].holders.get(&id) else {
+            return false;
+        };
+        own.usage.iter().all(|(of, amount)| {
+            let holders = tree.queues.iter().flat_map(|queue| &queue.holders);
+            let others = holders.filter(|(other, _)| **other != id && has_it(**other));
+            let used = others
+                .flat_map(|(_, holder)| &holder.usage)
+                .filter(|(at, _)| at == of);
+            let sum = used.fold(*amount, |sum, (_, amount)| sum.plus(*amount));
+            sum <= tree.quotas.total(*of)
+        })
+    }
+
+    /// Returns those who hold quota of a queue that is to be drained, and were not told to go.
+    pub fn to_drain(&self) -> Vec<WorkloadId> {
+        let queues = self.trees.iter().flat_map(|tree| &tree.queues);
+        let draining =
+            queues.filter(|queue| queue.inactive == Some(Inactive::Stopped(StopPolicy::HoldAndDrain)));
+        let holders = draining.flat_map(|queue| &queue.holders);
+        holders
+            .filter(|(_, holder)| !holder.evicted)
+            .map(|(id, _)| *id)
+            .collect()
+    }
+
+    /// Returns who is first in a queue's line.
+    pub fn head(&self, queue: &str) -> Option<WorkloadId> {
+        let (head, _) = self.queue(self.at(queue).ok()?).line.head()?;
+        Some(head)
+    }
+
+    /// Returns who waits before a workload in its queue, the first one first.
+    pub fn ahead_of(&self, id: WorkloadId) -> Vec<WorkloadId> {
+        let Some(at) = self.workloads.get(&id) else {
+            return Vec::new();
+        };
+        self.queue(*at).line.before(id)
+    }
+
+    /// Panics when the queues contradict themselves.
+    ///
+    /// # Panics
+    /// When somebody waits for what they have, or a cohort does not use what those in it use beyond their own.
+    pub fn check(&self) {
+        for tree in &self.trees {
+            tree.quotas.check_sums();
+            for queue in &tree.queues {
+                for id in queue.line.ids() {
+                    assert!(
+                        !queue.holders.contains_key(&id),
+                        "{id} does not wait for what it has"
+                    );
+                }
+            }
+        }
+    }
+
+    /// Returns where a workload stands, or `None` when it is not known.
+    pub fn standing(&self, id: WorkloadId) -> Option<Standing> {
+        let queue = self.queue(*self.workloads.get(&id)?);
+        if let Some(holder) = queue.holders.get(&id) {
+            return Some(if holder.evicted {
+                Standing::Evicted
+            } else {
+                Standing::Admitted
+            });
+        }
+        Some(if queue.line.is_parked(id) {
+            Standing::Parked
+        } else {
+            Standing::Queued
+        })
+    }
+
+    /// Returns whom a workload of these flavors would have evicted, were it next; `contested` are those that others have
+    /// to give up. Nothing changes.
+    pub fn victims(
+        &mut self,
+        workload: &Workload,
+        usage: &[(&str, &str, Quantity)],
+        contested: &[(&str, &str)],
+    ) -> Result<Vec<Preempted>, UnknownQueue> {
+        let at = self.at(&workload.cluster_queue)?;
+        let rules = Rules {
+            fair: self.objects.fair_sharing.as_ref(),
+            safe_since: None,
+        };
+        let tree = &mut self.trees[at.tree];
+        let place = |flavor: &str, resource: &str| tree.place(flavor, resource);
+        let known = usage
+            .iter()
+            .filter_map(|(f, r, amount)| Some((place(f, r)?, *amount)));
+        let usage: Vec<_> = known.collect();
+        let needs: Vec<_> = contested.iter().filter_map(|(f, r)| place(f, r)).collect();
+        let ask = Ask {
+            queue: at.queue,
+            evictions: workload.evictions,
+            priority: workload.priority,
+            queued_at: workload.queued_at,
+            shape: &Shape { sets: Vec::new() },
+        };
+        let victims = victims::find(&mut tree.scene(rules), &ask, &usage, &needs);
+        let preempted = victims.into_iter().map(|victim| Preempted {
+            workload: victim.id,
+            reason: victim.reason,
+            by: workload.id,
+        });
+        Ok(preempted.collect())
+    }
+
+    fn at(&self, queue: &str) -> Result<At, UnknownQueue> {
+        self.queues
+            .get(queue)
+            .copied()
+            .ok_or_else(|| UnknownQueue(queue.to_owned()))
+    }
+
+    fn queue(&self, at: At) -> &Queue {
+        &self.trees[at.tree].queues[at.queue]
+    }
+
+    fn queue_mut(&mut self, at: At) -> &mut Queue {
+        &mut self.trees[at.tree].queues[at.queue]
+    }
+
+    fn entry(&mut self, at: At, workload: &Workload) -> Entry {
+        let queue = &mut self.trees[at.tree].queues[at.queue];
+        let shape = queue.shape_number(&workload.pod_sets, &self.objects.flavors);
+        Entry {
+            class: Class {
+                priority: workload.priority,
+                shape,
+            },
+            queued_at: workload.queued_at,
+            evictions: workload.evictions,
+        }
+    }
+}
+
+fn admission(queue: &Queue, id: WorkloadId, assignment: &Assignment) -> Admission {
+    let pod_sets = assignment.sets.iter().map(|set| {
+        let flavors = set.flavors.iter().map(|choice| {
+            let group = &queue.terms.groups[choice.group];
+            (
+                group.resources[choice.resource].clone(),
+                group.flavors[choice.flavor].name.clone(),
+            )
+        });
+        PodSetAssignment {
+            count: set.count,
+            flavors: flavors.collect(),
+        }
+    });
+    Admission {
+        workload: id,
+        pod_sets: pod_sets.collect(),
+    }
+}

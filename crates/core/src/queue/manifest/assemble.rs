@@ -1,0 +1,171 @@
+//! From what is declared to what the queue goes by.
+
+use std::collections::BTreeMap;
+
+use super::{
+    documents::{Declared, Found},
+    kinds::{
+        BorrowPolicy, ClusterQueueSpec, CohortSpec, FairSharing, FairSharingRules, LocalQueue, Preemption,
+        ResourceFlavorSpec, ResourceGroup, ResourceQuota, Toleration,
+    },
+    local,
+    values::{Amount, List, Operator},
+};
+use crate::{
+    queue::objects::{self, FlavorQuotas, Objects, Quota, Weight},
+    yaml::Located,
+};
+
+/// Returns the objects. Names that are there twice were reported.
+pub(super) fn objects(declared: Declared) -> Objects {
+    let local_queues = local_queues(&declared.local_queues);
+    let flavors = declared
+        .flavors
+        .into_iter()
+        .map(|Found { object, .. }| (object.metadata.name.value.0, flavor(object.spec)));
+    let cohorts = declared
+        .cohorts
+        .into_iter()
+        .map(|Found { object, .. }| (object.metadata.name.value.0, cohort(object.spec)));
+    let cluster_queues = declared
+        .cluster_queues
+        .into_iter()
+        .map(|Found { object, .. }| (object.metadata.name.value.0, cluster_queue(object.spec)));
+    let priority_classes = declared
+        .priority_classes
+        .into_iter()
+        .map(|Found { object, .. }| (object.metadata.name.value.0, object.value));
+    let mut configurations = declared.configurations.into_iter();
+    Objects {
+        flavors: flavors.collect(),
+        cohorts: cohorts.collect(),
+        cluster_queues: cluster_queues.collect(),
+        local_queues,
+        priority_classes: priority_classes.collect(),
+        fair_sharing: configurations
+            .find_map(|found| found.object.fair_sharing)
+            .and_then(fair_sharing),
+    }
+}
+
+fn local_queues(found: &[Found<LocalQueue>]) -> BTreeMap<String, objects::LocalQueue> {
+    let queues = found.iter().map(|found| objects::LocalQueue {
+        cluster_queue: found.object.spec.cluster_queue.value.0.clone(),
+        stop_policy: found.object.spec.stop_policy,
+    });
+    local::names(found).into_iter().zip(queues).collect()
+}
+
+fn cluster_queue(spec: ClusterQueueSpec) -> objects::ClusterQueue {
+    objects::ClusterQueue {
+        cohort: spec.cohort_name.map(|name| name.value.0),
+        resource_groups: groups(spec.resource_groups),
+        queueing_strategy: spec.queueing_strategy,
+        preemption: preemption(&spec.preemption),
+        flavor_fungibility: objects::FlavorFungibility {
+            when_can_borrow: spec.flavor_fungibility.when_can_borrow,
+            when_can_preempt: spec.flavor_fungibility.when_can_preempt,
+            preference: spec
+                .flavor_fungibility
+                .preference
+                .map_or_else(Default::default, |preference| preference.value),
+        },
+        weight: weight(&spec.fair_sharing),
+        stop_policy: spec.stop_policy,
+    }
+}
+
+fn preemption(preemption: &Preemption) -> objects::Preemption {
+    let borrow = preemption
+        .borrow_within_cohort
+        .as_ref()
+        .map(|borrow| &borrow.value);
+    let borrow = borrow.filter(|borrow| borrow.policy == BorrowPolicy::LowerPriority);
+    objects::Preemption {
+        within_cluster_queue: preemption.within_cluster_queue,
+        reclaim_within_cohort: preemption.reclaim_within_cohort,
+        borrow_within_cohort: borrow.map(|borrow| objects::BorrowWithinCohort {
+            max_priority_threshold: borrow.max_priority_threshold,
+        }),
+    }
+}
+
+fn cohort(spec: CohortSpec) -> objects::Cohort {
+    objects::Cohort {
+        parent: spec.parent_name.map(|name| name.value.0),
+        resource_groups: groups(spec.resource_groups),
+        weight: weight(&spec.fair_sharing),
+    }
+}
+
+fn weight(fair_sharing: &FairSharing) -> Weight {
+    let weight = fair_sharing.weight.as_ref();
+    weight.map_or_else(Weight::default, |weight| Weight(weight.value.to_f64()))
+}
+
+fn groups(groups: List<Located<ResourceGroup>, 0, 16>) -> Vec<objects::ResourceGroup> {
+    let groups = groups.0.into_iter().map(|group| objects::ResourceGroup {
+        flavors: group.value.flavors.0.into_iter().map(quotas).collect(),
+    });
+    groups.collect()
+}
+
+fn quotas(flavor: super::kinds::FlavorQuotas) -> FlavorQuotas {
+    let resources = flavor.resources.value.0.iter();
+    FlavorQuotas {
+        name: flavor.name.value.0,
+        resources: resources.map(|of| (of.name.value.clone(), quota(of))).collect(),
+    }
+}
+
+fn quota(quota: &ResourceQuota) -> Quota {
+    let resource = &quota.name.value;
+    let limit = |limit: &Option<Located<_>>| {
+        limit
+            .as_ref()
+            .map(|limit: &Located<Amount>| limit.value.of(resource))
+    };
+    Quota {
+        nominal: quota.nominal_quota.of(resource),
+        borrowing_limit: limit(&quota.borrowing_limit),
+        lending_limit: limit(&quota.lending_limit),
+    }
+}
+
+fn flavor(spec: ResourceFlavorSpec) -> objects::ResourceFlavor {
+    let taints = spec.node_taints.0.into_iter().map(|taint| objects::Taint {
+        key: taint.value.key,
+        value: taint.value.value,
+        effect: taint.value.effect,
+    });
+    objects::ResourceFlavor {
+        node_labels: spec.node_labels.0,
+        node_taints: taints.collect(),
+        tolerations: spec
+            .tolerations
+            .0
+            .into_iter()
+            .map(|one| toleration(one.value))
+            .collect(),
+    }
+}
+
+pub(crate) fn toleration(toleration: Toleration) -> objects::Toleration {
+    objects::Toleration {
+        key: toleration.key,
+        value: match toleration.operator {
+            Operator::Equal => Some(toleration.value.unwrap_or_default()),
+            Operator::Exists => None,
+        },
+        effect: toleration.effect,
+    }
+}
+
+/// The order of the two was checked.
+fn fair_sharing(rules: FairSharingRules) -> Option<objects::FairSharing> {
+    let mut rules = rules.preemption_strategies.value.0.into_iter();
+    Some(objects::FairSharing {
+        first: rules.next()?,
+        then: rules.next(),
+    })
+}

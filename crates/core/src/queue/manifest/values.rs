@@ -1,0 +1,286 @@
+//! The values that stand in Kueue's objects: names, amounts, labels, and the words of the API.
+
+use std::collections::BTreeMap;
+
+use serde_json::json;
+
+use crate::{
+    domain::quantity,
+    queue::{
+        Quantity,
+        objects::{
+            FairRule, FlavorPreference, QueueingStrategy, ReclaimWithinCohort, StopPolicy, TaintEffect,
+            WhenCanBorrow, WhenCanPreempt, WithinClusterQueue,
+        },
+    },
+    yaml::{Decode, Located, Node, Problems, Schema, Value, word, words_schema},
+};
+
+/// The most labels that a flavor may have.
+const MOST_LABELS: usize = 8;
+
+/// How many units there are in one: as Kubernetes, amounts are kept to the billionth.
+const NANOS: u128 = 1_000_000_000;
+
+/// What is there and decides nothing.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Ignored;
+
+/// What an object is called, and in which namespace.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Metadata {
+    pub(super) name: Located<Name>,
+    pub(super) namespace: Option<String>,
+}
+
+/// The name of an object: a DNS subdomain.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Name(pub(super) String);
+
+/// An amount as Kubernetes writes it, exact: in billionths, what is finer rounded up.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Amount(u128);
+
+/// A list of at least and at most so many.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct List<T, const LEAST: usize, const MOST: usize>(pub(super) Vec<T>);
+
+/// Labels of a node.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Labels(pub(super) BTreeMap<String, String>);
+
+/// That every namespace is meant: there are none here, so that nothing else can be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Selector;
+
+/// Whether a toleration looks at a taint's value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Operator {
+    Equal,
+    Exists,
+}
+
+impl Amount {
+    /// Returns the amount in Kueue's units, rounded up: thousandths of cpu, and ones of everything else. As in Kueue, what
+    /// cannot be counted is without limit.
+    pub(crate) fn of(self, resource: &str) -> Quantity {
+        let unit = if resource == "cpu" { NANOS / 1000 } else { NANOS };
+        i64::try_from(self.0.div_ceil(unit)).map_or(Quantity::UNLIMITED, Quantity)
+    }
+
+    /// Returns the nearest double.
+    pub(super) fn to_f64(self) -> f64 {
+        let text = format!("{}.{:09}", self.0 / NANOS, self.0 % NANOS);
+        text.parse().expect("it is a number")
+    }
+
+    /// Returns whether it is a billionth: Kueue takes no weight that small but zero.
+    pub(super) fn is_least(self) -> bool {
+        self.0 == 1
+    }
+}
+
+impl Decode for Ignored {
+    fn decode(_: &Node, _: &mut Problems<'_>) -> Option<Self> {
+        Some(Self)
+    }
+
+    fn schema() -> Schema {
+        json!(true)
+    }
+
+    fn absent() -> Option<Self> {
+        Some(Self)
+    }
+}
+
+impl Decode for Metadata {
+    fn decode(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
+        if node.entries().is_none() {
+            problems.wrong_type(node, "a mapping");
+            return None;
+        }
+        let Some(name) = node.get("name") else {
+            problems.missing(node.spot, "name");
+            return None;
+        };
+        let namespace = match node.get("namespace") {
+            Some(namespace) => Some(String::decode(namespace, problems)?),
+            None => None,
+        };
+        Some(Self {
+            name: Located::decode(name, problems)?,
+            namespace,
+        })
+    }
+
+    fn schema() -> Schema {
+        json!({ "type": "object", "required": ["name"] })
+    }
+}
+
+impl Decode for Name {
+    fn decode(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
+        let text = String::decode(node, problems)?;
+        if !is_subdomain(&text) {
+            problems.bad_value(
+                node.spot,
+                format!("`{text}` cannot be the name of an object"),
+                "names have 1 to 253 of a-z, 0-9, `-` and `.`, with a letter or digit at both ends of each part",
+            );
+            return None;
+        }
+        Some(Self(text))
+    }
+
+    fn schema() -> Schema {
+        json!({ "type": "string", "maxLength": 253 })
+    }
+}
+
+/// Returns whether a text is a DNS subdomain, as RFC 1123 has it.
+fn is_subdomain(text: &str) -> bool {
+    let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    let label = |label: &str| {
+        !label.is_empty() && label.chars().all(inner) && !label.starts_with('-') && !label.ends_with('-')
+    };
+    text.len() <= 253 && text.split('.').all(label)
+}
+
+/// Returns whether a text can be the key of a label, a taint, or the name of a resource: `nvidia.com/gpu`.
+pub(super) fn is_label_key(text: &str) -> bool {
+    let (prefix, name) = match text.split_once('/') {
+        Some((prefix, name)) => (Some(prefix), name),
+        None => (None, text),
+    };
+    prefix.is_none_or(is_subdomain) && !name.is_empty() && is_label_value(name)
+}
+
+/// Returns whether a text can be the value of a label.
+pub(super) fn is_label_value(text: &str) -> bool {
+    let inner = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    let end = |c: char| c.is_ascii_alphanumeric();
+    text.len() <= 63
+        && text.chars().all(inner)
+        && (text.is_empty() || text.starts_with(end) && text.ends_with(end))
+}
+
+impl Decode for Amount {
+    fn decode(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
+        let text = match &node.value {
+            Value::Text(text) => text.clone(),
+            Value::Int(number) => number.to_string(),
+            Value::Float(number) => number.to_string(),
+            Value::Null | Value::Bool(_) | Value::List(_) | Value::Map(_) => {
+                problems.wrong_type(node, "an amount such as 2, 500m or 4Gi");
+                return None;
+            }
+        };
+        match quantity(&text, NANOS) {
+            Ok(nanos) => Some(Self(nanos)),
+            Err(error) => {
+                let hint = "amounts are written as in Kubernetes: 2, 500m, 1.5, 512Mi, 4Gi";
+                problems.bad_value(node.spot, error.to_string(), hint);
+                None
+            }
+        }
+    }
+
+    fn schema() -> Schema {
+        json!({ "type": ["number", "string"] })
+    }
+}
+
+impl<T: Decode, const LEAST: usize, const MOST: usize> Decode for List<T, LEAST, MOST> {
+    fn decode(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
+        let items = Vec::<T>::decode(node, problems)?;
+        if items.len() < LEAST || items.len() > MOST {
+            let message = format!("there are {} here", items.len());
+            problems.bad_value(node.spot, message, &format!("Kueue takes {LEAST} to {MOST}"));
+            return None;
+        }
+        Some(Self(items))
+    }
+
+    fn schema() -> Schema {
+        json!({ "type": "array", "items": T::schema(), "minItems": LEAST, "maxItems": MOST })
+    }
+
+    fn absent() -> Option<Self> {
+        (LEAST == 0).then(|| Self(Vec::new()))
+    }
+}
+
+impl Decode for Labels {
+    fn decode(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
+        let labels = BTreeMap::<String, String>::decode(node, problems)?;
+        for entry in node.entries()? {
+            let value = &labels[&entry.key];
+            if !is_label_key(&entry.key) || !is_label_value(value) {
+                let message = format!("`{}: {value}` is not a label", entry.key);
+                problems.bad_value(entry.spot, message, "labels look like `example.com/gpu: a10`");
+            }
+        }
+        if labels.len() > MOST_LABELS {
+            let message = format!("there are {} labels", labels.len());
+            problems.bad_value(node.spot, message, &format!("Kueue takes at most {MOST_LABELS}"));
+        }
+        Some(Self(labels))
+    }
+
+    fn schema() -> Schema {
+        json!({ "type": "object", "maxProperties": MOST_LABELS })
+    }
+
+    fn absent() -> Option<Self> {
+        Some(Self::default())
+    }
+}
+
+impl Decode for Selector {
+    fn decode(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
+        if node.entries().is_some_and(<[_]>::is_empty) {
+            return Some(Self);
+        }
+        problems.not_supported(
+            node.spot,
+            "namespaceSelector",
+            "there are no namespaces here to choose from: write `namespaceSelector: {}`",
+        );
+        None
+    }
+
+    fn schema() -> Schema {
+        json!({ "type": "object", "maxProperties": 0 })
+    }
+}
+
+macro_rules! words {
+    ($($name:ident { $($variant:ident)* })*) => {$(
+        impl Decode for $name {
+            fn decode(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
+                match word(node, &[$(stringify!($variant)),*], problems)? {
+                    $(stringify!($variant) => Some(Self::$variant),)*
+                    _ => None,
+                }
+            }
+
+            fn schema() -> Schema {
+                words_schema(&[$(stringify!($variant)),*])
+            }
+        }
+    )*};
+}
+
+words! {
+    FairRule { LessThanOrEqualToFinalShare LessThanInitialShare }
+    FlavorPreference { BorrowingOverPreemption PreemptionOverBorrowing }
+    Operator { Equal Exists }
+    QueueingStrategy { StrictFIFO BestEffortFIFO }
+    ReclaimWithinCohort { Never LowerPriority Any }
+    StopPolicy { None Hold HoldAndDrain }
+    TaintEffect { NoSchedule PreferNoSchedule NoExecute }
+    WhenCanBorrow { MayStopSearch TryNextFlavor }
+    WhenCanPreempt { MayStopSearch TryNextFlavor }
+    WithinClusterQueue { Never LowerPriority LowerOrNewerEqualPriority }
+}

@@ -1,0 +1,350 @@
+//! What an admin configures: Kueue's ClusterQueue, Cohort and ResourceFlavor, as far as the embedded queue goes by them.
+//!
+//! The words, defaults and limits are those of `kueue.x-k8s.io/v1beta2`. They are read from YAML
+//! in [`super::manifest`], not here.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
+
+use serde::{Deserialize, Serialize};
+
+use super::Quantity;
+
+/// Everything that the queues go by.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Objects {
+    /// The flavors that queues may name.
+    pub flavors: BTreeMap<String, ResourceFlavor>,
+    /// The cohorts. One that is only named, by a queue or as a parent, has no quota of its own.
+    pub cohorts: BTreeMap<String, Cohort>,
+    /// The queues with quota.
+    pub cluster_queues: BTreeMap<String, ClusterQueue>,
+    /// The queues that people name, each in front of one with quota.
+    pub local_queues: BTreeMap<String, LocalQueue>,
+    /// The priorities that people name.
+    pub priority_classes: BTreeMap<String, i32>,
+    /// Who may take from whom inside a cohort; `None` is by priority and borrowing alone.
+    pub fair_sharing: Option<FairSharing>,
+}
+
+/// A kind of node, told from others by its labels and taints.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct ResourceFlavor {
+    /// The labels that its nodes have.
+    pub node_labels: BTreeMap<String, String>,
+    /// The taints that its nodes have.
+    pub node_taints: Vec<Taint>,
+    /// What is tolerated of them for every workload.
+    pub tolerations: Vec<Toleration>,
+}
+
+/// Keeps workloads off a node that do not tolerate it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Taint {
+    /// Its key.
+    pub key: String,
+    /// Its value; may be empty.
+    pub value: String,
+    /// What it does.
+    pub effect: TaintEffect,
+}
+
+/// What a taint does to a workload that does not tolerate it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum TaintEffect {
+    /// It is not put there.
+    NoSchedule,
+    /// It is put elsewhere when that is possible; the queue heeds no such taint.
+    PreferNoSchedule,
+    /// It is not put there, and does not stay there.
+    NoExecute,
+}
+
+/// What a workload puts up with.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Toleration {
+    /// The taint's key; `None` is any.
+    pub key: Option<String>,
+    /// The taint's value; `None` is any.
+    pub value: Option<String>,
+    /// The taint's effect; `None` is any.
+    pub effect: Option<TaintEffect>,
+}
+
+impl fmt::Display for Taint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.key)?;
+        if !self.value.is_empty() {
+            write!(f, "={}", self.value)?;
+        }
+        write!(f, ":{:?}", self.effect)
+    }
+}
+
+impl Toleration {
+    /// Returns whether a workload with this puts up with the taint.
+    pub fn tolerates(&self, taint: &Taint) -> bool {
+        self.effect.is_none_or(|effect| effect == taint.effect)
+            && self.key.as_ref().is_none_or(|key| *key == taint.key)
+            && self.value.as_ref().is_none_or(|value| *value == taint.value)
+    }
+}
+
+/// A group of queues and cohorts that lend to each other.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Cohort {
+    /// The cohort that it is part of.
+    pub parent: Option<String>,
+    /// Quota of its own, for whoever is in it.
+    pub resource_groups: Vec<ResourceGroup>,
+    /// Its weight among its siblings.
+    pub weight: Weight,
+}
+
+/// A queue with its quota.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct ClusterQueue {
+    /// The cohort that it is part of; without one it neither borrows nor lends.
+    pub cohort: Option<String>,
+    /// What it has, by flavor.
+    pub resource_groups: Vec<ResourceGroup>,
+    /// Who goes next when the first in line does not fit.
+    pub queueing_strategy: QueueingStrategy,
+    /// Whom its workloads may evict.
+    pub preemption: Preemption,
+    /// When the next flavor is tried.
+    pub flavor_fungibility: FlavorFungibility,
+    /// Its weight among its siblings.
+    pub weight: Weight,
+    /// Whether it admits at all.
+    pub stop_policy: StopPolicy,
+}
+
+/// A queue that people name.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct LocalQueue {
+    /// The ClusterQueue that it is in front of.
+    pub cluster_queue: String,
+    /// Whether it lets anybody through.
+    pub stop_policy: StopPolicy,
+}
+
+/// Resources that come together, in one of several flavors.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct ResourceGroup {
+    /// The flavors, the first to be tried first.
+    pub flavors: Vec<FlavorQuotas>,
+}
+
+impl ResourceGroup {
+    /// Returns the resources that the group is about.
+    pub fn covered_resources(&self) -> BTreeSet<&str> {
+        let flavors = self.flavors.iter();
+        flavors
+            .flat_map(|flavor| flavor.resources.keys())
+            .map(String::as_str)
+            .collect()
+    }
+}
+
+/// How much there is of a flavor.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct FlavorQuotas {
+    /// The flavor's name.
+    pub name: String,
+    /// How much of each resource.
+    pub resources: BTreeMap<String, Quota>,
+}
+
+/// How much of one resource, in one flavor, a queue or cohort has.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Quota {
+    /// Its own.
+    pub nominal: Quantity,
+    /// How much more it may use of others'; `None` is as much as they lend.
+    pub borrowing_limit: Option<Quantity>,
+    /// How much of its own it lends to others; `None` is all that it does not use.
+    pub lending_limit: Option<Quantity>,
+}
+
+/// Who goes next when the first in line does not fit.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum QueueingStrategy {
+    /// Nobody: the line waits for its first.
+    StrictFIFO,
+    /// Whoever is next and fits.
+    #[default]
+    BestEffortFIFO,
+}
+
+/// Whom a queue's workloads may evict.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Preemption {
+    /// Workloads of the same queue.
+    pub within_cluster_queue: WithinClusterQueue,
+    /// Workloads of other queues in the cohort that borrow.
+    pub reclaim_within_cohort: ReclaimWithinCohort,
+    /// Whether to evict others even while borrowing; not with fair sharing.
+    pub borrow_within_cohort: Option<BorrowWithinCohort>,
+}
+
+/// Whom of its own queue a workload may evict.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum WithinClusterQueue {
+    /// Nobody.
+    #[default]
+    Never,
+    /// Those of lower priority.
+    LowerPriority,
+    /// Those, and those of equal priority that came later.
+    LowerOrNewerEqualPriority,
+}
+
+/// Whom of the other queues in the cohort a workload may evict.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum ReclaimWithinCohort {
+    /// Nobody.
+    #[default]
+    Never,
+    /// Those of lower priority.
+    LowerPriority,
+    /// Anybody.
+    Any,
+}
+
+/// Whom a workload may evict while its own queue borrows: those of lower priority.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct BorrowWithinCohort {
+    /// The highest priority that may be evicted so; `None` is any that is lower.
+    pub max_priority_threshold: Option<i32>,
+}
+
+/// When the next flavor is tried.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct FlavorFungibility {
+    /// When a flavor fits by borrowing.
+    pub when_can_borrow: WhenCanBorrow,
+    /// When a flavor fits by evicting.
+    pub when_can_preempt: WhenCanPreempt,
+    /// Which of the two is better, once all were tried.
+    pub preference: FlavorPreference,
+}
+
+/// Whether a flavor that fits by borrowing ends the search.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum WhenCanBorrow {
+    /// It does.
+    #[default]
+    MayStopSearch,
+    /// It does not.
+    TryNextFlavor,
+}
+
+/// Whether a flavor that fits by evicting ends the search.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum WhenCanPreempt {
+    /// It does.
+    MayStopSearch,
+    /// It does not.
+    #[default]
+    TryNextFlavor,
+}
+
+/// Which of two flavors is better.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum FlavorPreference {
+    /// The one that evicts less, whatever it borrows.
+    #[default]
+    BorrowingOverPreemption,
+    /// The one that borrows less, whomever it evicts.
+    PreemptionOverBorrowing,
+}
+
+/// Whether a queue admits at all.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum StopPolicy {
+    /// It does.
+    #[default]
+    None,
+    /// It does not; what runs may end.
+    Hold,
+    /// It does not, and what runs is evicted.
+    HoldAndDrain,
+}
+
+/// How much more than its siblings a queue or cohort may borrow. Zero is least: any borrowing is too much.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Weight(pub f64);
+
+impl Default for Weight {
+    fn default() -> Self {
+        Self(1.0)
+    }
+}
+
+/// The rules by which a workload may evict others for a fair share, in the order in which they are tried.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct FairSharing {
+    /// The first rule.
+    pub first: FairRule,
+    /// What is tried when the first is not enough.
+    pub then: Option<FairRule>,
+}
+
+impl Default for FairSharing {
+    fn default() -> Self {
+        Self {
+            first: FairRule::LessThanOrEqualToFinalShare,
+            then: Some(FairRule::LessThanInitialShare),
+        }
+    }
+}
+
+/// When a workload may evict one of another queue: its own share with it is then …
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum FairRule {
+    /// … at most the other's share after the loss.
+    LessThanOrEqualToFinalShare,
+    /// … less than the other's share before the loss.
+    LessThanInitialShare,
+}

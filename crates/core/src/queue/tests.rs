@@ -1,0 +1,432 @@
+//! What holds whatever is configured and whoever asks, on random trees of cohorts.
+
+use std::collections::BTreeMap;
+
+use proptest::{collection::vec, option, prelude::*, sample::select};
+
+use super::{
+    objects::{
+        BorrowWithinCohort, ClusterQueue, Cohort, FairSharing, FlavorFungibility, FlavorPreference,
+        FlavorQuotas, Preemption, QueueingStrategy, Quota, ReclaimWithinCohort, ResourceFlavor,
+        ResourceGroup, Weight, WhenCanBorrow, WhenCanPreempt, WithinClusterQueue,
+    },
+    quotas::Usage,
+    victims::{Borrowing, Victim},
+    *,
+};
+
+const FLAVORS: [&str; 2] = ["a10", "h200"];
+const QUEUES: [&str; 4] = ["q0", "q1", "q2", "q3"];
+const COHORTS: [&str; 3] = ["root", "left", "right"];
+const GPU: &str = "gpu";
+
+/// Something that happens to the queues.
+#[derive(Debug, Clone)]
+enum Happening {
+    Submit {
+        queue: usize,
+        priority: i32,
+        gpus: i64,
+        pods: u32,
+    },
+    Cycle,
+    /// One of those told to go is gone.
+    Gone(usize),
+    /// One of those who have quota ends.
+    End(usize),
+}
+
+fn happening() -> impl Strategy<Value = Happening> {
+    prop_oneof![
+        4 => (0..QUEUES.len(), -1..3_i32, 1..5_i64, 1..3_u32)
+            .prop_map(|(queue, priority, gpus, pods)| Happening::Submit { queue, priority, gpus, pods }),
+        4 => Just(Happening::Cycle),
+        2 => any::<usize>().prop_map(Happening::Gone),
+        1 => any::<usize>().prop_map(Happening::End),
+    ]
+}
+
+fn quota() -> impl Strategy<Value = Quota> {
+    let limit = || option::weighted(0.3, (0..5_i64).prop_map(Quantity));
+    ((0..6_i64).prop_map(Quantity), limit(), limit()).prop_map(|(nominal, borrowing_limit, lending_limit)| {
+        Quota {
+            nominal,
+            borrowing_limit,
+            lending_limit,
+        }
+    })
+}
+
+fn group() -> impl Strategy<Value = Vec<ResourceGroup>> {
+    vec(quota(), FLAVORS.len()).prop_map(|quotas| {
+        let flavors = FLAVORS.iter().zip(quotas).map(|(name, quota)| FlavorQuotas {
+            name: (*name).into(),
+            resources: BTreeMap::from([(GPU.into(), quota)]),
+        });
+        vec![ResourceGroup {
+            flavors: flavors.collect(),
+        }]
+    })
+}
+
+fn preemption() -> impl Strategy<Value = Preemption> {
+    let within = select(vec![
+        WithinClusterQueue::Never,
+        WithinClusterQueue::LowerPriority,
+        WithinClusterQueue::LowerOrNewerEqualPriority,
+    ]);
+    let reclaim = select(vec![
+        ReclaimWithinCohort::Never,
+        ReclaimWithinCohort::LowerPriority,
+        ReclaimWithinCohort::Any,
+    ]);
+    let borrow = option::weighted(0.3, option::of(-1..2_i32));
+    (within, reclaim, borrow).prop_map(
+        |(within_cluster_queue, reclaim_within_cohort, borrow)| Preemption {
+            within_cluster_queue,
+            reclaim_within_cohort,
+            borrow_within_cohort: borrow
+                .filter(|_| reclaim_within_cohort != ReclaimWithinCohort::Never)
+                .map(|max_priority_threshold| BorrowWithinCohort {
+                    max_priority_threshold,
+                }),
+        },
+    )
+}
+
+fn fungibility() -> impl Strategy<Value = FlavorFungibility> {
+    let borrow = select(vec![WhenCanBorrow::MayStopSearch, WhenCanBorrow::TryNextFlavor]);
+    let preempt = select(vec![WhenCanPreempt::MayStopSearch, WhenCanPreempt::TryNextFlavor]);
+    let preference = select(vec![
+        FlavorPreference::BorrowingOverPreemption,
+        FlavorPreference::PreemptionOverBorrowing,
+    ]);
+    (borrow, preempt, preference).prop_map(|(when_can_borrow, when_can_preempt, preference)| {
+        FlavorFungibility {
+            when_can_borrow,
+            when_can_preempt,
+            preference,
+        }
+    })
+}
+
+fn cluster_queue() -> impl Strategy<Value = ClusterQueue> {
+    let strategy = select(vec![
+        QueueingStrategy::StrictFIFO,
+        QueueingStrategy::BestEffortFIFO,
+    ]);
+    let cohort = option::weighted(0.9, select(COHORTS.to_vec()));
+    (cohort, group(), strategy, preemption(), fungibility(), weight()).prop_map(
+        |(cohort, resource_groups, queueing_strategy, preemption, flavor_fungibility, weight)| ClusterQueue {
+            cohort: cohort.map(str::to_owned),
+            resource_groups,
+            queueing_strategy,
+            preemption,
+            flavor_fungibility,
+            weight,
+            ..ClusterQueue::default()
+        },
+    )
+}
+
+fn weight() -> impl Strategy<Value = Weight> {
+    select(vec![Weight(0.0), Weight(0.5), Weight(1.0), Weight(2.0)])
+}
+
+fn cohort(parent: Option<&'static str>) -> impl Strategy<Value = Cohort> {
+    (group(), weight()).prop_map(move |(resource_groups, weight)| Cohort {
+        parent: parent.map(str::to_owned),
+        resource_groups,
+        weight,
+    })
+}
+
+fn configured() -> impl Strategy<Value = Objects> {
+    let cohorts = (cohort(None), cohort(Some("root")), cohort(Some("root")));
+    let fair = option::of(Just(FairSharing::default()));
+    (cohorts, vec(cluster_queue(), QUEUES.len()), fair).prop_map(|(cohorts, queues, fair_sharing)| {
+        let cohorts = [cohorts.0, cohorts.1, cohorts.2];
+        Objects {
+            flavors: FLAVORS
+                .iter()
+                .map(|name| ((*name).into(), ResourceFlavor::default()))
+                .collect(),
+            cohorts: COHORTS.iter().map(|name| (*name).into()).zip(cohorts).collect(),
+            cluster_queues: QUEUES.iter().map(|name| (*name).into()).zip(queues).collect(),
+            fair_sharing,
+            ..Objects::default()
+        }
+    })
+}
+
+fn story() -> impl Strategy<Value = (Objects, Vec<Happening>)> {
+    (configured(), vec(happening(), 1..40))
+}
+
+fn at(second: i64) -> Timestamp {
+    Timestamp::from_second(second).expect("small")
+}
+
+fn workload(id: usize, queue: usize, priority: i32, gpus: i64, pods: u32) -> Workload {
+    Workload {
+        id: WorkloadId(id as u64),
+        cluster_queue: QUEUES[queue].into(),
+        priority,
+        queued_at: at(i64::try_from(id).expect("small")),
+        evictions: 0,
+        pod_sets: vec![PodSet {
+            name: "main".into(),
+            count: pods,
+            requests: BTreeMap::from([(GPU.into(), Quantity(gpus))]),
+            ..PodSet::default()
+        }],
+    }
+}
+
+/// The queues while a story is told.
+struct Told {
+    queues: Queues,
+    submitted: usize,
+    second: i64,
+}
+
+impl Told {
+    fn new(objects: Objects) -> Self {
+        Self {
+            queues: Queues::new(objects),
+            submitted: 0,
+            second: 1000,
+        }
+    }
+
+    /// Panics when more is promised than there is. What those hold who were told to go does not count: as in Kueue, one
+    /// may be admitted in the cycle that evicts them, into room that they leave.
+    fn check(&self) {
+        for tree in &self.queues.trees {
+            let mut quotas = tree.quotas.clone();
+            for queue in &tree.queues {
+                for leaving in queue.holders.values().filter(|holder| holder.evicted) {
+                    quotas.remove(queue.node, &leaving.usage);
+                }
+            }
+            quotas.check_limits();
+        }
+        self.queues.check();
+    }
+
+    fn those(&self, standing: Standing) -> Vec<WorkloadId> {
+        let all = (0..self.submitted as u64).map(WorkloadId);
+        all.filter(|id| self.queues.standing(*id) == Some(standing))
+            .collect()
+    }
+
+    /// Lets something happen, and returns what a cycle decided, if it was one.
+    fn tell(&mut self, happening: &Happening) -> Cycle {
+        self.second += 1;
+        match *happening {
+            Happening::Submit {
+                queue,
+                priority,
+                gpus,
+                pods,
+            } => {
+                let workload = workload(self.submitted, queue, priority, gpus, pods);
+                self.queues.submit(&workload).expect("the queue is configured");
+                self.submitted += 1;
+            }
+            Happening::Cycle => return self.queues.cycle(at(self.second)),
+            Happening::Gone(number) => {
+                if let Some(id) = pick(&self.those(Standing::Evicted), number) {
+                    self.queues.requeue(id);
+                }
+            }
+            Happening::End(number) => {
+                if let Some(id) = pick(&self.those(Standing::Admitted), number) {
+                    self.queues.remove(id);
+                }
+            }
+        }
+        Cycle::default()
+    }
+}
+
+fn pick(ids: &[WorkloadId], number: usize) -> Option<WorkloadId> {
+    ids.get(number.checked_rem(ids.len())?).copied()
+}
+
+/// What each queue's head asks for that it cannot have now: the tree, the queue, what it would use, and of that what
+/// others would have to give up.
+fn searches(queues: &Queues) -> Vec<(usize, usize, Usage, Vec<FlavorResource>, Entry)> {
+    let mut found = Vec::new();
+    for (number, tree) in queues.trees.iter().enumerate() {
+        for (queue, known) in tree.queues.iter().enumerate() {
+            let Some((_, entry)) = known.head() else { continue };
+            let set = &known.shapes[entry.class.shape].sets[0];
+            for place in (0..tree.places.len()).map(FlavorResource) {
+                let amount = set.asks[0].per_pod[0].1.times(set.count);
+                if amount <= tree.quotas.available(known.node, place) {
+                    continue;
+                }
+                found.push((number, queue, vec![(place, amount)], vec![place], entry));
+            }
+        }
+    }
+    found
+}
+
+proptest! {
+    #[test]
+    fn admission_never_takes_a_tree_above_its_quota((objects, story) in story()) {
+        let mut told = Told::new(objects);
+        for happening in &story {
+            told.tell(happening);
+            told.check();
+        }
+    }
+
+    #[test]
+    fn who_is_preempted_had_quota_and_whoever_takes_it_waits((objects, story) in story()) {
+        let mut told = Told::new(objects);
+        for happening in &story {
+            let held = told.those(Standing::Admitted);
+            let cycle = told.tell(happening);
+            for preempted in &cycle.preempted {
+                prop_assert!(held.contains(&preempted.workload));
+                prop_assert_eq!(told.queues.standing(preempted.workload), Some(Standing::Evicted));
+                prop_assert_eq!(told.queues.standing(preempted.by), Some(Standing::Queued));
+            }
+            for admission in &cycle.admitted {
+                prop_assert_eq!(told.queues.standing(admission.workload), Some(Standing::Admitted));
+            }
+        }
+    }
+
+    #[test]
+    fn looking_for_victims_changes_nothing_and_finds_a_least_set_that_helps((objects, story) in story()) {
+        let mut told = Told::new(objects);
+        for happening in &story {
+            told.tell(happening);
+        }
+        let fair = told.queues.objects.fair_sharing.clone();
+        let rules = Rules { fair: fair.as_ref(), safe_since: None };
+        for (tree, queue, usage, needs, entry) in searches(&told.queues) {
+            let tree = &mut told.queues.trees[tree];
+            let before = tree.quotas.clone();
+            let ask = Ask {
+                queue,
+                evictions: 0,
+                priority: entry.class.priority,
+                queued_at: entry.queued_at,
+                shape: &Shape { sets: Vec::new() },
+            };
+            let mut scene = tree.scene(rules);
+            let (victims, borrowing) = victims::find_in_mode(&mut scene, &ask, &usage, &needs);
+            prop_assert_eq!(&*scene.quotas, &before, "looking changes nothing");
+            if victims.is_empty() {
+                continue;
+            }
+            prop_assert!(fits_without(&mut scene, &ask, &usage, borrowing, &victims), "it fits once they are gone");
+            for spared in &victims {
+                let others: Vec<Victim> = victims.iter().filter(|victim| *victim != spared).copied().collect();
+                prop_assert!(!fits_without(&mut scene, &ask, &usage, borrowing, &others), "each is needed");
+            }
+        }
+    }
+
+    #[test]
+    fn with_the_guard_nobody_takes_turns((objects, story) in story()) {
+        let mut told = Told::new(objects);
+        told.queues.protect_for(Some(SignedDuration::from_hours(1)));
+        let mut evicted = std::collections::BTreeSet::new();
+        for happening in &story {
+            for preempted in told.tell(happening).preempted {
+                prop_assert!(!evicted.contains(&preempted.by), "{:?} was evicted itself", preempted.by);
+                evicted.insert(preempted.workload);
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_said_to_unblock_a_workload_gets_it_admitted((objects, story) in story()) {
+        let mut told = Told::new(objects);
+        for happening in &story {
+            told.tell(happening);
+        }
+        for id in told.those(Standing::Queued).into_iter().chain(told.those(Standing::Parked)) {
+            let wait = told.queues.wait(id).expect("it waits");
+            let unblocks = told.queues.unblocked_by(id);
+            prop_assert!(wait.can_ever_fit || !unblocks.contains(&Unblock::Time), "{:?}", wait);
+            for unblock in unblocks {
+                let mut queues = told.queues.clone();
+                apply(&mut queues, id, &unblock);
+                queues.let_leave();
+                queues.settle();
+                prop_assert_eq!(queues.standing(id), Some(Standing::Admitted), "{:?}", unblock);
+            }
+        }
+    }
+
+    #[test]
+    fn the_same_story_is_decided_in_the_same_way((objects, story) in story()) {
+        let (mut first, mut second) = (Told::new(objects.clone()), Told::new(objects));
+        for happening in &story {
+            prop_assert_eq!(first.tell(happening), second.tell(happening));
+        }
+    }
+
+    #[test]
+    fn other_objects_leave_who_holds_and_who_waits_where_they_are((objects, story) in story(), other in configured()) {
+        let mut told = Told::new(objects.clone());
+        for happening in &story {
+            told.tell(happening);
+        }
+        let holding = told.those(Standing::Admitted);
+        told.queues.set_objects(other);
+        prop_assert_eq!(told.those(Standing::Admitted), holding);
+        told.queues.set_objects(objects);
+        told.check();
+    }
+
+    #[test]
+    fn the_same_objects_again_change_nothing((objects, story) in story(), rest in vec(happening(), 1..20)) {
+        let (mut told, mut told_again) = (Told::new(objects.clone()), Told::new(objects.clone()));
+        for happening in &story {
+            told.tell(happening);
+            told_again.tell(happening);
+        }
+        told_again.queues.set_objects(objects);
+        for happening in &rest {
+            prop_assert_eq!(told.queues.is_restless(), told_again.queues.is_restless());
+            prop_assert_eq!(told.tell(happening), told_again.tell(happening));
+        }
+    }
+}
+
+fn fits_without(
+    scene: &mut tree::Scene<'_>,
+    ask: &Ask<'_>,
+    usage: &Usage,
+    borrowing: Borrowing,
+    victims: &[Victim],
+) -> bool {
+    scene.remove_all(victims);
+    let fits = victims::fits(scene, ask, usage, borrowing);
+    scene.add_all(victims);
+    fits
+}
+
+/// Makes the change that is said to unblock a workload.
+fn apply(queues: &mut Queues, id: WorkloadId, unblock: &Unblock) {
+    match unblock {
+        Unblock::Time => {}
+        Unblock::Ends { workloads } => workloads.iter().for_each(|other| queues.remove(*other)),
+        Unblock::MoreQuota {
+            flavor,
+            resource,
+            more,
+        } => {
+            let name = queues.queue(queues.workloads[&id]).name.clone();
+            queues.raise(&name, flavor, resource, *more);
+        }
+    }
+}

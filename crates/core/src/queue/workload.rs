@@ -1,0 +1,107 @@
+//! What waits in a queue or holds its quota: so many pods of some kinds, all of them or none.
+
+use std::{collections::BTreeMap, fmt};
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::{Quantity, objects::Toleration};
+
+/// Names a workload. Where all else is equal, the lesser one goes first, and is evicted first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct WorkloadId(pub u64);
+
+impl fmt::Display for WorkloadId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "workload {}", self.0)
+    }
+}
+
+/// What asks for quota.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Workload {
+    /// Its name.
+    pub id: WorkloadId,
+    /// The ClusterQueue that it waits in.
+    pub cluster_queue: String,
+    /// The higher, the earlier.
+    pub priority: i32,
+    /// Since when it waits, by which equals are ordered: its creation, also after an eviction.
+    pub queued_at: Timestamp,
+    /// How often it was evicted before.
+    pub evictions: u32,
+    /// What it consists of.
+    pub pod_sets: Vec<PodSet>,
+}
+
+/// Pods of one kind.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct PodSet {
+    /// Its name within the workload.
+    pub name: String,
+    /// How many pods.
+    pub count: u32,
+    /// The least that will do; `None` is all of them.
+    pub min_count: Option<u32>,
+    /// What one pod asks for.
+    pub requests: BTreeMap<String, Quantity>,
+    /// The labels that its nodes must have, as far as the flavor speaks of them.
+    pub node_selector: BTreeMap<String, String>,
+    /// The taints that it puts up with.
+    pub tolerations: Vec<Toleration>,
+}
+
+/// Quota given to a workload.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Admission {
+    /// To whom.
+    pub workload: WorkloadId,
+    /// What each pod set got, in their order.
+    pub pod_sets: Vec<PodSetAssignment>,
+}
+
+/// Quota given to a pod set.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PodSetAssignment {
+    /// For how many pods.
+    pub count: u32,
+    /// Of which flavor, by resource.
+    pub flavors: BTreeMap<String, String>,
+}
+
+/// A workload that loses its quota to another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Preempted {
+    /// Who loses it.
+    pub workload: WorkloadId,
+    /// Why it may be taken.
+    pub reason: PreemptionReason,
+    /// For whom.
+    pub by: WorkloadId,
+}
+
+/// Why a workload may be evicted for another: Kueue's words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum PreemptionReason {
+    /// It is of the same queue, and of less priority or newer.
+    InClusterQueue,
+    /// It uses what belongs to the other's queue, or to a cohort nearer to that queue.
+    InCohortReclamation,
+    /// Its queue has more than its fair share.
+    InCohortFairSharing,
+    /// It is of less priority, in another queue, and the other's queue borrows too.
+    InCohortReclaimWhileBorrowing,
+}
+
+impl PreemptionReason {
+    /// Returns Kueue's word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::InClusterQueue => "InClusterQueue",
+            Self::InCohortReclamation => "InCohortReclamation",
+            Self::InCohortFairSharing => "InCohortFairSharing",
+            Self::InCohortReclaimWhileBorrowing => "InCohortReclaimWhileBorrowing",
+        }
+    }
+}

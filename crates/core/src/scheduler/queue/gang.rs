@@ -1,0 +1,105 @@
+//! What a run asks for, in the queues' words: its whole gang is one workload, driver and workload its two pod sets.
+
+use std::collections::BTreeMap;
+
+use crate::{
+    domain::{Bytes, Cpus, Gpus, Job, Resources},
+    queue::{
+        PodSet, Quantity,
+        objects::{
+            ClusterQueue, FlavorQuotas, LocalQueue, Objects, QueueingStrategy, Quota, ResourceFlavor,
+            ResourceGroup,
+        },
+    },
+};
+
+const CPU: &str = "cpu";
+const MEMORY: &str = "memory";
+const GPU: &str = "nvidia.com/gpu";
+
+/// The name of the one queue, and of its flavor, that holds where nobody applied others.
+const DEFAULT: &str = "local";
+
+/// Returns the queues that hold where nobody applied others: one, with the whole quota, in which nobody overtakes the
+/// first.
+pub(crate) fn default_objects(quota: Resources) -> Objects {
+    let amounts = requests(quota, Zeros::Kept).into_iter();
+    let quotas = amounts.map(|(resource, nominal)| {
+        let quota = Quota {
+            nominal,
+            ..Quota::default()
+        };
+        (resource, quota)
+    });
+    let flavor = FlavorQuotas {
+        name: DEFAULT.into(),
+        resources: quotas.collect(),
+    };
+    let queue = ClusterQueue {
+        resource_groups: vec![ResourceGroup {
+            flavors: vec![flavor],
+        }],
+        queueing_strategy: QueueingStrategy::StrictFIFO,
+        ..ClusterQueue::default()
+    };
+    let local = LocalQueue {
+        cluster_queue: DEFAULT.into(),
+        ..LocalQueue::default()
+    };
+    Objects {
+        flavors: BTreeMap::from([(DEFAULT.into(), ResourceFlavor::default())]),
+        cluster_queues: BTreeMap::from([(DEFAULT.into(), queue)]),
+        local_queues: BTreeMap::from([(DEFAULT.into(), local)]),
+        ..Objects::default()
+    }
+}
+
+/// Returns the pod sets of a run: the notebook's own kernel, and what it starts, if anything.
+pub(super) fn pod_sets(job: &Job) -> Vec<PodSet> {
+    let set = |name: &str, asked| PodSet {
+        name: name.into(),
+        count: 1,
+        requests: requests(asked, Zeros::LeftOut),
+        ..PodSet::default()
+    };
+    let mut sets = vec![set("driver", job.driver)];
+    if job.workload != Resources::default() {
+        sets.push(set("workload", job.workload));
+    }
+    sets
+}
+
+/// Whether a resource of which there is none is named.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Zeros {
+    Kept,
+    LeftOut,
+}
+
+fn requests(asked: Resources, zeros: Zeros) -> BTreeMap<String, Quantity> {
+    let amounts = [
+        (CPU, quantity(asked.cpu.as_millis())),
+        (MEMORY, quantity(asked.memory.0)),
+        (GPU, quantity(u64::from(asked.gpu.0))),
+    ];
+    let named = amounts
+        .into_iter()
+        .filter(|(_, amount)| zeros == Zeros::Kept || *amount != Quantity::ZERO);
+    named
+        .map(|(resource, amount)| (resource.into(), amount))
+        .collect()
+}
+
+fn quantity(amount: u64) -> Quantity {
+    i64::try_from(amount).map_or(Quantity::UNLIMITED, Quantity)
+}
+
+/// Returns resources of which `amount` tells how much there is of each.
+pub(crate) fn resources(amount: impl Fn(&str) -> Quantity) -> Resources {
+    let count = |resource| u64::try_from(amount(resource).or_zero().0).expect("not below zero");
+    Resources {
+        cpu: Cpus::millis(count(CPU)),
+        memory: Bytes(count(MEMORY)),
+        gpu: Gpus(u32::try_from(count(GPU)).unwrap_or(u32::MAX)),
+    }
+}

@@ -1,0 +1,145 @@
+//! Queues in virtual time: what becomes of jobs that are known beforehand, under given queues.
+//!
+//! [`crate::queue`] decides, as it does for real runs. Here stands what happens around it: jobs arrive, run for their
+//! time, give way and come back; quota changes; nodes fail. No time passes and nothing is random: the same scenario gives
+//! the same history, and the same digest of it.
+//!
+//! Not here: how results are shown.
+
+mod course;
+mod figures;
+#[cfg(feature = "manifests")]
+mod file;
+mod generator;
+mod history;
+mod nodes;
+#[cfg(test)]
+mod tests;
+mod yardstick;
+
+use std::collections::BTreeMap;
+
+use jiff::SignedDuration;
+
+pub use figures::{Allocation, Fairness, Figures, Spread};
+#[cfg(feature = "manifests")]
+pub use file::read;
+pub use generator::kueue_baseline;
+pub use history::{Fate, History, Leave, Moment, Stay, What};
+pub use yardstick::Yardstick;
+
+use crate::queue::{PodSet, Quantity, objects::Objects};
+
+/// All that a simulation goes by. Times count from its beginning.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Scenario {
+    /// The queues at the beginning.
+    pub objects: Objects,
+    /// Where pods are put; without any it is not simulated where, and none can fail.
+    pub nodes: Vec<Node>,
+    /// The ClusterQueue whose lending limit follows the nodes that failed.
+    pub slack: Option<String>,
+    /// Who asks for quota. Of two that are equal in all else, the first goes first.
+    pub jobs: Vec<Job>,
+    /// What happens besides.
+    pub changes: Vec<(SignedDuration, Change)>,
+    /// How long nobody is evicted by those who were evicted before.
+    pub protected_for: Option<SignedDuration>,
+    /// When it ends, whoever is still there; `None` is when nothing more happens.
+    pub until: Option<SignedDuration>,
+}
+
+/// Something that asks for quota, holds it for a time, and is done.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Job {
+    /// Its name.
+    pub name: String,
+    /// Whose it is: a person or a team.
+    pub user: String,
+    /// The kind of job, by which figures are told apart.
+    pub class: String,
+    /// The LocalQueue that it asks in.
+    pub queue: String,
+    /// The higher, the earlier.
+    pub priority: i32,
+    /// What it asks for.
+    pub pod_sets: Vec<PodSet>,
+    /// When it comes.
+    pub arrives: Arrival,
+    /// What comes of its first admission, its second, and so on; the last counts for all that follow.
+    pub stints: Vec<Stint>,
+    /// When it goes away if it has no quota by then.
+    pub gives_up_at: Option<SignedDuration>,
+    /// How long it stays away when a node that it is on fails.
+    pub retry_pause: SignedDuration,
+}
+
+/// When a job comes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Arrival {
+    /// At this time.
+    At(SignedDuration),
+    /// So long after another job is done, which is named by its number.
+    After(usize, SignedDuration),
+}
+
+/// What comes of an admission, unless the job is evicted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Stint {
+    /// How long it holds its quota. What it did before an eviction is lost.
+    pub runs_for: SignedDuration,
+    /// How long it still holds its quota when it is told to go.
+    pub grace: SignedDuration,
+}
+
+/// A machine that pods are put on.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Node {
+    /// Its name.
+    pub name: String,
+    /// The flavor that it is of.
+    pub flavor: String,
+    /// What it has of each resource; of what is not named here, enough.
+    pub capacity: BTreeMap<String, Quantity>,
+}
+
+/// Something that happens to the queues.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Change {
+    /// From now on these queues hold.
+    Quota(Box<Objects>),
+    /// A node fails: whoever has a pod on it is evicted, and none is put there.
+    NodeFails(String),
+    /// A node is well again.
+    NodeRecovers(String),
+    /// Nothing happens; somebody who reads the history is told this.
+    Remark(String),
+}
+
+impl Default for Arrival {
+    fn default() -> Self {
+        Self::At(SignedDuration::ZERO)
+    }
+}
+
+impl Job {
+    /// Returns what comes of its admission after so many evictions.
+    fn stint(&self, evictions: u32) -> Stint {
+        let number = usize::try_from(evictions).unwrap_or(usize::MAX);
+        let stint = self.stints.get(number).or(self.stints.last());
+        stint.copied().unwrap_or_default()
+    }
+}
+
+impl Scenario {
+    /// Plays it to its end.
+    pub fn play(&self) -> History {
+        course::Course::new(self).play()
+    }
+
+    /// Returns the name of the ClusterQueue that a job asks in at the beginning.
+    fn cluster_queue(&self, job: &Job) -> Option<&str> {
+        let local = self.objects.local_queues.get(&job.queue)?;
+        Some(&local.cluster_queue)
+    }
+}

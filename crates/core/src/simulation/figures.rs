@@ -1,0 +1,268 @@
+//! The figures by which queues are judged: waits, completion times, use, waste and fairness.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::SignedDuration;
+use serde::Serialize;
+
+use super::{
+    Fate, History, Job, Scenario,
+    history::{Leave, Stay},
+};
+use crate::queue::{Quantity, objects::Objects};
+
+/// How a scenario went.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Figures {
+    /// How many jobs came.
+    pub jobs: usize,
+    /// How many of them were done.
+    pub done: usize,
+    /// How many of them never had quota.
+    pub never_admitted: usize,
+    /// From the first arrival to the last end.
+    pub makespan_seconds: f64,
+    /// From arrival to the first quota.
+    pub wait: Spread,
+    /// The same by LocalQueue.
+    pub wait_by_queue: BTreeMap<String, Spread>,
+    /// The same by class.
+    pub wait_by_class: BTreeMap<String, Spread>,
+    /// The same by user.
+    pub wait_by_user: BTreeMap<String, Spread>,
+    /// From arrival until it was done.
+    pub completion: Spread,
+    /// How much of each resource was in use.
+    pub allocation: BTreeMap<String, Allocation>,
+    /// How often a job had to go.
+    pub evictions: usize,
+    /// How often of these it was for another.
+    pub preemptions: usize,
+    /// How evenly it went.
+    pub fairness: Fairness,
+}
+
+/// How long something took, for those whom it happened to.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Spread {
+    /// How many they were.
+    pub count: usize,
+    /// The mean.
+    pub mean_seconds: f64,
+    /// What half of them did not pass: one of their times, none between two.
+    pub p50_seconds: f64,
+    /// What nine of ten did not pass.
+    pub p90_seconds: f64,
+    /// What 99 of 100 did not pass.
+    pub p99_seconds: f64,
+}
+
+/// The use of one resource, in units times seconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Allocation {
+    /// What was in use, out of what there was from the first arrival to the last end.
+    pub ratio: f64,
+    /// What was in use.
+    pub allocated: f64,
+    /// What of it was lost to evictions.
+    pub wasted: f64,
+    /// How evenly queues used it by their weights: one is evenly, and the less, the less. Queues in which nobody asked do
+    /// not count.
+    pub jain_index: f64,
+}
+
+/// How evenly it went.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Fairness {
+    /// The mean over time of how far the weighted shares of the queues lay apart.
+    pub mean_share_gap: f64,
+    /// The widest that they lay apart.
+    pub widest_share_gap: f64,
+}
+
+impl Figures {
+    /// Works the figures out.
+    pub fn of(scenario: &Scenario, history: &History) -> Self {
+        let came = Came::of(scenario, history);
+        let (start, end) = came.span(history);
+        let waits = |key: fn(&Job) -> &String| came.waits_by(key);
+        Self {
+            jobs: came.0.len(),
+            done: came.fates().filter(|fate| fate.done.is_some()).count(),
+            never_admitted: came.fates().filter(|fate| fate.stays.is_empty()).count(),
+            makespan_seconds: (end - start).as_secs_f64(),
+            wait: Spread::of(came.fates().filter_map(Fate::wait)),
+            wait_by_queue: waits(|job| &job.queue),
+            wait_by_class: waits(|job| &job.class),
+            wait_by_user: waits(|job| &job.user),
+            completion: Spread::of(came.fates().filter_map(Fate::completion)),
+            allocation: came.allocation(scenario, history, start, end),
+            evictions: came.stays().filter(|stay| stay.evicted.is_some()).count(),
+            preemptions: came.stays().filter(|stay| is_preempted(stay)).count(),
+            fairness: Fairness::of(history, start, end),
+        }
+    }
+}
+
+/// The jobs that came, and what became of them.
+struct Came<'a>(Vec<(&'a Job, &'a Fate)>);
+
+impl<'a> Came<'a> {
+    fn of(scenario: &'a Scenario, history: &'a History) -> Self {
+        let all = scenario.jobs.iter().zip(&history.fates);
+        Self(all.filter(|(_, fate)| fate.arrived.is_some()).collect())
+    }
+
+    fn fates(&self) -> impl Iterator<Item = &'a Fate> {
+        self.0.iter().map(|(_, fate)| *fate)
+    }
+
+    fn stays(&self) -> impl Iterator<Item = &'a Stay> {
+        self.fates().flat_map(|fate| &fate.stays)
+    }
+
+    /// Returns the first arrival and the last end.
+    fn span(&self, history: &History) -> (SignedDuration, SignedDuration) {
+        let start = self.fates().filter_map(|fate| fate.arrived).min();
+        let end = self.stays().map(|stay| stay.until.unwrap_or(history.end)).max();
+        let start = start.unwrap_or_default();
+        (start, end.unwrap_or(start))
+    }
+
+    fn waits_by(&self, key: fn(&Job) -> &String) -> BTreeMap<String, Spread> {
+        let mut waits: BTreeMap<String, Vec<SignedDuration>> = BTreeMap::new();
+        for (job, fate) in self.0.iter().filter(|(job, _)| !key(job).is_empty()) {
+            waits.entry(key(job).clone()).or_default().extend(fate.wait());
+        }
+        let spreads = waits.into_iter();
+        spreads.map(|(key, waits)| (key, Spread::of(waits))).collect()
+    }
+
+    fn allocation(
+        &self,
+        scenario: &Scenario,
+        history: &History,
+        start: SignedDuration,
+        end: SignedDuration,
+    ) -> BTreeMap<String, Allocation> {
+        let resources: BTreeSet<&String> = history
+            .capacity
+            .iter()
+            .flat_map(|(_, amounts)| amounts.keys())
+            .collect();
+        let allocation = |resource: &String| {
+            let steps = history.capacity.iter();
+            let steps =
+                steps.map(|(at, amounts)| (*at, amounts.get(resource).copied().unwrap_or_default().0 as f64));
+            let capacity = integral(steps, start, end);
+            let used = |stay: &Stay| used(stay, resource, history.end);
+            let allocated: f64 = self.stays().map(used).sum();
+            let lost = self.stays().filter(|stay| stay.evicted.is_some());
+            Allocation {
+                ratio: if capacity > 0.0 { allocated / capacity } else { 0.0 },
+                allocated,
+                wasted: lost.map(used).sum(),
+                jain_index: self.jain_index(scenario, used),
+            }
+        };
+        let all = resources.into_iter();
+        all.map(|resource| (resource.clone(), allocation(resource)))
+            .collect()
+    }
+
+    /// Returns how even the use of the ClusterQueues is, each divided by its weight.
+    fn jain_index(&self, scenario: &Scenario, used: impl Fn(&Stay) -> f64) -> f64 {
+        let mut by_queue: BTreeMap<&str, f64> = BTreeMap::new();
+        for (job, fate) in &self.0 {
+            if let Some(queue) = scenario.cluster_queue(job) {
+                let sum: f64 = fate.stays.iter().map(&used).sum();
+                *by_queue.entry(queue).or_default() += sum / weight(&scenario.objects, queue);
+            }
+        }
+        let shares = || by_queue.values().filter(|share| share.is_finite());
+        let (sum, squares) = shares().fold((0.0, 0.0), |(sum, squares), x| (sum + x, squares + x * x));
+        if squares == 0.0 {
+            return 1.0;
+        }
+        sum * sum / (shares().count() as f64 * squares)
+    }
+}
+
+impl Spread {
+    /// Works out how long something took, from each time that it did.
+    pub fn of(times: impl IntoIterator<Item = SignedDuration>) -> Self {
+        let mut times: Vec<_> = times.into_iter().collect();
+        times.sort_unstable();
+        if times.is_empty() {
+            return Self::default();
+        }
+        let sum: i128 = times.iter().map(SignedDuration::as_nanos).sum();
+        // The nearest rank: the first of which at least so many percent are no longer.
+        let at = |percent: usize| times[(times.len() * percent).div_ceil(100) - 1].as_secs_f64();
+        Self {
+            count: times.len(),
+            mean_seconds: sum as f64 / times.len() as f64 / 1e9,
+            p50_seconds: at(50),
+            p90_seconds: at(90),
+            p99_seconds: at(99),
+        }
+    }
+}
+
+impl Fairness {
+    fn of(history: &History, start: SignedDuration, end: SignedDuration) -> Self {
+        let span = (end - start).as_secs_f64();
+        let sum = integral(history.share_gaps.iter().copied(), start, end);
+        let gaps = history.share_gaps.iter().map(|(_, gap)| *gap);
+        Self {
+            mean_share_gap: if span > 0.0 { sum / span } else { 0.0 },
+            widest_share_gap: gaps.fold(0.0, f64::max),
+        }
+    }
+}
+
+fn is_preempted(stay: &Stay) -> bool {
+    match &stay.evicted {
+        Some((_, Leave::Preempted { .. })) => true,
+        Some((_, Leave::Drained | Leave::NodeFailed { .. })) | None => false,
+    }
+}
+
+/// Returns what a stay used of a resource, in units times seconds.
+fn used(stay: &Stay, resource: &str, end: SignedDuration) -> f64 {
+    let held = stay.held.get(resource).copied().unwrap_or(Quantity::ZERO);
+    held.0 as f64 * stay.span(end).as_secs_f64()
+}
+
+fn weight(objects: &Objects, queue: &str) -> f64 {
+    objects
+        .cluster_queues
+        .get(queue)
+        .map_or(1.0, |queue| queue.weight.0)
+}
+
+/// Returns the integral of what holds from each time on until the next.
+fn integral(
+    steps: impl Iterator<Item = (SignedDuration, f64)>,
+    start: SignedDuration,
+    end: SignedDuration,
+) -> f64 {
+    let mut sum = 0.0;
+    let mut last: Option<(SignedDuration, f64)> = None;
+    for (at, value) in steps.chain([(end, 0.0)]) {
+        let at = at.clamp(start, end);
+        if let Some((since, value)) = last {
+            sum += (at - since).as_secs_f64() * value;
+        }
+        last = Some((at, value));
+    }
+    sum
+}

@@ -1,0 +1,261 @@
+//! Scenarios as people write them: a document of the kind Simulation, beside the queues as Kueue's own YAML.
+//!
+//! The queues stand in the same file, in files that `spec.quota` names, or both. What a file is called is known here, but
+//! not how it is opened.
+
+mod check;
+mod spec;
+
+use jiff::SignedDuration;
+
+use super::{Arrival, Change, Job, Node as Machine, Scenario, Stint};
+use crate::{
+    diagnostic::{Code, Diagnostic},
+    queue::{
+        PodSet,
+        manifest::{self, File, toleration},
+        objects::Objects,
+    },
+    yaml::{Decode, Format, Located, Node, Placeholders, Problems, Source, Value},
+};
+use spec::{EventSpec, JobSpec, NodeSpec, PodSetSpec, Simulation};
+
+const VERSION: &str = "blueproof.dev/v1alpha1";
+const KIND: &str = "Simulation";
+
+/// More jobs than anybody waits for.
+const MOST_JOBS: usize = 1_000_000;
+
+static FORMAT: Format = Format {
+    name: "a simulation",
+    kinds: "docs/simulate.md shows every key",
+    missing: "docs/simulate.md shows what a simulation needs",
+    placeholders: Placeholders::None,
+    most_nodes: 5_000_000,
+};
+
+/// Reads a scenario. `open` reads a file that it names, whose path is relative to its own folder.
+///
+/// # Errors
+///
+/// All that is wrong, each with its place.
+pub fn read(
+    file: &File,
+    open: impl FnMut(&str) -> Result<File, Diagnostic>,
+) -> Result<Scenario, Vec<Diagnostic>> {
+    let (own, queues) = parts(&file.text);
+    let source = source(file, &file.text);
+    let node = Node::from_yaml(&self::source(file, &own)).map_err(|error| vec![error])?;
+    let mut problems = Problems::new(&source);
+    let simulation = if is_simulation(&node, &mut problems) {
+        Simulation::decode(&node, &mut problems)
+    } else {
+        None
+    };
+    let simulation = problems.finish(simulation)?;
+    let queues = File {
+        name: file.name.clone(),
+        text: queues,
+    };
+    let mut reading = Reading {
+        source: &source,
+        problems: Problems::new(&source),
+        open,
+    };
+    let scenario = reading.scenario(simulation, queues)?;
+    reading.problems.finish(scenario)
+}
+
+/// Parts a file into the document of ours and all the others; in each the others' lines are empty, so that places stay.
+fn parts(text: &str) -> (String, String) {
+    let (mut own, mut others) = (String::new(), String::new());
+    for document in documents(text) {
+        let is_own = document.iter().any(|line| is_own_kind(line));
+        for line in document {
+            let (with, without) = if is_own {
+                (&mut own, &mut others)
+            } else {
+                (&mut others, &mut own)
+            };
+            with.push_str(line);
+            with.push('\n');
+            without.push('\n');
+        }
+    }
+    (own, others)
+}
+
+fn documents(text: &str) -> Vec<Vec<&str>> {
+    let mut documents = vec![Vec::new()];
+    for line in text.lines() {
+        if line.starts_with("---") {
+            documents.push(Vec::new());
+        }
+        documents.last_mut().expect("there is one").push(line);
+    }
+    documents
+}
+
+fn is_own_kind(line: &str) -> bool {
+    let value = line.strip_prefix("kind:").map(str::trim);
+    value.is_some_and(|value| value.split_whitespace().next() == Some(KIND))
+}
+
+fn source(file: &File, text: &str) -> Source {
+    Source {
+        file: file.name.clone(),
+        text: text.into(),
+        format: &FORMAT,
+    }
+}
+
+fn is_simulation(node: &Node, problems: &mut Problems<'_>) -> bool {
+    let is = |key, wanted: &str| matches!(node.get(key).map(|node| &node.value), Some(Value::Text(text)) if text == wanted);
+    if is("apiVersion", VERSION) && is("kind", KIND) {
+        return true;
+    }
+    let message = format!("there is no document of `apiVersion: {VERSION}` and `kind: {KIND}` here");
+    let error = Diagnostic::error(Code::WrongFormat, message);
+    problems.report(
+        node.spot,
+        error.hint("it stands beside the queues, after a line of `---`"),
+    );
+    false
+}
+
+/// A file on its way to a scenario.
+struct Reading<'a, F> {
+    source: &'a Source,
+    problems: Problems<'a>,
+    open: F,
+}
+
+impl<F: FnMut(&str) -> Result<File, Diagnostic>> Reading<'_, F> {
+    fn scenario(
+        &mut self,
+        simulation: Simulation,
+        queues: File,
+    ) -> Result<Option<Scenario>, Vec<Diagnostic>> {
+        let spec = simulation.spec;
+        let mut files = vec![queues];
+        for path in &spec.quota {
+            files.push(self.opened(path)?);
+        }
+        let objects = manifest::read(files)?.objects;
+        check::jobs(&spec.jobs, &objects, &mut self.problems);
+        check::slack(spec.slack_queue.as_ref(), &objects, &mut self.problems);
+        let mut changes = Vec::new();
+        for event in &spec.events {
+            let change = self.change(event, &spec.nodes)?;
+            changes.extend(change.map(|change| (event.at.value.0, change)));
+        }
+        if !self.problems.is_empty() {
+            return Ok(None);
+        }
+        Ok(Some(Scenario {
+            jobs: spec.jobs.iter().flat_map(|job| jobs(job, &objects)).collect(),
+            objects,
+            nodes: spec.nodes.into_iter().map(machine).collect(),
+            slack: spec.slack_queue.map(|queue| queue.value),
+            changes,
+            protected_for: spec.protected_run_time.map(|time| time.0),
+            until: spec.until.map(|time| time.0),
+        }))
+    }
+
+    fn opened(&mut self, path: &Located<String>) -> Result<File, Vec<Diagnostic>> {
+        let place = self.source.place(path.spot);
+        (self.open)(&path.value).map_err(|error| vec![error.at(place)])
+    }
+
+    fn change(&mut self, event: &EventSpec, nodes: &[NodeSpec]) -> Result<Option<Change>, Vec<Diagnostic>> {
+        let EventSpec {
+            at: _,
+            say,
+            fail_node,
+            recover_node,
+            quota,
+        } = event;
+        for node in fail_node.iter().chain(recover_node) {
+            check::node(node, nodes, &mut self.problems);
+        }
+        Ok(match (say, fail_node, recover_node, quota) {
+            (Some(text), None, None, None) => Some(Change::Remark(text.value.clone())),
+            (None, Some(node), None, None) => Some(Change::NodeFails(node.value.clone())),
+            (None, None, Some(node), None) => Some(Change::NodeRecovers(node.value.clone())),
+            (None, None, None, Some(path)) => {
+                let objects = manifest::read([self.opened(path)?])?.objects;
+                Some(Change::Quota(Box::new(objects)))
+            }
+            _ => {
+                check::one_thing(event, &mut self.problems);
+                None
+            }
+        })
+    }
+}
+
+fn jobs(spec: &JobSpec, objects: &Objects) -> Vec<Job> {
+    let class = spec.priority_class.as_ref();
+    let of_class = class.and_then(|class| objects.priority_classes.get(&class.value));
+    let priority = of_class.copied().or(spec.priority).unwrap_or_default();
+    let pod_sets: Vec<PodSet> = spec.pod_sets.value.iter().map(pod_set).collect();
+    let count = spec.count.value;
+    let jobs = (0..count).map(|number| Job {
+        name: name(&spec.name, number, count),
+        user: spec.user.clone(),
+        class: spec.class.clone(),
+        queue: spec.queue.value.clone(),
+        priority,
+        pod_sets: pod_sets.clone(),
+        arrives: Arrival::At(nth(spec.at.0, spec.every.0, number)),
+        stints: vec![Stint {
+            runs_for: spec.runs_for.0,
+            grace: spec.grace.0,
+        }],
+        gives_up_at: None,
+        retry_pause: spec.retry_pause.0,
+    });
+    jobs.collect()
+}
+
+fn nth(first: SignedDuration, every: SignedDuration, number: u32) -> SignedDuration {
+    let number = i32::try_from(number).unwrap_or(i32::MAX);
+    first.saturating_add(every.saturating_mul(number))
+}
+
+fn name(name: &str, number: u32, count: u32) -> String {
+    if count == 1 {
+        name.to_owned()
+    } else {
+        format!("{name}-{}", number + 1)
+    }
+}
+
+fn pod_set(spec: &PodSetSpec) -> PodSet {
+    let requests = spec.requests.0.iter();
+    PodSet {
+        name: spec.name.clone(),
+        count: spec.count,
+        min_count: spec.min_count,
+        requests: requests
+            .map(|(resource, _, amount)| (resource.clone(), amount.of(resource)))
+            .collect(),
+        node_selector: spec.node_selector.clone(),
+        tolerations: spec.tolerations.iter().cloned().map(toleration).collect(),
+    }
+}
+
+fn machine(spec: NodeSpec) -> Machine {
+    let capacity = spec.capacity.0.iter();
+    Machine {
+        name: spec.name,
+        flavor: spec.flavor,
+        capacity: capacity
+            .map(|(resource, _, amount)| (resource.clone(), amount.of(resource)))
+            .collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,117 @@
+//! Names in a simulation that nothing has, and what else no key alone can tell.
+
+use std::collections::BTreeSet;
+
+use super::{
+    MOST_JOBS,
+    spec::{EventSpec, JobSpec, NodeSpec},
+};
+use crate::{
+    diagnostic::{Code, Diagnostic},
+    queue::{manifest::wrong_case, objects::Objects},
+    yaml::{Located, Problems, nearest},
+};
+
+pub(super) fn jobs(jobs: &[JobSpec], objects: &Objects, problems: &mut Problems<'_>) {
+    let mut sum: usize = 0;
+    for job in jobs {
+        sum = sum.saturating_add(usize::try_from(job.count.value).unwrap_or(usize::MAX));
+        if sum > MOST_JOBS {
+            let hint = format!("at most {MOST_JOBS} jobs are simulated");
+            return problems.bad_value(job.count.spot, "these are too many jobs", &hint);
+        }
+        let queue = &job.queue;
+        known(
+            queue,
+            "LocalQueue",
+            Code::NoSuchQueue,
+            objects.local_queues.keys(),
+            problems,
+        );
+        if let Some(class) = &job.priority_class {
+            let classes = objects.priority_classes.keys();
+            known(
+                class,
+                "WorkloadPriorityClass",
+                Code::QueueReference,
+                classes,
+                problems,
+            );
+        }
+        if job.pod_sets.value.is_empty() {
+            problems.missing(job.pod_sets.spot, "podSets");
+        }
+        resources(job, objects, problems);
+    }
+}
+
+/// Reports each resource of which the job's queue has none.
+fn resources(job: &JobSpec, objects: &Objects, problems: &mut Problems<'_>) {
+    let local = objects.local_queues.get(&job.queue.value);
+    let queue = local.and_then(|local| objects.cluster_queues.get(&local.cluster_queue));
+    let Some(queue) = queue else { return };
+    let groups = queue.resource_groups.iter();
+    let covered: BTreeSet<&str> = groups.flat_map(|group| group.covered_resources()).collect();
+    let asked = job.pod_sets.value.iter().flat_map(|set| &set.requests.0);
+    for (resource, spot, _) in asked.filter(|(resource, ..)| !covered.contains(resource.as_str())) {
+        let same = covered.iter().find(|name| name.eq_ignore_ascii_case(resource));
+        let error = match same {
+            Some(meant) => wrong_case(resource, meant),
+            None => not_covered(resource, &covered, &job.queue.value),
+        };
+        problems.report(*spot, error);
+    }
+}
+
+fn not_covered(resource: &str, covered: &BTreeSet<&str>, queue: &str) -> Diagnostic {
+    let message = format!("the queue `{queue}` has no quota for `{resource}`");
+    let all: Vec<&str> = covered.iter().copied().collect();
+    Diagnostic::error(Code::QueueReference, message)
+        .because("Kueue admits nobody who asks for a resource that no resource group covers")
+        .hint(format!("it has quota for {}", all.join(", ")))
+}
+
+pub(super) fn slack(queue: Option<&Located<String>>, objects: &Objects, problems: &mut Problems<'_>) {
+    if let Some(queue) = queue {
+        let queues = objects.cluster_queues.keys();
+        known(queue, "ClusterQueue", Code::QueueReference, queues, problems);
+    }
+}
+
+pub(super) fn node(node: &Located<String>, nodes: &[NodeSpec], problems: &mut Problems<'_>) {
+    let names = nodes.iter().map(|node| &node.name);
+    known(node, "node", Code::QueueReference, names, problems);
+}
+
+/// Reports an event that is nothing, or several things.
+pub(super) fn one_thing(event: &EventSpec, problems: &mut Problems<'_>) {
+    let keys = [&event.say, &event.fail_node, &event.recover_node, &event.quota];
+    let second = keys.into_iter().flatten().nth(1);
+    let message = "an event is exactly one of `say`, `failNode`, `recoverNode` and `quota`";
+    problems.bad_value(
+        second.map_or(event.at.spot, |key| key.spot),
+        message,
+        "several events may have the same time",
+    );
+}
+
+fn known<'a>(
+    name: &Located<String>,
+    kind: &str,
+    code: Code,
+    names: impl Iterator<Item = &'a String> + Clone,
+    problems: &mut Problems<'_>,
+) {
+    if names.clone().any(|known| *known == name.value) {
+        return;
+    }
+    let error = Diagnostic::error(code, format!("there is no {kind} `{}`", name.value));
+    let hint = match nearest(&name.value, names.clone().map(String::as_str)) {
+        Some(meant) => format!("did you mean `{meant}`?"),
+        None => format!(
+            "there are: {}",
+            names.map(String::as_str).collect::<Vec<_>>().join(", ")
+        ),
+    };
+    problems.report(name.spot, error.hint(hint));
+}

@@ -1,0 +1,197 @@
+//! What a file says, and what it may not say.
+
+use jiff::SignedDuration;
+
+use super::*;
+use crate::{
+    queue::Quantity,
+    simulation::{History, Leave, What},
+};
+
+const MLBATCH: &str = include_str!("../../../../../examples/mlbatch.yaml");
+
+fn file(text: &str) -> File {
+    File {
+        name: "simulation.yaml".into(),
+        text: text.into(),
+    }
+}
+
+fn no_other(path: &str) -> Result<File, Diagnostic> {
+    Err(Diagnostic::error(Code::FileMissing, format!("no {path}")))
+}
+
+fn mlbatch() -> Scenario {
+    read(&file(MLBATCH), no_other).expect("the example is right")
+}
+
+/// Returns what is wrong once a text in the example is another.
+fn wrong(text: &str, instead: &str) -> (Code, Option<u32>, String) {
+    assert!(MLBATCH.contains(text), "{text}");
+    let found = read(&file(&MLBATCH.replacen(text, instead, 1)), no_other).expect_err("it is wrong");
+    let first = &found[0];
+    let line = first.place.as_ref().and_then(|place| place.line);
+    (
+        first.code,
+        line,
+        format!("{}: {}", first.message, first.hints.join("; ")),
+    )
+}
+
+/// Returns the line of the example in which a text first stands.
+fn line_of(text: &str) -> Option<u32> {
+    let at = MLBATCH.lines().position(|line| line.contains(text));
+    at.and_then(|at| u32::try_from(at + 1).ok())
+}
+
+#[test]
+fn every_key_counts() {
+    let scenario = mlbatch();
+    assert_eq!(scenario.slack.as_deref(), Some("slack-cluster-queue"));
+    assert_eq!(scenario.objects.cluster_queues.len(), 3);
+    let names: Vec<&str> = scenario.jobs.iter().map(|job| job.name.as_str()).collect();
+    assert_eq!(names.len(), 7 + 4 + 2 + 1 + 1 + 1);
+    assert_eq!(
+        (names[0], names[6], names[13]),
+        ("short-1", "short-7", "important")
+    );
+    let large = &scenario.jobs[14];
+    assert_eq!(
+        (large.user.as_str(), large.class.as_str(), large.priority),
+        ("red", "large", 5)
+    );
+    assert_eq!(large.retry_pause, SignedDuration::from_secs(5));
+    assert_eq!(large.stints[0].runs_for, SignedDuration::from_mins(10));
+    assert_eq!(large.pod_sets[0].count, 4);
+    assert_eq!(large.pod_sets[0].requests["nvidia.com/gpu"], Quantity(4));
+    assert_eq!(scenario.jobs[13].priority, 10);
+}
+
+#[test]
+fn a_mistake_is_shown_at_its_line_in_either_part_of_the_file() {
+    let queue = wrong("queue: blue\n", "queue: bleu\n");
+    let hint = "there is no LocalQueue `bleu`: did you mean `blue`?".into();
+    assert_eq!(queue, (Code::NoSuchQueue, line_of("queue: blue"), hint));
+    let class = wrong("priorityClass: high-priority", "priorityClass: highest");
+    assert_eq!(
+        (class.0, class.1),
+        (Code::QueueReference, line_of("priorityClass: high-priority"))
+    );
+    let case = wrong(
+        "count: 2, requests: {nvidia.com/gpu: 4}",
+        "count: 2, requests: {nvidia.com/GPU: 4}",
+    );
+    assert_eq!(
+        (case.0, case.1),
+        (Code::QueueResourceCase, line_of("count: 2, requests"))
+    );
+    let resource = wrong(
+        "count: 4, requests: {nvidia.com/gpu: 4}",
+        "count: 4, requests: {cpu: 4}",
+    );
+    assert_eq!(
+        (resource.0, resource.1),
+        (Code::QueueReference, line_of("count: 4, requests"))
+    );
+    let node = wrong("failNode: node-1", "failNode: node-9");
+    assert_eq!((node.0, node.1), (Code::QueueReference, line_of("failNode")));
+    let slack = wrong("slackQueue: slack", "slackQueue: black");
+    assert_eq!((slack.0, slack.1), (Code::QueueReference, line_of("slackQueue")));
+    let queues = wrong("cohortName: default", "cohort: default");
+    assert_eq!((queues.0, queues.1), (Code::UnknownKey, line_of("cohortName")));
+    let span = wrong("runsFor: 30s", "runsFor: 30");
+    assert_eq!((span.0, span.1), (Code::WrongType, line_of("runsFor: 30s")));
+    let negative = wrong("runsFor: 30s", "runsFor: -30s");
+    assert_eq!(
+        (negative.0, negative.1),
+        (Code::BadValue, line_of("runsFor: 30s"))
+    );
+    let both = wrong("failNode: node-1", "failNode: node-1, recoverNode: node-1");
+    assert_eq!((both.0, both.1), (Code::BadValue, line_of("failNode")));
+    let kind = wrong("kind: Simulation", "kind: Simulacrum");
+    assert_eq!(kind.0, Code::WrongFormat);
+    let many = wrong("count: 7", "count: 4000000000");
+    assert_eq!((many.0, many.1), (Code::BadValue, line_of("count: 7")));
+}
+
+#[test]
+fn queues_may_stand_in_other_files() {
+    let (own, queues) = parts(MLBATCH);
+    let with_path = own.replacen("spec:", "spec:\n  quota: [queues.yaml]", 1);
+    let asked = |path: &str| match path {
+        "queues.yaml" => Ok(file(&queues)),
+        other => no_other(other),
+    };
+    assert_eq!(read(&file(&with_path), asked).expect("it is right"), mlbatch());
+    let missing = read(&file(&with_path), no_other).expect_err("there is no such file");
+    let line = missing[0].place.as_ref().and_then(|place| place.line);
+    assert_eq!(line, line_of("spec:").map(|line| line + 1));
+}
+
+/// Returns who was admitted at a time, by name.
+fn admitted(scenario: &Scenario, history: &History, second: i64) -> Vec<String> {
+    let at = SignedDuration::from_secs(second);
+    let then = history.admissions().filter(|(when, _)| *when == at);
+    then.map(|(_, job)| scenario.jobs[job].name.clone()).collect()
+}
+
+/// Returns who was evicted: when, who, and for whom.
+fn evicted(scenario: &Scenario, history: &History) -> Vec<(i64, String, String)> {
+    let name = |job: usize| scenario.jobs[job].name.clone();
+    let evictions = history.moments.iter().filter_map(|moment| match &moment.what {
+        What::Evicted { job, cause } => Some((moment.at.as_secs(), name(*job), cause.clone())),
+        What::Arrived { .. }
+        | What::Admitted { .. }
+        | What::Requeued { .. }
+        | What::Done { .. }
+        | What::GaveUp { .. }
+        | What::Remark { .. }
+        | What::QuotaChanged
+        | What::NodeFailed { .. }
+        | What::NodeRecovered { .. }
+        | What::LendingLimit { .. } => None,
+    });
+    let whom = |cause| match cause {
+        Leave::Preempted { by, reason } => format!("{}: {}", name(by), reason.as_str()),
+        Leave::NodeFailed { node } => node,
+        Leave::Drained => "drained".into(),
+    };
+    evictions.map(|(at, job, cause)| (at, job, whom(cause))).collect()
+}
+
+#[test]
+fn the_four_acts_of_mlbatch_go_as_its_tutorial_says() {
+    let scenario = mlbatch();
+    let history = scenario.play();
+    // Queueing: three of seven run, four wait.
+    assert_eq!(
+        admitted(&scenario, &history, 0),
+        ["short-1", "short-2", "short-3"]
+    );
+    assert_eq!(
+        admitted(&scenario, &history, 30),
+        ["short-4", "short-5", "short-6"]
+    );
+    assert_eq!(admitted(&scenario, &history, 60), ["short-7"]);
+    // Borrowing: three of four run, on all there is. The other team gets one of its two, for exactly one borrower.
+    let first = (100..=103).flat_map(|second| admitted(&scenario, &history, second));
+    let three = ["red-normal-1", "red-normal-2", "red-normal-3"];
+    assert_eq!(first.collect::<Vec<_>>(), three);
+    assert_eq!(admitted(&scenario, &history, 120), ["blue-normal-1"]);
+    // Priority: the important one evicts a normal one of its own team.
+    assert_eq!(admitted(&scenario, &history, 140), ["important"]);
+    // A node fails: the large one comes back after its pause, on the nodes that are left; the slack is not lent.
+    assert_eq!(admitted(&scenario, &history, 3065), ["large"]);
+    assert_eq!(admitted(&scenario, &history, 3080), [""; 0]);
+    assert_eq!(admitted(&scenario, &history, 3200), ["late"]);
+    let owned = |at, who: &str, whom: &str| (at, who.to_owned(), whom.to_owned());
+    assert_eq!(
+        evicted(&scenario, &history),
+        [
+            owned(120, "red-normal-3", "blue-normal-1: InCohortReclamation"),
+            owned(140, "red-normal-2", "important: InClusterQueue"),
+            owned(3060, "large", "node-1"),
+        ]
+    );
+    assert!(history.fates.iter().all(|fate| fate.done.is_some()));
+}

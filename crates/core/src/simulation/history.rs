@@ -1,0 +1,194 @@
+//! What came of a scenario: who had quota when, and why they lost it.
+
+use std::collections::BTreeMap;
+
+use jiff::SignedDuration;
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+
+use crate::queue::{PreemptionReason, Quantity};
+
+/// All that happened.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct History {
+    /// What happened, in its order.
+    pub moments: Vec<Moment>,
+    /// What became of each job, in the order of the scenario.
+    pub fates: Vec<Fate>,
+    /// How much of each resource there was, from each time on.
+    pub capacity: Vec<(SignedDuration, BTreeMap<String, Quantity>)>,
+    /// How far the weighted shares of the queues lay apart, from each time on.
+    pub share_gaps: Vec<(SignedDuration, f64)>,
+    /// When the last thing happened, or when the scenario ends.
+    pub end: SignedDuration,
+    /// Whether it was cut short because the rules went round for ever.
+    pub cut_short: bool,
+}
+
+/// Something that happened.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Moment {
+    /// When.
+    pub at: SignedDuration,
+    /// What.
+    #[serde(flatten)]
+    pub what: What,
+}
+
+/// Something that happened; jobs are named by their numbers.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "kind", rename_all = "camelCase")]
+pub enum What {
+    /// A job asks for quota.
+    Arrived {
+        /// Who.
+        job: usize,
+    },
+    /// A job has quota, and runs.
+    Admitted {
+        /// Who.
+        job: usize,
+    },
+    /// A job is told to give its quota back.
+    Evicted {
+        /// Who.
+        job: usize,
+        /// Why.
+        cause: Leave,
+    },
+    /// A job that was evicted waits again.
+    Requeued {
+        /// Who.
+        job: usize,
+    },
+    /// A job is done.
+    Done {
+        /// Who.
+        job: usize,
+    },
+    /// A job goes away without having got quota.
+    GaveUp {
+        /// Who.
+        job: usize,
+    },
+    /// A remark of the scenario's.
+    Remark {
+        /// What it says.
+        text: String,
+    },
+    /// Other queues hold.
+    QuotaChanged,
+    /// A node fails.
+    NodeFailed {
+        /// Which.
+        node: String,
+    },
+    /// A node is well again.
+    NodeRecovered {
+        /// Which.
+        node: String,
+    },
+    /// The lending limit of the slack queue is another.
+    LendingLimit {
+        /// The flavor.
+        flavor: String,
+        /// The resource.
+        resource: String,
+        /// The limit; `None` is that there is none.
+        limit: Option<Quantity>,
+    },
+}
+
+/// What became of a job.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Fate {
+    /// When it came.
+    pub arrived: Option<SignedDuration>,
+    /// When it had quota.
+    pub stays: Vec<Stay>,
+    /// When it was done.
+    pub done: Option<SignedDuration>,
+    /// When it went away without having got quota.
+    pub gave_up: Option<SignedDuration>,
+}
+
+/// A time for which a job had quota.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Stay {
+    /// Since when.
+    pub since: SignedDuration,
+    /// Until when; `None` is beyond the end.
+    pub until: Option<SignedDuration>,
+    /// What it had.
+    pub held: BTreeMap<String, Quantity>,
+    /// When it was told to go, and why.
+    pub evicted: Option<(SignedDuration, Leave)>,
+}
+
+/// Why a job has to go.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "why", rename_all = "camelCase")]
+pub enum Leave {
+    /// For another.
+    Preempted {
+        /// For whom.
+        by: usize,
+        /// By which rule.
+        reason: PreemptionReason,
+    },
+    /// Its queue is to be drained.
+    Drained,
+    /// A node that it is on failed.
+    NodeFailed {
+        /// Which.
+        node: String,
+    },
+}
+
+impl History {
+    /// Returns a digest that two histories share only when all is the same in them.
+    ///
+    /// # Panics
+    /// Never: it is plain data.
+    pub fn digest(&self) -> String {
+        let json = serde_json::to_vec(self).expect("plain data has a form in JSON");
+        let bytes = Sha256::digest(json);
+        bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// Returns who was admitted, in order, as often as they were.
+    pub fn admissions(&self) -> impl Iterator<Item = (SignedDuration, usize)> {
+        self.moments.iter().filter_map(|moment| match moment.what {
+            What::Admitted { job } => Some((moment.at, job)),
+            What::Arrived { .. }
+            | What::Evicted { .. }
+            | What::Requeued { .. }
+            | What::Done { .. }
+            | What::GaveUp { .. }
+            | What::Remark { .. }
+            | What::QuotaChanged
+            | What::NodeFailed { .. }
+            | What::NodeRecovered { .. }
+            | What::LendingLimit { .. } => None,
+        })
+    }
+}
+
+impl Fate {
+    /// Returns how long it waited for its first quota; `None` when it got none.
+    pub fn wait(&self) -> Option<SignedDuration> {
+        Some(self.stays.first()?.since - self.arrived?)
+    }
+
+    /// Returns how long it took from its arrival until it was done.
+    pub fn completion(&self) -> Option<SignedDuration> {
+        Some(self.done? - self.arrived?)
+    }
+}
+
+impl Stay {
+    /// Returns how long it lasted, in a history that ends then.
+    pub fn span(&self, end: SignedDuration) -> SignedDuration {
+        self.until.unwrap_or(end) - self.since
+    }
+}

@@ -1,0 +1,268 @@
+//! Two teams and a slack queue: what one team borrows, it gives back when the other wants it, and comes back in its turn.
+
+use std::collections::BTreeMap;
+
+use blueproof_core::{
+    action::Action,
+    domain::{Actor, AttemptId, Cpus, Ending, Priority, Resources, RunId, RunState, Verdict},
+    event::{Event, StopMode},
+    policy::Policy,
+    queue::{
+        Quantity,
+        objects::{
+            ClusterQueue, FlavorQuotas, LocalQueue, Objects, Preemption, Quota, ReclaimWithinCohort,
+            ResourceFlavor, ResourceGroup, StopPolicy, WithinClusterQueue,
+        },
+    },
+    scheduler::{EvictionReason, PendingReason, Scheduler, Unblocker},
+    testing::{outcome, request},
+};
+use jiff::Timestamp;
+
+const TEAMS: [&str; 3] = ["blue", "red", "slack"];
+
+/// One cpu for each team and for the slack, all in one cohort; a team takes back what is its own.
+fn objects() -> Objects {
+    let queues = TEAMS.map(|team| (team.to_owned(), cluster_queue()));
+    let local = TEAMS.map(|team| {
+        let cluster_queue = team.to_owned();
+        let queue = LocalQueue {
+            cluster_queue,
+            ..LocalQueue::default()
+        };
+        (team.to_owned(), queue)
+    });
+    Objects {
+        flavors: BTreeMap::from([("any".into(), ResourceFlavor::default())]),
+        cluster_queues: queues.into(),
+        local_queues: local.into(),
+        ..Objects::default()
+    }
+}
+
+fn cluster_queue() -> ClusterQueue {
+    let quota = |nominal| Quota {
+        nominal: Quantity(nominal),
+        ..Quota::default()
+    };
+    let resources = BTreeMap::from([("cpu".into(), quota(1000)), ("memory".into(), quota(1 << 30))]);
+    ClusterQueue {
+        cohort: Some("everybody".into()),
+        resource_groups: vec![ResourceGroup {
+            flavors: vec![FlavorQuotas {
+                name: "any".into(),
+                resources,
+            }],
+        }],
+        preemption: Preemption {
+            within_cluster_queue: WithinClusterQueue::LowerPriority,
+            reclaim_within_cohort: ReclaimWithinCohort::Any,
+            borrow_within_cohort: None,
+        },
+        ..ClusterQueue::default()
+    }
+}
+
+/// A scheduler, and the time.
+struct Story {
+    scheduler: Scheduler,
+    second: i64,
+    asked: usize,
+}
+
+impl Story {
+    fn new() -> Self {
+        let policy = Policy::local(Resources {
+            cpu: Cpus::cores(3),
+            ..Resources::default()
+        });
+        let mut story = Self {
+            scheduler: Scheduler::new(policy),
+            second: 0,
+            asked: 0,
+        };
+        let objects = Box::new(objects());
+        let by = Actor::Local("admin".into());
+        story.tell(Event::QuotaApplied { objects, by });
+        story
+    }
+
+    fn tell(&mut self, event: Event) -> Vec<Action> {
+        self.second += 1;
+        let now = Timestamp::from_second(self.second).expect("small");
+        let actions = self.scheduler.handle(now, event);
+        self.scheduler.check();
+        actions
+    }
+
+    fn ask(&mut self, queue: &str, priority: i32) -> (RunId, Vec<Action>) {
+        self.asked += 1;
+        let mut request = request(&format!("ask-{}", self.asked), "nano-lm");
+        request.queue = queue.parse().expect("a name");
+        request.priority = Priority(priority);
+        let request = Box::new(request);
+        (RunId(self.asked as u64), self.tell(Event::Requested { request }))
+    }
+
+    /// Asks for a run, and takes its attempt to where it runs.
+    fn run(&mut self, queue: &str) -> RunId {
+        let (run, actions) = self.ask(queue, 0);
+        let attempt = run.attempt(1);
+        assert_eq!(reserves(&actions), [attempt]);
+        self.start(attempt);
+        run
+    }
+
+    fn start(&mut self, attempt: AttemptId) {
+        let place = "here".into();
+        self.tell(Event::Reserved { attempt, place });
+        self.tell(Event::Started { attempt });
+        assert_eq!(self.state(attempt.run), RunState::Running);
+    }
+
+    fn stopped(&mut self, attempt: AttemptId) {
+        let outcome = Box::new(outcome(Verdict::Stopped));
+        self.tell(Event::Finished { attempt, outcome });
+    }
+
+    fn state(&self, run: RunId) -> RunState {
+        self.scheduler.view(run).expect("it is known").state
+    }
+}
+
+fn reserves(actions: &[Action]) -> Vec<AttemptId> {
+    let reserved = actions.iter().filter_map(|action| match action {
+        Action::Reserve { attempt, .. } => Some(*attempt),
+        Action::Start(_)
+        | Action::Observe { .. }
+        | Action::Stop { .. }
+        | Action::Release { .. }
+        | Action::Report { .. } => None,
+    });
+    reserved.collect()
+}
+
+fn stop(run: RunId, how: StopMode) -> Action {
+    Action::Stop {
+        attempt: run.attempt(1),
+        how,
+    }
+}
+
+#[test]
+fn a_borrower_gives_back_what_another_team_wants_and_comes_back_in_its_turn() {
+    let mut story = Story::new();
+    let blue: Vec<RunId> = (0..3).map(|_| story.run("blue")).collect();
+    let (red, actions) = story.ask("red", 0);
+
+    // The newest borrower goes, and the newcomer waits until it is gone.
+    assert_eq!(actions, [stop(blue[2], StopMode::Interrupt)]);
+    assert!(matches!(
+        story.scheduler.why(red),
+        Some(PendingReason::WaitingForPreemptedWorkloads(_))
+    ));
+    assert_eq!(story.scheduler.unblocked_by(red), [Unblocker::Time]);
+    let view = story.scheduler.view(blue[2]).expect("it is known");
+    let eviction = view.attempts[0].eviction.expect("it was evicted");
+    assert_eq!(
+        (eviction.reason, eviction.by),
+        (EvictionReason::InCohortReclamation, Some(red))
+    );
+
+    story.stopped(blue[2].attempt(1));
+    assert_eq!(story.state(blue[2]), RunState::Queued);
+    let actions = story.tell(Event::Released {
+        attempt: blue[2].attempt(1),
+    });
+    assert_eq!(reserves(&actions), [red.attempt(1)]);
+
+    // It waits for any of the others to end, and is then tried once more.
+    let Some(PendingReason::WaitingForQuota(_)) = story.scheduler.why(blue[2]) else {
+        panic!("{:?}", story.scheduler.why(blue[2]));
+    };
+    assert_eq!(
+        story.scheduler.unblocked_by(blue[2])[0],
+        Unblocker::Ends { runs: vec![blue[0]] }
+    );
+    let outcome = Box::new(outcome(Verdict::Passed));
+    let attempt = blue[0].attempt(1);
+    story.tell(Event::Finished { attempt, outcome });
+    let actions = story.tell(Event::Released { attempt });
+    assert_eq!(reserves(&actions), [blue[2].attempt(2)]);
+}
+
+#[test]
+fn one_that_does_not_heed_an_interrupt_is_ended_after_its_grace() {
+    let mut story = Story::new();
+    let blue: Vec<RunId> = (0..3).map(|_| story.run("blue")).collect();
+    story.ask("red", 0);
+    story.second += 40;
+    assert_eq!(story.tell(Event::Tick), [stop(blue[2], StopMode::End)]);
+}
+
+#[test]
+fn one_that_is_cancelled_while_it_gives_way_does_not_come_back() {
+    let mut story = Story::new();
+    let blue: Vec<RunId> = (0..3).map(|_| story.run("blue")).collect();
+    story.ask("red", 0);
+    let by = Actor::Local("ada".into());
+    let how = StopMode::End;
+    let run = blue[2];
+    story.tell(Event::CancelRequested { run, by, how });
+    story.stopped(run.attempt(1));
+    assert_eq!(story.state(run), RunState::Ended(Ending::Cancelled));
+}
+
+#[test]
+fn one_that_passes_although_it_was_to_give_way_has_passed() {
+    let mut story = Story::new();
+    let blue: Vec<RunId> = (0..3).map(|_| story.run("blue")).collect();
+    story.ask("red", 0);
+    let attempt = blue[2].attempt(1);
+    let outcome = Box::new(outcome(Verdict::Passed));
+    story.tell(Event::Finished { attempt, outcome });
+    assert_eq!(story.state(blue[2]), RunState::Ended(Ending::Passed));
+}
+
+#[test]
+fn a_queue_that_is_drained_gives_up_what_it_runs_and_goes_on_later() {
+    let mut story = Story::new();
+    let run = story.run("blue");
+    let mut held = objects();
+    held.cluster_queues
+        .get_mut("blue")
+        .expect("it is there")
+        .stop_policy = StopPolicy::HoldAndDrain;
+    let by = Actor::Local("admin".into());
+    let (objects, admin) = (Box::new(held), by.clone());
+    let actions = story.tell(Event::QuotaApplied { objects, by: admin });
+    assert_eq!(actions, [stop(run, StopMode::Interrupt)]);
+    story.stopped(run.attempt(1));
+    let attempt = run.attempt(1);
+    story.tell(Event::Released { attempt });
+    assert!(matches!(
+        story.scheduler.why(run),
+        Some(PendingReason::Suspended(_))
+    ));
+    let objects = Box::new(self::objects());
+    let actions = story.tell(Event::QuotaApplied { objects, by });
+    assert_eq!(reserves(&actions), [run.attempt(2)]);
+}
+
+#[test]
+fn a_run_whose_queue_is_not_there_waits_for_it() {
+    let mut story = Story::new();
+    let (run, actions) = story.ask("green", 0);
+    assert_eq!(actions, []);
+    assert!(matches!(
+        story.scheduler.why(run),
+        Some(PendingReason::Misconfigured(_))
+    ));
+    let mut with_green = objects();
+    let green = with_green.local_queues["blue"].clone();
+    with_green.local_queues.insert("green".into(), green);
+    let objects = Box::new(with_green);
+    let by = Actor::Local("admin".into());
+    let actions = story.tell(Event::QuotaApplied { objects, by });
+    assert_eq!(reserves(&actions), [run.attempt(1)]);
+}

@@ -1,0 +1,257 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/tools/events"
+	testingclock "k8s.io/utils/clock/testing"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	config "sigs.k8s.io/kueue/apis/config/v1beta2"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+	qcache "sigs.k8s.io/kueue/pkg/cache/queue"
+	schdcache "sigs.k8s.io/kueue/pkg/cache/scheduler"
+	"sigs.k8s.io/kueue/pkg/controller/core"
+	"sigs.k8s.io/kueue/pkg/scheduler"
+	"sigs.k8s.io/kueue/pkg/scheduler/preemption/expectations"
+	workloads "sigs.k8s.io/kueue/pkg/workload"
+	"sigs.k8s.io/kueue/pkg/workload/evict"
+	"sigs.k8s.io/kueue/pkg/workload/finish"
+	"sigs.k8s.io/kueue/pkg/workload/patching"
+)
+
+// world is Kueue's scheduler, queues, cache and workload controller, with the API server, the clock and the job
+// controller played.
+type world struct {
+	ctx        context.Context
+	clock      *testingclock.FakeClock
+	api        *api
+	cache      *schdcache.Cache
+	queues     *qcache.Manager
+	batch      interface{ ProcessRequeues(context.Context) int }
+	scheduler  *scheduler.Scheduler
+	controller *core.WorkloadReconciler
+	clusterQs  map[string]*kueue.ClusterQueue
+	// inSets has the workloads that were given with `sets`.
+	inSets    map[string]bool
+	unchecked bool
+}
+
+func newWorld(fair *config.FairSharing) *world {
+	w := &world{
+		ctx:       ctrl.LoggerInto(context.Background(), logr.Discard()),
+		clock:     testingclock.NewFakeClock(epoch),
+		api:       newAPI(),
+		clusterQs: map[string]*kueue.ClusterQueue{},
+		inSets:    map[string]bool{},
+	}
+	expected, recorder := expectations.New(), &events.FakeRecorder{}
+	w.cache = schdcache.New(w.api, schdcache.WithFairSharing(fair != nil))
+	w.queues, w.batch = qcache.NewManagerForUnitTestsWithRequeuer(w.api, w.cache,
+		qcache.WithClock(w.clock), qcache.WithPreemptionExpectations(expected))
+	w.scheduler = scheduler.New(w.queues, w.cache, w.api, recorder, scheduler.WithFairSharing(fair),
+		scheduler.WithClock(nil, w.clock), scheduler.WithPreemptionExpectations(expected))
+	setAdmissionRoutineWrapper(w.scheduler, inline{})
+	w.controller = core.NewWorkloadReconciler(w.api, w.queues, w.cache, recorder, core.WithPreemptionExpectations(expected))
+	return w
+}
+
+// inline admits in the routine of the cycle, not beside it.
+type inline struct{}
+
+func (inline) Run(admit func()) { admit() }
+
+// check applies a webhook, unless the scenario asks for what no API server would accept.
+func check[T any](w *world, validate func(T) error, object T) error {
+	if w.unchecked {
+		return nil
+	}
+	return validate(object)
+}
+
+// setUp creates flavors, cohorts and queues, in the order of their names.
+func (w *world) setUp(s *scenario) error {
+	if err := w.addFlavors(s); err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Cohorts)) {
+		object, err := cohortObject(name, s.Cohorts[name])
+		if err != nil {
+			return fmt.Errorf("cohort %s: %w", name, err)
+		}
+		if err := check(w, validateCohort, object); err != nil {
+			return err
+		}
+		if err := w.cache.AddOrUpdateCohort(object); err != nil {
+			return fmt.Errorf("cohort %s: %w", name, err)
+		}
+		w.queues.AddOrUpdateCohort(w.ctx, object)
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Queues)) {
+		object, err := queueObject(name, s.Queues[name])
+		if err != nil {
+			return fmt.Errorf("queue %s: %w", name, err)
+		}
+		if err := w.addQueue(object); err != nil {
+			return err
+		}
+	}
+	for name := range w.clusterQs {
+		if !w.cache.ClusterQueueActive(kueue.ClusterQueueReference(name)) {
+			return fmt.Errorf("queue %s is not active: are its cohorts a cycle?", name)
+		}
+	}
+	return nil
+}
+
+// addFlavors creates the flavors described and those that a quota only names.
+func (w *world) addFlavors(s *scenario) error {
+	all := map[string]flavor{}
+	add := func(groups []group) {
+		for _, g := range groups {
+			for _, f := range g {
+				all[f.name] = s.Flavors[f.name]
+			}
+		}
+	}
+	for _, c := range s.Cohorts {
+		add(c.Groups)
+	}
+	for _, q := range s.Queues {
+		add(q.Groups)
+	}
+	maps.Copy(all, s.Flavors)
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		object := flavorObject(name, all[name])
+		if err := check(w, validateFlavor, object); err != nil {
+			return err
+		}
+		w.cache.AddOrUpdateResourceFlavor(logr.Discard(), object)
+	}
+	return nil
+}
+
+func (w *world) addQueue(cq *kueue.ClusterQueue) error {
+	if err := check(w, validateQueue, cq); err != nil {
+		return err
+	}
+	w.clusterQs[cq.Name] = cq
+	local := localQueueObject(cq.Name)
+	return firstError(
+		w.cache.AddClusterQueue(w.ctx, cq),
+		w.queues.AddClusterQueue(w.ctx, cq),
+		w.cache.AddLocalQueue(local),
+		w.queues.AddLocalQueue(w.ctx, local),
+	)
+}
+
+// create is a new object in the API server, of which the controller is told.
+func (w *world) create(object *kueue.Workload) error {
+	if object.Name == "" {
+		return fmt.Errorf("a workload without a name")
+	}
+	if w.api.workloads[object.Name] != nil {
+		return fmt.Errorf("workload %s is there already", object.Name)
+	}
+	if w.clusterQs[string(object.Spec.QueueName)] == nil {
+		return fmt.Errorf("workload %s: no queue %q", object.Name, object.Spec.QueueName)
+	}
+	if err := check(w, validateWorkload, object); err != nil {
+		return err
+	}
+	w.api.workloads[object.Name] = object
+	w.controller.Create(event.TypedCreateEvent[*kueue.Workload]{Object: object})
+	return nil
+}
+
+// cycle runs one cycle, a second after the last, and tells the controller what it changed.
+func (w *world) cycle() []update {
+	w.clock.Step(time.Second)
+	schedule(w.scheduler, w.ctx)
+	return w.deliver()
+}
+
+// pending says whether a cycle has a head to try; without one it would wait for ever.
+func (w *world) pending() bool {
+	return len(w.queues.Dump()) > 0
+}
+
+func (w *world) deliver() []update {
+	updates := w.api.takeUpdates()
+	for _, u := range updates {
+		w.controller.Update(event.TypedUpdateEvent[*kueue.Workload]{ObjectOld: u.old, ObjectNew: u.new})
+	}
+	return updates
+}
+
+// release is the job controller, once the pods of an evicted workload are gone: quota given back, and queued again.
+func (w *world) release(name string) error {
+	object := w.api.workloads[name].DeepCopy()
+	evicted := meta.FindStatusCondition(object.Status.Conditions, kueue.WorkloadEvicted)
+	err := patching.PatchAdmissionStatus(w.ctx, w.api, object, w.clock, func(wl *kueue.Workload) (bool, error) {
+		workloads.SetRequeuedCondition(wl, evicted.Reason, evicted.Message, true)
+		workloads.UnsetQuotaReservationWithCondition(wl, kueue.WorkloadPending, evicted.Message, w.clock.Now()) //nolint:staticcheck // As the controller does.
+		return true, nil
+	})
+	w.deliver()
+	return err
+}
+
+func (w *world) finish(name string) error {
+	object := w.api.workloads[name].DeepCopy()
+	err := finish.Finish(w.ctx, w.api, object, kueue.WorkloadFinishedReasonSucceeded, "", w.clock)
+	w.deliver()
+	return err
+}
+
+// setLending changes one lending limit of a queue; none at all where limit is nil.
+func (w *world) setLending(change *lending) error {
+	old := w.clusterQs[change.Queue]
+	if old == nil {
+		return fmt.Errorf("set_lending: no queue %q", change.Queue)
+	}
+	cq := old.DeepCopy()
+	cq.Generation++
+	found, err := findQuota(cq, change.Where)
+	if err != nil {
+		return err
+	}
+	limit, err := optionalAmount(shortName(found.Name), change.Limit)
+	if err != nil {
+		return err
+	}
+	found.LendingLimit = limit
+	if err := check(w, validateQueue, cq); err != nil {
+		return err
+	}
+	w.clusterQs[change.Queue] = cq
+	return firstError(w.cache.UpdateClusterQueue(logr.Discard(), cq), w.queues.UpdateClusterQueue(w.ctx, cq, true))
+}
+
+func findQuota(cq *kueue.ClusterQueue, where string) (*kueue.ResourceQuota, error) {
+	for _, g := range cq.Spec.ResourceGroups {
+		for _, f := range g.Flavors {
+			for i := range f.Resources {
+				if string(f.Name)+"/"+shortName(f.Resources[i].Name) == where {
+					return &f.Resources[i], nil
+				}
+			}
+		}
+	}
+	return nil, fmt.Errorf("set_lending: queue %s has no quota for %q", cq.Name, where)
+}
+
+func holdsQuota(object *kueue.Workload) bool {
+	return workloads.HasQuotaReservation(object) && !finish.IsFinished(object)
+}
+
+func isLeaving(object *kueue.Workload) bool {
+	return holdsQuota(object) && evict.IsEvicted(object)
+}

@@ -1,0 +1,293 @@
+//! What our queue makes of a case, in the case format's own words.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anyhow::{Context, Result};
+use blueproof_core::queue::{
+    Admission, PreemptionReason, Queues, Standing, WorkloadId, objects::FairSharing,
+};
+
+use crate::{
+    format::{CycleCase, CycleOutcome, Entry, Script, SetsOutcome, Setup, Share, Step, StepOutcome},
+    world::{self, Names},
+};
+
+/// After so many cycles in one step it is taken that there is no end.
+const CYCLES_AT_MOST: usize = 200;
+
+/// When the cycle of a cycle case is: after whatever happened before.
+const CYCLE_TIME: i32 = 1_000_000;
+
+/// Returns what one cycle decides.
+pub(crate) fn cycle(case: &CycleCase, setup: &Setup, fair: Fair) -> Result<CycleOutcome> {
+    let everybody = case.running.values().chain(case.pending.values()).flatten();
+    let names = Names::new(everybody.map(|entry| entry.n.clone()));
+    let mut queues = Queues::new(world::objects(setup, fair.rules(&case.strategies)?)?);
+    for (queue, entries) in &case.running {
+        for entry in entries {
+            world::restore(&mut queues, &names, queue, entry)?;
+        }
+    }
+    let mut waiting = Vec::new();
+    for (queue, entries) in &case.pending {
+        for entry in entries {
+            queues.submit(&world::workload(&names, queue, entry, world::at(entry.c))?)?;
+            waiting.push(names.id(&entry.n)?);
+        }
+    }
+    let cycle = queues.cycle(world::at(CYCLE_TIME));
+    let mut outcome = CycleOutcome::default();
+    let pending = case.pending.values().flatten();
+    let in_sets: BTreeSet<_> = pending
+        .filter(|entry| !entry.sets.is_empty())
+        .map(|entry| entry.n.as_str())
+        .collect();
+    for admission in &cycle.admitted {
+        let name = names.name(admission.workload);
+        outcome.admit.insert(name.to_owned(), flavors(admission));
+        if in_sets.contains(name) {
+            outcome.sets.note(name, admission);
+        }
+    }
+    for victim in &cycle.preempted {
+        outcome.preempt.insert(
+            names.name(victim.workload).to_owned(),
+            letter(victim.reason).to_owned(),
+        );
+    }
+    for id in waiting {
+        let word = match queues.standing(id).context("it was submitted")? {
+            Standing::Queued => "queue",
+            Standing::Parked => "parked",
+            Standing::Admitted | Standing::Evicted => continue,
+        };
+        outcome.wait.insert(names.name(id).to_owned(), word.to_owned());
+    }
+    Ok(outcome)
+}
+
+/// Whether shares count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fair {
+    Yes,
+    No,
+}
+
+impl Fair {
+    pub(crate) fn rules(self, strategies: &[String]) -> Result<Option<FairSharing>> {
+        match self {
+            Fair::Yes => world::fair_sharing(strategies).map(Some),
+            Fair::No => Ok(None),
+        }
+    }
+}
+
+/// What becomes of victims.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Victims {
+    /// They are back in their queues before the next cycle.
+    Leave,
+    /// They hold their quota until a step says that they are gone.
+    Linger,
+}
+
+/// Returns what holds after each step, or `None` when a step has no end.
+pub(crate) fn script(script: &Script, victims: Victims) -> Result<Option<Vec<StepOutcome>>> {
+    let fair = if script.fair { Fair::Yes } else { Fair::No };
+    let submitted = script.steps.iter().flat_map(|step| &step.submit);
+    let mut play = Play {
+        names: Names::new(submitted.map(|entry| entry.n.clone())),
+        setup: script.setup.clone(),
+        queues: Queues::new(world::objects(&script.setup, fair.rules(&script.strategies)?)?),
+        victims,
+        second: 1000,
+        queue_of: BTreeMap::new(),
+        in_sets: BTreeSet::new(),
+    };
+    let mut outcomes = Vec::new();
+    for step in &script.steps {
+        play.happen(step)?;
+        let Some(outcome) = play.settle()? else {
+            return Ok(None);
+        };
+        outcomes.push(outcome);
+    }
+    Ok(Some(outcomes))
+}
+
+/// A script while it is played.
+struct Play {
+    names: Names,
+    setup: Setup,
+    queues: Queues,
+    victims: Victims,
+    second: i32,
+    queue_of: BTreeMap<WorkloadId, String>,
+    in_sets: BTreeSet<WorkloadId>,
+}
+
+impl Play {
+    fn happen(&mut self, step: &Step) -> Result<()> {
+        for entry in &step.submit {
+            self.submit(entry)?;
+        }
+        for name in &step.finish {
+            self.queues.remove(self.names.id(name)?);
+        }
+        for name in &step.gone {
+            let id = self.names.id(name)?;
+            if self.queues.standing(id) == Some(Standing::Evicted) {
+                self.queues.requeue(id);
+            }
+        }
+        if let Some(set) = &step.set_lending {
+            let (flavor, resource) = world::flavor_resource(&set.fr)?;
+            let mut objects = self.queues.objects().clone();
+            let queue = objects
+                .cluster_queues
+                .get_mut(&set.queue)
+                .context("set_lending names a queue")?;
+            let flavors = queue
+                .resource_groups
+                .iter_mut()
+                .flat_map(|group| &mut group.flavors);
+            for quotas in flavors.filter(|quotas| quotas.name == flavor) {
+                let quota = quotas
+                    .resources
+                    .get_mut(resource)
+                    .context("set_lending names a resource")?;
+                quota.lending_limit = set.limit.map(|limit| world::quantity(resource, limit));
+            }
+            self.queues.set_objects(objects);
+        }
+        Ok(())
+    }
+
+    fn submit(&mut self, entry: &Entry) -> Result<()> {
+        let queue = entry.q.as_deref().context("who is submitted names a queue")?;
+        self.second += 1;
+        let workload = world::workload(&self.names, queue, entry, world::at(self.second))?;
+        self.queues.submit(&workload)?;
+        self.queue_of.insert(workload.id, queue.to_owned());
+        if !entry.sets.is_empty() {
+            self.in_sets.insert(workload.id);
+        }
+        Ok(())
+    }
+
+    /// Runs cycles until nothing changes.
+    fn settle(&mut self) -> Result<Option<StepOutcome>> {
+        let mut preempted = BTreeMap::new();
+        let mut admitted = BTreeMap::new();
+        let mut cycles = 0;
+        while self.queues.is_restless() {
+            cycles += 1;
+            if cycles > CYCLES_AT_MOST {
+                return Ok(None);
+            }
+            self.second += 1;
+            let cycle = self.queues.cycle(world::at(self.second));
+            admitted.extend(
+                cycle
+                    .admitted
+                    .into_iter()
+                    .map(|admission| (admission.workload, admission)),
+            );
+            for victim in &cycle.preempted {
+                preempted.insert(
+                    self.names.name(victim.workload).to_owned(),
+                    letter(victim.reason).to_owned(),
+                );
+                if self.victims == Victims::Leave {
+                    self.queues.requeue(victim.workload);
+                }
+            }
+        }
+        self.outcome(preempted, &admitted).map(Some)
+    }
+
+    fn outcome(
+        &self,
+        preempted: BTreeMap<String, String>,
+        admitted: &BTreeMap<WorkloadId, Admission>,
+    ) -> Result<StepOutcome> {
+        let (mut running, mut waiting, mut leaving) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut still_admitted, mut sets) = (BTreeMap::new(), SetsOutcome::default());
+        let mut running_count: BTreeMap<String, usize> =
+            self.setup.queues.keys().map(|queue| (queue.clone(), 0)).collect();
+        for name in self.names.iter() {
+            let id = self.names.id(name)?;
+            match self.queues.standing(id) {
+                Some(Standing::Admitted) => {
+                    running.push(name.to_owned());
+                    *running_count.entry(self.queue_of[&id].clone()).or_default() += 1;
+                    if let Some(admission) = admitted.get(&id) {
+                        still_admitted.insert(name.to_owned(), flavors(admission));
+                        if self.in_sets.contains(&id) {
+                            sets.note(name, admission);
+                        }
+                    }
+                }
+                Some(Standing::Evicted) => leaving.push(name.to_owned()),
+                Some(Standing::Queued | Standing::Parked) => waiting.push(name.to_owned()),
+                None => {}
+            }
+        }
+        Ok(StepOutcome {
+            running: Some(running),
+            waiting: Some(waiting),
+            leaving: Some(leaving),
+            preempted: Some(preempted),
+            admitted: Some(still_admitted),
+            shares: Some(self.shares()?),
+            available: None,
+            running_count: Some(running_count),
+            sets,
+        })
+    }
+
+    fn shares(&self) -> Result<BTreeMap<String, Share>> {
+        let queues = self.setup.queues.keys();
+        queues
+            .map(|queue| Ok((queue.clone(), share(self.queues.weighted_share(queue)?))))
+            .collect()
+    }
+}
+
+/// Returns a share as Kueue shows it: rounded up.
+pub(crate) fn share(weighted: f64) -> Share {
+    if weighted.is_infinite() {
+        return Share::Word("max".into());
+    }
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "shares are small and not below zero"
+    )]
+    Share::Number(weighted.ceil() as u64)
+}
+
+impl SetsOutcome {
+    fn note(&mut self, name: &str, admission: &Admission) {
+        let sets = &admission.pod_sets;
+        let (counts, flavors) = sets.iter().map(|set| (set.count, set.flavors.clone())).unzip();
+        self.counts.insert(name.to_owned(), counts);
+        self.set_flavors.insert(name.to_owned(), flavors);
+    }
+}
+
+/// Returns the flavor of each resource, in the first set that uses it.
+fn flavors(admission: &Admission) -> BTreeMap<String, String> {
+    let sets = admission.pod_sets.iter().rev();
+    sets.flat_map(|set| set.flavors.clone()).collect()
+}
+
+/// Returns the letter of a reason.
+pub(crate) fn letter(reason: PreemptionReason) -> &'static str {
+    match reason {
+        PreemptionReason::InClusterQueue => "Q",
+        PreemptionReason::InCohortReclamation => "R",
+        PreemptionReason::InCohortFairSharing => "F",
+        PreemptionReason::InCohortReclaimWhileBorrowing => "W",
+    }
+}

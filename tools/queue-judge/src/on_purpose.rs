@@ -1,0 +1,116 @@
+//! Where our queue decides otherwise than Kueue on purpose, each with its reason.
+//!
+//! Only whether a difference is one of these is found out here; it is counted, and not hidden.
+
+use anyhow::Result;
+
+use crate::{
+    format::{Entry, Setup},
+    scenario::Scenario,
+};
+
+/// Returns whether both sides decide a scenario alike.
+type Alike<'a> = dyn FnMut(&Scenario) -> Result<bool> + 'a;
+
+/// A difference that is meant.
+pub(crate) struct OnPurpose {
+    /// What it is called where it is counted.
+    pub(crate) name: &'static str,
+    /// Whether it accounts for how the two sides differ about a scenario; both can be asked about others.
+    accounts: fn(&Scenario, &mut Alike<'_>) -> Result<bool>,
+}
+
+const ALL: &[OnPurpose] = &[
+    // Kueue tries the heads of all trees in every cycle. One that waits for quota while it has flavors left to try tries
+    // the next each time, so that what happens in another tree decides where it is when its own quota is given back.
+    // Ours runs a cycle only in the trees in which something happened, or each event would cost as much as all queues.
+    OnPurpose {
+        name: "other trees' cycles",
+        accounts: |scenario, alike| {
+            let trees = scenario.trees();
+            let mut all = trees.len() > 1;
+            for tree in &trees {
+                all = all && alike(tree)?;
+            }
+            Ok(all)
+        },
+    },
+    // Kueue leaves a workload's further pod sets without quota, and admits it, when one of its sets asks for resources
+    // that the queue does not have, and for zero of each: the others run for nothing. Ours counts them.
+    OnPurpose {
+        name: "zero of what is not there",
+        accounts: |scenario, _| {
+            Ok(scenario
+                .entries()
+                .any(|(queue, entry)| asks_for_zero(scenario.setup(), queue, entry)))
+        },
+    },
+];
+
+/// Returns which difference on purpose accounts for how the two sides differ about a scenario, if any does.
+pub(crate) fn explain(
+    scenario: &Scenario,
+    mut alike: impl FnMut(&Scenario) -> Result<bool>,
+) -> Result<Option<&'static OnPurpose>> {
+    for known in ALL {
+        if (known.accounts)(scenario, &mut alike)? {
+            return Ok(Some(known));
+        }
+    }
+    Ok(None)
+}
+
+/// Returns whether a pod set, other than the last, asks for nothing but zero of what its queue does not have.
+fn asks_for_zero(setup: &Setup, queue: &str, entry: &Entry) -> bool {
+    let Some((_, all_but_last)) = entry.sets.split_last() else {
+        return false;
+    };
+    let groups = setup
+        .queues
+        .get(queue)
+        .map(|queue| queue.groups.as_slice())
+        .unwrap_or_default();
+    let covers = |resource: &String| {
+        let mut flavors = groups.iter().flat_map(|group| &group.0);
+        flavors.any(|(_, resources)| resources.contains_key(resource))
+    };
+    all_but_last.iter().any(|set| {
+        let mut amounts = set.amounts.iter();
+        !set.amounts.is_empty() && amounts.all(|(resource, amount)| *amount == 0.0 && !covers(resource))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn explained(line: &str, alike: bool) -> Option<&'static str> {
+        let scenario: Scenario = serde_json::from_str(line).expect("a scenario");
+        let known = explain(&scenario, |_| Ok(alike)).expect("nobody is asked in vain");
+        known.map(|known| known.name)
+    }
+
+    #[test]
+    fn a_difference_that_no_tree_has_by_itself_comes_of_the_others_cycles() {
+        let two = r#"{"kind":"script","fair":false,"queues":{"p":{},"q":{}},"steps":[]}"#;
+        assert_eq!(explained(two, true), Some("other trees' cycles"));
+        assert_eq!(explained(two, false), None);
+        let one =
+            r#"{"kind":"script","fair":false,"queues":{"p":{"cohort":"c"},"q":{"cohort":"c"}},"steps":[]}"#;
+        assert_eq!(explained(one, true), None);
+    }
+
+    #[test]
+    fn zero_of_what_the_queue_has_explains_nothing() {
+        let asks = |resource: &str, amount: u32| {
+            let sets = format!(r#"[{{"count":1,"{resource}":{amount}}},{{"count":1,"cpu":1}}]"#);
+            let line = format!(
+                r#"{{"kind":"cycle","queues":{{"q":{{"groups":[{{"f":{{"cpu":4}}}}]}}}},"pending":{{"q":[{{"n":"w","sets":{sets}}}]}}}}"#
+            );
+            explained(&line, false)
+        };
+        assert_eq!(asks("gpu", 0), Some("zero of what is not there"));
+        assert_eq!(asks("gpu", 1), None);
+        assert_eq!(asks("cpu", 0), None);
+    }
+}

@@ -1,0 +1,47 @@
+//! The embedded queue beside Kueue's own code, on random scenarios: always the same ones, and ones that nobody saw.
+//!
+//! Kueue's code needs Go. Where it cannot be built, the summary says that nothing was compared.
+
+use anyhow::Result;
+use jiff::Timestamp;
+
+use super::{StepEnd, run_all, tally::Tally};
+use crate::{
+    kueue::{self, DiffArguments, Oracle},
+    process::print_line,
+    workspace::Workspace,
+};
+
+/// How many scenarios of each seed.
+const CASES: u64 = 1000;
+
+const FIXED_SEED: u64 = 1;
+
+const NOT_COMPARED: &str = "the queue was not compared with Kueue: its code could not be built";
+
+/// Builds both sides and compares them.
+pub(super) fn run(workspace: &Workspace) -> Result<StepEnd> {
+    let oracle = match kueue::oracle(workspace)? {
+        Oracle::Built(program) => program,
+        Oracle::Missing(why) => {
+            print_line(&format!("\nWARNING: {NOT_COMPARED}\n{why}"));
+            return Ok(StepEnd::Partly(NOT_COMPARED));
+        }
+        Oracle::Broken => return Ok(StepEnd::Failed(Tally::default())),
+    };
+    let mut invocations = Vec::new();
+    for seed in [FIXED_SEED, fresh_seed()] {
+        let arguments = DiffArguments {
+            cases: CASES,
+            seed,
+            kind: None,
+        };
+        invocations.push(kueue::compare(workspace, &oracle, &arguments)?);
+    }
+    run_all(&invocations, workspace)
+}
+
+/// Returns a seed that was not used before: it is printed with the command, and so can be used again.
+fn fresh_seed() -> u64 {
+    Timestamp::now().as_millisecond().unsigned_abs()
+}
