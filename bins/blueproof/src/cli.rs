@@ -21,7 +21,7 @@ pub(crate) use read::{
     GetBlueprints, GetKind, GetRuns, Schema, SchemaKind, Status, Version, Why,
 };
 
-pub(crate) use simulate::{Generator, Plainer, Simulate};
+pub(crate) use simulate::{Generator, Plainer, Simulate, WhatIf};
 
 /// Tests notebooks, and the GPUs they need, from pull requests.
 #[derive(Debug, Parser)]
@@ -99,6 +99,9 @@ pub(crate) enum Command {
     Quota(Quota),
     /// Play jobs against queues in virtual time
     Simulate(Simulate),
+    /// Replay what was recorded against other queues
+    #[command(name = "whatif")]
+    WhatIf(WhatIf),
     /// Say what a code means
     Explain(Explain),
     /// Print the JSON Schema of a file or document

@@ -17,6 +17,7 @@ mod schema;
 mod simulate;
 mod version;
 mod wait;
+mod whatif;
 mod why;
 
 use crate::{
@@ -66,6 +67,7 @@ pub(crate) fn carry_out(cli: Cli) -> Result<Exit, Problem> {
         Command::Why(arguments) => why::why(&arguments, &cli.place),
         Command::Quota(arguments) => quota::quota(&arguments, &cli.place),
         Command::Simulate(arguments) => simulate::simulate(&arguments),
+        Command::WhatIf(arguments) => whatif::whatif(&arguments, &cli.place),
         Command::Explain(arguments) => explain::explain(&arguments),
         Command::Schema(arguments) => schema::schema(&arguments),
         Command::Config(arguments) => config::config(&arguments, &cli.place),

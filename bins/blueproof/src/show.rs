@@ -15,6 +15,7 @@ pub(crate) mod stages;
 pub(crate) mod text;
 pub(crate) mod transcript;
 pub(crate) mod verdict;
+pub(crate) mod whatif;
 
 use blueproof_core::diagnostic::Diagnostic;
 

@@ -20,12 +20,12 @@ use jiff::Timestamp;
 
 pub use gate::ApprovedHead;
 pub use queue::EvictionReason;
-pub(crate) use queue::default_objects;
+pub(crate) use queue::{default_objects, pod_sets};
 pub use why::{PendingReason, Queued, Unblocker, describe_obstacle};
 
 use crate::{
     action::Action,
-    domain::{Project, RequestKey, RunId, Subject},
+    domain::{AttemptId, Project, RequestKey, RunId, Subject},
     event::{Call, Event},
     policy::{Policy, RetryPolicy},
     queue::{Queues, objects::Objects},
@@ -62,6 +62,20 @@ pub struct Scheduler {
     touched: BTreeSet<RunId>,
     /// The runs that changed since somebody asked.
     changed: BTreeSet<RunId>,
+}
+
+/// How a run stands with its quota.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// It asks for none.
+    Outside,
+    /// It waits for it, and is as old as this.
+    Waits { since: Timestamp },
+    /// An attempt has it that was as old as this.
+    Holds {
+        attempt: AttemptId,
+        queued_at: Timestamp,
+    },
 }
 
 impl Scheduler {
@@ -168,6 +182,28 @@ impl Scheduler {
     /// Returns the runs that changed since this was last asked.
     pub fn take_changed(&mut self) -> BTreeSet<RunId> {
         std::mem::take(&mut self.changed)
+    }
+
+    /// Returns how a run stands with its quota.
+    pub(crate) fn standing(&self, run: RunId) -> Standing {
+        let Some(run) = self.runs.get(&run) else {
+            return Standing::Outside;
+        };
+        let last = run.attempts.last();
+        if let Some(last) = last.filter(|last| self.queue.promised(last.id).is_some()) {
+            return Standing::Holds {
+                attempt: last.id,
+                queued_at: last.queued_at,
+            };
+        }
+        match run.phase {
+            Phase::Queued { since } => Standing::Waits { since },
+            Phase::AwaitingApproval
+            | Phase::BackingOff { .. }
+            | Phase::GivingWay { .. }
+            | Phase::Active
+            | Phase::Ended(_) => Standing::Outside,
+        }
     }
 
     /// Returns whether nothing remains to be done for any run, until something new is asked.

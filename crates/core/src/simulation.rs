@@ -13,19 +13,21 @@ mod file;
 mod generator;
 mod history;
 mod nodes;
+mod recording;
 #[cfg(test)]
 mod tests;
 mod yardstick;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::SignedDuration;
 
-pub use figures::{Allocation, Fairness, Figures, Spread};
+pub use figures::{Allocation, Fairness, Figures, Spread, Starved, starved};
 #[cfg(feature = "manifests")]
-pub use file::read;
+pub use file::{Written, read};
 pub use generator::kueue_baseline;
 pub use history::{Fate, History, Leave, Moment, Stay, What};
+pub use recording::{Recorder, Recording};
 pub use yardstick::Yardstick;
 
 use crate::queue::{PodSet, Quantity, objects::Objects};
@@ -66,6 +68,8 @@ pub struct Job {
     pub pod_sets: Vec<PodSet>,
     /// When it comes.
     pub arrives: Arrival,
+    /// How often it was evicted before it came.
+    pub evicted_before: u32,
     /// What comes of its first admission, its second, and so on; the last counts for all that follow.
     pub stints: Vec<Stint>,
     /// When it goes away if it has no quota by then.
@@ -90,6 +94,8 @@ pub struct Stint {
     pub runs_for: SignedDuration,
     /// How long it still holds its quota when it is told to go.
     pub grace: SignedDuration,
+    /// For how long at its end it is past stopping: told to go then, it is done as if nobody had.
+    pub closing: SignedDuration,
 }
 
 /// A machine that pods are put on.
@@ -112,6 +118,8 @@ pub enum Change {
     NodeFails(String),
     /// A node is well again.
     NodeRecovers(String),
+    /// From now on nobody is evicted for so long by those who were evicted before.
+    Protection(Option<SignedDuration>),
     /// Nothing happens; somebody who reads the history is told this.
     Remark(String),
 }
@@ -125,7 +133,7 @@ impl Default for Arrival {
 impl Job {
     /// Returns what comes of its admission after so many evictions.
     fn stint(&self, evictions: u32) -> Stint {
-        let number = usize::try_from(evictions).unwrap_or(usize::MAX);
+        let number = usize::try_from(evictions - self.evicted_before).unwrap_or(usize::MAX);
         let stint = self.stints.get(number).or(self.stints.last());
         stint.copied().unwrap_or_default()
     }
@@ -135,6 +143,14 @@ impl Scenario {
     /// Plays it to its end.
     pub fn play(&self) -> History {
         course::Course::new(self).play()
+    }
+
+    /// Returns the LocalQueues that jobs ask in and that are not there at the beginning.
+    pub fn without_queue(&self) -> Vec<String> {
+        let asked: BTreeSet<&String> = self.jobs.iter().map(|job| &job.queue).collect();
+        let known = &self.objects.local_queues;
+        let unknown = asked.into_iter().filter(|queue| !known.contains_key(*queue));
+        unknown.cloned().collect()
     }
 
     /// Returns the name of the ClusterQueue that a job asks in at the beginning.

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use blueproof_core::simulation::Yardstick;
 use clap::{Args, ValueEnum};
+use jiff::SignedDuration;
 
 use crate::output::DocumentFormat;
 
@@ -59,4 +60,36 @@ impl From<Plainer> for Yardstick {
             Plainer::NoPreemption => Self::NoPreemption,
         }
     }
+}
+
+/// Replay what was recorded against other queues.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  blueproof whatif -f policy.yaml --since 30d")]
+pub(crate) struct WhatIf {
+    /// A file with the other queues, as Kueue's YAML; may be given several times
+    #[arg(short, long = "file", value_name = "FILE", required = true)]
+    pub(crate) files: Vec<PathBuf>,
+    /// Only runs that asked within this span before the end of the log, such as 30d or 12h
+    #[arg(long, value_name = "SPAN", value_parser = span)]
+    pub(crate) since: Option<SignedDuration>,
+    /// A log as lines of JSON, in place of the store's
+    #[arg(long, value_name = "FILE")]
+    pub(crate) log: Option<PathBuf>,
+    /// One who waits more than this many times the median is said to starve
+    #[arg(long, value_name = "TIMES", default_value_t = 10.0)]
+    pub(crate) starving: f64,
+    /// How it is written
+    #[arg(short, long, value_name = "FORMAT")]
+    pub(crate) output: Option<DocumentFormat>,
+}
+
+/// Reads a span of time; days are 24 hours.
+fn span(text: &str) -> Result<SignedDuration, String> {
+    let days = text.strip_suffix('d').and_then(|days| days.parse::<i32>().ok());
+    let span = match days {
+        Some(days) => Some(SignedDuration::from_hours(24) * days),
+        None => text.parse::<SignedDuration>().ok(),
+    };
+    span.filter(|span| span.is_positive())
+        .ok_or_else(|| "spans are written as 30d, 12h or 90m".into())
 }

@@ -4,6 +4,8 @@ mod apply;
 
 use std::collections::BTreeSet;
 
+pub(super) use apply::{read, read_file};
+
 use blueproof_core::{
     diagnostic::{Code, Diagnostic},
     engine,

@@ -1,18 +1,16 @@
 //! `blueproof simulate`.
 
-use std::{fs, path::Path};
+use std::path::Path;
 
-use blueproof_core::{
-    diagnostic::{Code, Diagnostic, Place},
-    queue::manifest::File,
-    simulation::{self, Scenario},
-};
+use blueproof_core::simulation::{self, Scenario, Written, Yardstick};
 
+use super::quota::read_file;
 use crate::{
-    cli::{Generator, Simulate},
+    cli::{Generator, Plainer, Simulate},
     exit::{Exit, Problem},
     output::{self, Document},
     show::{
+        self,
         comparison::{Column, Comparison},
         transcript::transcript,
     },
@@ -27,7 +25,7 @@ pub(crate) fn simulate(arguments: &Simulate) -> Result<Exit, Problem> {
     }
     let mut columns = vec![Column::of("given", &scenario, &history)];
     for plainer in &arguments.against {
-        let plain = simulation::Yardstick::from(*plainer).applied_to(&scenario);
+        let plain = Yardstick::from(*plainer).applied_to(&scenario);
         columns.push(Column::of(name(*plainer), &plain, &plain.play()));
     }
     let comparison = Comparison { columns };
@@ -39,8 +37,7 @@ pub(crate) fn simulate(arguments: &Simulate) -> Result<Exit, Problem> {
     Ok(Exit::Ok)
 }
 
-fn name(plainer: crate::cli::Plainer) -> &'static str {
-    use crate::cli::Plainer;
+fn name(plainer: Plainer) -> &'static str {
     match plainer {
         Plainer::Fifo => "fifo",
         Plainer::BestEffort => "best-effort",
@@ -57,21 +54,9 @@ fn scenario(arguments: &Simulate) -> Result<Scenario, Problem> {
 }
 
 fn read(path: &Path) -> Result<Scenario, Problem> {
-    let file = open(path).map_err(Problem::usage)?;
     let folder = path.parent().unwrap_or(Path::new(""));
-    let scenario = simulation::read(&file, |named| open(&folder.join(named)));
-    scenario.map_err(Problem::from)
-}
-
-/// Reads a file with queues or a simulation.
-pub(super) fn open(path: &Path) -> Result<File, Diagnostic> {
-    let name = path.display().to_string();
-    match fs::read_to_string(path) {
-        Ok(text) => Ok(File { name, text }),
-        Err(error) => {
-            let error =
-                Diagnostic::error(Code::FileMissing, format!("could not read {name}")).caused_by(&error);
-            Err(error.at(Place::file(name)))
-        }
-    }
+    let open = |named: &str| read_file(&folder.join(named)).map_err(|problem| problem.diagnostics);
+    let Written { scenario, warnings } = simulation::read(&read_file(path)?, open)?;
+    warnings.iter().for_each(show::aside);
+    Ok(scenario)
 }

@@ -6,6 +6,7 @@ use blueproof_core::{
     queue::Quantity,
     simulation::{Figures, History, Scenario, Spread},
 };
+use jiff::SignedDuration;
 use serde::Serialize;
 
 use crate::output::{Cell, Table, Width};
@@ -39,11 +40,21 @@ pub(crate) struct Column {
 impl Column {
     /// Works out what came of a policy.
     pub(crate) fn of(name: &'static str, scenario: &Scenario, history: &History) -> Self {
+        Self::since(SignedDuration::ZERO, name, scenario, history)
+    }
+
+    /// Works out what came of a policy, for those who came then or later.
+    pub(crate) fn since(
+        from: SignedDuration,
+        name: &'static str,
+        scenario: &Scenario,
+        history: &History,
+    ) -> Self {
         Self {
             name,
             digest: history.digest(),
             cut_short: history.cut_short,
-            figures: Figures::of(scenario, history),
+            figures: Figures::since(from, scenario, history),
         }
     }
 }
@@ -182,7 +193,7 @@ fn spread(spread: Spread) -> String {
 }
 
 /// Returns seconds with as many digits as anybody compares.
-fn seconds(seconds: f64) -> String {
+pub(super) fn seconds(seconds: f64) -> String {
     if seconds == seconds.trunc() || seconds >= 100.0 {
         return format!("{seconds:.0}");
     }

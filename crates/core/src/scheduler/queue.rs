@@ -19,8 +19,7 @@ use crate::{
         Workload, WorkloadId, objects::Objects,
     },
 };
-use gang::pod_sets;
-pub(crate) use gang::{default_objects, resources};
+pub(crate) use gang::{default_objects, pod_sets, resources};
 
 /// How many cycles one event may lead to. With fair sharing Kueue's rules can go round for ever; whatever is left is
 /// decided on after the next event.

@@ -250,8 +250,10 @@ impl<'a> Course<'a> {
             Change::Quota(objects) => {
                 self.objects = (**objects).clone();
                 self.note(What::QuotaChanged);
-                self.follow_nodes();
+                let objects = self.limited();
+                self.set_objects(objects);
             }
+            Change::Protection(span) => self.queues.protect_for(*span),
             Change::Remark(text) => self.note(What::Remark { text: text.clone() }),
             Change::NodeFails(node) => self.on_node_failed(node),
             Change::NodeRecovers(node) => {
@@ -270,15 +272,24 @@ impl<'a> Course<'a> {
         for job in hit {
             let cause = Leave::NodeFailed { node: node.into() };
             self.note_eviction(job, cause);
-            self.agenda.remove(&(self.grace_end(job), Due::Gone(job)));
+            self.agenda
+                .retain(|(_, due)| *due != Due::Gone(job) && *due != Due::Done(job));
             self.leave(job);
             let back_at = self.now + self.scenario.jobs[job].retry_pause;
             self.agenda.insert((back_at, Due::Back(job)));
         }
     }
 
-    /// Goes by the queues that hold, with the lending limit that the nodes leave to the slack queue.
+    /// Goes by the lending limit that the nodes leave to the slack queue.
     fn follow_nodes(&mut self) {
+        let objects = self.limited();
+        if objects != *self.queues.objects() {
+            self.set_objects(objects);
+        }
+    }
+
+    /// Returns the queues that hold, with the lending limit that the nodes leave to the slack queue.
+    fn limited(&self) -> Objects {
         let mut objects = self.objects.clone();
         let Objects {
             cluster_queues,
@@ -289,10 +300,7 @@ impl<'a> Course<'a> {
         if let Some(slack) = slack.and_then(|name| cluster_queues.get_mut(name)) {
             self.nodes.limit_lending(slack, flavors);
         }
-        self.note_limits(&objects);
-        if objects != *self.queues.objects() {
-            self.set_objects(objects);
-        }
+        objects
     }
 
     fn note_limits(&mut self, new: &Objects) {
@@ -311,6 +319,7 @@ impl<'a> Course<'a> {
     }
 
     fn set_objects(&mut self, objects: Objects) {
+        self.note_limits(&objects);
         self.queues.set_objects(objects);
         self.note_capacity();
         for job in 0..self.states.len() {
@@ -368,22 +377,16 @@ impl<'a> Course<'a> {
             return;
         };
         self.note_eviction(job, cause);
+        self.states[job].place = Place::Leaving;
+        let stint = self.scenario.jobs[job].stint(self.states[job].workload.evictions);
+        if until - self.now <= stint.closing {
+            return;
+        }
         self.agenda.remove(&(until, Due::Done(job)));
-        let gone_at = self.grace_end(job);
-        if gone_at == self.now {
+        if stint.grace.is_zero() {
             return self.go(job);
         }
-        self.states[job].place = Place::Leaving;
-        self.agenda.insert((gone_at, Due::Gone(job)));
-    }
-
-    /// Returns when one who is told to go is gone.
-    fn grace_end(&self, job: usize) -> SignedDuration {
-        let told = self.history.fates[job].stays.last();
-        let told = told.and_then(|stay| stay.evicted.as_ref());
-        let since = told.map_or(self.now, |(at, _)| *at);
-        let evictions = self.states[job].workload.evictions;
-        since + self.scenario.jobs[job].stint(evictions).grace
+        self.agenda.insert((self.now + stint.grace, Due::Gone(job)));
     }
 
     /// Evicts whoever holds quota of a queue that is to be drained.
@@ -481,7 +484,7 @@ impl State {
             cluster_queue: String::new(),
             priority: job.priority,
             queued_at: Timestamp::UNIX_EPOCH,
-            evictions: 0,
+            evictions: job.evicted_before,
             pod_sets: job.pod_sets.clone(),
         };
         Self {

@@ -91,7 +91,12 @@ pub struct Fairness {
 impl Figures {
     /// Works the figures out.
     pub fn of(scenario: &Scenario, history: &History) -> Self {
-        let came = Came::of(scenario, history);
+        Self::since(SignedDuration::ZERO, scenario, history)
+    }
+
+    /// Works the figures out for those who came then or later.
+    pub fn since(from: SignedDuration, scenario: &Scenario, history: &History) -> Self {
+        let came = Came::since(from, scenario, history);
         let (start, end) = came.span(history);
         let waits = |key: fn(&Job) -> &String| came.waits_by(key);
         Self {
@@ -112,13 +117,47 @@ impl Figures {
     }
 }
 
+/// A job that waits far longer than others.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Starved {
+    /// Its name.
+    pub job: String,
+    /// How long it waited; until the end, if it was never admitted.
+    pub wait_seconds: f64,
+    /// Whether it was ever admitted.
+    pub admitted: bool,
+}
+
+/// Returns who, of those who came then or later, was never admitted, or waited more than so many times the median; the
+/// longest wait first. One who gave up counts until then.
+pub fn starved(from: SignedDuration, times: f64, scenario: &Scenario, history: &History) -> Vec<Starved> {
+    let came = Came::since(from, scenario, history);
+    let median = Spread::of(came.fates().filter_map(Fate::wait)).p50_seconds;
+    let told = came.0.iter().filter_map(|(job, fate)| {
+        let until = fate.gave_up.unwrap_or(history.end);
+        let wait = fate.wait().unwrap_or(until - fate.arrived?);
+        Some(Starved {
+            job: job.name.clone(),
+            wait_seconds: wait.as_secs_f64(),
+            admitted: !fate.stays.is_empty(),
+        })
+    });
+    let is_long = |told: &Starved| !told.admitted || median > 0.0 && told.wait_seconds > times * median;
+    let mut starved: Vec<_> = told.filter(is_long).collect();
+    starved.sort_by(|a, b| b.wait_seconds.total_cmp(&a.wait_seconds));
+    starved
+}
+
 /// The jobs that came, and what became of them.
 struct Came<'a>(Vec<(&'a Job, &'a Fate)>);
 
 impl<'a> Came<'a> {
-    fn of(scenario: &'a Scenario, history: &'a History) -> Self {
+    fn since(from: SignedDuration, scenario: &'a Scenario, history: &'a History) -> Self {
         let all = scenario.jobs.iter().zip(&history.fates);
-        Self(all.filter(|(_, fate)| fate.arrived.is_some()).collect())
+        let came = all.filter(|(_, fate)| fate.arrived.is_some_and(|arrived| arrived >= from));
+        Self(came.collect())
     }
 
     fn fates(&self) -> impl Iterator<Item = &'a Fate> {
@@ -164,12 +203,12 @@ impl<'a> Came<'a> {
                 steps.map(|(at, amounts)| (*at, amounts.get(resource).copied().unwrap_or_default().0 as f64));
             let capacity = integral(steps, start, end);
             let used = |stay: &Stay| used(stay, resource, history.end);
-            let allocated: f64 = self.stays().map(used).sum();
+            let allocated = total(self.stays().map(used));
             let lost = self.stays().filter(|stay| stay.evicted.is_some());
             Allocation {
                 ratio: if capacity > 0.0 { allocated / capacity } else { 0.0 },
                 allocated,
-                wasted: lost.map(used).sum(),
+                wasted: total(lost.map(used)),
                 jain_index: self.jain_index(scenario, used),
             }
         };
@@ -183,7 +222,7 @@ impl<'a> Came<'a> {
         let mut by_queue: BTreeMap<&str, f64> = BTreeMap::new();
         for (job, fate) in &self.0 {
             if let Some(queue) = scenario.cluster_queue(job) {
-                let sum: f64 = fate.stays.iter().map(&used).sum();
+                let sum = total(fate.stays.iter().map(&used));
                 *by_queue.entry(queue).or_default() += sum / weight(&scenario.objects, queue);
             }
         }
@@ -227,6 +266,11 @@ impl Fairness {
             widest_share_gap: gaps.fold(0.0, f64::max),
         }
     }
+}
+
+/// Returns the sum; of nothing it is zero, not the negative zero of `sum`.
+fn total(amounts: impl Iterator<Item = f64>) -> f64 {
+    amounts.fold(0.0, |sum, amount| sum + amount)
 }
 
 fn is_preempted(stay: &Stay) -> bool {

@@ -16,7 +16,7 @@ use crate::{
         manifest::{self, File, toleration},
         objects::Objects,
     },
-    yaml::{Decode, Format, Located, Node, Placeholders, Problems, Source, Value},
+    yaml::{Decode, Format, Node, Placeholders, Problems, Source, Value},
 };
 use spec::{EventSpec, JobSpec, NodeSpec, PodSetSpec, Simulation};
 
@@ -34,6 +34,15 @@ static FORMAT: Format = Format {
     most_nodes: 5_000_000,
 };
 
+/// What a file says.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Written {
+    /// The scenario.
+    pub scenario: Scenario,
+    /// What in its queues is likely not meant.
+    pub warnings: Vec<Diagnostic>,
+}
+
 /// Reads a scenario. `open` reads a file that it names, whose path is relative to its own folder.
 ///
 /// # Errors
@@ -41,8 +50,8 @@ static FORMAT: Format = Format {
 /// All that is wrong, each with its place.
 pub fn read(
     file: &File,
-    open: impl FnMut(&str) -> Result<File, Diagnostic>,
-) -> Result<Scenario, Vec<Diagnostic>> {
+    open: impl FnMut(&str) -> Result<File, Vec<Diagnostic>>,
+) -> Result<Written, Vec<Diagnostic>> {
     let (own, queues) = parts(&file.text);
     let source = source(file, &file.text);
     let node = Node::from_yaml(&self::source(file, &own)).map_err(|error| vec![error])?;
@@ -58,12 +67,14 @@ pub fn read(
         text: queues,
     };
     let mut reading = Reading {
-        source: &source,
+        warnings: Vec::new(),
         problems: Problems::new(&source),
         open,
     };
     let scenario = reading.scenario(simulation, queues)?;
-    reading.problems.finish(scenario)
+    let scenario = reading.problems.finish(scenario)?;
+    let warnings = reading.warnings;
+    Ok(Written { scenario, warnings })
 }
 
 /// Parts a file into the document of ours and all the others; in each the others' lines are empty, so that places stay.
@@ -125,12 +136,12 @@ fn is_simulation(node: &Node, problems: &mut Problems<'_>) -> bool {
 
 /// A file on its way to a scenario.
 struct Reading<'a, F> {
-    source: &'a Source,
+    warnings: Vec<Diagnostic>,
     problems: Problems<'a>,
     open: F,
 }
 
-impl<F: FnMut(&str) -> Result<File, Diagnostic>> Reading<'_, F> {
+impl<F: FnMut(&str) -> Result<File, Vec<Diagnostic>>> Reading<'_, F> {
     fn scenario(
         &mut self,
         simulation: Simulation,
@@ -139,9 +150,9 @@ impl<F: FnMut(&str) -> Result<File, Diagnostic>> Reading<'_, F> {
         let spec = simulation.spec;
         let mut files = vec![queues];
         for path in &spec.quota {
-            files.push(self.opened(path)?);
+            files.push((self.open)(&path.value)?);
         }
-        let objects = manifest::read(files)?.objects;
+        let objects = self.objects(files)?;
         check::jobs(&spec.jobs, &objects, &mut self.problems);
         check::slack(spec.slack_queue.as_ref(), &objects, &mut self.problems);
         let mut changes = Vec::new();
@@ -163,9 +174,10 @@ impl<F: FnMut(&str) -> Result<File, Diagnostic>> Reading<'_, F> {
         }))
     }
 
-    fn opened(&mut self, path: &Located<String>) -> Result<File, Vec<Diagnostic>> {
-        let place = self.source.place(path.spot);
-        (self.open)(&path.value).map_err(|error| vec![error.at(place)])
+    fn objects(&mut self, files: Vec<File>) -> Result<Objects, Vec<Diagnostic>> {
+        let read = manifest::read(files)?;
+        self.warnings.extend(read.warnings);
+        Ok(read.objects)
     }
 
     fn change(&mut self, event: &EventSpec, nodes: &[NodeSpec]) -> Result<Option<Change>, Vec<Diagnostic>> {
@@ -184,7 +196,8 @@ impl<F: FnMut(&str) -> Result<File, Diagnostic>> Reading<'_, F> {
             (None, Some(node), None, None) => Some(Change::NodeFails(node.value.clone())),
             (None, None, Some(node), None) => Some(Change::NodeRecovers(node.value.clone())),
             (None, None, None, Some(path)) => {
-                let objects = manifest::read([self.opened(path)?])?.objects;
+                let file = (self.open)(&path.value)?;
+                let objects = self.objects(vec![file])?;
                 Some(Change::Quota(Box::new(objects)))
             }
             _ => {
@@ -212,8 +225,10 @@ fn jobs(spec: &JobSpec, objects: &Objects) -> Vec<Job> {
         stints: vec![Stint {
             runs_for: spec.runs_for.0,
             grace: spec.grace.0,
+            ..Stint::default()
         }],
         gives_up_at: None,
+        evicted_before: 0,
         retry_pause: spec.retry_pause.0,
     });
     jobs.collect()

@@ -121,7 +121,7 @@ impl Class {
             arrives: Arrival::At(SignedDuration::from_millis(self.every_ms.into()) * number),
             stints: vec![Stint {
                 runs_for: SignedDuration::from_millis(self.runs_ms),
-                grace: SignedDuration::ZERO,
+                ..Stint::default()
             }],
             ..Job::default()
         })

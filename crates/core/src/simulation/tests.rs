@@ -67,7 +67,7 @@ fn job(name: &str, gpus: i64, arrives: i64, runs_for: i64) -> Job {
         arrives: Arrival::At(seconds(arrives)),
         stints: vec![Stint {
             runs_for,
-            grace: SignedDuration::ZERO,
+            ..Stint::default()
         }],
         ..Job::default()
     }

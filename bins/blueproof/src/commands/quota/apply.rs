@@ -51,14 +51,15 @@ pub(super) fn apply(arguments: &QuotaApply, place: &Place) -> Result<Exit, Probl
 }
 
 /// Reads the files, and says what in them is likely not meant.
-fn read(paths: &[PathBuf]) -> Result<Objects, Problem> {
+pub(crate) fn read(paths: &[PathBuf]) -> Result<Objects, Problem> {
     let files: Result<Vec<File>, Problem> = paths.iter().map(|path| read_file(path)).collect();
     let Manifest { objects, warnings } = manifest::read(files?)?;
     warnings.iter().for_each(show::aside);
     Ok(objects)
 }
 
-fn read_file(path: &Path) -> Result<File, Problem> {
+/// Reads a file with queues, or one beside them.
+pub(crate) fn read_file(path: &Path) -> Result<File, Problem> {
     let name = path.display().to_string();
     let failed = |code, message: &str| Diagnostic::error(code, message).at(FilePlace::file(&name));
     let unreadable = |error: std::io::Error| {

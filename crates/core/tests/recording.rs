@@ -1,0 +1,308 @@
+//! What was recorded, replayed under the queues that it was recorded with, goes as it went.
+
+use std::collections::BTreeMap;
+
+use blueproof_core::{
+    action::Action,
+    diagnostic::{Code, Diagnostic},
+    domain::{Actor, Cpus, Failure, FailureClass, Priority, Resources, RunId, Verdict},
+    event::{Event, StopMode},
+    policy::Policy,
+    ports::{LoggedEvent, Seq},
+    queue::{
+        Quantity,
+        objects::{
+            ClusterQueue, FlavorQuotas, LocalQueue, Objects, Preemption, Quota, ReclaimWithinCohort,
+            ResourceFlavor, ResourceGroup, StopPolicy, WithinClusterQueue,
+        },
+    },
+    scheduler::Scheduler,
+    simulation::{Recorder, Recording},
+    testing::{outcome, request},
+};
+use jiff::{SignedDuration, Timestamp};
+use proptest::{collection::vec, prelude::*};
+
+const TEAMS: [&str; 3] = ["blue", "red", "slack"];
+
+/// Two cpus for each team and for the slack, all in one cohort; a team takes back what is its own.
+fn objects() -> Objects {
+    let local = TEAMS.map(|team| {
+        let cluster_queue = team.to_owned();
+        let queue = LocalQueue {
+            cluster_queue,
+            ..LocalQueue::default()
+        };
+        (team.to_owned(), queue)
+    });
+    Objects {
+        flavors: BTreeMap::from([("any".into(), ResourceFlavor::default())]),
+        cluster_queues: TEAMS.map(|team| (team.to_owned(), cluster_queue())).into(),
+        local_queues: local.into(),
+        ..Objects::default()
+    }
+}
+
+fn cluster_queue() -> ClusterQueue {
+    let quota = |nominal| Quota {
+        nominal: Quantity(nominal),
+        ..Quota::default()
+    };
+    let resources = BTreeMap::from([("cpu".into(), quota(2000)), ("memory".into(), quota(1 << 40))]);
+    ClusterQueue {
+        cohort: Some("everybody".into()),
+        resource_groups: vec![ResourceGroup {
+            flavors: vec![FlavorQuotas {
+                name: "any".into(),
+                resources,
+            }],
+        }],
+        preemption: Preemption {
+            within_cluster_queue: WithinClusterQueue::LowerOrNewerEqualPriority,
+            reclaim_within_cohort: ReclaimWithinCohort::Any,
+            borrow_within_cohort: None,
+        },
+        ..ClusterQueue::default()
+    }
+}
+
+/// Something that happens next.
+#[derive(Debug, Clone, Copy)]
+enum Step {
+    Ask {
+        team: usize,
+        priority: i32,
+    },
+    /// A call of the scheduler's is carried out.
+    Answer(usize),
+    /// An attempt that runs comes to its end.
+    End {
+        which: usize,
+        passes: bool,
+    },
+    Cancel(usize),
+    /// A queue is drained, or no longer.
+    Drain(bool),
+    Wait(i64),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        4 => (0..TEAMS.len(), 0..3_i32).prop_map(|(team, priority)| Step::Ask { team, priority }),
+        8 => any::<usize>().prop_map(Step::Answer),
+        3 => (any::<usize>(), any::<bool>()).prop_map(|(which, passes)| Step::End { which, passes }),
+        1 => any::<usize>().prop_map(Step::Cancel),
+        1 => any::<bool>().prop_map(Step::Drain),
+        2 => (1..400_i64).prop_map(Step::Wait),
+    ]
+}
+
+/// A scheduler with backends that do as they are told, and the log of it.
+struct Story {
+    scheduler: Scheduler,
+    second: i64,
+    log: Vec<LoggedEvent>,
+    calls: Vec<Action>,
+    asked: u64,
+}
+
+impl Story {
+    fn new(protected_for: SignedDuration) -> Self {
+        let mut story = Self {
+            scheduler: Scheduler::new(Policy::local(Resources::default())),
+            second: 0,
+            log: Vec::new(),
+            calls: Vec::new(),
+            asked: 0,
+        };
+        let mut policy = Policy::local(Resources {
+            cpu: Cpus::cores(1),
+            ..Resources::default()
+        });
+        policy.retry.protected_run_time = protected_for;
+        story.tell(Event::Configured {
+            policy: Box::new(policy),
+        });
+        story.apply(objects());
+        story
+    }
+
+    fn apply(&mut self, objects: Objects) {
+        self.tell(Event::QuotaApplied {
+            objects: Box::new(objects),
+            by: Actor::Local("admin".into()),
+        });
+    }
+
+    /// Tells the scheduler an event a second after the last, and before it, at their times, whatever it waited for.
+    fn tell(&mut self, event: Event) {
+        self.second += 1;
+        let now = Timestamp::from_second(self.second).expect("small");
+        while let Some(at) = self.scheduler.next_wakeup().filter(|at| *at <= now) {
+            self.log(at, Event::Tick);
+        }
+        self.log(now, event);
+    }
+
+    fn log(&mut self, at: Timestamp, event: Event) {
+        let seq = Seq(self.log.len() as u64 + 1);
+        let logged = event.clone();
+        self.log.push(LoggedEvent {
+            seq,
+            at,
+            event: logged,
+        });
+        self.calls.extend(self.scheduler.handle(at, event));
+        self.scheduler.check();
+    }
+
+    fn take(&mut self, step: Step) {
+        match step {
+            Step::Ask { team, priority } => self.ask(TEAMS[team], priority),
+            Step::Answer(which) => self.answer(which),
+            Step::End { which, passes } => self.end(which, passes),
+            Step::Cancel(which) => self.cancel(which),
+            Step::Drain(drained) => self.drain(drained),
+            Step::Wait(seconds) => self.second += seconds,
+        }
+    }
+
+    fn ask(&mut self, team: &str, priority: i32) {
+        self.asked += 1;
+        let mut request = request(&format!("ask-{}", self.asked), "nano-lm");
+        request.queue = team.parse().expect("a name");
+        request.priority = Priority(priority);
+        request.retries.infrastructure = 1;
+        let request = Box::new(request);
+        self.tell(Event::Requested { request });
+    }
+
+    fn answer(&mut self, which: usize) {
+        let call = match self.calls.len() {
+            0 => return,
+            count => self.calls.remove(which % count),
+        };
+        match call {
+            Action::Reserve { attempt, .. } => {
+                let place = "here".into();
+                self.tell(Event::Reserved { attempt, place });
+            }
+            Action::Start(start) => {
+                let attempt = start.attempt;
+                self.tell(Event::Started { attempt });
+            }
+            Action::Stop { attempt, .. } => {
+                let outcome = Box::new(outcome(Verdict::Stopped));
+                self.tell(Event::Finished { attempt, outcome });
+            }
+            Action::Release { attempt } => self.tell(Event::Released { attempt }),
+            Action::Observe { .. } | Action::Report { .. } => {}
+        }
+    }
+
+    fn end(&mut self, which: usize, passes: bool) {
+        let runs: Vec<_> = self
+            .scheduler
+            .runs()
+            .filter(|run| run.ended_at.is_none())
+            .collect();
+        let live = runs.iter().filter_map(|run| run.attempts.last());
+        let running: Vec<_> = live.filter(|attempt| attempt.started_at.is_some()).collect();
+        if running.is_empty() {
+            return;
+        }
+        let verdict = if passes { Verdict::Passed } else { failed() };
+        let outcome = Box::new(outcome(verdict));
+        let attempt = running[which % running.len()].id;
+        self.tell(Event::Finished { attempt, outcome });
+    }
+
+    fn cancel(&mut self, which: usize) {
+        if self.asked > 0 {
+            let run = RunId(which as u64 % self.asked + 1);
+            let by = Actor::Local("ada".into());
+            let how = StopMode::End;
+            self.tell(Event::CancelRequested { run, by, how });
+        }
+    }
+
+    fn drain(&mut self, drained: bool) {
+        let mut changed = objects();
+        if drained {
+            let red = changed.cluster_queues.get_mut("red").expect("it is there");
+            red.stop_policy = StopPolicy::HoldAndDrain;
+        }
+        self.apply(changed);
+    }
+
+    fn recording(&self) -> Recording {
+        let mut recorder = Recorder::default();
+        for logged in &self.log {
+            recorder.take_in(logged.clone());
+        }
+        recorder.finish()
+    }
+}
+
+fn failed() -> Verdict {
+    let diagnostic = Diagnostic::error(Code::AttemptLost, "the machine is gone");
+    Verdict::Failed(Box::new(Failure {
+        class: FailureClass::Infrastructure,
+        diagnostic,
+        cell: None,
+    }))
+}
+
+/// Returns how many attempts got quota, by the scheduler's own account.
+fn attempts(story: &Story) -> usize {
+    story.scheduler.runs().map(|run| run.attempts.len()).sum()
+}
+
+proptest! {
+    #[test]
+    fn the_recorded_queues_give_the_recorded_admissions(
+        steps in vec(step(), 1..120),
+        protected_seconds in prop_oneof![Just(0_i64), 1..300_i64],
+    ) {
+        let mut story = Story::new(SignedDuration::from_secs(protected_seconds));
+        for step in steps {
+            story.take(step);
+        }
+        let recording = story.recording();
+        prop_assert_eq!(recording.admissions.len(), attempts(&story));
+        let history = recording.scenario.play();
+        prop_assert_eq!(history.admissions().collect::<Vec<_>>(), recording.admissions);
+    }
+}
+
+#[test]
+fn with_more_quota_nobody_waits() {
+    let mut story = Story::new(SignedDuration::ZERO);
+    for _ in 0..9 {
+        story.ask("blue", 0);
+    }
+    story.tell(Event::Tick);
+    let recording = story.recording();
+    assert_eq!(recording.admissions.len(), 6);
+    let mut more = objects();
+    let groups = &mut more
+        .cluster_queues
+        .get_mut("slack")
+        .expect("it is there")
+        .resource_groups;
+    let cpu = groups[0].flavors[0]
+        .resources
+        .get_mut("cpu")
+        .expect("it is there");
+    cpu.nominal = Quantity(5000);
+    let scenario = recording.under(more);
+    let history = scenario.play();
+    assert_eq!(history.admissions().count(), 9);
+    let waits: Vec<_> = history.fates.iter().filter_map(|fate| fate.wait()).collect();
+    assert_eq!(waits, [SignedDuration::ZERO; 9]);
+    let blue = scenario
+        .jobs
+        .iter()
+        .filter(|job| job.queue == "blue" && job.class == "nano-lm");
+    assert_eq!(blue.count(), 9);
+}
