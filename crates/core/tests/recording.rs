@@ -67,7 +67,7 @@ fn cluster_queue() -> ClusterQueue {
 }
 
 /// Something that happens next.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 enum Step {
     Ask {
         team: usize,
