@@ -6,6 +6,7 @@
 mod figures;
 mod flood;
 mod inside;
+mod queue;
 mod run;
 mod sides;
 mod timed;
@@ -56,6 +57,8 @@ enum Part {
     Flood,
     /// What one event costs with 10, 1,000 and 100,000 runs that wait.
     Scheduler,
+    /// Decisions of the embedded queue a second, beside Kueue's own code on the same load.
+    Queue,
 }
 
 /// All that was measured, and on what.
@@ -117,6 +120,7 @@ fn measure(workspace: &Workspace, parts: &[Part], rounds: usize) -> Result<Vec<T
             (Part::Run | Part::Flood, None) => unreachable!("prepared above"),
             (Part::Store, _) => inside::store(workspace)?,
             (Part::Scheduler, _) => inside::scheduler(workspace)?,
+            (Part::Queue, _) => queue::measure(workspace)?,
         });
     }
     Ok(tables)

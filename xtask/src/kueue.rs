@@ -17,7 +17,8 @@ use crate::{
     workspace::Workspace,
 };
 
-const JUDGE: &str = "blueproof-queue-judge";
+/// The package with our side, and its program.
+pub(crate) const JUDGE: &str = "blueproof-queue-judge";
 
 const NO_GO: &str = "Go is not here: https://go.dev/doc/install, or `apt-get install golang-go`";
 const NO_MODULES: &str = "Go could not fetch Kueue's module and what it needs; see `go env GOPROXY`";
@@ -31,7 +32,7 @@ pub(crate) struct DiffArguments {
     /// Where the random numbers start.
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
-    /// Scenarios of this kind only: cycle, fair-cycle, script, fair-script or linger; else all by turns.
+    /// Scenarios of this kind only: cycle, fair-cycle, script, fair-script or linger; `all` is all by turns.
     #[arg(long)]
     pub(crate) kind: Option<String>,
 }

@@ -5,8 +5,9 @@
 
 use std::{
     collections::BTreeMap,
-    fmt,
+    fmt, panic,
     path::PathBuf,
+    str::FromStr,
     sync::mpsc::{self, Receiver, SyncSender},
     thread,
 };
@@ -41,12 +42,27 @@ pub(crate) struct Arguments {
     /// Where the random numbers start.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Scenarios of this kind only; else all kinds by turns.
-    #[arg(long, value_enum)]
-    kind: Option<Kind>,
+    /// Scenarios of this kind only: cycle, fair-cycle, script, fair-script or linger; `all` is all by turns.
+    #[arg(long, default_value = "all")]
+    kind: Kinds,
     /// Kueue's own code.
     #[arg(long, value_name = "PATH", default_value = "target/tools/kueue-oracle")]
     oracle: PathBuf,
+}
+
+/// Kinds of scenarios, by turns.
+#[derive(Debug, Clone)]
+struct Kinds(Vec<Kind>);
+
+impl FromStr for Kinds {
+    type Err = String;
+
+    fn from_str(word: &str) -> Result<Self, String> {
+        if word == "all" {
+            return Ok(Self(Kind::value_variants().to_vec()));
+        }
+        Kind::from_str(word, false).map(|kind| Self(vec![kind]))
+    }
 }
 
 /// What came of a comparison.
@@ -117,11 +133,7 @@ fn ask_all(
     mut questions: Questions,
     sender: &SyncSender<(u64, Scenario)>,
 ) -> Result<()> {
-    let kinds = match &arguments.kind {
-        Some(kind) => std::slice::from_ref(kind),
-        None => Kind::value_variants(),
-    };
-    for (number, kind) in (0..arguments.cases).zip(kinds.iter().cycle()) {
+    for (number, kind) in (0..arguments.cases).zip(arguments.kind.0.iter().cycle()) {
         let scenario = generate::scenario(*kind, arguments.seed, number);
         questions.put(&scenario)?;
         if sender.send((number, scenario)).is_err() {
@@ -169,10 +181,17 @@ fn compare(oracle: &mut Oracle, scenario: &Scenario) -> Result<Compared> {
 fn against(scenario: &Scenario, theirs: Answer) -> Result<Compared> {
     match &theirs {
         Answer::Unstable { .. } => return Ok(Compared::LeftOut("unstable")),
+        Answer::Refused { error } if error.starts_with("panic") => {
+            return Ok(Compared::LeftOut("a panic of Kueue's"));
+        }
         Answer::Refused { .. } => return Ok(Compared::LeftOut("refused")),
         Answer::Unsettled { .. } | Answer::Steps { .. } | Answer::Cycle(_) => {}
     }
-    let ours = scenario.decide().with_context(|| scenario.line())?;
+    let ours = panic::catch_unwind(|| scenario.decide()).unwrap_or_else(|problem| {
+        println!("our queue panics:\n  {}", scenario.line());
+        panic::resume_unwind(problem)
+    });
+    let ours = ours.with_context(|| scenario.line())?;
     if ours != theirs {
         return Ok(Compared::Different(Box::new([theirs, ours])));
     }

@@ -102,7 +102,7 @@ fn cycle(dice: &mut Dice, fair: bool) -> CycleCase {
     let catalogue = Catalogue::new(dice);
     let setup = catalogue.setup(dice, fair);
     let mut maker = Maker::new(dice, &catalogue, &setup);
-    let (n_running, n_pending) = (dice.between(0, 12), dice.between(1, 8));
+    let (n_running, n_pending) = (dice.between(2, 16), dice.between(1, 8));
     let running: Vec<_> = (0..n_running).filter_map(|_| maker.running(dice)).collect();
     let pending: Vec<_> = (0..n_pending).map(|_| maker.pending(dice)).collect();
     let everybody = i32::try_from(running.len() + pending.len()).expect("they are few");
@@ -181,7 +181,7 @@ fn submit(dice: &mut Dice, maker: &mut Maker, known: &mut Vec<String>) -> Step {
 
 fn finish(dice: &mut Dice, known: &mut Vec<String>) -> Step {
     let mut finish = dice.some_of(known);
-    finish.truncate(3);
+    finish.truncate(2);
     known.retain(|name| !finish.contains(name));
     Step {
         finish,

@@ -1,5 +1,6 @@
 //! Holds the embedded queue to what Kueue decides: case files, and random scenarios with Kueue's own code as the judge.
 
+mod bench;
 mod cases;
 mod decide;
 mod diff;
@@ -36,6 +37,8 @@ enum Task {
     },
     /// Ask both sides about random scenarios, and print each difference.
     Diff(diff::Arguments),
+    /// Measure decisions a second on a load like that of the oracle's bench, and print a line of JSON.
+    Bench(bench::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -51,6 +54,7 @@ fn main() -> ExitCode {
 fn run(arguments: &Arguments) -> Result<ExitCode> {
     match &arguments.task {
         Task::Cases { files } => cases(files),
+        Task::Bench(arguments) => bench::run(arguments).map(|()| ExitCode::SUCCESS),
         Task::Diff(arguments) => Ok(if diff::run(arguments)? {
             ExitCode::SUCCESS
         } else {

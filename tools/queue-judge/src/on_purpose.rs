@@ -79,3 +79,38 @@ fn asks_for_zero(setup: &Setup, queue: &str, entry: &Entry) -> bool {
         !set.amounts.is_empty() && amounts.all(|(resource, amount)| *amount == 0.0 && !covers(resource))
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn explained(line: &str, alike: bool) -> Option<&'static str> {
+        let scenario: Scenario = serde_json::from_str(line).expect("a scenario");
+        let known = explain(&scenario, |_| Ok(alike)).expect("nobody is asked in vain");
+        known.map(|known| known.name)
+    }
+
+    #[test]
+    fn a_difference_that_no_tree_has_by_itself_comes_of_the_others_cycles() {
+        let two = r#"{"kind":"script","fair":false,"queues":{"p":{},"q":{}},"steps":[]}"#;
+        assert_eq!(explained(two, true), Some("other trees' cycles"));
+        assert_eq!(explained(two, false), None);
+        let one =
+            r#"{"kind":"script","fair":false,"queues":{"p":{"cohort":"c"},"q":{"cohort":"c"}},"steps":[]}"#;
+        assert_eq!(explained(one, true), None);
+    }
+
+    #[test]
+    fn zero_of_what_the_queue_has_explains_nothing() {
+        let asks = |resource: &str, amount: u32| {
+            let sets = format!(r#"[{{"count":1,"{resource}":{amount}}},{{"count":1,"cpu":1}}]"#);
+            let line = format!(
+                r#"{{"kind":"cycle","queues":{{"q":{{"groups":[{{"f":{{"cpu":4}}}}]}}}},"pending":{{"q":[{{"n":"w","sets":{sets}}}]}}}}"#
+            );
+            explained(&line, false)
+        };
+        assert_eq!(asks("gpu", 0), Some("zero of what is not there"));
+        assert_eq!(asks("gpu", 1), None);
+        assert_eq!(asks("cpu", 0), None);
+    }
+}

@@ -53,12 +53,15 @@ pub(super) enum Unit {
     PerSecond,
 }
 
-/// The most that a figure may be.
+/// The most or the least that a figure may be.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Limit {
     of: Limited,
-    at_most: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    at_most: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    at_least: Option<f64>,
     holds: bool,
 }
 
@@ -78,6 +81,12 @@ impl Quantity {
 
     pub(super) fn bytes(value: u64) -> Self {
         let (value, unit) = (value as f64, Unit::Bytes);
+        Self { value, unit }
+    }
+
+    /// As `bytes`, where it is an average.
+    pub(super) fn of_bytes(value: f64) -> Self {
+        let unit = Unit::Bytes;
         Self { value, unit }
     }
 
@@ -108,8 +117,20 @@ impl Row {
     pub(super) fn ratio_at_most(mut self, at_most: f64) -> Self {
         self.limit = self.ratio.map(|ratio| Limit {
             of: Limited::Ratio,
-            at_most,
+            at_most: Some(at_most),
+            at_least: None,
             holds: ratio <= at_most,
+        });
+        self
+    }
+
+    /// Limits the ratio from below.
+    pub(super) fn ratio_at_least(mut self, at_least: f64) -> Self {
+        self.limit = self.ratio.map(|ratio| Limit {
+            of: Limited::Ratio,
+            at_most: None,
+            at_least: Some(at_least),
+            holds: ratio >= at_least,
         });
         self
     }
@@ -120,7 +141,8 @@ impl Row {
         let measured = self.values.first().copied().flatten();
         self.limit = measured.map(|measured| Limit {
             of: Limited::Bytes,
-            at_most,
+            at_most: Some(at_most),
+            at_least: None,
             holds: measured.value <= at_most,
         });
         self
@@ -147,7 +169,9 @@ impl fmt::Display for Table {
                 write!(f, "{value:>VALUE$}")?;
             }
             let blank = VALUE * (self.columns.len() - row.values.len());
-            let ratio = row.ratio.map(|ratio| format!("{ratio:.2}")).unwrap_or_default();
+            let decimals = |ratio: f64| if ratio < 100.0 { 2 } else { 0 };
+            let ratio = row.ratio.map(|ratio| format!("{ratio:.0$}", decimals(ratio)));
+            let ratio = ratio.unwrap_or_default();
             let limit = row.limit.map(|limit| limit.to_string()).unwrap_or_default();
             let line = format!("{:blank$}{ratio:>RATIO$}  {limit}", "");
             writeln!(f, "{}", line.trim_end())?;
@@ -164,6 +188,7 @@ impl fmt::Display for Quantity {
             Unit::Seconds if value >= 1e-3 => write!(f, "{:.1} ms", value * 1e3),
             Unit::Seconds if value >= 1e-5 => write!(f, "{:.0} us", value * 1e6),
             Unit::Seconds => write!(f, "{:.0} ns", value * 1e9),
+            Unit::Bytes if value < 1024.0 => write!(f, "{value:.0} B"),
             Unit::Bytes => write!(f, "{:.1} MiB", value / 1024.0 / 1024.0),
             Unit::PerSecond => write!(f, "{}/s", grouped(value)),
         }
@@ -172,9 +197,13 @@ impl fmt::Display for Quantity {
 
 impl fmt::Display for Limit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (sign, bound) = match (self.at_most, self.at_least) {
+            (_, Some(at_least)) => (">= ", at_least),
+            (at_most, None) => ("", at_most.unwrap_or_default()),
+        };
         match self.of {
-            Limited::Ratio => write!(f, "{}", self.at_most)?,
-            Limited::Bytes => write!(f, "{} MiB", self.at_most / 1024.0 / 1024.0)?,
+            Limited::Ratio => write!(f, "{sign}{bound}")?,
+            Limited::Bytes => write!(f, "{sign}{} MiB", bound / 1024.0 / 1024.0)?,
         }
         f.write_str(if self.holds { " holds" } else { " BROKEN" })
     }
@@ -221,6 +250,9 @@ mod tests {
                 .ratio_at_most(0.8),
                 Row::of("agent, peak", vec![Some(Quantity::bytes(65 << 20)), None]).bytes_at_most(64 << 20),
                 Row::of("small", vec![Some(Quantity::seconds(0.000_012))]),
+                Row::of("faster", vec![Some(Quantity::of_bytes(180.0))])
+                    .ratio(12.0)
+                    .ratio_at_least(10.0),
             ],
             notes: vec!["a note".into()],
         };
@@ -229,12 +261,13 @@ run                                   blueproof  papermill  ratio  limit
   whole process                          1.50 s     3.00 s   0.50  0.8 holds
   agent, peak                          65.0 MiB          -         64 MiB BROKEN
   small                                   12 us
+  faster                                  180 B             12.00  >= 10 holds
   a note
 ";
         assert_eq!(format!("\n{table}"), expected);
         assert!(expected.lines().all(|line| line.len() <= WIDTH));
         let within: Vec<_> = table.rows.iter().map(Row::is_within).collect();
-        assert_eq!(within, [true, false, true]);
+        assert_eq!(within, [true, false, true, true]);
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! The line that moves, in a terminal: within its width, and gone when the run is over.
 
+use std::{fs, path::Path};
+
 use unicode_width::UnicodeWidthStr;
 
 use crate::common::{Checkout, Home, Terminal};
@@ -8,10 +10,15 @@ const COLUMNS: u16 = 80;
 
 const SPINNER: [char; 10] = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
 
-/// Prints longer lines than a terminal has columns, in characters that are two columns wide, with what moves a cursor.
-const TALKATIVE: &str = "import time\nfor nth in range(10):\n    \
-                         print(f'\\x1b[2Astep {nth}', '全角' * 60, end='\\r' if nth % 2 else '\\n', flush=True)\n    \
-                         time.sleep(0.1)";
+/// Returns a cell that prints longer lines than a terminal has columns, in characters that are two columns wide, with
+/// what moves a cursor, until a file is there.
+fn talkative(until: &Path) -> String {
+    format!(
+        "import itertools, os, time\nfor nth in itertools.count():\n    \
+         print(f'\\x1b[2Astep {{nth}}', '全角' * 60, end='\\r' if nth % 2 else '\\n', flush=True)\n    \
+         time.sleep(0.1)\n    if os.path.exists({until:?}): break"
+    )
+}
 
 /// Returns what stood in each line of the terminal, one state after the other.
 fn states(written: &str) -> Vec<Vec<String>> {
@@ -41,10 +48,14 @@ fn uncoloured(text: &str) -> String {
 
 #[test]
 fn the_line_that_moves_fits_and_is_gone_at_the_end() {
-    let (home, checkout) = (Home::new(), Checkout::new(&[TALKATIVE], ""));
+    let home = Home::new();
+    let seen = home.path().join("seen");
+    let checkout = Checkout::new(&[&talkative(&seen)], "");
     let command = home.command(&["run", checkout.typed()]);
 
-    let (code, written) = Terminal::start(command, COLUMNS).expect("a terminal").end();
+    let terminal = Terminal::start(command, COLUMNS).expect("a terminal");
+    let let_end = || fs::write(&seen, "").expect("a file");
+    let (code, written) = terminal.end_once_seen(&["cell 1/1", "全角"], let_end);
 
     assert_eq!(code, Some(0), "{written}");
     let lines = states(&written);

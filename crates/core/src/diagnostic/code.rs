@@ -323,6 +323,12 @@ codes! {
     802 NoSuchQueue "a queue that does not exist"
         "Runs wait in a LocalQueue, which stands before a ClusterQueue with quota. `blueproof quota get` lists them; \
          while nobody has applied others there is one of each, `local`."
+    810 RetryTerms "an annotation on retries that cannot be used"
+        "A workload says in annotations `workload.codeflare.dev.appwrapper/...` how it is tried again. Durations, such \
+         as `90s` or `1h30m`: admissionGracePeriodDuration, warmupGracePeriodDuration, failureGracePeriodDuration, \
+         retryPausePeriodDuration, forcefulDeletionGracePeriodDuration, deletionOnFailureGracePeriodDuration, \
+         successTTLDuration. A number: retryLimit. Lists, such as `1, 2`: terminalExitCodes, retryableExitCodes. What \
+         cannot be read is refused: under a default, it would be tried again when nobody expects it."
     811 QueueObjectKind "an object that queues do not go by"
         "ClusterQueue, Cohort, LocalQueue, ResourceFlavor and WorkloadPriorityClass of kueue.x-k8s.io/v1beta2 are read, \
          lists of them, and Configuration of config.kueue.x-k8s.io/v1beta2. Anything else in such a file is refused \
@@ -353,12 +359,6 @@ codes! {
     820 QueueRenamed "LocalQueues of one name in several namespaces"
         "Clusters often have a LocalQueue of the same name in each team's namespace. There are no namespaces here, so \
          that each is known by both: `team-a.default-queue`."
-    810 RetryTerms "an annotation on retries that cannot be used"
-        "A workload says in annotations `workload.codeflare.dev.appwrapper/...` how it is tried again. Durations, such \
-         as `90s` or `1h30m`: admissionGracePeriodDuration, warmupGracePeriodDuration, failureGracePeriodDuration, \
-         retryPausePeriodDuration, forcefulDeletionGracePeriodDuration, deletionOnFailureGracePeriodDuration, \
-         successTTLDuration. A number: retryLimit. Lists, such as `1, 2`: terminalExitCodes, retryableExitCodes. What \
-         cannot be read is refused: under a default, it would be tried again when nobody expects it."
 }
 
 /// A text that is not the code of anything.

@@ -159,9 +159,9 @@ impl Line {
         }
     }
 
-    /// Notes that a workload has others evicted for it, and returns whether that is news.
-    pub(super) fn set_preemptor(&mut self, id: WorkloadId) -> bool {
-        self.preemptor.replace(id) != Some(id)
+    /// Notes that a workload, which is next, has others evicted for it.
+    pub(super) fn set_preemptor(&mut self, id: WorkloadId) {
+        self.preemptor = Some(id);
     }
 
     pub(super) fn progress(&self, id: WorkloadId) -> Option<&Progress> {

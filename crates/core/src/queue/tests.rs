@@ -386,6 +386,20 @@ proptest! {
         told.queues.set_objects(objects);
         told.check();
     }
+
+    #[test]
+    fn the_same_objects_again_change_nothing((objects, story) in story(), rest in vec(happening(), 1..20)) {
+        let (mut told, mut told_again) = (Told::new(objects.clone()), Told::new(objects.clone()));
+        for happening in &story {
+            told.tell(happening);
+            told_again.tell(happening);
+        }
+        told_again.queues.set_objects(objects);
+        for happening in &rest {
+            prop_assert_eq!(told.queues.is_restless(), told_again.queues.is_restless());
+            prop_assert_eq!(told.tell(happening), told_again.tell(happening));
+        }
+    }
 }
 
 fn fits_without(

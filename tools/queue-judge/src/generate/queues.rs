@@ -25,7 +25,7 @@ impl Catalogue {
     pub(super) fn new(dice: &mut Dice) -> Self {
         const FLAVORS: [[&str; 3]; 2] = [["od", "spot", "old"], ["ma", "mb", "mc"]];
         let of_group = |dice: &mut Dice, resources: &[&'static str], names: &[&'static str]| {
-            let n_flavors = *dice.one_of(&[1, 1, 2, 2, 3]);
+            let n_flavors = *dice.one_of(&[1, 1, 1, 2, 2, 3]);
             Offer {
                 resources: resources.to_vec(),
                 flavors: names[..n_flavors].to_vec(),
@@ -90,7 +90,7 @@ impl Catalogue {
     fn queue(&self, dice: &mut Dice, fair: bool, cohorts: &[String]) -> Queue {
         let is_in_one = !cohorts.is_empty() && dice.chance(95);
         let cohort = is_in_one.then(|| dice.one_of(cohorts).clone());
-        let reclaim = dice.word(60, &["LowerPriority", "Any", "Any"]);
+        let reclaim = dice.word(75, &["LowerPriority", "Any", "Any"]);
         let borrows = reclaim.is_some() && dice.chance(if fair { 10 } else { 40 });
         Queue {
             weight: weight(dice, fair),
@@ -208,9 +208,9 @@ fn fungibility(dice: &mut Dice) -> Fungibility {
 }
 
 fn quota(dice: &mut Dice, resource: &str, may_borrow: bool) -> Quota {
-    let whole = *dice.one_of(&[0, 1, 3, 4, 5, 6, 7, 8, 11, 12]);
+    let whole = *dice.one_of(&[0, 0, 2, 3, 4, 4, 5, 6, 8, 11]);
     let nominal = amount(dice, resource, whole);
-    if !may_borrow || dice.chance(55) {
+    if !may_borrow || dice.chance(65) {
         return Quota::Nominal(nominal);
     }
     let borrowing = dice.chance(50).then(|| f64::from(dice.0.u32(..=5)));

@@ -43,11 +43,22 @@ impl Terminal {
         Ok(started)
     }
 
-    /// Waits for the command's end, and returns its exit code and everything that it wrote.
-    pub(crate) fn end(mut self) -> (Option<i32>, String) {
+    /// Does something once all of these have been on the screen, then waits for the command's end, and returns its exit
+    /// code and everything that it wrote.
+    pub(crate) fn end_once_seen(mut self, texts: &[&str], then: impl FnOnce()) -> (Option<i32>, String) {
         let mut written = Vec::new();
+        let mut then = Some(then);
+        let mut some = [0; 4096];
         // When nobody has it open any more, a terminal ends with an error.
-        let _ = self.screen.read_to_end(&mut written);
+        while let Ok(count @ 1..) = self.screen.read(&mut some) {
+            written.extend_from_slice(&some[..count]);
+            let so_far = String::from_utf8_lossy(&written);
+            if texts.iter().all(|text| so_far.contains(text))
+                && let Some(then) = then.take()
+            {
+                then();
+            }
+        }
         let ended = self.command.wait().expect("it ends");
         (ended.code(), String::from_utf8(written).expect("text"))
     }

@@ -9,7 +9,7 @@ use crate::{
         FairRule, FlavorPreference, QueueingStrategy, ReclaimWithinCohort, StopPolicy, TaintEffect,
         WhenCanBorrow, WhenCanPreempt, WithinClusterQueue,
     },
-    yaml::{Located, record},
+    yaml::{Located, choice, record},
 };
 
 record! {
@@ -90,7 +90,7 @@ record! {
     }
 }
 
-crate::yaml::choice! {
+choice! {
     /// Whom a workload may evict while its own queue borrows.
     pub(super) enum BorrowPolicy {
         /// Nobody.

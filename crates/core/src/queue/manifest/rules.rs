@@ -273,7 +273,7 @@ fn flavor(spec: &ResourceFlavorSpec, problems: &mut Problems<'_>) {
                 "key and value are written as those of labels",
             );
         }
-        if !seen.insert((&taint.key, format!("{:?}", taint.effect))) {
+        if !seen.insert((&taint.key, taint.effect)) {
             let message = format!("the taint `{}:{:?}` is there twice", taint.key, taint.effect);
             refuse(*spot, problems, message, "a key has each effect once");
         }

@@ -174,7 +174,7 @@ impl Tree {
                     .push((nominee.queue, nominee.id, nominee.assignment));
             }
             Fate::Preempts => {
-                result.changed |= queue.line.set_preemptor(nominee.id);
+                queue.line.set_preemptor(nominee.id);
                 queue.line.forget_progress_of(nominee.id);
                 self.evict(&nominee, result);
             }
