@@ -2,8 +2,7 @@
 //!
 //! `TRYCMD=overwrite cargo test -p blueproof --test cli` writes the answers anew; read the difference.
 
-#[path = "../src/show/samples/story.rs"]
-mod story;
+mod told;
 
 use std::{
     fs::File,
@@ -16,41 +15,9 @@ use blueproof_core::{
     domain::{RunId, Verdict},
     engine,
     event::Event,
-    policy::Policy,
-    ports::{Batch, Store},
-    scheduler::Scheduler,
-    sqlite::SqliteStore,
 };
-use jiff::Timestamp;
+use told::{store, story, tell};
 use trycmd::TestCases;
-
-/// Tells a new store the story that the unit tests know, one event after the other.
-async fn store(path: &Path) -> SqliteStore {
-    let store = SqliteStore::open(path).expect("a store");
-    let mut scheduler = Scheduler::new(Policy::local(Default::default()));
-    for (at, event) in story::story() {
-        tell(&store, &mut scheduler, at, event).await;
-    }
-    store
-}
-
-async fn tell(store: &SqliteStore, scheduler: &mut Scheduler, at: Timestamp, event: Event) {
-    scheduler.handle(at, event.clone());
-    let changed = scheduler.take_changed();
-    let views = changed
-        .into_iter()
-        .filter_map(|run| scheduler.view(run))
-        .collect();
-    let events = vec![(at, event)];
-    store
-        .append(Batch {
-            events,
-            views,
-            taken: Vec::new(),
-        })
-        .await
-        .expect("it takes events");
-}
 
 /// Returns the program, with nothing of whoever runs the tests.
 fn blueproof(home: &Path, arguments: &[&str]) -> Command {
@@ -104,6 +71,16 @@ async fn queues_are_listed_described_and_compared() {
     let cases = cases(home.path());
     cases.env("BLUEPROOF_STORE", path.display().to_string());
     cases.case("tests/cmd/quota/*.trycmd").run();
+}
+
+#[tokio::test]
+async fn queues_are_tried_out() {
+    let home = tempfile::tempdir().expect("a folder");
+    let path = home.path().join("blueproof.db");
+    drop(store(&path).await);
+    let cases = cases(home.path());
+    cases.env("BLUEPROOF_STORE", path.display().to_string());
+    cases.case("tests/cmd/simulate/*.trycmd").run();
 }
 
 #[test]

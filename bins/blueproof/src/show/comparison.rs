@@ -1,10 +1,13 @@
 //! Figures of several policies for the same jobs, beside each other.
 
-use std::{collections::BTreeMap, fmt};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
 
 use blueproof_core::{
     queue::Quantity,
-    simulation::{Figures, History, Scenario, Spread},
+    simulation::{Allocation, Figures, History, Scenario, Spread},
 };
 use jiff::SignedDuration;
 use serde::Serialize;
@@ -95,6 +98,9 @@ impl Comparison {
         });
         self.add_row(table, "completion mean/p99", |figures| {
             let spread = figures.completion;
+            if spread.count == 0 {
+                return "-".into();
+            }
             format!(
                 "{}/{}s",
                 seconds(spread.mean_seconds),
@@ -123,18 +129,22 @@ impl Comparison {
     }
 
     fn add_resources(&self, table: &mut Table) {
-        let Some(first) = self.columns.first() else { return };
-        for resource in first.figures.allocation.keys() {
-            let of = |figures: &Figures| figures.allocation.get(resource).copied().unwrap_or_default();
-            self.add_row(table, &format!("{resource} in use"), |figures| {
-                format!("{:.1} %", of(figures).ratio * 100.0)
+        let used = self.columns.iter().flat_map(|column| &column.figures.allocation);
+        let used = used.filter(|(_, allocation)| allocation.allocated > 0.0);
+        let resources: BTreeSet<&String> = used.map(|(resource, _)| resource).collect();
+        for resource in resources {
+            let add = |table: &mut Table, title: &str, of: &dyn Fn(&Allocation) -> String| {
+                self.add_row(table, title, |figures| {
+                    figures.allocation.get(resource).map_or("-".into(), of)
+                });
+            };
+            add(table, &format!("{resource} in use"), &|of| {
+                format!("{:.1} %", of.ratio * 100.0)
             });
-            self.add_row(table, "  lost to evictions", |figures| {
-                format!("{} s", units(resource, of(figures).wasted))
+            add(table, "  lost to evictions", &|of| {
+                format!("{} s", units(resource, of.wasted))
             });
-            self.add_row(table, "  Jain's index", |figures| {
-                format!("{:.3}", of(figures).jain_index)
-            });
+            add(table, "  Jain's index", &|of| format!("{:.3}", of.jain_index));
         }
     }
 
@@ -194,10 +204,11 @@ fn spread(spread: Spread) -> String {
 
 /// Returns seconds with as many digits as anybody compares.
 pub(super) fn seconds(seconds: f64) -> String {
-    if seconds == seconds.trunc() || seconds >= 100.0 {
+    if seconds >= 100.0 {
         return format!("{seconds:.0}");
     }
-    format!("{seconds:.1}")
+    let tenths = format!("{seconds:.1}");
+    tenths.strip_suffix(".0").map_or(tenths.clone(), str::to_owned)
 }
 
 /// Returns an amount in the units in which people count it.

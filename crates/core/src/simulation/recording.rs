@@ -127,22 +127,7 @@ impl Recorder {
             None => self.begun = Some(at),
         }
         let is_quota = self.is_quota(&event);
-        let request = match &event {
-            Event::Requested { request } => Some((**request).clone()),
-            Event::Configured { .. }
-            | Event::QuotaApplied { .. }
-            | Event::Approved { .. }
-            | Event::HeadMoved { .. }
-            | Event::CancelRequested { .. }
-            | Event::RetryRequested { .. }
-            | Event::Reserved { .. }
-            | Event::Started { .. }
-            | Event::Finished { .. }
-            | Event::Released { .. }
-            | Event::Reported { .. }
-            | Event::CallFailed { .. }
-            | Event::Tick => None,
-        };
+        let request = requested(&event).cloned();
         if let Event::Configured { policy } = &event {
             self.change(Change::Protection(protection(policy)));
         }
@@ -449,6 +434,13 @@ fn asked(run: RunId, request: &RunRequest) -> Job {
         pod_sets: pod_sets(&request.job),
         ..Job::default()
     }
+}
+
+fn requested(event: &Event) -> Option<&RunRequest> {
+    if let Event::Requested { request } = event {
+        return Some(request);
+    }
+    None
 }
 
 fn protection(policy: &Policy) -> Option<SignedDuration> {

@@ -106,12 +106,11 @@ fn known<'a>(
         return;
     }
     let error = Diagnostic::error(code, format!("there is no {kind} `{}`", name.value));
-    let hint = match nearest(&name.value, names.clone().map(String::as_str)) {
+    let all: Vec<&str> = names.map(String::as_str).collect();
+    let hint = match nearest(&name.value, all.iter().copied()) {
         Some(meant) => format!("did you mean `{meant}`?"),
-        None => format!(
-            "there are: {}",
-            names.map(String::as_str).collect::<Vec<_>>().join(", ")
-        ),
+        None if all.is_empty() => format!("there is no {kind} at all"),
+        None => format!("there are: {}", all.join(", ")),
     };
     problems.report(name.spot, error.hint(hint));
 }

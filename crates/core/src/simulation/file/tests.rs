@@ -5,7 +5,7 @@ use jiff::SignedDuration;
 use super::*;
 use crate::{
     queue::Quantity,
-    simulation::{History, Leave, What},
+    simulation::{History, Leave},
 };
 
 const MLBATCH: &str = include_str!("../../../../../examples/mlbatch.yaml");
@@ -140,25 +140,24 @@ fn admitted(scenario: &Scenario, history: &History, second: i64) -> Vec<String> 
 /// Returns who was evicted: when, who, and for whom.
 fn evicted(scenario: &Scenario, history: &History) -> Vec<(i64, String, String)> {
     let name = |job: usize| scenario.jobs[job].name.clone();
-    let evictions = history.moments.iter().filter_map(|moment| match &moment.what {
-        What::Evicted { job, cause } => Some((moment.at.as_secs(), name(*job), cause.clone())),
-        What::Arrived { .. }
-        | What::Admitted { .. }
-        | What::Requeued { .. }
-        | What::Done { .. }
-        | What::GaveUp { .. }
-        | What::Remark { .. }
-        | What::QuotaChanged
-        | What::NodeFailed { .. }
-        | What::NodeRecovered { .. }
-        | What::LendingLimit { .. } => None,
+    let stays = history
+        .fates
+        .iter()
+        .enumerate()
+        .flat_map(|(job, fate)| fate.stays.iter().map(move |stay| (job, stay)));
+    let evicted = stays.filter_map(|(job, stay)| {
+        let (at, cause) = stay.evicted.clone()?;
+        Some((at.as_secs(), name(job), cause))
     });
+    let mut evictions: Vec<_> = evicted.collect();
+    evictions.sort_by_key(|(at, ..)| *at);
     let whom = |cause| match cause {
         Leave::Preempted { by, reason } => format!("{}: {}", name(by), reason.as_str()),
         Leave::NodeFailed { node } => node,
         Leave::Drained => "drained".into(),
     };
-    evictions.map(|(at, job, cause)| (at, job, whom(cause))).collect()
+    let told = evictions.into_iter();
+    told.map(|(at, job, cause)| (at, job, whom(cause))).collect()
 }
 
 #[test]

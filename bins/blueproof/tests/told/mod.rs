@@ -1,0 +1,43 @@
+//! A store that was told the story that the unit tests know.
+
+#[path = "../../src/show/samples/story.rs"]
+pub(crate) mod story;
+
+use std::path::Path;
+
+use blueproof_core::{
+    event::Event,
+    policy::Policy,
+    ports::{Batch, Store},
+    scheduler::Scheduler,
+    sqlite::SqliteStore,
+};
+use jiff::Timestamp;
+
+/// Tells a new store the story that the unit tests know, one event after the other.
+pub(crate) async fn store(path: &Path) -> SqliteStore {
+    let store = SqliteStore::open(path).expect("a store");
+    let mut scheduler = Scheduler::new(Policy::local(Default::default()));
+    for (at, event) in story::story() {
+        tell(&store, &mut scheduler, at, event).await;
+    }
+    store
+}
+
+pub(crate) async fn tell(store: &SqliteStore, scheduler: &mut Scheduler, at: Timestamp, event: Event) {
+    scheduler.handle(at, event.clone());
+    let changed = scheduler.take_changed();
+    let views = changed
+        .into_iter()
+        .filter_map(|run| scheduler.view(run))
+        .collect();
+    let events = vec![(at, event)];
+    store
+        .append(Batch {
+            events,
+            views,
+            taken: Vec::new(),
+        })
+        .await
+        .expect("it takes events");
+}
