@@ -8,6 +8,7 @@
 //! concurrent variants of workloads.
 
 mod assign;
+mod change;
 mod explain;
 mod figures;
 mod forest;
@@ -41,7 +42,6 @@ use assign::{Assignment, Mode};
 use forest::Held;
 use line::{Class, Entry};
 use objects::Objects;
-use quotas::FlavorResource;
 use terms::Shape;
 use tree::{Ask, Holder, Queue, Rules, Scene, Tree};
 
@@ -128,79 +128,6 @@ impl Queues {
     /// Returns what is configured.
     pub fn objects(&self) -> &Objects {
         &self.objects
-    }
-
-    /// Goes by other objects from now on. Who holds quota keeps it, also where there is too little now; who waits keeps
-    /// their place. A tree about which nothing is different does not notice.
-    pub fn set_objects(&mut self, objects: Objects) {
-        let old = std::mem::replace(self, Self::new(Objects::default()));
-        let held = old.trees.iter().flat_map(Tree::held).collect();
-        *self = Self::grow(objects, &held);
-        self.now = old.now;
-        self.protected_for = old.protected_for;
-        for (number, tree) in old.trees.into_iter().enumerate() {
-            if let Some(at) = self.same_tree(&old.objects, &tree) {
-                self.keep(at, tree);
-                if old.restless.contains(&number) {
-                    self.restless.insert(at);
-                }
-                continue;
-            }
-            for queue in tree.queues {
-                self.move_in(&tree.places, tree.cycles, queue);
-            }
-        }
-    }
-
-    /// Returns the number of the tree that is the same as one that was, if there is one.
-    fn same_tree(&self, before: &Objects, old: &Tree) -> Option<usize> {
-        let at = self.queues.get(&old.queues.first()?.name)?.tree;
-        forest::is_same((before, old), (&self.objects, &self.trees[at])).then_some(at)
-    }
-
-    fn keep(&mut self, tree: usize, old: Tree) {
-        for (queue, known) in old.queues.iter().enumerate() {
-            let ids = known.holders.keys().copied().chain(known.line.ids());
-            self.workloads.extend(ids.map(|id| (id, At { tree, queue })));
-        }
-        self.trees[tree] = old;
-    }
-
-    /// Moves who was in a queue into the one that has its name now.
-    fn move_in(&mut self, places: &[(String, String)], cycles: u64, old: Queue) {
-        let Some(at) = self.queues.get(&old.name).copied() else {
-            return;
-        };
-        let Self { objects, trees, .. } = self;
-        let tree = &mut trees[at.tree];
-        let queue = &mut tree.queues[at.queue];
-        let mut shapes: Vec<_> = old.shape_numbers.into_iter().collect();
-        shapes.sort_unstable_by_key(|(_, number)| *number);
-        for (pod_sets, _) in shapes {
-            queue.shape_number(&pod_sets, &objects.flavors);
-        }
-        let strategy = queue.terms.strategy;
-        queue.line = old.line;
-        queue.line.set_strategy(strategy);
-        if !queue.terms.has_flavors_of(&old.terms) {
-            queue.line.forget_progress();
-        }
-        tree.cycles = tree.cycles.max(cycles);
-        queue.generation = old.generation + 1;
-        let place = |of: FlavorResource| {
-            let (flavor, resource) = &places[of.0];
-            tree.places.iter().position(|(f, r)| f == flavor && r == resource)
-        };
-        for (id, mut holder) in old.holders {
-            for (of, _) in &mut holder.usage {
-                *of = FlavorResource(place(*of).expect("what is held has a place"));
-            }
-            tree.quotas.add(queue.node, &holder.usage);
-            queue.holders.insert(id, holder);
-            self.workloads.insert(id, at);
-        }
-        self.workloads.extend(queue.line.ids().map(|id| (id, at)));
-        self.restless.insert(at.tree);
     }
 
     /// Keeps whoever has had their quota for less than this from being evicted by those who were evicted before.

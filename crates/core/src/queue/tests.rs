@@ -10,6 +10,7 @@ use super::{
         FlavorQuotas, Preemption, QueueingStrategy, Quota, ReclaimWithinCohort, ResourceFlavor,
         ResourceGroup, Weight, WhenCanBorrow, WhenCanPreempt, WithinClusterQueue,
     },
+    quotas::FlavorResource,
     quotas::Usage,
     victims::{Borrowing, Victim},
     *,
