@@ -29,9 +29,8 @@ const CYCLES_AT_MOST: usize = 1_000;
 #[derive(Debug)]
 pub(super) struct Queue {
     queues: Queues,
-    /// What the one queue has that holds where nobody applied others.
-    quota: Resources,
-    applied: Option<Objects>,
+    /// Whether the queues are somebody's, and not the one that holds where nobody applied any.
+    applied: bool,
     entries: BTreeMap<RunId, Entry>,
     /// Those who are held, and those who wait again: looked at after each event, however many wait beside them.
     held: BTreeSet<RunId>,
@@ -127,8 +126,7 @@ impl Queue {
     pub(super) fn new(quota: Resources) -> Self {
         Self {
             queues: Queues::new(default_objects(quota)),
-            quota,
-            applied: None,
+            applied: false,
             entries: BTreeMap::new(),
             held: BTreeSet::new(),
             returning: BTreeSet::new(),
@@ -156,16 +154,15 @@ impl Queue {
 
     /// Changes how much there is where nobody applied other queues. What is already promised stays promised.
     pub(super) fn set_quota(&mut self, quota: Resources) {
-        self.quota = quota;
-        if self.applied.is_none() {
+        if !self.applied {
             self.set_objects(default_objects(quota));
         }
     }
 
     /// Goes by these queues from now on. What is already promised stays promised.
     pub(super) fn apply(&mut self, objects: Objects) {
-        self.set_objects(objects.clone());
-        self.applied = Some(objects);
+        self.set_objects(objects);
+        self.applied = true;
     }
 
     fn set_objects(&mut self, objects: Objects) {
@@ -275,15 +272,15 @@ impl Queue {
     /// Decides who gets quota now, and who has to give theirs back.
     pub(super) fn decide(&mut self, now: Timestamp) -> Decisions {
         let mut decisions = Decisions::default();
+        if std::mem::take(&mut self.drain) {
+            self.drain(&mut decisions);
+        }
         for _ in 0..CYCLES_AT_MOST {
             if !self.queues.is_restless() {
                 break;
             }
             let cycle = self.queues.cycle(now);
             self.take_in(&cycle, &mut decisions);
-        }
-        if std::mem::take(&mut self.drain) {
-            self.drain(&mut decisions);
         }
         decisions.admitted = self.give_out();
         decisions
@@ -413,7 +410,7 @@ impl Queue {
 
     /// Returns what keeps the run's attempt waiting, in a few words, or `None` when it does not wait here.
     ///
-    /// Unlike a shortfall it does not count those before it, and so costs the same however many they are.
+    /// Unlike [`Self::why`] it does not count those before it, and so costs the same however many they are.
     pub(super) fn obstacle(&self, run: RunId) -> Option<String> {
         let entry = self.waiting(run)?;
         let free = self.sums(&entry.workload.cluster_queue, Queues::available);
