@@ -13,5 +13,5 @@ mod store;
 pub use clock::FakeClock;
 pub use cluster::FakeCluster;
 pub use reporter::FakeReporter;
-pub use samples::{outcome, request, start_action};
+pub use samples::{TEAMS, outcome, request, start_action, teams};
 pub use store::MemoryStore;

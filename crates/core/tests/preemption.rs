@@ -1,66 +1,18 @@
 //! Two teams and a slack queue: what one team borrows, it gives back when the other wants it, and comes back in its turn.
 
-use std::collections::BTreeMap;
-
 use blueproof_core::{
     action::Action,
     domain::{Actor, AttemptId, Cpus, Ending, Priority, Resources, RunId, RunState, Verdict},
     event::{Event, StopMode},
     policy::Policy,
-    queue::{
-        Quantity,
-        objects::{
-            ClusterQueue, FlavorQuotas, LocalQueue, Objects, Preemption, Quota, ReclaimWithinCohort,
-            ResourceFlavor, ResourceGroup, StopPolicy, WithinClusterQueue,
-        },
-    },
+    queue::objects::{Objects, StopPolicy, WithinClusterQueue},
     scheduler::{EvictionReason, PendingReason, Scheduler, Unblocker},
-    testing::{outcome, request},
+    testing::{outcome, request, teams},
 };
 use jiff::Timestamp;
 
-const TEAMS: [&str; 3] = ["blue", "red", "slack"];
-
-/// One cpu for each team and for the slack, all in one cohort; a team takes back what is its own.
 fn objects() -> Objects {
-    let queues = TEAMS.map(|team| (team.to_owned(), cluster_queue()));
-    let local = TEAMS.map(|team| {
-        let cluster_queue = team.to_owned();
-        let queue = LocalQueue {
-            cluster_queue,
-            ..LocalQueue::default()
-        };
-        (team.to_owned(), queue)
-    });
-    Objects {
-        flavors: BTreeMap::from([("any".into(), ResourceFlavor::default())]),
-        cluster_queues: queues.into(),
-        local_queues: local.into(),
-        ..Objects::default()
-    }
-}
-
-fn cluster_queue() -> ClusterQueue {
-    let quota = |nominal| Quota {
-        nominal: Quantity(nominal),
-        ..Quota::default()
-    };
-    let resources = BTreeMap::from([("cpu".into(), quota(1000)), ("memory".into(), quota(1 << 30))]);
-    ClusterQueue {
-        cohort: Some("everybody".into()),
-        resource_groups: vec![ResourceGroup {
-            flavors: vec![FlavorQuotas {
-                name: "any".into(),
-                resources,
-            }],
-        }],
-        preemption: Preemption {
-            within_cluster_queue: WithinClusterQueue::LowerPriority,
-            reclaim_within_cohort: ReclaimWithinCohort::Any,
-            borrow_within_cohort: None,
-        },
-        ..ClusterQueue::default()
-    }
+    teams(1, WithinClusterQueue::LowerPriority)
 }
 
 /// A scheduler, and the time.

@@ -1,7 +1,5 @@
 //! What was recorded, replayed under the queues that it was recorded with, goes as it went.
 
-use std::collections::BTreeMap;
-
 use blueproof_core::{
     action::Action,
     diagnostic::{Code, Diagnostic},
@@ -11,59 +9,17 @@ use blueproof_core::{
     ports::{LoggedEvent, Seq},
     queue::{
         Quantity,
-        objects::{
-            ClusterQueue, FlavorQuotas, LocalQueue, Objects, Preemption, Quota, ReclaimWithinCohort,
-            ResourceFlavor, ResourceGroup, StopPolicy, WithinClusterQueue,
-        },
+        objects::{Objects, StopPolicy, WithinClusterQueue},
     },
     scheduler::Scheduler,
     simulation::{Recorder, Recording},
-    testing::{outcome, request},
+    testing::{TEAMS, outcome, request, teams},
 };
 use jiff::{SignedDuration, Timestamp};
 use proptest::{collection::vec, prelude::*};
 
-const TEAMS: [&str; 3] = ["blue", "red", "slack"];
-
-/// Two cpus for each team and for the slack, all in one cohort; a team takes back what is its own.
 fn objects() -> Objects {
-    let local = TEAMS.map(|team| {
-        let cluster_queue = team.to_owned();
-        let queue = LocalQueue {
-            cluster_queue,
-            ..LocalQueue::default()
-        };
-        (team.to_owned(), queue)
-    });
-    Objects {
-        flavors: BTreeMap::from([("any".into(), ResourceFlavor::default())]),
-        cluster_queues: TEAMS.map(|team| (team.to_owned(), cluster_queue())).into(),
-        local_queues: local.into(),
-        ..Objects::default()
-    }
-}
-
-fn cluster_queue() -> ClusterQueue {
-    let quota = |nominal| Quota {
-        nominal: Quantity(nominal),
-        ..Quota::default()
-    };
-    let resources = BTreeMap::from([("cpu".into(), quota(2000)), ("memory".into(), quota(1 << 40))]);
-    ClusterQueue {
-        cohort: Some("everybody".into()),
-        resource_groups: vec![ResourceGroup {
-            flavors: vec![FlavorQuotas {
-                name: "any".into(),
-                resources,
-            }],
-        }],
-        preemption: Preemption {
-            within_cluster_queue: WithinClusterQueue::LowerOrNewerEqualPriority,
-            reclaim_within_cohort: ReclaimWithinCohort::Any,
-            borrow_within_cohort: None,
-        },
-        ..ClusterQueue::default()
-    }
+    teams(2, WithinClusterQueue::LowerOrNewerEqualPriority)
 }
 
 /// Something that happens next.

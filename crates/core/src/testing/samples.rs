@@ -1,5 +1,7 @@
 //! Requests and outcomes to tell stories with.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 
 use crate::{
@@ -10,6 +12,13 @@ use crate::{
     },
     event::{Event, StopMode},
     policy::Policy,
+    queue::{
+        Quantity,
+        objects::{
+            ClusterQueue, FlavorQuotas, LocalQueue, Objects, Preemption, Quota, ReclaimWithinCohort,
+            ResourceFlavor, ResourceGroup, WithinClusterQueue,
+        },
+    },
     scheduler::Scheduler,
 };
 
@@ -40,6 +49,52 @@ pub fn request(key: &str, name: &str) -> RunRequest {
             timeouts: Timeouts::default(),
             work: serde_json::Value::Null,
         },
+    }
+}
+
+/// The queues of [`teams`].
+pub const TEAMS: [&str; 3] = ["blue", "red", "slack"];
+
+/// Returns queues for two teams and their slack: each has so many `cpus` of its own and takes them back from whoever
+/// borrowed them, all of one cohort; inside a queue they are preempted by the rule `within`.
+pub fn teams(cpus: u32, within: WithinClusterQueue) -> Objects {
+    let local = |team: &str| LocalQueue {
+        cluster_queue: team.to_owned(),
+        ..LocalQueue::default()
+    };
+    Objects {
+        flavors: BTreeMap::from([("any".into(), ResourceFlavor::default())]),
+        cluster_queues: TEAMS
+            .map(|team| (team.to_owned(), team_queue(cpus, within)))
+            .into(),
+        local_queues: TEAMS.map(|team| (team.to_owned(), local(team))).into(),
+        ..Objects::default()
+    }
+}
+
+fn team_queue(cpus: u32, within: WithinClusterQueue) -> ClusterQueue {
+    let quota = |nominal| Quota {
+        nominal: Quantity(nominal),
+        ..Quota::default()
+    };
+    let resources = BTreeMap::from([
+        ("cpu".into(), quota(i64::from(cpus) * 1000)),
+        ("memory".into(), quota(1 << 40)),
+    ]);
+    ClusterQueue {
+        cohort: Some("everybody".into()),
+        resource_groups: vec![ResourceGroup {
+            flavors: vec![FlavorQuotas {
+                name: "any".into(),
+                resources,
+            }],
+        }],
+        preemption: Preemption {
+            within_cluster_queue: within,
+            reclaim_within_cohort: ReclaimWithinCohort::Any,
+            borrow_within_cohort: None,
+        },
+        ..ClusterQueue::default()
     }
 }
 
