@@ -11,7 +11,7 @@ use crate::{
     diagnostic::{Code, Diagnostic},
     domain::{
         Ending, Failure, FailureClass, Head, Limit, Outcome, Project, RequestKey, Resources, RunId,
-        RunRequest, Verdict,
+        RunRequest, Subject, Verdict,
     },
     event::{Approval, Call, StopMode},
 };
@@ -141,9 +141,10 @@ impl Scheduler {
         if !self.queue.can_ever_fit(&request) {
             return self.refuse(id, too_much(gang, self.queue.most(&request)));
         }
-        if self.gate.is_stale(&request.subject) {
+        if self.gate.is_stale(&request.subject) || self.at_other_heads(id).any(|other| other > id) {
             return self.end(id, Ending::Superseded);
         }
+        self.supersede_older(id);
         if self.gate.check(&request, self.now).is_none() {
             self.awaiting
                 .entry(request.subject.clone())
@@ -153,6 +154,38 @@ impl Scheduler {
             return;
         }
         self.enqueue(id);
+    }
+
+    /// Returns the runs of the same pull request and blueprint that are at other heads and have not ended.
+    fn at_other_heads(&self, id: RunId) -> impl Iterator<Item = RunId> {
+        let Subject {
+            project,
+            change,
+            head,
+            blueprint,
+            profile: _,
+        } = &self.runs[&id].request.subject;
+        let of_change = change.and_then(|change| self.by_change.get(&(project.clone(), change)));
+        let of_change = of_change.into_iter().flatten().copied();
+        of_change.filter(move |other| {
+            let Run { request, phase, .. } = &self.runs[other];
+            request.subject.blueprint == *blueprint
+                && request.subject.head != *head
+                && !matches!(phase, Phase::Ended(_))
+        })
+    }
+
+    /// Ends whatever is older than a run of the same pull request and blueprint and at another head, so that of each only
+    /// the newest is active. Where a push was told of, it has done so already.
+    fn supersede_older(&mut self, id: RunId) {
+        let older: Vec<RunId> = self.at_other_heads(id).filter(|other| *other < id).collect();
+        for other in older {
+            let stop = Stop {
+                how: StopMode::End,
+                why: StopReason::HeadMoved,
+            };
+            self.stop(other, stop);
+        }
     }
 
     fn enqueue(&mut self, id: RunId) {
