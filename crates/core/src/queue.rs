@@ -24,6 +24,8 @@ mod terms;
 #[cfg(test)]
 mod tests;
 mod tree;
+mod usage;
+mod users;
 mod victims;
 mod workload;
 
@@ -36,6 +38,7 @@ pub use objects::StopPolicy;
 pub use quantity::Quantity;
 pub use terms::Mismatch;
 pub use tree::Inactive;
+pub use usage::{LocalQueueUsage, UsageOrder};
 pub use workload::{Admission, PodSet, PodSetAssignment, Preempted, PreemptionReason, Workload, WorkloadId};
 
 use assign::{Assignment, Mode};
@@ -53,6 +56,8 @@ pub struct Queues {
     /// The tree and the number in it, by name.
     queues: BTreeMap<String, At>,
     workloads: BTreeMap<WorkloadId, At>,
+    /// The queues in which usage counts.
+    by_usage: Vec<At>,
     /// The trees in which a cycle could bring anything.
     restless: BTreeSet<usize>,
     /// When the last cycle was.
@@ -108,10 +113,12 @@ impl Queues {
 
     fn grow(objects: Objects, held: &Held) -> Self {
         let trees = forest::grow(&objects, held);
-        let mut queues = BTreeMap::new();
+        let (mut queues, mut by_usage) = (BTreeMap::new(), Vec::new());
         for (tree, grown) in trees.iter().enumerate() {
             for (queue, known) in grown.queues.iter().enumerate() {
-                queues.insert(known.name.clone(), At { tree, queue });
+                let at = At { tree, queue };
+                queues.insert(known.name.clone(), at);
+                by_usage.extend(known.users.by_usage().then_some(at));
             }
         }
         Self {
@@ -119,6 +126,7 @@ impl Queues {
             trees,
             queues,
             workloads: BTreeMap::new(),
+            by_usage,
             restless: BTreeSet::new(),
             now: Timestamp::MIN,
             protected_for: None,
@@ -147,6 +155,16 @@ impl Queues {
             .flat_map(|queue| queue.holders.values());
         let ends = holders.filter_map(|holder| holder.reserved_at.checked_add(span).ok());
         ends.filter(|end| *end > self.now).min()
+    }
+
+    /// Returns when, while nobody comes or goes, another of those who wait goes first in a queue: usage decays, and is used.
+    pub fn reordered_at(&self) -> Option<Timestamp> {
+        let queues = self.by_usage.iter().map(|at| self.queue(*at));
+        let times = queues.filter_map(|queue| {
+            let (_, first) = queue.head()?;
+            queue.users.overtaken_at(first.user, queue.line.users(), self.now)
+        });
+        times.min()
     }
 
     /// Lets everybody who waits try again.
@@ -207,6 +225,9 @@ impl Queues {
         let usage: Vec<_> = usage.into_iter().collect();
         let queue = &mut tree.queues[at.queue];
         tree.quotas.add(queue.node, &usage);
+        for (of, amount) in &usage {
+            queue.users.note(entry.user, &tree.places[of.0].1, *amount);
+        }
         let holder = Holder {
             entry,
             reserved_at,
@@ -264,6 +285,10 @@ impl Queues {
         let holder = queue.holders.remove(&id)?;
         queue.generation += 1;
         tree.quotas.remove(queue.node, &holder.usage);
+        for (of, amount) in &holder.usage {
+            let change = Quantity::ZERO.minus(*amount);
+            queue.users.note(holder.entry.user, &tree.places[of.0].1, change);
+        }
         tree.wake();
         Some(holder)
     }
@@ -386,7 +411,8 @@ impl Queues {
 
     /// Returns who is first in a queue's line.
     pub fn head(&self, queue: &str) -> Option<WorkloadId> {
-        let (head, _) = self.queue(self.at(queue).ok()?).line.head()?;
+        let queue = self.queue(self.at(queue).ok()?);
+        let (head, _) = queue.line.head(&queue.users)?;
         Some(head)
     }
 
@@ -395,7 +421,8 @@ impl Queues {
         let Some(at) = self.workloads.get(&id) else {
             return Vec::new();
         };
-        self.queue(*at).line.before(id)
+        let queue = self.queue(*at);
+        queue.line.before(id, &queue.users)
     }
 
     /// Panics when the queues contradict themselves.
@@ -487,11 +514,13 @@ impl Queues {
     fn entry(&mut self, at: At, workload: &Workload) -> Entry {
         let queue = &mut self.trees[at.tree].queues[at.queue];
         let shape = queue.shape_number(&workload.pod_sets, &self.objects.flavors);
+        let user = queue.users.number(&workload.local_queue, &self.objects);
         Entry {
             class: Class {
                 priority: workload.priority,
                 shape,
             },
+            user,
             queued_at: workload.queued_at,
             evictions: workload.evictions,
         }

@@ -21,7 +21,7 @@ use jiff::Timestamp;
 pub use gate::ApprovedHead;
 pub use queue::EvictionReason;
 pub(crate) use queue::{default_objects, pod_sets};
-pub use why::{PendingReason, Queued, Unblocker, describe_obstacle};
+pub use why::{LessUsage, PendingReason, Queued, Unblocker, UsageOrder, describe_obstacle};
 
 use crate::{
     action::Action,
@@ -130,7 +130,7 @@ impl Scheduler {
             Event::Tick => {}
         }
         self.start_what_fits();
-        self.wait_for_protection();
+        self.wait_to_try_again();
         self.settle();
         self.take_due()
     }
@@ -243,10 +243,10 @@ impl Scheduler {
         }
     }
 
-    fn wait_for_protection(&mut self) {
+    fn wait_to_try_again(&mut self) {
         match self.queue.try_again_at() {
-            Some(at) => self.timers.set(Timer::Protection, at),
-            None => self.timers.cancel(Timer::Protection),
+            Some(at) => self.timers.set(Timer::TryAgain, at),
+            None => self.timers.cancel(Timer::TryAgain),
         }
     }
 
@@ -260,7 +260,7 @@ impl Scheduler {
             Timer::BackOff(run) => self.requeue(run),
             Timer::Overdue(attempt) => self.on_overdue(attempt),
             Timer::Grace(attempt) => self.on_grace_over(attempt),
-            Timer::Protection => self.queue.wake(),
+            Timer::TryAgain => self.queue.wake(),
             Timer::Call(call) => self.due.push(call),
         }
     }

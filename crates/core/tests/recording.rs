@@ -1,5 +1,7 @@
 //! What was recorded, replayed under the queues that it was recorded with, goes as it went.
 
+use std::collections::BTreeMap;
+
 use blueproof_core::{
     action::Action,
     diagnostic::{Code, Diagnostic},
@@ -9,7 +11,9 @@ use blueproof_core::{
     ports::{LoggedEvent, Seq},
     queue::{
         Quantity,
-        objects::{Objects, StopPolicy, WithinClusterQueue},
+        objects::{
+            AdmissionFairSharing, AdmissionMode, Objects, QueueingStrategy, StopPolicy, WithinClusterQueue,
+        },
     },
     scheduler::Scheduler,
     simulation::{Recorder, Recording},
@@ -22,11 +26,30 @@ fn objects() -> Objects {
     teams(2, WithinClusterQueue::LowerOrNewerEqualPriority)
 }
 
+/// The same, each with a second LocalQueue, by what each of the two had lately.
+fn by_usage() -> Objects {
+    let mut objects = objects();
+    for team in TEAMS {
+        let local = objects.local_queues[team].clone();
+        objects.local_queues.insert(format!("{team}-2"), local);
+        let queue = objects.cluster_queues.get_mut(team).expect("it is there");
+        queue.admission_mode = AdmissionMode::UsageBasedAdmissionFairSharing;
+    }
+    let red = objects.cluster_queues.get_mut("red").expect("it is there");
+    red.queueing_strategy = QueueingStrategy::StrictFIFO;
+    objects.admission_fair_sharing = Some(AdmissionFairSharing {
+        usage_half_life_time: SignedDuration::from_mins(3),
+        usage_sampling_interval: SignedDuration::from_secs(20),
+        resource_weights: BTreeMap::from([("memory".into(), 0.0)]),
+    });
+    objects
+}
+
 /// Something that happens next.
 #[derive(Debug, Clone, Copy)]
 enum Step {
     Ask {
-        team: usize,
+        queue: usize,
         priority: i32,
     },
     /// A call of the scheduler's is carried out.
@@ -44,7 +67,7 @@ enum Step {
 
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
-        4 => (0..TEAMS.len(), 0..3_i32).prop_map(|(team, priority)| Step::Ask { team, priority }),
+        4 => (0..6_usize, 0..3_i32).prop_map(|(queue, priority)| Step::Ask { queue, priority }),
         8 => any::<usize>().prop_map(Step::Answer),
         3 => (any::<usize>(), any::<bool>()).prop_map(|(which, passes)| Step::End { which, passes }),
         1 => any::<usize>().prop_map(Step::Cancel),
@@ -56,6 +79,7 @@ fn step() -> impl Strategy<Value = Step> {
 /// A scheduler with backends that do as they are told, and the log of it.
 struct Story {
     scheduler: Scheduler,
+    objects: Objects,
     second: i64,
     log: Vec<LoggedEvent>,
     calls: Vec<Action>,
@@ -63,9 +87,10 @@ struct Story {
 }
 
 impl Story {
-    fn new(protected_for: SignedDuration) -> Self {
+    fn new(protected_for: SignedDuration, objects: Objects) -> Self {
         let mut story = Self {
             scheduler: Scheduler::new(Policy::local(Resources::default())),
+            objects: objects.clone(),
             second: 0,
             log: Vec::new(),
             calls: Vec::new(),
@@ -79,7 +104,7 @@ impl Story {
         story.tell(Event::Configured {
             policy: Box::new(policy),
         });
-        story.apply(objects());
+        story.apply(objects);
         story
     }
 
@@ -114,7 +139,11 @@ impl Story {
 
     fn take(&mut self, step: Step) {
         match step {
-            Step::Ask { team, priority } => self.ask(TEAMS[team], priority),
+            Step::Ask { queue, priority } => {
+                let mut names = self.objects.local_queues.keys().cycle();
+                let name = names.nth(queue).expect("there are some").clone();
+                self.ask(&name, priority);
+            }
             Step::Answer(which) => self.answer(which),
             Step::End { which, passes } => self.end(which, passes),
             Step::Cancel(which) => self.cancel(which),
@@ -123,10 +152,10 @@ impl Story {
         }
     }
 
-    fn ask(&mut self, team: &str, priority: i32) {
+    fn ask(&mut self, queue: &str, priority: i32) {
         self.asked += 1;
         let mut request = request(&format!("ask-{}", self.asked), "nano-lm");
-        request.queue = team.parse().expect("a name");
+        request.queue = queue.parse().expect("a name");
         request.priority = Priority(priority);
         request.retries.infrastructure = 1;
         let request = Box::new(request);
@@ -183,7 +212,7 @@ impl Story {
     }
 
     fn drain(&mut self, drained: bool) {
-        let mut changed = objects();
+        let mut changed = self.objects.clone();
         if drained {
             let red = changed.cluster_queues.get_mut("red").expect("it is there");
             red.stop_policy = StopPolicy::HoldAndDrain;
@@ -219,8 +248,9 @@ proptest! {
     fn the_recorded_queues_give_the_recorded_admissions(
         steps in vec(step(), 1..120),
         protected_seconds in prop_oneof![Just(0_i64), 1..300_i64],
+        objects in prop_oneof![Just(objects()), Just(by_usage())],
     ) {
-        let mut story = Story::new(SignedDuration::from_secs(protected_seconds));
+        let mut story = Story::new(SignedDuration::from_secs(protected_seconds), objects);
         for step in steps {
             story.take(step);
         }
@@ -233,7 +263,7 @@ proptest! {
 
 #[test]
 fn with_more_quota_nobody_waits() {
-    let mut story = Story::new(SignedDuration::ZERO);
+    let mut story = Story::new(SignedDuration::ZERO, objects());
     for _ in 0..9 {
         story.ask("blue", 0);
     }

@@ -354,11 +354,13 @@ codes! {
         "Without a namespaceSelector Kueue lets no namespace use the queue. There are no namespaces here, so that it \
          makes no difference; in a cluster it would."
     819 QueueSetting "a setting of Kueue's that does not count"
-        "Of Kueue's Configuration only fairSharing.preemptionStrategies counts. Most of the rest is about controllers, of \
-         which there are none; what would change a decision is named."
+        "Of Kueue's Configuration only fairSharing and admissionFairSharing count. Most of the rest is about controllers, \
+         of which there are none; what would change a decision is named."
     820 QueueRenamed "LocalQueues of one name in several namespaces"
         "Clusters often have a LocalQueue of the same name in each team's namespace. There are no namespaces here, so \
          that each is known by both: `team-a.default-queue`."
+    821 QueueUsage "an order by usage that is likely not meant"
+        "With `admissionMode: UsageBasedAdmissionFairSharing` the LocalQueue that had least lately goes first. How that is          counted stands under admissionFairSharing in a Configuration: when it counts half, and what a core, a byte or a          GPU counts. docs/queues.md has the formula and an example."
 }
 
 /// A text that is not the code of anything.

@@ -57,9 +57,12 @@ impl Queues {
         for (pod_sets, _) in shapes {
             queue.shape_number(&pod_sets, &objects.flavors);
         }
-        let strategy = queue.terms.strategy;
-        queue.line = old.line;
-        queue.line.set_strategy(strategy);
+        let held = old.holders.values().flat_map(|holder| {
+            let usage = holder.usage.iter();
+            usage.map(|(of, amount)| (holder.entry.user, places[of.0].1.clone(), *amount))
+        });
+        queue.users.adopt(old.users, objects, held);
+        queue.line.adopt(old.line);
         if !queue.terms.has_flavors_of(&old.terms) {
             queue.line.forget_progress();
         }

@@ -20,7 +20,8 @@ impl Queues {
     /// Returns who waits for quota of the queue, the first one first.
     pub fn waiting(&self, queue: &str) -> Result<Vec<WorkloadId>, UnknownQueue> {
         let at = self.at(queue)?;
-        Ok(self.queue(at).line.in_order())
+        let queue = self.queue(at);
+        Ok(queue.line.in_order(&queue.users))
     }
 
     /// Returns why the queue admits nobody, or `None` where it admits.

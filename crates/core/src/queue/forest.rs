@@ -8,6 +8,7 @@ use super::{
     quotas::{FlavorResource, NodeId, Quotas},
     terms::Terms,
     tree::{Inactive, Queue, Tree},
+    users::Users,
 };
 
 /// The resources in flavors that workloads of a queue hold, by queue; they are counted whether configured or not.
@@ -46,6 +47,7 @@ pub(super) fn is_same((before, old): (&Objects, &Tree), (after, new): (&Objects,
         && old.cohorts == new.cohorts
         && old.places == new.places
         && before.fair_sharing == after.fair_sharing
+        && old.queues.iter().all(|queue| queue.users.is_same_under(after))
         && queues.all(|name| before.cluster_queues.get(name) == after.cluster_queues.get(name))
         && cohorts.all(|name| before.cohorts.get(name) == after.cohorts.get(name))
         && flavors.all(|name| before.flavors.get(name) == after.flavors.get(name))
@@ -157,13 +159,15 @@ impl<'a> Builder<'a> {
                 self.quotas.add_child_queue(parent, node);
             }
         }
+        let users = Users::new(name, self.objects);
         Queue {
             name: name.to_owned(),
             node,
             inactive,
             terms: Terms::new(queue, |flavor, resource| place(&self.places, flavor, resource)),
             holders: BTreeMap::new(),
-            line: Line::new(queue.queueing_strategy),
+            line: Line::new(queue.queueing_strategy, users.by_usage()),
+            users,
             shapes: Vec::new(),
             shape_numbers: BTreeMap::new(),
             generation: 0,

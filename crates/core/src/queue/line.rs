@@ -1,8 +1,10 @@
 //! Those who wait in one ClusterQueue, and who of them is next.
 //!
-//! Higher priority first, then who waits longer. What waits is kept by class: workloads of the same shape and priority
+//! Where usage counts, the user who had less lately goes first. Then higher priority first, then who waits longer. What waits
+//! is kept by class: workloads of the same shape and priority
 //! fare alike, so when one of them cannot be admitted in a BestEffortFIFO queue, the whole class is parked, untried,
-//! until something changes. Parking and waking cost the same however many a class has.
+//! until something changes. Parking and waking cost the same however many a class has. Each user has a line of its own, so
+//! that to find who is next only users are compared, and nothing moves when their usage does.
 
 use std::{
     cmp::Reverse,
@@ -11,12 +13,19 @@ use std::{
 
 use jiff::Timestamp;
 
-use super::{assign::Progress, objects::QueueingStrategy, workload::WorkloadId};
+use super::{
+    assign::Progress,
+    objects::QueueingStrategy,
+    users::{Usage, Users},
+    workload::WorkloadId,
+};
 
 /// A workload that waits, or could wait again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Entry {
     pub(super) class: Class,
+    /// The number of its user in the queue.
+    pub(super) user: usize,
     pub(super) queued_at: Timestamp,
     /// How often it was evicted.
     pub(super) evictions: u32,
@@ -39,42 +48,56 @@ struct Place {
     class: Class,
 }
 
-/// Those of a class that wait.
+/// Those of a class that wait, by line.
 #[derive(Debug, Clone, Default)]
 struct Members {
-    by_age: BTreeSet<(Timestamp, WorkloadId)>,
+    by_age: BTreeMap<usize, BTreeSet<(Timestamp, WorkloadId)>>,
     parked: bool,
 }
+
+/// In which order those who wait are: by usage, then who waits for others to be gone, then by priority and age.
+type Rank = (Usage, bool, Reverse<i32>, Timestamp, WorkloadId);
 
 /// Those who wait in one ClusterQueue.
 #[derive(Debug, Clone)]
 pub(super) struct Line {
     strategy: QueueingStrategy,
+    /// Whether each user has a line of its own; else there is one.
+    by_usage: bool,
     entries: BTreeMap<WorkloadId, Entry>,
     classes: BTreeMap<Class, Members>,
-    /// The first of each class that is not parked.
-    firsts: BTreeSet<Place>,
+    /// In each line that is not empty the first of each class that is not parked.
+    firsts: BTreeMap<usize, BTreeSet<Place>>,
     /// Who last had others evicted for it, and waits for that.
     preemptor: Option<WorkloadId>,
     progress: BTreeMap<WorkloadId, Progress>,
 }
 
 impl Line {
-    pub(super) fn new(strategy: QueueingStrategy) -> Self {
+    pub(super) fn new(strategy: QueueingStrategy, by_usage: bool) -> Self {
         Self {
             strategy,
+            by_usage,
             entries: BTreeMap::new(),
             classes: BTreeMap::new(),
-            firsts: BTreeSet::new(),
+            firsts: BTreeMap::new(),
             preemptor: None,
             progress: BTreeMap::new(),
         }
     }
 
-    /// Goes on by another strategy; everybody may try again.
-    pub(super) fn set_strategy(&mut self, strategy: QueueingStrategy) {
-        self.strategy = strategy;
-        self.wake();
+    /// Takes over those who wait in another; everybody may try again.
+    pub(super) fn adopt(&mut self, old: Self) {
+        if self.by_usage == old.by_usage {
+            let strategy = self.strategy;
+            *self = Self { strategy, ..old };
+            return self.wake();
+        }
+        self.preemptor = old.preemptor;
+        self.progress = old.progress;
+        for (id, entry) in old.entries {
+            self.insert(id, entry);
+        }
     }
 
     /// Forgets where searches for flavors go on: there are others now.
@@ -85,9 +108,13 @@ impl Line {
     /// Puts a workload into the line. One of a class that is parked is parked with it.
     pub(super) fn push(&mut self, id: WorkloadId, entry: Entry) {
         self.remove(id);
+        self.insert(id, entry);
+    }
+
+    fn insert(&mut self, id: WorkloadId, entry: Entry) {
         self.entries.insert(id, entry);
-        self.change(entry.class, |members| {
-            members.by_age.insert((entry.queued_at, id));
+        self.change(&entry, |by_age| {
+            by_age.insert((entry.queued_at, id));
         });
     }
 
@@ -98,36 +125,75 @@ impl Line {
         if self.preemptor == Some(id) {
             self.preemptor = None;
         }
-        self.change(entry.class, |members| {
-            members.by_age.remove(&(entry.queued_at, id));
+        self.change(&entry, |by_age| {
+            by_age.remove(&(entry.queued_at, id));
         });
         Some(entry)
     }
 
-    /// Changes a class, and keeps its first in view unless it is parked.
-    fn change(&mut self, class: Class, change: impl FnOnce(&mut Members)) {
+    /// Changes who of a class is in an entry's line, and keeps the first in view unless the class is parked.
+    fn change(&mut self, entry: &Entry, change: impl FnOnce(&mut BTreeSet<(Timestamp, WorkloadId)>)) {
+        let (class, line) = (entry.class, self.line_of(entry));
         let members = self.classes.entry(class).or_default();
-        if let Some(first) = first(class, members) {
-            self.firsts.remove(&first);
+        let by_age = members.by_age.entry(line).or_default();
+        let before = first(class, by_age);
+        change(by_age);
+        let after = first(class, by_age);
+        if by_age.is_empty() {
+            members.by_age.remove(&line);
         }
-        change(members);
-        if let Some(first) = first(class, members) {
-            self.firsts.insert(first);
+        if members.parked {
+            return;
         }
-        if members.by_age.is_empty() && !members.parked {
+        if members.by_age.is_empty() {
             self.classes.remove(&class);
+        }
+        self.show(line, before, after);
+    }
+
+    /// Shows the first of a class in a line, in the place of another.
+    fn show(&mut self, line: usize, before: Option<Place>, after: Option<Place>) {
+        if before == after {
+            return;
+        }
+        let firsts = self.firsts.entry(line).or_default();
+        if let Some(before) = before {
+            firsts.remove(&before);
+        }
+        firsts.extend(after);
+        if firsts.is_empty() {
+            self.firsts.remove(&line);
         }
     }
 
-    /// Returns who is next. In a BestEffortFIFO queue one who waits for others to be gone stays next, so that their
-    /// quota goes to nobody else.
-    pub(super) fn head(&self) -> Option<(WorkloadId, Entry)> {
-        let sticky = self
-            .preemptor
-            .filter(|_| self.strategy == QueueingStrategy::BestEffortFIFO);
-        let sticky = sticky.filter(|id| !self.is_parked(*id));
-        let id = sticky.or_else(|| self.firsts.first().map(|place| place.id))?;
-        Some((id, self.entries[&id]))
+    fn line_of(&self, entry: &Entry) -> usize {
+        if self.by_usage { entry.user } else { 0 }
+    }
+
+    /// Returns who is next. In a BestEffortFIFO queue one who waits for others to be gone stays next of its user's, so that
+    /// their quota goes to nobody else.
+    pub(super) fn head(&self, users: &Users) -> Option<(WorkloadId, Entry)> {
+        let sticky = self.sticky().filter(|id| !self.is_parked(*id));
+        let sticky = sticky.map(|id| (self.line_of(&self.entries[&id]), id));
+        let firsts = self.firsts.iter().filter_map(|(line, firsts)| {
+            let sticky = sticky.filter(|(of, _)| of == line);
+            let id = sticky
+                .map(|(_, id)| id)
+                .or(firsts.first().map(|place| place.id))?;
+            Some((id, self.entries[&id]))
+        });
+        firsts.min_by_key(|(id, entry)| self.rank(*id, entry, users))
+    }
+
+    /// Returns the users who have somebody to be tried.
+    pub(super) fn users(&self) -> impl Iterator<Item = usize> {
+        self.firsts.keys().copied()
+    }
+
+    /// Returns who had others evicted for it and goes on to be first.
+    fn sticky(&self) -> Option<WorkloadId> {
+        self.preemptor
+            .filter(|_| self.strategy == QueueingStrategy::BestEffortFIFO)
     }
 
     /// Returns whether a workload of this line is parked.
@@ -147,7 +213,7 @@ impl Line {
             return false;
         }
         let class = self.entries[&id].class;
-        self.change(class, |members| members.parked = true);
+        self.set_parked(class, true);
         true
     }
 
@@ -155,7 +221,23 @@ impl Line {
     pub(super) fn wake(&mut self) {
         let parked = self.classes.iter().filter(|(_, members)| members.parked);
         for class in parked.map(|(class, _)| *class).collect::<Vec<_>>() {
-            self.change(class, |members| members.parked = false);
+            self.set_parked(class, false);
+        }
+    }
+
+    fn set_parked(&mut self, class: Class, parked: bool) {
+        let members = self.classes.entry(class).or_default();
+        members.parked = parked;
+        let lines = members.by_age.iter();
+        let firsts: Vec<_> = lines
+            .map(|(line, by_age)| (*line, first(class, by_age)))
+            .collect();
+        if firsts.is_empty() && !parked {
+            self.classes.remove(&class);
+        }
+        for (line, first) in firsts {
+            let (before, after) = if parked { (first, None) } else { (None, first) };
+            self.show(line, before, after);
         }
     }
 
@@ -199,31 +281,30 @@ impl Line {
     }
 
     /// Returns who waits before a workload, the first one first, whether parked or not.
-    pub(super) fn before(&self, id: WorkloadId) -> Vec<WorkloadId> {
+    pub(super) fn before(&self, id: WorkloadId, users: &Users) -> Vec<WorkloadId> {
         let Some(entry) = self.entries.get(&id) else {
             return Vec::new();
         };
-        let own = self.rank(id, entry);
-        let all = self.entries.iter().map(|(id, entry)| self.rank(*id, entry));
-        let mut before: Vec<_> = all.filter(|other| *other < own).collect();
-        before.sort_unstable();
-        before.into_iter().map(|(.., id)| id).collect()
+        let own = self.rank(id, entry, users);
+        let mut before = self.ranks(users);
+        before.retain(|other| *other < own);
+        ids_in_order(before)
     }
 
     /// Returns who waits, the first one first, whether parked or not.
-    pub(super) fn in_order(&self) -> Vec<WorkloadId> {
-        let mut all: Vec<_> = self
-            .entries
-            .iter()
-            .map(|(id, entry)| self.rank(*id, entry))
-            .collect();
-        all.sort_unstable();
-        all.into_iter().map(|(.., id)| id).collect()
+    pub(super) fn in_order(&self, users: &Users) -> Vec<WorkloadId> {
+        ids_in_order(self.ranks(users))
     }
 
-    fn rank(&self, id: WorkloadId, entry: &Entry) -> (bool, Reverse<i32>, Timestamp, WorkloadId) {
+    fn ranks(&self, users: &Users) -> Vec<Rank> {
+        let entries = self.entries.iter();
+        entries.map(|(id, entry)| self.rank(*id, entry, users)).collect()
+    }
+
+    fn rank(&self, id: WorkloadId, entry: &Entry, users: &Users) -> Rank {
         (
-            self.preemptor != Some(id),
+            users.usage(entry.user),
+            self.sticky() != Some(id),
             Reverse(entry.class.priority),
             entry.queued_at,
             id,
@@ -240,12 +321,17 @@ impl Line {
     }
 }
 
-fn first(class: Class, members: &Members) -> Option<Place> {
-    let (since, id) = members.by_age.first().copied().filter(|_| !members.parked)?;
+fn first(class: Class, by_age: &BTreeSet<(Timestamp, WorkloadId)>) -> Option<Place> {
+    let (since, id) = by_age.first().copied()?;
     Some(Place {
         priority: Reverse(class.priority),
         since,
         id,
         class,
     })
+}
+
+fn ids_in_order(mut ranks: Vec<Rank>) -> Vec<WorkloadId> {
+    ranks.sort_unstable();
+    ranks.into_iter().map(|(.., id)| id).collect()
 }

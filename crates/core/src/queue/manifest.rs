@@ -1,7 +1,7 @@
 //! The queue's objects as Kueue's own YAML: read with every mistake at its place, and written so that Kueue takes them.
 //!
 //! The kinds are ClusterQueue, Cohort, LocalQueue, ResourceFlavor and WorkloadPriorityClass of `kueue.x-k8s.io/v1beta2`,
-//! lists of them, and the part about fair sharing of Kueue's Configuration. What a cluster adds to its objects (status,
+//! lists of them, and the parts about fair sharing of Kueue's Configuration. What a cluster adds to its objects (status,
 //! metadata beyond names) is passed over. A field that changes what Kueue decides and that the embedded queue does not
 //! have is refused by name: nothing is ignored that would be missed.
 //!
@@ -29,6 +29,7 @@ mod resources;
 mod rules;
 #[cfg(test)]
 mod tests;
+mod usage;
 mod values;
 mod write;
 
@@ -41,7 +42,7 @@ use crate::{
 pub(crate) use assemble::toleration;
 pub(crate) use kinds::Toleration as TolerationSpec;
 pub(crate) use resources::wrong_case;
-pub(crate) use values::Amount;
+pub(crate) use values::{Amount, Span};
 pub use write::{Document, amount, documents, write};
 
 /// What a file with objects ought to be.
@@ -83,9 +84,11 @@ pub fn read(files: impl IntoIterator<Item = File>) -> Result<Manifest, Vec<Diagn
     rules::check(&declared, &mut problems);
     local::check(&declared, &mut problems);
     resources::check(&declared, &mut problems);
+    usage::weights(&declared, &mut problems);
     // An object that could not be read is not one that is missing.
     if !has_errors(problems.iter().flat_map(Problems::found)) {
         references::check(&declared, &mut problems);
+        usage::check(&declared, &mut problems);
     }
     let found: Vec<Diagnostic> = problems.into_iter().flat_map(Problems::into_found).collect();
     if has_errors(&found) {

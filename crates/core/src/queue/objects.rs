@@ -8,6 +8,7 @@ use std::{
     fmt,
 };
 
+use jiff::SignedDuration;
 use serde::{Deserialize, Serialize};
 
 use super::Quantity;
@@ -29,6 +30,9 @@ pub struct Objects {
     pub priority_classes: BTreeMap<String, i32>,
     /// Who may take from whom inside a cohort; `None` is by priority and borrowing alone.
     pub fair_sharing: Option<FairSharing>,
+    /// How what users of one ClusterQueue had lately is counted; `None` is that it counts nowhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub admission_fair_sharing: Option<AdmissionFairSharing>,
 }
 
 /// A kind of node, told from others by its labels and taints.
@@ -133,6 +137,9 @@ pub struct ClusterQueue {
     pub weight: Weight,
     /// Whether it admits at all.
     pub stop_policy: StopPolicy,
+    /// Whether those go first who had less lately.
+    #[serde(default)]
+    pub admission_mode: AdmissionMode,
 }
 
 /// A queue that people name.
@@ -144,6 +151,9 @@ pub struct LocalQueue {
     pub cluster_queue: String,
     /// Whether it lets anybody through.
     pub stop_policy: StopPolicy,
+    /// Its weight among those in front of the same ClusterQueue, where usage counts. One of zero goes last.
+    #[serde(default)]
+    pub weight: Weight,
 }
 
 /// Resources that come together, in one of several flavors.
@@ -308,6 +318,17 @@ pub enum StopPolicy {
     HoldAndDrain,
 }
 
+/// Whether those go first in a ClusterQueue who had less lately.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum AdmissionMode {
+    /// What anybody had does not count.
+    #[default]
+    NoAdmissionFairSharing,
+    /// The LocalQueue with the least usage goes first, whatever the priorities.
+    UsageBasedAdmissionFairSharing,
+}
+
 /// How much more than its siblings a queue or cohort may borrow. Zero is least: any borrowing is too much.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -347,4 +368,19 @@ pub enum FairRule {
     LessThanOrEqualToFinalShare,
     /// … less than the other's share before the loss.
     LessThanInitialShare,
+}
+
+/// How what a LocalQueue had lately is counted.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct AdmissionFairSharing {
+    /// After this time what was had counts half; with zero it never counts.
+    pub usage_half_life_time: SignedDuration,
+    /// Whoever is admitted is charged for this time at once, so that one user does not get all that is free before any
+    /// time has passed.
+    pub usage_sampling_interval: SignedDuration,
+    /// How much a unit of a resource counts; one that is not named counts one. Units are Kubernetes': a core, a byte, a
+    /// GPU.
+    pub resource_weights: BTreeMap<String, f64>,
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Quantity,
-    objects::{ClusterQueue, FlavorFungibility, Preemption, QueueingStrategy, ResourceFlavor, TaintEffect},
+    objects::{ClusterQueue, FlavorFungibility, Preemption, ResourceFlavor, TaintEffect},
     quotas::FlavorResource,
     workload::PodSet,
 };
@@ -18,7 +18,6 @@ pub(super) const PODS: &str = "pods";
 #[derive(Debug, Clone)]
 pub(super) struct Terms {
     pub(super) groups: Vec<Group>,
-    pub(super) strategy: QueueingStrategy,
     pub(super) preemption: Preemption,
     pub(super) fungibility: FlavorFungibility,
 }
@@ -111,7 +110,6 @@ impl Terms {
         });
         Self {
             groups: groups.collect(),
-            strategy: queue.queueing_strategy,
             preemption: queue.preemption,
             fungibility: queue.flavor_fungibility,
         }
@@ -121,6 +119,19 @@ impl Terms {
     pub(super) fn shape(&self, pod_sets: &[PodSet], flavors: &BTreeMap<String, ResourceFlavor>) -> Shape {
         let sets = pod_sets.iter().map(|set| self.set_shape(set, flavors));
         Shape { sets: sets.collect() }
+    }
+
+    /// Returns what all pods of a shape ask for.
+    pub(super) fn asked<'a>(&'a self, shape: &'a Shape) -> impl Iterator<Item = (&'a str, Quantity)> {
+        let asks = shape.sets.iter().flat_map(|set| {
+            let asks = set.asks.iter();
+            asks.map(move |ask| (ask, set.count))
+        });
+        asks.flat_map(|(ask, count)| {
+            let resources = &self.groups[ask.group].resources;
+            let per_pod = ask.per_pod.iter();
+            per_pod.map(move |(place, amount)| (resources[*place].as_str(), amount.times(count)))
+        })
     }
 
     fn set_shape(&self, set: &PodSet, flavors: &BTreeMap<String, ResourceFlavor>) -> SetShape {

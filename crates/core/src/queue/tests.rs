@@ -6,9 +6,10 @@ use proptest::{collection::vec, option, prelude::*, sample::select};
 
 use super::{
     objects::{
-        BorrowWithinCohort, ClusterQueue, Cohort, FairSharing, FlavorFungibility, FlavorPreference,
-        FlavorQuotas, Preemption, QueueingStrategy, Quota, ReclaimWithinCohort, ResourceFlavor,
-        ResourceGroup, Weight, WhenCanBorrow, WhenCanPreempt, WithinClusterQueue,
+        AdmissionFairSharing, AdmissionMode, BorrowWithinCohort, ClusterQueue, Cohort, FairSharing,
+        FlavorFungibility, FlavorPreference, FlavorQuotas, LocalQueue, Preemption, QueueingStrategy, Quota,
+        ReclaimWithinCohort, ResourceFlavor, ResourceGroup, Weight, WhenCanBorrow, WhenCanPreempt,
+        WithinClusterQueue,
     },
     quotas::FlavorResource,
     quotas::Usage,
@@ -19,6 +20,7 @@ use super::{
 const FLAVORS: [&str; 2] = ["a10", "h200"];
 const QUEUES: [&str; 4] = ["q0", "q1", "q2", "q3"];
 const COHORTS: [&str; 3] = ["root", "left", "right"];
+const USERS: [&str; 3] = ["ann", "bob", "cy"];
 const GPU: &str = "gpu";
 
 /// Something that happens to the queues.
@@ -26,6 +28,7 @@ const GPU: &str = "gpu";
 enum Happening {
     Submit {
         queue: usize,
+        user: usize,
         priority: i32,
         gpus: i64,
         pods: u32,
@@ -39,8 +42,8 @@ enum Happening {
 
 fn happening() -> impl Strategy<Value = Happening> {
     prop_oneof![
-        4 => (0..QUEUES.len(), -1..3_i32, 1..5_i64, 1..3_u32)
-            .prop_map(|(queue, priority, gpus, pods)| Happening::Submit { queue, priority, gpus, pods }),
+        4 => (0..QUEUES.len(), 0..USERS.len(), -1..3_i32, 1..5_i64, 1..3_u32)
+            .prop_map(|(queue, user, priority, gpus, pods)| Happening::Submit { queue, user, priority, gpus, pods }),
         4 => Just(Happening::Cycle),
         2 => any::<usize>().prop_map(Happening::Gone),
         1 => any::<usize>().prop_map(Happening::End),
@@ -117,17 +120,42 @@ fn cluster_queue() -> impl Strategy<Value = ClusterQueue> {
         QueueingStrategy::BestEffortFIFO,
     ]);
     let cohort = option::weighted(0.9, select(COHORTS.to_vec()));
-    (cohort, group(), strategy, preemption(), fungibility(), weight()).prop_map(
-        |(cohort, resource_groups, queueing_strategy, preemption, flavor_fungibility, weight)| ClusterQueue {
+    let mode = select(vec![
+        AdmissionMode::NoAdmissionFairSharing,
+        AdmissionMode::UsageBasedAdmissionFairSharing,
+    ]);
+    let order = (strategy, mode);
+    (cohort, group(), order, preemption(), fungibility(), weight()).prop_map(
+        |(cohort, resource_groups, order, preemption, flavor_fungibility, weight)| ClusterQueue {
             cohort: cohort.map(str::to_owned),
             resource_groups,
-            queueing_strategy,
+            queueing_strategy: order.0,
+            admission_mode: order.1,
             preemption,
             flavor_fungibility,
             weight,
             ..ClusterQueue::default()
         },
     )
+}
+
+fn admission_fair_sharing() -> impl Strategy<Value = AdmissionFairSharing> {
+    let half_life = select(vec![0, 1, 10, 1000]);
+    (half_life, 1..20_i64).prop_map(|(half_life, interval)| AdmissionFairSharing {
+        usage_half_life_time: SignedDuration::from_secs(half_life),
+        usage_sampling_interval: SignedDuration::from_secs(interval),
+        resource_weights: BTreeMap::new(),
+    })
+}
+
+fn local_queues() -> impl Strategy<Value = BTreeMap<String, LocalQueue>> {
+    vec(weight(), USERS.len()).prop_map(|weights| {
+        let local = weights.into_iter().map(|weight| LocalQueue {
+            weight,
+            ..LocalQueue::default()
+        });
+        USERS.iter().map(|user| (*user).into()).zip(local).collect()
+    })
 }
 
 fn weight() -> impl Strategy<Value = Weight> {
@@ -145,19 +173,24 @@ fn cohort(parent: Option<&'static str>) -> impl Strategy<Value = Cohort> {
 fn configured() -> impl Strategy<Value = Objects> {
     let cohorts = (cohort(None), cohort(Some("root")), cohort(Some("root")));
     let fair = option::of(Just(FairSharing::default()));
-    (cohorts, vec(cluster_queue(), QUEUES.len()), fair).prop_map(|(cohorts, queues, fair_sharing)| {
-        let cohorts = [cohorts.0, cohorts.1, cohorts.2];
-        Objects {
-            flavors: FLAVORS
-                .iter()
-                .map(|name| ((*name).into(), ResourceFlavor::default()))
-                .collect(),
-            cohorts: COHORTS.iter().map(|name| (*name).into()).zip(cohorts).collect(),
-            cluster_queues: QUEUES.iter().map(|name| (*name).into()).zip(queues).collect(),
-            fair_sharing,
-            ..Objects::default()
-        }
-    })
+    let usage = (option::of(admission_fair_sharing()), local_queues());
+    (cohorts, vec(cluster_queue(), QUEUES.len()), fair, usage).prop_map(
+        |(cohorts, queues, fair_sharing, usage)| {
+            let cohorts = [cohorts.0, cohorts.1, cohorts.2];
+            Objects {
+                flavors: FLAVORS
+                    .iter()
+                    .map(|name| ((*name).into(), ResourceFlavor::default()))
+                    .collect(),
+                cohorts: COHORTS.iter().map(|name| (*name).into()).zip(cohorts).collect(),
+                cluster_queues: QUEUES.iter().map(|name| (*name).into()).zip(queues).collect(),
+                local_queues: usage.1,
+                fair_sharing,
+                admission_fair_sharing: usage.0,
+                ..Objects::default()
+            }
+        },
+    )
 }
 
 fn story() -> impl Strategy<Value = (Objects, Vec<Happening>)> {
@@ -168,10 +201,11 @@ fn at(second: i64) -> Timestamp {
     Timestamp::from_second(second).expect("small")
 }
 
-fn workload(id: usize, queue: usize, priority: i32, gpus: i64, pods: u32) -> Workload {
+fn workload(id: usize, queue: usize, user: usize, priority: i32, (gpus, pods): (i64, u32)) -> Workload {
     Workload {
         id: WorkloadId(id as u64),
         cluster_queue: QUEUES[queue].into(),
+        local_queue: USERS[user].into(),
         priority,
         queued_at: at(i64::try_from(id).expect("small")),
         evictions: 0,
@@ -227,11 +261,12 @@ impl Told {
         match *happening {
             Happening::Submit {
                 queue,
+                user,
                 priority,
                 gpus,
                 pods,
             } => {
-                let workload = workload(self.submitted, queue, priority, gpus, pods);
+                let workload = workload(self.submitted, queue, user, priority, (gpus, pods));
                 self.queues.submit(&workload).expect("the queue is configured");
                 self.submitted += 1;
             }
@@ -348,6 +383,34 @@ proptest! {
     }
 
     #[test]
+    fn the_first_of_a_queue_by_usage_is_of_a_user_who_had_least((objects, story) in story()) {
+        let mut told = Told::new(objects);
+        for happening in &story {
+            told.tell(happening);
+            for queue in told.queues.trees.iter().flat_map(|tree| &tree.queues) {
+                let Some((first, entry)) = queue.head() else { continue };
+                for id in queue.line.ids().filter(|id| !queue.line.is_parked(*id)) {
+                    let other = queue.line.entry(id).expect("it waits");
+                    prop_assert!(queue.users.usage(entry.user) <= queue.users.usage(other.user));
+                }
+                let before = queue.line.before(first, &queue.users);
+                prop_assert!(before.iter().all(|id| queue.line.is_parked(*id)), "it is next in what is told, too");
+            }
+        }
+    }
+
+    #[test]
+    fn where_usage_does_not_count_it_is_no_matter_whose_a_workload_is((objects, story) in story()) {
+        let mut objects = objects;
+        objects.admission_fair_sharing = None;
+        let alone: Vec<Happening> = story.iter().cloned().map(of_one_user).collect();
+        let (mut first, mut second) = (Told::new(objects.clone()), Told::new(objects));
+        for (happening, alone) in story.iter().zip(&alone) {
+            prop_assert_eq!(first.tell(happening), second.tell(alone));
+        }
+    }
+
+    #[test]
     fn what_is_said_to_unblock_a_workload_gets_it_admitted((objects, story) in story()) {
         let mut told = Told::new(objects);
         for happening in &story {
@@ -400,6 +463,25 @@ proptest! {
             prop_assert_eq!(told.queues.is_restless(), told_again.queues.is_restless());
             prop_assert_eq!(told.tell(happening), told_again.tell(happening));
         }
+    }
+}
+
+fn of_one_user(happening: Happening) -> Happening {
+    match happening {
+        Happening::Submit {
+            queue,
+            user: _,
+            priority,
+            gpus,
+            pods,
+        } => Happening::Submit {
+            queue,
+            user: 0,
+            priority,
+            gpus,
+            pods,
+        },
+        other @ (Happening::Cycle | Happening::Gone(_) | Happening::End(_)) => other,
     }
 }
 

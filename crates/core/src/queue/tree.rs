@@ -15,6 +15,7 @@ use super::{
     objects::{FairSharing, ResourceFlavor, StopPolicy},
     quotas::{FlavorResource, NodeId, Quotas, Usage},
     terms::{Shape, Terms},
+    users::Users,
     victims::Victim,
     workload::{PodSet, WorkloadId},
 };
@@ -83,6 +84,7 @@ pub(super) struct Queue {
     pub(super) terms: Terms,
     pub(super) holders: BTreeMap<WorkloadId, Holder>,
     pub(super) line: Line,
+    pub(super) users: Users,
     pub(super) shapes: Vec<Arc<Shape>>,
     pub(super) shape_numbers: BTreeMap<Arc<[PodSet]>, usize>,
     /// Counts what may have freed quota of this queue.
@@ -96,7 +98,7 @@ impl Queue {
 
     /// Returns who is next here.
     pub(super) fn head(&self) -> Option<(WorkloadId, Entry)> {
-        self.line.head().filter(|_| self.is_active())
+        self.line.head(&self.users).filter(|_| self.is_active())
     }
 
     /// Returns the number of the pod sets' shape.

@@ -14,6 +14,7 @@ use super::{
     objects::{ReclaimWithinCohort, WithinClusterQueue},
     quotas::FlavorResource,
     tree::{Ask, Holder, Scene},
+    users::Usage,
     workload::{PreemptionReason, WorkloadId},
 };
 
@@ -30,16 +31,20 @@ pub(super) struct Victim {
 struct Rank {
     stays: bool,
     own_queue: bool,
+    /// What its user had lately, where that counts.
+    usage: Reverse<Usage>,
     priority: i32,
     reserved_at: Reverse<Timestamp>,
     id: WorkloadId,
 }
 
 impl Rank {
-    fn new(ask: &Ask<'_>, queue: usize, id: WorkloadId, holder: &Holder) -> Self {
+    fn new(scene: &Scene<'_>, ask: &Ask<'_>, queue: usize, id: WorkloadId, holder: &Holder) -> Self {
+        let usage = scene.queues[queue].users.usage(holder.entry.user);
         Self {
             stays: !holder.evicted,
             own_queue: queue == ask.queue,
+            usage: Reverse(usage),
             priority: holder.priority(),
             reserved_at: Reverse(holder.reserved_at),
             id,
@@ -49,6 +54,14 @@ impl Rank {
     /// Returns whether the holder was not told to go already; those who were go first in any case.
     fn stays(&self) -> bool {
         self.stays
+    }
+
+    /// Returns the rank among those of several queues, whose users are not compared.
+    fn across_queues(self) -> Self {
+        Self {
+            usage: Reverse(Usage(0.0)),
+            ..self
+        }
     }
 }
 

@@ -25,6 +25,8 @@ pub struct Workload {
     pub id: WorkloadId,
     /// The ClusterQueue that it waits in.
     pub cluster_queue: String,
+    /// The LocalQueue that it came through: where usage counts, those of one LocalQueue are one user.
+    pub local_queue: String,
     /// The higher, the earlier.
     pub priority: i32,
     /// Since when it waits, by which equals are ordered: its creation, also after an eviction.

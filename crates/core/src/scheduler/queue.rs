@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use super::why::{PendingReason, Queued};
+use super::why::{PendingReason, Queued, UsageOrder};
 use crate::{
     domain::{AttemptId, QueueName, Resources, RunId, RunRequest},
     queue::{
@@ -141,10 +141,9 @@ impl Queue {
 
     /// Returns when it is worth while to try again, if nothing happens before.
     pub(super) fn try_again_at(&self) -> Option<Timestamp> {
-        if self.returning.is_empty() {
-            return None;
-        }
-        self.queues.protected_until()
+        let returning = !self.returning.is_empty();
+        let protected = returning.then(|| self.queues.protected_until()).flatten();
+        protected.into_iter().chain(self.queues.reordered_at()).min()
     }
 
     /// Lets everybody who waits try again.
@@ -380,6 +379,7 @@ impl Queue {
                 .collect(),
             obstacles: wait.obstacles,
             can_ever_fit: wait.can_ever_fit,
+            usage: self.queues.usage_order(id).map(UsageOrder::from),
         };
         Some(PendingReason::in_queue(wait.reason, queued))
     }
@@ -487,6 +487,7 @@ fn workload(run: RunId, cluster_queue: &str, request: &RunRequest, queued_at: Ti
     Workload {
         id: WorkloadId(run.0),
         cluster_queue: cluster_queue.to_owned(),
+        local_queue: request.queue.to_string(),
         priority: request.priority.0,
         queued_at,
         evictions: 0,

@@ -20,8 +20,8 @@ pub(super) enum Timer {
     Overdue(AttemptId),
     /// The attempt was evicted, and has had its time to end by itself.
     Grace(AttemptId),
-    /// Somebody may be evicted again who was safe until now.
-    Protection,
+    /// Somebody may be evicted again who was safe until now, or another goes first.
+    TryAgain,
     /// A failed call may be made again.
     Call(Call),
 }

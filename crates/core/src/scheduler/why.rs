@@ -8,11 +8,13 @@ use serde::{Deserialize, Serialize};
 use super::Scheduler;
 use crate::{
     domain::{Bytes, Cpus, Resources, RunId},
-    queue::{Limit, Mismatch, Obstacle, ObstacleReason, Quantity, Unblock, WaitReason},
+    queue::{
+        self, Limit, LocalQueueUsage, Mismatch, Obstacle, ObstacleReason, Quantity, Unblock, WaitReason,
+    },
 };
 
 /// The one reason why a run waits. Those of a run that waits for quota are Kueue's words.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "reason", rename_all_fields = "camelCase")]
 pub enum PendingReason {
     /// Nobody entitled has approved this head.
@@ -45,7 +47,7 @@ pub enum PendingReason {
 }
 
 /// How a run stands in its queue.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Queued {
     /// What it asks for.
@@ -60,6 +62,30 @@ pub struct Queued {
     pub obstacles: Vec<Obstacle>,
     /// Whether it could be admitted were nobody else there.
     pub can_ever_fit: bool,
+    /// What its LocalQueue and those before it had lately, where its ClusterQueue goes by that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<UsageOrder>,
+}
+
+/// Whom a run comes after because they had less lately: Kueue's UsageBasedAdmissionFairSharing.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct UsageOrder {
+    /// The run's own LocalQueue.
+    pub own: LocalQueueUsage,
+    /// The other LocalQueues that had less and have runs waiting, the least first.
+    pub less: Vec<LessUsage>,
+}
+
+/// A LocalQueue that had less lately.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LessUsage {
+    /// What it had.
+    #[serde(flatten)]
+    pub of: LocalQueueUsage,
+    /// Its runs that wait, the first one first.
+    pub runs: Vec<RunId>,
 }
 
 /// A change that gets a run admitted, and was tried on a copy of the queues.
@@ -94,6 +120,19 @@ impl Scheduler {
             .into_iter()
             .map(Unblocker::from)
             .collect()
+    }
+}
+
+impl From<queue::UsageOrder> for UsageOrder {
+    fn from(order: queue::UsageOrder) -> Self {
+        let less = order.less.into_iter().map(|(of, workloads)| LessUsage {
+            of,
+            runs: workloads.into_iter().map(|id| RunId(id.0)).collect(),
+        });
+        Self {
+            own: order.own,
+            less: less.collect(),
+        }
     }
 }
 

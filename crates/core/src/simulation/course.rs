@@ -37,7 +37,7 @@ enum Due {
     Arrival(usize),
     /// A job goes away if it has no quota.
     GiveUp(usize),
-    /// Somebody may be evicted again who was safe until now.
+    /// Somebody may be evicted again who was safe until now, or another goes first.
     Wake,
 }
 
@@ -79,6 +79,8 @@ pub(super) struct Course<'a> {
     now: SignedDuration,
     states: Vec<State>,
     held: BTreeSet<usize>,
+    /// When everybody tries again.
+    wakes_at: Option<SignedDuration>,
     history: History,
 }
 
@@ -102,6 +104,7 @@ impl<'a> Course<'a> {
             now: SignedDuration::ZERO,
             states,
             held: BTreeSet::new(),
+            wakes_at: None,
             history,
         };
         course.plan();
@@ -154,7 +157,7 @@ impl<'a> Course<'a> {
             self.take_in(due);
         }
         self.decide();
-        self.wait_for_protection();
+        self.wait_to_try_again();
         self.note_shares();
         true
     }
@@ -431,17 +434,18 @@ impl<'a> Course<'a> {
         self.note(What::Admitted { job });
     }
 
-    fn wait_for_protection(&mut self) {
-        let Some(until) = self.queues.protected_until() else {
-            return;
-        };
-        let returning = self
-            .states
-            .iter()
-            .any(|state| state.place == Place::Waiting && state.workload.evictions > 0);
-        if returning {
-            let until = until.duration_since(Timestamp::UNIX_EPOCH);
-            self.agenda.insert((until, Due::Wake));
+    fn wait_to_try_again(&mut self) {
+        if let Some(at) = self.wakes_at.take() {
+            self.agenda.remove(&(at, Due::Wake));
+        }
+        let returning = |state: &State| state.place == Place::Waiting && state.workload.evictions > 0;
+        let protected = self.queues.protected_until();
+        let protected = protected.filter(|_| self.states.iter().any(returning));
+        let next = protected.into_iter().chain(self.queues.reordered_at()).min();
+        if let Some(at) = next {
+            let at = at.duration_since(Timestamp::UNIX_EPOCH);
+            self.agenda.insert((at, Due::Wake));
+            self.wakes_at = Some(at);
         }
     }
 
@@ -482,6 +486,7 @@ impl State {
         let workload = Workload {
             id: WorkloadId(number as u64),
             cluster_queue: String::new(),
+            local_queue: job.queue.clone(),
             priority: job.priority,
             queued_at: Timestamp::UNIX_EPOCH,
             evictions: job.evicted_before,

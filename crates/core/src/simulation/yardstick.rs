@@ -65,11 +65,10 @@ fn pool(objects: &Objects, queueing_strategy: QueueingStrategy) -> Objects {
         ..ClusterQueue::default()
     };
     let local = |(name, local): (&String, &LocalQueue)| {
-        let cluster_queue = POOL.into();
-        let stop_policy = local.stop_policy;
         let local = LocalQueue {
-            cluster_queue,
-            stop_policy,
+            cluster_queue: POOL.into(),
+            stop_policy: local.stop_policy,
+            ..LocalQueue::default()
         };
         (name.clone(), local)
     };

@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use jiff::SignedDuration;
+
 use super::{
     documents::{Declared, Found},
     kinds::{
-        BorrowPolicy, ClusterQueueSpec, CohortSpec, FairSharing, FairSharingRules, LocalQueue, Preemption,
-        ResourceFlavorSpec, ResourceGroup, ResourceQuota, Toleration,
+        AdmissionFairSharing, BorrowPolicy, ClusterQueueSpec, CohortSpec, FairSharing, FairSharingRules,
+        LocalQueue, Preemption, ResourceFlavorSpec, ResourceGroup, ResourceQuota, Toleration,
     },
     local,
     values::{Amount, List, Operator},
@@ -15,6 +17,9 @@ use crate::{
     queue::objects::{self, FlavorQuotas, Objects, Quota, Weight},
     yaml::Located,
 };
+
+/// Kueue's, where none is said.
+const USUAL_SAMPLING_INTERVAL: SignedDuration = SignedDuration::from_mins(5);
 
 /// Returns the objects. Names that are there twice were reported.
 pub(super) fn objects(declared: Declared) -> Objects {
@@ -35,16 +40,21 @@ pub(super) fn objects(declared: Declared) -> Objects {
         .priority_classes
         .into_iter()
         .map(|Found { object, .. }| (object.metadata.name.value.0, object.value));
-    let mut configurations = declared.configurations.into_iter();
+    let configurations = &declared.configurations;
+    let mut configurations = configurations.iter().map(|found| &found.object);
+    let configuration = configurations.next();
     Objects {
         flavors: flavors.collect(),
         cohorts: cohorts.collect(),
         cluster_queues: cluster_queues.collect(),
         local_queues,
         priority_classes: priority_classes.collect(),
-        fair_sharing: configurations
-            .find_map(|found| found.object.fair_sharing)
+        fair_sharing: configuration
+            .and_then(|configuration| configuration.fair_sharing.as_ref())
             .and_then(fair_sharing),
+        admission_fair_sharing: configuration
+            .and_then(|configuration| configuration.admission_fair_sharing.as_ref())
+            .map(|spec| admission_fair_sharing(&spec.value)),
     }
 }
 
@@ -52,6 +62,7 @@ fn local_queues(found: &[Found<LocalQueue>]) -> BTreeMap<String, objects::LocalQ
     let queues = found.iter().map(|found| objects::LocalQueue {
         cluster_queue: found.object.spec.cluster_queue.value.0.clone(),
         stop_policy: found.object.spec.stop_policy,
+        weight: weight(&found.object.spec.fair_sharing),
     });
     local::names(found).into_iter().zip(queues).collect()
 }
@@ -72,6 +83,9 @@ fn cluster_queue(spec: ClusterQueueSpec) -> objects::ClusterQueue {
         },
         weight: weight(&spec.fair_sharing),
         stop_policy: spec.stop_policy,
+        admission_mode: spec
+            .admission_scope
+            .map_or_else(Default::default, |scope| scope.value.admission_mode),
     }
 }
 
@@ -162,10 +176,24 @@ pub(crate) fn toleration(toleration: Toleration) -> objects::Toleration {
 }
 
 /// The order of the two was checked.
-fn fair_sharing(rules: FairSharingRules) -> Option<objects::FairSharing> {
-    let mut rules = rules.preemption_strategies.value.0.into_iter();
+fn fair_sharing(rules: &FairSharingRules) -> Option<objects::FairSharing> {
+    let mut rules = rules.preemption_strategies.value.0.iter().copied();
     Some(objects::FairSharing {
         first: rules.next()?,
         then: rules.next(),
     })
+}
+
+fn admission_fair_sharing(spec: &AdmissionFairSharing) -> objects::AdmissionFairSharing {
+    let weights = spec.resource_weights.iter();
+    objects::AdmissionFairSharing {
+        usage_half_life_time: spec.usage_half_life_time.0,
+        usage_sampling_interval: match spec.usage_sampling_interval.0 {
+            SignedDuration::ZERO => USUAL_SAMPLING_INTERVAL,
+            interval => interval,
+        },
+        resource_weights: weights
+            .map(|(resource, weight)| (resource.clone(), weight.value))
+            .collect(),
+    }
 }

@@ -3,11 +3,13 @@
 //! Fields that a cluster fills in and that decide nothing are [`Ignored`]; those under `later` are refused when they are
 //! set. What one field says about another is checked in `rules`.
 
-use super::values::{Amount, Ignored, Labels, List, Metadata, Name, Operator, Selector};
+use std::collections::BTreeMap;
+
+use super::values::{Amount, Ignored, Labels, List, Metadata, Name, Operator, Selector, Span};
 use crate::{
     queue::objects::{
-        FairRule, FlavorPreference, QueueingStrategy, ReclaimWithinCohort, StopPolicy, TaintEffect,
-        WhenCanBorrow, WhenCanPreempt, WithinClusterQueue,
+        AdmissionMode, FairRule, FlavorPreference, QueueingStrategy, ReclaimWithinCohort, StopPolicy,
+        TaintEffect, WhenCanBorrow, WhenCanPreempt, WithinClusterQueue,
     },
     yaml::{Located, choice, record},
 };
@@ -47,12 +49,21 @@ record! {
         stop_policy: StopPolicy = StopPolicy::default(),
         /// Its weight.
         fair_sharing: FairSharing,
+        /// Whether those go first who had less lately.
+        admission_scope: Option<Located<AdmissionScope>>,
     }
     later {
         "admissionChecks": "nothing here carries out admission checks; leave the field out",
         "admissionChecksStrategy": "nothing here carries out admission checks; leave the field out",
-        "admissionScope": "usage does not change the order within a ClusterQueue here; leave the field out",
         "concurrentAdmissionPolicy": "a run is tried in one flavor at a time; leave the field out",
+    }
+}
+
+record! {
+    /// Whether those go first who had less lately.
+    pub(super) struct AdmissionScope {
+        /// Whether.
+        admission_mode: AdmissionMode,
     }
 }
 
@@ -101,7 +112,7 @@ choice! {
 }
 
 record! {
-    /// The weight of a queue or cohort among its siblings.
+    /// The weight of a queue or cohort among those beside it.
     pub(super) struct FairSharing {
         /// The weight.
         weight: Option<Located<Amount>>,
@@ -193,9 +204,8 @@ record! {
         cluster_queue: Located<Name>,
         /// Whether it lets anybody through.
         stop_policy: StopPolicy = StopPolicy::default(),
-    }
-    later {
-        "fairSharing": "usage does not change the order within a ClusterQueue here; leave the field out",
+        /// Its weight among those in front of the same ClusterQueue.
+        fair_sharing: FairSharing,
     }
 }
 
@@ -286,8 +296,8 @@ record! {
         metadata: Ignored,
         /// Who may take from whom inside a cohort.
         fair_sharing: Option<FairSharingRules>,
-        /// Changes the order within a ClusterQueue.
-        admission_fair_sharing: Option<Located<Ignored>>,
+        /// How what users of one ClusterQueue had lately is counted.
+        admission_fair_sharing: Option<Located<AdmissionFairSharing>>,
         /// Changes what a workload asks for.
         resources: Option<Located<Ignored>>,
         /// Changes the rules.
@@ -337,5 +347,17 @@ record! {
     }
     later {
         "enable": "from v1beta2 on, fair sharing is on where `fairSharing` stands; leave the field out",
+    }
+}
+
+record! {
+    /// How what users of one ClusterQueue had lately is counted.
+    pub(super) struct AdmissionFairSharing {
+        /// After this time what was had counts half.
+        usage_half_life_time: Span = Span::default(),
+        /// For this time whoever is admitted is charged at once.
+        usage_sampling_interval: Span = Span::default(),
+        /// How much a unit of a resource counts.
+        resource_weights: BTreeMap<String, Located<f64>>,
     }
 }

@@ -310,7 +310,6 @@ fn tolerates(Located { value, spot }: &Located<Toleration>, problems: &mut Probl
 
 fn configuration(configuration: &Configuration, problems: &mut Problems<'_>) {
     let passed_over = [
-        ("admissionFairSharing", &configuration.admission_fair_sharing),
         ("featureGates", &configuration.feature_gates),
         ("resources", &configuration.resources),
     ];
@@ -319,7 +318,7 @@ fn configuration(configuration: &Configuration, problems: &mut Problems<'_>) {
             let warning = Diagnostic::warning(Code::QueueSetting, format!("`{name}` does not count here"));
             problems.report(
                 value.spot,
-                warning.hint("of the Configuration, fairSharing.preemptionStrategies is what counts"),
+                warning.hint("of the Configuration, fairSharing and admissionFairSharing are what counts"),
             );
         }
     }

@@ -5,6 +5,8 @@ mod round_trip;
 
 use std::collections::BTreeMap;
 
+use jiff::SignedDuration;
+
 use super::{super::objects::*, *};
 use crate::{diagnostic::Code, queue::Quantity};
 
@@ -112,7 +114,7 @@ fn what_a_cluster_exports_is_read_as_it_is() {
     };
     let local = LocalQueue {
         cluster_queue: "red-cluster-queue".into(),
-        stop_policy: StopPolicy::None,
+        ..LocalQueue::default()
     };
     let expected = Objects {
         flavors: BTreeMap::from([("h200".into(), flavor)]),
@@ -313,4 +315,53 @@ fn of_the_configuration_the_rules_of_fair_sharing_count() {
     let gates = of(&(configuration("[LessThanInitialShare]") + "featureGates: {ElasticJobs: true}\n"));
     let warnings = gates.expect("it is no object").warnings;
     assert_eq!((warnings[0].code, warnings.len()), (Code::QueueSetting, 1));
+}
+
+/// Kueue's own example of a Configuration, with a queue that goes by it.
+fn by_usage(sharing: &str) -> String {
+    let scope = "  admissionScope: {admissionMode: UsageBasedAdmissionFairSharing}\n";
+    let local = "---\napiVersion: kueue.x-k8s.io/v1beta2\nkind: LocalQueue\nmetadata: {name: q}\n\
+                 spec: {clusterQueue: team-a, fairSharing: {weight: 2}}\n";
+    let configuration = "---\napiVersion: config.kueue.x-k8s.io/v1beta2\nkind: Configuration\n";
+    format!("{}{local}{configuration}{sharing}", queue(scope))
+}
+
+#[test]
+fn how_usage_is_counted_is_read_with_kueues_defaults() {
+    let text = by_usage(
+        "admissionFairSharing:\n  usageHalfLifeTime: 168h0m0s\n  resourceWeights: {cpu: 2.0, memory: 1}\n",
+    );
+    let read = of(&text).expect("Kueue takes it");
+    let sharing = AdmissionFairSharing {
+        usage_half_life_time: SignedDuration::from_hours(168),
+        usage_sampling_interval: SignedDuration::from_mins(5),
+        resource_weights: BTreeMap::from([("cpu".into(), 2.0), ("memory".into(), 1.0)]),
+    };
+    assert_eq!(read.objects.admission_fair_sharing, Some(sharing));
+    assert_eq!(read.objects.local_queues["q"].weight, Weight(2.0));
+    assert_eq!(
+        read.objects.cluster_queues["team-a"].admission_mode,
+        AdmissionMode::UsageBasedAdmissionFairSharing
+    );
+    assert_eq!(read.warnings, []);
+    let negative = "admissionFairSharing:\n  usageHalfLifeTime: 1h\n  resourceWeights: {cpu: ¶-1}\n";
+    assert_refused(&by_usage(negative), Code::QueueRule, "less than zero");
+    let span = "admissionFairSharing: {usageHalfLifeTime: ¶-1h}\n";
+    assert_refused(&by_usage(span), Code::BadValue, "-1h");
+}
+
+#[test]
+fn an_order_by_usage_that_nobody_means_is_a_warning() {
+    for (sharing, says) in [
+        ("", "nothing says how it decays"),
+        ("admissionFairSharing: {}\n", "forgotten at once"),
+        ("admissionFairSharing: {usageHalfLifeTime: 1h}\n", "a byte of it"),
+    ] {
+        let memory = gpus("nominalQuota: 1Gi").replace("nvidia.com/gpu", "memory");
+        let text = by_usage(sharing).replacen("  admissionScope", &format!("{memory}  admissionScope"), 1);
+        let warnings = of(&format!("{text}---\n{A10}")).expect("Kueue takes it").warnings;
+        assert_eq!(warnings.len(), 1, "{warnings:#?}");
+        assert_eq!(warnings[0].code, Code::QueueUsage);
+        assert!(warnings[0].message.contains(says), "{}", warnings[0].message);
+    }
 }

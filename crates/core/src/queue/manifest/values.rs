@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use jiff::SignedDuration;
 use serde_json::json;
 
 use crate::{
@@ -9,8 +10,8 @@ use crate::{
     queue::{
         Quantity,
         objects::{
-            FairRule, FlavorPreference, QueueingStrategy, ReclaimWithinCohort, StopPolicy, TaintEffect,
-            WhenCanBorrow, WhenCanPreempt, WithinClusterQueue,
+            AdmissionMode, FairRule, FlavorPreference, QueueingStrategy, ReclaimWithinCohort, StopPolicy,
+            TaintEffect, WhenCanBorrow, WhenCanPreempt, WithinClusterQueue,
         },
     },
     yaml::{Decode, Located, Node, Problems, Schema, Value, word, words_schema},
@@ -21,6 +22,9 @@ const MOST_LABELS: usize = 8;
 
 /// How many units there are in one: as Kubernetes, amounts are kept to the billionth.
 const NANOS: u128 = 1_000_000_000;
+
+/// Beyond this, calendars end.
+const LONGEST: SignedDuration = SignedDuration::from_hours(1000 * 365 * 24);
 
 /// What is there and decides nothing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -40,6 +44,10 @@ pub(super) struct Name(pub(super) String);
 /// An amount as Kubernetes writes it, exact: in billionths, what is finer rounded up.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Amount(u128);
+
+/// A span of time: `30s`, `1h30m`, `200ms`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Span(pub(crate) SignedDuration);
 
 /// A list of at least and at most so many.
 #[derive(Debug, Clone, PartialEq)]
@@ -191,6 +199,30 @@ impl Decode for Amount {
     }
 }
 
+impl Decode for Span {
+    fn decode(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
+        const HINT: &str = "spans of time are written as 30s, 1h30m or 200ms";
+        let Value::Text(text) = &node.value else {
+            problems.wrong_type(node, "a span of time such as 30s");
+            return None;
+        };
+        match text.parse::<SignedDuration>() {
+            Ok(span) if !span.is_negative() && span < LONGEST => return Some(Self(span)),
+            Ok(_) => problems.bad_value(
+                node.spot,
+                format!("`{text}` is not between 0 and 1000 years"),
+                HINT,
+            ),
+            Err(_) => problems.bad_value(node.spot, format!("`{text}` is not a span of time"), HINT),
+        }
+        None
+    }
+
+    fn schema() -> Schema {
+        json!({ "type": "string" })
+    }
+}
+
 impl<T: Decode, const LEAST: usize, const MOST: usize> Decode for List<T, LEAST, MOST> {
     fn decode(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
         let items = Vec::<T>::decode(node, problems)?;
@@ -273,6 +305,7 @@ macro_rules! words {
 }
 
 words! {
+    AdmissionMode { UsageBasedAdmissionFairSharing NoAdmissionFairSharing }
     FairRule { LessThanOrEqualToFinalShare LessThanInitialShare }
     FlavorPreference { BorrowingOverPreemption PreemptionOverBorrowing }
     Operator { Equal Exists }

@@ -2,6 +2,7 @@
 //!
 //! Defaults are left out, but for those without which a queue does nothing in a cluster.
 
+use jiff::SignedDuration;
 use serde_json::{Map, Value, json};
 
 use crate::{
@@ -9,9 +10,9 @@ use crate::{
     queue::{
         Quantity,
         objects::{
-            ClusterQueue, Cohort, FairSharing, FlavorFungibility, FlavorPreference, FlavorQuotas, LocalQueue,
-            Objects, Preemption, QueueingStrategy, Quota, ResourceFlavor, ResourceGroup, StopPolicy,
-            Toleration, Weight, WhenCanBorrow, WhenCanPreempt,
+            AdmissionFairSharing, AdmissionMode, ClusterQueue, Cohort, FlavorFungibility, FlavorPreference,
+            FlavorQuotas, LocalQueue, Objects, Preemption, QueueingStrategy, Quota, ResourceFlavor,
+            ResourceGroup, StopPolicy, Toleration, Weight, WhenCanBorrow, WhenCanPreempt,
         },
     },
 };
@@ -59,7 +60,7 @@ pub fn documents(objects: &Objects) -> Vec<Document> {
         .priority_classes
         .iter()
         .map(|(name, value)| priority_class(name, *value));
-    let configuration = objects.fair_sharing.iter().map(configuration);
+    let configuration = configuration(objects);
     flavors
         .chain(cohorts)
         .chain(cluster_queues)
@@ -95,6 +96,7 @@ fn object(kind: &'static str, name: &str, spec: Map<String, Value>) -> Document 
 fn local_queue(name: &str, queue: &LocalQueue) -> Document {
     let mut spec = Map::new();
     spec.insert("clusterQueue".into(), json!(queue.cluster_queue));
+    weight(&mut spec, queue.weight);
     stop_policy(&mut spec, queue.stop_policy);
     let mut document = object("LocalQueue", name, spec);
     document.value["metadata"]["namespace"] = json!(NAMESPACE);
@@ -107,18 +109,54 @@ fn priority_class(name: &str, priority: i32) -> Document {
     document
 }
 
-fn configuration(fair_sharing: &FairSharing) -> Document {
-    let rules = [Some(fair_sharing.first), fair_sharing.then];
-    let rules: Vec<_> = rules.iter().flatten().map(word).collect();
-    Document {
+/// Returns what is said of Kueue itself, if anything.
+fn configuration(objects: &Objects) -> Option<Document> {
+    let mut value = json!({
+        "apiVersion": "config.kueue.x-k8s.io/v1beta2",
+        "kind": "Configuration",
+    });
+    if let Some(sharing) = &objects.admission_fair_sharing {
+        value["admissionFairSharing"] = admission_fair_sharing(sharing);
+    }
+    if let Some(sharing) = &objects.fair_sharing {
+        let rules = [Some(sharing.first), sharing.then];
+        let rules: Vec<_> = rules.iter().flatten().map(word).collect();
+        value["fairSharing"] = json!({ "preemptionStrategies": rules });
+    }
+    let is_said = objects.admission_fair_sharing.is_some() || objects.fair_sharing.is_some();
+    is_said.then(|| Document {
         kind: "Configuration",
         name: String::new(),
-        value: json!({
-            "apiVersion": "config.kueue.x-k8s.io/v1beta2",
-            "kind": "Configuration",
-            "fairSharing": { "preemptionStrategies": rules },
-        }),
+        value,
+    })
+}
+
+fn admission_fair_sharing(sharing: &AdmissionFairSharing) -> Value {
+    let mut value = json!({
+        "usageHalfLifeTime": span(sharing.usage_half_life_time),
+        "usageSamplingInterval": span(sharing.usage_sampling_interval),
+    });
+    if !sharing.resource_weights.is_empty() {
+        value["resourceWeights"] = json!(sharing.resource_weights);
     }
+    value
+}
+
+/// Returns a span of time as Go reads it: `168h`, `1h30m`, `0.5s`.
+fn span(span: SignedDuration) -> String {
+    let (seconds, nanos) = (span.as_secs(), span.subsec_nanos());
+    let mut text = String::new();
+    for (count, unit) in [(seconds / 3600, 'h'), (seconds / 60 % 60, 'm')] {
+        if count != 0 {
+            text += &format!("{count}{unit}");
+        }
+    }
+    match (seconds % 60, nanos) {
+        (0, 0) if !text.is_empty() => {}
+        (seconds, 0) => text += &format!("{seconds}s"),
+        (seconds, nanos) => text += &format!("{seconds}.{nanos:09}s"),
+    }
+    text
 }
 
 /// Returns a word of the API: our variants are called as Kueue's.
@@ -175,6 +213,10 @@ fn cohort(cohort: &Cohort) -> Map<String, Value> {
 
 fn cluster_queue(queue: &ClusterQueue) -> Map<String, Value> {
     let mut spec = Map::new();
+    if queue.admission_mode != AdmissionMode::default() {
+        let scope = json!({ "admissionMode": word(&queue.admission_mode) });
+        spec.insert("admissionScope".into(), scope);
+    }
     if let Some(cohort) = &queue.cohort {
         spec.insert("cohortName".into(), json!(cohort));
     }
@@ -195,11 +237,15 @@ fn cluster_queue(queue: &ClusterQueue) -> Map<String, Value> {
 
 /// What queues and cohorts both have.
 fn shared(spec: &mut Map<String, Value>, groups: &[ResourceGroup], weight: Weight) {
-    if weight != Weight::default() {
-        spec.insert("fairSharing".into(), json!({ "weight": weight.0.to_string() }));
-    }
+    self::weight(spec, weight);
     if !groups.is_empty() {
         spec.insert("resourceGroups".into(), groups.iter().map(group).collect());
+    }
+}
+
+fn weight(spec: &mut Map<String, Value>, weight: Weight) {
+    if weight != Weight::default() {
+        spec.insert("fairSharing".into(), json!({ "weight": weight.0.to_string() }));
     }
 }
 

@@ -64,6 +64,9 @@ impl Tree {
     /// Runs one cycle.
     pub(in super::super) fn cycle(&mut self, now: Timestamp, rules: Rules<'_>) -> TreeCycle {
         self.cycles += 1;
+        for queue in &mut self.queues {
+            queue.users.advance(now);
+        }
         if self.searched.is_empty() {
             self.searched.push(self.searches());
         }
@@ -160,6 +163,10 @@ impl Tree {
         match fate {
             Fate::Admitted => {
                 let entry = queue.line.remove(nominee.id).expect("the head waits");
+                let asked = queue.terms.asked(&queue.shapes[entry.class.shape]);
+                let gets = nominee.assignment.usage.iter();
+                let gets = gets.map(|(of, amount)| (self.places[of.0].1.as_str(), *amount));
+                queue.users.admit(now, entry.user, asked, gets);
                 let holder = Holder {
                     entry,
                     reserved_at: now,

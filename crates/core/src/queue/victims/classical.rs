@@ -3,6 +3,8 @@
 //! First those over whom the newcomer has a hierarchical advantage: they use what belongs to a cohort nearer to its
 //! queue. Then those of other queues by priority, then those of its own.
 
+use std::collections::BTreeMap;
+
 use super::{
     super::{
         Quantity,
@@ -15,6 +17,7 @@ use super::{
 };
 
 /// Somebody who may be evicted.
+#[derive(Clone, Copy)]
 struct Candidate {
     step: Step,
     rank: Rank,
@@ -143,8 +146,35 @@ fn candidates(
     if preemption.reclaim_within_cohort != ReclaimWithinCohort::Never {
         others(scene, ask, usage, needs, &mut found);
     }
-    found.sort_unstable_by_key(|candidate| (candidate.rank.stays(), candidate.step, candidate.rank));
+    found.sort_unstable_by_key(|candidate| {
+        (
+            candidate.rank.stays(),
+            candidate.step,
+            candidate.rank.across_queues(),
+        )
+    });
+    order_by_usage(scene, &mut found);
     found
+}
+
+/// Puts, of those of one queue in which usage counts, them first whose user had more. Among those of other queues each queue
+/// keeps the places that it has: with users of several, Kueue's order goes round.
+fn order_by_usage(scene: &Scene<'_>, found: &mut [Candidate]) {
+    let mut places: BTreeMap<(bool, Step, usize), Vec<usize>> = BTreeMap::new();
+    for (place, candidate) in found.iter().enumerate() {
+        let queue = candidate.victim.queue;
+        if scene.queues[queue].users.by_usage() {
+            let among = (candidate.rank.stays(), candidate.step, queue);
+            places.entry(among).or_default().push(place);
+        }
+    }
+    for places in places.into_values() {
+        let mut ordered: Vec<_> = places.iter().map(|place| found[*place]).collect();
+        ordered.sort_unstable_by_key(|candidate| candidate.rank);
+        for (place, candidate) in places.into_iter().zip(ordered) {
+            found[place] = candidate;
+        }
+    }
 }
 
 fn own_candidates(scene: &Scene<'_>, ask: &Ask<'_>, needs: &[FlavorResource], found: &mut Vec<Candidate>) {
@@ -154,7 +184,7 @@ fn own_candidates(scene: &Scene<'_>, ask: &Ask<'_>, needs: &[FlavorResource], fo
         if uses(holder, needs) && within_policy(policy, ask, holder) && !scene.rules.protect(holder, ask) {
             found.push(Candidate {
                 step: Step::OwnQueue,
-                rank: Rank::new(ask, ask.queue, *id, holder),
+                rank: Rank::new(scene, ask, ask.queue, *id, holder),
                 victim: Victim {
                     queue: ask.queue,
                     id: *id,
@@ -219,7 +249,7 @@ fn below(
                 };
                 found.push(Candidate {
                     step,
-                    rank: Rank::new(ask, number, *id, holder),
+                    rank: Rank::new(scene, ask, number, *id, holder),
                     victim,
                     while_borrowing,
                     common: Some(common),

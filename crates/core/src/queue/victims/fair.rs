@@ -65,7 +65,7 @@ fn candidates(scene: &Scene<'_>, ask: &Ask<'_>, needs: &[FlavorResource]) -> Can
                 found
                     .entry(ask.queue)
                     .or_default()
-                    .push((Rank::new(ask, ask.queue, *id, holder), *id));
+                    .push((Rank::new(scene, ask, ask.queue, *id, holder), *id));
             }
         }
     }
@@ -81,7 +81,7 @@ fn candidates(scene: &Scene<'_>, ask: &Ask<'_>, needs: &[FlavorResource]) -> Can
                     found
                         .entry(number)
                         .or_default()
-                        .push((Rank::new(ask, number, *id, holder), *id));
+                        .push((Rank::new(scene, ask, number, *id, holder), *id));
                 }
             }
         }

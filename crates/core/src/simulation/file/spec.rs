@@ -2,12 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use jiff::SignedDuration;
 use serde_json::json;
 
 use crate::{
-    queue::manifest::{Amount, TolerationSpec},
-    yaml::{Decode, Located, Node, Problems, Schema, Spot, Value, record},
+    queue::manifest::{Amount, Span, TolerationSpec},
+    yaml::{Decode, Located, Node, Problems, Schema, Spot, record},
 };
 
 record! {
@@ -130,40 +129,9 @@ record! {
     }
 }
 
-/// A span of time: `30s`, `1h30m`, `200ms`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Span(pub(super) SignedDuration);
-
 /// Amounts of resources, each with its place.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Amounts(pub(super) Vec<(String, Spot, Amount)>);
-
-impl Decode for Span {
-    fn decode(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
-        const HINT: &str = "spans of time are written as 30s, 1h30m or 200ms";
-        let Value::Text(text) = &node.value else {
-            problems.wrong_type(node, "a span of time such as 30s");
-            return None;
-        };
-        match text.parse::<SignedDuration>() {
-            Ok(span) if !span.is_negative() && span < LONGEST => return Some(Self(span)),
-            Ok(_) => problems.bad_value(
-                node.spot,
-                format!("`{text}` is not between 0 and 1000 years"),
-                HINT,
-            ),
-            Err(_) => problems.bad_value(node.spot, format!("`{text}` is not a span of time"), HINT),
-        }
-        None
-    }
-
-    fn schema() -> Schema {
-        json!({ "type": "string" })
-    }
-}
-
-/// Beyond this, calendars end.
-const LONGEST: SignedDuration = SignedDuration::from_hours(1000 * 365 * 24);
 
 impl Decode for Amounts {
     fn decode(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {

@@ -12,10 +12,6 @@ fn a_field_that_cannot_be_acted_upon_is_refused_by_name_where_it_is_set() {
             "admission checks",
         ),
         (
-            "admissionScope: {admissionMode: UsageBasedAdmissionFairSharing}",
-            "usage",
-        ),
-        (
             "concurrentAdmissionPolicy: {migration: {mode: RetainFirstAdmission}}",
             "one flavor at a time",
         ),
@@ -37,9 +33,6 @@ fn a_field_that_cannot_be_acted_upon_is_refused_by_name_where_it_is_set() {
         "{A10}spec:\n  tolerations: [{{operator: Exists, effect: NoExecute, ¶tolerationSeconds: 9}}]\n"
     );
     assert_refused(&seconds, Code::NotSupportedYet, "tolerationSeconds");
-    let local = "apiVersion: kueue.x-k8s.io/v1beta2\nkind: LocalQueue\nmetadata: {name: q}\n\
-                 spec: {clusterQueue: team-a, ¶fairSharing: {weight: 2}}\n";
-    assert_refused(local, Code::NotSupportedYet, "fairSharing");
     let enable = "apiVersion: config.kueue.x-k8s.io/v1beta2\nkind: Configuration\n\
                   fairSharing: {¶enable: true, preemptionStrategies: [LessThanInitialShare]}\n";
     assert_refused(enable, Code::NotSupportedYet, "enable");

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use jiff::SignedDuration;
 use proptest::{
     collection::{btree_map, vec},
     option,
@@ -123,7 +124,18 @@ fn cluster_queue() -> impl Strategy<Value = ClusterQueue> {
         QueueingStrategy::StrictFIFO,
         QueueingStrategy::BestEffortFIFO,
     ]);
-    let rest = (strategy, preemption(), fungibility(), weight(), stop_policy());
+    let mode = select(vec![
+        AdmissionMode::NoAdmissionFairSharing,
+        AdmissionMode::UsageBasedAdmissionFairSharing,
+    ]);
+    let rest = (
+        strategy,
+        preemption(),
+        fungibility(),
+        weight(),
+        stop_policy(),
+        mode,
+    );
     (option::of(select(COHORTS.to_vec())), rest)
         .prop_flat_map(|(cohort, rest)| (Just(cohort), groups(cohort.is_some()), Just(rest)))
         .prop_map(|(cohort, resource_groups, rest)| ClusterQueue {
@@ -134,6 +146,7 @@ fn cluster_queue() -> impl Strategy<Value = ClusterQueue> {
             flavor_fungibility: rest.2,
             weight: rest.3,
             stop_policy: rest.4,
+            admission_mode: rest.5,
         })
 }
 
@@ -198,6 +211,23 @@ fn fair_sharing() -> impl Strategy<Value = FairSharing> {
     ])
 }
 
+fn admission_fair_sharing() -> impl Strategy<Value = AdmissionFairSharing> {
+    let half_life = prop_oneof![
+        Just(SignedDuration::ZERO),
+        (0..10_000_000_i64, 0..2_i32)
+            .prop_map(|(seconds, halves)| { SignedDuration::new(seconds, halves * 500_000_000) }),
+    ];
+    let weight = (0..4000_u32).prop_map(|thousandths| f64::from(thousandths) / 1000.0);
+    let weights = btree_map(select(RESOURCES.to_vec()).prop_map(str::to_owned), weight, 0..=3);
+    (half_life, 1..4000_i64, weights).prop_map(|(usage_half_life_time, interval, resource_weights)| {
+        AdmissionFairSharing {
+            usage_half_life_time,
+            usage_sampling_interval: SignedDuration::from_secs(interval),
+            resource_weights,
+        }
+    })
+}
+
 fn named<T>(
     names: &'static [&'static str],
     of: impl Strategy<Value = T>,
@@ -209,9 +239,11 @@ where
 }
 
 fn objects() -> impl Strategy<Value = Objects> {
-    let local = (select(QUEUES.to_vec()), stop_policy()).prop_map(|(queue, stop_policy)| LocalQueue {
+    let local = (select(QUEUES.to_vec()), stop_policy(), weight());
+    let local = local.prop_map(|(queue, stop_policy, weight)| LocalQueue {
         cluster_queue: queue.into(),
         stop_policy,
+        weight,
     });
     (
         named(&FLAVORS, flavor()),
@@ -219,16 +251,17 @@ fn objects() -> impl Strategy<Value = Objects> {
         named(&QUEUES, cluster_queue()),
         named(&QUEUES, local),
         named(&["high", "low"], any::<i32>()),
-        option::of(fair_sharing()),
+        (option::of(fair_sharing()), option::of(admission_fair_sharing())),
     )
         .prop_map(
-            |(flavors, cohorts, cluster_queues, local_queues, priority_classes, fair_sharing)| Objects {
+            |(flavors, cohorts, cluster_queues, local_queues, priority_classes, sharing)| Objects {
                 flavors,
                 cohorts,
                 cluster_queues,
                 local_queues,
                 priority_classes,
-                fair_sharing,
+                fair_sharing: sharing.0,
+                admission_fair_sharing: sharing.1,
             },
         )
 }

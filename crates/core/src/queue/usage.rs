@@ -1,0 +1,93 @@
+//! What users had lately, as it is told: nothing here decides.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Queues, UnknownQueue, WorkloadId, users::Users};
+
+/// What a LocalQueue had lately, where its ClusterQueue goes by that.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct LocalQueueUsage {
+    /// Its name.
+    pub local_queue: String,
+    /// What it is ordered by, the least first: the consumed resources, each by its weight, together, divided by the
+    /// LocalQueue's own weight. `None` is more than any other, which a weight of zero is.
+    pub usage: Option<f64>,
+    /// What it consumed, in Kubernetes' units: what it holds, had it held it for ever, and decaying by half in each
+    /// half-life.
+    pub consumed_resources: BTreeMap<String, f64>,
+}
+
+/// Whom a workload comes after because they had less lately.
+#[derive(Debug, Clone, PartialEq)]
+pub struct UsageOrder {
+    /// The workload's own LocalQueue.
+    pub own: LocalQueueUsage,
+    /// The others of its ClusterQueue that had less and wait, the least first, each with who waits.
+    pub less: Vec<(LocalQueueUsage, Vec<WorkloadId>)>,
+}
+
+impl Queues {
+    /// Returns what each LocalQueue in front of a ClusterQueue had by its last cycle, or `None` where that does not count.
+    pub fn local_queue_usage(&self, queue: &str) -> Result<Option<Vec<LocalQueueUsage>>, UnknownQueue> {
+        let users = &self.queue(self.at(queue)?).users;
+        if !users.by_usage() {
+            return Ok(None);
+        }
+        let local_queues = self.objects.local_queues.iter();
+        let in_front = local_queues.filter(|(_, local)| local.cluster_queue == queue);
+        Ok(Some(
+            in_front
+                .map(|(name, local)| match users.find(name) {
+                    Some(user) => users.told(user),
+                    None => LocalQueueUsage {
+                        local_queue: name.clone(),
+                        usage: (local.weight.0 > 0.0).then_some(0.0),
+                        consumed_resources: BTreeMap::new(),
+                    },
+                })
+                .collect(),
+        ))
+    }
+
+    /// Returns whom a waiting workload comes after because they had less by the last cycle, or `None` where that does not
+    /// count.
+    pub fn usage_order(&self, id: WorkloadId) -> Option<UsageOrder> {
+        let queue = self.queue(*self.workloads.get(&id)?);
+        let (users, own) = (&queue.users, queue.line.entry(id)?.user);
+        if !users.by_usage() {
+            return None;
+        }
+        let mut less: BTreeMap<_, Vec<WorkloadId>> = BTreeMap::new();
+        for other in queue.line.before(id, users) {
+            let user = queue.line.entry(other)?.user;
+            if users.usage(user) < users.usage(own) {
+                less.entry((users.usage(user), user)).or_default().push(other);
+            }
+        }
+        Some(UsageOrder {
+            own: users.told(own),
+            less: less
+                .into_iter()
+                .map(|((_, user), those)| (users.told(user), those))
+                .collect(),
+        })
+    }
+}
+
+impl Users {
+    fn told(&self, user: usize) -> LocalQueueUsage {
+        let usage = self.usage(user).0;
+        LocalQueueUsage {
+            local_queue: self.name(user).to_owned(),
+            usage: usage.is_finite().then_some(usage),
+            consumed_resources: self.consumed(user),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
