@@ -4,13 +4,14 @@ use std::fmt;
 
 use blueproof_core::{
     domain::{Ending, RunId, RunState},
-    scheduler::{PendingReason, Scheduler, Unblocker, describe_obstacle},
+    queue::LocalQueueUsage,
+    scheduler::{PendingReason, Scheduler, Unblocker, UsageOrder, describe_obstacle},
     view::{AttemptView, RunView},
 };
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::{description::blame, runs};
+use super::{description::blame, runs, text};
 use crate::output;
 
 /// Why a run stands where it stands.
@@ -100,10 +101,28 @@ fn standing(reason: &PendingReason) -> Vec<String> {
         }
         lines.push(format!("  ahead   {}", names.join(", ")));
     }
+    lines.extend(queued.usage.as_ref().map(usage));
     if !queued.can_ever_fit {
         lines.push("  never   not even were nobody else there".into());
     }
     lines
+}
+
+/// Returns what those LocalQueues had lately that go before the run's own because of that, and what its own had.
+fn usage(order: &UsageOrder) -> String {
+    let figure = |of: &LocalQueueUsage| match of.usage {
+        Some(usage) => format!("{} {}", of.local_queue, text::figure(usage)),
+        None => format!("{} with a weight of 0", of.local_queue),
+    };
+    if order.less.is_empty() {
+        return format!("  usage   {}: nobody who waits had less", figure(&order.own));
+    }
+    let less = order.less.iter().map(|less| &less.of);
+    let all: Vec<_> = less.chain([&order.own]).map(figure).collect();
+    format!(
+        "  usage   {}: the LocalQueue that had least goes first",
+        all.join(", ")
+    )
 }
 
 fn goes_on_when(reason: &PendingReason, unblocked_by: &[Unblocker]) -> String {

@@ -6,15 +6,16 @@ use anstyle::Style;
 use blueproof_core::{
     domain::RunId,
     queue::{
-        Inactive, Quantity, Queues, WorkloadId,
+        Inactive, LocalQueueUsage, Quantity, Queues, WorkloadId,
         objects::{ClusterQueue, FlavorFungibility, FlavorPreference, Objects, Preemption},
     },
     view::RunView,
 };
 
-use super::quotas::{amount, limit, quotas, used};
+use super::quotas::{amount, limit, quotas, strategy, used};
 use crate::output::{self, Cell, Table, Width};
 
+const GIB: f64 = (1 << 30) as f64;
 const BOLD: Style = Style::new().bold();
 
 /// Returns all about the queue, which is configured.
@@ -24,6 +25,10 @@ pub(crate) fn describe(name: &str, queues: &Queues, runs: &[RunView], width: Wid
     let mut text = summary(name, queue, queues).render_rows(&[12, 0], Width::Unlimited);
     let quota = quota(name, queue, queues);
     let _ = write!(text, "\n{BOLD}Quota{BOLD:#}\n{}", quota.render(width));
+    if let Ok(Some(usages)) = queues.local_queue_usage(name) {
+        let table = usage(&usages, objects);
+        let _ = write!(text, "\n{BOLD}Usage{BOLD:#}\n{}", table.render(width));
+    }
     add_runs(
         &mut text,
         "Hold quota",
@@ -50,7 +55,7 @@ fn summary(name: &str, queue: &ClusterQueue, queues: &Queues) -> Table {
             .unwrap_or_else(|| "none: it neither borrows nor lends".into()),
     );
     row("admits", admits(queues.inactive(name).unwrap_or_default()));
-    row("strategy", format!("{:?}", queue.queueing_strategy));
+    row("strategy", strategy(queue));
     row("preempts", preempts(queue.preemption));
     row("flavors", fungibility(queue.flavor_fungibility));
     row("weight", weight(name, queue, queues));
@@ -100,6 +105,36 @@ fn weight(name: &str, queue: &ClusterQueue, queues: &Queues) -> String {
         queue.weight.0,
         super::text::figure(share)
     )
+}
+
+/// Returns what each LocalQueue had lately, the one that goes first first.
+fn usage(usages: &[LocalQueueUsage], objects: &Objects) -> Table {
+    let mut usages: Vec<_> = usages.iter().collect();
+    usages.sort_by(|a, b| {
+        let of = |usage: &LocalQueueUsage| usage.usage.unwrap_or(f64::INFINITY);
+        of(a).total_cmp(&of(b))
+    });
+    let mut table = Table::new(["  LOCAL QUEUE", "WEIGHT", "USAGE", "CONSUMED"]);
+    for of in usages {
+        let weight = objects.local_queues[&of.local_queue].weight.0;
+        table.row([
+            Cell::from(format!("  {}", of.local_queue)),
+            weight.to_string().into(),
+            of.usage.map_or("last".into(), super::text::figure).into(),
+            consumed(of).into(),
+        ]);
+    }
+    table
+}
+
+fn consumed(of: &LocalQueueUsage) -> String {
+    let consumed = of.consumed_resources.iter();
+    let consumed = consumed.filter(|(_, amount)| **amount > 0.0);
+    let words = consumed.map(|(resource, amount)| match resource.as_str() {
+        "memory" | "ephemeral-storage" => format!("{} GiB {resource}", super::text::figure(amount / GIB)),
+        _ => format!("{} {resource}", super::text::figure(*amount)),
+    });
+    words.collect::<Vec<_>>().join(", ")
 }
 
 /// Returns the LocalQueues in front of a queue.

@@ -4,7 +4,7 @@ use blueproof_core::{
     domain::Bytes,
     queue::{
         Quantity, Queues, manifest,
-        objects::{ClusterQueue, Quota, StopPolicy},
+        objects::{AdmissionMode, ClusterQueue, Quota, StopPolicy},
     },
 };
 
@@ -59,7 +59,16 @@ fn terms(queue: &ClusterQueue) -> String {
         StopPolicy::Hold => ", stopped (Hold)",
         StopPolicy::HoldAndDrain => ", stopped (HoldAndDrain)",
     };
-    format!("{cohort}, {:?}{stop}", queue.queueing_strategy)
+    format!("{cohort}, {}{stop}", strategy(queue))
+}
+
+/// Returns who goes next in a queue: Kueue's words.
+pub(super) fn strategy(queue: &ClusterQueue) -> String {
+    let strategy = format!("{:?}", queue.queueing_strategy);
+    match queue.admission_mode {
+        AdmissionMode::NoAdmissionFairSharing => strategy,
+        mode @ AdmissionMode::UsageBasedAdmissionFairSharing => format!("{strategy}, {mode:?}"),
+    }
 }
 
 /// Returns how much of a resource a queue's runs hold.

@@ -1,6 +1,16 @@
 //! Why runs stand where they stand.
 
-use blueproof_core::domain::RunId;
+use blueproof_core::{
+    domain::{Actor, Resources, RunId},
+    event::Event,
+    policy::Policy,
+    queue::{
+        Quantity,
+        manifest::{self, File},
+        objects::{Objects, Quota},
+    },
+    testing::request,
+};
 
 use super::*;
 use crate::show::samples::{at, scheduler};
@@ -24,4 +34,53 @@ fn a_program_gets_the_reason_with_its_figures() {
     let explanation = Explanation::of(&view, &scheduler, at(60));
     let json = serde_json::to_string_pretty(&explanation).expect("it is plain data");
     insta::assert_snapshot!(json);
+}
+
+#[test]
+fn one_who_waits_because_others_had_less_is_told_so_with_the_figures() {
+    let mut scheduler = Scheduler::new(Policy::local(Resources::default()));
+    let by = Actor::Local("admin".into());
+    let quota = Event::QuotaApplied {
+        objects: Box::new(by_usage()),
+        by,
+    };
+    scheduler.handle(at(0), quota);
+    for (minute, queue) in [(0, "ann"), (0, "ann"), (60, "ann"), (60, "bob"), (61, "bob")] {
+        let mut request = request(
+            &format!("{queue} {minute} {}", scheduler.runs().count()),
+            "nano-lm",
+        );
+        request.queue = queue.parse().expect("a name");
+        let request = Box::new(request);
+        scheduler.handle(at(minute), Event::Requested { request });
+    }
+    let told = |run| {
+        let view = scheduler.view(RunId(run)).expect("it was asked for");
+        Explanation::of(&view, &scheduler, at(61)).to_string()
+    };
+    insta::assert_snapshot!([3, 4].map(told).join("\n"));
+}
+
+/// Two GPUs' worth of cores for ann and bob, by what each had lately.
+fn by_usage() -> Objects {
+    let text = include_str!("../../../../../examples/by-usage.yaml");
+    let queues = text
+        .split_once("---\n")
+        .expect("the queues stand below the jobs")
+        .1;
+    let file = File {
+        name: "by-usage.yaml".into(),
+        text: queues.replace("nvidia.com/gpu", "cpu").replace("168h", "1h"),
+    };
+    let mut objects = manifest::read([file]).expect("Kueue takes it").objects;
+    let queue = objects.cluster_queues.get_mut("notebooks").expect("it is there");
+    let memory = Quota {
+        nominal: Quantity(1 << 40),
+        ..Quota::default()
+    };
+    let quotas = &mut queue.resource_groups[0].flavors[0].resources;
+    quotas.insert("memory".into(), memory);
+    let sharing = objects.admission_fair_sharing.as_mut().expect("it is there");
+    sharing.resource_weights.insert("memory".into(), 0.0);
+    objects
 }
