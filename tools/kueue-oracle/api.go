@@ -20,16 +20,17 @@ type api struct {
 	client.Client
 	mu        sync.Mutex
 	workloads map[string]*kueue.Workload
+	locals    map[string]*kueue.LocalQueue
 	updates   []update
 }
 
 type update struct{ old, new *kueue.Workload }
 
 func newAPI() *api {
-	return &api{workloads: map[string]*kueue.Workload{}}
+	return &api{workloads: map[string]*kueue.Workload{}, locals: map[string]*kueue.LocalQueue{}}
 }
 
-// Get knows workloads, and one namespace without labels.
+// Get knows workloads, their LocalQueues, and one namespace without labels.
 func (a *api) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
 	switch into := into.(type) {
 	case *corev1.Namespace:
@@ -39,6 +40,11 @@ func (a *api) Get(_ context.Context, key client.ObjectKey, into client.Object, _
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		if found := a.workloads[key.Name]; found != nil {
+			*into = *found
+			return nil
+		}
+	case *kueue.LocalQueue:
+		if found := a.locals[key.Name]; found != nil {
 			*into = *found
 			return nil
 		}

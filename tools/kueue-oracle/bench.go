@@ -92,7 +92,7 @@ func newLoad(m *measured) (*load, error) {
 	if m.Fair {
 		fair = &config.FairSharing{}
 	}
-	l := &load{world: newWorld(fair), running: map[string][]string{}}
+	l := &load{world: newWorld(fair, false), running: map[string][]string{}}
 	s := &scenario{Queues: map[string]queue{}}
 	units := ordered[quota]{{name: "cpu", value: quota{Nominal: json.Number(strconv.Itoa(perQueue))}}}
 	for i := range m.Queues {

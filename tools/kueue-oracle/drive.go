@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -36,7 +35,11 @@ func decide(s *scenario) (answer any, err error) {
 	if err != nil {
 		return nil, err
 	}
-	w := newWorld(fair)
+	byUsage := false
+	for _, q := range s.Queues {
+		byUsage = byUsage || len(q.Users) > 0
+	}
+	w := newWorld(fair, byUsage)
 	w.unchecked = s.Unchecked
 	if err := w.setUp(s); err != nil {
 		return nil, err
@@ -171,7 +174,7 @@ func (w *world) do(step *step) error {
 }
 
 func (w *world) submit(wanted *workload) error {
-	w.clock.Step(time.Second)
+	w.clock.Step(w.tick)
 	object, err := workloadObject(wanted, wanted.Queue, metav1.NewTime(w.clock.Now()))
 	if err != nil {
 		return err

@@ -118,13 +118,21 @@ func queueObject(name string, q queue) (*kueue.ClusterQueue, error) {
 				WithinClusterQueue:  or(kueue.PreemptionPolicy(q.Within), kueue.PreemptionPolicyNever),
 				BorrowWithinCohort:  q.Borrow.object(),
 			},
-			StopPolicy:  &none,
-			FairSharing: weight,
+			StopPolicy:     &none,
+			FairSharing:    weight,
+			AdmissionScope: admissionScope(q.Users),
 		},
 		Status: kueue.ClusterQueueStatus{Conditions: []metav1.Condition{
 			condition(kueue.ClusterQueueActive, "Ready", at(0)),
 		}},
 	}, err
+}
+
+func admissionScope(users map[string]json.Number) *kueue.AdmissionScope {
+	if len(users) == 0 {
+		return nil
+	}
+	return &kueue.AdmissionScope{AdmissionMode: kueue.UsageBasedAdmissionFairSharing}
 }
 
 func (f fungibility) object() *kueue.FlavorFungibility {
@@ -224,10 +232,10 @@ func flavorQuotas(quotas ordered[quota], covered []string) ([]kueue.ResourceQuot
 	return out, nil
 }
 
-func localQueueObject(name string) *kueue.LocalQueue {
+func localQueueObject(name, queue string) *kueue.LocalQueue {
 	return &kueue.LocalQueue{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace},
-		Spec:       kueue.LocalQueueSpec{ClusterQueue: kueue.ClusterQueueReference(name)},
+		Spec:       kueue.LocalQueueSpec{ClusterQueue: kueue.ClusterQueueReference(queue)},
 	}
 }
 
@@ -238,7 +246,7 @@ func workloadObject(w *workload, queue string, created metav1.Time) (*kueue.Work
 		ObjectMeta: metav1.ObjectMeta{
 			Name: w.Name, Namespace: namespace, UID: types.UID(w.Name), Generation: 1, CreationTimestamp: created,
 		},
-		Spec: kueue.WorkloadSpec{QueueName: kueue.LocalQueueName(queue), Priority: &priority, Active: &active},
+		Spec: kueue.WorkloadSpec{QueueName: or(kueue.LocalQueueName(w.User), kueue.LocalQueueName(queue)), Priority: &priority, Active: &active},
 	}
 	for i, set := range w.Sets {
 		requests, err := requestsOf(set)

@@ -43,6 +43,8 @@ type queue struct {
 	Borrow      *borrow      `json:"bwc"`
 	Fungibility fungibility  `json:"fungibility"`
 	Groups      []group      `json:"groups"`
+	// Users are the LocalQueues in front of it and their weights; where there are any, usage decides who goes first.
+	Users map[string]json.Number `json:"users"`
 }
 
 type borrow struct {
@@ -79,8 +81,10 @@ type lending struct {
 }
 
 type workload struct {
-	Name     string
-	Queue    string
+	Name  string
+	Queue string
+	// User is the LocalQueue; without one it is called as the queue.
+	User     string
 	Priority int32
 	Created  int64
 	Reserved int64
@@ -186,6 +190,7 @@ func (w *workload) UnmarshalJSON(data []byte) error {
 	}
 	keys.take("n", &w.Name)
 	keys.take("q", &w.Queue)
+	keys.take("u", &w.User)
 	keys.take("p", &w.Priority)
 	keys.take("c", &w.Created)
 	keys.take("t", &w.Reserved)

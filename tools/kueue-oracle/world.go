@@ -2,13 +2,16 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	testingclock "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -17,10 +20,13 @@ import (
 	config "sigs.k8s.io/kueue/apis/config/v1beta2"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 	qcache "sigs.k8s.io/kueue/pkg/cache/queue"
+	"sigs.k8s.io/kueue/pkg/cache/queue/afs"
 	schdcache "sigs.k8s.io/kueue/pkg/cache/scheduler"
 	"sigs.k8s.io/kueue/pkg/controller/core"
 	"sigs.k8s.io/kueue/pkg/scheduler"
 	"sigs.k8s.io/kueue/pkg/scheduler/preemption/expectations"
+	utilqueue "sigs.k8s.io/kueue/pkg/util/queue"
+	"sigs.k8s.io/kueue/pkg/util/resource"
 	workloads "sigs.k8s.io/kueue/pkg/workload"
 	"sigs.k8s.io/kueue/pkg/workload/evict"
 	"sigs.k8s.io/kueue/pkg/workload/finish"
@@ -30,8 +36,10 @@ import (
 // world is Kueue's scheduler, queues, cache and workload controller, with the API server, the clock and the job
 // controller played.
 type world struct {
-	ctx        context.Context
-	clock      *testingclock.FakeClock
+	ctx   context.Context
+	clock *testingclock.FakeClock
+	// tick is how far one thing is from the next.
+	tick       time.Duration
 	api        *api
 	cache      *schdcache.Cache
 	queues     *qcache.Manager
@@ -44,22 +52,35 @@ type world struct {
 	unchecked bool
 }
 
-func newWorld(fair *config.FairSharing) *world {
+// newWorld makes an empty one. Where usage decides who goes first, it is charged on entry only: half of what is asked for, and
+// nothing that is held for the few nanoseconds of a scenario counts beside a half-life of centuries.
+func newWorld(fair *config.FairSharing, byUsage bool) *world {
 	w := &world{
+		tick:      time.Second,
 		ctx:       ctrl.LoggerInto(context.Background(), logr.Discard()),
 		clock:     testingclock.NewFakeClock(epoch),
 		api:       newAPI(),
 		clusterQs: map[string]*kueue.ClusterQueue{},
 		inSets:    map[string]bool{},
 	}
+	var usage *config.AdmissionFairSharing
+	if byUsage {
+		w.tick = time.Nanosecond
+		usage = &config.AdmissionFairSharing{
+			UsageHalfLifeTime:     metav1.Duration{Duration: math.MaxInt64},
+			UsageSamplingInterval: metav1.Duration{Duration: math.MaxInt64},
+		}
+	}
 	expected, recorder := expectations.New(), &events.FakeRecorder{}
-	w.cache = schdcache.New(w.api, schdcache.WithFairSharing(fair != nil))
-	w.queues, w.batch = qcache.NewManagerForUnitTestsWithRequeuer(w.api, w.cache,
-		qcache.WithClock(w.clock), qcache.WithPreemptionExpectations(expected))
+	w.cache = schdcache.New(w.api, schdcache.WithFairSharing(fair != nil), schdcache.WithAdmissionFairSharing(usage))
+	w.queues, w.batch = qcache.NewManagerForUnitTestsWithRequeuer(w.api, w.cache, qcache.WithClock(w.clock),
+		qcache.WithPreemptionExpectations(expected), qcache.WithAdmissionFairSharing(usage))
 	w.scheduler = scheduler.New(w.queues, w.cache, w.api, recorder, scheduler.WithFairSharing(fair),
-		scheduler.WithClock(nil, w.clock), scheduler.WithPreemptionExpectations(expected))
+		scheduler.WithClock(nil, w.clock), scheduler.WithPreemptionExpectations(expected),
+		scheduler.WithAdmissionFairSharing(usage))
 	setAdmissionRoutineWrapper(w.scheduler, inline{})
-	w.controller = core.NewWorkloadReconciler(w.api, w.queues, w.cache, recorder, core.WithPreemptionExpectations(expected))
+	w.controller = core.NewWorkloadReconciler(w.api, w.queues, w.cache, recorder,
+		core.WithPreemptionExpectations(expected))
 	return w
 }
 
@@ -99,7 +120,7 @@ func (w *world) setUp(s *scenario) error {
 		if err != nil {
 			return fmt.Errorf("queue %s: %w", name, err)
 		}
-		if err := w.addQueue(object); err != nil {
+		if err := w.addQueue(object, s.Queues[name].Users); err != nil {
 			return err
 		}
 	}
@@ -138,18 +159,31 @@ func (w *world) addFlavors(s *scenario) error {
 	return nil
 }
 
-func (w *world) addQueue(cq *kueue.ClusterQueue) error {
+func (w *world) addQueue(cq *kueue.ClusterQueue, users map[string]json.Number) error {
 	if err := check(w, validateQueue, cq); err != nil {
 		return err
 	}
 	w.clusterQs[cq.Name] = cq
-	local := localQueueObject(cq.Name)
-	return firstError(
-		w.cache.AddClusterQueue(w.ctx, cq),
-		w.queues.AddClusterQueue(w.ctx, cq),
-		w.cache.AddLocalQueue(local),
-		w.queues.AddLocalQueue(w.ctx, local),
-	)
+	if err := firstError(w.cache.AddClusterQueue(w.ctx, cq), w.queues.AddClusterQueue(w.ctx, cq)); err != nil {
+		return err
+	}
+	locals := []*kueue.LocalQueue{localQueueObject(cq.Name, cq.Name)}
+	for _, name := range slices.Sorted(maps.Keys(users)) {
+		weight := users[name]
+		local := localQueueObject(name, cq.Name)
+		var err error
+		if local.Spec.FairSharing, err = fairSharing(&weight); err != nil {
+			return err
+		}
+		locals = append(locals, local)
+	}
+	for _, local := range locals {
+		w.api.locals[local.Name] = local
+		if err := firstError(w.cache.AddLocalQueue(local), w.queues.AddLocalQueue(w.ctx, local)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // create is a new object in the API server, of which the controller is told.
@@ -160,7 +194,7 @@ func (w *world) create(object *kueue.Workload) error {
 	if w.api.workloads[object.Name] != nil {
 		return fmt.Errorf("workload %s is there already", object.Name)
 	}
-	if w.clusterQs[string(object.Spec.QueueName)] == nil {
+	if w.api.locals[string(object.Spec.QueueName)] == nil {
 		return fmt.Errorf("workload %s: no queue %q", object.Name, object.Spec.QueueName)
 	}
 	if err := check(w, validateWorkload, object); err != nil {
@@ -173,9 +207,27 @@ func (w *world) create(object *kueue.Workload) error {
 
 // cycle runs one cycle, a second after the last, and tells the controller what it changed.
 func (w *world) cycle() []update {
-	w.clock.Step(time.Second)
+	w.clock.Step(w.tick)
+	w.reorder()
 	schedule(w.scheduler, w.ctx)
 	return w.deliver()
+}
+
+// reorder is the LocalQueue controller, which tells the queues that usage is another. Kueue moves one workload at a time, and
+// is told again and again until all have their places.
+func (w *world) reorder() {
+	for _, cq := range w.clusterQs {
+		if cq.Spec.AdmissionScope == nil {
+			continue
+		}
+		for range len(w.api.workloads) {
+			for name, local := range w.api.locals {
+				if string(local.Spec.ClusterQueue) == cq.Name {
+					_ = w.queues.RebuildClusterQueue(cq, name)
+				}
+			}
+		}
+	}
 }
 
 // pending says whether a cycle has a head to try; without one it would wait for ever.
@@ -187,8 +239,22 @@ func (w *world) deliver() []update {
 	updates := w.api.takeUpdates()
 	for _, u := range updates {
 		w.controller.Update(event.TypedUpdateEvent[*kueue.Workload]{ObjectOld: u.old, ObjectNew: u.new})
+		if !workloads.IsAdmitted(u.old) && workloads.IsAdmitted(u.new) {
+			w.settlePenalty(u.new)
+		}
 	}
 	return updates
+}
+
+// settlePenalty makes what a workload was charged on entry part of what its LocalQueue consumed. Kueue's controller does so by
+// the machine's clock; here no time has passed.
+func (w *world) settlePenalty(object *kueue.Workload) {
+	key := utilqueue.KeyFromWorkload(object)
+	w.queues.AfsUsageLedger.Update(key, func(ledger afs.UsageLedgerEntry, _ bool) afs.UsageLedgerEntry {
+		ledger, penalty := ledger.WithoutPenalty(afs.WorkloadReference(workloads.Key(object)))
+		ledger.Resources = resource.MergeResourceListKeepSum(ledger.Resources, penalty)
+		return ledger
+	})
 }
 
 // release is the job controller, once the pods of an evicted workload are gone: quota given back, and queued again.

@@ -198,6 +198,7 @@ impl Load {
         let workload = Workload {
             id: WorkloadId((self.made * self.names.len() + queue) as u64),
             cluster_queue: self.names[queue].clone(),
+            local_queue: self.names[queue].clone(),
             priority: self.urgency,
             queued_at: self.now(),
             evictions: 0,

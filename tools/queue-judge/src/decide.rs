@@ -7,6 +7,8 @@ use blueproof_core::queue::{
     Admission, PreemptionReason, Queues, Standing, WorkloadId, objects::FairSharing,
 };
 
+use jiff::{SignedDuration, Timestamp};
+
 use crate::{
     format::{CycleCase, CycleOutcome, Entry, Script, SetsOutcome, Setup, Share, Step, StepOutcome},
     world::{self, Names},
@@ -163,10 +165,18 @@ impl Play {
         Ok(())
     }
 
+    /// Returns the time: seconds, but as in the oracle nanoseconds where usage counts.
+    fn now(&self) -> Timestamp {
+        if self.setup.queues.values().all(|queue| queue.users.is_empty()) {
+            return world::at(self.second);
+        }
+        Timestamp::UNIX_EPOCH + SignedDuration::from_nanos(self.second.into())
+    }
+
     fn submit(&mut self, entry: &Entry) -> Result<()> {
         let queue = entry.q.as_deref().context("who is submitted names a queue")?;
         self.second += 1;
-        let workload = world::workload(&self.names, queue, entry, world::at(self.second))?;
+        let workload = world::workload(&self.names, queue, entry, self.now())?;
         self.queues.submit(&workload)?;
         self.queue_of.insert(workload.id, queue.to_owned());
         if !entry.sets.is_empty() {
@@ -186,7 +196,7 @@ impl Play {
                 return Ok(None);
             }
             self.second += 1;
-            let cycle = self.queues.cycle(world::at(self.second));
+            let cycle = self.queues.cycle(self.now());
             admitted.extend(
                 cycle
                     .admitted

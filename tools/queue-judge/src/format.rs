@@ -94,6 +94,9 @@ pub(crate) struct Queue {
     pub(crate) fungibility: Option<Fungibility>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) groups: Vec<Group>,
+    /// The LocalQueues in front of it and their weights; where there are any, usage decides who goes first.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) users: BTreeMap<String, f64>,
 }
 
 /// borrowWithinCohort.

@@ -30,6 +30,8 @@ pub(crate) enum Kind {
     FairScript,
     /// Steps, with or without fair sharing, whose victims stay until they are said to be gone.
     Linger,
+    /// Steps, with or without fair sharing, in queues in which usage decides who goes first.
+    Usage,
 }
 
 /// Returns the numbered scenario of a seed.
@@ -45,6 +47,12 @@ pub(crate) fn scenario(kind: Kind, seed: u64, number: u64) -> Scenario {
         Kind::Linger => {
             let fair = dice.chance(40);
             Scenario::Linger(linger(&mut dice, fair))
+        }
+        Kind::Usage => {
+            let fair = dice.chance(30);
+            let mut script = script(&mut dice, fair);
+            by_usage(&mut dice, &mut script);
+            Scenario::Script(script)
         }
     }
 }
@@ -130,6 +138,24 @@ fn cycle(dice: &mut Dice, fair: bool) -> CycleCase {
 
 fn script(dice: &mut Dice, fair: bool) -> Script {
     steps(dice, fair, 0)
+}
+
+/// Puts users in front of queues. Nobody takes from other queues: among the victims of several, Kueue's order by usage goes
+/// round.
+fn by_usage(dice: &mut Dice, script: &mut Script) {
+    const WEIGHTS: [f64; 7] = [0.0, 0.5, 1.0, 1.0, 1.0, 2.0, 3.0];
+    for (name, queue) in &mut script.setup.queues {
+        (queue.reclaim, queue.bwc) = (None, None);
+        if dice.chance(80) {
+            let users = (1..=dice.between(2, 4)).map(|number| format!("{name}-u{number}"));
+            queue.users = users.map(|user| (user, *dice.one_of(&WEIGHTS))).collect();
+        }
+    }
+    for entry in script.steps.iter_mut().flat_map(|step| &mut step.submit) {
+        let queue = &script.setup.queues[entry.q.as_deref().expect("it is in one")];
+        let users: Vec<_> = queue.users.keys().collect();
+        entry.u = (!users.is_empty()).then(|| (*dice.one_of(&users)).clone());
+    }
 }
 
 fn linger(dice: &mut Dice, fair: bool) -> Script {

@@ -159,7 +159,16 @@ impl Knife {
             self.field(&mut fungibility.preference);
         }
         self.field(&mut queue.fungibility);
+        for weight in queue.users.values_mut() {
+            self.weight(weight);
+        }
         self.groups(&mut queue.groups);
+    }
+
+    fn weight(&mut self, weight: &mut f64) {
+        if *weight != 1.0 && self.cuts() {
+            *weight = 1.0;
+        }
     }
 
     fn groups(&mut self, groups: &mut Vec<Group>) {

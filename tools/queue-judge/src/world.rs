@@ -1,18 +1,18 @@
 //! What a case describes, as the queue's own objects: names become workload ids, plain numbers exact amounts.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, Result, bail};
 use blueproof_core::queue::{
     PodSet, PodSetAssignment, Quantity, Queues, Workload, WorkloadId,
     objects::{
-        BorrowWithinCohort, ClusterQueue, Cohort, FairRule, FairSharing, FlavorFungibility, FlavorPreference,
-        FlavorQuotas, Objects, Preemption, QueueingStrategy, Quota, ReclaimWithinCohort, ResourceFlavor,
-        ResourceGroup, Taint, TaintEffect, Toleration, Weight, WhenCanBorrow, WhenCanPreempt,
-        WithinClusterQueue,
+        AdmissionFairSharing, AdmissionMode, BorrowWithinCohort, ClusterQueue, Cohort, FairRule, FairSharing,
+        FlavorFungibility, FlavorPreference, FlavorQuotas, LocalQueue, Objects, Preemption, QueueingStrategy,
+        Quota, ReclaimWithinCohort, ResourceFlavor, ResourceGroup, Taint, TaintEffect, Toleration, Weight,
+        WhenCanBorrow, WhenCanPreempt, WithinClusterQueue,
     },
 };
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use crate::format::{self, Entry, Group, PodSetEntry, Setup};
 
@@ -92,6 +92,15 @@ pub(crate) fn objects(setup: &Setup, fair_sharing: Option<FairSharing>) -> Resul
         objects.cohorts.insert(name.clone(), self::cohort(cohort)?);
     }
     for (name, queue) in &setup.queues {
+        for (user, weight) in &queue.users {
+            let local = LocalQueue {
+                cluster_queue: name.clone(),
+                weight: Weight(*weight),
+                ..LocalQueue::default()
+            };
+            objects.local_queues.insert(user.clone(), local);
+            objects.admission_fair_sharing = Some(charged_on_entry());
+        }
         let queue = cluster_queue(queue).with_context(|| format!("queue `{name}`"))?;
         objects.cluster_queues.insert(name.clone(), queue);
     }
@@ -170,8 +179,23 @@ fn cluster_queue(queue: &format::Queue) -> Result<ClusterQueue> {
         preemption: preemption(queue)?,
         flavor_fungibility: fungibility(queue.fungibility.as_ref())?,
         weight: weight(queue.weight),
+        admission_mode: if queue.users.is_empty() {
+            AdmissionMode::NoAdmissionFairSharing
+        } else {
+            AdmissionMode::UsageBasedAdmissionFairSharing
+        },
         ..ClusterQueue::default()
     })
+}
+
+/// As the oracle has it: half of what is asked for is charged on entry, and what is held for a few nanoseconds counts for
+/// nothing beside a half-life of centuries.
+fn charged_on_entry() -> AdmissionFairSharing {
+    AdmissionFairSharing {
+        usage_half_life_time: SignedDuration::from_nanos(i64::MAX),
+        usage_sampling_interval: SignedDuration::from_nanos(i64::MAX),
+        resource_weights: BTreeMap::new(),
+    }
 }
 
 fn weight(weight: Option<f64>) -> Weight {
@@ -283,6 +307,7 @@ pub(crate) fn workload(names: &Names, queue: &str, entry: &Entry, queued_at: Tim
     Ok(Workload {
         id: names.id(&entry.n)?,
         cluster_queue: queue.to_owned(),
+        local_queue: entry.u.clone().unwrap_or_else(|| queue.to_owned()),
         priority: entry.p,
         queued_at,
         evictions: 0,

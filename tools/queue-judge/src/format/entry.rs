@@ -18,6 +18,9 @@ pub(crate) struct Entry {
     /// Its queue, where that is not said around it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) q: Option<String>,
+    /// Its LocalQueue; without one it is called as the queue.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) u: Option<String>,
     /// Its priority.
     #[serde(skip_serializing_if = "is_zero")]
     pub(crate) p: i32,
@@ -123,6 +126,7 @@ impl<'de> Visitor<'de> for NameOrMap {
             match key.as_str() {
                 "n" => entry.n = map.next_value()?,
                 "q" => entry.q = Some(map.next_value()?),
+                "u" => entry.u = Some(map.next_value()?),
                 "p" => entry.p = map.next_value()?,
                 "f" => entry.f = Some(map.next_value()?),
                 "t" => entry.t = map.next_value()?,

@@ -104,6 +104,7 @@ impl Catalogue {
             fungibility: dice.chance(50).then(|| fungibility(dice)),
             groups: self.groups(dice, cohort.is_some()),
             cohort,
+            users: BTreeMap::new(),
         }
     }
 
