@@ -492,6 +492,7 @@ impl Queues {
             workload: victim.id,
             reason: victim.reason,
             by: workload.id,
+            reversal: workload.evicted_by == Some(victim.id),
         });
         Ok(preempted.collect())
     }
@@ -523,6 +524,7 @@ impl Queues {
             user,
             queued_at: workload.queued_at,
             evictions: workload.evictions,
+            evicted_by: workload.evicted_by,
         }
     }
 }

@@ -202,6 +202,7 @@ impl Load {
             priority: self.urgency,
             queued_at: self.now(),
             evictions: 0,
+            evicted_by: None,
             pod_sets: vec![PodSet {
                 name: "main".into(),
                 count: 1,

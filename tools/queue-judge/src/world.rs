@@ -311,6 +311,7 @@ pub(crate) fn workload(names: &Names, queue: &str, entry: &Entry, queued_at: Tim
         priority: entry.p,
         queued_at,
         evictions: 0,
+        evicted_by: None,
         pod_sets: pod_sets.collect::<Result<_>>()?,
     })
 }

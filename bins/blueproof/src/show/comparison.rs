@@ -110,6 +110,9 @@ impl Comparison {
         self.add_row(table, "evicted (preempted)", |figures| {
             format!("{} ({})", figures.evictions, figures.preemptions)
         });
+        if self.columns.iter().any(|column| column.figures.reversals > 0) {
+            self.add_row(table, "  reversals", |figures| figures.reversals.to_string());
+        }
     }
 
     fn add_waits(&self, table: &mut Table) {

@@ -56,7 +56,7 @@ impl Told<'_> {
 
     fn cause(&self, cause: &Leave) -> String {
         match cause {
-            Leave::Preempted { by, reason } => {
+            Leave::Preempted { by, reason, .. } => {
                 let words = EvictionReason::from(*reason).as_words();
                 format!("for {}: {words} ({})", self.name(*by), reason.as_str())
             }

@@ -29,6 +29,8 @@ pub(super) struct Entry {
     pub(super) queued_at: Timestamp,
     /// How often it was evicted.
     pub(super) evictions: u32,
+    /// For whom it was evicted last.
+    pub(super) evicted_by: Option<WorkloadId>,
 }
 
 /// Workloads that fare alike.

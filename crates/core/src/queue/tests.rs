@@ -1,5 +1,7 @@
 //! What holds whatever is configured and whoever asks, on random trees of cohorts.
 
+mod reversals;
+
 use std::collections::BTreeMap;
 
 use proptest::{collection::vec, option, prelude::*, sample::select};
@@ -209,6 +211,7 @@ fn workload(id: usize, queue: usize, user: usize, priority: i32, (gpus, pods): (
         priority,
         queued_at: at(i64::try_from(id).expect("small")),
         evictions: 0,
+        evicted_by: None,
         pod_sets: vec![PodSet {
             name: "main".into(),
             count: pods,
@@ -379,6 +382,21 @@ proptest! {
                 prop_assert!(!evicted.contains(&preempted.by), "{:?} was evicted itself", preempted.by);
                 evicted.insert(preempted.workload);
             }
+        }
+    }
+
+    #[test]
+    fn with_the_guard_no_reversal_comes_within_the_protected_time((objects, story) in story(), seconds in 1..8_i64) {
+        let mut told = Told::new(objects);
+        let span = SignedDuration::from_secs(seconds);
+        told.queues.protect_for(Some(span));
+        let mut reserved_at = BTreeMap::new();
+        for happening in &story {
+            let cycle = told.tell(happening);
+            for preempted in cycle.preempted.iter().filter(|preempted| preempted.reversal) {
+                prop_assert!(reserved_at[&preempted.workload] + span <= at(told.second), "{:?}", preempted);
+            }
+            reserved_at.extend(cycle.admitted.iter().map(|admission| (admission.workload, at(told.second))));
         }
     }
 

@@ -33,6 +33,8 @@ pub struct Workload {
     pub queued_at: Timestamp,
     /// How often it was evicted before.
     pub evictions: u32,
+    /// For whom it was evicted last.
+    pub evicted_by: Option<WorkloadId>,
     /// What it consists of.
     pub pod_sets: Vec<PodSet>,
 }
@@ -81,6 +83,8 @@ pub struct Preempted {
     pub reason: PreemptionReason,
     /// For whom.
     pub by: WorkloadId,
+    /// Whether that one was itself evicted for this one when it was evicted last.
+    pub reversal: bool,
 }
 
 /// Why a workload may be evicted for another: Kueue's words.

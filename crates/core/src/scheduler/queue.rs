@@ -11,7 +11,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use super::why::{PendingReason, Queued, UsageOrder};
+use super::{
+    run::Evictions,
+    why::{PendingReason, Queued, UsageOrder},
+};
 use crate::{
     domain::{AttemptId, QueueName, Resources, RunId, RunRequest},
     queue::{
@@ -208,21 +211,22 @@ impl Queue {
         attempt: AttemptId,
         request: &RunRequest,
         since: Timestamp,
-        evictions: u32,
+        evictions: Evictions,
     ) {
         self.withdraw(attempt.run);
         let entry = Entry {
             attempt,
             queue: request.queue.clone(),
             workload: Workload {
-                evictions,
+                evictions: evictions.count,
+                evicted_by: evictions.last_by.map(|run| WorkloadId(run.0)),
                 ..workload(attempt.run, "", request, since)
             },
             asked: request.job.gang(),
             place: Place::Outside,
         };
         self.entries.insert(attempt.run, entry);
-        if evictions > 0 {
+        if evictions.count > 0 {
             self.returning.insert(attempt.run);
         }
         self.let_in(attempt.run);
@@ -297,6 +301,7 @@ impl Queue {
                     .evicted
                     .push((entry.attempt, preempted.reason.into(), Some(by)));
             } else {
+                entry.workload.evicted_by = Some(preempted.by);
                 self.wait_again(preempted.workload);
             }
         }
@@ -491,6 +496,7 @@ fn workload(run: RunId, cluster_queue: &str, request: &RunRequest, queued_at: Ti
         priority: request.priority.0,
         queued_at,
         evictions: 0,
+        evicted_by: None,
         pod_sets: pod_sets(&request.job),
     }
 }

@@ -93,6 +93,14 @@ pub(super) enum AttemptPhase {
     Gone,
 }
 
+/// How often a run had to give its quota back.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Evictions {
+    pub(super) count: u32,
+    /// For whom the last time, of those when it was for another.
+    pub(super) last_by: Option<RunId>,
+}
+
 /// That an attempt was asked to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Stop {
@@ -143,13 +151,13 @@ impl Run {
     }
 
     /// Returns how often an attempt had to give its quota back.
-    pub(super) fn evictions(&self) -> u32 {
-        let evicted = self
-            .attempts
-            .iter()
-            .filter(|attempt| attempt.eviction.is_some())
-            .count();
-        u32::try_from(evicted).expect("fewer attempts than u32 can count")
+    pub(super) fn evictions(&self) -> Evictions {
+        let evicted = self.attempts.iter().filter_map(|attempt| attempt.eviction);
+        let count = evicted.clone().count();
+        Evictions {
+            count: u32::try_from(count).expect("fewer attempts than u32 can count"),
+            last_by: evicted.filter_map(|eviction| eviction.by).next_back(),
+        }
     }
 
     /// Returns whether nothing is left of any attempt.

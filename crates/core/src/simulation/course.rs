@@ -365,7 +365,9 @@ impl<'a> Course<'a> {
         let cause = Leave::Preempted {
             by: number(preempted.by),
             reason: preempted.reason,
+            reversal: preempted.reversal,
         };
+        self.states[number(preempted.workload)].workload.evicted_by = Some(preempted.by);
         self.evict(number(preempted.workload), cause);
     }
 
@@ -490,6 +492,7 @@ impl State {
             priority: job.priority,
             queued_at: Timestamp::UNIX_EPOCH,
             evictions: job.evicted_before,
+            evicted_by: None,
             pod_sets: job.pod_sets.clone(),
         };
         Self {

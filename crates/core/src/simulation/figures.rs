@@ -40,6 +40,8 @@ pub struct Figures {
     pub evictions: usize,
     /// How often of these it was for another.
     pub preemptions: usize,
+    /// How often of these the other had been evicted for this one.
+    pub reversals: usize,
     /// How evenly it went.
     pub fairness: Fairness,
 }
@@ -112,6 +114,7 @@ impl Figures {
             allocation: came.allocation(scenario, history, start, end),
             evictions: came.stays().filter(|stay| stay.evicted.is_some()).count(),
             preemptions: came.stays().filter(|stay| is_preempted(stay)).count(),
+            reversals: came.stays().filter(|stay| is_reversal(stay)).count(),
             fairness: Fairness::of(history, start, end),
         }
     }
@@ -278,6 +281,10 @@ fn is_preempted(stay: &Stay) -> bool {
         Some((_, Leave::Preempted { .. })) => true,
         Some((_, Leave::Drained | Leave::NodeFailed { .. })) | None => false,
     }
+}
+
+fn is_reversal(stay: &Stay) -> bool {
+    matches!(stay.evicted, Some((_, Leave::Preempted { reversal: true, .. })))
 }
 
 /// Returns what a stay used of a resource, in units times seconds.

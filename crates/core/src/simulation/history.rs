@@ -135,6 +135,9 @@ pub enum Leave {
         by: usize,
         /// By which rule.
         reason: PreemptionReason,
+        /// Whether that one had been evicted for this one.
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        reversal: bool,
     },
     /// Its queue is to be drained.
     Drained,

@@ -112,6 +112,7 @@ fn one_who_is_evicted_loses_its_work_and_goes_first_among_its_equals() {
     let cause = Leave::Preempted {
         by: 2,
         reason: PreemptionReason::InClusterQueue,
+        reversal: false,
     };
     let first = &history.fates[0].stays[0];
     assert_eq!(first.evicted, Some((seconds(2), cause)));

@@ -196,6 +196,8 @@ impl Tree {
     }
 
     fn evict(&mut self, nominee: &Nominee, result: &mut TreeCycle) {
+        let entry = self.queues[nominee.queue].line.entry(nominee.id);
+        let evicted_by = entry.and_then(|entry| entry.evicted_by);
         for victim in &nominee.victims {
             let queue = &mut self.queues[victim.queue];
             let holder = queue.holders.get_mut(&victim.id).expect("a victim holds quota");
@@ -203,12 +205,16 @@ impl Tree {
                 continue;
             }
             holder.evicted = true;
+            holder.entry.evicted_by = Some(nominee.id);
             queue.generation += 1;
             result.changed = true;
+            let reversal = evicted_by == Some(victim.id);
+            self.queues[nominee.queue].reversals += u64::from(reversal);
             result.preempted.push(Preempted {
                 workload: victim.id,
                 reason: victim.reason,
                 by: nominee.id,
+                reversal,
             });
         }
     }

@@ -89,6 +89,7 @@ impl Told {
             priority,
             queued_at: at(self.second),
             evictions: 0,
+            evicted_by: None,
             pod_sets: vec![PodSet {
                 name: "main".into(),
                 count: 1,
@@ -229,6 +230,7 @@ fn resources_count_by_their_weights_in_kubernetes_units() {
         priority: 0,
         queued_at: at(0),
         evictions: 0,
+        evicted_by: None,
         pod_sets: vec![pod],
     };
     told.queues.submit(&workload).expect("the queue is configured");

@@ -152,7 +152,7 @@ fn evicted(scenario: &Scenario, history: &History) -> Vec<(i64, String, String)>
     let mut evictions: Vec<_> = evicted.collect();
     evictions.sort_by_key(|(at, ..)| *at);
     let whom = |cause| match cause {
-        Leave::Preempted { by, reason } => format!("{}: {}", name(by), reason.as_str()),
+        Leave::Preempted { by, reason, .. } => format!("{}: {}", name(by), reason.as_str()),
         Leave::NodeFailed { node } => node,
         Leave::Drained => "drained".into(),
     };
