@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::Scheduler;
 use crate::{
     domain::{Bytes, Cpus, Resources, RunId},
-    queue::{Limit, Mismatch, Obstacle, ObstacleReason, Quantity, Unblock, WaitReason},
+    queue::{Limit, Mismatch, Obstacle, ObstacleReason, Quantity, Raise, Unblock, WaitReason},
 };
 
 /// The one reason why a run waits. Those of a run that waits for quota are Kueue's words.
@@ -73,14 +73,10 @@ pub enum Unblocker {
         /// Which.
         runs: Vec<RunId>,
     },
-    /// Its queue has so much more quota of its own.
+    /// Its queue has so much more quota of its own, of all of these.
     MoreQuota {
-        /// Of which flavor.
-        flavor: String,
-        /// Of which resource.
-        resource: String,
-        /// How much more, in Kueue's units.
-        more: Quantity,
+        /// Of what; none can be left out, and none be less.
+        raises: Vec<Raise>,
     },
 }
 
@@ -104,15 +100,7 @@ impl From<Unblock> for Unblocker {
             Unblock::Ends { workloads } => Self::Ends {
                 runs: workloads.into_iter().map(|id| RunId(id.0)).collect(),
             },
-            Unblock::MoreQuota {
-                flavor,
-                resource,
-                more,
-            } => Self::MoreQuota {
-                flavor,
-                resource,
-                more,
-            },
+            Unblock::MoreQuota { raises } => Self::MoreQuota { raises },
         }
     }
 }
@@ -223,17 +211,22 @@ impl fmt::Display for Unblocker {
                     None => f.write_str("nobody has to end"),
                 }
             }
-            Self::MoreQuota {
-                flavor,
-                resource,
-                more,
-            } => write!(
-                f,
-                "its queue has {} more {resource} of flavor {flavor}",
-                amount(resource, *more)
-            ),
+            Self::MoreQuota { raises } => write!(f, "its queue has {}", raises_in_words(raises)),
         }
     }
+}
+
+/// Says how much more of what; a flavor is named once, behind the last of what is of it.
+fn raises_in_words(raises: &[Raise]) -> String {
+    let flavors = raises.chunk_by(|one, next| one.flavor == next.flavor);
+    let of_flavors = flavors.map(|raises| {
+        let amounts = raises
+            .iter()
+            .map(|raise| format!("{} more {}", amount(&raise.resource, raise.more), raise.resource));
+        let amounts: Vec<_> = amounts.collect();
+        format!("{} of flavor {}", amounts.join(" and "), raises[0].flavor)
+    });
+    of_flavors.collect::<Vec<_>>().join(", and ")
 }
 
 /// Says what stands between a run and a flavor, in one line without a full stop.
