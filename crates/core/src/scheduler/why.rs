@@ -13,6 +13,7 @@ use crate::{
 
 /// The one reason why a run waits. Those of a run that waits for quota are Kueue's words.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "reason", rename_all_fields = "camelCase")]
 pub enum PendingReason {
     /// Nobody entitled has approved this head.
@@ -46,6 +47,7 @@ pub enum PendingReason {
 
 /// How a run stands in its queue.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Queued {
     /// What it asks for.
@@ -138,6 +140,45 @@ impl PendingReason {
             | Self::BeingPlaced
             | Self::BeingStarted => None,
         }
+    }
+
+    /// Returns the reason in a word: Kueue's where the run waits in a queue.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::AwaitingApproval => "AwaitingApproval",
+            Self::PendingEvaluation(_) => "PendingEvaluation",
+            Self::WaitingForPreemptedWorkloads(_) => "WaitingForPreemptedWorkloads",
+            Self::WaitingForQuota(_) => "WaitingForQuota",
+            Self::ExceedsMaxQuota(_) => "ExceedsMaxQuota",
+            Self::NoMatchingFlavor(_) => "NoMatchingFlavor",
+            Self::Suspended(_) => "Suspended",
+            Self::Misconfigured(_) => "Misconfigured",
+            Self::BackingOff { .. } => "BackingOff",
+            Self::WaitingForRelease => "WaitingForRelease",
+            Self::BeingPlaced => "BeingPlaced",
+            Self::BeingStarted => "BeingStarted",
+        }
+    }
+
+    /// Returns what is missing in the flavor that is tried first, as briefly as can be: `1 cpu, 4Gi memory`; empty where
+    /// nothing is.
+    pub fn shortfall(&self) -> String {
+        let obstacles = self.queued().map_or(&[][..], |(_, queued)| &queued.obstacles);
+        let of_first = obstacles.iter().filter(|one| one.flavor == obstacles[0].flavor);
+        let missing = of_first.filter_map(|obstacle| match &obstacle.why {
+            ObstacleReason::Uncovered { resource } => Some(resource.clone()),
+            ObstacleReason::Mismatch { .. } => None,
+            ObstacleReason::Short {
+                resource,
+                asked,
+                available,
+                ..
+            } => Some(format!(
+                "{} {resource}",
+                amount(resource, asked.minus(*available))
+            )),
+        });
+        missing.collect::<Vec<_>>().join(", ")
     }
 
     /// Returns what would end the wait, in general and without a full stop; [`Scheduler::unblocked_by`] is exact.
