@@ -31,7 +31,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 
-pub use explain::{Limit, Obstacle, ObstacleReason, Unblock, Wait, WaitReason};
+pub use explain::{Limit, Obstacle, ObstacleReason, Raise, Unblock, Wait, WaitReason};
 pub use objects::StopPolicy;
 pub use quantity::Quantity;
 pub use terms::Mismatch;

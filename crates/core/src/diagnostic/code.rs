@@ -323,6 +323,9 @@ codes! {
     802 NoSuchQueue "a queue that does not exist"
         "Runs wait in a LocalQueue, which stands before a ClusterQueue with quota. `blueproof quota get` lists them; \
          while nobody has applied others there is one of each, `local`."
+    803 NoSuchPriorityClass "a priority class that does not exist"
+        "A WorkloadPriorityClass gives a priority a name. Those that were applied are listed by `blueproof quota get`; a \
+         priority may always be given as a number, too."
     810 RetryTerms "an annotation on retries that cannot be used"
         "A workload says in annotations `workload.codeflare.dev.appwrapper/...` how it is tried again. Durations, such \
          as `90s` or `1h30m`: admissionGracePeriodDuration, warmupGracePeriodDuration, failureGracePeriodDuration, \
