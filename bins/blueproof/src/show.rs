@@ -5,6 +5,7 @@ pub(crate) mod comparison;
 pub(crate) mod description;
 mod diagnostic;
 pub(crate) mod explanation;
+pub(crate) mod pace;
 pub(crate) mod progress;
 pub(crate) mod queue;
 pub(crate) mod quotas;
