@@ -4,6 +4,7 @@ pub(crate) mod changes;
 pub(crate) mod comparison;
 pub(crate) mod description;
 mod diagnostic;
+pub(crate) mod events;
 pub(crate) mod explanation;
 pub(crate) mod pace;
 pub(crate) mod progress;
