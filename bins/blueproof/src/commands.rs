@@ -12,6 +12,7 @@ mod follow;
 mod get;
 mod kept;
 mod logs;
+mod metrics;
 mod quota;
 mod run;
 mod schema;
@@ -67,6 +68,7 @@ pub(crate) fn carry_out(cli: Cli) -> Result<Exit, Problem> {
         Command::Describe(arguments) => describe::describe(&arguments, &cli.place),
         Command::Why(arguments) => why::why(&arguments, &cli.place),
         Command::Quota(arguments) => quota::quota(&arguments, &cli.place),
+        Command::Metrics(arguments) => metrics::metrics(&arguments, &cli.place),
         Command::Simulate(arguments) => simulate::simulate(&arguments),
         Command::WhatIf(arguments) => whatif::whatif(&arguments, &cli.place),
         Command::Explain(arguments) => explain::explain(&arguments),

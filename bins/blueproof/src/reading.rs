@@ -8,7 +8,9 @@ use std::{
 use blueproof_core::{
     diagnostic::{Code, Diagnostic},
     domain::{RunId, RunState},
+    engine,
     ports::{LoggedEvent, Seq, Store, StoreError},
+    scheduler::Scheduler,
     sqlite::SqliteStore,
     view::RunView,
 };
@@ -18,7 +20,7 @@ use crate::{
     config::{Config, Surroundings},
     exit::{Exit, Problem},
     select::RunSelector,
-    show,
+    session, show,
 };
 
 /// How many events are read at once.
@@ -40,6 +42,17 @@ impl Reading {
         let config = Config::load(place, &Surroundings::of_this_process()?)?;
         let store = SqliteStore::open_existing(&config.store.value)?;
         Ok(Self { config, store })
+    }
+
+    /// Returns everything as it stands after the last event. Where nobody ever asked for a run or applied queues, the
+    /// queues are those that this machine makes.
+    pub(crate) async fn scheduler(&self) -> Result<Scheduler, Problem> {
+        if let Some(store) = &self.store
+            && let (scheduler, Some(_)) = engine::replay(store).await?
+        {
+            return Ok(scheduler);
+        }
+        Ok(Scheduler::new(session::policy_here(&self.config).await?))
     }
 
     /// Returns the store where a run is looked for in it.
