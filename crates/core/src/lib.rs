@@ -9,6 +9,7 @@ pub mod diagnostic;
 pub mod domain;
 pub mod engine;
 pub mod event;
+pub mod metrics;
 pub mod policy;
 pub mod ports;
 pub mod queue;

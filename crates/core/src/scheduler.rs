@@ -11,6 +11,7 @@ mod gate;
 mod queue;
 mod requests;
 mod run;
+mod tally;
 mod timers;
 mod why;
 
@@ -34,6 +35,7 @@ use crate::{
 use gate::Gate;
 use queue::Queue;
 use run::{AttemptPhase, Phase, Run};
+use tally::Tally;
 use timers::{Timer, Timers};
 
 /// The state of everything, and the rules by which it changes.
@@ -58,6 +60,7 @@ pub struct Scheduler {
     unsettled: BTreeSet<RunId>,
     failures: BTreeMap<Call, u32>,
     due: Vec<Call>,
+    tally: Tally,
     /// The runs that the event in hand changes.
     touched: BTreeSet<RunId>,
     /// The runs that changed since somebody asked.
@@ -96,6 +99,7 @@ impl Scheduler {
             unsettled: BTreeSet::new(),
             failures: BTreeMap::new(),
             due: Vec::new(),
+            tally: Tally::default(),
             touched: BTreeSet::new(),
             changed: BTreeSet::new(),
         }
@@ -198,7 +202,7 @@ impl Scheduler {
         }
         match run.phase {
             Phase::Queued { since } => Standing::Waits { since },
-            Phase::AwaitingApproval
+            Phase::AwaitingApproval { .. }
             | Phase::BackingOff { .. }
             | Phase::GivingWay { .. }
             | Phase::Active
@@ -210,14 +214,14 @@ impl Scheduler {
     pub fn is_idle(&self) -> bool {
         self.unsettled
             .iter()
-            .all(|run| matches!(self.runs[run].phase, Phase::AwaitingApproval))
+            .all(|run| matches!(self.runs[run].phase, Phase::AwaitingApproval { .. }))
     }
 
     /// Returns why the run waits, or `None` when it does not wait.
     pub fn why(&self, run: RunId) -> Option<PendingReason> {
         let run = self.runs.get(&run)?;
         match run.phase {
-            Phase::AwaitingApproval => Some(PendingReason::AwaitingApproval),
+            Phase::AwaitingApproval { .. } => Some(PendingReason::AwaitingApproval),
             Phase::Queued { .. } => self.queue.why(run.id),
             Phase::BackingOff { until } if self.timers.get(Timer::BackOff(run.id)).is_some() => {
                 Some(PendingReason::BackingOff { until })

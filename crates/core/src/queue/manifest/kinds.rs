@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use super::values::{Amount, Ignored, Labels, List, Metadata, Name, Operator, Selector, Span};
+use super::values::{Amount, Ignored, Labels, List, Metadata, Name, Operator, Remark, Selector, Span};
 use crate::{
     queue::objects::{
         AdmissionMode, FairRule, FlavorPreference, QueueingStrategy, ReclaimWithinCohort, StopPolicy,
@@ -201,7 +201,7 @@ record! {
     /// What is configured of a queue that people name.
     pub(super) struct LocalQueueSpec {
         /// The ClusterQueue that it is in front of.
-        cluster_queue: Located<Name>,
+        cluster_queue: Option<Located<Name>>,
         /// Whether it lets anybody through.
         stop_policy: StopPolicy = StopPolicy::default(),
         /// Its weight among those in front of the same ClusterQueue.
@@ -281,7 +281,7 @@ record! {
         /// The priority.
         value: i32,
         /// When it is to be used.
-        description: Ignored,
+        description: Remark<2048>,
     }
 }
 

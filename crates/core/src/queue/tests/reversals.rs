@@ -27,7 +27,7 @@ fn one_who_has_the_one_evicted_for_whom_it_was_evicted_is_counted() {
             id,
             evictions: 1,
             evicted_by: Some(big),
-            ..workload(told.submitted, queue, 0, 0, (gpus, 1))
+            ..workload(told.submitted, (queue, 0), 0, [0, gpus], 1)
         };
         told.queues.submit(&workload).expect("the queue is configured");
     }
@@ -50,7 +50,7 @@ fn ping_pong() -> Objects {
         vec![ResourceGroup {
             flavors: vec![FlavorQuotas {
                 name: "a10".into(),
-                resources: BTreeMap::from([(GPU.into(), quota)]),
+                resources: BTreeMap::from(RESOURCES.map(|resource| (resource.to_owned(), quota))),
             }],
         }]
     };
@@ -91,7 +91,7 @@ fn submit(queue: usize, priority: i32, gpus: i64) -> Happening {
         queue,
         user: 0,
         priority,
-        gpus,
+        asks: [0, gpus],
         pods: 1,
     }
 }
