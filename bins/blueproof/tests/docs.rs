@@ -20,5 +20,5 @@ async fn the_pages_show_what_the_program_answers() {
     cases.env("HOME", home.path().display().to_string());
     cases.env("BLUEPROOF_STORE", path.display().to_string());
     cases.env("NO_COLOR", "1");
-    cases.case("docs/simulate.md").run();
+    cases.case("docs/simulate.md").case("docs/metrics.md").run();
 }
