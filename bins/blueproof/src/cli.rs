@@ -17,8 +17,8 @@ pub(crate) use act::{
 
 pub(crate) use quota::{Quota, QuotaApply, QuotaCommand, QuotaDescribe, QuotaGet};
 pub(crate) use read::{
-    Completion, ConfigCommand, ConfigShow, Configuration, Describe, DescribeKind, Explain, Get,
-    GetBlueprints, GetKind, GetRuns, Metrics, Schema, SchemaKind, Status, Version, Why,
+    Completion, ConfigCommand, ConfigShow, Configuration, Describe, DescribeKind, EventFormat, Explain, Get,
+    GetBlueprints, GetEvents, GetKind, GetRuns, Metrics, Schema, SchemaKind, Status, Version, Why,
 };
 
 pub(crate) use simulate::{Generator, Plainer, Simulate, WhatIf};

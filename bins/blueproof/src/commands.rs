@@ -6,6 +6,7 @@ mod check;
 mod completion;
 mod config;
 mod describe;
+mod events;
 mod explain;
 mod follow;
 mod get;

@@ -9,7 +9,7 @@ use blueproof_core::{
     diagnostic::{Code, Diagnostic},
     domain::{RunId, RunState},
     engine,
-    ports::StoreError,
+    ports::{LoggedEvent, Seq, Store, StoreError},
     scheduler::Scheduler,
     sqlite::SqliteStore,
     view::RunView,
@@ -22,6 +22,9 @@ use crate::{
     select::RunSelector,
     session, show,
 };
+
+/// How many events are read at once.
+const CHUNK: usize = 4096;
 
 /// Longer than it takes the next process to notice that it is its turn to drive.
 const TAKE_OVER: Duration = Duration::from_secs(1);
@@ -56,6 +59,20 @@ impl Reading {
     pub(crate) fn store_with(&self, run: &RunSelector) -> Result<&SqliteStore, Problem> {
         let store = self.store.as_ref();
         store.ok_or_else(|| Problem::usage(run.unknown(None)))
+    }
+}
+
+/// Hands on all events of a store, the oldest first, a part of them at a time.
+pub(crate) async fn events(
+    store: &SqliteStore,
+    mut take: impl FnMut(Vec<LoggedEvent>) -> Result<(), Problem>,
+) -> Result<(), Problem> {
+    let mut after = Seq::default();
+    loop {
+        let events = store.events(after, CHUNK).await?;
+        let Some(last) = events.last() else { return Ok(()) };
+        after = last.seq;
+        take(events)?;
     }
 }
 

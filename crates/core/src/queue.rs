@@ -31,11 +31,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 
-pub use explain::{Limit, Obstacle, ObstacleReason, Unblock, Wait, WaitReason};
+pub(crate) use forest::root;
+
+pub use explain::{Limit, Obstacle, ObstacleReason, Raise, Unblock, Wait, WaitReason};
 pub use figures::{CohortFigures, CohortResource};
 pub use objects::StopPolicy;
 pub use quantity::Quantity;
 pub use terms::Mismatch;
+pub(crate) use terms::mismatch;
 pub use tree::Inactive;
 pub use workload::{Admission, PodSet, PodSetAssignment, Preempted, PreemptionReason, Workload, WorkloadId};
 

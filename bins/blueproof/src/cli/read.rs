@@ -26,6 +26,25 @@ pub(crate) enum GetKind {
     /// List the blueprints of this checkout, with their profiles
     #[command(visible_alias = "blueprint")]
     Blueprints(GetBlueprints),
+    /// List the events that all else follows from, the oldest first
+    #[command(visible_alias = "event")]
+    Events(GetEvents),
+}
+
+/// List the events that all else follows from, the oldest first.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  blueproof get events -o jsonl > log.jsonl")]
+pub(crate) struct GetEvents {
+    /// How they are written
+    #[arg(short, long, value_name = "FORMAT")]
+    pub(crate) output: Option<EventFormat>,
+}
+
+/// How events are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum EventFormat {
+    /// All that is in the log, one JSON object a line: what `whatif --log` reads
+    Jsonl,
 }
 
 /// List the blueprints of this checkout, with their profiles.

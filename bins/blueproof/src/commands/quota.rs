@@ -8,7 +8,7 @@ pub(super) use apply::{read, read_file};
 
 use blueproof_core::{
     diagnostic::{Code, Diagnostic},
-    queue::{manifest, objects::Objects},
+    queue::{Queues, manifest, objects::Objects},
     view::RunView,
     yaml::nearest,
 };
@@ -37,13 +37,20 @@ async fn get(arguments: &QuotaGet, place: &Place) -> Result<Exit, Problem> {
         Some(Format::Json) => output::encode(&list(objects), Encoding::Json)?,
         Some(Format::Yaml) => manifest::write(objects),
         Some(Format::Name) => names(objects),
-        Some(Format::Wide) | None => quotas::table(scheduler.queues()).render(output::width()),
+        Some(Format::Wide) | None => tables(scheduler.queues()),
     };
     output::print(&answer)?;
     if objects.cluster_queues.is_empty() {
         output::note("no ClusterQueue: nothing can run until `blueproof quota apply -f FILE` brings one");
     }
     Ok(Exit::Ok)
+}
+
+fn tables(queues: &Queues) -> String {
+    let width = output::width();
+    let classes = quotas::priority_classes(queues.objects());
+    let classes = classes.map_or_else(String::new, |table| format!("\n{}", table.render(width)));
+    format!("{}{classes}", quotas::table(queues).render(width))
 }
 
 /// Returns the objects as `kubectl get -o json` lists them.
