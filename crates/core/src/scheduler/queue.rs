@@ -21,7 +21,7 @@ use crate::{
         Workload, WorkloadId, objects::Objects,
     },
 };
-pub(super) use account::Account;
+pub(super) use account::{Account, NAMESPACE};
 use gang::CPU;
 pub(crate) use gang::{default_objects, pod_sets, resources};
 
@@ -81,8 +81,9 @@ pub(super) struct Decisions {
     pub(super) sent_back: Vec<Evicted>,
     /// Whose quota was reserved, and how long they had waited for it.
     pub(super) reserved: Vec<(RunId, SignedDuration)>,
-    /// Of the cycles in which somebody was tried, those that gave quota to anybody, and those that did not.
-    pub(super) cycles: (u32, u32),
+    /// How many cycles in which somebody was tried gave quota to anybody, and how many did not.
+    pub(super) successes: u32,
+    pub(super) failures: u32,
 }
 
 /// Whose quota is taken, and for whom.
@@ -312,12 +313,9 @@ impl Queue {
     }
 
     fn take_in(&mut self, now: Timestamp, cycle: &Cycle, decisions: &mut Decisions) {
-        if cycle.tried > 0 {
-            match cycle.admitted.is_empty() {
-                false => decisions.cycles.0 += 1,
-                true => decisions.cycles.1 += 1,
-            }
-        }
+        let gave = !cycle.admitted.is_empty();
+        decisions.successes += u32::from(gave);
+        decisions.failures += u32::from(cycle.tried > 0 && !gave);
         for admission in &cycle.admitted {
             let waited = self.hold(now, admission.workload);
             decisions.reserved.push((RunId(admission.workload.0), waited));
