@@ -17,8 +17,8 @@ pub(crate) use act::{
 
 pub(crate) use quota::{Quota, QuotaApply, QuotaCommand, QuotaDescribe, QuotaGet};
 pub(crate) use read::{
-    Completion, ConfigCommand, ConfigShow, Configuration, Describe, DescribeKind, Explain, Get,
-    GetBlueprints, GetKind, GetRuns, Schema, SchemaKind, Status, Version, Why,
+    Completion, ConfigCommand, ConfigShow, Configuration, Describe, DescribeKind, EventFormat, Explain, Get,
+    GetBlueprints, GetEvents, GetKind, GetRuns, Metrics, Schema, SchemaKind, Status, Version, Why,
 };
 
 pub(crate) use simulate::{Generator, Plainer, Simulate, WhatIf};
@@ -97,6 +97,8 @@ pub(crate) enum Command {
     Why(Why),
     /// Look at queues and their quota, and change them
     Quota(Quota),
+    /// Print figures of queues and runs for Prometheus
+    Metrics(Metrics),
     /// Play jobs against queues in virtual time
     Simulate(Simulate),
     /// Replay what was recorded against other queues

@@ -6,11 +6,13 @@ mod check;
 mod completion;
 mod config;
 mod describe;
+mod events;
 mod explain;
 mod follow;
 mod get;
 mod kept;
 mod logs;
+mod metrics;
 mod quota;
 mod run;
 mod schema;
@@ -66,6 +68,7 @@ pub(crate) fn carry_out(cli: Cli) -> Result<Exit, Problem> {
         Command::Describe(arguments) => describe::describe(&arguments, &cli.place),
         Command::Why(arguments) => why::why(&arguments, &cli.place),
         Command::Quota(arguments) => quota::quota(&arguments, &cli.place),
+        Command::Metrics(arguments) => metrics::metrics(&arguments, &cli.place),
         Command::Simulate(arguments) => simulate::simulate(&arguments),
         Command::WhatIf(arguments) => whatif::whatif(&arguments, &cli.place),
         Command::Explain(arguments) => explain::explain(&arguments),

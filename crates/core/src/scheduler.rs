@@ -12,6 +12,7 @@ mod gate;
 mod queue;
 mod requests;
 mod run;
+mod tally;
 mod timers;
 mod why;
 
@@ -36,6 +37,7 @@ use crate::{
 use gate::Gate;
 use queue::Queue;
 use run::{AttemptPhase, Phase, Run};
+use tally::Tally;
 use timers::{Timer, Timers};
 
 /// The state of everything, and the rules by which it changes.
@@ -62,6 +64,7 @@ pub struct Scheduler {
     /// How long attempts took, by which it is estimated how long others will.
     durations: Durations,
     due: Vec<Call>,
+    tally: Tally,
     /// The runs that the event in hand changes.
     touched: BTreeSet<RunId>,
     /// The runs that changed since somebody asked.
@@ -101,6 +104,7 @@ impl Scheduler {
             failures: BTreeMap::new(),
             durations: Durations::default(),
             due: Vec::new(),
+            tally: Tally::default(),
             touched: BTreeSet::new(),
             changed: BTreeSet::new(),
         }
@@ -203,7 +207,7 @@ impl Scheduler {
         }
         match run.phase {
             Phase::Queued { since } => Standing::Waits { since },
-            Phase::AwaitingApproval
+            Phase::AwaitingApproval { .. }
             | Phase::BackingOff { .. }
             | Phase::GivingWay { .. }
             | Phase::Active
@@ -215,14 +219,14 @@ impl Scheduler {
     pub fn is_idle(&self) -> bool {
         self.unsettled
             .iter()
-            .all(|run| matches!(self.runs[run].phase, Phase::AwaitingApproval))
+            .all(|run| matches!(self.runs[run].phase, Phase::AwaitingApproval { .. }))
     }
 
     /// Returns why the run waits, or `None` when it does not wait.
     pub fn why(&self, run: RunId) -> Option<PendingReason> {
         let run = self.runs.get(&run)?;
         match run.phase {
-            Phase::AwaitingApproval => Some(PendingReason::AwaitingApproval),
+            Phase::AwaitingApproval { .. } => Some(PendingReason::AwaitingApproval),
             Phase::Queued { .. } => self.queue.why(run.id),
             Phase::BackingOff { until } if self.timers.get(Timer::BackOff(run.id)).is_some() => {
                 Some(PendingReason::BackingOff { until })

@@ -10,6 +10,7 @@ mod course;
 mod figures;
 #[cfg(feature = "manifests")]
 mod file;
+mod fragmentation;
 mod generator;
 mod history;
 mod nodes;
@@ -22,11 +23,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::SignedDuration;
 
-pub use figures::{Allocation, Fairness, Figures, Spread, Starved, starved};
+pub use figures::{Allocation, Fairness, Figures, Slowdown, Spread, Starved, Unused, starved};
 #[cfg(feature = "manifests")]
 pub use file::{Written, read};
 pub use generator::kueue_baseline;
-pub use history::{Fate, History, Leave, Moment, Stay, What};
+pub use history::{Fate, History, Idle, Leave, Moment, Stay, What};
 pub use recording::{Recorder, Recording};
 pub use yardstick::Yardstick;
 
@@ -124,6 +125,22 @@ pub enum Change {
     Remark(String),
 }
 
+/// Is told how it goes while a scenario is played: there is no clock here. What it does changes nothing.
+pub trait Watch {
+    /// The queues are about to decide.
+    fn cycle_begins(&mut self);
+
+    /// They have decided, and have admitted so many.
+    fn cycle_ended(&mut self, admitted: usize);
+}
+
+/// Nobody watches.
+impl Watch for () {
+    fn cycle_begins(&mut self) {}
+
+    fn cycle_ended(&mut self, _admitted: usize) {}
+}
+
 impl Default for Arrival {
     fn default() -> Self {
         Self::At(SignedDuration::ZERO)
@@ -142,7 +159,12 @@ impl Job {
 impl Scenario {
     /// Plays it to its end.
     pub fn play(&self) -> History {
-        course::Course::new(self).play()
+        self.play_watched(&mut ())
+    }
+
+    /// Plays it to its end while somebody watches.
+    pub fn play_watched(&self, watch: &mut dyn Watch) -> History {
+        course::Course::new(self, watch).play()
     }
 
     /// Returns the LocalQueues that jobs ask in and that are not there at the beginning.

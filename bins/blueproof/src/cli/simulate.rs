@@ -29,6 +29,9 @@ pub(crate) struct Simulate {
     /// Tell what happens, in place of the figures
     #[arg(long, conflicts_with = "output")]
     pub(crate) transcript: bool,
+    /// Say on stderr how long the queues took to decide, on this machine
+    #[arg(long)]
+    pub(crate) timing: bool,
     /// How it is written
     #[arg(short, long, value_name = "FORMAT")]
     pub(crate) output: Option<DocumentFormat>,

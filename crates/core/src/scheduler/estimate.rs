@@ -60,7 +60,7 @@ impl Scheduler {
         match run.phase {
             Phase::Queued { .. } | Phase::BackingOff { .. } | Phase::GivingWay { .. } => true,
             Phase::Active => run.active().is_some_and(is_evicted),
-            Phase::AwaitingApproval | Phase::Ended(_) => false,
+            Phase::AwaitingApproval { .. } | Phase::Ended(_) => false,
         }
     }
 }
@@ -323,7 +323,7 @@ impl<'a> Course<'a> {
         let until = match run.phase {
             Phase::BackingOff { until } => until,
             Phase::GivingWay { .. } => clear_at,
-            Phase::AwaitingApproval | Phase::Queued { .. } | Phase::Active | Phase::Ended(_) => return,
+            Phase::AwaitingApproval { .. } | Phase::Queued { .. } | Phase::Active | Phase::Ended(_) => return,
         };
         self.due.set(Due::Back(run.next_attempt()), until.max(clear_at));
     }
@@ -355,18 +355,19 @@ impl<'a> Course<'a> {
         let since = match run.phase {
             Phase::Queued { since } | Phase::GivingWay { since } => since,
             Phase::Active => run.attempts.last().map_or(self.now, |last| last.queued_at),
-            Phase::AwaitingApproval | Phase::BackingOff { .. } | Phase::Ended(_) => self.now,
+            Phase::AwaitingApproval { .. } | Phase::BackingOff { .. } | Phase::Ended(_) => self.now,
         };
         let evictions = run.evictions() + self.evictions.get(&run.id).copied().unwrap_or_default();
-        self.queue.submit(attempt, &run.request, since, evictions);
+        self.queue
+            .submit(self.now, attempt, &run.request, since, evictions);
     }
 
     /// Lets the queues decide as [`Scheduler::handle`] does.
     fn decide(&mut self) {
         loop {
             let decided = self.queue.decide(self.now);
-            for (attempt, ..) in decided.evicted {
-                self.evict(attempt);
+            for evicted in decided.evicted {
+                self.evict(evicted.attempt);
             }
             if decided.admitted.is_empty() {
                 break;

@@ -8,7 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
-    Arrival, Change, Job, Scenario,
+    Arrival, Change, Job, Scenario, Watch,
+    fragmentation::Shapes,
     history::{Fate, History, Leave, Moment, Stay, What},
     nodes::Nodes,
 };
@@ -67,13 +68,14 @@ struct State {
 }
 
 /// A scenario that is being played.
-#[derive(Debug)]
 pub(super) struct Course<'a> {
     scenario: &'a Scenario,
+    watch: &'a mut dyn Watch,
     queues: Queues,
     /// The queues before any lending limit was changed.
     objects: Objects,
     nodes: Nodes,
+    shapes: Shapes,
     agenda: BTreeSet<(SignedDuration, Due)>,
     followers: BTreeMap<usize, Vec<usize>>,
     now: SignedDuration,
@@ -83,7 +85,7 @@ pub(super) struct Course<'a> {
 }
 
 impl<'a> Course<'a> {
-    pub(super) fn new(scenario: &'a Scenario) -> Self {
+    pub(super) fn new(scenario: &'a Scenario, watch: &'a mut dyn Watch) -> Self {
         let mut queues = Queues::new(scenario.objects.clone());
         queues.protect_for(scenario.protected_for);
         let states = scenario.jobs.iter().enumerate();
@@ -94,9 +96,11 @@ impl<'a> Course<'a> {
         };
         let mut course = Self {
             scenario,
+            watch,
             queues,
             objects: scenario.objects.clone(),
             nodes: Nodes::new(&scenario.nodes),
+            shapes: Shapes::default(),
             agenda: BTreeSet::new(),
             followers: BTreeMap::new(),
             now: SignedDuration::ZERO,
@@ -105,7 +109,7 @@ impl<'a> Course<'a> {
             history,
         };
         course.plan();
-        course.note_capacity();
+        course.look_at_queues();
         course
     }
 
@@ -156,6 +160,7 @@ impl<'a> Course<'a> {
         self.decide();
         self.wait_for_protection();
         self.note_shares();
+        self.note_idle();
         true
     }
 
@@ -321,7 +326,7 @@ impl<'a> Course<'a> {
     fn set_objects(&mut self, objects: Objects) {
         self.note_limits(&objects);
         self.queues.set_objects(objects);
-        self.note_capacity();
+        self.look_at_queues();
         for job in 0..self.states.len() {
             if matches!(self.states[job].place, Place::Outside | Place::Waiting) {
                 self.let_in(job);
@@ -346,7 +351,9 @@ impl<'a> Course<'a> {
     }
 
     fn cycle(&mut self) {
+        self.watch.cycle_begins();
         let cycle = self.queues.cycle(timestamp(self.now));
+        self.watch.cycle_ended(cycle.admitted.len());
         for admission in cycle.admitted {
             let job = number(admission.workload);
             self.states[job].place = Place::Held;
@@ -458,9 +465,24 @@ impl<'a> Course<'a> {
         self.note(What::Evicted { job, cause });
     }
 
-    fn note_capacity(&mut self) {
-        let capacity = capacity(self.queues.objects());
-        self.history.capacity.push((self.now, capacity));
+    /// Notes what follows from the queues that hold.
+    fn look_at_queues(&mut self) {
+        let objects = self.queues.objects();
+        self.history.capacity.push((self.now, capacity(objects)));
+        if !self.nodes.is_empty() {
+            self.shapes = Shapes::of(&self.scenario.jobs, objects);
+            self.nodes.forget_idle();
+        }
+    }
+
+    fn note_idle(&mut self) {
+        if self.nodes.is_empty() {
+            return;
+        }
+        let idle = self.nodes.idle(&self.shapes);
+        if self.history.idle.last().map(|(_, idle)| idle) != Some(&idle) {
+            self.history.idle.push((self.now, idle));
+        }
     }
 
     fn note_shares(&mut self) {

@@ -19,10 +19,22 @@ pub struct History {
     pub capacity: Vec<(SignedDuration, BTreeMap<String, Quantity>)>,
     /// How far the weighted shares of the queues lay apart, from each time on.
     pub share_gaps: Vec<(SignedDuration, f64)>,
+    /// What was idle of each resource on nodes that were well, from each time on.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub idle: Vec<(SignedDuration, BTreeMap<String, Idle>)>,
     /// When the last thing happened, or when the scenario ends.
     pub end: SignedDuration,
     /// Whether it was cut short because the rules went round for ever.
     pub cut_short: bool,
+}
+
+/// What no pod has of a resource.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct Idle {
+    /// How much it is.
+    pub amount: Quantity,
+    /// How much of it is of no use to a pod drawn at random from those that ask for it.
+    pub fragmented: f64,
 }
 
 /// Something that happened.

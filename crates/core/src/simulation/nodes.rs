@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Job, Node};
+use super::{Job, Node, fragmentation::Shapes, history::Idle};
 use crate::queue::{
     Admission, Quantity,
     objects::{ClusterQueue, ResourceFlavor},
@@ -25,6 +25,8 @@ struct Place {
     /// What each job has there.
     jobs: BTreeMap<usize, Vec<BTreeMap<String, Quantity>>>,
     failed: bool,
+    /// What is idle on it, until something changes.
+    idle: Option<BTreeMap<String, Idle>>,
 }
 
 impl Nodes {
@@ -34,6 +36,7 @@ impl Nodes {
             free: node.capacity.clone(),
             jobs: BTreeMap::new(),
             failed: false,
+            idle: None,
         });
         Self {
             nodes: nodes.collect(),
@@ -72,12 +75,38 @@ impl Nodes {
         let hit = self.nodes.iter_mut().find(|place| place.node.name == name);
         let Some(place) = hit else { return Vec::new() };
         place.failed = true;
+        place.idle = None;
         place.jobs.keys().copied().collect()
     }
 
     pub(super) fn recover(&mut self, name: &str) {
         for place in self.nodes.iter_mut().filter(|place| place.node.name == name) {
             place.failed = false;
+            place.idle = None;
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
+    }
+
+    /// Returns what is idle of each resource on all nodes that are well.
+    pub(super) fn idle(&mut self, shapes: &Shapes) -> BTreeMap<String, Idle> {
+        let mut sums: BTreeMap<String, Idle> = BTreeMap::new();
+        for place in self.nodes.iter_mut().filter(|place| !place.failed) {
+            for (resource, idle) in place.idle(shapes) {
+                let sum = sums.entry(resource.clone()).or_default();
+                sum.amount = sum.amount.plus(idle.amount);
+                sum.fragmented += idle.fragmented;
+            }
+        }
+        sums
+    }
+
+    /// Notes that pods look different from now on.
+    pub(super) fn forget_idle(&mut self) {
+        for place in &mut self.nodes {
+            place.idle = None;
         }
     }
 
@@ -116,6 +145,11 @@ impl Place {
         }
     }
 
+    fn idle(&mut self, shapes: &Shapes) -> &BTreeMap<String, Idle> {
+        let (flavor, free) = (&self.node.flavor, &self.free);
+        self.idle.get_or_insert_with(|| shapes.idle(flavor, free))
+    }
+
     fn has_room(&self, requests: &BTreeMap<String, Quantity>) -> bool {
         requests
             .iter()
@@ -140,6 +174,7 @@ impl Place {
         requests: &BTreeMap<String, Quantity>,
         change: impl Fn(Quantity, Quantity) -> Quantity,
     ) {
+        self.idle = None;
         for (resource, amount) in requests {
             if let Some(free) = self.free.get_mut(resource) {
                 *free = change(*free, *amount);

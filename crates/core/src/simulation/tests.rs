@@ -123,6 +123,8 @@ fn the_figures_are_those_of_the_history() {
     let figures = Figures::of(&scenario, &scenario.play());
     assert_eq!((figures.jobs, figures.done, figures.never_admitted), (3, 3, 0));
     assert_eq!(figures.makespan_seconds, 21.0);
+    // 20, 5 and 8 GPU-seconds on two GPUs.
+    assert_eq!(figures.work_alone_seconds, Some(16.5));
     let wait = Spread {
         count: 3,
         mean_seconds: 5.0,
@@ -134,12 +136,22 @@ fn the_figures_are_those_of_the_history() {
     assert_eq!(figures.wait_by_queue, BTreeMap::from([("blue".into(), wait)]));
     assert_eq!(figures.wait_by_user["B"].p50_seconds, 15.0);
     assert_eq!(figures.completion.mean_seconds, 40.0 / 3.0);
+    // 16 of 10 seconds, 20 of 5, 4 of 4.
+    let slowdown = Slowdown {
+        count: 3,
+        mean: (1.0 + 1.6 + 4.0) / 3.0,
+        p50: 1.6,
+        p90: 4.0,
+        p99: 4.0,
+    };
+    assert_eq!(figures.slowdown, slowdown);
     assert_eq!((figures.evictions, figures.preemptions), (1, 1));
     let gpu = Allocation {
         ratio: 37.0 / 42.0,
         allocated: 37.0,
         wasted: 4.0,
         jain_index: 1.0,
+        unused: None,
     };
     assert_eq!(figures.allocation, BTreeMap::from([(GPU.into(), gpu)]));
 }
@@ -239,6 +251,44 @@ fn a_pod_goes_to_the_fullest_node_that_has_room() {
         .map(|fate| fate.stays[0].evicted.is_some())
         .collect();
     assert_eq!(hit, [false, true, true, false]);
+}
+
+/// Two nodes of eight, on which a job of six and one of five run for nine seconds; one of four ends after a second.
+fn fragmented() -> Scenario {
+    let mut scenario = Scenario::default();
+    add_queue(&mut scenario.objects, "blue", 16, WithinClusterQueue::Never);
+    scenario.nodes = ["n1", "n2"].map(|name| node(name, 8)).into();
+    scenario.jobs = vec![job("a", 6, 0, 9), job("b", 5, 0, 9), job("c", 3, 0, 1)];
+    scenario
+}
+
+#[test]
+fn what_is_idle_is_fragmented_as_far_as_the_next_pod_has_no_use_for_it() {
+    let scenario = fragmented();
+    let figures = Figures::of(&scenario, &scenario.play());
+    // Two are idle on n1 throughout, of use to nobody. Three are on n2 after a second, of use to one pod of three.
+    let unused = Unused {
+        idle: 2.0 * 9.0 + 3.0 * 8.0,
+        fragmented: 2.0 * 9.0 + (3.0 * 2.0 / 3.0) * 8.0,
+    };
+    assert_eq!(figures.allocation[GPU].unused, Some(unused));
+}
+
+#[test]
+fn nothing_is_idle_on_a_node_that_failed_and_all_of_what_no_queue_may_use_is_fragmented() {
+    let mut scenario = fragmented();
+    scenario.nodes.push(Node {
+        flavor: "other".into(),
+        ..node("n3", 4)
+    });
+    scenario.jobs.truncate(1);
+    scenario.changes = vec![(seconds(4), Change::NodeFails("n2".into()))];
+    let figures = Figures::of(&scenario, &scenario.play());
+    let unused = Unused {
+        idle: 6.0 * 9.0 + 8.0 * 4.0,
+        fragmented: 6.0 * 9.0,
+    };
+    assert_eq!(figures.allocation[GPU].unused, Some(unused));
 }
 
 #[test]
