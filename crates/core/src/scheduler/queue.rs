@@ -8,7 +8,10 @@ mod account;
 mod gang;
 mod gauges;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -30,7 +33,7 @@ pub(crate) use gang::{default_objects, pod_sets, resources};
 const CYCLES_AT_MOST: usize = 1_000;
 
 /// Who waits for quota, and who has it.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Queue {
     queues: Queues,
     /// Whether the queues are somebody's, and not the one that holds where nobody applied any.
@@ -44,11 +47,11 @@ pub(super) struct Queue {
 }
 
 /// A run in the queues.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Entry {
     attempt: AttemptId,
     queue: QueueName,
-    workload: Workload,
+    workload: Arc<Workload>,
     asked: Resources,
     place: Place,
     /// When it entered the queue, this time.
@@ -239,10 +242,10 @@ impl Queue {
         let entry = Entry {
             attempt,
             queue: request.queue.clone(),
-            workload: Workload {
+            workload: Arc::new(Workload {
                 evictions,
                 ..workload(attempt.run, "", request, since)
-            },
+            }),
             asked: request.job.gang(),
             place: Place::Outside,
             entered_at: now,
@@ -265,7 +268,7 @@ impl Queue {
         self.queues.remove(entry.workload.id);
         entry.place = Place::Outside;
         let Some(behind) = behind else { return };
-        entry.workload.cluster_queue = behind;
+        Arc::make_mut(&mut entry.workload).cluster_queue = behind;
         if self.queues.submit(&entry.workload).is_ok() {
             entry.place = Place::Waiting;
         }
@@ -369,7 +372,7 @@ impl Queue {
         let entry = self.entry_mut(id);
         entry.place = Place::Waiting;
         entry.entered_at = now;
-        entry.workload.evictions += 1;
+        Arc::make_mut(&mut entry.workload).evictions += 1;
         self.held.remove(&RunId(id.0));
         self.returning.insert(RunId(id.0));
         self.queues.requeue(id);

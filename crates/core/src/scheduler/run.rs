@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use super::gate::ApprovedHead;
 use crate::{
@@ -208,6 +208,13 @@ impl Run {
 impl Attempt {
     pub(super) fn is_live(&self) -> bool {
         self.phase < AttemptPhase::Releasing
+    }
+
+    /// Returns how long it had its quota until it ended by itself; `None` where it did not, or never ran.
+    pub(super) fn took(&self) -> Option<SignedDuration> {
+        self.started_at.filter(|_| self.stop.is_none())?;
+        let ended_at = self.ended_at?;
+        Some(ended_at.duration_since(self.reserved_at))
     }
 
     fn state(&self) -> RunState {
