@@ -25,7 +25,7 @@ use jiff::SignedDuration;
 
 pub use figures::{Allocation, Fairness, Figures, Slowdown, Spread, Starved, Unused, starved};
 #[cfg(feature = "manifests")]
-pub use file::{Written, read};
+pub use file::{Written, read, schema};
 pub use generator::kueue_baseline;
 pub use history::{Fate, History, Idle, Leave, Moment, Stay, What};
 pub use recording::{Recorder, Recording};

@@ -28,8 +28,8 @@ const MOST_JOBS: usize = 1_000_000;
 
 static FORMAT: Format = Format {
     name: "a simulation",
-    kinds: "docs/simulate.md shows every key",
-    missing: "docs/simulate.md shows what a simulation needs",
+    kinds: "`blueproof schema simulation` prints every key with the kind of its value",
+    missing: "`blueproof schema simulation` prints what a simulation needs",
     placeholders: Placeholders::None,
     most_nodes: 5_000_000,
 };
@@ -75,6 +75,18 @@ pub fn read(
     let scenario = reading.problems.finish(scenario)?;
     let warnings = reading.warnings;
     Ok(Written { scenario, warnings })
+}
+
+/// Returns the JSON Schema (draft 2020-12) of a document of the kind Simulation.
+///
+/// It is made of the same declarations as the reader. What a schema cannot say, such as that an event is one thing and not
+/// several, and whether names are known, only the reader checks.
+pub fn schema() -> serde_json::Value {
+    let mut schema = Simulation::schema();
+    schema["$schema"] = "https://json-schema.org/draft/2020-12/schema".into();
+    schema["$id"] = "https://blueproof.dev/schemas/v1alpha1/simulation.json".into();
+    schema["title"] = KIND.into();
+    schema
 }
 
 /// Parts a file into the document of ours and all the others; in each the others' lines are empty, so that places stay.

@@ -7,16 +7,32 @@ use serde_json::json;
 
 use crate::{
     queue::manifest::{Amount, TolerationSpec},
-    yaml::{Decode, Located, Node, Problems, Schema, Spot, Value, record},
+    yaml::{Decode, Located, Node, Problems, Schema, Spot, Value, choice, record},
 };
 
+choice! {
+    /// The version of the format.
+    pub(super) enum ApiVersion {
+        /// The only one so far.
+        V1Alpha1 = "blueproof.dev/v1alpha1",
+    }
+}
+
+choice! {
+    /// What the document is.
+    pub(super) enum Kind {
+        /// A simulation.
+        Simulation = "Simulation",
+    }
+}
+
 record! {
-    /// A simulation.
+    /// Jobs that ask for quota, and what happens meanwhile.
     pub(super) struct Simulation {
-        /// The version.
-        api_version: String,
-        /// The kind.
-        kind: String,
+        /// The version of the format: `blueproof.dev/v1alpha1`.
+        api_version: ApiVersion,
+        /// What the document is: `Simulation`.
+        kind: Kind,
         /// What it is called.
         metadata: Metadata,
         /// What is simulated.
@@ -158,7 +174,7 @@ impl Decode for Span {
     }
 
     fn schema() -> Schema {
-        json!({ "type": "string" })
+        json!({ "type": "string", "pattern": "[0-9]", "examples": ["30s", "1h30m", "200ms"] })
     }
 }
 
@@ -182,6 +198,6 @@ impl Decode for Amounts {
     }
 
     fn schema() -> Schema {
-        json!({ "type": "object" })
+        json!({ "type": "object", "additionalProperties": Amount::schema() })
     }
 }

@@ -1,5 +1,7 @@
 //! What a file says, and what it may not say.
 
+mod schema;
+
 use jiff::SignedDuration;
 
 use super::*;
