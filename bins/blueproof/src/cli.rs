@@ -21,7 +21,7 @@ pub(crate) use read::{
     GetBlueprints, GetEvents, GetKind, GetRuns, Metrics, Schema, SchemaKind, Status, Version, Why,
 };
 
-pub(crate) use simulate::{Generator, Plainer, Simulate, WhatIf};
+pub(crate) use simulate::{Backtest, Generator, Plainer, Simulate, WhatIf};
 
 /// Tests notebooks, and the GPUs they need, from pull requests.
 #[derive(Debug, Parser)]
@@ -104,6 +104,8 @@ pub(crate) enum Command {
     /// Replay what was recorded against other queues
     #[command(name = "whatif")]
     WhatIf(WhatIf),
+    /// Say how often estimates of starts and ends held
+    Backtest(Backtest),
     /// Say what a code means
     Explain(Explain),
     /// Print the JSON Schema of a file or document

@@ -1,6 +1,7 @@
 //! One file for each thing that can be done.
 
 mod agent;
+mod backtest;
 mod blueprints;
 mod check;
 mod completion;
@@ -14,6 +15,7 @@ mod kept;
 mod logs;
 mod metrics;
 mod quota;
+mod recorded;
 mod run;
 mod schema;
 mod simulate;
@@ -71,6 +73,7 @@ pub(crate) fn carry_out(cli: Cli) -> Result<Exit, Problem> {
         Command::Metrics(arguments) => metrics::metrics(&arguments, &cli.place),
         Command::Simulate(arguments) => simulate::simulate(&arguments),
         Command::WhatIf(arguments) => whatif::whatif(&arguments, &cli.place),
+        Command::Backtest(arguments) => backtest::backtest(&arguments, &cli.place),
         Command::Explain(arguments) => explain::explain(&arguments),
         Command::Schema(arguments) => schema::schema(&arguments),
         Command::Config(arguments) => config::config(&arguments, &cli.place),

@@ -8,6 +8,7 @@ pub mod attempt;
 pub mod diagnostic;
 pub mod domain;
 pub mod engine;
+pub mod estimate;
 pub mod event;
 pub mod metrics;
 pub mod policy;

@@ -7,6 +7,7 @@
 mod attempts;
 mod calls;
 mod check;
+mod estimate;
 mod gate;
 mod queue;
 mod requests;
@@ -27,6 +28,7 @@ pub use why::{LessUsage, PendingReason, Queued, Unblocker, UsageOrder, describe_
 use crate::{
     action::Action,
     domain::{AttemptId, Project, RequestKey, RunId, Subject},
+    estimate::Durations,
     event::{Call, Event},
     policy::{Policy, RetryPolicy},
     queue::{Queues, objects::Objects},
@@ -59,6 +61,8 @@ pub struct Scheduler {
     awaiting: BTreeMap<Subject, BTreeSet<RunId>>,
     unsettled: BTreeSet<RunId>,
     failures: BTreeMap<Call, u32>,
+    /// How long attempts took, by which it is estimated how long others will.
+    durations: Durations,
     due: Vec<Call>,
     tally: Tally,
     /// The runs that the event in hand changes.
@@ -98,6 +102,7 @@ impl Scheduler {
             awaiting: BTreeMap::new(),
             unsettled: BTreeSet::new(),
             failures: BTreeMap::new(),
+            durations: Durations::default(),
             due: Vec::new(),
             tally: Tally::default(),
             touched: BTreeSet::new(),

@@ -7,6 +7,7 @@
 //! Not here: how results are shown.
 
 mod course;
+mod deployment;
 mod figures;
 #[cfg(feature = "manifests")]
 mod file;
@@ -25,20 +26,24 @@ use jiff::SignedDuration;
 
 pub use figures::{Allocation, Fairness, Figures, Slowdown, Spread, Starved, Unused, starved};
 #[cfg(feature = "manifests")]
-pub use file::{Written, read};
+pub use file::{Written, read, schema};
 pub use generator::kueue_baseline;
-pub use history::{Fate, History, Idle, Leave, Moment, Stay, What};
+pub use history::{Fate, History, Idle, Leave, Moment, Reset, Stay, What};
 pub use recording::{Recorder, Recording};
 pub use yardstick::Yardstick;
 
-use crate::queue::{PodSet, Quantity, objects::Objects};
+use crate::{
+    queue::{PodSet, Quantity, objects::Objects},
+    retry::Terms,
+};
 
 /// All that a simulation goes by. Times count from its beginning.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Scenario {
     /// The queues at the beginning.
     pub objects: Objects,
-    /// Where pods are put; without any it is not simulated where, and none can fail.
+    /// Where pods are put, which have all that there is of their flavors; for flavors without any it is not simulated
+    /// where, and none can fail.
     pub nodes: Vec<Node>,
     /// The ClusterQueue whose lending limit follows the nodes that failed.
     pub slack: Option<String>,
@@ -75,8 +80,8 @@ pub struct Job {
     pub stints: Vec<Stint>,
     /// When it goes away if it has no quota by then.
     pub gives_up_at: Option<SignedDuration>,
-    /// How long it stays away when a node that it is on fails.
-    pub retry_pause: SignedDuration,
+    /// How patient its retry machine is.
+    pub retry: Terms,
 }
 
 /// When a job comes.
@@ -115,10 +120,18 @@ pub struct Node {
 pub enum Change {
     /// From now on these queues hold.
     Quota(Box<Objects>),
-    /// A node fails: whoever has a pod on it is evicted, and none is put there.
+    /// A node is found to be bad, as by Autopilot's label EVICT: whoever has a pod on it is moved away, and none is put
+    /// there.
     NodeFails(String),
     /// A node is well again.
     NodeRecovers(String),
+    /// A pod of a job fails, if it has any that run.
+    PodFails {
+        /// Whose, by its number.
+        job: usize,
+        /// With which exit code.
+        exit_code: i32,
+    },
     /// From now on nobody is evicted for so long by those who were evicted before.
     Protection(Option<SignedDuration>),
     /// Nothing happens; somebody who reads the history is told this.

@@ -196,6 +196,8 @@ pub(crate) enum SchemaKind {
     Event,
     /// A run, as `get run -o json` writes it
     Run,
+    /// Jobs that queues are tried out with, as `simulate -f` reads them
+    Simulation,
 }
 
 /// Say what is configured.

@@ -86,6 +86,22 @@ pub(crate) struct WhatIf {
     pub(crate) output: Option<DocumentFormat>,
 }
 
+/// Say how often estimates of starts and ends held: each run of the log is estimated from what was known when it was
+/// asked for, and compared with what came.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  blueproof backtest --since 30d")]
+pub(crate) struct Backtest {
+    /// Only runs that asked within this span before the end of the log, such as 30d or 12h
+    #[arg(long, value_name = "SPAN", value_parser = span)]
+    pub(crate) since: Option<SignedDuration>,
+    /// A log as lines of JSON, in place of the store's
+    #[arg(long, value_name = "FILE")]
+    pub(crate) log: Option<PathBuf>,
+    /// How it is written
+    #[arg(short, long, value_name = "FORMAT")]
+    pub(crate) output: Option<DocumentFormat>,
+}
+
 /// Reads a span of time; days are 24 hours.
 fn span(text: &str) -> Result<SignedDuration, String> {
     let days = text.strip_suffix('d').and_then(|days| days.parse::<i32>().ok());

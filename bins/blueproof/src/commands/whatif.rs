@@ -1,22 +1,16 @@
 //! `blueproof whatif`.
 
-mod log;
-
-use std::path::Path;
-
 use blueproof_core::{
-    diagnostic::{Code, Diagnostic, Place as FilePlace},
     queue::objects::Objects,
     simulation::{Recorder, Recording, Scenario, starved},
 };
 use jiff::SignedDuration;
 
-use super::quota;
+use super::{quota, recorded};
 use crate::{
     cli::{Place, WhatIf},
     exit::{Exit, Problem},
     output::{self, Document},
-    reading::{self, Reading, block_on},
     show::{
         comparison::{Column, Comparison},
         pace::Pace,
@@ -26,12 +20,11 @@ use crate::{
 
 pub(crate) fn whatif(arguments: &WhatIf, place: &Place) -> Result<Exit, Problem> {
     let objects = quota::read(&arguments.files)?;
-    let recording = match &arguments.log {
-        Some(path) => from_file(path)?,
-        None => block_on(from_store(place))?,
-    };
+    let (log, mut recorder) = (arguments.log.as_deref(), Recorder::default());
+    recorded::events(log, place, |event| recorder.take_in(event))?;
+    let recording = recorder.finish();
     if recording.scenario.jobs.is_empty() {
-        return Err(nothing_to_replay(arguments));
+        return Err(recorded::nothing_to_replay(log));
     }
     let answer = answer(arguments, &recording, objects);
     let text = match arguments.output {
@@ -40,17 +33,6 @@ pub(crate) fn whatif(arguments: &WhatIf, place: &Place) -> Result<Exit, Problem>
     };
     output::print(&text)?;
     Ok(Exit::Ok)
-}
-
-fn nothing_to_replay(arguments: &WhatIf) -> Problem {
-    let nothing = Diagnostic::error(
-        Code::LogUnreadable,
-        "nothing to replay: no run ever asked for quota",
-    );
-    Problem::usage(match &arguments.log {
-        Some(path) => nothing.at(FilePlace::file(path.display().to_string())),
-        None => nothing.hint("`blueproof run BLUEPRINT` makes the first run"),
-    })
 }
 
 fn answer(arguments: &WhatIf, recording: &Recording, objects: Objects) -> Answer {
@@ -73,26 +55,4 @@ fn answer(arguments: &WhatIf, recording: &Recording, objects: Objects) -> Answer
         starving: starved(from, arguments.starving, &scenario, &now),
         without_queue: scenario.without_queue(),
     }
-}
-
-async fn from_store(place: &Place) -> Result<Recording, Problem> {
-    let (mut recorder, mut pace) = (Recorder::default(), Pace::new("events read"));
-    if let Some(store) = Reading::open(place)?.store {
-        reading::events(&store, |events| {
-            pace.add(events.len() as u64);
-            events.into_iter().for_each(|event| recorder.take_in(event));
-            Ok(())
-        })
-        .await?;
-    }
-    Ok(recorder.finish())
-}
-
-fn from_file(path: &Path) -> Result<Recording, Problem> {
-    let (mut recorder, mut pace) = (Recorder::default(), Pace::new("events read"));
-    log::read(path, |event| {
-        pace.add(1);
-        recorder.take_in(event);
-    })?;
-    Ok(recorder.finish())
 }

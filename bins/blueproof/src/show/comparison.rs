@@ -69,6 +69,7 @@ impl fmt::Display for Comparison {
                 .chain(self.columns.iter().map(|column| column.name)),
         );
         self.add_overview(&mut table);
+        self.add_faults(&mut table);
         self.add_waits(&mut table);
         self.add_resources(&mut table);
         self.add_row(&mut table, "share gap mean/widest", |figures| {
@@ -126,6 +127,15 @@ impl Comparison {
         }
     }
 
+    fn add_faults(&self, table: &mut Table) {
+        let mut figures = self.columns.iter().map(|column| &column.figures);
+        if figures.any(|figures| figures.resets + figures.failed > 0) {
+            self.add_row(table, "restarts (given up)", |figures| {
+                format!("{} ({})", figures.resets, figures.failed)
+            });
+        }
+    }
+
     fn add_waits(&self, table: &mut Table) {
         self.add_row(table, "wait mean/p50/p90/p99", |figures| spread(figures.wait));
         for (kind, by) in WAITS_BY {
@@ -155,7 +165,7 @@ impl Comparison {
             add(table, &format!("{resource} in use"), &|of| {
                 format!("{:.1} %", of.ratio * 100.0)
             });
-            add(table, "  lost to evictions", &|of| {
+            add(table, "  lost work", &|of| {
                 format!("{} s", units(resource, of.wasted))
             });
             if self.has_unused(resource) {
@@ -209,7 +219,11 @@ impl Comparison {
             }
         }
         for column in self.columns.iter().filter(|column| column.cut_short) {
-            writeln!(f, "{} was cut short: evictions went round for ever", column.name)?;
+            writeln!(
+                f,
+                "{} was cut short: evictions or restarts went round for ever",
+                column.name
+            )?;
         }
         Ok(())
     }

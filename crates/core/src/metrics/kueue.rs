@@ -32,8 +32,8 @@ super::table! {
     CLUSTER_QUEUE_INFO = Gauge, "kueue_cluster_queue_info" ["cluster_queue" "parent_cohort" "root_cohort"]
         "Always one: which cohorts the ClusterQueue is in";
     CLUSTER_QUEUE_WEIGHTED_SHARE = Gauge, "kueue_cluster_queue_weighted_share" ["cluster_queue" "cohort"]
-        "What is borrowed, in thousandths of what the cohort could lend, by the weight; NaN where that is \
-        zero; with fair sharing only";
+        "What is borrowed, in thousandths of what the cohort could lend, divided by the weight (NaN where \
+        that is zero); with fair sharing only";
 
     QUOTA_RESERVED_WORKLOADS = Counter, "kueue_quota_reserved_workloads_total"
         ["cluster_queue" "priority_class"]
@@ -90,8 +90,7 @@ super::table! {
     COHORT_INFO = Gauge, "kueue_cohort_info" ["cohort" "parent_cohort" "root_cohort"]
         "Always one: which cohorts the cohort is in";
     COHORT_WEIGHTED_SHARE = Gauge, "kueue_cohort_weighted_share" ["cohort"]
-        "The share of the cohort, as that of a ClusterQueue, but infinite where its weight is zero; with \
-        fair sharing only";
+        "The same of the cohort (infinite where its weight is zero); with fair sharing only";
     COHORT_SUBTREE_QUOTA = Gauge, "kueue_cohort_subtree_quota" ["cohort" "flavor" "resource"]
         "The quota of the cohort and all below it, without what they do not lend";
     COHORT_SUBTREE_RESOURCE_RESERVATIONS = Gauge, "kueue_cohort_subtree_resource_reservations"

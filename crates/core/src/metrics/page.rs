@@ -27,14 +27,12 @@ pub enum Value {
 impl Page {
     /// Sets a gauge. The labels' values are in the order of the metric's labels.
     pub fn set(&mut self, family: &'static Family, labels: &[&str], value: f64) {
-        *self.at(family, labels) = Value::Number(value);
+        *self.number(family, labels) = value;
     }
 
     /// Adds to a counter or gauge, which was zero before it was named.
     pub fn add(&mut self, family: &'static Family, labels: &[&str], more: f64) {
-        if let Value::Number(value) = self.at(family, labels) {
-            *value += more;
-        }
+        *self.number(family, labels) += more;
     }
 
     /// Adds one to a counter.
@@ -44,8 +42,16 @@ impl Page {
 
     /// Counts a time in a histogram.
     pub fn observe(&mut self, family: &'static Family, labels: &[&str], took: SignedDuration) {
-        if let Value::Histogram(histogram) = self.at(family, labels) {
-            histogram.observe(took);
+        match self.at(family, labels) {
+            Value::Histogram(histogram) => histogram.observe(took),
+            Value::Number(_) => panic!("{} is no histogram", family.name),
+        }
+    }
+
+    fn number(&mut self, family: &'static Family, labels: &[&str]) -> &mut f64 {
+        match self.at(family, labels) {
+            Value::Number(number) => number,
+            Value::Histogram(_) => panic!("{} is a histogram", family.name),
         }
     }
 
@@ -76,10 +82,8 @@ impl Page {
 
     /// Returns a value.
     pub fn get(&self, family: &'static Family, labels: &[&str]) -> Option<&Value> {
-        let mut series = self.series_of(family);
-        series
-            .find(|(values, _)| values.iter().eq(labels))
-            .map(|(_, value)| value)
+        let labels: Vec<String> = labels.iter().map(ToString::to_string).collect();
+        self.series.get(family.name)?.get(&labels)
     }
 
     /// Returns a metric's series: the values of its labels, and its own.

@@ -557,7 +557,7 @@ fn who_is_short_of_two_resources_is_told_the_least_of_both() {
         (1, [4, 8], vec![raise("gpu", 6)]),
         (2, [5, 2], vec![raise("cpu", 1)]),
     ] {
-        let workload = workload(number, 0, 0, asks, 1);
+        let workload = workload(number, (0, 0), 0, asks, 1);
         queues.submit(&workload).expect("the queue is configured");
         let unblocks = queues.unblocked_by(workload.id);
         assert_eq!(unblocks, [Unblock::MoreQuota { raises }], "{asks:?}");

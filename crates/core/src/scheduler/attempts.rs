@@ -124,8 +124,7 @@ impl Scheduler {
         self.attempt_in(id, AttemptPhase::Reserving)
             .expect("just found")
             .phase = AttemptPhase::Starting;
-        let timeouts = &request.job.timeouts;
-        self.expect_end_within(id, sum(timeouts.startup, timeouts.run));
+        self.expect_end_within(id, request.job.timeouts.attempt());
         self.due.push(Call::Start(id));
     }
 
@@ -156,7 +155,10 @@ impl Scheduler {
             return;
         };
         attempt.phase = AttemptPhase::Gone;
-        let evicted = attempt.eviction;
+        let (evicted, ended_at) = (attempt.eviction, attempt.ended_at);
+        if let Some(ended_at) = ended_at {
+            self.durations.note_clearing(self.now.duration_since(ended_at));
+        }
         self.forget_failures(Call::Release(id));
         if let Some(eviction) =
             evicted.filter(|_| matches!(self.runs[&id.run].phase, Phase::GivingWay { .. }))
@@ -230,7 +232,11 @@ impl Scheduler {
             .expect("only live attempts are cleared away");
         attempt.phase = AttemptPhase::Releasing;
         attempt.ended_at = Some(now);
+        let took = attempt.took().filter(|_| outcome.verdict != Verdict::Stopped);
         attempt.outcome = Some(outcome);
+        if let Some(took) = took {
+            self.durations.note(&self.runs[&id.run].request, took);
+        }
         self.due.push(Call::Release(id));
     }
 
@@ -332,10 +338,6 @@ enum Next {
     End(Ending),
     TryAgain(SignedDuration),
     WaitAgain,
-}
-
-fn sum(first: Option<SignedDuration>, second: Option<SignedDuration>) -> Option<SignedDuration> {
-    Some(first?.saturating_add(second?))
 }
 
 fn overdue() -> Failure {

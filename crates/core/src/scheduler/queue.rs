@@ -8,7 +8,10 @@ mod account;
 mod gang;
 mod gauges;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -24,7 +27,7 @@ use crate::{
         Workload, WorkloadId, objects::Objects,
     },
 };
-pub(super) use account::Account;
+pub(super) use account::{Account, NAMESPACE};
 use gang::CPU;
 pub(crate) use gang::{default_objects, pod_sets, resources};
 
@@ -33,7 +36,7 @@ pub(crate) use gang::{default_objects, pod_sets, resources};
 const CYCLES_AT_MOST: usize = 1_000;
 
 /// Who waits for quota, and who has it.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Queue {
     queues: Queues,
     /// Whether the queues are somebody's, and not the one that holds where nobody applied any.
@@ -47,11 +50,11 @@ pub(super) struct Queue {
 }
 
 /// A run in the queues.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Entry {
     attempt: AttemptId,
     queue: QueueName,
-    workload: Workload,
+    workload: Arc<Workload>,
     asked: Resources,
     place: Place,
     /// When it entered the queue, this time.
@@ -84,8 +87,9 @@ pub(super) struct Decisions {
     pub(super) sent_back: Vec<Evicted>,
     /// Whose quota was reserved, and how long they had waited for it.
     pub(super) reserved: Vec<(RunId, SignedDuration)>,
-    /// Of the cycles in which somebody was tried, those that gave quota to anybody, and those that did not.
-    pub(super) cycles: (u32, u32),
+    /// How many cycles in which somebody was tried gave quota to anybody, and how many did not.
+    pub(super) successes: u32,
+    pub(super) failures: u32,
 }
 
 /// Whose quota is taken, and for whom.
@@ -240,11 +244,11 @@ impl Queue {
         let entry = Entry {
             attempt,
             queue: request.queue.clone(),
-            workload: Workload {
+            workload: Arc::new(Workload {
                 evictions: evictions.count,
                 evicted_by: evictions.last_by.map(|run| WorkloadId(run.0)),
                 ..workload(attempt.run, "", request, since)
-            },
+            }),
             asked: request.job.gang(),
             place: Place::Outside,
             entered_at: now,
@@ -267,7 +271,7 @@ impl Queue {
         self.queues.remove(entry.workload.id);
         entry.place = Place::Outside;
         let Some(behind) = behind else { return };
-        entry.workload.cluster_queue = behind;
+        Arc::make_mut(&mut entry.workload).cluster_queue = behind;
         if self.queues.submit(&entry.workload).is_ok() {
             entry.place = Place::Waiting;
         }
@@ -315,12 +319,9 @@ impl Queue {
     }
 
     fn take_in(&mut self, now: Timestamp, cycle: &Cycle, decisions: &mut Decisions) {
-        if cycle.tried > 0 {
-            match cycle.admitted.is_empty() {
-                false => decisions.cycles.0 += 1,
-                true => decisions.cycles.1 += 1,
-            }
-        }
+        let gave = !cycle.admitted.is_empty();
+        decisions.successes += u32::from(gave);
+        decisions.failures += u32::from(cycle.tried > 0 && !gave);
         for admission in &cycle.admitted {
             let waited = self.hold(now, admission.workload);
             decisions.reserved.push((RunId(admission.workload.0), waited));
@@ -342,7 +343,9 @@ impl Queue {
     ) {
         let entry = self.entry_mut(id);
         let (attempt, place) = (entry.attempt, entry.place);
-        entry.workload.evicted_by = by.map(|run| WorkloadId(run.0)).or(entry.workload.evicted_by);
+        if let Some(by) = by {
+            Arc::make_mut(&mut entry.workload).evicted_by = Some(WorkloadId(by.0));
+        }
         let evicted = Evicted { attempt, reason, by };
         if place == Place::Given {
             return decisions.evicted.push(evicted);
@@ -375,7 +378,7 @@ impl Queue {
         let entry = self.entry_mut(id);
         entry.place = Place::Waiting;
         entry.entered_at = now;
-        entry.workload.evictions += 1;
+        Arc::make_mut(&mut entry.workload).evictions += 1;
         self.held.remove(&RunId(id.0));
         self.returning.insert(RunId(id.0));
         self.queues.requeue(id);

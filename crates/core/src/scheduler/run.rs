@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use super::gate::ApprovedHead;
 use crate::{
@@ -106,6 +106,14 @@ pub(super) struct Evictions {
     pub(super) last_by: Option<RunId>,
 }
 
+impl Evictions {
+    /// Counts another, and for whom it was.
+    pub(super) fn add(&mut self, by: Option<RunId>) {
+        self.count += 1;
+        self.last_by = by.or(self.last_by);
+    }
+}
+
 /// That an attempt was asked to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Stop {
@@ -157,12 +165,11 @@ impl Run {
 
     /// Returns how often an attempt had to give its quota back.
     pub(super) fn evictions(&self) -> Evictions {
-        let evicted = self.attempts.iter().filter_map(|attempt| attempt.eviction);
-        let count = evicted.clone().count();
-        Evictions {
-            count: u32::try_from(count).expect("fewer attempts than u32 can count"),
-            last_by: evicted.filter_map(|eviction| eviction.by).next_back(),
+        let mut evictions = Evictions::default();
+        for eviction in self.attempts.iter().filter_map(|attempt| attempt.eviction) {
+            evictions.add(eviction.by);
         }
+        evictions
     }
 
     /// Returns whether nothing is left of any attempt.
@@ -216,6 +223,13 @@ impl Run {
 impl Attempt {
     pub(super) fn is_live(&self) -> bool {
         self.phase < AttemptPhase::Releasing
+    }
+
+    /// Returns how long it had its quota until it ended by itself; `None` where it did not, or never ran.
+    pub(super) fn took(&self) -> Option<SignedDuration> {
+        self.started_at.filter(|_| self.stop.is_none())?;
+        let ended_at = self.ended_at?;
+        Some(ended_at.duration_since(self.reserved_at))
     }
 
     fn state(&self) -> RunState {

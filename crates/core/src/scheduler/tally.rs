@@ -9,7 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{
     Scheduler,
-    queue::{Account, Decisions, Evicted},
+    queue::{Account, Decisions, Evicted, NAMESPACE},
     run::{AttemptPhase, Phase},
 };
 use crate::{
@@ -22,9 +22,6 @@ const BLUEPRINTS_AT_MOST: usize = 100;
 
 /// What all others are called together: no name has an underscore.
 const OTHERS: &str = "_other";
-
-/// The namespace of all LocalQueues: there are none here.
-const NAMESPACE: &str = "";
 
 /// Why an eviction was, beyond its reason: never more than that.
 const UNDERLYING_CAUSE: &str = "";
@@ -105,10 +102,10 @@ impl Scheduler {
             Phase::AwaitingApproval { since } => Some((Stage::Gate, since)),
             Phase::Queued { .. } => {
                 let (entered_at, reserved_at) = self.queue.times(id)?;
-                Some(match self.queue.is_held(id) {
-                    true => (Stage::Quota, reserved_at),
-                    false => (Stage::Queue, entered_at),
-                })
+                if self.queue.is_held(id) {
+                    return Some((Stage::Quota, reserved_at));
+                }
+                Some((Stage::Queue, entered_at))
             }
             Phase::Active => {
                 let attempt = run.active()?;
@@ -127,8 +124,10 @@ impl Scheduler {
     }
 
     pub(super) fn count_decisions(&mut self, decisions: &Decisions) {
-        let (gave, gave_none) = decisions.cycles;
-        for (result, cycles) in [("success", gave), ("inadmissible", gave_none)] {
+        let Decisions {
+            successes, failures, ..
+        } = decisions;
+        for (result, cycles) in [("success", *successes), ("inadmissible", *failures)] {
             if cycles > 0 {
                 self.tally
                     .page
@@ -337,8 +336,8 @@ impl Tally {
 
     fn outcome(&mut self, subject: &Subject, outcome: &Outcome, started_at: Timestamp, now: Timestamp) {
         let own = (subject.blueprint.clone(), subject.profile.clone());
-        let is_known = self.blueprints.len() < BLUEPRINTS_AT_MOST && self.blueprints.insert(own.clone())
-            || self.blueprints.contains(&own);
+        let has_room = self.blueprints.len() < BLUEPRINTS_AT_MOST;
+        let is_known = self.blueprints.contains(&own) || has_room && self.blueprints.insert(own.clone());
         let labels = match (is_known, &own) {
             (true, (blueprint, profile)) => [
                 blueprint.as_str(),

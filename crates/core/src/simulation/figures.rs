@@ -49,6 +49,10 @@ pub struct Figures {
     pub preemptions: usize,
     /// How often of these the other had been evicted for this one.
     pub reversals: usize,
+    /// How often a job was deleted to be created again, after a fault.
+    pub resets: usize,
+    /// How many jobs were given up after faults.
+    pub failed: usize,
     /// How evenly it went.
     pub fairness: Fairness,
 }
@@ -96,7 +100,7 @@ pub struct Allocation {
     pub ratio: f64,
     /// What was in use.
     pub allocated: f64,
-    /// What of it was lost to evictions.
+    /// What of it came to nothing, because whoever had it was evicted, created again or given up.
     pub wasted: f64,
     /// How evenly queues used it by their weights: one is evenly, and the less, the less. Queues in which nobody asked do
     /// not count.
@@ -154,6 +158,8 @@ impl Figures {
             evictions: came.stays().filter(|stay| stay.evicted.is_some()).count(),
             preemptions: came.stays().filter(|stay| is_preempted(stay)).count(),
             reversals: came.stays().filter(|stay| is_reversal(stay)).count(),
+            resets: came.stays().map(|stay| stay.resets.len()).sum(),
+            failed: came.fates().filter(|fate| fate.failed.is_some()).count(),
             fairness: Fairness::of(history, start, end),
         }
     }
@@ -244,13 +250,16 @@ impl<'a> Came<'a> {
             let steps =
                 steps.map(|(at, amounts)| (*at, amounts.get(resource).copied().unwrap_or_default().0 as f64));
             let capacity = integral(steps, start, end);
-            let used = |stay: &Stay| used(stay, resource, history.end);
+            let used = |stay: &Stay| used(stay, resource, stay.span(history.end));
             let allocated = total(self.stays().map(used));
-            let lost = self.stays().filter(|stay| stay.evicted.is_some());
+            let lost = self.fates().flat_map(|fate| {
+                let stays = fate.stays.iter();
+                stays.map(move |stay| self::used(stay, resource, fate.lost(stay, history.end)))
+            });
             Allocation {
                 ratio: if capacity > 0.0 { allocated / capacity } else { 0.0 },
                 allocated,
-                wasted: total(lost.map(used)),
+                wasted: total(lost),
                 jain_index: self.jain_index(scenario, used),
                 unused: Unused::of(history, resource, start, end),
             }
@@ -364,7 +373,7 @@ fn total(amounts: impl Iterator<Item = f64>) -> f64 {
 fn is_preempted(stay: &Stay) -> bool {
     match &stay.evicted {
         Some((_, Leave::Preempted { .. })) => true,
-        Some((_, Leave::Drained | Leave::NodeFailed { .. })) | None => false,
+        Some((_, Leave::Drained)) | None => false,
     }
 }
 
@@ -372,10 +381,10 @@ fn is_reversal(stay: &Stay) -> bool {
     matches!(stay.evicted, Some((_, Leave::Preempted { reversal: true, .. })))
 }
 
-/// Returns what a stay used of a resource, in units times seconds.
-fn used(stay: &Stay, resource: &str, end: SignedDuration) -> f64 {
+/// Returns what a stay used of a resource in so long, in units times seconds.
+fn used(stay: &Stay, resource: &str, span: SignedDuration) -> f64 {
     let held = stay.held.get(resource).copied().unwrap_or(Quantity::ZERO);
-    held.0 as f64 * stay.span(end).as_secs_f64()
+    held.0 as f64 * span.as_secs_f64()
 }
 
 fn weight(objects: &Objects, queue: &str) -> f64 {

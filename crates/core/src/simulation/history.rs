@@ -6,7 +6,10 @@ use jiff::SignedDuration;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
-use crate::queue::{PreemptionReason, Quantity};
+use crate::{
+    queue::{PreemptionReason, Quantity},
+    retry::Reason,
+};
 
 /// All that happened.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
@@ -68,6 +71,37 @@ pub enum What {
         /// Why.
         cause: Leave,
     },
+    /// No nodes have room for all pods of a job.
+    Pending {
+        /// Whose.
+        job: usize,
+    },
+    /// All pods of a job run that were pending, or that it was reset with.
+    Running {
+        /// Whose.
+        job: usize,
+    },
+    /// A pod fails.
+    PodFailed {
+        /// Whose.
+        job: usize,
+        /// With which exit code.
+        exit_code: i32,
+    },
+    /// A job is deleted to be created again, and keeps its quota.
+    Reset {
+        /// Who.
+        job: usize,
+        /// Why.
+        reason: Reason,
+    },
+    /// A job is given up.
+    Failed {
+        /// Who.
+        job: usize,
+        /// Why.
+        reason: Reason,
+    },
     /// A job that was evicted waits again.
     Requeued {
         /// Who.
@@ -120,6 +154,9 @@ pub struct Fate {
     pub stays: Vec<Stay>,
     /// When it was done.
     pub done: Option<SignedDuration>,
+    /// When it was given up, and why.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failed: Option<(SignedDuration, Reason)>,
     /// When it went away without having got quota.
     pub gave_up: Option<SignedDuration>,
 }
@@ -133,8 +170,22 @@ pub struct Stay {
     pub until: Option<SignedDuration>,
     /// What it had.
     pub held: BTreeMap<String, Quantity>,
+    /// How often it was deleted to be created again.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub resets: Vec<Reset>,
     /// When it was told to go, and why.
     pub evicted: Option<(SignedDuration, Leave)>,
+}
+
+/// A job is deleted to be created again. What it did before is lost.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Reset {
+    /// When.
+    pub at: SignedDuration,
+    /// Why.
+    pub reason: Reason,
+    /// When its pods ran again.
+    pub again: Option<SignedDuration>,
 }
 
 /// Why a job has to go.
@@ -153,11 +204,6 @@ pub enum Leave {
     },
     /// Its queue is to be drained.
     Drained,
-    /// A node that it is on failed.
-    NodeFailed {
-        /// Which.
-        node: String,
-    },
 }
 
 impl History {
@@ -177,6 +223,11 @@ impl History {
             What::Admitted { job } => Some((moment.at, job)),
             What::Arrived { .. }
             | What::Evicted { .. }
+            | What::Pending { .. }
+            | What::Running { .. }
+            | What::PodFailed { .. }
+            | What::Reset { .. }
+            | What::Failed { .. }
             | What::Requeued { .. }
             | What::Done { .. }
             | What::GaveUp { .. }
@@ -198,6 +249,17 @@ impl Fate {
     /// Returns how long it took from its arrival until it was done.
     pub fn completion(&self) -> Option<SignedDuration> {
         Some(self.done? - self.arrived?)
+    }
+
+    /// Returns how long of a stay, in a history that ends then, came to nothing.
+    pub fn lost(&self, stay: &Stay, end: SignedDuration) -> SignedDuration {
+        let until = stay.until.unwrap_or(end);
+        let is_last = self.stays.last().is_some_and(|last| last == stay);
+        if is_last && self.done.is_some() || stay.evicted.is_none() && self.failed.is_none() {
+            let again = stay.resets.last().map(|reset| reset.again.unwrap_or(until));
+            return again.map_or(SignedDuration::ZERO, |again| again - stay.since);
+        }
+        until - stay.since
     }
 }
 

@@ -1,7 +1,7 @@
 //! Where pods are, as far as it matters whom a failed node hits.
 //!
-//! Quota alone decides who runs. A pod goes to the fullest node that has room for it, so that whole nodes stay free; one
-//! for which no node has room is nowhere, and no failure hits it.
+//! A pod goes to the fullest node that has room for it, so that whole nodes stay free. Where no node is of a flavor that
+//! a pod may be of, it is not simulated where it is, and no failure hits it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -43,10 +43,17 @@ impl Nodes {
         }
     }
 
-    /// Puts the pods of a job on nodes.
-    pub(super) fn put(&mut self, job: usize, asked: &Job, admission: &Admission) {
+    /// Puts all pods of a job on nodes, or none, and returns whether there is room.
+    pub(super) fn put(&mut self, job: usize, asked: &Job, admission: &Admission) -> bool {
         for (set, given) in asked.pod_sets.iter().zip(&admission.pod_sets) {
             let flavors: BTreeSet<&String> = given.flavors.values().collect();
+            if !self
+                .nodes
+                .iter()
+                .any(|place| flavors.contains(&place.node.flavor))
+            {
+                continue;
+            }
             for _ in 0..given.count {
                 let fitting = self.nodes.iter_mut().filter(|place| {
                     !place.failed && flavors.contains(&place.node.flavor) && place.has_room(&set.requests)
@@ -54,11 +61,29 @@ impl Nodes {
                 // Of equals, the first by name.
                 let fullest =
                     fitting.min_by_key(|place| (place.left(&set.requests), place.node.name.clone()));
-                if let Some(place) = fullest {
-                    place.take(job, &set.requests);
-                }
+                let Some(place) = fullest else {
+                    self.clear(job);
+                    return false;
+                };
+                place.take(job, &set.requests);
             }
         }
+        true
+    }
+
+    /// Returns the nodes that a job has pods on.
+    pub(super) fn of(&self, job: usize) -> impl Iterator<Item = &str> {
+        let places = self
+            .nodes
+            .iter()
+            .filter(move |place| place.jobs.contains_key(&job));
+        places.map(|place| place.node.name.as_str())
+    }
+
+    /// Returns the nodes that have failed.
+    pub(super) fn failed(&self) -> impl Iterator<Item = &str> {
+        let places = self.nodes.iter().filter(|place| place.failed);
+        places.map(|place| place.node.name.as_str())
     }
 
     /// Takes the pods of a job away.

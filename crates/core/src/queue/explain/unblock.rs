@@ -94,7 +94,7 @@ impl Queues {
         let queue = self.queue(*self.workloads.get(&id)?);
         let shape = &queue.shapes[queue.line.entry(id)?.class.shape];
         // What it asks for is always enough for itself, but there may be others before it.
-        let times = u32::try_from(1 + queue.line.before(id).len()).ok()?;
+        let times = u32::try_from(1 + queue.line.before(id, &queue.users).len()).ok()?;
         let found = ways(&queue.terms, shape).into_iter().filter_map(|asked| {
             let raises = self.least_raises(id, &queue.name, &asked, times)?;
             let share = |raise: &Raise, asked: &Raise| raise.more.0.saturating_mul(1000) / asked.more.0;

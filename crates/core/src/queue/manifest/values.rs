@@ -265,7 +265,7 @@ impl Decode for Span {
     }
 
     fn schema() -> Schema {
-        json!({ "type": "string" })
+        json!({ "type": "string", "pattern": "[0-9]", "examples": ["30s", "1h30m", "200ms"] })
     }
 }
 

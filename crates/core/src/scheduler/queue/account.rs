@@ -5,6 +5,9 @@ use jiff::Timestamp;
 use super::{Entry, EvictionReason, Queue};
 use crate::domain::{QueueName, RunId};
 
+/// The namespace of every LocalQueue: there are none here.
+pub(in super::super) const NAMESPACE: &str = "";
+
 /// By what a run's way through the queue is counted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in super::super) struct Account {

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{CPU, Entry, Place, Queue};
+use super::{CPU, Entry, NAMESPACE, Place, Queue};
 use crate::{
     metrics::{self as m, Page},
     queue::{
@@ -12,9 +12,6 @@ use crate::{
         objects::{ClusterQueue, LocalQueue, Quota},
     },
 };
-
-/// A name for a kind of thing where Kueue has namespaces, and there are none here.
-const NAMESPACE: &str = "";
 
 /// What the workloads of one queue come to.
 #[derive(Default)]
