@@ -93,7 +93,6 @@ impl Explanation {
 
 /// Returns, of one that waits in a queue, Kueue's word, what is missing, and who is ahead.
 fn standing(reason: &PendingReason) -> Vec<String> {
-    const NAMED: usize = 8;
     let Some((word, queued)) = reason.queued() else {
         return Vec::new();
     };
@@ -105,11 +104,7 @@ fn standing(reason: &PendingReason) -> Vec<String> {
             .map(|obstacle| format!("  missing {}", describe_obstacle(obstacle))),
     );
     if !queued.ahead.is_empty() {
-        let mut names: Vec<_> = queued.ahead.iter().take(NAMED).map(ToString::to_string).collect();
-        if let Some(more) = queued.ahead.len().checked_sub(NAMED).filter(|more| *more > 0) {
-            names.push(format!("{more} more"));
-        }
-        lines.push(format!("  ahead   {}", names.join(", ")));
+        lines.push(format!("  ahead   {}", named(&queued.ahead, ToString::to_string)));
     }
     lines.extend(queued.usage.as_ref().map(usage));
     if !queued.can_ever_fit {
@@ -118,21 +113,28 @@ fn standing(reason: &PendingReason) -> Vec<String> {
     lines
 }
 
+/// Returns the first few by name, and how many more there are.
+fn named<T>(all: &[T], name: impl Fn(&T) -> String) -> String {
+    const NAMED: usize = 8;
+    let mut names: Vec<String> = all.iter().take(NAMED).map(name).collect();
+    if all.len() > NAMED {
+        names.push(format!("{} more", all.len() - NAMED));
+    }
+    names.join(", ")
+}
+
 /// Returns what those LocalQueues had lately that go before the run's own because of that, and what its own had.
 fn usage(order: &UsageOrder) -> String {
     let figure = |of: &LocalQueueUsage| match of.usage {
         Some(usage) => format!("{} {}", of.local_queue, text::figure(usage)),
         None => format!("{} with a weight of 0", of.local_queue),
     };
+    let own = figure(&order.own);
     if order.less.is_empty() {
-        return format!("  usage   {}: nobody who waits had less", figure(&order.own));
+        return format!("  usage   {own}: nobody who waits had less");
     }
-    let less = order.less.iter().map(|less| &less.of);
-    let all: Vec<_> = less.chain([&order.own]).map(figure).collect();
-    format!(
-        "  usage   {}: the LocalQueue that had least goes first",
-        all.join(", ")
-    )
+    let less = named(&order.less, |less| figure(&less.of));
+    format!("  usage   {less}, {own}: the LocalQueue that had least goes first")
 }
 
 /// Returns when a run is likely to start and to end.
