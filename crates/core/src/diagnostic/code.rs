@@ -367,7 +367,9 @@ codes! {
         "Clusters often have a LocalQueue of the same name in each team's namespace. There are no namespaces here, so \
          that each is known by both: `team-a.default-queue`."
     821 QueueUsage "an order by usage that is likely not meant"
-        "With `admissionMode: UsageBasedAdmissionFairSharing` the LocalQueue that had least lately goes first. How that is          counted stands under admissionFairSharing in a Configuration: when it counts half, and what a core, a byte or a          GPU counts. docs/queues.md has the formula and an example."
+        "With `admissionMode: UsageBasedAdmissionFairSharing` the LocalQueue that had least lately goes first. How that is \
+         counted stands under admissionFairSharing in a Configuration: when it counts half, and what a core, a byte or a \
+         GPU counts. docs/queues.md has the formula and an example."
 }
 
 /// A text that is not the code of anything.

@@ -1,10 +1,10 @@
 //! Those who wait in one ClusterQueue, and who of them is next.
 //!
-//! Where usage counts, the user who had less lately goes first. Then higher priority first, then who waits longer. What waits
-//! is kept by class: workloads of the same shape and priority
-//! fare alike, so when one of them cannot be admitted in a BestEffortFIFO queue, the whole class is parked, untried,
-//! until something changes. Parking and waking cost the same however many a class has. Each user has a line of its own, so
-//! that to find who is next only users are compared, and nothing moves when their usage does.
+//! Where usage counts, the user who had less lately goes first. Then higher priority first, then who waits longer. What
+//! waits is kept by class: workloads of the same shape and priority fare alike, so when one of them cannot be admitted in
+//! a BestEffortFIFO queue, the whole class is parked, untried, until something changes. Parking and waking cost the same
+//! however many a class has. Where usage counts, each user has a line of its own, so that to find who is next only users
+//! are compared, and nothing moves when their usage does.
 
 use std::{
     cmp::Reverse,
