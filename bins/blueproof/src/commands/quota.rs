@@ -12,6 +12,7 @@ use blueproof_core::{
     view::RunView,
     yaml::nearest,
 };
+use jiff::Timestamp;
 use serde_json::json;
 
 use crate::{
@@ -71,7 +72,9 @@ async fn describe(arguments: &QuotaDescribe, place: &Place) -> Result<Exit, Prob
     let scheduler = Reading::open(place)?.scheduler().await?;
     let name = behind(&arguments.name, scheduler.objects())?;
     let runs: Vec<RunView> = scheduler.runs().collect();
-    output::print(&queue::describe(name, scheduler.queues(), &runs, output::width()))?;
+    let now = Timestamp::now();
+    let described = queue::describe(name, scheduler.queues(), &runs, now, output::width());
+    output::print(&described)?;
     Ok(Exit::Ok)
 }
 

@@ -11,21 +11,31 @@ use blueproof_core::{
     },
     view::RunView,
 };
+use jiff::Timestamp;
 
-use super::quotas::{amount, limit, quotas, strategy, used};
+use super::{
+    quotas::{amount, limit, quotas, strategy, used},
+    text::figure,
+};
 use crate::output::{self, Cell, Table, Width};
 
 const GIB: f64 = (1 << 30) as f64;
 const BOLD: Style = Style::new().bold();
 
 /// Returns all about the queue, which is configured.
-pub(crate) fn describe(name: &str, queues: &Queues, runs: &[RunView], width: Width) -> String {
+pub(crate) fn describe(
+    name: &str,
+    queues: &Queues,
+    runs: &[RunView],
+    now: Timestamp,
+    width: Width,
+) -> String {
     let objects = queues.objects();
     let queue = &objects.cluster_queues[name];
     let mut text = summary(name, queue, queues).render_rows(&[12, 0], Width::Unlimited);
     let quota = quota(name, queue, queues);
     let _ = write!(text, "\n{BOLD}Quota{BOLD:#}\n{}", quota.render(width));
-    if let Ok(Some(usages)) = queues.local_queue_usage(name) {
+    if let Ok(Some(usages)) = queues.local_queue_usage(name, now) {
         let table = usage(&usages, objects);
         let _ = write!(text, "\n{BOLD}Usage{BOLD:#}\n{}", table.render(width));
     }
@@ -100,11 +110,7 @@ fn fungibility(fungibility: FlavorFungibility) -> String {
 
 fn weight(name: &str, queue: &ClusterQueue, queues: &Queues) -> String {
     let share = queues.weighted_share(name).unwrap_or_default();
-    format!(
-        "{} · weighted share {}",
-        queue.weight.0,
-        super::text::figure(share)
-    )
+    format!("{} · weighted share {}", queue.weight.0, figure(share))
 }
 
 /// Returns what each LocalQueue had lately, the one that goes first first.
@@ -120,7 +126,7 @@ fn usage(usages: &[LocalQueueUsage], objects: &Objects) -> Table {
         table.row([
             Cell::from(format!("  {}", of.local_queue)),
             weight.to_string().into(),
-            of.usage.map_or("last".into(), super::text::figure).into(),
+            of.usage.map_or("last".into(), figure).into(),
             consumed(of).into(),
         ]);
     }
@@ -131,8 +137,8 @@ fn consumed(of: &LocalQueueUsage) -> String {
     let consumed = of.consumed_resources.iter();
     let consumed = consumed.filter(|(_, amount)| **amount > 0.0);
     let words = consumed.map(|(resource, amount)| match resource.as_str() {
-        "memory" | "ephemeral-storage" => format!("{} GiB {resource}", super::text::figure(amount / GIB)),
-        _ => format!("{} {resource}", super::text::figure(*amount)),
+        "memory" | "ephemeral-storage" => format!("{} GiB {resource}", figure(amount / GIB)),
+        _ => format!("{} {resource}", figure(*amount)),
     });
     words.collect::<Vec<_>>().join(", ")
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::{Queues, UnknownQueue, WorkloadId, users::Users};
@@ -31,18 +32,24 @@ pub struct UsageOrder {
 }
 
 impl Queues {
-    /// Returns what each LocalQueue in front of a ClusterQueue had by its last cycle, or `None` where that does not count.
-    pub fn local_queue_usage(&self, queue: &str) -> Result<Option<Vec<LocalQueueUsage>>, UnknownQueue> {
+    /// Returns what each LocalQueue in front of a ClusterQueue had until a time, which is not before the last cycle, or
+    /// `None` where that does not count.
+    pub fn local_queue_usage(
+        &self,
+        queue: &str,
+        now: Timestamp,
+    ) -> Result<Option<Vec<LocalQueueUsage>>, UnknownQueue> {
         let users = &self.queue(self.at(queue)?).users;
         if !users.by_usage() {
             return Ok(None);
         }
+        let left = users.left_at(now);
         let local_queues = self.objects.local_queues.iter();
         let in_front = local_queues.filter(|(_, local)| local.cluster_queue == queue);
         Ok(Some(
             in_front
                 .map(|(name, local)| match users.find(name) {
-                    Some(user) => users.told(user),
+                    Some(user) => users.told(user, left),
                     None => LocalQueueUsage {
                         local_queue: name.clone(),
                         usage: (local.weight.0 > 0.0).then_some(0.0),
@@ -68,11 +75,12 @@ impl Queues {
                 less.entry((users.usage(user), user)).or_default().push(other);
             }
         }
+        let told = |user| users.told(user, users.left());
         Some(UsageOrder {
-            own: users.told(own),
+            own: told(own),
             less: less
                 .into_iter()
-                .map(|((_, user), those)| (users.told(user), those))
+                .map(|((_, user), those)| (told(user), those))
                 .collect(),
         })
     }
@@ -84,12 +92,12 @@ impl Queues {
 }
 
 impl Users {
-    fn told(&self, user: usize) -> LocalQueueUsage {
-        let usage = self.usage(user).0;
+    fn told(&self, user: usize, left: f64) -> LocalQueueUsage {
+        let usage = self.usage_when(user, left).0;
         LocalQueueUsage {
             local_queue: self.name(user).to_owned(),
             usage: usage.is_finite().then_some(usage),
-            consumed_resources: self.consumed(user),
+            consumed_resources: self.consumed_when(user, left),
         }
     }
 }

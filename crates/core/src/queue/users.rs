@@ -144,14 +144,13 @@ impl Users {
         if !self.changes.is_empty() {
             return self.settle(now);
         }
-        let since = *self.settled_at.get_or_insert(now);
-        self.left = self.left_after(now.duration_since(since));
+        self.settled_at.get_or_insert(now);
+        self.left = self.left_at(now);
     }
 
     /// Works out what everybody consumed until now, and counts from now on what is held now.
     fn settle(&mut self, now: Timestamp) {
-        let since = self.settled_at.unwrap_or(now);
-        let left = self.left_after(now.duration_since(since));
+        let left = self.left_at(now);
         for meter in self.users.iter_mut().flat_map(|user| user.meters.values_mut()) {
             meter.consumed = meter.after(left);
         }
@@ -185,19 +184,27 @@ impl Users {
         }
     }
 
-    fn left_after(&self, span: SignedDuration) -> f64 {
-        self.terms
-            .as_ref()
-            .map_or(1.0, |terms| halved(span, terms.usage_half_life_time))
+    /// Returns how much is left, by the last cycle, of what was consumed when that was last worked out.
+    pub(super) fn left(&self) -> f64 {
+        self.left
     }
 
-    /// Returns what a user had lately; nothing where usage does not count.
+    /// Returns how much is left of it at a time.
+    pub(super) fn left_at(&self, at: Timestamp) -> f64 {
+        let since = self.settled_at.unwrap_or(at);
+        let terms = self.terms.as_ref();
+        terms.map_or(1.0, |terms| {
+            halved(at.duration_since(since), terms.usage_half_life_time)
+        })
+    }
+
+    /// Returns what a user had by the last cycle; nothing where usage does not count.
     pub(super) fn usage(&self, user: usize) -> Usage {
         self.usage_when(user, self.left)
     }
 
     /// Kueue's `CalculateUsage`, when so much is left of what was consumed.
-    fn usage_when(&self, user: usize, left: f64) -> Usage {
+    pub(super) fn usage_when(&self, user: usize, left: f64) -> Usage {
         let Some(terms) = &self.terms else {
             return Usage(0.0);
         };
@@ -212,11 +219,11 @@ impl Users {
         Usage(sum / user.weight)
     }
 
-    /// Returns what a user consumed of each resource, in Kubernetes' units.
-    pub(super) fn consumed(&self, user: usize) -> BTreeMap<String, f64> {
+    /// Returns what a user consumed of each resource, in Kubernetes' units, when so much is left of it.
+    pub(super) fn consumed_when(&self, user: usize, left: f64) -> BTreeMap<String, f64> {
         let meters = self.users[user].meters.iter();
         meters
-            .map(|(resource, meter)| (resource.clone(), in_units(resource, meter.after(self.left))))
+            .map(|(resource, meter)| (resource.clone(), in_units(resource, meter.after(left))))
             .collect()
     }
 
@@ -231,7 +238,7 @@ impl Users {
         let half_life = self.terms.as_ref()?.usage_half_life_time;
         let others: Vec<usize> = others.filter(|other| *other != first).collect();
         let overtaken = |at: Timestamp| {
-            let left = self.left_after(at.duration_since(since));
+            let left = self.left_at(at);
             let own = self.usage_when(first, left);
             others.iter().any(|other| self.usage_when(*other, left) < own)
         };

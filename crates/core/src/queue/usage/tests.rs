@@ -117,10 +117,17 @@ impl Told {
         self.cycles()
     }
 
+    fn usages(&self) -> Option<Vec<LocalQueueUsage>> {
+        let told = self.queues.local_queue_usage(QUEUE, at(self.second));
+        told.expect("it is there")
+    }
+
     fn usage(&self, user: &str) -> Option<f64> {
-        let told = self.queues.local_queue_usage(QUEUE).expect("it is there");
-        let told = told.expect("usage counts");
-        let of = told.into_iter().find(|usage| usage.local_queue == user);
+        let of = self
+            .usages()
+            .expect("usage counts")
+            .into_iter()
+            .find(|usage| usage.local_queue == user);
         of.expect("it is in front of the queue").usage
     }
 
@@ -143,7 +150,10 @@ fn what_is_held_counts_in_full_after_a_long_time_and_half_of_that_after_a_half_l
     assert_near(told.usage("ann"), 0.0);
     told.gone_after(HALF_LIFE, 1);
     assert_near(told.usage("ann"), 4.0);
-    // Nothing is held: a quarter is left after two half-lives, whoever comes meanwhile.
+    // Nothing is held: a quarter is left after two half-lives, whether anybody comes meanwhile or not.
+    told.second += HALF_LIFE;
+    assert_near(told.usage("ann"), 2.0);
+    told.second -= HALF_LIFE;
     told.submit(2, "bob", 8, 0);
     told.gone_after(HALF_LIFE, 9);
     assert_near(told.usage("ann"), 2.0);
@@ -238,8 +248,7 @@ fn resources_count_by_their_weights_in_kubernetes_units() {
     told.gone_after(HALF_LIFE, 2);
     // Half of 2 GPUs and of 6 cores.
     assert_near(told.usage("ann"), 10.0 * 1.0 + 0.5 * 3.0);
-    let usage = told.queues.local_queue_usage(QUEUE).expect("it is there");
-    let consumed = usage.expect("usage counts")[0].consumed_resources.clone();
+    let consumed = told.usages().expect("usage counts")[0].consumed_resources.clone();
     assert_eq!(consumed, BTreeMap::from([(GPU.into(), 1.0), ("cpu".into(), 3.0)]));
 }
 
@@ -352,7 +361,7 @@ fn other_objects_leave_what_was_had_and_without_the_mode_it_is_forgotten() {
     let mut plain = objects(4);
     the_queue(&mut plain).admission_mode = AdmissionMode::default();
     told.queues.set_objects(plain);
-    assert_eq!(told.queues.local_queue_usage(QUEUE), Ok(None));
+    assert_eq!(told.usages(), None);
     told.submit(3, "ann", 2, 0);
     told.submit(4, "bob", 2, 0);
     assert_eq!(told.gone_after(HALF_LIFE, 9), [3]);
