@@ -227,6 +227,7 @@ proptest! {
         // Who waits to be tried again, or for the last attempt to be gone, is in no stage.
         prop_assert!(total(&page, &metrics::QUEUE_DEPTH) <= waiting as f64);
         prop_assert!(total(&page, &metrics::ADMITTED_WORKLOADS) <= total(&page, &metrics::QUOTA_RESERVED_WORKLOADS));
+        prop_assert!(total(&page, &metrics::PREEMPTION_REVERSALS) <= total(&page, &metrics::PREEMPTED_WORKLOADS));
         prop_assert!(total(&page, &metrics::FINISHED_WORKLOADS) <= attempts.len() as f64);
         let (reserving, admitted) = (&metrics::RESERVING_ACTIVE_WORKLOADS, &metrics::ADMITTED_ACTIVE_WORKLOADS);
         prop_assert!(total(&page, admitted) <= total(&page, reserving));

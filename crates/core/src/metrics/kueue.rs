@@ -146,6 +146,10 @@ super::table! {
     LOCAL_QUEUE_RESOURCE_USAGE = Gauge, "kueue_local_queue_resource_usage"
         ["name" "namespace" "flavor" "resource"]
         "Quota of which the LocalQueue's workloads were told";
+    LOCAL_QUEUE_ADMISSION_FAIR_SHARING_USAGE = Gauge, "kueue_local_queue_admission_fair_sharing_usage"
+        ["name" "namespace" "cluster_queue"]
+        "What the LocalQueue had lately, by weights, where its ClusterQueue goes by that: who had least is \
+        next (infinite where the weight is zero)";
 }
 
 /// What Kueue has and we do not, and why.
@@ -174,10 +178,6 @@ pub static LEFT_OUT: &[(&str, &str)] = &[
     (
         "kueue_local_queue_admission_checks_wait_time_seconds",
         "there are no admission checks",
-    ),
-    (
-        "kueue_local_queue_admission_fair_sharing_usage",
-        "usage does not change the order within a ClusterQueue",
     ),
     (
         "kueue_local_queue_finished_workloads",

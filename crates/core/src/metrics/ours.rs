@@ -39,6 +39,8 @@ super::table! {
     QUEUE_OLDEST_TIMESTAMP = Gauge, "blueproof_queue_oldest_timestamp_seconds" ["stage"]
         "Since when the run has been in the stage that has been there longest, in seconds since 1970; \
         absent where none is";
+    PREEMPTION_REVERSALS = Counter, "blueproof_preemption_reversals_total" ["preempting_cluster_queue"]
+        "Workloads that had to go for one that had been evicted for them, by the queue of that one";
     RUN_SECONDS = Histogram(RUNS), "blueproof_run_seconds" ["blueprint" "profile"]
         "From the attempt's start until it passed or failed";
     RUN_CPU_SECONDS = Counter, "blueproof_run_cpu_seconds_total" ["blueprint" "profile"]

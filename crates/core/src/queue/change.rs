@@ -68,7 +68,6 @@ impl Queues {
         }
         tree.cycles = tree.cycles.max(cycles);
         queue.generation = old.generation + 1;
-        queue.reversals = old.reversals;
         let place = |of: FlavorResource| {
             let (flavor, resource) = &places[of.0];
             tree.places.iter().position(|(f, r)| f == flavor && r == resource)

@@ -171,7 +171,6 @@ impl<'a> Builder<'a> {
             shapes: Vec::new(),
             shape_numbers: BTreeMap::new(),
             generation: 0,
-            reversals: 0,
         }
     }
 

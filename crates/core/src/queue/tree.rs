@@ -89,8 +89,6 @@ pub(super) struct Queue {
     pub(super) shape_numbers: BTreeMap<Arc<[PodSet]>, usize>,
     /// Counts what may have freed quota of this queue.
     pub(super) generation: u64,
-    /// How often one of this queue's had the one evicted for whom it was evicted itself.
-    pub(super) reversals: u64,
 }
 
 impl Queue {

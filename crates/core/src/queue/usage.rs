@@ -84,11 +84,6 @@ impl Queues {
                 .collect(),
         })
     }
-
-    /// Returns how often one of the ClusterQueue's had the one evicted for whom it was evicted itself.
-    pub fn reversals(&self, queue: &str) -> Result<u64, UnknownQueue> {
-        Ok(self.queue(self.at(queue)?).reversals)
-    }
 }
 
 impl Users {

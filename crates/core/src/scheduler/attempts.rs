@@ -73,6 +73,7 @@ impl Scheduler {
             attempt: id,
             reason,
             by,
+            reversal: _,
         } = *evicted;
         let at = self.now;
         let Some(attempt) = self.live_attempt(id) else {

@@ -23,8 +23,8 @@ use super::{
 use crate::{
     domain::{AttemptId, QueueName, Resources, RunId, RunRequest},
     queue::{
-        Cycle, PreemptionReason, Quantity, Queues, StopPolicy, Unblock, UnknownQueue, Wait, WaitReason,
-        Workload, WorkloadId, objects::Objects,
+        Cycle, Preempted, PreemptionReason, Quantity, Queues, StopPolicy, Unblock, UnknownQueue, Wait,
+        WaitReason, Workload, WorkloadId, objects::Objects,
     },
 };
 pub(super) use account::{Account, NAMESPACE};
@@ -98,6 +98,8 @@ pub(super) struct Evicted {
     pub(super) attempt: AttemptId,
     pub(super) reason: EvictionReason,
     pub(super) by: Option<RunId>,
+    /// Whether that one had been evicted for this one.
+    pub(super) reversal: bool,
 }
 
 /// Why an attempt has to give its quota back: Kueue's words.
@@ -327,26 +329,31 @@ impl Queue {
             decisions.reserved.push((RunId(admission.workload.0), waited));
         }
         for preempted in &cycle.preempted {
-            let by = Some(RunId(preempted.by.0));
-            self.take_back(now, preempted.workload, preempted.reason.into(), by, decisions);
+            self.take_back(now, preempted.workload, Some(preempted), decisions);
         }
     }
 
-    /// Takes somebody's quota back: at once where they were not told of it.
+    /// Takes somebody's quota back, for another or to drain the queue: at once where they were not told of it.
     fn take_back(
         &mut self,
         now: Timestamp,
         id: WorkloadId,
-        reason: EvictionReason,
-        by: Option<RunId>,
+        preempted: Option<&Preempted>,
         decisions: &mut Decisions,
     ) {
         let entry = self.entry_mut(id);
         let (attempt, place) = (entry.attempt, entry.place);
-        if let Some(by) = by {
-            Arc::make_mut(&mut entry.workload).evicted_by = Some(WorkloadId(by.0));
+        if let Some(preempted) = preempted {
+            Arc::make_mut(&mut entry.workload).evicted_by = Some(preempted.by);
         }
-        let evicted = Evicted { attempt, reason, by };
+        let evicted = Evicted {
+            attempt,
+            reason: preempted.map_or(EvictionReason::ClusterQueueStopped, |preempted| {
+                preempted.reason.into()
+            }),
+            by: preempted.map(|preempted| RunId(preempted.by.0)),
+            reversal: preempted.is_some_and(|preempted| preempted.reversal),
+        };
         if place == Place::Given {
             return decisions.evicted.push(evicted);
         }
@@ -358,7 +365,7 @@ impl Queue {
     fn drain(&mut self, now: Timestamp, decisions: &mut Decisions) {
         for id in self.queues.to_drain() {
             self.queues.evict(id);
-            self.take_back(now, id, EvictionReason::ClusterQueueStopped, None, decisions);
+            self.take_back(now, id, None, decisions);
         }
     }
 

@@ -63,7 +63,7 @@ impl Scheduler {
         let mut page = self.tally.page.clone();
         self.forget_what_is_gone(&mut page);
         page.set(&m::BUILD_INFO, &[env!("CARGO_PKG_VERSION")], 1.0);
-        self.queue.tell(&mut page);
+        self.queue.tell(self.now, &mut page);
         self.tell_stages(&mut page);
         page
     }
@@ -200,6 +200,9 @@ impl Scheduler {
         if let Some(by) = evicted.by.and_then(|by| self.queue.account(by)) {
             let labels = [by.cluster_queue.as_str(), evicted.reason.as_str()];
             self.tally.page.count(&m::PREEMPTED_WORKLOADS, &labels);
+            if evicted.reversal {
+                self.tally.page.count(&m::PREEMPTION_REVERSALS, &labels[..1]);
+            }
         }
     }
 

@@ -2,6 +2,7 @@
 
 mod docs;
 mod story;
+mod turns;
 
 use std::collections::BTreeSet;
 

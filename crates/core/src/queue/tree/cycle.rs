@@ -213,13 +213,11 @@ impl Tree {
             holder.entry.evicted_by = Some(nominee.id);
             queue.generation += 1;
             result.changed = true;
-            let reversal = evicted_by == Some(victim.id);
-            self.queues[nominee.queue].reversals += u64::from(reversal);
             result.preempted.push(Preempted {
                 workload: victim.id,
                 reason: victim.reason,
                 by: nominee.id,
-                reversal,
+                reversal: evicted_by == Some(victim.id),
             });
         }
     }

@@ -4,6 +4,8 @@
 
 use std::collections::BTreeMap;
 
+use jiff::Timestamp;
+
 use super::{CPU, Entry, NAMESPACE, Place, Queue};
 use crate::{
     metrics::{self as m, Page},
@@ -29,7 +31,7 @@ struct Sums<'a> {
 
 impl Queue {
     /// Sets the gauges of all queues and cohorts.
-    pub(in super::super) fn tell(&self, page: &mut Page) {
+    pub(in super::super) fn tell(&self, now: Timestamp, page: &mut Page) {
         let (mut by_cluster_queue, mut by_local_queue) = (BTreeMap::new(), BTreeMap::new());
         for entry in self
             .entries
@@ -44,6 +46,7 @@ impl Queue {
         }
         for name in self.queues.names() {
             self.tell_cluster_queue(name, &by_cluster_queue.remove(name).unwrap_or_default(), page);
+            self.tell_usage(name, now, page);
         }
         for (name, configured) in &self.objects().local_queues {
             let sums = by_local_queue.remove(name.as_str()).unwrap_or_default();
@@ -161,6 +164,20 @@ impl Queue {
                 &m::CLUSTER_QUEUE_RESOURCE_PENDING,
                 &[name, resource],
                 units(resource, *amount),
+            );
+        }
+    }
+
+    /// Sets what those in front of a queue had lately, where that counts.
+    fn tell_usage(&self, name: &str, now: Timestamp, page: &mut Page) {
+        let Ok(Some(usages)) = self.queues.local_queue_usage(name, now) else {
+            return;
+        };
+        for of in usages {
+            page.set(
+                &m::LOCAL_QUEUE_ADMISSION_FAIR_SHARING_USAGE,
+                &[&of.local_queue, NAMESPACE, name],
+                of.usage.unwrap_or(f64::INFINITY),
             );
         }
     }
