@@ -8,6 +8,7 @@ mod ci;
 mod kueue;
 mod process;
 mod tidy;
+mod tool;
 mod workspace;
 
 use std::{path::PathBuf, process::ExitCode};
