@@ -393,3 +393,6 @@ fn least(from: usize, to: usize, holds: impl Fn(usize) -> bool) -> Option<usize>
     }
     Some(holds_at)
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,5 +1,8 @@
 //! What holds whatever is configured and whoever asks, on random trees of cohorts.
 
+mod rules;
+pub(super) mod stories;
+
 use std::collections::BTreeMap;
 
 use proptest::{collection::vec, option, prelude::*, sample::select};
