@@ -7,11 +7,13 @@ use proptest::{collection::vec, prelude::*};
 
 use super::{
     super::{
-        Inactive, Queues, Standing, Workload, WorkloadId,
+        Inactive, Quantity, Queues, Standing, Workload, WorkloadId,
         objects::{
-            ClusterQueue, Cohort, FairSharing, FlavorQuotas, Objects, Preemption, ReclaimWithinCohort,
+            ClusterQueue, Cohort, FairSharing, FlavorQuotas, Objects, Preemption, Quota, ReclaimWithinCohort,
             Weight, WithinClusterQueue,
         },
+        quotas::{FlavorResource, NodeId, Quotas},
+        share::Share,
     },
     stories::*,
 };
@@ -260,7 +262,48 @@ fn in_use(nominal: i64, used: i64) -> Queues {
     story(configured([("q", of(None, quota(nominal)))]), &[user])
 }
 
+/// Quotas of a queue that keeps one of its two for itself, in a cohort that has two more.
+fn kept() -> (Quotas, NodeId) {
+    let mut quotas = Quotas::new(vec![0]);
+    let (cohort, queue) = (quotas.add_node(1.0), quotas.add_node(1.0));
+    quotas.set_parent(queue, cohort);
+    quotas.add_child_queue(cohort, queue);
+    let keeps_one = Quota {
+        lending_limit: Some(Quantity(1)),
+        ..quota(2)
+    };
+    quotas.set_quota(cohort, GPUS, quota(2));
+    quotas.set_quota(queue, GPUS, keeps_one);
+    quotas.settle();
+    (quotas, queue)
+}
+
+const GPUS: FlavorResource = FlavorResource(0);
+
+#[test]
+fn who_asks_for_none_of_what_its_queue_borrows_does_not_borrow_it() {
+    let (mut quotas, queue) = kept();
+    let borrows =
+        |quotas: &Quotas, amount| Share::of(quotas, queue).is_borrowing_on(&[(GPUS, Quantity(amount))]);
+    quotas.add(queue, &[(GPUS, Quantity(2))]);
+    assert!(!borrows(&quotas, 1));
+    quotas.add(queue, &[(GPUS, Quantity(1))]);
+    assert!(borrows(&quotas, 1));
+    assert!(!borrows(&quotas, 0));
+}
+
 proptest! {
+    #[test]
+    fn what_counted_as_used_for_a_while_leaves_no_trace(used in 0..8_i64, amount in -6..6_i64) {
+        let (mut quotas, queue) = kept();
+        quotas.add(queue, &[(GPUS, Quantity(used))]);
+        let before = quotas.clone();
+        let reserved = [(GPUS, Quantity(amount))];
+        quotas.add(queue, &reserved);
+        quotas.unreserve(queue, &reserved);
+        prop_assert_eq!(quotas, before);
+    }
+
     #[test]
     fn as_many_pods_are_admitted_as_there_is_room_for(
         used in 0..8_i64, count in 1..20_u32, least in 1..20_u32, per_pod in 1..4_i64,
