@@ -19,8 +19,8 @@ pub(crate) use amount::{seconds, size};
 pub(crate) use blueproof_notebook::text::{block, line};
 pub(crate) use document::{Document, Encoding, document_schema, encode, schema_of};
 pub(crate) use paint::state;
-pub(crate) use table::{Cell, Table, Width};
-pub(crate) use time::{absolute, ago};
+pub(crate) use table::{Cell, Table, Width, shorten};
+pub(crate) use time::{absolute, ago, clock};
 
 /// How an answer is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

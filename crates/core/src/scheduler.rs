@@ -7,10 +7,12 @@
 mod attempts;
 mod calls;
 mod check;
+mod estimate;
 mod gate;
 mod queue;
 mod requests;
 mod run;
+mod tally;
 mod timers;
 mod why;
 
@@ -26,6 +28,7 @@ pub use why::{PendingReason, Queued, Unblocker, describe_obstacle};
 use crate::{
     action::Action,
     domain::{AttemptId, Project, RequestKey, RunId, Subject},
+    estimate::Durations,
     event::{Call, Event},
     policy::{Policy, RetryPolicy},
     queue::{Queues, objects::Objects},
@@ -34,6 +37,7 @@ use crate::{
 use gate::Gate;
 use queue::Queue;
 use run::{AttemptPhase, Phase, Run};
+use tally::Tally;
 use timers::{Timer, Timers};
 
 /// The state of everything, and the rules by which it changes.
@@ -57,7 +61,10 @@ pub struct Scheduler {
     awaiting: BTreeMap<Subject, BTreeSet<RunId>>,
     unsettled: BTreeSet<RunId>,
     failures: BTreeMap<Call, u32>,
+    /// How long attempts took, by which it is estimated how long others will.
+    durations: Durations,
     due: Vec<Call>,
+    tally: Tally,
     /// The runs that the event in hand changes.
     touched: BTreeSet<RunId>,
     /// The runs that changed since somebody asked.
@@ -95,7 +102,9 @@ impl Scheduler {
             awaiting: BTreeMap::new(),
             unsettled: BTreeSet::new(),
             failures: BTreeMap::new(),
+            durations: Durations::default(),
             due: Vec::new(),
+            tally: Tally::default(),
             touched: BTreeSet::new(),
             changed: BTreeSet::new(),
         }
@@ -198,7 +207,7 @@ impl Scheduler {
         }
         match run.phase {
             Phase::Queued { since } => Standing::Waits { since },
-            Phase::AwaitingApproval
+            Phase::AwaitingApproval { .. }
             | Phase::BackingOff { .. }
             | Phase::GivingWay { .. }
             | Phase::Active
@@ -210,14 +219,14 @@ impl Scheduler {
     pub fn is_idle(&self) -> bool {
         self.unsettled
             .iter()
-            .all(|run| matches!(self.runs[run].phase, Phase::AwaitingApproval))
+            .all(|run| matches!(self.runs[run].phase, Phase::AwaitingApproval { .. }))
     }
 
     /// Returns why the run waits, or `None` when it does not wait.
     pub fn why(&self, run: RunId) -> Option<PendingReason> {
         let run = self.runs.get(&run)?;
         match run.phase {
-            Phase::AwaitingApproval => Some(PendingReason::AwaitingApproval),
+            Phase::AwaitingApproval { .. } => Some(PendingReason::AwaitingApproval),
             Phase::Queued { .. } => self.queue.why(run.id),
             Phase::BackingOff { until } if self.timers.get(Timer::BackOff(run.id)).is_some() => {
                 Some(PendingReason::BackingOff { until })

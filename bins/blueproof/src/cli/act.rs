@@ -30,9 +30,14 @@ pub(crate) struct Run {
     /// The LocalQueue that it waits in; `local` where there is one of that name, else the only one
     #[arg(long, value_name = "NAME")]
     pub(crate) queue: Option<String>,
-    /// Its place in the queue: higher goes first
-    #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true)]
-    pub(crate) priority: i32,
+    /// Its place in the queue, as a number or as the name of a WorkloadPriorityClass: higher goes first
+    #[arg(
+        long,
+        value_name = "N|NAME",
+        default_value = "0",
+        allow_negative_numbers = true
+    )]
+    pub(crate) priority: String,
     /// Print the run's id and leave it to itself
     #[arg(long)]
     pub(crate) detach: bool,

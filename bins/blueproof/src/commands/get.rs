@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, time::Duration};
 use blueproof_core::{
     domain::{RunId, RunState},
     ports::{Store, Version},
+    scheduler::PendingReason,
     sqlite::SqliteStore,
     view::RunView,
 };
@@ -16,7 +17,7 @@ use crate::{
     output::{self, Document, Encoding, Format, Width},
     reading::{self, Reading, Vigil},
     select::RunSelector,
-    show::runs::{self, Columns},
+    show::runs::{self, Columns, Listed},
 };
 
 /// How often it is looked whether there is a store at last, and whether somebody drives.
@@ -26,6 +27,7 @@ pub(crate) fn get(arguments: &Get, place: &Place) -> Result<Exit, Problem> {
     match &arguments.kind {
         GetKind::Runs(arguments) => reading::block_on(get_runs(arguments, place)),
         GetKind::Blueprints(arguments) => super::blueprints::get_blueprints(arguments),
+        GetKind::Events(arguments) => reading::block_on(super::events::get_events(arguments, place)),
     }
 }
 
@@ -48,8 +50,8 @@ async fn get_runs(arguments: &GetRuns, place: &Place) -> Result<Exit, Problem> {
         return watch(store, arguments).await;
     }
     let found = find(store, arguments).await?;
-    let details = details(store, &found.runs, format).await?;
-    print_all(&found.runs, &details, format, shape(arguments))?;
+    let waits = reading::waits(store, &found.runs).await?;
+    print_all(&found.runs, &waits, format, shape(arguments))?;
     found.say_what_is_left_out(arguments);
     reading::say_who_is_left_alone(store, &found.runs)?;
     Ok(Exit::Ok)
@@ -115,30 +117,6 @@ fn is_wanted(view: &RunView, arguments: &GetRuns) -> bool {
         && (statuses.is_empty() || statuses.iter().any(|status| status.holds(view.state)))
 }
 
-/// Returns what a table says of each run beyond its state.
-async fn details(
-    store: &SqliteStore,
-    views: &[RunView],
-    format: Option<Format>,
-) -> Result<BTreeMap<RunId, String>, Problem> {
-    match format {
-        Some(Format::Json | Format::Yaml | Format::Name) => return Ok(BTreeMap::new()),
-        Some(Format::Wide) | None => {}
-    }
-    let waits = |view: &RunView| !matches!(view.state, RunState::Running | RunState::Ended(_));
-    // Only a replay knows why a run waits, and most lists have no such run.
-    let scheduler = if views.iter().any(waits) {
-        Some(blueproof_core::engine::replay(store).await?.0)
-    } else {
-        None
-    };
-    let detail = |view: &RunView| {
-        let pending = scheduler.as_ref().and_then(|scheduler| scheduler.why(view.id));
-        (view.id, runs::detail(view, pending.as_ref()))
-    };
-    Ok(views.iter().map(detail).collect())
-}
-
 /// Whether one run was asked for, or a list.
 #[derive(Clone, Copy)]
 enum Shape {
@@ -155,7 +133,7 @@ fn shape(arguments: &GetRuns) -> Shape {
 
 fn print_all(
     views: &[RunView],
-    details: &BTreeMap<RunId, String>,
+    waits: &BTreeMap<RunId, PendingReason>,
     format: Option<Format>,
     shape: Shape,
 ) -> Result<(), Problem> {
@@ -163,25 +141,28 @@ fn print_all(
         Some(Format::Json) => Encoding::Json,
         Some(Format::Yaml) => Encoding::Yaml,
         Some(Format::Name) => return output::print(&names(views)),
-        Some(Format::Wide) => return print_table(views, details, Columns::Wide),
-        None => return print_table(views, details, Columns::Usual),
+        Some(Format::Wide) => return print_table(views, waits, Columns::Wide),
+        None => return print_table(views, waits, Columns::Usual),
     };
     let text = match (shape, views) {
-        (Shape::One, [view]) => output::encode(&Document::new("Run", view), encoding)?,
-        (Shape::One | Shape::List, _) => output::encode(&Document::list("RunList", "Run", views), encoding)?,
+        (Shape::One, [view]) => output::encode(&Document::new("Run", Listed::of(view, waits)), encoding)?,
+        (Shape::One | Shape::List, _) => {
+            let listed = views.iter().map(|view| Listed::of(view, waits));
+            output::encode(&Document::list("RunList", "Run", listed), encoding)?
+        }
     };
     output::print(&text)
 }
 
 fn print_table(
     views: &[RunView],
-    details: &BTreeMap<RunId, String>,
+    waits: &BTreeMap<RunId, PendingReason>,
     columns: Columns,
 ) -> Result<(), Problem> {
     if views.is_empty() {
         return Ok(());
     }
-    let table = runs::table(views, details, Timestamp::now(), columns);
+    let table = runs::table(views, waits, Timestamp::now(), columns);
     output::print(&table.render(output::width()))
 }
 
@@ -207,15 +188,15 @@ async fn watch(store: &SqliteStore, arguments: &GetRuns) -> Result<Exit, Problem
         if runs.is_empty() {
             continue;
         }
-        let details = details(store, &runs, arguments.output).await?;
-        print_changed(&runs, &details, arguments.output, &mut widths)?;
+        let waits = reading::waits(store, &runs).await?;
+        print_changed(&runs, &waits, arguments.output, &mut widths)?;
         shown.extend(runs.into_iter().map(|view| (view.id, view)));
     }
 }
 
 fn print_changed(
     views: &[RunView],
-    details: &BTreeMap<RunId, String>,
+    waits: &BTreeMap<RunId, PendingReason>,
     format: Option<Format>,
     widths: &mut Vec<usize>,
 ) -> Result<(), Problem> {
@@ -223,11 +204,14 @@ fn print_changed(
         Some(Format::Json) => Encoding::JsonLine,
         Some(Format::Yaml) => Encoding::YamlStream,
         Some(Format::Name) => return output::print(&names(views)),
-        Some(Format::Wide) => return print_more(views, details, Columns::Wide, widths),
-        None => return print_more(views, details, Columns::Usual, widths),
+        Some(Format::Wide) => return print_more(views, waits, Columns::Wide, widths),
+        None => return print_more(views, waits, Columns::Usual, widths),
     };
     for view in views {
-        output::print(&output::encode(&Document::new("Run", view), encoding)?)?;
+        output::print(&output::encode(
+            &Document::new("Run", Listed::of(view, waits)),
+            encoding,
+        )?)?;
     }
     Ok(())
 }
@@ -235,11 +219,11 @@ fn print_changed(
 /// Goes on with a table whose header has been printed, if it has.
 fn print_more(
     views: &[RunView],
-    details: &BTreeMap<RunId, String>,
+    waits: &BTreeMap<RunId, PendingReason>,
     columns: Columns,
     widths: &mut Vec<usize>,
 ) -> Result<(), Problem> {
-    let table = runs::table(views, details, Timestamp::now(), columns);
+    let table = runs::table(views, waits, Timestamp::now(), columns);
     let limit: Width = output::width();
     let text = if widths.is_empty() {
         *widths = table.widths();

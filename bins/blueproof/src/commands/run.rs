@@ -1,11 +1,16 @@
 //! `blueproof run BLUEPRINT`: from a blueprint to a request, and with it to the end.
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
 
 use blueproof_core::{
     diagnostic::{Code, Diagnostic, Place},
     domain::{Priority, QueueName, RunRequest},
     ports::Command,
+    queue::objects::Objects,
+    yaml::nearest,
 };
 use blueproof_notebook::{
     blueprint::{self, Blueprint, Resolved},
@@ -32,8 +37,11 @@ pub(crate) async fn run(session: &Session, arguments: &Run) -> Result<Exit, Prob
     if resolved.plan.network != Network::Any {
         output::note(&format!("note: {UNFENCED}"));
     }
-    let queue = queue(session, arguments.queue.as_deref()).await?;
-    let request = request(resolved, queue, arguments.priority)?;
+    let applied = session.store.applied_quota().await?;
+    let objects = applied.unwrap_or_else(|| session.policy.default_objects());
+    let queue = queue(&objects, arguments.queue.as_deref())?;
+    let priority = priority(&objects, &arguments.priority)?;
+    let request = request(resolved, queue, priority)?;
     let target = Target::Request(request.key.clone());
     anstream::eprintln!(
         "{} · store {}",
@@ -49,7 +57,7 @@ pub(crate) async fn run(session: &Session, arguments: &Run) -> Result<Exit, Prob
         return detach(session, &target, |_| true, arguments.output).await;
     }
     match follow(session, &target, |view| view.settled).await? {
-        Some(view) => conclude(session, &view, arguments.output),
+        Some(view) => conclude(session, &view, arguments.output).await,
         None => Ok(Exit::Interrupted),
     }
 }
@@ -90,9 +98,7 @@ pub(crate) fn checkout_root() -> Result<PathBuf, Problem> {
 }
 
 /// Returns the LocalQueue that was named, or the one that goes without saying.
-async fn queue(session: &Session, named: Option<&str>) -> Result<QueueName, Problem> {
-    let applied = session.store.applied_quota().await?;
-    let objects = applied.unwrap_or_else(|| session.policy.default_objects());
+fn queue(objects: &Objects, named: Option<&str>) -> Result<QueueName, Problem> {
     let known = objects.local_queues.keys();
     let only = known.clone().next().filter(|_| known.len() == 1);
     let wanted = match (named, only) {
@@ -108,9 +114,40 @@ async fn queue(session: &Session, named: Option<&str>) -> Result<QueueName, Prob
     })
 }
 
-fn request(resolved: Resolved, queue: QueueName, priority: i32) -> Result<RunRequest, Problem> {
+/// Returns the priority that was typed: a number, or the value of the class of this name.
+fn priority(objects: &Objects, typed: &str) -> Result<Priority, Problem> {
+    let classes = &objects.priority_classes;
+    let number = typed.parse().ok().or_else(|| classes.get(typed).copied());
+    number
+        .map(Priority)
+        .ok_or_else(|| Problem::usage(unknown_class(typed, classes)))
+}
+
+fn unknown_class(typed: &str, classes: &BTreeMap<String, i32>) -> Diagnostic {
+    let message = format!("there is no WorkloadPriorityClass `{}`", output::line(typed));
+    let error = Diagnostic::error(Code::NoSuchPriorityClass, message);
+    let error = match nearest(typed, classes.keys().map(String::as_str)) {
+        Some(meant) => error.hint(format!("did you mean `{meant}`?")),
+        None => error,
+    };
+    if classes.is_empty() {
+        return error.hint(
+            "`blueproof quota apply -f FILE` brings some; a number such as `--priority 10` needs none",
+        );
+    }
+    let all: Vec<String> = classes
+        .iter()
+        .map(|(name, value)| format!("{name} ({value})"))
+        .collect();
+    error.hint(format!(
+        "there is {}; a number is a priority, too",
+        all.join(", ")
+    ))
+}
+
+fn request(resolved: Resolved, queue: QueueName, priority: Priority) -> Result<RunRequest, Problem> {
     let folder = resolved.checkout.clone();
-    let request = resolved.request(new_key(), local_user(), queue, Priority(priority));
+    let request = resolved.request(new_key(), local_user(), queue, priority);
     request.map_err(|error| unreadable(&folder, &error))
 }
 
@@ -121,4 +158,34 @@ fn unreadable(folder: &Path, error: &dyn std::error::Error) -> Problem {
             .at(Place::file(folder.display().to_string()))
             .caused_by(error),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_priority_is_a_number_or_the_name_of_a_class() {
+        let classes = [("high", 1000), ("7", 70)].map(|(name, value)| (name.to_owned(), value));
+        let objects = Objects {
+            priority_classes: classes.into(),
+            ..Objects::default()
+        };
+        for (typed, value) in [("high", 1000), ("-3", -3), ("7", 7), ("2147483647", i32::MAX)] {
+            assert_eq!(priority(&objects, typed).ok(), Some(Priority(value)), "{typed}");
+        }
+        for (typed, says) in [
+            ("hihg", "did you mean `high`?"),
+            ("2147483648", "there is 7 (70), high (1000)"),
+        ] {
+            let problem = priority(&objects, typed).expect_err("there is none");
+            let [error] = &problem.diagnostics[..] else {
+                panic!("{problem:?}");
+            };
+            assert_eq!(error.code, Code::NoSuchPriorityClass);
+            assert!(error.hints[0].starts_with(says), "{error:?}");
+        }
+        let bare = priority(&Objects::default(), "high").expect_err("there is none");
+        assert!(bare.diagnostics[0].hints[0].contains("--priority 10"), "{bare:?}");
+    }
 }

@@ -1,6 +1,6 @@
 //! `blueproof schema KIND`.
 
-use blueproof_core::{ports::LoggedEvent, view::RunView};
+use blueproof_core::{ports::LoggedEvent, simulation};
 use blueproof_notebook::blueprint;
 
 use crate::{
@@ -8,6 +8,7 @@ use crate::{
     config::ConfigFile,
     exit::{Exit, Problem},
     output::{self, Encoding},
+    show::runs::Listed,
 };
 
 pub(crate) fn schema(arguments: &Schema) -> Result<Exit, Problem> {
@@ -21,6 +22,7 @@ fn schema_for(kind: SchemaKind) -> serde_json::Value {
         SchemaKind::Blueprint => blueprint::schema(),
         SchemaKind::Config => schemars::schema_for!(ConfigFile).to_value(),
         SchemaKind::Event => output::schema_of::<LoggedEvent>().to_value(),
-        SchemaKind::Run => output::document_schema::<RunView>("Run").to_value(),
+        SchemaKind::Simulation => simulation::schema(),
+        SchemaKind::Run => output::document_schema::<Listed<'_>>("Run").to_value(),
     }
 }

@@ -113,7 +113,7 @@ fn line(cells: &[Cell], widths: &[usize], limit: Width) -> String {
 }
 
 /// Keeps the beginning, and says that there was more.
-fn shorten(text: &str, columns: usize) -> String {
+pub(crate) fn shorten(text: &str, columns: usize) -> String {
     if text.width() <= columns {
         return text.into();
     }

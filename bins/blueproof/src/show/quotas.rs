@@ -1,10 +1,12 @@
 //! ClusterQueues as rows of a table: each queue, and below it what it has of each resource.
 
+use std::cmp::Reverse;
+
 use blueproof_core::{
     domain::Bytes,
     queue::{
         Quantity, Queues, manifest,
-        objects::{ClusterQueue, Quota, StopPolicy},
+        objects::{ClusterQueue, Objects, Quota, StopPolicy},
     },
 };
 
@@ -37,6 +39,17 @@ pub(crate) fn table(queues: &Queues) -> Table {
         }
     }
     table
+}
+
+/// Returns a table of the priorities that have a name, the highest first; `None` is that there are none.
+pub(crate) fn priority_classes(objects: &Objects) -> Option<Table> {
+    let mut classes: Vec<_> = objects.priority_classes.iter().collect();
+    classes.sort_by_key(|(_, value)| Reverse(**value));
+    let mut table = Table::new(["PRIORITY CLASS", "VALUE"]);
+    for (name, value) in &classes {
+        table.row([Cell::from(name.as_str()), value.to_string().into()]);
+    }
+    (!classes.is_empty()).then_some(table)
 }
 
 /// Returns the quotas of a queue, with their flavor and resource, the flavors as they are tried.
@@ -114,6 +127,20 @@ red-cluster-queue                                                 0
   h200 nvidia.com/gpu                0     8        8       4
   h200 pods                          0     100      any     any
 "
+        );
+    }
+
+    #[test]
+    fn priorities_that_have_a_name_are_listed_from_the_highest() {
+        let mut objects = Objects::default();
+        assert!(priority_classes(&objects).is_none());
+        objects.priority_classes = [("low", -5), ("high", 1000), ("usual", 0)]
+            .map(|(name, value)| (name.to_owned(), value))
+            .into();
+        let shown = priority_classes(&objects).expect("there are some");
+        assert_eq!(
+            shown.render(Width::Columns(80)),
+            "PRIORITY CLASS  VALUE\nhigh            1000\nusual           0\nlow             -5\n"
         );
     }
 }

@@ -8,12 +8,17 @@ use blueproof_core::{
     view::{AttemptView, RunView},
 };
 use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::text::duration;
 use crate::output::{self, Cell, Table};
 
 /// How many metrics a row tells.
 const METRICS: usize = 2;
+
+/// Room for Kueue's longest word, or for a shorter one with what is missing of two resources.
+const WIDEST_REASON: usize = 48;
 
 /// Which columns there are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,10 +27,28 @@ pub(crate) enum Columns {
     Wide,
 }
 
-/// Returns a table of runs. `details` say what there is to say of each beyond its state.
+/// A run as programs are told of it.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Listed<'a> {
+    #[serde(flatten)]
+    run: &'a RunView,
+    /// Why it waits; null when it does not wait.
+    waits: Option<&'a PendingReason>,
+}
+
+impl<'a> Listed<'a> {
+    /// Returns a run with why it waits, as far as `waits` say.
+    pub(crate) fn of(run: &'a RunView, waits: &'a BTreeMap<RunId, PendingReason>) -> Self {
+        let waits = waits.get(&run.id);
+        Self { run, waits }
+    }
+}
+
+/// Returns a table of runs. `waits` say why those wait that do.
 pub(crate) fn table(
     views: &[RunView],
-    details: &BTreeMap<RunId, String>,
+    waits: &BTreeMap<RunId, PendingReason>,
     now: Timestamp,
     columns: Columns,
 ) -> Table {
@@ -44,31 +67,32 @@ pub(crate) fn table(
             "QUEUE",
             "RESOURCES",
             "PLACE",
+            "REASON",
             "DETAIL",
         ]),
     };
     for view in views {
-        let detail = details.get(&view.id).map_or("", String::as_str);
+        let pending = waits.get(&view.id);
         match columns {
-            Columns::Usual => table.row(usual(view, detail, now)),
-            Columns::Wide => table.row(wide(view, detail, now)),
+            Columns::Usual => table.row(usual(view, pending, now)),
+            Columns::Wide => table.row(wide(view, pending, now)),
         }
     }
     table
 }
 
-fn usual(view: &RunView, detail: &str, now: Timestamp) -> [Cell; 6] {
+fn usual(view: &RunView, pending: Option<&PendingReason>, now: Timestamp) -> [Cell; 6] {
     [
         view.id.to_string().into(),
         view.subject.blueprint.to_string().into(),
         output::state(view.state),
         output::ago(view.requested_at, now).into(),
         took(view.attempts.last(), now).into(),
-        detail.into(),
+        detail(view, pending).into(),
     ]
 }
 
-fn wide(view: &RunView, detail: &str, now: Timestamp) -> [Cell; 13] {
+fn wide(view: &RunView, pending: Option<&PendingReason>, now: Timestamp) -> [Cell; 14] {
     let profile = view.subject.profile.as_ref();
     let place = view.attempts.last().and_then(|attempt| attempt.place.as_deref());
     [
@@ -84,8 +108,19 @@ fn wide(view: &RunView, detail: &str, now: Timestamp) -> [Cell; 13] {
         view.queue.to_string().into(),
         view.resources.to_string().into(),
         place.map_or_else(none, output::line).into(),
-        detail.into(),
+        pending.map_or_else(none, reason).into(),
+        detail(view, pending).into(),
     ]
+}
+
+/// Returns why a run waits, in Kueue's word, and how much is missing.
+fn reason(pending: &PendingReason) -> String {
+    let shortfall = pending.shortfall();
+    if shortfall.is_empty() {
+        return pending.as_str().into();
+    }
+    let brief = format!("{} ({})", pending.as_str(), output::line(&shortfall));
+    output::shorten(&brief, WIDEST_REASON)
 }
 
 /// Returns how long an attempt ran, or has been running.
@@ -97,7 +132,7 @@ pub(crate) fn took(attempt: Option<&AttemptView>, now: Timestamp) -> String {
 }
 
 /// Returns what there is to say of a run beyond its state, in one line: why it waits or failed, or what it measured.
-pub(crate) fn detail(view: &RunView, pending: Option<&PendingReason>) -> String {
+fn detail(view: &RunView, pending: Option<&PendingReason>) -> String {
     if let Some(pending) = pending {
         return pending.to_string();
     }

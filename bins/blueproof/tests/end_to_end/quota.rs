@@ -76,12 +76,15 @@ fn queues_that_are_applied_hold_until_others_are() {
 
 #[test]
 fn a_run_waits_in_a_queue_that_is_there_and_holds_its_quota() {
+    const HIGH: &str =
+        "apiVersion: kueue.x-k8s.io/v1beta2\nkind: WorkloadPriorityClass\nmetadata: {name: high}\n";
     let home = Home::new();
-    let applied = home.blueproof(&["quota", "apply", "-f", &queues(&home, QUEUES)]);
+    let file = queues(&home, &format!("{QUEUES}---\n{HIGH}value: 1000\n"));
+    let applied = home.blueproof(&["quota", "apply", "-f", &file]);
     assert_eq!(applied.code, Some(0), "{applied:?}");
     let held = Held::new(&home, "held");
 
-    let run = home.start(&["run", held.typed(), "--queue", "a"]);
+    let run = home.start(&["run", held.typed(), "--queue", "a", "--priority", "high"]);
     home.until_printed("r-1", "held waits");
 
     let list = home.blueproof(&["quota", "get", "-o", "json"]).json();
@@ -89,6 +92,10 @@ fn a_run_waits_in_a_queue_that_is_there_and_holds_its_quota() {
     let table = home.blueproof(&["quota", "get"]).stdout;
     assert!(
         table.contains("  box cpu                  1        2        any     any\n"),
+        "{table}"
+    );
+    assert!(
+        table.ends_with("\n\nPRIORITY CLASS  VALUE\nhigh            1000\n"),
         "{table}"
     );
     let told = home.blueproof(&["quota", "describe", "a"]).stdout;
@@ -103,6 +110,7 @@ fn a_run_waits_in_a_queue_that_is_there_and_holds_its_quota() {
     held.let_go();
     assert_eq!(run.end().code, Some(0));
     assert_eq!(home.last()["queue"], "a");
+    assert_eq!(home.last()["priority"], 1000);
 }
 
 #[test]
@@ -117,6 +125,14 @@ fn a_run_asks_for_nothing_in_a_queue_that_is_not_there() {
         "{unknown:?}"
     );
     assert!(unknown.stderr.contains("did you mean `local`?"), "{unknown:?}");
+    let unknown = home.blueproof(&["run", checkout.typed(), "--priority", "high"]);
+    assert_eq!(unknown.code, Some(2), "{unknown:?}");
+    assert!(
+        unknown
+            .stderr
+            .contains("error[BP0803]: there is no WorkloadPriorityClass `high`"),
+        "{unknown:?}"
+    );
 
     let applied = home.blueproof(&["quota", "apply", "-f", &queues(&home, QUEUES)]);
     assert_eq!(applied.code, Some(0), "{applied:?}");

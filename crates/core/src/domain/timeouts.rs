@@ -17,3 +17,10 @@ pub struct Timeouts {
     /// For all cells of an attempt together.
     pub run: Option<SignedDuration>,
 }
+
+impl Timeouts {
+    /// Returns how long a whole attempt may take, from its start.
+    pub fn attempt(&self) -> Option<SignedDuration> {
+        Some(self.startup?.saturating_add(self.run?))
+    }
+}

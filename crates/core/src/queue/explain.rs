@@ -1,21 +1,20 @@
 //! Why a workload waits, and what would end that: nothing here decides, it tells what the rules would.
-//!
-//! What would end a wait is not reasoned about but tried, on a copy of the queues, so that it is true.
+
+mod unblock;
 
 use std::{collections::BTreeMap, fmt};
 
 use serde::{Deserialize, Serialize};
 
 use super::{
-    At, Inactive, Mismatch, Quantity, Queues, Standing, WorkloadId,
+    At, Inactive, Mismatch, Quantity, Queues, WorkloadId,
     assign::{self, Assignment, Miss, MissReason, Mode},
     quotas::FlavorResource,
     terms::Terms,
     tree::{Ask, Scene, Tree},
 };
 
-/// So many of those who hold quota are tried one by one.
-const TRIES: usize = 64;
+pub use unblock::{Raise, Unblock};
 
 /// Why a workload waits: Kueue's words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -125,29 +124,6 @@ pub enum Limit {
     Cohort,
 }
 
-/// A change that gets a workload admitted.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(tag = "kind", rename_all = "camelCase", rename_all_fields = "camelCase")]
-pub enum Unblock {
-    /// Nothing but time: it is admitted as soon as those who were told to go have left, and it is looked at.
-    Time,
-    /// These end.
-    Ends {
-        /// Who.
-        workloads: Vec<WorkloadId>,
-    },
-    /// Its queue has so much more quota of its own.
-    MoreQuota {
-        /// Of which flavor.
-        flavor: String,
-        /// Of which resource.
-        resource: String,
-        /// How much more.
-        more: Quantity,
-    },
-}
-
 impl Queues {
     /// Returns why a workload waits, or `None` when it does not.
     pub fn wait(&self, id: WorkloadId) -> Option<Wait> {
@@ -227,104 +203,6 @@ impl Queues {
             },
         }
     }
-
-    /// Returns changes that would get a waiting workload admitted, each by itself, the smallest of its kind; none when
-    /// nothing that was tried does. Each was tried on a copy.
-    pub fn unblocked_by(&self, id: WorkloadId) -> Vec<Unblock> {
-        if self.admits_after(id, |_| {}) {
-            return vec![Unblock::Time];
-        }
-        self.ends(id).into_iter().chain(self.more_quota(id)).collect()
-    }
-
-    /// Returns whether a workload is admitted after a change, once those who were told to go have left.
-    fn admits_after(&self, id: WorkloadId, change: impl FnOnce(&mut Self)) -> bool {
-        let mut copy = self.clone();
-        change(&mut copy);
-        copy.let_leave();
-        copy.settle();
-        copy.standing(id) == Some(Standing::Admitted)
-    }
-
-    /// Returns the fewest who have to end: one if any one will do, else the first so many, the longest running first.
-    fn ends(&self, id: WorkloadId) -> Option<Unblock> {
-        let at = self.workloads.get(&id)?;
-        let queues = &self.trees[at.tree].queues;
-        let holders = queues.iter().flat_map(|queue| &queue.holders);
-        let mut by_age: Vec<_> = holders.map(|(id, holder)| (holder.reserved_at, *id)).collect();
-        by_age.sort_unstable();
-        let by_age: Vec<_> = by_age.into_iter().map(|(_, id)| id).collect();
-        let one = by_age
-            .iter()
-            .take(TRIES)
-            .find(|other| self.admits_after(id, |copy| copy.remove(**other)));
-        if let Some(other) = one {
-            return Some(Unblock::Ends {
-                workloads: vec![*other],
-            });
-        }
-        let admits = |count: usize| {
-            self.admits_after(id, |copy| {
-                by_age[..count].iter().for_each(|other| copy.remove(*other));
-            })
-        };
-        let count = least(2, by_age.len(), admits)?;
-        Some(Unblock::Ends {
-            workloads: by_age[..count].to_vec(),
-        })
-    }
-
-    /// Returns the least of one resource that its queue has to have more.
-    fn more_quota(&self, id: WorkloadId) -> Option<Unblock> {
-        let at = *self.workloads.get(&id)?;
-        let name = self.queue(at).name.clone();
-        let wait = self.wait(id)?;
-        let shorts = wait
-            .obstacles
-            .into_iter()
-            .filter_map(|obstacle| match obstacle.why {
-                ObstacleReason::Short { resource, asked, .. } => Some((obstacle.flavor?, resource, asked)),
-                ObstacleReason::Uncovered { .. } | ObstacleReason::Mismatch { .. } => None,
-            });
-        for (flavor, resource, asked) in shorts {
-            let admits = |more: usize| {
-                let more = Quantity(i64::try_from(more).unwrap_or(i64::MAX));
-                self.admits_after(id, |copy| copy.raise(&name, &flavor, &resource, more))
-            };
-            // What is asked for is always enough for itself, but there may be others before it.
-            let most = usize::try_from(asked.0)
-                .ok()?
-                .saturating_mul(1 + self.ahead_of(id).len());
-            if let Some(more) = least(1, most, admits) {
-                let more = Quantity(i64::try_from(more).ok()?);
-                return Some(Unblock::MoreQuota {
-                    flavor,
-                    resource,
-                    more,
-                });
-            }
-        }
-        None
-    }
-
-    /// Gives a queue more quota of its own.
-    pub(super) fn raise(&mut self, queue: &str, flavor: &str, resource: &str, more: Quantity) {
-        let mut objects = self.objects.clone();
-        let groups = objects
-            .cluster_queues
-            .get_mut(queue)
-            .into_iter()
-            .flat_map(|queue| &mut queue.resource_groups);
-        for quotas in groups
-            .flat_map(|group| &mut group.flavors)
-            .filter(|quotas| quotas.name == flavor)
-        {
-            if let Some(quota) = quotas.resources.get_mut(resource) {
-                quota.nominal = quota.nominal.plus(more);
-            }
-        }
-        self.set_objects(objects);
-    }
 }
 
 impl Tree {
@@ -375,23 +253,6 @@ fn reason(assignment: &Assignment) -> WaitReason {
         *best = severity.min(*best);
     }
     groups.into_values().max().unwrap_or(WaitReason::WaitingForQuota)
-}
-
-/// Returns the least number in a range for which a condition holds, taking for granted that it holds for more then.
-fn least(from: usize, to: usize, holds: impl Fn(usize) -> bool) -> Option<usize> {
-    if from > to || !holds(to) {
-        return None;
-    }
-    let (mut fails, mut holds_at) = (from - 1, to);
-    while holds_at - fails > 1 {
-        let middle = fails + (holds_at - fails) / 2;
-        if holds(middle) {
-            holds_at = middle;
-        } else {
-            fails = middle;
-        }
-    }
-    Some(holds_at)
 }
 
 #[cfg(test)]

@@ -140,7 +140,7 @@ pub struct ClusterQueue {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct LocalQueue {
-    /// The ClusterQueue that it is in front of.
+    /// The ClusterQueue that it is in front of; empty is none.
     pub cluster_queue: String,
     /// Whether it lets anybody through.
     pub stop_policy: StopPolicy,

@@ -22,7 +22,7 @@ use super::{
 const FLAVORS: [&str; 2] = ["a10", "h200"];
 const QUEUES: [&str; 4] = ["q0", "q1", "q2", "q3"];
 const COHORTS: [&str; 3] = ["root", "left", "right"];
-const GPU: &str = "gpu";
+const RESOURCES: [&str; 2] = ["cpu", "gpu"];
 
 /// Something that happens to the queues.
 #[derive(Debug, Clone)]
@@ -30,7 +30,8 @@ enum Happening {
     Submit {
         queue: usize,
         priority: i32,
-        gpus: i64,
+        /// What one pod asks for of each resource.
+        asks: [i64; RESOURCES.len()],
         pods: u32,
     },
     Cycle,
@@ -42,8 +43,13 @@ enum Happening {
 
 fn happening() -> impl Strategy<Value = Happening> {
     prop_oneof![
-        4 => (0..QUEUES.len(), -1..3_i32, 1..5_i64, 1..3_u32)
-            .prop_map(|(queue, priority, gpus, pods)| Happening::Submit { queue, priority, gpus, pods }),
+        4 => (0..QUEUES.len(), -1..3_i32, (0..4_i64, 1..5_i64), 1..3_u32)
+            .prop_map(|(queue, priority, (cpus, gpus), pods)| Happening::Submit {
+                queue,
+                priority,
+                asks: [cpus, gpus],
+                pods,
+            }),
         4 => Just(Happening::Cycle),
         2 => any::<usize>().prop_map(Happening::Gone),
         1 => any::<usize>().prop_map(Happening::End),
@@ -62,10 +68,10 @@ fn quota() -> impl Strategy<Value = Quota> {
 }
 
 fn group() -> impl Strategy<Value = Vec<ResourceGroup>> {
-    vec(quota(), FLAVORS.len()).prop_map(|quotas| {
-        let flavors = FLAVORS.iter().zip(quotas).map(|(name, quota)| FlavorQuotas {
+    vec(vec(quota(), RESOURCES.len()), FLAVORS.len()).prop_map(|quotas| {
+        let flavors = FLAVORS.iter().zip(quotas).map(|(name, quotas)| FlavorQuotas {
             name: (*name).into(),
-            resources: BTreeMap::from([(GPU.into(), quota)]),
+            resources: RESOURCES.iter().map(|name| (*name).into()).zip(quotas).collect(),
         });
         vec![ResourceGroup {
             flavors: flavors.collect(),
@@ -171,7 +177,7 @@ fn at(second: i64) -> Timestamp {
     Timestamp::from_second(second).expect("small")
 }
 
-fn workload(id: usize, queue: usize, priority: i32, gpus: i64, pods: u32) -> Workload {
+fn workload(id: usize, queue: usize, priority: i32, asks: [i64; RESOURCES.len()], pods: u32) -> Workload {
     Workload {
         id: WorkloadId(id as u64),
         cluster_queue: QUEUES[queue].into(),
@@ -181,7 +187,11 @@ fn workload(id: usize, queue: usize, priority: i32, gpus: i64, pods: u32) -> Wor
         pod_sets: vec![PodSet {
             name: "main".into(),
             count: pods,
-            requests: BTreeMap::from([(GPU.into(), Quantity(gpus))]),
+            requests: RESOURCES
+                .iter()
+                .map(|name| (*name).into())
+                .zip(asks.map(Quantity))
+                .collect(),
             ..PodSet::default()
         }],
     }
@@ -231,10 +241,10 @@ impl Told {
             Happening::Submit {
                 queue,
                 priority,
-                gpus,
+                asks,
                 pods,
             } => {
-                let workload = workload(self.submitted, queue, priority, gpus, pods);
+                let workload = workload(self.submitted, queue, priority, asks, pods);
                 self.queues.submit(&workload).expect("the queue is configured");
                 self.submitted += 1;
             }
@@ -267,7 +277,12 @@ fn searches(queues: &Queues) -> Vec<(usize, usize, Usage, Vec<FlavorResource>, E
             let Some((_, entry)) = known.head() else { continue };
             let set = &known.shapes[entry.class.shape].sets[0];
             for place in (0..tree.places.len()).map(FlavorResource) {
-                let amount = set.asks[0].per_pod[0].1.times(set.count);
+                let resource = &tree.places[place.0].1;
+                let asked = RESOURCES
+                    .iter()
+                    .position(|name| name == resource)
+                    .expect("both are covered");
+                let amount = set.asks[0].per_pod[asked].1.times(set.count);
                 if amount <= tree.quotas.available(known.node, place) {
                     continue;
                 }
@@ -419,18 +434,53 @@ fn fits_without(
     fits
 }
 
+#[test]
+fn who_is_short_of_two_resources_is_told_the_least_of_both() {
+    let quota = |nominal| Quota {
+        nominal: Quantity(nominal),
+        ..Quota::default()
+    };
+    let flavor = FlavorQuotas {
+        name: "a10".into(),
+        resources: BTreeMap::from([("cpu".into(), quota(4)), ("gpu".into(), quota(2))]),
+    };
+    let queue = ClusterQueue {
+        resource_groups: vec![ResourceGroup {
+            flavors: vec![flavor],
+        }],
+        ..ClusterQueue::default()
+    };
+    let mut queues = Queues::new(Objects {
+        flavors: BTreeMap::from([("a10".into(), ResourceFlavor::default())]),
+        cluster_queues: BTreeMap::from([(QUEUES[0].into(), queue)]),
+        ..Objects::default()
+    });
+    let raise = |resource: &str, more| Raise {
+        flavor: "a10".into(),
+        resource: resource.into(),
+        more: Quantity(more),
+    };
+    for (number, asks, raises) in [
+        (0, [9, 3], vec![raise("cpu", 5), raise("gpu", 1)]),
+        (1, [4, 8], vec![raise("gpu", 6)]),
+        (2, [5, 2], vec![raise("cpu", 1)]),
+    ] {
+        let workload = workload(number, 0, 0, asks, 1);
+        queues.submit(&workload).expect("the queue is configured");
+        let unblocks = queues.unblocked_by(workload.id);
+        assert_eq!(unblocks, [Unblock::MoreQuota { raises }], "{asks:?}");
+        queues.remove(workload.id);
+    }
+}
+
 /// Makes the change that is said to unblock a workload.
 fn apply(queues: &mut Queues, id: WorkloadId, unblock: &Unblock) {
     match unblock {
         Unblock::Time => {}
         Unblock::Ends { workloads } => workloads.iter().for_each(|other| queues.remove(*other)),
-        Unblock::MoreQuota {
-            flavor,
-            resource,
-            more,
-        } => {
+        Unblock::MoreQuota { raises } => {
             let name = queues.queue(queues.workloads[&id]).name.clone();
-            queues.raise(&name, flavor, resource, *more);
+            queues.raise(&name, raises);
         }
     }
 }

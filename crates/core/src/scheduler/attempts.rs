@@ -3,7 +3,8 @@
 use jiff::SignedDuration;
 
 use super::{
-    EvictionReason, Scheduler,
+    Scheduler,
+    queue::Evicted,
     requests::never_ran,
     run::{Attempt, AttemptPhase, Phase, Stop, StopReason},
     timers::Timer,
@@ -20,8 +21,9 @@ impl Scheduler {
     pub(super) fn start_what_fits(&mut self) {
         loop {
             let decided = self.queue.decide(self.now);
-            for (attempt, reason, by) in decided.evicted {
-                self.evict(attempt, reason, by);
+            self.count_decisions(&decided);
+            for evicted in &decided.evicted {
+                self.evict(evicted);
             }
             if decided.admitted.is_empty() {
                 return;
@@ -53,6 +55,7 @@ impl Scheduler {
             phase: AttemptPhase::Reserving,
             queued_at,
             reserved_at,
+            placed_at: None,
             started_at: None,
             ended_at: None,
             place: None,
@@ -60,16 +63,23 @@ impl Scheduler {
             eviction: None,
             outcome: None,
         });
+        self.count_admission(id);
         self.due.push(Call::Reserve(attempt));
     }
 
     /// Asks an attempt to give its quota back: first by an interrupt, then, after its grace, by ending it.
-    fn evict(&mut self, id: AttemptId, reason: EvictionReason, by: Option<RunId>) {
+    fn evict(&mut self, evicted: &Evicted) {
+        let Evicted {
+            attempt: id,
+            reason,
+            by,
+        } = *evicted;
         let at = self.now;
         let Some(attempt) = self.live_attempt(id) else {
             return;
         };
         attempt.eviction = Some(Eviction { reason, by, at });
+        self.count_eviction(evicted);
         let stop = Stop {
             how: StopMode::Interrupt,
             why: StopReason::Evicted,
@@ -94,11 +104,14 @@ impl Scheduler {
     }
 
     pub(super) fn on_reserved(&mut self, id: AttemptId, place: String) {
+        let now = self.now;
         let Some(attempt) = self.attempt_in(id, AttemptPhase::Reserving) else {
             return;
         };
         attempt.place = Some(place);
-        let stopped = attempt.stop.is_some();
+        attempt.placed_at = Some(now);
+        let (stopped, reserved_at) = (attempt.stop.is_some(), attempt.reserved_at);
+        self.count_place(reserved_at);
         self.forget_failures(Call::Reserve(id));
         if stopped {
             return self.on_finished_now(id, never_ran(Verdict::Stopped));
@@ -111,8 +124,7 @@ impl Scheduler {
         self.attempt_in(id, AttemptPhase::Reserving)
             .expect("just found")
             .phase = AttemptPhase::Starting;
-        let timeouts = &request.job.timeouts;
-        self.expect_end_within(id, sum(timeouts.startup, timeouts.run));
+        self.expect_end_within(id, request.job.timeouts.attempt());
         self.due.push(Call::Start(id));
     }
 
@@ -123,6 +135,8 @@ impl Scheduler {
         };
         attempt.phase = AttemptPhase::Running;
         attempt.started_at = Some(now);
+        let (placed_at, admitted_at) = (attempt.placed_at, attempt.reserved_at);
+        self.count_start(id.run, placed_at, admitted_at);
         self.forget_failures(Call::Start(id));
         let limit = self.runs[&id.run].request.job.timeouts.run;
         self.expect_end_within(id, limit);
@@ -141,7 +155,20 @@ impl Scheduler {
             return;
         };
         attempt.phase = AttemptPhase::Gone;
+        let (evicted, ended_at) = (attempt.eviction, attempt.ended_at);
+        if let Some(ended_at) = ended_at {
+            self.durations.note_clearing(self.now.duration_since(ended_at));
+        }
         self.forget_failures(Call::Release(id));
+        if let Some(eviction) =
+            evicted.filter(|_| matches!(self.runs[&id.run].phase, Phase::GivingWay { .. }))
+        {
+            self.count_return(
+                id.run,
+                eviction.reason.kind(),
+                self.now.duration_since(eviction.at),
+            );
+        }
         self.queue.release(id);
         self.requeue(id.run);
     }
@@ -172,10 +199,17 @@ impl Scheduler {
 
     pub(super) fn on_finished_now(&mut self, id: AttemptId, outcome: Box<Outcome>) {
         let verdict = outcome.verdict.clone();
+        self.count_outcome(id, &outcome);
         self.clear_away(id, outcome);
         match self.judge(id, &verdict) {
-            Next::End(ending) => self.end(id.run, ending),
-            Next::TryAgain(after) => self.try_again(id.run, after),
+            Next::End(ending) => {
+                self.count_finished(id.run);
+                self.end(id.run, ending);
+            }
+            Next::TryAgain(after) => {
+                self.count_finished(id.run);
+                self.try_again(id.run, after);
+            }
             Next::WaitAgain => self.wait_again(id),
         }
     }
@@ -198,7 +232,11 @@ impl Scheduler {
             .expect("only live attempts are cleared away");
         attempt.phase = AttemptPhase::Releasing;
         attempt.ended_at = Some(now);
+        let took = attempt.took().filter(|_| outcome.verdict != Verdict::Stopped);
         attempt.outcome = Some(outcome);
+        if let Some(took) = took {
+            self.durations.note(&self.runs[&id.run].request, took);
+        }
         self.due.push(Call::Release(id));
     }
 
@@ -300,10 +338,6 @@ enum Next {
     End(Ending),
     TryAgain(SignedDuration),
     WaitAgain,
-}
-
-fn sum(first: Option<SignedDuration>, second: Option<SignedDuration>) -> Option<SignedDuration> {
-    Some(first?.saturating_add(second?))
 }
 
 fn overdue() -> Failure {

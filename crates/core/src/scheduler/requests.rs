@@ -40,9 +40,10 @@ impl Scheduler {
                 gang,
                 requested_at: self.now,
                 ended_at: None,
-                phase: Phase::AwaitingApproval,
+                phase: Phase::AwaitingApproval { since: self.now },
                 refusal: None,
                 attempts: Vec::new(),
+                evicted_for: BTreeSet::new(),
                 retries_used: Used::default(),
                 retry_keys: BTreeSet::new(),
                 report: Report::NotDue,
@@ -149,20 +150,30 @@ impl Scheduler {
                 .entry(request.subject.clone())
                 .or_default()
                 .insert(id);
-            self.change(id).expect("the run is known").phase = Phase::AwaitingApproval;
-            return;
+            return self.await_approval(id);
         }
         self.enqueue(id);
+    }
+
+    fn await_approval(&mut self, id: RunId) {
+        let since = self.now;
+        let run = self.change(id).expect("the run is known");
+        if !matches!(run.phase, Phase::AwaitingApproval { .. }) {
+            run.phase = Phase::AwaitingApproval { since };
+        }
     }
 
     fn enqueue(&mut self, id: RunId) {
         let now = self.now;
         self.leave_gate(id);
+        if let Phase::AwaitingApproval { since } = self.runs[&id].phase {
+            self.count_gate(since);
+        }
         let run = self.change(id).expect("the run is known");
         // Whoever was evicted is as old as before.
         let since = match run.phase {
             Phase::GivingWay { since } => since,
-            Phase::AwaitingApproval
+            Phase::AwaitingApproval { .. }
             | Phase::Queued { .. }
             | Phase::BackingOff { .. }
             | Phase::Active
@@ -170,7 +181,7 @@ impl Scheduler {
         };
         run.phase = Phase::Queued { since };
         let (attempt, request, evictions) = (run.next_attempt(), Arc::clone(&run.request), run.evictions());
-        self.queue.submit(attempt, &request, since, evictions);
+        self.queue.submit(now, attempt, &request, since, evictions);
         if let Some(limit) = request.job.timeouts.queue {
             self.timers.set(
                 Timer::QueueTimeout(id),
@@ -185,7 +196,7 @@ impl Scheduler {
         let until = match run.phase {
             Phase::BackingOff { until } => until,
             Phase::GivingWay { .. } => self.now,
-            Phase::AwaitingApproval | Phase::Queued { .. } | Phase::Active | Phase::Ended(_) => return,
+            Phase::AwaitingApproval { .. } | Phase::Queued { .. } | Phase::Active | Phase::Ended(_) => return,
         };
         if self.now >= until && run.is_clear() {
             self.timers.cancel(Timer::BackOff(id));
@@ -202,7 +213,7 @@ impl Scheduler {
         };
         match run.phase {
             Phase::Ended(_) => {}
-            Phase::AwaitingApproval
+            Phase::AwaitingApproval { .. }
             | Phase::Queued { .. }
             | Phase::BackingOff { .. }
             | Phase::GivingWay { .. } => self.end(id, ending),
@@ -255,6 +266,7 @@ impl Scheduler {
         run.phase = Phase::Ended(ending);
         run.ended_at = Some(now);
         run.report = Report::Due;
+        self.tally.ended(ending);
         self.due.push(Call::Report(id));
     }
 

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use super::gate::ApprovedHead;
 use crate::{
@@ -26,6 +26,8 @@ pub(super) struct Run {
     /// Why it ended without an attempt that says so.
     pub(super) refusal: Option<Failure>,
     pub(super) attempts: Vec<Attempt>,
+    /// For which of Kueue's reasons it had to give quota back, at least once.
+    pub(super) evicted_for: BTreeSet<&'static str>,
     pub(super) retries_used: Used,
     pub(super) retry_keys: BTreeSet<RequestKey>,
     pub(super) report: Report,
@@ -34,7 +36,9 @@ pub(super) struct Run {
 /// Where a run is, as far as no attempt knows better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
-    AwaitingApproval,
+    AwaitingApproval {
+        since: Timestamp,
+    },
     Queued {
         since: Timestamp,
     },
@@ -75,6 +79,7 @@ pub(super) struct Attempt {
     /// Since when it had waited, by which it is ordered when it has to wait again.
     pub(super) queued_at: Timestamp,
     pub(super) reserved_at: Timestamp,
+    pub(super) placed_at: Option<Timestamp>,
     pub(super) started_at: Option<Timestamp>,
     pub(super) ended_at: Option<Timestamp>,
     pub(super) place: Option<String>,
@@ -112,7 +117,7 @@ pub(super) enum StopReason {
 impl Run {
     pub(super) fn state(&self) -> RunState {
         match self.phase {
-            Phase::AwaitingApproval => RunState::AwaitingApproval,
+            Phase::AwaitingApproval { .. } => RunState::AwaitingApproval,
             Phase::Queued { .. } | Phase::BackingOff { .. } | Phase::GivingWay { .. } => RunState::Queued,
             Phase::Ended(ending) => RunState::Ended(ending),
             Phase::Active => self.attempts.last().map_or(RunState::Queued, Attempt::state),
@@ -203,6 +208,13 @@ impl Run {
 impl Attempt {
     pub(super) fn is_live(&self) -> bool {
         self.phase < AttemptPhase::Releasing
+    }
+
+    /// Returns how long it had its quota until it ended by itself; `None` where it did not, or never ran.
+    pub(super) fn took(&self) -> Option<SignedDuration> {
+        self.started_at.filter(|_| self.stop.is_none())?;
+        let ended_at = self.ended_at?;
+        Some(ended_at.duration_since(self.reserved_at))
     }
 
     fn state(&self) -> RunState {

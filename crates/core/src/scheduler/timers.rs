@@ -27,29 +27,38 @@ pub(super) enum Timer {
 }
 
 /// At most one time for each timer, and the earliest of all at hand.
-#[derive(Debug, Default)]
-pub(super) struct Timers {
-    at: BTreeMap<Timer, Timestamp>,
-    order: BTreeSet<(Timestamp, Timer)>,
+#[derive(Debug)]
+pub(super) struct Timers<T = Timer> {
+    at: BTreeMap<T, Timestamp>,
+    order: BTreeSet<(Timestamp, T)>,
 }
 
-impl Timers {
+impl<T> Default for Timers<T> {
+    fn default() -> Self {
+        Self {
+            at: BTreeMap::new(),
+            order: BTreeSet::new(),
+        }
+    }
+}
+
+impl<T: Copy + Ord> Timers<T> {
     /// Sets a timer, in place of its earlier time.
-    pub(super) fn set(&mut self, timer: Timer, at: Timestamp) {
+    pub(super) fn set(&mut self, timer: T, at: Timestamp) {
         self.cancel(timer);
         self.at.insert(timer, at);
         self.order.insert((at, timer));
     }
 
     /// Takes a timer away; one that is not set is no mistake.
-    pub(super) fn cancel(&mut self, timer: Timer) {
+    pub(super) fn cancel(&mut self, timer: T) {
         if let Some(at) = self.at.remove(&timer) {
             self.order.remove(&(at, timer));
         }
     }
 
     /// Returns when the timer is due.
-    pub(super) fn get(&self, timer: Timer) -> Option<Timestamp> {
+    pub(super) fn get(&self, timer: T) -> Option<Timestamp> {
         self.at.get(&timer).copied()
     }
 
@@ -59,7 +68,7 @@ impl Timers {
     }
 
     /// Takes the earliest timer, if it is due.
-    pub(super) fn pop_due(&mut self, now: Timestamp) -> Option<Timer> {
+    pub(super) fn pop_due(&mut self, now: Timestamp) -> Option<T> {
         let (at, timer) = *self.order.first()?;
         if at > now {
             return None;

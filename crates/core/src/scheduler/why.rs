@@ -8,11 +8,12 @@ use serde::{Deserialize, Serialize};
 use super::Scheduler;
 use crate::{
     domain::{Bytes, Cpus, Resources, RunId},
-    queue::{Limit, Mismatch, Obstacle, ObstacleReason, Quantity, Unblock, WaitReason},
+    queue::{Limit, Mismatch, Obstacle, ObstacleReason, Quantity, Raise, Unblock, WaitReason},
 };
 
 /// The one reason why a run waits. Those of a run that waits for quota are Kueue's words.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "reason", rename_all_fields = "camelCase")]
 pub enum PendingReason {
     /// Nobody entitled has approved this head.
@@ -46,6 +47,7 @@ pub enum PendingReason {
 
 /// How a run stands in its queue.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Queued {
     /// What it asks for.
@@ -73,14 +75,10 @@ pub enum Unblocker {
         /// Which.
         runs: Vec<RunId>,
     },
-    /// Its queue has so much more quota of its own.
+    /// Its queue has so much more quota of its own, of all of these.
     MoreQuota {
-        /// Of which flavor.
-        flavor: String,
-        /// Of which resource.
-        resource: String,
-        /// How much more, in Kueue's units.
-        more: Quantity,
+        /// Of what; none can be left out, and none be less.
+        raises: Vec<Raise>,
     },
 }
 
@@ -104,15 +102,7 @@ impl From<Unblock> for Unblocker {
             Unblock::Ends { workloads } => Self::Ends {
                 runs: workloads.into_iter().map(|id| RunId(id.0)).collect(),
             },
-            Unblock::MoreQuota {
-                flavor,
-                resource,
-                more,
-            } => Self::MoreQuota {
-                flavor,
-                resource,
-                more,
-            },
+            Unblock::MoreQuota { raises } => Self::MoreQuota { raises },
         }
     }
 }
@@ -150,6 +140,45 @@ impl PendingReason {
             | Self::BeingPlaced
             | Self::BeingStarted => None,
         }
+    }
+
+    /// Returns the reason in a word: Kueue's where the run waits in a queue.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::AwaitingApproval => "AwaitingApproval",
+            Self::PendingEvaluation(_) => "PendingEvaluation",
+            Self::WaitingForPreemptedWorkloads(_) => "WaitingForPreemptedWorkloads",
+            Self::WaitingForQuota(_) => "WaitingForQuota",
+            Self::ExceedsMaxQuota(_) => "ExceedsMaxQuota",
+            Self::NoMatchingFlavor(_) => "NoMatchingFlavor",
+            Self::Suspended(_) => "Suspended",
+            Self::Misconfigured(_) => "Misconfigured",
+            Self::BackingOff { .. } => "BackingOff",
+            Self::WaitingForRelease => "WaitingForRelease",
+            Self::BeingPlaced => "BeingPlaced",
+            Self::BeingStarted => "BeingStarted",
+        }
+    }
+
+    /// Returns what is missing in the flavor that is tried first, as briefly as can be: `1 cpu, 4Gi memory`; empty where
+    /// nothing is.
+    pub fn shortfall(&self) -> String {
+        let obstacles = self.queued().map_or(&[][..], |(_, queued)| &queued.obstacles);
+        let of_first = obstacles.iter().filter(|one| one.flavor == obstacles[0].flavor);
+        let missing = of_first.filter_map(|obstacle| match &obstacle.why {
+            ObstacleReason::Uncovered { resource } => Some(resource.clone()),
+            ObstacleReason::Mismatch { .. } => None,
+            ObstacleReason::Short {
+                resource,
+                asked,
+                available,
+                ..
+            } => Some(format!(
+                "{} {resource}",
+                amount(resource, asked.minus(*available))
+            )),
+        });
+        missing.collect::<Vec<_>>().join(", ")
     }
 
     /// Returns what would end the wait, in general and without a full stop; [`Scheduler::unblocked_by`] is exact.
@@ -223,17 +252,22 @@ impl fmt::Display for Unblocker {
                     None => f.write_str("nobody has to end"),
                 }
             }
-            Self::MoreQuota {
-                flavor,
-                resource,
-                more,
-            } => write!(
-                f,
-                "its queue has {} more {resource} of flavor {flavor}",
-                amount(resource, *more)
-            ),
+            Self::MoreQuota { raises } => write!(f, "its queue has {}", raises_in_words(raises)),
         }
     }
+}
+
+/// Says how much more of what; a flavor is named once, behind the last of what is of it.
+fn raises_in_words(raises: &[Raise]) -> String {
+    let flavors = raises.chunk_by(|one, next| one.flavor == next.flavor);
+    let of_flavors = flavors.map(|raises| {
+        let amounts = raises
+            .iter()
+            .map(|raise| format!("{} more {}", amount(&raise.resource, raise.more), raise.resource));
+        let amounts: Vec<_> = amounts.collect();
+        format!("{} of flavor {}", amounts.join(" and "), raises[0].flavor)
+    });
+    of_flavors.collect::<Vec<_>>().join(", and ")
 }
 
 /// Says what stands between a run and a flavor, in one line without a full stop.

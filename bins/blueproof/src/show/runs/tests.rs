@@ -11,11 +11,11 @@ use crate::{
 fn shown(columns: Columns, width: Width) -> String {
     let scheduler = scheduler();
     let views = views();
-    let details = views
+    let waits = views
         .iter()
-        .map(|view| (view.id, detail(view, scheduler.why(view.id).as_ref())))
+        .filter_map(|view| Some((view.id, scheduler.why(view.id)?)))
         .collect();
-    let text = table(&views, &details, at(60), columns).render(width);
+    let text = table(&views, &waits, at(60), columns).render(width);
     strip_str(&text).to_string()
 }
 

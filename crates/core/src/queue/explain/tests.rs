@@ -1,10 +1,8 @@
 //! What those who wait are told, reason by reason, and what is said to help them.
 
-use proptest::prelude::*;
-
 use super::{
     super::{
-        PreemptionReason, StopPolicy,
+        PreemptionReason, Standing, StopPolicy,
         objects::{
             ClusterQueue, Cohort, Objects, Preemption, QueueingStrategy, Quota, ResourceFlavor, Taint,
             TaintEffect, WithinClusterQueue,
@@ -26,9 +24,11 @@ fn ends(workloads: &[u64]) -> Unblock {
 
 fn more(amount: i64) -> Unblock {
     Unblock::MoreQuota {
-        flavor: "h200".into(),
-        resource: GPU.into(),
-        more: Quantity(amount),
+        raises: vec![Raise {
+            flavor: "h200".into(),
+            resource: GPU.into(),
+            more: Quantity(amount),
+        }],
     }
 }
 
@@ -312,19 +312,5 @@ fn a_reason_reads_the_same_on_a_terminal_and_in_json() {
     ] {
         let json = serde_json::to_value(reason).expect("it is a word");
         assert_eq!(json, reason.as_str());
-    }
-}
-
-proptest! {
-    #[test]
-    fn the_least_number_is_found_wherever_it_is(from in 1..20_usize, span in 0..40_usize, first in 0..80_usize) {
-        let to = from + span;
-        let expected = (from..=to).find(|number| *number >= first);
-        prop_assert_eq!(least(from, to, |number| number >= first), expected);
-    }
-
-    #[test]
-    fn in_a_range_with_nothing_in_it_there_is_no_least_number(to in 0..20_usize, more in 1..20_usize) {
-        prop_assert_eq!(least(to + more, to, |_| true), None);
     }
 }

@@ -50,10 +50,15 @@ pub(super) fn objects(declared: Declared) -> Objects {
 
 fn local_queues(found: &[Found<LocalQueue>]) -> BTreeMap<String, objects::LocalQueue> {
     let queues = found.iter().map(|found| objects::LocalQueue {
-        cluster_queue: found.object.spec.cluster_queue.value.0.clone(),
+        cluster_queue: behind(found).unwrap_or_default().to_owned(),
         stop_policy: found.object.spec.stop_policy,
     });
     local::names(found).into_iter().zip(queues).collect()
+}
+
+fn behind(found: &Found<LocalQueue>) -> Option<&str> {
+    let name = found.object.spec.cluster_queue.as_ref()?;
+    Some(&name.value.0)
 }
 
 fn cluster_queue(spec: ClusterQueueSpec) -> objects::ClusterQueue {
@@ -152,7 +157,8 @@ fn flavor(spec: ResourceFlavorSpec) -> objects::ResourceFlavor {
 
 pub(crate) fn toleration(toleration: Toleration) -> objects::Toleration {
     objects::Toleration {
-        key: toleration.key,
+        // To Kubernetes no key and an empty one are the same: any.
+        key: toleration.key.filter(|key| !key.is_empty()),
         value: match toleration.operator {
             Operator::Equal => Some(toleration.value.unwrap_or_default()),
             Operator::Exists => None,

@@ -3,7 +3,7 @@
 //! Fields that a cluster fills in and that decide nothing are [`Ignored`]; those under `later` are refused when they are
 //! set. What one field says about another is checked in `rules`.
 
-use super::values::{Amount, Ignored, Labels, List, Metadata, Name, Operator, Selector};
+use super::values::{Amount, Ignored, Labels, List, Metadata, Name, Operator, Remark, Selector};
 use crate::{
     queue::objects::{
         FairRule, FlavorPreference, QueueingStrategy, ReclaimWithinCohort, StopPolicy, TaintEffect,
@@ -190,7 +190,7 @@ record! {
     /// What is configured of a queue that people name.
     pub(super) struct LocalQueueSpec {
         /// The ClusterQueue that it is in front of.
-        cluster_queue: Located<Name>,
+        cluster_queue: Option<Located<Name>>,
         /// Whether it lets anybody through.
         stop_policy: StopPolicy = StopPolicy::default(),
     }
@@ -271,7 +271,7 @@ record! {
         /// The priority.
         value: i32,
         /// When it is to be used.
-        description: Ignored,
+        description: Remark<2048>,
     }
 }
 

@@ -2,7 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{documents::Declared, values::Name};
+use super::{
+    documents::{Declared, Found},
+    kinds::LocalQueue,
+    values::Name,
+};
 use crate::{
     diagnostic::{Code, Diagnostic},
     yaml::{Located, Problems, nearest},
@@ -57,7 +61,10 @@ fn cluster_queues(declared: &Declared, problems: &mut [Problems<'_>]) {
         .map(|found| &found.object.metadata.name);
     let known: BTreeSet<&str> = queues.map(|name| name.value.0.as_str()).collect();
     for found in &declared.local_queues {
-        let name = &found.object.spec.cluster_queue;
+        let Some(name) = &found.object.spec.cluster_queue else {
+            goes_nowhere(found, &mut problems[found.file]);
+            continue;
+        };
         if !known.contains(name.value.0.as_str()) {
             let queue = &found.object.metadata.name.value.0;
             let message = format!(
@@ -67,6 +74,13 @@ fn cluster_queues(declared: &Declared, problems: &mut [Problems<'_>]) {
             warn(name, message, &known, "ClusterQueue", &mut problems[found.file]);
         }
     }
+}
+
+fn goes_nowhere(found: &Found<LocalQueue>, problems: &mut Problems<'_>) {
+    let queue = &found.object.metadata.name.value.0;
+    let message = format!("nobody gets through the LocalQueue `{queue}`: it names no ClusterQueue");
+    let warning = Diagnostic::warning(Code::QueueReference, message);
+    problems.report(found.spot, warning.hint("set spec.clusterQueue"));
 }
 
 fn parents(declared: &Declared, problems: &mut [Problems<'_>]) {

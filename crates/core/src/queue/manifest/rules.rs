@@ -284,7 +284,8 @@ fn flavor(spec: &ResourceFlavorSpec, problems: &mut Problems<'_>) {
 }
 
 fn tolerates(Located { value, spot }: &Located<Toleration>, problems: &mut Problems<'_>) {
-    if let Some(key) = value.key.as_ref().filter(|key| !is_label_key(key)) {
+    let key = value.key.as_ref().filter(|key| !key.is_empty());
+    if let Some(key) = key.filter(|key| !is_label_key(key)) {
         let message = format!("`{key}` cannot be the key of a taint");
         refuse(*spot, problems, message, "keys look like `nvidia.com/gpu`");
     }

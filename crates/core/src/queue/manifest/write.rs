@@ -94,7 +94,9 @@ fn object(kind: &'static str, name: &str, spec: Map<String, Value>) -> Document 
 
 fn local_queue(name: &str, queue: &LocalQueue) -> Document {
     let mut spec = Map::new();
-    spec.insert("clusterQueue".into(), json!(queue.cluster_queue));
+    if !queue.cluster_queue.is_empty() {
+        spec.insert("clusterQueue".into(), json!(queue.cluster_queue));
+    }
     stop_policy(&mut spec, queue.stop_policy);
     let mut document = object("LocalQueue", name, spec);
     document.value["metadata"]["namespace"] = json!(NAMESPACE);
@@ -155,8 +157,9 @@ fn toleration(toleration: &Toleration) -> Value {
         Some(text) => json!({ "operator": "Equal", "value": text }),
         None => json!({ "operator": "Exists" }),
     };
-    if let Some(key) = &toleration.key {
-        value["key"] = json!(key);
+    // Any key with a certain value is written with an empty key: Kueue asks for one beside `Equal`.
+    if toleration.key.is_some() || toleration.value.is_some() {
+        value["key"] = json!(toleration.key.as_deref().unwrap_or_default());
     }
     if let Some(effect) = &toleration.effect {
         value["effect"] = word(effect);

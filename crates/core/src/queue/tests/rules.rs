@@ -213,7 +213,7 @@ fn a_tree_notices_whatever_is_different_of_it_and_nothing_else() {
                 .cluster_queues
                 .get_mut("lends")
                 .expect("it is there")
-                .weight = Weight(2.0)
+                .weight = Weight(2.0);
         },
         |objects| {
             let flavor = objects.flavors.get_mut("h200").expect("it is there");

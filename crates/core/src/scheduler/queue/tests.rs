@@ -28,7 +28,13 @@ fn asks(priority: i32, cores: u32) -> RunRequest {
 }
 
 fn submit(queue: &mut Queue, run: u64, priority: i32, since: i64, cores: u32) {
-    queue.submit(RunId(run).attempt(1), &asks(priority, cores), at(since), 0);
+    queue.submit(
+        at(since),
+        RunId(run).attempt(1),
+        &asks(priority, cores),
+        at(since),
+        0,
+    );
 }
 
 fn admitted(queue: &mut Queue) -> Vec<u64> {
@@ -154,17 +160,16 @@ fn preempting(protected_for: i64) -> Queue {
 #[test]
 fn one_who_was_evicted_takes_nothing_back_before_the_other_had_its_time() {
     let mut queue = preempting(60);
-    queue.submit(RunId(2).attempt(2), &asks(9, 1), at(2), 1);
+    queue.submit(at(2), RunId(2).attempt(2), &asks(9, 1), at(2), 1);
     assert!(queue.decide(at(159)).evicted.is_empty());
     assert_eq!(queue.try_again_at(), Some(at(160)));
     queue.wake();
-    let evicted = queue.decide(at(160)).evicted;
-    let expected = (
-        RunId(1).attempt(1),
-        EvictionReason::InClusterQueue,
-        Some(RunId(2)),
-    );
-    assert_eq!(evicted, [expected]);
+    let expected = Evicted {
+        attempt: RunId(1).attempt(1),
+        reason: EvictionReason::InClusterQueue,
+        by: Some(RunId(2)),
+    };
+    assert_eq!(queue.decide(at(160)).evicted, [expected]);
 }
 
 #[test]
@@ -172,7 +177,7 @@ fn whoever_was_not_evicted_need_not_wait_for_anybodys_time() {
     for (protected_for, evictions) in [(0, 1), (60, 0)] {
         let mut queue = preempting(protected_for);
         assert_eq!(queue.try_again_at(), None);
-        queue.submit(RunId(2).attempt(1), &asks(9, 1), at(2), evictions);
+        queue.submit(at(2), RunId(2).attempt(1), &asks(9, 1), at(2), evictions);
         assert_eq!(
             queue.decide(at(100)).evicted.len(),
             1,
@@ -207,7 +212,7 @@ fn cohort<const N: usize>(cores: [(&str, u32); N]) -> Objects {
 fn submit_to(queue: &mut Queue, name: &str, run: u64, cores: u32) {
     let mut request = asks(0, cores);
     request.queue = name.parse().expect("a name");
-    queue.submit(RunId(run).attempt(1), &request, at(1), 0);
+    queue.submit(at(1), RunId(run).attempt(1), &request, at(1), 0);
 }
 
 /// Run 1 was told to go and has three of four cores. Run 2 waits for it; of 3 and 4, admitted beside it, there is room

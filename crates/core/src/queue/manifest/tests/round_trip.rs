@@ -160,13 +160,8 @@ fn word() -> impl Strategy<Value = String> {
 }
 
 fn toleration() -> impl Strategy<Value = Toleration> {
-    (option::of(word()), option::of(word()), option::of(effect())).prop_map(|(key, value, effect)| {
-        Toleration {
-            value: value.filter(|_| key.is_some()),
-            key,
-            effect,
-        }
-    })
+    (option::of(word()), option::of(word()), option::of(effect()))
+        .prop_map(|(key, value, effect)| Toleration { key, value, effect })
 }
 
 fn flavor() -> impl Strategy<Value = ResourceFlavor> {

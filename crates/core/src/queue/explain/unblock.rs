@@ -1,0 +1,241 @@
+//! What would end a wait: it is not reasoned about but tried, on a copy of the queues, so that it is true.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::super::{
+    Quantity, Queues, Standing, WorkloadId,
+    objects::ClusterQueue,
+    terms::{Shape, Terms},
+};
+
+/// So many of those who hold quota are tried one by one.
+const TRIES: usize = 64;
+
+/// So many ways to choose flavors are looked at for one that needs little more quota.
+const WAYS: usize = 16;
+
+/// A change that gets a workload admitted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(tag = "kind", rename_all = "camelCase", rename_all_fields = "camelCase")]
+pub enum Unblock {
+    /// Nothing but time: it is admitted as soon as those who were told to go have left, and it is looked at.
+    Time,
+    /// These end.
+    Ends {
+        /// Who.
+        workloads: Vec<WorkloadId>,
+    },
+    /// Its queue has so much more quota of its own, of all of these.
+    MoreQuota {
+        /// Of what; none can be left out, and none be less.
+        raises: Vec<Raise>,
+    },
+}
+
+/// More quota of one resource in one flavor.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Raise {
+    /// Of which flavor.
+    pub flavor: String,
+    /// Of which resource.
+    pub resource: String,
+    /// How much more, in Kueue's units.
+    pub more: Quantity,
+}
+
+impl Queues {
+    /// Returns changes that would get a waiting workload admitted, each by itself, the smallest of its kind; none when
+    /// nothing that was tried does. Each was tried on a copy.
+    pub fn unblocked_by(&self, id: WorkloadId) -> Vec<Unblock> {
+        if self.admits_after(id, |_| {}) {
+            return vec![Unblock::Time];
+        }
+        self.ends(id).into_iter().chain(self.more_quota(id)).collect()
+    }
+
+    /// Returns whether a workload is admitted after a change, once those who were told to go have left.
+    fn admits_after(&self, id: WorkloadId, change: impl FnOnce(&mut Self)) -> bool {
+        let mut copy = self.clone();
+        change(&mut copy);
+        copy.let_leave();
+        copy.settle();
+        copy.standing(id) == Some(Standing::Admitted)
+    }
+
+    /// Returns the fewest who have to end: one if any one will do, else the first so many, the longest running first.
+    fn ends(&self, id: WorkloadId) -> Option<Unblock> {
+        let at = self.workloads.get(&id)?;
+        let queues = &self.trees[at.tree].queues;
+        let holders = queues.iter().flat_map(|queue| &queue.holders);
+        let mut by_age: Vec<_> = holders.map(|(id, holder)| (holder.reserved_at, *id)).collect();
+        by_age.sort_unstable();
+        let by_age: Vec<_> = by_age.into_iter().map(|(_, id)| id).collect();
+        let admits = |those: &[WorkloadId]| {
+            self.admits_after(id, |copy| those.iter().for_each(|other| copy.remove(*other)))
+        };
+        let workloads = match by_age.iter().take(TRIES).find(|other| admits(&[**other])) {
+            Some(one) => vec![*one],
+            None if admits(&by_age) => {
+                by_age[..least(by_age.len(), |count| admits(&by_age[..count]))].to_vec()
+            }
+            None => return None,
+        };
+        Some(Unblock::Ends { workloads })
+    }
+
+    /// Returns the least that its queue has to have more: of the fewest resources, and of them the least in proportion to
+    /// what it asks for.
+    fn more_quota(&self, id: WorkloadId) -> Option<Unblock> {
+        let queue = self.queue(*self.workloads.get(&id)?);
+        let shape = &queue.shapes[queue.line.entry(id)?.class.shape];
+        // What it asks for is always enough for itself, but there may be others before it.
+        let times = u32::try_from(1 + queue.line.before(id).len()).ok()?;
+        let found = ways(&queue.terms, shape).into_iter().filter_map(|asked| {
+            let raises = self.least_raises(id, &queue.name, &asked, times)?;
+            let share = |raise: &Raise, asked: &Raise| raise.more.0.saturating_mul(1000) / asked.more.0;
+            let shares = raises
+                .iter()
+                .zip(&asked)
+                .map(|(raise, asked)| share(raise, asked));
+            let n_raised = raises.iter().filter(|raise| raise.more != Quantity::ZERO).count();
+            Some(((n_raised, shares.max()), raises))
+        });
+        let (_, mut raises) = found.min_by_key(|(size, _)| *size)?;
+        raises.retain(|raise| raise.more != Quantity::ZERO);
+        (!raises.is_empty()).then_some(Unblock::MoreQuota { raises })
+    }
+
+    /// Returns how much more of each there has to be: none can be less while the others are as they are. `None` is that
+    /// even so many times what is asked for is not enough.
+    fn least_raises(&self, id: WorkloadId, queue: &str, asked: &[Raise], times: u32) -> Option<Vec<Raise>> {
+        let admits = |raises: &[Raise]| self.admits_after(id, |copy| copy.raise(queue, raises));
+        let mut raises = asked.to_vec();
+        for raise in &mut raises {
+            raise.more = raise.more.times(times);
+        }
+        if !admits(&raises) {
+            return None;
+        }
+        for number in 0..raises.len() {
+            let with = |more: usize| {
+                let mut raises = raises.clone();
+                raises[number].more = Quantity(i64::try_from(more).expect("it is less than what was one"));
+                raises
+            };
+            let most = usize::try_from(raises[number].more.0).ok()?;
+            let more = if admits(&with(0)) {
+                0
+            } else {
+                least(most, |more| admits(&with(more)))
+            };
+            raises = with(more);
+        }
+        Some(raises)
+    }
+
+    /// Gives a queue more quota of its own.
+    pub(in super::super) fn raise(&mut self, queue: &str, raises: &[Raise]) {
+        let mut objects = self.objects.clone();
+        if let Some(queue) = objects.cluster_queues.get_mut(queue) {
+            for raise in raises {
+                raise.apply(queue);
+            }
+        }
+        self.set_objects(objects);
+    }
+}
+
+impl Raise {
+    fn apply(&self, queue: &mut ClusterQueue) {
+        let flavors = queue
+            .resource_groups
+            .iter_mut()
+            .flat_map(|group| &mut group.flavors);
+        for quotas in flavors.filter(|quotas| quotas.name == self.flavor) {
+            if let Some(quota) = quotas.resources.get_mut(&self.resource) {
+                quota.nominal = quota.nominal.plus(self.more);
+            }
+        }
+    }
+}
+
+/// What pod sets that may have the same flavors of a group ask for, each resource by its place in the group.
+type Together = BTreeMap<usize, Quantity>;
+
+/// Returns what a workload asks for, in each way to choose flavors for it, those first that are tried first.
+fn ways(terms: &Terms, shape: &Shape) -> Vec<Vec<Raise>> {
+    if shape.sets.iter().any(|set| !set.uncovered.is_empty()) {
+        return Vec::new();
+    }
+    let mut together: BTreeMap<(usize, Vec<bool>), Together> = BTreeMap::new();
+    for set in &shape.sets {
+        for ask in &set.asks {
+            let may_have = ask.mismatches.iter().map(Option::is_none).collect();
+            let sums = together.entry((ask.group, may_have)).or_default();
+            for (resource, per_pod) in &ask.per_pod {
+                let sum = sums.entry(*resource).or_default();
+                *sum = sum.plus(per_pod.times(set.count));
+            }
+        }
+    }
+    let mut ways = vec![Vec::new()];
+    for ((group, may_have), sums) in &together {
+        let group = &terms.groups[*group];
+        let flavors = group.flavors.iter().zip(may_have).filter(|(_, may)| **may);
+        let chosen: Vec<_> = flavors
+            .map(|(flavor, _)| raises(&flavor.name, &group.resources, sums))
+            .collect();
+        let further = ways.iter().flat_map(|way| {
+            chosen
+                .iter()
+                .map(move |more| [way.clone(), more.clone()].concat())
+        });
+        ways = further.take(WAYS).collect();
+    }
+    ways
+}
+
+fn raises(flavor: &str, resources: &[String], asked: &Together) -> Vec<Raise> {
+    let some = asked.iter().filter(|(_, amount)| **amount != Quantity::ZERO);
+    let raises = some.map(|(resource, amount)| Raise {
+        flavor: flavor.to_owned(),
+        resource: resources[*resource].clone(),
+        more: *amount,
+    });
+    raises.collect()
+}
+
+/// Returns the least number from 1 for which a condition holds that holds for `most`, taking for granted that it holds
+/// for all between.
+fn least(most: usize, holds: impl Fn(usize) -> bool) -> usize {
+    let (mut fails, mut holds_at) = (0, most);
+    while holds_at - fails > 1 {
+        let middle = fails + (holds_at - fails) / 2;
+        if holds(middle) {
+            holds_at = middle;
+        } else {
+            fails = middle;
+        }
+    }
+    holds_at
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn the_least_number_is_found_wherever_it_is(most in 1..40_usize, first in 1..40_usize) {
+            prop_assume!(first <= most);
+            prop_assert_eq!(least(most, |number| number >= first), first);
+        }
+    }
+}
