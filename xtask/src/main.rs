@@ -6,8 +6,10 @@
 mod bench;
 mod ci;
 mod kueue;
+mod mutants;
 mod process;
 mod tidy;
+mod tool;
 mod workspace;
 
 use std::{path::PathBuf, process::ExitCode};
@@ -43,6 +45,8 @@ enum Chore {
     },
     /// Ask the embedded queue and Kueue's own code about random scenarios, and print each difference.
     KueueDiff(kueue::DiffArguments),
+    /// Change the queue's code in one place after the other, and print each change that no test notices.
+    Mutants(mutants::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -64,5 +68,6 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
         Chore::Bench(arguments) => bench::run(&workspace, arguments),
         Chore::QueueCases { files } => kueue::cases(&workspace, files),
         Chore::KueueDiff(arguments) => kueue::diff(&workspace, arguments),
+        Chore::Mutants(arguments) => mutants::run(&workspace, arguments),
     }
 }

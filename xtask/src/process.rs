@@ -4,7 +4,7 @@ use std::{
     fmt,
     io::{BufRead as _, BufReader, Write},
     path::{Path, PathBuf},
-    process::{Command, Stdio},
+    process::{Command, ExitStatus, Stdio},
 };
 
 use anyhow::{Context, Result};
@@ -27,6 +27,16 @@ pub(crate) enum Ended {
     Well,
     /// In any other way.
     Badly,
+}
+
+impl From<ExitStatus> for Ended {
+    fn from(status: ExitStatus) -> Self {
+        if status.success() {
+            Ended::Well
+        } else {
+            Ended::Badly
+        }
+    }
 }
 
 impl Invocation {
@@ -74,16 +84,21 @@ impl Invocation {
         let status = child
             .wait()
             .with_context(|| format!("could not wait for `{self}`"))?;
-        Ok(if status.success() {
-            Ended::Well
-        } else {
-            Ended::Badly
-        })
+        Ok(Ended::from(status))
     }
 
     /// Runs it in `folder`, shows its standard output, and waits for its end.
     pub(crate) fn show(&self, folder: &Path) -> Result<Ended> {
         self.run(folder, print_line)
+    }
+
+    /// Runs it in `folder` with our standard output, so that one that knows a terminal finds it, and waits for its end.
+    pub(crate) fn watch(&self, folder: &Path) -> Result<Ended> {
+        let status = self
+            .command(folder)
+            .status()
+            .with_context(|| format!("could not start `{self}`"))?;
+        Ok(Ended::from(status))
     }
 
     /// Runs it in `folder` without showing anything, and returns its standard output if it ended well. `None` is also a

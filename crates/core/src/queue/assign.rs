@@ -248,9 +248,14 @@ fn assign_set(
             group,
             assumed: &assignment.usage,
         };
+        let before = assignment.misses.len();
         let (best, then) = find_flavor(scene, ask, &request, start, &mut assignment.misses);
         match best {
             Some(tried) => {
+                if tried.choices.iter().all(|choice| choice.mode == Mode::Fit) {
+                    // What keeps it from other flavors does not stand in the way.
+                    assignment.misses.truncate(before);
+                }
                 next[group.group] = then;
                 borrowing = borrowing.max(tried.borrowing);
                 fits &= tried.grade.way == Way::Fit;

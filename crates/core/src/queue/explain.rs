@@ -254,3 +254,6 @@ fn reason(assignment: &Assignment) -> WaitReason {
     }
     groups.into_values().max().unwrap_or(WaitReason::WaitingForQuota)
 }
+
+#[cfg(test)]
+mod tests;

@@ -297,20 +297,8 @@ impl Quotas {
         }
     }
 
-    /// Counts something as used that nobody has, for a while. An amount below zero gives a queue back what it uses
-    /// beyond its limits; its cohorts do not notice.
-    pub(super) fn reserve(&mut self, queue: NodeId, usage: &[(FlavorResource, Quantity)]) {
-        for (of, amount) in usage {
-            if *amount < Quantity::ZERO {
-                let cell = &mut self.nodes[queue.0].cells[of.0];
-                cell.usage = cell.usage.plus(*amount);
-            } else {
-                self.add_one(queue, *of, *amount);
-            }
-        }
-    }
-
-    /// Undoes `reserve`.
+    /// Undoes an `add` of what nobody has. An amount below zero had given a queue back what it uses beyond its limits,
+    /// and its cohorts did not notice; nor do they now.
     pub(super) fn unreserve(&mut self, queue: NodeId, usage: &[(FlavorResource, Quantity)]) {
         for (of, amount) in usage {
             if *amount < Quantity::ZERO {

@@ -1,6 +1,8 @@
 //! What holds whatever is configured and whoever asks, on random trees of cohorts.
 
 mod reversals;
+mod rules;
+pub(super) mod stories;
 
 use std::collections::BTreeMap;
 

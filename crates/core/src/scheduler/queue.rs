@@ -93,7 +93,7 @@ pub(super) struct Decisions {
 }
 
 /// Whose quota is taken, and for whom.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Evicted {
     pub(super) attempt: AttemptId,
     pub(super) reason: EvictionReason,

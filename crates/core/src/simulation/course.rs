@@ -93,6 +93,8 @@ pub(super) struct Course<'a> {
     held: BTreeSet<usize>,
     /// When everybody tries again.
     wakes_at: Option<SignedDuration>,
+    /// The jobs that were evicted and are not over.
+    returning: BTreeSet<usize>,
     looks_left: usize,
     history: History,
 }
@@ -121,6 +123,7 @@ impl<'a> Course<'a> {
             states,
             held: BTreeSet::new(),
             wakes_at: None,
+            returning: BTreeSet::new(),
             looks_left: LOOKS_AT_MOST.saturating_mul(1 + scenario.jobs.len()),
             history,
         };
@@ -201,6 +204,9 @@ impl<'a> Course<'a> {
         self.history.fates[job].arrived = Some(self.now);
         self.note(What::Arrived { job });
         self.states[job].workload.queued_at = timestamp(self.now);
+        if self.states[job].workload.evictions > 0 {
+            self.returning.insert(job);
+        }
         self.let_in(job);
     }
 
@@ -228,6 +234,7 @@ impl<'a> Course<'a> {
         if matches!(state.place, Place::Outside | Place::Waiting) {
             state.place = Place::Away;
             self.queues.remove(state.workload.id);
+            self.returning.remove(&job);
             self.history.fates[job].gave_up = Some(self.now);
             self.note(What::GaveUp { job });
         }
@@ -248,6 +255,7 @@ impl<'a> Course<'a> {
         let state = &mut self.states[job];
         state.place = Place::Away;
         self.queues.remove(state.workload.id);
+        self.returning.remove(&job);
         if let Some(stay) = self.history.fates[job].stays.last_mut() {
             stay.until = Some(self.now);
         }
@@ -256,6 +264,7 @@ impl<'a> Course<'a> {
     /// One who was told to go waits again, as old as it was.
     fn come_back(&mut self, job: usize) {
         self.states[job].workload.evictions += 1;
+        self.returning.insert(job);
         self.note(What::Requeued { job });
         self.let_in(job);
     }
@@ -411,9 +420,9 @@ impl<'a> Course<'a> {
         if let Some(at) = self.wakes_at.take() {
             self.agenda.remove(&(at, Due::Wake));
         }
-        let returning = |state: &State| state.place == Place::Waiting && state.workload.evictions > 0;
-        let protected = self.queues.protected_until();
-        let protected = protected.filter(|_| self.states.iter().any(returning));
+        let mut returning = self.returning.iter().map(|job| self.states[*job].place);
+        let returning = returning.any(|place| place == Place::Waiting);
+        let protected = returning.then(|| self.queues.protected_until()).flatten();
         let next = protected.into_iter().chain(self.queues.reordered_at()).min();
         if let Some(at) = next {
             let at = at.duration_since(Timestamp::UNIX_EPOCH);

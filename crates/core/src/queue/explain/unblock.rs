@@ -224,3 +224,18 @@ fn least(most: usize, holds: impl Fn(usize) -> bool) -> usize {
     }
     holds_at
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn the_least_number_is_found_wherever_it_is(most in 1..40_usize, first in 1..40_usize) {
+            prop_assume!(first <= most);
+            prop_assert_eq!(least(most, |number| number >= first), first);
+        }
+    }
+}

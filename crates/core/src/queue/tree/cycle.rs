@@ -290,6 +290,6 @@ fn hold_back(scene: &mut Scene<'_>, nominee: &Nominee, passing: &mut Passing) {
         (*of, kept)
     });
     let reserved: Usage = reserved.filter(|(_, kept)| *kept != Quantity::ZERO).collect();
-    scene.quotas.reserve(node, &reserved);
+    scene.quotas.add(node, &reserved);
     passing.reserved.push((node, reserved));
 }

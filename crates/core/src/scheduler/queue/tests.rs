@@ -1,7 +1,13 @@
 //! The queue as the scheduler meets it: by runs, with the one queue that holds where nobody applied others.
 
+use std::collections::BTreeSet;
+
 use super::*;
-use crate::{domain::Cpus, domain::Priority, testing::request};
+use crate::{
+    domain::{Cpus, Gpus, Priority},
+    queue::objects::{ClusterQueue, LocalQueue, Preemption, ReclaimWithinCohort, WithinClusterQueue},
+    testing::request,
+};
 
 fn cpus(cores: u32) -> Resources {
     Resources {
@@ -14,14 +20,18 @@ fn at(second: i64) -> Timestamp {
     Timestamp::from_second(second).expect("small")
 }
 
-fn submit(queue: &mut Queue, run: u64, priority: i32, since: i64, cores: u32) {
+fn asks(priority: i32, cores: u32) -> RunRequest {
     let mut request = request("a", "nano-lm");
     request.priority = Priority(priority);
     request.job.driver = cpus(cores);
+    request
+}
+
+fn submit(queue: &mut Queue, run: u64, priority: i32, since: i64, cores: u32) {
     queue.submit(
         at(since),
         RunId(run).attempt(1),
-        &request,
+        &asks(priority, cores),
         at(since),
         Evictions::default(),
     );
@@ -80,4 +90,198 @@ fn releasing_twice_gives_nothing_back_twice() {
     queue.release(attempt);
     queue.check();
     assert_eq!(queue.promised(attempt), None);
+}
+
+const WORDS: [PreemptionReason; 4] = [
+    PreemptionReason::InClusterQueue,
+    PreemptionReason::InCohortReclamation,
+    PreemptionReason::InCohortFairSharing,
+    PreemptionReason::InCohortReclaimWhileBorrowing,
+];
+
+#[test]
+fn a_run_is_evicted_in_the_words_in_which_its_workload_is_preempted() {
+    for reason in WORDS {
+        let evicted = EvictionReason::from(reason);
+        assert_eq!(evicted.as_str(), reason.as_str());
+        assert_eq!(serde_json::to_value(evicted).expect("a word"), reason.as_str());
+    }
+    let stopped = EvictionReason::ClusterQueueStopped;
+    assert_eq!(serde_json::to_value(stopped).expect("a word"), stopped.as_str());
+}
+
+#[test]
+fn every_reason_is_told_in_words_of_its_own() {
+    let reasons = WORDS.map(EvictionReason::from).into_iter();
+    let all = reasons.chain([EvictionReason::ClusterQueueStopped]);
+    let words: BTreeSet<_> = all.map(EvictionReason::as_words).collect();
+    assert_eq!(words.len(), WORDS.len() + 1);
+    assert!(!words.contains(""));
+}
+
+#[test]
+fn a_run_is_a_pod_set_and_another_for_what_it_starts() {
+    let mut job = asks(0, 2).job;
+    job.workload = Resources::default();
+    let named = |sets: &[crate::queue::PodSet]| -> Vec<Vec<String>> {
+        sets.iter()
+            .map(|set| set.requests.keys().cloned().collect())
+            .collect()
+    };
+    assert_eq!(named(&pod_sets(&job)), [["cpu"]]);
+    job.workload.gpu = Gpus(1);
+    assert_eq!(named(&pod_sets(&job)), [["cpu"], ["nvidia.com/gpu"]]);
+}
+
+#[test]
+fn the_default_queue_has_all_resources_also_those_of_which_there_is_nothing() {
+    let queue = Queue::new(cpus(2));
+    assert_eq!(queue.most(&asks(0, 1)), cpus(2));
+    let configured = &queue.objects().cluster_queues["local"];
+    assert_eq!(
+        Vec::from_iter(configured.resource_groups[0].covered_resources()),
+        ["cpu", "memory", "nvidia.com/gpu"]
+    );
+}
+
+/// A queue with one core, whose runs evict those of lower priority.
+fn preempting(protected_for: i64) -> Queue {
+    let mut objects = default_objects(cpus(1));
+    let queue = objects.cluster_queues.get_mut("local").expect("it is there");
+    queue.preemption.within_cluster_queue = WithinClusterQueue::LowerPriority;
+    let mut queue = Queue::new(Resources::default());
+    queue.apply(objects);
+    queue.protect_for(SignedDuration::from_secs(protected_for));
+    submit(&mut queue, 1, 0, 1, 1);
+    assert_eq!(admitted(&mut queue), [1]);
+    queue
+}
+
+#[test]
+fn one_who_was_evicted_takes_nothing_back_before_the_other_had_its_time() {
+    let mut queue = preempting(60);
+    let evictions = Evictions {
+        count: 1,
+        last_by: Some(RunId(1)),
+    };
+    queue.submit(at(2), RunId(2).attempt(2), &asks(9, 1), at(2), evictions);
+    assert!(queue.decide(at(159)).evicted.is_empty());
+    assert_eq!(queue.try_again_at(), Some(at(160)));
+    queue.wake();
+    let expected = Evicted {
+        attempt: RunId(1).attempt(1),
+        reason: EvictionReason::InClusterQueue,
+        by: Some(RunId(2)),
+        reversal: true,
+    };
+    assert_eq!(queue.decide(at(160)).evicted, [expected]);
+}
+
+#[test]
+fn whoever_was_not_evicted_need_not_wait_for_anybodys_time() {
+    for (protected_for, count) in [(0, 1), (60, 0)] {
+        let mut queue = preempting(protected_for);
+        assert_eq!(queue.try_again_at(), None);
+        let evictions = Evictions { count, last_by: None };
+        queue.submit(at(2), RunId(2).attempt(1), &asks(9, 1), at(2), evictions);
+        assert_eq!(queue.decide(at(100)).evicted.len(), 1, "{protected_for} {count}");
+    }
+}
+
+/// Queues of one cohort with so many cores each. Those of `high` evict who borrows.
+fn cohort<const N: usize>(cores: [(&str, u32); N]) -> Objects {
+    let mut objects = default_objects(Resources::default());
+    for (name, cores) in cores {
+        let of_one = default_objects(cpus(cores)).cluster_queues.remove("local");
+        let queue = ClusterQueue {
+            cohort: Some("c".into()),
+            preemption: Preemption {
+                reclaim_within_cohort: ReclaimWithinCohort::Any,
+                ..Preemption::default()
+            },
+            ..of_one.expect("it is there")
+        };
+        objects.cluster_queues.insert(name.into(), queue);
+        let local = LocalQueue {
+            cluster_queue: name.into(),
+            ..LocalQueue::default()
+        };
+        objects.local_queues.insert(name.into(), local);
+    }
+    objects
+}
+
+fn submit_to(queue: &mut Queue, name: &str, run: u64, cores: u32) {
+    let mut request = asks(0, cores);
+    request.queue = name.parse().expect("a name");
+    queue.submit(
+        at(1),
+        RunId(run).attempt(1),
+        &request,
+        at(1),
+        Evictions::default(),
+    );
+}
+
+/// Run 1 was told to go and has three of four cores. Run 2 waits for it; of 3 and 4, admitted beside it, there is room
+/// for one.
+fn crowded() -> Queue {
+    let mut queue = Queue::new(Resources::default());
+    queue.apply(cohort([("a", 2), ("b", 1), ("c", 1), ("slack", 0)]));
+    submit_to(&mut queue, "slack", 1, 3);
+    assert_eq!(admitted(&mut queue), [1]);
+    submit_to(&mut queue, "a", 2, 2);
+    submit_to(&mut queue, "b", 3, 1);
+    submit_to(&mut queue, "c", 4, 1);
+    let decisions = queue.decide(at(100));
+    queue.check();
+    assert_eq!(decisions.evicted.len(), 1);
+    assert_eq!(decisions.admitted, [RunId(3).attempt(1)]);
+    queue
+}
+
+#[test]
+fn room_that_somebody_has_not_left_yet_is_not_given_out() {
+    let mut queue = crowded();
+    let Some(PendingReason::WaitingForPreemptedWorkloads(queued)) = queue.why(RunId(4)) else {
+        panic!("it waits for run 1 to be gone: {:?}", queue.why(RunId(4)));
+    };
+    assert!(queued.can_ever_fit);
+    queue.release(RunId(1).attempt(1));
+    assert_eq!(admitted(&mut queue), [2, 4]);
+}
+
+#[test]
+fn one_whose_queue_is_drained_before_it_was_told_of_its_quota_waits_again() {
+    let mut queue = crowded();
+    let mut objects = queue.objects().clone();
+    let drained = objects.cluster_queues.get_mut("c").expect("it is there");
+    drained.stop_policy = StopPolicy::HoldAndDrain;
+    queue.apply(objects);
+    let decisions = queue.decide(at(101));
+    queue.check();
+    assert!(decisions.evicted.is_empty(), "nothing of it runs");
+    assert!(matches!(queue.why(RunId(4)), Some(PendingReason::Suspended(_))));
+}
+
+#[test]
+fn one_who_waits_follows_its_local_queue() {
+    let mut objects = cohort([("a", 1), ("b", 2)]);
+    let mut queue = Queue::new(Resources::default());
+    queue.apply(objects.clone());
+    submit_to(&mut queue, "a", 1, 1);
+    objects
+        .cluster_queues
+        .get_mut("a")
+        .expect("it is there")
+        .stop_policy = StopPolicy::Hold;
+    queue.apply(objects.clone());
+    assert_eq!(admitted(&mut queue), [0; 0]);
+    objects
+        .local_queues
+        .get_mut("a")
+        .expect("it is there")
+        .cluster_queue = "b".into();
+    queue.apply(objects);
+    assert_eq!(admitted(&mut queue), [1]);
 }
