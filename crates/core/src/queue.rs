@@ -36,7 +36,9 @@ pub use objects::StopPolicy;
 pub use quantity::Quantity;
 pub use terms::Mismatch;
 pub use tree::Inactive;
-pub use workload::{Admission, PodSet, PodSetAssignment, Preempted, PreemptionReason, Workload, WorkloadId};
+pub use workload::{
+    Admission, ExecutionTime, PodSet, PodSetAssignment, Preempted, PreemptionReason, Workload, WorkloadId,
+};
 
 use assign::{Assignment, Mode};
 use forest::Held;

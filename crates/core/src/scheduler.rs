@@ -259,6 +259,7 @@ impl Scheduler {
             Timer::QueueTimeout(run) => self.on_queue_timeout(run),
             Timer::BackOff(run) => self.requeue(run),
             Timer::Overdue(attempt) => self.on_overdue(attempt),
+            Timer::ExecutionTime(attempt) => self.on_execution_time_over(attempt),
             Timer::Grace(attempt) => self.on_grace_over(attempt),
             Timer::Protection => self.queue.wake(),
             Timer::Call(call) => self.due.push(call),

@@ -76,6 +76,8 @@ pub struct Job {
     pub gives_up_at: Option<SignedDuration>,
     /// How long it stays away when a node that it is on fails.
     pub retry_pause: SignedDuration,
+    /// How long it may have quota, over all of its admissions; then it goes, and does not come back.
+    pub maximum_execution_time: Option<SignedDuration>,
 }
 
 /// When a job comes.

@@ -35,6 +35,7 @@ impl Told<'_> {
             What::Requeued { job } => format!("{} waits again", self.name(*job)),
             What::Done { job } => format!("{} is done", self.name(*job)),
             What::GaveUp { job } => format!("{} gives up", self.name(*job)),
+            What::Deactivated { job } => format!("{} is not tried again", self.name(*job)),
             What::QuotaChanged => "other queues hold".into(),
             What::NodeFailed { node } => format!("{} fails", line(node)),
             What::NodeRecovered { node } => format!("{} is well again", line(node)),
@@ -61,6 +62,9 @@ impl Told<'_> {
                 format!("for {}: {words} ({})", self.name(*by), reason.as_str())
             }
             Leave::Drained => "because its queue is drained".into(),
+            Leave::MaximumExecutionTimeExceeded => {
+                "because it had quota for as long as it may (MaximumExecutionTimeExceeded)".into()
+            }
             Leave::NodeFailed { node } => format!("with {}", line(node)),
         }
     }

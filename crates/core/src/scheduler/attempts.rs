@@ -60,6 +60,9 @@ impl Scheduler {
             eviction: None,
             outcome: None,
         });
+        if let Some(end) = run.execution.ends_at(reserved_at) {
+            self.timers.set(Timer::ExecutionTime(attempt), end);
+        }
         self.due.push(Call::Reserve(attempt));
     }
 
@@ -70,14 +73,24 @@ impl Scheduler {
             return;
         };
         attempt.eviction = Some(Eviction { reason, by, at });
-        let stop = Stop {
-            how: StopMode::Interrupt,
-            why: StopReason::Evicted,
-        };
-        self.stop_attempt(id.run, stop);
-        let grace = self.retry.eviction_grace;
-        self.timers
-            .set(Timer::Grace(id), at.saturating_add(grace).expect("a time span"));
+        self.interrupt(id, StopReason::Evicted);
+    }
+
+    /// The run's attempts have had quota for as long as they may; it does not come back.
+    pub(super) fn on_execution_time_over(&mut self, id: AttemptId) {
+        if self.live_attempt(id).is_some() {
+            self.interrupt(id, StopReason::ExecutionTimeOver);
+        }
+    }
+
+    /// Asks an attempt to end by itself, and sees to it when its grace is over.
+    fn interrupt(&mut self, id: AttemptId, why: StopReason) {
+        let how = StopMode::Interrupt;
+        self.stop_attempt(id.run, Stop { how, why });
+        if self.timers.get(Timer::Grace(id)).is_none() {
+            let end = self.now.saturating_add(self.retry.eviction_grace);
+            self.timers.set(Timer::Grace(id), end.expect("a time span"));
+        }
     }
 
     pub(super) fn on_grace_over(&mut self, id: AttemptId) {
@@ -141,8 +154,12 @@ impl Scheduler {
             return;
         };
         attempt.phase = AttemptPhase::Gone;
+        let reserved_at = attempt.reserved_at;
         self.forget_failures(Call::Release(id));
         self.queue.release(id);
+        let span = self.now.duration_since(reserved_at);
+        let run = self.change(id.run).expect("the attempt's run is known");
+        run.execution.spend(span);
         self.requeue(id.run);
     }
 
@@ -185,6 +202,7 @@ impl Scheduler {
         let now = self.now;
         self.timers.cancel(Timer::Overdue(id));
         self.timers.cancel(Timer::Grace(id));
+        self.timers.cancel(Timer::ExecutionTime(id));
         for call in [
             Call::Reserve(id),
             Call::Start(id),
@@ -214,13 +232,20 @@ impl Scheduler {
             | (Verdict::Stopped, Some(StopReason::HeadMoved)) => {
                 return Next::End(Ending::Superseded);
             }
-            (Verdict::Failed(failure), Some(StopReason::Cancelled | StopReason::Overdue)) => {
+            (
+                Verdict::Failed(failure),
+                Some(StopReason::Cancelled | StopReason::Overdue | StopReason::ExecutionTimeOver),
+            ) => {
                 return Next::End(Ending::of(failure));
             }
             (Verdict::Stopped, Some(StopReason::Cancelled)) => return Next::End(Ending::Cancelled),
             (Verdict::Stopped, Some(StopReason::Evicted)) => return Next::WaitAgain,
             (Verdict::Stopped, Some(StopReason::Overdue)) => {
                 run.refusal = Some(overdue());
+                return Next::End(Ending::TimedOut);
+            }
+            (Verdict::Stopped, Some(StopReason::ExecutionTimeOver)) => {
+                run.refusal = Some(execution_time_over(run.request.job.timeouts.execution));
                 return Next::End(Ending::TimedOut);
             }
             // Nobody here asked for it: a machine that shuts down, or an admin with `kill`.
@@ -313,6 +338,20 @@ fn overdue() -> Failure {
     );
     Failure {
         class: FailureClass::Timeout(Limit::Run),
+        diagnostic,
+        cell: None,
+    }
+}
+
+fn execution_time_over(limit: Option<SignedDuration>) -> Failure {
+    let limit = limit.unwrap_or_default();
+    let message =
+        format!("had quota for {limit:#}, as long as it may over all attempts (timeouts.execution)");
+    let diagnostic = Diagnostic::error(Code::ExecutionTimeout, message)
+        .because("MaximumExecutionTimeExceeded")
+        .hint("allow more under spec.timeouts.execution, or do less under a profile");
+    Failure {
+        class: FailureClass::Timeout(Limit::Execution),
         diagnostic,
         cell: None,
     }

@@ -14,6 +14,7 @@ use crate::{
         RunRequest, Verdict,
     },
     event::{Approval, Call, StopMode},
+    queue::ExecutionTime,
 };
 
 impl Scheduler {
@@ -23,6 +24,7 @@ impl Scheduler {
         }
         let id = RunId(self.runs.last_key_value().map_or(1, |(last, _)| last.0 + 1));
         let gang = request.job.gang();
+        let execution = ExecutionTime::new(request.job.timeouts.execution);
         self.by_key.insert(request.key.clone(), id);
         if let Some(change) = request.subject.change {
             self.by_change
@@ -44,6 +46,7 @@ impl Scheduler {
                 refusal: None,
                 attempts: Vec::new(),
                 retries_used: Used::default(),
+                execution,
                 retry_keys: BTreeSet::new(),
                 report: Report::NotDue,
             },
@@ -107,6 +110,7 @@ impl Scheduler {
         run.ended_at = None;
         run.refusal = None;
         run.retries_used = Used::default();
+        run.execution = ExecutionTime::new(run.request.job.timeouts.execution);
         run.report = Report::NotDue;
         run.phase = Phase::BackingOff { until: self.now };
         self.touched.insert(id);
@@ -198,7 +202,10 @@ impl Scheduler {
         let Some(run) = self.runs.get_mut(&id) else { return };
         let ending = match stop.why {
             StopReason::HeadMoved => Ending::Superseded,
-            StopReason::Cancelled | StopReason::Overdue | StopReason::Evicted => Ending::Cancelled,
+            StopReason::Cancelled
+            | StopReason::Overdue
+            | StopReason::ExecutionTimeOver
+            | StopReason::Evicted => Ending::Cancelled,
         };
         match run.phase {
             Phase::Ended(_) => {}

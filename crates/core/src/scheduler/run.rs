@@ -11,6 +11,7 @@ use crate::{
         AttemptId, Ending, Failure, Outcome, RequestKey, Resources, RunId, RunRequest, RunState, Verdict,
     },
     event::StopMode,
+    queue::ExecutionTime,
     view::{AttemptView, Eviction, ReportView, RunView},
 };
 
@@ -27,6 +28,7 @@ pub(super) struct Run {
     pub(super) refusal: Option<Failure>,
     pub(super) attempts: Vec<Attempt>,
     pub(super) retries_used: Used,
+    pub(super) execution: ExecutionTime,
     pub(super) retry_keys: BTreeSet<RequestKey>,
     pub(super) report: Report,
 }
@@ -106,6 +108,7 @@ pub(super) enum StopReason {
     Cancelled,
     HeadMoved,
     Overdue,
+    ExecutionTimeOver,
     Evicted,
 }
 

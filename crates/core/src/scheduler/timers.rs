@@ -18,7 +18,9 @@ pub(super) enum Timer {
     BackOff(RunId),
     /// The attempt should have ended by itself.
     Overdue(AttemptId),
-    /// The attempt was evicted, and has had its time to end by itself.
+    /// The run's attempts have had quota for as long as they may.
+    ExecutionTime(AttemptId),
+    /// The attempt was interrupted, and has had its time to end by itself.
     Grace(AttemptId),
     /// Somebody may be evicted again who was safe until now.
     Protection,

@@ -13,7 +13,7 @@ use super::{
     nodes::Nodes,
 };
 use crate::queue::{
-    Admission, Preempted, Quantity, Queues, StopPolicy, Workload, WorkloadId, objects::Objects,
+    Admission, ExecutionTime, Preempted, Quantity, Queues, StopPolicy, Workload, WorkloadId, objects::Objects,
 };
 
 /// How many cycles one instant may lead to. With fair sharing Kueue's rules can go round for ever.
@@ -29,6 +29,8 @@ enum Due {
     Done(usize),
     /// The change of this number.
     Change(usize),
+    /// A job has had quota for as long as it may.
+    Expired(usize),
     /// A job that was told to go is gone.
     Gone(usize),
     /// A job that stayed away waits again.
@@ -63,6 +65,7 @@ enum Place {
 struct State {
     place: Place,
     workload: Workload,
+    execution: ExecutionTime,
     admission: Option<Admission>,
 }
 
@@ -163,6 +166,7 @@ impl<'a> Course<'a> {
         match due {
             Due::Done(job) => self.on_done(job),
             Due::Change(number) => self.on_change(number),
+            Due::Expired(job) => self.on_expired(job),
             Due::Gone(job) => self.go(job),
             Due::Back(job) => self.come_back(job),
             Due::Arrival(job) => self.on_arrival(job),
@@ -229,13 +233,26 @@ impl<'a> Course<'a> {
         self.nodes.clear(job);
         if let Some(stay) = self.history.fates[job].stays.last_mut() {
             stay.until = Some(self.now);
+            if let Some(end) = state.execution.ends_at(timestamp(stay.since)) {
+                self.agenda.remove(&(since_begin(end), Due::Expired(job)));
+            }
+            state.execution.spend(self.now - stay.since);
         }
     }
 
-    /// One who was told to go is gone, and waits again, as old as it was.
+    /// One who was told to go is gone, and waits again, as old as it was, unless it had its time.
     fn go(&mut self, job: usize) {
         self.leave(job);
+        if self.history.fates[job].deactivated.is_some() {
+            return self.note(What::Deactivated { job });
+        }
         self.come_back(job);
+    }
+
+    /// One who had quota for as long as it may has to go, and does not come back.
+    fn on_expired(&mut self, job: usize) {
+        self.history.fates[job].deactivated = Some(self.now);
+        self.evict(job, Leave::MaximumExecutionTimeExceeded);
     }
 
     fn come_back(&mut self, job: usize) {
@@ -419,6 +436,9 @@ impl<'a> Course<'a> {
         let until = self.now + asked.stint(state.workload.evictions).runs_for;
         state.place = Place::Running(until);
         self.agenda.insert((until, Due::Done(job)));
+        if let Some(end) = state.execution.ends_at(timestamp(self.now)) {
+            self.agenda.insert((since_begin(end), Due::Expired(job)));
+        }
         let admission = state.admission.take().expect("it was just admitted");
         self.nodes.put(job, asked, &admission);
         let stay = Stay {
@@ -440,8 +460,7 @@ impl<'a> Course<'a> {
             .iter()
             .any(|state| state.place == Place::Waiting && state.workload.evictions > 0);
         if returning {
-            let until = until.duration_since(Timestamp::UNIX_EPOCH);
-            self.agenda.insert((until, Due::Wake));
+            self.agenda.insert((since_begin(until), Due::Wake));
         }
     }
 
@@ -490,6 +509,7 @@ impl State {
         Self {
             place: Place::Away,
             workload,
+            execution: ExecutionTime::new(job.maximum_execution_time),
             admission: None,
         }
     }
@@ -503,6 +523,10 @@ fn timestamp(at: SignedDuration) -> Timestamp {
     Timestamp::UNIX_EPOCH
         .saturating_add(at)
         .expect("a span without calendar units")
+}
+
+fn since_begin(at: Timestamp) -> SignedDuration {
+    at.duration_since(Timestamp::UNIX_EPOCH)
 }
 
 /// Returns what an admission gives of each resource.

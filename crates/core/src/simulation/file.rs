@@ -230,6 +230,7 @@ fn jobs(spec: &JobSpec, objects: &Objects) -> Vec<Job> {
         gives_up_at: None,
         evicted_before: 0,
         retry_pause: spec.retry_pause.0,
+        maximum_execution_time: spec.maximum_execution_time.map(|time| time.0),
     });
     jobs.collect()
 }

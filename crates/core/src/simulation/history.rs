@@ -71,6 +71,11 @@ pub enum What {
         /// Who.
         job: usize,
     },
+    /// A job that had quota for as long as it may is gone.
+    Deactivated {
+        /// Who.
+        job: usize,
+    },
     /// A remark of the scenario's.
     Remark {
         /// What it says.
@@ -110,6 +115,9 @@ pub struct Fate {
     pub done: Option<SignedDuration>,
     /// When it went away without having got quota.
     pub gave_up: Option<SignedDuration>,
+    /// When it had had quota for as long as it may.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deactivated: Option<SignedDuration>,
 }
 
 /// A time for which a job had quota.
@@ -138,6 +146,8 @@ pub enum Leave {
     },
     /// Its queue is to be drained.
     Drained,
+    /// It had quota for as long as it may.
+    MaximumExecutionTimeExceeded,
     /// A node that it is on failed.
     NodeFailed {
         /// Which.
@@ -165,6 +175,7 @@ impl History {
             | What::Requeued { .. }
             | What::Done { .. }
             | What::GaveUp { .. }
+            | What::Deactivated { .. }
             | What::Remark { .. }
             | What::QuotaChanged
             | What::NodeFailed { .. }

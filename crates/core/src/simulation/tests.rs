@@ -208,6 +208,30 @@ fn whoever_is_on_a_failing_node_comes_back_after_its_pause_as_old_as_it_was() {
 }
 
 #[test]
+fn one_who_had_its_execution_time_over_all_admissions_does_not_come_back() {
+    let mut scenario = hit();
+    scenario.jobs[0].maximum_execution_time = Some(seconds(8));
+    let history = scenario.play();
+    assert_eq!(
+        stays(&history),
+        [
+            vec![(0, Some(2)), (5, Some(11))],
+            vec![(2, Some(5)), (11, Some(111))]
+        ]
+    );
+    let fate = &history.fates[0];
+    assert_eq!((fate.done, fate.deactivated), (None, Some(seconds(11))));
+    let told = (seconds(11), Leave::MaximumExecutionTimeExceeded);
+    assert_eq!(fate.stays[1].evicted, Some(told));
+    scenario.jobs[0].maximum_execution_time = Some(seconds(12));
+    assert_eq!(
+        scenario.play().fates[0].done,
+        Some(seconds(15)),
+        "it is just enough"
+    );
+}
+
+#[test]
 fn one_who_was_evicted_waits_until_the_newcomer_had_its_protected_time() {
     let mut scenario = hit();
     scenario.protected_for = Some(seconds(10));

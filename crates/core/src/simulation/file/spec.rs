@@ -91,6 +91,8 @@ record! {
         grace: Span = Span::default(),
         /// How long it stays away when a node that it is on fails.
         retry_pause: Span = Span::default(),
+        /// How long each may have quota, over all of its admissions.
+        maximum_execution_time: Option<Span>,
         /// What each asks for.
         pod_sets: Located<Vec<PodSetSpec>>,
     }

@@ -155,6 +155,7 @@ fn evicted(scenario: &Scenario, history: &History) -> Vec<(i64, String, String)>
         Leave::Preempted { by, reason } => format!("{}: {}", name(by), reason.as_str()),
         Leave::NodeFailed { node } => node,
         Leave::Drained => "drained".into(),
+        Leave::MaximumExecutionTimeExceeded => "over".into(),
     };
     let told = evictions.into_iter();
     told.map(|(at, job, cause)| (at, job, whom(cause))).collect()
