@@ -29,12 +29,13 @@ use crate::{
     event::{Call, Event},
     policy::{Policy, RetryPolicy},
     queue::{Queues, objects::Objects},
+    timers::Timers,
     view::RunView,
 };
 use gate::Gate;
 use queue::Queue;
 use run::{AttemptPhase, Phase, Run};
-use timers::{Timer, Timers};
+use timers::Timer;
 
 /// The state of everything, and the rules by which it changes.
 ///
@@ -50,7 +51,7 @@ pub struct Scheduler {
     gate: Gate,
     queue: Queue,
     retry: RetryPolicy,
-    timers: Timers,
+    timers: Timers<Timer>,
     runs: BTreeMap<RunId, Run>,
     by_key: BTreeMap<RequestKey, RunId>,
     by_change: BTreeMap<(Project, u64), BTreeSet<RunId>>,
@@ -130,7 +131,7 @@ impl Scheduler {
             Event::Tick => {}
         }
         self.start_what_fits();
-        self.wait_for_protection();
+        self.wait_for_queue();
         self.settle();
         self.take_due()
     }
@@ -197,12 +198,11 @@ impl Scheduler {
             };
         }
         match run.phase {
+            Phase::Queued { .. } if self.queue.backs_off_until(run.id).is_some() => Standing::Outside,
             Phase::Queued { since } => Standing::Waits { since },
-            Phase::AwaitingApproval
-            | Phase::BackingOff { .. }
-            | Phase::GivingWay { .. }
-            | Phase::Active
-            | Phase::Ended(_) => Standing::Outside,
+            Phase::AwaitingApproval | Phase::ComingBack { .. } | Phase::Active | Phase::Ended(_) => {
+                Standing::Outside
+            }
         }
     }
 
@@ -219,10 +219,10 @@ impl Scheduler {
         match run.phase {
             Phase::AwaitingApproval => Some(PendingReason::AwaitingApproval),
             Phase::Queued { .. } => self.queue.why(run.id),
-            Phase::BackingOff { until } if self.timers.get(Timer::BackOff(run.id)).is_some() => {
-                Some(PendingReason::BackingOff { until })
+            Phase::ComingBack { not_before, .. } if not_before > self.now => {
+                Some(PendingReason::BackingOff { until: not_before })
             }
-            Phase::BackingOff { .. } | Phase::GivingWay { .. } => Some(PendingReason::WaitingForRelease),
+            Phase::ComingBack { .. } => Some(PendingReason::WaitingForRelease),
             Phase::Active => match run.active()?.phase {
                 AttemptPhase::Reserving => Some(PendingReason::BeingPlaced),
                 AttemptPhase::Starting => Some(PendingReason::BeingStarted),
@@ -243,10 +243,16 @@ impl Scheduler {
         }
     }
 
-    fn wait_for_protection(&mut self) {
-        match self.queue.try_again_at() {
-            Some(at) => self.timers.set(Timer::Protection, at),
-            None => self.timers.cancel(Timer::Protection),
+    fn wait_for_queue(&mut self) {
+        let due = [
+            (Timer::Protection, self.queue.protected_until()),
+            (Timer::BackOff, self.queue.next_back_off_ends()),
+        ];
+        for (timer, at) in due {
+            match at {
+                Some(at) => self.timers.set(timer, at),
+                None => self.timers.cancel(timer),
+            }
         }
     }
 
@@ -257,11 +263,12 @@ impl Scheduler {
     fn on_timer(&mut self, timer: Timer) {
         match timer {
             Timer::QueueTimeout(run) => self.on_queue_timeout(run),
-            Timer::BackOff(run) => self.requeue(run),
             Timer::Overdue(attempt) => self.on_overdue(attempt),
             Timer::ExecutionTime(attempt) => self.on_execution_time_over(attempt),
             Timer::Grace(attempt) => self.on_grace_over(attempt),
             Timer::Protection => self.queue.wake(),
+            // The queue looks at each event whose back-off is over.
+            Timer::BackOff => {}
             Timer::Call(call) => self.due.push(call),
         }
     }

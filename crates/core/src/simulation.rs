@@ -68,6 +68,8 @@ pub struct Job {
     pub pod_sets: Vec<PodSet>,
     /// When it comes.
     pub arrives: Arrival,
+    /// For how long it is taken to have waited when it comes.
+    pub aged: SignedDuration,
     /// How often it was evicted before it came.
     pub evicted_before: u32,
     /// What comes of its first admission, its second, and so on; the last counts for all that follow.

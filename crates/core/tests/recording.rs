@@ -9,14 +9,14 @@ use blueproof_core::{
     ports::{LoggedEvent, Seq},
     queue::{
         Quantity,
-        objects::{Objects, StopPolicy, WithinClusterQueue},
+        objects::{Objects, Requeuing, RequeuingTimestamp, StopPolicy, WithinClusterQueue},
     },
     scheduler::Scheduler,
     simulation::{Recorder, Recording},
     testing::{TEAMS, outcome, request, teams},
 };
 use jiff::{SignedDuration, Timestamp};
-use proptest::{collection::vec, prelude::*};
+use proptest::{collection::vec, option, prelude::*, sample::select};
 
 fn objects() -> Objects {
     teams(2, WithinClusterQueue::LowerOrNewerEqualPriority)
@@ -53,9 +53,22 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
+fn requeuing() -> impl Strategy<Value = Requeuing> {
+    let timestamp = select(vec![RequeuingTimestamp::Eviction, RequeuingTimestamp::Creation]);
+    (timestamp, 0..120_u32, 0..200_u32).prop_map(|(timestamp, backoff_base_seconds, backoff_max_seconds)| {
+        Requeuing {
+            timestamp,
+            backoff_base_seconds,
+            backoff_max_seconds,
+            backoff_limit_count: None,
+        }
+    })
+}
+
 /// A scheduler with backends that do as they are told, and the log of it.
 struct Story {
     scheduler: Scheduler,
+    objects: Objects,
     second: i64,
     log: Vec<LoggedEvent>,
     calls: Vec<Action>,
@@ -63,9 +76,13 @@ struct Story {
 }
 
 impl Story {
-    fn new(protected_for: SignedDuration) -> Self {
+    fn new(protected_for: SignedDuration, requeuing: Option<Requeuing>) -> Self {
         let mut story = Self {
             scheduler: Scheduler::new(Policy::local(Resources::default())),
+            objects: Objects {
+                requeuing,
+                ..objects()
+            },
             second: 0,
             log: Vec::new(),
             calls: Vec::new(),
@@ -79,7 +96,7 @@ impl Story {
         story.tell(Event::Configured {
             policy: Box::new(policy),
         });
-        story.apply(objects());
+        story.apply(story.objects.clone());
         story
     }
 
@@ -128,7 +145,9 @@ impl Story {
         let mut request = request(&format!("ask-{}", self.asked), "nano-lm");
         request.queue = team.parse().expect("a name");
         request.priority = Priority(priority);
-        request.retries.infrastructure = 1;
+        request.retries.infrastructure = 2;
+        let limit = SignedDuration::from_secs(200);
+        request.job.timeouts.execution = self.asked.is_multiple_of(2).then_some(limit);
         let request = Box::new(request);
         self.tell(Event::Requested { request });
     }
@@ -183,7 +202,7 @@ impl Story {
     }
 
     fn drain(&mut self, drained: bool) {
-        let mut changed = objects();
+        let mut changed = self.objects.clone();
         if drained {
             let red = changed.cluster_queues.get_mut("red").expect("it is there");
             red.stop_policy = StopPolicy::HoldAndDrain;
@@ -219,8 +238,9 @@ proptest! {
     fn the_recorded_queues_give_the_recorded_admissions(
         steps in vec(step(), 1..120),
         protected_seconds in prop_oneof![Just(0_i64), 1..300_i64],
+        requeuing in option::of(requeuing()),
     ) {
-        let mut story = Story::new(SignedDuration::from_secs(protected_seconds));
+        let mut story = Story::new(SignedDuration::from_secs(protected_seconds), requeuing);
         for step in steps {
             story.take(step);
         }
@@ -233,7 +253,7 @@ proptest! {
 
 #[test]
 fn with_more_quota_nobody_waits() {
-    let mut story = Story::new(SignedDuration::ZERO);
+    let mut story = Story::new(SignedDuration::ZERO, None);
     for _ in 0..9 {
         story.ask("blue", 0);
     }

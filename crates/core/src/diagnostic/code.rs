@@ -361,8 +361,8 @@ codes! {
         "Without a namespaceSelector Kueue lets no namespace use the queue. There are no namespaces here, so that it \
          makes no difference; in a cluster it would."
     819 QueueSetting "a setting of Kueue's that does not count"
-        "Of Kueue's Configuration only fairSharing.preemptionStrategies counts. Most of the rest is about controllers, of \
-         which there are none; what would change a decision is named."
+        "Of Kueue's Configuration fairSharing.preemptionStrategies and waitForPodsReady.requeuingStrategy count. Most of \
+         the rest is about controllers, of which there are none; what would change a decision is named."
     820 QueueRenamed "LocalQueues of one name in several namespaces"
         "Clusters often have a LocalQueue of the same name in each team's namespace. There are no namespaces here, so \
          that each is known by both: `team-a.default-queue`."

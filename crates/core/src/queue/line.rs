@@ -54,6 +54,8 @@ pub(super) struct Line {
     classes: BTreeMap<Class, Members>,
     /// The first of each class that is not parked.
     firsts: BTreeSet<Place>,
+    /// Those who may not be tried yet.
+    backing_off: BTreeSet<WorkloadId>,
     /// Who last had others evicted for it, and waits for that.
     preemptor: Option<WorkloadId>,
     progress: BTreeMap<WorkloadId, Progress>,
@@ -66,6 +68,7 @@ impl Line {
             entries: BTreeMap::new(),
             classes: BTreeMap::new(),
             firsts: BTreeSet::new(),
+            backing_off: BTreeSet::new(),
             preemptor: None,
             progress: BTreeMap::new(),
         }
@@ -93,7 +96,14 @@ impl Line {
 
     /// Takes a workload out of the line.
     pub(super) fn remove(&mut self, id: WorkloadId) -> Option<Entry> {
-        let entry = self.entries.remove(&id)?;
+        self.back_off(id)?;
+        self.backing_off.remove(&id);
+        self.entries.remove(&id)
+    }
+
+    /// Lets a workload step aside: it is not tried, and nobody waits behind it.
+    pub(super) fn back_off(&mut self, id: WorkloadId) -> Option<Entry> {
+        let entry = self.entry(id)?;
         self.progress.remove(&id);
         if self.preemptor == Some(id) {
             self.preemptor = None;
@@ -101,7 +111,20 @@ impl Line {
         self.change(entry.class, |members| {
             members.by_age.remove(&(entry.queued_at, id));
         });
+        self.backing_off.insert(id);
         Some(entry)
+    }
+
+    /// Lets a workload that stepped aside be tried again, in the place that its age gives it.
+    pub(super) fn end_back_off(&mut self, id: WorkloadId) {
+        if let Some(entry) = self.entry(id).filter(|_| self.backing_off.contains(&id)) {
+            self.push(id, entry);
+        }
+    }
+
+    /// Returns whether a workload of this line has stepped aside.
+    pub(super) fn backs_off(&self, id: WorkloadId) -> bool {
+        self.backing_off.contains(&id)
     }
 
     /// Changes a class, and keeps its first in view unless it is parked.
@@ -204,7 +227,8 @@ impl Line {
             return Vec::new();
         };
         let own = self.rank(id, entry);
-        let all = self.entries.iter().map(|(id, entry)| self.rank(*id, entry));
+        let here = self.entries.iter().filter(|(id, _)| !self.backs_off(**id));
+        let all = here.map(|(id, entry)| self.rank(*id, entry));
         let mut before: Vec<_> = all.filter(|other| *other < own).collect();
         before.sort_unstable();
         before.into_iter().map(|(.., id)| id).collect()

@@ -8,6 +8,7 @@ use std::{
     fmt,
 };
 
+use jiff::SignedDuration;
 use serde::{Deserialize, Serialize};
 
 use super::Quantity;
@@ -29,6 +30,9 @@ pub struct Objects {
     pub priority_classes: BTreeMap<String, i32>,
     /// Who may take from whom inside a cohort; `None` is by priority and borrowing alone.
     pub fair_sharing: Option<FairSharing>,
+    /// How those are tried again that did not start or whose machine failed; `None` is as the policy says.
+    #[serde(default)]
+    pub requeuing: Option<Requeuing>,
 }
 
 /// A kind of node, told from others by its labels and taints.
@@ -347,4 +351,77 @@ pub enum FairRule {
     LessThanOrEqualToFinalShare,
     /// … less than the other's share before the loss.
     LessThanInitialShare,
+}
+
+/// How a workload is tried again that did not start or whose machine failed: Kueue's `waitForPodsReady.requeuingStrategy`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Requeuing {
+    /// As how old it waits again.
+    pub timestamp: RequeuingTimestamp,
+    /// How often at most; `None` is for ever.
+    pub backoff_limit_count: Option<u32>,
+    /// The first pause, in seconds; each further one is twice as long.
+    pub backoff_base_seconds: u32,
+    /// The longest pause, in seconds; zero is without limit.
+    pub backoff_max_seconds: u32,
+}
+
+impl Default for Requeuing {
+    fn default() -> Self {
+        Self {
+            timestamp: RequeuingTimestamp::default(),
+            backoff_limit_count: None,
+            backoff_base_seconds: 60,
+            backoff_max_seconds: 3600,
+        }
+    }
+}
+
+impl Requeuing {
+    /// Returns how long to wait before the so many-th retry. Kueue adds a ten-thousandth at random; this does not. As
+    /// there, a first pause beyond the longest is kept.
+    pub fn pause_after(&self, retries: u32) -> SignedDuration {
+        let base = u64::from(self.backoff_base_seconds);
+        let doublings = retries.saturating_sub(1).min(31);
+        let most = match u64::from(self.backoff_max_seconds) {
+            0 => u64::MAX,
+            most => most.max(if doublings == 0 { base } else { 0 }),
+        };
+        let seconds = (base << doublings).min(most);
+        SignedDuration::from_secs(i64::try_from(seconds).expect("less than 2^63"))
+    }
+}
+
+/// As how old a workload waits that is tried again.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum RequeuingTimestamp {
+    /// As of when it had to go.
+    #[default]
+    Eviction,
+    /// As old as it was.
+    Creation,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_double_up_to_the_longest() {
+        let pauses = |base, most| {
+            let requeuing = Requeuing {
+                backoff_base_seconds: base,
+                backoff_max_seconds: most,
+                ..Requeuing::default()
+            };
+            [1, 2, 3, 7, 8, u32::MAX].map(|retries| requeuing.pause_after(retries).as_secs())
+        };
+        assert_eq!(pauses(60, 3600), [60, 120, 240, 3600, 3600, 3600]);
+        assert_eq!(pauses(60, 30), [60, 30, 30, 30, 30, 30]);
+        assert_eq!(pauses(0, 3600), [0; 6]);
+        assert_eq!(pauses(1, 0), [1, 2, 4, 64, 128, 1 << 31]);
+    }
 }

@@ -36,6 +36,8 @@ enum Happening {
     Gone(usize),
     /// One of those who have quota ends.
     End(usize),
+    /// One of those who wait is not tried for so many seconds.
+    BackOff(usize, i64),
 }
 
 fn happening() -> impl Strategy<Value = Happening> {
@@ -50,6 +52,7 @@ fn happening() -> impl Strategy<Value = Happening> {
         4 => Just(Happening::Cycle),
         2 => any::<usize>().prop_map(Happening::Gone),
         1 => any::<usize>().prop_map(Happening::End),
+        1 => (any::<usize>(), 0..9_i64).prop_map(|(number, span)| Happening::BackOff(number, span)),
     ]
 }
 
@@ -234,6 +237,7 @@ impl Told {
     /// Lets something happen, and returns what a cycle decided, if it was one.
     fn tell(&mut self, happening: &Happening) -> Cycle {
         self.second += 1;
+        self.queues.end_back_offs(at(self.second));
         match *happening {
             Happening::Submit {
                 queue,
@@ -254,6 +258,11 @@ impl Told {
             Happening::End(number) => {
                 if let Some(id) = pick(&self.those(Standing::Admitted), number) {
                     self.queues.remove(id);
+                }
+            }
+            Happening::BackOff(number, span) => {
+                if let Some(id) = pick(&self.those(Standing::Queued), number) {
+                    self.queues.back_off(id, at(self.second + span));
                 }
             }
         }
@@ -305,6 +314,8 @@ proptest! {
         let mut told = Told::new(objects);
         for happening in &story {
             let held = told.those(Standing::Admitted);
+            told.queues.end_back_offs(at(told.second + 1));
+            let away = told.those(Standing::BackingOff);
             let cycle = told.tell(happening);
             for preempted in &cycle.preempted {
                 prop_assert!(held.contains(&preempted.workload));
@@ -312,6 +323,7 @@ proptest! {
                 prop_assert_eq!(told.queues.standing(preempted.by), Some(Standing::Queued));
             }
             for admission in &cycle.admitted {
+                prop_assert!(!away.contains(&admission.workload));
                 prop_assert_eq!(told.queues.standing(admission.workload), Some(Standing::Admitted));
             }
         }
@@ -429,6 +441,54 @@ fn fits_without(
     let fits = victims::fits(scene, ask, usage, borrowing);
     scene.add_all(victims);
     fits
+}
+
+#[test]
+fn one_that_backs_off_holds_nobody_up_and_comes_back_in_its_place() {
+    let quota = Quota {
+        nominal: Quantity(1),
+        ..Quota::default()
+    };
+    let flavor = FlavorQuotas {
+        name: "a10".into(),
+        resources: BTreeMap::from([("cpu".into(), quota), ("gpu".into(), quota)]),
+    };
+    let queue = ClusterQueue {
+        queueing_strategy: QueueingStrategy::StrictFIFO,
+        resource_groups: vec![ResourceGroup {
+            flavors: vec![flavor],
+        }],
+        ..ClusterQueue::default()
+    };
+    let mut queues = Queues::new(Objects {
+        flavors: BTreeMap::from([("a10".into(), ResourceFlavor::default())]),
+        cluster_queues: BTreeMap::from([(QUEUES[0].into(), queue)]),
+        ..Objects::default()
+    });
+    let first = WorkloadId(0);
+    for number in 0..3 {
+        queues
+            .submit(&workload(number, 0, 0, [1, 1], 1))
+            .expect("the queue is configured");
+    }
+    queues.back_off(first, at(20));
+    assert_eq!(queues.standing(first), Some(Standing::BackingOff));
+    assert_eq!(
+        (queues.next_back_off_ends(), queues.backs_off_until(first)),
+        (Some(at(20)), Some(at(20)))
+    );
+    assert_eq!(queues.ahead_of(WorkloadId(2)), [WorkloadId(1)]);
+    let who = |cycle: Cycle| cycle.admitted.iter().map(|one| one.workload).collect::<Vec<_>>();
+    assert_eq!(who(queues.cycle(at(10))), [WorkloadId(1)]);
+    queues.remove(WorkloadId(1));
+
+    assert_eq!(queues.end_back_offs(at(19)), []);
+    let objects = queues.objects().clone();
+    queues.set_objects(objects);
+    assert_eq!(queues.end_back_offs(at(20)), [first]);
+    assert_eq!(queues.ahead_of(WorkloadId(2)), [first]);
+    assert_eq!(who(queues.cycle(at(20))), [first]);
+    queues.check();
 }
 
 #[test]

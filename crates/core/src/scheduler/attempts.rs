@@ -12,6 +12,7 @@ use crate::{
     diagnostic::{Code, Diagnostic},
     domain::{AttemptId, Ending, Failure, FailureClass, Limit, Outcome, RunId, Verdict},
     event::{Call, StopMode},
+    queue::objects::RequeuingTimestamp,
     view::Eviction,
 };
 
@@ -20,6 +21,7 @@ impl Scheduler {
     pub(super) fn start_what_fits(&mut self) {
         loop {
             let decided = self.queue.decide(self.now);
+            self.touched.extend(decided.tried_again);
             for (attempt, reason, by) in decided.evicted {
                 self.evict(attempt, reason, by);
             }
@@ -192,7 +194,7 @@ impl Scheduler {
         self.clear_away(id, outcome);
         match self.judge(id, &verdict) {
             Next::End(ending) => self.end(id.run, ending),
-            Next::TryAgain(after) => self.try_again(id.run, after),
+            Next::TryAgain(retry) => self.try_again(id, retry),
             Next::WaitAgain => self.wait_again(id),
         }
     }
@@ -222,7 +224,11 @@ impl Scheduler {
 
     /// Decides what a verdict means for the run.
     fn judge(&mut self, id: AttemptId, verdict: &Verdict) -> Next {
-        let retry = self.retry;
+        let limit = self
+            .queue
+            .objects()
+            .requeuing
+            .and_then(|requeuing| requeuing.backoff_limit_count);
         let run = self.runs.get_mut(&id.run).expect("the attempt's run is known");
         let stop = run.attempt(id.number).and_then(|attempt| attempt.stop);
         let failure = match (verdict, stop.map(|stop| stop.why)) {
@@ -257,7 +263,7 @@ impl Scheduler {
         let (used, allowed) = match failure.class {
             FailureClass::Infrastructure => (
                 &mut run.retries_used.infrastructure,
-                run.request.retries.infrastructure,
+                run.request.retries.infrastructure.min(limit.unwrap_or(u32::MAX)),
             ),
             FailureClass::Notebook | FailureClass::Workload | FailureClass::Expectation => {
                 (&mut run.retries_used.blueprint, run.request.retries.blueprint)
@@ -269,21 +275,33 @@ impl Scheduler {
         }
         *used += 1;
         run.refusal = None;
-        Next::TryAgain(retry.wait_after(*used))
+        Next::TryAgain(*used)
     }
 
-    fn try_again(&mut self, id: RunId, after: SignedDuration) {
-        let until = self.now.saturating_add(after).expect("a time span");
-        self.change(id).expect("the run is known").phase = Phase::BackingOff { until };
-        self.timers.set(Timer::BackOff(id), until);
+    /// Sends a run back to the gate and into its queue, where it is not tried before its back-off is over.
+    fn try_again(&mut self, id: AttemptId, retry: u32) {
+        let now = self.now;
+        let requeuing = self.queue.objects().requeuing;
+        let pause = requeuing.map_or_else(
+            || self.retry.wait_after(retry),
+            |requeuing| requeuing.pause_after(retry),
+        );
+        let not_before = now.saturating_add(pause).expect("a time span");
+        let run = self.change(id.run).expect("the run is known");
+        let since = match requeuing.unwrap_or_default().timestamp {
+            RequeuingTimestamp::Eviction => now,
+            RequeuingTimestamp::Creation => run.attempt(id.number).expect("it was just judged").queued_at,
+        };
+        run.phase = Phase::ComingBack { since, not_before };
     }
 
     /// Sends a run back to the gate and into its queue, once nothing is left of the attempt that had to give way; there
     /// it is as old as it was.
     fn wait_again(&mut self, id: AttemptId) {
+        let not_before = self.now;
         let run = self.change(id.run).expect("the run is known");
         let since = run.attempt(id.number).expect("it was just judged").queued_at;
-        run.phase = Phase::GivingWay { since };
+        run.phase = Phase::ComingBack { since, not_before };
     }
 
     fn expect_end_within(&mut self, id: AttemptId, limit: Option<SignedDuration>) {
@@ -323,7 +341,8 @@ impl Scheduler {
 /// What follows on an attempt's end.
 enum Next {
     End(Ending),
-    TryAgain(SignedDuration),
+    /// It is tried again, for the so many-th time.
+    TryAgain(u32),
     WaitAgain,
 }
 

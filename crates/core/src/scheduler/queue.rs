@@ -47,6 +47,8 @@ struct Entry {
     workload: Workload,
     asked: Resources,
     place: Place,
+    /// Before when it is not tried, if it backs off.
+    not_before: Option<Timestamp>,
 }
 
 /// Where a run stands.
@@ -69,6 +71,8 @@ pub(super) struct Decisions {
     pub(super) admitted: Vec<AttemptId>,
     /// Attempts that have to give theirs back.
     pub(super) evicted: Vec<(AttemptId, EvictionReason, Option<RunId>)>,
+    /// Runs whose back-off is over.
+    pub(super) tried_again: Vec<RunId>,
 }
 
 /// Why an attempt has to give its quota back: Kueue's words.
@@ -139,17 +143,34 @@ impl Queue {
         self.queues.protect_for((!span.is_zero()).then_some(span));
     }
 
-    /// Returns when it is worth while to try again, if nothing happens before.
-    pub(super) fn try_again_at(&self) -> Option<Timestamp> {
+    /// Returns when somebody who was safe until then may be evicted again, if anybody waits for that.
+    pub(super) fn protected_until(&self) -> Option<Timestamp> {
         if self.returning.is_empty() {
             return None;
         }
         self.queues.protected_until()
     }
 
+    /// Returns when the next back-off is over.
+    pub(super) fn next_back_off_ends(&self) -> Option<Timestamp> {
+        self.queues.next_back_off_ends()
+    }
+
     /// Lets everybody who waits try again.
     pub(super) fn wake(&mut self) {
         self.queues.wake();
+    }
+
+    /// Keeps a waiting run from being tried before a time; see [`Queues::back_off`].
+    pub(super) fn back_off(&mut self, run: RunId, until: Timestamp) {
+        if let Some(entry) = self.entries.get_mut(&run) {
+            entry.not_before = Some(until);
+            self.queues.back_off(entry.workload.id, until);
+        }
+    }
+
+    pub(super) fn backs_off_until(&self, run: RunId) -> Option<Timestamp> {
+        self.queues.backs_off_until(WorkloadId(run.0))
     }
 
     /// Changes how much there is where nobody applied other queues. What is already promised stays promised.
@@ -221,6 +242,7 @@ impl Queue {
             },
             asked: request.job.gang(),
             place: Place::Outside,
+            not_before: None,
         };
         self.entries.insert(attempt.run, entry);
         if evictions > 0 {
@@ -242,6 +264,9 @@ impl Queue {
         entry.workload.cluster_queue = behind;
         if self.queues.submit(&entry.workload).is_ok() {
             entry.place = Place::Waiting;
+            if let Some(until) = entry.not_before {
+                self.queues.back_off(entry.workload.id, until);
+            }
         }
     }
 
@@ -272,6 +297,10 @@ impl Queue {
     /// Decides who gets quota now, and who has to give theirs back.
     pub(super) fn decide(&mut self, now: Timestamp) -> Decisions {
         let mut decisions = Decisions::default();
+        for id in self.queues.end_back_offs(now) {
+            self.entry_mut(id).not_before = None;
+            decisions.tried_again.push(RunId(id.0));
+        }
         if std::mem::take(&mut self.drain) {
             self.drain(&mut decisions);
         }
@@ -367,6 +396,9 @@ impl Queue {
     pub(super) fn why(&self, run: RunId) -> Option<PendingReason> {
         let entry = self.waiting(run)?;
         let (id, queue) = (entry.workload.id, &entry.workload.cluster_queue);
+        if let Some(until) = self.queues.backs_off_until(id) {
+            return Some(PendingReason::BackingOff { until });
+        }
         let wait = self.queues.wait(id).unwrap_or_else(|| self.outside(entry));
         let queued = Queued {
             asked: entry.asked,

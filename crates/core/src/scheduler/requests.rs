@@ -112,7 +112,10 @@ impl Scheduler {
         run.retries_used = Used::default();
         run.execution = ExecutionTime::new(run.request.job.timeouts.execution);
         run.report = Report::NotDue;
-        run.phase = Phase::BackingOff { until: self.now };
+        run.phase = Phase::ComingBack {
+            since: self.now,
+            not_before: self.now,
+        };
         self.touched.insert(id);
         self.unsettled.insert(id);
         self.forget_failures(Call::Report(id));
@@ -163,36 +166,28 @@ impl Scheduler {
         let now = self.now;
         self.leave_gate(id);
         let run = self.change(id).expect("the run is known");
-        // Whoever was evicted is as old as before.
-        let since = match run.phase {
-            Phase::GivingWay { since } => since,
-            Phase::AwaitingApproval
-            | Phase::Queued { .. }
-            | Phase::BackingOff { .. }
-            | Phase::Active
-            | Phase::Ended(_) => now,
+        let (since, not_before) = match run.phase {
+            Phase::ComingBack { since, not_before } => (since, not_before.max(now)),
+            Phase::AwaitingApproval | Phase::Queued { .. } | Phase::Active | Phase::Ended(_) => (now, now),
         };
         run.phase = Phase::Queued { since };
         let (attempt, request, evictions) = (run.next_attempt(), Arc::clone(&run.request), run.evictions());
         self.queue.submit(attempt, &request, since, evictions);
+        if not_before > now {
+            self.queue.back_off(id, not_before);
+        }
         if let Some(limit) = request.job.timeouts.queue {
             self.timers.set(
                 Timer::QueueTimeout(id),
-                now.saturating_add(limit).expect("a time span"),
+                not_before.saturating_add(limit).expect("a time span"),
             );
         }
     }
 
-    /// Sends a run to the gate again, once its time has come and nothing is left of its last attempt.
+    /// Sends a run that comes back to the gate again, once nothing is left of its last attempt.
     pub(super) fn requeue(&mut self, id: RunId) {
         let Some(run) = self.runs.get(&id) else { return };
-        let until = match run.phase {
-            Phase::BackingOff { until } => until,
-            Phase::GivingWay { .. } => self.now,
-            Phase::AwaitingApproval | Phase::Queued { .. } | Phase::Active | Phase::Ended(_) => return,
-        };
-        if self.now >= until && run.is_clear() {
-            self.timers.cancel(Timer::BackOff(id));
+        if matches!(run.phase, Phase::ComingBack { .. }) && run.is_clear() {
             self.pass_gate(id);
         }
     }
@@ -209,10 +204,7 @@ impl Scheduler {
         };
         match run.phase {
             Phase::Ended(_) => {}
-            Phase::AwaitingApproval
-            | Phase::Queued { .. }
-            | Phase::BackingOff { .. }
-            | Phase::GivingWay { .. } => self.end(id, ending),
+            Phase::AwaitingApproval | Phase::Queued { .. } | Phase::ComingBack { .. } => self.end(id, ending),
             Phase::Active => self.stop_attempt(id, stop),
         }
     }
@@ -257,7 +249,6 @@ impl Scheduler {
         self.leave_gate(id);
         self.queue.withdraw(id);
         self.timers.cancel(Timer::QueueTimeout(id));
-        self.timers.cancel(Timer::BackOff(id));
         let run = self.change(id).expect("the run is known");
         run.phase = Phase::Ended(ending);
         run.ended_at = Some(now);

@@ -40,12 +40,10 @@ pub(super) enum Phase {
     Queued {
         since: Timestamp,
     },
-    BackingOff {
-        until: Timestamp,
-    },
-    /// Its attempt had to give way and is being cleared away; it waits again, as of then.
-    GivingWay {
+    /// Its last attempt is being cleared away. It waits again then, as old as this, and is not tried before a time.
+    ComingBack {
         since: Timestamp,
+        not_before: Timestamp,
     },
     /// The last attempt tells.
     Active,
@@ -116,7 +114,7 @@ impl Run {
     pub(super) fn state(&self) -> RunState {
         match self.phase {
             Phase::AwaitingApproval => RunState::AwaitingApproval,
-            Phase::Queued { .. } | Phase::BackingOff { .. } | Phase::GivingWay { .. } => RunState::Queued,
+            Phase::Queued { .. } | Phase::ComingBack { .. } => RunState::Queued,
             Phase::Ended(ending) => RunState::Ended(ending),
             Phase::Active => self.attempts.last().map_or(RunState::Queued, Attempt::state),
         }

@@ -33,7 +33,7 @@ enum Due {
     Expired(usize),
     /// A job that was told to go is gone.
     Gone(usize),
-    /// A job that stayed away waits again.
+    /// A job that was not to be tried before may be tried again.
     Back(usize),
     /// A job arrives.
     Arrival(usize),
@@ -66,6 +66,8 @@ struct State {
     place: Place,
     workload: Workload,
     execution: ExecutionTime,
+    /// Before when it is not tried, if it backs off.
+    not_before: Option<SignedDuration>,
     admission: Option<Admission>,
 }
 
@@ -168,7 +170,7 @@ impl<'a> Course<'a> {
             Due::Change(number) => self.on_change(number),
             Due::Expired(job) => self.on_expired(job),
             Due::Gone(job) => self.go(job),
-            Due::Back(job) => self.come_back(job),
+            Due::Back(job) => self.on_back(job),
             Due::Arrival(job) => self.on_arrival(job),
             Due::GiveUp(job) => self.on_give_up(job),
             Due::Wake => self.queues.wake(),
@@ -178,7 +180,7 @@ impl<'a> Course<'a> {
     fn on_arrival(&mut self, job: usize) {
         self.history.fates[job].arrived = Some(self.now);
         self.note(What::Arrived { job });
-        self.states[job].workload.queued_at = timestamp(self.now);
+        self.states[job].workload.queued_at = timestamp(self.now - self.scenario.jobs[job].aged);
         self.let_in(job);
     }
 
@@ -198,6 +200,9 @@ impl<'a> Course<'a> {
         state.workload.cluster_queue = behind;
         if self.queues.submit(&state.workload).is_ok() {
             state.place = Place::Waiting;
+            if let Some(until) = state.not_before {
+                self.queues.back_off(state.workload.id, timestamp(until));
+            }
         }
     }
 
@@ -205,6 +210,7 @@ impl<'a> Course<'a> {
         let state = &mut self.states[job];
         if matches!(state.place, Place::Outside | Place::Waiting) {
             state.place = Place::Away;
+            state.not_before = None;
             self.queues.remove(state.workload.id);
             self.history.fates[job].gave_up = Some(self.now);
             self.note(What::GaveUp { job });
@@ -246,7 +252,8 @@ impl<'a> Course<'a> {
         if self.history.fates[job].deactivated.is_some() {
             return self.note(What::Deactivated { job });
         }
-        self.come_back(job);
+        self.note(What::Requeued { job });
+        self.wait_again(job);
     }
 
     /// One who had quota for as long as it may has to go, and does not come back.
@@ -255,10 +262,17 @@ impl<'a> Course<'a> {
         self.evict(job, Leave::MaximumExecutionTimeExceeded);
     }
 
-    fn come_back(&mut self, job: usize) {
+    /// One who was evicted waits again, as old as it was.
+    fn wait_again(&mut self, job: usize) {
         self.states[job].workload.evictions += 1;
-        self.note(What::Requeued { job });
         self.let_in(job);
+    }
+
+    /// The back-off of one who was evicted is over.
+    fn on_back(&mut self, job: usize) {
+        if self.states[job].not_before.take().is_some() {
+            self.note(What::Requeued { job });
+        }
     }
 
     fn on_change(&mut self, number: usize) {
@@ -292,8 +306,10 @@ impl<'a> Course<'a> {
             self.agenda
                 .retain(|(_, due)| *due != Due::Gone(job) && *due != Due::Done(job));
             self.leave(job);
-            let back_at = self.now + self.scenario.jobs[job].retry_pause;
-            self.agenda.insert((back_at, Due::Back(job)));
+            let until = self.now + self.scenario.jobs[job].retry_pause;
+            self.states[job].not_before = Some(until);
+            self.agenda.insert((until, Due::Back(job)));
+            self.wait_again(job);
         }
     }
 
@@ -348,6 +364,7 @@ impl<'a> Course<'a> {
 
     /// Decides who gets quota now, and who has to give theirs back.
     fn decide(&mut self) {
+        self.queues.end_back_offs(timestamp(self.now));
         loop {
             for _ in 0..CYCLES_AT_MOST {
                 if !self.queues.is_restless() {
@@ -510,6 +527,7 @@ impl State {
             place: Place::Away,
             workload,
             execution: ExecutionTime::new(job.maximum_execution_time),
+            not_before: None,
             admission: None,
         }
     }

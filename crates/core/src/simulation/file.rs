@@ -228,6 +228,7 @@ fn jobs(spec: &JobSpec, objects: &Objects) -> Vec<Job> {
             ..Stint::default()
         }],
         gives_up_at: None,
+        aged: SignedDuration::ZERO,
         evicted_before: 0,
         retry_pause: spec.retry_pause.0,
         maximum_execution_time: spec.maximum_execution_time.map(|time| time.0),

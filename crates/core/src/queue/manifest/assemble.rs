@@ -6,13 +6,13 @@ use super::{
     documents::{Declared, Found},
     kinds::{
         BorrowPolicy, ClusterQueueSpec, CohortSpec, FairSharing, FairSharingRules, LocalQueue, Preemption,
-        ResourceFlavorSpec, ResourceGroup, ResourceQuota, Toleration,
+        RequeuingStrategy, ResourceFlavorSpec, ResourceGroup, ResourceQuota, Toleration,
     },
     local,
     values::{Amount, List, Operator},
 };
 use crate::{
-    queue::objects::{self, FlavorQuotas, Objects, Quota, Weight},
+    queue::objects::{self, FlavorQuotas, Objects, Quota, Requeuing, Weight},
     yaml::Located,
 };
 
@@ -35,16 +35,18 @@ pub(super) fn objects(declared: Declared) -> Objects {
         .priority_classes
         .into_iter()
         .map(|Found { object, .. }| (object.metadata.name.value.0, object.value));
-    let mut configurations = declared.configurations.into_iter();
+    let configuration = declared.configurations.into_iter().next();
+    let (fair, wait) = configuration
+        .map(|found| (found.object.fair_sharing, found.object.wait_for_pods_ready))
+        .unwrap_or_default();
     Objects {
         flavors: flavors.collect(),
         cohorts: cohorts.collect(),
         cluster_queues: cluster_queues.collect(),
         local_queues,
         priority_classes: priority_classes.collect(),
-        fair_sharing: configurations
-            .find_map(|found| found.object.fair_sharing)
-            .and_then(fair_sharing),
+        fair_sharing: fair.and_then(fair_sharing),
+        requeuing: wait.map(|wait| requeuing(&wait.requeuing_strategy)),
     }
 }
 
@@ -174,4 +176,13 @@ fn fair_sharing(rules: FairSharingRules) -> Option<objects::FairSharing> {
         first: rules.next()?,
         then: rules.next(),
     })
+}
+
+fn requeuing(strategy: &RequeuingStrategy) -> Requeuing {
+    Requeuing {
+        timestamp: strategy.timestamp,
+        backoff_limit_count: strategy.backoff_limit_count.map(|count| count.0),
+        backoff_base_seconds: strategy.backoff_base_seconds.0,
+        backoff_max_seconds: strategy.backoff_max_seconds.0,
+    }
 }

@@ -310,19 +310,38 @@ fn tolerates(Located { value, spot }: &Located<Toleration>, problems: &mut Probl
 }
 
 fn configuration(configuration: &Configuration, problems: &mut Problems<'_>) {
+    let wait = configuration.wait_for_pods_ready.as_ref();
     let passed_over = [
-        ("admissionFairSharing", &configuration.admission_fair_sharing),
-        ("featureGates", &configuration.feature_gates),
-        ("resources", &configuration.resources),
+        (
+            "admissionFairSharing",
+            configuration.admission_fair_sharing.as_ref(),
+        ),
+        ("featureGates", configuration.feature_gates.as_ref()),
+        ("resources", configuration.resources.as_ref()),
+        (
+            "waitForPodsReady.timeout",
+            wait.and_then(|wait| wait.timeout.as_ref()),
+        ),
+        (
+            "waitForPodsReady.recoveryTimeout",
+            wait.and_then(|wait| wait.recovery_timeout.as_ref()),
+        ),
     ];
     for (name, value) in passed_over {
         if let Some(value) = value {
             let warning = Diagnostic::warning(Code::QueueSetting, format!("`{name}` does not count here"));
             problems.report(
                 value.spot,
-                warning.hint("of the Configuration, fairSharing.preemptionStrategies is what counts"),
+                warning
+                    .hint("of the Configuration, fairSharing and waitForPodsReady.requeuingStrategy count"),
             );
         }
+    }
+    if let Some(wait) = wait
+        && wait.block_admission.value
+    {
+        let instead = "nobody waits here until others have started; leave the field out";
+        problems.not_supported(wait.block_admission.spot, "blockAdmission", instead);
     }
     let Some(fair_sharing) = &configuration.fair_sharing else {
         return;

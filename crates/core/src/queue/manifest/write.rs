@@ -9,8 +9,8 @@ use crate::{
     queue::{
         Quantity,
         objects::{
-            ClusterQueue, Cohort, FairSharing, FlavorFungibility, FlavorPreference, FlavorQuotas, LocalQueue,
-            Objects, Preemption, QueueingStrategy, Quota, ResourceFlavor, ResourceGroup, StopPolicy,
+            ClusterQueue, Cohort, FlavorFungibility, FlavorPreference, FlavorQuotas, LocalQueue, Objects,
+            Preemption, QueueingStrategy, Quota, Requeuing, ResourceFlavor, ResourceGroup, StopPolicy,
             Toleration, Weight, WhenCanBorrow, WhenCanPreempt,
         },
     },
@@ -59,7 +59,7 @@ pub fn documents(objects: &Objects) -> Vec<Document> {
         .priority_classes
         .iter()
         .map(|(name, value)| priority_class(name, *value));
-    let configuration = objects.fair_sharing.iter().map(configuration);
+    let configuration = configuration(objects);
     flavors
         .chain(cohorts)
         .chain(cluster_queues)
@@ -109,18 +109,37 @@ fn priority_class(name: &str, priority: i32) -> Document {
     document
 }
 
-fn configuration(fair_sharing: &FairSharing) -> Document {
-    let rules = [Some(fair_sharing.first), fair_sharing.then];
-    let rules: Vec<_> = rules.iter().flatten().map(word).collect();
-    Document {
+fn configuration(objects: &Objects) -> Option<Document> {
+    let mut value = json!({
+        "apiVersion": "config.kueue.x-k8s.io/v1beta2",
+        "kind": "Configuration",
+    });
+    if let Some(fair_sharing) = &objects.fair_sharing {
+        let rules = [Some(fair_sharing.first), fair_sharing.then];
+        let rules: Vec<_> = rules.iter().flatten().map(word).collect();
+        value["fairSharing"] = json!({ "preemptionStrategies": rules });
+    }
+    if let Some(requeuing) = objects.requeuing {
+        value["waitForPodsReady"] = json!({ "requeuingStrategy": strategy(requeuing) });
+    }
+    let says_anything = objects.fair_sharing.is_some() || objects.requeuing.is_some();
+    says_anything.then(|| Document {
         kind: "Configuration",
         name: String::new(),
-        value: json!({
-            "apiVersion": "config.kueue.x-k8s.io/v1beta2",
-            "kind": "Configuration",
-            "fairSharing": { "preemptionStrategies": rules },
-        }),
+        value,
+    })
+}
+
+fn strategy(requeuing: Requeuing) -> Value {
+    let mut value = json!({
+        "backoffBaseSeconds": requeuing.backoff_base_seconds,
+        "backoffMaxSeconds": requeuing.backoff_max_seconds,
+        "timestamp": word(&requeuing.timestamp),
+    });
+    if let Some(count) = requeuing.backoff_limit_count {
+        value["backoffLimitCount"] = json!(count);
     }
+    value
 }
 
 /// Returns a word of the API: our variants are called as Kueue's.

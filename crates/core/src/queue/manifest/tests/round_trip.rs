@@ -193,6 +193,19 @@ fn fair_sharing() -> impl Strategy<Value = FairSharing> {
     ])
 }
 
+fn requeuing() -> impl Strategy<Value = Requeuing> {
+    let timestamp = select(vec![RequeuingTimestamp::Eviction, RequeuingTimestamp::Creation]);
+    let count = || 0..=i32::MAX.unsigned_abs();
+    (timestamp, option::of(count()), count(), count()).prop_map(
+        |(timestamp, backoff_limit_count, backoff_base_seconds, backoff_max_seconds)| Requeuing {
+            timestamp,
+            backoff_limit_count,
+            backoff_base_seconds,
+            backoff_max_seconds,
+        },
+    )
+}
+
 fn named<T>(
     names: &'static [&'static str],
     of: impl Strategy<Value = T>,
@@ -214,16 +227,17 @@ fn objects() -> impl Strategy<Value = Objects> {
         named(&QUEUES, cluster_queue()),
         named(&QUEUES, local),
         named(&["high", "low"], any::<i32>()),
-        option::of(fair_sharing()),
+        (option::of(fair_sharing()), option::of(requeuing())),
     )
         .prop_map(
-            |(flavors, cohorts, cluster_queues, local_queues, priority_classes, fair_sharing)| Objects {
+            |(flavors, cohorts, cluster_queues, local_queues, priority_classes, settings)| Objects {
                 flavors,
                 cohorts,
                 cluster_queues,
                 local_queues,
                 priority_classes,
-                fair_sharing,
+                fair_sharing: settings.0,
+                requeuing: settings.1,
             },
         )
 }
