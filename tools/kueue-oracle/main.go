@@ -31,13 +31,16 @@ func run(args []string) error {
 	if len(args) > 0 && args[0] == "bench" {
 		return bench(args[1:], os.Stdout)
 	}
+	if len(args) == 1 && args[0] == "metrics" {
+		return listMetrics(os.Stdout)
+	}
 	flags := flag.NewFlagSet("kueue-oracle", flag.ExitOnError)
 	repeat := flags.Int("repeat", 3, "decide each scenario so many times, and answer unstable if the answers differ")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	if flags.NArg() > 0 || *repeat < 1 {
-		return fmt.Errorf("usage: kueue-oracle [-repeat N] <scenarios >answers, or kueue-oracle bench")
+		return fmt.Errorf("usage: kueue-oracle [-repeat N] <scenarios >answers, kueue-oracle bench, or kueue-oracle metrics")
 	}
 	return answerAll(os.Stdin, os.Stdout, *repeat)
 }

@@ -105,6 +105,27 @@ func TestBenchDecides(t *testing.T) {
 	}
 }
 
+func TestMetricsAreListed(t *testing.T) {
+	var out bytes.Buffer
+	if err := listMetrics(&out); err != nil {
+		t.Fatal(err)
+	}
+	listed := map[string]map[string]any{}
+	for line := range strings.Lines(out.String()) {
+		metric := parse(t, line)
+		listed[metric["name"].(string)] = metric
+	}
+	want := parse(t, `{"name": "kueue_quota_reserved_wait_time_seconds", "kind": "histogram",
+	  "labels": ["cluster_queue", "priority_class", "replica_role"],
+	  "bounds": [1, 2.5, 5, 10, 20, 40, 80, 160, 320, 640, 1280, 2560, 5120, 10240]}`)
+	if got := listed["kueue_quota_reserved_wait_time_seconds"]; !reflect.DeepEqual(got, want) {
+		t.Errorf("got  %v\nwant %v", got, want)
+	}
+	if listed["kueue_local_queue_status"] == nil || listed["multikueue_workloads_admitted_total"] == nil {
+		t.Errorf("only %d are listed", len(listed))
+	}
+}
+
 func ask(t *testing.T, scenario string, repeat int) map[string]any {
 	t.Helper()
 	return parse(t, string(answerLine([]byte(scenario), repeat)))

@@ -206,7 +206,9 @@ fn summary(ran: &[Ran], asked: &[Step]) -> String {
             step.name()
         ));
     }
-    lines.push(format!("\n{} passed, {} failed", total.passed, total.failed));
+    if total.passed + total.failed > 0 {
+        lines.push(format!("\n{} passed, {} failed", total.passed, total.failed));
+    }
     lines.join("\n")
 }
 
@@ -284,6 +286,12 @@ deny          1.2 s  ok, but advisories did not run
     fn a_step_that_fails_without_a_failed_test_does_not_end_in_zero_failed() {
         let text = summary(&[ran(Step::Fmt, StepEnd::Failed(Tally::default()))], &[Step::Fmt]);
         assert!(text.ends_with("\n0 passed, 1 failed"), "{text}");
+    }
+
+    #[test]
+    fn steps_without_tests_count_none() {
+        let text = summary(&[ran(Step::Fmt, StepEnd::Passed(Tally::default()))], &[Step::Fmt]);
+        assert_eq!(text, "\nfmt           1.2 s  ok");
     }
 
     #[test]

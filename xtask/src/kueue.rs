@@ -99,6 +99,15 @@ pub(crate) fn compare(workspace: &Workspace, oracle: &Path, arguments: &DiffArgu
     Ok(Invocation::of(judge(workspace)?, words))
 }
 
+/// Returns the call that compares the names of metrics.
+pub(crate) fn metrics(workspace: &Workspace, oracle: &Path) -> Result<Invocation> {
+    let oracle = oracle.display().to_string();
+    Ok(Invocation::of(
+        judge(workspace)?,
+        ["metrics", "--oracle", &oracle],
+    ))
+}
+
 /// Builds our side, with the features that the tests are built with.
 fn judge(workspace: &Workspace) -> Result<PathBuf> {
     let build = [

@@ -17,11 +17,11 @@ pub(crate) use act::{
 
 pub(crate) use quota::{Quota, QuotaApply, QuotaCommand, QuotaDescribe, QuotaGet};
 pub(crate) use read::{
-    Completion, ConfigCommand, ConfigShow, Configuration, Describe, DescribeKind, Explain, Get,
-    GetBlueprints, GetKind, GetRuns, Schema, SchemaKind, Status, Version, Why,
+    Completion, ConfigCommand, ConfigShow, Configuration, Describe, DescribeKind, EventFormat, Explain, Get,
+    GetBlueprints, GetEvents, GetKind, GetRuns, Metrics, Schema, SchemaKind, Status, Version, Why,
 };
 
-pub(crate) use simulate::{Generator, Plainer, Simulate, WhatIf};
+pub(crate) use simulate::{Backtest, Generator, Plainer, Simulate, WhatIf};
 
 /// Tests notebooks, and the GPUs they need, from pull requests.
 #[derive(Debug, Parser)]
@@ -97,11 +97,15 @@ pub(crate) enum Command {
     Why(Why),
     /// Look at queues and their quota, and change them
     Quota(Quota),
+    /// Print figures of queues and runs for Prometheus
+    Metrics(Metrics),
     /// Play jobs against queues in virtual time
     Simulate(Simulate),
     /// Replay what was recorded against other queues
     #[command(name = "whatif")]
     WhatIf(WhatIf),
+    /// Say how often estimates of starts and ends held
+    Backtest(Backtest),
     /// Say what a code means
     Explain(Explain),
     /// Print the JSON Schema of a file or document

@@ -1,17 +1,21 @@
 //! One file for each thing that can be done.
 
 mod agent;
+mod backtest;
 mod blueprints;
 mod check;
 mod completion;
 mod config;
 mod describe;
+mod events;
 mod explain;
 mod follow;
 mod get;
 mod kept;
 mod logs;
+mod metrics;
 mod quota;
+mod recorded;
 mod run;
 mod schema;
 mod simulate;
@@ -66,8 +70,10 @@ pub(crate) fn carry_out(cli: Cli) -> Result<Exit, Problem> {
         Command::Describe(arguments) => describe::describe(&arguments, &cli.place),
         Command::Why(arguments) => why::why(&arguments, &cli.place),
         Command::Quota(arguments) => quota::quota(&arguments, &cli.place),
+        Command::Metrics(arguments) => metrics::metrics(&arguments, &cli.place),
         Command::Simulate(arguments) => simulate::simulate(&arguments),
         Command::WhatIf(arguments) => whatif::whatif(&arguments, &cli.place),
+        Command::Backtest(arguments) => backtest::backtest(&arguments, &cli.place),
         Command::Explain(arguments) => explain::explain(&arguments),
         Command::Schema(arguments) => schema::schema(&arguments),
         Command::Config(arguments) => config::config(&arguments, &cli.place),

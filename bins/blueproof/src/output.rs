@@ -20,7 +20,7 @@ pub(crate) use blueproof_notebook::text::{block, line};
 pub(crate) use document::{Document, Encoding, document_schema, encode, schema_of};
 pub(crate) use paint::state;
 pub(crate) use table::{Cell, Table, Width, shorten};
-pub(crate) use time::{absolute, ago};
+pub(crate) use time::{absolute, ago, clock};
 
 /// How an answer is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

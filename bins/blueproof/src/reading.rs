@@ -8,7 +8,9 @@ use std::{
 use blueproof_core::{
     diagnostic::{Code, Diagnostic},
     domain::{RunId, RunState},
-    ports::StoreError,
+    engine,
+    ports::{LoggedEvent, Seq, Store, StoreError},
+    scheduler::Scheduler,
     sqlite::SqliteStore,
     view::RunView,
 };
@@ -18,8 +20,11 @@ use crate::{
     config::{Config, Surroundings},
     exit::{Exit, Problem},
     select::RunSelector,
-    show,
+    session, show,
 };
+
+/// How many events are read at once.
+const CHUNK: usize = 4096;
 
 /// Longer than it takes the next process to notice that it is its turn to drive.
 const TAKE_OVER: Duration = Duration::from_secs(1);
@@ -39,10 +44,35 @@ impl Reading {
         Ok(Self { config, store })
     }
 
+    /// Returns everything as it stands after the last event. Where nobody ever asked for a run or applied queues, the
+    /// queues are those that this machine makes.
+    pub(crate) async fn scheduler(&self) -> Result<Scheduler, Problem> {
+        if let Some(store) = &self.store
+            && let (scheduler, Some(_)) = engine::replay(store).await?
+        {
+            return Ok(scheduler);
+        }
+        Ok(Scheduler::new(session::policy_here(&self.config).await?))
+    }
+
     /// Returns the store where a run is looked for in it.
     pub(crate) fn store_with(&self, run: &RunSelector) -> Result<&SqliteStore, Problem> {
         let store = self.store.as_ref();
         store.ok_or_else(|| Problem::usage(run.unknown(None)))
+    }
+}
+
+/// Hands on all events of a store, the oldest first, a part of them at a time.
+pub(crate) async fn events(
+    store: &SqliteStore,
+    mut take: impl FnMut(Vec<LoggedEvent>) -> Result<(), Problem>,
+) -> Result<(), Problem> {
+    let mut after = Seq::default();
+    loop {
+        let events = store.events(after, CHUNK).await?;
+        let Some(last) = events.last() else { return Ok(()) };
+        after = last.seq;
+        take(events)?;
     }
 }
 

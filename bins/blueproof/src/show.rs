@@ -1,10 +1,14 @@
 //! How things look in a terminal.
 
+pub(crate) mod backtest;
 pub(crate) mod changes;
 pub(crate) mod comparison;
 pub(crate) mod description;
 mod diagnostic;
+pub(crate) mod estimate;
+pub(crate) mod events;
 pub(crate) mod explanation;
+pub(crate) mod pace;
 pub(crate) mod progress;
 pub(crate) mod queue;
 pub(crate) mod quotas;

@@ -173,6 +173,34 @@ async fn whoever_watches_sees_a_run_again_when_it_has_changed() {
     watcher.wait().expect("it ends");
 }
 
+#[tokio::test]
+async fn a_log_that_was_written_out_is_replayed_as_the_store_is() {
+    let home = tempfile::tempdir().expect("a folder");
+    drop(store(&home.path().join("blueproof.db")).await);
+    let answer = |arguments: &[&str]| {
+        let output = blueproof(home.path(), arguments).output().expect("it starts");
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        text(&output.stdout)
+    };
+    std::fs::write(
+        home.path().join("log.jsonl"),
+        answer(&["get", "events", "-o", "jsonl"]),
+    )
+    .expect("room");
+    std::fs::write(
+        home.path().join("queues.yaml"),
+        answer(&["quota", "get", "-o", "yaml"]),
+    )
+    .expect("room");
+    for since in [&[][..], &["--since", "10m"]] {
+        let whatif =
+            |log: &[&str]| answer(&[&["whatif", "-f", "queues.yaml", "-o", "json"], log, since].concat());
+        let of_store = whatif(&[]);
+        assert!(of_store.contains("digest"), "{of_store}");
+        assert_eq!(whatif(&["--log", "log.jsonl"]), of_store);
+    }
+}
+
 #[test]
 fn nobody_reading_the_answer_is_no_mistake() {
     let home = tempfile::tempdir().expect("a folder");

@@ -6,6 +6,11 @@ mod told;
 
 use std::path::Path;
 
+use blueproof_core::{
+    ports::{Batch, Store},
+    sqlite::SqliteStore,
+    testing::busy_log,
+};
 use trycmd::TestCases;
 
 #[tokio::test]
@@ -13,12 +18,34 @@ async fn the_pages_show_what_the_program_answers() {
     let home = tempfile::tempdir().expect("a folder");
     let path = home.path().join("blueproof.db");
     drop(told::store(&path).await);
-    // Examples are named from the root of the repository.
+    let cases = cases(home.path());
+    cases.env("BLUEPROOF_STORE", path.display().to_string());
+    cases.case("docs/simulate.md").case("docs/metrics.md").run();
+}
+
+#[tokio::test]
+async fn the_page_on_estimates_shows_how_often_they_hold() {
+    let home = tempfile::tempdir().expect("a folder");
+    let path = home.path().join("blueproof.db");
+    let log = busy_log(5, told::story::at(0), 100).into_iter();
+    let batch = Batch {
+        events: log.map(|logged| (logged.at, logged.event)).collect(),
+        ..Batch::default()
+    };
+    let store = SqliteStore::open(&path).expect("a store");
+    store.append(batch).await.expect("it takes events");
+    drop(store);
+    let cases = cases(home.path());
+    cases.env("BLUEPROOF_STORE", path.display().to_string());
+    cases.case("docs/estimates.md").run();
+}
+
+/// Returns test cases whose examples are named from the root of the repository.
+fn cases(home: &Path) -> TestCases {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     std::env::set_current_dir(root).expect("it is there");
     let cases = TestCases::new();
-    cases.env("HOME", home.path().display().to_string());
-    cases.env("BLUEPROOF_STORE", path.display().to_string());
+    cases.env("HOME", home.display().to_string());
     cases.env("NO_COLOR", "1");
-    cases.case("docs/simulate.md").run();
+    cases
 }

@@ -9,7 +9,7 @@ mod log;
 mod record;
 mod spec;
 
-pub use layout::{AttemptLayout, CACHE_TAG, CACHE_TAG_TEXT, run_folder};
+pub use layout::{AttemptLayout, CACHE_TAG, CACHE_TAG_TEXT, STORE_ID, run_folder};
 pub use log::{LogReader, LogWriter};
 pub use record::{CellEnd, Record, RecordKind, Stage, Stream};
 pub use spec::AttemptSpec;

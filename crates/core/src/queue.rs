@@ -31,10 +31,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 
+pub(crate) use forest::root;
+
 pub use explain::{Limit, Obstacle, ObstacleReason, Raise, Unblock, Wait, WaitReason};
+pub use figures::{CohortFigures, CohortResource};
 pub use objects::StopPolicy;
 pub use quantity::Quantity;
 pub use terms::Mismatch;
+pub(crate) use terms::mismatch;
 pub use tree::Inactive;
 pub use workload::{
     Admission, ExecutionTime, PodSet, PodSetAssignment, Preempted, PreemptionReason, Workload, WorkloadId,
@@ -86,6 +90,8 @@ pub struct Cycle {
     pub admitted: Vec<Admission>,
     /// Who has to go. Each holds its quota until it is requeued or finished.
     pub preempted: Vec<Preempted>,
+    /// How many were looked at.
+    pub tried: usize,
 }
 
 /// Where a workload stands.
@@ -332,6 +338,7 @@ impl Queues {
             if decided.changed {
                 self.restless.insert(number);
             }
+            result.tried += decided.tried;
             result.preempted.extend(decided.preempted);
             let admissions = decided.admitted.into_iter();
             result.admitted.extend(

@@ -7,10 +7,12 @@
 mod attempts;
 mod calls;
 mod check;
+mod estimate;
 mod gate;
 mod queue;
 mod requests;
 mod run;
+mod tally;
 mod timers;
 mod why;
 
@@ -21,11 +23,12 @@ use jiff::Timestamp;
 pub use gate::ApprovedHead;
 pub use queue::EvictionReason;
 pub(crate) use queue::{default_objects, pod_sets};
-pub use why::{PendingReason, Queued, Unblocker, describe_obstacle};
+pub use why::{BackOff, PendingReason, Queued, Unblocker, describe_obstacle};
 
 use crate::{
     action::Action,
     domain::{AttemptId, Project, RequestKey, RunId, Subject},
+    estimate::Durations,
     event::{Call, Event},
     policy::{Policy, RetryPolicy},
     queue::{Queues, objects::Objects},
@@ -35,6 +38,7 @@ use crate::{
 use gate::Gate;
 use queue::Queue;
 use run::{AttemptPhase, Phase, Run};
+use tally::Tally;
 use timers::Timer;
 
 /// The state of everything, and the rules by which it changes.
@@ -58,7 +62,10 @@ pub struct Scheduler {
     awaiting: BTreeMap<Subject, BTreeSet<RunId>>,
     unsettled: BTreeSet<RunId>,
     failures: BTreeMap<Call, u32>,
+    /// How long attempts took, by which it is estimated how long others will.
+    durations: Durations,
     due: Vec<Call>,
+    tally: Tally,
     /// The runs that the event in hand changes.
     touched: BTreeSet<RunId>,
     /// The runs that changed since somebody asked.
@@ -96,7 +103,9 @@ impl Scheduler {
             awaiting: BTreeMap::new(),
             unsettled: BTreeSet::new(),
             failures: BTreeMap::new(),
+            durations: Durations::default(),
             due: Vec::new(),
+            tally: Tally::default(),
             touched: BTreeSet::new(),
             changed: BTreeSet::new(),
         }
@@ -198,11 +207,12 @@ impl Scheduler {
             };
         }
         match run.phase {
-            Phase::Queued { .. } if self.queue.backs_off_until(run.id).is_some() => Standing::Outside,
-            Phase::Queued { since } => Standing::Waits { since },
-            Phase::AwaitingApproval | Phase::ComingBack { .. } | Phase::Active | Phase::Ended(_) => {
-                Standing::Outside
-            }
+            Phase::Queued { since, .. } if self.back_off(run).is_none() => Standing::Waits { since },
+            Phase::Queued { .. }
+            | Phase::AwaitingApproval { .. }
+            | Phase::ComingBack { .. }
+            | Phase::Active
+            | Phase::Ended(_) => Standing::Outside,
         }
     }
 
@@ -210,18 +220,18 @@ impl Scheduler {
     pub fn is_idle(&self) -> bool {
         self.unsettled
             .iter()
-            .all(|run| matches!(self.runs[run].phase, Phase::AwaitingApproval))
+            .all(|run| matches!(self.runs[run].phase, Phase::AwaitingApproval { .. }))
     }
 
     /// Returns why the run waits, or `None` when it does not wait.
     pub fn why(&self, run: RunId) -> Option<PendingReason> {
         let run = self.runs.get(&run)?;
+        if let Some(back_off) = self.back_off(run) {
+            return Some(PendingReason::BackingOff(back_off));
+        }
         match run.phase {
-            Phase::AwaitingApproval => Some(PendingReason::AwaitingApproval),
+            Phase::AwaitingApproval { .. } => Some(PendingReason::AwaitingApproval),
             Phase::Queued { .. } => self.queue.why(run.id),
-            Phase::ComingBack { not_before, .. } if not_before > self.now => {
-                Some(PendingReason::BackingOff { until: not_before })
-            }
             Phase::ComingBack { .. } => Some(PendingReason::WaitingForRelease),
             Phase::Active => match run.active()?.phase {
                 AttemptPhase::Reserving => Some(PendingReason::BeingPlaced),
@@ -230,6 +240,15 @@ impl Scheduler {
             },
             Phase::Ended(_) => None,
         }
+    }
+
+    /// Returns how a run backs off, or `None` when it does not or no longer does.
+    fn back_off(&self, run: &Run) -> Option<BackOff> {
+        let back_off = match run.phase {
+            Phase::Queued { back_off, .. } | Phase::ComingBack { back_off, .. } => back_off,
+            Phase::AwaitingApproval { .. } | Phase::Active | Phase::Ended(_) => None,
+        };
+        back_off.filter(|back_off| back_off.until > self.now)
     }
 
     fn on_configured(&mut self, policy: Policy) {
@@ -244,16 +263,10 @@ impl Scheduler {
     }
 
     fn wait_for_queue(&mut self) {
-        let due = [
-            (Timer::Protection, self.queue.protected_until()),
-            (Timer::BackOff, self.queue.next_back_off_ends()),
-        ];
-        for (timer, at) in due {
-            match at {
-                Some(at) => self.timers.set(timer, at),
-                None => self.timers.cancel(timer),
-            }
-        }
+        self.timers
+            .set_or_cancel(Timer::Protection, self.queue.protected_until());
+        self.timers
+            .set_or_cancel(Timer::BackOff, self.queue.next_back_off_ends());
     }
 
     fn on_quota_applied(&mut self, objects: Objects) {
@@ -267,7 +280,7 @@ impl Scheduler {
             Timer::ExecutionTime(attempt) => self.on_execution_time_over(attempt),
             Timer::Grace(attempt) => self.on_grace_over(attempt),
             Timer::Protection => self.queue.wake(),
-            // The queue looks at each event whose back-off is over.
+            // The queue looks whose is over each time that it decides.
             Timer::BackOff => {}
             Timer::Call(call) => self.due.push(call),
         }

@@ -7,9 +7,11 @@
 //! Not here: how results are shown.
 
 mod course;
+mod deployment;
 mod figures;
 #[cfg(feature = "manifests")]
 mod file;
+mod fragmentation;
 mod generator;
 mod history;
 mod nodes;
@@ -22,22 +24,26 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::SignedDuration;
 
-pub use figures::{Allocation, Fairness, Figures, Spread, Starved, starved};
+pub use figures::{Allocation, Fairness, Figures, Slowdown, Spread, Starved, Unused, starved};
 #[cfg(feature = "manifests")]
-pub use file::{Written, read};
+pub use file::{Written, read, schema};
 pub use generator::kueue_baseline;
-pub use history::{Fate, History, Leave, Moment, Stay, What};
+pub use history::{Fate, History, Idle, Leave, Moment, Reset, Stay, What};
 pub use recording::{Recorder, Recording};
 pub use yardstick::Yardstick;
 
-use crate::queue::{PodSet, Quantity, objects::Objects};
+use crate::{
+    queue::{PodSet, Quantity, objects::Objects},
+    retry::Terms,
+};
 
 /// All that a simulation goes by. Times count from its beginning.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Scenario {
     /// The queues at the beginning.
     pub objects: Objects,
-    /// Where pods are put; without any it is not simulated where, and none can fail.
+    /// Where pods are put, which have all that there is of their flavors; for flavors without any it is not simulated
+    /// where, and none can fail.
     pub nodes: Vec<Node>,
     /// The ClusterQueue whose lending limit follows the nodes that failed.
     pub slack: Option<String>,
@@ -76,8 +82,8 @@ pub struct Job {
     pub stints: Vec<Stint>,
     /// When it goes away if it has no quota by then.
     pub gives_up_at: Option<SignedDuration>,
-    /// How long it stays away when a node that it is on fails.
-    pub retry_pause: SignedDuration,
+    /// How patient its retry machine is.
+    pub retry: Terms,
     /// How long it may have quota, over all of its admissions; then it goes, and does not come back.
     pub maximum_execution_time: Option<SignedDuration>,
 }
@@ -118,14 +124,38 @@ pub struct Node {
 pub enum Change {
     /// From now on these queues hold.
     Quota(Box<Objects>),
-    /// A node fails: whoever has a pod on it is evicted, and none is put there.
+    /// A node is found to be bad, as by Autopilot's label EVICT: whoever has a pod on it is moved away, and none is put
+    /// there.
     NodeFails(String),
     /// A node is well again.
     NodeRecovers(String),
+    /// A pod of a job fails, if it has any that run.
+    PodFails {
+        /// Whose, by its number.
+        job: usize,
+        /// With which exit code.
+        exit_code: i32,
+    },
     /// From now on nobody is evicted for so long by those who were evicted before.
     Protection(Option<SignedDuration>),
     /// Nothing happens; somebody who reads the history is told this.
     Remark(String),
+}
+
+/// Is told how it goes while a scenario is played: there is no clock here. What it does changes nothing.
+pub trait Watch {
+    /// The queues are about to decide.
+    fn cycle_begins(&mut self);
+
+    /// They have decided, and have admitted so many.
+    fn cycle_ended(&mut self, admitted: usize);
+}
+
+/// Nobody watches.
+impl Watch for () {
+    fn cycle_begins(&mut self) {}
+
+    fn cycle_ended(&mut self, _admitted: usize) {}
 }
 
 impl Default for Arrival {
@@ -146,7 +176,12 @@ impl Job {
 impl Scenario {
     /// Plays it to its end.
     pub fn play(&self) -> History {
-        course::Course::new(self).play()
+        self.play_watched(&mut ())
+    }
+
+    /// Plays it to its end while somebody watches.
+    pub fn play_watched(&self, watch: &mut dyn Watch) -> History {
+        course::Course::new(self, watch).play()
     }
 
     /// Returns the LocalQueues that jobs ask in and that are not there at the beginning.

@@ -5,6 +5,7 @@
 mod clock;
 mod cluster;
 pub mod contract;
+mod machine;
 mod reporter;
 mod samples;
 pub mod scenario;
@@ -12,6 +13,7 @@ mod store;
 
 pub use clock::FakeClock;
 pub use cluster::FakeCluster;
+pub use machine::{Asked, busy_log, log_of};
 pub use reporter::FakeReporter;
 pub use samples::{TEAMS, outcome, request, start_action, teams};
 pub use store::MemoryStore;

@@ -28,6 +28,14 @@ impl<T: Copy + Ord> Timers<T> {
         self.order.insert((at, timer));
     }
 
+    /// Sets a timer, or takes it away where it has no time.
+    pub(crate) fn set_or_cancel(&mut self, timer: T, at: Option<Timestamp>) {
+        match at {
+            Some(at) => self.set(timer, at),
+            None => self.cancel(timer),
+        }
+    }
+
     /// Takes a timer away; one that is not set is no mistake.
     pub(crate) fn cancel(&mut self, timer: T) {
         if let Some(at) = self.at.remove(&timer) {

@@ -101,7 +101,7 @@ impl Story {
 
     fn backs_off_until(&self, run: RunId) -> Option<Timestamp> {
         match self.scheduler.why(run) {
-            Some(PendingReason::BackingOff { until }) => Some(until),
+            Some(PendingReason::BackingOff(back_off)) => Some(back_off.until),
             _ => None,
         }
     }
@@ -154,6 +154,29 @@ fn each_further_pause_is_twice_as_long_until_there_were_enough() {
     }
     assert_eq!(story.fail(run.attempt(4)), []);
     assert_eq!(story.state(run), RunState::Ended(Ending::InfrastructureFailed));
+    let failure = story.scheduler.view(run).and_then(|view| view.failure);
+    let told = failure.expect("it failed").diagnostic;
+    assert_eq!(told.code, Code::AgentLost);
+    assert_eq!(
+        told.causes,
+        ["RequeuingLimitExceeded: a run is requeued 3 times at most (requeuingStrategy.backoffLimitCount)"]
+    );
+}
+
+#[test]
+fn one_that_had_all_the_retries_that_it_asked_for_has_not_exceeded_the_limit() {
+    let mut story = Story::new(Some(Requeuing {
+        backoff_base_seconds: 0,
+        backoff_limit_count: Some(9),
+        ..Requeuing::default()
+    }));
+    let (run, _) = story.ask();
+    for attempt in 1..=9 {
+        assert_eq!(story.fail(run.attempt(attempt)), [run.attempt(attempt + 1)]);
+    }
+    assert_eq!(story.fail(run.attempt(10)), []);
+    let failure = story.scheduler.view(run).and_then(|view| view.failure);
+    assert_eq!(failure.expect("it failed").diagnostic.causes, [""; 0]);
 }
 
 #[test]

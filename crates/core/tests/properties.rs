@@ -6,6 +6,7 @@ use blueproof_core::{
         Actor, AttemptId, Cpus, Head, Project, RequestKey, Resources, RunId, RunRequest, RunState, Verdict,
     },
     event::{Approval, Call, Event, StopMode},
+    metrics::{self, Family, Page, Value},
     policy::{GatePolicy, LocalApproval, Policy},
     ports::{CallError, Retry},
     scheduler::Scheduler,
@@ -183,6 +184,15 @@ fn answer(action: Action) -> Option<Event> {
     }
 }
 
+/// Returns what a metric comes to over all its series; of a histogram, how many times there were.
+fn total(page: &Page, family: &'static Family) -> f64 {
+    let values = page.series_of(family).map(|(_, value)| match value {
+        Value::Number(number) => *number,
+        Value::Histogram(histogram) => histogram.count() as f64,
+    });
+    values.sum()
+}
+
 proptest! {
     #[test]
     fn the_rules_hold_and_a_replay_comes_out_the_same(story in any_story()) {
@@ -191,6 +201,35 @@ proptest! {
         let (_, actions) = tell(&mut first, &story);
         prop_assert_eq!(actions, tell(&mut second, &story).1);
         prop_assert!(first.runs().eq(second.runs()));
+        prop_assert_eq!(first.metrics(), second.metrics());
+    }
+
+    #[test]
+    fn what_is_counted_is_what_is_known_of_attempts(story in any_story()) {
+        let mut scheduler = Scheduler::new(policy(3, LocalApproval::Own));
+        tell(&mut scheduler, &story);
+        let page = scheduler.metrics();
+        let attempts: Vec<_> = scheduler.runs().flat_map(|run| run.attempts).collect();
+        let started = attempts.iter().filter(|attempt| attempt.started_at.is_some());
+        let judged = started.clone().filter(|attempt| {
+            attempt.outcome.as_ref().is_some_and(|outcome| outcome.verdict != Verdict::Stopped)
+        });
+        let waiting = scheduler.runs().filter(|run| scheduler.why(run.id).is_some()).count();
+        for (family, expected) in [
+            (&metrics::ADMITTED_WORKLOADS, attempts.len()),
+            (&metrics::ADMISSION_WAIT_TIME, attempts.len()),
+            (&metrics::LOCAL_QUEUE_ADMITTED_WORKLOADS, attempts.len()),
+            (&metrics::READY_WAIT_TIME, started.count()),
+            (&metrics::RUN_SECONDS, judged.count()),
+        ] {
+            prop_assert_eq!(total(&page, family), expected as f64, "{}", family.name);
+        }
+        // Who waits to be tried again, or for the last attempt to be gone, is in no stage.
+        prop_assert!(total(&page, &metrics::QUEUE_DEPTH) <= waiting as f64);
+        prop_assert!(total(&page, &metrics::ADMITTED_WORKLOADS) <= total(&page, &metrics::QUOTA_RESERVED_WORKLOADS));
+        prop_assert!(total(&page, &metrics::FINISHED_WORKLOADS) <= attempts.len() as f64);
+        let (reserving, admitted) = (&metrics::RESERVING_ACTIVE_WORKLOADS, &metrics::ADMITTED_ACTIVE_WORKLOADS);
+        prop_assert!(total(&page, admitted) <= total(&page, reserving));
     }
 
     #[test]

@@ -1,16 +1,21 @@
 //! A folder's content: named by a digest, and copied so that a run cannot change what it tests.
 //!
-//! Folders that tools make by themselves are left out of both, a store of ours too; a notebook that needs one of them
-//! makes it again.
+//! Folders that tools make by themselves are left out of both, a store of ours too, since it changes with the very run
+//! that is asked for; a notebook that needs one of them makes it again.
 
 use std::{
+    collections::BTreeMap,
+    ffi::OsString,
     fs::{self, File},
     io::{self, Read, Write},
     os::unix::{ffi::OsStrExt, fs::PermissionsExt},
     path::{Path, PathBuf},
 };
 
-use blueproof_core::{attempt::CACHE_TAG, domain::Head};
+use blueproof_core::{
+    attempt::{CACHE_TAG, STORE_ID},
+    domain::Head,
+};
 use sha2::{Digest, Sha256};
 
 /// Names of what is never part of a folder's content.
@@ -93,22 +98,16 @@ impl Snapshot<'_> {
             let to = to.join(relative);
             fs::create_dir_all(&to).map_err(failed("make", &to))?;
         }
-        let read = fs::read_dir(&path).and_then(Iterator::collect::<io::Result<Vec<_>>>);
-        let mut entries = read.map_err(failed("read", &path))?;
-        entries.retain(|entry| !is_left_out(&entry.file_name()));
-        entries.sort_by_key(fs::DirEntry::file_name);
-        for entry in entries {
-            let kind = entry.file_type().map_err(failed("look at", &entry.path()))?;
-            let relative = relative.join(entry.file_name());
-            if kind.is_symlink() {
-                self.link(&relative)?;
-            } else if kind.is_dir() && !entry.path().join(CACHE_TAG).exists() {
-                self.name("folder", &relative);
-                self.folder(&relative)?;
-            } else if kind.is_file() {
-                self.file(&relative)?;
+        for (name, kind) in content(&path)? {
+            let relative = relative.join(name);
+            match kind {
+                Kind::Link => self.link(&relative)?,
+                Kind::Folder => {
+                    self.name("folder", &relative);
+                    self.folder(&relative)?;
+                }
+                Kind::File => self.file(&relative)?,
             }
-            // Sockets, pipes and devices have no content.
         }
         Ok(())
     }
@@ -172,9 +171,69 @@ impl Snapshot<'_> {
     }
 }
 
-fn is_left_out(name: &std::ffi::OsStr) -> bool {
-    // A store that somebody keeps in the folder changes with the very run that is asked for.
-    LEFT_OUT.iter().any(|left_out| name == *left_out) || name.as_bytes().starts_with(b"blueproof.db")
+/// What has content; sockets, pipes and devices have none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Link,
+    Folder,
+    File,
+}
+
+/// Returns what stands in a folder, in order, without what is left out.
+fn content(folder: &Path) -> Result<BTreeMap<OsString, Kind>, SnapshotError> {
+    let entries = fs::read_dir(folder).map_err(failed("read", folder))?;
+    let mut content = BTreeMap::new();
+    for entry in entries {
+        let entry = entry.map_err(failed("read", folder))?;
+        let kind = entry.file_type().map_err(failed("look at", &entry.path()))?;
+        let kind = match () {
+            () if kind.is_symlink() => Kind::Link,
+            () if kind.is_dir() => Kind::Folder,
+            () if kind.is_file() => Kind::File,
+            () => continue,
+        };
+        if !is_made_by_tools(&entry.path(), kind) {
+            content.insert(entry.file_name(), kind);
+        }
+    }
+    let files = content.iter().filter(|(_, kind)| **kind == Kind::File);
+    let stores: Vec<_> = files
+        .map(|(name, _)| Path::new(name))
+        .filter(|name| is_store(&folder.join(name)))
+        .map(files_of_store)
+        .collect();
+    for file in stores.iter().flatten() {
+        content.remove(file);
+    }
+    Ok(content)
+}
+
+fn is_made_by_tools(path: &Path, kind: Kind) -> bool {
+    let name = path.file_name().unwrap_or_default();
+    LEFT_OUT.iter().any(|left_out| name == *left_out) || kind == Kind::Folder && path.join(CACHE_TAG).exists()
+}
+
+/// Returns whether a file is a store of ours, by its header: <https://sqlite.org/fileformat.html>.
+fn is_store(file: &Path) -> bool {
+    let mut header = [0; 72];
+    let read = File::open(file).and_then(|mut file| file.read_exact(&mut header));
+    read.is_ok() && header.starts_with(b"SQLite format 3\0") && header[68..] == STORE_ID.to_be_bytes()
+}
+
+fn files_of_store(store: &Path) -> [OsString; 5] {
+    let beside = |suffix: &str| {
+        let mut name = store.as_os_str().to_owned();
+        name.push(suffix);
+        name
+    };
+    let lock = store.with_extension("lock").into_os_string();
+    [
+        beside(""),
+        beside("-wal"),
+        beside("-shm"),
+        beside("-journal"),
+        lock,
+    ]
 }
 
 fn failed(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> SnapshotError {
@@ -240,7 +299,25 @@ mod tests {
         fs::create_dir_all(folder.path().join("data/__pycache__")).expect("a folder");
         fs::create_dir(folder.path().join("runs")).expect("a folder");
         fs::write(folder.path().join("runs/CACHEDIR.TAG"), "").expect("a file");
-        fs::write(folder.path().join("blueproof.db-wal"), "").expect("a file");
         assert_eq!(digest(folder.path()).expect("a digest"), before);
+    }
+
+    #[test]
+    fn a_store_is_no_content_whatever_its_name_and_other_databases_are() {
+        let folder = folder();
+        let before = digest(folder.path()).expect("a digest");
+        let mut header = [0; 4096];
+        header[..16].copy_from_slice(b"SQLite format 3\0");
+        fs::write(folder.path().join("measured.db"), header).expect("a file");
+        let with_data = digest(folder.path()).expect("a digest");
+        assert_ne!(with_data, before);
+        header[68..72].copy_from_slice(&STORE_ID.to_be_bytes());
+        fs::write(folder.path().join("mine.sqlite"), header).expect("a file");
+        for beside in ["mine.sqlite-wal", "mine.sqlite-shm", "mine.lock"] {
+            fs::write(folder.path().join(beside), "").expect("a file");
+        }
+        assert_eq!(digest(folder.path()).expect("a digest"), with_data);
+        fs::write(folder.path().join("uv.lock"), "").expect("a file");
+        assert_ne!(digest(folder.path()).expect("a digest"), with_data);
     }
 }

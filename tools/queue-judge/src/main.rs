@@ -6,6 +6,7 @@ mod decide;
 mod diff;
 mod format;
 mod generate;
+mod metrics;
 mod on_purpose;
 mod oracle;
 mod retry;
@@ -37,6 +38,8 @@ enum Task {
     },
     /// Ask both sides about random scenarios, and print each difference.
     Diff(diff::Arguments),
+    /// Compare the names, kinds, labels and bounds of metrics with those that Kueue registers.
+    Metrics(metrics::Arguments),
     /// Measure decisions a second on a load like that of the oracle's bench, and print a line of JSON.
     Bench(bench::Arguments),
 }
@@ -55,11 +58,16 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
     match &arguments.task {
         Task::Cases { files } => cases(files),
         Task::Bench(arguments) => bench::run(arguments).map(|()| ExitCode::SUCCESS),
-        Task::Diff(arguments) => Ok(if diff::run(arguments)? {
-            ExitCode::SUCCESS
-        } else {
-            ExitCode::FAILURE
-        }),
+        Task::Diff(arguments) => diff::run(arguments).map(exit_code),
+        Task::Metrics(arguments) => metrics::run(arguments).map(exit_code),
+    }
+}
+
+fn exit_code(is_same: bool) -> ExitCode {
+    if is_same {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
     }
 }
 

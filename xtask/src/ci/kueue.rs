@@ -1,4 +1,5 @@
-//! The embedded queue beside Kueue's own code, on random scenarios: always the same ones, and ones that nobody saw.
+//! The embedded queue beside Kueue's own code: what metrics are called, and random scenarios, always the same ones and
+//! ones that nobody saw.
 //!
 //! Kueue's code needs Go. Where it cannot be built, the summary says that nothing was compared.
 
@@ -29,7 +30,7 @@ pub(super) fn run(workspace: &Workspace) -> Result<StepEnd> {
         }
         Oracle::Broken => return Ok(StepEnd::Failed(Tally::default())),
     };
-    let mut invocations = Vec::new();
+    let mut invocations = vec![kueue::metrics(workspace, &oracle)?];
     for seed in [FIXED_SEED, fresh_seed()] {
         let arguments = DiffArguments {
             cases: CASES,

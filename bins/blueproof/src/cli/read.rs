@@ -1,6 +1,6 @@
 //! What can be typed to look at things. Nothing here changes anything.
 
-use blueproof_core::domain::BlueprintName;
+use blueproof_core::{domain::BlueprintName, metrics};
 use clap::{Args, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
@@ -26,6 +26,25 @@ pub(crate) enum GetKind {
     /// List the blueprints of this checkout, with their profiles
     #[command(visible_alias = "blueprint")]
     Blueprints(GetBlueprints),
+    /// List the events that all else follows from, the oldest first
+    #[command(visible_alias = "event")]
+    Events(GetEvents),
+}
+
+/// List the events that all else follows from, the oldest first.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  blueproof get events -o jsonl > log.jsonl")]
+pub(crate) struct GetEvents {
+    /// How they are written
+    #[arg(short, long, value_name = "FORMAT")]
+    pub(crate) output: Option<EventFormat>,
+}
+
+/// How events are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum EventFormat {
+    /// All that is in the log, one JSON object a line: what `whatif --log` reads
+    Jsonl,
 }
 
 /// List the blueprints of this checkout, with their profiles.
@@ -122,6 +141,34 @@ pub(crate) struct Why {
     pub(crate) output: Option<DocumentFormat>,
 }
 
+/// Print figures of queues and runs for Prometheus.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  blueproof metrics > blueproof.prom")]
+pub(crate) struct Metrics {
+    /// The format of the page
+    #[arg(short, long, value_name = "FORMAT", default_value = "prometheus")]
+    pub(crate) output: MetricsFormat,
+}
+
+/// A format of metrics.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum MetricsFormat {
+    /// Prometheus' text format 0.0.4, which node_exporter's textfile collector takes too
+    Prometheus,
+    /// OpenMetrics 1.0
+    #[value(name = "openmetrics")]
+    OpenMetrics,
+}
+
+impl From<MetricsFormat> for metrics::Format {
+    fn from(format: MetricsFormat) -> Self {
+        match format {
+            MetricsFormat::Prometheus => Self::Prometheus,
+            MetricsFormat::OpenMetrics => Self::OpenMetrics,
+        }
+    }
+}
+
 /// Say what a code means.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  blueproof explain BP0203")]
@@ -149,6 +196,8 @@ pub(crate) enum SchemaKind {
     Event,
     /// A run, as `get run -o json` writes it
     Run,
+    /// Jobs that queues are tried out with, as `simulate -f` reads them
+    Simulation,
 }
 
 /// Say what is configured.

@@ -29,6 +29,9 @@ pub(crate) struct Simulate {
     /// Tell what happens, in place of the figures
     #[arg(long, conflicts_with = "output")]
     pub(crate) transcript: bool,
+    /// Say on stderr how long the queues took to decide, on this machine
+    #[arg(long)]
+    pub(crate) timing: bool,
     /// How it is written
     #[arg(short, long, value_name = "FORMAT")]
     pub(crate) output: Option<DocumentFormat>,
@@ -78,6 +81,22 @@ pub(crate) struct WhatIf {
     /// One who waits more than this many times the median is said to starve
     #[arg(long, value_name = "TIMES", default_value_t = 10.0)]
     pub(crate) starving: f64,
+    /// How it is written
+    #[arg(short, long, value_name = "FORMAT")]
+    pub(crate) output: Option<DocumentFormat>,
+}
+
+/// Say how often estimates of starts and ends held: each run of the log is estimated from what was known when it was
+/// asked for, and compared with what came.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  blueproof backtest --since 30d")]
+pub(crate) struct Backtest {
+    /// Only runs that asked within this span before the end of the log, such as 30d or 12h
+    #[arg(long, value_name = "SPAN", value_parser = span)]
+    pub(crate) since: Option<SignedDuration>,
+    /// A log as lines of JSON, in place of the store's
+    #[arg(long, value_name = "FILE")]
+    pub(crate) log: Option<PathBuf>,
     /// How it is written
     #[arg(short, long, value_name = "FORMAT")]
     pub(crate) output: Option<DocumentFormat>,

@@ -31,11 +31,13 @@ async fn describe_run(run: &RunSelector, place: &Place) -> Result<Exit, Problem>
     let view = run.resolve(store).await?;
     let (scheduler, _) = engine::replay(store).await?;
     let kept = kept_files(&reading.config.run_folder(view.id));
+    let now = Timestamp::now();
     let text = description::describe(
         &view,
         scheduler.why(view.id).as_ref(),
+        scheduler.estimates(now, &[view.id].into()).get(&view.id),
         &kept,
-        Timestamp::now(),
+        now,
         output::width(),
     );
     output::print(&text)?;

@@ -27,6 +27,7 @@ pub(crate) fn get(arguments: &Get, place: &Place) -> Result<Exit, Problem> {
     match &arguments.kind {
         GetKind::Runs(arguments) => reading::block_on(get_runs(arguments, place)),
         GetKind::Blueprints(arguments) => super::blueprints::get_blueprints(arguments),
+        GetKind::Events(arguments) => reading::block_on(super::events::get_events(arguments, place)),
     }
 }
 

@@ -8,7 +8,6 @@ pub(super) use apply::{read, read_file};
 
 use blueproof_core::{
     diagnostic::{Code, Diagnostic},
-    engine,
     queue::{Queues, manifest, objects::Objects},
     view::RunView,
     yaml::nearest,
@@ -20,7 +19,6 @@ use crate::{
     exit::{Exit, Problem},
     output::{self, Encoding, Format},
     reading::{self, Reading},
-    session,
     show::{queue, quotas},
 };
 
@@ -32,46 +30,14 @@ pub(crate) fn quota(arguments: &Quota, place: &Place) -> Result<Exit, Problem> {
     }
 }
 
-/// The queues as they are now.
-struct Now {
-    queues: Queues,
-    /// The runs that are in them, or were.
-    runs: Vec<RunView>,
-}
-
-impl Now {
-    /// Reads them, and creates nothing. Where nobody ever asked for a run or applied queues, they are those that this
-    /// machine makes.
-    async fn read(place: &Place) -> Result<Self, Problem> {
-        let reading = Reading::open(place)?;
-        if let Some(store) = &reading.store
-            && let (scheduler, Some(_)) = engine::replay(store).await?
-        {
-            return Ok(Self {
-                queues: scheduler.queues().clone(),
-                runs: scheduler.runs().collect(),
-            });
-        }
-        let policy = session::policy_here(&reading.config).await?;
-        Ok(Self {
-            queues: Queues::new(policy.default_objects()),
-            runs: Vec::new(),
-        })
-    }
-
-    fn objects(&self) -> &Objects {
-        self.queues.objects()
-    }
-}
-
 async fn get(arguments: &QuotaGet, place: &Place) -> Result<Exit, Problem> {
-    let now = Now::read(place).await?;
-    let objects = now.objects();
+    let scheduler = Reading::open(place)?.scheduler().await?;
+    let objects = scheduler.objects();
     let answer = match arguments.output {
         Some(Format::Json) => output::encode(&list(objects), Encoding::Json)?,
         Some(Format::Yaml) => manifest::write(objects),
         Some(Format::Name) => names(objects),
-        Some(Format::Wide) | None => tables(&now.queues),
+        Some(Format::Wide) | None => tables(scheduler.queues()),
     };
     output::print(&answer)?;
     if objects.cluster_queues.is_empty() {
@@ -102,9 +68,10 @@ fn names(objects: &Objects) -> String {
 }
 
 async fn describe(arguments: &QuotaDescribe, place: &Place) -> Result<Exit, Problem> {
-    let now = Now::read(place).await?;
-    let name = behind(&arguments.name, now.objects())?;
-    output::print(&queue::describe(name, &now.queues, &now.runs, output::width()))?;
+    let scheduler = Reading::open(place)?.scheduler().await?;
+    let name = behind(&arguments.name, scheduler.objects())?;
+    let runs: Vec<RunView> = scheduler.runs().collect();
+    output::print(&queue::describe(name, scheduler.queues(), &runs, output::width()))?;
     Ok(Exit::Ok)
 }
 

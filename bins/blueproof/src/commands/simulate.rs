@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use blueproof_core::simulation::{self, Scenario, Written, Yardstick};
+use blueproof_core::simulation::{self, History, Scenario, Written, Yardstick};
 
 use super::quota::read_file;
 use crate::{
@@ -12,13 +12,14 @@ use crate::{
     show::{
         self,
         comparison::{Column, Comparison},
+        pace::Pace,
         transcript::transcript,
     },
 };
 
 pub(crate) fn simulate(arguments: &Simulate) -> Result<Exit, Problem> {
     let scenario = scenario(arguments)?;
-    let history = scenario.play();
+    let history = play("given", &scenario, arguments);
     if arguments.transcript {
         output::print(&transcript(&scenario, &history))?;
         return Ok(Exit::Ok);
@@ -26,7 +27,8 @@ pub(crate) fn simulate(arguments: &Simulate) -> Result<Exit, Problem> {
     let mut columns = vec![Column::of("given", &scenario, &history)];
     for plainer in &arguments.against {
         let plain = Yardstick::from(*plainer).applied_to(&scenario);
-        columns.push(Column::of(name(*plainer), &plain, &plain.play()));
+        let name = name(*plainer);
+        columns.push(Column::of(name, &plain, &play(name, &plain, arguments)));
     }
     let comparison = Comparison { columns };
     let answer = match arguments.output {
@@ -35,6 +37,16 @@ pub(crate) fn simulate(arguments: &Simulate) -> Result<Exit, Problem> {
     };
     output::print(&answer)?;
     Ok(Exit::Ok)
+}
+
+fn play(name: &str, scenario: &Scenario, arguments: &Simulate) -> History {
+    let mut pace = Pace::new("admissions");
+    let history = scenario.play_watched(&mut pace);
+    let timing = pace.timing();
+    if arguments.timing {
+        output::note(&format!("{name}: {timing}"));
+    }
+    history
 }
 
 fn name(plainer: Plainer) -> &'static str {

@@ -1,6 +1,6 @@
 //! Times as people say them.
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::{RoundMode, SignedDuration, Timestamp, TimestampRound, Unit};
 
 /// Returns how long ago something was, as `3m ago`: the largest unit only. What is yet to come is `in 3m`.
 pub(crate) fn ago(at: Timestamp, now: Timestamp) -> String {
@@ -28,6 +28,26 @@ pub(crate) fn absolute(at: Timestamp) -> String {
     at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
+/// Returns a point in time near `now` as a clock shows it, never earlier than it is: with its day where that is another
+/// one, and to the second where it is less than ten minutes away.
+pub(crate) fn clock(at: Timestamp, now: Timestamp) -> String {
+    let away = at.duration_since(now).abs();
+    let (unit, time) = if away < SignedDuration::from_mins(10) {
+        (Unit::Second, "%H:%M:%SZ")
+    } else {
+        (Unit::Minute, "%H:%MZ")
+    };
+    let ceil = TimestampRound::new().smallest(unit).mode(RoundMode::Ceil);
+    let at = at.round(ceil).unwrap_or(at);
+    let day = |at: Timestamp| at.strftime("%Y-%m-%dT").to_string();
+    let day = if day(at) == day(now) {
+        String::new()
+    } else {
+        day(at)
+    };
+    format!("{day}{}", at.strftime(time))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -48,6 +68,19 @@ mod tests {
             (-90, "in 1m"),
         ] {
             assert_eq!(ago(now - SignedDuration::from_secs(seconds), now), text);
+        }
+    }
+
+    #[test]
+    fn a_clock_is_as_exact_as_what_it_shows_is_near_and_never_early() {
+        let now: Timestamp = "2026-09-21T13:50:00.4Z".parse().expect("a time");
+        for (at, text) in [
+            ("2026-09-21T13:52:07.2Z", "13:52:08Z"),
+            ("2026-09-21T14:05:00Z", "14:05Z"),
+            ("2026-09-21T14:04:01Z", "14:05Z"),
+            ("2026-09-22T01:00:00Z", "2026-09-22T01:00Z"),
+        ] {
+            assert_eq!(clock(at.parse().expect("a time"), now), text);
         }
     }
 }

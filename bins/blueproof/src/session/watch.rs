@@ -7,21 +7,25 @@ use blueproof_core::{
     domain::{AttemptId, RunState},
     engine,
     ports::Store,
+    scheduler::Scheduler,
     view::RunView,
 };
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use super::{Session, Target};
 use crate::{
     exit::Problem,
-    show::{progress::Progress, stages::Stages},
+    show::{estimate, progress::Progress, stages::Stages},
 };
 
 /// How often it is looked for news.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// How long a run waits before it is worked out why: most do not wait at all.
-const ASK_WHY_AFTER: jiff::SignedDuration = jiff::SignedDuration::from_millis(500);
+const ASK_WHY_AFTER: SignedDuration = SignedDuration::from_millis(500);
+
+/// How long a run runs before it is worked out when it ends, and how long that holds.
+const ASK_END_AFTER: SignedDuration = SignedDuration::from_secs(5);
 
 /// Shows one run.
 pub(crate) struct Watch<'a> {
@@ -29,11 +33,11 @@ pub(crate) struct Watch<'a> {
     target: &'a Target,
     stages: Stages,
     reading: Option<(AttemptId, LogReader, u64)>,
-    why: Option<Why>,
+    outlook: Option<Outlook>,
 }
 
-/// Why the run waits, as it was last worked out.
-struct Why {
+/// What there is to say of how the run stands, as it was last worked out.
+struct Outlook {
     state: RunState,
     at: Timestamp,
     text: Option<String>,
@@ -47,7 +51,7 @@ impl<'a> Watch<'a> {
             target,
             stages,
             reading: None,
-            why: None,
+            outlook: None,
         }
     }
 
@@ -64,11 +68,11 @@ impl<'a> Watch<'a> {
         let Some(view) = self.target.read(&*self.session.store).await? else {
             return Ok(());
         };
-        let why = self.why(&view).await?;
+        let outlook = self.outlook(&view).await?;
         // The end of an attempt is known later than its last record is written: records first, then the view, and
         // what belongs to an earlier attempt never after a later one has begun.
         self.read_records().await;
-        self.stages.on_view(&view, why.as_deref());
+        self.stages.on_view(&view, outlook.as_deref());
         self.read_records().await;
         self.stages.on_end(&view);
         progress.show(&mut self.stages, Timestamp::now());
@@ -100,31 +104,44 @@ impl<'a> Watch<'a> {
         }
     }
 
-    async fn why(&mut self, view: &RunView) -> Result<Option<String>, Problem> {
-        if !matches!(view.state, RunState::AwaitingApproval | RunState::Queued) {
-            self.why = None;
+    /// Returns what there is to say of how the run stands: why it waits, or when it is likely to end.
+    async fn outlook(&mut self, view: &RunView) -> Result<Option<String>, Problem> {
+        let Some(pause) = pause(view.state) else {
+            self.outlook = None;
             return Ok(None);
-        }
+        };
         let now = Timestamp::now();
-        let known = self.why.get_or_insert(Why {
+        let before = self.outlook.take().filter(|before| before.state == view.state);
+        let known = self.outlook.insert(before.unwrap_or(Outlook {
             state: view.state,
             at: now,
             text: None,
-        });
-        if known.state != view.state {
-            *known = Why {
-                state: view.state,
-                at: now,
-                text: None,
-            };
-        }
-        if now.duration_since(known.at) >= ASK_WHY_AFTER {
+        }));
+        if now.duration_since(known.at) >= pause {
             let (scheduler, _) = engine::replay(&*self.session.store as &dyn Store).await?;
             known.at = now;
-            known.text = scheduler
-                .why(view.id)
-                .map(|why| format!("{why}; ends when {}", why.unblocked_by()));
+            known.text = outlook(&scheduler, view, now);
         }
         Ok(known.text.clone())
     }
+}
+
+/// Returns how often it is worked out what there is to say of a run in this state.
+fn pause(state: RunState) -> Option<SignedDuration> {
+    match state {
+        RunState::AwaitingApproval | RunState::Queued => Some(ASK_WHY_AFTER),
+        RunState::Reserved | RunState::Starting | RunState::Running => Some(ASK_END_AFTER),
+        RunState::Ended(_) => None,
+    }
+}
+
+fn outlook(scheduler: &Scheduler, view: &RunView, now: Timestamp) -> Option<String> {
+    let estimates = scheduler.estimates(now, &[view.id].into());
+    let estimate = estimates.get(&view.id);
+    let next = estimate.and_then(|estimate| estimate::next(estimate, now));
+    let waits = matches!(view.state, RunState::AwaitingApproval | RunState::Queued);
+    let why = scheduler.why(view.id).filter(|_| waits);
+    let why = why.map(|why| format!("{why}; ends when {}", why.unblocked_by()));
+    let parts: Vec<String> = next.into_iter().chain(why).collect();
+    (!parts.is_empty()).then(|| parts.join(" · "))
 }

@@ -69,6 +69,7 @@ impl fmt::Display for Comparison {
                 .chain(self.columns.iter().map(|column| column.name)),
         );
         self.add_overview(&mut table);
+        self.add_faults(&mut table);
         self.add_waits(&mut table);
         self.add_resources(&mut table);
         self.add_row(&mut table, "share gap mean/widest", |figures| {
@@ -93,8 +94,12 @@ impl Comparison {
         self.add_row(table, "never admitted", |figures| {
             figures.never_admitted.to_string()
         });
-        self.add_row(table, "makespan", |figures| {
-            format!("{}s", seconds(figures.makespan_seconds))
+        self.add_row(table, "makespan (work alone)", |figures| {
+            let makespan = seconds(figures.makespan_seconds);
+            match figures.work_alone_seconds {
+                Some(alone) => format!("{makespan}s ({}s)", seconds(alone)),
+                None => format!("{makespan}s"),
+            }
         });
         self.add_row(table, "completion mean/p99", |figures| {
             let spread = figures.completion;
@@ -107,13 +112,29 @@ impl Comparison {
                 seconds(spread.p99_seconds)
             )
         });
+        self.add_row(table, "slowdown mean/p99", |figures| {
+            let slowdown = figures.slowdown;
+            if slowdown.count == 0 {
+                return "-".into();
+            }
+            format!("{:.2}/{:.2}", slowdown.mean, slowdown.p99)
+        });
         self.add_row(table, "evicted (preempted)", |figures| {
             format!("{} ({})", figures.evictions, figures.preemptions)
         });
     }
 
+    fn add_faults(&self, table: &mut Table) {
+        let mut figures = self.columns.iter().map(|column| &column.figures);
+        if figures.any(|figures| figures.resets + figures.failed > 0) {
+            self.add_row(table, "restarts (given up)", |figures| {
+                format!("{} ({})", figures.resets, figures.failed)
+            });
+        }
+    }
+
     fn add_waits(&self, table: &mut Table) {
-        self.add_row(table, "wait p50/p90/p99", |figures| spread(figures.wait));
+        self.add_row(table, "wait mean/p50/p90/p99", |figures| spread(figures.wait));
         for (kind, by) in WAITS_BY {
             for key in self
                 .keys(by)
@@ -141,11 +162,30 @@ impl Comparison {
             add(table, &format!("{resource} in use"), &|of| {
                 format!("{:.1} %", of.ratio * 100.0)
             });
-            add(table, "  lost to evictions", &|of| {
+            add(table, "  lost work", &|of| {
                 format!("{} s", units(resource, of.wasted))
             });
+            if self.has_unused(resource) {
+                add(table, "  idle (fragmented)", &|of| match of.unused {
+                    Some(of) => format!(
+                        "{} ({}) s",
+                        units(resource, of.idle),
+                        units(resource, of.fragmented)
+                    ),
+                    None => "-".into(),
+                });
+            }
             add(table, "  Jain's index", &|of| format!("{:.3}", of.jain_index));
         }
+    }
+
+    /// Returns whether it is known how much of a resource stood idle.
+    fn has_unused(&self, resource: &str) -> bool {
+        let mut of = self
+            .columns
+            .iter()
+            .filter_map(|column| column.figures.allocation.get(resource));
+        of.any(|of| of.unused.is_some())
     }
 
     fn add_row(&self, table: &mut Table, title: &str, of: impl Fn(&Figures) -> String) {
@@ -176,7 +216,11 @@ impl Comparison {
             }
         }
         for column in self.columns.iter().filter(|column| column.cut_short) {
-            writeln!(f, "{} was cut short: evictions went round for ever", column.name)?;
+            writeln!(
+                f,
+                "{} was cut short: evictions or restarts went round for ever",
+                column.name
+            )?;
         }
         Ok(())
     }
@@ -194,12 +238,22 @@ fn add(table: &mut Table, title: &str, cells: impl Iterator<Item = String>) {
     table.row([Cell::from(title)].into_iter().chain(cells.map(Cell::from)));
 }
 
+/// Returns the mean, p50, p90 and p99, or the one figure that they all are.
 fn spread(spread: Spread) -> String {
     if spread.count == 0 {
         return "-".into();
     }
-    let of = [spread.p50_seconds, spread.p90_seconds, spread.p99_seconds];
-    format!("{}s", of.map(seconds).join("/"))
+    let told = [
+        spread.mean_seconds,
+        spread.p50_seconds,
+        spread.p90_seconds,
+        spread.p99_seconds,
+    ];
+    let told = told.map(seconds);
+    if told.iter().all(|other| *other == told[0]) {
+        return format!("{}s", told[0]);
+    }
+    format!("{}s", told.join("/"))
 }
 
 /// Returns seconds with as many digits as anybody compares.

@@ -5,13 +5,14 @@ use std::fmt::Write as _;
 use anstyle::Style;
 use blueproof_core::{
     domain::{Bytes, Ending, Failure, FailureClass, Limit, Outcome, Project, Resources, Usage, Verdict},
+    estimate::Estimate,
     scheduler::PendingReason,
     view::{AttemptView, ReportView, RunView},
 };
 use jiff::Timestamp;
 
 use super::{
-    render, runs,
+    estimate, render, runs,
     text::{duration, sparkline},
 };
 use crate::output::{self, Cell, Table, Width};
@@ -45,11 +46,12 @@ pub(crate) struct KeptFiles {
 pub(crate) fn describe(
     view: &RunView,
     pending: Option<&PendingReason>,
+    expected: Option<&Estimate>,
     kept: &KeptFiles,
     now: Timestamp,
     width: Width,
 ) -> String {
-    let mut text = summary(view, now).render_rows(&[11, 0], Width::Unlimited);
+    let mut text = summary(view, expected, now).render_rows(&[11, 0], Width::Unlimited);
     if let Some(pending) = pending {
         let _ = write!(
             text,
@@ -76,7 +78,7 @@ pub(crate) fn describe(
     text
 }
 
-fn summary(view: &RunView, now: Timestamp) -> Table {
+fn summary(view: &RunView, expected: Option<&Estimate>, now: Timestamp) -> Table {
     let subject = &view.subject;
     let mut table = Table::new([]);
     let mut row = |name: &'static str, value: Cell| table.row([name.into(), value]);
@@ -97,6 +99,12 @@ fn summary(view: &RunView, now: Timestamp) -> Table {
     );
     if let Some(ended) = view.ended_at {
         row("Ended", time(ended, now).into());
+    }
+    if let Some(starts) = expected.and_then(|expected| estimate::starts(expected, now)) {
+        row("Starts", starts.into());
+    }
+    if let Some(ends) = expected.and_then(|expected| estimate::ends(expected, now)) {
+        row("Ends", ends.into());
     }
     let priority = view.priority.0;
     row("Queue", format!("{}, priority {priority}", view.queue).into());

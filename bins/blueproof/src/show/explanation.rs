@@ -4,13 +4,14 @@ use std::fmt;
 
 use blueproof_core::{
     domain::{Ending, RunId, RunState},
+    estimate::Estimate,
     scheduler::{PendingReason, Scheduler, Unblocker, describe_obstacle},
     view::{AttemptView, RunView},
 };
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::{description::blame, runs};
+use super::{description::blame, estimate, runs};
 use crate::output;
 
 /// Why a run stands where it stands.
@@ -27,6 +28,9 @@ pub(crate) struct Explanation {
     /// What would get it admitted, each by itself; it was tried on a copy of the queues.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     unblocked_by: Vec<Unblocker>,
+    /// When it is likely to start and to end; absent when nothing is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    estimate: Option<Estimate>,
     /// Why it stands there, without a full stop.
     why: String,
     /// What would end that, or what can be done.
@@ -45,12 +49,18 @@ impl Explanation {
     pub(crate) fn of(view: &RunView, scheduler: &Scheduler, now: Timestamp) -> Self {
         let pending = scheduler.why(view.id);
         let unblocked_by = scheduler.unblocked_by(view.id);
+        let estimate = scheduler.estimates(now, &[view.id].into()).remove(&view.id);
         let explained = |stands: String, why: String, next: Option<String>| Self {
             run: view.id,
             state: view.state,
             waits: pending.clone(),
             unblocked_by: unblocked_by.clone(),
-            standing: pending.as_ref().map(standing).unwrap_or_default(),
+            estimate,
+            standing: pending
+                .iter()
+                .flat_map(standing)
+                .chain(estimate.iter().flat_map(|estimate| expected(estimate, now)))
+                .collect(),
             why,
             next,
             stands,
@@ -104,6 +114,13 @@ fn standing(reason: &PendingReason) -> Vec<String> {
         lines.push("  never   not even were nobody else there".into());
     }
     lines
+}
+
+/// Returns when a run is likely to start and to end.
+fn expected(estimate: &Estimate, now: Timestamp) -> impl Iterator<Item = String> + use<> {
+    let starts = estimate::starts(estimate, now).map(|starts| format!("  starts  {starts}"));
+    let ends = estimate::ends(estimate, now).map(|ends| format!("  ends    {ends}"));
+    starts.into_iter().chain(ends)
 }
 
 fn goes_on_when(reason: &PendingReason, unblocked_by: &[Unblocker]) -> String {

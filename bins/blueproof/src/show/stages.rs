@@ -51,6 +51,8 @@ pub(crate) struct Stages {
     run: Cells,
     metrics: Vec<(String, Vec<f64>)>,
     printing: String,
+    /// When it is likely to end.
+    ends: Option<String>,
 }
 
 /// How far the lines are.
@@ -91,6 +93,7 @@ impl Stages {
             run: Cells::default(),
             metrics: Vec::new(),
             printing: String::new(),
+            ends: None,
         }
     }
 
@@ -110,6 +113,9 @@ impl Stages {
             return None;
         }
         let mut text = self.doing.text.clone();
+        if let Some(ends) = &self.ends {
+            let _ = write!(text, " · {ends}");
+        }
         if self.doing.stage == "run" {
             self.add_metrics(&mut text);
             let last = self.printing.trim();
@@ -120,20 +126,26 @@ impl Stages {
         Some((self.doing.stage, text, self.doing.since))
     }
 
-    /// Takes in how the run stands, and why it waits, where it does.
-    pub(crate) fn on_view(&mut self, view: &RunView, why: Option<&str>) {
+    /// Takes in how the run stands, and what there is to say of that: why it waits, or when it is likely to end.
+    pub(crate) fn on_view(&mut self, view: &RunView, outlook: Option<&str>) {
         let attempt = view.attempts.last();
         if attempt.map(|attempt| attempt.id) != self.attempt {
             self.next_attempt(view);
         }
         match view.state {
             RunState::AwaitingApproval => {
-                self.begin("gate", why.unwrap_or("waits for an approval"), view.requested_at);
+                self.begin(
+                    "gate",
+                    outlook.unwrap_or("waits for an approval"),
+                    view.requested_at,
+                );
             }
-            RunState::Queued => self.begin("queue", why.unwrap_or("waits"), view.requested_at),
+            RunState::Queued => self.begin("queue", outlook.unwrap_or("waits"), view.requested_at),
             RunState::Reserved => self.begin("place", "a place is being made", view.requested_at),
             RunState::Starting | RunState::Running | RunState::Ended(_) => {}
         }
+        let goes_on = matches!(view.state, RunState::Starting | RunState::Running);
+        self.ends = outlook.filter(|_| goes_on).map(output::line);
         if let Some(place) = attempt.and_then(|attempt| attempt.place.as_deref())
             && self.passed < Passed::Place
         {
@@ -459,6 +471,23 @@ mod tests {
             (stage, text.as_str()),
             ("run", "cell 2/2 · loss █▅▁ 1 · step 2 # #[group]")
         );
+    }
+
+    #[test]
+    fn while_it_runs_it_is_said_when_it_is_likely_to_end() {
+        let mut stages = Stages::new(two_cores());
+        let mut view = views()[1].clone();
+        view.state = RunState::Running;
+        tell(&mut stages, vec![RecordKind::KernelReady { pid: 1, cells: 2 }]);
+        let mut doing = |ends| {
+            stages.on_view(&view, ends);
+            stages.doing().expect("it runs").1
+        };
+        assert_eq!(
+            doing(Some("ends about 14:21Z (p90 14:40Z)")),
+            "cell 1/2 · ends about 14:21Z (p90 14:40Z)"
+        );
+        assert_eq!(doing(None), "cell 1/2", "where nothing is known, nothing is said");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use blueproof_core::{
     queue::manifest,
+    retry::Reason,
     scheduler::EvictionReason,
     simulation::{History, Leave, Moment, Scenario, What},
 };
@@ -32,6 +33,19 @@ impl Told<'_> {
             What::Arrived { job } => format!("{} asks in {}", self.name(*job), self.queue(*job)),
             What::Admitted { job } => self.admitted(*job, moment.at),
             What::Evicted { job, cause } => format!("{} has to go {}", self.name(*job), self.cause(cause)),
+            What::Pending { job } => format!("{} finds no nodes with room for all its pods", self.name(*job)),
+            What::Running { job } => format!("the pods of {} run", self.name(*job)),
+            What::PodFailed { job, exit_code } => {
+                format!("a pod of {} fails with exit code {exit_code}", self.name(*job))
+            }
+            What::Reset { job, reason } => format!(
+                "{} is deleted, to be created again: {} ({reason:?})",
+                self.name(*job),
+                fault(*reason)
+            ),
+            What::Failed { job, reason } => {
+                format!("{} is given up: {} ({reason:?})", self.name(*job), fault(*reason))
+            }
             What::Requeued { job } => format!("{} waits again", self.name(*job)),
             What::Done { job } => format!("{} is done", self.name(*job)),
             What::GaveUp { job } => format!("{} gives up", self.name(*job)),
@@ -65,7 +79,6 @@ impl Told<'_> {
             Leave::MaximumExecutionTimeExceeded => {
                 "because it had quota for as long as it may (MaximumExecutionTimeExceeded)".into()
             }
-            Leave::NodeFailed { node } => format!("with {}", line(node)),
         }
     }
 
@@ -86,7 +99,11 @@ impl Told<'_> {
         let fates = self.history.fates.iter().enumerate();
         let waiting = fates.filter(|(_, fate)| {
             let holds = fate.stays.last().is_some_and(|stay| stay.until.is_none());
-            fate.arrived.is_some() && fate.done.is_none() && fate.gave_up.is_none() && !holds
+            fate.arrived.is_some()
+                && fate.done.is_none()
+                && fate.gave_up.is_none()
+                && fate.failed.is_none()
+                && !holds
         });
         waiting.map(|(job, _)| format!("{} still waits", self.name(job)))
     }
@@ -97,6 +114,17 @@ impl Told<'_> {
 
     fn queue(&self, job: usize) -> String {
         line(&self.scenario.jobs[job].queue)
+    }
+}
+
+fn fault(reason: Reason) -> &'static str {
+    match reason {
+        Reason::CreateFailed => "it could not be created",
+        Reason::MissingComponent => "a part of it is gone",
+        Reason::FailedComponent => "a part of it has failed",
+        Reason::FoundFailedPods => "a pod has failed",
+        Reason::AutopilotNoExecute => "a node under it is bad",
+        Reason::InsufficientPodsReady => "too few of its pods run",
     }
 }
 

@@ -16,6 +16,9 @@ pub const CACHE_TAG: &str = "CACHEDIR.TAG";
 /// What stands in a file called [`CACHE_TAG`].
 pub const CACHE_TAG_TEXT: &str = "Signature: 8a477f597d28d172789f06886806bc55\n# Made by blueproof.\n";
 
+/// SQLite's application id in the header of a store's file: "BPrf". A store is no part of a checkout's content either.
+pub const STORE_ID: i32 = 0x4250_7266;
+
 /// The files of one attempt's folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AttemptLayout {

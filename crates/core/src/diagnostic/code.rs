@@ -321,6 +321,10 @@ codes! {
         "A newer blueproof has changed the store's tables. An older one would misread them, so it does not try."
     703 StoreNotOurs "a file that is no store"
         "The file is an SQLite database, but blueproof did not make it."
+    704 LogUnreadable "a log that cannot be replayed"
+        "A log is what `blueproof get events -o jsonl` writes: one event a line, numbered from one without a gap, because \
+         what an event does follows from all before it. A copy that broke off, lines that were taken out or moved, and \
+         events that only a newer blueproof knows look like this."
     801 AsksTooMuch "a run that can never fit"
         "The whole gang (driver and workload) asks for more than the queue may ever promise. Choose a profile that \
          asks for less, or let the quota grow."

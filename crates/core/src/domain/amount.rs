@@ -60,6 +60,12 @@ impl Cpus {
         self.0
     }
 
+    /// Returns the amount in cores.
+    #[expect(clippy::cast_precision_loss, reason = "no machine has that many")]
+    pub fn as_cores(self) -> f64 {
+        self.0 as f64 / 1000.0
+    }
+
     /// Returns how many threads may run at once on this, at least one.
     pub fn threads(self) -> u64 {
         (self.0 / 1000).max(1)

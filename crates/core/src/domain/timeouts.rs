@@ -20,3 +20,10 @@ pub struct Timeouts {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub execution: Option<SignedDuration>,
 }
+
+impl Timeouts {
+    /// Returns how long a whole attempt may take, from its start.
+    pub fn attempt(&self) -> Option<SignedDuration> {
+        Some(self.startup?.saturating_add(self.run?))
+    }
+}

@@ -52,7 +52,7 @@ pub(super) fn is_same((before, old): (&Objects, &Tree), (after, new): (&Objects,
 }
 
 /// Returns the root of the tree that a cohort is in, or `None` when its ancestors make a circle.
-fn root<'a>(objects: &'a Objects, cohort: &'a str) -> Option<&'a str> {
+pub(crate) fn root<'a>(objects: &'a Objects, cohort: &'a str) -> Option<&'a str> {
     let mut seen = BTreeSet::new();
     let mut at = cohort;
     while let Some(parent) = parent(objects, at) {

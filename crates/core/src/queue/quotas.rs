@@ -186,6 +186,11 @@ impl Quotas {
         self.cell(node, of).quota
     }
 
+    /// Returns what the node has with all below it, without what they do not lend.
+    pub(super) fn subtree(&self, node: NodeId, of: FlavorResource) -> Quantity {
+        self.cell(node, of).subtree
+    }
+
     pub(super) fn usage(&self, node: NodeId, of: FlavorResource) -> Quantity {
         self.cell(node, of).usage
     }

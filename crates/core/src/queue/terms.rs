@@ -187,7 +187,7 @@ impl Terms {
 }
 
 /// Returns why the pod set may not be of the flavor; labels that the flavor does not speak of do not matter.
-fn mismatch(set: &PodSet, flavor: &ResourceFlavor) -> Option<Mismatch> {
+pub(crate) fn mismatch(set: &PodSet, flavor: &ResourceFlavor) -> Option<Mismatch> {
     let untolerated = flavor.node_taints.iter().find(|taint| {
         let mut tolerations = set.tolerations.iter().chain(&flavor.tolerations);
         taint.effect != TaintEffect::PreferNoSchedule

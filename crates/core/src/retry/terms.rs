@@ -10,9 +10,6 @@ use crate::diagnostic::{Code, Diagnostic};
 /// What the annotations' keys begin with.
 const PREFIX: &str = "workload.codeflare.dev.appwrapper/";
 
-/// The longest grace. What is longer is cut: a workload must not hold its quota for ever.
-const LONGEST_GRACE: SignedDuration = SignedDuration::from_hours(24);
-
 /// The longest that a workload's objects are kept after it has succeeded.
 const LONGEST_SUCCESS_TTL: SignedDuration = SignedDuration::from_hours(7 * 24);
 
@@ -70,6 +67,9 @@ impl Default for Terms {
 }
 
 impl Terms {
+    /// The longest grace. An annotation that says more is cut: a workload must not hold its quota for ever.
+    pub const LONGEST_GRACE: SignedDuration = SignedDuration::from_hours(24);
+
     /// Returns the terms that a workload's annotations say, by default AppWrapper's; annotations of others are not
     /// looked at. Each one that cannot be used is told.
     pub fn annotated<'a>(
@@ -143,7 +143,7 @@ impl FromIterator<i32> for ExitCodes {
 
 /// Reads a grace; what is too long or below zero is cut, as AppWrapper does.
 fn grace(text: &str) -> Result<SignedDuration, Unusable> {
-    Ok(duration(text)?.clamp(SignedDuration::ZERO, LONGEST_GRACE))
+    Ok(duration(text)?.clamp(SignedDuration::ZERO, Terms::LONGEST_GRACE))
 }
 
 /// Reads how long a success is kept; it can only be made shorter, as in AppWrapper.

@@ -3,10 +3,12 @@
 use jiff::SignedDuration;
 
 use super::{
-    EvictionReason, Scheduler,
+    Scheduler,
+    queue::Evicted,
     requests::never_ran,
     run::{Attempt, AttemptPhase, Phase, Stop, StopReason},
     timers::Timer,
+    why::BackOff,
 };
 use crate::{
     diagnostic::{Code, Diagnostic},
@@ -21,9 +23,10 @@ impl Scheduler {
     pub(super) fn start_what_fits(&mut self) {
         loop {
             let decided = self.queue.decide(self.now);
-            self.touched.extend(decided.tried_again);
-            for (attempt, reason, by) in decided.evicted {
-                self.evict(attempt, reason, by);
+            self.touched.extend(&decided.tried_again);
+            self.count_decisions(&decided);
+            for evicted in &decided.evicted {
+                self.evict(evicted);
             }
             if decided.admitted.is_empty() {
                 return;
@@ -45,7 +48,7 @@ impl Scheduler {
         };
         let reserved_at = self.now;
         let run = self.change(id).expect("queued runs are known");
-        let Phase::Queued { since: queued_at } = run.phase else {
+        let Phase::Queued { since: queued_at, .. } = run.phase else {
             unreachable!("only queued runs are admitted");
         };
         run.phase = Phase::Active;
@@ -55,6 +58,7 @@ impl Scheduler {
             phase: AttemptPhase::Reserving,
             queued_at,
             reserved_at,
+            placed_at: None,
             started_at: None,
             ended_at: None,
             place: None,
@@ -65,16 +69,23 @@ impl Scheduler {
         if let Some(end) = run.execution.ends_at(reserved_at) {
             self.timers.set(Timer::ExecutionTime(attempt), end);
         }
+        self.count_admission(id);
         self.due.push(Call::Reserve(attempt));
     }
 
     /// Asks an attempt to give its quota back: first by an interrupt, then, after its grace, by ending it.
-    fn evict(&mut self, id: AttemptId, reason: EvictionReason, by: Option<RunId>) {
+    fn evict(&mut self, evicted: &Evicted) {
+        let Evicted {
+            attempt: id,
+            reason,
+            by,
+        } = *evicted;
         let at = self.now;
         let Some(attempt) = self.live_attempt(id) else {
             return;
         };
         attempt.eviction = Some(Eviction { reason, by, at });
+        self.count_eviction(evicted);
         self.interrupt(id, StopReason::Evicted);
     }
 
@@ -109,11 +120,14 @@ impl Scheduler {
     }
 
     pub(super) fn on_reserved(&mut self, id: AttemptId, place: String) {
+        let now = self.now;
         let Some(attempt) = self.attempt_in(id, AttemptPhase::Reserving) else {
             return;
         };
         attempt.place = Some(place);
-        let stopped = attempt.stop.is_some();
+        attempt.placed_at = Some(now);
+        let (stopped, reserved_at) = (attempt.stop.is_some(), attempt.reserved_at);
+        self.count_place(reserved_at);
         self.forget_failures(Call::Reserve(id));
         if stopped {
             return self.on_finished_now(id, never_ran(Verdict::Stopped));
@@ -126,8 +140,7 @@ impl Scheduler {
         self.attempt_in(id, AttemptPhase::Reserving)
             .expect("just found")
             .phase = AttemptPhase::Starting;
-        let timeouts = &request.job.timeouts;
-        self.expect_end_within(id, sum(timeouts.startup, timeouts.run));
+        self.expect_end_within(id, request.job.timeouts.attempt());
         self.due.push(Call::Start(id));
     }
 
@@ -138,6 +151,8 @@ impl Scheduler {
         };
         attempt.phase = AttemptPhase::Running;
         attempt.started_at = Some(now);
+        let (placed_at, admitted_at) = (attempt.placed_at, attempt.reserved_at);
+        self.count_start(id.run, placed_at, admitted_at);
         self.forget_failures(Call::Start(id));
         let limit = self.runs[&id.run].request.job.timeouts.run;
         self.expect_end_within(id, limit);
@@ -157,7 +172,20 @@ impl Scheduler {
         };
         attempt.phase = AttemptPhase::Gone;
         let reserved_at = attempt.reserved_at;
+        let (evicted, ended_at) = (attempt.eviction, attempt.ended_at);
+        if let Some(ended_at) = ended_at {
+            self.durations.note_clearing(self.now.duration_since(ended_at));
+        }
         self.forget_failures(Call::Release(id));
+        if let Some(eviction) =
+            evicted.filter(|_| matches!(self.runs[&id.run].phase, Phase::ComingBack { back_off: None, .. }))
+        {
+            self.count_return(
+                id.run,
+                eviction.reason.kind(),
+                self.now.duration_since(eviction.at),
+            );
+        }
         self.queue.release(id);
         let span = self.now.duration_since(reserved_at);
         let run = self.change(id.run).expect("the attempt's run is known");
@@ -191,10 +219,17 @@ impl Scheduler {
 
     pub(super) fn on_finished_now(&mut self, id: AttemptId, outcome: Box<Outcome>) {
         let verdict = outcome.verdict.clone();
+        self.count_outcome(id, &outcome);
         self.clear_away(id, outcome);
         match self.judge(id, &verdict) {
-            Next::End(ending) => self.end(id.run, ending),
-            Next::TryAgain(retry) => self.try_again(id, retry),
+            Next::End(ending) => {
+                self.count_finished(id.run);
+                self.end(id.run, ending);
+            }
+            Next::TryAgain { requeues, at_most } => {
+                self.count_finished(id.run);
+                self.try_again(id, requeues, at_most);
+            }
             Next::WaitAgain => self.wait_again(id),
         }
     }
@@ -218,17 +253,16 @@ impl Scheduler {
             .expect("only live attempts are cleared away");
         attempt.phase = AttemptPhase::Releasing;
         attempt.ended_at = Some(now);
+        let took = attempt.took().filter(|_| outcome.verdict != Verdict::Stopped);
         attempt.outcome = Some(outcome);
+        if let Some(took) = took {
+            self.durations.note(&self.runs[&id.run].request, took);
+        }
         self.due.push(Call::Release(id));
     }
 
     /// Decides what a verdict means for the run.
     fn judge(&mut self, id: AttemptId, verdict: &Verdict) -> Next {
-        let limit = self
-            .queue
-            .objects()
-            .requeuing
-            .and_then(|requeuing| requeuing.backoff_limit_count);
         let run = self.runs.get_mut(&id.run).expect("the attempt's run is known");
         let stop = run.attempt(id.number).and_then(|attempt| attempt.stop);
         let failure = match (verdict, stop.map(|stop| stop.why)) {
@@ -260,48 +294,72 @@ impl Scheduler {
                 stopped_by_others()
             }
         };
-        let (used, allowed) = match failure.class {
+        self.judge_failure(id.run, failure)
+    }
+
+    /// Decides whether a run is tried again after a failure.
+    fn judge_failure(&mut self, id: RunId, failure: Failure) -> Next {
+        let requeuing = self.queue.objects().requeuing;
+        let limit = requeuing.and_then(|requeuing| requeuing.backoff_limit_count);
+        let run = self.runs.get_mut(&id).expect("the attempt's run is known");
+        let (used, wanted, limit) = match failure.class {
             FailureClass::Infrastructure => (
                 &mut run.retries_used.infrastructure,
-                run.request.retries.infrastructure.min(limit.unwrap_or(u32::MAX)),
+                run.request.retries.infrastructure,
+                limit,
             ),
-            FailureClass::Notebook | FailureClass::Workload | FailureClass::Expectation => {
-                (&mut run.retries_used.blueprint, run.request.retries.blueprint)
-            }
+            FailureClass::Notebook | FailureClass::Workload | FailureClass::Expectation => (
+                &mut run.retries_used.blueprint,
+                run.request.retries.blueprint,
+                None,
+            ),
             FailureClass::Timeout(_) | FailureClass::Config => return Next::End(Ending::of(&failure)),
         };
-        if *used >= allowed {
-            return Next::End(Ending::of(&failure));
+        let at_most = limit.map_or(wanted, |limit| limit.min(wanted));
+        if *used >= at_most {
+            let ending = Ending::of(&failure);
+            if at_most < wanted {
+                run.refusal = Some(requeuing_limit_exceeded(failure, at_most));
+            }
+            return Next::End(ending);
         }
         *used += 1;
+        let requeues = *used;
         run.refusal = None;
-        Next::TryAgain(*used)
+        Next::TryAgain { requeues, at_most }
     }
 
     /// Sends a run back to the gate and into its queue, where it is not tried before its back-off is over.
-    fn try_again(&mut self, id: AttemptId, retry: u32) {
+    fn try_again(&mut self, id: AttemptId, requeues: u32, at_most: u32) {
         let now = self.now;
         let requeuing = self.queue.objects().requeuing;
         let pause = requeuing.map_or_else(
-            || self.retry.wait_after(retry),
-            |requeuing| requeuing.pause_after(retry),
+            || self.retry.wait_after(requeues),
+            |requeuing| requeuing.pause_before(requeues),
         );
-        let not_before = now.saturating_add(pause).expect("a time span");
+        let until = now.saturating_add(pause).expect("a time span");
         let run = self.change(id.run).expect("the run is known");
         let since = match requeuing.unwrap_or_default().timestamp {
             RequeuingTimestamp::Eviction => now,
             RequeuingTimestamp::Creation => run.attempt(id.number).expect("it was just judged").queued_at,
         };
-        run.phase = Phase::ComingBack { since, not_before };
+        let back_off = Some(BackOff {
+            until,
+            requeues,
+            at_most,
+        });
+        run.phase = Phase::ComingBack { since, back_off };
     }
 
     /// Sends a run back to the gate and into its queue, once nothing is left of the attempt that had to give way; there
     /// it is as old as it was.
     fn wait_again(&mut self, id: AttemptId) {
-        let not_before = self.now;
         let run = self.change(id.run).expect("the run is known");
         let since = run.attempt(id.number).expect("it was just judged").queued_at;
-        run.phase = Phase::ComingBack { since, not_before };
+        run.phase = Phase::ComingBack {
+            since,
+            back_off: None,
+        };
     }
 
     fn expect_end_within(&mut self, id: AttemptId, limit: Option<SignedDuration>) {
@@ -341,13 +399,12 @@ impl Scheduler {
 /// What follows on an attempt's end.
 enum Next {
     End(Ending),
-    /// It is tried again, for the so many-th time.
-    TryAgain(u32),
+    /// It is tried again, for the so many-th time of so many at most.
+    TryAgain {
+        requeues: u32,
+        at_most: u32,
+    },
     WaitAgain,
-}
-
-fn sum(first: Option<SignedDuration>, second: Option<SignedDuration>) -> Option<SignedDuration> {
-    Some(first?.saturating_add(second?))
 }
 
 fn overdue() -> Failure {
@@ -373,6 +430,21 @@ fn execution_time_over(limit: Option<SignedDuration>) -> Failure {
         class: FailureClass::Timeout(Limit::Execution),
         diagnostic,
         cell: None,
+    }
+}
+
+/// Says of the last failure why it is not tried again: Kueue deactivates the workload for this.
+fn requeuing_limit_exceeded(failure: Failure, at_most: u32) -> Failure {
+    let diagnostic = failure
+        .diagnostic
+        .because(format!(
+            "RequeuingLimitExceeded: a run is requeued {at_most} times at most (requeuingStrategy.backoffLimitCount)"
+        ))
+        .hint("try it again when the machine is well: `blueproof retry`")
+        .hint("or let the admin allow more, under waitForPodsReady.requeuingStrategy of the Configuration");
+    Failure {
+        diagnostic,
+        ..failure
     }
 }
 

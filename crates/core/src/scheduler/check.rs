@@ -50,7 +50,7 @@ impl Scheduler {
             .is_some_and(|waiting| waiting.contains(&run.id));
         assert_eq!(
             awaits,
-            run.phase == Phase::AwaitingApproval,
+            matches!(run.phase, Phase::AwaitingApproval { .. }),
             "{}: at the gate when awaiting",
             run.id
         );

@@ -4,9 +4,14 @@
 //! around those rules stands here: an attempt that was admitted into room that others are still leaving waits until they
 //! are gone, and a round of decisions has an end even where Kueue's would not.
 
+mod account;
 mod gang;
+mod gauges;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -19,6 +24,8 @@ use crate::{
         Workload, WorkloadId, objects::Objects,
     },
 };
+pub(super) use account::{Account, NAMESPACE};
+use gang::CPU;
 pub(crate) use gang::{default_objects, pod_sets, resources};
 
 /// How many cycles one event may lead to. With fair sharing Kueue's rules can go round for ever; whatever is left is
@@ -26,7 +33,7 @@ pub(crate) use gang::{default_objects, pod_sets, resources};
 const CYCLES_AT_MOST: usize = 1_000;
 
 /// Who waits for quota, and who has it.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Queue {
     queues: Queues,
     /// Whether the queues are somebody's, and not the one that holds where nobody applied any.
@@ -40,15 +47,19 @@ pub(super) struct Queue {
 }
 
 /// A run in the queues.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Entry {
     attempt: AttemptId,
     queue: QueueName,
-    workload: Workload,
+    workload: Arc<Workload>,
     asked: Resources,
     place: Place,
     /// Before when it is not tried, if it backs off.
     not_before: Option<Timestamp>,
+    /// When it entered the queue, this time.
+    entered_at: Timestamp,
+    /// When it got its quota.
+    reserved_at: Timestamp,
 }
 
 /// Where a run stands.
@@ -64,15 +75,30 @@ enum Place {
     Given,
 }
 
-/// What is to be done.
+/// What is to be done, and what there is to tell of it.
 #[derive(Debug, Default)]
 pub(super) struct Decisions {
     /// Attempts that have quota now.
     pub(super) admitted: Vec<AttemptId>,
     /// Attempts that have to give theirs back.
-    pub(super) evicted: Vec<(AttemptId, EvictionReason, Option<RunId>)>,
+    pub(super) evicted: Vec<Evicted>,
     /// Runs whose back-off is over.
     pub(super) tried_again: Vec<RunId>,
+    /// Those whose quota was taken before they were told of it; they wait again.
+    pub(super) sent_back: Vec<Evicted>,
+    /// Whose quota was reserved, and how long they had waited for it.
+    pub(super) reserved: Vec<(RunId, SignedDuration)>,
+    /// How many cycles in which somebody was tried gave quota to anybody, and how many did not.
+    pub(super) successes: u32,
+    pub(super) failures: u32,
+}
+
+/// Whose quota is taken, and for whom.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Evicted {
+    pub(super) attempt: AttemptId,
+    pub(super) reason: EvictionReason,
+    pub(super) by: Option<RunId>,
 }
 
 /// Why an attempt has to give its quota back: Kueue's words.
@@ -161,16 +187,13 @@ impl Queue {
         self.queues.wake();
     }
 
-    /// Keeps a waiting run from being tried before a time; see [`Queues::back_off`].
+    /// Keeps a waiting run from being tried before a time, as of which it is in the queue; see [`Queues::back_off`].
     pub(super) fn back_off(&mut self, run: RunId, until: Timestamp) {
         if let Some(entry) = self.entries.get_mut(&run) {
             entry.not_before = Some(until);
+            entry.entered_at = entry.entered_at.max(until);
             self.queues.back_off(entry.workload.id, until);
         }
-    }
-
-    pub(super) fn backs_off_until(&self, run: RunId) -> Option<Timestamp> {
-        self.queues.backs_off_until(WorkloadId(run.0))
     }
 
     /// Changes how much there is where nobody applied other queues. What is already promised stays promised.
@@ -227,6 +250,7 @@ impl Queue {
     /// Puts an attempt into its queue, where it is as old as `since`.
     pub(super) fn submit(
         &mut self,
+        now: Timestamp,
         attempt: AttemptId,
         request: &RunRequest,
         since: Timestamp,
@@ -236,13 +260,15 @@ impl Queue {
         let entry = Entry {
             attempt,
             queue: request.queue.clone(),
-            workload: Workload {
+            workload: Arc::new(Workload {
                 evictions,
                 ..workload(attempt.run, "", request, since)
-            },
+            }),
             asked: request.job.gang(),
             place: Place::Outside,
             not_before: None,
+            entered_at: now,
+            reserved_at: now,
         };
         self.entries.insert(attempt.run, entry);
         if evictions > 0 {
@@ -261,7 +287,7 @@ impl Queue {
         self.queues.remove(entry.workload.id);
         entry.place = Place::Outside;
         let Some(behind) = behind else { return };
-        entry.workload.cluster_queue = behind;
+        Arc::make_mut(&mut entry.workload).cluster_queue = behind;
         if self.queues.submit(&entry.workload).is_ok() {
             entry.place = Place::Waiting;
             if let Some(until) = entry.not_before {
@@ -302,63 +328,77 @@ impl Queue {
             decisions.tried_again.push(RunId(id.0));
         }
         if std::mem::take(&mut self.drain) {
-            self.drain(&mut decisions);
+            self.drain(now, &mut decisions);
         }
         for _ in 0..CYCLES_AT_MOST {
             if !self.queues.is_restless() {
                 break;
             }
             let cycle = self.queues.cycle(now);
-            self.take_in(&cycle, &mut decisions);
+            self.take_in(now, &cycle, &mut decisions);
         }
         decisions.admitted = self.give_out();
         decisions
     }
 
-    fn take_in(&mut self, cycle: &Cycle, decisions: &mut Decisions) {
+    fn take_in(&mut self, now: Timestamp, cycle: &Cycle, decisions: &mut Decisions) {
+        let gave = !cycle.admitted.is_empty();
+        decisions.successes += u32::from(gave);
+        decisions.failures += u32::from(cycle.tried > 0 && !gave);
         for admission in &cycle.admitted {
-            self.hold(admission.workload);
+            let waited = self.hold(now, admission.workload);
+            decisions.reserved.push((RunId(admission.workload.0), waited));
         }
         for preempted in &cycle.preempted {
-            let entry = self.entry_mut(preempted.workload);
-            if entry.place == Place::Given {
-                let by = RunId(preempted.by.0);
-                decisions
-                    .evicted
-                    .push((entry.attempt, preempted.reason.into(), Some(by)));
-            } else {
-                self.wait_again(preempted.workload);
-            }
+            let by = Some(RunId(preempted.by.0));
+            self.take_back(now, preempted.workload, preempted.reason.into(), by, decisions);
         }
+    }
+
+    /// Takes somebody's quota back: at once where they were not told of it.
+    fn take_back(
+        &mut self,
+        now: Timestamp,
+        id: WorkloadId,
+        reason: EvictionReason,
+        by: Option<RunId>,
+        decisions: &mut Decisions,
+    ) {
+        let entry = self.entry_mut(id);
+        let (attempt, place) = (entry.attempt, entry.place);
+        let evicted = Evicted { attempt, reason, by };
+        if place == Place::Given {
+            return decisions.evicted.push(evicted);
+        }
+        decisions.sent_back.push(evicted);
+        self.wait_again(now, id);
     }
 
     /// Evicts whoever holds quota of a queue that is to be drained.
-    fn drain(&mut self, decisions: &mut Decisions) {
+    fn drain(&mut self, now: Timestamp, decisions: &mut Decisions) {
         for id in self.queues.to_drain() {
-            let entry = self.entry_mut(id);
-            let (attempt, given) = (entry.attempt, entry.place == Place::Given);
             self.queues.evict(id);
-            if given {
-                decisions
-                    .evicted
-                    .push((attempt, EvictionReason::ClusterQueueStopped, None));
-            } else {
-                self.wait_again(id);
-            }
+            self.take_back(now, id, EvictionReason::ClusterQueueStopped, None, decisions);
         }
     }
 
-    fn hold(&mut self, id: WorkloadId) {
-        self.entry_mut(id).place = Place::Held;
+    /// Keeps quota for somebody, and returns how long they had waited.
+    fn hold(&mut self, now: Timestamp, id: WorkloadId) -> SignedDuration {
+        let entry = self.entry_mut(id);
+        entry.place = Place::Held;
+        entry.reserved_at = now;
+        let waited = now.duration_since(entry.entered_at);
         self.held.insert(RunId(id.0));
         self.returning.remove(&RunId(id.0));
+        waited
     }
 
     /// Sends one back of whom nothing runs yet, so that it is gone at once.
-    fn wait_again(&mut self, id: WorkloadId) {
+    fn wait_again(&mut self, now: Timestamp, id: WorkloadId) {
         let entry = self.entry_mut(id);
         entry.place = Place::Waiting;
-        entry.workload.evictions += 1;
+        entry.entered_at = now;
+        Arc::make_mut(&mut entry.workload).evictions += 1;
         self.held.remove(&RunId(id.0));
         self.returning.insert(RunId(id.0));
         self.queues.requeue(id);
@@ -396,9 +436,6 @@ impl Queue {
     pub(super) fn why(&self, run: RunId) -> Option<PendingReason> {
         let entry = self.waiting(run)?;
         let (id, queue) = (entry.workload.id, &entry.workload.cluster_queue);
-        if let Some(until) = self.queues.backs_off_until(id) {
-            return Some(PendingReason::BackingOff { until });
-        }
         let wait = self.queues.wait(id).unwrap_or_else(|| self.outside(entry));
         let queued = Queued {
             asked: entry.asked,

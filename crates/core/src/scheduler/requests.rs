@@ -42,9 +42,10 @@ impl Scheduler {
                 gang,
                 requested_at: self.now,
                 ended_at: None,
-                phase: Phase::AwaitingApproval,
+                phase: Phase::AwaitingApproval { since: self.now },
                 refusal: None,
                 attempts: Vec::new(),
+                evicted_for: BTreeSet::new(),
                 retries_used: Used::default(),
                 execution,
                 retry_keys: BTreeSet::new(),
@@ -114,7 +115,7 @@ impl Scheduler {
         run.report = Report::NotDue;
         run.phase = Phase::ComingBack {
             since: self.now,
-            not_before: self.now,
+            back_off: None,
         };
         self.touched.insert(id);
         self.unsettled.insert(id);
@@ -156,31 +157,42 @@ impl Scheduler {
                 .entry(request.subject.clone())
                 .or_default()
                 .insert(id);
-            self.change(id).expect("the run is known").phase = Phase::AwaitingApproval;
-            return;
+            return self.await_approval(id);
         }
         self.enqueue(id);
+    }
+
+    fn await_approval(&mut self, id: RunId) {
+        let since = self.now;
+        let run = self.change(id).expect("the run is known");
+        if !matches!(run.phase, Phase::AwaitingApproval { .. }) {
+            run.phase = Phase::AwaitingApproval { since };
+        }
     }
 
     fn enqueue(&mut self, id: RunId) {
         let now = self.now;
         self.leave_gate(id);
+        if let Phase::AwaitingApproval { since } = self.runs[&id].phase {
+            self.count_gate(since);
+        }
         let run = self.change(id).expect("the run is known");
-        let (since, not_before) = match run.phase {
-            Phase::ComingBack { since, not_before } => (since, not_before.max(now)),
-            Phase::AwaitingApproval | Phase::Queued { .. } | Phase::Active | Phase::Ended(_) => (now, now),
+        let (since, back_off) = match run.phase {
+            Phase::ComingBack { since, back_off } => (since, back_off),
+            Phase::AwaitingApproval { .. } | Phase::Queued { .. } | Phase::Active | Phase::Ended(_) => {
+                (now, None)
+            }
         };
-        run.phase = Phase::Queued { since };
+        run.phase = Phase::Queued { since, back_off };
         let (attempt, request, evictions) = (run.next_attempt(), Arc::clone(&run.request), run.evictions());
-        self.queue.submit(attempt, &request, since, evictions);
-        if not_before > now {
-            self.queue.back_off(id, not_before);
+        self.queue.submit(now, attempt, &request, since, evictions);
+        if let Some(back_off) = back_off {
+            self.queue.back_off(id, back_off.until);
         }
         if let Some(limit) = request.job.timeouts.queue {
-            self.timers.set(
-                Timer::QueueTimeout(id),
-                not_before.saturating_add(limit).expect("a time span"),
-            );
+            let tried_at = back_off.map_or(now, |back_off| back_off.until.max(now));
+            let end = tried_at.saturating_add(limit).expect("a time span");
+            self.timers.set(Timer::QueueTimeout(id), end);
         }
     }
 
@@ -204,7 +216,9 @@ impl Scheduler {
         };
         match run.phase {
             Phase::Ended(_) => {}
-            Phase::AwaitingApproval | Phase::Queued { .. } | Phase::ComingBack { .. } => self.end(id, ending),
+            Phase::AwaitingApproval { .. } | Phase::Queued { .. } | Phase::ComingBack { .. } => {
+                self.end(id, ending);
+            }
             Phase::Active => self.stop_attempt(id, stop),
         }
     }
@@ -253,6 +267,7 @@ impl Scheduler {
         run.phase = Phase::Ended(ending);
         run.ended_at = Some(now);
         run.report = Report::Due;
+        self.tally.ended(ending);
         self.due.push(Call::Report(id));
     }
 

@@ -2,9 +2,9 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
-use super::gate::ApprovedHead;
+use super::{gate::ApprovedHead, why::BackOff};
 use crate::{
     diagnostic::Diagnostic,
     domain::{
@@ -27,6 +27,8 @@ pub(super) struct Run {
     /// Why it ended without an attempt that says so.
     pub(super) refusal: Option<Failure>,
     pub(super) attempts: Vec<Attempt>,
+    /// For which of Kueue's reasons it had to give quota back, at least once.
+    pub(super) evicted_for: BTreeSet<&'static str>,
     pub(super) retries_used: Used,
     pub(super) execution: ExecutionTime,
     pub(super) retry_keys: BTreeSet<RequestKey>,
@@ -36,14 +38,19 @@ pub(super) struct Run {
 /// Where a run is, as far as no attempt knows better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
-    AwaitingApproval,
-    Queued {
+    AwaitingApproval {
         since: Timestamp,
     },
-    /// Its last attempt is being cleared away. It waits again then, as old as this, and is not tried before a time.
+    Queued {
+        since: Timestamp,
+        /// How it backs off, or did when it came.
+        back_off: Option<BackOff>,
+    },
+    /// Its last attempt is being cleared away. It waits again then, as old as this.
     ComingBack {
         since: Timestamp,
-        not_before: Timestamp,
+        /// How it backs off, unless it gave way.
+        back_off: Option<BackOff>,
     },
     /// The last attempt tells.
     Active,
@@ -75,6 +82,7 @@ pub(super) struct Attempt {
     /// Since when it had waited, by which it is ordered when it has to wait again.
     pub(super) queued_at: Timestamp,
     pub(super) reserved_at: Timestamp,
+    pub(super) placed_at: Option<Timestamp>,
     pub(super) started_at: Option<Timestamp>,
     pub(super) ended_at: Option<Timestamp>,
     pub(super) place: Option<String>,
@@ -113,7 +121,7 @@ pub(super) enum StopReason {
 impl Run {
     pub(super) fn state(&self) -> RunState {
         match self.phase {
-            Phase::AwaitingApproval => RunState::AwaitingApproval,
+            Phase::AwaitingApproval { .. } => RunState::AwaitingApproval,
             Phase::Queued { .. } | Phase::ComingBack { .. } => RunState::Queued,
             Phase::Ended(ending) => RunState::Ended(ending),
             Phase::Active => self.attempts.last().map_or(RunState::Queued, Attempt::state),
@@ -204,6 +212,13 @@ impl Run {
 impl Attempt {
     pub(super) fn is_live(&self) -> bool {
         self.phase < AttemptPhase::Releasing
+    }
+
+    /// Returns how long it had its quota until it ended by itself; `None` where it did not, or never ran.
+    pub(super) fn took(&self) -> Option<SignedDuration> {
+        self.started_at.filter(|_| self.stop.is_none())?;
+        let ended_at = self.ended_at?;
+        Some(ended_at.duration_since(self.reserved_at))
     }
 
     fn state(&self) -> RunState {

@@ -1,14 +1,19 @@
-//! The course of a scenario: what is due next, and what the queues make of it.
+//! The course of a scenario: what is due next, and what the queues make of it. What becomes of those who have their
+//! quota is in `deployed`.
 //!
 //! What stands around the queues is as in the scheduler: one who was admitted into room that others are still leaving
 //! starts when they are gone, and one who never started leaves at once.
+
+mod deployed;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
-    Arrival, Change, Job, Scenario,
+    Arrival, Change, Job, Scenario, Watch,
+    deployment::Deployment,
+    fragmentation::Shapes,
     history::{Fate, History, Leave, Moment, Stay, What},
     nodes::Nodes,
 };
@@ -22,19 +27,22 @@ const CYCLES_AT_MOST: usize = 1_000;
 /// How many instants there may be for each job, for the same reason.
 const INSTANTS_AT_MOST: usize = 1_000;
 
+/// How often a machine may look for each job.
+const LOOKS_AT_MOST: usize = 100_000;
+
 /// Something that is due. At one instant the first here goes first: who leaves, before who comes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Due {
-    /// A job is done.
+    /// The work of a job is done.
     Done(usize),
     /// The change of this number.
     Change(usize),
     /// A job has had quota for as long as it may.
     Expired(usize),
-    /// A job that was told to go is gone.
+    /// The pods of a job are gone.
     Gone(usize),
-    /// A job that was not to be tried before may be tried again.
-    Back(usize),
+    /// A job's machine looks again.
+    Look(usize),
     /// A job arrives.
     Arrival(usize),
     /// A job goes away if it has no quota.
@@ -54,9 +62,9 @@ enum Place {
     Waiting,
     /// It has quota that others are still leaving.
     Held,
-    /// It runs, and will be done then.
-    Running(SignedDuration),
-    /// It was told to go.
+    /// It has its quota.
+    Running,
+    /// It has its quota, and was told to give it back.
     Leaving,
 }
 
@@ -66,29 +74,32 @@ struct State {
     place: Place,
     workload: Workload,
     execution: ExecutionTime,
-    /// Before when it is not tried, if it backs off.
-    not_before: Option<SignedDuration>,
     admission: Option<Admission>,
+    deployment: Deployment,
 }
 
 /// A scenario that is being played.
-#[derive(Debug)]
 pub(super) struct Course<'a> {
     scenario: &'a Scenario,
+    watch: &'a mut dyn Watch,
     queues: Queues,
     /// The queues before any lending limit was changed.
     objects: Objects,
     nodes: Nodes,
+    shapes: Shapes,
     agenda: BTreeSet<(SignedDuration, Due)>,
+    /// The jobs whose pods wait for room on the nodes, and since when.
+    pending: BTreeSet<(SignedDuration, usize)>,
     followers: BTreeMap<usize, Vec<usize>>,
     now: SignedDuration,
     states: Vec<State>,
     held: BTreeSet<usize>,
+    looks_left: usize,
     history: History,
 }
 
 impl<'a> Course<'a> {
-    pub(super) fn new(scenario: &'a Scenario) -> Self {
+    pub(super) fn new(scenario: &'a Scenario, watch: &'a mut dyn Watch) -> Self {
         let mut queues = Queues::new(scenario.objects.clone());
         queues.protect_for(scenario.protected_for);
         let states = scenario.jobs.iter().enumerate();
@@ -99,18 +110,22 @@ impl<'a> Course<'a> {
         };
         let mut course = Self {
             scenario,
+            watch,
             queues,
             objects: scenario.objects.clone(),
             nodes: Nodes::new(&scenario.nodes),
+            shapes: Shapes::default(),
             agenda: BTreeSet::new(),
+            pending: BTreeSet::new(),
             followers: BTreeMap::new(),
             now: SignedDuration::ZERO,
             states,
             held: BTreeSet::new(),
+            looks_left: LOOKS_AT_MOST.saturating_mul(1 + scenario.jobs.len()),
             history,
         };
         course.plan();
-        course.note_capacity();
+        course.look_at_queues();
         course
     }
 
@@ -133,25 +148,31 @@ impl<'a> Course<'a> {
     }
 
     pub(super) fn play(mut self) -> History {
-        let most = INSTANTS_AT_MOST * (1 + self.scenario.jobs.len());
-        for _ in 0..most {
-            if !self.step() {
-                self.history.end = self.scenario.until.unwrap_or(self.now);
+        let mut left = INSTANTS_AT_MOST * (1 + self.scenario.jobs.len());
+        while let Some(next) = self.next() {
+            if left == 0 || self.history.cut_short {
+                self.history.end = self.now;
+                self.history.cut_short = true;
                 return self.history;
             }
+            // How often a machine looks is bounded by itself.
+            let is_look = matches!(self.agenda.first(), Some((_, Due::Look(_))));
+            left -= usize::from(!is_look);
+            self.step(next);
         }
-        self.history.end = self.now;
-        self.history.cut_short = true;
+        self.history.end = self.scenario.until.unwrap_or(self.now);
         self.history
     }
 
-    /// Plays the next instant at which anything is due, and returns whether there was one.
-    fn step(&mut self) -> bool {
+    /// Returns the next instant at which anything is due.
+    fn next(&self) -> Option<SignedDuration> {
         let next = self.agenda.first().map(|(at, _)| *at);
-        let Some(next) = next.filter(|at| self.scenario.until.is_none_or(|until| *at <= until)) else {
-            return false;
-        };
-        self.now = next;
+        next.filter(|at| self.scenario.until.is_none_or(|until| *at <= until))
+    }
+
+    /// Plays the instant.
+    fn step(&mut self, at: SignedDuration) {
+        self.now = at;
         while let Some((at, due)) = self.agenda.first().copied()
             && at == self.now
         {
@@ -161,16 +182,16 @@ impl<'a> Course<'a> {
         self.decide();
         self.wait_for_protection();
         self.note_shares();
-        true
+        self.note_idle();
     }
 
     fn take_in(&mut self, due: Due) {
         match due {
-            Due::Done(job) => self.on_done(job),
+            Due::Done(job) => self.on_work_done(job),
             Due::Change(number) => self.on_change(number),
             Due::Expired(job) => self.on_expired(job),
-            Due::Gone(job) => self.go(job),
-            Due::Back(job) => self.on_back(job),
+            Due::Gone(job) => self.on_gone(job),
+            Due::Look(job) => self.look(job),
             Due::Arrival(job) => self.on_arrival(job),
             Due::GiveUp(job) => self.on_give_up(job),
             Due::Wake => self.queues.wake(),
@@ -200,9 +221,6 @@ impl<'a> Course<'a> {
         state.workload.cluster_queue = behind;
         if self.queues.submit(&state.workload).is_ok() {
             state.place = Place::Waiting;
-            if let Some(until) = state.not_before {
-                self.queues.back_off(state.workload.id, timestamp(until));
-            }
         }
     }
 
@@ -210,7 +228,6 @@ impl<'a> Course<'a> {
         let state = &mut self.states[job];
         if matches!(state.place, Place::Outside | Place::Waiting) {
             state.place = Place::Away;
-            state.not_before = None;
             self.queues.remove(state.workload.id);
             self.history.fates[job].gave_up = Some(self.now);
             self.note(What::GaveUp { job });
@@ -218,7 +235,6 @@ impl<'a> Course<'a> {
     }
 
     fn on_done(&mut self, job: usize) {
-        self.leave(job);
         self.history.fates[job].done = Some(self.now);
         self.note(What::Done { job });
         for follower in self.followers.remove(&job).unwrap_or_default() {
@@ -231,12 +247,8 @@ impl<'a> Course<'a> {
     /// Takes back what a job has.
     fn leave(&mut self, job: usize) {
         let state = &mut self.states[job];
-        if let Place::Running(until) = state.place {
-            self.agenda.remove(&(until, Due::Done(job)));
-        }
         state.place = Place::Away;
         self.queues.remove(state.workload.id);
-        self.nodes.clear(job);
         if let Some(stay) = self.history.fates[job].stays.last_mut() {
             stay.until = Some(self.now);
             if let Some(end) = state.execution.ends_at(timestamp(stay.since)) {
@@ -246,33 +258,20 @@ impl<'a> Course<'a> {
         }
     }
 
-    /// One who was told to go is gone, and waits again, as old as it was, unless it had its time.
-    fn go(&mut self, job: usize) {
-        self.leave(job);
-        if self.history.fates[job].deactivated.is_some() {
-            return self.note(What::Deactivated { job });
-        }
-        self.note(What::Requeued { job });
-        self.wait_again(job);
-    }
-
     /// One who had quota for as long as it may has to go, and does not come back.
     fn on_expired(&mut self, job: usize) {
-        self.history.fates[job].deactivated = Some(self.now);
-        self.evict(job, Leave::MaximumExecutionTimeExceeded);
-    }
-
-    /// One who was evicted waits again, as old as it was.
-    fn wait_again(&mut self, job: usize) {
-        self.states[job].workload.evictions += 1;
-        self.let_in(job);
-    }
-
-    /// The back-off of one who was evicted is over.
-    fn on_back(&mut self, job: usize) {
-        if self.states[job].not_before.take().is_some() {
-            self.note(What::Requeued { job });
+        if self.is_past_stopping(job) {
+            return;
         }
+        self.history.fates[job].deactivated = Some(self.now);
+        self.evict(self.states[job].workload.id, Leave::MaximumExecutionTimeExceeded);
+    }
+
+    /// One who was told to go waits again, as old as it was.
+    fn come_back(&mut self, job: usize) {
+        self.states[job].workload.evictions += 1;
+        self.note(What::Requeued { job });
+        self.let_in(job);
     }
 
     fn on_change(&mut self, number: usize) {
@@ -287,29 +286,8 @@ impl<'a> Course<'a> {
             Change::Protection(span) => self.queues.protect_for(*span),
             Change::Remark(text) => self.note(What::Remark { text: text.clone() }),
             Change::NodeFails(node) => self.on_node_failed(node),
-            Change::NodeRecovers(node) => {
-                self.nodes.recover(node);
-                self.note(What::NodeRecovered { node: node.clone() });
-                self.follow_nodes();
-            }
-        }
-    }
-
-    /// Whoever has a pod on the node is gone at once, and comes back after its pause.
-    fn on_node_failed(&mut self, node: &str) {
-        let hit = self.nodes.fail(node);
-        self.note(What::NodeFailed { node: node.into() });
-        self.follow_nodes();
-        for job in hit {
-            let cause = Leave::NodeFailed { node: node.into() };
-            self.note_eviction(job, cause);
-            self.agenda
-                .retain(|(_, due)| *due != Due::Gone(job) && *due != Due::Done(job));
-            self.leave(job);
-            let until = self.now + self.scenario.jobs[job].retry_pause;
-            self.states[job].not_before = Some(until);
-            self.agenda.insert((until, Due::Back(job)));
-            self.wait_again(job);
+            Change::NodeRecovers(node) => self.on_node_recovered(node),
+            Change::PodFails { job, exit_code } => self.on_pod_failed(*job, *exit_code),
         }
     }
 
@@ -354,7 +332,7 @@ impl<'a> Course<'a> {
     fn set_objects(&mut self, objects: Objects) {
         self.note_limits(&objects);
         self.queues.set_objects(objects);
-        self.note_capacity();
+        self.look_at_queues();
         for job in 0..self.states.len() {
             if matches!(self.states[job].place, Place::Outside | Place::Waiting) {
                 self.let_in(job);
@@ -364,7 +342,6 @@ impl<'a> Course<'a> {
 
     /// Decides who gets quota now, and who has to give theirs back.
     fn decide(&mut self) {
-        self.queues.end_back_offs(timestamp(self.now));
         loop {
             for _ in 0..CYCLES_AT_MOST {
                 if !self.queues.is_restless() {
@@ -380,7 +357,9 @@ impl<'a> Course<'a> {
     }
 
     fn cycle(&mut self) {
+        self.watch.cycle_begins();
         let cycle = self.queues.cycle(timestamp(self.now));
+        self.watch.cycle_ended(cycle.admitted.len());
         for admission in cycle.admitted {
             let job = number(admission.workload);
             self.states[job].place = Place::Held;
@@ -397,37 +376,14 @@ impl<'a> Course<'a> {
             by: number(preempted.by),
             reason: preempted.reason,
         };
-        self.evict(number(preempted.workload), cause);
-    }
-
-    fn evict(&mut self, job: usize, cause: Leave) {
-        let id = self.states[job].workload.id;
-        if self.held.remove(&job) {
-            // Nothing of it runs yet, so it is gone at once.
-            self.states[job].place = Place::Waiting;
-            return self.queues.requeue(id);
-        }
-        let Place::Running(until) = self.states[job].place else {
-            return;
-        };
-        self.note_eviction(job, cause);
-        self.states[job].place = Place::Leaving;
-        let stint = self.scenario.jobs[job].stint(self.states[job].workload.evictions);
-        if until - self.now <= stint.closing {
-            return;
-        }
-        self.agenda.remove(&(until, Due::Done(job)));
-        if stint.grace.is_zero() {
-            return self.go(job);
-        }
-        self.agenda.insert((self.now + stint.grace, Due::Gone(job)));
+        self.evict(preempted.workload, cause);
     }
 
     /// Evicts whoever holds quota of a queue that is to be drained.
     fn drain(&mut self) {
         for id in self.queues.to_drain() {
             self.queues.evict(id);
-            self.evict(number(id), Leave::Drained);
+            self.evict(id, Leave::Drained);
         }
     }
 
@@ -436,8 +392,7 @@ impl<'a> Course<'a> {
         let mut given = false;
         for job in self.held.clone() {
             let states = &self.states;
-            let has_it =
-                |id: WorkloadId| matches!(states[number(id)].place, Place::Running(_) | Place::Leaving);
+            let has_it = |id: WorkloadId| matches!(states[number(id)].place, Place::Running | Place::Leaving);
             if self.queues.has_room_beside(states[job].workload.id, has_it) {
                 self.held.remove(&job);
                 self.start(job);
@@ -450,22 +405,21 @@ impl<'a> Course<'a> {
     fn start(&mut self, job: usize) {
         let state = &mut self.states[job];
         let asked = &self.scenario.jobs[job];
-        let until = self.now + asked.stint(state.workload.evictions).runs_for;
-        state.place = Place::Running(until);
-        self.agenda.insert((until, Due::Done(job)));
         if let Some(end) = state.execution.ends_at(timestamp(self.now)) {
             self.agenda.insert((since_begin(end), Due::Expired(job)));
         }
-        let admission = state.admission.take().expect("it was just admitted");
-        self.nodes.put(job, asked, &admission);
+        state.place = Place::Running;
+        let admission = state.admission.as_ref().expect("it was just admitted");
         let stay = Stay {
             since: self.now,
             until: None,
-            held: amounts(asked, &admission),
+            held: amounts(asked, admission),
+            resets: Vec::new(),
             evicted: None,
         };
         self.history.fates[job].stays.push(stay);
         self.note(What::Admitted { job });
+        self.deploy(job);
     }
 
     fn wait_for_protection(&mut self) {
@@ -494,9 +448,24 @@ impl<'a> Course<'a> {
         self.note(What::Evicted { job, cause });
     }
 
-    fn note_capacity(&mut self) {
-        let capacity = capacity(self.queues.objects());
-        self.history.capacity.push((self.now, capacity));
+    /// Notes what follows from the queues that hold.
+    fn look_at_queues(&mut self) {
+        let objects = self.queues.objects();
+        self.history.capacity.push((self.now, capacity(objects)));
+        if !self.nodes.is_empty() {
+            self.shapes = Shapes::of(&self.scenario.jobs, objects);
+            self.nodes.forget_idle();
+        }
+    }
+
+    fn note_idle(&mut self) {
+        if self.nodes.is_empty() {
+            return;
+        }
+        let idle = self.nodes.idle(&self.shapes);
+        if self.history.idle.last().map(|(_, idle)| idle) != Some(&idle) {
+            self.history.idle.push((self.now, idle));
+        }
     }
 
     fn note_shares(&mut self) {
@@ -527,8 +496,8 @@ impl State {
             place: Place::Away,
             workload,
             execution: ExecutionTime::new(job.maximum_execution_time),
-            not_before: None,
             admission: None,
+            deployment: Deployment::default(),
         }
     }
 }

@@ -1,5 +1,7 @@
 //! The figures by which queues are judged: waits, completion times, use, waste and fairness.
 
+mod ideal;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::SignedDuration;
@@ -7,7 +9,7 @@ use serde::Serialize;
 
 use super::{
     Fate, History, Job, Scenario,
-    history::{Leave, Stay},
+    history::{Idle, Leave, Stay},
 };
 use crate::queue::{Quantity, objects::Objects};
 
@@ -24,6 +26,9 @@ pub struct Figures {
     pub never_admitted: usize,
     /// From the first arrival to the last end.
     pub makespan_seconds: f64,
+    /// What the work alone takes, with all of the quota in use all the time: no makespan is shorter. `None` where the
+    /// quota changes.
+    pub work_alone_seconds: Option<f64>,
     /// From arrival to the first quota.
     pub wait: Spread,
     /// The same by LocalQueue.
@@ -34,12 +39,18 @@ pub struct Figures {
     pub wait_by_user: BTreeMap<String, Spread>,
     /// From arrival until it was done.
     pub completion: Spread,
+    /// The same in multiples of how long the job itself takes; one that takes no time does not count.
+    pub slowdown: Slowdown,
     /// How much of each resource was in use.
     pub allocation: BTreeMap<String, Allocation>,
     /// How often a job had to go.
     pub evictions: usize,
     /// How often of these it was for another.
     pub preemptions: usize,
+    /// How often a job was deleted to be created again, after a fault.
+    pub resets: usize,
+    /// How many jobs were given up after faults.
+    pub failed: usize,
     /// How evenly it went.
     pub fairness: Fairness,
 }
@@ -61,6 +72,23 @@ pub struct Spread {
     pub p99_seconds: f64,
 }
 
+/// How many times as long something took as it would have had to.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Slowdown {
+    /// How many they were.
+    pub count: usize,
+    /// The mean.
+    pub mean: f64,
+    /// What half of them did not pass: one of theirs, none between two.
+    pub p50: f64,
+    /// What nine of ten did not pass.
+    pub p90: f64,
+    /// What 99 of 100 did not pass.
+    pub p99: f64,
+}
+
 /// The use of one resource, in units times seconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -70,11 +98,24 @@ pub struct Allocation {
     pub ratio: f64,
     /// What was in use.
     pub allocated: f64,
-    /// What of it was lost to evictions.
+    /// What of it came to nothing, because whoever had it was evicted, created again or given up.
     pub wasted: f64,
     /// How evenly queues used it by their weights: one is evenly, and the less, the less. Queues in which nobody asked do
     /// not count.
     pub jain_index: f64,
+    /// What stood idle on nodes; `None` where no node is said to have any.
+    pub unused: Option<Unused>,
+}
+
+/// What stood idle on nodes that were well, in units times seconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Unused {
+    /// All of it.
+    pub idle: f64,
+    /// What of it was of no use to a pod drawn at random from the workload: fragmentation as FGD defines it.
+    pub fragmented: f64,
 }
 
 /// How evenly it went.
@@ -104,14 +145,18 @@ impl Figures {
             done: came.fates().filter(|fate| fate.done.is_some()).count(),
             never_admitted: came.fates().filter(|fate| fate.stays.is_empty()).count(),
             makespan_seconds: (end - start).as_secs_f64(),
+            work_alone_seconds: ideal::work_alone(scenario, came.0.iter().map(|(job, _)| *job)),
             wait: Spread::of(came.fates().filter_map(Fate::wait)),
             wait_by_queue: waits(|job| &job.queue),
             wait_by_class: waits(|job| &job.class),
             wait_by_user: waits(|job| &job.user),
             completion: Spread::of(came.fates().filter_map(Fate::completion)),
+            slowdown: Slowdown::of(came.0.iter().filter_map(|(job, fate)| slowdown(job, fate))),
             allocation: came.allocation(scenario, history, start, end),
             evictions: came.stays().filter(|stay| stay.evicted.is_some()).count(),
             preemptions: came.stays().filter(|stay| is_preempted(stay)).count(),
+            resets: came.stays().map(|stay| stay.resets.len()).sum(),
+            failed: came.fates().filter(|fate| fate.failed.is_some()).count(),
             fairness: Fairness::of(history, start, end),
         }
     }
@@ -202,14 +247,18 @@ impl<'a> Came<'a> {
             let steps =
                 steps.map(|(at, amounts)| (*at, amounts.get(resource).copied().unwrap_or_default().0 as f64));
             let capacity = integral(steps, start, end);
-            let used = |stay: &Stay| used(stay, resource, history.end);
+            let used = |stay: &Stay| used(stay, resource, stay.span(history.end));
             let allocated = total(self.stays().map(used));
-            let lost = self.stays().filter(|stay| stay.evicted.is_some());
+            let lost = self.fates().flat_map(|fate| {
+                let stays = fate.stays.iter();
+                stays.map(move |stay| self::used(stay, resource, fate.lost(stay, history.end)))
+            });
             Allocation {
                 ratio: if capacity > 0.0 { allocated / capacity } else { 0.0 },
                 allocated,
-                wasted: total(lost.map(used)),
+                wasted: total(lost),
                 jain_index: self.jain_index(scenario, used),
+                unused: Unused::of(history, resource, start, end),
             }
         };
         let all = resources.into_iter();
@@ -244,8 +293,7 @@ impl Spread {
             return Self::default();
         }
         let sum: i128 = times.iter().map(SignedDuration::as_nanos).sum();
-        // The nearest rank: the first of which at least so many percent are no longer.
-        let at = |percent: usize| times[(times.len() * percent).div_ceil(100) - 1].as_secs_f64();
+        let at = |percent: usize| nearest_rank(&times, percent).as_secs_f64();
         Self {
             count: times.len(),
             mean_seconds: sum as f64 / times.len() as f64 / 1e9,
@@ -253,6 +301,52 @@ impl Spread {
             p90_seconds: at(90),
             p99_seconds: at(99),
         }
+    }
+}
+
+/// Returns the first of which at least so many percent are no longer.
+fn nearest_rank<T: Copy>(ascending: &[T], percent: usize) -> T {
+    ascending[(ascending.len() * percent).div_ceil(100) - 1]
+}
+
+impl Slowdown {
+    fn of(times: impl IntoIterator<Item = f64>) -> Self {
+        let mut times: Vec<_> = times.into_iter().collect();
+        times.sort_unstable_by(f64::total_cmp);
+        if times.is_empty() {
+            return Self::default();
+        }
+        Self {
+            count: times.len(),
+            mean: total(times.iter().copied()) / times.len() as f64,
+            p50: nearest_rank(&times, 50),
+            p90: nearest_rank(&times, 90),
+            p99: nearest_rank(&times, 99),
+        }
+    }
+}
+
+/// Returns how many times as long as it runs a job took that was done.
+fn slowdown(job: &Job, fate: &Fate) -> Option<f64> {
+    let evictions = u32::try_from(fate.stays.len()).ok()?.checked_sub(1)?;
+    let alone = job.stint(job.evicted_before + evictions).runs_for;
+    let completion = fate.completion()?;
+    alone
+        .is_positive()
+        .then(|| completion.as_secs_f64() / alone.as_secs_f64())
+}
+
+impl Unused {
+    fn of(history: &History, resource: &str, start: SignedDuration, end: SignedDuration) -> Option<Self> {
+        let steps = |of: fn(&Idle) -> f64| {
+            let steps = history.idle.iter();
+            steps.map(move |(at, idle)| (*at, idle.get(resource).map_or(0.0, of)))
+        };
+        let is_known = history.idle.iter().any(|(_, idle)| idle.contains_key(resource));
+        is_known.then(|| Self {
+            idle: integral(steps(|idle| idle.amount.0 as f64), start, end),
+            fragmented: integral(steps(|idle| idle.fragmented), start, end),
+        })
     }
 }
 
@@ -276,16 +370,14 @@ fn total(amounts: impl Iterator<Item = f64>) -> f64 {
 fn is_preempted(stay: &Stay) -> bool {
     match &stay.evicted {
         Some((_, Leave::Preempted { .. })) => true,
-        Some((_, Leave::Drained | Leave::MaximumExecutionTimeExceeded | Leave::NodeFailed { .. })) | None => {
-            false
-        }
+        Some((_, Leave::Drained | Leave::MaximumExecutionTimeExceeded)) | None => false,
     }
 }
 
-/// Returns what a stay used of a resource, in units times seconds.
-fn used(stay: &Stay, resource: &str, end: SignedDuration) -> f64 {
+/// Returns what a stay used of a resource in so long, in units times seconds.
+fn used(stay: &Stay, resource: &str, span: SignedDuration) -> f64 {
     let held = stay.held.get(resource).copied().unwrap_or(Quantity::ZERO);
-    held.0 as f64 * stay.span(end).as_secs_f64()
+    held.0 as f64 * span.as_secs_f64()
 }
 
 fn weight(objects: &Objects, queue: &str) -> f64 {

@@ -16,9 +16,10 @@ use crate::{
         manifest::{self, File, toleration},
         objects::Objects,
     },
+    retry::Terms,
     yaml::{Decode, Format, Node, Placeholders, Problems, Source, Value},
 };
-use spec::{EventSpec, JobSpec, NodeSpec, PodSetSpec, Simulation};
+use spec::{EventSpec, Grace, JobSpec, NodeSpec, PodSetSpec, Simulation};
 
 const VERSION: &str = "blueproof.dev/v1alpha1";
 const KIND: &str = "Simulation";
@@ -28,8 +29,8 @@ const MOST_JOBS: usize = 1_000_000;
 
 static FORMAT: Format = Format {
     name: "a simulation",
-    kinds: "docs/simulate.md shows every key",
-    missing: "docs/simulate.md shows what a simulation needs",
+    kinds: "`blueproof schema simulation` prints every key with the kind of its value",
+    missing: "`blueproof schema simulation` prints what a simulation needs",
     placeholders: Placeholders::None,
     most_nodes: 5_000_000,
 };
@@ -75,6 +76,18 @@ pub fn read(
     let scenario = reading.problems.finish(scenario)?;
     let warnings = reading.warnings;
     Ok(Written { scenario, warnings })
+}
+
+/// Returns the JSON Schema (draft 2020-12) of a document of the kind Simulation.
+///
+/// It is made of the same declarations as the reader. What a schema cannot say, such as that an event is one thing and not
+/// several, and whether names are known, only the reader checks.
+pub fn schema() -> serde_json::Value {
+    let mut schema = Simulation::schema();
+    schema["$schema"] = "https://json-schema.org/draft/2020-12/schema".into();
+    schema["$id"] = "https://blueproof.dev/schemas/v1alpha1/simulation.json".into();
+    schema["title"] = KIND.into();
+    schema
 }
 
 /// Parts a file into the document of ours and all the others; in each the others' lines are empty, so that places stay.
@@ -157,7 +170,7 @@ impl<F: FnMut(&str) -> Result<File, Vec<Diagnostic>>> Reading<'_, F> {
         check::slack(spec.slack_queue.as_ref(), &objects, &mut self.problems);
         let mut changes = Vec::new();
         for event in &spec.events {
-            let change = self.change(event, &spec.nodes)?;
+            let change = self.change(event, &spec.nodes, &spec.jobs)?;
             changes.extend(change.map(|change| (event.at.value.0, change)));
         }
         if !self.problems.is_empty() {
@@ -180,22 +193,29 @@ impl<F: FnMut(&str) -> Result<File, Vec<Diagnostic>>> Reading<'_, F> {
         Ok(read.objects)
     }
 
-    fn change(&mut self, event: &EventSpec, nodes: &[NodeSpec]) -> Result<Option<Change>, Vec<Diagnostic>> {
+    fn change(
+        &mut self,
+        event: &EventSpec,
+        nodes: &[NodeSpec],
+        jobs: &[JobSpec],
+    ) -> Result<Option<Change>, Vec<Diagnostic>> {
         let EventSpec {
             at: _,
             say,
             fail_node,
             recover_node,
+            fail_pod,
             quota,
         } = event;
         for node in fail_node.iter().chain(recover_node) {
             check::node(node, nodes, &mut self.problems);
         }
-        Ok(match (say, fail_node, recover_node, quota) {
-            (Some(text), None, None, None) => Some(Change::Remark(text.value.clone())),
-            (None, Some(node), None, None) => Some(Change::NodeFails(node.value.clone())),
-            (None, None, Some(node), None) => Some(Change::NodeRecovers(node.value.clone())),
-            (None, None, None, Some(path)) => {
+        Ok(match (say, fail_node, recover_node, fail_pod, quota) {
+            (Some(text), None, None, None, None) => Some(Change::Remark(text.value.clone())),
+            (None, Some(node), None, None, None) => Some(Change::NodeFails(node.value.clone())),
+            (None, None, Some(node), None, None) => Some(Change::NodeRecovers(node.value.clone())),
+            (None, None, None, Some(failure), None) => check::pod_failure(failure, jobs, &mut self.problems),
+            (None, None, None, None, Some(path)) => {
                 let file = (self.open)(&path.value)?;
                 let objects = self.objects(vec![file])?;
                 Some(Change::Quota(Box::new(objects)))
@@ -230,10 +250,33 @@ fn jobs(spec: &JobSpec, objects: &Objects) -> Vec<Job> {
         gives_up_at: None,
         aged: SignedDuration::ZERO,
         evicted_before: 0,
-        retry_pause: spec.retry_pause.0,
+        retry: terms(spec),
         maximum_execution_time: spec.maximum_execution_time.map(|time| time.0),
     });
     jobs.collect()
+}
+
+/// Returns AppWrapper's terms, but for what is said otherwise.
+fn terms(spec: &JobSpec) -> Terms {
+    let usual = Terms::default();
+    let or = |said: Option<Grace>, usual| said.map_or(usual, |Grace(span)| span);
+    Terms {
+        warmup_grace: or(spec.warmup_grace_period_duration, usual.warmup_grace),
+        failure_grace: or(spec.failure_grace_period_duration, usual.failure_grace),
+        retry_pause: or(spec.retry_pause_period_duration, usual.retry_pause),
+        retry_limit: spec.retry_limit.unwrap_or(usual.retry_limit),
+        forceful_deletion_grace: or(
+            spec.forceful_deletion_grace_period_duration,
+            usual.forceful_deletion_grace,
+        ),
+        deletion_delay: or(
+            spec.deletion_on_failure_grace_period_duration,
+            usual.deletion_delay,
+        ),
+        terminal_exit_codes: spec.terminal_exit_codes.iter().copied().collect(),
+        retryable_exit_codes: spec.retryable_exit_codes.iter().copied().collect(),
+        ..usual
+    }
 }
 
 fn nth(first: SignedDuration, every: SignedDuration, number: u32) -> SignedDuration {

@@ -6,7 +6,10 @@ use jiff::SignedDuration;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
-use crate::queue::{PreemptionReason, Quantity};
+use crate::{
+    queue::{PreemptionReason, Quantity},
+    retry::Reason,
+};
 
 /// All that happened.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
@@ -19,10 +22,22 @@ pub struct History {
     pub capacity: Vec<(SignedDuration, BTreeMap<String, Quantity>)>,
     /// How far the weighted shares of the queues lay apart, from each time on.
     pub share_gaps: Vec<(SignedDuration, f64)>,
+    /// What was idle of each resource on nodes that were well, from each time on.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub idle: Vec<(SignedDuration, BTreeMap<String, Idle>)>,
     /// When the last thing happened, or when the scenario ends.
     pub end: SignedDuration,
     /// Whether it was cut short because the rules went round for ever.
     pub cut_short: bool,
+}
+
+/// What no pod has of a resource.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct Idle {
+    /// How much it is.
+    pub amount: Quantity,
+    /// How much of it is of no use to a pod drawn at random from those that ask for it.
+    pub fragmented: f64,
 }
 
 /// Something that happened.
@@ -55,6 +70,37 @@ pub enum What {
         job: usize,
         /// Why.
         cause: Leave,
+    },
+    /// No nodes have room for all pods of a job.
+    Pending {
+        /// Whose.
+        job: usize,
+    },
+    /// All pods of a job run that were pending, or that it was reset with.
+    Running {
+        /// Whose.
+        job: usize,
+    },
+    /// A pod fails.
+    PodFailed {
+        /// Whose.
+        job: usize,
+        /// With which exit code.
+        exit_code: i32,
+    },
+    /// A job is deleted to be created again, and keeps its quota.
+    Reset {
+        /// Who.
+        job: usize,
+        /// Why.
+        reason: Reason,
+    },
+    /// A job is given up.
+    Failed {
+        /// Who.
+        job: usize,
+        /// Why.
+        reason: Reason,
     },
     /// A job that was evicted waits again.
     Requeued {
@@ -113,6 +159,9 @@ pub struct Fate {
     pub stays: Vec<Stay>,
     /// When it was done.
     pub done: Option<SignedDuration>,
+    /// When it was given up, and why.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failed: Option<(SignedDuration, Reason)>,
     /// When it went away without having got quota.
     pub gave_up: Option<SignedDuration>,
     /// When it had had quota for as long as it may.
@@ -129,8 +178,22 @@ pub struct Stay {
     pub until: Option<SignedDuration>,
     /// What it had.
     pub held: BTreeMap<String, Quantity>,
+    /// How often it was deleted to be created again.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub resets: Vec<Reset>,
     /// When it was told to go, and why.
     pub evicted: Option<(SignedDuration, Leave)>,
+}
+
+/// A job is deleted to be created again. What it did before is lost.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Reset {
+    /// When.
+    pub at: SignedDuration,
+    /// Why.
+    pub reason: Reason,
+    /// When its pods ran again.
+    pub again: Option<SignedDuration>,
 }
 
 /// Why a job has to go.
@@ -148,11 +211,6 @@ pub enum Leave {
     Drained,
     /// It had quota for as long as it may.
     MaximumExecutionTimeExceeded,
-    /// A node that it is on failed.
-    NodeFailed {
-        /// Which.
-        node: String,
-    },
 }
 
 impl History {
@@ -172,6 +230,11 @@ impl History {
             What::Admitted { job } => Some((moment.at, job)),
             What::Arrived { .. }
             | What::Evicted { .. }
+            | What::Pending { .. }
+            | What::Running { .. }
+            | What::PodFailed { .. }
+            | What::Reset { .. }
+            | What::Failed { .. }
             | What::Requeued { .. }
             | What::Done { .. }
             | What::GaveUp { .. }
@@ -194,6 +257,17 @@ impl Fate {
     /// Returns how long it took from its arrival until it was done.
     pub fn completion(&self) -> Option<SignedDuration> {
         Some(self.done? - self.arrived?)
+    }
+
+    /// Returns how long of a stay, in a history that ends then, came to nothing.
+    pub fn lost(&self, stay: &Stay, end: SignedDuration) -> SignedDuration {
+        let until = stay.until.unwrap_or(end);
+        let is_last = self.stays.last().is_some_and(|last| last == stay);
+        if is_last && self.done.is_some() || stay.evicted.is_none() && self.failed.is_none() {
+            let again = stay.resets.last().map(|reset| reset.again.unwrap_or(until));
+            return again.map_or(SignedDuration::ZERO, |again| again - stay.since);
+        }
+        until - stay.since
     }
 }
 

@@ -1,11 +1,11 @@
 //! Where pods are, as far as it matters whom a failed node hits.
 //!
-//! Quota alone decides who runs. A pod goes to the fullest node that has room for it, so that whole nodes stay free; one
-//! for which no node has room is nowhere, and no failure hits it.
+//! A pod goes to the fullest node that has room for it, so that whole nodes stay free. Where no node is of a flavor that
+//! a pod may be of, it is not simulated where it is, and no failure hits it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Job, Node};
+use super::{Job, Node, fragmentation::Shapes, history::Idle};
 use crate::queue::{
     Admission, Quantity,
     objects::{ClusterQueue, ResourceFlavor},
@@ -25,6 +25,8 @@ struct Place {
     /// What each job has there.
     jobs: BTreeMap<usize, Vec<BTreeMap<String, Quantity>>>,
     failed: bool,
+    /// What is idle on it, until something changes.
+    idle: Option<BTreeMap<String, Idle>>,
 }
 
 impl Nodes {
@@ -34,16 +36,24 @@ impl Nodes {
             free: node.capacity.clone(),
             jobs: BTreeMap::new(),
             failed: false,
+            idle: None,
         });
         Self {
             nodes: nodes.collect(),
         }
     }
 
-    /// Puts the pods of a job on nodes.
-    pub(super) fn put(&mut self, job: usize, asked: &Job, admission: &Admission) {
+    /// Puts all pods of a job on nodes, or none, and returns whether there is room.
+    pub(super) fn put(&mut self, job: usize, asked: &Job, admission: &Admission) -> bool {
         for (set, given) in asked.pod_sets.iter().zip(&admission.pod_sets) {
             let flavors: BTreeSet<&String> = given.flavors.values().collect();
+            if !self
+                .nodes
+                .iter()
+                .any(|place| flavors.contains(&place.node.flavor))
+            {
+                continue;
+            }
             for _ in 0..given.count {
                 let fitting = self.nodes.iter_mut().filter(|place| {
                     !place.failed && flavors.contains(&place.node.flavor) && place.has_room(&set.requests)
@@ -51,11 +61,29 @@ impl Nodes {
                 // Of equals, the first by name.
                 let fullest =
                     fitting.min_by_key(|place| (place.left(&set.requests), place.node.name.clone()));
-                if let Some(place) = fullest {
-                    place.take(job, &set.requests);
-                }
+                let Some(place) = fullest else {
+                    self.clear(job);
+                    return false;
+                };
+                place.take(job, &set.requests);
             }
         }
+        true
+    }
+
+    /// Returns the nodes that a job has pods on.
+    pub(super) fn of(&self, job: usize) -> impl Iterator<Item = &str> {
+        let places = self
+            .nodes
+            .iter()
+            .filter(move |place| place.jobs.contains_key(&job));
+        places.map(|place| place.node.name.as_str())
+    }
+
+    /// Returns the nodes that have failed.
+    pub(super) fn failed(&self) -> impl Iterator<Item = &str> {
+        let places = self.nodes.iter().filter(|place| place.failed);
+        places.map(|place| place.node.name.as_str())
     }
 
     /// Takes the pods of a job away.
@@ -72,12 +100,38 @@ impl Nodes {
         let hit = self.nodes.iter_mut().find(|place| place.node.name == name);
         let Some(place) = hit else { return Vec::new() };
         place.failed = true;
+        place.idle = None;
         place.jobs.keys().copied().collect()
     }
 
     pub(super) fn recover(&mut self, name: &str) {
         for place in self.nodes.iter_mut().filter(|place| place.node.name == name) {
             place.failed = false;
+            place.idle = None;
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
+    }
+
+    /// Returns what is idle of each resource on all nodes that are well.
+    pub(super) fn idle(&mut self, shapes: &Shapes) -> BTreeMap<String, Idle> {
+        let mut sums: BTreeMap<String, Idle> = BTreeMap::new();
+        for place in self.nodes.iter_mut().filter(|place| !place.failed) {
+            for (resource, idle) in place.idle(shapes) {
+                let sum = sums.entry(resource.clone()).or_default();
+                sum.amount = sum.amount.plus(idle.amount);
+                sum.fragmented += idle.fragmented;
+            }
+        }
+        sums
+    }
+
+    /// Notes that pods look different from now on.
+    pub(super) fn forget_idle(&mut self) {
+        for place in &mut self.nodes {
+            place.idle = None;
         }
     }
 
@@ -116,6 +170,11 @@ impl Place {
         }
     }
 
+    fn idle(&mut self, shapes: &Shapes) -> &BTreeMap<String, Idle> {
+        let (flavor, free) = (&self.node.flavor, &self.free);
+        self.idle.get_or_insert_with(|| shapes.idle(flavor, free))
+    }
+
     fn has_room(&self, requests: &BTreeMap<String, Quantity>) -> bool {
         requests
             .iter()
@@ -140,6 +199,7 @@ impl Place {
         requests: &BTreeMap<String, Quantity>,
         change: impl Fn(Quantity, Quantity) -> Quantity,
     ) {
+        self.idle = None;
         for (resource, amount) in requests {
             if let Some(free) = self.free.get_mut(resource) {
                 *free = change(*free, *amount);

@@ -18,6 +18,7 @@ use crate::{
     policy::Policy,
     ports::LoggedEvent,
     queue::objects::Objects,
+    retry::Terms,
     scheduler::{Scheduler, Standing, pod_sets},
     view::AttemptView,
 };
@@ -441,6 +442,11 @@ fn asked(run: RunId, request: &RunRequest) -> Job {
         queue: request.queue.to_string(),
         priority: request.priority.0,
         pod_sets: pod_sets(&request.job),
+        // Nothing is known of what would make an end of an attempt that takes its time to go.
+        retry: Terms {
+            forceful_deletion_grace: SignedDuration::MAX,
+            ..Terms::default()
+        },
         ..Job::default()
     }
 }

@@ -1,5 +1,7 @@
 //! Histories worked out by hand.
 
+mod faults;
+
 use std::collections::BTreeMap;
 
 use jiff::SignedDuration;
@@ -123,6 +125,8 @@ fn the_figures_are_those_of_the_history() {
     let figures = Figures::of(&scenario, &scenario.play());
     assert_eq!((figures.jobs, figures.done, figures.never_admitted), (3, 3, 0));
     assert_eq!(figures.makespan_seconds, 21.0);
+    // 20, 5 and 8 GPU-seconds on two GPUs.
+    assert_eq!(figures.work_alone_seconds, Some(16.5));
     let wait = Spread {
         count: 3,
         mean_seconds: 5.0,
@@ -134,12 +138,22 @@ fn the_figures_are_those_of_the_history() {
     assert_eq!(figures.wait_by_queue, BTreeMap::from([("blue".into(), wait)]));
     assert_eq!(figures.wait_by_user["B"].p50_seconds, 15.0);
     assert_eq!(figures.completion.mean_seconds, 40.0 / 3.0);
+    // 16 of 10 seconds, 20 of 5, 4 of 4.
+    let slowdown = Slowdown {
+        count: 3,
+        mean: (1.0 + 1.6 + 4.0) / 3.0,
+        p50: 1.6,
+        p90: 4.0,
+        p99: 4.0,
+    };
+    assert_eq!(figures.slowdown, slowdown);
     assert_eq!((figures.evictions, figures.preemptions), (1, 1));
     let gpu = Allocation {
         ratio: 37.0 / 42.0,
         allocated: 37.0,
         wasted: 4.0,
         jain_index: 1.0,
+        unused: None,
     };
     assert_eq!(figures.allocation, BTreeMap::from([(GPU.into(), gpu)]));
 }
@@ -168,22 +182,6 @@ fn the_newcomer_starts_when_the_grace_of_the_evicted_is_over() {
     );
 }
 
-/// `a` is hit by a failing node, and comes back when the newer `b` has its place.
-fn hit() -> Scenario {
-    let mut scenario = Scenario::default();
-    add_queue(
-        &mut scenario.objects,
-        "blue",
-        1,
-        WithinClusterQueue::LowerOrNewerEqualPriority,
-    );
-    scenario.nodes = ["n1", "n2"].map(|name| node(name, 1)).into();
-    scenario.jobs = vec![job("a", 1, 0, 10), job("b", 1, 1, 100)];
-    scenario.jobs[0].retry_pause = seconds(3);
-    scenario.changes = vec![(seconds(2), Change::NodeFails("n1".into()))];
-    scenario
-}
-
 fn node(name: &str, gpus: i64) -> Node {
     Node {
         name: name.into(),
@@ -193,53 +191,55 @@ fn node(name: &str, gpus: i64) -> Node {
 }
 
 #[test]
-fn whoever_is_on_a_failing_node_comes_back_after_its_pause_as_old_as_it_was() {
-    let history = hit().play();
-    assert_eq!(
-        stays(&history),
-        [
-            vec![(0, Some(2)), (5, Some(15))],
-            vec![(2, Some(5)), (15, Some(115))]
-        ]
-    );
-    let node = "n1".into();
-    let failed = (seconds(2), Leave::NodeFailed { node });
-    assert_eq!(history.fates[0].stays[0].evicted, Some(failed));
-}
-
-#[test]
 fn one_who_had_its_execution_time_over_all_admissions_does_not_come_back() {
-    let mut scenario = hit();
+    let mut scenario = evicting();
     scenario.jobs[0].maximum_execution_time = Some(seconds(8));
     let history = scenario.play();
     assert_eq!(
         stays(&history),
         [
-            vec![(0, Some(2)), (5, Some(11))],
-            vec![(2, Some(5)), (11, Some(111))]
+            vec![(0, Some(2)), (6, Some(12))],
+            vec![(12, Some(17))],
+            vec![(2, Some(6))]
         ]
     );
     let fate = &history.fates[0];
-    assert_eq!((fate.done, fate.deactivated), (None, Some(seconds(11))));
-    let told = (seconds(11), Leave::MaximumExecutionTimeExceeded);
+    assert_eq!((fate.done, fate.deactivated), (None, Some(seconds(12))));
+    let told = (seconds(12), Leave::MaximumExecutionTimeExceeded);
     assert_eq!(fate.stays[1].evicted, Some(told));
     scenario.jobs[0].maximum_execution_time = Some(seconds(12));
     assert_eq!(
         scenario.play().fates[0].done,
-        Some(seconds(15)),
+        Some(seconds(16)),
         "it is just enough"
     );
 }
 
 #[test]
 fn one_who_was_evicted_waits_until_the_newcomer_had_its_protected_time() {
-    let mut scenario = hit();
-    scenario.protected_for = Some(seconds(10));
+    let mut scenario = Scenario::default();
+    let within = WithinClusterQueue::LowerOrNewerEqualPriority;
+    add_queue(&mut scenario.objects, "blue", 2, within);
+    // `c` evicts `a` from half of its place, and `b` gets the other half. When `c` is done `a` may evict `b`.
+    scenario.jobs = vec![
+        job("a", 2, 0, 10),
+        job("b", 1, 3, 100),
+        urgent(job("c", 1, 2, 10)),
+    ];
+    let of_a_and_b = |scenario: &Scenario| stays(&scenario.play())[..2].to_vec();
     assert_eq!(
-        stays(&scenario.play()),
+        of_a_and_b(&scenario),
         [
             vec![(0, Some(2)), (12, Some(22))],
-            vec![(2, Some(12)), (22, Some(122))]
+            vec![(3, Some(12)), (22, Some(122))]
+        ]
+    );
+    scenario.protected_for = Some(seconds(15));
+    assert_eq!(
+        of_a_and_b(&scenario),
+        [
+            vec![(0, Some(2)), (18, Some(28))],
+            vec![(3, Some(18)), (28, Some(128))]
         ]
     );
 }
@@ -260,9 +260,47 @@ fn a_pod_goes_to_the_fullest_node_that_has_room() {
     let hit: Vec<bool> = history
         .fates
         .iter()
-        .map(|fate| fate.stays[0].evicted.is_some())
+        .map(|fate| !fate.stays[0].resets.is_empty())
         .collect();
     assert_eq!(hit, [false, true, true, false]);
+}
+
+/// Two nodes of eight, on which a job of six and one of five run for nine seconds; one of four ends after a second.
+fn fragmented() -> Scenario {
+    let mut scenario = Scenario::default();
+    add_queue(&mut scenario.objects, "blue", 16, WithinClusterQueue::Never);
+    scenario.nodes = ["n1", "n2"].map(|name| node(name, 8)).into();
+    scenario.jobs = vec![job("a", 6, 0, 9), job("b", 5, 0, 9), job("c", 3, 0, 1)];
+    scenario
+}
+
+#[test]
+fn what_is_idle_is_fragmented_as_far_as_the_next_pod_has_no_use_for_it() {
+    let scenario = fragmented();
+    let figures = Figures::of(&scenario, &scenario.play());
+    // Two are idle on n1 throughout, of use to nobody. Three are on n2 after a second, of use to one pod of three.
+    let unused = Unused {
+        idle: 2.0 * 9.0 + 3.0 * 8.0,
+        fragmented: 2.0 * 9.0 + (3.0 * 2.0 / 3.0) * 8.0,
+    };
+    assert_eq!(figures.allocation[GPU].unused, Some(unused));
+}
+
+#[test]
+fn nothing_is_idle_on_a_node_that_failed_and_all_of_what_no_queue_may_use_is_fragmented() {
+    let mut scenario = fragmented();
+    scenario.nodes.push(Node {
+        flavor: "other".into(),
+        ..node("n3", 4)
+    });
+    scenario.jobs.truncate(1);
+    scenario.changes = vec![(seconds(4), Change::NodeFails("n2".into()))];
+    let figures = Figures::of(&scenario, &scenario.play());
+    let unused = Unused {
+        idle: 6.0 * 9.0 + 8.0 * 4.0,
+        fragmented: 6.0 * 9.0,
+    };
+    assert_eq!(figures.allocation[GPU].unused, Some(unused));
 }
 
 #[test]

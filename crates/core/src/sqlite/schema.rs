@@ -6,12 +6,10 @@ use rusqlite::{Connection, TransactionBehavior};
 
 use super::broken;
 use crate::{
+    attempt::STORE_ID,
     diagnostic::{Code, Diagnostic, Place},
     ports::StoreError,
 };
-
-/// Marks a file as ours: "BPrf".
-const APPLICATION_ID: i32 = 0x4250_7266;
 
 /// What takes a file from each version to the next. A step that has shipped is never changed.
 const STEPS: &[&str] = &[
@@ -56,7 +54,7 @@ pub(super) fn migrate(connection: &mut Connection, path: &Path) -> Result<(), St
         number("user_version").map_err(failed)?,
     );
     let empty = application == 0 && version == 0 && number("schema_version").map_err(failed)? == 0;
-    if !empty && application != i64::from(APPLICATION_ID) {
+    if !empty && application != i64::from(STORE_ID) {
         return Err(not_ours(path));
     }
     let known = i64::try_from(STEPS.len()).expect("few steps");
@@ -68,19 +66,23 @@ pub(super) fn migrate(connection: &mut Connection, path: &Path) -> Result<(), St
     }
     if version < known {
         transaction
-            .pragma_update(None, "application_id", APPLICATION_ID)
+            .pragma_update(None, "application_id", STORE_ID)
             .map_err(failed)?;
         transaction
             .pragma_update(None, "user_version", known)
             .map_err(failed)?;
     }
-    transaction.commit().map_err(failed)
+    transaction.commit().map_err(failed)?;
+    // So that the file itself says whose it is, and not only the log beside it.
+    connection
+        .query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))
+        .map_err(failed)
 }
 
 fn is_current(connection: &Connection) -> Result<bool, rusqlite::Error> {
     let number = |pragma: &str| connection.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0));
     let known = i64::try_from(STEPS.len()).expect("few steps");
-    Ok(number("application_id")? == i64::from(APPLICATION_ID) && number("user_version")? == known)
+    Ok(number("application_id")? == i64::from(STORE_ID) && number("user_version")? == known)
 }
 
 pub(super) fn not_ours(path: &Path) -> StoreError {
@@ -112,7 +114,7 @@ mod tests {
         let connection = Connection::open(path).expect("a file");
         connection.execute_batch(STEPS[0]).expect("the first version");
         connection
-            .pragma_update(None, "application_id", APPLICATION_ID)
+            .pragma_update(None, "application_id", STORE_ID)
             .expect("a pragma");
         connection
             .pragma_update(None, "user_version", 1)

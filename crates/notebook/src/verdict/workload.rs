@@ -23,6 +23,9 @@ const NOTICED_BY: [&str; 9] = [
 /// What a worker's own exception is chained to once it has been brought over to the notebook's process.
 const BROUGHT_OVER_BY: [&str; 3] = ["RemoteTraceback", "_RemoteTraceback", "RemoteError"];
 
+/// So many characters of a command are shown.
+const COMMAND_AT_MOST: usize = 80;
+
 /// What failed, in one line, and the exception that only noticed it.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Workload {
@@ -46,7 +49,7 @@ pub(crate) fn find(facts: &Facts<'_>, chain: &[Exception]) -> Option<Workload> {
         .iter()
         .find(|error| error.process.is_some() || says_other_process(error))?;
     let own = match &noticed.process {
-        Some(process) => of_process(facts, process),
+        Some(process) => Some(of_process(facts, process)),
         None => of_printed(facts, &noticed.message),
     };
     Some(Workload {
@@ -69,15 +72,32 @@ fn says_job_failed(message: &str) -> bool {
         && ["failed", "error"].iter().any(|state| message.contains(state))
 }
 
-fn of_process(facts: &Facts<'_>, process: &ProcessFacts) -> Option<String> {
+/// Says which process ended how and, where it said anything, its own last words.
+fn of_process(facts: &Facts<'_>, process: &ProcessFacts) -> String {
     let captured = [&process.stderr, &process.stdout];
     let texts = captured.into_iter().flatten().map(String::as_str);
     let said = texts
         .chain([raised::tail(facts)])
-        .find_map(printed::last_error_or_line)?;
-    let command = process.command.lines().next().unwrap_or_default();
-    let command: String = command.chars().take(80).collect();
-    Some(format!("`{command}` {}: {said}", ended(process.status)))
+        .find_map(printed::last_error_or_line);
+    let ending = format!("`{}` {}", short(&process.command), ended(process.status));
+    match said {
+        Some(said) => format!("{ending}: {said}"),
+        None => ending,
+    }
+}
+
+/// Shortens a command to what tells it from others: its first line, its program without the folders, and a sign that
+/// there is more.
+fn short(command: &str) -> String {
+    let command = command.trim();
+    let first = command.lines().next().unwrap_or_default();
+    let (program, rest) = first.split_at(first.find(' ').unwrap_or(first.len()));
+    let name = program.rsplit('/').next().unwrap_or(program);
+    let mut shown: String = name.chars().chain(rest.chars()).take(COMMAND_AT_MOST).collect();
+    if command.lines().count() > 1 || name.len() + rest.len() > shown.len() {
+        shown.push_str(" …");
+    }
+    shown
 }
 
 /// A job's own words were printed before somebody noticed that it had failed, in this cell or in one before.
@@ -110,6 +130,18 @@ mod tests {
         assert_eq!(ended(3), "exited 3");
         assert_eq!(ended(-9), "was killed by signal 9 (SIGKILL)");
         assert_eq!(ended(137), "exited 137 (as a shell says SIGKILL)");
+    }
+
+    #[test]
+    fn a_command_is_shown_by_what_tells_it_from_others() {
+        assert_eq!(short("sh -c 'exit 3'"), "sh -c 'exit 3'");
+        assert_eq!(
+            short("/opt/env/bin/python train.py --out /tmp/x"),
+            "python train.py --out /tmp/x"
+        );
+        assert_eq!(short("echo hi\nls /nowhere\n"), "echo hi …");
+        assert_eq!(short(&"é".repeat(90)), format!("{} …", "é".repeat(80)));
+        assert_eq!(short(""), "");
     }
 
     #[test]

@@ -3,23 +3,30 @@
 use std::time::Duration;
 
 use blueproof_core::{
-    diagnostic::Code,
-    domain::{Failure, FailureClass, Limit},
+    diagnostic::Code::{
+        self, CellExited, CellRaised, CellSyntax, CellTimeout, KernelEnded, KernelUnusable, ModuleMissing,
+        RunTimeout, StartupTimeout, WorkloadFailed,
+    },
+    domain::{
+        Failure,
+        FailureClass::{self, Config, Notebook, Timeout, Workload},
+        Limit,
+    },
 };
 use blueproof_notebook::plan::Network;
 
 use crate::support::Attempt;
 
 /// Checks class, code, cell, line and message at once.
-fn assert_is(failure: &Failure, class: FailureClass, code: Code, place: (u32, Option<u32>), message: &str) {
+fn assert_is(failure: &Failure, fault: (FailureClass, Code), place: (u32, Option<u32>), message: &str) {
     let cell = failure.cell.as_ref().expect("it happened in a cell");
-    let seen = (
-        failure.class,
-        failure.diagnostic.code,
-        (cell.cell, cell.line),
-        failure.diagnostic.message.as_str(),
+    let seen = (failure.class, failure.diagnostic.code);
+    let said = failure.diagnostic.message.as_str();
+    assert_eq!(
+        (seen, (cell.cell, cell.line), said),
+        (fault, place, message),
+        "{failure:#?}"
     );
-    assert_eq!(seen, (class, code, place, message), "{failure:#?}");
 }
 
 #[test]
@@ -28,13 +35,7 @@ fn an_exception_is_named_with_the_users_own_line() {
         .text("between")
         .fails();
     let message = "ZeroDivisionError: division by zero";
-    assert_is(
-        &failure,
-        FailureClass::Notebook,
-        Code::CellRaised,
-        (2, Some(3)),
-        message,
-    );
+    assert_is(&failure, (Notebook, CellRaised), (2, Some(3)), message);
     assert_eq!(failure.cell.unwrap().source.unwrap(), "f()");
 }
 
@@ -43,13 +44,7 @@ fn the_root_of_a_chain_is_named_and_its_line_is_shown() {
     let source = "try:\n    {}['x']\nexcept KeyError as e:\n    raise RuntimeError('cannot load') from e";
     let failure = Attempt::of(&[source]).fails();
     let message = "RuntimeError: cannot load (from KeyError: 'x')";
-    assert_is(
-        &failure,
-        FailureClass::Notebook,
-        Code::CellRaised,
-        (1, Some(2)),
-        message,
-    );
+    assert_is(&failure, (Notebook, CellRaised), (1, Some(2)), message);
     assert_eq!(failure.diagnostic.causes, ["KeyError: 'x'"]);
 }
 
@@ -58,39 +53,21 @@ fn what_fails_while_something_is_handled_is_the_failure() {
     let failure = Attempt::of(&["try:\n    1 / 0\nexcept Exception:\n    undefined"]).fails();
     let message =
         "NameError: name 'undefined' is not defined (while handling ZeroDivisionError: division by zero)";
-    assert_is(
-        &failure,
-        FailureClass::Notebook,
-        Code::CellRaised,
-        (1, Some(4)),
-        message,
-    );
+    assert_is(&failure, (Notebook, CellRaised), (1, Some(4)), message);
 }
 
 #[test]
 fn a_cell_that_is_not_python_is_shown_at_its_line() {
     let failure = Attempt::of(&["\n\nx = 1\nx = = 2"]).fails();
     let message = "SyntaxError: invalid syntax";
-    assert_is(
-        &failure,
-        FailureClass::Notebook,
-        Code::CellSyntax,
-        (1, Some(4)),
-        message,
-    );
+    assert_is(&failure, (Notebook, CellSyntax), (1, Some(4)), message);
 }
 
 #[test]
 fn a_cell_magic_does_not_move_lines() {
     let failure = Attempt::of(&["%%time\nx = 1\n1 / 0"]).fails();
     let message = "ZeroDivisionError: division by zero";
-    assert_is(
-        &failure,
-        FailureClass::Notebook,
-        Code::CellRaised,
-        (1, Some(3)),
-        message,
-    );
+    assert_is(&failure, (Notebook, CellRaised), (1, Some(3)), message);
 }
 
 #[test]
@@ -98,30 +75,17 @@ fn an_exception_while_a_value_is_shown_counts() {
     let source = "class A:\n    def __repr__(self):\n        raise ValueError('no picture')\nA()";
     let failure = Attempt::of(&[source]).fails();
     let message = "ValueError: no picture";
-    assert_is(
-        &failure,
-        FailureClass::Notebook,
-        Code::CellRaised,
-        (1, Some(3)),
-        message,
-    );
+    assert_is(&failure, (Notebook, CellRaised), (1, Some(3)), message);
 }
 
 #[test]
 fn system_exit_and_foreign_interrupts_are_exceptions_like_others() {
     let failure = Attempt::of(&["import sys\nsys.exit(0)"]).fails();
-    assert_is(
-        &failure,
-        FailureClass::Notebook,
-        Code::CellExited,
-        (1, Some(2)),
-        "SystemExit: 0",
-    );
+    assert_is(&failure, (Notebook, CellExited), (1, Some(2)), "SystemExit: 0");
     let failure = Attempt::of(&["raise KeyboardInterrupt"]).fails();
     assert_is(
         &failure,
-        FailureClass::Notebook,
-        Code::CellRaised,
+        (Notebook, CellRaised),
         (1, Some(1)),
         "KeyboardInterrupt",
     );
@@ -139,20 +103,14 @@ fn of_a_group_the_first_member_is_named() {
             .starts_with("MyGroup: several: OSError: disk"),
         "{failure:#?}"
     );
-    assert_eq!(failure.class, FailureClass::Notebook);
+    assert_eq!(failure.class, Notebook);
 }
 
 #[test]
 fn a_missing_module_names_the_package() {
     let failure = Attempt::of(&["import yaml.nodes"]).fails();
     let message = "ModuleNotFoundError: No module named 'yaml'";
-    assert_is(
-        &failure,
-        FailureClass::Notebook,
-        Code::ModuleMissing,
-        (1, Some(1)),
-        message,
-    );
+    assert_is(&failure, (Notebook, ModuleMissing), (1, Some(1)), message);
     assert_eq!(
         failure.diagnostic.hints,
         ["add `pyyaml` to spec.env.requirements"]
@@ -165,7 +123,7 @@ fn without_network_the_hint_says_so() {
         Attempt::of(&["import urllib.request\nurllib.request.urlopen('http://nothing.invalid')"]);
     attempt.plan.network = Network::None;
     let failure = attempt.fails();
-    assert_eq!(failure.class, FailureClass::Notebook);
+    assert_eq!(failure.class, Notebook);
     assert!(
         failure.diagnostic.hints[0].contains("network: none"),
         "{failure:#?}"
@@ -176,52 +134,28 @@ fn without_network_the_hint_says_so() {
 fn the_kernels_own_end_is_named_also_with_status_0() {
     let failure = Attempt::of(&["x = 1", "import os\nos._exit(0)"]).fails();
     let message = "the kernel ended in this cell, with exit status 0";
-    assert_is(
-        &failure,
-        FailureClass::Notebook,
-        Code::KernelEnded,
-        (2, None),
-        message,
-    );
+    assert_is(&failure, (Notebook, KernelEnded), (2, None), message);
 }
 
 #[test]
 fn a_signal_that_ends_the_kernel_is_named() {
     let failure = Attempt::of(&["import os, signal\nos.kill(os.getpid(), signal.SIGKILL)"]).fails();
     let message = "the kernel was killed in this cell, by signal 9 (SIGKILL)";
-    assert_is(
-        &failure,
-        FailureClass::Notebook,
-        Code::KernelEnded,
-        (1, None),
-        message,
-    );
+    assert_is(&failure, (Notebook, KernelEnded), (1, None), message);
     assert!(
         failure.diagnostic.hints[0].contains("does not say who sent it"),
         "{failure:#?}"
     );
     let failure = Attempt::of(&["import ctypes\nctypes.string_at(0)"]).fails();
     let message = "the kernel was killed in this cell, by signal 11 (SIGSEGV)";
-    assert_is(
-        &failure,
-        FailureClass::Notebook,
-        Code::KernelEnded,
-        (1, None),
-        message,
-    );
+    assert_is(&failure, (Notebook, KernelEnded), (1, None), message);
 }
 
 #[test]
 fn exit_ends_the_kernel_and_fails_the_last_cell_too() {
     let failure = Attempt::of(&["x = 1\nexit()"]).fails();
     let message = "the cell ended its kernel by `exit()`";
-    assert_is(
-        &failure,
-        FailureClass::Notebook,
-        Code::CellExited,
-        (1, Some(2)),
-        message,
-    );
+    assert_is(&failure, (Notebook, CellExited), (1, Some(2)), message);
 }
 
 #[test]
@@ -232,7 +166,7 @@ fn of_a_failed_child_its_own_error_is_the_cause() {
         let failure = Attempt::of(&[&source]).fails();
         assert_eq!(
             (failure.class, failure.diagnostic.code),
-            (FailureClass::Workload, Code::WorkloadFailed)
+            (Workload, WorkloadFailed)
         );
         assert!(
             failure
@@ -253,7 +187,7 @@ fn of_a_failed_child_its_own_error_is_the_cause() {
 #[test]
 fn of_a_failed_shell_cell_the_shells_words_are_the_cause() {
     let failure = Attempt::of(&["%%bash\necho hello\nno_such_program\nexit 4"]).fails();
-    assert_eq!(failure.class, FailureClass::Workload);
+    assert_eq!(failure.class, Workload);
     let message = &failure.diagnostic.message;
     assert!(
         message.contains("exited 4") && message.contains("no_such_program"),
@@ -267,13 +201,7 @@ fn an_exception_of_a_worker_process_is_the_workloads() {
                   with multiprocessing.get_context('fork').Pool(1) as pool:\n    pool.map(f, [1])";
     let failure = Attempt::of(&[source]).fails();
     let message = "in a worker process: ValueError: bad row";
-    assert_is(
-        &failure,
-        FailureClass::Workload,
-        Code::WorkloadFailed,
-        (1, Some(5)),
-        message,
-    );
+    assert_is(&failure, (Workload, WorkloadFailed), (1, Some(5)), message);
 }
 
 #[test]
@@ -283,13 +211,7 @@ fn of_a_broken_pool_the_last_words_of_the_worker_are_the_cause() {
                   with c.ProcessPoolExecutor(1, mp_context=m.get_context('fork')) as pool:\n    list(pool.map(f, [1]))";
     let failure = Attempt::of(&[source]).fails();
     let message = "RuntimeError: out of tokens";
-    assert_is(
-        &failure,
-        FailureClass::Workload,
-        Code::WorkloadFailed,
-        (1, Some(6)),
-        message,
-    );
+    assert_is(&failure, (Workload, WorkloadFailed), (1, Some(6)), message);
 }
 
 #[test]
@@ -301,13 +223,7 @@ fn of_a_failed_job_the_pods_error_is_the_cause_and_not_who_waited() {
     ])
     .fails();
     let message = "urllib.error.URLError: <urlopen error>";
-    assert_is(
-        &failure,
-        FailureClass::Workload,
-        Code::WorkloadFailed,
-        (2, Some(1)),
-        message,
-    );
+    assert_is(&failure, (Workload, WorkloadFailed), (2, Some(1)), message);
     assert_eq!(
         failure.diagnostic.causes,
         ["the notebook noticed: RuntimeError: TrainJob tb47aa0 is Failed"]
@@ -323,8 +239,7 @@ fn a_cell_that_takes_too_long_is_a_timeout_and_not_an_interrupt() {
     let message = "the cell was not done within 1s (timeouts.cell)";
     assert_is(
         &failure,
-        FailureClass::Timeout(Limit::Cell),
-        Code::CellTimeout,
+        (Timeout(Limit::Cell), CellTimeout),
         (1, Some(4)),
         message,
     );
@@ -338,8 +253,7 @@ fn cells_that_take_too_long_together_are_a_timeout() {
     let message = "the cells were not done within 4s (timeouts.run)";
     assert_is(
         &attempt.fails(),
-        FailureClass::Timeout(Limit::Run),
-        Code::RunTimeout,
+        (Timeout(Limit::Run), RunTimeout),
         (2, Some(2)),
         message,
     );
@@ -350,8 +264,8 @@ fn a_start_that_takes_too_long_is_a_timeout() {
     let mut attempt = Attempt::of(&["x = 1"]).variable("TEST_ENDLESS_ENVIRONMENT", "1");
     attempt.timeouts.startup = Some(jiff::SignedDuration::from_millis(200));
     let failure = attempt.fails();
-    assert_eq!(failure.class, FailureClass::Timeout(Limit::Startup));
-    assert_eq!(failure.diagnostic.code, Code::StartupTimeout);
+    assert_eq!(failure.class, Timeout(Limit::Startup));
+    assert_eq!(failure.diagnostic.code, StartupTimeout);
 }
 
 #[test]
@@ -368,7 +282,7 @@ fn what_failed_earlier_in_silence_is_named() {
     assert!(noticed[1].contains("`sh -c exit 5` exited 5"), "{noticed:?}");
     assert!(noticed[2].starts_with("the thread "), "{noticed:?}");
     let failure = done.failure();
-    assert_eq!(failure.class, FailureClass::Notebook);
+    assert_eq!(failure.class, Notebook);
     assert_eq!(failure.diagnostic.hints.len(), 3);
     assert!(
         failure.diagnostic.hints[2].contains("KeyError: 'lost'"),
@@ -380,10 +294,10 @@ fn what_failed_earlier_in_silence_is_named() {
 fn a_notebook_that_cannot_be_read_is_refused() {
     let mut attempt = Attempt::of(&["x"]);
     attempt.plan.notebook = "examples/none.ipynb".into();
-    assert_eq!(attempt.fails().class, FailureClass::Config);
+    assert_eq!(attempt.fails().class, Config);
     let mut attempt = Attempt::of(&["x"]);
     attempt.plan.notebook = "../outside.ipynb".into();
-    assert_eq!(attempt.fails().class, FailureClass::Config);
+    assert_eq!(attempt.fails().class, Config);
 }
 
 #[test]
@@ -391,10 +305,7 @@ fn a_kernel_that_cannot_load_is_a_matter_of_the_environment() {
     let failure = Attempt::of(&["x"])
         .variable("TEST_PYTHON", "/usr/bin/false")
         .fails();
-    assert_eq!(
-        (failure.class, failure.diagnostic.code),
-        (FailureClass::Config, Code::KernelUnusable)
-    );
+    assert_eq!((failure.class, failure.diagnostic.code), (Config, KernelUnusable));
 }
 
 #[test]
@@ -402,11 +313,5 @@ fn a_published_error_counts_also_when_the_kernel_answers_ok() {
     let source = "try:\n    1 / 0\nexcept Exception:\n    get_ipython().showtraceback()";
     let failure = Attempt::of(&[source]).fails();
     let message = "ZeroDivisionError: division by zero";
-    assert_is(
-        &failure,
-        FailureClass::Notebook,
-        Code::CellRaised,
-        (1, Some(2)),
-        message,
-    );
+    assert_is(&failure, (Notebook, CellRaised), (1, Some(2)), message);
 }

@@ -16,13 +16,12 @@ use blueproof_core::{
     view::RunView,
 };
 
-use super::Now;
 use crate::{
     cli::{Place, QuotaApply},
     config::{Config, Surroundings},
     exit::{Exit, Problem},
     output,
-    reading::{self, block_on},
+    reading::{self, Reading, block_on},
     session::{Session, local_user, new_key},
     show::{self, changes},
 };
@@ -33,9 +32,9 @@ const LARGEST: u64 = 64 << 20;
 pub(super) fn apply(arguments: &QuotaApply, place: &Place) -> Result<Exit, Problem> {
     let wanted = read(&arguments.files)?;
     block_on(async {
-        let now = Now::read(place).await?;
+        let now = Reading::open(place)?.scheduler().await?;
         let changes = changes::between(now.objects(), &wanted);
-        warn_of_lost_runs(&now.runs, &wanted);
+        warn_of_lost_runs(now.runs(), &wanted);
         if changes.is_empty() {
             output::note("nothing changes: these queues hold already");
             return Ok(Exit::Ok);
@@ -97,11 +96,11 @@ async fn leave(objects: Objects, place: &Place) -> Result<(), Problem> {
 }
 
 /// Warns of runs that wait in a LocalQueue which will not be there.
-fn warn_of_lost_runs(runs: &[RunView], wanted: &Objects) {
-    let waits = |view: &&RunView| {
+fn warn_of_lost_runs(runs: impl Iterator<Item = RunView>, wanted: &Objects) {
+    let waits = |view: &RunView| {
         view.state == RunState::Queued && !wanted.local_queues.contains_key(view.queue.as_str())
     };
-    for view in runs.iter().filter(waits) {
+    for view in runs.filter(waits) {
         let message = format!(
             "{} waits in the LocalQueue `{}`, which is not among these",
             view.id, view.queue

@@ -22,7 +22,11 @@ fn described(run: u64, width: Width) -> String {
         ],
         more: 2,
     };
-    let text = describe(&view, scheduler.why(view.id).as_ref(), &kept, at(60), width);
+    let (why, expected) = (
+        scheduler.why(view.id),
+        scheduler.estimates(at(60), &[view.id].into()),
+    );
+    let text = describe(&view, why.as_ref(), expected.get(&view.id), &kept, at(60), width);
     strip_str(&text).to_string()
 }
 

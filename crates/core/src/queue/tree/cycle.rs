@@ -23,6 +23,8 @@ use super::{
 pub(in super::super) struct TreeCycle {
     pub(in super::super) admitted: Vec<(usize, WorkloadId, Assignment)>,
     pub(in super::super) preempted: Vec<Preempted>,
+    /// How many were looked at.
+    pub(in super::super) tried: usize,
     /// Whether the next cycle could differ from this one.
     pub(in super::super) changed: bool,
 }
@@ -72,7 +74,10 @@ impl Tree {
             order::classical(&mut nominees);
             nominees.reverse();
         }
-        let mut result = TreeCycle::default();
+        let mut result = TreeCycle {
+            tried: nominees.len(),
+            ..TreeCycle::default()
+        };
         let mut passing = Passing::default();
         while !nominees.is_empty() {
             let nominee = match rules.fair {

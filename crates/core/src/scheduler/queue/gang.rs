@@ -13,7 +13,7 @@ use crate::{
     },
 };
 
-const CPU: &str = "cpu";
+pub(super) const CPU: &str = "cpu";
 const MEMORY: &str = "memory";
 const GPU: &str = "nvidia.com/gpu";
 

@@ -18,7 +18,7 @@ fn submit(queue: &mut Queue, run: u64, priority: i32, since: i64, cores: u32) {
     let mut request = request("a", "nano-lm");
     request.priority = Priority(priority);
     request.job.driver = cpus(cores);
-    queue.submit(RunId(run).attempt(1), &request, at(since), 0);
+    queue.submit(at(since), RunId(run).attempt(1), &request, at(since), 0);
 }
 
 fn admitted(queue: &mut Queue) -> Vec<u64> {

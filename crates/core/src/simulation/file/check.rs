@@ -4,13 +4,17 @@ use std::collections::BTreeSet;
 
 use super::{
     MOST_JOBS,
-    spec::{EventSpec, JobSpec, NodeSpec},
+    spec::{EventSpec, JobSpec, NodeSpec, PodFailure},
 };
 use crate::{
     diagnostic::{Code, Diagnostic},
     queue::{manifest::wrong_case, objects::Objects},
+    simulation::Change,
     yaml::{Located, Problems, nearest},
 };
+
+/// More names than these help nobody.
+const MOST_NAMED: usize = 20;
 
 pub(super) fn jobs(jobs: &[JobSpec], objects: &Objects, problems: &mut Problems<'_>) {
     let mut sum: usize = 0;
@@ -83,13 +87,58 @@ pub(super) fn node(node: &Located<String>, nodes: &[NodeSpec], problems: &mut Pr
     known(node, "node", Code::QueueReference, names, problems);
 }
 
+/// Returns the failure of a pod of the job that is named.
+pub(super) fn pod_failure(
+    failure: &PodFailure,
+    jobs: &[JobSpec],
+    problems: &mut Problems<'_>,
+) -> Option<Change> {
+    let (name, code) = (&failure.job, &failure.exit_code);
+    let job = number(&name.value, jobs);
+    if job.is_none() {
+        let names = jobs.iter().map(|job| &job.name);
+        let error = unknown("job", Code::QueueReference, &name.value, names);
+        problems.report(name.spot, error);
+    }
+    let exit_code = u8::try_from(code.value).ok().filter(|code| *code > 0);
+    if exit_code.is_none() {
+        let message = format!("a pod that fails has no exit code {}", code.value);
+        problems.bad_value(code.spot, message, "exit codes of failures are 1 to 255");
+    }
+    Some(Change::PodFails {
+        job: job?,
+        exit_code: exit_code?.into(),
+    })
+}
+
+/// Returns the number of the first job of this name. Of several that are alike, the third of `a` is called `a-3`.
+fn number(name: &str, jobs: &[JobSpec]) -> Option<usize> {
+    let mut before = 0;
+    for job in jobs {
+        let which = match job.count.value {
+            1 => (name == job.name).then_some(1),
+            count => name
+                .strip_prefix(&job.name)
+                .and_then(|rest| rest.strip_prefix('-')?.parse::<u32>().ok())
+                .filter(|which| (1..=count).contains(which)),
+        };
+        if let Some(which) = which {
+            return Some(before + which as usize - 1);
+        }
+        before += job.count.value as usize;
+    }
+    None
+}
+
 /// Reports an event that is nothing, or several things.
 pub(super) fn one_thing(event: &EventSpec, problems: &mut Problems<'_>) {
     let keys = [&event.say, &event.fail_node, &event.recover_node, &event.quota];
-    let second = keys.into_iter().flatten().nth(1);
-    let message = "an event is exactly one of `say`, `failNode`, `recoverNode` and `quota`";
+    let spots = keys.into_iter().flatten().map(|key| key.spot);
+    let pod = event.fail_pod.iter().map(|failure| failure.job.spot);
+    let second = spots.chain(pod).nth(1);
+    let message = "an event is exactly one of `say`, `failNode`, `recoverNode`, `failPod` and `quota`";
     problems.bad_value(
-        second.map_or(event.at.spot, |key| key.spot),
+        second.unwrap_or(event.at.spot),
         message,
         "several events may have the same time",
     );
@@ -105,12 +154,16 @@ fn known<'a>(
     if names.clone().any(|known| *known == name.value) {
         return;
     }
-    let error = Diagnostic::error(code, format!("there is no {kind} `{}`", name.value));
+    problems.report(name.spot, unknown(kind, code, &name.value, names));
+}
+
+fn unknown<'a>(kind: &str, code: Code, name: &str, names: impl Iterator<Item = &'a String>) -> Diagnostic {
     let all: Vec<&str> = names.map(String::as_str).collect();
-    let hint = match nearest(&name.value, all.iter().copied()) {
+    let hint = match nearest(name, all.iter().copied()) {
         Some(meant) => format!("did you mean `{meant}`?"),
         None if all.is_empty() => format!("there is no {kind} at all"),
+        None if all.len() > MOST_NAMED => format!("there are {} others", all.len()),
         None => format!("there are: {}", all.join(", ")),
     };
-    problems.report(name.spot, error.hint(hint));
+    Diagnostic::error(code, format!("there is no {kind} `{name}`")).hint(hint)
 }

@@ -7,16 +7,33 @@ use serde_json::json;
 
 use crate::{
     queue::manifest::{Amount, TolerationSpec},
-    yaml::{Decode, Located, Node, Problems, Schema, Spot, Value, record},
+    retry::Terms,
+    yaml::{Decode, Located, Node, Problems, Schema, Spot, Value, choice, record},
 };
 
+choice! {
+    /// The version of the format.
+    pub(super) enum ApiVersion {
+        /// The only one so far.
+        V1Alpha1 = "blueproof.dev/v1alpha1",
+    }
+}
+
+choice! {
+    /// What the document is.
+    pub(super) enum Kind {
+        /// A simulation.
+        Simulation = "Simulation",
+    }
+}
+
 record! {
-    /// A simulation.
+    /// Jobs that ask for quota, and what happens meanwhile.
     pub(super) struct Simulation {
-        /// The version.
-        api_version: String,
-        /// The kind.
-        kind: String,
+        /// The version of the format: `blueproof.dev/v1alpha1`.
+        api_version: ApiVersion,
+        /// What the document is: `Simulation`.
+        kind: Kind,
         /// What it is called.
         metadata: Metadata,
         /// What is simulated.
@@ -89,12 +106,30 @@ record! {
         runs_for: Span,
         /// How long it still holds its quota when it is told to go.
         grace: Span = Span::default(),
-        /// How long it stays away when a node that it is on fails.
-        retry_pause: Span = Span::default(),
         /// How long each may have quota, over all of its admissions.
         maximum_execution_time: Option<Span>,
+        /// How long pods may wait for room on the nodes, before all are deleted and created again: 5m where it is not said.
+        warmup_grace_period_duration: Option<Grace>,
+        /// How long a failed pod is left alone, before all are deleted and created again: 1m where it is not said.
+        failure_grace_period_duration: Option<Grace>,
+        /// How long after a failure pods are created again: 90s where it is not said.
+        retry_pause_period_duration: Option<Grace>,
+        /// How often each is tried again: 3 where it is not said.
+        retry_limit: Option<u32>,
+        /// How long a deletion may take: 10m where it is not said.
+        forceful_deletion_grace_period_duration: Option<Grace>,
+        /// How long one that failed for good still holds its quota: not at all where it is not said.
+        deletion_on_failure_grace_period_duration: Option<Grace>,
+        /// Exit codes of pods after which it is not tried again.
+        terminal_exit_codes: Vec<i32>,
+        /// If there are any: the only exit codes after which it is tried again.
+        retryable_exit_codes: Vec<i32>,
         /// What each asks for.
         pod_sets: Located<Vec<PodSetSpec>>,
+    }
+    later {
+        "admissionGracePeriodDuration": "pods are created in no time here: leave it out",
+        "successTTLDuration": "what has succeeded holds no quota: leave it out",
     }
 }
 
@@ -123,14 +158,30 @@ record! {
         at: Located<Span>,
         /// Something to be told.
         say: Option<Located<String>>,
-        /// The node that fails.
+        /// The node that is found to be bad: whoever has pods on it is moved away.
         fail_node: Option<Located<String>>,
         /// The node that is well again.
         recover_node: Option<Located<String>>,
+        /// The job of which a pod fails.
+        fail_pod: Option<PodFailure>,
         /// The file with the queues that hold from then on.
         quota: Option<Located<String>>,
     }
 }
+
+record! {
+    /// A pod that fails.
+    pub(super) struct PodFailure {
+        /// The job that it is of.
+        job: Located<String>,
+        /// Its exit code.
+        exit_code: Located<u32> = Located { value: 1, spot: Spot::default() },
+    }
+}
+
+/// A span of time that is no longer than AppWrapper lets a grace be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Grace(pub(super) SignedDuration);
 
 /// A span of time: `30s`, `1h30m`, `200ms`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -160,7 +211,23 @@ impl Decode for Span {
     }
 
     fn schema() -> Schema {
-        json!({ "type": "string" })
+        json!({ "type": "string", "pattern": "[0-9]", "examples": ["30s", "1h30m", "200ms"] })
+    }
+}
+
+impl Decode for Grace {
+    fn decode(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
+        let Span(span) = Span::decode(node, problems)?;
+        if span > Terms::LONGEST_GRACE {
+            let message = "this is longer than 24h, the longest that AppWrapper takes";
+            problems.bad_value(node.spot, message, "a workload must not hold its quota for ever");
+            return None;
+        }
+        Some(Self(span))
+    }
+
+    fn schema() -> Schema {
+        Span::schema()
     }
 }
 
@@ -184,6 +251,6 @@ impl Decode for Amounts {
     }
 
     fn schema() -> Schema {
-        json!({ "type": "object" })
+        json!({ "type": "object", "additionalProperties": Amount::schema() })
     }
 }

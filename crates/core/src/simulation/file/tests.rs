@@ -1,11 +1,14 @@
 //! What a file says, and what it may not say.
 
+mod schema;
+
 use jiff::SignedDuration;
 
 use super::*;
 use crate::{
     queue::Quantity,
-    simulation::{History, Leave},
+    retry::Reason,
+    simulation::{History, Leave, Reset},
 };
 
 const MLBATCH: &str = include_str!("../../../../../examples/mlbatch.yaml");
@@ -62,7 +65,7 @@ fn every_key_counts() {
         (large.user.as_str(), large.class.as_str(), large.priority),
         ("red", "large", 5)
     );
-    assert_eq!(large.retry_pause, SignedDuration::from_secs(5));
+    assert_eq!(large.retry.retry_pause, SignedDuration::from_secs(5));
     assert_eq!(large.stints[0].runs_for, SignedDuration::from_mins(10));
     assert_eq!(large.pod_sets[0].count, 4);
     assert_eq!(large.pod_sets[0].requests["nvidia.com/gpu"], Quantity(4));
@@ -153,7 +156,6 @@ fn evicted(scenario: &Scenario, history: &History) -> Vec<(i64, String, String)>
     evictions.sort_by_key(|(at, ..)| *at);
     let whom = |cause| match cause {
         Leave::Preempted { by, reason } => format!("{}: {}", name(by), reason.as_str()),
-        Leave::NodeFailed { node } => node,
         Leave::Drained => "drained".into(),
         Leave::MaximumExecutionTimeExceeded => "over".into(),
     };
@@ -182,8 +184,16 @@ fn the_four_acts_of_mlbatch_go_as_its_tutorial_says() {
     assert_eq!(admitted(&scenario, &history, 120), ["blue-normal-1"]);
     // Priority: the important one evicts a normal one of its own team.
     assert_eq!(admitted(&scenario, &history, 140), ["important"]);
-    // A node fails: the large one comes back after its pause, on the nodes that are left; the slack is not lent.
-    assert_eq!(admitted(&scenario, &history, 3065), ["large"]);
+    // A node fails: the large one is created again after its pause, on the nodes that are left; the slack is not lent.
+    assert_eq!(admitted(&scenario, &history, 3060), [""; 0]);
+    let reset = Reset {
+        at: SignedDuration::from_secs(3060),
+        reason: Reason::AutopilotNoExecute,
+        again: Some(SignedDuration::from_secs(3065)),
+    };
+    let large = &history.fates[14];
+    assert_eq!((large.stays.len(), &large.stays[0].resets), (1, &vec![reset]));
+    assert_eq!(large.done, Some(SignedDuration::from_secs(3665)));
     assert_eq!(admitted(&scenario, &history, 3080), [""; 0]);
     assert_eq!(admitted(&scenario, &history, 3200), ["late"]);
     let owned = |at, who: &str, whom: &str| (at, who.to_owned(), whom.to_owned());
@@ -192,8 +202,65 @@ fn the_four_acts_of_mlbatch_go_as_its_tutorial_says() {
         [
             owned(120, "red-normal-3", "blue-normal-1: InCohortReclamation"),
             owned(140, "red-normal-2", "important: InClusterQueue"),
-            owned(3060, "large", "node-1"),
         ]
     );
     assert!(history.fates.iter().all(|fate| fate.done.is_some()));
+}
+
+#[test]
+fn a_job_says_in_appwrappers_words_how_it_is_tried_again() {
+    let terms = "retryPausePeriodDuration: 5s\n    retryLimit: 1\n    warmupGracePeriodDuration: 2m\n    \
+                 failureGracePeriodDuration: 0s\n    forcefulDeletionGracePeriodDuration: 24h\n    \
+                 deletionOnFailureGracePeriodDuration: 1h30m\n    terminalExitCodes: [2, 137]\n    \
+                 retryableExitCodes: [3]";
+    let told = MLBATCH.replacen("retryPausePeriodDuration: 5s", terms, 1);
+    let scenario = read(&file(&told), no_other).expect("it is right").scenario;
+    let expected = Terms {
+        retry_pause: SignedDuration::from_secs(5),
+        retry_limit: 1,
+        warmup_grace: SignedDuration::from_mins(2),
+        failure_grace: SignedDuration::ZERO,
+        forceful_deletion_grace: SignedDuration::from_hours(24),
+        deletion_delay: SignedDuration::from_mins(90),
+        terminal_exit_codes: [2, 137].into_iter().collect(),
+        retryable_exit_codes: [3].into_iter().collect(),
+        ..Terms::default()
+    };
+    assert_eq!(scenario.jobs[14].retry, expected);
+    assert_eq!(scenario.jobs[0].retry, Terms::default());
+    let pause = "retryPausePeriodDuration: 5s";
+    let long = wrong(pause, "retryPausePeriodDuration: 25h");
+    assert_eq!((long.0, long.1), (Code::BadValue, line_of(pause)));
+    let idle = wrong(pause, "successTTLDuration: 5s");
+    assert_eq!((idle.0, idle.1), (Code::NotSupportedYet, line_of(pause)));
+}
+
+#[test]
+fn a_pod_that_fails_is_of_a_job_that_is_known() {
+    let event = |event: &str| MLBATCH.replacen("{at: 3060s, failNode: node-1}", event, 1);
+    let change = |text: &str| {
+        let scenario = read(&file(&event(text)), no_other).expect("it is right").scenario;
+        scenario.changes[4].1.clone()
+    };
+    let fails = |job, exit_code| Change::PodFails { job, exit_code };
+    assert_eq!(
+        change("{at: 9s, failPod: {job: short-7, exitCode: 3}}"),
+        fails(6, 3)
+    );
+    assert_eq!(change("{at: 9s, failPod: {job: large}}"), fails(14, 1));
+    let mistake = |text: &str| {
+        let found = read(&file(&event(text)), no_other).expect_err("it is wrong");
+        (found[0].code, found[0].message.clone())
+    };
+    for unknown in ["short-8", "short-0", "short", "larger"] {
+        let found = mistake(&format!("{{at: 9s, failPod: {{job: {unknown}}}}}"));
+        assert_eq!(
+            found,
+            (Code::QueueReference, format!("there is no job `{unknown}`"))
+        );
+    }
+    let found = mistake("{at: 9s, failPod: {job: large, exitCode: 0}}");
+    assert_eq!(found.0, Code::BadValue);
+    let two = mistake("{at: 9s, failPod: {job: large}, say: twice}");
+    assert_eq!(two.0, Code::BadValue);
 }

@@ -1,0 +1,27 @@
+//! `blueproof backtest`.
+
+use blueproof_core::estimate::Backtest;
+
+use super::recorded;
+use crate::{
+    cli::{self, Place},
+    exit::{Exit, Problem},
+    output::{self, Document},
+    show::backtest::Answer,
+};
+
+pub(crate) fn backtest(arguments: &cli::Backtest, place: &Place) -> Result<Exit, Problem> {
+    let (log, mut backtest) = (arguments.log.as_deref(), Backtest::default());
+    recorded::events(log, place, |event| backtest.take_in(event))?;
+    let scores = backtest.finish(arguments.since);
+    if scores.runs == 0 {
+        return Err(recorded::nothing_to_replay(log));
+    }
+    let answer = Answer(scores);
+    let text = match arguments.output {
+        Some(format) => output::encode(&Document::new("BacktestReport", &answer), format.into())?,
+        None => answer.to_string(),
+    };
+    output::print(&text)?;
+    Ok(Exit::Ok)
+}

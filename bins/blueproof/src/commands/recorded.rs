@@ -1,0 +1,55 @@
+//! Events that were recorded: those of the store, or of a file.
+
+mod log;
+
+use std::path::Path;
+
+use blueproof_core::{
+    diagnostic::{Code, Diagnostic, Place as FilePlace},
+    ports::LoggedEvent,
+};
+
+use crate::{
+    cli::Place,
+    exit::Problem,
+    reading::{self, Reading, block_on},
+    show::pace::Pace,
+};
+
+/// Hands on all events of a log, or of the store where none is named, the oldest first.
+pub(super) fn events(
+    log: Option<&Path>,
+    place: &Place,
+    mut take: impl FnMut(LoggedEvent),
+) -> Result<(), Problem> {
+    let mut pace = Pace::new("events read");
+    let mut take = |event| {
+        pace.add(1);
+        take(event);
+    };
+    if let Some(path) = log {
+        return log::read(path, take);
+    }
+    block_on(async {
+        let Some(store) = Reading::open(place)?.store else {
+            return Ok(());
+        };
+        reading::events(&store, |events| {
+            events.into_iter().for_each(&mut take);
+            Ok(())
+        })
+        .await
+    })
+}
+
+/// Returns what is to be said of a log in which nobody asked for anything.
+pub(super) fn nothing_to_replay(log: Option<&Path>) -> Problem {
+    let nothing = Diagnostic::error(
+        Code::LogUnreadable,
+        "nothing to replay: no run ever asked for quota",
+    );
+    Problem::usage(match log {
+        Some(path) => nothing.at(FilePlace::file(path.display().to_string())),
+        None => nothing.hint("`blueproof run BLUEPRINT` makes the first run"),
+    })
+}

@@ -1,0 +1,191 @@
+//! How often estimates held: each request of a log is estimated from what was known then, and compared with what came.
+
+use std::collections::BTreeMap;
+
+use jiff::{SignedDuration, Timestamp};
+use serde::Serialize;
+
+use super::{Estimate, When};
+use crate::{
+    domain::{Ending, RunId, RunState},
+    event::Event,
+    policy::Policy,
+    ports::LoggedEvent,
+    scheduler::Scheduler,
+    view::RunView,
+};
+
+/// Replays a log and estimates each run when it is asked for.
+///
+/// Starts are compared for runs that had to wait, and ends for runs that ended by themselves.
+#[derive(Debug)]
+pub struct Backtest {
+    scheduler: Scheduler,
+    estimates: BTreeMap<RunId, Option<Estimate>>,
+    now: Timestamp,
+}
+
+/// How often estimates held.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Scores {
+    /// How many runs were asked for.
+    pub runs: usize,
+    /// Of how many nothing could be said, or only a limit of time.
+    pub without_estimate: usize,
+    /// Of starts, for those who had to wait.
+    pub starts: Held,
+    /// Of ends.
+    pub ends: Held,
+    /// Of ends, by blueprint.
+    pub ends_by_blueprint: BTreeMap<String, Held>,
+}
+
+/// How often what was estimated came by then.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Held {
+    /// How many were compared.
+    pub runs: usize,
+    /// Which share came by `p50`.
+    pub p50_held: f64,
+    /// Which share came by `p90`.
+    pub p90_held: f64,
+    /// How far `p50` was off in the middle one of all cases.
+    pub median_error_seconds: f64,
+    /// The mean loss of `p90`, by which two ways to estimate it may be compared: nine tenths of what it was too early, or
+    /// one tenth of what it was too late (the pinball loss; Koenker and Bassett 1978).
+    pub p90_loss_seconds: f64,
+}
+
+/// An estimate and what came of it.
+struct Case {
+    p50: Timestamp,
+    p90: Timestamp,
+    came: Timestamp,
+}
+
+impl Default for Backtest {
+    fn default() -> Self {
+        Self {
+            scheduler: Scheduler::new(Policy::local(Default::default())),
+            estimates: BTreeMap::new(),
+            now: Timestamp::MIN,
+        }
+    }
+}
+
+impl Backtest {
+    /// Takes in the next event.
+    pub fn take_in(&mut self, logged: LoggedEvent) {
+        let LoggedEvent { at, event, .. } = logged;
+        self.now = self.now.max(at);
+        let Event::Requested { request } = &event else {
+            self.scheduler.handle(at, event);
+            return;
+        };
+        let key = request.key.clone();
+        self.scheduler.handle(at, event);
+        let run = self.scheduler.run_of(&key);
+        let Some(run) = run.filter(|run| !self.estimates.contains_key(run)) else {
+            return;
+        };
+        let estimate = self.scheduler.estimates(at, &[run].into()).remove(&run);
+        self.estimates.insert(run, estimate);
+    }
+
+    /// Returns how often estimates held, of runs that were asked for within `since` before the end of the log.
+    pub fn finish(self, since: Option<SignedDuration>) -> Scores {
+        let from = since.and_then(|since| self.now.checked_sub(since).ok());
+        let mut scores = Scores::default();
+        let (mut starts, mut ends) = (Vec::new(), BTreeMap::<String, Vec<Case>>::new());
+        for (run, estimate) in &self.estimates {
+            let Some(view) = self.scheduler.view(*run) else {
+                continue;
+            };
+            if from.is_some_and(|from| view.requested_at < from) {
+                continue;
+            }
+            scores.runs += 1;
+            let end = estimate.and_then(|estimate| estimate.end);
+            if !matches!(end, Some(When::Likely { .. })) {
+                scores.without_estimate += 1;
+            }
+            let start = estimate.and_then(|estimate| estimate.start);
+            starts.extend(Case::of(start, started(&view)));
+            let ended = Case::of(end, ended(&view));
+            ends.entry(view.subject.blueprint.to_string())
+                .or_default()
+                .extend(ended);
+        }
+        scores.starts = Held::of(&starts);
+        let held = ends.iter().filter(|(_, cases)| !cases.is_empty());
+        scores.ends_by_blueprint = held
+            .map(|(name, cases)| (name.clone(), Held::of(cases)))
+            .collect();
+        scores.ends = Held::of(&ends.into_values().flatten().collect::<Vec<_>>());
+        scores
+    }
+}
+
+/// Returns when a run first got its quota.
+fn started(view: &RunView) -> Option<Timestamp> {
+    Some(view.attempts.first()?.reserved_at)
+}
+
+/// Returns when a run ended, if it did so by itself.
+fn ended(view: &RunView) -> Option<Timestamp> {
+    match view.state {
+        RunState::Ended(
+            Ending::Passed | Ending::Failed | Ending::InfrastructureFailed | Ending::TimedOut,
+        ) => view.ended_at.filter(|_| !view.attempts.is_empty()),
+        RunState::Ended(Ending::Cancelled | Ending::Refused | Ending::Superseded)
+        | RunState::AwaitingApproval
+        | RunState::Queued
+        | RunState::Reserved
+        | RunState::Starting
+        | RunState::Running => None,
+    }
+}
+
+impl Case {
+    fn of(estimated: Option<When>, came: Option<Timestamp>) -> Option<Self> {
+        let (Some(When::Likely { p50, p90 }), Some(came)) = (estimated, came) else {
+            return None;
+        };
+        Some(Self { p50, p90, came })
+    }
+
+    /// Returns by how many seconds it was too late, or too early where that is negative.
+    fn late_by(&self, estimated: Timestamp) -> f64 {
+        estimated.duration_since(self.came).as_secs_f64()
+    }
+
+    fn p90_loss(&self) -> f64 {
+        let late_by = self.late_by(self.p90);
+        (0.1 * late_by).max(-0.9 * late_by)
+    }
+}
+
+impl Held {
+    fn of(cases: &[Case]) -> Self {
+        if cases.is_empty() {
+            return Self::default();
+        }
+        let share = |held: &dyn Fn(&Case) -> bool| {
+            cases.iter().filter(|case| held(case)).count() as f64 / cases.len() as f64
+        };
+        let mut errors: Vec<f64> = cases.iter().map(|case| case.late_by(case.p50).abs()).collect();
+        errors.sort_unstable_by(f64::total_cmp);
+        Self {
+            runs: cases.len(),
+            p50_held: share(&|case| case.came <= case.p50),
+            p90_held: share(&|case| case.came <= case.p90),
+            median_error_seconds: errors[errors.len() / 2],
+            p90_loss_seconds: cases.iter().map(Case::p90_loss).sum::<f64>() / cases.len() as f64,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,92 @@
+//! Estimates against what came, on a machine whose lengths are drawn from known distributions, and by hand.
+
+use super::*;
+use crate::{
+    domain::{Bytes, Cpus, Resources},
+    testing::{Asked, busy_log, log_of, request},
+};
+
+fn scores(log: &[LoggedEvent], since: Option<SignedDuration>) -> Scores {
+    let mut backtest = Backtest::default();
+    log.iter().for_each(|event| backtest.take_in(event.clone()));
+    backtest.finish(since)
+}
+
+#[test]
+fn what_is_estimated_holds_as_often_as_it_says() {
+    // Those who wait together are late together: several machines tell more than one for longer.
+    let all: Vec<_> = (1..=5)
+        .map(|seed| scores(&busy_log(seed, Timestamp::UNIX_EPOCH, 100), None))
+        .collect();
+    let starts: fn(&Scores) -> &Held = |scores| &scores.starts;
+    let ends: fn(&Scores) -> &Held = |scores| &scores.ends;
+    for (what, of) in [("starts", starts), ("ends", ends)] {
+        let runs: usize = all.iter().map(|scores| of(scores).runs).sum();
+        let share = |held: fn(&Held) -> f64| {
+            let sum: f64 = all
+                .iter()
+                .map(|scores| held(of(scores)) * of(scores).runs as f64)
+                .sum();
+            sum / runs as f64
+        };
+        let (p50, p90) = (share(|held| held.p50_held), share(|held| held.p90_held));
+        assert!(runs > 150, "{what}: {runs} are enough to tell");
+        assert!((0.85..=0.95).contains(&p90), "{what}: p90 held in {p90}");
+        // Several lengths in a row lean to the late side while little is known of each.
+        assert!((0.4..=0.65).contains(&p50), "{what}: p50 held in {p50}");
+    }
+}
+
+/// Returns the log of one core on which runs of one blueprint come at these seconds and take so long.
+fn log(runs: &[(i64, i64)]) -> Vec<LoggedEvent> {
+    let quota = Resources {
+        cpu: Cpus::cores(1),
+        memory: Bytes(1 << 30),
+        ..Resources::default()
+    };
+    let asked = runs.iter().enumerate().map(|(number, (at, takes))| Asked {
+        at: Timestamp::from_second(*at).expect("small"),
+        request: request(&format!("run-{number}"), "nano-lm"),
+        takes: SignedDuration::from_secs(*takes),
+    });
+    log_of(Policy::local(quota), Timestamp::UNIX_EPOCH, asked.collect())
+}
+
+#[test]
+fn starts_count_for_those_who_wait_and_ends_from_the_second_run_on() {
+    // The second one takes longer than the first, and the third waits until it is done and cleared away, at 221 s.
+    let log = log(&[(0, 100), (110, 110), (150, 100)]);
+    let scores = scores(&log, None);
+    assert_eq!((scores.runs, scores.without_estimate), (3, 1));
+    let (starts, ends) = (&scores.starts, &scores.ends);
+    // At 150 s its start is estimated at 211 s. The p90 is late, as behind two that may take nine times what one took.
+    assert_eq!((starts.runs, starts.p50_held, starts.p90_held), (1, 0.0, 1.0));
+    assert_eq!(starts.median_error_seconds, 10.0);
+    // At 110 s the end is estimated at 210 s, and comes at 220 s.
+    assert_eq!((ends.runs, ends.p50_held, ends.p90_held), (2, 0.5, 1.0));
+    assert_eq!(scores.ends_by_blueprint["nano-lm"], *ends);
+}
+
+#[test]
+fn what_was_asked_for_before_the_span_is_known_and_does_not_count() {
+    let log = log(&[(0, 100), (110, 100), (1000, 100)]);
+    let scores = scores(&log, Some(SignedDuration::from_secs(200)));
+    assert_eq!(
+        (scores.runs, scores.without_estimate, scores.ends.runs),
+        (1, 0, 1)
+    );
+}
+
+#[test]
+fn a_request_that_comes_again_and_a_run_that_does_not_end_are_not_compared() {
+    let mut log = log(&[(0, 100), (110, 100)]);
+    let again = log
+        .iter()
+        .find(|logged| matches!(logged.event, Event::Requested { .. }));
+    log.extend(again.cloned());
+    let finished =
+        |logged: &LoggedEvent| matches!(&logged.event, Event::Finished { attempt, .. } if attempt.run.0 == 2);
+    log.retain(|logged| !finished(logged));
+    let scores = scores(&log, None);
+    assert_eq!((scores.runs, scores.ends), (2, Held::default()));
+}

@@ -1,0 +1,50 @@
+//! What the queue's own figures do not tell: runs, their stages, and blueprints.
+
+use super::Kind::{Counter, Gauge, Histogram};
+
+/// From a moment to two weeks: stages in which people and full queues are waited for, in seconds.
+const STAGES: &[f64] = &[
+    1.0,
+    5.0,
+    15.0,
+    60.0,
+    300.0,
+    900.0,
+    3600.0,
+    14_400.0,
+    43_200.0,
+    86_400.0,
+    259_200.0,
+    604_800.0,
+    1_209_600.0,
+];
+
+/// From a sample to a night of training, in seconds.
+const RUNS: &[f64] = &[
+    10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1200.0, 1800.0, 3600.0, 7200.0, 14_400.0, 43_200.0,
+];
+
+super::table! {
+    /// Every metric with a name of ours.
+    OURS, constant &[];
+
+    BUILD_INFO = Gauge, "blueproof_build_info" ["version"]
+        "Always one: which version wrote this";
+    RUNS_TOTAL = Counter, "blueproof_runs_total" ["verdict"]
+        "Runs that ended, by how; one that is tried again when asked counts again";
+    STAGE_SECONDS = Histogram(STAGES), "blueproof_stage_seconds" ["stage"]
+        "How long a stage took: gate (approval), queue (quota), quota (others leaving it), place, start";
+    QUEUE_DEPTH = Gauge, "blueproof_queue_depth" ["stage"]
+        "Runs that are in the stage now";
+    QUEUE_OLDEST_TIMESTAMP = Gauge, "blueproof_queue_oldest_timestamp_seconds" ["stage"]
+        "Since when the run has been in the stage that has been there longest, in seconds since 1970; \
+        absent where none is";
+    RUN_SECONDS = Histogram(RUNS), "blueproof_run_seconds" ["blueprint" "profile"]
+        "From the attempt's start until it passed or failed";
+    RUN_CPU_SECONDS = Counter, "blueproof_run_cpu_seconds_total" ["blueprint" "profile"]
+        "Processor time that attempts used, where it could be read";
+    RUN_ALLOCATED_CPU_SECONDS = Counter, "blueproof_run_allocated_cpu_seconds_total" ["blueprint" "profile"]
+        "Processor time that the same attempts could have used";
+    BLUEPRINT_LAST_GREEN = Gauge, "blueproof_blueprint_last_green_timestamp_seconds" ["blueprint" "profile"]
+        "When a run that is of no pull request last passed, in seconds since 1970";
+}

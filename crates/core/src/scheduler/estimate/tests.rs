@@ -1,0 +1,209 @@
+//! Estimates worked out by hand.
+
+use super::*;
+use crate::{
+    domain::{Cpus, Resources, RunRequest, Timeouts},
+    estimate::Basis,
+    event::{Event, StopMode},
+    policy::Policy,
+    queue::objects::WithinClusterQueue,
+    testing::{Asked, log_of, request, teams},
+};
+
+fn at(second: i64) -> Timestamp {
+    Timestamp::from_second(second).expect("small")
+}
+
+fn seconds(seconds: i64) -> SignedDuration {
+    SignedDuration::from_secs(seconds)
+}
+
+/// Returns a scheduler of so many cores on which nano-lm ran before, one after the other, and the time then.
+fn after(cores: u32, took: &[i64]) -> (Scheduler, i64) {
+    let policy = Policy::local(Resources {
+        cpu: Cpus::cores(cores),
+        memory: crate::domain::Bytes(1 << 40),
+        ..Resources::default()
+    });
+    let mut begins = 0;
+    let runs = took.iter().enumerate().map(|(number, took)| {
+        let asked = Asked {
+            at: at(begins),
+            request: request(&format!("earlier-{number}"), "nano-lm"),
+            takes: seconds(*took),
+        };
+        begins += took + 1;
+        asked
+    });
+    let log = log_of(policy.clone(), at(0), runs.collect());
+    let mut scheduler = Scheduler::new(policy);
+    for logged in log {
+        scheduler.handle(logged.at, logged.event);
+    }
+    (scheduler, begins)
+}
+
+/// Asks for a run, which starts at once where there is room, and returns it.
+fn ask(scheduler: &mut Scheduler, now: i64, request: RunRequest) -> RunId {
+    let key = request.key.clone();
+    let request = Box::new(request);
+    scheduler.handle(at(now), Event::Requested { request });
+    let run = scheduler.run_of(&key).expect("it was just asked for");
+    let attempt = run.attempt(1);
+    let place = "here".into();
+    scheduler.handle(at(now), Event::Reserved { attempt, place });
+    scheduler.handle(at(now), Event::Started { attempt });
+    run
+}
+
+fn estimate(scheduler: &Scheduler, now: i64, run: RunId) -> Option<Estimate> {
+    scheduler.estimates(at(now), &[run].into()).remove(&run)
+}
+
+fn likely(p50: i64, p90: i64) -> Option<When> {
+    Some(When::Likely {
+        p50: at(p50),
+        p90: at(p90),
+    })
+}
+
+#[test]
+fn one_that_runs_ends_as_earlier_ones_did_and_what_it_has_taken_counts() {
+    let nine = [10, 20, 30, 40, 50, 60, 70, 80, 90];
+    let (mut scheduler, now) = after(1, &nine);
+    let run = ask(&mut scheduler, now, request("a", "nano-lm"));
+    let at_once = estimate(&scheduler, now, run).expect("nine are known");
+    assert_eq!((at_once.start, at_once.end), (None, likely(now + 50, now + 90)));
+    assert_eq!(at_once.from, Basis::Blueprint { runs: 9 });
+    let later = estimate(&scheduler, now + 50, run).expect("it still runs");
+    assert_eq!(later.end.map(p50), Some(at(now + 75)));
+}
+
+fn p50(when: When) -> Timestamp {
+    match when {
+        When::Likely { p50, .. } => p50,
+        When::AtLatest { at } => at,
+    }
+}
+
+#[test]
+fn one_that_waits_starts_when_those_before_it_are_done_and_cleared_away() {
+    let (mut scheduler, now) = after(1, &[100; 9]);
+    let [_, _, third] = ["a", "b", "c"].map(|key| ask(&mut scheduler, now, request(key, "nano-lm")));
+    let estimate = estimate(&scheduler, now + 30, third).expect("nine are known");
+    // Two take 100 s each, and a second to be cleared away.
+    assert_eq!(estimate.start, likely(now + 202, now + 202));
+    assert_eq!(estimate.end, likely(now + 302, now + 302));
+}
+
+#[test]
+fn asking_changes_nothing_and_gives_the_same_again() {
+    let (mut scheduler, now) = after(1, &[10, 50, 20, 90, 30]);
+    let runs = ["a", "b", "c"].map(|key| ask(&mut scheduler, now, request(key, "nano-lm")));
+    let first = scheduler.estimates(at(now), &runs.into());
+    assert_eq!(first.len(), 3);
+    assert_eq!(scheduler.estimates(at(now), &runs.into()), first);
+    scheduler.check();
+    let alone = estimate(&scheduler, now, runs[2]);
+    assert_eq!(alone.as_ref(), first.get(&runs[2]), "whoever else is asked about");
+}
+
+#[test]
+fn another_of_its_queue_stands_in_for_a_blueprint_without_a_past() {
+    let (mut scheduler, now) = after(1, &[100; 9]);
+    let mut slower = request("a", "nano-lm");
+    slower.subject.profile = Some("full".parse().expect("a name"));
+    let run = ask(&mut scheduler, now, slower);
+    let estimate = estimate(&scheduler, now, run).expect("others are known");
+    assert_eq!(estimate.from, Basis::Queue { runs: 9 });
+    assert_eq!(estimate.end, likely(now + 100, now + 100));
+}
+
+fn limited(key: &str, startup: i64, run: i64) -> RunRequest {
+    let mut request = request(key, "new");
+    request.job.timeouts = Timeouts {
+        startup: Some(seconds(startup)),
+        run: Some(seconds(run)),
+        ..Timeouts::default()
+    };
+    request
+}
+
+#[test]
+fn without_any_past_there_are_only_limits_and_where_there_are_none_nothing_is_said() {
+    let (mut scheduler, _) = after(1, &[]);
+    let first = ask(&mut scheduler, 0, limited("a", 10, 90));
+    let second = ask(&mut scheduler, 0, limited("b", 10, 50));
+    let at_latest = |second| Some(When::AtLatest { at: at(second) });
+    let running = estimate(&scheduler, 5, first).expect("it has limits");
+    assert_eq!((running.end, running.from), (at_latest(100), Basis::Limits));
+    let waiting = estimate(&scheduler, 5, second).expect("both have limits");
+    assert_eq!((waiting.start, waiting.end), (at_latest(100), at_latest(160)));
+    let unlimited = ask(&mut scheduler, 5, request("c", "new"));
+    let known = estimate(&scheduler, 5, unlimited).expect("those before it have limits");
+    assert_eq!((known.start, known.end), (at_latest(160), None));
+    let behind = ask(&mut scheduler, 5, limited("d", 10, 50));
+    assert_eq!(estimate(&scheduler, 5, behind), None);
+}
+
+#[test]
+fn no_limit_is_exceeded_whatever_others_took() {
+    let (mut scheduler, now) = after(1, &[100; 9]);
+    let mut short = limited("a", 10, 50);
+    short.subject.blueprint = "nano-lm".parse().expect("a name");
+    let run = ask(&mut scheduler, now, short);
+    let estimate = estimate(&scheduler, now, run).expect("nine are known");
+    assert_eq!(estimate.end, likely(now + 60, now + 60));
+}
+
+#[test]
+fn nothing_is_said_of_those_who_wait_for_a_person_or_are_over_or_stopped() {
+    let (mut scheduler, now) = after(1, &[100; 9]);
+    let mut change = request("a", "nano-lm");
+    change.requested_by = crate::domain::Actor::GitHub {
+        id: 7,
+        login: "eve".into(),
+    };
+    let unapproved = ask(&mut scheduler, now, change);
+    let run = ask(&mut scheduler, now, request("b", "nano-lm"));
+    let by = crate::domain::Actor::Local("ada".into());
+    let how = StopMode::End;
+    scheduler.handle(at(now), Event::CancelRequested { run, by, how });
+    for silent in [unapproved, run, RunId(1), RunId(1000)] {
+        assert_eq!(estimate(&scheduler, now, silent), None, "{silent}");
+    }
+}
+
+#[test]
+fn one_who_is_evicted_starts_again_when_its_evictor_is_done() {
+    let (mut scheduler, now) = after(1, &[100; 9]);
+    let objects = Box::new(teams(2, WithinClusterQueue::Never));
+    let by = crate::domain::Actor::Local("ada".into());
+    scheduler.handle(at(now), Event::QuotaApplied { objects, by });
+    let ask_in = |scheduler: &mut Scheduler, team: &str, cores| {
+        let mut request = request(team, "nano-lm");
+        request.queue = team.parse().expect("a name");
+        request.job.driver.cpu = Cpus::cores(cores);
+        ask(scheduler, now, request)
+    };
+    let victim = ask_in(&mut scheduler, "red", 6);
+    let owner = ask_in(&mut scheduler, "blue", 2);
+    let estimates = scheduler.estimates(at(now), &[victim, owner].into());
+    // The victim has its grace of 30 s; then the owner takes 100 s, and a second to be cleared away.
+    let starts: Vec<_> = estimates.values().map(|estimate| estimate.start).collect();
+    let expected = [now + 131, now + 30];
+    assert_eq!(starts, expected.map(|start| likely(start, start)));
+}
+
+#[test]
+fn who_gives_up_before_it_would_start_has_no_start() {
+    let (mut scheduler, now) = after(1, &[100; 9]);
+    ask(&mut scheduler, now, request("a", "nano-lm"));
+    let mut impatient = request("b", "nano-lm");
+    impatient.job.timeouts.queue = Some(seconds(60));
+    let impatient = ask(&mut scheduler, now, impatient);
+    let patient = ask(&mut scheduler, now, request("c", "nano-lm"));
+    assert_eq!(estimate(&scheduler, now, impatient), None);
+    let start = estimate(&scheduler, now, patient).and_then(|estimate| estimate.start);
+    assert_eq!(start, likely(now + 101, now + 101), "nobody is before it then");
+}
