@@ -1,6 +1,7 @@
 //! Looking at a store that others may be writing, that nobody drives, or that is not there yet.
 
 use std::{
+    collections::BTreeMap,
     future::Future,
     time::{Duration, Instant},
 };
@@ -10,7 +11,7 @@ use blueproof_core::{
     domain::{RunId, RunState},
     engine,
     ports::{LoggedEvent, Seq, Store, StoreError},
-    scheduler::Scheduler,
+    scheduler::{PendingReason, Scheduler},
     sqlite::SqliteStore,
     view::RunView,
 };
@@ -74,6 +75,23 @@ pub(crate) async fn events(
         after = last.seq;
         take(events)?;
     }
+}
+
+/// Returns why those runs wait that do.
+pub(crate) async fn waits(
+    store: &dyn Store,
+    views: &[RunView],
+) -> Result<BTreeMap<RunId, PendingReason>, Problem> {
+    let waits = |view: &RunView| !matches!(view.state, RunState::Running | RunState::Ended(_));
+    // Only a replay knows why a run waits, and most lists have no such run.
+    if !views.iter().any(waits) {
+        return Ok(BTreeMap::new());
+    }
+    let (scheduler, _) = engine::replay(store).await?;
+    let pending = views
+        .iter()
+        .filter_map(|view| Some((view.id, scheduler.why(view.id)?)));
+    Ok(pending.collect())
 }
 
 /// Waits for what a command does.

@@ -1,12 +1,15 @@
 //! Staying with a run until it is settled, or leaving it to itself: shared by `run`, `wait` and `retry`.
 
+use std::slice;
+
 use blueproof_core::view::RunView;
 
 use crate::{
     exit::{Exit, Problem},
     output::{self, Document, DocumentFormat},
+    reading,
     session::{Session, Target, Watch},
-    show::{self, progress::Progress},
+    show::{self, progress::Progress, runs::Listed},
 };
 
 /// Shows how a run goes on until `done` holds of it. `None` when whoever watched let go of it.
@@ -42,7 +45,7 @@ pub(crate) async fn detach(
     session.spawn_host()?;
     let view = session.until_others(target, taken_up).await?;
     match format {
-        Some(format) => print_documents(&[&view], format)?,
+        Some(format) => print_documents(session, slice::from_ref(&view), format).await?,
         None => output::print(&format!("{}\n", view.id))?,
     }
     anstream::eprintln!(
@@ -54,13 +57,13 @@ pub(crate) async fn detach(
 
 /// Prints how a run ended and where its report is, or the run itself where a program asks, and returns the exit code
 /// that stands for it.
-pub(crate) fn conclude(
+pub(crate) async fn conclude(
     session: &Session,
     run: &RunView,
     format: Option<DocumentFormat>,
 ) -> Result<Exit, Problem> {
     if let Some(format) = format {
-        print_documents(&[run], format)?;
+        print_documents(session, slice::from_ref(run), format).await?;
         return Ok(Exit::of(run));
     }
     let mut answer = show::verdict::render(run);
@@ -72,11 +75,20 @@ pub(crate) fn conclude(
     Ok(Exit::of(run))
 }
 
-/// Prints one run, or several as a list.
-pub(crate) fn print_documents(runs: &[&RunView], format: DocumentFormat) -> Result<(), Problem> {
+/// Prints one run, or several as a list, as `blueproof get runs` does.
+pub(crate) async fn print_documents(
+    session: &Session,
+    runs: &[RunView],
+    format: DocumentFormat,
+) -> Result<(), Problem> {
+    let waits = reading::waits(&*session.store, runs).await?;
+    let listed = |run| Listed::of(run, &waits);
     let text = match runs {
-        [run] => output::encode(&Document::new("Run", run), format.into())?,
-        runs => output::encode(&Document::list("RunList", "Run", runs), format.into())?,
+        [run] => output::encode(&Document::new("Run", listed(run)), format.into())?,
+        runs => {
+            let runs = runs.iter().map(listed);
+            output::encode(&Document::list("RunList", "Run", runs), format.into())?
+        }
     };
     output::print(&text)
 }

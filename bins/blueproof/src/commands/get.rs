@@ -50,7 +50,7 @@ async fn get_runs(arguments: &GetRuns, place: &Place) -> Result<Exit, Problem> {
         return watch(store, arguments).await;
     }
     let found = find(store, arguments).await?;
-    let waits = waits(store, &found.runs).await?;
+    let waits = reading::waits(store, &found.runs).await?;
     print_all(&found.runs, &waits, format, shape(arguments))?;
     found.say_what_is_left_out(arguments);
     reading::say_who_is_left_alone(store, &found.runs)?;
@@ -115,20 +115,6 @@ fn is_wanted(view: &RunView, arguments: &GetRuns) -> bool {
     let statuses = &arguments.status;
     blueprint.is_none_or(|name| view.subject.blueprint == *name)
         && (statuses.is_empty() || statuses.iter().any(|status| status.holds(view.state)))
-}
-
-/// Returns why those runs wait that do.
-async fn waits(store: &SqliteStore, views: &[RunView]) -> Result<BTreeMap<RunId, PendingReason>, Problem> {
-    let waits = |view: &RunView| !matches!(view.state, RunState::Running | RunState::Ended(_));
-    // Only a replay knows why a run waits, and most lists have no such run.
-    if !views.iter().any(waits) {
-        return Ok(BTreeMap::new());
-    }
-    let scheduler = blueproof_core::engine::replay(store).await?.0;
-    let pending = views
-        .iter()
-        .filter_map(|view| Some((view.id, scheduler.why(view.id)?)));
-    Ok(pending.collect())
 }
 
 /// Whether one run was asked for, or a list.
@@ -202,7 +188,7 @@ async fn watch(store: &SqliteStore, arguments: &GetRuns) -> Result<Exit, Problem
         if runs.is_empty() {
             continue;
         }
-        let waits = waits(store, &runs).await?;
+        let waits = reading::waits(store, &runs).await?;
         print_changed(&runs, &waits, arguments.output, &mut widths)?;
         shown.extend(runs.into_iter().map(|view| (view.id, view)));
     }

@@ -57,7 +57,7 @@ pub(crate) async fn run(session: &Session, arguments: &Run) -> Result<Exit, Prob
         return detach(session, &target, |_| true, arguments.output).await;
     }
     match follow(session, &target, |view| view.settled).await? {
-        Some(view) => conclude(session, &view, arguments.output),
+        Some(view) => conclude(session, &view, arguments.output).await,
         None => Ok(Exit::Interrupted),
     }
 }

@@ -35,7 +35,7 @@ pub(crate) async fn wait(session: &Session, arguments: &Wait) -> Result<Exit, Pr
         return Ok(Exit::Interrupted);
     };
     if let Some(format) = arguments.output {
-        print_documents(&ended.iter().collect::<Vec<_>>(), format)?;
+        print_documents(session, &ended, format).await?;
     }
     let bad = ended.iter().map(Exit::of).find(|exit| *exit != Exit::Ok);
     Ok(bad.unwrap_or(Exit::Ok))
@@ -54,7 +54,7 @@ async fn settled(
             return Ok(None);
         };
         if format.is_none() {
-            conclude(session, &view, None)?;
+            conclude(session, &view, None).await?;
         }
         ended.push(view);
     }
@@ -75,7 +75,7 @@ async fn time_out(
         output::note(&format!("{} is not over yet ({})", view.id, view.state));
     }
     if let Some(format) = format {
-        print_documents(&views.iter().collect::<Vec<_>>(), format)?;
+        print_documents(session, &views, format).await?;
     }
     Ok(Exit::Pending)
 }
@@ -98,7 +98,7 @@ pub(crate) async fn cancel(session: &Session, arguments: &Cancel) -> Result<Exit
         .await?;
     match follow(session, &Target::Run(run), |view| view.settled).await? {
         Some(view) => {
-            conclude(session, &view, None)?;
+            conclude(session, &view, None).await?;
             Ok(Exit::Ok)
         }
         None => Ok(Exit::Interrupted),
@@ -131,7 +131,7 @@ pub(crate) async fn retry(session: &Session, arguments: &Retry) -> Result<Exit, 
     // It ended before: only an end that came after that one counts.
     let again = move |view: &RunView| view.settled && view.ended_at > before.ended_at;
     match follow(session, &target, again).await? {
-        Some(view) => conclude(session, &view, arguments.output),
+        Some(view) => conclude(session, &view, arguments.output).await,
         None => Ok(Exit::Interrupted),
     }
 }

@@ -14,12 +14,17 @@ use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget, ProgressStyle};
 /// What takes less is not spoken of.
 const PATIENCE: Duration = Duration::from_secs(1);
 
+/// How often it is said how far it is.
+const SAY_AGAIN: Duration = Duration::from_millis(100);
+
 /// Something that may take long. Once it has taken a second a terminal shows how far it is; that goes away with this.
 pub(crate) struct Pace {
     doing: &'static str,
     begun: Instant,
     count: u64,
     bar: Option<ProgressBar>,
+    /// When it is said next how far it is, from the beginning on.
+    say_at: Duration,
     cycle_begun: Option<Instant>,
     cycles: Vec<Duration>,
 }
@@ -39,6 +44,7 @@ impl Pace {
             begun: Instant::now(),
             count: 0,
             bar: None,
+            say_at: PATIENCE,
             cycle_begun: None,
             cycles: Vec::new(),
         }
@@ -47,10 +53,10 @@ impl Pace {
     /// Counts so many more.
     pub(crate) fn add(&mut self, count: u64) {
         self.count += count;
-        if self.bar.is_none() && self.begun.elapsed() >= PATIENCE {
-            self.bar = Some(bar());
-        }
-        if let Some(bar) = &self.bar {
+        let elapsed = self.begun.elapsed();
+        if elapsed >= self.say_at {
+            self.say_at = elapsed + SAY_AGAIN;
+            let bar = self.bar.get_or_insert_with(bar);
             bar.set_message(format!("{} {}", HumanCount(self.count), self.doing));
             bar.tick();
         }

@@ -94,6 +94,8 @@ pub(super) struct Course<'a> {
     now: SignedDuration,
     states: Vec<State>,
     held: BTreeSet<usize>,
+    /// The jobs that were evicted and are not over.
+    returning: BTreeSet<usize>,
     looks_left: usize,
     history: History,
 }
@@ -121,6 +123,7 @@ impl<'a> Course<'a> {
             now: SignedDuration::ZERO,
             states,
             held: BTreeSet::new(),
+            returning: BTreeSet::new(),
             looks_left: LOOKS_AT_MOST.saturating_mul(1 + scenario.jobs.len()),
             history,
         };
@@ -202,6 +205,9 @@ impl<'a> Course<'a> {
         self.history.fates[job].arrived = Some(self.now);
         self.note(What::Arrived { job });
         self.states[job].workload.queued_at = timestamp(self.now - self.scenario.jobs[job].aged);
+        if self.states[job].workload.evictions > 0 {
+            self.returning.insert(job);
+        }
         self.let_in(job);
     }
 
@@ -229,6 +235,7 @@ impl<'a> Course<'a> {
         if matches!(state.place, Place::Outside | Place::Waiting) {
             state.place = Place::Away;
             self.queues.remove(state.workload.id);
+            self.returning.remove(&job);
             self.history.fates[job].gave_up = Some(self.now);
             self.note(What::GaveUp { job });
         }
@@ -249,6 +256,7 @@ impl<'a> Course<'a> {
         let state = &mut self.states[job];
         state.place = Place::Away;
         self.queues.remove(state.workload.id);
+        self.returning.remove(&job);
         if let Some(stay) = self.history.fates[job].stays.last_mut() {
             stay.until = Some(self.now);
             if let Some(end) = state.execution.ends_at(timestamp(stay.since)) {
@@ -270,6 +278,7 @@ impl<'a> Course<'a> {
     /// One who was told to go waits again, as old as it was.
     fn come_back(&mut self, job: usize) {
         self.states[job].workload.evictions += 1;
+        self.returning.insert(job);
         self.note(What::Requeued { job });
         self.let_in(job);
     }
@@ -426,11 +435,8 @@ impl<'a> Course<'a> {
         let Some(until) = self.queues.protected_until() else {
             return;
         };
-        let returning = self
-            .states
-            .iter()
-            .any(|state| state.place == Place::Waiting && state.workload.evictions > 0);
-        if returning {
+        let mut returning = self.returning.iter().map(|job| self.states[*job].place);
+        if returning.any(|place| place == Place::Waiting) {
             self.agenda.insert((since_begin(until), Due::Wake));
         }
     }
