@@ -28,7 +28,7 @@ pub use figures::{Allocation, Fairness, Figures, Slowdown, Spread, Starved, Unus
 #[cfg(feature = "manifests")]
 pub use file::{Written, read, schema};
 pub use generator::kueue_baseline;
-pub use history::{Fate, History, Idle, Leave, Moment, Reset, Stay, What};
+pub use history::{Fate, Fewer, History, Idle, Leave, Moment, Reset, Stay, What};
 pub use recording::{Recorder, Recording};
 pub use yardstick::Yardstick;
 

@@ -4,7 +4,7 @@ use blueproof_core::{
     queue::manifest,
     retry::Reason,
     scheduler::EvictionReason,
-    simulation::{History, Leave, Moment, Scenario, What},
+    simulation::{Fewer, History, Leave, Moment, Scenario, What},
 };
 use jiff::SignedDuration;
 
@@ -66,7 +66,11 @@ impl Told<'_> {
         let fate = &self.history.fates[job];
         let stay = fate.stays.iter().find(|stay| stay.since == at);
         let held = stay.map(|stay| amounts(&stay.held)).unwrap_or_default();
-        format!("{} runs on {held}", self.name(job))
+        let fewer = stay.and_then(|stay| stay.fewer.as_ref()).map(|fewer| {
+            let Fewer { pod_set, pods, of } = fewer;
+            format!(", with {pods} of {of} pods of {}", line(pod_set))
+        });
+        format!("{} runs on {held}{}", self.name(job), fewer.unwrap_or_default())
     }
 
     fn cause(&self, cause: &Leave) -> String {

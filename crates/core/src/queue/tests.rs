@@ -30,6 +30,8 @@ enum Happening {
         /// What one pod asks for of each resource.
         asks: [i64; RESOURCES.len()],
         pods: u32,
+        /// How few pods will do.
+        min_pods: Option<u32>,
     },
     Cycle,
     /// One of those told to go is gone.
@@ -42,17 +44,26 @@ enum Happening {
 
 fn happening() -> impl Strategy<Value = Happening> {
     prop_oneof![
-        4 => (0..QUEUES.len(), -1..3_i32, (0..4_i64, 1..5_i64), 1..3_u32)
-            .prop_map(|(queue, priority, (cpus, gpus), pods)| Happening::Submit {
+        4 => (0..QUEUES.len(), -1..3_i32, (0..4_i64, 1..5_i64), pods())
+            .prop_map(|(queue, priority, (cpus, gpus), (pods, min_pods))| Happening::Submit {
                 queue,
                 priority,
                 asks: [cpus, gpus],
                 pods,
+                min_pods,
             }),
         4 => Just(Happening::Cycle),
         2 => any::<usize>().prop_map(Happening::Gone),
         1 => any::<usize>().prop_map(Happening::End),
         1 => (any::<usize>(), 0..9_i64).prop_map(|(number, span)| Happening::BackOff(number, span)),
+    ]
+}
+
+/// How many pods, and how few will do.
+fn pods() -> impl Strategy<Value = (u32, Option<u32>)> {
+    prop_oneof![
+        3 => (1..3_u32).prop_map(|pods| (pods, None)),
+        1 => (2..5_u32).prop_flat_map(|pods| (Just(pods), (1..pods).prop_map(Some))),
     ]
 }
 
@@ -244,8 +255,10 @@ impl Told {
                 priority,
                 asks,
                 pods,
+                min_pods,
             } => {
-                let workload = workload(self.submitted, queue, priority, asks, pods);
+                let mut workload = workload(self.submitted, queue, priority, asks, pods);
+                workload.pod_sets[0].min_count = min_pods;
                 self.queues.submit(&workload).expect("the queue is configured");
                 self.submitted += 1;
             }

@@ -14,7 +14,7 @@ use super::{
     Arrival, Change, Job, Scenario, Watch,
     deployment::Deployment,
     fragmentation::Shapes,
-    history::{Fate, History, Leave, Moment, Stay, What},
+    history::{Fate, Fewer, History, Leave, Moment, Stay, What},
     nodes::Nodes,
 };
 use crate::queue::{
@@ -423,6 +423,7 @@ impl<'a> Course<'a> {
             since: self.now,
             until: None,
             held: amounts(asked, admission),
+            fewer: fewer(asked, admission),
             resets: Vec::new(),
             evicted: None,
         };
@@ -532,6 +533,17 @@ fn amounts(job: &Job, admission: &Admission) -> BTreeMap<String, Quantity> {
         }
     }
     sums
+}
+
+/// Returns of which pods an admission gives fewer than were asked for; Kueue allows it of one pod set.
+fn fewer(job: &Job, admission: &Admission) -> Option<Fewer> {
+    let mut sets = job.pod_sets.iter().zip(&admission.pod_sets);
+    let (set, given) = sets.find(|(set, given)| given.count < set.count)?;
+    Some(Fewer {
+        pod_set: set.name.clone(),
+        pods: given.count,
+        of: set.count,
+    })
 }
 
 /// Returns how much there is of each resource, in queues and cohorts together.

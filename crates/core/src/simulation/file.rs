@@ -297,7 +297,7 @@ fn pod_set(spec: &PodSetSpec) -> PodSet {
     PodSet {
         name: spec.name.clone(),
         count: spec.count,
-        min_count: spec.min_count,
+        min_count: spec.min_count.as_ref().map(|least| least.value),
         requests: requests
             .map(|(resource, _, amount)| (resource.clone(), amount.of(resource)))
             .collect(),

@@ -178,11 +178,25 @@ pub struct Stay {
     pub until: Option<SignedDuration>,
     /// What it had.
     pub held: BTreeMap<String, Quantity>,
+    /// Of which pods it had fewer than it asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fewer: Option<Fewer>,
     /// How often it was deleted to be created again.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub resets: Vec<Reset>,
     /// When it was told to go, and why.
     pub evicted: Option<(SignedDuration, Leave)>,
+}
+
+/// That a pod set got fewer pods than it asked for, which its `minCount` allows.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Fewer {
+    /// Of which pod set.
+    pub pod_set: String,
+    /// How many it got.
+    pub pods: u32,
+    /// How many it asked for.
+    pub of: u32,
 }
 
 /// A job is deleted to be created again. What it did before is lost.

@@ -141,7 +141,7 @@ record! {
         /// How many they are.
         count: u32 = 1,
         /// The least that will do.
-        min_count: Option<u32>,
+        min_count: Option<Located<u32>>,
         /// What one asks for.
         requests: Amounts,
         /// The labels that its nodes must have.
