@@ -21,6 +21,7 @@ pub mod simulation;
 pub mod sqlite;
 #[cfg(feature = "testing")]
 pub mod testing;
+mod timers;
 pub mod view;
 #[cfg(feature = "yaml")]
 pub mod yaml;

@@ -43,7 +43,9 @@ pub use terms::Mismatch;
 pub(crate) use terms::mismatch;
 pub use tree::Inactive;
 pub use usage::{LocalQueueUsage, UsageOrder};
-pub use workload::{Admission, PodSet, PodSetAssignment, Preempted, PreemptionReason, Workload, WorkloadId};
+pub use workload::{
+    Admission, ExecutionTime, PodSet, PodSetAssignment, Preempted, PreemptionReason, Workload, WorkloadId,
+};
 
 use assign::{Assignment, Mode};
 use forest::Held;
@@ -51,6 +53,8 @@ use line::{Class, Entry};
 use objects::Objects;
 use terms::Shape;
 use tree::{Ask, Holder, Queue, Rules, Scene, Tree};
+
+use crate::timers::Timers;
 
 /// All queues, who holds their quota, and who waits for it.
 #[derive(Debug, Clone)]
@@ -67,6 +71,8 @@ pub struct Queues {
     /// When the last cycle was.
     now: Timestamp,
     protected_for: Option<SignedDuration>,
+    /// Those who may not be tried yet.
+    back_offs: Timers<WorkloadId>,
 }
 
 /// What counts for one who is alone.
@@ -100,6 +106,8 @@ pub enum Standing {
     Queued,
     /// It waits, and is not tried again until something in its cohort changes.
     Parked,
+    /// It waits, and is not tried before a time.
+    BackingOff,
     /// It has quota.
     Admitted,
     /// It has quota, and was told to go.
@@ -136,6 +144,7 @@ impl Queues {
             restless: BTreeSet::new(),
             now: Timestamp::MIN,
             protected_for: None,
+            back_offs: Timers::default(),
         }
     }
 
@@ -171,6 +180,41 @@ impl Queues {
             queue.users.overtaken_at(first.user, queue.line.users(), self.now)
         });
         times.min()
+    }
+
+    /// Keeps a workload that waits from being tried before a time. Till then it has no place in its queue: nobody waits
+    /// behind it.
+    pub fn back_off(&mut self, id: WorkloadId, until: Timestamp) {
+        let Some(at) = self.workloads.get(&id).copied() else {
+            return;
+        };
+        if self.queue_mut(at).line.back_off(id).is_some() {
+            self.back_offs.set(id, until);
+            self.trees[at.tree].wake();
+            self.restless.insert(at.tree);
+        }
+    }
+
+    /// Lets those be tried again whose time has come, and returns them.
+    pub fn end_back_offs(&mut self, now: Timestamp) -> Vec<WorkloadId> {
+        let over: Vec<_> = std::iter::from_fn(|| self.back_offs.pop_due(now)).collect();
+        for id in &over {
+            let at = self.workloads[id];
+            self.queue_mut(at).line.end_back_off(*id);
+            self.trees[at.tree].searched.clear();
+            self.restless.insert(at.tree);
+        }
+        over
+    }
+
+    /// Returns before when a workload is not tried, or `None` when it may be.
+    pub fn backs_off_until(&self, id: WorkloadId) -> Option<Timestamp> {
+        self.back_offs.get(id)
+    }
+
+    /// Returns when somebody may be tried next who may not be now.
+    pub fn next_back_off_ends(&self) -> Option<Timestamp> {
+        self.back_offs.earliest()
     }
 
     /// Lets everybody who waits try again.
@@ -251,6 +295,7 @@ impl Queues {
         let Some(at) = self.workloads.remove(&id) else {
             return;
         };
+        self.back_offs.cancel(id);
         if self.queue_mut(at).line.remove(id).is_some() {
             self.trees[at.tree].wake();
         }
@@ -441,6 +486,12 @@ impl Queues {
             tree.quotas.check_sums();
             for queue in &tree.queues {
                 for id in queue.line.ids() {
+                    let backs_off = self.back_offs.get(id).is_some();
+                    assert_eq!(
+                        backs_off,
+                        queue.line.backs_off(id),
+                        "{id} steps aside until a time"
+                    );
                     assert!(
                         !queue.holders.contains_key(&id),
                         "{id} does not wait for what it has"
@@ -460,7 +511,9 @@ impl Queues {
                 Standing::Admitted
             });
         }
-        Some(if queue.line.is_parked(id) {
+        Some(if queue.line.backs_off(id) {
+            Standing::BackingOff
+        } else if queue.line.is_parked(id) {
             Standing::Parked
         } else {
             Standing::Queued

@@ -23,7 +23,7 @@ use jiff::Timestamp;
 pub use gate::ApprovedHead;
 pub use queue::EvictionReason;
 pub(crate) use queue::{default_objects, pod_sets};
-pub use why::{LessUsage, PendingReason, Queued, Unblocker, UsageOrder, describe_obstacle};
+pub use why::{BackOff, LessUsage, PendingReason, Queued, Unblocker, UsageOrder, describe_obstacle};
 
 use crate::{
     action::Action,
@@ -32,13 +32,14 @@ use crate::{
     event::{Call, Event},
     policy::{Policy, RetryPolicy},
     queue::{Queues, objects::Objects},
+    timers::Timers,
     view::RunView,
 };
 use gate::Gate;
 use queue::Queue;
 use run::{AttemptPhase, Phase, Run};
 use tally::Tally;
-use timers::{Timer, Timers};
+use timers::Timer;
 
 /// The state of everything, and the rules by which it changes.
 ///
@@ -54,7 +55,7 @@ pub struct Scheduler {
     gate: Gate,
     queue: Queue,
     retry: RetryPolicy,
-    timers: Timers,
+    timers: Timers<Timer>,
     runs: BTreeMap<RunId, Run>,
     by_key: BTreeMap<RequestKey, RunId>,
     by_change: BTreeMap<(Project, u64), BTreeSet<RunId>>,
@@ -139,7 +140,7 @@ impl Scheduler {
             Event::Tick => {}
         }
         self.start_what_fits();
-        self.wait_to_try_again();
+        self.wait_for_queue();
         self.settle();
         self.take_due()
     }
@@ -206,10 +207,10 @@ impl Scheduler {
             };
         }
         match run.phase {
-            Phase::Queued { since } => Standing::Waits { since },
-            Phase::AwaitingApproval { .. }
-            | Phase::BackingOff { .. }
-            | Phase::GivingWay { .. }
+            Phase::Queued { since, .. } if self.back_off(run).is_none() => Standing::Waits { since },
+            Phase::Queued { .. }
+            | Phase::AwaitingApproval { .. }
+            | Phase::ComingBack { .. }
             | Phase::Active
             | Phase::Ended(_) => Standing::Outside,
         }
@@ -225,13 +226,13 @@ impl Scheduler {
     /// Returns why the run waits, or `None` when it does not wait.
     pub fn why(&self, run: RunId) -> Option<PendingReason> {
         let run = self.runs.get(&run)?;
+        if let Some(back_off) = self.back_off(run) {
+            return Some(PendingReason::BackingOff(back_off));
+        }
         match run.phase {
             Phase::AwaitingApproval { .. } => Some(PendingReason::AwaitingApproval),
             Phase::Queued { .. } => self.queue.why(run.id),
-            Phase::BackingOff { until } if self.timers.get(Timer::BackOff(run.id)).is_some() => {
-                Some(PendingReason::BackingOff { until })
-            }
-            Phase::BackingOff { .. } | Phase::GivingWay { .. } => Some(PendingReason::WaitingForRelease),
+            Phase::ComingBack { .. } => Some(PendingReason::WaitingForRelease),
             Phase::Active => match run.active()?.phase {
                 AttemptPhase::Reserving => Some(PendingReason::BeingPlaced),
                 AttemptPhase::Starting => Some(PendingReason::BeingStarted),
@@ -239,6 +240,15 @@ impl Scheduler {
             },
             Phase::Ended(_) => None,
         }
+    }
+
+    /// Returns how a run backs off, or `None` when it does not or no longer does.
+    fn back_off(&self, run: &Run) -> Option<BackOff> {
+        let back_off = match run.phase {
+            Phase::Queued { back_off, .. } | Phase::ComingBack { back_off, .. } => back_off,
+            Phase::AwaitingApproval { .. } | Phase::Active | Phase::Ended(_) => None,
+        };
+        back_off.filter(|back_off| back_off.until > self.now)
     }
 
     fn on_configured(&mut self, policy: Policy) {
@@ -252,11 +262,11 @@ impl Scheduler {
         }
     }
 
-    fn wait_to_try_again(&mut self) {
-        match self.queue.try_again_at() {
-            Some(at) => self.timers.set(Timer::TryAgain, at),
-            None => self.timers.cancel(Timer::TryAgain),
-        }
+    fn wait_for_queue(&mut self) {
+        self.timers
+            .set_or_cancel(Timer::TryAgain, self.queue.try_again_at());
+        self.timers
+            .set_or_cancel(Timer::BackOff, self.queue.next_back_off_ends());
     }
 
     fn on_quota_applied(&mut self, objects: Objects) {
@@ -266,10 +276,12 @@ impl Scheduler {
     fn on_timer(&mut self, timer: Timer) {
         match timer {
             Timer::QueueTimeout(run) => self.on_queue_timeout(run),
-            Timer::BackOff(run) => self.requeue(run),
             Timer::Overdue(attempt) => self.on_overdue(attempt),
+            Timer::ExecutionTime(attempt) => self.on_execution_time_over(attempt),
             Timer::Grace(attempt) => self.on_grace_over(attempt),
             Timer::TryAgain => self.queue.wake(),
+            // The queue looks whose is over each time that it decides.
+            Timer::BackOff => {}
             Timer::Call(call) => self.due.push(call),
         }
     }

@@ -28,7 +28,7 @@ pub use figures::{Allocation, Fairness, Figures, Slowdown, Spread, Starved, Unus
 #[cfg(feature = "manifests")]
 pub use file::{Written, read, schema};
 pub use generator::kueue_baseline;
-pub use history::{Fate, History, Idle, Leave, Moment, Reset, Stay, What};
+pub use history::{Fate, Fewer, History, Idle, Leave, Moment, Reset, Stay, What};
 pub use recording::{Recorder, Recording};
 pub use yardstick::Yardstick;
 
@@ -74,6 +74,8 @@ pub struct Job {
     pub pod_sets: Vec<PodSet>,
     /// When it comes.
     pub arrives: Arrival,
+    /// For how long it is taken to have waited when it comes.
+    pub aged: SignedDuration,
     /// How often it was evicted before it came.
     pub evicted_before: u32,
     /// What comes of its first admission, its second, and so on; the last counts for all that follow.
@@ -82,6 +84,8 @@ pub struct Job {
     pub gives_up_at: Option<SignedDuration>,
     /// How patient its retry machine is.
     pub retry: Terms,
+    /// How long it may have quota, over all of its admissions; then it goes, and does not come back.
+    pub maximum_execution_time: Option<SignedDuration>,
 }
 
 /// When a job comes.

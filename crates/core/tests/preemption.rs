@@ -2,14 +2,17 @@
 
 use blueproof_core::{
     action::Action,
-    domain::{Actor, AttemptId, Cpus, Ending, Priority, Resources, RunId, RunState, Verdict},
+    domain::{
+        Actor, AttemptId, Cpus, Ending, FailureClass, Limit, Priority, RequestKey, Resources, RunId,
+        RunRequest, RunState, Verdict,
+    },
     event::{Event, StopMode},
     policy::Policy,
     queue::objects::{Objects, StopPolicy, WithinClusterQueue},
     scheduler::{EvictionReason, PendingReason, Scheduler, Unblocker},
     testing::{outcome, request, teams},
 };
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 fn objects() -> Objects {
     teams(1, WithinClusterQueue::LowerPriority)
@@ -41,17 +44,20 @@ impl Story {
 
     fn tell(&mut self, event: Event) -> Vec<Action> {
         self.second += 1;
-        let now = Timestamp::from_second(self.second).expect("small");
-        let actions = self.scheduler.handle(now, event);
+        let actions = self.scheduler.handle(self.now(), event);
         self.scheduler.check();
         actions
     }
 
     fn ask(&mut self, queue: &str, priority: i32) -> (RunId, Vec<Action>) {
+        self.ask_for(queue, |request| request.priority = Priority(priority))
+    }
+
+    fn ask_for(&mut self, queue: &str, change: impl FnOnce(&mut RunRequest)) -> (RunId, Vec<Action>) {
         self.asked += 1;
         let mut request = request(&format!("ask-{}", self.asked), "nano-lm");
         request.queue = queue.parse().expect("a name");
-        request.priority = Priority(priority);
+        change(&mut request);
         let request = Box::new(request);
         (RunId(self.asked as u64), self.tell(Event::Requested { request }))
     }
@@ -75,6 +81,28 @@ impl Story {
     fn stopped(&mut self, attempt: AttemptId) {
         let outcome = Box::new(outcome(Verdict::Stopped));
         self.tell(Event::Finished { attempt, outcome });
+    }
+
+    /// Applies queues of which all are as before but blue, which has this stop policy.
+    fn stop_blue(&mut self, stop_policy: StopPolicy) -> Vec<Action> {
+        let mut objects = objects();
+        let blue = objects.cluster_queues.get_mut("blue").expect("it is there");
+        blue.stop_policy = stop_policy;
+        let by = Actor::Local("admin".into());
+        let objects = Box::new(objects);
+        self.tell(Event::QuotaApplied { objects, by })
+    }
+
+    /// Evicts blue's one run, and lets it come back.
+    fn drain_and_go_on(&mut self, attempt: AttemptId) -> Vec<Action> {
+        self.stop_blue(StopPolicy::HoldAndDrain);
+        self.stopped(attempt);
+        self.tell(Event::Released { attempt });
+        self.stop_blue(StopPolicy::None)
+    }
+
+    fn now(&self) -> Timestamp {
+        Timestamp::from_second(self.second).expect("small")
     }
 
     fn state(&self, run: RunId) -> RunState {
@@ -180,14 +208,7 @@ fn one_that_passes_although_it_was_to_give_way_has_passed() {
 fn a_queue_that_is_drained_gives_up_what_it_runs_and_goes_on_later() {
     let mut story = Story::new();
     let run = story.run("blue");
-    let mut held = objects();
-    held.cluster_queues
-        .get_mut("blue")
-        .expect("it is there")
-        .stop_policy = StopPolicy::HoldAndDrain;
-    let by = Actor::Local("admin".into());
-    let (objects, admin) = (Box::new(held), by.clone());
-    let actions = story.tell(Event::QuotaApplied { objects, by: admin });
+    let actions = story.stop_blue(StopPolicy::HoldAndDrain);
     assert_eq!(actions, [stop(run, StopMode::Interrupt)]);
     story.stopped(run.attempt(1));
     let attempt = run.attempt(1);
@@ -196,9 +217,46 @@ fn a_queue_that_is_drained_gives_up_what_it_runs_and_goes_on_later() {
         story.scheduler.why(run),
         Some(PendingReason::Suspended(_))
     ));
-    let objects = Box::new(self::objects());
-    let actions = story.tell(Event::QuotaApplied { objects, by });
+    let actions = story.stop_blue(StopPolicy::None);
     assert_eq!(reserves(&actions), [run.attempt(2)]);
+}
+
+#[test]
+fn what_an_evicted_attempt_had_counts_toward_the_execution_time() {
+    let mut story = Story::new();
+    let limit = SignedDuration::from_secs(30);
+    let (run, _) = story.ask_for("blue", |request| request.job.timeouts.execution = Some(limit));
+    let first = story.now();
+    assert_eq!(story.scheduler.next_wakeup(), Some(first + limit));
+    story.start(run.attempt(1));
+    let actions = story.drain_and_go_on(run.attempt(1));
+    assert_eq!(reserves(&actions), [run.attempt(2)]);
+
+    // It had its quota until it was cleared away, a second before the queue went on.
+    let had = story.now().duration_since(first) - SignedDuration::from_secs(1);
+    let left = limit - had;
+    let end = story.now() + left;
+    assert_eq!(story.scheduler.next_wakeup(), Some(end));
+    story.start(run.attempt(2));
+    story.second = end.as_second() - 2;
+    assert_eq!(story.tell(Event::Tick), []);
+    let attempt = run.attempt(2);
+    let how = StopMode::Interrupt;
+    assert_eq!(story.tell(Event::Tick), [Action::Stop { attempt, how }]);
+
+    story.stopped(attempt);
+    assert_eq!(story.state(run), RunState::Ended(Ending::TimedOut));
+    let failure = story.scheduler.view(run).and_then(|view| view.failure);
+    let failure = failure.expect("it says why");
+    assert_eq!(failure.class, FailureClass::Timeout(Limit::Execution));
+    assert_eq!(failure.diagnostic.causes, ["MaximumExecutionTimeExceeded"]);
+
+    // Whoever asks once more begins anew.
+    story.tell(Event::Released { attempt });
+    let (key, by) = (RequestKey("again".into()), Actor::Local("ada".into()));
+    let actions = story.tell(Event::RetryRequested { key, run, by });
+    assert_eq!(reserves(&actions), [run.attempt(3)]);
+    assert_eq!(story.scheduler.next_wakeup(), Some(story.now() + limit));
 }
 
 #[test]

@@ -12,7 +12,8 @@ use blueproof_core::{
     queue::{
         Quantity,
         objects::{
-            AdmissionFairSharing, AdmissionMode, Objects, QueueingStrategy, StopPolicy, WithinClusterQueue,
+            AdmissionFairSharing, AdmissionMode, Objects, QueueingStrategy, Requeuing, RequeuingTimestamp,
+            StopPolicy, WithinClusterQueue,
         },
     },
     scheduler::Scheduler,
@@ -20,7 +21,7 @@ use blueproof_core::{
     testing::{TEAMS, outcome, request, teams},
 };
 use jiff::{SignedDuration, Timestamp};
-use proptest::{collection::vec, prelude::*};
+use proptest::{collection::vec, option, prelude::*, sample::select};
 
 fn objects() -> Objects {
     teams(2, WithinClusterQueue::LowerOrNewerEqualPriority)
@@ -74,6 +75,18 @@ fn step() -> impl Strategy<Value = Step> {
         1 => any::<bool>().prop_map(Step::Drain),
         2 => (1..400_i64).prop_map(Step::Wait),
     ]
+}
+
+fn requeuing() -> impl Strategy<Value = Requeuing> {
+    let timestamp = select(vec![RequeuingTimestamp::Eviction, RequeuingTimestamp::Creation]);
+    (timestamp, 0..120_u32, 0..200_u32).prop_map(|(timestamp, backoff_base_seconds, backoff_max_seconds)| {
+        Requeuing {
+            timestamp,
+            backoff_base_seconds,
+            backoff_max_seconds,
+            backoff_limit_count: None,
+        }
+    })
 }
 
 /// A scheduler with backends that do as they are told, and the log of it.
@@ -157,7 +170,9 @@ impl Story {
         let mut request = request(&format!("ask-{}", self.asked), "nano-lm");
         request.queue = queue.parse().expect("a name");
         request.priority = Priority(priority);
-        request.retries.infrastructure = 1;
+        request.retries.infrastructure = 2;
+        let limit = SignedDuration::from_secs(200);
+        request.job.timeouts.execution = self.asked.is_multiple_of(2).then_some(limit);
         let request = Box::new(request);
         self.tell(Event::Requested { request });
     }
@@ -249,7 +264,9 @@ proptest! {
         steps in vec(step(), 1..120),
         protected_seconds in prop_oneof![Just(0_i64), 1..300_i64],
         objects in prop_oneof![Just(objects()), Just(by_usage())],
+        requeuing in option::of(requeuing()),
     ) {
+        let objects = Objects { requeuing, ..objects };
         let mut story = Story::new(SignedDuration::from_secs(protected_seconds), objects);
         for step in steps {
             story.take(step);

@@ -106,10 +106,11 @@ fn too_long(facts: &Facts<'_>, limit: Limit) -> Failure {
         Limit::Run => (Code::RunTimeout, "run", facts.spec.timeouts.run),
         Limit::Startup => (Code::StartupTimeout, "startup", facts.spec.timeouts.startup),
         Limit::Queue => (Code::StartupTimeout, "queue", facts.spec.timeouts.queue),
+        Limit::Execution => (Code::ExecutionTimeout, "execution", facts.spec.timeouts.execution),
     };
     let subject = match limit {
         Limit::Cell => "the cell was",
-        Limit::Run | Limit::Startup | Limit::Queue => "the cells were",
+        Limit::Run | Limit::Startup | Limit::Queue | Limit::Execution => "the cells were",
     };
     let allowed = allowed.unwrap_or_default();
     let message = format!("{subject} not done within {allowed:#} (timeouts.{key})");

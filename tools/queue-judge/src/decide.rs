@@ -61,7 +61,7 @@ pub(crate) fn cycle(case: &CycleCase, setup: &Setup, fair: Fair) -> Result<Cycle
         let word = match queues.standing(id).context("it was submitted")? {
             Standing::Queued => "queue",
             Standing::Parked => "parked",
-            Standing::Admitted | Standing::Evicted => continue,
+            Standing::BackingOff | Standing::Admitted | Standing::Evicted => continue,
         };
         outcome.wait.insert(names.name(id).to_owned(), word.to_owned());
     }
@@ -239,7 +239,9 @@ impl Play {
                     }
                 }
                 Some(Standing::Evicted) => leaving.push(name.to_owned()),
-                Some(Standing::Queued | Standing::Parked) => waiting.push(name.to_owned()),
+                Some(Standing::Queued | Standing::Parked | Standing::BackingOff) => {
+                    waiting.push(name.to_owned());
+                }
                 None => {}
             }
         }

@@ -73,6 +73,25 @@ impl Scenario {
         }
     }
 
+    /// Returns the scenario with a change made to everybody in it, who is given with their queue.
+    pub(crate) fn changed(&self, mut change: impl FnMut(&str, &mut Entry)) -> Self {
+        let mut changed = self.clone();
+        match &mut changed {
+            Self::Cycle(case) => {
+                for (queue, entries) in case.running.iter_mut().chain(&mut case.pending) {
+                    entries.iter_mut().for_each(|entry| change(queue, entry));
+                }
+            }
+            Self::Script(script) | Self::Linger(script) => {
+                for entry in script.steps.iter_mut().flat_map(|step| &mut step.submit) {
+                    let queue = entry.q.clone().unwrap_or_default();
+                    change(&queue, entry);
+                }
+            }
+        }
+        changed
+    }
+
     /// Returns what our queue makes of it.
     pub(crate) fn decide(&self) -> Result<Answer> {
         let (script, victims) = match self {

@@ -147,6 +147,7 @@ pub(crate) fn blame(class: FailureClass) -> &'static str {
         FailureClass::Timeout(Limit::Startup) => "environment and kernel took longer than they may",
         FailureClass::Timeout(Limit::Cell) => "one cell took longer than it may",
         FailureClass::Timeout(Limit::Run) => "all cells together took longer than they may",
+        FailureClass::Timeout(Limit::Execution) => "it had quota longer than it may",
         FailureClass::Infrastructure => "the infrastructure failed; a retry elsewhere may go better",
         FailureClass::Config => "it could not be started as it is written",
     }

@@ -4,7 +4,7 @@ use blueproof_core::{
     queue::manifest,
     retry::Reason,
     scheduler::EvictionReason,
-    simulation::{History, Leave, Moment, Scenario, What},
+    simulation::{Fewer, History, Leave, Moment, Scenario, What},
 };
 use jiff::SignedDuration;
 
@@ -49,6 +49,7 @@ impl Told<'_> {
             What::Requeued { job } => format!("{} waits again", self.name(*job)),
             What::Done { job } => format!("{} is done", self.name(*job)),
             What::GaveUp { job } => format!("{} gives up", self.name(*job)),
+            What::Deactivated { job } => format!("{} is not tried again", self.name(*job)),
             What::QuotaChanged => "other queues hold".into(),
             What::NodeFailed { node } => format!("{} fails", line(node)),
             What::NodeRecovered { node } => format!("{} is well again", line(node)),
@@ -65,7 +66,11 @@ impl Told<'_> {
         let fate = &self.history.fates[job];
         let stay = fate.stays.iter().find(|stay| stay.since == at);
         let held = stay.map(|stay| amounts(&stay.held)).unwrap_or_default();
-        format!("{} runs on {held}", self.name(job))
+        let fewer = stay.and_then(|stay| stay.fewer.as_ref()).map(|fewer| {
+            let Fewer { pod_set, pods, of } = fewer;
+            format!(", with {pods} of {of} pods of {}", line(pod_set))
+        });
+        format!("{} runs on {held}{}", self.name(job), fewer.unwrap_or_default())
     }
 
     fn cause(&self, cause: &Leave) -> String {
@@ -75,6 +80,9 @@ impl Told<'_> {
                 format!("for {}: {words} ({})", self.name(*by), reason.as_str())
             }
             Leave::Drained => "because its queue is drained".into(),
+            Leave::MaximumExecutionTimeExceeded => {
+                "because it had quota for as long as it may (MaximumExecutionTimeExceeded)".into()
+            }
         }
     }
 

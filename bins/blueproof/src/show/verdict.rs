@@ -37,6 +37,7 @@ pub(crate) fn class(failure: &Failure) -> &'static str {
         FailureClass::Timeout(Limit::Startup) => "started too slowly",
         FailureClass::Timeout(Limit::Cell) => "a cell took too long",
         FailureClass::Timeout(Limit::Run) => "took too long",
+        FailureClass::Timeout(Limit::Execution) => "had quota too long",
         FailureClass::Infrastructure => "infrastructure failed",
         FailureClass::Config => "cannot run as it is written",
     }

@@ -256,6 +256,10 @@ codes! {
     510 QueueTimeout "a run that waited for quota too long"
         "The blueprint limits how long it waits for quota (`spec.timeouts.queue`), and that time is over. `blueproof \
          why RUN` says what it waited for; `blueproof retry RUN` puts it into the queue again."
+    511 ExecutionTimeout "a run that had quota for too long"
+        "The blueprint limits how long it may have quota (`spec.timeouts.execution`), all attempts together: what an \
+         attempt had before it was evicted counts, too. It is Kueue's maximumExecutionTimeSeconds, reason \
+         MaximumExecutionTimeExceeded. `blueproof retry RUN` begins anew."
     520 Overdue "an attempt that did not keep its own limits"
         "The agent ends a notebook at its limits by itself. This one did not, so the scheduler ended it."
     601 AgentLost "an agent that was killed"
@@ -361,8 +365,9 @@ codes! {
         "Without a namespaceSelector Kueue lets no namespace use the queue. There are no namespaces here, so that it \
          makes no difference; in a cluster it would."
     819 QueueSetting "a setting of Kueue's that does not count"
-        "Of Kueue's Configuration only fairSharing and admissionFairSharing count. Most of the rest is about controllers, \
-         of which there are none; what would change a decision is named."
+        "Of Kueue's Configuration fairSharing.preemptionStrategies, admissionFairSharing and \
+         waitForPodsReady.requeuingStrategy count. Most of the rest is about controllers, of which there are none; what \
+         would change a decision is named."
     820 QueueRenamed "LocalQueues of one name in several namespaces"
         "Clusters often have a LocalQueue of the same name in each team's namespace. There are no namespaces here, so \
          that each is known by both: `team-a.default-queue`."

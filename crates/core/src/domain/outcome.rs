@@ -94,6 +94,8 @@ pub enum Limit {
     Cell,
     /// All cells together took too long.
     Run,
+    /// It had quota for too long, over all attempts.
+    Execution,
 }
 
 /// A line of a notebook.

@@ -1,4 +1,4 @@
-//! The four limits of time. They are different things: waiting for quota never burns a cell's clock.
+//! The limits of time. They are different things: waiting for quota never burns a cell's clock.
 
 use jiff::SignedDuration;
 use serde::{Deserialize, Serialize};
@@ -16,6 +16,9 @@ pub struct Timeouts {
     pub cell: Option<SignedDuration>,
     /// For all cells of an attempt together.
     pub run: Option<SignedDuration>,
+    /// With quota, from when it is reserved until it is given back, all attempts together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub execution: Option<SignedDuration>,
 }
 
 impl Timeouts {

@@ -16,6 +16,7 @@ impl Queues {
         *self = Self::grow(objects, &held);
         self.now = old.now;
         self.protected_for = old.protected_for;
+        self.back_offs = old.back_offs;
         for (number, tree) in old.trees.into_iter().enumerate() {
             if let Some(at) = self.same_tree(&old.objects, &tree) {
                 self.keep(at, tree);

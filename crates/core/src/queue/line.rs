@@ -70,6 +70,8 @@ pub(super) struct Line {
     classes: BTreeMap<Class, Members>,
     /// In each line that is not empty the first of each class that is not parked.
     firsts: BTreeMap<usize, BTreeSet<Place>>,
+    /// Those who may not be tried yet.
+    backing_off: BTreeSet<WorkloadId>,
     /// Who last had others evicted for it, and waits for that.
     preemptor: Option<WorkloadId>,
     progress: BTreeMap<WorkloadId, Progress>,
@@ -83,6 +85,7 @@ impl Line {
             entries: BTreeMap::new(),
             classes: BTreeMap::new(),
             firsts: BTreeMap::new(),
+            backing_off: BTreeSet::new(),
             preemptor: None,
             progress: BTreeMap::new(),
         }
@@ -99,6 +102,9 @@ impl Line {
         self.progress = old.progress;
         for (id, entry) in old.entries {
             self.insert(id, entry);
+        }
+        for id in old.backing_off {
+            self.back_off(id);
         }
     }
 
@@ -122,7 +128,14 @@ impl Line {
 
     /// Takes a workload out of the line.
     pub(super) fn remove(&mut self, id: WorkloadId) -> Option<Entry> {
-        let entry = self.entries.remove(&id)?;
+        self.back_off(id)?;
+        self.backing_off.remove(&id);
+        self.entries.remove(&id)
+    }
+
+    /// Lets a workload step aside: it is not tried, and nobody waits behind it.
+    pub(super) fn back_off(&mut self, id: WorkloadId) -> Option<Entry> {
+        let entry = self.entry(id)?;
         self.progress.remove(&id);
         if self.preemptor == Some(id) {
             self.preemptor = None;
@@ -130,7 +143,20 @@ impl Line {
         self.change(&entry, |by_age| {
             by_age.remove(&(entry.queued_at, id));
         });
+        self.backing_off.insert(id);
         Some(entry)
+    }
+
+    /// Lets a workload that stepped aside be tried again, in the place that its age gives it.
+    pub(super) fn end_back_off(&mut self, id: WorkloadId) {
+        if let Some(entry) = self.entry(id).filter(|_| self.backing_off.contains(&id)) {
+            self.push(id, entry);
+        }
+    }
+
+    /// Returns whether a workload of this line has stepped aside.
+    pub(super) fn backs_off(&self, id: WorkloadId) -> bool {
+        self.backing_off.contains(&id)
     }
 
     /// Changes who of a class is in an entry's line, and keeps the first in view unless the class is parked.
@@ -289,7 +315,7 @@ impl Line {
         };
         let own = self.rank(id, entry, users);
         let mut before = self.ranks(users);
-        before.retain(|other| *other < own);
+        before.retain(|rank @ (.., other)| *rank < own && !self.backs_off(*other));
         ids_in_order(before)
     }
 

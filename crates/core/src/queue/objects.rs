@@ -33,6 +33,9 @@ pub struct Objects {
     /// How what users of one ClusterQueue had lately is counted; `None` is that it counts nowhere.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub admission_fair_sharing: Option<AdmissionFairSharing>,
+    /// How those are tried again that did not start or whose machine failed; `None` is as the policy says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requeuing: Option<Requeuing>,
 }
 
 /// A kind of node, told from others by its labels and taints.
@@ -383,4 +386,100 @@ pub struct AdmissionFairSharing {
     /// How much a unit of a resource counts; one that is not named counts one. Units are Kubernetes': a core, a byte, a
     /// GPU.
     pub resource_weights: BTreeMap<String, f64>,
+}
+
+/// The longest pause where none is set: as in Kueue, half of what Go's durations hold.
+const LONGEST_SECONDS: i64 = i64::MAX / 2 / 1_000_000_000;
+
+/// How a workload is tried again that did not start or whose machine failed: Kueue's `waitForPodsReady.requeuingStrategy`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Requeuing {
+    /// As how old it waits again.
+    pub timestamp: RequeuingTimestamp,
+    /// How often at most; `None` is for ever.
+    pub backoff_limit_count: Option<u32>,
+    /// The first pause, in seconds; each further one is twice as long.
+    pub backoff_base_seconds: u32,
+    /// The longest pause, in seconds; zero is 146 years.
+    pub backoff_max_seconds: u32,
+}
+
+impl Default for Requeuing {
+    fn default() -> Self {
+        Self {
+            timestamp: RequeuingTimestamp::default(),
+            backoff_limit_count: None,
+            backoff_base_seconds: 60,
+            backoff_max_seconds: 3600,
+        }
+    }
+}
+
+impl Requeuing {
+    /// Returns how long to pause before the so many-th requeue: `backoffBaseSeconds` times 2 to the n - 1, at most
+    /// `backoffMaxSeconds`, but for the first, which is as it is. Kueue adds up to a ten-thousandth at random; this does
+    /// not, so that the same events give the same times.
+    pub fn pause_before(&self, requeue: u32) -> SignedDuration {
+        let base = i64::from(self.backoff_base_seconds);
+        let most = match self.backoff_max_seconds {
+            _ if requeue <= 1 => base,
+            0 => LONGEST_SECONDS,
+            most => most.into(),
+        };
+        let doublings = requeue.saturating_sub(1).min(33);
+        SignedDuration::from_secs(base.saturating_mul(1 << doublings).min(most))
+    }
+}
+
+/// As how old a workload waits that is tried again.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum RequeuingTimestamp {
+    /// As of when it had to go.
+    #[default]
+    Eviction,
+    /// As old as it was.
+    Creation,
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// As Kueue goes from one pause to the next.
+        #[test]
+        fn each_pause_is_twice_the_one_before_and_no_longer_than_the_longest(
+            backoff_base_seconds in 0..=i32::MAX.unsigned_abs(),
+            backoff_max_seconds in 1..=i32::MAX.unsigned_abs(),
+        ) {
+            let requeuing = Requeuing { backoff_base_seconds, backoff_max_seconds, ..Requeuing::default() };
+            let most = SignedDuration::from_secs(backoff_max_seconds.into());
+            let mut pause = SignedDuration::from_secs(backoff_base_seconds.into());
+            for requeue in 1..70 {
+                prop_assert_eq!(requeuing.pause_before(requeue), pause);
+                pause = (pause * 2).min(most);
+            }
+        }
+    }
+
+    #[test]
+    fn pauses_double_up_to_the_longest() {
+        let pauses = |base, most| {
+            let requeuing = Requeuing {
+                backoff_base_seconds: base,
+                backoff_max_seconds: most,
+                ..Requeuing::default()
+            };
+            [1, 2, 3, 7, 8, u32::MAX].map(|retries| requeuing.pause_before(retries).as_secs())
+        };
+        assert_eq!(pauses(60, 3600), [60, 120, 240, 3600, 3600, 3600]);
+        assert_eq!(pauses(60, 30), [60, 30, 30, 30, 30, 30]);
+        assert_eq!(pauses(0, 3600), [0; 6]);
+        assert_eq!(pauses(1, 0), [1, 2, 4, 64, 128, LONGEST_SECONDS]);
+    }
 }

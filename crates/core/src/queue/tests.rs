@@ -37,27 +37,41 @@ enum Happening {
         /// What one pod asks for of each resource.
         asks: [i64; RESOURCES.len()],
         pods: u32,
+        /// How few pods will do.
+        min_pods: Option<u32>,
     },
     Cycle,
     /// One of those told to go is gone.
     Gone(usize),
     /// One of those who have quota ends.
     End(usize),
+    /// One of those who wait is not tried for so many seconds.
+    BackOff(usize, i64),
 }
 
 fn happening() -> impl Strategy<Value = Happening> {
     prop_oneof![
-        4 => (0..QUEUES.len(), 0..USERS.len(), -1..3_i32, (0..4_i64, 1..5_i64), 1..3_u32)
-            .prop_map(|(queue, user, priority, (cpus, gpus), pods)| Happening::Submit {
+        4 => (0..QUEUES.len(), 0..USERS.len(), -1..3_i32, (0..4_i64, 1..5_i64), pods())
+            .prop_map(|(queue, user, priority, (cpus, gpus), (pods, min_pods))| Happening::Submit {
                 queue,
                 user,
                 priority,
                 asks: [cpus, gpus],
                 pods,
+                min_pods,
             }),
         4 => Just(Happening::Cycle),
         2 => any::<usize>().prop_map(Happening::Gone),
         1 => any::<usize>().prop_map(Happening::End),
+        1 => (any::<usize>(), 0..9_i64).prop_map(|(number, span)| Happening::BackOff(number, span)),
+    ]
+}
+
+/// How many pods, and how few will do.
+fn pods() -> impl Strategy<Value = (u32, Option<u32>)> {
+    prop_oneof![
+        3 => (1..3_u32).prop_map(|pods| (pods, None)),
+        1 => (2..5_u32).prop_flat_map(|pods| (Just(pods), (1..pods).prop_map(Some))),
     ]
 }
 
@@ -280,6 +294,7 @@ impl Told {
     /// Lets something happen, and returns what a cycle decided, if it was one.
     fn tell(&mut self, happening: &Happening) -> Cycle {
         self.second += 1;
+        self.queues.end_back_offs(at(self.second));
         match *happening {
             Happening::Submit {
                 queue,
@@ -287,8 +302,10 @@ impl Told {
                 priority,
                 asks,
                 pods,
+                min_pods,
             } => {
-                let workload = workload(self.submitted, (queue, user), priority, asks, pods);
+                let mut workload = workload(self.submitted, (queue, user), priority, asks, pods);
+                workload.pod_sets[0].min_count = min_pods;
                 self.queues.submit(&workload).expect("the queue is configured");
                 self.submitted += 1;
             }
@@ -301,6 +318,11 @@ impl Told {
             Happening::End(number) => {
                 if let Some(id) = pick(&self.those(Standing::Admitted), number) {
                     self.queues.remove(id);
+                }
+            }
+            Happening::BackOff(number, span) => {
+                if let Some(id) = pick(&self.those(Standing::Queued), number) {
+                    self.queues.back_off(id, at(self.second + span));
                 }
             }
         }
@@ -352,6 +374,8 @@ proptest! {
         let mut told = Told::new(objects);
         for happening in &story {
             let held = told.those(Standing::Admitted);
+            told.queues.end_back_offs(at(told.second + 1));
+            let away = told.those(Standing::BackingOff);
             let cycle = told.tell(happening);
             for preempted in &cycle.preempted {
                 prop_assert!(held.contains(&preempted.workload));
@@ -359,6 +383,7 @@ proptest! {
                 prop_assert_eq!(told.queues.standing(preempted.by), Some(Standing::Queued));
             }
             for admission in &cycle.admitted {
+                prop_assert!(!away.contains(&admission.workload));
                 prop_assert_eq!(told.queues.standing(admission.workload), Some(Standing::Admitted));
             }
         }
@@ -431,7 +456,8 @@ proptest! {
             told.tell(happening);
             for queue in told.queues.trees.iter().flat_map(|tree| &tree.queues) {
                 let Some((first, entry)) = queue.head() else { continue };
-                for id in queue.line.ids().filter(|id| !queue.line.is_parked(*id)) {
+                let waits = |id: &WorkloadId| !queue.line.is_parked(*id) && !queue.line.backs_off(*id);
+                for id in queue.line.ids().filter(waits) {
                     let other = queue.line.entry(id).expect("it waits");
                     prop_assert!(queue.users.usage(entry.user) <= queue.users.usage(other.user));
                 }
@@ -526,6 +552,54 @@ fn fits_without(
     let fits = victims::fits(scene, ask, usage, borrowing);
     scene.add_all(victims);
     fits
+}
+
+#[test]
+fn one_that_backs_off_holds_nobody_up_and_comes_back_in_its_place() {
+    let quota = Quota {
+        nominal: Quantity(1),
+        ..Quota::default()
+    };
+    let flavor = FlavorQuotas {
+        name: "a10".into(),
+        resources: BTreeMap::from([("cpu".into(), quota), ("gpu".into(), quota)]),
+    };
+    let queue = ClusterQueue {
+        queueing_strategy: QueueingStrategy::StrictFIFO,
+        resource_groups: vec![ResourceGroup {
+            flavors: vec![flavor],
+        }],
+        ..ClusterQueue::default()
+    };
+    let mut queues = Queues::new(Objects {
+        flavors: BTreeMap::from([("a10".into(), ResourceFlavor::default())]),
+        cluster_queues: BTreeMap::from([(QUEUES[0].into(), queue)]),
+        ..Objects::default()
+    });
+    let first = WorkloadId(0);
+    for number in 0..3 {
+        queues
+            .submit(&workload(number, (0, 0), 0, [1, 1], 1))
+            .expect("the queue is configured");
+    }
+    queues.back_off(first, at(20));
+    assert_eq!(queues.standing(first), Some(Standing::BackingOff));
+    assert_eq!(
+        (queues.next_back_off_ends(), queues.backs_off_until(first)),
+        (Some(at(20)), Some(at(20)))
+    );
+    assert_eq!(queues.ahead_of(WorkloadId(2)), [WorkloadId(1)]);
+    let who = |cycle: Cycle| cycle.admitted.iter().map(|one| one.workload).collect::<Vec<_>>();
+    assert_eq!(who(queues.cycle(at(10))), [WorkloadId(1)]);
+    queues.remove(WorkloadId(1));
+
+    assert_eq!(queues.end_back_offs(at(19)), []);
+    let objects = queues.objects().clone();
+    queues.set_objects(objects);
+    assert_eq!(queues.end_back_offs(at(20)), [first]);
+    assert_eq!(queues.ahead_of(WorkloadId(2)), [first]);
+    assert_eq!(who(queues.cycle(at(20))), [first]);
+    queues.check();
 }
 
 #[test]

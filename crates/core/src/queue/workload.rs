@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt};
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::{Quantity, objects::Toleration};
@@ -37,6 +37,36 @@ pub struct Workload {
     pub evicted_by: Option<WorkloadId>,
     /// What it consists of.
     pub pod_sets: Vec<PodSet>,
+}
+
+/// How long a workload may have quota, over all of its admissions: Kueue's `maximumExecutionTimeSeconds`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ExecutionTime {
+    limit: Option<SignedDuration>,
+    past: SignedDuration,
+}
+
+impl ExecutionTime {
+    /// Returns the time of a workload that had no quota yet; `None` is without limit.
+    pub fn new(limit: Option<SignedDuration>) -> Self {
+        Self {
+            limit,
+            past: SignedDuration::ZERO,
+        }
+    }
+
+    /// Counts an admission that is over. As in Kueue, seconds that were begun do not count.
+    pub fn spend(&mut self, span: SignedDuration) {
+        self.past = self
+            .past
+            .saturating_add(SignedDuration::from_secs(span.as_secs()));
+    }
+
+    /// Returns when an admission that began then has to end; `None` is never.
+    pub fn ends_at(&self, since: Timestamp) -> Option<Timestamp> {
+        let left = self.limit?.saturating_sub(self.past).max(SignedDuration::ZERO);
+        since.checked_add(left).ok()
+    }
 }
 
 /// Pods of one kind.

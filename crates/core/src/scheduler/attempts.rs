@@ -8,11 +8,13 @@ use super::{
     requests::never_ran,
     run::{Attempt, AttemptPhase, Phase, Stop, StopReason},
     timers::Timer,
+    why::BackOff,
 };
 use crate::{
     diagnostic::{Code, Diagnostic},
     domain::{AttemptId, Ending, Failure, FailureClass, Limit, Outcome, RunId, Verdict},
     event::{Call, StopMode},
+    queue::objects::RequeuingTimestamp,
     view::Eviction,
 };
 
@@ -21,6 +23,7 @@ impl Scheduler {
     pub(super) fn start_what_fits(&mut self) {
         loop {
             let decided = self.queue.decide(self.now);
+            self.touched.extend(&decided.tried_again);
             self.count_decisions(&decided);
             for evicted in &decided.evicted {
                 self.evict(evicted);
@@ -45,7 +48,7 @@ impl Scheduler {
         };
         let reserved_at = self.now;
         let run = self.change(id).expect("queued runs are known");
-        let Phase::Queued { since: queued_at } = run.phase else {
+        let Phase::Queued { since: queued_at, .. } = run.phase else {
             unreachable!("only queued runs are admitted");
         };
         run.phase = Phase::Active;
@@ -63,6 +66,9 @@ impl Scheduler {
             eviction: None,
             outcome: None,
         });
+        if let Some(end) = run.execution.ends_at(reserved_at) {
+            self.timers.set(Timer::ExecutionTime(attempt), end);
+        }
         self.count_admission(id);
         self.due.push(Call::Reserve(attempt));
     }
@@ -81,14 +87,24 @@ impl Scheduler {
         };
         attempt.eviction = Some(Eviction { reason, by, at });
         self.count_eviction(evicted);
-        let stop = Stop {
-            how: StopMode::Interrupt,
-            why: StopReason::Evicted,
-        };
-        self.stop_attempt(id.run, stop);
-        let grace = self.retry.eviction_grace;
-        self.timers
-            .set(Timer::Grace(id), at.saturating_add(grace).expect("a time span"));
+        self.interrupt(id, StopReason::Evicted);
+    }
+
+    /// The run's attempts have had quota for as long as they may; it does not come back.
+    pub(super) fn on_execution_time_over(&mut self, id: AttemptId) {
+        if self.live_attempt(id).is_some() {
+            self.interrupt(id, StopReason::ExecutionTimeOver);
+        }
+    }
+
+    /// Asks an attempt to end by itself, and sees to it when its grace is over.
+    fn interrupt(&mut self, id: AttemptId, why: StopReason) {
+        let how = StopMode::Interrupt;
+        self.stop_attempt(id.run, Stop { how, why });
+        if self.timers.get(Timer::Grace(id)).is_none() {
+            let end = self.now.saturating_add(self.retry.eviction_grace);
+            self.timers.set(Timer::Grace(id), end.expect("a time span"));
+        }
     }
 
     pub(super) fn on_grace_over(&mut self, id: AttemptId) {
@@ -156,13 +172,14 @@ impl Scheduler {
             return;
         };
         attempt.phase = AttemptPhase::Gone;
+        let reserved_at = attempt.reserved_at;
         let (evicted, ended_at) = (attempt.eviction, attempt.ended_at);
         if let Some(ended_at) = ended_at {
             self.durations.note_clearing(self.now.duration_since(ended_at));
         }
         self.forget_failures(Call::Release(id));
         if let Some(eviction) =
-            evicted.filter(|_| matches!(self.runs[&id.run].phase, Phase::GivingWay { .. }))
+            evicted.filter(|_| matches!(self.runs[&id.run].phase, Phase::ComingBack { back_off: None, .. }))
         {
             self.count_return(
                 id.run,
@@ -171,6 +188,9 @@ impl Scheduler {
             );
         }
         self.queue.release(id);
+        let span = self.now.duration_since(reserved_at);
+        let run = self.change(id.run).expect("the attempt's run is known");
+        run.execution.spend(span);
         self.requeue(id.run);
     }
 
@@ -207,9 +227,9 @@ impl Scheduler {
                 self.count_finished(id.run);
                 self.end(id.run, ending);
             }
-            Next::TryAgain(after) => {
+            Next::TryAgain { requeues, at_most } => {
                 self.count_finished(id.run);
-                self.try_again(id.run, after);
+                self.try_again(id, requeues, at_most);
             }
             Next::WaitAgain => self.wait_again(id),
         }
@@ -220,6 +240,7 @@ impl Scheduler {
         let now = self.now;
         self.timers.cancel(Timer::Overdue(id));
         self.timers.cancel(Timer::Grace(id));
+        self.timers.cancel(Timer::ExecutionTime(id));
         for call in [
             Call::Reserve(id),
             Call::Start(id),
@@ -243,7 +264,6 @@ impl Scheduler {
 
     /// Decides what a verdict means for the run.
     fn judge(&mut self, id: AttemptId, verdict: &Verdict) -> Next {
-        let retry = self.retry;
         let run = self.runs.get_mut(&id.run).expect("the attempt's run is known");
         let stop = run.attempt(id.number).and_then(|attempt| attempt.stop);
         let failure = match (verdict, stop.map(|stop| stop.why)) {
@@ -253,7 +273,10 @@ impl Scheduler {
             | (Verdict::Stopped, Some(StopReason::HeadMoved)) => {
                 return Next::End(Ending::Superseded);
             }
-            (Verdict::Failed(failure), Some(StopReason::Cancelled | StopReason::Overdue)) => {
+            (
+                Verdict::Failed(failure),
+                Some(StopReason::Cancelled | StopReason::Overdue | StopReason::ExecutionTimeOver),
+            ) => {
                 return Next::End(Ending::of(failure));
             }
             (Verdict::Stopped, Some(StopReason::Cancelled)) => return Next::End(Ending::Cancelled),
@@ -262,34 +285,71 @@ impl Scheduler {
                 run.refusal = Some(overdue());
                 return Next::End(Ending::TimedOut);
             }
+            (Verdict::Stopped, Some(StopReason::ExecutionTimeOver)) => {
+                run.refusal = Some(execution_time_over(run.request.job.timeouts.execution));
+                return Next::End(Ending::TimedOut);
+            }
             // Nobody here asked for it: a machine that shuts down, or an admin with `kill`.
             (Verdict::Stopped, None) => {
                 run.refusal = Some(stopped_by_others());
                 stopped_by_others()
             }
         };
-        let (used, allowed) = match failure.class {
+        self.judge_failure(id.run, failure)
+    }
+
+    /// Decides whether a run is tried again after a failure.
+    fn judge_failure(&mut self, id: RunId, failure: Failure) -> Next {
+        let requeuing = self.queue.objects().requeuing;
+        let limit = requeuing.and_then(|requeuing| requeuing.backoff_limit_count);
+        let run = self.runs.get_mut(&id).expect("the attempt's run is known");
+        let (used, wanted, limit) = match failure.class {
             FailureClass::Infrastructure => (
                 &mut run.retries_used.infrastructure,
                 run.request.retries.infrastructure,
+                limit,
             ),
-            FailureClass::Notebook | FailureClass::Workload | FailureClass::Expectation => {
-                (&mut run.retries_used.blueprint, run.request.retries.blueprint)
-            }
+            FailureClass::Notebook | FailureClass::Workload | FailureClass::Expectation => (
+                &mut run.retries_used.blueprint,
+                run.request.retries.blueprint,
+                None,
+            ),
             FailureClass::Timeout(_) | FailureClass::Config => return Next::End(Ending::of(&failure)),
         };
-        if *used >= allowed {
-            return Next::End(Ending::of(&failure));
+        let at_most = limit.map_or(wanted, |limit| limit.min(wanted));
+        if *used >= at_most {
+            let ending = Ending::of(&failure);
+            if at_most < wanted {
+                run.refusal = Some(requeuing_limit_exceeded(failure, at_most));
+            }
+            return Next::End(ending);
         }
         *used += 1;
+        let requeues = *used;
         run.refusal = None;
-        Next::TryAgain(retry.wait_after(*used))
+        Next::TryAgain { requeues, at_most }
     }
 
-    fn try_again(&mut self, id: RunId, after: SignedDuration) {
-        let until = self.now.saturating_add(after).expect("a time span");
-        self.change(id).expect("the run is known").phase = Phase::BackingOff { until };
-        self.timers.set(Timer::BackOff(id), until);
+    /// Sends a run back to the gate and into its queue, where it is not tried before its back-off is over.
+    fn try_again(&mut self, id: AttemptId, requeues: u32, at_most: u32) {
+        let now = self.now;
+        let requeuing = self.queue.objects().requeuing;
+        let pause = requeuing.map_or_else(
+            || self.retry.wait_after(requeues),
+            |requeuing| requeuing.pause_before(requeues),
+        );
+        let until = now.saturating_add(pause).expect("a time span");
+        let run = self.change(id.run).expect("the run is known");
+        let since = match requeuing.unwrap_or_default().timestamp {
+            RequeuingTimestamp::Eviction => now,
+            RequeuingTimestamp::Creation => run.attempt(id.number).expect("it was just judged").queued_at,
+        };
+        let back_off = Some(BackOff {
+            until,
+            requeues,
+            at_most,
+        });
+        run.phase = Phase::ComingBack { since, back_off };
     }
 
     /// Sends a run back to the gate and into its queue, once nothing is left of the attempt that had to give way; there
@@ -297,7 +357,10 @@ impl Scheduler {
     fn wait_again(&mut self, id: AttemptId) {
         let run = self.change(id.run).expect("the run is known");
         let since = run.attempt(id.number).expect("it was just judged").queued_at;
-        run.phase = Phase::GivingWay { since };
+        run.phase = Phase::ComingBack {
+            since,
+            back_off: None,
+        };
     }
 
     fn expect_end_within(&mut self, id: AttemptId, limit: Option<SignedDuration>) {
@@ -337,7 +400,11 @@ impl Scheduler {
 /// What follows on an attempt's end.
 enum Next {
     End(Ending),
-    TryAgain(SignedDuration),
+    /// It is tried again, for the so many-th time of so many at most.
+    TryAgain {
+        requeues: u32,
+        at_most: u32,
+    },
     WaitAgain,
 }
 
@@ -350,6 +417,35 @@ fn overdue() -> Failure {
         class: FailureClass::Timeout(Limit::Run),
         diagnostic,
         cell: None,
+    }
+}
+
+fn execution_time_over(limit: Option<SignedDuration>) -> Failure {
+    let limit = limit.unwrap_or_default();
+    let message =
+        format!("had quota for {limit:#}, as long as it may over all attempts (timeouts.execution)");
+    let diagnostic = Diagnostic::error(Code::ExecutionTimeout, message)
+        .because("MaximumExecutionTimeExceeded")
+        .hint("allow more under spec.timeouts.execution, or do less under a profile");
+    Failure {
+        class: FailureClass::Timeout(Limit::Execution),
+        diagnostic,
+        cell: None,
+    }
+}
+
+/// Says of the last failure why it is not tried again: Kueue deactivates the workload for this.
+fn requeuing_limit_exceeded(failure: Failure, at_most: u32) -> Failure {
+    let diagnostic = failure
+        .diagnostic
+        .because(format!(
+            "RequeuingLimitExceeded: a run is requeued {at_most} times at most (requeuingStrategy.backoffLimitCount)"
+        ))
+        .hint("try it again when the machine is well: `blueproof retry`")
+        .hint("or let the admin allow more, under waitForPodsReady.requeuingStrategy of the Configuration");
+    Failure {
+        diagnostic,
+        ..failure
     }
 }
 

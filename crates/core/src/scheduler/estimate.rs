@@ -11,11 +11,12 @@ use super::{
     Scheduler,
     queue::Queue,
     run::{Attempt, Evictions, Phase, Run, StopReason},
-    timers::{Timer, Timers},
+    timers::Timer,
 };
 use crate::{
     domain::{AttemptId, RunId, RunRequest},
     estimate::{Basis, Estimate, Sample, When},
+    timers::Timers,
 };
 
 /// How many runs may be there, all courses counted, so that an answer comes at once.
@@ -58,7 +59,7 @@ impl Scheduler {
     fn waits(&self, run: RunId) -> bool {
         let run = &self.runs[&run];
         match run.phase {
-            Phase::Queued { .. } | Phase::BackingOff { .. } | Phase::GivingWay { .. } => true,
+            Phase::Queued { .. } | Phase::ComingBack { .. } => true,
             Phase::Active => run.active().is_some_and(is_evicted),
             Phase::AwaitingApproval { .. } | Phase::Ended(_) => false,
         }
@@ -233,6 +234,8 @@ enum Due {
     GiveUp(RunId),
     /// Somebody may be evicted again who was safe until now.
     Wake,
+    /// Somebody's back-off is over.
+    BackOffEnds,
 }
 
 /// The queues as they go on.
@@ -320,12 +323,9 @@ impl<'a> Course<'a> {
     }
 
     fn expect_back(&mut self, run: &Run, clear_at: Timestamp) {
-        let until = match run.phase {
-            Phase::BackingOff { until } => until,
-            Phase::GivingWay { .. } => clear_at,
-            Phase::AwaitingApproval { .. } | Phase::Queued { .. } | Phase::Active | Phase::Ended(_) => return,
-        };
-        self.due.set(Due::Back(run.next_attempt()), until.max(clear_at));
+        if matches!(run.phase, Phase::ComingBack { .. }) {
+            self.due.set(Due::Back(run.next_attempt()), clear_at);
+        }
     }
 
     fn expect_gone(&mut self, attempt: AttemptId, since: Timestamp) {
@@ -346,21 +346,26 @@ impl<'a> Course<'a> {
             Due::Back(attempt) => self.come_back(attempt),
             Due::GiveUp(run) => self.queue.withdraw(run),
             Due::Wake => self.queue.wake(),
+            // The queue looks whose is over each time that it decides.
+            Due::BackOffEnds => {}
         }
     }
 
     fn come_back(&mut self, attempt: AttemptId) {
         let run = &self.outlook.scheduler.runs[&attempt.run];
         // Whoever was evicted is as old as before.
-        let since = match run.phase {
-            Phase::Queued { since } | Phase::GivingWay { since } => since,
-            Phase::Active => run.attempts.last().map_or(self.now, |last| last.queued_at),
-            Phase::AwaitingApproval { .. } | Phase::BackingOff { .. } | Phase::Ended(_) => self.now,
+        let (since, back_off) = match run.phase {
+            Phase::Queued { since, back_off } | Phase::ComingBack { since, back_off } => (since, back_off),
+            Phase::Active => (run.attempts.last().map_or(self.now, |last| last.queued_at), None),
+            Phase::AwaitingApproval { .. } | Phase::Ended(_) => (self.now, None),
         };
         let evictions = self.evictions.get(&run.id).copied();
         let evictions = evictions.unwrap_or_else(|| run.evictions());
         self.queue
             .submit(self.now, attempt, &run.request, since, evictions);
+        if let Some(back_off) = back_off {
+            self.queue.back_off(run.id, back_off.until);
+        }
     }
 
     /// Lets the queues decide as [`Scheduler::handle`] does.
@@ -377,10 +382,9 @@ impl<'a> Course<'a> {
                 self.start(attempt);
             }
         }
-        match self.queue.try_again_at() {
-            Some(at) => self.due.set(Due::Wake, at),
-            None => self.due.cancel(Due::Wake),
-        }
+        self.due.set_or_cancel(Due::Wake, self.queue.try_again_at());
+        self.due
+            .set_or_cancel(Due::BackOffEnds, self.queue.next_back_off_ends());
     }
 
     fn start(&mut self, attempt: AttemptId) {

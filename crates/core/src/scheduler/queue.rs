@@ -57,6 +57,8 @@ struct Entry {
     workload: Arc<Workload>,
     asked: Resources,
     place: Place,
+    /// Before when it is not tried, if it backs off.
+    not_before: Option<Timestamp>,
     /// When it entered the queue, this time.
     entered_at: Timestamp,
     /// When it got its quota.
@@ -83,6 +85,8 @@ pub(super) struct Decisions {
     pub(super) admitted: Vec<AttemptId>,
     /// Attempts that have to give theirs back.
     pub(super) evicted: Vec<Evicted>,
+    /// Runs whose back-off is over.
+    pub(super) tried_again: Vec<RunId>,
     /// Those whose quota was taken before they were told of it; they wait again.
     pub(super) sent_back: Vec<Evicted>,
     /// Whose quota was reserved, and how long they had waited for it.
@@ -177,9 +181,23 @@ impl Queue {
         protected.into_iter().chain(self.queues.reordered_at()).min()
     }
 
+    /// Returns when the next back-off is over.
+    pub(super) fn next_back_off_ends(&self) -> Option<Timestamp> {
+        self.queues.next_back_off_ends()
+    }
+
     /// Lets everybody who waits try again.
     pub(super) fn wake(&mut self) {
         self.queues.wake();
+    }
+
+    /// Keeps a waiting run from being tried before a time, as of which it is in the queue; see [`Queues::back_off`].
+    pub(super) fn back_off(&mut self, run: RunId, until: Timestamp) {
+        if let Some(entry) = self.entries.get_mut(&run) {
+            entry.not_before = Some(until);
+            entry.entered_at = entry.entered_at.max(until);
+            self.queues.back_off(entry.workload.id, until);
+        }
     }
 
     /// Changes how much there is where nobody applied other queues. What is already promised stays promised.
@@ -253,6 +271,7 @@ impl Queue {
             }),
             asked: request.job.gang(),
             place: Place::Outside,
+            not_before: None,
             entered_at: now,
             reserved_at: now,
         };
@@ -276,6 +295,9 @@ impl Queue {
         Arc::make_mut(&mut entry.workload).cluster_queue = behind;
         if self.queues.submit(&entry.workload).is_ok() {
             entry.place = Place::Waiting;
+            if let Some(until) = entry.not_before {
+                self.queues.back_off(entry.workload.id, until);
+            }
         }
     }
 
@@ -306,6 +328,10 @@ impl Queue {
     /// Decides who gets quota now, and who has to give theirs back.
     pub(super) fn decide(&mut self, now: Timestamp) -> Decisions {
         let mut decisions = Decisions::default();
+        for id in self.queues.end_back_offs(now) {
+            self.entry_mut(id).not_before = None;
+            decisions.tried_again.push(RunId(id.0));
+        }
         if std::mem::take(&mut self.drain) {
             self.drain(now, &mut decisions);
         }

@@ -14,6 +14,7 @@ use crate::{
         RunRequest, Subject, Verdict,
     },
     event::{Approval, Call, StopMode},
+    queue::ExecutionTime,
 };
 
 impl Scheduler {
@@ -23,6 +24,7 @@ impl Scheduler {
         }
         let id = RunId(self.runs.last_key_value().map_or(1, |(last, _)| last.0 + 1));
         let gang = request.job.gang();
+        let execution = ExecutionTime::new(request.job.timeouts.execution);
         self.by_key.insert(request.key.clone(), id);
         if let Some(change) = request.subject.change {
             self.by_change
@@ -45,6 +47,7 @@ impl Scheduler {
                 attempts: Vec::new(),
                 evicted_for: BTreeSet::new(),
                 retries_used: Used::default(),
+                execution,
                 retry_keys: BTreeSet::new(),
                 report: Report::NotDue,
             },
@@ -108,8 +111,12 @@ impl Scheduler {
         run.ended_at = None;
         run.refusal = None;
         run.retries_used = Used::default();
+        run.execution = ExecutionTime::new(run.request.job.timeouts.execution);
         run.report = Report::NotDue;
-        run.phase = Phase::BackingOff { until: self.now };
+        run.phase = Phase::ComingBack {
+            since: self.now,
+            back_off: None,
+        };
         self.touched.insert(id);
         self.unsettled.insert(id);
         self.forget_failures(Call::Report(id));
@@ -203,36 +210,29 @@ impl Scheduler {
             self.count_gate(since);
         }
         let run = self.change(id).expect("the run is known");
-        // Whoever was evicted is as old as before.
-        let since = match run.phase {
-            Phase::GivingWay { since } => since,
-            Phase::AwaitingApproval { .. }
-            | Phase::Queued { .. }
-            | Phase::BackingOff { .. }
-            | Phase::Active
-            | Phase::Ended(_) => now,
+        let (since, back_off) = match run.phase {
+            Phase::ComingBack { since, back_off } => (since, back_off),
+            Phase::AwaitingApproval { .. } | Phase::Queued { .. } | Phase::Active | Phase::Ended(_) => {
+                (now, None)
+            }
         };
-        run.phase = Phase::Queued { since };
+        run.phase = Phase::Queued { since, back_off };
         let (attempt, request, evictions) = (run.next_attempt(), Arc::clone(&run.request), run.evictions());
         self.queue.submit(now, attempt, &request, since, evictions);
+        if let Some(back_off) = back_off {
+            self.queue.back_off(id, back_off.until);
+        }
         if let Some(limit) = request.job.timeouts.queue {
-            self.timers.set(
-                Timer::QueueTimeout(id),
-                now.saturating_add(limit).expect("a time span"),
-            );
+            let tried_at = back_off.map_or(now, |back_off| back_off.until.max(now));
+            let end = tried_at.saturating_add(limit).expect("a time span");
+            self.timers.set(Timer::QueueTimeout(id), end);
         }
     }
 
-    /// Sends a run to the gate again, once its time has come and nothing is left of its last attempt.
+    /// Sends a run that comes back to the gate again, once nothing is left of its last attempt.
     pub(super) fn requeue(&mut self, id: RunId) {
         let Some(run) = self.runs.get(&id) else { return };
-        let until = match run.phase {
-            Phase::BackingOff { until } => until,
-            Phase::GivingWay { .. } => self.now,
-            Phase::AwaitingApproval { .. } | Phase::Queued { .. } | Phase::Active | Phase::Ended(_) => return,
-        };
-        if self.now >= until && run.is_clear() {
-            self.timers.cancel(Timer::BackOff(id));
+        if matches!(run.phase, Phase::ComingBack { .. }) && run.is_clear() {
             self.pass_gate(id);
         }
     }
@@ -242,14 +242,16 @@ impl Scheduler {
         let Some(run) = self.runs.get_mut(&id) else { return };
         let ending = match stop.why {
             StopReason::HeadMoved => Ending::Superseded,
-            StopReason::Cancelled | StopReason::Overdue | StopReason::Evicted => Ending::Cancelled,
+            StopReason::Cancelled
+            | StopReason::Overdue
+            | StopReason::ExecutionTimeOver
+            | StopReason::Evicted => Ending::Cancelled,
         };
         match run.phase {
             Phase::Ended(_) => {}
-            Phase::AwaitingApproval { .. }
-            | Phase::Queued { .. }
-            | Phase::BackingOff { .. }
-            | Phase::GivingWay { .. } => self.end(id, ending),
+            Phase::AwaitingApproval { .. } | Phase::Queued { .. } | Phase::ComingBack { .. } => {
+                self.end(id, ending);
+            }
             Phase::Active => self.stop_attempt(id, stop),
         }
     }
@@ -294,7 +296,6 @@ impl Scheduler {
         self.leave_gate(id);
         self.queue.withdraw(id);
         self.timers.cancel(Timer::QueueTimeout(id));
-        self.timers.cancel(Timer::BackOff(id));
         let run = self.change(id).expect("the run is known");
         run.phase = Phase::Ended(ending);
         run.ended_at = Some(now);

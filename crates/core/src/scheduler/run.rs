@@ -4,13 +4,14 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::gate::ApprovedHead;
+use super::{gate::ApprovedHead, why::BackOff};
 use crate::{
     diagnostic::Diagnostic,
     domain::{
         AttemptId, Ending, Failure, Outcome, RequestKey, Resources, RunId, RunRequest, RunState, Verdict,
     },
     event::StopMode,
+    queue::ExecutionTime,
     view::{AttemptView, Eviction, ReportView, RunView},
 };
 
@@ -29,6 +30,7 @@ pub(super) struct Run {
     /// For which of Kueue's reasons it had to give quota back, at least once.
     pub(super) evicted_for: BTreeSet<&'static str>,
     pub(super) retries_used: Used,
+    pub(super) execution: ExecutionTime,
     pub(super) retry_keys: BTreeSet<RequestKey>,
     pub(super) report: Report,
 }
@@ -41,13 +43,14 @@ pub(super) enum Phase {
     },
     Queued {
         since: Timestamp,
+        /// How it backs off, or did when it came.
+        back_off: Option<BackOff>,
     },
-    BackingOff {
-        until: Timestamp,
-    },
-    /// Its attempt had to give way and is being cleared away; it waits again, as of then.
-    GivingWay {
+    /// Its last attempt is being cleared away. It waits again then, as old as this.
+    ComingBack {
         since: Timestamp,
+        /// How it backs off, unless it gave way.
+        back_off: Option<BackOff>,
     },
     /// The last attempt tells.
     Active,
@@ -127,6 +130,7 @@ pub(super) enum StopReason {
     Cancelled,
     HeadMoved,
     Overdue,
+    ExecutionTimeOver,
     Evicted,
 }
 
@@ -134,7 +138,7 @@ impl Run {
     pub(super) fn state(&self) -> RunState {
         match self.phase {
             Phase::AwaitingApproval { .. } => RunState::AwaitingApproval,
-            Phase::Queued { .. } | Phase::BackingOff { .. } | Phase::GivingWay { .. } => RunState::Queued,
+            Phase::Queued { .. } | Phase::ComingBack { .. } => RunState::Queued,
             Phase::Ended(ending) => RunState::Ended(ending),
             Phase::Active => self.attempts.last().map_or(RunState::Queued, Attempt::state),
         }

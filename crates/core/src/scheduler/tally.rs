@@ -100,6 +100,7 @@ impl Scheduler {
         let run = &self.runs[&id];
         match run.phase {
             Phase::AwaitingApproval { since } => Some((Stage::Gate, since)),
+            Phase::Queued { .. } if self.back_off(run).is_some() => None,
             Phase::Queued { .. } => {
                 let (entered_at, reserved_at) = self.queue.times(id)?;
                 if self.queue.is_held(id) {
@@ -115,7 +116,7 @@ impl Scheduler {
                     AttemptPhase::Running | AttemptPhase::Releasing | AttemptPhase::Gone => None,
                 }
             }
-            Phase::BackingOff { .. } | Phase::GivingWay { .. } | Phase::Ended(_) => None,
+            Phase::ComingBack { .. } | Phase::Ended(_) => None,
         }
     }
 

@@ -1,9 +1,5 @@
 //! What the scheduler waits for, by time.
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use jiff::Timestamp;
-
 use crate::{
     domain::{AttemptId, RunId},
     event::Call,
@@ -14,66 +10,16 @@ use crate::{
 pub(super) enum Timer {
     /// The run has waited for quota as long as it may.
     QueueTimeout(RunId),
-    /// The run may be tried again.
-    BackOff(RunId),
     /// The attempt should have ended by itself.
     Overdue(AttemptId),
-    /// The attempt was evicted, and has had its time to end by itself.
+    /// The run's attempts have had quota for as long as they may.
+    ExecutionTime(AttemptId),
+    /// The attempt was interrupted, and has had its time to end by itself.
     Grace(AttemptId),
     /// Somebody may be evicted again who was safe until now, or another goes first.
     TryAgain,
+    /// Somebody's back-off is over.
+    BackOff,
     /// A failed call may be made again.
     Call(Call),
-}
-
-/// At most one time for each timer, and the earliest of all at hand.
-#[derive(Debug)]
-pub(super) struct Timers<T = Timer> {
-    at: BTreeMap<T, Timestamp>,
-    order: BTreeSet<(Timestamp, T)>,
-}
-
-impl<T> Default for Timers<T> {
-    fn default() -> Self {
-        Self {
-            at: BTreeMap::new(),
-            order: BTreeSet::new(),
-        }
-    }
-}
-
-impl<T: Copy + Ord> Timers<T> {
-    /// Sets a timer, in place of its earlier time.
-    pub(super) fn set(&mut self, timer: T, at: Timestamp) {
-        self.cancel(timer);
-        self.at.insert(timer, at);
-        self.order.insert((at, timer));
-    }
-
-    /// Takes a timer away; one that is not set is no mistake.
-    pub(super) fn cancel(&mut self, timer: T) {
-        if let Some(at) = self.at.remove(&timer) {
-            self.order.remove(&(at, timer));
-        }
-    }
-
-    /// Returns when the timer is due.
-    pub(super) fn get(&self, timer: T) -> Option<Timestamp> {
-        self.at.get(&timer).copied()
-    }
-
-    /// Returns the earliest time of all.
-    pub(super) fn earliest(&self) -> Option<Timestamp> {
-        self.order.first().map(|(at, _)| *at)
-    }
-
-    /// Takes the earliest timer, if it is due.
-    pub(super) fn pop_due(&mut self, now: Timestamp) -> Option<T> {
-        let (at, timer) = *self.order.first()?;
-        if at > now {
-            return None;
-        }
-        self.cancel(timer);
-        Some(timer)
-    }
 }

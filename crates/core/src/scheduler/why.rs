@@ -36,16 +36,26 @@ pub enum PendingReason {
     /// Its queue is not there, or cannot admit anybody as it is configured.
     Misconfigured(Box<Queued>),
     /// It was tried, and is tried again later.
-    BackingOff {
-        /// When it may be tried again.
-        until: Timestamp,
-    },
+    BackingOff(BackOff),
     /// It may be tried again once nothing is left of its last attempt.
     WaitingForRelease,
     /// Quota is promised and a place is being made.
     BeingPlaced,
     /// It has a place; environment and kernel are being started.
     BeingStarted,
+}
+
+/// How a run that failed is tried again by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct BackOff {
+    /// When it may be tried again.
+    pub until: Timestamp,
+    /// How often it was requeued for failures of this kind, this time included: Kueue's `requeueState.count`.
+    pub requeues: u32,
+    /// How often it may be.
+    pub at_most: u32,
 }
 
 /// How a run stands in its queue.
@@ -177,7 +187,7 @@ impl PendingReason {
             Self::Suspended(queued) => Some((WaitReason::Suspended, queued)),
             Self::Misconfigured(queued) => Some((WaitReason::Misconfigured, queued)),
             Self::AwaitingApproval
-            | Self::BackingOff { .. }
+            | Self::BackingOff(_)
             | Self::WaitingForRelease
             | Self::BeingPlaced
             | Self::BeingStarted => None,
@@ -195,7 +205,7 @@ impl PendingReason {
             Self::NoMatchingFlavor(_) => "NoMatchingFlavor",
             Self::Suspended(_) => "Suspended",
             Self::Misconfigured(_) => "Misconfigured",
-            Self::BackingOff { .. } => "BackingOff",
+            Self::BackingOff(_) => "BackingOff",
             Self::WaitingForRelease => "WaitingForRelease",
             Self::BeingPlaced => "BeingPlaced",
             Self::BeingStarted => "BeingStarted",
@@ -241,7 +251,7 @@ impl PendingReason {
             Self::NoMatchingFlavor(_) => "its queue has a flavor that is for it".into(),
             Self::Suspended(_) => "its queue goes on".into(),
             Self::Misconfigured(_) => "its queue is put right: `blueproof quota describe` tells more".into(),
-            Self::BackingOff { until } => format!("it is tried again at {until}"),
+            Self::BackingOff(back_off) => format!("it is tried again at {}", back_off.until),
             Self::WaitingForRelease => "the last attempt's place is given back".into(),
             Self::BeingPlaced => "the driver has made a place".into(),
             Self::BeingStarted => "environment and kernel are ready".into(),
@@ -274,7 +284,14 @@ impl fmt::Display for PendingReason {
             Self::Misconfigured(_) => {
                 f.write_str("its queue is not there, or admits nobody as it is configured")
             }
-            Self::BackingOff { until } => write!(f, "waits until {until} before the next attempt"),
+            Self::BackingOff(BackOff {
+                until,
+                requeues,
+                at_most,
+            }) => write!(
+                f,
+                "waits until {until} before its next attempt, retry {requeues} of at most {at_most}"
+            ),
             Self::WaitingForRelease => f.write_str("its last attempt is being cleared away"),
             Self::BeingPlaced => f.write_str("quota is promised; a place is being made"),
             Self::BeingStarted => f.write_str("environment and kernel are being started"),

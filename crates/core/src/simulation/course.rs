@@ -14,11 +14,11 @@ use super::{
     Arrival, Change, Job, Scenario, Watch,
     deployment::Deployment,
     fragmentation::Shapes,
-    history::{Fate, History, Leave, Moment, Stay, What},
+    history::{Fate, Fewer, History, Leave, Moment, Stay, What},
     nodes::Nodes,
 };
 use crate::queue::{
-    Admission, Preempted, Quantity, Queues, StopPolicy, Workload, WorkloadId, objects::Objects,
+    Admission, ExecutionTime, Preempted, Quantity, Queues, StopPolicy, Workload, WorkloadId, objects::Objects,
 };
 
 /// How many cycles one instant may lead to. With fair sharing Kueue's rules can go round for ever.
@@ -37,6 +37,8 @@ enum Due {
     Done(usize),
     /// The change of this number.
     Change(usize),
+    /// A job has had quota for as long as it may.
+    Expired(usize),
     /// The pods of a job are gone.
     Gone(usize),
     /// A job's machine looks again.
@@ -71,6 +73,7 @@ enum Place {
 struct State {
     place: Place,
     workload: Workload,
+    execution: ExecutionTime,
     admission: Option<Admission>,
     deployment: Deployment,
 }
@@ -192,6 +195,7 @@ impl<'a> Course<'a> {
         match due {
             Due::Done(job) => self.on_work_done(job),
             Due::Change(number) => self.on_change(number),
+            Due::Expired(job) => self.on_expired(job),
             Due::Gone(job) => self.on_gone(job),
             Due::Look(job) => self.look(job),
             Due::Arrival(job) => self.on_arrival(job),
@@ -203,7 +207,7 @@ impl<'a> Course<'a> {
     fn on_arrival(&mut self, job: usize) {
         self.history.fates[job].arrived = Some(self.now);
         self.note(What::Arrived { job });
-        self.states[job].workload.queued_at = timestamp(self.now);
+        self.states[job].workload.queued_at = timestamp(self.now - self.scenario.jobs[job].aged);
         if self.states[job].workload.evictions > 0 {
             self.returning.insert(job);
         }
@@ -258,7 +262,20 @@ impl<'a> Course<'a> {
         self.returning.remove(&job);
         if let Some(stay) = self.history.fates[job].stays.last_mut() {
             stay.until = Some(self.now);
+            if let Some(end) = state.execution.ends_at(timestamp(stay.since)) {
+                self.agenda.remove(&(since_begin(end), Due::Expired(job)));
+            }
+            state.execution.spend(self.now - stay.since);
         }
+    }
+
+    /// One who had quota for as long as it may has to go, and does not come back.
+    fn on_expired(&mut self, job: usize) {
+        if self.is_past_stopping(job) {
+            return;
+        }
+        self.history.fates[job].deactivated = Some(self.now);
+        self.evict(self.states[job].workload.id, Leave::MaximumExecutionTimeExceeded);
     }
 
     /// One who was told to go waits again, as old as it was.
@@ -402,12 +419,16 @@ impl<'a> Course<'a> {
     fn start(&mut self, job: usize) {
         let state = &mut self.states[job];
         let asked = &self.scenario.jobs[job];
+        if let Some(end) = state.execution.ends_at(timestamp(self.now)) {
+            self.agenda.insert((since_begin(end), Due::Expired(job)));
+        }
         state.place = Place::Running;
         let admission = state.admission.as_ref().expect("it was just admitted");
         let stay = Stay {
             since: self.now,
             until: None,
             held: amounts(asked, admission),
+            fewer: fewer(asked, admission),
             resets: Vec::new(),
             evicted: None,
         };
@@ -425,7 +446,7 @@ impl<'a> Course<'a> {
         let protected = returning.then(|| self.queues.protected_until()).flatten();
         let next = protected.into_iter().chain(self.queues.reordered_at()).min();
         if let Some(at) = next {
-            let at = at.duration_since(Timestamp::UNIX_EPOCH);
+            let at = since_begin(at);
             self.agenda.insert((at, Due::Wake));
             self.wakes_at = Some(at);
         }
@@ -493,6 +514,7 @@ impl State {
         Self {
             place: Place::Away,
             workload,
+            execution: ExecutionTime::new(job.maximum_execution_time),
             admission: None,
             deployment: Deployment::default(),
         }
@@ -509,6 +531,10 @@ fn timestamp(at: SignedDuration) -> Timestamp {
         .expect("a span without calendar units")
 }
 
+fn since_begin(at: Timestamp) -> SignedDuration {
+    at.duration_since(Timestamp::UNIX_EPOCH)
+}
+
 /// Returns what an admission gives of each resource.
 fn amounts(job: &Job, admission: &Admission) -> BTreeMap<String, Quantity> {
     let mut sums: BTreeMap<String, Quantity> = BTreeMap::new();
@@ -519,6 +545,17 @@ fn amounts(job: &Job, admission: &Admission) -> BTreeMap<String, Quantity> {
         }
     }
     sums
+}
+
+/// Returns of which pods an admission gives fewer than were asked for; Kueue allows it of one pod set.
+fn fewer(job: &Job, admission: &Admission) -> Option<Fewer> {
+    let mut sets = job.pod_sets.iter().zip(&admission.pod_sets);
+    let (set, given) = sets.find(|(set, given)| given.count < set.count)?;
+    Some(Fewer {
+        pod_set: set.name.clone(),
+        pods: given.count,
+        of: set.count,
+    })
 }
 
 /// Returns how much there is of each resource, in queues and cohorts together.

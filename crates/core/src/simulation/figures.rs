@@ -373,7 +373,7 @@ fn total(amounts: impl Iterator<Item = f64>) -> f64 {
 fn is_preempted(stay: &Stay) -> bool {
     match &stay.evicted {
         Some((_, Leave::Preempted { .. })) => true,
-        Some((_, Leave::Drained)) | None => false,
+        Some((_, Leave::Drained | Leave::MaximumExecutionTimeExceeded)) | None => false,
     }
 }
 

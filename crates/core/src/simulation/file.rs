@@ -248,8 +248,10 @@ fn jobs(spec: &JobSpec, objects: &Objects) -> Vec<Job> {
             ..Stint::default()
         }],
         gives_up_at: None,
+        aged: SignedDuration::ZERO,
         evicted_before: 0,
         retry: terms(spec),
+        maximum_execution_time: spec.maximum_execution_time.map(|time| time.0),
     });
     jobs.collect()
 }
@@ -295,7 +297,7 @@ fn pod_set(spec: &PodSetSpec) -> PodSet {
     PodSet {
         name: spec.name.clone(),
         count: spec.count,
-        min_count: spec.min_count,
+        min_count: spec.min_count.as_ref().map(|least| least.value),
         requests: requests
             .map(|(resource, _, amount)| (resource.clone(), amount.of(resource)))
             .collect(),

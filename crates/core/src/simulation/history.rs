@@ -117,6 +117,11 @@ pub enum What {
         /// Who.
         job: usize,
     },
+    /// A job that had quota for as long as it may is gone.
+    Deactivated {
+        /// Who.
+        job: usize,
+    },
     /// A remark of the scenario's.
     Remark {
         /// What it says.
@@ -159,6 +164,9 @@ pub struct Fate {
     pub failed: Option<(SignedDuration, Reason)>,
     /// When it went away without having got quota.
     pub gave_up: Option<SignedDuration>,
+    /// When it had had quota for as long as it may.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deactivated: Option<SignedDuration>,
 }
 
 /// A time for which a job had quota.
@@ -170,11 +178,25 @@ pub struct Stay {
     pub until: Option<SignedDuration>,
     /// What it had.
     pub held: BTreeMap<String, Quantity>,
+    /// Of which pods it had fewer than it asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fewer: Option<Fewer>,
     /// How often it was deleted to be created again.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub resets: Vec<Reset>,
     /// When it was told to go, and why.
     pub evicted: Option<(SignedDuration, Leave)>,
+}
+
+/// That a pod set got fewer pods than it asked for, which its `minCount` allows.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Fewer {
+    /// Of which pod set.
+    pub pod_set: String,
+    /// How many it got.
+    pub pods: u32,
+    /// How many it asked for.
+    pub of: u32,
 }
 
 /// A job is deleted to be created again. What it did before is lost.
@@ -204,6 +226,8 @@ pub enum Leave {
     },
     /// Its queue is to be drained.
     Drained,
+    /// It had quota for as long as it may.
+    MaximumExecutionTimeExceeded,
 }
 
 impl History {
@@ -231,6 +255,7 @@ impl History {
             | What::Requeued { .. }
             | What::Done { .. }
             | What::GaveUp { .. }
+            | What::Deactivated { .. }
             | What::Remark { .. }
             | What::QuotaChanged
             | What::NodeFailed { .. }

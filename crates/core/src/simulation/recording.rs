@@ -258,9 +258,9 @@ impl Recorder {
         if let Stage::Waiting(job) = track.stage {
             return job;
         }
-        let arrives = match track.done.take() {
-            Some((first, then)) => Arrival::After(first, self.now - then),
-            None => Arrival::At(self.now),
+        let (arrives, aged) = match track.done.take() {
+            Some((first, then)) => (Arrival::After(first, self.now - then), self.age(queued_at)),
+            None => (Arrival::At(self.now), SignedDuration::ZERO),
         };
         let job = self.requests.get(&run).map(|request| asked(run, request));
         let view = self.scheduler.view(run);
@@ -268,6 +268,7 @@ impl Recorder {
         let evictions = attempts.filter(|attempt| attempt.eviction.is_some()).count();
         let job = Job {
             arrives,
+            aged,
             evicted_before: u32::try_from(evictions).unwrap_or(u32::MAX),
             ..job.unwrap_or_default()
         };
@@ -280,6 +281,14 @@ impl Recorder {
         let number = self.drafts.len() - 1;
         track.stage = Stage::Waiting(number);
         number
+    }
+
+    /// Returns for how long one has waited that waits since then.
+    fn age(&self, queued_at: Timestamp) -> SignedDuration {
+        let since = self
+            .begun
+            .map_or(SignedDuration::ZERO, |begun| queued_at.duration_since(begun));
+        (self.now - since).max(SignedDuration::ZERO)
     }
 
     fn admit(&mut self, run: RunId, queued_at: Timestamp, track: &mut Track, attempt: AttemptId) {

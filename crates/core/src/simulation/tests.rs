@@ -160,6 +160,33 @@ fn the_figures_are_those_of_the_history() {
 }
 
 #[test]
+fn one_who_can_do_with_fewer_pods_gets_as_many_as_there_is_room_for() {
+    let mut scenario = Scenario::default();
+    add_queue(&mut scenario.objects, "blue", 8, WithinClusterQueue::Never);
+    scenario.jobs = vec![job("a", 3, 0, 10), job("b", 2, 1, 10)];
+    (
+        scenario.jobs[1].pod_sets[0].count,
+        scenario.jobs[1].pod_sets[0].min_count,
+    ) = (4, Some(2));
+    scenario.jobs[1].pod_sets[0].name = "workers".into();
+    let stay = &scenario.play().fates[1].stays[0];
+    assert_eq!((stay.since, stay.held[GPU]), (seconds(1), Quantity(4)));
+    let fewer = Fewer {
+        pod_set: "workers".into(),
+        pods: 2,
+        of: 4,
+    };
+    assert_eq!(stay.fewer, Some(fewer));
+    // For the least that will do there is no room: it waits, and gets all.
+    scenario.jobs[1].pod_sets[0].min_count = Some(3);
+    let stay = &scenario.play().fates[1].stays[0];
+    assert_eq!(
+        (stay.since, stay.held[GPU], &stay.fewer),
+        (seconds(10), Quantity(8), &None)
+    );
+}
+
+#[test]
 fn plainer_queues_evict_nobody() {
     let plain = |yardstick: Yardstick| stays(&yardstick.applied_to(&evicting()).play());
     let fifo = [vec![(0, Some(10))], vec![(10, Some(15))], vec![(15, Some(19))]];
@@ -189,6 +216,31 @@ fn node(name: &str, gpus: i64) -> Node {
         flavor: "any".into(),
         capacity: BTreeMap::from([(GPU.into(), Quantity(gpus))]),
     }
+}
+
+#[test]
+fn one_who_had_its_execution_time_over_all_admissions_does_not_come_back() {
+    let mut scenario = evicting();
+    scenario.jobs[0].maximum_execution_time = Some(seconds(8));
+    let history = scenario.play();
+    assert_eq!(
+        stays(&history),
+        [
+            vec![(0, Some(2)), (6, Some(12))],
+            vec![(12, Some(17))],
+            vec![(2, Some(6))]
+        ]
+    );
+    let fate = &history.fates[0];
+    assert_eq!((fate.done, fate.deactivated), (None, Some(seconds(12))));
+    let told = (seconds(12), Leave::MaximumExecutionTimeExceeded);
+    assert_eq!(fate.stays[1].evicted, Some(told));
+    scenario.jobs[0].maximum_execution_time = Some(seconds(12));
+    assert_eq!(
+        scenario.play().fates[0].done,
+        Some(seconds(16)),
+        "it is just enough"
+    );
 }
 
 #[test]

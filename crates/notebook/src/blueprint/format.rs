@@ -195,6 +195,8 @@ record! {
         cell: Limit = Limit::None,
         /// For all cells of an attempt together. Default: 1h.
         run: Limit = Limit::minutes(60),
+        /// With quota, over all attempts: also those that were evicted. Kueue's maximumExecutionTimeSeconds. Default: none.
+        execution: Limit = Limit::None,
     }
 }
 

@@ -205,6 +205,7 @@ fn timeouts(timeouts: &Timeouts) -> domain::Timeouts {
         startup: timeouts.startup.duration(),
         cell: timeouts.cell.duration(),
         run: timeouts.run.duration(),
+        execution: timeouts.execution.duration(),
     }
 }
 

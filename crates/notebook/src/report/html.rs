@@ -180,6 +180,7 @@ pub(super) fn class_name(class: FailureClass) -> &'static str {
         FailureClass::Timeout(Limit::Startup) => "timeout: startup",
         FailureClass::Timeout(Limit::Cell) => "timeout: cell",
         FailureClass::Timeout(Limit::Run) => "timeout: run",
+        FailureClass::Timeout(Limit::Execution) => "timeout: execution",
         FailureClass::Infrastructure => "infrastructure",
         FailureClass::Config => "config",
     }

@@ -50,8 +50,11 @@ pub struct Raise {
 
 impl Queues {
     /// Returns changes that would get a waiting workload admitted, each by itself, the smallest of its kind; none when
-    /// nothing that was tried does. Each was tried on a copy.
+    /// nothing that was tried does. Each was tried on a copy. Of one that backs off only time is known.
     pub fn unblocked_by(&self, id: WorkloadId) -> Vec<Unblock> {
+        if self.backs_off_until(id).is_some() {
+            return Vec::new();
+        }
         if self.admits_after(id, |_| {}) {
             return vec![Unblock::Time];
         }

@@ -8,13 +8,14 @@ use super::{
     documents::{Declared, Found},
     kinds::{
         AdmissionFairSharing, BorrowPolicy, ClusterQueueSpec, CohortSpec, FairSharing, FairSharingRules,
-        LocalQueue, Preemption, ResourceFlavorSpec, ResourceGroup, ResourceQuota, Toleration,
+        LocalQueue, Preemption, RequeuingStrategy, ResourceFlavorSpec, ResourceGroup, ResourceQuota,
+        Toleration,
     },
     local,
     values::{Amount, List, Operator},
 };
 use crate::{
-    queue::objects::{self, FlavorQuotas, Objects, Quota, Weight},
+    queue::objects::{self, FlavorQuotas, Objects, Quota, Requeuing, Weight},
     yaml::Located,
 };
 
@@ -55,6 +56,9 @@ pub(super) fn objects(declared: Declared) -> Objects {
         admission_fair_sharing: configuration
             .and_then(|configuration| configuration.admission_fair_sharing.as_ref())
             .map(|spec| admission_fair_sharing(&spec.value)),
+        requeuing: configuration
+            .and_then(|configuration| configuration.wait_for_pods_ready.as_ref())
+            .map(|wait| requeuing(&wait.requeuing_strategy)),
     }
 }
 
@@ -201,5 +205,14 @@ fn admission_fair_sharing(spec: &AdmissionFairSharing) -> objects::AdmissionFair
         resource_weights: weights
             .map(|(resource, weight)| (resource.clone(), weight.value))
             .collect(),
+    }
+}
+
+fn requeuing(strategy: &RequeuingStrategy) -> Requeuing {
+    Requeuing {
+        timestamp: strategy.timestamp,
+        backoff_limit_count: strategy.backoff_limit_count.map(|count| count.0),
+        backoff_base_seconds: strategy.backoff_base_seconds.0,
+        backoff_max_seconds: strategy.backoff_max_seconds.0,
     }
 }

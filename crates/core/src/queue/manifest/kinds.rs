@@ -5,11 +5,11 @@
 
 use std::collections::BTreeMap;
 
-use super::values::{Amount, Ignored, Labels, List, Metadata, Name, Operator, Remark, Selector, Span};
+use super::values::{Amount, Count, Ignored, Labels, List, Metadata, Name, Operator, Remark, Selector, Span};
 use crate::{
     queue::objects::{
-        AdmissionMode, FairRule, FlavorPreference, QueueingStrategy, ReclaimWithinCohort, StopPolicy,
-        TaintEffect, WhenCanBorrow, WhenCanPreempt, WithinClusterQueue,
+        AdmissionMode, FairRule, FlavorPreference, QueueingStrategy, ReclaimWithinCohort, RequeuingTimestamp,
+        StopPolicy, TaintEffect, WhenCanBorrow, WhenCanPreempt, WithinClusterQueue,
     },
     yaml::{Located, choice, record},
 };
@@ -310,8 +310,8 @@ record! {
         managed_jobs_namespace_selector: Ignored,
         /// About controllers.
         internal_cert_management: Ignored,
-        /// About pods.
-        wait_for_pods_ready: Ignored,
+        /// What becomes of workloads that do not start.
+        wait_for_pods_ready: Option<WaitForPodsReady>,
         /// About controllers.
         client_connection: Ignored,
         /// About controllers.
@@ -359,5 +359,33 @@ record! {
         usage_sampling_interval: Span = Span::default(),
         /// How much a unit of a resource counts.
         resource_weights: BTreeMap<String, Located<f64>>,
+    }
+}
+
+record! {
+    /// What becomes of workloads that do not start, or whose machine fails.
+    pub(super) struct WaitForPodsReady {
+        /// How long a start may take: here a blueprint says that.
+        timeout: Option<Located<Ignored>>,
+        /// How long a pod that failed may take to come back: here nothing waits for it.
+        recovery_timeout: Option<Located<Ignored>>,
+        /// Whether others wait until one has started.
+        block_admission: Located<bool> = Located::default(),
+        /// How they are tried again.
+        requeuing_strategy: RequeuingStrategy,
+    }
+}
+
+record! {
+    /// How workloads that did not start are tried again.
+    pub(super) struct RequeuingStrategy {
+        /// As how old they wait.
+        timestamp: RequeuingTimestamp = RequeuingTimestamp::default(),
+        /// How often at most.
+        backoff_limit_count: Option<Count>,
+        /// The first pause.
+        backoff_base_seconds: Count = Count(60),
+        /// The longest pause.
+        backoff_max_seconds: Count = Count(3600),
     }
 }

@@ -310,18 +310,36 @@ fn tolerates(Located { value, spot }: &Located<Toleration>, problems: &mut Probl
 }
 
 fn configuration(configuration: &Configuration, problems: &mut Problems<'_>) {
+    let wait = configuration.wait_for_pods_ready.as_ref();
     let passed_over = [
-        ("featureGates", &configuration.feature_gates),
-        ("resources", &configuration.resources),
+        ("featureGates", configuration.feature_gates.as_ref()),
+        ("resources", configuration.resources.as_ref()),
+        (
+            "waitForPodsReady.timeout",
+            wait.and_then(|wait| wait.timeout.as_ref()),
+        ),
+        (
+            "waitForPodsReady.recoveryTimeout",
+            wait.and_then(|wait| wait.recovery_timeout.as_ref()),
+        ),
     ];
     for (name, value) in passed_over {
         if let Some(value) = value {
             let warning = Diagnostic::warning(Code::QueueSetting, format!("`{name}` does not count here"));
             problems.report(
                 value.spot,
-                warning.hint("of the Configuration, fairSharing and admissionFairSharing are what counts"),
+                warning.hint(
+                    "of the Configuration, fairSharing, admissionFairSharing and \
+                     waitForPodsReady.requeuingStrategy count",
+                ),
             );
         }
+    }
+    if let Some(wait) = wait
+        && wait.block_admission.value
+    {
+        let instead = "nobody waits here until others have started; leave the field out";
+        problems.not_supported(wait.block_admission.spot, "blockAdmission", instead);
     }
     let Some(fair_sharing) = &configuration.fair_sharing else {
         return;

@@ -382,3 +382,37 @@ fn an_order_by_usage_that_nobody_means_is_a_warning() {
         assert!(warnings[0].message.contains(says), "{}", warnings[0].message);
     }
 }
+
+#[test]
+fn of_the_configuration_the_strategy_of_requeuing_counts() {
+    let configuration = |wait: &str| {
+        format!(
+            "apiVersion: config.kueue.x-k8s.io/v1beta2\nkind: Configuration\nwaitForPodsReady: {{{wait}}}\n"
+        )
+    };
+    let requeuing = |wait: &str| {
+        let manifest = of(&configuration(wait)).expect("Kueue takes it");
+        (manifest.objects.requeuing, manifest.warnings.len())
+    };
+    assert_eq!(
+        requeuing("blockAdmission: false"),
+        (Some(Requeuing::default()), 0)
+    );
+    assert_eq!(
+        requeuing("timeout: 5m, recoveryTimeout: 3m"),
+        (Some(Requeuing::default()), 2)
+    );
+    let strategy = "requeuingStrategy: {timestamp: Creation, backoffLimitCount: 5, backoffBaseSeconds: 10}";
+    let expected = Requeuing {
+        timestamp: RequeuingTimestamp::Creation,
+        backoff_limit_count: Some(5),
+        backoff_base_seconds: 10,
+        ..Requeuing::default()
+    };
+    assert_eq!(requeuing(strategy), (Some(expected), 0));
+    assert_refused(
+        &configuration("blockAdmission: ¶true"),
+        Code::NotSupportedYet,
+        "blockAdmission",
+    );
+}

@@ -10,8 +10,8 @@ use crate::{
     queue::{
         Quantity,
         objects::{
-            AdmissionMode, FairRule, FlavorPreference, QueueingStrategy, ReclaimWithinCohort, StopPolicy,
-            TaintEffect, WhenCanBorrow, WhenCanPreempt, WithinClusterQueue,
+            AdmissionMode, FairRule, FlavorPreference, QueueingStrategy, ReclaimWithinCohort,
+            RequeuingTimestamp, StopPolicy, TaintEffect, WhenCanBorrow, WhenCanPreempt, WithinClusterQueue,
         },
     },
     yaml::{Decode, Located, Node, Problems, Schema, Value, word, words_schema},
@@ -36,6 +36,10 @@ pub(super) struct Ignored;
 /// A text of at most so many characters that decides nothing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Remark<const MOST: usize>;
+
+/// A whole number of 32 bits that is not negative.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Count(pub(super) u32);
 
 /// What an object is called, and in which namespace.
 #[derive(Debug, Clone, PartialEq)]
@@ -131,6 +135,21 @@ impl Decode for Metadata {
 
     fn schema() -> Schema {
         json!({ "type": "object", "required": ["name"] })
+    }
+}
+
+impl Decode for Count {
+    fn decode(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
+        let number = i32::decode(node, problems)?;
+        let count = u32::try_from(number).ok().map(Self);
+        if count.is_none() {
+            problems.bad_value(node.spot, format!("{number} is negative"), "write 0 or more");
+        }
+        count
+    }
+
+    fn schema() -> Schema {
+        json!({ "type": "integer", "minimum": 0, "maximum": i32::MAX })
     }
 }
 
@@ -357,6 +376,7 @@ words! {
     Operator { Equal Exists }
     QueueingStrategy { StrictFIFO BestEffortFIFO }
     ReclaimWithinCohort { Never LowerPriority Any }
+    RequeuingTimestamp { Eviction Creation }
     StopPolicy { None Hold HoldAndDrain }
     TaintEffect { NoSchedule PreferNoSchedule NoExecute }
     WhenCanBorrow { MayStopSearch TryNextFlavor }

@@ -2,6 +2,8 @@
 //!
 //! Defaults are left out, but for those without which a queue does nothing in a cluster.
 
+use std::collections::BTreeMap;
+
 use jiff::SignedDuration;
 use serde_json::{Map, Value, json};
 
@@ -11,8 +13,8 @@ use crate::{
         Quantity,
         objects::{
             AdmissionFairSharing, AdmissionMode, ClusterQueue, Cohort, FlavorFungibility, FlavorPreference,
-            FlavorQuotas, LocalQueue, Objects, Preemption, QueueingStrategy, Quota, ResourceFlavor,
-            ResourceGroup, StopPolicy, Toleration, Weight, WhenCanBorrow, WhenCanPreempt,
+            FlavorQuotas, LocalQueue, Objects, Preemption, QueueingStrategy, Quota, Requeuing,
+            ResourceFlavor, ResourceGroup, StopPolicy, Toleration, Weight, WhenCanBorrow, WhenCanPreempt,
         },
     },
 };
@@ -113,20 +115,32 @@ fn priority_class(name: &str, priority: i32) -> Document {
 
 /// Returns what is said of Kueue itself, if anything.
 fn configuration(objects: &Objects) -> Option<Document> {
-    let mut value = json!({
-        "apiVersion": "config.kueue.x-k8s.io/v1beta2",
-        "kind": "Configuration",
-    });
+    let mut settings = BTreeMap::new();
     if let Some(sharing) = &objects.admission_fair_sharing {
-        value["admissionFairSharing"] = admission_fair_sharing(sharing);
+        settings.insert("admissionFairSharing", admission_fair_sharing(sharing));
     }
     if let Some(sharing) = &objects.fair_sharing {
         let rules = [Some(sharing.first), sharing.then];
         let rules: Vec<_> = rules.iter().flatten().map(word).collect();
-        value["fairSharing"] = json!({ "preemptionStrategies": rules });
+        settings.insert("fairSharing", json!({ "preemptionStrategies": rules }));
     }
-    let is_said = objects.admission_fair_sharing.is_some() || objects.fair_sharing.is_some();
-    is_said.then(|| Document {
+    if let Some(requeuing) = objects.requeuing {
+        settings.insert(
+            "waitForPodsReady",
+            json!({ "requeuingStrategy": strategy(requeuing) }),
+        );
+    }
+    if settings.is_empty() {
+        return None;
+    }
+    let mut value = json!({
+        "apiVersion": "config.kueue.x-k8s.io/v1beta2",
+        "kind": "Configuration",
+    });
+    for (key, setting) in settings {
+        value[key] = setting;
+    }
+    Some(Document {
         kind: "Configuration",
         name: String::new(),
         value,
@@ -159,6 +173,18 @@ fn span(span: SignedDuration) -> String {
         (seconds, nanos) => text += &format!("{seconds}.{nanos:09}s"),
     }
     text
+}
+
+fn strategy(requeuing: Requeuing) -> Value {
+    let mut value = json!({
+        "backoffBaseSeconds": requeuing.backoff_base_seconds,
+        "backoffMaxSeconds": requeuing.backoff_max_seconds,
+        "timestamp": word(&requeuing.timestamp),
+    });
+    if let Some(count) = requeuing.backoff_limit_count {
+        value["backoffLimitCount"] = json!(count);
+    }
+    value
 }
 
 /// Returns a word of the API: our variants are called as Kueue's.

@@ -91,5 +91,6 @@ fn submit(queue: usize, priority: i32, gpus: i64) -> Happening {
         priority,
         asks: [0, gpus],
         pods: 1,
+        min_pods: None,
     }
 }

@@ -42,7 +42,7 @@ impl Course<'_> {
     }
 
     /// Returns whether a job is so near its end that it comes to it, told to go or not.
-    fn is_past_stopping(&self, job: usize) -> bool {
+    pub(super) fn is_past_stopping(&self, job: usize) -> bool {
         let state = &self.states[job];
         let stint = self.scenario.jobs[job].stint(state.workload.evictions);
         matches!(state.deployment.pods, Pods::Running { until } if until - self.now <= stint.closing)
@@ -241,7 +241,11 @@ impl Course<'_> {
         self.nodes.clear(job);
         if has_succeeded {
             self.on_done(job);
-        } else if was_told && self.history.fates[job].failed.is_none() {
+        } else if self.history.fates[job].failed.is_some() {
+            // It said so when it was given up.
+        } else if self.history.fates[job].deactivated.is_some() {
+            self.note(What::Deactivated { job });
+        } else if was_told {
             self.come_back(job);
         }
         self.fill_nodes();

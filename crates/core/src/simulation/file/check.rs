@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{
     MOST_JOBS,
-    spec::{EventSpec, JobSpec, NodeSpec, PodFailure},
+    spec::{EventSpec, JobSpec, NodeSpec, PodFailure, PodSetSpec},
 };
 use crate::{
     diagnostic::{Code, Diagnostic},
@@ -45,7 +45,29 @@ pub(super) fn jobs(jobs: &[JobSpec], objects: &Objects, problems: &mut Problems<
         if job.pod_sets.value.is_empty() {
             problems.missing(job.pod_sets.spot, "podSets");
         }
+        min_counts(&job.pod_sets.value, problems);
         resources(job, objects, problems);
+    }
+}
+
+/// Reports least counts that Kueue would not take.
+fn min_counts(sets: &[PodSetSpec], problems: &mut Problems<'_>) {
+    let least = sets
+        .iter()
+        .filter_map(|set| Some((set.min_count.as_ref()?, set.count)));
+    for (number, (Located { value, spot }, count)) in least.enumerate() {
+        if !(1..=count).contains(value) {
+            let message = format!("{value} of {count} pods cannot be the least");
+            problems.bad_value(*spot, message, "write a number from 1 to `count`");
+        }
+        if number == 1 {
+            let message = "a second pod set of the job says `minCount`";
+            problems.bad_value(
+                *spot,
+                message,
+                "Kueue takes fewer pods of one pod set of a workload",
+            );
+        }
     }
 }
 

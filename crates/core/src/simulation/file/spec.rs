@@ -106,6 +106,8 @@ record! {
         runs_for: Span,
         /// How long it still holds its quota when it is told to go.
         grace: Span = Span::default(),
+        /// How long each may have quota, over all of its admissions.
+        maximum_execution_time: Option<Span>,
         /// How long pods may wait for room on the nodes, before all are deleted and created again: 5m where it is not said.
         warmup_grace_period_duration: Option<Grace>,
         /// How long a failed pod is left alone, before all are deleted and created again: 1m where it is not said.
@@ -139,7 +141,7 @@ record! {
         /// How many they are.
         count: u32 = 1,
         /// The least that will do.
-        min_count: Option<u32>,
+        min_count: Option<Located<u32>>,
         /// What one asks for.
         requests: Amounts,
         /// The labels that its nodes must have.

@@ -115,6 +115,15 @@ fn a_mistake_is_shown_at_its_line_in_either_part_of_the_file() {
     assert_eq!((both.0, both.1), (Code::BadValue, line_of("failNode")));
     let kind = wrong("kind: Simulation", "kind: Simulacrum");
     assert_eq!(kind.0, Code::WrongFormat);
+    let sets = "count: 2, requests: {nvidia.com/gpu: 4}";
+    for least in [0, 3] {
+        let fewer = wrong(sets, &format!("minCount: {least}, {sets}"));
+        assert_eq!((fewer.0, fewer.1), (Code::BadValue, line_of(sets)));
+    }
+    let others = format!("minCount: 1, {sets}}}\n    - {{name: others, minCount: 1, {sets}");
+    let twice = wrong(sets, &others);
+    let next = line_of(sets).map(|line| line + 1);
+    assert_eq!((twice.0, twice.1), (Code::BadValue, next));
     let many = wrong("count: 7", "count: 4000000000");
     assert_eq!((many.0, many.1), (Code::BadValue, line_of("count: 7")));
 }
@@ -157,6 +166,7 @@ fn evicted(scenario: &Scenario, history: &History) -> Vec<(i64, String, String)>
     let whom = |cause| match cause {
         Leave::Preempted { by, reason, .. } => format!("{}: {}", name(by), reason.as_str()),
         Leave::Drained => "drained".into(),
+        Leave::MaximumExecutionTimeExceeded => "over".into(),
     };
     let told = evictions.into_iter();
     told.map(|(at, job, cause)| (at, job, whom(cause))).collect()

@@ -336,3 +336,56 @@ fn of_the_configuration_the_rules_of_fair_sharing_are_checked() {
         ),
     ]);
 }
+
+/// Requeuing strategies.
+const STRATEGIES: [Row<'_>; 5] = [
+    (
+        "timestamp",
+        "timestamp: Creation",
+        "timestamp: ¶Admission",
+        Code::BadValue,
+        "Eviction",
+    ),
+    (
+        "backoffLimitCount",
+        "backoffLimitCount: 0",
+        "backoffLimitCount: ¶-1",
+        Code::BadValue,
+        "0 or more",
+    ),
+    (
+        "backoffBaseSeconds",
+        "backoffBaseSeconds: 0",
+        "backoffBaseSeconds: ¶-1",
+        Code::BadValue,
+        "0 or more",
+    ),
+    (
+        "backoffMaxSeconds",
+        "backoffMaxSeconds: 0",
+        "backoffMaxSeconds: ¶-1",
+        Code::BadValue,
+        "0 or more",
+    ),
+    (
+        "they are of 32 bits",
+        "backoffMaxSeconds: 2147483647",
+        "backoffMaxSeconds: ¶2147483648",
+        Code::BadValue,
+        "2147483647",
+    ),
+];
+
+#[test]
+fn of_the_configuration_the_strategy_of_requeuing_is_checked() {
+    let strategy = |strategy: &str| {
+        format!(
+            "apiVersion: config.kueue.x-k8s.io/v1beta2\nkind: Configuration\nwaitForPodsReady:\n  \
+             requeuingStrategy: {{{strategy}}}\n"
+        )
+    };
+    assert_rules(
+        STRATEGIES
+            .map(|(name, good, bad, code, says)| rule((name, &strategy(good), &strategy(bad), code, says))),
+    );
+}

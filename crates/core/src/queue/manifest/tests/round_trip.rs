@@ -223,6 +223,19 @@ fn admission_fair_sharing() -> impl Strategy<Value = AdmissionFairSharing> {
     })
 }
 
+fn requeuing() -> impl Strategy<Value = Requeuing> {
+    let timestamp = select(vec![RequeuingTimestamp::Eviction, RequeuingTimestamp::Creation]);
+    let count = || 0..=i32::MAX.unsigned_abs();
+    (timestamp, option::of(count()), count(), count()).prop_map(
+        |(timestamp, backoff_limit_count, backoff_base_seconds, backoff_max_seconds)| Requeuing {
+            timestamp,
+            backoff_limit_count,
+            backoff_base_seconds,
+            backoff_max_seconds,
+        },
+    )
+}
+
 fn named<T>(
     names: &'static [&'static str],
     of: impl Strategy<Value = T>,
@@ -246,17 +259,22 @@ fn objects() -> impl Strategy<Value = Objects> {
         named(&QUEUES, cluster_queue()),
         named(&QUEUES, local),
         named(&["high", "low"], any::<i32>()),
-        (option::of(fair_sharing()), option::of(admission_fair_sharing())),
+        (
+            option::of(fair_sharing()),
+            option::of(admission_fair_sharing()),
+            option::of(requeuing()),
+        ),
     )
         .prop_map(
-            |(flavors, cohorts, cluster_queues, local_queues, priority_classes, sharing)| Objects {
+            |(flavors, cohorts, cluster_queues, local_queues, priority_classes, settings)| Objects {
                 flavors,
                 cohorts,
                 cluster_queues,
                 local_queues,
                 priority_classes,
-                fair_sharing: sharing.0,
-                admission_fair_sharing: sharing.1,
+                fair_sharing: settings.0,
+                admission_fair_sharing: settings.1,
+                requeuing: settings.2,
             },
         )
 }
