@@ -11,17 +11,22 @@ use crate::{process::Invocation, workspace::Workspace};
 pub(super) const PACKAGE: &str = "blueproof-core";
 
 /// Where who gets quota, and at whose expense, is decided.
-const MODULES: [&str; 15] = [
+const MODULES: [&str; 20] = [
     "queue/assign.rs",
     "queue/change.rs",
+    "queue/cycle.rs",
+    "queue/cycle/*.rs",
     "queue/explain.rs",
     "queue/forest.rs",
     "queue/line.rs",
+    "queue/progress.rs",
     "queue/quotas.rs",
+    "queue/scene.rs",
     "queue/share.rs",
     "queue/terms.rs",
+    "queue/times.rs",
     "queue/tree.rs",
-    "queue/tree/*.rs",
+    "queue/users.rs",
     "queue/victims.rs",
     "queue/victims/*.rs",
     "queue/workload.rs",

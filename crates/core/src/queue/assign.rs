@@ -6,10 +6,11 @@
 use super::{
     Quantity,
     objects::{FlavorFungibility, FlavorPreference, ReclaimWithinCohort, WhenCanBorrow, WhenCanPreempt},
+    progress::Progress,
     quotas::{FlavorResource, Usage},
+    scene::{Ask, Scene, Victim},
     terms::{GroupAsk, Mismatch, SetShape},
-    tree::{Ask, Scene},
-    victims::{self, Victim},
+    victims,
 };
 
 /// What has to happen before a workload can have its flavors; the later, the better.
@@ -53,32 +54,6 @@ pub(super) struct Choice {
     pub(super) resource: usize,
     pub(super) of: FlavorResource,
     mode: Mode,
-}
-
-/// Where the search for flavors goes on.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Progress {
-    /// The cycle in which the search was made.
-    pub(super) cycle: u64,
-    /// The queue's generation then.
-    pub(super) generation: u64,
-    /// By pod set and resource group; zero is from the start.
-    pub(super) next: Vec<Vec<usize>>,
-}
-
-impl Progress {
-    /// Returns whether there are flavors that were not tried yet.
-    pub(super) fn is_pending(&self) -> bool {
-        self.next.iter().flatten().any(|next| *next > 0)
-    }
-
-    fn next(&self, set: usize, group: usize) -> usize {
-        self.next
-            .get(set)
-            .and_then(|groups| groups.get(group))
-            .copied()
-            .unwrap_or(0)
-    }
 }
 
 /// What stands in the way of a flavor.

@@ -10,8 +10,9 @@ use super::{
     At, Inactive, Mismatch, Quantity, Queues, WorkloadId,
     assign::{self, Assignment, Miss, MissReason, Mode},
     quotas::FlavorResource,
+    scene::{Ask, Scene},
     terms::Terms,
-    tree::{Ask, Scene, Tree},
+    tree::Tree,
 };
 
 pub use unblock::{Raise, Unblock};

@@ -14,8 +14,8 @@ use std::{
 use jiff::Timestamp;
 
 use super::{
-    assign::Progress,
     objects::QueueingStrategy,
+    progress::Progress,
     users::{Usage, Users},
     workload::WorkloadId,
 };

@@ -1,8 +1,5 @@
 //! One tree of cohorts with its queues: who holds quota in it, and who waits. Trees have nothing to do with each other.
 
-mod cycle;
-mod order;
-
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
@@ -12,14 +9,12 @@ use jiff::Timestamp;
 
 use super::{
     line::{Entry, Line},
-    objects::{FairSharing, ResourceFlavor, StopPolicy},
+    objects::{ResourceFlavor, StopPolicy},
     quotas::{FlavorResource, NodeId, Quotas, Usage},
     terms::{Shape, Terms},
     users::Users,
-    victims::Victim,
     workload::{PodSet, WorkloadId},
 };
-use cycle::Searches;
 
 /// One tree.
 #[derive(Debug, Clone)]
@@ -73,6 +68,9 @@ impl Tree {
         }
     }
 }
+
+/// Who has flavors left to try: the queue, the workload, and where its search goes on.
+pub(super) type Searches = Vec<(usize, WorkloadId, Vec<Vec<usize>>)>;
 
 /// A ClusterQueue.
 #[derive(Debug, Clone)]
@@ -146,70 +144,5 @@ impl Holder {
 
     pub(super) fn queued_at(&self) -> Timestamp {
         self.entry.queued_at
-    }
-}
-
-/// What one who asks wants, while it is looked at.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Ask<'a> {
-    pub(super) queue: usize,
-    /// How often it was evicted before.
-    pub(super) evictions: u32,
-    pub(super) priority: i32,
-    pub(super) queued_at: Timestamp,
-    pub(super) shape: &'a Shape,
-}
-
-/// A tree while it is looked at: usage may be taken away and put back, nothing else changes.
-pub(super) struct Scene<'a> {
-    pub(super) quotas: &'a mut Quotas,
-    pub(super) queues: &'a [Queue],
-    pub(super) rules: Rules<'a>,
-}
-
-/// What counts beside quotas when somebody is to be evicted.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Rules<'a> {
-    /// Shares, and not only priorities and who borrows.
-    pub(super) fair: Option<&'a FairSharing>,
-    /// Whoever got quota after this is safe from those who were evicted before: they would take turns for ever.
-    pub(super) safe_since: Option<Timestamp>,
-}
-
-impl Rules<'_> {
-    /// Returns whether the one who asks may not evict the holder, whatever the queues' terms say.
-    pub(super) fn protect(&self, holder: &Holder, ask: &Ask<'_>) -> bool {
-        ask.evictions > 0 && self.safe_since.is_some_and(|since| holder.reserved_at > since)
-    }
-}
-
-impl Scene<'_> {
-    /// Returns the number of the queue at a node.
-    pub(super) fn queue_at(&self, node: NodeId) -> usize {
-        node.0 + self.queues.len() - self.quotas.n_nodes()
-    }
-
-    /// Takes away what a holder uses.
-    pub(super) fn remove(&mut self, victim: &Victim) {
-        let queue = &self.queues[victim.queue];
-        self.quotas.remove(queue.node, &queue.holders[&victim.id].usage);
-    }
-
-    /// Puts back what a holder uses.
-    pub(super) fn add(&mut self, victim: &Victim) {
-        let queue = &self.queues[victim.queue];
-        self.quotas.add(queue.node, &queue.holders[&victim.id].usage);
-    }
-
-    pub(super) fn remove_all(&mut self, victims: &[Victim]) {
-        for victim in victims {
-            self.remove(victim);
-        }
-    }
-
-    pub(super) fn add_all(&mut self, victims: &[Victim]) {
-        for victim in victims {
-            self.add(victim);
-        }
     }
 }

@@ -13,18 +13,11 @@ use super::{
     Quantity,
     objects::{ReclaimWithinCohort, WithinClusterQueue},
     quotas::FlavorResource,
-    tree::{Ask, Holder, Scene},
+    scene::{Ask, Scene, Victim},
+    tree::Holder,
     users::Usage,
-    workload::{PreemptionReason, WorkloadId},
+    workload::WorkloadId,
 };
-
-/// Who is to be evicted, and why they may be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Victim {
-    pub(super) queue: usize,
-    pub(super) id: WorkloadId,
-    pub(super) reason: PreemptionReason,
-}
 
 /// In which order those who may be evicted are: the least goes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,6 +1,10 @@
 //! Who has the one evicted for whom it was evicted itself.
 
 use super::*;
+use crate::queue::objects::{
+    ClusterQueue, Cohort, FairSharing, FlavorQuotas, Preemption, Quota, ReclaimWithinCohort, ResourceFlavor,
+    ResourceGroup, Weight,
+};
 
 /// A big workload evicts small ones for a fair share, and one of those takes its own back: ping-pong in Kueue's rules.
 #[test]

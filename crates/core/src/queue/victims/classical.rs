@@ -10,10 +10,11 @@ use super::{
         Quantity,
         objects::{BorrowWithinCohort, ReclaimWithinCohort, WithinClusterQueue},
         quotas::{FlavorResource, NodeId},
-        tree::{Ask, Holder, Scene},
+        scene::{Ask, Scene, Victim},
+        tree::Holder,
         workload::PreemptionReason,
     },
-    Borrowing, Rank, Victim, fits, give_back, reclaim_policy, uses, within_policy,
+    Borrowing, Rank, fits, give_back, reclaim_policy, uses, within_policy,
 };
 
 /// Somebody who may be evicted.

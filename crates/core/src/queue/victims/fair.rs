@@ -12,11 +12,11 @@ use super::{
         Quantity,
         objects::{FairRule, FairSharing, ReclaimWithinCohort, WithinClusterQueue},
         quotas::{FlavorResource, NodeId},
+        scene::{Ask, Scene, Victim},
         share::Share,
-        tree::{Ask, Scene},
         workload::{PreemptionReason, WorkloadId},
     },
-    Borrowing, Rank, Victim, fits, give_back, reclaim_policy, uses, within_policy,
+    Borrowing, Rank, fits, give_back, reclaim_policy, uses, within_policy,
 };
 
 pub(super) fn find(

@@ -6,9 +6,8 @@ use std::{
 };
 
 use super::{
-    super::{quotas::NodeId, share::Share},
-    Scene,
-    cycle::Nominee,
+    super::{quotas::NodeId, scene::Scene, share::Share},
+    Nominee,
 };
 
 /// Orders by who borrows from nearer, then by priority, then by age.

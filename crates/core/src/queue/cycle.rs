@@ -2,43 +2,40 @@
 //!
 //! Kueue's `scheduler.schedule`. What a cycle counts as used beside what is admitted lasts for the cycle only.
 
+mod order;
+
 use std::{collections::BTreeSet, sync::Arc};
 
 use jiff::Timestamp;
 
 use super::{
-    super::{
-        Quantity,
-        assign::{self, Assignment, Mode},
-        objects::ReclaimWithinCohort,
-        quotas::{NodeId, Usage},
-        victims::Victim,
-        workload::{Preempted, WorkloadId},
-    },
-    Ask, Holder, Rules, Scene, Tree, order,
+    Quantity,
+    assign::{self, Assignment, Mode},
+    objects::ReclaimWithinCohort,
+    quotas::{NodeId, Usage},
+    scene::{Ask, Rules, Scene, Victim},
+    tree::{Holder, Searches, Tree},
+    workload::{Preempted, WorkloadId},
 };
 
 /// What a cycle decided.
 #[derive(Debug, Default)]
-pub(in super::super) struct TreeCycle {
-    pub(in super::super) admitted: Vec<(usize, WorkloadId, Assignment)>,
-    pub(in super::super) preempted: Vec<Preempted>,
+pub(super) struct TreeCycle {
+    pub(super) admitted: Vec<(usize, WorkloadId, Assignment)>,
+    pub(super) preempted: Vec<Preempted>,
     /// How many were looked at.
-    pub(in super::super) tried: usize,
+    pub(super) tried: usize,
     /// Whether the next cycle could differ from this one.
-    pub(in super::super) changed: bool,
+    pub(super) changed: bool,
 }
 
-/// Who has flavors left to try: the queue, the workload, and where its search goes on.
-pub(super) type Searches = Vec<(usize, WorkloadId, Vec<Vec<usize>>)>;
-
 /// The head of a queue, with what it would get.
-pub(super) struct Nominee {
-    pub(super) queue: usize,
-    pub(super) id: WorkloadId,
-    pub(super) priority: i32,
-    pub(super) queued_at: Timestamp,
-    pub(super) assignment: Assignment,
+struct Nominee {
+    queue: usize,
+    id: WorkloadId,
+    priority: i32,
+    queued_at: Timestamp,
+    assignment: Assignment,
     victims: Vec<Victim>,
 }
 
@@ -64,7 +61,7 @@ struct Passing {
 
 impl Tree {
     /// Runs one cycle.
-    pub(in super::super) fn cycle(&mut self, now: Timestamp, rules: Rules<'_>) -> TreeCycle {
+    pub(super) fn cycle(&mut self, now: Timestamp, rules: Rules<'_>) -> TreeCycle {
         self.cycles += 1;
         for queue in &mut self.queues {
             queue.users.advance(now);
@@ -118,14 +115,6 @@ impl Tree {
         }
         self.searched.push(now);
         true
-    }
-
-    pub(in super::super) fn scene<'a>(&'a mut self, rules: Rules<'a>) -> Scene<'a> {
-        Scene {
-            quotas: &mut self.quotas,
-            queues: &self.queues,
-            rules,
-        }
     }
 
     /// Looks what the head of each queue would get.
