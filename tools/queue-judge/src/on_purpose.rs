@@ -16,7 +16,7 @@ type Alike<'a> = dyn FnMut(&Scenario) -> Result<bool> + 'a;
 pub(crate) struct OnPurpose {
     /// What it is called where it is counted.
     pub(crate) name: &'static str,
-    /// Whether it accounts for how the two sides differ about a scenario; both can be asked about others.
+    /// Whether it accounts for how the two sides differ about a scenario; both can be asked about simpler ones.
     accounts: fn(&Scenario, &mut Alike<'_>) -> Result<bool>,
 }
 
@@ -61,13 +61,12 @@ const ALL: &[OnPurpose] = &[
     },
 ];
 
-/// Returns which difference on purpose accounts for how the two sides differ about a scenario, if any does.
-pub(crate) fn explain(
-    scenario: &Scenario,
-    mut alike: impl FnMut(&Scenario) -> Result<bool>,
-) -> Result<Option<&'static OnPurpose>> {
+/// Returns which difference on purpose accounts for how the two sides differ about a scenario, if any does. Several may
+/// meet in one: what is left without the first may be another.
+pub(crate) fn explain(scenario: &Scenario, alike: &mut Alike<'_>) -> Result<Option<&'static OnPurpose>> {
+    let mut alike_or_meant = |simpler: &Scenario| Ok(alike(simpler)? || explain(simpler, alike)?.is_some());
     for known in ALL {
-        if (known.accounts)(scenario, &mut alike)? {
+        if (known.accounts)(scenario, &mut alike_or_meant)? {
             return Ok(Some(known));
         }
     }
@@ -102,7 +101,7 @@ mod tests {
 
     fn explained(line: &str, alike: bool) -> Option<&'static str> {
         let scenario: Scenario = serde_json::from_str(line).expect("a scenario");
-        let known = explain(&scenario, |_| Ok(alike)).expect("nobody is asked in vain");
+        let known = explain(&scenario, &mut |_| Ok(alike)).expect("nobody is asked in vain");
         known.map(|known| known.name)
     }
 
@@ -141,7 +140,7 @@ mod tests {
         let scenario = |sets: &str| serde_json::from_str::<Scenario>(&line(sets)).expect("a scenario");
         let of = scenario(r#"[{"count":1,"gpu":0},{"count":1,"cpu":1}]"#);
         let mut asked = Vec::new();
-        explain(&of, |other| {
+        explain(&of, &mut |other: &Scenario| {
             asked.push(other.line());
             Ok(true)
         })
