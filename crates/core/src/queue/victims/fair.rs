@@ -70,7 +70,7 @@ fn candidates(scene: &Scene<'_>, ask: &Ask<'_>, needs: &[FlavorResource]) -> Can
         }
     }
     let reclaim = own.terms.preemption.reclaim_within_cohort;
-    if scene.quotas.has_parent(own.node) && reclaim != ReclaimWithinCohort::Never {
+    if reclaim != ReclaimWithinCohort::Never {
         for (number, queue) in scene.queues.iter().enumerate() {
             if number == ask.queue || !queue.is_active() || scene.quotas.within_nominal(queue.node, needs) {
                 continue;
