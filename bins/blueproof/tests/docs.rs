@@ -20,7 +20,12 @@ async fn the_pages_show_what_the_program_answers() {
     drop(told::store(&path).await);
     let cases = cases(home.path());
     cases.env("BLUEPROOF_STORE", path.display().to_string());
-    for page in ["docs/queues.md", "docs/simulate.md", "docs/metrics.md", "docs/why.md"] {
+    for page in [
+        "docs/queues.md",
+        "docs/simulate.md",
+        "docs/metrics.md",
+        "docs/why.md",
+    ] {
         cases.case(page);
     }
     cases.run();
