@@ -265,10 +265,10 @@ impl Load {
 
     /// Lets one after the other end, in one queue after the other, and returns how long each took with what follows.
     fn turns(&mut self, long: Duration) -> Result<Vec<Duration>> {
-        let (begun, mut turns) = (Instant::now(), Vec::new());
-        let mut cycles = Vec::new();
         // Half of each queue is free: first it is filled.
+        let mut cycles = Vec::new();
         while self.admit_more(&mut cycles) {}
+        let (begun, mut turns) = (Instant::now(), Vec::new());
         for queue in (0..self.names.len()).cycle() {
             if begun.elapsed() > long {
                 break;
