@@ -1,6 +1,6 @@
 //! What holds whatever is configured and whoever asks, on random trees of cohorts.
 
-mod random;
+pub(super) mod random;
 mod reversals;
 mod rules;
 pub(super) mod stories;

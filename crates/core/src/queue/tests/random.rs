@@ -91,7 +91,10 @@ fn group() -> impl Strategy<Value = Vec<ResourceGroup>> {
     })
 }
 
-pub(super) fn preemption() -> impl Strategy<Value = Preemption> {
+/// Policies of preemption; `borrow` is whether one who borrows may evict, and up to which priority.
+pub(in crate::queue) fn preemption(
+    borrow: impl Strategy<Value = Option<Option<i32>>>,
+) -> impl Strategy<Value = Preemption> {
     let within = select(vec![
         WithinClusterQueue::Never,
         WithinClusterQueue::LowerPriority,
@@ -102,7 +105,6 @@ pub(super) fn preemption() -> impl Strategy<Value = Preemption> {
         ReclaimWithinCohort::LowerPriority,
         ReclaimWithinCohort::Any,
     ]);
-    let borrow = option::weighted(0.3, option::of(-1..2_i32));
     (within, reclaim, borrow).prop_map(
         |(within_cluster_queue, reclaim_within_cohort, borrow)| Preemption {
             within_cluster_queue,
@@ -143,18 +145,26 @@ pub(super) fn cluster_queue() -> impl Strategy<Value = ClusterQueue> {
         AdmissionMode::UsageBasedAdmissionFairSharing,
     ]);
     let order = (strategy, mode);
-    (cohort, group(), order, preemption(), fungibility(), weight()).prop_map(
-        |(cohort, resource_groups, order, preemption, flavor_fungibility, weight)| ClusterQueue {
-            cohort: cohort.map(str::to_owned),
-            resource_groups,
-            queueing_strategy: order.0,
-            admission_mode: order.1,
-            preemption,
-            flavor_fungibility,
-            weight,
-            ..ClusterQueue::default()
-        },
+    (
+        cohort,
+        group(),
+        order,
+        preemption(option::weighted(0.3, option::of(-1..2_i32))),
+        fungibility(),
+        weight(),
     )
+        .prop_map(
+            |(cohort, resource_groups, order, preemption, flavor_fungibility, weight)| ClusterQueue {
+                cohort: cohort.map(str::to_owned),
+                resource_groups,
+                queueing_strategy: order.0,
+                admission_mode: order.1,
+                preemption,
+                flavor_fungibility,
+                weight,
+                ..ClusterQueue::default()
+            },
+        )
 }
 
 fn admission_fair_sharing() -> impl Strategy<Value = AdmissionFairSharing> {

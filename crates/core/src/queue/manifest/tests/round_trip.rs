@@ -14,6 +14,7 @@ use super::{super::super::objects::*, of};
 use crate::queue::{
     Quantity,
     manifest::{documents, write},
+    tests::random::preemption,
 };
 
 const FLAVORS: [&str; 3] = ["a10", "h200", "spot.eu"];
@@ -70,33 +71,6 @@ fn weight() -> impl Strategy<Value = Weight> {
     ]
 }
 
-fn preemption() -> impl Strategy<Value = Preemption> {
-    (
-        select(vec![
-            WithinClusterQueue::Never,
-            WithinClusterQueue::LowerPriority,
-            WithinClusterQueue::LowerOrNewerEqualPriority,
-        ]),
-        select(vec![
-            ReclaimWithinCohort::Never,
-            ReclaimWithinCohort::LowerPriority,
-            ReclaimWithinCohort::Any,
-        ]),
-        option::of(option::of(any::<i32>())),
-    )
-        .prop_map(
-            |(within_cluster_queue, reclaim_within_cohort, borrow)| Preemption {
-                within_cluster_queue,
-                reclaim_within_cohort,
-                borrow_within_cohort: borrow
-                    .filter(|_| reclaim_within_cohort != ReclaimWithinCohort::Never)
-                    .map(|max_priority_threshold| BorrowWithinCohort {
-                        max_priority_threshold,
-                    }),
-            },
-        )
-}
-
 fn fungibility() -> impl Strategy<Value = FlavorFungibility> {
     let borrow = select(vec![WhenCanBorrow::MayStopSearch, WhenCanBorrow::TryNextFlavor]);
     let preempt = select(vec![WhenCanPreempt::MayStopSearch, WhenCanPreempt::TryNextFlavor]);
@@ -130,7 +104,7 @@ fn cluster_queue() -> impl Strategy<Value = ClusterQueue> {
     ]);
     let rest = (
         strategy,
-        preemption(),
+        preemption(option::of(option::of(any::<i32>()))),
         fungibility(),
         weight(),
         stop_policy(),
