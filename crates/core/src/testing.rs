@@ -15,5 +15,5 @@ pub use clock::FakeClock;
 pub use cluster::FakeCluster;
 pub use machine::{Asked, busy_log, log_of};
 pub use reporter::FakeReporter;
-pub use samples::{TEAMS, outcome, request, start_action, teams};
+pub use samples::{TEAMS, outcome, request, reserved, start_action, teams};
 pub use store::MemoryStore;

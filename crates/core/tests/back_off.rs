@@ -1,7 +1,6 @@
 //! What failed for no fault of its own is tried again after a pause, in which it holds nobody up.
 
 use blueproof_core::{
-    action::Action,
     diagnostic::{Code, Diagnostic},
     domain::{
         Actor, AttemptId, Bytes, Cpus, Ending, Failure, FailureClass, Resources, RunId, RunState, Verdict,
@@ -10,7 +9,7 @@ use blueproof_core::{
     policy::Policy,
     queue::objects::{Requeuing, RequeuingTimestamp},
     scheduler::{PendingReason, Scheduler},
-    testing::{outcome, request},
+    testing::{outcome, request, reserved},
 };
 use jiff::{SignedDuration, Timestamp};
 
@@ -52,15 +51,7 @@ impl Story {
         self.second = second;
         let actions = self.scheduler.handle(at(second), event);
         self.scheduler.check();
-        let reserved = actions.into_iter().filter_map(|action| match action {
-            Action::Reserve { attempt, .. } => Some(attempt),
-            Action::Start(_)
-            | Action::Observe { .. }
-            | Action::Stop { .. }
-            | Action::Release { .. }
-            | Action::Report { .. } => None,
-        });
-        reserved.collect()
+        reserved(&actions)
     }
 
     fn ask(&mut self) -> (RunId, Vec<AttemptId>) {

@@ -10,7 +10,7 @@ use blueproof_core::{
     policy::Policy,
     queue::objects::{Objects, StopPolicy, WithinClusterQueue},
     scheduler::{EvictionReason, PendingReason, Scheduler, Unblocker},
-    testing::{outcome, request, teams},
+    testing::{outcome, request, reserved, teams},
 };
 use jiff::{SignedDuration, Timestamp};
 
@@ -66,7 +66,7 @@ impl Story {
     fn run(&mut self, queue: &str) -> RunId {
         let (run, actions) = self.ask(queue, 0);
         let attempt = run.attempt(1);
-        assert_eq!(reserves(&actions), [attempt]);
+        assert_eq!(reserved(&actions), [attempt]);
         self.start(attempt);
         run
     }
@@ -110,18 +110,6 @@ impl Story {
     }
 }
 
-fn reserves(actions: &[Action]) -> Vec<AttemptId> {
-    let reserved = actions.iter().filter_map(|action| match action {
-        Action::Reserve { attempt, .. } => Some(*attempt),
-        Action::Start(_)
-        | Action::Observe { .. }
-        | Action::Stop { .. }
-        | Action::Release { .. }
-        | Action::Report { .. } => None,
-    });
-    reserved.collect()
-}
-
 fn stop(run: RunId, how: StopMode) -> Action {
     Action::Stop {
         attempt: run.attempt(1),
@@ -154,7 +142,7 @@ fn a_borrower_gives_back_what_another_team_wants_and_comes_back_in_its_turn() {
     let actions = story.tell(Event::Released {
         attempt: blue[2].attempt(1),
     });
-    assert_eq!(reserves(&actions), [red.attempt(1)]);
+    assert_eq!(reserved(&actions), [red.attempt(1)]);
 
     // It waits for any of the others to end, and is then tried once more.
     let Some(PendingReason::WaitingForQuota(_)) = story.scheduler.why(blue[2]) else {
@@ -168,7 +156,7 @@ fn a_borrower_gives_back_what_another_team_wants_and_comes_back_in_its_turn() {
     let attempt = blue[0].attempt(1);
     story.tell(Event::Finished { attempt, outcome });
     let actions = story.tell(Event::Released { attempt });
-    assert_eq!(reserves(&actions), [blue[2].attempt(2)]);
+    assert_eq!(reserved(&actions), [blue[2].attempt(2)]);
 }
 
 #[test]
@@ -218,7 +206,7 @@ fn a_queue_that_is_drained_gives_up_what_it_runs_and_goes_on_later() {
         Some(PendingReason::Suspended(_))
     ));
     let actions = story.stop_blue(StopPolicy::None);
-    assert_eq!(reserves(&actions), [run.attempt(2)]);
+    assert_eq!(reserved(&actions), [run.attempt(2)]);
 }
 
 #[test]
@@ -230,7 +218,7 @@ fn what_an_evicted_attempt_had_counts_toward_the_execution_time() {
     assert_eq!(story.scheduler.next_wakeup(), Some(first + limit));
     story.start(run.attempt(1));
     let actions = story.drain_and_go_on(run.attempt(1));
-    assert_eq!(reserves(&actions), [run.attempt(2)]);
+    assert_eq!(reserved(&actions), [run.attempt(2)]);
 
     // It had its quota until it was cleared away, a second before the queue went on.
     let had = story.now().duration_since(first) - SignedDuration::from_secs(1);
@@ -255,7 +243,7 @@ fn what_an_evicted_attempt_had_counts_toward_the_execution_time() {
     story.tell(Event::Released { attempt });
     let (key, by) = (RequestKey("again".into()), Actor::Local("ada".into()));
     let actions = story.tell(Event::RetryRequested { key, run, by });
-    assert_eq!(reserves(&actions), [run.attempt(3)]);
+    assert_eq!(reserved(&actions), [run.attempt(3)]);
     assert_eq!(story.scheduler.next_wakeup(), Some(story.now() + limit));
 }
 
@@ -274,5 +262,5 @@ fn a_run_whose_queue_is_not_there_waits_for_it() {
     let objects = Box::new(with_green);
     let by = Actor::Local("admin".into());
     let actions = story.tell(Event::QuotaApplied { objects, by });
-    assert_eq!(reserves(&actions), [run.attempt(1)]);
+    assert_eq!(reserved(&actions), [run.attempt(1)]);
 }

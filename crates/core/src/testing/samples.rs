@@ -7,8 +7,8 @@ use jiff::Timestamp;
 use crate::{
     action::{Action, StartAction},
     domain::{
-        Actor, Bytes, Cpus, Head, Job, Outcome, Priority, Project, RequestKey, Resources, Retries, RunId,
-        RunRequest, Subject, Timeouts, Verdict,
+        Actor, AttemptId, Bytes, Cpus, Head, Job, Outcome, Priority, Project, RequestKey, Resources, Retries,
+        RunId, RunRequest, Subject, Timeouts, Verdict,
     },
     event::{Event, StopMode},
     policy::Policy,
@@ -105,6 +105,19 @@ pub fn outcome(verdict: Verdict) -> Outcome {
         usage: None,
         metrics: Default::default(),
     }
+}
+
+/// Returns the attempts for which a place is to be reserved, in the order of the actions.
+pub fn reserved(actions: &[Action]) -> Vec<AttemptId> {
+    let reserved = actions.iter().filter_map(|action| match action {
+        Action::Reserve { attempt, .. } => Some(*attempt),
+        Action::Start(_)
+        | Action::Observe { .. }
+        | Action::Stop { .. }
+        | Action::Release { .. }
+        | Action::Report { .. } => None,
+    });
+    reserved.collect()
 }
 
 /// Returns what a driver is given to start the first attempt of the `number`th run, which is this request's.
