@@ -8,13 +8,14 @@ pub(super) mod stories;
 use proptest::{collection::vec, prelude::*};
 
 use super::{
-    objects::{ClusterQueue, FlavorQuotas, QueueingStrategy, Quota, ResourceFlavor, ResourceGroup},
+    objects::{ClusterQueue, FlavorQuotas, QueueingStrategy},
     quotas::{FlavorResource, Usage},
     scene::Victim,
     victims::Borrowing,
     *,
 };
-use random::*;
+use random::{Happening, QUEUES, RESOURCES, at, happening, story, workload};
+use stories::{configured, group, quota};
 
 /// The queues while a story is told.
 struct Told {
@@ -269,7 +270,7 @@ proptest! {
     }
 
     #[test]
-    fn other_objects_leave_who_holds_and_who_waits_where_they_are((objects, story) in story(), other in configured()) {
+    fn other_objects_leave_who_holds_and_who_waits_where_they_are((objects, story) in story(), other in random::configured()) {
         let mut told = Told::new(objects.clone());
         for happening in &story {
             told.tell(happening);
@@ -316,28 +317,26 @@ fn fits_without(
     fits
 }
 
-#[test]
-fn one_that_backs_off_holds_nobody_up_and_comes_back_in_its_place() {
-    let quota = Quota {
-        nominal: Quantity(1),
-        ..Quota::default()
-    };
+/// A queue with both resources of one flavor.
+fn of_both(cpus: i64, gpus: i64) -> ClusterQueue {
+    let quotas = [("cpu", cpus), ("gpu", gpus)].map(|(name, nominal)| (name.into(), quota(nominal)));
     let flavor = FlavorQuotas {
         name: "a10".into(),
-        resources: BTreeMap::from([("cpu".into(), quota), ("gpu".into(), quota)]),
+        resources: quotas.into(),
     };
+    ClusterQueue {
+        resource_groups: vec![group(vec![flavor])],
+        ..ClusterQueue::default()
+    }
+}
+
+#[test]
+fn one_that_backs_off_holds_nobody_up_and_comes_back_in_its_place() {
     let queue = ClusterQueue {
         queueing_strategy: QueueingStrategy::StrictFIFO,
-        resource_groups: vec![ResourceGroup {
-            flavors: vec![flavor],
-        }],
-        ..ClusterQueue::default()
+        ..of_both(1, 1)
     };
-    let mut queues = Queues::new(Objects {
-        flavors: BTreeMap::from([("a10".into(), ResourceFlavor::default())]),
-        cluster_queues: BTreeMap::from([(QUEUES[0].into(), queue)]),
-        ..Objects::default()
-    });
+    let mut queues = Queues::new(configured([(QUEUES[0], queue)]));
     let first = WorkloadId(0);
     for number in 0..3 {
         queues
@@ -366,25 +365,7 @@ fn one_that_backs_off_holds_nobody_up_and_comes_back_in_its_place() {
 
 #[test]
 fn who_is_short_of_two_resources_is_told_the_least_of_both() {
-    let quota = |nominal| Quota {
-        nominal: Quantity(nominal),
-        ..Quota::default()
-    };
-    let flavor = FlavorQuotas {
-        name: "a10".into(),
-        resources: BTreeMap::from([("cpu".into(), quota(4)), ("gpu".into(), quota(2))]),
-    };
-    let queue = ClusterQueue {
-        resource_groups: vec![ResourceGroup {
-            flavors: vec![flavor],
-        }],
-        ..ClusterQueue::default()
-    };
-    let mut queues = Queues::new(Objects {
-        flavors: BTreeMap::from([("a10".into(), ResourceFlavor::default())]),
-        cluster_queues: BTreeMap::from([(QUEUES[0].into(), queue)]),
-        ..Objects::default()
-    });
+    let mut queues = Queues::new(configured([(QUEUES[0], of_both(4, 2))]));
     let raise = |resource: &str, more| Raise {
         flavor: "a10".into(),
         resource: resource.into(),
