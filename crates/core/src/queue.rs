@@ -46,7 +46,7 @@ pub use quantity::Quantity;
 pub use terms::Mismatch;
 pub(crate) use terms::mismatch;
 pub use tree::Inactive;
-pub use usage::{LocalQueueUsage, UsageOrder};
+pub use usage::{UsageOrder, UserUsage};
 pub use workload::{
     Admission, ExecutionTime, PodSet, PodSetAssignment, Preempted, PreemptionReason, Workload, WorkloadId,
 };
@@ -512,7 +512,7 @@ impl Queues {
     fn entry(&mut self, at: At, workload: &Workload) -> Entry {
         let queue = &mut self.trees[at.tree].queues[at.queue];
         let shape = queue.shape_number(&workload.pod_sets, &self.objects.flavors);
-        let user = queue.users.number(&workload.local_queue, &self.objects);
+        let user = queue.users.number(workload, &self.objects);
         Entry {
             class: Class {
                 priority: workload.priority,

@@ -33,7 +33,10 @@ pub use recording::{Recorder, Recording};
 pub use yardstick::Yardstick;
 
 use crate::{
-    queue::{PodSet, Quantity, objects::Objects},
+    queue::{
+        PodSet, Quantity,
+        objects::{LocalQueue, LocalQueueUsers, Objects},
+    },
     retry::Terms,
 };
 
@@ -64,6 +67,8 @@ pub struct Job {
     pub name: String,
     /// Whose it is: a person or a team.
     pub user: String,
+    /// The repository or folder that it is for.
+    pub repository: String,
     /// The kind of job, by which figures are told apart.
     pub class: String,
     /// The LocalQueue that it asks in.
@@ -86,6 +91,17 @@ pub struct Job {
     pub retry: Terms,
     /// How long it may have quota, over all of its admissions; then it goes, and does not come back.
     pub maximum_execution_time: Option<SignedDuration>,
+}
+
+impl Job {
+    /// Returns whose it is of those who come through a LocalQueue, if these are told apart.
+    fn user_of(&self, local: &LocalQueue) -> Option<&str> {
+        match local.users {
+            LocalQueueUsers::LocalQueue => None,
+            LocalQueueUsers::Author => Some(&self.user),
+            LocalQueueUsers::Repository => Some(&self.repository),
+        }
+    }
 }
 
 /// When a job comes.

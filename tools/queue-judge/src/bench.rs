@@ -199,6 +199,7 @@ impl Load {
             id: WorkloadId((self.made * self.names.len() + queue) as u64),
             cluster_queue: self.names[queue].clone(),
             local_queue: self.names[queue].clone(),
+            user: None,
             priority: self.urgency,
             queued_at: self.now(),
             evictions: 0,

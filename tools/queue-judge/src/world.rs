@@ -308,6 +308,7 @@ pub(crate) fn workload(names: &Names, queue: &str, entry: &Entry, queued_at: Tim
         id: names.id(&entry.n)?,
         cluster_queue: queue.to_owned(),
         local_queue: entry.u.clone().unwrap_or_else(|| queue.to_owned()),
+        user: None,
         priority: entry.p,
         queued_at,
         evictions: 0,

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use anstyle::Style;
 use blueproof_core::{
-    domain::{Bytes, Ending, Failure, FailureClass, Limit, Outcome, Project, Resources, Usage, Verdict},
+    domain::{Bytes, Ending, Failure, FailureClass, Limit, Outcome, Resources, Usage, Verdict},
     estimate::Estimate,
     scheduler::PendingReason,
     view::{AttemptView, ReportView, RunView},
@@ -91,7 +91,10 @@ fn summary(view: &RunView, expected: Option<&Estimate>, now: Timestamp) -> Table
     let change = subject
         .change
         .map_or_else(String::new, |change| format!(", pull request {change}"));
-    row("Project", format!("{}{change}", project(&subject.project)).into());
+    row(
+        "Project",
+        format!("{}{change}", output::line(&subject.project.to_string())).into(),
+    );
     let by = output::line(&view.requested_by.to_string());
     row(
         "Asked",
@@ -115,13 +118,6 @@ fn summary(view: &RunView, expected: Option<&Estimate>, now: Timestamp) -> Table
 
 fn resources(amount: Resources) -> String {
     format!("{amount}, for the whole gang")
-}
-
-fn project(project: &Project) -> String {
-    match project {
-        Project::Local(folder) => output::line(&folder.display().to_string()),
-        Project::GitHub(id) => format!("GitHub repository {id}"),
-    }
 }
 
 fn time(at: Timestamp, now: Timestamp) -> String {

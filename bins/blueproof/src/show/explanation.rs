@@ -5,7 +5,7 @@ use std::fmt;
 use blueproof_core::{
     domain::{Ending, RunId, RunState},
     estimate::Estimate,
-    queue::LocalQueueUsage,
+    queue::UserUsage,
     scheduler::{PendingReason, Scheduler, Unblocker, UsageOrder, describe_obstacle},
     view::{AttemptView, RunView},
 };
@@ -123,18 +123,25 @@ fn named<T>(all: &[T], name: impl Fn(&T) -> String) -> String {
     names.join(", ")
 }
 
-/// Returns what those LocalQueues had lately that go before the run's own because of that, and what its own had.
+/// Returns what those users had lately that go before the run's own because of that, and what its own had.
 fn usage(order: &UsageOrder) -> String {
-    let figure = |of: &LocalQueueUsage| match of.usage {
-        Some(usage) => format!("{} {}", of.local_queue, text::figure(usage)),
-        None => format!("{} with a weight of 0", of.local_queue),
+    let figure = |of: &UserUsage| match of.usage {
+        Some(usage) => format!("{} {}", user(of), text::figure(usage)),
+        None => format!("{} with a weight of 0", user(of)),
     };
     let own = figure(&order.own);
     if order.less.is_empty() {
         return format!("  usage   {own}: nobody who waits had less");
     }
     let less = named(&order.less, |less| figure(&less.of));
-    format!("  usage   {less}, {own}: the LocalQueue that had least goes first")
+    format!("  usage   {less}, {own}: who had least goes first")
+}
+
+fn user(of: &UserUsage) -> String {
+    match &of.user {
+        Some(user) => output::line(&format!("{user} in {}", of.local_queue)),
+        None => of.local_queue.clone(),
+    }
 }
 
 /// Returns when a run is likely to start and to end.

@@ -6,7 +6,7 @@ use anstyle::Style;
 use blueproof_core::{
     domain::RunId,
     queue::{
-        Inactive, LocalQueueUsage, Quantity, Queues, WorkloadId,
+        Inactive, Quantity, Queues, UserUsage, WorkloadId,
         objects::{ClusterQueue, FlavorFungibility, FlavorPreference, Objects, Preemption},
     },
     view::RunView,
@@ -35,7 +35,7 @@ pub(crate) fn describe(
     let mut text = summary(name, queue, queues).render_rows(&[12, 0], Width::Unlimited);
     let quota = quota(name, queue, queues);
     let _ = write!(text, "\n{BOLD}Quota{BOLD:#}\n{}", quota.render(width));
-    if let Ok(Some(usages)) = queues.local_queue_usage(name, now) {
+    if let Ok(Some(usages)) = queues.users(name, now) {
         let table = usage(&usages, objects);
         let _ = write!(text, "\n{BOLD}Usage{BOLD:#}\n{}", table.render(width));
     }
@@ -113,18 +113,19 @@ fn weight(name: &str, queue: &ClusterQueue, queues: &Queues) -> String {
     format!("{} · weighted share {}", queue.weight.0, figure(share))
 }
 
-/// Returns what each LocalQueue had lately, the one that goes first first.
-fn usage(usages: &[LocalQueueUsage], objects: &Objects) -> Table {
+/// Returns what each user had lately, the one that goes first first.
+fn usage(usages: &[UserUsage], objects: &Objects) -> Table {
     let mut usages: Vec<_> = usages.iter().collect();
     usages.sort_by(|a, b| {
-        let of = |usage: &LocalQueueUsage| usage.usage.unwrap_or(f64::INFINITY);
+        let of = |usage: &UserUsage| usage.usage.unwrap_or(f64::INFINITY);
         of(a).total_cmp(&of(b))
     });
-    let mut table = Table::new(["  LOCAL QUEUE", "WEIGHT", "USAGE", "CONSUMED"]);
+    let mut table = Table::new(["  LOCAL QUEUE", "USER", "WEIGHT", "USAGE", "CONSUMED"]);
     for of in usages {
         let weight = objects.local_queues[&of.local_queue].weight.0;
         table.row([
             Cell::from(format!("  {}", of.local_queue)),
+            output::line(of.user.as_deref().unwrap_or("-")).into(),
             weight.to_string().into(),
             of.usage.map_or("last".into(), figure).into(),
             consumed(of).into(),
@@ -133,7 +134,7 @@ fn usage(usages: &[LocalQueueUsage], objects: &Objects) -> Table {
     table
 }
 
-fn consumed(of: &LocalQueueUsage) -> String {
+fn consumed(of: &UserUsage) -> String {
     let consumed = of.consumed_resources.iter();
     let consumed = consumed.filter(|(_, amount)| **amount > 0.0);
     let words = consumed.map(|(resource, amount)| match resource.as_str() {

@@ -133,3 +133,12 @@ impl fmt::Display for Actor {
         }
     }
 }
+
+impl fmt::Display for Project {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Project::Local(folder) => write!(f, "{}", folder.display()),
+            Project::GitHub(id) => write!(f, "GitHub repository {id}"),
+        }
+    }
+}

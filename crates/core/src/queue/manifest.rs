@@ -85,6 +85,7 @@ pub fn read(files: impl IntoIterator<Item = File>) -> Result<Manifest, Vec<Diagn
     local::check(&declared, &mut problems);
     resources::check(&declared, &mut problems);
     usage::weights(&declared, &mut problems);
+    usage::users_elsewhere(&declared, &mut problems);
     // An object that could not be read is not one that is missing.
     if !has_errors(problems.iter().flat_map(Problems::found)) {
         references::check(&declared, &mut problems);

@@ -157,6 +157,22 @@ pub struct LocalQueue {
     /// Its weight among those in front of the same ClusterQueue, where usage counts. One of zero goes last.
     #[serde(default)]
     pub weight: Weight,
+    /// Who of those that come through it are told apart, where usage counts.
+    #[serde(default)]
+    pub users: LocalQueueUsers,
+}
+
+/// Whose usage is counted together of those who come through a LocalQueue. To Kueue they are one user.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum LocalQueueUsers {
+    /// That of all.
+    #[default]
+    LocalQueue,
+    /// That of each who asks.
+    Author,
+    /// That of each repository or folder.
+    Repository,
 }
 
 /// Resources that come together, in one of several flavors.

@@ -7,15 +7,18 @@ use serde::{Deserialize, Serialize};
 
 use super::{Queues, UnknownQueue, WorkloadId, users::Users};
 
-/// What a LocalQueue had lately, where its ClusterQueue goes by that.
+/// What a user of a ClusterQueue had lately, where that goes by it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
-pub struct LocalQueueUsage {
-    /// Its name.
+pub struct UserUsage {
+    /// The LocalQueue that it comes through.
     pub local_queue: String,
+    /// Who it is of those who come through it, if they are told apart: an author or a repository.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<String>,
     /// What it is ordered by, the least first: the consumed resources, each by its weight, together, divided by the
-    /// LocalQueue's own weight. `None` is more than any other, which a weight of zero is.
+    /// LocalQueue's weight. `None` is more than any other, which a weight of zero is.
     pub usage: Option<f64>,
     /// What it consumed, in Kubernetes' units: what it holds, had it held it for ever, and decaying by half in each
     /// half-life.
@@ -25,20 +28,16 @@ pub struct LocalQueueUsage {
 /// Whom a workload comes after because they had less lately.
 #[derive(Debug, Clone, PartialEq)]
 pub struct UsageOrder {
-    /// The workload's own LocalQueue.
-    pub own: LocalQueueUsage,
+    /// The workload's own user.
+    pub own: UserUsage,
     /// The others of its ClusterQueue that had less and wait, the least first, each with who waits.
-    pub less: Vec<(LocalQueueUsage, Vec<WorkloadId>)>,
+    pub less: Vec<(UserUsage, Vec<WorkloadId>)>,
 }
 
 impl Queues {
-    /// Returns what each LocalQueue in front of a ClusterQueue had until a time, which is not before the last cycle, or
-    /// `None` where that does not count.
-    pub fn local_queue_usage(
-        &self,
-        queue: &str,
-        now: Timestamp,
-    ) -> Result<Option<Vec<LocalQueueUsage>>, UnknownQueue> {
+    /// Returns what each user of a ClusterQueue had until a time, which is not before the last cycle, in the order of their
+    /// LocalQueues, or `None` where that does not count. A LocalQueue through which nobody came is one user.
+    pub fn users(&self, queue: &str, now: Timestamp) -> Result<Option<Vec<UserUsage>>, UnknownQueue> {
         let users = &self.queue(self.at(queue)?).users;
         if !users.by_usage() {
             return Ok(None);
@@ -46,18 +45,20 @@ impl Queues {
         let left = users.left_at(now);
         let local_queues = self.objects.local_queues.iter();
         let in_front = local_queues.filter(|(_, local)| local.cluster_queue == queue);
-        Ok(Some(
-            in_front
-                .map(|(name, local)| match users.find(name) {
-                    Some(user) => users.told(user, left),
-                    None => LocalQueueUsage {
-                        local_queue: name.clone(),
-                        usage: (local.weight.0 > 0.0).then_some(0.0),
-                        consumed_resources: BTreeMap::new(),
-                    },
-                })
-                .collect(),
-        ))
+        let mut told = Vec::new();
+        for (name, local) in in_front {
+            let before = told.len();
+            told.extend(users.of(name).map(|user| users.told(user, left)));
+            if told.len() == before {
+                told.push(UserUsage {
+                    local_queue: name.clone(),
+                    user: None,
+                    usage: (local.weight.0 > 0.0).then_some(0.0),
+                    consumed_resources: BTreeMap::new(),
+                });
+            }
+        }
+        Ok(Some(told))
     }
 
     /// Returns whom a waiting workload comes after because they had less by the last cycle, or `None` where that does not
@@ -87,12 +88,14 @@ impl Queues {
 }
 
 impl Users {
-    fn told(&self, user: usize, left: f64) -> LocalQueueUsage {
-        let usage = self.usage_when(user, left).0;
-        LocalQueueUsage {
-            local_queue: self.name(user).to_owned(),
+    fn told(&self, number: usize, left: f64) -> UserUsage {
+        let usage = self.usage_when(number, left).0;
+        let (local_queue, user) = self.name(number);
+        UserUsage {
+            local_queue: local_queue.to_owned(),
+            user: user.map(str::to_owned),
             usage: usage.is_finite().then_some(usage),
-            consumed_resources: self.consumed_when(user, left),
+            consumed_resources: self.consumed_when(number, left),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Those who use one ClusterQueue, and what each had lately: Kueue's Admission Fair Sharing.
 //!
-//! A user is a LocalQueue. What it consumed follows what it holds and forgets by half in each half-life: after a time `t`
+//! A user is a LocalQueue, or one of those whom a LocalQueue tells apart: each of them has its weight. What it consumed follows what it holds and forgets by half in each half-life: after a time `t`
 //! it is `held + (consumed - held) · ½^(t / half-life)`. Kueue works that out from samples, some minutes apart. It is exact
 //! while what is held stays the same, so here it is worked out whenever that changes, and nothing between two samples is
 //! missed. All decay by one factor, which is worked out once for whoever is compared.
@@ -12,6 +12,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::{
     Quantity,
     objects::{AdmissionFairSharing, AdmissionMode, Objects},
+    workload::Workload,
 };
 
 /// After so many half-lives nothing is left.
@@ -20,7 +21,7 @@ const HALF_LIVES_AT_MOST: f64 = 64.0;
 /// The users of a ClusterQueue, by number.
 #[derive(Debug, Clone)]
 pub(super) struct Users {
-    numbers: BTreeMap<String, usize>,
+    numbers: BTreeMap<UserName, usize>,
     users: Vec<User>,
     /// How usage is counted; `None` where it does not decide who goes first.
     terms: Option<AdmissionFairSharing>,
@@ -32,10 +33,13 @@ pub(super) struct Users {
     changes: Vec<(usize, String, Quantity)>,
 }
 
-/// A LocalQueue.
+/// The LocalQueue that a user comes through, and who it is there, if these are told apart.
+type UserName = (String, Option<String>);
+
+/// Somebody who uses the queue.
 #[derive(Debug, Clone)]
 struct User {
-    name: String,
+    name: UserName,
     weight: f64,
     meters: BTreeMap<String, Meter>,
 }
@@ -73,28 +77,31 @@ impl Users {
         self.terms.is_some()
     }
 
-    /// Returns the number of a LocalQueue.
-    pub(super) fn number(&mut self, local_queue: &str, objects: &Objects) -> usize {
-        if let Some(number) = self.numbers.get(local_queue) {
-            return *number;
-        }
-        self.numbers.insert(local_queue.to_owned(), self.users.len());
-        self.users.push(User {
-            name: local_queue.to_owned(),
-            weight: weight(local_queue, objects),
-            meters: BTreeMap::new(),
-        });
-        self.users.len() - 1
+    /// Returns the number of whoever a workload is of.
+    pub(super) fn number(&mut self, workload: &Workload, objects: &Objects) -> usize {
+        let name = (workload.local_queue.clone(), workload.user.clone());
+        *self.numbers.entry(name).or_insert_with_key(|name| {
+            self.users.push(User {
+                name: name.clone(),
+                weight: weight(&name.0, objects),
+                meters: BTreeMap::new(),
+            });
+            self.users.len() - 1
+        })
     }
 
-    /// Returns the name of a user.
-    pub(super) fn name(&self, user: usize) -> &str {
-        &self.users[user].name
+    /// Returns the LocalQueue of a user, and who it is there.
+    pub(super) fn name(&self, user: usize) -> (&str, Option<&str>) {
+        let (local_queue, user) = &self.users[user].name;
+        (local_queue, user.as_deref())
     }
 
-    /// Returns the number of a LocalQueue that was seen here.
-    pub(super) fn find(&self, local_queue: &str) -> Option<usize> {
-        self.numbers.get(local_queue).copied()
+    /// Returns the numbers of those who came through a LocalQueue.
+    pub(super) fn of(&self, local_queue: &str) -> impl Iterator<Item = usize> {
+        let those = self.numbers.range((local_queue.to_owned(), None)..);
+        those
+            .take_while(move |((of, _), _)| of == local_queue)
+            .map(|(_, number)| *number)
     }
 
     /// Takes over those of the same ClusterQueue under other objects, of whom it is told what they hold.
@@ -108,7 +115,7 @@ impl Users {
         self.numbers = old.numbers;
         self.users = old.users;
         for user in &mut self.users {
-            user.weight = weight(&user.name, objects);
+            user.weight = weight(&user.name.0, objects);
         }
         if counted {
             self.settled_at = old.settled_at;
@@ -125,7 +132,7 @@ impl Users {
     /// Returns whether nothing that counts here is different under other objects, in which the ClusterQueue is the same.
     pub(super) fn is_same_under(&self, objects: &Objects) -> bool {
         let mut users = self.users.iter();
-        let is_same = |user: &User| weight(&user.name, objects).total_cmp(&user.weight).is_eq();
+        let is_same = |user: &User| weight(&user.name.0, objects).total_cmp(&user.weight).is_eq();
         self.terms.is_none() || self.terms == objects.admission_fair_sharing && users.all(is_same)
     }
 

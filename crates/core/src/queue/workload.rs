@@ -25,8 +25,10 @@ pub struct Workload {
     pub id: WorkloadId,
     /// The ClusterQueue that it waits in.
     pub cluster_queue: String,
-    /// The LocalQueue that it came through: where usage counts, those of one LocalQueue are one user.
+    /// The LocalQueue that it came through.
     pub local_queue: String,
+    /// Whose it is of those who come through it, where usage counts; `None` is that all of them are one user.
+    pub user: Option<String>,
     /// The higher, the earlier.
     pub priority: i32,
     /// Since when it waits, by which equals are ordered: its creation, also after an eviction.

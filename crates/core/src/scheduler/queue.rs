@@ -24,7 +24,8 @@ use crate::{
     domain::{AttemptId, QueueName, Resources, RunId, RunRequest},
     queue::{
         Cycle, Preempted, PreemptionReason, Quantity, Queues, StopPolicy, Unblock, UnknownQueue, Wait,
-        WaitReason, Workload, WorkloadId, objects::Objects,
+        WaitReason, Workload, WorkloadId,
+        objects::{LocalQueueUsers, Objects},
     },
 };
 pub(super) use account::{Account, NAMESPACE};
@@ -53,9 +54,8 @@ pub(super) struct Queue {
 #[derive(Debug, Clone)]
 struct Entry {
     attempt: AttemptId,
-    queue: QueueName,
+    request: Arc<RunRequest>,
     workload: Arc<Workload>,
-    asked: Resources,
     place: Place,
     /// Before when it is not tried, if it backs off.
     not_before: Option<Timestamp>,
@@ -239,7 +239,10 @@ impl Queue {
         let Some(queue) = self.cluster_queue(&request.queue) else {
             return true;
         };
-        let workload = workload(RunId(0), &queue, request, Timestamp::UNIX_EPOCH);
+        let workload = Workload {
+            cluster_queue: queue,
+            ..workload(RunId(0), request, Timestamp::UNIX_EPOCH)
+        };
         self.queues.can_ever_fit(&workload).unwrap_or(true)
     }
 
@@ -256,20 +259,19 @@ impl Queue {
         &mut self,
         now: Timestamp,
         attempt: AttemptId,
-        request: &RunRequest,
+        request: &Arc<RunRequest>,
         since: Timestamp,
         evictions: Evictions,
     ) {
         self.withdraw(attempt.run);
         let entry = Entry {
             attempt,
-            queue: request.queue.clone(),
+            request: Arc::clone(request),
             workload: Arc::new(Workload {
                 evictions: evictions.count,
                 evicted_by: evictions.last_by.map(|run| WorkloadId(run.0)),
-                ..workload(attempt.run, "", request, since)
+                ..workload(attempt.run, request, since)
             }),
-            asked: request.job.gang(),
             place: Place::Outside,
             not_before: None,
             entered_at: now,
@@ -284,15 +286,20 @@ impl Queue {
 
     /// Lets a waiting run into the ClusterQueue behind its LocalQueue, as things are now.
     fn let_in(&mut self, run: RunId) {
-        let behind = self.cluster_queue(&self.entries[&run].queue);
+        let request = &self.entries[&run].request;
+        let behind = self.cluster_queue(&request.queue);
+        let user = self.user(request);
         let entry = self.entries.get_mut(&run).expect("just looked up");
-        if behind.as_ref() == Some(&entry.workload.cluster_queue) && entry.place == Place::Waiting {
+        let is_there = behind.as_ref() == Some(&entry.workload.cluster_queue) && user == entry.workload.user;
+        if is_there && entry.place == Place::Waiting {
             return;
         }
         self.queues.remove(entry.workload.id);
         entry.place = Place::Outside;
         let Some(behind) = behind else { return };
-        Arc::make_mut(&mut entry.workload).cluster_queue = behind;
+        let workload = Arc::make_mut(&mut entry.workload);
+        workload.cluster_queue = behind;
+        workload.user = user;
         if self.queues.submit(&entry.workload).is_ok() {
             entry.place = Place::Waiting;
             if let Some(until) = entry.not_before {
@@ -305,6 +312,16 @@ impl Queue {
     fn cluster_queue(&self, queue: &QueueName) -> Option<String> {
         let local = self.objects().local_queues.get(queue.as_str())?;
         (local.stop_policy == StopPolicy::None).then(|| local.cluster_queue.clone())
+    }
+
+    /// Returns whose a request is of those who come through its LocalQueue, if these are told apart.
+    fn user(&self, request: &RunRequest) -> Option<String> {
+        let local = self.objects().local_queues.get(request.queue.as_str())?;
+        match local.users {
+            LocalQueueUsers::LocalQueue => None,
+            LocalQueueUsers::Author => Some(request.requested_by.to_string()),
+            LocalQueueUsers::Repository => Some(request.subject.project.to_string()),
+        }
     }
 
     /// Takes a run's waiting attempt out of the queue; one that does not wait is no mistake.
@@ -451,7 +468,7 @@ impl Queue {
         let (id, queue) = (entry.workload.id, &entry.workload.cluster_queue);
         let wait = self.queues.wait(id).unwrap_or_else(|| self.outside(entry));
         let queued = Queued {
-            asked: entry.asked,
+            asked: entry.asked(),
             free: self.sums(queue, Queues::available),
             quota: self.sums(queue, Queues::potential),
             ahead: self
@@ -470,7 +487,7 @@ impl Queue {
     /// Returns why one waits that no queue has: it is held back for room that others leave, or its LocalQueue takes
     /// nobody.
     fn outside(&self, entry: &Entry) -> Wait {
-        let local = self.objects().local_queues.get(entry.queue.as_str());
+        let local = self.objects().local_queues.get(entry.request.queue.as_str());
         let reason = match local.map(|local| local.stop_policy) {
             _ if entry.place == Place::Held => WaitReason::WaitingForPreemptedWorkloads,
             Some(StopPolicy::Hold | StopPolicy::HoldAndDrain) => WaitReason::Suspended,
@@ -497,7 +514,7 @@ impl Queue {
     pub(super) fn obstacle(&self, run: RunId) -> Option<String> {
         let entry = self.waiting(run)?;
         let free = self.sums(&entry.workload.cluster_queue, Queues::available);
-        let needs = format!("asks for {}; free are {free}", entry.asked);
+        let needs = format!("asks for {}; free are {free}", entry.asked());
         let head = self
             .queues
             .head(&entry.workload.cluster_queue)
@@ -535,7 +552,7 @@ impl Queue {
     /// Returns what was promised to an attempt.
     pub(super) fn promised(&self, attempt: AttemptId) -> Option<Resources> {
         let entry = self.entries.get(&attempt.run)?;
-        (entry.attempt == attempt && entry.place == Place::Given).then_some(entry.asked)
+        (entry.attempt == attempt && entry.place == Place::Given).then(|| entry.asked())
     }
 
     /// Returns every attempt that holds a promise.
@@ -566,11 +583,20 @@ impl Queue {
     }
 }
 
-fn workload(run: RunId, cluster_queue: &str, request: &RunRequest, queued_at: Timestamp) -> Workload {
+impl Entry {
+    /// Returns what it asks for.
+    fn asked(&self) -> Resources {
+        self.request.job.gang()
+    }
+}
+
+/// Returns a run as the queues see it, before it is known behind which of them it is.
+fn workload(run: RunId, request: &RunRequest, queued_at: Timestamp) -> Workload {
     Workload {
         id: WorkloadId(run.0),
-        cluster_queue: cluster_queue.to_owned(),
+        cluster_queue: String::new(),
         local_queue: request.queue.to_string(),
+        user: None,
         priority: request.priority.0,
         queued_at,
         evictions: 0,

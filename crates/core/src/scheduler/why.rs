@@ -9,8 +9,7 @@ use super::Scheduler;
 use crate::{
     domain::{Bytes, Cpus, Resources, RunId},
     queue::{
-        self, Limit, LocalQueueUsage, Mismatch, Obstacle, ObstacleReason, Quantity, Raise, Unblock,
-        WaitReason,
+        self, Limit, Mismatch, Obstacle, ObstacleReason, Quantity, Raise, Unblock, UserUsage, WaitReason,
     },
 };
 
@@ -75,7 +74,7 @@ pub struct Queued {
     pub obstacles: Vec<Obstacle>,
     /// Whether it could be admitted were nobody else there.
     pub can_ever_fit: bool,
-    /// What its LocalQueue and those before it had lately, where its ClusterQueue goes by that.
+    /// What its user and those before it had lately, where its ClusterQueue goes by that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<UsageOrder>,
 }
@@ -85,20 +84,20 @@ pub struct Queued {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct UsageOrder {
-    /// The run's own LocalQueue.
-    pub own: LocalQueueUsage,
-    /// The other LocalQueues that had less and have runs waiting, the least first.
+    /// The run's own user: its LocalQueue, or whom that tells apart.
+    pub own: UserUsage,
+    /// The others that had less and have runs waiting, the least first.
     pub less: Vec<LessUsage>,
 }
 
-/// A LocalQueue that had less lately.
+/// A user that had less lately.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct LessUsage {
     /// What it had.
     #[serde(flatten)]
-    pub of: LocalQueueUsage,
+    pub of: UserUsage,
     /// Its runs that wait, the first one first.
     pub runs: Vec<RunId>,
 }

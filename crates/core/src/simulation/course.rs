@@ -216,18 +216,21 @@ impl<'a> Course<'a> {
 
     /// Lets a job into the ClusterQueue behind its LocalQueue, as things are now.
     fn let_in(&mut self, job: usize) {
-        let queue = &self.scenario.jobs[job].queue;
-        let local = self.queues.objects().local_queues.get(queue);
+        let asks = &self.scenario.jobs[job];
+        let local = self.queues.objects().local_queues.get(&asks.queue);
+        let user = local.and_then(|local| asks.user_of(local)).map(str::to_owned);
         let behind = local.filter(|local| local.stop_policy == StopPolicy::None);
         let behind = behind.map(|local| local.cluster_queue.clone());
         let state = &mut self.states[job];
-        if state.place == Place::Waiting && behind.as_ref() == Some(&state.workload.cluster_queue) {
+        let is_there = behind.as_ref() == Some(&state.workload.cluster_queue) && user == state.workload.user;
+        if is_there && state.place == Place::Waiting {
             return;
         }
         self.queues.remove(state.workload.id);
         state.place = Place::Outside;
         let Some(behind) = behind else { return };
         state.workload.cluster_queue = behind;
+        state.workload.user = user;
         if self.queues.submit(&state.workload).is_ok() {
             state.place = Place::Waiting;
         }
@@ -505,6 +508,7 @@ impl State {
             id: WorkloadId(number as u64),
             cluster_queue: String::new(),
             local_queue: job.queue.clone(),
+            user: None,
             priority: job.priority,
             queued_at: Timestamp::UNIX_EPOCH,
             evictions: job.evicted_before,

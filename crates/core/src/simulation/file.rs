@@ -237,6 +237,7 @@ fn jobs(spec: &JobSpec, objects: &Objects) -> Vec<Job> {
     let jobs = (0..count).map(|number| Job {
         name: name(&spec.name, number, count),
         user: spec.user.clone(),
+        repository: spec.repository.clone(),
         class: spec.class.clone(),
         queue: spec.queue.value.clone(),
         priority,

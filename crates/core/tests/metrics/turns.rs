@@ -73,6 +73,7 @@ fn usage_is_told_as_of_the_last_event_where_it_counts() {
         cluster_queue: "blue".into(),
         stop_policy: StopPolicy::None,
         weight: Weight(0.0),
+        ..LocalQueue::default()
     };
     objects.local_queues.insert("last".into(), last);
     objects.admission_fair_sharing = Some(AdmissionFairSharing {

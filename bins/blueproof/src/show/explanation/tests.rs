@@ -45,12 +45,13 @@ fn one_who_waits_because_others_had_less_is_told_so_with_the_figures() {
         by,
     };
     scheduler.handle(at(0), quota);
-    for (minute, queue) in [(0, "ann"), (0, "ann"), (60, "ann"), (60, "bob"), (61, "bob")] {
+    for (minute, author) in [(0, "ann"), (0, "ann"), (60, "ann"), (60, "bob"), (61, "bob")] {
         let mut request = request(
-            &format!("{queue} {minute} {}", scheduler.runs().count()),
+            &format!("{author} {minute} {}", scheduler.runs().count()),
             "nano-lm",
         );
-        request.queue = queue.parse().expect("a name");
+        request.queue = "contributors".parse().expect("a name");
+        request.requested_by = Actor::Local(author.into());
         let request = Box::new(request);
         scheduler.handle(at(minute), Event::Requested { request });
     }
@@ -61,7 +62,7 @@ fn one_who_waits_because_others_had_less_is_told_so_with_the_figures() {
     insta::assert_snapshot!([3, 4].map(told).join("\n"));
 }
 
-/// Two GPUs' worth of cores for ann and bob, by what each had lately.
+/// Two GPUs' worth of cores for whoever comes, by what each had lately.
 fn by_usage() -> Objects {
     let text = include_str!("../../../../../examples/by-usage.yaml");
     let queues = text

@@ -67,6 +67,12 @@ fn local_queues(found: &[Found<LocalQueue>]) -> BTreeMap<String, objects::LocalQ
         cluster_queue: behind(found).unwrap_or_default().to_owned(),
         stop_policy: found.object.spec.stop_policy,
         weight: weight(&found.object.spec.fair_sharing),
+        users: found
+            .object
+            .metadata
+            .users
+            .as_ref()
+            .map_or_else(Default::default, |users| users.value),
     });
     local::names(found).into_iter().zip(queues).collect()
 }

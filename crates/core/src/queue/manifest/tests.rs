@@ -384,6 +384,48 @@ fn an_order_by_usage_that_nobody_means_is_a_warning() {
 }
 
 #[test]
+fn whom_a_local_queue_tells_apart_is_an_annotation_of_ours() {
+    let sharing = "admissionFairSharing: {usageHalfLifeTime: 1h}\n";
+    let said = |text: &str, says: &str| {
+        text.replace(
+            "{name: q}",
+            &format!("{{name: q, annotations: {{other.io/x: y, {says}}}}}"),
+        )
+    };
+    let read = of(&said(&by_usage(sharing), "blueproof.dev/users: Author")).expect("Kueue takes it");
+    assert_eq!(read.objects.local_queues["q"].users, LocalQueueUsers::Author);
+    assert_eq!(read.warnings, []);
+
+    let refused = |says, code, hint| assert_refused(&said(&by_usage(sharing), says), code, hint);
+    refused(
+        "blueproof.dev/users: ¶author",
+        Code::BadValue,
+        "did you mean `Author`?",
+    );
+    refused(
+        "¶blueproof.dev/user: Author",
+        Code::UnknownKey,
+        "blueproof.dev/users",
+    );
+    let elsewhere = by_usage(sharing).replace(
+        "  name: team-a\n",
+        "  name: team-a\n  annotations: {blueproof.dev/users: ¶Author}\n",
+    );
+    assert_refused(&elsewhere, Code::QueueRule, "at LocalQueues");
+
+    let plain = by_usage(sharing).replace("UsageBasedAdmissionFairSharing", "NoAdmissionFairSharing");
+    let warnings = of(&said(&plain, "blueproof.dev/users: Repository"))
+        .expect("Kueue takes it")
+        .warnings;
+    assert_eq!(warnings.len(), 1, "{warnings:#?}");
+    assert!(
+        warnings[0].message.contains("changes nothing"),
+        "{}",
+        warnings[0].message
+    );
+}
+
+#[test]
 fn of_the_configuration_the_strategy_of_requeuing_counts() {
     let configuration = |wait: &str| {
         format!(

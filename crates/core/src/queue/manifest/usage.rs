@@ -1,14 +1,41 @@
 //! What the order by usage needs beside the ClusterQueue that has it, and what in it is likely not meant.
 
 use super::{
-    documents::Declared,
-    kinds::{AdmissionFairSharing, ClusterQueueSpec},
+    documents::{Declared, Found},
+    kinds::{AdmissionFairSharing, ClusterQueueSpec, LocalQueue},
+    values::{Metadata, USERS},
 };
 use crate::{
     diagnostic::{Code, Diagnostic},
-    queue::objects::AdmissionMode,
+    queue::objects::{AdmissionMode, LocalQueueUsers},
     yaml::Problems,
 };
+
+/// Reports users that are told apart where nobody comes through.
+pub(super) fn users_elsewhere(declared: &Declared, problems: &mut [Problems<'_>]) {
+    let others = metadata_of(&declared.cluster_queues, |object| &object.metadata)
+        .chain(metadata_of(&declared.cohorts, |object| &object.metadata))
+        .chain(metadata_of(&declared.flavors, |object| &object.metadata))
+        .chain(metadata_of(&declared.priority_classes, |object| &object.metadata));
+    for (file, metadata) in others {
+        if let Some(users) = &metadata.users {
+            let error = Diagnostic::error(Code::QueueRule, format!("`{USERS}` says nothing here"));
+            problems[file].report(
+                users.spot,
+                error.hint("write it at LocalQueues, for those who come through them"),
+            );
+        }
+    }
+}
+
+fn metadata_of<T>(
+    found: &[Found<T>],
+    metadata: fn(&T) -> &Metadata,
+) -> impl Iterator<Item = (usize, &Metadata)> {
+    found
+        .iter()
+        .map(move |found| (found.file, metadata(&found.object)))
+}
 
 /// Reports weights that Kueue refuses.
 pub(super) fn weights(declared: &Declared, problems: &mut [Problems<'_>]) {
@@ -35,13 +62,37 @@ pub(super) fn check(declared: &Declared, problems: &mut [Problems<'_>]) {
         let sharing = sharing.map(|sharing| &sharing.value);
         scope(&found.object.spec, sharing, &mut problems[found.file]);
     }
+    for found in &declared.local_queues {
+        users(&found.object, declared, &mut problems[found.file]);
+    }
+}
+
+/// Reports a LocalQueue that tells users apart for nothing.
+fn users(local: &LocalQueue, declared: &Declared, problems: &mut Problems<'_>) {
+    let Some(users) = &local.metadata.users else {
+        return;
+    };
+    let mut queues = declared.cluster_queues.iter().map(|found| &found.object);
+    let behind = local.spec.cluster_queue.as_ref();
+    let behind = queues.find(|queue| Some(&queue.metadata.name.value) == behind.map(|name| &name.value));
+    if users.value != LocalQueueUsers::LocalQueue && !behind.is_some_and(|queue| goes_by_usage(&queue.spec)) {
+        let message = format!("`{USERS}` changes nothing: the ClusterQueue does not go by usage");
+        let warning = Diagnostic::warning(Code::QueueUsage, message);
+        let hint = "write `admissionScope: {admissionMode: UsageBasedAdmissionFairSharing}` there";
+        problems.report(users.spot, warning.hint(hint));
+    }
+}
+
+fn goes_by_usage(spec: &ClusterQueueSpec) -> bool {
+    let scope = spec.admission_scope.as_ref();
+    scope.is_some_and(|scope| scope.value.admission_mode == AdmissionMode::UsageBasedAdmissionFairSharing)
 }
 
 fn scope(spec: &ClusterQueueSpec, sharing: Option<&AdmissionFairSharing>, problems: &mut Problems<'_>) {
     let Some(scope) = &spec.admission_scope else {
         return;
     };
-    if scope.value.admission_mode != AdmissionMode::UsageBasedAdmissionFairSharing {
+    if !goes_by_usage(spec) {
         return;
     }
     let found = match sharing {

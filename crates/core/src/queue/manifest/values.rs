@@ -6,12 +6,14 @@ use jiff::SignedDuration;
 use serde_json::json;
 
 use crate::{
+    diagnostic::{Code, Diagnostic},
     domain::quantity,
     queue::{
         Quantity,
         objects::{
-            AdmissionMode, FairRule, FlavorPreference, QueueingStrategy, ReclaimWithinCohort,
-            RequeuingTimestamp, StopPolicy, TaintEffect, WhenCanBorrow, WhenCanPreempt, WithinClusterQueue,
+            AdmissionMode, FairRule, FlavorPreference, LocalQueueUsers, QueueingStrategy,
+            ReclaimWithinCohort, RequeuingTimestamp, StopPolicy, TaintEffect, WhenCanBorrow, WhenCanPreempt,
+            WithinClusterQueue,
         },
     },
     yaml::{Decode, Located, Node, Problems, Schema, Value, word, words_schema},
@@ -41,11 +43,18 @@ pub(super) struct Remark<const MOST: usize>;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Count(pub(super) u32);
 
-/// What an object is called, and in which namespace.
+/// What the annotations begin with that are not for Kueue but for us.
+const OURS: &str = "blueproof.dev/";
+
+/// The annotation that says who is told apart of those who come through a LocalQueue.
+pub(super) const USERS: &str = "blueproof.dev/users";
+
+/// What an object is called, in which namespace, and what beyond Kueue's own is said of it.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Metadata {
     pub(super) name: Located<Name>,
     pub(super) namespace: Option<String>,
+    pub(super) users: Option<Located<LocalQueueUsers>>,
 }
 
 /// The name of an object: a DNS subdomain.
@@ -130,6 +139,7 @@ impl Decode for Metadata {
         Some(Self {
             name: Located::decode(name, problems)?,
             namespace,
+            users: annotations(node, problems)?,
         })
     }
 
@@ -151,6 +161,28 @@ impl Decode for Count {
     fn schema() -> Schema {
         json!({ "type": "integer", "minimum": 0, "maximum": i32::MAX })
     }
+}
+
+/// Returns what our annotations say; those of others are passed over.
+fn annotations(metadata: &Node, problems: &mut Problems<'_>) -> Option<Option<Located<LocalQueueUsers>>> {
+    let annotations = metadata.get("annotations").and_then(Node::entries);
+    let mut users = None;
+    for ours in annotations
+        .into_iter()
+        .flatten()
+        .filter(|of| of.key.starts_with(OURS))
+    {
+        if ours.key != USERS {
+            let unknown = Diagnostic::error(Code::UnknownKey, format!("unknown annotation `{}`", ours.key));
+            problems.report(
+                ours.spot,
+                unknown.hint(format!("the only one of ours is `{USERS}`")),
+            );
+            return None;
+        }
+        users = Some(Located::decode(&ours.node, problems)?);
+    }
+    Some(users)
 }
 
 fn namespace_name(node: &Node, problems: &mut Problems<'_>) -> Option<String> {
@@ -373,6 +405,7 @@ words! {
     AdmissionMode { UsageBasedAdmissionFairSharing NoAdmissionFairSharing }
     FairRule { LessThanOrEqualToFinalShare LessThanInitialShare }
     FlavorPreference { BorrowingOverPreemption PreemptionOverBorrowing }
+    LocalQueueUsers { LocalQueue Author Repository }
     Operator { Equal Exists }
     QueueingStrategy { StrictFIFO BestEffortFIFO }
     ReclaimWithinCohort { Never LowerPriority Any }

@@ -7,14 +7,16 @@ use std::collections::BTreeMap;
 use jiff::SignedDuration;
 use serde_json::{Map, Value, json};
 
+use super::values::USERS;
 use crate::{
     domain::{Bytes, Cpus},
     queue::{
         Quantity,
         objects::{
             AdmissionFairSharing, AdmissionMode, ClusterQueue, Cohort, FlavorFungibility, FlavorPreference,
-            FlavorQuotas, LocalQueue, Objects, Preemption, QueueingStrategy, Quota, Requeuing,
-            ResourceFlavor, ResourceGroup, StopPolicy, Toleration, Weight, WhenCanBorrow, WhenCanPreempt,
+            FlavorQuotas, LocalQueue, LocalQueueUsers, Objects, Preemption, QueueingStrategy, Quota,
+            Requeuing, ResourceFlavor, ResourceGroup, StopPolicy, Toleration, Weight, WhenCanBorrow,
+            WhenCanPreempt,
         },
     },
 };
@@ -104,6 +106,9 @@ fn local_queue(name: &str, queue: &LocalQueue) -> Document {
     stop_policy(&mut spec, queue.stop_policy);
     let mut document = object("LocalQueue", name, spec);
     document.value["metadata"]["namespace"] = json!(NAMESPACE);
+    if queue.users != LocalQueueUsers::default() {
+        document.value["metadata"]["annotations"] = json!({ USERS: word(&queue.users) });
+    }
     document
 }
 

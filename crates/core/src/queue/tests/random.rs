@@ -240,6 +240,7 @@ pub(super) fn workload(
         id: WorkloadId(id as u64),
         cluster_queue: QUEUES[queue].into(),
         local_queue: USERS[user].into(),
+        user: None,
         priority,
         queued_at: at(i64::try_from(id).expect("small")),
         evictions: 0,

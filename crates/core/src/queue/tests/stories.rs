@@ -62,6 +62,7 @@ pub(in super::super) fn workload(id: u64, queue: &str, requests: &[(&str, i64)])
         id: WorkloadId(id),
         cluster_queue: queue.into(),
         local_queue: queue.into(),
+        user: None,
         priority: 0,
         queued_at: at(id),
         evictions: 0,

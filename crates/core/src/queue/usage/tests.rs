@@ -81,11 +81,16 @@ impl Told {
         }
     }
 
-    fn submit(&mut self, id: u64, user: &str, gpus: i64, priority: i32) {
+    fn submit(&mut self, id: u64, local_queue: &str, gpus: i64, priority: i32) {
+        self.submit_of(id, (local_queue, None), gpus, priority);
+    }
+
+    fn submit_of(&mut self, id: u64, (local_queue, user): (&str, Option<&str>), gpus: i64, priority: i32) {
         let workload = Workload {
             id: WorkloadId(id),
             cluster_queue: QUEUE.into(),
-            local_queue: user.into(),
+            local_queue: local_queue.into(),
+            user: user.map(str::to_owned),
             priority,
             queued_at: at(self.second),
             evictions: 0,
@@ -117,8 +122,8 @@ impl Told {
         self.cycles()
     }
 
-    fn usages(&self) -> Option<Vec<LocalQueueUsage>> {
-        let told = self.queues.local_queue_usage(QUEUE, at(self.second));
+    fn usages(&self) -> Option<Vec<UserUsage>> {
+        let told = self.queues.users(QUEUE, at(self.second));
         told.expect("it is there")
     }
 
@@ -237,6 +242,7 @@ fn resources_count_by_their_weights_in_kubernetes_units() {
         id: WorkloadId(2),
         cluster_queue: QUEUE.into(),
         local_queue: "ann".into(),
+        user: None,
         priority: 0,
         queued_at: at(0),
         evictions: 0,
@@ -409,4 +415,36 @@ fn so_short_a_time_that_nobody_can_tell_changes_nothing() {
     told.queues.remove(WorkloadId(1));
     told.queues.cycle(at(0) + SignedDuration::from_nanos(9));
     assert_eq!(told.usage("ann"), Some(1.0));
+}
+
+#[test]
+fn those_who_are_told_apart_go_by_what_each_had_whatever_their_local_queue() {
+    let mut objects = objects(2);
+    objects.local_queues.get_mut("bob").expect("it is there").weight = Weight(2.0);
+    let mut told = Told::new(objects);
+    told.submit_of(1, ("ann", Some("x")), 1, 0);
+    told.submit_of(2, ("bob", Some("x")), 1, 0);
+    assert_eq!(told.cycles(), [1, 2]);
+    told.submit_of(3, ("ann", Some("x")), 1, 9);
+    told.submit_of(4, ("bob", Some("x")), 1, 0);
+    told.submit_of(5, ("ann", Some("y")), 1, 0);
+    told.submit(6, "ann", 1, 0);
+    told.second = HALF_LIFE;
+    told.queues.wake();
+    told.cycles();
+    // Each has the weight of its LocalQueue, and nobody that of a namesake.
+    assert_eq!(told.waiting(), [5, 6, 4, 3]);
+    let users = told.usages().expect("usage counts");
+    let users: Vec<_> = users
+        .iter()
+        .map(|of| (of.local_queue.as_str(), of.user.as_deref(), of.usage))
+        .collect();
+    let expected = [
+        ("ann", None, Some(0.0)),
+        ("ann", Some("x"), Some(0.5)),
+        ("ann", Some("y"), Some(0.0)),
+        ("bob", Some("x"), Some(0.25)),
+        ("cy", None, Some(0.0)),
+    ];
+    assert_eq!(users, expected);
 }

@@ -22,7 +22,9 @@ pub(in super::super) struct Account {
 impl Queue {
     /// Returns by what a run that is in the queue, or has quota, is counted.
     pub(in super::super) fn account(&self, run: RunId) -> Option<Account> {
-        let Entry { workload, queue, .. } = self.entries.get(&run)?;
+        let Entry {
+            workload, request, ..
+        } = self.entries.get(&run)?;
         let classes = self.objects().priority_classes.iter();
         let mut same = classes.filter(|(_, value)| **value == workload.priority);
         let class = same.next().filter(|_| same.next().is_none());
@@ -32,7 +34,7 @@ impl Queue {
             .unwrap_or_default();
         Some(Account {
             cluster_queue: workload.cluster_queue.clone(),
-            local_queue: queue.clone(),
+            local_queue: request.queue.clone(),
             priority_class: class.map(|(name, _)| name.clone()).unwrap_or_default(),
             cohorts: cohorts.into_iter().map(str::to_owned).collect(),
         })

@@ -42,7 +42,10 @@ impl Queue {
                 .entry(entry.workload.cluster_queue.as_str())
                 .or_default();
             self.add(entry, sums);
-            self.add(entry, by_local_queue.entry(entry.queue.as_str()).or_default());
+            self.add(
+                entry,
+                by_local_queue.entry(entry.request.queue.as_str()).or_default(),
+            );
         }
         for name in self.queues.names() {
             self.tell_cluster_queue(name, &by_cluster_queue.remove(name).unwrap_or_default(), page);
@@ -170,15 +173,16 @@ impl Queue {
 
     /// Sets what those in front of a queue had lately, where that counts.
     fn tell_usage(&self, name: &str, now: Timestamp, page: &mut Page) {
-        let Ok(Some(usages)) = self.queues.local_queue_usage(name, now) else {
+        let Ok(Some(users)) = self.queues.users(name, now) else {
             return;
         };
-        for of in usages {
-            page.set(
-                &m::LOCAL_QUEUE_ADMISSION_FAIR_SHARING_USAGE,
-                &[&of.local_queue, NAMESPACE, name],
-                of.usage.unwrap_or(f64::INFINITY),
-            );
+        let mut by_local_queue: BTreeMap<&str, f64> = BTreeMap::new();
+        for of in &users {
+            *by_local_queue.entry(&of.local_queue).or_default() += of.usage.unwrap_or(f64::INFINITY);
+        }
+        for (local_queue, usage) in by_local_queue {
+            let labels = [local_queue, NAMESPACE, name];
+            page.set(&m::LOCAL_QUEUE_ADMISSION_FAIR_SHARING_USAGE, &labels, usage);
         }
     }
 

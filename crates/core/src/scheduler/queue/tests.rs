@@ -1,11 +1,17 @@
 //! The queue as the scheduler meets it: by runs, with the one queue that holds where nobody applied others.
 
-use std::collections::BTreeSet;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use super::*;
 use crate::{
-    domain::{Cpus, Gpus, Priority},
-    queue::objects::{ClusterQueue, LocalQueue, Preemption, ReclaimWithinCohort, WithinClusterQueue},
+    domain::{Actor, Cpus, Gpus, Priority},
+    queue::objects::{
+        AdmissionFairSharing, AdmissionMode, ClusterQueue, LocalQueue, LocalQueueUsers, Preemption,
+        ReclaimWithinCohort, WithinClusterQueue,
+    },
     testing::request,
 };
 
@@ -31,7 +37,7 @@ fn submit(queue: &mut Queue, run: u64, priority: i32, since: i64, cores: u32) {
     queue.submit(
         at(since),
         RunId(run).attempt(1),
-        &asks(priority, cores),
+        &Arc::new(asks(priority, cores)),
         at(since),
         Evictions::default(),
     );
@@ -164,7 +170,13 @@ fn one_who_was_evicted_takes_nothing_back_before_the_other_had_its_time() {
         count: 1,
         last_by: Some(RunId(1)),
     };
-    queue.submit(at(2), RunId(2).attempt(2), &asks(9, 1), at(2), evictions);
+    queue.submit(
+        at(2),
+        RunId(2).attempt(2),
+        &Arc::new(asks(9, 1)),
+        at(2),
+        evictions,
+    );
     assert!(queue.decide(at(159)).evicted.is_empty());
     assert_eq!(queue.try_again_at(), Some(at(160)));
     queue.wake();
@@ -183,7 +195,13 @@ fn whoever_was_not_evicted_need_not_wait_for_anybodys_time() {
         let mut queue = preempting(protected_for);
         assert_eq!(queue.try_again_at(), None);
         let evictions = Evictions { count, last_by: None };
-        queue.submit(at(2), RunId(2).attempt(1), &asks(9, 1), at(2), evictions);
+        queue.submit(
+            at(2),
+            RunId(2).attempt(1),
+            &Arc::new(asks(9, 1)),
+            at(2),
+            evictions,
+        );
         assert_eq!(queue.decide(at(100)).evicted.len(), 1, "{protected_for} {count}");
     }
 }
@@ -212,12 +230,17 @@ fn cohort<const N: usize>(cores: [(&str, u32); N]) -> Objects {
 }
 
 fn submit_to(queue: &mut Queue, name: &str, run: u64, cores: u32) {
+    submit_by(queue, name, run, "ann", cores);
+}
+
+fn submit_by(queue: &mut Queue, name: &str, run: u64, author: &str, cores: u32) {
     let mut request = asks(0, cores);
     request.queue = name.parse().expect("a name");
+    request.requested_by = Actor::Local(author.into());
     queue.submit(
         at(1),
         RunId(run).attempt(1),
-        &request,
+        &Arc::new(request),
         at(1),
         Evictions::default(),
     );
@@ -284,4 +307,42 @@ fn one_who_waits_follows_its_local_queue() {
         .cluster_queue = "b".into();
     queue.apply(objects);
     assert_eq!(admitted(&mut queue), [1]);
+}
+
+#[test]
+fn authors_or_repositories_are_told_apart_as_soon_as_their_local_queue_says_so() {
+    let mut objects = cohort([("a", 1)]);
+    let shared = objects.cluster_queues.get_mut("a").expect("it is there");
+    shared.admission_mode = AdmissionMode::UsageBasedAdmissionFairSharing;
+    objects.admission_fair_sharing = Some(AdmissionFairSharing {
+        usage_half_life_time: SignedDuration::from_hours(1),
+        usage_sampling_interval: SignedDuration::from_mins(5),
+        resource_weights: BTreeMap::new(),
+    });
+    let told_apart = |users| {
+        let mut objects = objects.clone();
+        objects.local_queues.get_mut("a").expect("it is there").users = users;
+        objects
+    };
+    let mut queue = Queue::new(Resources::default());
+    queue.apply(told_apart(LocalQueueUsers::Author));
+    submit_by(&mut queue, "a", 1, "ann", 1);
+    assert_eq!(admitted(&mut queue), [1]);
+    submit_by(&mut queue, "a", 2, "ann", 1);
+    submit_by(&mut queue, "a", 3, "bob", 1);
+    let waiting = |queue: &Queue| queue.queues.waiting("a").expect("it is there");
+    assert_eq!(waiting(&queue), [WorkloadId(3), WorkloadId(2)]);
+    let order = queue.queues.usage_order(WorkloadId(2)).expect("usage counts");
+    assert_eq!(order.own.user.as_deref(), Some("ann"));
+    assert_eq!(order.less[0].0.user.as_deref(), Some("bob"));
+
+    // Of one folder; and once nobody is told apart, of one LocalQueue.
+    for users in [LocalQueueUsers::Repository, LocalQueueUsers::LocalQueue] {
+        queue.apply(told_apart(users));
+        assert_eq!(waiting(&queue), [WorkloadId(2), WorkloadId(3)], "{users:?}");
+    }
+    queue.apply(told_apart(LocalQueueUsers::Author));
+    assert_eq!(waiting(&queue), [WorkloadId(3), WorkloadId(2)]);
+    queue.release(RunId(1).attempt(1));
+    assert_eq!(admitted(&mut queue), [3]);
 }

@@ -88,6 +88,8 @@ record! {
         name: String,
         /// Whose they are.
         user: String = String::new(),
+        /// The repository that they are for.
+        repository: String = String::new(),
         /// Their kind, by which figures are told apart.
         class: String = String::new(),
         /// The LocalQueue that they ask in.

@@ -221,11 +221,22 @@ where
 }
 
 fn objects() -> impl Strategy<Value = Objects> {
-    let local = (select(QUEUES.to_vec()), stop_policy(), weight());
-    let local = local.prop_map(|(queue, stop_policy, weight)| LocalQueue {
+    let users = [
+        LocalQueueUsers::LocalQueue,
+        LocalQueueUsers::Author,
+        LocalQueueUsers::Repository,
+    ];
+    let local = (
+        select(QUEUES.to_vec()),
+        stop_policy(),
+        weight(),
+        select(users.to_vec()),
+    );
+    let local = local.prop_map(|(queue, stop_policy, weight, users)| LocalQueue {
         cluster_queue: queue.into(),
         stop_policy,
         weight,
+        users,
     });
     (
         named(&FLAVORS, flavor()),
