@@ -62,7 +62,7 @@ pub(super) const JUDGES: &[Judge] = &[
         name: "core",
         what: "core's own tests, for those that the cases let pass",
         package: PACKAGE,
-        targets: &["--lib", "--test=preemption", "--test=scenario"],
+        targets: &["--lib", "--test=metrics", "--test=preemption", "--test=scenario"],
         filter: None,
     },
 ];
