@@ -47,6 +47,8 @@ pub(super) struct Judge {
     targets: &'static [&'static str],
     /// A part of the tests' names.
     filter: Option<&'static str>,
+    /// Where the code is that they run.
+    reach: &'static str,
 }
 
 /// Those who look, the cheapest first.
@@ -57,6 +59,7 @@ pub(super) const JUDGES: &[Judge] = &[
         package: kueue::JUDGE,
         targets: &["--bins"],
         filter: Some("our_queue_decides_every_case"),
+        reach: "core/src/queue/",
     },
     Judge {
         name: "core",
@@ -64,6 +67,7 @@ pub(super) const JUDGES: &[Judge] = &[
         package: PACKAGE,
         targets: &["--lib", "--test=metrics", "--test=preemption", "--test=scenario"],
         filter: None,
+        reach: "core/src/",
     },
 ];
 
@@ -153,6 +157,11 @@ impl<'a> Lab<'a> {
 }
 
 impl Judge {
+    /// Returns whether a mutant is in code that the tests run at all.
+    pub(super) fn reaches(&self, mutant: &Mutant) -> bool {
+        mutant.file.contains(self.reach)
+    }
+
     /// Returns the call that runs the tests as they are.
     fn test(&self, more: &[&str]) -> Invocation {
         let words = [
