@@ -1,5 +1,6 @@
 //! What holds whatever is configured and whoever asks, on random trees of cohorts.
 
+mod changes;
 pub(super) mod random;
 mod reversals;
 mod rules;

@@ -52,6 +52,23 @@ fn what_one_pod_set_gets_is_not_there_for_the_next() {
 }
 
 #[test]
+fn where_pods_have_quota_each_pod_takes_one_of_it() {
+    let mut any = flavor("any", GPU, quota(9));
+    any.resources.insert("pods".into(), quota(2));
+    let queue = ClusterQueue {
+        resource_groups: vec![group(vec![any])],
+        ..ClusterQueue::default()
+    };
+    let of_pods = |id, count| Workload {
+        pod_sets: vec![pods(count, &[(GPU, 1)])],
+        ..workload(id, "q", &[])
+    };
+    let queues = story(configured([("q", queue)]), &[of_pods(1, 3), of_pods(2, 2)]);
+    let expected = [Some(Standing::Parked), Some(Standing::Admitted)];
+    assert_eq!(standings(&queues, [1, 2]), expected);
+}
+
+#[test]
 fn one_that_came_at_the_same_time_is_not_newer() {
     let queue = evicts_own(of(None, quota(1)), WithinClusterQueue::LowerOrNewerEqualPriority);
     let objects = configured([("q", queue)]);

@@ -273,9 +273,17 @@ fn where_usage_is_forgotten_at_once_it_does_not_count() {
 
 #[test]
 fn a_strict_line_goes_on_when_its_first_has_had_more_than_another() {
-    let mut objects = objects(3);
-    the_queue(&mut objects).queueing_strategy = QueueingStrategy::StrictFIFO;
-    let mut told = Told::new(objects);
+    for first_to_come in ["ann", "bob"] {
+        let mut objects = objects(3);
+        the_queue(&mut objects).queueing_strategy = QueueingStrategy::StrictFIFO;
+        let mut told = Told::new(objects);
+        told.submit(9, first_to_come, 1, 0);
+        told.queues.remove(WorkloadId(9));
+        the_first_of_a_strict_line_is_overtaken(told);
+    }
+}
+
+fn the_first_of_a_strict_line_is_overtaken(mut told: Told) {
     told.submit(1, "bob", 1, 0);
     told.cycles();
     told.gone_after(HALF_LIFE, 1);
@@ -378,6 +386,20 @@ fn other_objects_leave_what_was_had_and_without_the_mode_it_is_forgotten() {
     assert_near(told.usage("ann"), 0.0);
     told.gone_after(HALF_LIFE, 2);
     assert_near(told.usage("ann"), 2.0);
+}
+
+#[test]
+fn those_who_wait_are_ordered_by_usage_as_soon_as_it_counts() {
+    let mut plain = objects(2);
+    the_queue(&mut plain).admission_mode = AdmissionMode::default();
+    let mut told = Told::new(plain);
+    told.submit(1, "ann", 2, 0);
+    told.cycles();
+    told.submit(2, "ann", 2, 0);
+    told.submit(3, "bob", 2, 0);
+    told.queues.set_objects(objects(2));
+    told.cycles();
+    assert_eq!(told.gone_after(HALF_LIFE, 1), [3]);
 }
 
 #[test]
