@@ -1,0 +1,1 @@
+//! What accelerators there are, what they do, how they fare, and whose work it was.

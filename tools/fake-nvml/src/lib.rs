@@ -1,0 +1,1 @@
+//! An NVIDIA driver's library without the driver: what it answers stands in a file.
