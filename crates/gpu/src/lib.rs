@@ -1,1 +1,3 @@
 //! What accelerators there are, what they do, how they fare, and whose work it was.
+
+pub mod nvml;
