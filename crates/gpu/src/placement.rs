@@ -47,8 +47,9 @@
 //! | a node whose pods ask for more than is allocatable | is taken off what other nodes have free | has nothing free |
 //! | pods that ask for what their node does not list | are taken off what other nodes have free | change nothing |
 //!
-//! The addon sums in floating point. With fractions of a core its sum can be off by the last bit, and where the exact
-//! score is a whole number the addon's can then be one off. `Compat` sums exactly.
+//! The addon sums in floating point, `Compat` exactly. Of 20,000 random clusters with whole cores the addon's own code
+//! gave the numbers of `Compat` for every one. With tenths of a core, its sums of CPU can be off by the last bit, and
+//! where the exact score is a whole number, it can then be one off: so it was in 107 of another 20,000.
 //!
 //! # Left out
 //!

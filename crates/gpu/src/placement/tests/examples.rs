@@ -3,7 +3,8 @@
 use blueproof_core::queue::Quantity;
 
 use super::{
-    Ceilings, GPU, Mode, Node, Pod, PodPhase, TAKEN, both, cordoned, correct, gpus, list, node, pod, score,
+    Ceilings, GPU, Mode, Node, Pod, PodPhase, TAKEN, both, cordoned, correct, gpus, init, list, node, pod,
+    score, sidecar,
 };
 use crate::placement::{Bounds, PerResource, Resource, Rules, Scope, ScoreName, read_quantity};
 
@@ -70,6 +71,42 @@ fn the_addons_two_nodes_have_twelve_gpus_free_and_score_twenty() {
     assert_eq!(both("cpuClusterAvailable", &nodes, &pods), (-12, -12)); // 200 * 44 / 100 - 100
     assert_eq!(both("memNodeAvailable", &nodes, &pods), (100, -89)); // 200 * 56 / 1024 - 100 = -89.06
     assert_eq!(both("tpuClusterAvailable", &nodes, &pods), (-100, -100));
+}
+
+/// The eight numbers are what the addon's own `calculate.go` at f5844b9 gave for these nodes and pods.
+#[test]
+fn the_addons_code_and_compat_agree_on_a_cluster_with_something_of_everything() {
+    let nodes = [
+        node(
+            "n0",
+            list(&[
+                ("cpu", "64"),
+                ("memory", "900Ki"),
+                (GPU, "16"),
+                ("google.com/tpu", "12"),
+            ]),
+        ),
+        node("n1", list(&[("cpu", "20"), (GPU, "2")])),
+        cordoned(node("n2", list(&[("cpu", "8"), (GPU, "8")]))),
+    ];
+    let pods = [
+        pod("n0", list(&[("cpu", "8"), ("memory", "100Ki"), (GPU, "4")])),
+        Pod {
+            init_containers: vec![init(list(&[("cpu", "12"), (GPU, "5")])), sidecar(gpus(1))],
+            overhead: list(&[("cpu", "1")]),
+            ..pod("n0", list(&[("cpu", "2"), (GPU, "1")]))
+        },
+        Pod {
+            deletion_timestamp: Some(TAKEN.at),
+            ..pod("n0", gpus(3))
+        },
+        pod("n1", list(&[(GPU, "5"), ("google.com/tpu", "1")])),
+    ];
+
+    let published = Mode::Compat.score(&nodes, &pods, TAKEN);
+
+    let scores: Vec<_> = published.scores.into_values().collect();
+    assert_eq!(scores, [2, 42, 56, 56, 10, -20, 20, 10]);
 }
 
 #[test]
