@@ -1,10 +1,10 @@
 //! The addon's own examples, and the edges: no nodes, nothing listed, more used than there is.
 
-use blueproof_core::queue::Quantity;
+use blueproof_core::queue::{Quantity, objects::TaintEffect};
 
 use super::{
     Ceilings, GPU, Mode, Node, Pod, PodPhase, TAKEN, both, cordoned, correct, gpus, init, list, node, pod,
-    score, sidecar,
+    score, sidecar, tainted,
 };
 use crate::placement::{Bounds, PerResource, Resource, Rules, Scope, ScoreName, read_quantity};
 
@@ -283,6 +283,45 @@ fn the_overhead_of_a_pod_counts() {
 
     // 8.5 cores: 200 * 8.5 / 100 - 100
     assert_eq!(both("cpuNodeAvailable", &nodes, &pods), (-83, -83));
+}
+
+#[test]
+fn tpus_are_counted_on_nodes_that_are_kept_for_them() {
+    let tpu = "google.com/tpu";
+    let nodes = [
+        tainted(node("a", list(&[(tpu, "8")])), tpu, TaintEffect::NoSchedule),
+        tainted(
+            node("b", list(&[(tpu, "4"), ("amd.com/gpu", "3")])),
+            "amd.com/gpu",
+            TaintEffect::NoSchedule,
+        ),
+    ];
+    let pods = [pod("a", list(&[(tpu, "2")]))];
+
+    assert_eq!(both("tpuNodeAvailable", &nodes, &pods), (-40, -40)); // 6 on the one
+    assert_eq!(both("tpuClusterAvailable", &nodes, &pods), (0, 0)); // and 4 on the other
+    assert_eq!(both("gpuClusterAvailable", &nodes, &pods), (-100, -70)); // AMD's are no GPUs for the addon
+}
+
+#[test]
+fn a_cordoned_node_leaves_the_ceilings_of_the_fleet_where_they_are() {
+    let names = Rules::new(Ceilings::ADDON).gpu_names;
+    let nodes = addon_nodes();
+    let [first, second] = nodes.clone();
+
+    let ceilings = Ceilings::of_fleet([nodes.as_slice()], &names);
+    assert_eq!(
+        (ceilings.node.gpu, ceilings.cluster.gpu),
+        (Quantity(8), Quantity(14))
+    );
+    assert_eq!(
+        (ceilings.node.cpu, ceilings.cluster.cpu),
+        (Quantity(32_000), Quantity(48_000))
+    );
+    assert_eq!(
+        Ceilings::of_fleet([[first, cordoned(second)].as_slice()], &names),
+        ceilings
+    );
 }
 
 #[test]
