@@ -1,4 +1,5 @@
 //! What accelerators there are, what they do, how they fare, and whose work it was.
 
 pub mod nvml;
+pub mod pages;
 pub mod placement;

@@ -31,7 +31,7 @@ macro_rules! figures {
             pub const ALL: &[Self] = &[$(Self::$name),+];
 
             /// Returns what kind of figure it is.
-            pub fn kind(self) -> FigureKind {
+            pub const fn kind(self) -> FigureKind {
                 match self {
                     $(Self::$name => FigureKind::$kind,)+
                 }
