@@ -1,5 +1,6 @@
 //! What accelerators there are, what they do, how they fare, and whose work it was.
 
+pub mod collect;
 pub mod nvml;
 pub mod pages;
 pub mod placement;
