@@ -4,3 +4,4 @@ pub mod collect;
 pub mod nvml;
 pub mod pages;
 pub mod placement;
+pub mod recorded;

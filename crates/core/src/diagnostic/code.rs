@@ -390,6 +390,9 @@ codes! {
     906 GpuDriverError "a driver that reports an error"
         "The driver answered with an error of its own, which is shown. A restart of the driver or of the machine often helps; \
          a device that does it again is likely broken."
+    907 GpuRecording "a file that is no recording of GPUs"
+        "A recording has one JSON object in each line: a header with its format and version, and then what was read, in order. \
+         One that a newer version of this program wrote is refused instead of half understood."
 }
 
 /// A text that is not the code of anything.
