@@ -13,8 +13,6 @@ use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 use tempfile::TempDir;
 
-/// What Cargo calls the library when it builds it.
-const BUILT_NAME: &str = "libfake_nvml.so";
 /// What NVML is called on Linux.
 const SONAME: &str = "libnvidia-ml.so.1";
 
@@ -106,11 +104,12 @@ impl Installed {
 /// Finds the library that Cargo built: with tests in `deps`, and beside or below programs.
 fn built_library() -> Result<PathBuf, InstallError> {
     let program = env::current_exe().map_err(|error| InstallError::new("find the running test", error))?;
+    // So Cargo calls it, on each system.
+    let name = format!("{}fake_nvml{}", env::consts::DLL_PREFIX, env::consts::DLL_SUFFIX);
     let folders = program.ancestors().skip(1).take(3);
-    let mut places =
-        folders.flat_map(|folder| [folder.join(BUILT_NAME), folder.join("deps").join(BUILT_NAME)]);
+    let mut places = folders.flat_map(|folder| [folder.join(&name), folder.join("deps").join(&name)]);
     places.find(|place| place.exists()).ok_or_else(|| {
-        let doing = format!("find `{BUILT_NAME}` near `{}`", program.display());
+        let doing = format!("find `{name}` near `{}`", program.display());
         InstallError::new(doing, io::ErrorKind::NotFound.into())
     })
 }

@@ -171,6 +171,21 @@ unsafe extern "C" fn nvmlDeviceGetMemoryInfo_v2(
     reply(info.and_then(|info| unsafe { write(out, info) }))
 }
 
+/// As with the memory, and the caller says of which sensor too.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn nvmlDeviceGetTemperatureV(
+    device: nvmlDevice_t,
+    out: *mut nvmlTemperature_t,
+) -> nvmlReturn_t {
+    let temperature = library::ask("nvmlDeviceGetTemperatureV", Handle::from_raw(device), |target| {
+        // SAFETY: a caller of NVML hands over null, or a struct that it has filled in.
+        let asked = unsafe { out.as_ref() }.ok_or(NvmlReturn::InvalidArgument)?;
+        figures::temperature_v(target, *asked)
+    });
+    // SAFETY: as above.
+    reply(temperature.and_then(|temperature| unsafe { write(out, temperature) }))
+}
+
 /// As with the memory, and the answer is one number in the same struct.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn nvmlGpmQueryDeviceSupport(

@@ -10,6 +10,8 @@ use nvml_wrapper_sys::bindings::*;
 const SAMPLING_PERIOD_US: u32 = 166_667;
 /// The size and number by which callers say which struct they mean, as NVML composes them.
 const MEMORY_V2: u32 = size_of::<nvmlMemory_v2_t>() as u32 | 2 << 24;
+/// As above, for the temperature.
+const TEMPERATURE_V1: u32 = size_of::<nvmlTemperature_v1_t>() as u32 | 1 << 24;
 
 /// Returns how busy the device and its memory are.
 pub(crate) fn utilization_rates(target: &Target<'_>) -> Answer<nvmlUtilization_t> {
@@ -75,6 +77,15 @@ pub(crate) fn temperature(target: &Target<'_>, sensor: nvmlTemperatureSensors_t)
         return Err(NvmlReturn::InvalidArgument);
     }
     target.figure_u32(|figures| &figures.temperature_celsius)
+}
+
+/// Returns the temperature as NVML's newer call has it.
+pub(crate) fn temperature_v(target: &Target<'_>, asked: nvmlTemperature_t) -> Answer<nvmlTemperature_t> {
+    if asked.version != TEMPERATURE_V1 {
+        return Err(NvmlReturn::ArgumentVersionMismatch);
+    }
+    let temperature = temperature(target, asked.sensorType)?.cast_signed();
+    Ok(nvmlTemperature_t { temperature, ..asked })
 }
 
 /// Returns a clock, in MHz.

@@ -5,6 +5,7 @@ use fake_nvml::{Scenario, a10, h100_with_mig, h200};
 use nvml_wrapper::Nvml;
 use nvml_wrapper::enum_wrappers::device::{Brand, P2pCapabilitiesIndex, P2pStatus};
 use nvml_wrapper::error::NvmlError;
+use std::fs;
 
 #[test]
 fn devices_are_found_with_their_names_in_the_order_of_the_scenario() {
@@ -80,6 +81,44 @@ fn a_copy_can_be_given_another_scenario_while_it_is_used() {
         matches!(device.name(), Err(NvmlError::InvalidArg)),
         "its handle names nothing any more"
     );
+}
+
+#[test]
+fn a_copy_that_somebody_else_made_reads_the_scenario_beside_it() {
+    let installed = install(&Scenario::default());
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("libnvidia-ml.so.1");
+    fs::copy(installed.path(), &path).unwrap();
+    let init = || Nvml::builder().lib_path(path.as_os_str()).init();
+    let error = init().unwrap_err();
+    assert!(
+        matches!(error, NvmlError::DriverNotLoaded),
+        "without a scenario there is no driver: {error}"
+    );
+
+    let write = |text: &str| fs::write(folder.path().join("scenario.json"), text).unwrap();
+    write(r#"{ "device": [] }"#);
+    let error = init().unwrap_err();
+    assert!(
+        matches!(error, NvmlError::Unknown),
+        "a misspelt key is refused: {error}"
+    );
+
+    write(r#"{ "devices": [{ "name": "NVIDIA T4" }] }"#);
+    let nvml = init().unwrap();
+    let device = nvml.device_by_index(0).unwrap();
+    assert_eq!(device.name().unwrap(), "NVIDIA T4");
+    assert!(
+        matches!(device.power_usage(), Err(NvmlError::NotSupported)),
+        "what is left out is not there"
+    );
+}
+
+#[test]
+fn a_scenario_is_the_same_after_it_was_written_and_read() {
+    let scenario = Scenario::of([a10(), h200(), h100_with_mig(3)]);
+    let text = serde_json::to_string(&scenario).unwrap();
+    assert_eq!(serde_json::from_str::<Scenario>(&text).unwrap(), scenario);
 }
 
 #[test]

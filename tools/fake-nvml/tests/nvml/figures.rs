@@ -240,7 +240,7 @@ fn a_violation_lasts_as_long_as_its_throttle_reason() {
     ];
     for (policy, nanoseconds) in rows {
         assert_eq!(
-            device.violation_status(policy.clone()).unwrap().violation_time,
+            device.violation_status(policy).unwrap().violation_time,
             nanoseconds,
             "{policy:?}"
         );

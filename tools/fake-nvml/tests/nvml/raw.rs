@@ -131,12 +131,21 @@ fn structs_of_another_version_are_refused() {
     let installed = install(&Scenario::of([a10()]));
     let (lib, device) = first_device(&installed);
     let mismatch = NvmlReturn::ArgumentVersionMismatch.code();
-    // SAFETY: both structs are plain numbers, and there is room for them.
+    // SAFETY: all structs are plain numbers, and there is room for them.
     unsafe {
         let mut memory: nvmlMemory_v2_t = mem::zeroed();
         assert_eq!(lib.nvmlDeviceGetMemoryInfo_v2(device, &mut memory), mismatch);
         let mut support: nvmlGpmSupport_t = mem::zeroed();
         assert_eq!(lib.nvmlGpmQueryDeviceSupport(device, &mut support), mismatch);
+        let mut temperature = nvmlTemperature_t {
+            version: 0,
+            sensorType: 0,
+            temperature: 0,
+        };
+        assert_eq!(lib.nvmlDeviceGetTemperatureV(device, &mut temperature), mismatch);
+        temperature.version = 0x0100_000c;
+        assert_eq!(lib.nvmlDeviceGetTemperatureV(device, &mut temperature), SUCCESS);
+        assert_eq!(temperature.temperature, 33);
     }
 }
 
