@@ -1,6 +1,8 @@
 //! Devices that are ready to use: idle cards with the figures of real ones.
 //!
-//! Names, memory, limits and clocks are those that the cards show; what a card cannot tell is missing here too.
+//! What a card cannot tell is missing here too. The H200's name, memory, SM and memory clocks were read on one; for
+//! the other cards they are what is commonly published, and were not checked. Everything else (idle power, reserved
+//! memory, VBIOS versions, subsystem ids, …) is plausible and no more, so nothing should depend on it.
 
 use crate::scenario::{Clocks, Device, Figures, Mig, MigInstance, NvLink, Pci, PowerLimits};
 use crate::steps::Steps;
@@ -42,6 +44,7 @@ pub fn a10() -> Device {
         figures: Figures {
             power_milliwatts: Steps::constant(16_000.0),
             temperature_celsius: Steps::constant(33.0),
+            performance_state: Steps::constant(8.0),
             sm_clock_mhz: Steps::constant(210.0),
             memory_clock_mhz: Steps::constant(405.0),
             pcie_link_generation: Steps::constant(1.0),
@@ -212,6 +215,7 @@ fn idle_hopper() -> Figures {
         power_milliwatts: Steps::constant(75_000.0),
         temperature_celsius: Steps::constant(30.0),
         memory_temperature_celsius: Steps::constant(35.0),
+        performance_state: Steps::constant(0.0),
         sm_clock_mhz: Steps::constant(345.0),
         pcie_link_generation: Steps::constant(5.0),
         nvlink_tx_bytes_per_second: Steps::constant(0.0),

@@ -217,6 +217,8 @@ pub struct Figures {
     pub power_milliwatts: Steps,
     pub temperature_celsius: Steps,
     pub memory_temperature_celsius: Steps,
+    /// NVML's number, 0 for the most performance.
+    pub performance_state: Steps,
     pub sm_clock_mhz: Steps,
     pub memory_clock_mhz: Steps,
     pub video_clock_mhz: Steps,

@@ -90,6 +90,7 @@ values! {
     nvmlDeviceGetArchitecture: nvmlDeviceArchitecture_t = identity::architecture;
     nvmlDeviceGetPersistenceMode: nvmlEnableState_t = identity::persistence_mode;
     nvmlDeviceGetUtilizationRates: nvmlUtilization_t = figures::utilization_rates;
+    nvmlDeviceGetPerformanceState: nvmlPstates_t = figures::performance_state;
     nvmlDeviceGetPowerUsage: c_uint = figures::power_usage;
     nvmlDeviceGetPowerManagementLimit: c_uint = figures::power_limit;
     nvmlDeviceGetEnforcedPowerLimit: c_uint = figures::power_limit;

@@ -3,11 +3,11 @@
 use super::{reply, write};
 use crate::answers::gpm;
 use crate::handle::Handle;
-use crate::library;
+use crate::library::{self, Library};
 use crate::returns::{Answer, NvmlReturn};
 use nvml_wrapper_sys::bindings::*;
 use std::ffi::c_uint;
-use std::ptr;
+use std::{ptr, slice};
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn nvmlGpmSampleAlloc(out: *mut nvmlGpmSample_t) -> nvmlReturn_t {
@@ -56,28 +56,46 @@ extern "C" fn nvmlGpmMigSampleGet(
     ))
 }
 
+/// More metrics than any version of NVML has room for: a count that nobody set.
+const TOO_MANY: c_uint = 1024;
+
 #[unsafe(no_mangle)]
 unsafe extern "C" fn nvmlGpmMetricsGet(request: *mut nvmlGpmMetricsGet_t) -> nvmlReturn_t {
-    reply(library::call(
-        "nvmlGpmMetricsGet",
-        |_| Ok(None),
-        |library| {
-            // SAFETY: a caller of NVML hands over null, or a request that it has filled in.
-            let request = unsafe { request.as_mut() }.ok_or(NvmlReturn::InvalidArgument)?;
-            if request.version != NVML_GPM_METRICS_GET_VERSION {
-                return Err(NvmlReturn::ArgumentVersionMismatch);
-            }
-            let (first, second) = (request.sample1.addr(), request.sample2.addr());
-            let metrics = request.metrics.get_mut(..request.numMetrics as usize);
-            let metrics = metrics.ok_or(NvmlReturn::InvalidArgument)?;
-            let ids: Vec<_> = metrics.iter().map(|metric| metric.metricId).collect();
-            let values = gpm::between(library, first, second, &ids)?;
-            for (metric, value) in metrics.iter_mut().zip(values) {
-                fill(metric, value);
-            }
-            Ok(())
-        },
-    ))
+    let answer = |library: &mut Library| {
+        if request.is_null() {
+            return Err(NvmlReturn::InvalidArgument);
+        }
+        // The end of the struct moves from one version of NVML to the next, so it is never touched as a whole.
+        // SAFETY: a caller of NVML hands over a request with these fields set, and as many metrics as it says.
+        let (version, count, first, second) = unsafe {
+            (
+                (*request).version,
+                (*request).numMetrics,
+                (*request).sample1,
+                (*request).sample2,
+            )
+        };
+        if version != NVML_GPM_METRICS_GET_VERSION {
+            return Err(NvmlReturn::ArgumentVersionMismatch);
+        }
+        if count >= TOO_MANY {
+            return Err(NvmlReturn::InvalidArgument);
+        }
+        // SAFETY: as above.
+        let metrics = unsafe {
+            slice::from_raw_parts_mut(
+                (&raw mut (*request).metrics).cast::<nvmlGpmMetric_t>(),
+                count as usize,
+            )
+        };
+        let ids: Vec<_> = metrics.iter().map(|metric| metric.metricId).collect();
+        let values = gpm::between(library, first.addr(), second.addr(), &ids)?;
+        for (metric, value) in metrics.iter_mut().zip(values) {
+            fill(metric, value);
+        }
+        Ok(())
+    };
+    reply(library::call("nvmlGpmMetricsGet", |_| Ok(None), answer))
 }
 
 fn fill(metric: &mut nvmlGpmMetric_t, value: Answer<f64>) {

@@ -88,6 +88,11 @@ pub(crate) fn temperature_v(target: &Target<'_>, asked: nvmlTemperature_t) -> An
     Ok(nvmlTemperature_t { temperature, ..asked })
 }
 
+/// Returns the performance state.
+pub(crate) fn performance_state(target: &Target<'_>) -> Answer<nvmlPstates_t> {
+    target.figure_u32(|figures| &figures.performance_state)
+}
+
 /// Returns a clock, in MHz.
 pub(crate) fn clock(target: &Target<'_>, of: nvmlClockType_t) -> Answer<u32> {
     match of {

@@ -4,7 +4,7 @@ use crate::{init, install, install_device};
 use fake_nvml::{Device, Figures, NvLink, Scenario, Steps, a10, h200};
 use nvml_wrapper::bitmasks::device::ThrottleReasons;
 use nvml_wrapper::enum_wrappers::device::{Clock, EccCounter, MemoryError, PerformancePolicy, Sampling};
-use nvml_wrapper::enum_wrappers::device::{PcieUtilCounter, TemperatureSensor};
+use nvml_wrapper::enum_wrappers::device::{PcieUtilCounter, PerformanceState, TemperatureSensor};
 use nvml_wrapper::enums::device::SampleValue;
 use nvml_wrapper::error::NvmlError;
 use nvml_wrapper::structs::device::FieldId;
@@ -271,6 +271,7 @@ fn an_a10_has_clocks_and_a_link_but_nothing_of_hopper() {
     let nvml = init(&installed);
     let device = nvml.device_by_index(0).unwrap();
     assert_eq!(device.clock_info(Clock::SM).unwrap(), 210);
+    assert_eq!(device.performance_state().unwrap(), PerformanceState::Eight);
     assert_eq!(device.max_clock_info(Clock::Memory).unwrap(), 6251);
     assert_eq!(device.temperature(TemperatureSensor::Gpu).unwrap(), 33);
     assert_eq!(
