@@ -3,7 +3,7 @@
 //! A [`Ledger`] is told who holds what, and what was read; it answers with a [`Bill`] for each holder and a [`Balance`] for
 //! each device. The two always agree: what holders are charged with, what nobody had and what cannot be laid at anyone's
 //! door add up to what the device did, exactly, since all sums are of integers (picoseconds and microjoules). [`Used`]
-//! and [`Figures`] define the five figures that people compare.
+//! and [`Figures`] define the five figures that people compare, [`JobSummary`] is what is kept of a job and shown.
 //!
 //! What is not here: a clock, and anything that reads a device. Time and readings are told, so whatever happened can be
 //! told again. Nothing is guessed: what was not seen is not in a sum, and [`Coverage`] says how much was seen. Sensors of
@@ -29,8 +29,10 @@ mod books;
 mod claims;
 mod figures;
 mod ledger;
+mod markdown;
 mod meter;
 mod pulse;
+mod summary;
 #[cfg(test)]
 mod tests;
 
@@ -42,6 +44,7 @@ pub use amounts::{Amounts, Coverage};
 pub use bill::{Balance, Bill, DeviceBill, MemoryOf, PeakMemory, Source};
 pub use figures::{Figures, Used, average, build_seconds, queue_seconds};
 pub use ledger::Ledger;
+pub use summary::{CoverageSummary, DeviceSummary, JobSummary, SCHEMA_VERSION};
 
 /// Whoever devices are given to, such as the attempt `r-41.2`. To this module it is a name and nothing more.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

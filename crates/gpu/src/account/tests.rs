@@ -6,6 +6,7 @@ mod figures;
 mod gaps;
 mod parts;
 mod shared;
+mod summary;
 
 use blueproof_core::{
     domain::Bytes,
