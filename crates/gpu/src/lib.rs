@@ -1,7 +1,7 @@
 //! What accelerators there are, what they do, how they fare, and whose work it was.
 
-pub mod collect;
 pub mod account;
+pub mod collect;
 pub mod nvml;
 pub mod pages;
 pub mod placement;

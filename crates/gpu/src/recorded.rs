@@ -142,7 +142,9 @@ impl Recorded {
     pub fn read(name: &str, file: impl BufRead) -> Result<Self, Diagnostic> {
         let mut lines = file.lines().enumerate();
         let wrong = |line: usize, why: &dyn fmt::Display| wrong(name, line, why);
-        let first = lines.next().map(|(_, line)| line.map_err(|error| wrong(0, &error)));
+        let first = lines
+            .next()
+            .map(|(_, line)| line.map_err(|error| wrong(0, &error)));
         let header: Header = serde_json::from_str(&first.transpose()?.unwrap_or_default())
             .map_err(|error| wrong(0, &error))?;
         if header.format != FORMAT || header.version > VERSION {

@@ -41,7 +41,10 @@ fn recorded(file: &[u8]) -> Result<Recorded, Diagnostic> {
 fn what_was_read_is_played_back_in_its_order() {
     let mut probe = recorded(&recording()).expect("it was written here");
     assert_eq!(probe.inventory().expect("recorded").devices, [device(0)]);
-    assert_eq!(probe.snapshot().expect("recorded").at, Timestamp::from_second(10).expect("small"));
+    assert_eq!(
+        probe.snapshot().expect("recorded").at,
+        Timestamp::from_second(10).expect("small")
+    );
     assert!(!probe.is_over());
     assert_eq!(probe.events().expect("recorded"), [event(31)]);
     assert_eq!(probe.events().expect("recorded"), []);
@@ -70,7 +73,11 @@ fn a_file_that_is_no_recording_is_refused_at_its_line() {
         ("{\"format\":\"x\",\"version\":1}\n".into(), 1, "`x`"),
     ] {
         let error = recorded(text.as_bytes()).expect_err(says);
-        assert_eq!(error.place.as_ref().and_then(|place| place.line), Some(line), "{error:?}");
+        assert_eq!(
+            error.place.as_ref().and_then(|place| place.line),
+            Some(line),
+            "{error:?}"
+        );
         assert!(error.causes.concat().contains(says), "{error:?}");
     }
 }
@@ -91,5 +98,8 @@ fn a_full_disk_ends_the_recording_and_nothing_else() {
     for _ in 0..2 {
         assert_eq!(recorder.inventory().expect("it is there").devices.len(), 1);
     }
-    assert_eq!(recorder.failure().map(io::Error::kind), Some(io::ErrorKind::StorageFull));
+    assert_eq!(
+        recorder.failure().map(io::Error::kind),
+        Some(io::ErrorKind::StorageFull)
+    );
 }
