@@ -1,0 +1,9 @@
+//! Machines and what is read of them, for the tests beside this; what must be true of them is in the modules.
+
+mod autopilot;
+mod checks;
+mod judgements;
+mod labels;
+mod random;
+mod stories;
+mod texts;
