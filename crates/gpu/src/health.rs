@@ -4,8 +4,9 @@
 //! attempt, [`leftovers()`] what one tenant leaves to the next, and [`Labels`] what a node is to be labelled. There is no
 //! clock in here, no device and no Kubernetes: time, readings and the labels as they stand are arguments.
 //!
-//! Around an attempt: [`check`] some snapshots before it begins, and look at [`leftovers()`] without a `before`; keep the
-//! last snapshot and all events; [`judge`] by them and a snapshot from after its end.
+//! Around an attempt: [`check`] some snapshots before it begins, and look at [`leftovers()`] since the machine was idle, or
+//! without a `before` for processes alone; keep the last snapshot and all events; [`judge`] by them and a snapshot from
+//! after its end.
 //!
 //! An answer is ok, a problem or unknown, and whatever could not be asked is unknown. Nothing turns unknown into ok:
 //! neither a card that does not tell, nor a reading that failed, nor a check that needs more than the driver's library.

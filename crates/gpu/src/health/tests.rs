@@ -4,6 +4,7 @@ mod autopilot;
 mod checks;
 mod judgements;
 mod labels;
+mod machine;
 mod random;
 mod stories;
 mod texts;

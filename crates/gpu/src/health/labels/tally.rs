@@ -156,10 +156,14 @@ impl Tally {
         }
     }
 
-    /// Takes back that a node is to be emptied for this: it is unknown until it is found well.
+    /// Takes back that a node is to be emptied for this. What was found last and is less bad stands; else it is unknown
+    /// until it is found well.
     pub(super) fn lift(&mut self) {
         if self.stands == Stands::Problem(Severity::Evict) {
             *self = Self {
+                stands: self.latest.map_or(Stands::Unknown, Stands::Problem),
+                evidence: std::mem::take(&mut self.evidence),
+                latest: self.latest,
                 seen_at: self.seen_at,
                 ..Self::default()
             };

@@ -152,6 +152,19 @@ infrastructure fault
 }
 
 #[test]
+fn an_error_that_nobody_knows_is_told_beside_one_that_decides() {
+    let words = |xids: &'static [u64]| after(healthy(), xids).to_string();
+    assert_eq!(
+        words(&[79, 999]),
+        concat!(
+            "infrastructure fault\n",
+            "  machine   GPU-0: XID 79: it fell off the bus\n",
+            "  note      GPU-0: XID 999: not in our list\n",
+        )
+    );
+}
+
+#[test]
 fn what_is_unknown_stays_in_the_judgement_whatever_the_verdict() {
     for xids in [&[][..], &[31], &[79]] {
         let judgement = after(but(Figure::PcieWidth, failed()), xids);

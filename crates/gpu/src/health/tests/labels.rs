@@ -6,8 +6,8 @@ use blueproof_core::gpu::{Figure, Readings};
 use jiff::SignedDuration;
 
 use super::super::{
-    AUTOPILOT_LABEL, Answer, CheckId, Findings, Health, LabelChange, LabelPolicy, Labels, OWN_LABEL, Person,
-    Severity, Streak, Testing,
+    AUTOPILOT_LABEL, Answer, CheckId, Finding, Findings, Health, LabelChange, LabelPolicy, Labels, OWN_LABEL,
+    Person, Severity, Streak, Testing,
 };
 use super::stories::*;
 
@@ -174,6 +174,35 @@ fn an_error_that_the_driver_reports_once_empties_the_node_at_once() {
 }
 
 #[test]
+fn an_error_that_the_driver_reports_once_counts_even_beside_what_was_found_at_the_same_time() {
+    let mut labels = passing();
+    labels.next(at(2), &ok());
+    let changes = labels.next(at(2), &looked([healthy()], &[79]));
+    assert_eq!(words(&changes), ["EVICT", "own problem"]);
+}
+
+#[test]
+fn problems_add_up_only_until_all_was_well_for_long_enough() {
+    let mut labels = passing();
+    for round in 0..50 {
+        for (second, found) in [remap(Figure::RowRemapPending), ok(), ok()].iter().enumerate() {
+            let now = 2 + 3 * round + i64::try_from(second).expect("a small number");
+            assert_eq!(labels.next(at(now), found), []);
+        }
+    }
+}
+
+#[test]
+fn a_pass_that_lifts_an_eviction_leaves_the_warning_that_was_found_since() {
+    let mut labels = evicted();
+    assert_eq!(labels.next(at(4), &remap(Figure::RowRemapPending)), []);
+    assert_eq!(words(&labels.next(at(5), &passed())), ["WARN"]);
+    assert_eq!(labels.next(at(6), &remap(Figure::RowRemapPending)), []);
+    assert_eq!(labels.next(at(7), &ok()), []);
+    assert_eq!(words(&labels.next(at(8), &ok())), ["PASS", "own ok"]);
+}
+
+#[test]
 fn an_error_of_a_program_does_not_change_the_labels() {
     let mut labels = passing();
     assert_eq!(labels.next(at(2), &looked([healthy()], &[13, 31, 43, 45])), []);
@@ -337,30 +366,40 @@ fn a_restart_clears_nothing() {
 }
 
 #[test]
+fn somebody_with_a_name_clears_what_stood_before_a_restart() {
+    let before = BTreeMap::from([(AUTOPILOT_LABEL.to_owned(), "WARN".to_owned())]);
+    let mut labels = Labels::resume(policy(), at(0), &before);
+    let changes = labels.clear(&Person::named("ada").expect("a name"));
+    assert_eq!(words(&changes), ["", "own unknown"]);
+}
+
+/// Findings of two devices, both well.
+fn ok_twice() -> Findings {
+    let mut findings = ok();
+    let of_devices = findings
+        .0
+        .clone()
+        .into_iter()
+        .filter(|finding| finding.device.is_some());
+    findings.0.extend(of_devices.map(|finding| Finding {
+        device: Some(gpu(1)),
+        ..finding
+    }));
+    findings
+}
+
+#[test]
 fn a_device_that_was_exchanged_is_forgotten_and_its_problem_is_not() {
-    let two = || {
-        let mut findings = ok();
-        let others = findings
-            .0
-            .clone()
-            .into_iter()
-            .filter(|finding| finding.device.is_some());
-        findings.0.extend(others.map(|finding| super::super::Finding {
-            device: Some(gpu(1)),
-            ..finding
-        }));
-        findings
-    };
     let mut labels = labels();
-    labels.next(at(0), &two());
-    assert_eq!(words(&labels.next(at(1), &two())), ["PASS", "own ok"]);
+    labels.next(at(0), &ok_twice());
+    assert_eq!(words(&labels.next(at(1), &ok_twice())), ["PASS", "own ok"]);
     assert_eq!(
         labels.next(at(5000), &ok()),
         [],
         "the other one is gone, and nobody waits for it"
     );
 
-    let mut broken = two();
+    let mut broken = ok_twice();
     for finding in &mut broken.0 {
         if finding.check == CheckId::Ecc && finding.device == Some(gpu(1)) {
             finding.answer = problem(Severity::Warn);
@@ -380,5 +419,24 @@ fn a_node_without_checks_that_count_does_not_pass() {
         ..policy()
     });
     let changes: Vec<_> = (0..9).flat_map(|second| labels.next(at(second), &ok())).collect();
+    assert_eq!(words(&changes), ["", "own unknown"]);
+}
+
+#[test]
+fn a_late_count_forgets_no_device_that_came_since() {
+    let mut labels = labels();
+    labels.next(at(1), &ok_twice());
+    labels.next(at(0), &ok());
+    assert_eq!(words(&labels.next(at(2), &ok_twice())), ["PASS", "own ok"]);
+}
+
+#[test]
+fn a_node_without_devices_does_not_pass() {
+    let mut labels = Labels::new(LabelPolicy {
+        counting: [CheckId::DeviceCount].into(),
+        ..policy()
+    });
+    let none = only(CheckId::DeviceCount, Answer::ok("0 of 0 answer"));
+    let changes: Vec<_> = (0..9).flat_map(|second| labels.next(at(second), &none)).collect();
     assert_eq!(words(&changes), ["", "own unknown"]);
 }
