@@ -2,6 +2,7 @@
 
 pub mod account;
 pub mod collect;
+pub mod health;
 pub mod nvml;
 pub mod pages;
 pub mod placement;
