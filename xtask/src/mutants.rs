@@ -99,12 +99,14 @@ fn survivors<'a>(workspace: &Workspace, program: &Path, chosen: &[&'a Mutant]) -
     lab.clean()?;
     let mut alive = chosen.to_vec();
     for judge in JUDGES {
-        if alive.is_empty() {
-            break;
+        let (seen, unseen): (Vec<_>, Vec<_>) = alive.into_iter().partition(|mutant| judge.reaches(mutant));
+        alive = unseen;
+        if seen.is_empty() {
+            continue;
         }
-        print_line(&format!("\n== {}: {} mutants", judge.what, alive.len()));
-        let missed = lab.missed_by(judge, &alive)?;
-        alive.retain(|mutant| missed.contains(&mutant.name));
+        print_line(&format!("\n== {}: {} mutants", judge.what, seen.len()));
+        let missed = lab.missed_by(judge, &seen)?;
+        alive.extend(seen.into_iter().filter(|mutant| missed.contains(&mutant.name)));
     }
     Ok(alive)
 }

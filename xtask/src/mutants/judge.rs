@@ -47,6 +47,10 @@ pub(super) struct Judge {
     targets: &'static [&'static str],
     /// A part of the tests' names.
     filter: Option<&'static str>,
+    /// Tests that it leaves out: they take longer than all others together.
+    skips: &'static [&'static str],
+    /// Where the code is that they run.
+    reach: &'static str,
 }
 
 /// Those who look, the cheapest first.
@@ -57,13 +61,36 @@ pub(super) const JUDGES: &[Judge] = &[
         package: kueue::JUDGE,
         targets: &["--bins"],
         filter: Some("our_queue_decides_every_case"),
+        skips: &[],
+        reach: "core/src/queue/",
     },
     Judge {
         name: "core",
-        what: "core's own tests, for those that the cases let pass",
+        what: "core's quick tests, for those that the cases let pass",
         package: PACKAGE,
         targets: &["--lib", "--test=preemption", "--test=scenario"],
         filter: None,
+        skips: &[
+            "what_is_said_to_unblock_a_workload_gets_it_admitted",
+            "what_is_estimated_holds_as_often_as_it_says",
+            "every_job_of_kueues_baseline_is_done_in_the_same_way_each_time",
+        ],
+        reach: "core/src/",
+    },
+    Judge {
+        name: "all",
+        what: "core's other tests, for those that the quick ones let pass",
+        package: PACKAGE,
+        targets: &[
+            "--lib",
+            "--test=back_off",
+            "--test=metrics",
+            "--test=properties",
+            "--test=recording",
+        ],
+        filter: None,
+        skips: &[],
+        reach: "core/src/",
     },
 ];
 
@@ -153,6 +180,11 @@ impl<'a> Lab<'a> {
 }
 
 impl Judge {
+    /// Returns whether a mutant is in code that the tests run at all.
+    pub(super) fn reaches(&self, mutant: &Mutant) -> bool {
+        mutant.file.contains(self.reach)
+    }
+
     /// Returns the call that runs the tests as they are.
     fn test(&self, more: &[&str]) -> Invocation {
         let words = [
@@ -165,7 +197,15 @@ impl Judge {
             self.package,
         ];
         let words = words.iter().chain(self.targets).chain(&self.filter);
-        Invocation::cargo(words.chain(more).copied())
+        let words = words.chain(more).map(|word| (*word).to_owned());
+        Invocation::cargo(words.chain(self.skipping()))
+    }
+
+    /// Returns what a test program is told, so that it leaves some out.
+    fn skipping(&self) -> Vec<String> {
+        let skips = self.skips.iter().map(|name| format!("--skip={name}"));
+        let separator = (!self.skips.is_empty()).then(|| "--".to_owned());
+        separator.into_iter().chain(skips).collect()
     }
 
     fn run(&self, program: &Path, files: &BTreeSet<&str>, out: &Path, patience: Duration) -> Invocation {
@@ -182,10 +222,11 @@ impl Judge {
         // Fields that are left out of a struct are tried whatever the configuration names: in these files only, then.
         let files = files.iter().map(|file| format!("--file={file}"));
         let targets = self.targets.iter().map(|target| format!("--cargo-arg={target}"));
-        let filter = self.filter.map(|filter| format!("--cargo-test-arg={filter}"));
+        let tests = self.filter.map(str::to_owned).into_iter().chain(self.skipping());
+        let tests = tests.map(|word| format!("--cargo-test-arg={word}"));
         Invocation::of(
             program,
-            words.into_iter().chain(files).chain(targets).chain(filter),
+            words.into_iter().chain(files).chain(targets).chain(tests),
         )
     }
 }
@@ -241,6 +282,12 @@ mod tests {
              --test-package=blueproof-queue-judge --profile=mutants --baseline=skip --timeout=20 --file=a/b.rs \
              --cargo-arg=--bins \
              --cargo-test-arg=our_queue_decides_every_case"
+        );
+        let skipping = JUDGES[1].run("m".as_ref(), &files, "/t/o".as_ref(), LEAST_PATIENCE);
+        let skipping = skipping.to_string();
+        assert!(
+            skipping.contains("--cargo-test-arg=-- --cargo-test-arg=--skip=what_is"),
+            "{skipping}"
         );
     }
 }

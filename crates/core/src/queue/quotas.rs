@@ -401,3 +401,40 @@ impl Quotas {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A cohort and a queue in it, which has two of the only resource and lends them all.
+    fn cohort_and_queue() -> (Quotas, [NodeId; 2]) {
+        let mut quotas = Quotas::new(vec![0]);
+        let [cohort, queue] = [1.0; 2].map(|weight| quotas.add_node(weight));
+        quotas.set_parent(queue, cohort);
+        quotas.add_child_queue(cohort, queue);
+        let two = Quota {
+            nominal: Quantity(2),
+            ..Quota::default()
+        };
+        quotas.set_quota(queue, FlavorResource(0), two);
+        quotas.settle();
+        (quotas, [cohort, queue])
+    }
+
+    #[test]
+    fn a_cohort_has_and_uses_what_those_below_it_lend_and_use() {
+        let (mut quotas, [cohort, queue]) = cohort_and_queue();
+        quotas.add(queue, &[(FlavorResource(0), Quantity(1))]);
+        assert_eq!(quotas.subtree(cohort, FlavorResource(0)), Quantity(2));
+        assert_eq!(quotas.usage(cohort, FlavorResource(0)), Quantity(1));
+        quotas.check_sums();
+    }
+
+    #[test]
+    #[should_panic(expected = "a cohort uses what is beyond their own")]
+    fn a_cohort_that_lost_count_is_noticed() {
+        let (mut quotas, [cohort, _]) = cohort_and_queue();
+        quotas.nodes[cohort.0].cells[0].usage = Quantity(1);
+        quotas.check_sums();
+    }
+}
