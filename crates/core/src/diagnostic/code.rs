@@ -393,6 +393,8 @@ codes! {
     907 GpuRecording "a file that is no recording of GPUs"
         "A recording has one JSON object in each line: a header with its format and version, and then what was read, in order. \
          One that a newer version of this program wrote is refused instead of half understood."
+    908 NotListening "an address that cannot be listened on"
+        "Another process listens there, the address is of another machine, or ports below 1024 are not for this user."
 }
 
 /// A text that is not the code of anything.
