@@ -34,7 +34,7 @@ pub(crate) struct Exporter {
     pub(crate) page: PageKind,
     pub(crate) wait: Duration,
     /// What was told last of why nothing can be read, so that it is told once.
-    told: Mutex<Option<Blindness>>,
+    told: Mutex<Option<Code>>,
 }
 
 /// What is answered to a scrape.
@@ -66,11 +66,6 @@ impl Exporter {
     pub(crate) fn answer(&self, page: PageKind, format: Format, within: Duration) -> Answer {
         let collected = self.collector.collect(within);
         let seen = seen(&collected);
-        let error = collected
-            .reading
-            .as_deref()
-            .and_then(|reading| reading.as_ref().err());
-        self.tell_once(error);
         Answer {
             page: match page {
                 PageKind::Native => native::render(&seen, format),
@@ -86,15 +81,15 @@ impl Exporter {
     }
 
     /// Tells whoever looks at the log when nothing can be read any more, and when it can again.
-    fn tell_once(&self, error: Option<&ProbeError>) {
+    pub(crate) fn tell_once(&self, blind: Option<&Diagnostic>) {
         let mut told = self.told.lock().expect("nobody panics while they hold it");
-        let reason = error.map(|error| error.reason);
-        if *told == reason {
+        let code = blind.map(|diagnostic| diagnostic.code);
+        if *told == code {
             return;
         }
-        *told = reason;
-        match error {
-            Some(error) => tell(&error.diagnostic),
+        *told = code;
+        match blind {
+            Some(diagnostic) => tell(diagnostic),
             None => eprintln!("devices are read again"),
         }
     }

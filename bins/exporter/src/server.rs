@@ -20,7 +20,11 @@ use blueproof_core::{
 use flate2::{Compression, write::GzEncoder};
 use tokio::{net::TcpListener, signal::unix};
 
-use crate::{cli::PageKind, exporter::Exporter, told};
+use crate::{
+    cli::PageKind,
+    exporter::{Answer, Exporter},
+    told,
+};
 
 /// How many scrapes are answered at a time; more wait.
 const AT_A_TIME: usize = 16;
@@ -101,7 +105,8 @@ async fn answer(exporter: Arc<Exporter>, page: PageKind, headers: &HeaderMap) ->
     let takes_gzip = takes(headers, header::ACCEPT_ENCODING, "gzip");
     let wait = exporter.wait;
     let answered = tokio::task::spawn_blocking(move || {
-        let text = exporter.answer(page, format, wait).page;
+        let Answer { page: text, blind } = exporter.answer(page, format, wait);
+        exporter.tell_once(blind.as_ref());
         if takes_gzip && text.len() >= COMPRESSED_FROM {
             return (Some("gzip"), compressed(&text));
         }

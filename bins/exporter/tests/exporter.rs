@@ -156,6 +156,7 @@ fn where_there_is_no_driver_the_page_says_so_and_so_does_the_log() {
         "{page}"
     );
     let log = text(&output.stderr);
+    assert_eq!(log.matches("error[").count(), 1, "{log}");
     assert!(log.contains("error[BP0902]") && log.contains("= hint: "), "{log}");
 }
 

@@ -71,7 +71,7 @@ fn while_a_driver_hangs_the_reading_before_is_told_as_what_it_is() {
     let (hangs, (go, let_go)) = (Arc::new(AtomicBool::new(false)), mpsc::channel());
     let probe = FakeProbe::of(vec![device(0)]);
     let mut hanging = Some(Hanging {
-        inner: probe.clone(),
+        inner: probe,
         hangs: Arc::clone(&hangs),
         let_go,
     });
