@@ -5,6 +5,7 @@
 //! are gone, and a round of decisions has an end even where Kueue's would not.
 
 mod account;
+mod eviction;
 mod gang;
 mod gauges;
 
@@ -14,7 +15,6 @@ use std::{
 };
 
 use jiff::{SignedDuration, Timestamp};
-use serde::{Deserialize, Serialize};
 
 use super::{
     run::Evictions,
@@ -23,12 +23,13 @@ use super::{
 use crate::{
     domain::{AttemptId, QueueName, Resources, RunId, RunRequest},
     queue::{
-        Cycle, Preempted, PreemptionReason, Quantity, Queues, StopPolicy, Unblock, UnknownQueue, Wait,
-        WaitReason, Workload, WorkloadId,
+        Cycle, Preempted, Quantity, Queues, StopPolicy, Unblock, UnknownQueue, Wait, WaitReason, Workload,
+        WorkloadId,
         objects::{LocalQueueUsers, Objects},
     },
 };
 pub(super) use account::{Account, NAMESPACE};
+pub use eviction::EvictionReason;
 use gang::CPU;
 pub(crate) use gang::{default_objects, pod_sets, resources};
 
@@ -104,57 +105,6 @@ pub(super) struct Evicted {
     pub(super) by: Option<RunId>,
     /// Whether that one had been evicted for this one.
     pub(super) reversal: bool,
-}
-
-/// Why an attempt has to give its quota back: Kueue's words.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub enum EvictionReason {
-    /// For a workload of its own queue, which is of higher priority or older.
-    InClusterQueue,
-    /// For a workload whose queue takes back what is its own.
-    InCohortReclamation,
-    /// For a workload whose queue has less than its fair share.
-    InCohortFairSharing,
-    /// For a workload of higher priority, whose queue borrows too.
-    InCohortReclaimWhileBorrowing,
-    /// Its queue was stopped and drained.
-    ClusterQueueStopped,
-}
-
-impl EvictionReason {
-    /// Returns Kueue's word.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::InClusterQueue => "InClusterQueue",
-            Self::InCohortReclamation => "InCohortReclamation",
-            Self::InCohortFairSharing => "InCohortFairSharing",
-            Self::InCohortReclaimWhileBorrowing => "InCohortReclaimWhileBorrowing",
-            Self::ClusterQueueStopped => "ClusterQueueStopped",
-        }
-    }
-
-    /// Returns the reason in a few words.
-    pub fn as_words(self) -> &'static str {
-        match self {
-            Self::InClusterQueue => "another of its queue goes first",
-            Self::InCohortReclamation => "another queue takes back what is its own",
-            Self::InCohortFairSharing => "another queue has less than its fair share",
-            Self::InCohortReclaimWhileBorrowing => "another queue's run of higher priority goes first",
-            Self::ClusterQueueStopped => "its queue was stopped and drained",
-        }
-    }
-}
-
-impl From<PreemptionReason> for EvictionReason {
-    fn from(reason: PreemptionReason) -> Self {
-        match reason {
-            PreemptionReason::InClusterQueue => Self::InClusterQueue,
-            PreemptionReason::InCohortReclamation => Self::InCohortReclamation,
-            PreemptionReason::InCohortFairSharing => Self::InCohortFairSharing,
-            PreemptionReason::InCohortReclaimWhileBorrowing => Self::InCohortReclaimWhileBorrowing,
-        }
-    }
 }
 
 impl Queue {

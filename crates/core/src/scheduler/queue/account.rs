@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::{Entry, EvictionReason, Queue};
+use super::{Entry, Queue};
 use crate::domain::{QueueName, RunId};
 
 /// The namespace of every LocalQueue: there are none here.
@@ -49,18 +49,5 @@ impl Queue {
     pub(in super::super) fn times(&self, run: RunId) -> Option<(Timestamp, Timestamp)> {
         let entry = self.entries.get(&run)?;
         Some((entry.entered_at, entry.reserved_at))
-    }
-}
-
-impl EvictionReason {
-    /// Returns Kueue's word for what led to an eviction, of which several are a preemption.
-    pub(in super::super) fn kind(self) -> &'static str {
-        match self {
-            Self::InClusterQueue
-            | Self::InCohortReclamation
-            | Self::InCohortFairSharing
-            | Self::InCohortReclaimWhileBorrowing => "Preempted",
-            Self::ClusterQueueStopped => "ClusterQueueStopped",
-        }
     }
 }

@@ -1,0 +1,67 @@
+//! Why quota is taken from somebody who has it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::queue::PreemptionReason;
+
+/// Why an attempt has to give its quota back: Kueue's words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum EvictionReason {
+    /// For a workload of its own queue, which is of higher priority or older.
+    InClusterQueue,
+    /// For a workload whose queue takes back what is its own.
+    InCohortReclamation,
+    /// For a workload whose queue has less than its fair share.
+    InCohortFairSharing,
+    /// For a workload of higher priority, whose queue borrows too.
+    InCohortReclaimWhileBorrowing,
+    /// Its queue was stopped and drained.
+    ClusterQueueStopped,
+}
+
+impl EvictionReason {
+    /// Returns Kueue's word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::InClusterQueue => "InClusterQueue",
+            Self::InCohortReclamation => "InCohortReclamation",
+            Self::InCohortFairSharing => "InCohortFairSharing",
+            Self::InCohortReclaimWhileBorrowing => "InCohortReclaimWhileBorrowing",
+            Self::ClusterQueueStopped => "ClusterQueueStopped",
+        }
+    }
+
+    /// Returns the reason in a few words.
+    pub fn as_words(self) -> &'static str {
+        match self {
+            Self::InClusterQueue => "another of its queue goes first",
+            Self::InCohortReclamation => "another queue takes back what is its own",
+            Self::InCohortFairSharing => "another queue has less than its fair share",
+            Self::InCohortReclaimWhileBorrowing => "another queue's run of higher priority goes first",
+            Self::ClusterQueueStopped => "its queue was stopped and drained",
+        }
+    }
+
+    /// Returns Kueue's word for what led to an eviction, of which several are a preemption.
+    pub(in super::super) fn kind(self) -> &'static str {
+        match self {
+            Self::InClusterQueue
+            | Self::InCohortReclamation
+            | Self::InCohortFairSharing
+            | Self::InCohortReclaimWhileBorrowing => "Preempted",
+            Self::ClusterQueueStopped => "ClusterQueueStopped",
+        }
+    }
+}
+
+impl From<PreemptionReason> for EvictionReason {
+    fn from(reason: PreemptionReason) -> Self {
+        match reason {
+            PreemptionReason::InClusterQueue => Self::InClusterQueue,
+            PreemptionReason::InCohortReclamation => Self::InCohortReclamation,
+            PreemptionReason::InCohortFairSharing => Self::InCohortFairSharing,
+            PreemptionReason::InCohortReclaimWhileBorrowing => Self::InCohortReclaimWhileBorrowing,
+        }
+    }
+}
