@@ -8,9 +8,12 @@ use std::{
 use super::*;
 use crate::{
     domain::{Actor, Cpus, Gpus, Priority},
-    queue::objects::{
-        AdmissionFairSharing, AdmissionMode, ClusterQueue, LocalQueue, LocalQueueUsers, Preemption,
-        ReclaimWithinCohort, WithinClusterQueue,
+    queue::{
+        PreemptionReason,
+        objects::{
+            AdmissionFairSharing, AdmissionMode, ClusterQueue, LocalQueue, LocalQueueUsers, Preemption,
+            ReclaimWithinCohort, WithinClusterQueue,
+        },
     },
     testing::request,
 };
