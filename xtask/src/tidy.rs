@@ -8,6 +8,7 @@ mod headers;
 mod ignored;
 mod lengths;
 mod paths;
+mod unsafety;
 
 use std::{fmt, fs, path::Path};
 
@@ -44,6 +45,7 @@ pub(crate) fn check(workspace: &Workspace) -> Result<Vec<Complaint>> {
             complaints.extend(headers::check(&source));
             complaints.extend(ignored::check(&source));
             complaints.extend(lengths::check(&source));
+            complaints.extend(unsafety::check(&source));
         }
         complaints.extend(paths::check(&source, &machine));
     }

@@ -3,10 +3,13 @@
 //! Everything is read from `cargo metadata` once. The rest of xtask works on this and not on cargo's own types, so that
 //! its tests can make a workspace up.
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+};
 
 use anyhow::{Context, Result};
-use cargo_metadata::{MetadataCommand, TargetKind};
+use cargo_metadata::{Dependency, DependencyKind, MetadataCommand, TargetKind};
 
 /// The workspace.
 #[derive(Debug, Clone, Default)]
@@ -30,6 +33,8 @@ pub(crate) struct Package {
     pub features: Vec<String>,
     /// The packages that it names as dependencies of any kind, in the order of their names.
     pub dependencies: Vec<String>,
+    /// Those of them that it names not only for its tests.
+    pub shipped: Vec<String>,
     /// The names of its examples.
     pub examples: Vec<String>,
     /// Whether others can use it as a library.
@@ -85,13 +90,11 @@ impl Package {
             .as_std_path()
             .strip_prefix(root)
             .unwrap_or(folder.as_std_path());
-        let mut dependencies: Vec<_> = package
-            .dependencies
-            .iter()
-            .map(|dependency| dependency.name.clone())
-            .collect();
-        dependencies.sort();
-        dependencies.dedup();
+        let names = |is_meant: fn(&&Dependency) -> bool| {
+            let names = package.dependencies.iter().filter(is_meant);
+            let names: BTreeSet<_> = names.map(|dependency| dependency.name.clone()).collect();
+            names.into_iter().collect()
+        };
         let examples = package
             .targets
             .iter()
@@ -109,7 +112,8 @@ impl Package {
                 .filter(|name| *name != "default")
                 .cloned()
                 .collect(),
-            dependencies,
+            dependencies: names(|_| true),
+            shipped: names(|dependency| dependency.kind != DependencyKind::Development),
             examples: examples.map(|target| target.name.clone()).collect(),
             library: if library {
                 Library::Present

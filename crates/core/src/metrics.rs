@@ -16,7 +16,7 @@ pub use histogram::Histogram;
 pub use kueue::*;
 pub use ours::*;
 pub use page::{Page, Value};
-pub use text::Format;
+pub use text::{Exposition, Format};
 
 /// A metric: its name, what it means, and by which labels its series are told apart.
 #[derive(Debug, PartialEq)]
@@ -44,6 +44,9 @@ pub enum Kind {
     Histogram(&'static [f64]),
 }
 
+/// The units that names end in.
+const UNITS: [&str; 7] = ["bytes", "celsius", "hertz", "joules", "ratio", "seconds", "watts"];
+
 impl Family {
     /// Returns the name without the ending that says that it counts.
     pub fn stem(&self) -> &'static str {
@@ -55,7 +58,8 @@ impl Family {
 
     /// Returns the unit, where the name has one.
     pub fn unit(&self) -> Option<&'static str> {
-        self.stem().ends_with("_seconds").then_some("seconds")
+        let ending = self.stem().rsplit('_').next()?;
+        UNITS.iter().copied().find(|unit| *unit == ending)
     }
 }
 

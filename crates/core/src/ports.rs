@@ -5,6 +5,7 @@
 
 mod clock;
 mod cluster;
+mod gpu;
 mod reporter;
 mod store;
 
@@ -14,6 +15,7 @@ use crate::diagnostic::Diagnostic;
 
 pub use clock::{Clock, SystemClock};
 pub use cluster::{ClusterDriver, Inventory, Observation};
+pub use gpu::{Blindness, GpuProbe, ProbeError};
 pub use reporter::Reporter;
 pub use store::{Batch, Command, CommandId, LoggedEvent, Seq, Store, StoreError, Version};
 

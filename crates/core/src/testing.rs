@@ -5,6 +5,7 @@
 mod clock;
 mod cluster;
 pub mod contract;
+mod gpu;
 mod machine;
 mod reporter;
 mod samples;
@@ -13,6 +14,7 @@ mod store;
 
 pub use clock::FakeClock;
 pub use cluster::FakeCluster;
+pub use gpu::{FakeProbe, device, snapshot};
 pub use machine::{Asked, busy_log, log_of};
 pub use reporter::FakeReporter;
 pub use samples::{TEAMS, outcome, request, reserved, start_action, teams};

@@ -17,6 +17,8 @@ enum Layer {
     Program,
     /// `tests`: the parts together.
     Tests,
+    /// A folder in `tests`: something that stands in for the outside.
+    StandIn,
     /// A folder in `tools`: what holds a part of ours to somebody else's.
     Tool,
     /// `xtask`.
@@ -59,12 +61,14 @@ pub(super) fn check(workspace: &Workspace) -> Vec<Complaint> {
 fn judge(layer: Layer, package: &Package, name: &str, workspace: &Workspace) -> Option<Complaint> {
     if let Some(other) = workspace.package(name) {
         let itself = other.name == package.name;
-        let allowed = itself || layer.may_use(Layer::of(&other.folder));
+        let other = Layer::of(&other.folder);
+        let is_shipped = package.shipped.iter().any(|shipped| shipped == name);
+        let allowed = itself || layer.may_use(other) || layer.may_test_with(other) && !is_shipped;
         let message = || format!("`{}` must not depend on `{name}`: {}", package.name, layer.rule());
         return (!allowed).then(|| complaint(package, message()));
     }
     let (_, owner) = OWNED.iter().find(|(owned, _)| *owned == name)?;
-    let allowed = package.folder == *owner || layer == Layer::Tests;
+    let allowed = package.folder == *owner || matches!(layer, Layer::Tests | Layer::StandIn);
     let message = || {
         format!(
             "`{}` must not depend on `{name}`: only {owner} talks to it",
@@ -90,6 +94,7 @@ impl Layer {
             ["crates", _] => Layer::Adapter,
             ["bins", _] => Layer::Program,
             ["tests"] => Layer::Tests,
+            ["tests", _] => Layer::StandIn,
             ["tools", _] => Layer::Tool,
             ["xtask"] => Layer::Chores,
             _ => Layer::Unknown,
@@ -98,11 +103,17 @@ impl Layer {
 
     fn may_use(self, other: Layer) -> bool {
         match self {
-            Layer::Core | Layer::Chores | Layer::Unknown => false,
+            Layer::Core | Layer::StandIn | Layer::Chores | Layer::Unknown => false,
             Layer::Adapter | Layer::Tool => other == Layer::Core,
             Layer::Program => matches!(other, Layer::Core | Layer::Adapter),
             Layer::Tests => matches!(other, Layer::Core | Layer::Adapter | Layer::Program),
         }
+    }
+
+    /// Returns whether such a package's tests may use another, and nothing else of it.
+    fn may_test_with(self, other: Layer) -> bool {
+        let tests_parts = matches!(self, Layer::Adapter | Layer::Program | Layer::Tests);
+        tests_parts && other == Layer::StandIn
     }
 
     fn rule(self) -> &'static str {
@@ -111,6 +122,7 @@ impl Layer {
             Layer::Adapter => "adapters depend on core, and never on each other",
             Layer::Program => "programs put crates together, and no program is part of another",
             Layer::Tests => "chores and tools are not under test from there",
+            Layer::StandIn => "what stands in for the outside knows nothing of ours",
             Layer::Tool => "tools depend on core alone",
             Layer::Chores => "xtask must build when our crates do not",
             Layer::Unknown => "packages lie in crates/, bins/, tests, tools/ or xtask",
@@ -124,12 +136,17 @@ mod tests {
 
     /// Returns what is said of a workspace with a package in each layer, where `folder` depends on `dependency`.
     fn said(folder: &str, dependency: &str) -> Vec<String> {
+        said_of(folder, dependency, true)
+    }
+
+    fn said_of(folder: &str, dependency: &str, is_shipped: bool) -> Vec<String> {
         let folders = [
             "crates/core",
             "crates/gpu",
             "crates/cluster",
             "bins/blueproof",
             "tests",
+            "tests/fake",
             "tools/judge",
             "xtask",
             "extra",
@@ -137,11 +154,8 @@ mod tests {
         let package = |of: &&str| Package {
             name: of.replace('/', "-"),
             folder: (*of).to_owned(),
-            dependencies: if *of == folder {
-                vec![dependency.to_owned()]
-            } else {
-                Vec::new()
-            },
+            dependencies: Vec::from_iter((*of == folder).then(|| dependency.to_owned())),
+            shipped: Vec::from_iter((*of == folder && is_shipped).then(|| dependency.to_owned())),
             ..Package::default()
         };
         let mut packages: Vec<_> = folders.iter().map(package).collect();
@@ -174,6 +188,16 @@ mod tests {
             ),
             ("tools/judge", "crates-gpu", "tools depend on core alone"),
             (
+                "tests/fake",
+                "crates-core",
+                "what stands in for the outside knows nothing of ours",
+            ),
+            (
+                "crates/gpu",
+                "tests-fake",
+                "adapters depend on core, and never on each other",
+            ),
+            (
                 "tests",
                 "tools-judge",
                 "chores and tools are not under test from there",
@@ -198,11 +222,20 @@ mod tests {
             ("tests", "bins-blueproof"),
             ("tools/judge", "crates-core"),
             ("tests", "kube"),
+            ("tests/fake", "kube"),
             ("crates/cluster", "kube"),
             ("crates/core", "serde"),
         ] {
             assert_eq!(said(folder, dependency), [""; 0], "{folder} uses {dependency}");
         }
+    }
+
+    #[test]
+    fn what_stands_in_for_the_outside_is_for_tests_alone() {
+        for folder in ["crates/gpu", "bins/blueproof", "tests"] {
+            assert_eq!(said_of(folder, "tests-fake", false), [""; 0], "{folder}");
+        }
+        assert_eq!(said_of("crates/core", "tests-fake", false).len(), 1);
     }
 
     #[test]

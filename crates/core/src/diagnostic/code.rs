@@ -375,6 +375,26 @@ codes! {
         "With `admissionMode: UsageBasedAdmissionFairSharing` the LocalQueue that had least lately goes first. How that is \
          counted stands under admissionFairSharing in a Configuration: when it counts half, and what a core, a byte or a \
          GPU counts. docs/queues.md has the formula and an example."
+    901 GpuLibrary "a driver's library that is not here"
+        "GPUs are read through the library that comes with their driver: NVIDIA's is libnvidia-ml.so.1. A machine without \
+         GPUs has none, and neither has a container that was not given it. Everything else works without."
+    902 GpuDriver "a driver that is not loaded"
+        "The driver's library is here, but the kernel has not loaded the driver, so nothing can be said of any GPU."
+    903 GpuPermission "GPUs that may not be read"
+        "The driver's device files may not be opened by whoever asks, or the container was not given them."
+    904 GpuVersions "a library and a driver of different versions"
+        "The driver was updated while it was loaded, so that its library and the kernel's part do not understand each other."
+    905 GpuNone "a machine without GPUs"
+        "The driver is loaded and knows no device. Where there should be one, it may be switched off, taken by another \
+         machine (passed through), or have fallen off the bus: `lspci -d 10de:` shows what is plugged in."
+    906 GpuDriverError "a driver that reports an error"
+        "The driver answered with an error of its own, which is shown. A restart of the driver or of the machine often helps; \
+         a device that does it again is likely broken."
+    907 GpuRecording "a file that is no recording of GPUs"
+        "A recording has one JSON object in each line: a header with its format and version, and then what was read, in order. \
+         One that a newer version of this program wrote is refused instead of half understood."
+    908 NotListening "an address that cannot be listened on"
+        "Another process listens there, the address is of another machine, or ports below 1024 are not for this user."
 }
 
 /// A text that is not the code of anything.

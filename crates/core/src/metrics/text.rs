@@ -6,7 +6,7 @@
 
 use std::fmt::{self, Display, Write as _};
 
-use super::{Family, Histogram, Page, Value, families};
+use super::{Family, Histogram, Page, Value};
 
 /// How a page is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,96 +17,116 @@ pub enum Format {
     OpenMetrics,
 }
 
-impl Page {
-    /// Returns the page as text. Whatever stands in labels, it stays within them.
-    pub fn render(&self, format: Format) -> String {
-        let mut text = String::new();
-        for family in families() {
-            self.write(family, format, &mut text)
-                .expect("a string takes any text");
+impl Format {
+    /// Returns the media type that a server says.
+    pub fn content_type(self) -> &'static str {
+        match self {
+            Self::Prometheus => "text/plain; version=0.0.4; charset=utf-8",
+            Self::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
         }
-        match format {
-            Format::Prometheus => text,
-            Format::OpenMetrics => text + "# EOF\n",
-        }
-    }
-
-    fn write(&self, family: &'static Family, format: Format, text: &mut String) -> fmt::Result {
-        let mut series = self.series_of(family).peekable();
-        if series.peek().is_none() {
-            return Ok(());
-        }
-        write_head(family, format, text)?;
-        for (values, value) in series {
-            let line = Line { family, values };
-            match value {
-                Value::Number(number) => line.write(text, "", None, &Number(*number))?,
-                Value::Histogram(histogram) => line.write_histogram(text, format, histogram)?,
-            }
-        }
-        Ok(())
     }
 }
 
-fn write_head(family: &Family, format: Format, text: &mut String) -> fmt::Result {
-    let (name, kind) = match format {
-        Format::Prometheus => (family.name, family.kind.as_str()),
-        Format::OpenMetrics => (family.stem(), family.kind.as_str()),
-    };
-    writeln!(text, "# HELP {name} {}", family.help)?;
-    writeln!(text, "# TYPE {name} {kind}")?;
-    match family.unit().filter(|_| format == Format::OpenMetrics) {
-        Some(unit) => writeln!(text, "# UNIT {name} {unit}"),
-        None => Ok(()),
+/// A page that is being written, metric by metric. Whatever stands in labels, it stays within them.
+#[derive(Debug)]
+pub struct Exposition {
+    format: Format,
+    text: String,
+}
+
+impl Exposition {
+    /// Begins a page.
+    pub fn new(format: Format) -> Self {
+        Self {
+            format,
+            text: String::new(),
+        }
     }
-}
 
-/// What the lines of a series have in common.
-struct Line<'a> {
-    family: &'a Family,
-    values: &'a [String],
-}
+    /// Begins a metric. Its samples come next, and no other's between them.
+    pub fn family(&mut self, family: &Family) {
+        let name = match self.format {
+            Format::Prometheus => family.name,
+            Format::OpenMetrics => family.stem(),
+        };
+        let _ = writeln!(self.text, "# HELP {name} {}", family.help);
+        let _ = writeln!(self.text, "# TYPE {name} {}", family.kind.as_str());
+        if let Some(unit) = family.unit().filter(|_| self.format == Format::OpenMetrics) {
+            let _ = writeln!(self.text, "# UNIT {name} {unit}");
+        }
+    }
 
-impl Line<'_> {
-    fn write_histogram(&self, text: &mut String, format: Format, histogram: &Histogram) -> fmt::Result {
+    /// Adds a sample of a counter or gauge.
+    pub fn sample(&mut self, family: &Family, labels: &[(&str, &str)], value: f64) {
+        self.line(family.name, "", labels, &Number(value));
+    }
+
+    fn histogram(&mut self, family: &Family, labels: &[(&str, &str)], histogram: &Histogram) {
         for (bound, count) in histogram.buckets() {
-            let bound = match format {
+            let bound = match self.format {
                 Format::Prometheus => Number(bound).to_string(),
                 Format::OpenMetrics => WithPoint(bound).to_string(),
             };
-            self.write(text, "_bucket", Some(&bound), &count)?;
+            let labels = [labels, &[("le", &bound)]].concat();
+            self.line(family.name, "_bucket", &labels, &count);
         }
-        self.write(text, "_sum", None, &Number(histogram.sum().as_secs_f64()))?;
-        self.write(text, "_count", None, &histogram.count())
+        let sum = Number(histogram.sum().as_secs_f64());
+        self.line(family.name, "_sum", labels, &sum);
+        self.line(family.name, "_count", labels, &histogram.count());
     }
 
-    fn write(
-        &self,
-        text: &mut String,
-        ending: &str,
-        bound: Option<&str>,
-        value: &dyn Display,
-    ) -> fmt::Result {
-        let Family {
-            name,
-            labels,
-            constant,
-            ..
-        } = self.family;
-        let own = labels.iter().copied().zip(self.values.iter().map(String::as_str));
-        let labels = own
-            .chain(constant.iter().copied())
-            .chain(bound.map(|bound| ("le", bound)));
-        write!(text, "{name}{ending}")?;
+    fn line(&mut self, name: &str, ending: &str, labels: &[(&str, &str)], value: &dyn Display) {
+        let text = &mut self.text;
+        let _ = write!(text, "{name}{ending}");
         let mut separator = '{';
         for (label, value) in labels {
-            write!(text, "{separator}{label}=\"{}\"", Escaped(value))?;
+            let _ = write!(text, "{separator}{label}=\"{}\"", Escaped(value));
             separator = ',';
         }
         if separator == ',' {
             text.push('}');
         }
-        writeln!(text, " {value}")
+        let _ = writeln!(text, " {value}");
+    }
+
+    /// Ends the page, and returns it.
+    pub fn finish(self) -> String {
+        match self.format {
+            Format::Prometheus => self.text,
+            Format::OpenMetrics => self.text + "# EOF\n",
+        }
+    }
+}
+
+impl Page {
+    /// Returns the page as text.
+    pub fn render(&self, format: Format) -> String {
+        let mut page = Exposition::new(format);
+        self.write(super::families(), &mut page);
+        page.finish()
+    }
+
+    /// Writes those of these metrics that the page has.
+    pub fn write(&self, families: impl Iterator<Item = &'static Family>, page: &mut Exposition) {
+        for family in families {
+            let mut series = self.series_of(family).peekable();
+            if series.peek().is_none() {
+                continue;
+            }
+            page.family(family);
+            for (values, value) in series {
+                let own = family
+                    .labels
+                    .iter()
+                    .copied()
+                    .zip(values.iter().map(String::as_str));
+                let labels: Vec<_> = own.chain(family.constant.iter().copied()).collect();
+                match value {
+                    Value::Number(number) => page.sample(family, &labels, *number),
+                    Value::Histogram(histogram) => page.histogram(family, &labels, histogram),
+                }
+            }
+        }
     }
 }
 

@@ -3,7 +3,9 @@
 //! Each function panics with what was promised and not kept.
 
 mod cluster;
+mod gpu;
 mod store;
 
 pub use cluster::cluster_keeps_its_promises;
+pub use gpu::probe_keeps_its_promises;
 pub use store::store_keeps_its_promises;

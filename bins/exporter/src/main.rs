@@ -1,0 +1,72 @@
+//! What the GPUs of this machine are and do, for Prometheus.
+//!
+//! Arguments in, pages out. Devices are read, and pages written, in `blueproof-gpu`.
+
+mod cli;
+mod exporter;
+mod server;
+
+use std::{
+    io::{self, Write as _},
+    process::ExitCode,
+    time::Duration,
+};
+
+use blueproof_core::{diagnostic::Diagnostic, metrics::Format};
+use clap::Parser as _;
+
+use self::{cli::Cli, exporter::Exporter};
+
+/// How long somebody waits who wants to see one page: as long as Prometheus does by default.
+const ONCE_WITHIN: Duration = Duration::from_secs(10);
+
+/// The exit code for what may go better another time, as everywhere in blueproof.
+const INFRASTRUCTURE: u8 = 3;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let ended = Exporter::start(&cli).and_then(|exporter| {
+        if cli.once {
+            once(&exporter, &cli)
+        } else {
+            server::serve(exporter, cli.listen)
+        }
+    });
+    match ended {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(diagnostic) => {
+            tell(&diagnostic);
+            ExitCode::from(INFRASTRUCTURE)
+        }
+    }
+}
+
+/// Prints the page, also where it says that nothing can be read, and why on the side.
+fn once(exporter: &Exporter, cli: &Cli) -> Result<(), Diagnostic> {
+    let answer = exporter.answer(cli.page, Format::Prometheus, ONCE_WITHIN);
+    let mut out = io::stdout().lock();
+    // Whoever closed the pipe has seen enough.
+    let _ = out.write_all(answer.page.as_bytes()).and_then(|()| out.flush());
+    answer.blind.map_or(Ok(()), Err)
+}
+
+/// Tells a person what is wrong, on the side.
+pub(crate) fn tell(diagnostic: &Diagnostic) {
+    let _ = writeln!(io::stderr(), "{}", told(diagnostic));
+}
+
+fn told(diagnostic: &Diagnostic) -> String {
+    let notes = |label: &'static str, notes: &[String]| {
+        let lines = notes.iter().map(move |note| format!("\n   = {label}: {note}"));
+        lines.collect::<String>()
+    };
+    let place = diagnostic.place.as_ref();
+    let place = place.map_or_else(String::new, |place| format!("\n  --> {place}"));
+    format!(
+        "error[{}]: {}{place}{}{}",
+        diagnostic.code,
+        diagnostic.message,
+        notes("caused by", &diagnostic.causes),
+        notes("hint", &diagnostic.hints)
+    )
+}

@@ -1,0 +1,301 @@
+//! The program as a machine runs it, with a driver's library that answers from a scenario.
+
+use std::{
+    collections::BTreeMap,
+    io::{BufRead as _, BufReader, Read as _, Write as _},
+    net::TcpStream,
+    path::PathBuf,
+    process::{Child, Command, Output, Stdio},
+    time::{Duration, Instant},
+};
+
+use fake_nvml::{Clock, Delay, Fault, Installed, NvmlReturn, Scenario, a10, h100_with_mig};
+use flate2::read::GzDecoder;
+
+/// Longer than any answer takes on a slow machine.
+const LONG: Duration = Duration::from_secs(60);
+
+fn program() -> Command {
+    let mut program = Command::new(env!("CARGO_BIN_EXE_blueproof-exporter"));
+    program.env_remove("NODE_NAME").stdin(Stdio::null());
+    program
+}
+
+fn install(scenario: &Scenario) -> Installed {
+    Installed::new(scenario).expect("the library was built beside this test")
+}
+
+fn once(library: &Installed, more: &[&str]) -> Output {
+    let mut program = program();
+    program
+        .arg("--once")
+        .arg("--library")
+        .arg(library.path())
+        .args(more);
+    program.output().expect("it can be started")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).expect("it is text")
+}
+
+/// A server, which ends with this.
+struct Server {
+    child: Child,
+    address: String,
+    /// Its log: were it closed, nothing could be told any more.
+    _log: BufReader<std::process::ChildStderr>,
+}
+
+/// What was answered.
+struct Answer {
+    status: u16,
+    headers: BTreeMap<String, String>,
+    body: Vec<u8>,
+}
+
+impl Server {
+    fn start(arguments: &[&str], library: &Installed) -> Self {
+        let mut program = program();
+        program
+            .args(["--listen", "127.0.0.1:0"])
+            .arg("--library")
+            .arg(library.path());
+        let started = program.args(arguments).stderr(Stdio::piped()).spawn();
+        let mut child = started.expect("it can be started");
+        let mut log = BufReader::new(child.stderr.take().expect("it was asked for"));
+        let mut line = String::new();
+        log.read_line(&mut line).expect("it says where it listens");
+        let address = line.trim().strip_prefix("listening on http://");
+        let address = address.and_then(|address| address.strip_suffix("/metrics"));
+        let address = address.unwrap_or_else(|| panic!("it listens: {line}")).to_owned();
+        Self {
+            child,
+            address,
+            _log: log,
+        }
+    }
+
+    fn get(&self, path: &str, headers: &[&str]) -> Answer {
+        let mut stream = TcpStream::connect(&self.address).expect("it listens");
+        stream.set_read_timeout(Some(LONG)).expect("it is a limit");
+        let headers: String = headers.iter().map(|header| format!("{header}\r\n")).collect();
+        let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{headers}\r\n");
+        stream.write_all(request.as_bytes()).expect("it listens");
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).expect("it answers");
+        Answer::read(&answer)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Answer {
+    fn read(bytes: &[u8]) -> Self {
+        let end = bytes
+            .windows(4)
+            .position(|four| four == b"\r\n\r\n")
+            .expect("a head");
+        let head = text(&bytes[..end]);
+        let (first, rest) = head.split_once("\r\n").expect("a status line");
+        let headers = rest.lines().filter_map(|line| line.split_once(": "));
+        Self {
+            status: first
+                .split(' ')
+                .nth(1)
+                .and_then(|status| status.parse().ok())
+                .expect("a status"),
+            headers: headers
+                .map(|(name, value)| (name.to_lowercase(), value.to_owned()))
+                .collect(),
+            body: bytes[end + 4..].to_vec(),
+        }
+    }
+
+    fn text(&self) -> String {
+        text(&self.body)
+    }
+}
+
+#[test]
+fn one_page_is_printed_in_the_words_of_dcgm() {
+    let library = install(&Scenario::of([a10(), h100_with_mig(1)]));
+    let output = once(&library, &["--page", "dcgm", "--host", "node-1"]);
+    assert!(output.status.success(), "{output:?}");
+    let page = text(&output.stdout);
+    for expected in [
+        "device=\"nvidia0\",modelName=\"NVIDIA A10\",Hostname=\"node-1\"",
+        "GPU_I_PROFILE=\"1g.10gb\",GPU_I_ID=\"7\"",
+        "# TYPE DCGM_FI_DEV_GPU_UTIL gauge",
+    ] {
+        assert!(page.contains(expected), "{expected} in\n{page}");
+    }
+}
+
+#[test]
+fn where_there_is_no_driver_the_page_says_so_and_so_does_the_log() {
+    let mut scenario = Scenario::of([a10()]);
+    scenario.faults = vec![Fault {
+        function: "nvmlInit_v2".into(),
+        device: None,
+        from: 0.0,
+        to: None,
+        returns: NvmlReturn::DriverNotLoaded,
+    }];
+    let output = once(&install(&scenario), &[]);
+    assert_eq!(output.status.code(), Some(3), "{output:?}");
+    let page = text(&output.stdout);
+    assert!(page.contains("blueproof_gpu_probe_up 0\n"), "{page}");
+    assert!(
+        page.contains("blueproof_gpu_probe_blind{reason=\"driver_not_loaded\"} 1"),
+        "{page}"
+    );
+    let log = text(&output.stderr);
+    assert_eq!(log.matches("error[").count(), 1, "{log}");
+    assert!(log.contains("error[BP0902]") && log.contains("= hint: "), "{log}");
+}
+
+#[test]
+fn a_driver_that_knows_no_device_is_no_healthy_idle_one() {
+    let output = once(&install(&Scenario::of([])), &[]);
+    assert_eq!(output.status.code(), Some(3), "{output:?}");
+    assert!(
+        text(&output.stdout).contains("blueproof_gpus{kind=\"physical\"} 0"),
+        "{output:?}"
+    );
+    assert!(text(&output.stderr).contains("error[BP0905]"), "{output:?}");
+}
+
+#[test]
+fn the_page_comes_in_the_format_and_the_coding_that_are_asked_for() {
+    let library = install(&Scenario::of([a10()]));
+    let server = Server::start(&["--wait", "60000"], &library);
+    let plain = server.get("/metrics", &[]);
+    assert_eq!(plain.status, 200);
+    assert!(
+        plain.headers["content-type"].starts_with("text/plain; version=0.0.4"),
+        "{:?}",
+        plain.headers
+    );
+    let open = server.get(
+        "/metrics",
+        &["Accept: application/openmetrics-text;version=1.0.0;q=0.5,text/plain;q=0.3"],
+    );
+    assert!(
+        open.headers["content-type"].starts_with("application/openmetrics-text"),
+        "{:?}",
+        open.headers
+    );
+    assert!(open.text().ends_with("# EOF\n"));
+    let dcgm = server.get("/metrics/dcgm", &["Accept: application/openmetrics-text"]);
+    assert!(
+        dcgm.headers["content-type"].starts_with("text/plain"),
+        "{:?}",
+        dcgm.headers
+    );
+    let packed = server.get("/metrics/native", &["Accept-Encoding: gzip"]);
+    assert_eq!(packed.headers["content-encoding"], "gzip");
+    let mut page = String::new();
+    GzDecoder::new(packed.body.as_slice())
+        .read_to_string(&mut page)
+        .expect("it is gzip");
+    assert!(page.contains("blueproof_gpu_probe_up 1\n"), "{page}");
+    let refused = server.get("/metrics/native", &["Accept-Encoding: gzip;q=0, identity"]);
+    assert!(!refused.headers.contains_key("content-encoding"));
+}
+
+#[test]
+fn while_a_call_hangs_the_last_page_is_answered_at_once_and_says_that_it_is_old() {
+    let mut scenario = Scenario::of([a10()]);
+    scenario.clock = Clock::Real;
+    scenario.delays = vec![Delay {
+        function: "nvmlDeviceGetPowerUsage".into(),
+        device: None,
+        from: 3.0,
+        to: None,
+        milliseconds: 3_600_000,
+    }];
+    let library = install(&scenario);
+    let server = Server::start(&["--wait", "200"], &library);
+    let began = Instant::now();
+    let mut pages = std::iter::repeat_with(|| server.get("/metrics", &[]).text());
+    let mut until = |line: &str| {
+        let page = pages
+            .find(|page| page.contains(line) || began.elapsed() > LONG)
+            .expect("it goes on");
+        assert!(page.contains(line), "{page}");
+        page
+    };
+    until("blueproof_gpu_collection_cached 0\n");
+    let old = until("blueproof_gpu_collection_cached 1\n");
+    assert!(
+        old.contains("blueproof_gpu_power_watts"),
+        "what was read before is still told: {old}"
+    );
+    assert_eq!(
+        server.get("/health", &[]).status,
+        200,
+        "nobody asks the driver whether the process lives"
+    );
+}
+
+#[test]
+fn it_is_ready_when_devices_are_read() {
+    let library = install(&Scenario::of([a10()]));
+    let server = Server::start(&["--wait", "60000"], &library);
+    let ready = server.get("/ready", &[]);
+    assert_eq!(ready.status, 200, "{}", ready.text());
+    let empty = install(&Scenario::of([]));
+    let none = Server::start(&["--wait", "60000"], &empty);
+    let answer = none.get("/ready", &[]);
+    assert_eq!(answer.status, 503);
+    assert!(answer.text().contains("BP0905"), "{}", answer.text());
+    assert_eq!(none.get("/health", &[]).status, 200);
+}
+
+#[test]
+fn what_is_recorded_can_be_shown_without_devices() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file: PathBuf = folder.path().join("gpus.jsonl");
+    let name = file.to_str().expect("it is text");
+    let library = install(&Scenario::of([a10()]));
+    let live = once(&library, &["--page", "dcgm", "--record", name]);
+    assert!(live.status.success(), "{live:?}");
+    let mut program = program();
+    let shown = program
+        .args(["--once", "--page", "dcgm", "--recorded", name])
+        .output();
+    let shown = shown.expect("it can be started");
+    assert_eq!(text(&shown.stdout), text(&live.stdout));
+
+    let again = once(&library, &["--record", name]);
+    assert_eq!(
+        again.status.code(),
+        Some(3),
+        "a file that is there is not written over: {again:?}"
+    );
+    assert!(text(&again.stderr).contains("not there yet"), "{again:?}");
+}
+
+#[test]
+fn an_address_that_is_taken_is_said_to_be() {
+    let library = install(&Scenario::of([a10()]));
+    let server = Server::start(&[], &library);
+    let mut program = program();
+    program
+        .args(["--listen", &server.address])
+        .arg("--library")
+        .arg(library.path());
+    let output = program.output().expect("it can be started");
+    assert_eq!(output.status.code(), Some(3), "{output:?}");
+    let log = text(&output.stderr);
+    assert!(
+        log.contains("error[BP0908]") && log.contains(&server.address),
+        "{log}"
+    );
+}

@@ -1,0 +1,90 @@
+//! Devices, and the parts that they are divided into.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::Reading;
+use crate::domain::Bytes;
+
+/// What a device, or a part of one, is called by its driver, wherever it is plugged in: `GPU-…`, `MIG-…`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct DeviceUuid(pub String);
+
+/// Who made a device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Vendor {
+    /// NVIDIA.
+    Nvidia,
+    /// Google.
+    Google,
+}
+
+/// The accelerators of a machine: each is there once, however often a scheduler was told of it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct GpuInventory {
+    /// The driver's version.
+    pub driver_version: Option<String>,
+    /// The newest version of the vendor's programming interface that the driver knows, such as CUDA's.
+    pub api_version: Option<String>,
+    /// The devices, in the driver's order.
+    pub devices: Vec<Device>,
+}
+
+/// An accelerator.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Device {
+    /// What it is called, for as long as it lives.
+    pub uuid: DeviceUuid,
+    /// Its number among the driver's devices, which another start of the machine may change.
+    pub index: u32,
+    /// Who made it.
+    pub vendor: Vendor,
+    /// Its model, in its maker's words.
+    pub model: String,
+    /// Its address on the bus, such as `00000000:18:00.0`.
+    pub pci_bus_id: Reading<String>,
+    /// The number in its device file, such as 0 of `/dev/nvidia0`.
+    pub minor: Reading<u32>,
+    /// Its serial number.
+    pub serial: Reading<String>,
+    /// Its memory.
+    pub memory: Reading<Bytes>,
+    /// Whether it can only be used in parts, as by MIG.
+    pub is_partitioned: Reading<bool>,
+    /// Its parts.
+    pub partitions: Vec<Partition>,
+}
+
+/// A part of a device that is used as a device of its own: a MIG instance.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Partition {
+    /// What it is called.
+    pub uuid: DeviceUuid,
+    /// What it has of the device, such as `1g.10gb`.
+    pub profile: Reading<String>,
+    /// The number of its GPU instance.
+    pub gpu_instance: Reading<u32>,
+    /// The number of its compute instance in there.
+    pub compute_instance: Reading<u32>,
+    /// Its memory.
+    pub memory: Reading<Bytes>,
+}
+
+impl GpuInventory {
+    /// Returns a device by its name.
+    pub fn device(&self, uuid: &DeviceUuid) -> Option<&Device> {
+        self.devices.iter().find(|device| device.uuid == *uuid)
+    }
+}
+
+impl fmt::Display for DeviceUuid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}

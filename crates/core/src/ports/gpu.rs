@@ -1,0 +1,72 @@
+//! What the accelerators of a machine are and do.
+
+use std::fmt;
+
+use crate::{
+    diagnostic::Diagnostic,
+    gpu::{DeviceEvent, GpuInventory, GpuSnapshot},
+};
+
+/// Reads the accelerators of this machine, of any vendor.
+///
+/// Every call blocks for as long as the driver takes, which may be for ever: give a probe a thread of its own. Nothing is
+/// ever changed on a device. What fails for one device fails for that device only; a call fails as a whole where nothing can
+/// be said of any, and may be tried again later.
+pub trait GpuProbe: Send {
+    /// Returns which devices there are. A machine without any has none, and that is no error.
+    fn inventory(&mut self) -> Result<GpuInventory, ProbeError>;
+
+    /// Reads every device. Of how busy they were it tells what is new since the last time.
+    fn snapshot(&mut self) -> Result<GpuSnapshot, ProbeError>;
+
+    /// Returns what drivers reported since the last time, each once, and does not wait for more. Some drivers remember only
+    /// the last of several, so ask every second or so.
+    fn events(&mut self) -> Result<Vec<DeviceEvent>, ProbeError>;
+}
+
+/// Why nothing can be said of any device.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}", .diagnostic.message)]
+pub struct ProbeError {
+    /// The reason, one of a few.
+    pub reason: Blindness,
+    /// What is wrong, and what to do.
+    pub diagnostic: Box<Diagnostic>,
+}
+
+/// Why nothing can be seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Blindness {
+    /// The driver's library is not here.
+    LibraryMissing,
+    /// The library is here, and the driver is not loaded.
+    DriverNotLoaded,
+    /// Whoever asks may not.
+    NoPermission,
+    /// Library and driver are of different versions.
+    VersionMismatch,
+    /// There are no devices.
+    NoDevices,
+    /// The driver says something else.
+    DriverError,
+}
+
+impl Blindness {
+    /// Returns it as a label of metrics has it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::LibraryMissing => "library_missing",
+            Self::DriverNotLoaded => "driver_not_loaded",
+            Self::NoPermission => "no_permission",
+            Self::VersionMismatch => "version_mismatch",
+            Self::NoDevices => "no_devices",
+            Self::DriverError => "driver_error",
+        }
+    }
+}
+
+impl fmt::Display for Blindness {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}

@@ -1,0 +1,113 @@
+//! The five figures that people compare, defined once.
+//!
+//! | figure | formula | from where |
+//! |---|---|---|
+//! | average CPU | processor-seconds used / (cores allocated × seconds of the run) | `usage_usec` in `cpu.stat` of cgroup v2; what the run was given |
+//! | average GPU | busy GPU-seconds / allocated GPU-seconds, both of the time that was seen | the driver's busy samples; windows of the [`super::Ledger`] |
+//! | peak GPU | the busiest of the driver's periods, and the most memory that was used | the same samples; memory of processes, else of the device |
+//! | average queue time | started − eligible; the wait for an approval comes before that | the scheduler's log |
+//! | average build time | verdict − started | the scheduler's log |
+//!
+//! An average over runs is the sum of what stands above the line over the sum of what stands below it, of those runs of
+//! which both are known: averages are never averaged. A figure that cannot be known is `None`, never zero.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+/// What a run used, and how long it took; what is not known is `None`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Used {
+    /// How long its processors worked, in processor-seconds.
+    pub cpu_seconds: Option<f64>,
+    /// How long they were there for it: cores times seconds.
+    pub allocated_cpu_seconds: Option<f64>,
+    /// How long its GPUs were busy, in GPU-seconds, of what was seen.
+    pub gpu_busy_seconds: Option<f64>,
+    /// For how much of the time that they were there for it that was seen, in GPU-seconds: all of it, where nothing was
+    /// missed. To divide by time that nobody saw would be to say that they were idle then.
+    pub gpu_seen_seconds: Option<f64>,
+    /// How busy a GPU was at most in one of the driver's periods, between 0 and 1.
+    pub gpu_peak_utilization: Option<f64>,
+    /// How much of a GPU's memory was used at most, in bytes.
+    pub gpu_peak_memory_bytes: Option<u64>,
+    /// How long it waited when nothing but room was wanting, in seconds: [`queue_seconds`].
+    pub queue_seconds: Option<f64>,
+    /// How long it took from start to verdict, in seconds: [`build_seconds`].
+    pub build_seconds: Option<f64>,
+}
+
+/// The five figures, of one run or of many.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Figures {
+    /// Which share of the processors that were there worked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub average_cpu: Option<f64>,
+    /// Which share of the GPUs that were there worked. On shared GPUs it may be more than 1: a holder may use what the
+    /// others leave.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub average_gpu: Option<f64>,
+    /// How busy a GPU was at most, between 0 and 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub peak_gpu: Option<f64>,
+    /// How much of a GPU's memory was used at most, in bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub peak_gpu_memory_bytes: Option<u64>,
+    /// How long runs waited on average, in seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub average_queue_seconds: Option<f64>,
+    /// How long runs took on average, in seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub average_build_seconds: Option<f64>,
+}
+
+impl Figures {
+    /// Returns the figures of some runs, or of one.
+    pub fn of(runs: &[Used]) -> Self {
+        let over_one =
+            |seconds: fn(&Used) -> Option<f64>| average(runs.iter().map(|run| (seconds(run), Some(1.0))));
+        let cpu = runs
+            .iter()
+            .map(|run| (run.cpu_seconds, run.allocated_cpu_seconds));
+        let gpu = runs
+            .iter()
+            .map(|run| (run.gpu_busy_seconds, run.gpu_seen_seconds));
+        let peaks = runs.iter().filter_map(|run| run.gpu_peak_utilization);
+        Self {
+            average_cpu: average(cpu),
+            average_gpu: average(gpu),
+            peak_gpu: peaks.filter(|peak| peak.is_finite()).reduce(f64::max),
+            peak_gpu_memory_bytes: runs.iter().filter_map(|run| run.gpu_peak_memory_bytes).max(),
+            average_queue_seconds: over_one(|run| run.queue_seconds),
+            average_build_seconds: over_one(|run| run.build_seconds),
+        }
+    }
+}
+
+/// Returns the sum of the firsts over the sum of the seconds, of those pairs of which both are known; `None` where there is
+/// nothing to divide by.
+pub fn average(pairs: impl IntoIterator<Item = (Option<f64>, Option<f64>)>) -> Option<f64> {
+    let known = pairs.into_iter().filter_map(|(of, over)| Some((of?, over?)));
+    let known = known.filter(|(of, over)| of.is_finite() && over.is_finite());
+    let (of, over) = known.fold((0.0, 0.0), |(all_of, all_over), (of, over)| {
+        (all_of + of, all_over + over)
+    });
+    (over > 0.0).then(|| of / over)
+}
+
+/// Returns how long a run waited, in seconds, since nothing but room was wanting. The wait for an approval is not in it.
+pub fn queue_seconds(eligible_at: Option<Timestamp>, started_at: Option<Timestamp>) -> Option<f64> {
+    seconds_between(eligible_at, started_at)
+}
+
+/// Returns how long a run took from start to verdict, in seconds.
+pub fn build_seconds(started_at: Option<Timestamp>, verdict_at: Option<Timestamp>) -> Option<f64> {
+    seconds_between(started_at, verdict_at)
+}
+
+/// Returns `None`, too, where the clock went back in between.
+fn seconds_between(from: Option<Timestamp>, until: Option<Timestamp>) -> Option<f64> {
+    let seconds = until?.duration_since(from?).as_secs_f64();
+    (seconds >= 0.0).then_some(seconds)
+}

@@ -1,0 +1,221 @@
+//! A job's summary as Markdown, for GitHub's step summaries.
+
+use std::fmt::Write as _;
+
+use super::{
+    bill::{MemoryOf, Source},
+    summary::{DeviceSummary, JobSummary},
+};
+
+/// What stands where nothing is known.
+const UNKNOWN: &str = "–";
+
+/// No model or name is longer; what somebody made up may be.
+const NAME_AT_MOST: usize = 80;
+
+/// A share that would be shown as 100 % is all there is.
+const ALMOST_ALL: f64 = 0.995;
+
+pub(super) fn render(job: &JobSummary) -> String {
+    let mut text = format!("### GPU use of {}\n\n", code(&job.holder.0));
+    if job.devices.is_empty() {
+        text += "It had no GPU.\n";
+        return text;
+    }
+    text += "| device | allocated | busy | peak | peak memory | energy | errors | seen |\n";
+    text += "|---|--:|--:|--:|--:|--:|---|--:|\n";
+    for device in &job.devices {
+        text += &row(device);
+    }
+    if job.devices.len() > 1 {
+        text += &sums(job);
+    }
+    writeln!(text, "\n{}", figures(job)).expect("a string takes all");
+    for note in notes(job) {
+        writeln!(text, "\n{note}").expect("a string takes all");
+    }
+    text
+}
+
+fn row(device: &DeviceSummary) -> String {
+    let cells = [
+        name(device),
+        seconds(Some(device.allocated_seconds)),
+        seconds(device.busy_seconds),
+        percent(device.peak_utilization),
+        bytes(device.peak_memory_bytes),
+        joules(device.energy_joules),
+        errors(device),
+        percent(device.coverage.busy),
+    ];
+    format!("| {} |\n", cells.join(" | "))
+}
+
+fn sums(job: &JobSummary) -> String {
+    let cells = [
+        "all".to_owned(),
+        seconds(Some(job.allocated_gpu_seconds)),
+        seconds(job.busy_gpu_seconds),
+        percent(job.figures.peak_gpu),
+        bytes(job.figures.peak_gpu_memory_bytes),
+        joules(job.energy_joules),
+        String::new(),
+        String::new(),
+    ];
+    format!("| {} |\n", cells.join(" | "))
+}
+
+fn figures(job: &JobSummary) -> String {
+    let figures = &job.figures;
+    format!(
+        "Average GPU {} · average CPU {} · queued {} · took {}",
+        percent(figures.average_gpu),
+        percent(figures.average_cpu),
+        seconds(figures.average_queue_seconds),
+        seconds(figures.average_build_seconds),
+    )
+}
+
+fn name(device: &DeviceSummary) -> String {
+    let mut name = device.index.map(|index| format!("{index}: ")).unwrap_or_default();
+    let words = [&device.model, &device.profile];
+    let words: Vec<_> = words.into_iter().flatten().map(|word| code(word)).collect();
+    name += &if words.is_empty() {
+        code(&device.device.0)
+    } else {
+        words.join(" ")
+    };
+    if device.shared {
+        name += ", shared";
+    }
+    name
+}
+
+fn errors(device: &DeviceSummary) -> String {
+    let count = |(xid, count): (&u64, &u32)| match count {
+        1 => format!("XID {xid}"),
+        _ => format!("XID {xid} ({count} times)"),
+    };
+    let counts: Vec<_> = device.xids.iter().map(count).collect();
+    if counts.is_empty() {
+        return "none".to_owned();
+    }
+    counts.join(", ")
+}
+
+/// Returns what a reader must know to take the figures for what they are.
+fn notes(job: &JobSummary) -> Vec<&'static str> {
+    let any = |is_so: fn(&DeviceSummary) -> bool| job.devices.iter().any(is_so);
+    let notes = [
+        (
+            any(|device| {
+                let seen = [
+                    device.coverage.busy,
+                    device.coverage.energy,
+                    device.coverage.memory,
+                ];
+                seen.into_iter().flatten().any(|seen| seen < ALMOST_ALL)
+            }),
+            "Not all of the time was seen. What was not seen is in no figure: they are of the rest.",
+        ),
+        (
+            any(|device| device.shared),
+            "Shared devices: seconds and joules are this job's share. What a device draws at rest is charged to nobody.",
+        ),
+        (
+            any(|device| matches!(device.busy_source, Some(Source::Moments | Source::Both))),
+            "How busy a device was is partly known from single moments only.",
+        ),
+        (
+            any(|device| device.peak_memory_of == Some(MemoryOf::Device)),
+            "Peak memory is all that was used on the device, not only by this job's processes.",
+        ),
+        (
+            any(|device| device.reloads > 0),
+            "The driver was loaded anew. What was drawn just before is not known.",
+        ),
+        (
+            any(|device| device.coverage.ignored_snapshots + device.coverage.late_edges > 0),
+            "The clock went back, or something was told late. Such readings were left out.",
+        ),
+    ];
+    let true_ones = notes.into_iter().filter(|(is_so, _)| *is_so);
+    true_ones.map(|(_, note)| note).collect()
+}
+
+/// Returns a text from outside so that nothing in it is more than text: not for Markdown, HTML or tables, and, being in a
+/// `code`, neither for what GitHub does with mentions, emoji and numbers of issues.
+fn code(text: &str) -> String {
+    let mut safe = String::from("<code>");
+    for char in text.chars().take(NAME_AT_MOST) {
+        match char {
+            _ if is_unseen(char) => safe.push('\u{fffd}'),
+            ' ' | '-' => safe.push(char),
+            _ if char.is_alphanumeric() => safe.push(char),
+            _ => write!(safe, "&#{};", u32::from(char)).expect("a string takes all"),
+        }
+    }
+    if text.chars().nth(NAME_AT_MOST).is_some() {
+        safe.push('…');
+    }
+    safe + "</code>"
+}
+
+/// Returns whether a character moves, hides or reorders others.
+fn is_unseen(char: char) -> bool {
+    char.is_control()
+        || matches!(
+            char,
+            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
+                | '\u{180b}'..='\u{180f}'
+                | '\u{200b}'..='\u{200f}'
+                | '\u{2028}'..='\u{202e}'
+                | '\u{2060}'..='\u{206f}'
+                | '\u{3164}'
+                | '\u{fe00}'..='\u{fe0f}'
+                | '\u{feff}' | '\u{ffa0}'
+                | '\u{fff0}'..='\u{fffb}'
+                | '\u{e0000}'..='\u{e0fff}'
+        )
+}
+
+fn seconds(seconds: Option<f64>) -> String {
+    let Some(seconds) = seconds else {
+        return UNKNOWN.to_owned();
+    };
+    // What would be shown as 60.0 is a minute.
+    if seconds < 59.95 {
+        return format!("{seconds:.1} s");
+    }
+    let whole = seconds.round() as u64;
+    let (hours, minutes, seconds) = (whole / 3600, whole / 60 % 60, whole % 60);
+    match hours {
+        0 => format!("{minutes} min {seconds:02} s"),
+        _ => format!("{hours} h {minutes:02} min"),
+    }
+}
+
+fn percent(share: Option<f64>) -> String {
+    match share {
+        // Rounded up it would say that nothing is missing.
+        Some(share) if (ALMOST_ALL..1.0).contains(&share) => ">99 %".to_owned(),
+        Some(share) => format!("{:.0} %", share * 100.0),
+        None => UNKNOWN.to_owned(),
+    }
+}
+
+fn bytes(bytes: Option<u64>) -> String {
+    const GIBIBYTE: f64 = 1_073_741_824.0;
+    bytes.map_or(UNKNOWN.to_owned(), |bytes| {
+        format!("{:.1} GiB", bytes as f64 / GIBIBYTE)
+    })
+}
+
+fn joules(joules: Option<f64>) -> String {
+    match joules {
+        // What would be shown as 1000 J is a kilojoule.
+        Some(joules) if joules < 999.5 => format!("{joules:.0} J"),
+        Some(joules) => format!("{:.1} kJ", joules / 1e3),
+        None => UNKNOWN.to_owned(),
+    }
+}

@@ -1,0 +1,187 @@
+//! What is kept of a job, and shown.
+
+use std::collections::BTreeMap;
+
+use blueproof_core::gpu::{DeviceUuid, GpuInventory};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    Holder,
+    bill::{Bill, DeviceBill, MemoryOf, Source},
+    figures::{Figures, Used},
+    markdown,
+};
+
+/// The version of [`JobSummary`] as JSON. It grows when a field changes its meaning or goes, not when one is added.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// What a job used. In JSON what is not known is left out.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct JobSummary {
+    /// [`SCHEMA_VERSION`] when it was written.
+    pub schema_version: u32,
+    /// Whose job it was.
+    pub holder: Holder,
+    /// When it got its devices.
+    pub from: Timestamp,
+    /// When it gave them back; absent while it has some.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<Timestamp>,
+    /// Over all devices.
+    pub allocated_gpu_seconds: f64,
+    /// Over all devices, of what was seen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub busy_gpu_seconds: Option<f64>,
+    /// Over all devices, of what was seen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub energy_joules: Option<f64>,
+    /// The five figures of this job.
+    pub figures: Figures,
+    /// Device by device.
+    pub devices: Vec<DeviceSummary>,
+}
+
+/// What a job used of one device, or of one part.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DeviceSummary {
+    /// The device, or the part.
+    pub device: DeviceUuid,
+    /// The device that it is a part of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub part_of: Option<DeviceUuid>,
+    /// Its number among the driver's devices.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub index: Option<u32>,
+    /// Its model, in its maker's words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// What a part has of its device, such as `1g.10gb`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<String>,
+    /// Whether others had it at the same time, at some time. Then the seconds and joules are a share.
+    pub shared: bool,
+    /// GPU-seconds for which it was there for the job.
+    pub allocated_seconds: f64,
+    /// GPU-seconds in which it worked for the job, of what was seen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub busy_seconds: Option<f64>,
+    /// From what that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub busy_source: Option<Source>,
+    /// What it drew for the job, of what was seen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub energy_joules: Option<f64>,
+    /// What it drew meanwhile that none of those who shared it is charged with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unclaimed_joules: Option<f64>,
+    /// How busy it was at most in one of the driver's periods, between 0 and 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peak_utilization: Option<f64>,
+    /// How much memory was used at most.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peak_memory_bytes: Option<u64>,
+    /// Whose memory that is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peak_memory_of: Option<MemoryOf>,
+    /// Errors by NVIDIA's number, and how often each was reported.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub xids: BTreeMap<u64, u32>,
+    /// How often the driver was loaded anew.
+    pub reloads: u32,
+    /// How much of it was seen, and what was left out.
+    pub coverage: CoverageSummary,
+}
+
+/// How much was seen. Shares are between 0 and 1; they are absent where there was no time to see.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CoverageSummary {
+    /// Of the time: how busy it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub busy: Option<f64>,
+    /// Of the time: what it drew.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub energy: Option<f64>,
+    /// Of the time: how full its memory was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<f64>,
+    /// Snapshots that were older than what was known already.
+    pub ignored_snapshots: u32,
+    /// Ends of the window that were told too late, or by a clock that went back.
+    pub late_edges: u32,
+}
+
+impl JobSummary {
+    /// Sums a job up. The devices' names come from `inventory`; what a bill cannot know, such as the use of processors,
+    /// from `used`, whose GPU figures are not looked at.
+    pub fn new(bill: &Bill, inventory: &GpuInventory, used: &Used) -> Self {
+        let total = bill.total();
+        let of_gpus = bill.used();
+        let used = Used {
+            cpu_seconds: used.cpu_seconds,
+            allocated_cpu_seconds: used.allocated_cpu_seconds,
+            queue_seconds: used.queue_seconds,
+            build_seconds: used.build_seconds,
+            ..of_gpus
+        };
+        let devices = bill.devices.iter();
+        Self {
+            schema_version: SCHEMA_VERSION,
+            holder: bill.holder.clone(),
+            from: bill.from,
+            until: bill.until,
+            allocated_gpu_seconds: total.allocated_seconds(),
+            busy_gpu_seconds: total.busy_seconds(),
+            energy_joules: total.joules(),
+            figures: Figures::of(&[used]),
+            devices: devices
+                .map(|device| DeviceSummary::new(device, inventory))
+                .collect(),
+        }
+    }
+
+    /// Returns it as Markdown for a job's step summary. Names from outside can neither format, link, mention nor end a cell.
+    pub fn to_markdown(&self) -> String {
+        markdown::render(self)
+    }
+}
+
+impl DeviceSummary {
+    fn new(bill: &DeviceBill, inventory: &GpuInventory) -> Self {
+        let of_part = inventory.devices.iter().find_map(|device| {
+            let mut parts = device.partitions.iter();
+            Some((device, parts.find(|part| part.uuid == bill.device)?))
+        });
+        let whole = of_part.map(|(whole, _)| whole);
+        let device = inventory.device(&bill.device).or(whole);
+        let coverage = bill.amounts.coverage();
+        Self {
+            device: bill.device.clone(),
+            part_of: bill.part_of.clone().or(whole.map(|whole| whole.uuid.clone())),
+            index: device.map(|device| device.index),
+            model: device.map(|device| device.model.clone()),
+            profile: of_part.and_then(|(_, part)| part.profile.clone().value()),
+            shared: bill.is_shared,
+            allocated_seconds: bill.amounts.allocated_seconds(),
+            busy_seconds: bill.amounts.busy_seconds(),
+            busy_source: bill.source,
+            energy_joules: bill.amounts.joules(),
+            unclaimed_joules: bill.unclaimed_joules,
+            peak_utilization: bill.peak_utilization,
+            peak_memory_bytes: bill.peak_memory.map(|memory| memory.bytes.0),
+            peak_memory_of: bill.peak_memory.map(|memory| memory.of),
+            xids: bill.xids.clone(),
+            reloads: bill.reloads,
+            coverage: CoverageSummary {
+                busy: coverage.map(|coverage| coverage.busy),
+                energy: coverage.map(|coverage| coverage.energy),
+                memory: coverage.map(|coverage| coverage.memory),
+                ignored_snapshots: bill.ignored_snapshots,
+                late_edges: bill.late_edges,
+            },
+        }
+    }
+}

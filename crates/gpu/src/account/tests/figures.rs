@@ -1,0 +1,94 @@
+//! The five figures, by hand.
+
+use super::*;
+
+#[test]
+fn the_five_figures_of_a_run_are_what_a_hand_computes() {
+    // 4 cores for 600 s of which 1200 s were used; two GPUs for 600 s of which 900 s were busy.
+    let run = Used {
+        cpu_seconds: Some(1200.0),
+        allocated_cpu_seconds: Some(2400.0),
+        gpu_busy_seconds: Some(900.0),
+        gpu_seen_seconds: Some(1200.0),
+        gpu_peak_utilization: Some(0.98),
+        gpu_peak_memory_bytes: Some(12 << 30),
+        queue_seconds: queue_seconds(Some(at(100.0)), Some(at(130.0))),
+        build_seconds: build_seconds(Some(at(130.0)), Some(at(730.0))),
+    };
+    let figures = Figures {
+        average_cpu: Some(0.5),
+        average_gpu: Some(0.75),
+        peak_gpu: Some(0.98),
+        peak_gpu_memory_bytes: Some(12 << 30),
+        average_queue_seconds: Some(30.0),
+        average_build_seconds: Some(600.0),
+    };
+    assert_eq!(Figures::of(&[run]), figures);
+}
+
+#[test]
+fn an_average_over_runs_is_no_average_of_averages() {
+    let run = |busy, seen, queued| Used {
+        gpu_busy_seconds: Some(busy),
+        gpu_seen_seconds: Some(seen),
+        queue_seconds: Some(queued),
+        ..Used::default()
+    };
+    let figures = Figures::of(&[run(10.0, 10.0, 0.0), run(0.0, 90.0, 30.0)]);
+
+    // 10 s of 100 s; the average of 100 % and 0 % would be 50 %.
+    assert_eq!(figures.average_gpu, Some(0.1));
+    assert_eq!(figures.average_queue_seconds, Some(15.0));
+}
+
+#[test]
+fn what_is_not_known_is_in_no_figure() {
+    assert_eq!(Figures::of(&[]), Figures::default());
+    assert_eq!(Figures::of(&[Used::default()]), Figures::default());
+    let half_known = Used {
+        cpu_seconds: Some(5.0),
+        gpu_busy_seconds: Some(0.0),
+        gpu_seen_seconds: Some(0.0),
+        gpu_peak_utilization: Some(f64::NAN),
+        ..Used::default()
+    };
+    assert_eq!(Figures::of(&[half_known]), Figures::default());
+
+    // Of the second run nobody knows what it was given, so the first alone counts.
+    let known = Used {
+        cpu_seconds: Some(1.0),
+        allocated_cpu_seconds: Some(4.0),
+        ..Used::default()
+    };
+    assert_eq!(Figures::of(&[known, half_known]).average_cpu, Some(0.25));
+}
+
+#[test]
+fn a_run_that_has_not_started_or_whose_clock_went_back_has_no_times() {
+    assert_eq!(queue_seconds(Some(at(1.0)), None), None);
+    assert_eq!(queue_seconds(None, Some(at(1.0))), None);
+    assert_eq!(build_seconds(Some(at(2.0)), Some(at(1.0))), None);
+    assert_eq!(queue_seconds(Some(at(1.0)), Some(at(1.0))), Some(0.0));
+}
+
+#[test]
+fn a_bill_tells_of_the_use_of_gpus_what_was_seen() {
+    let mut told = Told::new();
+    told.read(0.0, [sample().busy(&[])]);
+    told.hold(0.0, "r-1.1");
+    let used = sample().figure(Figure::MemoryUsed, 5e9);
+    told.read(1.0, [used.busy(&[(1.0, 0.5)])]);
+    told.read(4.0, [lost()]);
+    let used = told.0.bill(&named("r-1.1")).expect("it held something").used();
+
+    let expected = Used {
+        gpu_busy_seconds: Some(0.5),
+        gpu_seen_seconds: Some(1.0),
+        gpu_peak_utilization: Some(0.5),
+        gpu_peak_memory_bytes: Some(5_000_000_000),
+        ..Used::default()
+    };
+    assert_eq!(used, expected);
+    // Of 4 s one was seen: the device was half busy, and not an eighth.
+    assert_eq!(Figures::of(&[used]).average_gpu, Some(0.5));
+}

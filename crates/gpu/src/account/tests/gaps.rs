@@ -1,0 +1,266 @@
+//! What was not seen, and what cannot be so.
+
+use super::*;
+
+#[test]
+fn a_counter_that_goes_back_counts_from_there() {
+    let mut told = Told::new();
+    told.read(0.0, [sample().joules(5000.0)]);
+    told.hold(0.0, "r-1.1");
+    told.read(1.0, [sample().joules(5100.0)]);
+    told.read(2.0, [sample().joules(30.0)]);
+    told.read(3.0, [sample().joules(80.0)]);
+    told.release(3.0, "r-1.1");
+
+    // 100 J, then the 30 J since the driver was loaded anew, then 50 J.
+    let bill = told.bill("r-1.1");
+    assert_eq!(bill.amounts.joules(), Some(180.0));
+    assert_eq!(bill.reloads, 1);
+    // In the second in which that was, something was drawn that no counter shows.
+    assert_eq!(coverage(&bill).1, 2.0 / 3.0);
+}
+
+#[test]
+fn a_reload_with_an_edge_in_it_is_one_reload() {
+    let mut told = Told::new();
+    told.read(0.0, [sample().joules(5000.0)]);
+    told.hold(0.0, "r-1.1");
+    told.hold(0.5, "r-2.1");
+    told.read(1.0, [sample().joules(30.0)]);
+
+    assert_eq!(told.bill("r-1.1").reloads, 1);
+}
+
+#[test]
+fn a_device_that_is_lost_is_allocated_and_not_seen() {
+    let mut told = Told::new();
+    told.read(0.0, [sample().busy(&[]).joules(0.0)]);
+    told.hold(0.0, "r-1.1");
+    told.read(1.0, [sample().busy(&[(1.0, 1.0)]).joules(300.0)]);
+    for seconds in 2..=4 {
+        told.read(f64::from(seconds), [lost()]);
+    }
+    told.release(4.0, "r-1.1");
+
+    let bill = told.bill("r-1.1");
+    assert_eq!(sums(bill.amounts), (4.0, Some(1.0), Some(300.0)));
+    assert_eq!(coverage(&bill), (0.25, 0.25, 0.0));
+}
+
+#[test]
+fn a_device_that_vanishes_from_snapshots_is_allocated_and_not_seen() {
+    let mut told = Told::new();
+    told.read(0.0, [sample().busy(&[])]);
+    told.hold(0.0, "r-1.1");
+    told.read(4.0, []);
+
+    assert_eq!(sums(told.bill("r-1.1").amounts), (4.0, None, None));
+}
+
+#[test]
+fn what_never_was_read_is_not_known_and_not_zero() {
+    let mut told = Told::new();
+    told.hold(0.0, "r-1.1");
+    told.read(0.5, [lost()]);
+    told.release(1.0, "r-1.1");
+
+    let bill = told.bill("r-1.1");
+    assert_eq!(sums(bill.amounts), (1.0, None, None));
+    assert_eq!(
+        (bill.source, bill.peak_utilization, bill.peak_memory),
+        (None, None, None)
+    );
+}
+
+#[test]
+fn a_gap_in_the_drivers_samples_is_not_filled() {
+    let mut told = Told::new();
+    told.read(0.0, [sample().busy(&[])]);
+    told.hold(0.0, "r-1.1");
+    told.read(1.0, [sample().busy(&[(0.5, 1.0), (1.0, 1.0)])]);
+    // The driver remembers the last second only.
+    told.read(10.0, [sample().busy(&[(9.5, 0.4), (10.0, 0.4)])]);
+    told.release(10.0, "r-1.1");
+
+    // 1 s × 1, then two periods of half a second: 1 s × 0.4. The 8 s in between are not known.
+    let bill = told.bill("r-1.1");
+    assert_eq!(sums(bill.amounts), (10.0, Some(1.4), None));
+    assert_eq!(coverage(&bill).0, 0.2);
+}
+
+#[test]
+fn the_first_period_that_is_ever_met_with_is_as_long_as_the_next() {
+    let mut told = Told::new();
+    told.hold(0.0, "r-1.1");
+    told.read(1.0, [sample().busy(&[(0.5, 1.0), (0.75, 0.5), (1.0, 0.5)])]);
+
+    // 0.25 s × 1 + 0.5 s × 0.5 = 0.5 s; of the first quarter of a second nobody can say anything.
+    assert_eq!(told.bill("r-1.1").amounts.busy_seconds(), Some(0.5));
+    assert_eq!(coverage(&told.bill("r-1.1")).0, 0.75);
+}
+
+#[test]
+fn energy_over_a_gap_is_known_because_the_counter_went_on() {
+    let mut told = Told::new();
+    told.read(0.0, [sample().joules(0.0)]);
+    told.hold(0.0, "r-1.1");
+    told.read(1.0, [lost()]);
+    told.read(50.0, [sample().joules(700.0)]);
+    told.release(50.0, "r-1.1");
+
+    assert_eq!(told.bill("r-1.1").amounts.joules(), Some(700.0));
+    assert_eq!(coverage(&told.bill("r-1.1")).1, 1.0);
+}
+
+#[test]
+fn samples_that_could_not_be_read_once_are_not_lost_if_the_driver_remembers_them() {
+    let mut told = Told::new();
+    told.read(0.0, [sample().busy(&[])]);
+    told.hold(0.0, "r-1.1");
+    told.read(1.0, [lost()]);
+    told.release(1.0, "r-1.1");
+    told.read(2.0, [sample().busy(&[(1.0, 0.5), (2.0, 0.25)])]);
+
+    assert_eq!(told.bill("r-1.1").amounts.busy_seconds(), Some(0.5));
+    assert_eq!(told.balance().idle.busy_seconds(), Some(0.25));
+}
+
+#[test]
+fn a_driver_without_samples_is_asked_at_each_snapshot_and_that_is_said() {
+    let used = |share| sample().figure(Figure::Utilization, share);
+    let mut told = Told::new();
+    told.read(0.0, [used(1.0)]);
+    told.hold(0.0, "r-1.1");
+    told.read(1.0, [used(0.5)]);
+    told.read(2.0, [used(0.2)]);
+    // Of 10 s only the last one, since snapshots are a second apart.
+    told.read(12.0, [used(1.0)]);
+    told.release(12.0, "r-1.1");
+
+    // 1 s × 0.5 + 1 s × 0.2 + 1 s × 1 = 1.7 s; what was read at the first edge is the predecessor's.
+    let bill = told.bill("r-1.1");
+    assert_eq!(sums(bill.amounts), (12.0, Some(1.7), None));
+    assert_eq!(bill.source, Some(Source::Moments));
+    assert_eq!(coverage(&bill).0, 0.25);
+}
+
+#[test]
+fn a_moment_that_could_not_be_read_is_not_made_up_from_the_next() {
+    let used = |share| sample().figure(Figure::Utilization, share);
+    let mut unread = sample();
+    unread.readings.set(Figure::Utilization, failed());
+    let mut told = Told::new();
+    told.read(0.0, [used(0.0)]);
+    told.hold(0.0, "r-1.1");
+    told.read(1.0, [unread]);
+    told.read(2.0, [used(0.5)]);
+
+    assert_eq!(sums(told.bill("r-1.1").amounts), (2.0, Some(0.5), None));
+    assert_eq!(coverage(&told.bill("r-1.1")).0, 0.5);
+}
+
+#[test]
+fn readings_that_no_device_can_give_are_left_out() {
+    for nonsense in [f64::NAN, f64::INFINITY, f64::MAX, -1.0] {
+        let mut told = Told::new();
+        told.read(0.0, [sample().busy(&[]).joules(10.0)]);
+        told.hold(0.0, "r-1.1");
+        let used = sample().figure(Figure::MemoryUsed, f64::NAN);
+        told.read(1.0, [used.busy(&[(1.0, f64::NAN)]).joules(nonsense)]);
+        told.read(2.0, [sample().busy(&[(2.0, 7.0), (9999.0, 1.0)]).joules(30.0)]);
+        told.read(3.0, [sample().busy(&[(3.0, 0.5)])]);
+
+        // 1 s that cannot be more than busy, and 1 s × 0.5. A sample from the far future is not believed.
+        let bill = told.bill("r-1.1");
+        assert_eq!(sums(bill.amounts), (3.0, Some(1.5), Some(20.0)), "{nonsense}");
+        assert_eq!(bill.peak_memory, None, "{nonsense}");
+    }
+}
+
+#[test]
+fn the_greatest_readings_can_be_counted() {
+    let mut told = Told::new();
+    let (begin, end) = (Timestamp::MIN, Timestamp::MAX);
+    for (holder, pid) in [("r-1.1", 1), ("r-2.1", 2)] {
+        told.0.hold(begin, &named(holder), &[device(GPU)]);
+        told.0.claim(&named(holder), [pid]);
+    }
+    for (at, joules) in [(begin, 0.0), (end, 1e12)] {
+        let used = sample()
+            .figure(Figure::Utilization, f64::INFINITY)
+            .figure(Figure::MemoryUsed, f64::MAX);
+        told.0.observe(&GpuSnapshot {
+            at,
+            took: SignedDuration::MAX,
+            samples: vec![
+                used.joules(joules)
+                    .processes(&[(1, u64::MAX, 1.0), (1, u64::MAX, 1.0)]),
+            ],
+        });
+    }
+
+    assert_eq!(told.balance().total.joules(), Some(1e12));
+    assert_eq!(told.bill("r-1.1").amounts.busy_seconds(), Some(1.0));
+}
+
+#[test]
+fn snapshots_that_are_out_of_order_are_left_out_and_counted() {
+    let mut told = Told::new();
+    told.read(10.0, [sample().busy(&[]).joules(0.0)]);
+    told.hold(10.0, "r-1.1");
+    told.read(12.0, [sample().busy(&[(11.0, 0.5), (12.0, 0.5)]).joules(100.0)]);
+    told.read(11.0, [sample().busy(&[(11.0, 1.0)]).joules(90.0)]);
+    told.read(13.0, [sample().busy(&[(13.0, 0.5)]).joules(150.0)]);
+    told.release(13.0, "r-1.1");
+
+    let bill = told.bill("r-1.1");
+    assert_eq!(sums(bill.amounts), (3.0, Some(1.5), Some(150.0)));
+    assert_eq!((bill.ignored_snapshots, bill.late_edges, bill.reloads), (1, 0, 0));
+}
+
+#[test]
+fn an_edge_that_is_told_late_counts_from_when_it_was_told() {
+    let mut told = Told::new();
+    told.read(10.0, [sample().joules(0.0)]);
+    told.hold(5.0, "r-1.1");
+    told.read(12.0, [sample().joules(100.0)]);
+    told.release(11.0, "r-1.1");
+
+    let bill = told.bill("r-1.1");
+    assert_eq!(sums(bill.amounts), (2.0, None, Some(100.0)));
+    assert_eq!(bill.late_edges, 2);
+}
+
+#[test]
+fn an_edge_in_the_middle_of_a_reading_loses_nothing() {
+    let mut told = Told::new();
+    told.read(0.0, [sample().joules(0.0)]);
+    told.hold(0.0, "r-1.1");
+    told.release(1.01, "r-1.1");
+    // Reading began before the edge and ended after it.
+    told.0.observe(&GpuSnapshot {
+        at: at(1.0),
+        took: SignedDuration::from_millis(20),
+        samples: vec![sample().joules(50.0)],
+    });
+
+    let bill = told.bill("r-1.1");
+    assert_eq!(sums(bill.amounts), (1.01, None, Some(50.0)));
+    assert_eq!(bill.ignored_snapshots, 0);
+}
+
+#[test]
+fn what_is_kept_does_not_grow_with_time() {
+    let size_after = |seconds: u32| {
+        let mut told = Told::new();
+        told.hold(0.0, "r-1.1");
+        told.hold(0.0, "r-2.1");
+        // Of what waits for the driver's samples there is always the same.
+        for second in 1..=seconds {
+            let never = sample().busy(&[]).processes(&[(1, 0, 0.5)]);
+            told.read(f64::from(second), [never.joules(f64::from(second))]);
+        }
+        format!("{:?}", told.0).len()
+    };
+    assert!(size_after(4000) < size_after(1000) + 5000);
+}

@@ -1,0 +1,234 @@
+//! Reads devices on a thread of its own, so that a driver that hangs keeps nobody waiting.
+//!
+//! Whoever asks waits for a reading that begins after they asked, or, past a deadline, gets the one before and is told so.
+//! Those who ask together share one reading. Events are taken every second, whether anybody asks or not. A reading that
+//! fails leaves nothing behind: what was read before is not told as if it were now. Where nothing can be read at all, the
+//! probe is opened anew, later and later.
+
+use std::{
+    sync::{Arc, Condvar, Mutex, MutexGuard, mpsc},
+    thread,
+    time::{Duration, Instant},
+};
+
+use blueproof_core::{
+    gpu::{DeviceEvent, GpuInventory, GpuSnapshot},
+    ports::{GpuProbe, ProbeError},
+};
+
+use crate::pages::Errors;
+
+/// How often events are taken.
+const EVENTS_EVERY: Duration = Duration::from_secs(1);
+
+/// How long it takes until the probe is opened again, at first and at most.
+const AGAIN_AFTER: Duration = Duration::from_secs(1);
+const AGAIN_AFTER_AT_MOST: Duration = Duration::from_secs(60);
+
+/// Opens a probe.
+pub type Open = Box<dyn FnMut() -> Result<Box<dyn GpuProbe>, ProbeError> + Send>;
+
+/// What was read, or why nothing could be.
+pub type Reading = Result<(GpuInventory, GpuSnapshot), ProbeError>;
+
+/// Reads devices for whoever asks.
+#[derive(Debug)]
+pub struct Collector {
+    asks: mpsc::Sender<()>,
+    shared: Arc<Shared>,
+}
+
+/// What a collector has.
+#[derive(Debug, Clone)]
+pub struct Collected {
+    /// The last reading; `None` where none ever ended.
+    pub reading: Option<Arc<Reading>>,
+    /// How long ago it began.
+    pub age: Option<Duration>,
+    /// Whether it began before it was asked for, because the next one takes too long.
+    pub is_cached: bool,
+    /// The errors that drivers reported.
+    pub errors: Errors,
+    /// How often nothing could be read.
+    pub failures: u64,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    state: Mutex<State>,
+    /// Told of each reading that ends.
+    ended: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    last: Option<(Instant, Arc<Reading>)>,
+    errors: Errors,
+    failures: u64,
+    is_over: bool,
+}
+
+impl Collector {
+    /// Starts the thread. It ends when the collector is dropped and the driver answers.
+    pub fn start(open: Open) -> Self {
+        Self::start_patiently(open, AGAIN_AFTER)
+    }
+
+    fn start_patiently(open: Open, again_after: Duration) -> Self {
+        let (asks, asked) = mpsc::channel();
+        let shared = Arc::new(Shared::default());
+        let worker = Worker {
+            open,
+            probe: None,
+            pause: again_after,
+            again_after,
+            not_before: Instant::now(),
+            blind: None,
+            shared: Arc::clone(&shared),
+        };
+        let started = thread::Builder::new()
+            .name("gpu-probe".into())
+            .spawn(move || worker.work(&asked));
+        if started.is_err() {
+            shared.lock().is_over = true;
+        }
+        Self { asks, shared }
+    }
+
+    /// Reads all devices, and waits for that at most so long.
+    pub fn collect(&self, within: Duration) -> Collected {
+        let asked_at = Instant::now();
+        // A thread that has ended is told by `is_over`.
+        let _ = self.asks.send(());
+        let is_waiting = |state: &mut State| {
+            let is_new = state.last.as_ref().is_some_and(|(begun, _)| *begun >= asked_at);
+            !is_new && !state.is_over
+        };
+        let waited = self
+            .shared
+            .ended
+            .wait_timeout_while(self.shared.lock(), within, is_waiting);
+        let (state, _) = waited.expect("nobody panics while they hold it");
+        state.collected(asked_at)
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("nobody panics while they hold it")
+    }
+}
+
+impl State {
+    fn collected(&self, asked_at: Instant) -> Collected {
+        let begun = self.last.as_ref().map(|(begun, _)| *begun);
+        Collected {
+            reading: self.last.as_ref().map(|(_, reading)| Arc::clone(reading)),
+            age: begun.map(|begun| begun.elapsed()),
+            is_cached: begun.is_some_and(|begun| begun < asked_at),
+            errors: self.errors.clone(),
+            failures: self.failures,
+        }
+    }
+}
+
+/// The thread that reads.
+struct Worker {
+    open: Open,
+    probe: Option<Box<dyn GpuProbe>>,
+    /// How long after a first failure the probe is opened again, how long after the next, and when that is.
+    again_after: Duration,
+    pause: Duration,
+    not_before: Instant,
+    /// Why the probe could not be opened.
+    blind: Option<ProbeError>,
+    shared: Arc<Shared>,
+}
+
+impl Worker {
+    fn work(mut self, asked: &mpsc::Receiver<()>) {
+        loop {
+            match asked.recv_timeout(EVENTS_EVERY) {
+                Ok(()) => {
+                    // Whoever asked until now is answered by one reading.
+                    while asked.try_recv().is_ok() {}
+                    self.read();
+                }
+                Err(mpsc::RecvTimeoutError::Timeout) => {}
+                Err(mpsc::RecvTimeoutError::Disconnected) => return,
+            }
+            self.take_events();
+        }
+    }
+
+    fn read(&mut self) {
+        let begun = Instant::now();
+        let reading = self.try_read();
+        let failed = reading.is_err();
+        let mut state = self.shared.lock();
+        state.failures += u64::from(failed);
+        state.last = Some((begun, Arc::new(reading)));
+        drop(state);
+        self.shared.ended.notify_all();
+    }
+
+    fn try_read(&mut self) -> Reading {
+        let probe = self.probe()?;
+        let read = probe
+            .inventory()
+            .and_then(|inventory| Ok((inventory, probe.snapshot()?)));
+        if let Err(error) = &read {
+            self.close(error.clone());
+        }
+        read
+    }
+
+    fn take_events(&mut self) {
+        let Some(probe) = &mut self.probe else { return };
+        let events: Vec<DeviceEvent> = probe.events().unwrap_or_default();
+        let mut state = self.shared.lock();
+        events.iter().for_each(|event| state.errors.count(event));
+    }
+
+    /// Returns the probe, which is opened where that is due.
+    fn probe(&mut self) -> Result<&mut Box<dyn GpuProbe>, ProbeError> {
+        if self.probe.is_none() {
+            let waits = Instant::now() < self.not_before;
+            if let Some(error) = self.blind.clone().filter(|_| waits) {
+                return Err(error);
+            }
+            match (self.open)() {
+                Ok(probe) => {
+                    self.probe = Some(probe);
+                    self.blind = None;
+                    self.pause = self.again_after;
+                }
+                Err(error) => {
+                    self.close(error.clone());
+                    return Err(error);
+                }
+            }
+        }
+        Ok(self.probe.as_mut().expect("it was just opened"))
+    }
+
+    /// Lets go of the probe until later.
+    fn close(&mut self, error: ProbeError) {
+        self.probe = None;
+        self.blind = Some(error);
+        self.not_before = Instant::now() + self.pause;
+        self.pause = (self.pause * 2).clamp(self.again_after, AGAIN_AFTER_AT_MOST.max(self.again_after));
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        if let Ok(mut state) = self.shared.state.lock() {
+            state.is_over = true;
+        }
+        self.shared.ended.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,165 @@
+//! Who asks, and what they get while a driver takes its time.
+
+use std::sync::{
+    atomic::{AtomicBool, Ordering},
+    mpsc::Receiver,
+};
+
+use blueproof_core::{
+    diagnostic::{Code, Diagnostic},
+    gpu::DeviceUuid,
+    ports::Blindness,
+    testing::{FakeProbe, device},
+};
+use jiff::Timestamp;
+
+use super::*;
+
+/// Longer than anything here takes.
+const LONG: Duration = Duration::from_secs(60);
+
+fn blind() -> ProbeError {
+    ProbeError {
+        reason: Blindness::DriverNotLoaded,
+        diagnostic: Box::new(Diagnostic::error(Code::GpuDriver, "no driver")),
+    }
+}
+
+fn collector(probe: &FakeProbe) -> Collector {
+    let probe = probe.clone();
+    Collector::start(Box::new(move || Ok(Box::new(probe.clone()))))
+}
+
+/// A probe that hangs, once it is told to, until it is let go.
+struct Hanging {
+    inner: FakeProbe,
+    hangs: Arc<AtomicBool>,
+    let_go: Receiver<()>,
+}
+
+impl GpuProbe for Hanging {
+    fn inventory(&mut self) -> Result<GpuInventory, ProbeError> {
+        self.inner.inventory()
+    }
+
+    fn snapshot(&mut self) -> Result<GpuSnapshot, ProbeError> {
+        if self.hangs.load(Ordering::SeqCst) {
+            self.let_go.recv().expect("it is let go at last");
+        }
+        self.inner.snapshot()
+    }
+
+    fn events(&mut self) -> Result<Vec<DeviceEvent>, ProbeError> {
+        self.inner.events()
+    }
+}
+
+#[test]
+fn whoever_asks_gets_a_reading_that_began_after_they_asked() {
+    let probe = FakeProbe::of(vec![device(0)]);
+    let collector = collector(&probe);
+    for count in 1..=3 {
+        let collected = collector.collect(LONG);
+        assert!(!collected.is_cached);
+        assert!(collected.reading.expect("it was read").is_ok());
+        assert_eq!(probe.snapshots_taken(), count);
+    }
+}
+
+#[test]
+fn while_a_driver_hangs_the_reading_before_is_told_as_what_it_is() {
+    let (hangs, (go, let_go)) = (Arc::new(AtomicBool::new(false)), mpsc::channel());
+    let probe = FakeProbe::of(vec![device(0)]);
+    let mut hanging = Some(Hanging {
+        inner: probe,
+        hangs: Arc::clone(&hangs),
+        let_go,
+    });
+    let collector = Collector::start(Box::new(move || {
+        Ok(Box::new(hanging.take().expect("it is opened once")))
+    }));
+    assert!(!collector.collect(LONG).is_cached);
+    hangs.store(true, Ordering::SeqCst);
+    let meanwhile = collector.collect(Duration::from_millis(1));
+    assert!(meanwhile.is_cached);
+    assert!(meanwhile.reading.expect("there is one from before").is_ok());
+    hangs.store(false, Ordering::SeqCst);
+    go.send(()).expect("it hangs");
+    assert!(!collector.collect(LONG).is_cached);
+}
+
+#[test]
+fn who_asks_while_the_first_reading_hangs_gets_none() {
+    let (go, let_go) = mpsc::channel();
+    let mut hanging = Some(Hanging {
+        inner: FakeProbe::of(vec![device(0)]),
+        hangs: Arc::new(AtomicBool::new(true)),
+        let_go,
+    });
+    let collector = Collector::start(Box::new(move || {
+        Ok(Box::new(hanging.take().expect("it is opened once")))
+    }));
+    let collected = collector.collect(Duration::from_millis(1));
+    assert!(collected.reading.is_none());
+    assert_eq!(collected.age, None);
+    drop(go);
+}
+
+#[test]
+fn a_reading_that_fails_leaves_nothing_of_the_one_before() {
+    let probe = FakeProbe::of(vec![device(0)]);
+    let collector = collector(&probe);
+    collector.collect(LONG);
+    probe.fail(Some(blind()));
+    let collected = collector.collect(LONG);
+    assert!(!collected.is_cached);
+    assert_eq!(collected.reading.expect("it was tried").as_ref(), &Err(blind()));
+    assert_eq!(collected.failures, 1);
+}
+
+#[test]
+fn a_driver_that_is_not_there_is_not_asked_for_at_every_scrape() {
+    let (opened, mut opens) = (Arc::new(Mutex::new(0)), 0);
+    let told = Arc::clone(&opened);
+    let open = move || {
+        opens += 1;
+        *told.lock().expect("nobody panics") = opens;
+        Err(blind())
+    };
+    let collector = Collector::start_patiently(Box::new(open), LONG * 60);
+    for _ in 0..5 {
+        let collected = collector.collect(LONG);
+        assert_eq!(collected.reading.expect("it was tried").as_ref(), &Err(blind()));
+    }
+    assert_eq!(*opened.lock().expect("nobody panics"), 1);
+    assert_eq!(collector.collect(LONG).failures, 6);
+}
+
+#[test]
+fn errors_are_counted_whether_anybody_asks_or_not() {
+    let probe = FakeProbe::of(vec![device(0)]);
+    let collector = collector(&probe);
+    collector.collect(LONG);
+    for xid in [31, 31, 79] {
+        probe.report(DeviceEvent {
+            at: Timestamp::UNIX_EPOCH,
+            device: DeviceUuid("GPU-00000000".into()),
+            xid,
+        });
+    }
+    // The second reading comes after the events that follow the first.
+    collector.collect(LONG);
+    let errors = collector.collect(LONG).errors;
+    let counts: Vec<_> = errors
+        .counts()
+        .map(|(_, xid, count)| (xid, count.times))
+        .collect();
+    assert_eq!(counts, [(31, 2), (79, 1)]);
+    assert_eq!(errors.last(&DeviceUuid("GPU-00000000".into())), Some(79));
+}
+
+#[test]
+fn the_probe_of_tests_keeps_the_promises_of_the_port() {
+    let mut probe = FakeProbe::of(vec![device(0), device(1)]);
+    blueproof_core::testing::contract::probe_keeps_its_promises(&mut probe);
+}

@@ -1,0 +1,114 @@
+//! How devices fare: what was read of them is looked over, and nothing is read here.
+//!
+//! [`check`] asks what the driver's library can answer, [`judge`] says whether the machine or the job was at fault in an
+//! attempt, [`leftovers()`] what one tenant leaves to the next, and [`Labels`] what a node is to be labelled. There is no
+//! clock in here, no device and no Kubernetes: time, readings and the labels as they stand are arguments.
+//!
+//! Around an attempt: [`check`] some snapshots before it begins, and look at [`leftovers()`] since the machine was idle, or
+//! without a `before` for processes alone; keep the last snapshot and all events; [`judge`] by them and a snapshot from
+//! after its end.
+//!
+//! An answer is ok, a problem or unknown, and whatever could not be asked is unknown. Nothing turns unknown into ok:
+//! neither a card that does not tell, nor a reading that failed, nor a check that needs more than the driver's library.
+//!
+//! ```
+//! use blueproof_core::gpu::GpuInventory;
+//! use blueproof_gpu::health::{CheckPolicy, Facts, Health, check};
+//!
+//! let inventory = GpuInventory::default();
+//! let facts = Facts { inventory: Ok(&inventory), snapshots: &[], events: None };
+//! let policy = CheckPolicy::expecting(1);
+//! let findings = check(&policy, &facts);
+//! assert_eq!(findings.health(&policy.counting), Health::Problem);
+//! ```
+
+mod answer;
+mod attempt;
+mod checks;
+mod findings;
+mod labels;
+mod leftovers;
+mod pcie;
+mod policy;
+mod text;
+mod xid;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
+
+use blueproof_core::{
+    gpu::{DeviceEvent, DeviceUuid, GpuInventory, GpuSnapshot},
+    ports::Blindness,
+};
+
+pub use answer::{Answer, CheckId, Health, Scope, Severity, Why};
+pub use attempt::{AttemptVerdict, Blame, Evidence, Flight, Judgement, judge};
+pub use findings::{Finding, Findings};
+pub use labels::{AUTOPILOT_LABEL, LabelChange, Labels, OWN_LABEL, Person, Testing};
+pub use leftovers::{LeftMemory, LeftProcess, Leftovers, Unseen, leftovers};
+pub use policy::{CheckPolicy, LabelPolicy, Streak};
+pub use xid::{XidClass, xid_class, xid_words};
+
+/// What was read of a machine, for checks to look at.
+#[derive(Debug, Clone, Copy)]
+pub struct Facts<'a> {
+    /// Which devices there are, or why nothing can be said of any.
+    pub inventory: Result<&'a GpuInventory, Blindness>,
+    /// What was read of them, the earliest first. Some checks need several, and say so.
+    pub snapshots: &'a [GpuSnapshot],
+    /// What drivers reported meanwhile. `None` where nobody listened, which is not the same as nothing.
+    pub events: Option<&'a [DeviceEvent]>,
+}
+
+/// Looks over all that was read of a machine. Every check answers, whatever became of the others.
+pub fn check(policy: &CheckPolicy, facts: &Facts<'_>) -> Findings {
+    check_devices(policy, facts, &facts.devices())
+}
+
+/// Looks over certain devices, which are all that there should be.
+fn check_devices(policy: &CheckPolicy, facts: &Facts<'_>, devices: &BTreeSet<DeviceUuid>) -> Findings {
+    let machine = [CheckId::Driver, CheckId::DeviceCount].map(|check| Finding {
+        check,
+        device: None,
+        answer: checks::of_machine(check, policy, facts, devices),
+    });
+    let each = devices.iter().flat_map(|device| {
+        let facts = checks::DeviceFacts::of(facts, device);
+        CheckId::of_devices().map(move |check| Finding {
+            check,
+            device: Some(device.clone()),
+            answer: checks::of_device(check, policy, &facts),
+        })
+    });
+    let elsewhere = CheckId::ALL.iter().filter_map(|check| {
+        let needs = check.needs()?.to_owned();
+        Some(Finding {
+            check: *check,
+            device: None,
+            answer: Answer::Unknown {
+                why: Why::NotDoneHere { needs },
+            },
+        })
+    });
+    Findings(machine.into_iter().chain(each).chain(elsewhere).collect())
+}
+
+impl Facts<'_> {
+    /// Returns all devices of which anything was said: one that fell off the bus is in no later inventory.
+    fn devices(&self) -> BTreeSet<DeviceUuid> {
+        let listed = self
+            .inventory
+            .iter()
+            .flat_map(|inventory| &inventory.devices)
+            .map(|device| &device.uuid);
+        let read = self
+            .snapshots
+            .iter()
+            .flat_map(|snapshot| &snapshot.samples)
+            .map(|sample| &sample.device);
+        let reported = self.events.into_iter().flatten().map(|event| &event.device);
+        listed.chain(read).chain(reported).cloned().collect()
+    }
+}

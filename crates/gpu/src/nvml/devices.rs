@@ -1,0 +1,80 @@
+//! Which devices there are, and the parts that they are divided into.
+
+use blueproof_core::{
+    domain::Bytes,
+    gpu::{Device, DeviceUuid, GpuInventory, Partition, Reading, Vendor},
+    ports::ProbeError,
+};
+use nvml_wrapper::{Device as Handle, Nvml, error::NvmlError};
+
+use super::errors::{blind, read};
+
+/// Returns what there is. Of a device that does not answer stands what was known of it.
+pub(super) fn inventory(nvml: &Nvml, known: &GpuInventory) -> Result<GpuInventory, ProbeError> {
+    let count = nvml.device_count();
+    let count = count.map_err(|error| blind("could not count the NVIDIA devices", &error))?;
+    let was = |place| known.devices.iter().find(|device| device.index == place).cloned();
+    let devices = (0..count).filter_map(|place| match device(nvml, place) {
+        Ok(device) => Some(device),
+        Err(_) => was(place),
+    });
+    Ok(GpuInventory {
+        driver_version: nvml.sys_driver_version().ok(),
+        api_version: nvml.sys_cuda_driver_version().ok().map(cuda_version),
+        devices: devices.collect(),
+    })
+}
+
+fn device(nvml: &Nvml, place: u32) -> Result<Device, NvmlError> {
+    let handle = nvml.device_by_index(place)?;
+    let mode = read(handle.mig_mode());
+    Ok(Device {
+        uuid: DeviceUuid(handle.uuid()?),
+        index: place,
+        vendor: Vendor::Nvidia,
+        model: handle.name()?,
+        pci_bus_id: read(handle.pci_info()).map(|pci| pci.bus_id),
+        minor: read(handle.minor_number()),
+        serial: read(handle.serial()),
+        memory: read(handle.memory_info()).map(|memory| Bytes(memory.total)),
+        is_partitioned: mode.map(|mode| mode.current == 1),
+        partitions: partitions(&handle),
+    })
+}
+
+/// Returns the parts of a device, in the order of their places. Places may be empty in between.
+fn partitions(device: &Handle<'_>) -> Vec<Partition> {
+    let most = device.mig_device_count().unwrap_or(0);
+    let handles = (0..most).filter_map(|place| device.mig_device_by_index(place).ok());
+    handles.filter_map(|handle| partition(&handle).ok()).collect()
+}
+
+fn partition(handle: &Handle<'_>) -> Result<Partition, NvmlError> {
+    Ok(Partition {
+        uuid: DeviceUuid(handle.uuid()?),
+        profile: profile(handle),
+        gpu_instance: read(super::raw::gpu_instance(handle)),
+        compute_instance: read(super::raw::compute_instance(handle)),
+        memory: read(handle.memory_info()).map(|memory| Bytes(memory.total)),
+    })
+}
+
+/// Returns what a part has, as NVIDIA writes it: slices of processors, and memory in GB.
+fn profile(handle: &Handle<'_>) -> Reading<String> {
+    // The driver gives megabytes of 2^20; profiles are called by GB, rounded up.
+    const MEGABYTES_OF_GB: u64 = 1024;
+    read(handle.attributes()).map(|of| {
+        let memory = of.memory_size_mb.div_ceil(MEGABYTES_OF_GB);
+        let (compute, gpu) = (of.compute_instance_slice_count, of.gpu_instance_slice_count);
+        if compute == gpu {
+            format!("{gpu}g.{memory}gb")
+        } else {
+            format!("{compute}c.{gpu}g.{memory}gb")
+        }
+    })
+}
+
+/// Returns CUDA's version from the number that the driver gives: 12080 is 12.8.
+fn cuda_version(number: i32) -> String {
+    format!("{}.{}", number / 1000, number % 1000 / 10)
+}

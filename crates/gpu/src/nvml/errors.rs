@@ -1,0 +1,114 @@
+//! From NVML's errors to ours: what a card does not have is told apart from what could not be read.
+
+use blueproof_core::{
+    diagnostic::{Code, Diagnostic},
+    gpu::{Fault, FaultKind, Reading},
+    ports::{Blindness, ProbeError},
+};
+use nvml_wrapper::error::NvmlError;
+
+/// Returns what came of a call.
+pub(super) fn read<T>(result: Result<T, NvmlError>) -> Reading<T> {
+    match result {
+        Ok(value) => Reading::Value(value),
+        Err(error) => unread(&error),
+    }
+}
+
+/// Returns that something could not be read, or cannot be read at all.
+pub(super) fn unread<T>(error: &NvmlError) -> Reading<T> {
+    if is_unsupported(error) {
+        return Reading::Unsupported;
+    }
+    let kind = if matches!(error, NvmlError::GpuLost) {
+        FaultKind::Lost
+    } else if matches!(error, NvmlError::NoPermission | NvmlError::OperatingSystem) {
+        FaultKind::NoPermission
+    } else {
+        FaultKind::Driver
+    };
+    Reading::Failed(Fault::new(kind, word(error)))
+}
+
+/// Returns whether a card, or its driver, does not have something: an older library lacks the function.
+fn is_unsupported(error: &NvmlError) -> bool {
+    matches!(
+        error,
+        NvmlError::NotSupported | NvmlError::FailedToLoadSymbol(_) | NvmlError::FunctionNotFound
+    )
+}
+
+/// Returns NVML's own word, without what all of them begin with, or the number of one that is newer than this program.
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "the list is the wrapper's, and grows"
+)]
+fn word(error: &NvmlError) -> String {
+    let word = match error {
+        NvmlError::Uninitialized => "UNINITIALIZED",
+        NvmlError::InvalidArg => "INVALID_ARGUMENT",
+        NvmlError::NotSupported => "NOT_SUPPORTED",
+        NvmlError::NoPermission => "NO_PERMISSION",
+        NvmlError::NotFound => "NOT_FOUND",
+        NvmlError::InsufficientSize(_) => "INSUFFICIENT_SIZE",
+        NvmlError::InsufficientPower => "INSUFFICIENT_POWER",
+        NvmlError::DriverNotLoaded => "DRIVER_NOT_LOADED",
+        NvmlError::Timeout => "TIMEOUT",
+        NvmlError::IrqIssue => "IRQ_ISSUE",
+        NvmlError::LibraryNotFound => "LIBRARY_NOT_FOUND",
+        NvmlError::FunctionNotFound | NvmlError::FailedToLoadSymbol(_) => "FUNCTION_NOT_FOUND",
+        NvmlError::CorruptedInfoROM => "CORRUPTED_INFOROM",
+        NvmlError::GpuLost => "GPU_IS_LOST",
+        NvmlError::ResetRequired => "RESET_REQUIRED",
+        NvmlError::OperatingSystem => "OPERATING_SYSTEM",
+        NvmlError::LibRmVersionMismatch => "LIB_RM_VERSION_MISMATCH",
+        NvmlError::InUse => "IN_USE",
+        NvmlError::InsufficientMemory => "MEMORY",
+        NvmlError::NoData => "NO_DATA",
+        NvmlError::UnexpectedVariant(number) => return format!("ERROR_{number}"),
+        _ => "UNKNOWN",
+    };
+    word.to_owned()
+}
+
+/// Returns why nothing can be said of any device.
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "the list is the wrapper's, and grows"
+)]
+pub(super) fn blind(what: &str, error: &NvmlError) -> ProbeError {
+    let (reason, code, hint) = match error {
+        NvmlError::LibloadingError(_) | NvmlError::LibraryNotFound => (
+            Blindness::LibraryMissing,
+            Code::GpuLibrary,
+            "install the NVIDIA driver, or run in a container that is given its libraries (runtime class `nvidia`)",
+        ),
+        NvmlError::DriverNotLoaded => (
+            Blindness::DriverNotLoaded,
+            Code::GpuDriver,
+            "load it (`modprobe nvidia`), and see `dmesg | grep -i nvrm` for why it is not",
+        ),
+        NvmlError::NoPermission | NvmlError::OperatingSystem => (
+            Blindness::NoPermission,
+            Code::GpuPermission,
+            "let this user open /dev/nvidiactl and /dev/nvidia*; in a container, ask for a GPU or for the devices",
+        ),
+        NvmlError::LibRmVersionMismatch => (
+            Blindness::VersionMismatch,
+            Code::GpuVersions,
+            "the driver was updated and not loaded anew: restart the machine, or unload and load its modules",
+        ),
+        _ => (
+            Blindness::DriverError,
+            Code::GpuDriverError,
+            "see what `nvidia-smi` and `dmesg | grep -i -e nvrm -e xid` say",
+        ),
+    };
+    let diagnostic = Diagnostic::error(code, what)
+        .because(error.to_string())
+        .hint(hint);
+    ProbeError {
+        reason,
+        diagnostic: Box::new(diagnostic),
+    }
+}

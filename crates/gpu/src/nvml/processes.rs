@@ -1,0 +1,96 @@
+//! Who uses a device.
+
+use std::collections::BTreeMap;
+
+use blueproof_core::{
+    domain::Bytes,
+    gpu::{GpuProcess, Reading},
+};
+use nvml_wrapper::{
+    Device,
+    enums::device::UsedGpuMemory,
+    error::NvmlError,
+    struct_wrappers::device::{ProcessInfo, ProcessUtilizationSample},
+};
+
+use super::{errors, figures};
+
+/// Returns who uses a device, by number, and how much since a time in the driver's microseconds.
+///
+/// The two lists of the driver need not agree: in a container it may tell the container's numbers in one and the machine's
+/// in the other. So whoever is only in the second is told, too, without memory.
+pub(super) fn of_device(device: &Device<'_>, since: Option<u64>) -> Reading<Vec<GpuProcess>> {
+    let used = match device.process_utilization_stats(since) {
+        // The driver's word for a device that nobody used.
+        Err(NvmlError::NotFound) => Reading::Value(Vec::new()),
+        other => errors::read(other),
+    };
+    let shares = used.map(|samples| shares(&samples, since.unwrap_or(0)));
+    let running = match running(device) {
+        Ok(running) => running,
+        Err(error) => return errors::unread(&error),
+    };
+    Reading::Value(joined(running, &shares))
+}
+
+/// Returns who uses a part of a device. How much of the time nobody tells of a part.
+pub(super) fn of_partition(part: &Device<'_>) -> Reading<Vec<GpuProcess>> {
+    errors::read(running(part)).map(|running| joined(running, &Reading::Unsupported))
+}
+
+/// Returns the memory of each process: computing ones and drawing ones may be the same.
+fn running(device: &Device<'_>) -> Result<BTreeMap<u32, Reading<Bytes>>, NvmlError> {
+    let mut all = BTreeMap::new();
+    let computing = device.running_compute_processes()?;
+    let drawing = match device.running_graphics_processes() {
+        Err(NvmlError::NotSupported | NvmlError::FailedToLoadSymbol(_)) => Ok(Vec::new()),
+        other => other,
+    };
+    for process in computing.into_iter().chain(drawing?).filter(is_process) {
+        let memory = match process.used_gpu_memory {
+            UsedGpuMemory::Used(bytes) => Reading::Value(Bytes(bytes)),
+            UsedGpuMemory::Unavailable => Reading::Unsupported,
+        };
+        all.entry(process.pid).or_insert(memory);
+    }
+    Ok(all)
+}
+
+/// Returns whether an entry is of a process: one driver (535.54) mixes the fields up.
+fn is_process(info: &ProcessInfo) -> bool {
+    // The kernel's own limit, PID_MAX_LIMIT on 64 bits.
+    const MOST: u32 = 1 << 22;
+    (1..=MOST).contains(&info.pid)
+}
+
+/// Returns the mean share of each process since a time. What cannot be is left out.
+fn shares(samples: &[ProcessUtilizationSample], since: u64) -> BTreeMap<u32, f64> {
+    let mut sums: BTreeMap<u32, (f64, f64)> = BTreeMap::new();
+    for sample in samples.iter().filter(|sample| sample.timestamp > since) {
+        if let Some(share) = figures::percent(f64::from(sample.sm_util)) {
+            let (sum, count) = sums.entry(sample.pid).or_default();
+            *sum += share;
+            *count += 1.0;
+        }
+    }
+    sums.into_iter()
+        .map(|(pid, (sum, count))| (pid, sum / count))
+        .collect()
+}
+
+fn joined(running: BTreeMap<u32, Reading<Bytes>>, shares: &Reading<BTreeMap<u32, f64>>) -> Vec<GpuProcess> {
+    let mut all = running;
+    if let Reading::Value(shares) = shares {
+        for pid in shares.keys() {
+            all.entry(*pid).or_insert(Reading::Unsupported);
+        }
+    }
+    let processes = all.into_iter().map(|(pid, memory)| GpuProcess {
+        pid,
+        memory,
+        utilization: shares
+            .as_ref()
+            .map(|shares| shares.get(&pid).copied().unwrap_or(0.0)),
+    });
+    processes.collect()
+}

@@ -1,0 +1,259 @@
+//! The page of dcgm-exporter, as far as NVML can answer.
+//!
+//! Names, types, labels and units are those of dcgm-exporter's default counters (NVIDIA/dcgm-exporter d5e5f51,
+//! `etc/default-counters.csv` and `internal/pkg/rendermetrics`); each figure's source in NVML is another than DCGM's and may be
+//! sampled over another moment. Beyond the defaults stand `DCGM_FI_DEV_FB_TOTAL`, which dashboards ask for, and what else
+//! OKE's and OpenShift's rules name.
+//!
+//! Left out: what needs DCGM's own modules (`DCGM_EXP_GPU_HEALTH_STATUS`, vGPU licences), `DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL`,
+//! whose unit differs from version to version, and on cards before Hopper everything that begins with `DCGM_FI_PROF_`.
+//!
+//! Its counters do not end in `_total`, which OpenMetrics wants of them: the page is always in Prometheus' own format.
+
+use blueproof_core::{
+    gpu::{Device, Figure, Partition, Sample},
+    metrics::{Exposition, Family, Format, Kind},
+};
+
+use super::{Owner, Seen};
+
+/// How the page is written, where consumers differ.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Options {
+    /// The label that has the host's name; `None` leaves it out.
+    pub host_label: Option<HostLabel>,
+    /// The host's name.
+    pub host: String,
+}
+
+/// What the label with the host's name is called.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum HostLabel {
+    /// `Hostname`, as in all releases until May 2026, and in most dashboards.
+    #[default]
+    Capital,
+    /// `hostname`, as since.
+    Small,
+}
+
+impl HostLabel {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Capital => "Hostname",
+            Self::Small => "hostname",
+        }
+    }
+}
+
+/// A metric of DCGM's, and where it comes from.
+struct Metric {
+    family: Family,
+    figure: Figure,
+    unit: Unit,
+}
+
+/// How DCGM gives a figure.
+#[derive(Debug, Clone, Copy)]
+enum Unit {
+    /// As a whole number of units, of which one of ours has so many.
+    Whole(f64),
+    /// As a number with a fraction, in our unit.
+    Exact,
+    /// In whole MiB; what is less than one does not count.
+    Mebibytes,
+}
+
+macro_rules! metrics {
+    ($($name:literal $kind:ident $figure:ident ($unit:expr) $help:literal,)+) => {
+        &[$(Metric {
+            family: Family { name: $name, kind: Kind::$kind, labels: &[], constant: &[], help: $help },
+            figure: Figure::$figure,
+            unit: $unit,
+        },)+]
+    };
+}
+
+static METRICS: &[Metric] = metrics! {
+    "DCGM_FI_DEV_SM_CLOCK" Gauge SmClock (Unit::Whole(1e-6)) "Clock of the multiprocessors (in MHz)",
+    "DCGM_FI_DEV_MEM_CLOCK" Gauge MemoryClock (Unit::Whole(1e-6)) "Clock of the memory (in MHz)",
+    "DCGM_FI_DEV_MEMORY_TEMP" Gauge MemoryTemperature (Unit::Whole(1.0)) "Temperature of the memory (in C)",
+    "DCGM_FI_DEV_GPU_TEMP" Gauge Temperature (Unit::Whole(1.0)) "Temperature of the GPU (in C)",
+    "DCGM_FI_DEV_POWER_USAGE" Gauge Power (Unit::Exact) "Power that is drawn (in W)",
+    "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION" Counter Energy (Unit::Whole(1e3)) "Energy since the driver was loaded (in mJ)",
+    "DCGM_FI_DEV_PCIE_REPLAY_COUNTER" Counter PcieReplays (Unit::Whole(1.0)) "Transfers over PCIe that were made again",
+    "DCGM_FI_DEV_GPU_UTIL" Gauge Utilization (Unit::Whole(100.0)) "Time in which a kernel ran (in %)",
+    "DCGM_FI_DEV_MEM_COPY_UTIL" Gauge MemoryUtilization (Unit::Whole(100.0)) "Time in which memory was read or written (in %)",
+    "DCGM_FI_DEV_ENC_UTIL" Gauge EncoderUtilization (Unit::Whole(100.0)) "Use of the encoder (in %)",
+    "DCGM_FI_DEV_DEC_UTIL" Gauge DecoderUtilization (Unit::Whole(100.0)) "Use of the decoder (in %)",
+    "DCGM_FI_DEV_FB_TOTAL" Gauge MemoryTotal (Unit::Mebibytes) "Memory (in MiB)",
+    "DCGM_FI_DEV_FB_FREE" Gauge MemoryFree (Unit::Mebibytes) "Memory that is free (in MiB)",
+    "DCGM_FI_DEV_FB_USED" Gauge MemoryUsed (Unit::Mebibytes) "Memory that is used (in MiB)",
+    "DCGM_FI_DEV_FB_RESERVED" Gauge MemoryReserved (Unit::Mebibytes) "Memory that the driver keeps (in MiB)",
+    "DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS" Counter UncorrectableRemappedRows (Unit::Whole(1.0)) "Rows of memory that were replaced after uncorrectable errors",
+    "DCGM_FI_DEV_CORRECTABLE_REMAPPED_ROWS" Counter CorrectableRemappedRows (Unit::Whole(1.0)) "Rows of memory that were replaced after correctable errors",
+    "DCGM_FI_DEV_ROW_REMAP_FAILURE" Gauge RowRemapFailure (Unit::Whole(1.0)) "Whether a row could not be replaced",
+    "DCGM_FI_DEV_ROW_REMAP_PENDING" Gauge RowRemapPending (Unit::Whole(1.0)) "Whether rows wait to be replaced at a reset",
+    "DCGM_FI_DEV_ECC_SBE_VOL_TOTAL" Counter CorrectedErrors (Unit::Whole(1.0)) "Single-bit errors since the driver was loaded",
+    "DCGM_FI_DEV_ECC_DBE_VOL_TOTAL" Counter UncorrectedErrors (Unit::Whole(1.0)) "Double-bit errors since the driver was loaded",
+    "DCGM_FI_DEV_ECC_SBE_AGG_TOTAL" Counter CorrectedErrorsOfAllTime (Unit::Whole(1.0)) "Single-bit errors of all time",
+    "DCGM_FI_DEV_ECC_DBE_AGG_TOTAL" Counter UncorrectedErrorsOfAllTime (Unit::Whole(1.0)) "Double-bit errors of all time",
+    "DCGM_FI_DEV_RETIRED_SBE" Counter RetiredPagesCorrectable (Unit::Whole(1.0)) "Pages retired after single-bit errors",
+    "DCGM_FI_DEV_RETIRED_DBE" Counter RetiredPagesUncorrectable (Unit::Whole(1.0)) "Pages retired after double-bit errors",
+    "DCGM_FI_DEV_RETIRED_PENDING" Counter RetiredPagesPending (Unit::Whole(1.0)) "Whether pages wait to be retired at a reset",
+    "DCGM_FI_DEV_POWER_VIOLATION" Counter PowerViolation (Unit::Whole(1e9)) "Time in which power held the clocks back (in ns)",
+    "DCGM_FI_DEV_THERMAL_VIOLATION" Counter ThermalViolation (Unit::Whole(1e9)) "Time in which heat held the clocks back (in ns)",
+    "DCGM_FI_PROF_GR_ENGINE_ACTIVE" Gauge EngineActive (Unit::Exact) "Share of the time in which the graphics or compute engine was active",
+    "DCGM_FI_PROF_SM_ACTIVE" Gauge SmActive (Unit::Exact) "Share of the cycles in which a multiprocessor had a warp",
+    "DCGM_FI_PROF_SM_OCCUPANCY" Gauge SmOccupancy (Unit::Exact) "Share of the warps that a multiprocessor could have",
+    "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE" Gauge TensorActive (Unit::Exact) "Share of the cycles in which the tensor cores were active",
+    "DCGM_FI_PROF_DRAM_ACTIVE" Gauge DramActive (Unit::Exact) "Share of the cycles in which memory sent or received data",
+    "DCGM_FI_PROF_PIPE_FP64_ACTIVE" Gauge Fp64Active (Unit::Exact) "Share of the cycles in which the 64-bit pipe was active",
+    "DCGM_FI_PROF_PIPE_FP32_ACTIVE" Gauge Fp32Active (Unit::Exact) "Share of the cycles in which the 32-bit pipe was active",
+    "DCGM_FI_PROF_PIPE_FP16_ACTIVE" Gauge Fp16Active (Unit::Exact) "Share of the cycles in which the 16-bit pipe was active",
+    "DCGM_FI_PROF_PCIE_TX_BYTES" Gauge PcieSent (Unit::Whole(1.0)) "Rate of what is sent over PCIe (in bytes per second)",
+    "DCGM_FI_PROF_PCIE_RX_BYTES" Gauge PcieReceived (Unit::Whole(1.0)) "Rate of what is received over PCIe (in bytes per second)",
+    "DCGM_FI_PROF_NVLINK_TX_BYTES" Gauge NvlinkSent (Unit::Whole(1.0)) "Rate of what is sent over NVLink (in bytes per second)",
+    "DCGM_FI_PROF_NVLINK_RX_BYTES" Gauge NvlinkReceived (Unit::Whole(1.0)) "Rate of what is received over NVLink (in bytes per second)",
+};
+
+static XID_ERRORS: Family = Family {
+    name: "DCGM_FI_DEV_XID_ERRORS",
+    kind: Kind::Gauge,
+    labels: &[],
+    constant: &[],
+    help: "Number of the last error that the driver reported",
+};
+
+/// Returns the names of the metrics that the page may have.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    METRICS
+        .iter()
+        .map(|metric| metric.family.name)
+        .chain([XID_ERRORS.name])
+}
+
+/// Returns the page, which is in Prometheus' text format. It is empty where nothing could be read.
+pub fn render(seen: &Seen, options: &Options) -> String {
+    let mut page = Exposition::new(Format::Prometheus);
+    let Some((inventory, snapshot)) = &seen.devices else {
+        return page.finish();
+    };
+    let series: Vec<_> = snapshot
+        .samples
+        .iter()
+        .filter_map(|sample| {
+            Some((
+                Series::of(sample, inventory.device(&sample.device)?, seen),
+                sample,
+            ))
+        })
+        .collect();
+    let driver = inventory.driver_version.as_deref();
+    for metric in METRICS {
+        let values: Vec<_> = series
+            .iter()
+            .filter_map(|(series, sample)| Some((series, sample.readings.value(metric.figure)?)))
+            .collect();
+        if values.is_empty() {
+            continue;
+        }
+        page.family(&metric.family);
+        for (series, value) in values {
+            page.sample(
+                &metric.family,
+                &series.labels(driver, options, None),
+                metric.unit.of(value),
+            );
+        }
+    }
+    xid_errors(&series, seen, driver, options, &mut page);
+    page.finish()
+}
+
+fn xid_errors(
+    series: &[(Series<'_>, &Sample)],
+    seen: &Seen,
+    driver: Option<&str>,
+    options: &Options,
+    page: &mut Exposition,
+) {
+    let whole = series.iter().filter(|(series, _)| series.partition.is_none());
+    let mut whole = whole.peekable();
+    if whole.peek().is_some() {
+        page.family(&XID_ERRORS);
+    }
+    for (series, sample) in whole {
+        let last = seen.errors.last(&sample.device).unwrap_or(0);
+        let code = last.to_string();
+        let labels = series.labels(driver, options, Some(&code));
+        page.sample(&XID_ERRORS, &labels, code.parse().expect("it is a number"));
+    }
+}
+
+impl Unit {
+    /// Returns a value as DCGM gives it.
+    fn of(self, value: f64) -> f64 {
+        match self {
+            Self::Whole(scale) => (value * scale).round(),
+            Self::Exact => value,
+            Self::Mebibytes => (value / 1_048_576.0).floor(),
+        }
+    }
+}
+
+/// Whom a series is of.
+struct Series<'a> {
+    device: &'a Device,
+    partition: Option<&'a Partition>,
+    owner: Option<&'a Owner>,
+    index: String,
+    name: String,
+    instance: Option<String>,
+}
+
+impl<'a> Series<'a> {
+    fn of(sample: &'a Sample, device: &'a Device, seen: &'a Seen) -> Self {
+        let uuid = sample.partition.as_ref();
+        let partition = uuid.and_then(|uuid| device.partitions.iter().find(|part| part.uuid == *uuid));
+        let instance = partition.and_then(|part| part.gpu_instance.as_ref().value());
+        Self {
+            device,
+            partition,
+            owner: seen.owners.get(uuid.unwrap_or(&device.uuid)),
+            index: device.index.to_string(),
+            name: format!("nvidia{}", device.index),
+            instance: instance.map(ToString::to_string),
+        }
+    }
+
+    /// Returns the labels, in dcgm-exporter's order.
+    fn labels<'b>(
+        &'b self,
+        driver: Option<&'b str>,
+        options: &'b Options,
+        error: Option<&'b str>,
+    ) -> Vec<(&'static str, &'b str)> {
+        let device = self.device;
+        let bus = device.pci_bus_id.as_ref().value();
+        let profile = self.partition.and_then(|part| part.profile.as_ref().value());
+        let host = options
+            .host_label
+            .map(|label| (label.as_str(), options.host.as_str()));
+        let labels = [
+            Some(("gpu", self.index.as_str())),
+            Some(("UUID", device.uuid.0.as_str())),
+            Some(("pci_bus_id", bus.map_or("", String::as_str))),
+            Some(("device", self.name.as_str())),
+            Some(("modelName", device.model.as_str())),
+            profile.map(|profile| ("GPU_I_PROFILE", profile.as_str())),
+            self.instance.as_deref().map(|instance| ("GPU_I_ID", instance)),
+            host,
+            driver.map(|version| ("DCGM_FI_DRIVER_VERSION", version)),
+            self.owner.map(|owner| ("container", owner.container.as_str())),
+            error.map(|code| ("err_code", code)),
+            self.owner.map(|owner| ("namespace", owner.namespace.as_str())),
+            self.owner.map(|owner| ("pod", owner.pod.as_str())),
+        ];
+        labels.into_iter().flatten().collect()
+    }
+}

@@ -1,0 +1,335 @@
+//! Our own page: base units, names that end in them, and a device's identity in one series that others join with.
+//!
+//! `blueproof_gpu_power_watts * on(uuid) group_left(model) blueproof_gpu_info` is the power by model. A part of a device has the
+//! device's `uuid` and its own as `partition`, which is empty for the whole.
+
+use blueproof_core::{
+    gpu::{Device, Figure, FigureKind, Sample, Vendor},
+    metrics::{Exposition, Family, Format, Kind},
+};
+use jiff::SignedDuration;
+
+use super::Seen;
+
+const DEVICE: &[&str] = &["uuid", "partition"];
+
+macro_rules! figures {
+    ($($figure:ident $name:literal $help:literal,)+) => {
+        /// Each figure, and what it is called.
+        static FIGURES: &[(Figure, Family)] = &[$((
+            Figure::$figure,
+            Family {
+                name: concat!("blueproof_gpu_", $name),
+                kind: kind(Figure::$figure),
+                labels: DEVICE,
+                constant: &[],
+                help: $help,
+            },
+        ),)+];
+    };
+}
+
+const fn kind(figure: Figure) -> Kind {
+    match figure.kind() {
+        FigureKind::Counter => Kind::Counter,
+        FigureKind::Gauge | FigureKind::Flag => Kind::Gauge,
+    }
+}
+
+figures! {
+    SmClock "sm_clock_hertz" "Clock of the multiprocessors",
+    MemoryClock "memory_clock_hertz" "Clock of the memory",
+    Temperature "temperature_celsius" "Temperature of the device",
+    MemoryTemperature "memory_temperature_celsius" "Temperature of its memory",
+    Power "power_watts" "Power that is drawn",
+    Energy "energy_joules_total" "Energy since the driver was loaded",
+    PcieReplays "pcie_replays_total" "Transfers over PCIe that were made again",
+    Utilization "utilization_ratio" "Share of the last moment in which anything ran",
+    MemoryUtilization "memory_utilization_ratio" "Share of the last moment in which memory was read or written",
+    EncoderUtilization "encoder_utilization_ratio" "Use of the encoder",
+    DecoderUtilization "decoder_utilization_ratio" "Use of the decoder",
+    MemoryTotal "memory_total_bytes" "Memory of the device",
+    MemoryUsed "memory_used_bytes" "Memory that is used",
+    MemoryFree "memory_free_bytes" "Memory that is free",
+    MemoryReserved "memory_reserved_bytes" "Memory that driver and firmware keep",
+    UncorrectableRemappedRows "remapped_rows_uncorrectable_total" "Rows of memory that were replaced after uncorrectable errors",
+    CorrectableRemappedRows "remapped_rows_correctable_total" "Rows of memory that were replaced after correctable errors",
+    RowRemapPending "row_remap_pending" "Whether rows wait to be replaced at the next reset",
+    RowRemapFailure "row_remap_failure" "Whether a row could not be replaced",
+    CorrectedErrors "ecc_corrected_errors_total" "Errors of memory that were corrected, since the driver was loaded",
+    UncorrectedErrors "ecc_uncorrected_errors_total" "Errors of memory that could not be corrected, since the driver was loaded",
+    CorrectedErrorsOfAllTime "ecc_corrected_errors_of_all_time_total" "Errors of memory that were corrected, of all time",
+    UncorrectedErrorsOfAllTime "ecc_uncorrected_errors_of_all_time_total" "Errors of memory that could not be corrected, of all time",
+    RetiredPagesCorrectable "retired_pages_correctable_total" "Pages of memory retired after several correctable errors",
+    RetiredPagesUncorrectable "retired_pages_uncorrectable_total" "Pages of memory retired after an uncorrectable error",
+    RetiredPagesPending "retired_pages_pending" "Whether pages wait to be retired at the next reset",
+    PowerViolation "power_violation_seconds_total" "Time in which its power limit held it back",
+    ThermalViolation "thermal_violation_seconds_total" "Time in which its heat held it back",
+    HardwareSlowdown "hardware_slowdown" "Whether its hardware slows it down",
+    HardwareThermalSlowdown "hardware_thermal_slowdown" "Whether its hardware slows it down for heat",
+    HardwarePowerBrake "hardware_power_brake" "Whether the power supply slows it down",
+    SoftwareThermalSlowdown "software_thermal_slowdown" "Whether the driver slows it down for heat",
+    PowerCap "power_cap" "Whether its power limit holds it back",
+    PcieGeneration "pcie_generation" "Generation of PCIe that it speaks now",
+    PcieGenerationMost "pcie_generation_max" "Generation of PCIe that it could speak",
+    PcieWidth "pcie_width_lanes" "Lanes of PCIe that it is connected by now",
+    PcieWidthMost "pcie_width_max_lanes" "Lanes of PCIe that it could be connected by",
+    EngineActive "engine_active_ratio" "Share of the time in which its graphics or compute engine was active",
+    SmActive "sm_active_ratio" "Share of its multiprocessors that had work, over the time",
+    SmOccupancy "sm_occupancy_ratio" "Share of the warps that could be there, over the time",
+    TensorActive "tensor_active_ratio" "Share of the time in which its tensor cores were active",
+    DramActive "dram_active_ratio" "Share of the time in which data went to or from its memory",
+    Fp64Active "fp64_active_ratio" "Share of the time in which its 64-bit units were active",
+    Fp32Active "fp32_active_ratio" "Share of the time in which its 32-bit units were active",
+    Fp16Active "fp16_active_ratio" "Share of the time in which its 16-bit units were active",
+    PcieSent "pcie_sent_bytes_per_second" "What it sends over PCIe",
+    PcieReceived "pcie_received_bytes_per_second" "What it gets over PCIe",
+    NvlinkSent "nvlink_sent_bytes_per_second" "What it sends over NVLink",
+    NvlinkReceived "nvlink_received_bytes_per_second" "What it gets over NVLink",
+}
+
+macro_rules! families {
+    ($($family:ident $kind:ident $name:literal [$($label:literal)*] $help:literal,)+) => {
+        $(static $family: Family = Family {
+            name: $name,
+            kind: Kind::$kind,
+            labels: &[$($label),*],
+            constant: &[],
+            help: $help,
+        };)+
+        static OTHERS: &[&Family] = &[$(&$family),+];
+    };
+}
+
+families! {
+    UP Gauge "blueproof_gpu_probe_up" [] "Whether devices could be read",
+    BLIND Gauge "blueproof_gpu_probe_blind" ["reason"] "Why no device can be read",
+    FAILURES Counter "blueproof_gpu_collection_failures_total" [] "How often no device could be read",
+    CACHED Gauge "blueproof_gpu_collection_cached" [] "Whether this is what was read before, because reading takes too long now",
+    AGE Gauge "blueproof_gpu_collection_age_seconds" [] "How long ago reading began",
+    TOOK Gauge "blueproof_gpu_collection_took_seconds" [] "How long reading took",
+    DEVICES Gauge "blueproof_gpus" ["kind"] "How many devices there are",
+    INFO Gauge "blueproof_gpu_info" ["uuid" "partition" "index" "vendor" "model" "profile" "pci_bus_id" "serial" "driver_version" "api_version"] "Who a device is",
+    FAULTS Gauge "blueproof_gpu_unreadable_figures" ["uuid" "partition" "fault"] "How many figures that the device has could not be read",
+    PEAK Gauge "blueproof_gpu_utilization_peak_ratio" ["uuid" "partition"] "The most of the driver's own samples since it was read before",
+    XIDS Counter "blueproof_gpu_xid_errors_total" ["uuid" "xid"] "How often the driver reported an error",
+    XID_LAST Gauge "blueproof_gpu_xid_last_timestamp_seconds" ["uuid" "xid"] "When the driver reported an error last",
+    OWNER Gauge "blueproof_gpu_owner" ["uuid" "partition" "namespace" "pod" "container"] "Who has a device",
+}
+
+/// Returns the metrics that the page may have.
+pub fn families() -> impl Iterator<Item = &'static Family> {
+    OTHERS
+        .iter()
+        .copied()
+        .chain(FIGURES.iter().map(|(_, family)| family))
+}
+
+/// Returns the page.
+pub fn render(seen: &Seen, format: Format) -> String {
+    let mut page = Exposition::new(format);
+    collection(seen, &mut page);
+    if seen.devices.is_some() {
+        devices(seen, &mut page);
+        figures(seen, &mut page);
+        owners(seen, &mut page);
+    }
+    errors(seen, &mut page);
+    page.finish()
+}
+
+fn one(page: &mut Exposition, family: &Family, value: f64) {
+    page.family(family);
+    page.sample(family, &[], value);
+}
+
+fn collection(seen: &Seen, page: &mut Exposition) {
+    let of = &seen.collection;
+    one(page, &UP, f64::from(u8::from(seen.devices.is_some())));
+    if let Some(blind) = of.blind {
+        page.family(&BLIND);
+        page.sample(&BLIND, &[("reason", blind.as_str())], 1.0);
+    }
+    one(page, &FAILURES, count(of.failures));
+    one(page, &CACHED, f64::from(u8::from(of.is_cached)));
+    if let Some(age) = of.age {
+        one(page, &AGE, age.as_secs_f64());
+    }
+    if let Some((_, snapshot)) = &seen.devices {
+        one(page, &TOOK, snapshot.took.as_secs_f64());
+    }
+}
+
+fn devices(seen: &Seen, page: &mut Exposition) {
+    let Some((inventory, _)) = &seen.devices else {
+        return;
+    };
+    page.family(&DEVICES);
+    page.sample(
+        &DEVICES,
+        &[("kind", "physical")],
+        count(inventory.devices.len() as u64),
+    );
+    if inventory.devices.is_empty() {
+        return;
+    }
+    page.family(&INFO);
+    let (driver, api) = (&inventory.driver_version, &inventory.api_version);
+    let versions = [driver, api].map(|version| version.as_deref().unwrap_or_default());
+    for device in &inventory.devices {
+        info(device, versions, page);
+    }
+}
+
+fn info(device: &Device, [driver, api]: [&str; 2], page: &mut Exposition) {
+    let index = device.index.to_string();
+    let text = |reading: &blueproof_core::gpu::Reading<String>| reading.clone().value().unwrap_or_default();
+    let (bus, serial) = (text(&device.pci_bus_id), text(&device.serial));
+    let whole = std::iter::once((String::new(), String::new()));
+    let parts = device
+        .partitions
+        .iter()
+        .map(|part| (part.uuid.to_string(), text(&part.profile)));
+    for (partition, profile) in whole.chain(parts) {
+        let values = [
+            device.uuid.0.as_str(),
+            &partition,
+            &index,
+            vendor(device.vendor),
+            &device.model,
+            &profile,
+            &bus,
+            &serial,
+            driver,
+            api,
+        ];
+        let labels: Vec<_> = INFO.labels.iter().copied().zip(values).collect();
+        page.sample(&INFO, &labels, 1.0);
+    }
+}
+
+fn figures(seen: &Seen, page: &mut Exposition) {
+    let Some((_, snapshot)) = &seen.devices else {
+        return;
+    };
+    for (figure, family) in FIGURES {
+        let values = snapshot.samples.iter();
+        let values = values.filter_map(|sample| Some((sample, sample.readings.value(*figure)?)));
+        series(page, family, values);
+    }
+    let peaks = snapshot
+        .samples
+        .iter()
+        .filter_map(|sample| Some((sample, peak(sample)?)));
+    series(page, &PEAK, peaks);
+    faults(&snapshot.samples, page);
+}
+
+/// Writes one sample for each device that has one.
+fn series<'a>(page: &mut Exposition, family: &Family, values: impl Iterator<Item = (&'a Sample, f64)>) {
+    let mut values = values.peekable();
+    if values.peek().is_some() {
+        page.family(family);
+    }
+    for (sample, value) in values {
+        page.sample(family, &of(sample), value);
+    }
+}
+
+fn of(sample: &Sample) -> [(&'static str, &str); 2] {
+    let partition = sample.partition.as_ref().map_or("", |part| part.0.as_str());
+    [("uuid", sample.device.0.as_str()), ("partition", partition)]
+}
+
+fn peak(sample: &Sample) -> Option<f64> {
+    let busy = sample.busy.as_ref().value()?;
+    busy.iter().map(|sample| sample.utilization).reduce(f64::max)
+}
+
+fn faults(samples: &[Sample], page: &mut Exposition) {
+    let faulty: Vec<_> = samples
+        .iter()
+        .filter(|sample| sample.readings.faults().next().is_some())
+        .collect();
+    if !faulty.is_empty() {
+        page.family(&FAULTS);
+    }
+    for sample in faulty {
+        let mut words: std::collections::BTreeMap<&str, u64> = std::collections::BTreeMap::new();
+        for (_, fault) in sample.readings.faults() {
+            *words.entry(fault.word.as_str()).or_default() += 1;
+        }
+        for (word, times) in words {
+            let labels = [of(sample).as_slice(), &[("fault", word)]].concat();
+            page.sample(&FAULTS, &labels, count(times));
+        }
+    }
+}
+
+fn owners(seen: &Seen, page: &mut Exposition) {
+    let Some((inventory, _)) = &seen.devices else {
+        return;
+    };
+    let whole = inventory.devices.iter().map(|device| (device, None));
+    let parts = inventory
+        .devices
+        .iter()
+        .flat_map(|device| device.partitions.iter().map(move |part| (device, Some(part))));
+    let owned = whole.chain(parts).filter_map(|(device, part)| {
+        let uuid = part.map_or(&device.uuid, |part| &part.uuid);
+        Some((device, part, seen.owners.get(uuid)?))
+    });
+    let owned: Vec<_> = owned.collect();
+    if !owned.is_empty() {
+        page.family(&OWNER);
+    }
+    for (device, part, owner) in owned {
+        let labels = [
+            ("uuid", device.uuid.0.as_str()),
+            ("partition", part.map_or("", |part| part.uuid.0.as_str())),
+            ("namespace", owner.namespace.as_str()),
+            ("pod", owner.pod.as_str()),
+            ("container", owner.container.as_str()),
+        ];
+        page.sample(&OWNER, &labels, 1.0);
+    }
+}
+
+fn errors(seen: &Seen, page: &mut Exposition) {
+    let counts: Vec<_> = seen
+        .errors
+        .counts()
+        .map(|(device, xid, of)| (device, xid.to_string(), of))
+        .collect();
+    if counts.is_empty() {
+        return;
+    }
+    page.family(&XIDS);
+    for (device, xid, of) in &counts {
+        page.sample(&XIDS, &[("uuid", &device.0), ("xid", xid)], count(of.times));
+    }
+    page.family(&XID_LAST);
+    for (device, xid, of) in &counts {
+        let since = of.last.duration_since(jiff::Timestamp::UNIX_EPOCH);
+        page.sample(
+            &XID_LAST,
+            &[("uuid", &device.0), ("xid", xid)],
+            SignedDuration::as_secs_f64(&since),
+        );
+    }
+}
+
+fn vendor(vendor: Vendor) -> &'static str {
+    match vendor {
+        Vendor::Nvidia => "nvidia",
+        Vendor::Google => "google",
+    }
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "beyond 2^53 nobody tells amounts apart"
+)]
+fn count(number: u64) -> f64 {
+    number as f64
+}

@@ -1,0 +1,176 @@
+//! Both pages, line by line, of devices that do all kinds of things.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use blueproof_core::{
+    domain::Bytes,
+    gpu::{
+        BusySample, DeviceEvent, DeviceUuid, Fault, FaultKind, Figure, GpuInventory, Partition, Reading,
+        Readings, Sample,
+    },
+    metrics::Format,
+    ports::Blindness,
+    testing::{device, snapshot},
+};
+use jiff::{SignedDuration, Timestamp};
+
+use super::*;
+
+fn at(second: i64) -> Timestamp {
+    Timestamp::from_second(second).expect("small")
+}
+
+fn readings(values: impl IntoIterator<Item = (Figure, f64)>) -> Readings {
+    values
+        .into_iter()
+        .map(|(figure, value)| (figure, Reading::Value(value)))
+        .collect()
+}
+
+/// An idle device, one that is lost, and one in two parts, of which somebody has one.
+fn seen() -> Seen {
+    let mut devices: Vec<_> = (0..3).map(device).collect();
+    devices[2].is_partitioned = Reading::Value(true);
+    devices[2].partitions = (1..=2).map(partition).collect();
+    let mut read = snapshot(100, &devices);
+    read.samples[0].busy = Reading::Value(vec![busy(98, 0.25), busy(99, 0.75)]);
+    let lost = Reading::Failed(Fault::new(FaultKind::Lost, "GPU_IS_LOST"));
+    let faults = read.samples[1]
+        .readings
+        .iter()
+        .map(|(figure, _)| (figure, lost.clone()));
+    read.samples[1].readings = faults.collect();
+    read.samples[2]
+        .readings
+        .set(Figure::Utilization, Reading::Unsupported);
+    read.samples
+        .extend(devices[2].partitions.iter().map(|part| Sample {
+            device: devices[2].uuid.clone(),
+            partition: Some(part.uuid.clone()),
+            readings: readings([
+                (Figure::MemoryTotal, 10_468_982_784.0),
+                (Figure::MemoryUsed, 1_048_575.0),
+                (Figure::TensorActive, 0.5),
+            ]),
+            processes: Reading::Value(Vec::new()),
+            busy: Reading::Unsupported,
+        }));
+    let owner = Owner {
+        namespace: "ci".into(),
+        pod: "r-41-2 \"quoted\"\n".into(),
+        container: "notebook".into(),
+    };
+    let mut errors = Errors::default();
+    for xid in [31, 79] {
+        errors.count(&DeviceEvent {
+            at: at(90),
+            device: devices[0].uuid.clone(),
+            xid,
+        });
+    }
+    Seen {
+        owners: BTreeMap::from([(devices[2].partitions[0].uuid.clone(), owner)]),
+        devices: Some((
+            GpuInventory {
+                driver_version: Some("580.82".into()),
+                api_version: Some("13.0".into()),
+                devices,
+            },
+            read,
+        )),
+        errors,
+        collection: Collection {
+            age: Some(SignedDuration::from_millis(2)),
+            ..Collection::default()
+        },
+    }
+}
+
+fn partition(number: u32) -> Partition {
+    Partition {
+        uuid: DeviceUuid(format!("MIG-{number}")),
+        profile: Reading::Value("1g.10gb".into()),
+        gpu_instance: Reading::Value(6 + number),
+        compute_instance: Reading::Value(0),
+        memory: Reading::Value(Bytes(10_468_982_784)),
+    }
+}
+
+fn busy(second: i64, utilization: f64) -> BusySample {
+    BusySample {
+        at: at(second),
+        utilization,
+    }
+}
+
+fn options() -> dcgm::Options {
+    dcgm::Options {
+        host_label: Some(dcgm::HostLabel::Capital),
+        host: "node-1".into(),
+    }
+}
+
+#[test]
+fn the_page_of_dcgm_has_its_names_labels_and_units() {
+    insta::assert_snapshot!(dcgm::render(&seen(), &options()));
+}
+
+#[test]
+fn our_own_page_has_base_units_and_says_how_reading_went() {
+    insta::assert_snapshot!(native::render(&seen(), Format::Prometheus));
+}
+
+#[test]
+fn where_nothing_can_be_read_the_page_says_why_and_nothing_of_devices() {
+    let seen = Seen {
+        collection: Collection {
+            blind: Some(Blindness::LibraryMissing),
+            failures: 3,
+            age: Some(SignedDuration::ZERO),
+            ..Collection::default()
+        },
+        ..Seen::default()
+    };
+    assert_eq!(dcgm::render(&seen, &options()), "");
+    let page = native::render(&seen, Format::Prometheus);
+    let samples: Vec<_> = page.lines().filter(|line| !line.starts_with('#')).collect();
+    let expected = [
+        "blueproof_gpu_probe_up 0",
+        "blueproof_gpu_probe_blind{reason=\"library_missing\"} 1",
+        "blueproof_gpu_collection_failures_total 3",
+        "blueproof_gpu_collection_cached 0",
+        "blueproof_gpu_collection_age_seconds 0",
+    ];
+    assert_eq!(samples, expected);
+}
+
+#[test]
+fn the_host_is_a_label_as_its_readers_want_it() {
+    let line = |label| {
+        let options = dcgm::Options {
+            host_label: label,
+            ..options()
+        };
+        let page = dcgm::render(&seen(), &options);
+        page.lines().nth(2).expect("a sample").to_owned()
+    };
+    assert!(line(Some(dcgm::HostLabel::Capital)).contains("Hostname=\"node-1\""));
+    assert!(line(Some(dcgm::HostLabel::Small)).contains("hostname=\"node-1\""));
+    assert!(!line(None).to_lowercase().contains("hostname"));
+}
+
+#[test]
+fn every_figure_has_one_name_of_our_own() {
+    let names: Vec<_> = native::families().map(|family| family.name).collect();
+    let once: BTreeSet<_> = names.iter().collect();
+    assert_eq!(once.len(), names.len());
+    let all = readings(Figure::ALL.iter().map(|figure| (*figure, 1.0)));
+    let mut seen = seen();
+    let (_, read) = seen.devices.as_mut().expect("they were read");
+    read.samples[0].readings = all;
+    let page = native::render(&seen, Format::OpenMetrics);
+    let of_first = page
+        .lines()
+        .filter(|line| line.ends_with("{uuid=\"GPU-00000000\",partition=\"\"} 1"));
+    assert_eq!(of_first.count(), Figure::ALL.len(), "{page}");
+}

@@ -1,0 +1,229 @@
+//! What a probe answered, written down and played back.
+//!
+//! A recording is a text file with one JSON object in each line: a header, and then inventories, snapshots and events in the
+//! order in which they were read. What was recorded on a machine with devices can be looked at, and tested with, on one
+//! without.
+//!
+//! ```
+//! use blueproof_core::{ports::GpuProbe, testing::{FakeProbe, device}};
+//! use blueproof_gpu::recorded::{Recorded, Recorder};
+//!
+//! let mut file = Vec::new();
+//! let mut recorder = Recorder::new(FakeProbe::of(vec![device(0)]), &mut file);
+//! let (inventory, snapshot) = (recorder.inventory()?, recorder.snapshot()?);
+//! assert!(recorder.failure().is_none());
+//! drop(recorder);
+//!
+//! let mut recorded = Recorded::read("gpus.jsonl", file.as_slice())?;
+//! assert_eq!((recorded.inventory()?, recorded.snapshot()?), (inventory, snapshot));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+use std::{
+    collections::VecDeque,
+    fmt,
+    io::{self, BufRead, Write},
+};
+
+use blueproof_core::{
+    diagnostic::{Code, Diagnostic, Place},
+    gpu::{DeviceEvent, GpuInventory, GpuSnapshot},
+    ports::{GpuProbe, ProbeError},
+};
+use serde::{Deserialize, Serialize};
+
+/// What a recording calls itself.
+const FORMAT: &str = "blueproof.dev/gpu-recording";
+
+/// How it is written; a newer one is not read.
+const VERSION: u32 = 1;
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Header {
+    format: String,
+    version: u32,
+}
+
+/// A line after the first.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+enum Entry {
+    Inventory(GpuInventory),
+    Snapshot(GpuSnapshot),
+    Events(Vec<DeviceEvent>),
+}
+
+/// Passes a probe on, and writes down what it answers.
+///
+/// A disk that is full keeps nobody from reading devices: the recording ends there.
+#[derive(Debug)]
+pub struct Recorder<P, W> {
+    probe: P,
+    file: W,
+    has_begun: bool,
+    failure: Option<io::Error>,
+}
+
+impl<P: GpuProbe, W: Write + Send> Recorder<P, W> {
+    /// Writes what a probe answers from now on.
+    pub fn new(probe: P, file: W) -> Self {
+        Self {
+            probe,
+            file,
+            has_begun: false,
+            failure: None,
+        }
+    }
+
+    /// Returns why nothing is written any more, if that is so.
+    pub fn failure(&self) -> Option<&io::Error> {
+        self.failure.as_ref()
+    }
+
+    fn note(&mut self, entry: &Entry) {
+        if self.failure.is_some() {
+            return;
+        }
+        let header = (!self.has_begun).then(|| Header {
+            format: FORMAT.into(),
+            version: VERSION,
+        });
+        self.has_begun = true;
+        let written = header.map_or(Ok(()), |header| line(&mut self.file, &header));
+        self.failure = written.and_then(|()| line(&mut self.file, entry)).err();
+    }
+}
+
+fn line(file: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
+    let mut text = serde_json::to_vec(value)?;
+    text.push(b'\n');
+    file.write_all(&text)?;
+    file.flush()
+}
+
+impl<P: GpuProbe, W: Write + Send> GpuProbe for Recorder<P, W> {
+    fn inventory(&mut self) -> Result<GpuInventory, ProbeError> {
+        let inventory = self.probe.inventory()?;
+        self.note(&Entry::Inventory(inventory.clone()));
+        Ok(inventory)
+    }
+
+    fn snapshot(&mut self) -> Result<GpuSnapshot, ProbeError> {
+        let snapshot = self.probe.snapshot()?;
+        self.note(&Entry::Snapshot(snapshot.clone()));
+        Ok(snapshot)
+    }
+
+    fn events(&mut self) -> Result<Vec<DeviceEvent>, ProbeError> {
+        let events = self.probe.events()?;
+        if !events.is_empty() {
+            self.note(&Entry::Events(events.clone()));
+        }
+        Ok(events)
+    }
+}
+
+/// Plays a recording back. At its end the last snapshot stands still.
+#[derive(Debug, Clone)]
+pub struct Recorded {
+    rest: VecDeque<Entry>,
+    inventory: GpuInventory,
+    last: GpuSnapshot,
+    events: Vec<DeviceEvent>,
+}
+
+impl Recorded {
+    /// Reads a recording; errors call it by this name.
+    ///
+    /// # Errors
+    ///
+    /// The first line that is not one of a recording, and a recording that has no snapshot.
+    pub fn read(name: &str, file: impl BufRead) -> Result<Self, Diagnostic> {
+        let mut lines = file.lines().enumerate();
+        let wrong = |line: usize, why: &dyn fmt::Display| wrong(name, line, why);
+        let first = lines
+            .next()
+            .map(|(_, line)| line.map_err(|error| wrong(0, &error)));
+        let header: Header = serde_json::from_str(&first.transpose()?.unwrap_or_default())
+            .map_err(|error| wrong(0, &error))?;
+        if header.format != FORMAT || header.version > VERSION {
+            let why = format!("it is `{}`, version {}", header.format, header.version);
+            return Err(wrong(0, &why));
+        }
+        let entries = lines.map(|(number, line)| {
+            let line = line.map_err(|error| wrong(number, &error))?;
+            serde_json::from_str(&line).map_err(|error| wrong(number, &error))
+        });
+        let rest = entries.collect::<Result<VecDeque<Entry>, _>>()?;
+        let snapshot = rest.iter().find_map(|entry| match entry {
+            Entry::Snapshot(snapshot) => Some(snapshot.clone()),
+            Entry::Inventory(_) | Entry::Events(_) => None,
+        });
+        Ok(Self {
+            last: snapshot.ok_or_else(|| wrong(rest.len(), &"nothing was read before it ends"))?,
+            rest,
+            inventory: GpuInventory::default(),
+            events: Vec::new(),
+        })
+    }
+
+    /// Returns whether there is nothing more to come.
+    pub fn is_over(&self) -> bool {
+        let is_snapshot = |entry: &Entry| matches!(entry, Entry::Snapshot(_));
+        !self.rest.iter().any(is_snapshot)
+    }
+
+    /// Takes what comes before the next snapshot.
+    fn advance(&mut self) {
+        while let Some(entry) = self.rest.pop_front() {
+            match entry {
+                Entry::Inventory(inventory) => self.inventory = inventory,
+                Entry::Events(events) => self.events.extend(events),
+                snapshot @ Entry::Snapshot(_) => return self.rest.push_front(snapshot),
+            }
+        }
+    }
+}
+
+impl GpuProbe for Recorded {
+    fn inventory(&mut self) -> Result<GpuInventory, ProbeError> {
+        self.advance();
+        Ok(self.inventory.clone())
+    }
+
+    fn snapshot(&mut self) -> Result<GpuSnapshot, ProbeError> {
+        self.advance();
+        if let Some(Entry::Snapshot(next)) = self.rest.pop_front() {
+            self.last.clone_from(&next);
+            return Ok(next);
+        }
+        // How busy devices were is told once.
+        for sample in &mut self.last.samples {
+            sample.busy = sample.busy.as_ref().map(|_| Vec::new());
+        }
+        Ok(self.last.clone())
+    }
+
+    fn events(&mut self) -> Result<Vec<DeviceEvent>, ProbeError> {
+        self.advance();
+        Ok(std::mem::take(&mut self.events))
+    }
+}
+
+fn wrong(name: &str, line: usize, why: &dyn fmt::Display) -> Diagnostic {
+    let message = format!("`{name}` is not a recording of GPUs that can be read");
+    let place = Place {
+        file: name.to_owned(),
+        line: u32::try_from(line + 1).ok(),
+        column: None,
+        source: None,
+    };
+    Diagnostic::error(Code::GpuRecording, message)
+        .because(why.to_string())
+        .at(place)
+        .hint("record one with `blueproof-exporter --record FILE`")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,386 @@
+//! NVIDIA's devices through the unmodified wrapper and a library that answers from a scenario.
+
+use blueproof_core::{
+    domain::Bytes,
+    gpu::{FaultKind, Figure, GpuSnapshot, Reading, Sample},
+    ports::{Blindness, GpuProbe},
+    testing::contract::probe_keeps_its_promises,
+};
+use blueproof_gpu::nvml::NvmlProbe;
+use fake_nvml::{
+    Delay, Device, Fault, Figures, Installed, NvmlReturn, Process, Scenario, Steps, Xid, a10, h100_with_mig,
+    h200,
+};
+
+const MIB: u64 = 1 << 20;
+
+fn install(devices: impl IntoIterator<Item = Device>) -> Installed {
+    install_scenario(&Scenario::of(devices))
+}
+
+fn install_scenario(scenario: &Scenario) -> Installed {
+    Installed::new(scenario).expect("the library was built beside this test")
+}
+
+fn open(installed: &Installed) -> NvmlProbe {
+    NvmlProbe::open_library(installed.path().as_os_str()).expect("the scenario lets it begin")
+}
+
+fn value(sample: &Sample, figure: Figure) -> f64 {
+    let reading = sample.readings.get(figure);
+    reading
+        .clone()
+        .value()
+        .unwrap_or_else(|| panic!("{figure:?} is {reading:?}"))
+}
+
+fn fault(function: &str, device: Option<usize>, returns: NvmlReturn) -> Fault {
+    Fault {
+        function: function.into(),
+        device,
+        from: 0.0,
+        to: None,
+        returns,
+    }
+}
+
+fn busy_a10() -> Device {
+    let idle = a10();
+    Device {
+        figures: Figures {
+            gpu_utilization_percent: Steps::constant(37.0),
+            memory_utilization_percent: Steps::constant(12.0),
+            power_milliwatts: Steps::constant(123_456.0),
+            temperature_celsius: Steps::constant(61.0),
+            sm_clock_mhz: Steps::constant(1695.0),
+            memory_used_bytes: Steps::constant(5.0 * 1024.0 * 1_048_576.0),
+            ..idle.figures
+        },
+        ..idle
+    }
+}
+
+#[test]
+fn it_keeps_the_promises_of_the_port() {
+    let installed = install([a10(), h200(), h100_with_mig(2)]);
+    probe_keeps_its_promises(&mut open(&installed));
+}
+
+#[test]
+fn devices_are_told_with_who_they_are_and_their_parts() {
+    let installed = install([a10(), h100_with_mig(2)]);
+    let inventory = open(&installed).inventory().expect("they answer");
+    let [whole, divided] = &inventory.devices[..] else {
+        panic!("there are two: {inventory:?}");
+    };
+    assert_eq!((whole.index, whole.model.as_str()), (0, "NVIDIA A10"));
+    assert_eq!(whole.memory, Reading::Value(Bytes(23_028 * MIB)));
+    assert!(whole.uuid.0.starts_with("GPU-"), "{}", whole.uuid);
+    assert!(whole.partitions.is_empty());
+    assert_eq!(divided.is_partitioned, Reading::Value(true));
+    let parts: Vec<_> = divided
+        .partitions
+        .iter()
+        .map(|part| {
+            (
+                part.profile.clone(),
+                part.gpu_instance.clone(),
+                part.compute_instance.clone(),
+            )
+        })
+        .collect();
+    let part = |instance| {
+        let profile = Reading::Value("1g.10gb".to_owned());
+        (profile, Reading::Value(instance), Reading::Value(0))
+    };
+    assert_eq!(parts, [part(7), part(8)]);
+    assert!(inventory.driver_version.is_some());
+}
+
+#[test]
+fn figures_are_in_base_units() {
+    let installed = install([busy_a10()]);
+    let mut probe = open(&installed);
+    installed.set_time(10.0);
+    let snapshot = probe.snapshot().expect("it answers");
+    let [sample] = &snapshot.samples[..] else {
+        panic!("there is one: {snapshot:?}");
+    };
+    for (figure, expected) in [
+        (Figure::Utilization, 0.37),
+        (Figure::MemoryUtilization, 0.12),
+        (Figure::Power, 123.456),
+        (Figure::Energy, 1234.56),
+        (Figure::Temperature, 61.0),
+        (Figure::SmClock, 1.695e9),
+        (Figure::MemoryTotal, 23_028.0 * 1_048_576.0),
+        (Figure::MemoryUsed, 5.0 * 1024.0 * 1_048_576.0),
+        (Figure::RowRemapFailure, 0.0),
+        (Figure::HardwareSlowdown, 0.0),
+    ] {
+        assert!(
+            (value(sample, figure) - expected).abs() < 1e-9 * expected.max(1.0),
+            "{figure:?}"
+        );
+    }
+}
+
+#[test]
+fn what_a_card_does_not_have_is_unsupported_and_not_zero() {
+    let installed = install([a10()]);
+    let snapshot = open(&installed).snapshot().expect("it answers");
+    let sample = &snapshot.samples[0];
+    for figure in [
+        Figure::MemoryTemperature,
+        Figure::TensorActive,
+        Figure::SmActive,
+        Figure::PcieSent,
+    ] {
+        assert_eq!(sample.readings.get(figure), Reading::Unsupported, "{figure:?}");
+    }
+    assert_eq!(sample.readings.faults().count(), 0, "{:?}", sample.readings);
+}
+
+#[test]
+fn a_device_that_is_lost_leaves_its_neighbour_as_it_was() {
+    let mut scenario = Scenario::of([a10(), busy_a10().numbered(1)]);
+    scenario.faults = vec![Fault {
+        from: 5.0,
+        ..fault("*", Some(0), NvmlReturn::GpuIsLost)
+    }];
+    let installed = install_scenario(&scenario);
+    let mut probe = open(&installed);
+    let before = probe.inventory().expect("both answer");
+    installed.set_time(6.0);
+    assert_eq!(
+        probe.inventory().expect("one answers"),
+        before,
+        "it is known who is lost"
+    );
+    let snapshot = probe.snapshot().expect("one answers");
+    let [lost, well] = &snapshot.samples[..] else {
+        panic!("both are told of: {snapshot:?}");
+    };
+    assert_eq!(lost.device, before.devices[0].uuid);
+    let reading = lost.readings.get(Figure::Power);
+    assert_eq!(
+        reading.fault().map(|fault| fault.kind),
+        Some(FaultKind::Lost),
+        "{reading:?}"
+    );
+    assert_eq!(
+        reading.fault().map(|fault| fault.word.as_str()),
+        Some("GPU_IS_LOST")
+    );
+    assert!(lost.readings.iter().all(|(_, reading)| reading.fault().is_some()));
+    assert!((value(well, Figure::Utilization) - 0.37).abs() < 1e-9);
+    assert_eq!(well.readings.faults().count(), 0);
+}
+
+#[test]
+fn how_busy_a_device_was_is_told_once_and_in_full() {
+    let mut device = a10();
+    device.figures.gpu_utilization_percent = Steps::of([(0.0, 0.0), (2.0, 100.0), (4.0, 0.0)]);
+    let installed = install([device]);
+    let mut probe = open(&installed);
+    let mut told = Vec::new();
+    for second in 1..=6 {
+        installed.set_time(f64::from(second));
+        let snapshot = probe.snapshot().expect("it answers");
+        told.extend(
+            snapshot.samples[0]
+                .busy
+                .clone()
+                .value()
+                .expect("an A10 remembers"),
+        );
+    }
+    assert!(
+        told.is_sorted_by(|a, b| a.at < b.at),
+        "each period is told once: {told:?}"
+    );
+    let busy: f64 = told
+        .windows(2)
+        .map(|pair| pair[1].at.duration_since(pair[0].at).as_secs_f64() * pair[1].utilization)
+        .sum();
+    assert!((busy - 2.0).abs() < 0.01, "it ran for two seconds, not {busy}");
+    let again = probe.snapshot().expect("it answers");
+    assert_eq!(again.samples[0].busy, Reading::Value(Vec::new()));
+}
+
+#[test]
+fn whoever_uses_a_device_is_told_with_memory_and_share() {
+    let mut device = a10();
+    device.processes = vec![Process {
+        pid: 4242,
+        begin: 1.0,
+        memory_used_bytes: Steps::constant(1_073_741_824.0),
+        sm_utilization_percent: Steps::constant(40.0),
+        ..Process::default()
+    }];
+    let installed = install([device]);
+    let mut probe = open(&installed);
+    let idle = probe.snapshot().expect("it answers");
+    assert_eq!(
+        idle.samples[0].processes,
+        Reading::Value(Vec::new()),
+        "nobody is there yet"
+    );
+    installed.set_time(3.0);
+    let used = probe.snapshot().expect("it answers");
+    let processes = used.samples[0].processes.clone().value().expect("it can tell");
+    let [process] = &processes[..] else {
+        panic!("there is one: {processes:?}");
+    };
+    assert_eq!(
+        (process.pid, &process.memory),
+        (4242, &Reading::Value(Bytes(1 << 30)))
+    );
+    assert!((process.utilization.clone().value().expect("it is known") - 0.4).abs() < 0.05);
+}
+
+#[test]
+fn parts_have_memory_of_their_own_and_no_utilization() {
+    let installed = install([h100_with_mig(2)]);
+    let mut probe = open(&installed);
+    let inventory = probe.inventory().expect("it answers");
+    let snapshot = probe.snapshot().expect("it answers");
+    let parts: Vec<_> = snapshot
+        .samples
+        .iter()
+        .filter(|sample| sample.partition.is_some())
+        .collect();
+    let uuids: Vec<_> = inventory.devices[0]
+        .partitions
+        .iter()
+        .map(|part| Some(part.uuid.clone()))
+        .collect();
+    assert_eq!(
+        parts
+            .iter()
+            .map(|sample| sample.partition.clone())
+            .collect::<Vec<_>>(),
+        uuids
+    );
+    for part in parts {
+        assert!((value(part, Figure::MemoryTotal) - 9984.0 * 1_048_576.0).abs() < 1.0);
+        assert_eq!(part.readings.get(Figure::Utilization), Reading::Unsupported);
+    }
+}
+
+#[test]
+fn performance_monitors_tell_what_was_done_between_two_looks() {
+    let mut device = h200();
+    device.figures.gpm.insert(5, Steps::constant(50.0));
+    let installed = install([device]);
+    let mut probe = open(&installed);
+    let first = probe.snapshot().expect("it answers");
+    assert_eq!(
+        first.samples[0].readings.get(Figure::TensorActive),
+        Reading::Unsupported,
+        "one look is none"
+    );
+    let mut second = 0.0;
+    let active = |snapshot: &GpuSnapshot| snapshot.samples[0].readings.value(Figure::TensorActive);
+    // Looks that are too close together say nothing.
+    let told = std::iter::repeat_with(|| {
+        second += 1.0;
+        installed.set_time(second);
+        active(&probe.snapshot().expect("it answers"))
+    });
+    let told = told
+        .take(100_000)
+        .flatten()
+        .next()
+        .expect("a tenth of a second goes by");
+    assert!((told - 0.5).abs() < 1e-6, "{told}");
+}
+
+#[test]
+fn errors_are_told_once_and_of_their_device() {
+    let mut devices = [a10(), a10().numbered(1)];
+    devices[1].xids = vec![Xid {
+        at: 5.0,
+        code: 79,
+        mig: None,
+    }];
+    let installed = install(devices);
+    let mut probe = open(&installed);
+    let inventory = probe.inventory().expect("they answer");
+    assert_eq!(probe.events().expect("it listens"), []);
+    installed.set_time(6.0);
+    let events = probe.events().expect("it listens");
+    let told: Vec<_> = events
+        .iter()
+        .map(|event| (event.device.clone(), event.xid))
+        .collect();
+    assert_eq!(told, [(inventory.devices[1].uuid.clone(), 79)]);
+    assert_eq!(probe.events().expect("it listens"), []);
+}
+
+#[test]
+fn a_device_that_cannot_be_listened_to_leaves_the_others_heard() {
+    let mut devices = [a10(), a10().numbered(1)];
+    devices[1].xids = vec![Xid {
+        at: 5.0,
+        code: 31,
+        mig: None,
+    }];
+    let mut scenario = Scenario::of(devices);
+    scenario.faults = vec![fault(
+        "nvmlDeviceRegisterEvents",
+        Some(0),
+        NvmlReturn::NotSupported,
+    )];
+    let installed = install_scenario(&scenario);
+    let mut probe = open(&installed);
+    installed.set_time(6.0);
+    assert_eq!(probe.events().expect("it listens").len(), 1);
+}
+
+#[test]
+fn why_nothing_can_be_read_is_one_of_a_few_reasons() {
+    for (returns, reason) in [
+        (NvmlReturn::DriverNotLoaded, Blindness::DriverNotLoaded),
+        (NvmlReturn::NoPermission, Blindness::NoPermission),
+        (NvmlReturn::LibRmVersionMismatch, Blindness::VersionMismatch),
+        (NvmlReturn::Unknown, Blindness::DriverError),
+    ] {
+        let mut scenario = Scenario::of([a10()]);
+        scenario.faults = vec![fault("nvmlInit_v2", None, returns)];
+        let installed = install_scenario(&scenario);
+        let error = NvmlProbe::open_library(installed.path().as_os_str())
+            .err()
+            .expect("it cannot begin");
+        assert_eq!(error.reason, reason, "{error:?}");
+        assert!(!error.diagnostic.hints.is_empty(), "{error:?}");
+    }
+    let nowhere = NvmlProbe::open_library("no-such-library.so.1".as_ref())
+        .err()
+        .expect("it is not there");
+    assert_eq!(nowhere.reason, Blindness::LibraryMissing);
+}
+
+#[test]
+fn a_machine_whose_driver_knows_no_device_has_none() {
+    let installed = install([]);
+    let mut probe = open(&installed);
+    assert_eq!(probe.inventory().expect("the driver answers").devices, []);
+    assert_eq!(probe.snapshot().expect("the driver answers").samples, []);
+    assert_eq!(probe.events().expect("the driver answers"), []);
+}
+
+#[test]
+fn a_call_that_is_slow_is_waited_for_and_its_time_is_told() {
+    let mut scenario = Scenario::of([a10()]);
+    scenario.delays = vec![Delay {
+        function: "nvmlDeviceGetPowerUsage".into(),
+        device: None,
+        from: 0.0,
+        to: None,
+        milliseconds: 30,
+    }];
+    let installed = install_scenario(&scenario);
+    let snapshot = open(&installed).snapshot().expect("it answers");
+    assert!(snapshot.took.as_millis() >= 30, "{:?}", snapshot.took);
+}
