@@ -221,7 +221,7 @@ fn while_a_call_hangs_the_last_page_is_answered_at_once_and_says_that_it_is_old(
         milliseconds: 3_600_000,
     }];
     let library = install(&scenario);
-    let server = Server::start(&["--wait", "200"], &library);
+    let server = Server::start(&["--wait", "1000"], &library);
     let began = Instant::now();
     let mut pages = std::iter::repeat_with(|| server.get("/metrics", &[]).text());
     let mut until = |line: &str| {

@@ -7,7 +7,7 @@ use nvml_wrapper::bitmasks::event::EventTypes;
 use nvml_wrapper::error::NvmlError;
 use std::sync::mpsc;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 fn fault(
     function: &str,
@@ -113,27 +113,20 @@ fn a_slow_call_does_not_hold_up_a_call_about_another_device() {
         device: Some(0),
         from: 0.0,
         to: None,
-        milliseconds: 80,
+        milliseconds: 3_600_000,
     };
     let installed = install(&Scenario {
         delays: vec![delay],
         ..Scenario::of([a10(), h200()])
     });
-    let nvml = &init(&installed);
-    let (done, finished) = mpsc::channel();
-    thread::scope(|scope| {
-        let began = Instant::now();
-        let slow = scope.spawn(move || {
-            let power = nvml.device_by_index(0).unwrap().power_usage().unwrap();
-            done.send(()).unwrap();
-            power
-        });
-        while installed.calls("nvmlDeviceGetPowerUsage") == 0 {
-            thread::yield_now();
-        }
-        assert_eq!(nvml.device_by_index(1).unwrap().power_usage().unwrap(), 75_000);
-        assert!(finished.try_recv().is_err(), "the slow call was over first");
-        assert_eq!(slow.join().unwrap(), 16_000);
-        assert!(began.elapsed() >= Duration::from_millis(80));
-    });
+    // Nobody waits for the slow call: it ends with the process, and what it uses is there until then.
+    let nvml: &'static Nvml = Box::leak(Box::new(init(&installed)));
+    thread::spawn(|| nvml.device_by_index(0).unwrap().power_usage());
+    while installed.calls("nvmlDeviceGetPowerUsage") == 0 {
+        thread::yield_now();
+    }
+    let (done, quick) = mpsc::channel();
+    thread::spawn(move || done.send(nvml.device_by_index(1).unwrap().power_usage().unwrap()));
+    let answer = quick.recv_timeout(Duration::from_secs(60));
+    assert_eq!(answer, Ok(75_000), "it does not wait for the slow one");
 }

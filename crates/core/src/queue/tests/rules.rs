@@ -7,13 +7,14 @@ use proptest::{collection::vec, prelude::*};
 
 use super::{
     super::{
-        Inactive, Quantity, Queues, Standing, Workload, WorkloadId,
+        Inactive, PodSet, Quantity, Queues, Standing, Workload, WorkloadId,
         objects::{
             ClusterQueue, Cohort, FairSharing, FlavorQuotas, Objects, Preemption, Quota, ReclaimWithinCohort,
-            Weight, WithinClusterQueue,
+            ResourceFlavor, Taint, TaintEffect, Toleration, Weight, WithinClusterQueue,
         },
         quotas::{FlavorResource, NodeId, Quotas},
         share::Share,
+        terms::mismatch,
     },
     stories::*,
 };
@@ -66,6 +67,54 @@ fn where_pods_have_quota_each_pod_takes_one_of_it() {
     let queues = story(configured([("q", queue)]), &[of_pods(1, 3), of_pods(2, 2)]);
     let expected = [Some(Standing::Parked), Some(Standing::Admitted)];
     assert_eq!(standings(&queues, [1, 2]), expected);
+}
+
+#[test]
+fn a_taint_keeps_out_whoever_does_not_tolerate_it_unless_it_only_asks() {
+    let tolerates = |key: &str| Toleration {
+        key: Some(key.into()),
+        ..Toleration::default()
+    };
+    for (why, effect, of_pods, of_flavor, fits) in [
+        ("nobody tolerates it", TaintEffect::NoSchedule, None, None, false),
+        (
+            "another one is tolerated",
+            TaintEffect::NoSchedule,
+            Some("other"),
+            None,
+            false,
+        ),
+        (
+            "the pods tolerate it",
+            TaintEffect::NoSchedule,
+            Some("gpu"),
+            None,
+            true,
+        ),
+        (
+            "the flavor tolerates it",
+            TaintEffect::NoExecute,
+            None,
+            Some("gpu"),
+            true,
+        ),
+        ("it only asks", TaintEffect::PreferNoSchedule, None, None, true),
+    ] {
+        let flavor = ResourceFlavor {
+            node_taints: vec![Taint {
+                key: "gpu".into(),
+                value: String::new(),
+                effect,
+            }],
+            tolerations: of_flavor.into_iter().map(tolerates).collect(),
+            ..ResourceFlavor::default()
+        };
+        let set = PodSet {
+            tolerations: of_pods.into_iter().map(tolerates).collect(),
+            ..pods(1, &[(GPU, 1)])
+        };
+        assert_eq!(mismatch(&set, &flavor).is_none(), fits, "{why}");
+    }
 }
 
 #[test]
