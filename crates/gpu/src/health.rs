@@ -25,6 +25,7 @@
 mod answer;
 mod attempt;
 mod checks;
+mod facts;
 mod findings;
 mod labels;
 mod leftovers;
@@ -75,7 +76,7 @@ fn check_devices(policy: &CheckPolicy, facts: &Facts<'_>, devices: &BTreeSet<Dev
         answer: checks::of_machine(check, policy, facts, devices),
     });
     let each = devices.iter().flat_map(|device| {
-        let facts = checks::DeviceFacts::of(facts, device);
+        let facts = facts::DeviceFacts::of(facts, device);
         CheckId::of_devices().map(move |check| Finding {
             check,
             device: Some(device.clone()),

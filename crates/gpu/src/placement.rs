@@ -111,8 +111,8 @@ use blueproof_core::queue::Quantity;
 use jiff::{SignedDuration, Timestamp};
 
 pub use amounts::{ResourceList, read_quantity};
-pub use correct::{GpuBlocks, GpuName, Rules};
-pub use names::{PerResource, Resource, Scope, ScoreName, UnknownScore};
+pub use correct::{GpuBlocks, Rules};
+pub use names::{GpuName, PerResource, Resource, Scope, ScoreName, UnknownScore};
 pub use normalise::{Bounds, Ceilings};
 pub use observed::{ConditionStatus, Container, InitContainer, Node, Pod, PodPhase, RestartPolicy};
 pub use permissions::{Permission, Side};

@@ -16,25 +16,28 @@ const NAME_AT_MOST: usize = 80;
 /// A share that would be shown as 100 % is all there is.
 const ALMOST_ALL: f64 = 0.995;
 
-pub(super) fn render(job: &JobSummary) -> String {
-    let mut text = format!("### GPU use of {}\n\n", code(&job.holder.0));
-    if job.devices.is_empty() {
-        text += "It had no GPU.\n";
-        return text;
+impl JobSummary {
+    /// Returns it as Markdown for a job's step summary. Names from outside can neither format, link, mention nor end a cell.
+    pub fn to_markdown(&self) -> String {
+        let mut text = format!("### GPU use of {}\n\n", code(&self.holder.0));
+        if self.devices.is_empty() {
+            text += "It had no GPU.\n";
+            return text;
+        }
+        text += "| device | allocated | busy | peak | peak memory | energy | errors | seen |\n";
+        text += "|---|--:|--:|--:|--:|--:|---|--:|\n";
+        for device in &self.devices {
+            text += &row(device);
+        }
+        if self.devices.len() > 1 {
+            text += &sums(self);
+        }
+        writeln!(text, "\n{}", figures(self)).expect("a string takes all");
+        for note in notes(self) {
+            writeln!(text, "\n{note}").expect("a string takes all");
+        }
+        text
     }
-    text += "| device | allocated | busy | peak | peak memory | energy | errors | seen |\n";
-    text += "|---|--:|--:|--:|--:|--:|---|--:|\n";
-    for device in &job.devices {
-        text += &row(device);
-    }
-    if job.devices.len() > 1 {
-        text += &sums(job);
-    }
-    writeln!(text, "\n{}", figures(job)).expect("a string takes all");
-    for note in notes(job) {
-        writeln!(text, "\n{note}").expect("a string takes all");
-    }
-    text
 }
 
 fn row(device: &DeviceSummary) -> String {

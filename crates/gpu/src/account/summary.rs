@@ -10,7 +10,6 @@ use super::{
     Holder,
     bill::{Bill, DeviceBill, MemoryOf, Source},
     figures::{Figures, Used},
-    markdown,
 };
 
 /// The version of [`JobSummary`] as JSON. It grows when a field changes its meaning or goes, not when one is added.
@@ -141,11 +140,6 @@ impl JobSummary {
                 .map(|device| DeviceSummary::new(device, inventory))
                 .collect(),
         }
-    }
-
-    /// Returns it as Markdown for a job's step summary. Names from outside can neither format, link, mention nor end a cell.
-    pub fn to_markdown(&self) -> String {
-        markdown::render(self)
     }
 }
 

@@ -11,7 +11,7 @@ use super::{
     Answer, CheckId, CheckPolicy, Facts, Finding, Findings, Leftovers, Scope, Severity, Why,
     answer::words_of,
     check_devices,
-    checks::value_of,
+    facts::value_of,
     leftovers,
     xid::{XidClass, xid_class, xid_words},
 };

@@ -5,77 +5,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use blueproof_core::{
-    gpu::{DeviceEvent, DeviceUuid, FaultKind, Figure, Reading, Sample},
+    gpu::{DeviceUuid, FaultKind, Figure, Reading, Sample},
     ports::Blindness,
 };
 
 use super::{
     Answer, CheckId, CheckPolicy, Facts, Severity, Why,
     answer::words_of,
+    facts::{DeviceFacts, value_of},
     pcie,
     xid::{XidClass, xid_class, xid_words},
 };
-
-/// What was read of one device.
-pub(super) struct DeviceFacts<'a> {
-    /// What each snapshot has of it, the earliest first. `None` where one has nothing.
-    samples: Vec<Option<&'a Sample>>,
-    /// What its driver reported. `None` where nobody listened.
-    events: Option<Vec<&'a DeviceEvent>>,
-}
-
-impl<'a> DeviceFacts<'a> {
-    /// Picks what was read of a device.
-    pub(super) fn of(facts: &Facts<'a>, device: &DeviceUuid) -> Self {
-        let of_it =
-            |events: &'a [DeviceEvent]| events.iter().filter(|event| event.device == *device).collect();
-        Self {
-            samples: facts
-                .snapshots
-                .iter()
-                .map(|snapshot| snapshot.of(device))
-                .collect(),
-            events: facts.events.map(of_it),
-        }
-    }
-
-    /// Returns the samples that there are, the earliest first.
-    pub(super) fn samples(&self) -> impl DoubleEndedIterator<Item = &'a Sample> {
-        self.samples.iter().flatten().copied()
-    }
-
-    /// Returns a figure as it was read last. A snapshot that has nothing of the device hides what was read before.
-    pub(super) fn latest(&self, figure: Figure) -> Result<f64, Why> {
-        match self.samples.last() {
-            Some(Some(sample)) => value_of(sample, figure),
-            Some(None) | None => Err(Why::NotRead { figure }),
-        }
-    }
-
-    /// Returns whether something was so when it was read last.
-    fn flag(&self, figure: Figure) -> Result<bool, Why> {
-        self.latest(figure).map(|value| value != 0.0)
-    }
-}
-
-/// Returns a figure that may be worked with, or why there is none.
-pub(super) fn value_of(sample: &Sample, figure: Figure) -> Result<f64, Why> {
-    let asked = sample.readings.iter().find(|(asked, _)| *asked == figure);
-    match asked.map(|(_, reading)| reading) {
-        // The readings themselves do not tell what was not asked for from what a card does not have.
-        None => Err(Why::NotRead { figure }),
-        Some(Reading::Unsupported) => Err(Why::NotTold { figure }),
-        Some(Reading::Failed(fault)) => Err(Why::Fault {
-            figure,
-            fault: fault.clone(),
-        }),
-        Some(Reading::Value(value)) if value.is_finite() && *value >= 0.0 => Ok(*value),
-        Some(Reading::Value(value)) => Err(Why::Absurd {
-            figure,
-            told: value.to_string(),
-        }),
-    }
-}
 
 /// Does a check of the machine.
 pub(super) fn of_machine(

@@ -11,7 +11,7 @@ use blueproof_core::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::checks::value_of;
+use super::facts::value_of;
 
 /// What is left on devices, and on their parts.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

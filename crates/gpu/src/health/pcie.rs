@@ -6,7 +6,7 @@ use blueproof_core::gpu::Figure;
 
 use super::{
     Answer, CheckPolicy, Severity, Why,
-    checks::{DeviceFacts, value_of},
+    facts::{DeviceFacts, value_of},
 };
 
 /// Checks the lanes as they were read last: links keep them at idle.

@@ -11,7 +11,7 @@ use blueproof_core::queue::{
 };
 
 use super::{
-    Available, Ceilings, ConditionStatus, Node, PerResource, Pod, Resource, ResourceList,
+    Available, Ceilings, ConditionStatus, GpuName, Node, PerResource, Pod, Resource, ResourceList,
     amounts::{AMD_GPU, CPU, MEMORY, MIG_PREFIX, NVIDIA_GPU, TPU, add, amount, raise},
     normalise::combined,
 };
@@ -26,15 +26,6 @@ pub struct Rules {
     pub gpu_names: Vec<GpuName>,
     /// What the work to be placed puts up with. Nodes with another taint, save `PreferNoSchedule`, do not count.
     pub tolerations: Vec<Toleration>,
-}
-
-/// A name, or many alike, of resources that are GPUs.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum GpuName {
-    /// Exactly this one: `amd.com/gpu`.
-    Is(String),
-    /// Every one that starts so: `nvidia.com/mig-`.
-    StartsWith(String),
 }
 
 /// In what pieces the GPUs of a cluster are free.
@@ -166,16 +157,6 @@ impl Resource {
             Self::Memory => name == MEMORY,
             Self::Gpu => gpu_names.iter().any(|gpus| gpus.matches(name)),
             Self::Tpu => name == TPU,
-        }
-    }
-}
-
-impl GpuName {
-    /// Returns whether a resource of this name is a GPU by it.
-    pub fn matches(&self, name: &str) -> bool {
-        match self {
-            Self::Is(exactly) => name == exactly,
-            Self::StartsWith(start) => name.starts_with(start.as_str()),
         }
     }
 }

@@ -128,3 +128,22 @@ impl<T: Copy> PerResource<T> {
         }
     }
 }
+
+/// A name, or many alike, of resources that are GPUs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum GpuName {
+    /// Exactly this one: `amd.com/gpu`.
+    Is(String),
+    /// Every one that starts so: `nvidia.com/mig-`.
+    StartsWith(String),
+}
+
+impl GpuName {
+    /// Returns whether a resource of this name is a GPU by it.
+    pub fn matches(&self, name: &str) -> bool {
+        match self {
+            Self::Is(exactly) => name == exactly,
+            Self::StartsWith(start) => name.starts_with(start.as_str()),
+        }
+    }
+}

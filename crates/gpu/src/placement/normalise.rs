@@ -4,7 +4,7 @@
 
 use blueproof_core::queue::Quantity;
 
-use super::{Node, PerResource, Resource, Scope, correct::GpuName};
+use super::{Node, PerResource, Resource, Scope, names::GpuName};
 
 pub(super) const MIN_SCORE: i32 = -100;
 pub(super) const MAX_SCORE: i32 = 100;
