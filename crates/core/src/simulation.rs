@@ -33,10 +33,7 @@ pub use recording::{Recorder, Recording};
 pub use yardstick::Yardstick;
 
 use crate::{
-    queue::{
-        PodSet, Quantity,
-        objects::{LocalQueue, LocalQueueUsers, Objects},
-    },
+    queue::{PodSet, Quantity, objects::Objects},
     retry::Terms,
 };
 
@@ -91,17 +88,6 @@ pub struct Job {
     pub retry: Terms,
     /// How long it may have quota, over all of its admissions; then it goes, and does not come back.
     pub maximum_execution_time: Option<SignedDuration>,
-}
-
-impl Job {
-    /// Returns whose it is of those who come through a LocalQueue, if these are told apart.
-    fn user_of(&self, local: &LocalQueue) -> Option<&str> {
-        match local.users {
-            LocalQueueUsers::LocalQueue => None,
-            LocalQueueUsers::Author => Some(&self.user),
-            LocalQueueUsers::Repository => Some(&self.repository),
-        }
-    }
 }
 
 /// When a job comes.

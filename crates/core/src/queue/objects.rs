@@ -175,6 +175,17 @@ pub enum LocalQueueUsers {
     Repository,
 }
 
+impl LocalQueueUsers {
+    /// Returns who somebody is of those who are told apart; `None` is that all are one.
+    pub fn tell_apart<T>(self, author: impl FnOnce() -> T, repository: impl FnOnce() -> T) -> Option<T> {
+        match self {
+            Self::LocalQueue => None,
+            Self::Author => Some(author()),
+            Self::Repository => Some(repository()),
+        }
+    }
+}
+
 /// Resources that come together, in one of several flavors.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

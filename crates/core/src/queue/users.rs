@@ -1,9 +1,10 @@
 //! Those who use one ClusterQueue, and what each had lately: Kueue's Admission Fair Sharing.
 //!
-//! A user is a LocalQueue, or one of those whom a LocalQueue tells apart: each of them has its weight. What it consumed follows what it holds and forgets by half in each half-life: after a time `t`
-//! it is `held + (consumed - held) · ½^(t / half-life)`. Kueue works that out from samples, some minutes apart. It is exact
-//! while what is held stays the same, so here it is worked out whenever that changes, and nothing between two samples is
-//! missed. All decay by one factor, which is worked out once for whoever is compared.
+//! A user is a LocalQueue, or one of those whom a LocalQueue tells apart: each of them has its weight. What it consumed
+//! follows what it holds and forgets by half in each half-life: after a time `t` it is
+//! `held + (consumed - held) · ½^(t / half-life)`. Kueue works that out from samples, some minutes apart. It is exact while
+//! what is held stays the same, so here it is worked out whenever that changes, and nothing between two samples is missed.
+//! All decay by one factor, which is worked out once for whoever is compared.
 
 use std::{cmp::Ordering, collections::BTreeMap};
 

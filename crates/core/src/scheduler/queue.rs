@@ -24,8 +24,7 @@ use crate::{
     domain::{AttemptId, QueueName, Resources, RunId, RunRequest},
     queue::{
         Cycle, Preempted, Quantity, Queues, StopPolicy, Unblock, UnknownQueue, Wait, WaitReason, Workload,
-        WorkloadId,
-        objects::{LocalQueueUsers, Objects},
+        WorkloadId, objects::Objects,
     },
 };
 pub(super) use account::{Account, NAMESPACE};
@@ -267,11 +266,10 @@ impl Queue {
     /// Returns whose a request is of those who come through its LocalQueue, if these are told apart.
     fn user(&self, request: &RunRequest) -> Option<String> {
         let local = self.objects().local_queues.get(request.queue.as_str())?;
-        match local.users {
-            LocalQueueUsers::LocalQueue => None,
-            LocalQueueUsers::Author => Some(request.requested_by.to_string()),
-            LocalQueueUsers::Repository => Some(request.subject.project.to_string()),
-        }
+        let author = || request.requested_by.to_string();
+        local
+            .users
+            .tell_apart(author, || request.subject.project.to_string())
     }
 
     /// Takes a run's waiting attempt out of the queue; one that does not wait is no mistake.

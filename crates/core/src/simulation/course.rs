@@ -218,7 +218,10 @@ impl<'a> Course<'a> {
     fn let_in(&mut self, job: usize) {
         let asks = &self.scenario.jobs[job];
         let local = self.queues.objects().local_queues.get(&asks.queue);
-        let user = local.and_then(|local| asks.user_of(local)).map(str::to_owned);
+        let user = local.and_then(|local| {
+            let users = local.users;
+            users.tell_apart(|| asks.user.clone(), || asks.repository.clone())
+        });
         let behind = local.filter(|local| local.stop_policy == StopPolicy::None);
         let behind = behind.map(|local| local.cluster_queue.clone());
         let state = &mut self.states[job];
