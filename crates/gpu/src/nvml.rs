@@ -54,6 +54,7 @@ self_cell!(
 );
 
 /// What stays open from one call to the next.
+#[derive(Default)]
 struct Open<'nvml> {
     watch: Watch<'nvml>,
     meters: Meters<'nvml>,
@@ -78,10 +79,7 @@ impl NvmlProbe {
         let nvml = Nvml::builder().lib_path(path).init();
         let nvml = nvml.map_err(|error| blind("could not use the NVIDIA driver", &error))?;
         let mut probe = Self {
-            session: Session::new(nvml, |nvml| Open {
-                watch: Watch::of(nvml),
-                meters: Meters::default(),
-            }),
+            session: Session::new(nvml, |_| Open::default()),
             known: GpuInventory::default(),
             seen: BTreeMap::new(),
         };

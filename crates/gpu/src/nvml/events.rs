@@ -13,18 +13,12 @@ const MOST_AT_A_TIME: usize = 64;
 const UNKNOWN_XID: u64 = 999;
 
 /// Listens to each device with a set of its own: where one cannot be listened to, NVML frees the set that it was given.
+#[derive(Default)]
 pub(super) struct Watch<'nvml> {
     sets: BTreeMap<DeviceUuid, EventSet<'nvml>>,
 }
 
 impl<'nvml> Watch<'nvml> {
-    /// Listens to all devices that are there.
-    pub(super) fn of(_: &'nvml Nvml) -> Self {
-        Self {
-            sets: BTreeMap::new(),
-        }
-    }
-
     /// Listens to those that came, and not to those that went.
     pub(super) fn follow(&mut self, nvml: &'nvml Nvml, inventory: &GpuInventory) {
         self.sets.retain(|uuid, _| inventory.device(uuid).is_some());
