@@ -96,7 +96,6 @@ pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<ExitCo
 /// Returns those that no judge notices.
 fn survivors<'a>(workspace: &Workspace, program: &Path, chosen: &[&'a Mutant]) -> Result<Vec<&'a Mutant>> {
     let lab = Lab::new(workspace, program);
-    lab.clean()?;
     let mut alive = chosen.to_vec();
     for judge in JUDGES {
         let (seen, unseen): (Vec<_>, Vec<_>) = alive.into_iter().partition(|mutant| judge.reaches(mutant));

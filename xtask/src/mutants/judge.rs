@@ -111,8 +111,9 @@ impl<'a> Lab<'a> {
         }
     }
 
-    /// Removes what earlier runs built of our packages: each run has a copy of the tree in another place.
-    pub(super) fn clean(&self) -> Result<()> {
+    /// Removes what earlier runs built of our packages. Each had a copy of the tree in another place, and what it built last
+    /// is a mutant: Cargo takes that for newer than the code as it is.
+    fn clean(&self) -> Result<()> {
         let packages = JUDGES.iter().map(|judge| format!("--package={}", judge.package));
         let words = ["clean", "--quiet", "--locked", "--profile", PROFILE].map(str::to_owned);
         let clean = self.prepared(Invocation::cargo(words.into_iter().chain(packages)));
@@ -153,6 +154,7 @@ impl<'a> Lab<'a> {
 
     /// Runs the tests on code that is as it should be, and returns how long a mutant may take.
     fn patience(&self, judge: &Judge) -> Result<Duration> {
+        self.clean()?;
         let build = self.prepared(judge.test(&["--no-run"]));
         ensure!(
             build.show(&self.workspace.root)? == Ended::Well,

@@ -4,6 +4,7 @@ mod changes;
 pub(super) mod random;
 mod reversals;
 mod rules;
+mod searches;
 pub(super) mod stories;
 
 use proptest::{collection::vec, prelude::*};
