@@ -6,6 +6,7 @@ mod cli;
 mod commands;
 mod config;
 mod exit;
+mod gpus;
 mod output;
 mod reading;
 mod select;

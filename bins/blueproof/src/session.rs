@@ -28,6 +28,7 @@ use jiff::Timestamp;
 use crate::{
     config::Config,
     exit::{Exit, Problem},
+    gpus,
 };
 
 /// How often a process that follows looks whether it is its turn to drive.
@@ -200,11 +201,8 @@ fn local_driver(config: &Config) -> Result<LocalDriver, Problem> {
         program: own_program()?,
         arguments: vec!["agent".into()],
     };
-    Ok(LocalDriver::new(
-        config.runs(),
-        config.environments.value.clone(),
-        agent,
-    ))
+    let driver = LocalDriver::new(config.runs(), config.environments.value.clone(), agent);
+    Ok(driver.with_devices(gpus::look()))
 }
 
 /// Returns what the local queue would go by on this machine. Nothing is opened or made.

@@ -6,6 +6,7 @@
 //! holds as long as it lives.
 
 mod agent;
+mod devices;
 mod files;
 mod machine;
 
@@ -19,14 +20,17 @@ use blueproof_core::{
     action::StartAction,
     attempt::{AttemptLayout, AttemptSpec, LogReader, Record, RecordKind},
     diagnostic::{Code, Diagnostic, Place},
-    domain::{AttemptId, Resources},
+    domain::{AttemptId, Gpus, Resources},
     event::StopMode,
+    gpu::DeviceUuid,
     ports::{CallError, ClusterDriver, Inventory, Observation},
 };
 
 pub use agent::AgentCommand;
 use agent::Liveness;
-use tokio::process::Child;
+use devices::Claims;
+pub use devices::{Devices, LookForDevices};
+use tokio::{process::Child, sync::OnceCell};
 
 /// How often an attempt's folder is looked at for news.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
@@ -43,6 +47,8 @@ pub struct LocalDriver {
     runs: PathBuf,
     environments: PathBuf,
     agent: AgentCommand,
+    look: LookForDevices,
+    devices: OnceCell<Devices>,
 }
 
 impl LocalDriver {
@@ -53,7 +59,15 @@ impl LocalDriver {
             runs,
             environments,
             agent,
+            look: LookForDevices::default(),
+            devices: OnceCell::new(),
         }
+    }
+
+    /// Has it look for accelerators, once, when they are first asked for, and give them to attempts.
+    pub fn with_devices(mut self, look: LookForDevices) -> Self {
+        self.look = look;
+        self
     }
 
     /// Returns where an attempt's files are.
@@ -61,7 +75,24 @@ impl LocalDriver {
         AttemptLayout::of(attempt, &self.runs)
     }
 
-    fn spec(&self, start: &StartAction) -> AttemptSpec {
+    async fn devices(&self) -> &Devices {
+        let look = || async {
+            let look = self.look.clone();
+            let looked = tokio::task::spawn_blocking(move || (look.0)()).await;
+            looked.expect("looking does not panic")
+        };
+        self.devices.get_or_init(look).await
+    }
+
+    /// Returns which devices an attempt may use, as they were given to it when its place was made.
+    async fn devices_of(&self, attempt: AttemptId) -> Result<Option<Vec<DeviceUuid>>, CallError> {
+        let units = self.devices().await.units.as_ref();
+        units
+            .map(|units| Claims::below(&self.runs).of(attempt, units))
+            .transpose()
+    }
+
+    fn spec(&self, start: &StartAction, devices: Option<Vec<DeviceUuid>>) -> AttemptSpec {
         let (request, job) = (&start.request, start.job());
         AttemptSpec {
             attempt: start.attempt,
@@ -71,6 +102,7 @@ impl LocalDriver {
             head: start.head.head().clone(),
             environments: self.environments.clone(),
             granted: job.driver,
+            devices,
             timeouts: job.timeouts.clone(),
             work: job.work.clone(),
         }
@@ -103,7 +135,7 @@ impl LocalDriver {
 #[async_trait]
 impl ClusterDriver for LocalDriver {
     async fn inventory(&self) -> Result<Inventory, CallError> {
-        machine::inventory()
+        machine::inventory(self.devices().await)
     }
 
     async fn reserve(&self, attempt: AttemptId, resources: Resources) -> Result<String, CallError> {
@@ -111,10 +143,19 @@ impl ClusterDriver for LocalDriver {
         files::tag(&self.runs).map_err(|error| cannot("make the folder of runs", &self.runs, &error))?;
         files::make(layout.root())
             .map_err(|error| cannot("make the attempt's folder", layout.root(), &error))?;
-        Ok(format!(
+        let mut place = format!(
             "process on this machine · threads capped at {}",
             resources.cpu.threads()
-        ))
+        );
+        if resources.gpu > Gpus(0)
+            && let Some(units) = &self.devices().await.units
+        {
+            let given = Claims::below(&self.runs).give(attempt, units, resources.gpu)?;
+            given
+                .iter()
+                .for_each(|unit| place.push_str(&format!(" · {unit}")));
+        }
+        Ok(place)
     }
 
     async fn start(&self, start: &StartAction) -> Result<(), CallError> {
@@ -122,7 +163,8 @@ impl ClusterDriver for LocalDriver {
         if !Log::new(&layout).news().await?.is_empty() {
             return Ok(());
         }
-        let spec = serde_json::to_vec_pretty(&self.spec(start)).expect("a spec is plain data");
+        let devices = self.devices_of(start.attempt).await?;
+        let spec = serde_json::to_vec_pretty(&self.spec(start, devices)).expect("a spec is plain data");
         files::write_whole(&layout.spec(), &spec).map_err(|error| cannot("write", &layout.spec(), &error))?;
         self.begin(&layout).await.map(drop)
     }
@@ -195,7 +237,11 @@ impl ClusterDriver for LocalDriver {
                 .await
                 .map_err(|error| self.agent.cannot_start(&error))?;
         }
-        files::remove(&layout.work()).map_err(|error| cannot("remove", &layout.work(), &error))
+        files::remove(&layout.work()).map_err(|error| cannot("remove", &layout.work(), &error))?;
+        match &self.devices().await.units {
+            Some(units) => Claims::below(&self.runs).take_back(attempt, units),
+            None => Ok(()),
+        }
     }
 }
 
@@ -240,6 +286,7 @@ fn observation(record: Record) -> Option<Observation> {
         | RecordKind::Truncated { .. }
         | RecordKind::Metric { .. }
         | RecordKind::CellEnded { .. }
+        | RecordKind::CellUsed { .. }
         | RecordKind::Noticed { .. } => None,
     }
 }

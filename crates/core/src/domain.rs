@@ -15,7 +15,7 @@ pub use amount::{Bytes, Cpus, Gpus, ParseAmountError, Resources};
 pub use head::{Head, ParseHeadError};
 pub use id::{AttemptId, ParseIdError, RunId};
 pub use name::{BlueprintName, ParseNameError, ProfileName, QueueName};
-pub use outcome::{CellPlace, Failure, FailureClass, Limit, MetricResult, Outcome, Usage, Verdict};
+pub use outcome::{CellPlace, Failure, FailureClass, GpuUse, Limit, MetricResult, Outcome, Usage, Verdict};
 pub use request::{Actor, Job, Priority, Project, RequestKey, Retries, RunRequest, Subject};
 pub use state::{Ending, RunState};
 pub use timeouts::Timeouts;

@@ -4,6 +4,8 @@
 //! Those who ask together share one reading. Events are taken every second, whether anybody asks or not. A reading that
 //! fails leaves nothing behind: what was read before is not told as if it were now. Where nothing can be read at all, the
 //! probe is opened anew, later and later.
+//!
+//! Who must not miss a reading is told of each on that thread, before anybody who waits for it goes on.
 
 use std::{
     sync::{Arc, Condvar, Mutex, MutexGuard, mpsc},
@@ -18,7 +20,7 @@ use blueproof_core::{
 
 use crate::pages::Errors;
 
-/// How often events are taken.
+/// How often events are taken, and devices read for whoever must not miss anything.
 const EVENTS_EVERY: Duration = Duration::from_secs(1);
 
 /// How long it takes until the probe is opened again, at first and at most.
@@ -27,6 +29,15 @@ const AGAIN_AFTER_AT_MOST: Duration = Duration::from_secs(60);
 
 /// Opens a probe.
 pub type Open = Box<dyn FnMut() -> Result<Box<dyn GpuProbe>, ProbeError> + Send>;
+
+/// Is told of everything in the order in which it is read, on the thread that reads.
+pub trait Witness: Send {
+    /// Takes in a reading.
+    fn read(&mut self, inventory: &GpuInventory, snapshot: &GpuSnapshot);
+
+    /// Takes in what a driver reported.
+    fn reported(&mut self, event: &DeviceEvent);
+}
 
 /// What was read, or why nothing could be.
 pub type Reading = Result<(GpuInventory, GpuSnapshot), ProbeError>;
@@ -69,16 +80,22 @@ struct State {
 }
 
 impl Collector {
-    /// Starts the thread. It ends when the collector is dropped and the driver answers.
+    /// Starts the thread, which reads when it is asked. It ends when the collector is dropped and the driver answers.
     pub fn start(open: Open) -> Self {
-        Self::start_patiently(open, AGAIN_AFTER)
+        Self::start_patiently(open, None, AGAIN_AFTER)
     }
 
-    fn start_patiently(open: Open, again_after: Duration) -> Self {
+    /// Starts the thread, which reads also every second by itself, for somebody who must not miss anything.
+    pub fn start_witnessed(open: Open, witness: Box<dyn Witness>) -> Self {
+        Self::start_patiently(open, Some(witness), AGAIN_AFTER)
+    }
+
+    fn start_patiently(open: Open, witness: Option<Box<dyn Witness>>, again_after: Duration) -> Self {
         let (asks, asked) = mpsc::channel();
         let shared = Arc::new(Shared::default());
         let worker = Worker {
             open,
+            witness,
             probe: None,
             pause: again_after,
             again_after,
@@ -135,6 +152,8 @@ impl State {
 /// The thread that reads.
 struct Worker {
     open: Open,
+    /// Who is told of each reading.
+    witness: Option<Box<dyn Witness>>,
     probe: Option<Box<dyn GpuProbe>>,
     /// How long after a first failure the probe is opened again, how long after the next, and when that is.
     again_after: Duration,
@@ -154,6 +173,7 @@ impl Worker {
                     while asked.try_recv().is_ok() {}
                     self.read();
                 }
+                Err(mpsc::RecvTimeoutError::Timeout) if self.witness.is_some() => self.read(),
                 Err(mpsc::RecvTimeoutError::Timeout) => {}
                 Err(mpsc::RecvTimeoutError::Disconnected) => return,
             }
@@ -164,6 +184,9 @@ impl Worker {
     fn read(&mut self) {
         let begun = Instant::now();
         let reading = self.try_read();
+        if let (Some(witness), Ok((inventory, snapshot))) = (&mut self.witness, &reading) {
+            witness.read(inventory, snapshot);
+        }
         let failed = reading.is_err();
         let mut state = self.shared.lock();
         state.failures += u64::from(failed);
@@ -186,6 +209,9 @@ impl Worker {
     fn take_events(&mut self) {
         let Some(probe) = &mut self.probe else { return };
         let events: Vec<DeviceEvent> = probe.events().unwrap_or_default();
+        if let Some(witness) = &mut self.witness {
+            events.iter().for_each(|event| witness.reported(event));
+        }
         let mut state = self.shared.lock();
         events.iter().for_each(|event| state.errors.count(event));
     }

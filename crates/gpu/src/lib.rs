@@ -7,3 +7,5 @@ pub mod nvml;
 pub mod pages;
 pub mod placement;
 pub mod recorded;
+pub mod visible;
+pub mod watch;

@@ -7,5 +7,5 @@ mod wire;
 
 pub(crate) use connection::Runtime;
 pub(crate) use start::{Kernel, StartError, Starting};
-pub(crate) use variables::{Variables, kernel_variables};
+pub(crate) use variables::{Variables, kernel_variables, visible_devices};
 pub(crate) use wire::{Channels, Incoming, Message, Visibility, WireError};

@@ -14,7 +14,11 @@ use blueproof_core::{
     sqlite::SqliteStore,
     testing::FakeReporter,
 };
-use blueproof_notebook::{Launcher, agent, agent::Dependencies, launch};
+use blueproof_notebook::{
+    Launcher,
+    agent::{self, Dependencies, NothingMeasured},
+    launch,
+};
 use blueproof_tests::{checkout, crash::CrashingStore, pull_request};
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -24,7 +28,10 @@ fn main() -> Result<(), Box<dyn Error>> {
         Some("agent") => {
             let layout = AttemptLayout::new(rest.first().ok_or("a folder")?);
             let launcher = Launcher::new(env::current_exe()?, ["launch"]);
-            Ok(agent::run(&layout, Dependencies::standard(&layout, launcher))?)
+            Ok(agent::run(
+                &layout,
+                Dependencies::standard(&layout, launcher, Box::new(NothingMeasured)),
+            )?)
         }
         Some("launch") => Err(launch(rest.iter().cloned()).into()),
         Some("drive") => {

@@ -7,6 +7,7 @@ use blueproof_notebook::{Launcher, agent, agent::Dependencies, launch};
 use crate::{
     cli::{Agent, Launch},
     exit::{Exit, Problem},
+    gpus,
     session::own_program,
 };
 
@@ -14,7 +15,8 @@ use crate::{
 pub(crate) fn agent(arguments: &Agent) -> Result<Exit, Problem> {
     let layout = AttemptLayout::new(&arguments.folder);
     let launcher = Launcher::new(own_program()?, ["agent-launch"]);
-    match agent::run(&layout, Dependencies::standard(&layout, launcher)) {
+    let dependencies = Dependencies::standard(&layout, launcher, gpus::meter(&layout));
+    match agent::run(&layout, dependencies) {
         Ok(()) => Ok(Exit::Ok),
         Err(error) => {
             let diagnostic = Diagnostic::error(Code::AttemptFolder, "the attempt could not be carried out");

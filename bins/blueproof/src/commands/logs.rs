@@ -143,6 +143,7 @@ impl Printer {
             | RecordKind::CellBegun { .. }
             | RecordKind::Metric { .. }
             | RecordKind::CellEnded { .. }
+            | RecordKind::CellUsed { .. }
             | RecordKind::Noticed { .. }
             | RecordKind::Finished { .. } => Ok(()),
         }

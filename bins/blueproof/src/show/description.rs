@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use anstyle::Style;
 use blueproof_core::{
-    domain::{Bytes, Ending, Failure, FailureClass, Limit, Outcome, Resources, Usage, Verdict},
+    domain::{Bytes, Ending, Failure, FailureClass, GpuUse, Limit, Outcome, Resources, Usage, Verdict},
     estimate::Estimate,
     scheduler::PendingReason,
     view::{AttemptView, ReportView, RunView},
@@ -217,7 +217,23 @@ pub(crate) fn used(usage: &Usage) -> String {
     if let Some(peak) = usage.memory_peak {
         parts.push(format!("{} peak", output::size(peak)));
     }
+    parts.extend(usage.gpu.as_ref().map(gpu_used));
     parts.join(", ")
+}
+
+/// Returns what was made of devices, in words. What could not be read is not told.
+fn gpu_used(gpu: &GpuUse) -> String {
+    let mut text = format!("{} gpu", gpu.devices);
+    if let Some(ratio) = gpu.busy_ratio() {
+        text.push_str(&format!(" {:.0} % busy", ratio * 100.0));
+    }
+    if let Some(peak) = gpu.peak_memory {
+        text.push_str(&format!(", {} gpu memory peak", output::size(peak)));
+    }
+    if let Some(joules) = gpu.joules {
+        text.push_str(&format!(", {joules:.0} J"));
+    }
+    text
 }
 
 fn section(text: &mut String, title: &str, table: &Table, width: Width) {

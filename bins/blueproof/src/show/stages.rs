@@ -214,6 +214,7 @@ impl Stages {
             RecordKind::Begun { .. }
             | RecordKind::Metric { value: None, .. }
             | RecordKind::Display { .. }
+            | RecordKind::CellUsed { .. }
             | RecordKind::Truncated { .. } => {}
         }
     }

@@ -2,7 +2,7 @@
 
 use anstyle::{AnsiColor, Style};
 use blueproof_core::{
-    domain::{CellPlace, Ending, Failure, FailureClass, Limit, Outcome, RunState},
+    domain::{CellPlace, Ending, Failure, FailureClass, GpuUse, Limit, Outcome, RunState},
     view::RunView,
 };
 
@@ -93,6 +93,9 @@ fn outcome_facts(outcome: &Outcome, facts: &mut String) {
     }
     if let Some(peak) = usage.memory_peak {
         facts.push_str(&format!(" · {} MiB peak", peak.0 >> 20));
+    }
+    if let Some(ratio) = usage.gpu.as_ref().and_then(GpuUse::busy_ratio) {
+        facts.push_str(&format!(" · gpu {:.0} % busy", ratio * 100.0));
     }
 }
 

@@ -4,9 +4,11 @@ use std::{fs, path::Path, thread};
 
 use blueproof_core::{
     diagnostic::{Code, Diagnostic, Place},
-    domain::{Bytes, Cpus, Resources},
+    domain::{Bytes, Cpus, Gpus, Resources},
     ports::{CallError, Inventory},
 };
+
+use super::Devices;
 
 const MEMINFO: &str = "/proc/meminfo";
 
@@ -16,8 +18,8 @@ const MEMORY_LIMITS: [&str; 2] = [
     "/sys/fs/cgroup/memory/memory.limit_in_bytes",
 ];
 
-/// Returns the processors and the memory that we may use: those of our control group where it has fewer.
-pub(super) fn inventory() -> Result<Inventory, CallError> {
+/// Returns the processors and the memory that we may use: those of our control group where it has fewer; and the devices.
+pub(super) fn inventory(devices: &Devices) -> Result<Inventory, CallError> {
     let unknown = |error: &dyn std::error::Error| {
         let diagnostic = Diagnostic::error(
             Code::MachineUnknown,
@@ -38,15 +40,19 @@ pub(super) fn inventory() -> Result<Inventory, CallError> {
         .iter()
         .filter_map(|path| memory_limit(Path::new(path)));
     let memory = limits.fold(total, u64::min);
-    let cpu = Cpus::cores(u32::try_from(cores.get()).unwrap_or(u32::MAX));
+    let cpu = Cpus::cores(number(cores.get()));
     Ok(Inventory {
         total: Resources {
             cpu,
             memory: Bytes(memory),
-            ..Resources::default()
+            gpu: Gpus(devices.units.as_ref().map_or(0, |units| number(units.len()))),
         },
-        description: format!("local · {cpu} cpu · GPUs are not looked for"),
+        description: format!("local · {cpu} cpu · {}", devices.description),
     })
+}
+
+fn number(of: usize) -> u32 {
+    u32::try_from(of).unwrap_or(u32::MAX)
 }
 
 fn total_memory(meminfo: &str) -> Option<u64> {
@@ -62,6 +68,8 @@ fn memory_limit(path: &Path) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use blueproof_core::gpu::DeviceUuid;
+
     use super::*;
 
     #[test]
@@ -75,7 +83,16 @@ mod tests {
 
     #[test]
     fn this_machine_has_something() {
-        let total = inventory().expect("it is known").total;
+        let devices = Devices {
+            units: Some(vec![DeviceUuid("GPU-0".into())]),
+            description: "1 gpu (NVIDIA A10)".into(),
+        };
+        let Inventory { total, description } = inventory(&devices).expect("it is known");
         assert!(total.cpu >= Cpus::cores(1) && total.memory > Bytes(1 << 20));
+        assert_eq!(total.gpu, Gpus(1));
+        assert!(
+            description.ends_with(" cpu · 1 gpu (NVIDIA A10)"),
+            "{description}"
+        );
     }
 }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     diagnostic::Diagnostic,
-    domain::{Bytes, Outcome},
+    domain::{Bytes, GpuUse, Outcome},
 };
 
 /// One line of an agent's log.
@@ -103,6 +103,13 @@ pub enum RecordKind {
         end: CellEnd,
         /// How long it took.
         took: SignedDuration,
+    },
+    /// What a cell made of the attempt's devices. It is told when all cells have ended: drivers are late.
+    CellUsed {
+        /// The cell.
+        cell: u32,
+        /// What it made of them.
+        gpu: GpuUse,
     },
     /// Something that may explain a failure, or will cause one elsewhere.
     Noticed {

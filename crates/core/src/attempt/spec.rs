@@ -4,7 +4,10 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::domain::{AttemptId, BlueprintName, Head, ProfileName, Resources, Timeouts};
+use crate::{
+    domain::{AttemptId, BlueprintName, Head, ProfileName, Resources, Timeouts},
+    gpu::DeviceUuid,
+};
 
 /// All that an agent needs to carry out one attempt.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -24,8 +27,18 @@ pub struct AttemptSpec {
     pub environments: PathBuf,
     /// What was reserved for the notebook's own kernel (the blueprint's `driver`).
     pub granted: Resources,
+    /// The devices that it may use, and no others; absent where nobody knows what devices there are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub devices: Option<Vec<DeviceUuid>>,
     /// The limits of time; the agent keeps startup, cell and run.
     pub timeouts: Timeouts,
     /// What is to be done, in the notebook crate's own words: core passes it on unread.
     pub work: serde_json::Value,
+}
+
+impl AttemptSpec {
+    /// Returns whether there are devices that it may use, as far as anybody knows.
+    pub fn has_devices(&self) -> bool {
+        self.devices.as_ref().is_some_and(|devices| !devices.is_empty())
+    }
 }

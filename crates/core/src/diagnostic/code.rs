@@ -314,6 +314,9 @@ codes! {
     644 MachineUnknown "a machine that does not say what it has"
         "The local queue promises what the machine has. That could not be read; `local.cpu` and `local.memory` in the \
          configuration say it instead."
+    645 DevicesTaken "GPUs that are not free"
+        "An attempt is given devices for itself alone. It was promised more than are free, or than there are: the queue's \
+         quota of `nvidia.com/gpu` is larger than the machine, or an attempt that nobody knows of any more still has some."
     701 StoreBroken "a store that cannot be used"
         "The file that holds all runs could not be opened, read or written: a full disk, missing rights, or damage. \
          Nothing is decided without it; attempts that run go on by themselves."

@@ -114,7 +114,7 @@ pub struct CellPlace {
 }
 
 /// What an attempt used.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Usage {
@@ -127,6 +127,44 @@ pub struct Usage {
     /// The most resident memory that the kernel and all that it started held at once, as sampled. `None` where
     /// it could not be read.
     pub memory_peak: Option<Bytes>,
+    /// What it made of its devices; absent where it had none, or nobody could look at them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gpu: Option<GpuUse>,
+}
+
+/// What was made of the accelerators that somebody had for a time.
+///
+/// What was not seen is in no figure, so that those which are there may be of less time than the devices were held.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct GpuUse {
+    /// How many devices, or parts of devices.
+    pub devices: u32,
+    /// For how long they were there for it, in GPU-seconds.
+    pub allocated_seconds: f64,
+    /// Of how much of that it is known how busy they were, in GPU-seconds.
+    pub seen_seconds: f64,
+    /// How long they were busy, in GPU-seconds of what was seen; `None` where nothing was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub busy_seconds: Option<f64>,
+    /// What they drew, in joules; `None` where it could not be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub joules: Option<f64>,
+    /// How busy one of them was at most in one of the driver's periods, between 0 and 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peak_utilization: Option<f64>,
+    /// How much memory of one of them was used at most.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peak_memory: Option<Bytes>,
+}
+
+impl GpuUse {
+    /// Returns in which share of the time that was seen they were busy; `None` where none was.
+    pub fn busy_ratio(&self) -> Option<f64> {
+        let busy = self.busy_seconds?;
+        (self.seen_seconds > 0.0).then(|| busy / self.seen_seconds)
+    }
 }
 
 /// What was seen of one of the blueprint's metrics.

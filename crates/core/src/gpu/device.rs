@@ -81,6 +81,21 @@ impl GpuInventory {
     pub fn device(&self, uuid: &DeviceUuid) -> Option<&Device> {
         self.devices.iter().find(|device| device.uuid == *uuid)
     }
+
+    /// Returns what can be given to somebody, in the driver's order: devices, and of those that can only be used in parts,
+    /// the parts.
+    pub fn units(&self) -> impl Iterator<Item = &DeviceUuid> {
+        self.devices.iter().flat_map(Device::units)
+    }
+}
+
+impl Device {
+    /// Returns itself, or its parts where it can only be used in parts.
+    fn units(&self) -> impl Iterator<Item = &DeviceUuid> {
+        let is_whole = self.is_partitioned != Reading::Value(true);
+        let parts = self.partitions.iter().map(|part| &part.uuid);
+        is_whole.then_some(&self.uuid).into_iter().chain(parts)
+    }
 }
 
 impl fmt::Display for DeviceUuid {

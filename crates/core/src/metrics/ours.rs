@@ -47,6 +47,18 @@ super::table! {
         "Processor time that attempts used, where it could be read";
     RUN_ALLOCATED_CPU_SECONDS = Counter, "blueproof_run_allocated_cpu_seconds_total" ["blueprint" "profile"]
         "Processor time that the same attempts could have used";
+    RUN_GPU_ALLOCATED_SECONDS = Counter, "blueproof_run_gpu_allocated_seconds_total" ["blueprint" "profile"]
+        "GPU-seconds for which devices were there for attempts";
+    RUN_GPU_SEEN_SECONDS = Counter, "blueproof_run_gpu_seen_seconds_total" ["blueprint" "profile"]
+        "Of those GPU-seconds, the ones of which it is known how busy the devices were";
+    RUN_GPU_BUSY_SECONDS = Counter, "blueproof_run_gpu_busy_seconds_total" ["blueprint" "profile"]
+        "Of those that are known, the GPU-seconds in which devices worked";
+    RUN_GPU_ENERGY = Counter, "blueproof_run_gpu_energy_joules_total" ["blueprint" "profile"]
+        "What devices drew while they were there for attempts, where it could be read";
+    RUN_GPU_UTILIZATION_PEAK = Gauge, "blueproof_run_gpu_utilization_peak_ratio" ["blueprint" "profile"]
+        "How busy a device was at most in the last attempt of which that is known";
+    RUN_GPU_MEMORY_PEAK = Gauge, "blueproof_run_gpu_memory_peak_bytes" ["blueprint" "profile"]
+        "How much memory of a device was used at most in the last attempt of which that is known";
     BLUEPRINT_LAST_GREEN = Gauge, "blueproof_blueprint_last_green_timestamp_seconds" ["blueprint" "profile"]
         "When a run that is of no pull request last passed, in seconds since 1970";
 }

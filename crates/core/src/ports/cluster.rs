@@ -48,7 +48,7 @@ pub trait ClusterDriver: Send + Sync {
 pub struct Inventory {
     /// All of it together.
     pub total: Resources,
-    /// What it is, in words: `this machine: 2 cpu, no GPU was looked for`.
+    /// What it is, in words: `local · 2 cpu · 1 gpu (NVIDIA A10)`.
     pub description: String,
 }
 

@@ -1,10 +1,11 @@
 //! What the accelerators of a machine are and do.
 
-use std::fmt;
+use std::{collections::BTreeMap, fmt};
 
 use crate::{
     diagnostic::Diagnostic,
-    gpu::{DeviceEvent, GpuInventory, GpuSnapshot},
+    domain::GpuUse,
+    gpu::{DeviceEvent, DeviceUuid, GpuInventory, GpuSnapshot},
 };
 
 /// Reads the accelerators of this machine, of any vendor.
@@ -22,6 +23,29 @@ pub trait GpuProbe: Send {
     /// Returns what drivers reported since the last time, each once, and does not wait for more. Some drivers remember only
     /// the last of several, so ask every second or so.
     fn events(&mut self) -> Result<Vec<DeviceEvent>, ProbeError>;
+}
+
+/// Measures what an attempt makes of its devices.
+///
+/// A call waits for a driver for a moment at most. What was not seen is told as not seen, and never guessed.
+pub trait GpuMeter {
+    /// Says that the attempt has these devices, or parts of devices, from now on.
+    fn begin(&mut self, devices: &[DeviceUuid]);
+
+    /// Says that from now on they work for this cell.
+    fn turn_to(&mut self, cell: u32);
+
+    /// Says that the attempt has them no more, and returns what it made of them.
+    fn end(&mut self) -> GpuUsed;
+}
+
+/// What an attempt made of its devices.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct GpuUsed {
+    /// From beginning to end; `None` where it had none.
+    pub whole: Option<GpuUse>,
+    /// Cell by cell.
+    pub cells: BTreeMap<u32, GpuUse>,
 }
 
 /// Why nothing can be said of any device.

@@ -351,19 +351,35 @@ impl Tally {
         };
         self.page
             .observe(&m::RUN_SECONDS, &labels, now.duration_since(started_at));
-        if let Some(Usage {
-            duration,
-            cpu_granted,
-            cpu_time: Some(used),
-            ..
-        }) = &outcome.usage
-        {
-            let allocated = cpu_granted.as_cores() * duration.as_secs_f64();
-            self.page.add(&m::RUN_CPU_SECONDS, &labels, used.as_secs_f64());
-            self.page.add(&m::RUN_ALLOCATED_CPU_SECONDS, &labels, allocated);
+        if let Some(usage) = &outcome.usage {
+            self.usage(&labels, usage);
         }
         if outcome.verdict == Verdict::Passed && subject.change.is_none() && is_known {
             self.page.set(&m::BLUEPRINT_LAST_GREEN, &labels, seconds_of(now));
+        }
+    }
+
+    fn usage(&mut self, labels: &[&str], usage: &Usage) {
+        if let Some(used) = usage.cpu_time {
+            let allocated = usage.cpu_granted.as_cores() * usage.duration.as_secs_f64();
+            self.page.add(&m::RUN_CPU_SECONDS, labels, used.as_secs_f64());
+            self.page.add(&m::RUN_ALLOCATED_CPU_SECONDS, labels, allocated);
+        }
+        let Some(gpu) = &usage.gpu else { return };
+        self.page
+            .add(&m::RUN_GPU_ALLOCATED_SECONDS, labels, gpu.allocated_seconds);
+        if let Some(busy) = gpu.busy_seconds {
+            self.page.add(&m::RUN_GPU_SEEN_SECONDS, labels, gpu.seen_seconds);
+            self.page.add(&m::RUN_GPU_BUSY_SECONDS, labels, busy);
+        }
+        if let Some(joules) = gpu.joules {
+            self.page.add(&m::RUN_GPU_ENERGY, labels, joules);
+        }
+        if let Some(peak) = gpu.peak_utilization {
+            self.page.set(&m::RUN_GPU_UTILIZATION_PEAK, labels, peak);
+        }
+        if let Some(peak) = gpu.peak_memory {
+            self.page.set(&m::RUN_GPU_MEMORY_PEAK, labels, peak.0 as f64);
         }
     }
 }

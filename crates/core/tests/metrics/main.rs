@@ -7,7 +7,7 @@ mod turns;
 use std::collections::BTreeSet;
 
 use blueproof_core::{
-    domain::{Actor, Cpus, Project, RunId, Usage, Verdict},
+    domain::{Actor, Bytes, Cpus, GpuUse, Project, RunId, Usage, Verdict},
     event::{Approval, Event, StopMode},
     metrics::{self as m, Family, Page, Value},
     policy::Policy,
@@ -468,7 +468,7 @@ fn a_queue_that_is_removed_is_forgotten_once_nobody_holds_it() {
 }
 
 #[test]
-fn a_limit_is_told_and_processor_time_too() {
+fn a_limit_is_told_and_what_attempts_used_too() {
     let mut story = Story::new();
     let mut objects = teams(1, WithinClusterQueue::Never);
     let blue = objects.cluster_queues.get_mut("blue").expect("it is there");
@@ -486,6 +486,15 @@ fn a_limit_is_told_and_processor_time_too() {
         cpu_granted: Cpus::millis(1500),
         cpu_time: Some(SignedDuration::from_millis(30_500)),
         memory_peak: None,
+        gpu: Some(GpuUse {
+            devices: 2,
+            allocated_seconds: 80.0,
+            seen_seconds: 60.0,
+            busy_seconds: Some(45.0),
+            joules: Some(9000.5),
+            peak_utilization: Some(0.75),
+            peak_memory: Some(Bytes(3 << 30)),
+        }),
     });
     let outcome = Box::new(measured);
     story.at(
@@ -508,6 +517,21 @@ fn a_limit_is_told_and_processor_time_too() {
         number(&page, &m::RUN_ALLOCATED_CPU_SECONDS, &["nano-lm", ""]),
         60.0
     );
+    for (family, expected) in [
+        (&m::RUN_GPU_ALLOCATED_SECONDS, 80.0),
+        (&m::RUN_GPU_SEEN_SECONDS, 60.0),
+        (&m::RUN_GPU_BUSY_SECONDS, 45.0),
+        (&m::RUN_GPU_ENERGY, 9000.5),
+        (&m::RUN_GPU_UTILIZATION_PEAK, 0.75),
+        (&m::RUN_GPU_MEMORY_PEAK, 3.0 * 1024.0 * 1024.0 * 1024.0),
+    ] {
+        assert_eq!(
+            number(&page, family, &["nano-lm", ""]),
+            expected,
+            "{}",
+            family.name
+        );
+    }
 }
 
 #[test]

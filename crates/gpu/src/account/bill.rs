@@ -2,12 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use blueproof_core::{domain::Bytes, gpu::DeviceUuid};
+use blueproof_core::{
+    domain::{Bytes, GpuUse},
+    gpu::DeviceUuid,
+};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Holder, Used,
+    Holder,
     amounts::{Amounts, WHOLE},
     books::{Books, Line},
 };
@@ -114,17 +117,19 @@ impl Bill {
         self.devices.iter().map(|device| device.amounts).sum()
     }
 
-    /// Returns what it says of the use of GPUs; of processors and queues it knows nothing.
-    pub fn used(&self) -> Used {
+    /// Returns what was made of the devices.
+    pub fn used(&self) -> GpuUse {
         let total = self.total();
         let peaks = self.devices.iter().filter_map(|device| device.peak_utilization);
         let memory = self.devices.iter().filter_map(|device| device.peak_memory);
-        Used {
-            gpu_busy_seconds: total.busy_seconds(),
-            gpu_seen_seconds: total.busy_seconds().map(|_| total.seen_seconds()),
-            gpu_peak_utilization: peaks.reduce(f64::max),
-            gpu_peak_memory_bytes: memory.map(|memory| memory.bytes.0).max(),
-            ..Used::default()
+        GpuUse {
+            devices: u32::try_from(self.devices.len()).unwrap_or(u32::MAX),
+            allocated_seconds: total.allocated_seconds(),
+            seen_seconds: total.seen_seconds(),
+            busy_seconds: total.busy_seconds(),
+            joules: total.joules(),
+            peak_utilization: peaks.reduce(f64::max),
+            peak_memory: memory.map(|memory| memory.bytes).max(),
         }
     }
 }

@@ -11,6 +11,7 @@
 //! An average over runs is the sum of what stands above the line over the sum of what stands below it, of those runs of
 //! which both are known: averages are never averaged. A figure that cannot be known is `None`, never zero.
 
+use blueproof_core::domain::GpuUse;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -22,15 +23,9 @@ pub struct Used {
     pub cpu_seconds: Option<f64>,
     /// How long they were there for it: cores times seconds.
     pub allocated_cpu_seconds: Option<f64>,
-    /// How long its GPUs were busy, in GPU-seconds, of what was seen.
-    pub gpu_busy_seconds: Option<f64>,
-    /// For how much of the time that they were there for it that was seen, in GPU-seconds: all of it, where nothing was
-    /// missed. To divide by time that nobody saw would be to say that they were idle then.
-    pub gpu_seen_seconds: Option<f64>,
-    /// How busy a GPU was at most in one of the driver's periods, between 0 and 1.
-    pub gpu_peak_utilization: Option<f64>,
-    /// How much of a GPU's memory was used at most, in bytes.
-    pub gpu_peak_memory_bytes: Option<u64>,
+    /// What it made of its GPUs. Busy time is divided by the time that was seen: to divide by time that nobody saw would be to
+    /// say that they were idle then.
+    pub gpu: Option<GpuUse>,
     /// How long it waited when nothing but room was wanting, in seconds: [`queue_seconds`].
     pub queue_seconds: Option<f64>,
     /// How long it took from start to verdict, in seconds: [`build_seconds`].
@@ -70,15 +65,15 @@ impl Figures {
         let cpu = runs
             .iter()
             .map(|run| (run.cpu_seconds, run.allocated_cpu_seconds));
-        let gpu = runs
-            .iter()
-            .map(|run| (run.gpu_busy_seconds, run.gpu_seen_seconds));
-        let peaks = runs.iter().filter_map(|run| run.gpu_peak_utilization);
+        let of_gpus = || runs.iter().filter_map(|run| run.gpu.as_ref());
+        let gpu = of_gpus().map(|gpu| (gpu.busy_seconds, Some(gpu.seen_seconds)));
+        let peaks = of_gpus().filter_map(|gpu| gpu.peak_utilization);
+        let memory = of_gpus().filter_map(|gpu| gpu.peak_memory);
         Self {
             average_cpu: average(cpu),
             average_gpu: average(gpu),
             peak_gpu: peaks.filter(|peak| peak.is_finite()).reduce(f64::max),
-            peak_gpu_memory_bytes: runs.iter().filter_map(|run| run.gpu_peak_memory_bytes).max(),
+            peak_gpu_memory_bytes: memory.map(|memory| memory.0).max(),
             average_queue_seconds: over_one(|run| run.queue_seconds),
             average_build_seconds: over_one(|run| run.build_seconds),
         }

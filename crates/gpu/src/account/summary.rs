@@ -115,16 +115,12 @@ pub struct CoverageSummary {
 
 impl JobSummary {
     /// Sums a job up. The devices' names come from `inventory`; what a bill cannot know, such as the use of processors,
-    /// from `used`, whose GPU figures are not looked at.
+    /// from `used`, whose figures of GPUs are not looked at.
     pub fn new(bill: &Bill, inventory: &GpuInventory, used: &Used) -> Self {
         let total = bill.total();
-        let of_gpus = bill.used();
         let used = Used {
-            cpu_seconds: used.cpu_seconds,
-            allocated_cpu_seconds: used.allocated_cpu_seconds,
-            queue_seconds: used.queue_seconds,
-            build_seconds: used.build_seconds,
-            ..of_gpus
+            gpu: Some(bill.used()),
+            ..*used
         };
         let devices = bill.devices.iter();
         Self {

@@ -9,7 +9,7 @@ mod shared;
 mod summary;
 
 use blueproof_core::{
-    domain::Bytes,
+    domain::{Bytes, GpuUse},
     gpu::{
         BusySample, DeviceEvent, DeviceUuid, Fault, FaultKind, Figure, GpuProcess, GpuSnapshot, Reading,
         Readings, Sample,

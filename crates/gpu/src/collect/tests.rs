@@ -126,7 +126,7 @@ fn a_driver_that_is_not_there_is_not_asked_for_at_every_scrape() {
         *told.lock().expect("nobody panics") = opens;
         Err(blind())
     };
-    let collector = Collector::start_patiently(Box::new(open), LONG * 60);
+    let collector = Collector::start_patiently(Box::new(open), None, LONG * 60);
     for _ in 0..5 {
         let collected = collector.collect(LONG);
         assert_eq!(collected.reading.expect("it was tried").as_ref(), &Err(blind()));

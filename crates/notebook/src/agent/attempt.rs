@@ -14,7 +14,7 @@ use std::{
 use blueproof_core::{
     attempt::{AttemptLayout, AttemptSpec, LogWriter, RecordKind, Stage},
     diagnostic::{Code, Diagnostic, Place},
-    domain::{FailureClass, Limit, Outcome, Verdict as Judgement},
+    domain::{FailureClass, GpuUse, Limit, Outcome, Verdict as Judgement},
 };
 use jiff::SignedDuration;
 
@@ -27,7 +27,7 @@ use super::{
 use crate::{
     executor::{Executor, Finish, Notebook, Recorder, Stops, deadline, until},
     ipynb,
-    kernel::{Channels, Kernel, Runtime, StartError, Starting, Variables, kernel_variables},
+    kernel::{Channels, Kernel, Runtime, StartError, Starting, Variables, kernel_variables, visible_devices},
     plan::Plan,
     process::{self, MARKER, Meter},
     verdict,
@@ -48,6 +48,7 @@ struct Attempt<'a> {
     marker: String,
     begun: Instant,
     unsaved: Option<Notebook>,
+    gpu_used: Option<GpuUse>,
 }
 
 /// Carries out the attempt; whatever happens, its last record is that it is finished.
@@ -95,6 +96,7 @@ pub(crate) fn carry_out(
             marker,
             begun: Instant::now(),
             unsaved: None,
+            gpu_used: None,
         };
         Ok(attempt.run().await)
     })?;
@@ -146,12 +148,25 @@ impl Attempt<'_> {
         };
         self.unsaved = finish.unsaved.take();
         process::sweep(&self.marker, LEFTOVER_GRACE, &mut self.meter);
+        self.give_devices_back();
         self.notice(&finish);
         let verdict = self.judge(&finish);
         if matches!(verdict, Judgement::Passed) {
             self.stage_ended(Stage::Run, format!("{cells} cells"), begun);
         }
         self.collect(verdict, &finish)
+    }
+
+    /// Ends the measuring of devices, once nothing can use them any more, and tells what each cell made of them.
+    fn give_devices_back(&mut self) {
+        if !self.spec.has_devices() {
+            return;
+        }
+        let used = self.dependencies.gpus.end();
+        for (cell, gpu) in used.cells {
+            self.journal.record(RecordKind::CellUsed { cell, gpu });
+        }
+        self.gpu_used = used.whole;
     }
 
     async fn run_cells(&mut self, prepared: &Prepared, secrets: Variables) -> Step<(Finish, usize)> {
@@ -170,6 +185,10 @@ impl Attempt<'_> {
         };
         started.save(self.layout).map_err(|error| halt_disk(&error))?;
         let variables = self.variables(&prepared.python, &runtime, secrets);
+        let has_devices = self.spec.has_devices();
+        if let Some(devices) = self.spec.devices.as_deref().filter(|_| has_devices) {
+            self.dependencies.gpus.begin(devices);
+        }
         let (mut kernel, mut channels) = self.start(prepared, &runtime, &notebook_path, &variables).await?;
         self.journal.record(RecordKind::KernelReady {
             pid: kernel.child.id(),
@@ -185,6 +204,7 @@ impl Attempt<'_> {
             ),
             notebook,
             meter: &mut self.meter,
+            gpus: has_devices.then_some(self.dependencies.gpus.as_mut()),
             stops: &mut self.stops,
             timeouts: &self.spec.timeouts,
             graces: self.dependencies.graces,
@@ -243,6 +263,9 @@ impl Attempt<'_> {
         let given = self.dependencies.variables.iter();
         variables.extend(given.map(|(name, value)| (name.clone(), value.into())));
         variables.extend(secrets);
+        if let Some(devices) = &self.spec.devices {
+            variables.extend(visible_devices(devices));
+        }
         variables.insert(MARKER.into(), self.marker.clone().into());
         variables
     }

@@ -10,6 +10,8 @@ use std::{
 use blueproof_core::{
     attempt::{AttemptSpec, Stream},
     domain::{Failure, MetricResult},
+    gpu::DeviceUuid,
+    ports::{GpuMeter, GpuUsed},
 };
 use serde_json::Value;
 
@@ -29,6 +31,8 @@ pub struct Dependencies {
     pub observer: Box<dyn Observer>,
     /// Knows the values of secrets.
     pub secrets: Box<dyn SecretValues>,
+    /// Measures what is made of devices; not asked where the attempt has none.
+    pub gpus: Box<dyn GpuMeter>,
     /// Further environment variables for the notebook, such as `KUBECONFIG`.
     pub variables: BTreeMap<String, String>,
     /// How patiently things are ended.
@@ -119,6 +123,16 @@ impl Observer for NothingMeasured {
 
     fn conclude(&mut self, _: &Collect<'_>) -> Conclusion {
         Conclusion::default()
+    }
+}
+
+impl GpuMeter for NothingMeasured {
+    fn begin(&mut self, _: &[DeviceUuid]) {}
+
+    fn turn_to(&mut self, _: u32) {}
+
+    fn end(&mut self) -> GpuUsed {
+        GpuUsed::default()
     }
 }
 

@@ -6,6 +6,7 @@ use blueproof_core::{
     attempt::{AttemptLayout, AttemptSpec, Stream},
     diagnostic::{Code, Diagnostic},
     domain::{Bytes, Failure, FailureClass},
+    ports::GpuMeter,
 };
 use serde_json::Value;
 
@@ -25,8 +26,8 @@ const ARTIFACTS: Bytes = Bytes(1 << 30);
 
 impl Dependencies {
     /// Returns what an agent needs for the attempt in `layout`'s folder: environments from the folder that its spec
-    /// names, and the metrics and expectations of its plan.
-    pub fn standard(layout: &AttemptLayout, launcher: Launcher) -> Self {
+    /// names, and the metrics and expectations of its plan. What is made of devices is measured by `gpus`.
+    pub fn standard(layout: &AttemptLayout, launcher: Launcher, gpus: Box<dyn GpuMeter>) -> Self {
         let plan = plan(layout);
         Self {
             launcher,
@@ -35,6 +36,7 @@ impl Dependencies {
             }),
             observer: observer(plan.as_ref(), layout),
             secrets: Box::new(plan.as_ref().map(secrets).unwrap_or_default()),
+            gpus,
             variables: BTreeMap::new(),
             graces: Graces::default(),
             outputs: OutputLimits::default(),

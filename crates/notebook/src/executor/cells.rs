@@ -10,6 +10,7 @@ use std::{
 use blueproof_core::{
     attempt::{CellEnd, RecordKind},
     domain::{Limit, Timeouts},
+    ports::GpuMeter,
 };
 use rustix::process::Signal;
 use serde_json::Value;
@@ -47,6 +48,8 @@ pub(crate) struct Executor<'a> {
     pub(crate) recorder: Recorder<'a>,
     pub(crate) notebook: Notebook,
     pub(crate) meter: &'a mut Meter,
+    /// Told of each cell, where the attempt has devices.
+    pub(crate) gpus: Option<&'a mut dyn GpuMeter>,
     pub(crate) stops: &'a mut Stops,
     pub(crate) timeouts: &'a Timeouts,
     pub(crate) graces: Graces,
@@ -124,6 +127,9 @@ impl Executor<'_> {
 
     async fn run_cell(&mut self, cell: &Cell, nth: usize, run_ends: Option<Instant>) -> CellRun {
         let code = self.prepare(cell).await;
+        if let Some(gpus) = &mut self.gpus {
+            gpus.turn_to(cell.position);
+        }
         let begun = Instant::now();
         let slot = self.recorder.begin(cell);
         self.recorder.journal().record(RecordKind::CellBegun {

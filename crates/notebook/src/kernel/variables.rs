@@ -9,6 +9,8 @@ use std::{
     path::Path,
 };
 
+use blueproof_core::gpu::DeviceUuid;
+
 /// Names and values of environment variables.
 pub(crate) type Variables = BTreeMap<String, OsString>;
 
@@ -102,6 +104,22 @@ pub(crate) fn kernel_variables(
     variables
 }
 
+/// Returns by which variables a notebook is shown these devices and no others: CUDA's, and the one that NVIDIA's container
+/// runtime and libraries on top of CUDA read.
+pub(crate) fn visible_devices(devices: &[DeviceUuid]) -> impl Iterator<Item = (String, OsString)> {
+    let names: Vec<_> = devices.iter().map(|device| device.0.as_str()).collect();
+    let list = names.join(",");
+    // Of the second one, no text at all means all devices.
+    let listed = if list.is_empty() {
+        "void".to_owned()
+    } else {
+        list.clone()
+    };
+    [("CUDA_VISIBLE_DEVICES", list), ("NVIDIA_VISIBLE_DEVICES", listed)]
+        .into_iter()
+        .map(|(name, value)| (name.to_owned(), value.into()))
+}
+
 fn has_password(value: &OsStr) -> bool {
     value.as_encoded_bytes().contains(&b'@')
 }
@@ -132,6 +150,18 @@ mod tests {
         for (name, _) in host {
             assert!(!variables.contains_key(name), "{name}");
         }
+    }
+
+    #[test]
+    fn a_kernel_sees_its_own_devices_and_no_others() {
+        let uuids = ["GPU-1", "MIG-2"].map(|uuid| DeviceUuid(uuid.into()));
+        let seen = |devices: &[DeviceUuid]| visible_devices(devices).collect::<Variables>();
+        let two = seen(&uuids);
+        assert_eq!(two["CUDA_VISIBLE_DEVICES"], "GPU-1,MIG-2");
+        assert_eq!(two["NVIDIA_VISIBLE_DEVICES"], "GPU-1,MIG-2");
+        let none = seen(&[]);
+        assert_eq!(none["CUDA_VISIBLE_DEVICES"], "");
+        assert_eq!(none["NVIDIA_VISIBLE_DEVICES"], "void");
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use blueproof_core::{
     attempt::{CellEnd, Record, RecordKind},
     diagnostic::{Code, Diagnostic},
+    domain::GpuUse,
 };
 use jiff::SignedDuration;
 use serde::{Deserialize, Serialize};
@@ -34,6 +35,9 @@ pub struct Cell {
     pub end: Option<CellEnd>,
     /// How long it took.
     pub took: Option<SignedDuration>,
+    /// What it made of the attempt's devices; absent where there were none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gpu: Option<GpuUse>,
 }
 
 /// Returns the cells of an executed notebook in nbformat 4, with how they ended as the log tells.
@@ -49,10 +53,13 @@ pub fn cells<'r>(
         let causes = problems.into_iter().map(|problem| problem.message);
         Box::new(causes.fold(refused, Diagnostic::because))
     })?;
-    let mut ends = BTreeMap::new();
+    let (mut ends, mut uses) = (BTreeMap::new(), BTreeMap::new());
     for record in log {
         if let RecordKind::CellEnded { cell, end, took } = record.kind {
             ends.insert(cell, (end, took));
+        }
+        if let RecordKind::CellUsed { cell, gpu } = record.kind {
+            uses.insert(cell, gpu);
         }
     }
     let cell = |(position, cell): (u32, &ipynb::Cell)| {
@@ -64,6 +71,7 @@ pub fn cells<'r>(
             outputs: outputs(&notebook, cell)?,
             end: end.map(|(end, _)| *end),
             took: end.map(|(_, took)| *took),
+            gpu: uses.get(&position).copied(),
         })
     };
     positions(&notebook.cells)

@@ -4,7 +4,7 @@ use askama::Template;
 use blueproof_core::{
     attempt::CellEnd,
     diagnostic::{Code, Diagnostic},
-    domain::{Bytes, Cpus, Failure, FailureClass, Limit, Usage, Verdict},
+    domain::{Bytes, Cpus, Failure, FailureClass, GpuUse, Limit, Usage, Verdict},
 };
 use jiff::SignedDuration;
 
@@ -97,6 +97,7 @@ struct CellView {
     class: &'static str,
     state: Option<&'static str>,
     took: Option<String>,
+    gpu: Option<String>,
     source: Source,
     outputs: Vec<Html>,
     omitted: usize,
@@ -351,6 +352,7 @@ fn cell_view(cell: &Cell, failure: Option<&Failure>) -> CellView {
             _ => said,
         },
         took: cell.took.map(duration),
+        gpu: cell.gpu.as_ref().and_then(gpu_of_cell),
         source,
         omitted: if room < CELL_BYTES / 2 { visible } else { 0 },
         outputs,
@@ -380,7 +382,45 @@ fn usage(usage: &Usage) -> Vec<(&'static str, String)> {
         "memory peak",
         usage.memory_peak.map_or_else(|| "not read".to_owned(), size),
     ));
+    rows.extend(usage.gpu.iter().flat_map(gpu_usage));
     rows
+}
+
+/// Returns what was made of devices. What was not seen is said to be so.
+fn gpu_usage(gpu: &GpuUse) -> [(&'static str, String); 5] {
+    let not_read = || "not read".to_owned();
+    let seen = (gpu.seen_seconds + 0.5 < gpu.allocated_seconds)
+        .then(|| format!(" of {} that were seen", gpu_seconds(gpu.seen_seconds)));
+    let busy = gpu
+        .busy_ratio()
+        .map(|ratio| percent(ratio) + seen.as_deref().unwrap_or(""));
+    [
+        (
+            "gpu",
+            format!("{} for {}", gpu.devices, gpu_seconds(gpu.allocated_seconds)),
+        ),
+        ("gpu busy", busy.unwrap_or_else(not_read)),
+        ("gpu peak", gpu.peak_utilization.map_or_else(not_read, percent)),
+        ("gpu memory peak", gpu.peak_memory.map_or_else(not_read, size)),
+        (
+            "gpu energy",
+            gpu.joules
+                .map_or_else(not_read, |joules| format!("{joules:.0} J")),
+        ),
+    ]
+}
+
+/// Returns what a cell made of devices, in a word or two.
+fn gpu_of_cell(gpu: &GpuUse) -> Option<String> {
+    Some(format!("gpu {}", percent(gpu.busy_ratio()?)))
+}
+
+fn gpu_seconds(seconds: f64) -> String {
+    format!("{seconds:.1} GPU-s")
+}
+
+fn percent(ratio: f64) -> String {
+    format!("{:.0} %", ratio * 100.0)
 }
 
 /// Returns a length of time in the units that its reader thinks in.

@@ -204,6 +204,7 @@ fn stages(view: &RunView, attempt: &AttemptView, log: &[Record]) -> Vec<StageRep
         | RecordKind::Truncated { .. }
         | RecordKind::Metric { .. }
         | RecordKind::CellEnded { .. }
+        | RecordKind::CellUsed { .. }
         | RecordKind::Noticed { .. }
         | RecordKind::Finished { .. } => None,
     }));

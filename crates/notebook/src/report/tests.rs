@@ -3,7 +3,7 @@
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use blueproof_core::{
     attempt::{CellEnd, Record, RecordKind},
-    domain::{CellPlace, Cpus, Failure, FailureClass, RunId},
+    domain::{CellPlace, Cpus, Failure, FailureClass, GpuUse, RunId},
 };
 use scraper::{Html as Parsed, Selector};
 use serde_json::{Value, json};
@@ -77,6 +77,15 @@ fn report() -> Report {
             cpu_granted: Cpus::cores(1),
             cpu_time: None,
             memory_peak: Some(Bytes(123_456_789)),
+            gpu: Some(GpuUse {
+                devices: 2,
+                allocated_seconds: 2.6,
+                seen_seconds: 1.3,
+                busy_seconds: Some(0.91),
+                joules: None,
+                peak_utilization: Some(1.0),
+                peak_memory: Some(Bytes(3 << 30)),
+            }),
         }),
         environment: Some(EnvironmentReport {
             python: "3.12.4".to_owned(),

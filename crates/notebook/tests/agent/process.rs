@@ -2,7 +2,12 @@
 
 use std::{collections::BTreeMap, path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
 
-use blueproof_core::{attempt::AttemptLayout, domain::Failure};
+use blueproof_core::{
+    attempt::AttemptLayout,
+    domain::{Failure, GpuUse},
+    gpu::DeviceUuid,
+    ports::{GpuMeter, GpuUsed},
+};
 use blueproof_notebook::{
     Graces, Launcher, OutputLimits,
     agent::{self, Dependencies, NothingMeasured, PrepareEnvironment, Prepared, Preparing},
@@ -25,6 +30,42 @@ impl PrepareEnvironment for Given {
     }
 }
 
+/// Has each cell use its devices for as many seconds as it is cells from the beginning.
+#[derive(Default)]
+struct Counting {
+    devices: u32,
+    cells: BTreeMap<u32, GpuUse>,
+}
+
+impl Counting {
+    fn busy(&self, seconds: f64) -> GpuUse {
+        GpuUse {
+            devices: self.devices,
+            busy_seconds: Some(seconds),
+            ..GpuUse::default()
+        }
+    }
+}
+
+impl GpuMeter for Counting {
+    fn begin(&mut self, devices: &[DeviceUuid]) {
+        self.devices = u32::try_from(devices.len()).expect("a few");
+    }
+
+    fn turn_to(&mut self, cell: u32) {
+        let used = self.busy(f64::from(cell));
+        self.cells.insert(cell, used);
+    }
+
+    fn end(&mut self) -> GpuUsed {
+        let whole = self.cells.values().filter_map(|cell| cell.busy_seconds).sum();
+        GpuUsed {
+            whole: Some(self.busy(whole)),
+            cells: std::mem::take(&mut self.cells),
+        }
+    }
+}
+
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os().skip(1);
     let first = arguments.next().expect("a folder or `launch`");
@@ -40,6 +81,7 @@ fn main() -> ExitCode {
         environment: Arc::new(Given(std::env::var_os("TEST_PYTHON").expect("a Python").into())),
         observer: Box::new(NothingMeasured),
         secrets: Box::new(secrets),
+        gpus: Box::new(Counting::default()),
         variables: BTreeMap::new(),
         graces: Graces {
             interrupt: Duration::from_secs(2),

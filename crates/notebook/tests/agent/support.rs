@@ -12,6 +12,7 @@ use blueproof_core::{
     attempt::{AttemptLayout, AttemptSpec, CellEnd, LogReader, Record, RecordKind, Stream},
     diagnostic::Diagnostic,
     domain::{Cpus, Failure, Outcome, Resources, RunId, Timeouts, Verdict},
+    gpu::DeviceUuid,
 };
 use blueproof_notebook::plan::{Network, Plan, Secret, ShellInstall};
 use jiff::SignedDuration;
@@ -27,6 +28,7 @@ pub(crate) struct Attempt {
     folder: TempDir,
     cells: Vec<Value>,
     variables: Vec<(String, String)>,
+    devices: Option<Vec<DeviceUuid>>,
     pub(crate) timeouts: Timeouts,
     pub(crate) plan: Plan,
 }
@@ -50,6 +52,7 @@ impl Attempt {
             folder: tempfile::tempdir().unwrap(),
             cells: Vec::new(),
             variables: Vec::new(),
+            devices: None,
             // A notebook that hangs must not keep its agent for ever when the test that started it has given up.
             timeouts: Timeouts {
                 run: Some(SignedDuration::from_secs(50)),
@@ -105,6 +108,12 @@ impl Attempt {
         self.variable("TEST_SECRETS", &json!({name: value}).to_string())
     }
 
+    /// Says which devices it may use.
+    pub(crate) fn devices(mut self, uuids: &[&str]) -> Self {
+        self.devices = Some(uuids.iter().map(|uuid| DeviceUuid((*uuid).into())).collect());
+        self
+    }
+
     /// Limits a cell.
     pub(crate) fn cell_within(mut self, limit: Duration) -> Self {
         self.timeouts.cell = Some(SignedDuration::try_from(limit).unwrap());
@@ -129,6 +138,7 @@ impl Attempt {
                 cpu: Cpus::cores(2),
                 ..Resources::default()
             },
+            devices: self.devices,
             timeouts: self.timeouts,
             work: serde_json::to_value(&self.plan).unwrap(),
         };

@@ -233,3 +233,38 @@ fn usage_counts_children_too() {
     );
     assert!(usage.memory_peak.unwrap().0 > 20 << 20, "{usage:?}");
 }
+
+#[test]
+fn what_is_made_of_devices_is_told_by_cell_and_of_all() {
+    let done = Attempt::of(&["import os", "print(os.environ['CUDA_VISIBLE_DEVICES'])"])
+        .variable("CUDA_VISIBLE_DEVICES", "0,1,2,3")
+        .devices(&["GPU-1", "GPU-2"])
+        .run();
+    done.passed();
+    assert_eq!(done.printed(), "GPU-1,GPU-2\n");
+    let mut cells = Vec::new();
+    for record in &done.records {
+        if let RecordKind::CellUsed { cell, gpu } = record.kind {
+            cells.push((cell, gpu.devices, gpu.busy_seconds));
+        }
+    }
+    assert_eq!(cells, [(1, 2, Some(1.0)), (2, 2, Some(2.0))]);
+    let used = done.outcome().usage.unwrap().gpu.unwrap();
+    assert_eq!(used.busy_seconds, Some(3.0));
+}
+
+#[test]
+fn an_attempt_without_devices_sees_none_and_is_charged_with_none() {
+    let asks = "import os; print(os.environ.get('CUDA_VISIBLE_DEVICES'))";
+    let attempt = || Attempt::of(&[asks]).variable("CUDA_VISIBLE_DEVICES", "0");
+    let hidden = attempt().devices(&[]).run();
+    assert_eq!(
+        (hidden.printed().as_str(), hidden.outcome().usage.unwrap().gpu),
+        ("\n", None)
+    );
+    let unknown = attempt().run();
+    assert_eq!(
+        (unknown.printed().as_str(), unknown.outcome().usage.unwrap().gpu),
+        ("0\n", None)
+    );
+}

@@ -123,6 +123,7 @@ fn passed() -> Outcome {
             cpu_granted: Cpus::cores(2),
             cpu_time: Some(SignedDuration::from_millis(151_240)),
             memory_peak: Some(Bytes(118 << 20)),
+            gpu: None,
         }),
         metrics: BTreeMap::from([("final_loss".into(), loss), ("tokens_per_s".into(), speed)]),
         ..outcome(Verdict::Passed)

@@ -43,12 +43,16 @@ fn searching(after: u64) -> Queues {
 fn searching_in(mut queues: Queues, after: u64) -> Queues {
     for _ in 0..after {
         // A cycle in which nobody is there is one, too, in a tree in which something changed.
-        queues.submit(&workload(9, "q3", &[(GPU, 9)])).expect("configured");
+        queues
+            .submit(&workload(9, "q3", &[(GPU, 9)]))
+            .expect("configured");
         queues.cycle(at(1));
         queues.remove(WorkloadId(9));
     }
     for (id, queue) in [(1, "q1"), (2, "q2")] {
-        queues.submit(&workload(id, queue, &[(GPU, 1)])).expect("configured");
+        queues
+            .submit(&workload(id, queue, &[(GPU, 1)]))
+            .expect("configured");
     }
     assert_eq!(queues.cycle(at(2)).admitted.len(), 1);
     queues
@@ -63,7 +67,10 @@ fn finds(mut queues: Queues) -> bool {
 
 #[test]
 fn a_search_goes_on_in_the_next_cycle_where_it_was() {
-    assert!(!finds(searching(0)), "the second flavor has nothing, and it is the next one");
+    assert!(
+        !finds(searching(0)),
+        "the second flavor has nothing, and it is the next one"
+    );
 }
 
 #[test]
@@ -75,7 +82,11 @@ fn a_search_begins_anew_once_somebody_of_its_queue_was_admitted_in_between() {
             ..workload(3, "q2", &[(CPU, 1)])
         };
         queues.submit(&other).expect("configured");
-        assert_eq!(queues.cycle(at(3)).admitted.len(), 1, "it goes before the one that searches");
+        assert_eq!(
+            queues.cycle(at(3)).admitted.len(),
+            1,
+            "it goes before the one that searches"
+        );
         assert!(finds(queues), "after {after} cycles");
     }
 }
@@ -108,7 +119,9 @@ fn a_cycle_tells_how_many_it_looked_at() {
     let mut queues = Queues::new(borrowers());
     assert_eq!(queues.cycle(at(1)).tried, 0);
     for (id, queue) in [(1, "q1"), (2, "q1"), (3, "q2")] {
-        queues.submit(&workload(id, queue, &[(GPU, 1)])).expect("configured");
+        queues
+            .submit(&workload(id, queue, &[(GPU, 1)]))
+            .expect("configured");
     }
     assert_eq!(queues.cycle(at(2)).tried, 2, "the head of each queue");
 }

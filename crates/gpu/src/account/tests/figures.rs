@@ -2,16 +2,25 @@
 
 use super::*;
 
+fn busy(seconds: f64, seen: f64) -> GpuUse {
+    GpuUse {
+        seen_seconds: seen,
+        busy_seconds: Some(seconds),
+        ..GpuUse::default()
+    }
+}
+
 #[test]
 fn the_five_figures_of_a_run_are_what_a_hand_computes() {
     // 4 cores for 600 s of which 1200 s were used; two GPUs for 600 s of which 900 s were busy.
     let run = Used {
         cpu_seconds: Some(1200.0),
         allocated_cpu_seconds: Some(2400.0),
-        gpu_busy_seconds: Some(900.0),
-        gpu_seen_seconds: Some(1200.0),
-        gpu_peak_utilization: Some(0.98),
-        gpu_peak_memory_bytes: Some(12 << 30),
+        gpu: Some(GpuUse {
+            peak_utilization: Some(0.98),
+            peak_memory: Some(Bytes(12 << 30)),
+            ..busy(900.0, 1200.0)
+        }),
         queue_seconds: queue_seconds(Some(at(100.0)), Some(at(130.0))),
         build_seconds: build_seconds(Some(at(130.0)), Some(at(730.0))),
     };
@@ -28,9 +37,8 @@ fn the_five_figures_of_a_run_are_what_a_hand_computes() {
 
 #[test]
 fn an_average_over_runs_is_no_average_of_averages() {
-    let run = |busy, seen, queued| Used {
-        gpu_busy_seconds: Some(busy),
-        gpu_seen_seconds: Some(seen),
+    let run = |of, over, queued| Used {
+        gpu: Some(busy(of, over)),
         queue_seconds: Some(queued),
         ..Used::default()
     };
@@ -47,9 +55,10 @@ fn what_is_not_known_is_in_no_figure() {
     assert_eq!(Figures::of(&[Used::default()]), Figures::default());
     let half_known = Used {
         cpu_seconds: Some(5.0),
-        gpu_busy_seconds: Some(0.0),
-        gpu_seen_seconds: Some(0.0),
-        gpu_peak_utilization: Some(f64::NAN),
+        gpu: Some(GpuUse {
+            peak_utilization: Some(f64::NAN),
+            ..busy(0.0, 0.0)
+        }),
         ..Used::default()
     };
     assert_eq!(Figures::of(&[half_known]), Figures::default());
@@ -81,14 +90,18 @@ fn a_bill_tells_of_the_use_of_gpus_what_was_seen() {
     told.read(4.0, [lost()]);
     let used = told.0.bill(&named("r-1.1")).expect("it held something").used();
 
-    let expected = Used {
-        gpu_busy_seconds: Some(0.5),
-        gpu_seen_seconds: Some(1.0),
-        gpu_peak_utilization: Some(0.5),
-        gpu_peak_memory_bytes: Some(5_000_000_000),
-        ..Used::default()
+    let expected = GpuUse {
+        devices: 1,
+        allocated_seconds: 4.0,
+        peak_utilization: Some(0.5),
+        peak_memory: Some(Bytes(5_000_000_000)),
+        ..busy(0.5, 1.0)
     };
     assert_eq!(used, expected);
     // Of 4 s one was seen: the device was half busy, and not an eighth.
-    assert_eq!(Figures::of(&[used]).average_gpu, Some(0.5));
+    let run = Used {
+        gpu: Some(used),
+        ..Used::default()
+    };
+    assert_eq!(Figures::of(&[run]).average_gpu, Some(0.5));
 }

@@ -86,6 +86,7 @@ impl Attempt<'_> {
                 cpu_granted: self.spec.granted.cpu,
                 cpu_time: self.meter.cpu().map(signed),
                 memory_peak: self.meter.memory_peak_bytes().map(Bytes),
+                gpu: self.gpu_used,
             }),
             metrics: conclusion.metrics,
         }

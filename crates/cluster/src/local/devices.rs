@@ -1,0 +1,306 @@
+//! Which attempt has which accelerator of this machine.
+//!
+//! A file for each device that somebody has stands in one folder, and says who. Whoever gives some holds a lock there, so
+//! that two attempts cannot be given the same device, whoever drives, and whatever crashes.
+
+use std::{
+    fmt,
+    fs::{self, File},
+    io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use blueproof_core::{
+    attempt::{AttemptLayout, LogReader, RecordKind},
+    diagnostic::{Code, Diagnostic, Place},
+    domain::{AttemptId, Gpus},
+    gpu::DeviceUuid,
+    ports::CallError,
+};
+
+use super::{
+    agent::{self, Liveness},
+    cannot, files,
+};
+
+/// The accelerators of this machine that attempts may be given.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Devices {
+    /// What can be given, in order; `None` where nobody knows. Then attempts see whatever this program sees.
+    pub units: Option<Vec<DeviceUuid>>,
+    /// What they are, in words: `2 gpu (NVIDIA A10)`.
+    pub description: String,
+}
+
+/// Looks for accelerators. It may block for as long as a driver takes to load.
+#[derive(Clone)]
+pub struct LookForDevices(pub Arc<dyn Fn() -> Devices + Send + Sync>);
+
+impl fmt::Debug for LookForDevices {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("LookForDevices")
+    }
+}
+
+impl Default for LookForDevices {
+    fn default() -> Self {
+        Self(Arc::new(|| Devices {
+            units: None,
+            description: "GPUs are not looked for".into(),
+        }))
+    }
+}
+
+/// Who has what.
+pub(super) struct Claims<'a> {
+    runs: &'a Path,
+}
+
+impl<'a> Claims<'a> {
+    pub(super) fn below(runs: &'a Path) -> Self {
+        Self { runs }
+    }
+
+    /// Gives as many of these devices to an attempt as it was promised, and returns which. Repeating it gives the same.
+    pub(super) fn give(
+        &self,
+        attempt: AttemptId,
+        units: &[DeviceUuid],
+        promised: Gpus,
+    ) -> Result<Vec<DeviceUuid>, CallError> {
+        let promised = usize::try_from(promised.0).unwrap_or(usize::MAX);
+        if promised > units.len() {
+            return Err(CallError::never(too_many(promised, units.len())));
+        }
+        let _lock = self.lock()?;
+        let mut given = self.of(attempt, units)?;
+        for unit in units {
+            if given.len() >= promised {
+                break;
+            }
+            if !given.contains(unit) && self.take(attempt, unit)? {
+                given.push(unit.clone());
+            }
+        }
+        if given.len() < promised {
+            let taken = self.taken(units);
+            self.take_back(attempt, units)?;
+            return Err(CallError::later(too_few(promised, &taken, &self.folder())));
+        }
+        Ok(given)
+    }
+
+    /// Returns what an attempt was given of these, in their order.
+    pub(super) fn of(&self, attempt: AttemptId, units: &[DeviceUuid]) -> Result<Vec<DeviceUuid>, CallError> {
+        let mut given = Vec::new();
+        for unit in units {
+            if self
+                .holder(unit)?
+                .is_some_and(|holder| holder == attempt.to_string())
+            {
+                given.push(unit.clone());
+            }
+        }
+        Ok(given)
+    }
+
+    /// Takes all that an attempt was given of these from it; nothing is a success.
+    pub(super) fn take_back(&self, attempt: AttemptId, units: &[DeviceUuid]) -> Result<(), CallError> {
+        for unit in self.of(attempt, units)? {
+            self.free(&unit)?;
+        }
+        Ok(())
+    }
+
+    fn lock(&self) -> Result<File, CallError> {
+        let path = self.folder().join("lock");
+        let locked = files::make(&self.folder()).and_then(|()| {
+            let file = File::options()
+                .create(true)
+                .truncate(false)
+                .write(true)
+                .open(&path)?;
+            file.lock()?;
+            Ok(file)
+        });
+        locked.map_err(|error| cannot("lock", &path, &error))
+    }
+
+    /// Takes a device for an attempt, and returns whether nobody else has it.
+    fn take(&self, attempt: AttemptId, unit: &DeviceUuid) -> Result<bool, CallError> {
+        let holder = self.holder(unit)?;
+        if holder.is_some_and(|holder| !self.is_over(&holder)) {
+            return Ok(false);
+        }
+        let path = self.file(unit);
+        files::write_whole(&path, attempt.to_string().as_bytes())
+            .map_err(|error| cannot("write", &path, &error))?;
+        Ok(true)
+    }
+
+    fn free(&self, unit: &DeviceUuid) -> Result<(), CallError> {
+        match fs::remove_file(self.file(unit)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(cannot("remove", &self.file(unit), &error))
+            }
+            Ok(()) | Err(_) => Ok(()),
+        }
+    }
+
+    fn holder(&self, unit: &DeviceUuid) -> Result<Option<String>, CallError> {
+        match fs::read_to_string(self.file(unit)) {
+            Ok(holder) => Ok(Some(holder)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(cannot("read", &self.file(unit), &error)),
+        }
+    }
+
+    /// Returns whether whoever has a device cannot use it any more, though nobody took it back: a store that was removed
+    /// leaves such claims.
+    fn is_over(&self, holder: &str) -> bool {
+        let Ok(attempt) = holder.parse::<AttemptId>() else {
+            return true;
+        };
+        let layout = AttemptLayout::of(attempt, self.runs);
+        if !layout.root().exists() {
+            return true;
+        }
+        let (records, _) = LogReader::open(layout.log()).read_from(0).unwrap_or_default();
+        let is_finished = records
+            .iter()
+            .any(|record| matches!(record.kind, RecordKind::Finished { .. }));
+        is_finished && agent::liveness(&layout).is_ok_and(|liveness| liveness == Liveness::Gone)
+    }
+
+    fn taken(&self, units: &[DeviceUuid]) -> Vec<String> {
+        let holder = |unit| self.holder(unit).ok().flatten();
+        units
+            .iter()
+            .filter_map(|unit| Some(format!("{unit} by {}", holder(unit)?)))
+            .collect()
+    }
+
+    fn folder(&self) -> PathBuf {
+        self.runs.join(".devices")
+    }
+
+    /// Names of parts may have slashes.
+    fn file(&self, unit: &DeviceUuid) -> PathBuf {
+        self.folder().join(unit.0.replace('/', "_"))
+    }
+}
+
+fn too_many(promised: usize, here: usize) -> Diagnostic {
+    let message = format!("the attempt was promised {promised} GPUs, and this machine has {here}");
+    Diagnostic::error(Code::DevicesTaken, message)
+        .hint("give the queue no more quota of nvidia.com/gpu than `nvidia-smi -L` lists devices")
+}
+
+fn too_few(promised: usize, taken: &[String], folder: &Path) -> Diagnostic {
+    let message = format!("the attempt was promised {promised} GPUs, and fewer are free");
+    let diagnostic =
+        Diagnostic::error(Code::DevicesTaken, message).at(Place::file(folder.display().to_string()));
+    taken
+        .iter()
+        .fold(diagnostic, |diagnostic, taken| {
+            diagnostic.because(format!("{taken} is taken"))
+        })
+        .hint("see with `blueproof get runs` whether those attempts are there; a file of one that is not may be removed")
+}
+
+#[cfg(test)]
+mod tests {
+    use blueproof_core::domain::RunId;
+
+    use super::*;
+
+    fn units(numbers: &[u32]) -> Vec<DeviceUuid> {
+        numbers.iter().map(|n| DeviceUuid(format!("GPU-{n}"))).collect()
+    }
+
+    /// Makes an attempt's folder, as `reserve` does.
+    fn attempt(runs: &Path, run: u64) -> AttemptId {
+        let attempt = RunId(run).attempt(1);
+        files::make(AttemptLayout::of(attempt, runs).root()).expect("a folder");
+        attempt
+    }
+
+    #[test]
+    fn nobody_is_given_what_somebody_has_and_repeating_gives_the_same() {
+        let runs = tempfile::tempdir().expect("a folder");
+        let claims = Claims::below(runs.path());
+        let all = units(&[0, 1, 2]);
+        let (first, second) = (attempt(runs.path(), 1), attempt(runs.path(), 2));
+        for _ in 0..2 {
+            assert_eq!(
+                claims.give(first, &all, Gpus(2)).expect("two are free"),
+                units(&[0, 1])
+            );
+        }
+        assert_eq!(claims.of(first, &all).expect("files"), units(&[0, 1]));
+
+        let refused = claims.give(second, &all, Gpus(2)).expect_err("one is free");
+        assert_eq!(refused.diagnostic.code, Code::DevicesTaken);
+        assert_eq!(refused.diagnostic.causes[0], "GPU-0 by r-1.1 is taken");
+        assert_eq!(
+            claims.of(second, &all).expect("files"),
+            [],
+            "what was not enough is given back"
+        );
+        assert_eq!(
+            claims.give(second, &all, Gpus(1)).expect("one is free"),
+            units(&[2])
+        );
+
+        claims.take_back(first, &all).expect("it had two");
+        claims
+            .take_back(first, &all)
+            .expect("and may be taken back twice");
+        let third = attempt(runs.path(), 3);
+        assert_eq!(
+            claims.give(third, &all, Gpus(2)).expect("two are free"),
+            units(&[0, 1])
+        );
+    }
+
+    #[test]
+    fn more_than_there_is_is_given_to_nobody() {
+        let runs = tempfile::tempdir().expect("a folder");
+        let one = attempt(runs.path(), 1);
+        let refused = Claims::below(runs.path()).give(one, &units(&[0]), Gpus(2));
+        let refused = refused.expect_err("there is one");
+        assert_eq!(
+            refused.diagnostic.message,
+            "the attempt was promised 2 GPUs, and this machine has 1"
+        );
+    }
+
+    #[test]
+    fn what_an_attempt_has_of_which_nothing_is_left_is_free() {
+        let runs = tempfile::tempdir().expect("a folder");
+        let claims = Claims::below(runs.path());
+        let all = units(&[0]);
+        let gone = attempt(runs.path(), 1);
+        claims.give(gone, &all, Gpus(1)).expect("it is free");
+        fs::remove_dir_all(AttemptLayout::of(gone, runs.path()).root()).expect("it was there");
+        let next = attempt(runs.path(), 2);
+        assert_eq!(claims.give(next, &all, Gpus(1)).expect("nobody has it"), all);
+    }
+
+    #[test]
+    fn many_at_once_are_given_each_device_once() {
+        let runs = tempfile::tempdir().expect("a folder");
+        let all = units(&[0, 1, 2, 3]);
+        let attempts: Vec<_> = (1..=8).map(|run| attempt(runs.path(), run)).collect();
+        let mut given: Vec<DeviceUuid> = std::thread::scope(|scope| {
+            let give = |attempt| Claims::below(runs.path()).give(attempt, &all, Gpus(1));
+            let threads = attempts.iter().map(|attempt| scope.spawn(move || give(*attempt)));
+            let threads: Vec<_> = threads.collect();
+            let ended = threads.into_iter().map(|thread| thread.join().expect("no panic"));
+            ended.filter_map(Result::ok).flatten().collect()
+        });
+        given.sort();
+        assert_eq!(given, all);
+    }
+}

@@ -1,0 +1,242 @@
+//! Watches what one job makes of its devices, from its beginning to its end, and part by part.
+//!
+//! Devices are read every second, and at every edge, so that nobody is charged with what was before or after them. Parts,
+//! such as the cells of a notebook, follow one another and have books of their own: what they come to is the whole.
+
+use std::{
+    sync::{Arc, Mutex, MutexGuard},
+    thread,
+    time::{Duration, Instant},
+};
+
+use blueproof_core::{
+    gpu::{DeviceEvent, DeviceUuid, GpuInventory, GpuSnapshot},
+    ports::{GpuMeter, GpuUsed, ProbeError},
+};
+use jiff::{SignedDuration, Timestamp};
+
+use crate::{
+    account::{Bill, Holder, Ledger},
+    collect::{Collector, Open, Witness},
+};
+
+/// How often devices are read, as [`Collector::start_witnessed`] does.
+const READ_EVERY: SignedDuration = SignedDuration::from_secs(1);
+
+/// How long a job's beginning waits for a driver: one that nobody uses has to be loaded first.
+const BEGIN_WITHIN: Duration = Duration::from_secs(10);
+
+/// How long other edges wait for one. While it hangs they do not wait again.
+const EDGE_WITHIN: Duration = Duration::from_millis(250);
+
+/// How long it is waited at the end for what drivers tell of the last moment, and how often it is looked for that.
+const SETTLES_WITHIN: Duration = Duration::from_millis(1500);
+const SETTLES_EVERY: Duration = Duration::from_millis(100);
+
+/// Watches one job's devices.
+#[derive(Debug)]
+pub struct Watch {
+    collector: Collector,
+    books: Arc<Mutex<Books>>,
+    /// Who has the devices, in whole.
+    holder: Holder,
+    devices: Vec<DeviceUuid>,
+    /// The parts, in order.
+    parts: Vec<Holder>,
+    /// Whether the driver hung when it was last asked.
+    hangs: bool,
+}
+
+/// What was made of devices, as far as it was seen.
+#[derive(Debug)]
+struct Books {
+    inventory: GpuInventory,
+    read_at: Option<Timestamp>,
+    whole: Ledger,
+    parts: Ledger,
+}
+
+/// Writes what is read into the books.
+struct Clerk(Arc<Mutex<Books>>);
+
+impl Witness for Clerk {
+    fn read(&mut self, inventory: &GpuInventory, snapshot: &GpuSnapshot) {
+        let mut books = lock(&self.0);
+        books.read_at = Some(snapshot.at);
+        books.whole.observe(snapshot);
+        books.parts.observe(snapshot);
+        if books.inventory != *inventory {
+            books.inventory.clone_from(inventory);
+        }
+    }
+
+    fn reported(&mut self, event: &DeviceEvent) {
+        let mut books = lock(&self.0);
+        books.whole.report_event(event);
+        books.parts.report_event(event);
+    }
+}
+
+impl Watch {
+    /// Begins to read devices, for somebody who may be given some.
+    pub fn start(open: Open, holder: Holder) -> Self {
+        let books = Arc::new(Mutex::new(Books {
+            inventory: GpuInventory::default(),
+            read_at: None,
+            whole: Ledger::new(READ_EVERY),
+            parts: Ledger::new(READ_EVERY),
+        }));
+        let clerk = Clerk(Arc::clone(&books));
+        Self {
+            collector: Collector::start_witnessed(open, Box::new(clerk)),
+            books,
+            holder,
+            devices: Vec::new(),
+            parts: Vec::new(),
+            hangs: false,
+        }
+    }
+
+    /// Returns which devices there are.
+    ///
+    /// # Errors
+    ///
+    /// Why none can be read.
+    pub fn inventory(&mut self) -> Result<GpuInventory, ProbeError> {
+        let collected = self.collector.collect(BEGIN_WITHIN);
+        self.hangs = collected.reading.is_none();
+        match collected.reading.as_deref() {
+            Some(Ok((inventory, _))) => Ok(inventory.clone()),
+            Some(Err(error)) => Err(error.clone()),
+            None => Ok(GpuInventory::default()),
+        }
+    }
+
+    /// Notes that the job has these devices from now on.
+    pub fn begin(&mut self, devices: &[DeviceUuid]) {
+        self.devices = devices.to_vec();
+        let at = self.edge(BEGIN_WITHIN);
+        self.lock().whole.hold(at, &self.holder, devices);
+    }
+
+    /// Notes that another part of the job begins now, which is known by its name.
+    pub fn turn_to(&mut self, part: Holder) {
+        let at = self.edge(EDGE_WITHIN);
+        let mut books = self.lock();
+        if let Some(before) = self.parts.last() {
+            books.parts.release(at, before);
+        }
+        books.parts.hold(at, &part, &self.devices);
+        drop(books);
+        if !self.parts.contains(&part) {
+            self.parts.push(part);
+        }
+    }
+
+    /// Notes that the job has its devices no more, and waits for a moment for what is told of its last one.
+    pub fn end(&mut self) {
+        let at = self.edge(EDGE_WITHIN);
+        let mut books = self.lock();
+        books.whole.release(at, &self.holder);
+        if let Some(last) = self.parts.last() {
+            books.parts.release(at, last);
+        }
+        drop(books);
+        let ends = Instant::now() + SETTLES_WITHIN;
+        while !self.hangs && !self.is_settled() && Instant::now() < ends {
+            thread::sleep(SETTLES_EVERY);
+            self.edge(EDGE_WITHIN);
+        }
+    }
+
+    /// Returns what the job made of its devices until now; `None` before it has begun.
+    pub fn bill(&self) -> Option<Bill> {
+        self.lock().whole.bill(&self.holder)
+    }
+
+    /// Returns what each part made of them until now.
+    pub fn bills_of_parts(&self) -> Vec<Bill> {
+        let books = self.lock();
+        self.parts
+            .iter()
+            .filter_map(|part| books.parts.bill(part))
+            .collect()
+    }
+
+    /// Returns the devices that were read last.
+    pub fn devices(&self) -> GpuInventory {
+        self.lock().inventory.clone()
+    }
+
+    /// Reads all devices now, and returns the time for which that holds: now, too, where they cannot be read.
+    fn edge(&mut self, within: Duration) -> Timestamp {
+        let within = if self.hangs { Duration::ZERO } else { within };
+        let collected = self.collector.collect(within);
+        self.hangs = collected.is_cached || collected.reading.is_none();
+        let is_read = !self.hangs && collected.reading.as_deref().is_some_and(Result::is_ok);
+        let read_at = self.lock().read_at.filter(|_| is_read);
+        read_at.unwrap_or_else(Timestamp::now)
+    }
+
+    /// Returns whether all is known of how busy the devices were, or nothing ever will be.
+    fn is_settled(&self) -> bool {
+        let total = self.bill().map(|bill| bill.total());
+        total.is_none_or(|total| {
+            total.busy_seconds().is_none() || total.coverage().is_none_or(|coverage| coverage.busy > 0.999)
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Books> {
+        lock(&self.books)
+    }
+}
+
+/// Measures an attempt's devices; nothing is opened before it has some.
+pub struct AttemptMeter {
+    opens: Option<(Open, Holder)>,
+    watch: Option<Watch>,
+}
+
+impl AttemptMeter {
+    /// Returns one for an attempt that may be given devices.
+    pub fn new(open: Open, attempt: Holder) -> Self {
+        Self {
+            opens: Some((open, attempt)),
+            watch: None,
+        }
+    }
+}
+
+impl GpuMeter for AttemptMeter {
+    fn begin(&mut self, devices: &[DeviceUuid]) {
+        if let Some((open, attempt)) = self.opens.take() {
+            self.watch.insert(Watch::start(open, attempt)).begin(devices);
+        }
+    }
+
+    fn turn_to(&mut self, cell: u32) {
+        if let Some(watch) = &mut self.watch {
+            watch.turn_to(Holder(cell.to_string()));
+        }
+    }
+
+    fn end(&mut self) -> GpuUsed {
+        let Some(mut watch) = self.watch.take() else {
+            return GpuUsed::default();
+        };
+        watch.end();
+        let cells = watch.bills_of_parts().into_iter();
+        let of_cell = |bill: Bill| Some((bill.holder.0.parse().ok()?, bill.used()));
+        GpuUsed {
+            whole: watch.bill().map(|bill| bill.used()),
+            cells: cells.filter_map(of_cell).collect(),
+        }
+    }
+}
+
+fn lock(books: &Mutex<Books>) -> MutexGuard<'_, Books> {
+    books.lock().expect("nobody panics while they hold it")
+}
+
+#[cfg(test)]
+mod tests;
