@@ -4,6 +4,7 @@
 
 mod common;
 mod full_disk;
+mod gpus;
 mod interrupts;
 mod live;
 mod mistakes;
