@@ -1,13 +1,21 @@
 //! The arguments.
 
-use std::{net::SocketAddr, path::PathBuf, time::Duration};
+use std::{ffi::OsString, net::SocketAddr, path::PathBuf, time::Duration};
 
-use clap::{Parser, ValueEnum};
+use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
 /// What the GPUs of this machine are and do, for Prometheus.
 #[derive(Debug, Parser)]
-#[command(name = "blueproof-exporter", version, max_term_width = 100)]
+#[command(
+    name = "blueproof-exporter",
+    version,
+    max_term_width = 100,
+    args_conflicts_with_subcommands = true
+)]
 pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+
     /// Where to listen; in a cluster `0.0.0.0:9477`.
     #[arg(
         long,
@@ -53,6 +61,114 @@ pub(crate) struct Cli {
     /// Write all that is read to a file that is not there yet.
     #[arg(long, value_name = "FILE", conflicts_with = "recorded")]
     pub(crate) record: Option<PathBuf>,
+}
+
+/// What it can do but serve pages.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Job(Job),
+}
+
+/// What one job makes of the GPUs, where nobody scrapes.
+///
+/// Around a command: `job -- python train.py`. Around steps: `job start`, the steps, `job stop`. The summary goes to the
+/// terminal, to the step's summary on GitHub (GITHUB_STEP_SUMMARY), and to files.
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct Job {
+    #[command(subcommand)]
+    pub(crate) command: Option<JobCommand>,
+    #[command(flatten)]
+    pub(crate) watched: Watched,
+    #[command(flatten)]
+    pub(crate) published: Published,
+    /// The command, behind two dashes. Its exit code is passed on.
+    #[arg(last = true, value_name = "COMMAND")]
+    pub(crate) words: Vec<OsString>,
+}
+
+/// A part of a job that is several steps.
+#[derive(Debug, Subcommand)]
+pub(crate) enum JobCommand {
+    /// Begin to watch, in the background.
+    Start(Start),
+    /// Watch until told to end.
+    #[command(hide = true)]
+    Keep(Start),
+    /// End, and publish the summary.
+    Stop(Stop),
+    /// Print what is known, also while the job goes on.
+    Report(Report),
+}
+
+/// Begin to watch, in the background.
+#[derive(Debug, Args)]
+pub(crate) struct Start {
+    #[command(flatten)]
+    pub(crate) state: State,
+    #[command(flatten)]
+    pub(crate) watched: Watched,
+}
+
+/// End, and publish the summary.
+#[derive(Debug, Args)]
+pub(crate) struct Stop {
+    #[command(flatten)]
+    pub(crate) state: State,
+    #[command(flatten)]
+    pub(crate) published: Published,
+}
+
+/// Print what is known.
+#[derive(Debug, Args)]
+pub(crate) struct Report {
+    #[command(flatten)]
+    pub(crate) state: State,
+    /// As what.
+    #[arg(long, short, value_name = "FORMAT", default_value = "markdown")]
+    pub(crate) output: ReportFormat,
+}
+
+/// As what a summary is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ReportFormat {
+    /// For people.
+    Markdown,
+    /// For programs; it has a schema version.
+    Json,
+}
+
+/// Where a job's files are.
+#[derive(Debug, Args)]
+pub(crate) struct State {
+    /// The folder in which the job is known; on a runner of GitHub one below RUNNER_TEMP.
+    #[arg(long = "state", value_name = "FOLDER", env = "BLUEPROOF_JOB_STATE")]
+    pub(crate) folder: Option<PathBuf>,
+}
+
+/// Whose devices are watched, and through what.
+#[derive(Debug, Args)]
+pub(crate) struct Watched {
+    /// What the job is called in its summary; by default as on GitHub, or as the command.
+    #[arg(long, value_name = "NAME", env = "GITHUB_JOB")]
+    pub(crate) name: Option<String>,
+    /// The NVIDIA driver's library, if not the system's.
+    #[arg(long, value_name = "PATH")]
+    pub(crate) library: Option<PathBuf>,
+}
+
+/// Where a summary goes.
+#[derive(Debug, Args)]
+pub(crate) struct Published {
+    /// Write it to this file as JSON.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+    /// Write it to this file as Markdown.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) markdown: Option<PathBuf>,
+    /// Do not print it.
+    #[arg(long = "quiet", short, action = ArgAction::SetFalse)]
+    pub(crate) is_told: bool,
 }
 
 /// A page.

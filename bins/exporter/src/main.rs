@@ -1,9 +1,10 @@
 //! What the GPUs of this machine are and do, for Prometheus.
 //!
-//! Arguments in, pages out. Devices are read, and pages written, in `blueproof-gpu`.
+//! Arguments in, pages or a job's summary out. Devices are read, and pages written, in `blueproof-gpu`.
 
 mod cli;
 mod exporter;
+mod job;
 mod server;
 
 use std::{
@@ -15,7 +16,10 @@ use std::{
 use blueproof_core::{diagnostic::Diagnostic, metrics::Format};
 use clap::Parser as _;
 
-use self::{cli::Cli, exporter::Exporter};
+use self::{
+    cli::{Cli, Command},
+    exporter::Exporter,
+};
 
 /// How long somebody waits who wants to see one page: as long as Prometheus does by default.
 const ONCE_WITHIN: Duration = Duration::from_secs(10);
@@ -25,20 +29,25 @@ const INFRASTRUCTURE: u8 = 3;
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    let ended = Exporter::start(&cli).and_then(|exporter| {
-        if cli.once {
-            once(&exporter, &cli)
-        } else {
-            server::serve(exporter, cli.listen)
-        }
-    });
+    let ended = match &cli.command {
+        Some(Command::Job(arguments)) => job::job(arguments),
+        None => show(&cli).map(|()| ExitCode::SUCCESS),
+    };
     match ended {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(diagnostic) => {
             tell(&diagnostic);
             ExitCode::from(INFRASTRUCTURE)
         }
     }
+}
+
+fn show(cli: &Cli) -> Result<(), Diagnostic> {
+    let exporter = Exporter::start(cli)?;
+    if cli.once {
+        return once(&exporter, cli);
+    }
+    server::serve(exporter, cli.listen)
 }
 
 /// Prints the page, also where it says that nothing can be read, and why on the side.

@@ -10,13 +10,13 @@ use std::{
 };
 
 use blueproof_core::{
-    gpu::{DeviceEvent, DeviceUuid, GpuInventory, GpuSnapshot},
+    gpu::{DeviceEvent, DeviceUuid, GpuInventory, GpuSnapshot, Reading},
     ports::{GpuMeter, GpuUsed, ProbeError},
 };
 use jiff::{SignedDuration, Timestamp};
 
 use crate::{
-    account::{Bill, Holder, Ledger},
+    account::{Bill, Holder, JobSummary, Ledger, Used},
     collect::{Collector, Open, Witness},
 };
 
@@ -45,6 +45,8 @@ pub struct Watch {
     parts: Vec<Holder>,
     /// Whether the driver hung when it was last asked.
     hangs: bool,
+    began_at: Option<Timestamp>,
+    ended_at: Option<Timestamp>,
 }
 
 /// What was made of devices, as far as it was seen.
@@ -52,6 +54,8 @@ pub struct Watch {
 struct Books {
     inventory: GpuInventory,
     read_at: Option<Timestamp>,
+    /// Whether any driver tells how busy its devices were, a little later.
+    tells_busy: bool,
     whole: Ledger,
     parts: Ledger,
 }
@@ -63,6 +67,10 @@ impl Witness for Clerk {
     fn read(&mut self, inventory: &GpuInventory, snapshot: &GpuSnapshot) {
         let mut books = lock(&self.0);
         books.read_at = Some(snapshot.at);
+        books.tells_busy = snapshot
+            .samples
+            .iter()
+            .any(|sample| matches!(sample.busy, Reading::Value(_)));
         books.whole.observe(snapshot);
         books.parts.observe(snapshot);
         if books.inventory != *inventory {
@@ -83,6 +91,7 @@ impl Watch {
         let books = Arc::new(Mutex::new(Books {
             inventory: GpuInventory::default(),
             read_at: None,
+            tells_busy: false,
             whole: Ledger::new(READ_EVERY),
             parts: Ledger::new(READ_EVERY),
         }));
@@ -94,6 +103,8 @@ impl Watch {
             devices: Vec::new(),
             parts: Vec::new(),
             hangs: false,
+            began_at: None,
+            ended_at: None,
         }
     }
 
@@ -116,6 +127,7 @@ impl Watch {
     pub fn begin(&mut self, devices: &[DeviceUuid]) {
         self.devices = devices.to_vec();
         let at = self.edge(BEGIN_WITHIN);
+        self.began_at = Some(at);
         self.lock().whole.hold(at, &self.holder, devices);
     }
 
@@ -136,6 +148,7 @@ impl Watch {
     /// Notes that the job has its devices no more, and waits for a moment for what is told of its last one.
     pub fn end(&mut self) {
         let at = self.edge(EDGE_WITHIN);
+        self.ended_at = Some(at);
         let mut books = self.lock();
         books.whole.release(at, &self.holder);
         if let Some(last) = self.parts.last() {
@@ -163,9 +176,23 @@ impl Watch {
             .collect()
     }
 
-    /// Returns the devices that were read last.
-    pub fn devices(&self) -> GpuInventory {
-        self.lock().inventory.clone()
+    /// Returns what the job used until now; of what this cannot know, such as the use of processors, `used` tells. `None`
+    /// before it has begun. A job without devices has a summary, too.
+    pub fn summary(&self, used: &Used) -> Option<JobSummary> {
+        let bill = self.bill().or_else(|| {
+            Some(Bill {
+                holder: self.holder.clone(),
+                from: self.began_at?,
+                until: self.ended_at,
+                devices: Vec::new(),
+            })
+        })?;
+        Some(JobSummary::new(&bill, &self.lock().inventory, used))
+    }
+
+    /// Reads all devices now.
+    pub fn read(&mut self) {
+        self.edge(EDGE_WITHIN);
     }
 
     /// Reads all devices now, and returns the time for which that holds: now, too, where they cannot be read.
@@ -180,10 +207,8 @@ impl Watch {
 
     /// Returns whether all is known of how busy the devices were, or nothing ever will be.
     fn is_settled(&self) -> bool {
-        let total = self.bill().map(|bill| bill.total());
-        total.is_none_or(|total| {
-            total.busy_seconds().is_none() || total.coverage().is_none_or(|coverage| coverage.busy > 0.999)
-        })
+        let coverage = self.bill().and_then(|bill| bill.total().coverage());
+        !self.lock().tells_busy || coverage.is_none_or(|coverage| coverage.busy > 0.999)
     }
 
     fn lock(&self) -> MutexGuard<'_, Books> {

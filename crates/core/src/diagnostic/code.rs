@@ -398,6 +398,12 @@ codes! {
          One that a newer version of this program wrote is refused instead of half understood."
     908 NotListening "an address that cannot be listened on"
         "Another process listens there, the address is of another machine, or ports below 1024 are not for this user."
+    914 CommandNotRun "a command that could not be run"
+        "The command of a job is not there, or may not be run. Nothing was watched, and the exit code is the shell's: 127 for \
+         one that is not there."
+    915 JobState "a job that is not watched, or is watched already"
+        "A job of several steps is watched by a process in the background, which is known by a folder: `start`, `stop` and \
+         `report` have to name the same one. A watcher that was killed leaves a summary that is some seconds old."
 }
 
 /// A text that is not the code of anything.
