@@ -25,6 +25,15 @@ pub(crate) struct Cli {
     )]
     pub(crate) listen: SocketAddr,
 
+    /// A file with TLS and passwords, as exporter-toolkit of Prometheus has it; all paths ask for them then, `/health` too.
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "BLUEPROOF_EXPORTER_WEB_CONFIG",
+        conflicts_with = "once"
+    )]
+    pub(crate) web_config: Option<PathBuf>,
+
     /// Print one page, and end.
     #[arg(long)]
     pub(crate) once: bool,

@@ -6,6 +6,7 @@ mod cli;
 mod exporter;
 mod job;
 mod server;
+mod web;
 
 use std::{
     io::{self, Write as _},
@@ -19,6 +20,7 @@ use clap::Parser as _;
 use self::{
     cli::{Cli, Command},
     exporter::Exporter,
+    web::Web,
 };
 
 /// How long somebody waits who wants to see one page: as long as Prometheus does by default.
@@ -30,24 +32,27 @@ const INFRASTRUCTURE: u8 = 3;
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let ended = match &cli.command {
-        Some(Command::Job(arguments)) => job::job(arguments),
-        None => show(&cli).map(|()| ExitCode::SUCCESS),
+        Some(Command::Job(arguments)) => job::job(arguments).map_err(|diagnostic| vec![diagnostic]),
+        None => run(&cli).map(|()| ExitCode::SUCCESS),
     };
     match ended {
         Ok(code) => code,
-        Err(diagnostic) => {
-            tell(&diagnostic);
+        Err(diagnostics) => {
+            diagnostics.iter().for_each(tell);
             ExitCode::from(INFRASTRUCTURE)
         }
     }
 }
 
-fn show(cli: &Cli) -> Result<(), Diagnostic> {
-    let exporter = Exporter::start(cli)?;
-    if cli.once {
-        return once(&exporter, cli);
-    }
-    server::serve(exporter, cli.listen)
+fn run(cli: &Cli) -> Result<(), Vec<Diagnostic>> {
+    let web = cli.web_config.as_deref().map(Web::read).transpose()?;
+    let exporter = Exporter::start(cli).map_err(|diagnostic| vec![diagnostic])?;
+    let ended = if cli.once {
+        once(&exporter, cli)
+    } else {
+        server::serve(exporter, cli.listen, web)
+    };
+    ended.map_err(|diagnostic| vec![diagnostic])
 }
 
 /// Prints the page, also where it says that nothing can be read, and why on the side.

@@ -10,6 +10,7 @@ use axum::{
     body::Body,
     extract::State,
     http::{HeaderMap, StatusCode, header},
+    middleware,
     response::{Html, IntoResponse, Response},
     routing::get,
 };
@@ -24,6 +25,7 @@ use crate::{
     cli::PageKind,
     exporter::{Answer, Exporter},
     told,
+    web::{TlsListener, Web, authorize},
 };
 
 /// How many scrapes are answered at a time; more wait.
@@ -37,7 +39,7 @@ const INDEX: &str = "<!doctype html><title>blueproof-exporter</title><h1>bluepro
     <li><a href=/metrics/dcgm>/metrics/dcgm</a><li><a href=/health>/health</a><li><a href=/ready>/ready</a></ul>";
 
 /// Answers until the process is asked to end.
-pub(crate) fn serve(exporter: Exporter, listen: SocketAddr) -> Result<(), Diagnostic> {
+pub(crate) fn serve(exporter: Exporter, listen: SocketAddr, web: Option<Web>) -> Result<(), Diagnostic> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .max_blocking_threads(AT_A_TIME)
@@ -47,14 +49,38 @@ pub(crate) fn serve(exporter: Exporter, listen: SocketAddr) -> Result<(), Diagno
             .because(error.to_string())
             .hint("choose another address with `--listen`; dcgm-exporter has port 9400, node_exporter 9100")
     };
-    let served = runtime.and_then(|runtime| runtime.block_on(listen_on(exporter, listen)));
+    let served = runtime.and_then(|runtime| runtime.block_on(listen_on(exporter, listen, web.map(Arc::new))));
     served.map_err(failed)
 }
 
-async fn listen_on(exporter: Exporter, listen: SocketAddr) -> std::io::Result<()> {
+async fn listen_on(exporter: Exporter, listen: SocketAddr, web: Option<Arc<Web>>) -> std::io::Result<()> {
     let listener = TcpListener::bind(listen).await?;
     let mut terminated = unix::signal(unix::SignalKind::terminate())?;
-    eprintln!("listening on http://{}/metrics", listener.local_addr()?);
+    let tls = web.clone().filter(|web| web.speaks_tls());
+    let scheme = if tls.is_some() { "https" } else { "http" };
+    eprintln!("listening on {scheme}://{}/metrics", listener.local_addr()?);
+    let app = app(exporter, web);
+    let until_asked = async move {
+        tokio::select! {
+            _ = tokio::signal::ctrl_c() => {}
+            _ = terminated.recv() => {}
+        }
+    };
+    match tls {
+        Some(web) => {
+            axum::serve(TlsListener::new(listener, web), app)
+                .with_graceful_shutdown(until_asked)
+                .await
+        }
+        None => {
+            axum::serve(listener, app)
+                .with_graceful_shutdown(until_asked)
+                .await
+        }
+    }
+}
+
+fn app(exporter: Exporter, web: Option<Arc<Web>>) -> Router {
     let app = Router::new()
         .route("/", get(|| async { Html(INDEX) }))
         .route("/metrics", get(usual))
@@ -63,15 +89,10 @@ async fn listen_on(exporter: Exporter, listen: SocketAddr) -> std::io::Result<()
         .route("/health", get(|| async { "alive\n" }))
         .route("/ready", get(ready))
         .with_state(Arc::new(exporter));
-    let until_asked = async move {
-        tokio::select! {
-            _ = tokio::signal::ctrl_c() => {}
-            _ = terminated.recv() => {}
-        }
-    };
-    axum::serve(listener, app)
-        .with_graceful_shutdown(until_asked)
-        .await
+    match web {
+        Some(web) => app.layer(middleware::from_fn_with_state(web, authorize)),
+        None => app,
+    }
 }
 
 async fn usual(State(exporter): State<Arc<Exporter>>, headers: HeaderMap) -> Response {

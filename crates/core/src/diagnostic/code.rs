@@ -398,6 +398,12 @@ codes! {
          One that a newer version of this program wrote is refused instead of half understood."
     908 NotListening "an address that cannot be listened on"
         "Another process listens there, the address is of another machine, or ports below 1024 are not for this user."
+    909 WebConfig "a web configuration that cannot be used"
+        "The exporter's TLS and passwords stand in a file as Prometheus' exporter-toolkit has it. Where it cannot be used at the \
+         start, the exporter does not start; later, what held before holds on until the file is mended."
+    910 Certificate "a certificate or a key that cannot be used"
+        "Certificates and keys are PEM files, the certificate first and those that signed it behind, and the key without a \
+         password. A renewed certificate counts once its key is there too; until then the one before is used."
     914 CommandNotRun "a command that could not be run"
         "The command of a job is not there, or may not be run. Nothing was watched, and the exit code is the shell's: 127 for \
          one that is not there."

@@ -1,126 +1,14 @@
 //! The program as a machine runs it, with a driver's library that answers from a scenario.
 
-use std::{
-    collections::BTreeMap,
-    io::{BufRead as _, BufReader, Read as _, Write as _},
-    net::TcpStream,
-    path::PathBuf,
-    process::{Child, Command, Output, Stdio},
-    time::{Duration, Instant},
-};
+mod program;
+mod web;
 
-use fake_nvml::{Clock, Delay, Fault, Installed, NvmlReturn, Scenario, a10, h100_with_mig};
+use std::{io::Read as _, path::PathBuf, time::Instant};
+
+use fake_nvml::{Clock, Delay, Fault, NvmlReturn, Scenario, a10, h100_with_mig};
 use flate2::read::GzDecoder;
 
-/// Longer than any answer takes on a slow machine.
-const LONG: Duration = Duration::from_secs(60);
-
-fn program() -> Command {
-    let mut program = Command::new(env!("CARGO_BIN_EXE_blueproof-exporter"));
-    program.env_remove("NODE_NAME").stdin(Stdio::null());
-    program
-}
-
-fn install(scenario: &Scenario) -> Installed {
-    Installed::new(scenario).expect("the library was built beside this test")
-}
-
-fn once(library: &Installed, more: &[&str]) -> Output {
-    let mut program = program();
-    program
-        .arg("--once")
-        .arg("--library")
-        .arg(library.path())
-        .args(more);
-    program.output().expect("it can be started")
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).expect("it is text")
-}
-
-/// A server, which ends with this.
-struct Server {
-    child: Child,
-    address: String,
-    /// Its log: were it closed, nothing could be told any more.
-    _log: BufReader<std::process::ChildStderr>,
-}
-
-/// What was answered.
-struct Answer {
-    status: u16,
-    headers: BTreeMap<String, String>,
-    body: Vec<u8>,
-}
-
-impl Server {
-    fn start(arguments: &[&str], library: &Installed) -> Self {
-        let mut program = program();
-        program
-            .args(["--listen", "127.0.0.1:0"])
-            .arg("--library")
-            .arg(library.path());
-        let started = program.args(arguments).stderr(Stdio::piped()).spawn();
-        let mut child = started.expect("it can be started");
-        let mut log = BufReader::new(child.stderr.take().expect("it was asked for"));
-        let mut line = String::new();
-        log.read_line(&mut line).expect("it says where it listens");
-        let address = line.trim().strip_prefix("listening on http://");
-        let address = address.and_then(|address| address.strip_suffix("/metrics"));
-        let address = address.unwrap_or_else(|| panic!("it listens: {line}")).to_owned();
-        Self {
-            child,
-            address,
-            _log: log,
-        }
-    }
-
-    fn get(&self, path: &str, headers: &[&str]) -> Answer {
-        let mut stream = TcpStream::connect(&self.address).expect("it listens");
-        stream.set_read_timeout(Some(LONG)).expect("it is a limit");
-        let headers: String = headers.iter().map(|header| format!("{header}\r\n")).collect();
-        let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{headers}\r\n");
-        stream.write_all(request.as_bytes()).expect("it listens");
-        let mut answer = Vec::new();
-        stream.read_to_end(&mut answer).expect("it answers");
-        Answer::read(&answer)
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-impl Answer {
-    fn read(bytes: &[u8]) -> Self {
-        let end = bytes
-            .windows(4)
-            .position(|four| four == b"\r\n\r\n")
-            .expect("a head");
-        let head = text(&bytes[..end]);
-        let (first, rest) = head.split_once("\r\n").expect("a status line");
-        let headers = rest.lines().filter_map(|line| line.split_once(": "));
-        Self {
-            status: first
-                .split(' ')
-                .nth(1)
-                .and_then(|status| status.parse().ok())
-                .expect("a status"),
-            headers: headers
-                .map(|(name, value)| (name.to_lowercase(), value.to_owned()))
-                .collect(),
-            body: bytes[end + 4..].to_vec(),
-        }
-    }
-
-    fn text(&self) -> String {
-        text(&self.body)
-    }
-}
+use program::{LONG, Server, install, once, program, text};
 
 #[test]
 fn one_page_is_printed_in_the_words_of_dcgm() {
