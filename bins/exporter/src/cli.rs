@@ -59,6 +59,14 @@ pub(crate) struct Cli {
     #[arg(long, value_name = "MS", default_value = "40", value_parser = milliseconds)]
     pub(crate) wait: Duration,
 
+    /// The socket by which this node's kubelet tells who has which device; by default the usual one, where it is.
+    #[arg(long, value_name = "SOCKET", env = "BLUEPROOF_EXPORTER_POD_RESOURCES")]
+    pub(crate) pod_resources: Option<PathBuf>,
+
+    /// One more resource that is GPUs, besides `nvidia.com/gpu` and `nvidia.com/mig-*`; a `*` at its end stands for anything.
+    #[arg(long = "gpu-resource", value_name = "NAME")]
+    pub(crate) gpu_resources: Vec<String>,
+
     /// The NVIDIA driver's library, if not the system's.
     #[arg(long, value_name = "PATH", conflicts_with = "recorded")]
     pub(crate) library: Option<PathBuf>,

@@ -23,6 +23,7 @@ use jiff::SignedDuration;
 
 use crate::{
     cli::{Cli, HostLabel, PageKind},
+    owners::{Owned, OwnerSource},
     tell,
 };
 
@@ -33,15 +34,23 @@ pub(crate) struct Exporter {
     /// Which page is the usual one, and how long who asks for it waits.
     pub(crate) page: PageKind,
     pub(crate) wait: Duration,
-    /// What was told last of why nothing can be read, so that it is told once.
-    told: Mutex<Option<Code>>,
+    /// Whom to ask who has which device.
+    owners: Option<OwnerSource>,
+    devices_told: Once,
+    kubelet_told: Once,
 }
+
+/// What was told last of what is wrong, so that it is told once.
+#[derive(Default)]
+struct Once(Mutex<Option<Code>>);
 
 /// What is answered to a scrape.
 pub(crate) struct Answer {
     pub(crate) page: String,
     /// Why nothing could be read.
     pub(crate) blind: Option<Diagnostic>,
+    /// Why it is not known who has what.
+    pub(crate) silent: Option<Diagnostic>,
 }
 
 impl Exporter {
@@ -58,20 +67,29 @@ impl Exporter {
             options: dcgm::Options { host_label, host },
             page: cli.page,
             wait: cli.wait,
-            told: Mutex::default(),
+            owners: OwnerSource::start(cli),
+            devices_told: Once::default(),
+            kubelet_told: Once::default(),
         })
     }
 
-    /// Reads devices, waits for that at most so long, and writes the page.
+    /// Reads devices, asks who has them, waits for both at most so long, and writes the page.
     pub(crate) fn answer(&self, page: PageKind, format: Format, within: Duration) -> Answer {
+        let asked_at = self.owners.as_ref().map(OwnerSource::ask);
         let collected = self.collector.collect(within);
-        let seen = seen(&collected);
+        let mut seen = seen(&collected);
+        let owned = self.owners.as_ref().zip(asked_at).map(|(owners, asked_at)| {
+            let inventory = seen.devices.as_ref().map(|(inventory, _)| inventory);
+            owners.owned(asked_at, within, inventory)
+        });
+        let silent = owned.and_then(|owned| add(owned, &mut seen));
         Answer {
             page: match page {
                 PageKind::Native => native::render(&seen, format),
                 PageKind::Dcgm => dcgm::render(&seen, &self.options),
             },
             blind: blind(&collected),
+            silent,
         }
     }
 
@@ -80,19 +98,40 @@ impl Exporter {
         blind(&self.collector.collect(self.wait))
     }
 
-    /// Tells whoever looks at the log when nothing can be read any more, and when it can again.
-    pub(crate) fn tell_once(&self, blind: Option<&Diagnostic>) {
-        let mut told = self.told.lock().expect("nobody panics while they hold it");
-        let code = blind.map(|diagnostic| diagnostic.code);
+    /// Tells whoever looks at the log when something goes wrong, and when it is well again.
+    pub(crate) fn tell_once(&self, answer: &Answer) {
+        self.devices_told
+            .tell(answer.blind.as_ref(), "devices are read again");
+        self.kubelet_told.tell(
+            answer.silent.as_ref(),
+            "the kubelet tells again who has which device",
+        );
+    }
+}
+
+impl Once {
+    fn tell(&self, wrong: Option<&Diagnostic>, well: &str) {
+        let mut told = self.0.lock().expect("nobody panics while they hold it");
+        let code = wrong.map(|diagnostic| diagnostic.code);
         if *told == code {
             return;
         }
         *told = code;
-        match blind {
+        match wrong {
             Some(diagnostic) => tell(diagnostic),
-            None => eprintln!("devices are read again"),
+            None => eprintln!("{well}"),
         }
     }
+}
+
+/// Adds who has what, and returns why that is not known.
+fn add(owned: Owned, seen: &mut Seen) -> Option<Diagnostic> {
+    // What was read before is charged to nobody: somebody else may have had the device.
+    if !seen.collection.is_cached {
+        seen.owners = owned.owners;
+    }
+    seen.attribution = Some(owned.attribution);
+    owned.silent
 }
 
 fn blind(collected: &Collected) -> Option<Diagnostic> {
@@ -176,4 +215,30 @@ fn unwritable(what: &str, error: &std::io::Error) -> Diagnostic {
 
 fn this_host() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use blueproof_core::gpu::DeviceUuid;
+    use blueproof_gpu::pages::{Attribution, Owners};
+
+    use super::*;
+
+    #[test]
+    fn what_was_read_before_is_charged_to_nobody() {
+        for (is_cached, owners) in [(false, 1), (true, 0)] {
+            let owned = Owned {
+                owners: BTreeMap::from([(DeviceUuid("GPU-1".into()), Owners::default())]),
+                attribution: Attribution::default(),
+                silent: None,
+            };
+            let mut seen = Seen::default();
+            seen.collection.is_cached = is_cached;
+            assert_eq!(add(owned, &mut seen), None);
+            assert_eq!(seen.owners.len(), owners);
+            assert!(seen.attribution.is_some(), "how it is known is told all the same");
+        }
+    }
 }

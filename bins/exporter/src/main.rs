@@ -5,6 +5,7 @@
 mod cli;
 mod exporter;
 mod job;
+mod owners;
 mod server;
 mod web;
 
@@ -61,6 +62,7 @@ fn once(exporter: &Exporter, cli: &Cli) -> Result<(), Diagnostic> {
     let mut out = io::stdout().lock();
     // Whoever closed the pipe has seen enough.
     let _ = out.write_all(answer.page.as_bytes()).and_then(|()| out.flush());
+    answer.silent.iter().for_each(tell);
     answer.blind.map_or(Ok(()), Err)
 }
 

@@ -23,7 +23,7 @@ use tokio::{net::TcpListener, signal::unix};
 
 use crate::{
     cli::PageKind,
-    exporter::{Answer, Exporter},
+    exporter::Exporter,
     told,
     web::{TlsListener, Web, authorize},
 };
@@ -126,8 +126,9 @@ async fn answer(exporter: Arc<Exporter>, page: PageKind, headers: &HeaderMap) ->
     let takes_gzip = takes(headers, header::ACCEPT_ENCODING, "gzip");
     let wait = exporter.wait;
     let answered = tokio::task::spawn_blocking(move || {
-        let Answer { page: text, blind } = exporter.answer(page, format, wait);
-        exporter.tell_once(blind.as_ref());
+        let answer = exporter.answer(page, format, wait);
+        exporter.tell_once(&answer);
+        let text = answer.page;
         if takes_gzip && text.len() >= COMPRESSED_FROM {
             return (Some("gzip"), compressed(&text));
         }

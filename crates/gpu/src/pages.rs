@@ -12,4 +12,4 @@ mod seen;
 #[cfg(test)]
 mod tests;
 
-pub use seen::{Collection, Errors, Owner, Seen, XidCount};
+pub use seen::{Attribution, Collection, Errors, Owner, Owners, Seen, Told, XidCount};

@@ -28,7 +28,7 @@ enum Layer {
 }
 
 /// Outside libraries, and the only package whose code may name each.
-const OWNED: [(&str, &str); 8] = [
+const OWNED: [(&str, &str); 11] = [
     ("jupyter-protocol", "crates/notebook"),
     ("jupyter-zmq-client", "crates/notebook"),
     ("k8s-openapi", "crates/cluster"),
@@ -36,7 +36,10 @@ const OWNED: [(&str, &str); 8] = [
     ("nbformat", "crates/notebook"),
     ("nvml-wrapper", "crates/gpu"),
     ("octocrab", "crates/github"),
+    ("prost", "crates/cluster"),
     ("rusqlite", "crates/core"),
+    ("tonic", "crates/cluster"),
+    ("tonic-prost", "crates/cluster"),
 ];
 
 /// Returns a complaint for each dependency, of whatever kind, that the layers do not allow.

@@ -404,6 +404,15 @@ codes! {
     910 Certificate "a certificate or a key that cannot be used"
         "Certificates and keys are PEM files, the certificate first and those that signed it behind, and the key without a \
          password. A renewed certificate counts once its key is there too; until then the one before is used."
+    911 KubeletSocket "a kubelet that cannot be connected to"
+        "Who has which GPU on a Kubernetes node is asked of its kubelet, over a socket in the folder that `--pod-resources` names. \
+         Mount the folder, not the socket, which a restarted kubelet makes anew. Until it answers no device has an owner."
+    912 KubeletSlow "a kubelet that does not answer in time"
+        "A scrape waits for the kubelet as long as for devices (`--wait`). What comes later is not used: it could charge a pod \
+         with the work of the one before. No device has an owner until the kubelet answers in time."
+    913 KubeletAnswer "a kubelet that answers with an error"
+        "The kubelet refused to tell who has which GPU, or answered with what cannot be understood. No device has an owner \
+         until it tells."
     914 CommandNotRun "a command that could not be run"
         "The command of a job is not there, or may not be run. Nothing was watched, and the exit code is the shell's: 127 for \
          one that is not there."

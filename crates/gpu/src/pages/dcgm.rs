@@ -15,7 +15,7 @@ use blueproof_core::{
     metrics::{Exposition, Family, Format, Kind},
 };
 
-use super::{Owner, Seen};
+use super::{Owner, Owners, Seen};
 
 /// How the page is written, where consumers differ.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -219,7 +219,11 @@ impl<'a> Series<'a> {
         Self {
             device,
             partition,
-            owner: seen.owners.get(uuid.unwrap_or(&device.uuid)),
+            // What several share, or dispute, cannot be charged to one of them.
+            owner: seen
+                .owners
+                .get(uuid.unwrap_or(&device.uuid))
+                .and_then(Owners::only),
             index: device.index.to_string(),
             name: format!("nvidia{}", device.index),
             instance: instance.map(ToString::to_string),

@@ -3,6 +3,8 @@
 //! `blueproof_gpu_power_watts * on(uuid) group_left(model) blueproof_gpu_info` is the power by model. A part of a device has the
 //! device's `uuid` and its own as `partition`, which is empty for the whole.
 
+mod owners;
+
 use blueproof_core::{
     gpu::{Device, Figure, FigureKind, Sample, Vendor},
     metrics::{Exposition, Family, Format, Kind},
@@ -114,7 +116,14 @@ families! {
     PEAK Gauge "blueproof_gpu_utilization_peak_ratio" ["uuid" "partition"] "The most of the driver's own samples since it was read before",
     XIDS Counter "blueproof_gpu_xid_errors_total" ["uuid" "xid"] "How often the driver reported an error",
     XID_LAST Gauge "blueproof_gpu_xid_last_timestamp_seconds" ["uuid" "xid"] "When the driver reported an error last",
-    OWNER Gauge "blueproof_gpu_owner" ["uuid" "partition" "namespace" "pod" "container"] "Who has a device",
+    OWNER Gauge "blueproof_gpu_owner" ["uuid" "partition" "namespace" "pod" "container" "sharing"] "Who has a device, or a share of it",
+    DISPUTED Gauge "blueproof_gpu_owner_disputed" ["uuid" "partition"] "How many pods claim what only one of them can have",
+    KUBELET Gauge "blueproof_pod_resources_up" [] "Whether the kubelet told who has which device",
+    SILENT Gauge "blueproof_pod_resources_silent" ["reason"] "Why the kubelet told nothing",
+    KUBELET_FAILURES Counter "blueproof_pod_resources_failures_total" [] "How often the kubelet told nothing",
+    KUBELET_PODS Gauge "blueproof_pod_resources_pods" [] "How many pods the kubelet lists",
+    KUBELET_DEVICES Gauge "blueproof_pod_resources_devices" ["resource" "state"] "Devices that pods were given, and whether they were found",
+    DYNAMIC Gauge "blueproof_pod_resources_dynamic_devices" ["driver"] "Devices given by dynamic resource allocation, whose owners are not known here",
 }
 
 /// Returns the metrics that the page may have.
@@ -132,8 +141,9 @@ pub fn render(seen: &Seen, format: Format) -> String {
     if seen.devices.is_some() {
         devices(seen, &mut page);
         figures(seen, &mut page);
-        owners(seen, &mut page);
+        owners::owners(seen, &mut page);
     }
+    owners::attribution(seen, &mut page);
     errors(seen, &mut page);
     page.finish()
 }
@@ -263,35 +273,6 @@ fn faults(samples: &[Sample], page: &mut Exposition) {
             let labels = [of(sample).as_slice(), &[("fault", word)]].concat();
             page.sample(&FAULTS, &labels, count(times));
         }
-    }
-}
-
-fn owners(seen: &Seen, page: &mut Exposition) {
-    let Some((inventory, _)) = &seen.devices else {
-        return;
-    };
-    let whole = inventory.devices.iter().map(|device| (device, None));
-    let parts = inventory
-        .devices
-        .iter()
-        .flat_map(|device| device.partitions.iter().map(move |part| (device, Some(part))));
-    let owned = whole.chain(parts).filter_map(|(device, part)| {
-        let uuid = part.map_or(&device.uuid, |part| &part.uuid);
-        Some((device, part, seen.owners.get(uuid)?))
-    });
-    let owned: Vec<_> = owned.collect();
-    if !owned.is_empty() {
-        page.family(&OWNER);
-    }
-    for (device, part, owner) in owned {
-        let labels = [
-            ("uuid", device.uuid.0.as_str()),
-            ("partition", part.map_or("", |part| part.uuid.0.as_str())),
-            ("namespace", owner.namespace.as_str()),
-            ("pod", owner.pod.as_str()),
-            ("container", owner.container.as_str()),
-        ];
-        page.sample(&OWNER, &labels, 1.0);
     }
 }
 

@@ -16,20 +16,67 @@ pub struct Seen {
     /// The errors that drivers reported, since this program began.
     pub errors: Errors,
     /// Who has which device, or part of one.
-    pub owners: BTreeMap<DeviceUuid, Owner>,
+    pub owners: BTreeMap<DeviceUuid, Owners>,
+    /// How it is known who has what; `None` where nobody is asked.
+    pub attribution: Option<Attribution>,
     /// How reading went.
     pub collection: Collection,
 }
 
 /// Who has a device.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Owners {
+    /// Those who have it, or a share of it.
+    pub pods: Vec<Owner>,
+    /// Whether it is given in shares, so that there may be several.
+    pub is_shared: bool,
+    /// How many claim what only one of them can have; none of these is among the pods.
+    pub disputing: u64,
+}
+
+/// How it is known who has what. With this somebody can see why devices have no owner.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Attribution {
+    /// Why nothing is known, as a word.
+    pub silence: Option<&'static str>,
+    /// How often nothing was known when it was asked for, since this program began.
+    pub failures: u64,
+    /// What was told, if anything was.
+    pub told: Option<Told>,
+}
+
+/// What was told of who has what.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Told {
+    /// How many pods are known.
+    pub pods: u64,
+    /// How many of the devices that they have came to what, by the resource and a word.
+    pub devices: Vec<(String, &'static str, u64)>,
+    /// How many devices were given away in a manner that cannot be followed, by the driver that gave them.
+    pub dynamic: BTreeMap<String, u64>,
+    /// How many devices there are to be given away; `None` where that is not told.
+    pub advertised: Option<u64>,
+}
+
+/// A pod that has a device.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Owner {
     /// The pod's namespace.
     pub namespace: String,
     /// The pod.
     pub pod: String,
-    /// The container in the pod.
+    /// The container in the pod; empty where several of its containers have the device.
     pub container: String,
+}
+
+impl Owners {
+    /// Returns the pod that has it all, if that is one, and certain.
+    pub fn only(&self) -> Option<&Owner> {
+        match &self.pods[..] {
+            [owner] if self.disputing == 0 => Some(owner),
+            _ => None,
+        }
+    }
 }
 
 /// How reading went.

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use blueproof_core::{
     domain::Bytes,
     gpu::{
-        BusySample, DeviceEvent, DeviceUuid, Fault, FaultKind, Figure, GpuInventory, Partition, Reading,
-        Readings, Sample,
+        BusySample, Device, DeviceEvent, DeviceUuid, Fault, FaultKind, Figure, GpuInventory, Partition,
+        Reading, Readings, Sample,
     },
     metrics::Format,
     ports::Blindness,
@@ -27,7 +27,7 @@ fn readings(values: impl IntoIterator<Item = (Figure, f64)>) -> Readings {
         .collect()
 }
 
-/// An idle device, one that is lost, and one in two parts, of which somebody has one.
+/// An idle device that two share, one that is lost, and one in two parts, of which somebody has one and two claim the other.
 fn seen() -> Seen {
     let mut devices: Vec<_> = (0..3).map(device).collect();
     devices[2].is_partitioned = Reading::Value(true);
@@ -55,11 +55,6 @@ fn seen() -> Seen {
             processes: Reading::Value(Vec::new()),
             busy: Reading::Unsupported,
         }));
-    let owner = Owner {
-        namespace: "ci".into(),
-        pod: "r-41-2 \"quoted\"\n".into(),
-        container: "notebook".into(),
-    };
     let mut errors = Errors::default();
     for xid in [31, 79] {
         errors.count(&DeviceEvent {
@@ -69,7 +64,8 @@ fn seen() -> Seen {
         });
     }
     Seen {
-        owners: BTreeMap::from([(devices[2].partitions[0].uuid.clone(), owner)]),
+        owners: owners(&devices),
+        attribution: Some(attribution()),
         devices: Some((
             GpuInventory {
                 driver_version: Some("580.82".into()),
@@ -83,6 +79,49 @@ fn seen() -> Seen {
             age: Some(SignedDuration::from_millis(2)),
             ..Collection::default()
         },
+    }
+}
+
+fn owners(devices: &[Device]) -> BTreeMap<DeviceUuid, Owners> {
+    let owner = |pod: &str| Owner {
+        namespace: "ci".into(),
+        pod: pod.into(),
+        container: "notebook".into(),
+    };
+    let shared = Owners {
+        pods: vec![owner("one"), owner("two")],
+        is_shared: true,
+        disputing: 0,
+    };
+    let owned = Owners {
+        pods: vec![owner("r-41-2 \"quoted\"\n")],
+        ..Owners::default()
+    };
+    let disputed = Owners {
+        disputing: 2,
+        ..Owners::default()
+    };
+    let parts = &devices[2].partitions;
+    BTreeMap::from([
+        (devices[0].uuid.clone(), shared),
+        (parts[0].uuid.clone(), owned),
+        (parts[1].uuid.clone(), disputed),
+    ])
+}
+
+fn attribution() -> Attribution {
+    Attribution {
+        told: Some(Told {
+            pods: 6,
+            devices: vec![
+                ("nvidia.com/gpu".into(), "matched", 2),
+                ("nvidia.com/mig-1g.10gb".into(), "disputed", 2),
+                ("odd\"\n\\".into(), "ignored", 1),
+            ],
+            dynamic: BTreeMap::from([("gpu.nvidia.com".into(), 1)]),
+            advertised: Some(5),
+        }),
+        ..Attribution::default()
     }
 }
 
@@ -142,6 +181,31 @@ fn where_nothing_can_be_read_the_page_says_why_and_nothing_of_devices() {
         "blueproof_gpu_collection_age_seconds 0",
     ];
     assert_eq!(samples, expected);
+}
+
+#[test]
+fn where_the_kubelet_is_silent_nobody_has_anything_and_the_page_says_why() {
+    let seen = Seen {
+        owners: BTreeMap::new(),
+        attribution: Some(Attribution {
+            silence: Some("slow"),
+            failures: 4,
+            told: None,
+        }),
+        ..seen()
+    };
+    let page = native::render(&seen, Format::Prometheus);
+    let lines = page.lines().filter(|line| !line.starts_with('#'));
+    let of_owners: Vec<_> = lines
+        .filter(|line| line.contains("_owner") || line.contains("pod_resources"))
+        .collect();
+    let expected = [
+        "blueproof_pod_resources_up 0",
+        "blueproof_pod_resources_silent{reason=\"slow\"} 1",
+        "blueproof_pod_resources_failures_total 4",
+    ];
+    assert_eq!(of_owners, expected);
+    assert!(!dcgm::render(&seen, &options()).contains("pod="));
 }
 
 #[test]

@@ -1,0 +1,98 @@
+//! Who has which device, and how that is known.
+
+use blueproof_core::{
+    gpu::{Device, Partition},
+    metrics::{Exposition, Family},
+};
+
+use super::{
+    DISPUTED, DYNAMIC, KUBELET, KUBELET_DEVICES, KUBELET_FAILURES, KUBELET_PODS, OWNER, SILENT, count, one,
+};
+use crate::pages::{Owners, Seen};
+
+/// Writes who has what. What is not certain is not told.
+pub(super) fn owners(seen: &Seen, page: &mut Exposition) {
+    let Some((inventory, _)) = &seen.devices else {
+        return;
+    };
+    let whole = inventory.devices.iter().map(|device| (device, None));
+    let parts = inventory
+        .devices
+        .iter()
+        .flat_map(|device| device.partitions.iter().map(move |part| (device, Some(part))));
+    let owned = whole.chain(parts).filter_map(|(device, part)| {
+        let uuid = part.map_or(&device.uuid, |part| &part.uuid);
+        Some((place(device, part), seen.owners.get(uuid)?))
+    });
+    let owned: Vec<_> = owned.collect();
+    if owned.iter().any(|(_, owners)| !owners.pods.is_empty()) {
+        page.family(&OWNER);
+    }
+    for (place, owners) in &owned {
+        of_device(place, owners, page);
+    }
+    let mut disputed = owned.iter().filter(|(_, owners)| owners.disputing > 0).peekable();
+    if disputed.peek().is_some() {
+        page.family(&DISPUTED);
+    }
+    for (place, owners) in disputed {
+        page.sample(&DISPUTED, place, count(owners.disputing));
+    }
+}
+
+fn of_device(place: &[(&'static str, &str)], owners: &Owners, page: &mut Exposition) {
+    let sharing = if owners.is_shared { "shared" } else { "exclusive" };
+    for owner in &owners.pods {
+        let of_owner = [
+            ("namespace", owner.namespace.as_str()),
+            ("pod", owner.pod.as_str()),
+            ("container", owner.container.as_str()),
+            ("sharing", sharing),
+        ];
+        page.sample(&OWNER, &[place, of_owner.as_slice()].concat(), 1.0);
+    }
+}
+
+fn place<'a>(device: &'a Device, part: Option<&'a Partition>) -> [(&'static str, &'a str); 2] {
+    let partition = part.map_or("", |part| part.uuid.0.as_str());
+    [("uuid", device.uuid.0.as_str()), ("partition", partition)]
+}
+
+/// Writes how it is known who has what, where somebody is asked for it.
+pub(super) fn attribution(seen: &Seen, page: &mut Exposition) {
+    let Some(attribution) = &seen.attribution else {
+        return;
+    };
+    one(page, &KUBELET, f64::from(u8::from(attribution.silence.is_none())));
+    if let Some(reason) = attribution.silence {
+        page.family(&SILENT);
+        page.sample(&SILENT, &[("reason", reason)], 1.0);
+    }
+    one(page, &KUBELET_FAILURES, count(attribution.failures));
+    let Some(told) = &attribution.told else { return };
+    one(page, &KUBELET_PODS, count(told.pods));
+    let devices = told.devices.iter();
+    let devices = devices.map(|(resource, state, number)| {
+        let labels = vec![("resource", resource.as_str()), ("state", *state)];
+        (labels, *number)
+    });
+    each(page, &KUBELET_DEVICES, devices);
+    let dynamic = told.dynamic.iter();
+    let dynamic = dynamic.map(|(driver, number)| (vec![("driver", driver.as_str())], *number));
+    each(page, &DYNAMIC, dynamic);
+}
+
+/// Writes a sample for each, and nothing where there is none.
+fn each<'a>(
+    page: &mut Exposition,
+    family: &Family,
+    samples: impl Iterator<Item = (Vec<(&'static str, &'a str)>, u64)>,
+) {
+    let mut samples = samples.peekable();
+    if samples.peek().is_some() {
+        page.family(family);
+    }
+    for (labels, number) in samples {
+        page.sample(family, &labels, count(number));
+    }
+}
