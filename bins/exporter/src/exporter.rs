@@ -23,6 +23,7 @@ use jiff::SignedDuration;
 
 use crate::{
     cli::{Cli, HostLabel, PageKind},
+    health::HealthWatch,
     owners::{Owned, OwnerSource},
     tell,
 };
@@ -36,6 +37,7 @@ pub(crate) struct Exporter {
     pub(crate) wait: Duration,
     /// Whom to ask who has which device.
     owners: Option<OwnerSource>,
+    health: HealthWatch,
     devices_told: Once,
     kubelet_told: Once,
 }
@@ -68,6 +70,7 @@ impl Exporter {
             page: cli.page,
             wait: cli.wait,
             owners: OwnerSource::start(cli),
+            health: HealthWatch::default(),
             devices_told: Once::default(),
             kubelet_told: Once::default(),
         })
@@ -78,6 +81,7 @@ impl Exporter {
         let asked_at = self.owners.as_ref().map(OwnerSource::ask);
         let collected = self.collector.collect(within);
         let mut seen = seen(&collected);
+        seen.health = self.health.look(&collected);
         let owned = self.owners.as_ref().zip(asked_at).map(|(owners, asked_at)| {
             let inventory = seen.devices.as_ref().map(|(inventory, _)| inventory);
             owners.owned(asked_at, within, inventory)

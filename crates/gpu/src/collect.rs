@@ -8,13 +8,14 @@
 //! Who must not miss a reading is told of each on that thread, before anybody who waits for it goes on.
 
 use std::{
+    collections::BTreeSet,
     sync::{Arc, Condvar, Mutex, MutexGuard, mpsc},
     thread,
     time::{Duration, Instant},
 };
 
 use blueproof_core::{
-    gpu::{DeviceEvent, GpuInventory, GpuSnapshot},
+    gpu::{DeviceEvent, DeviceUuid, GpuInventory, GpuSnapshot},
     ports::{GpuProbe, ProbeError},
 };
 
@@ -60,6 +61,8 @@ pub struct Collected {
     pub is_cached: bool,
     /// The errors that drivers reported.
     pub errors: Errors,
+    /// The devices that were listened to.
+    pub heard: BTreeSet<DeviceUuid>,
     /// How often nothing could be read.
     pub failures: u64,
 }
@@ -75,6 +78,7 @@ struct Shared {
 struct State {
     last: Option<(Instant, Arc<Reading>)>,
     errors: Errors,
+    heard: BTreeSet<DeviceUuid>,
     failures: u64,
     is_over: bool,
 }
@@ -144,6 +148,7 @@ impl State {
             age: begun.map(|begun| begun.elapsed()),
             is_cached: begun.is_some_and(|begun| begun < asked_at),
             errors: self.errors.clone(),
+            heard: self.heard.clone(),
             failures: self.failures,
         }
     }
@@ -188,8 +193,10 @@ impl Worker {
             witness.read(inventory, snapshot);
         }
         let failed = reading.is_err();
+        let heard = self.probe.as_ref().map(|probe| probe.heard());
         let mut state = self.shared.lock();
         state.failures += u64::from(failed);
+        state.heard = heard.unwrap_or_default();
         state.last = Some((begun, Arc::new(reading)));
         drop(state);
         self.shared.ended.notify_all();

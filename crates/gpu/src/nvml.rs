@@ -13,7 +13,7 @@ mod processes;
 mod raw;
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     ffi::OsStr,
     time::{Instant, SystemTime},
 };
@@ -143,6 +143,10 @@ impl GpuProbe for NvmlProbe {
     fn events(&mut self) -> Result<Vec<DeviceEvent>, ProbeError> {
         let at = now();
         Ok(self.session.with_dependent_mut(|_, open| open.watch.drain(at)))
+    }
+
+    fn heard(&self) -> BTreeSet<DeviceUuid> {
+        self.session.borrow_dependent().watch.heard()
     }
 }
 

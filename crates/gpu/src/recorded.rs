@@ -20,14 +20,14 @@
 //! ```
 
 use std::{
-    collections::VecDeque,
+    collections::{BTreeSet, VecDeque},
     fmt,
     io::{self, BufRead, Write},
 };
 
 use blueproof_core::{
     diagnostic::{Code, Diagnostic, Place},
-    gpu::{DeviceEvent, GpuInventory, GpuSnapshot},
+    gpu::{DeviceEvent, DeviceUuid, GpuInventory, GpuSnapshot},
     ports::{GpuProbe, ProbeError},
 };
 use serde::{Deserialize, Serialize};
@@ -121,6 +121,10 @@ impl<P: GpuProbe, W: Write + Send> GpuProbe for Recorder<P, W> {
             self.note(&Entry::Events(events.clone()));
         }
         Ok(events)
+    }
+
+    fn heard(&self) -> BTreeSet<DeviceUuid> {
+        self.probe.heard()
     }
 }
 

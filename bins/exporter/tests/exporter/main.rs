@@ -1,5 +1,6 @@
 //! The program as a machine runs it, with a driver's library that answers from a scenario.
 
+mod health;
 mod owners;
 mod program;
 mod web;

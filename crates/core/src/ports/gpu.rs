@@ -1,6 +1,9 @@
 //! What the accelerators of a machine are and do.
 
-use std::{collections::BTreeMap, fmt};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
 
 use crate::{
     diagnostic::Diagnostic,
@@ -23,6 +26,11 @@ pub trait GpuProbe: Send {
     /// Returns what drivers reported since the last time, each once, and does not wait for more. Some drivers remember only
     /// the last of several, so ask every second or so.
     fn events(&mut self) -> Result<Vec<DeviceEvent>, ProbeError>;
+
+    /// Returns the devices that it listens to since the last inventory. Of another that nothing is reported means nothing.
+    fn heard(&self) -> BTreeSet<DeviceUuid> {
+        BTreeSet::new()
+    }
 }
 
 /// Measures what an attempt makes of its devices.

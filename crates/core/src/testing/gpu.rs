@@ -1,7 +1,7 @@
 //! A probe whose devices stand in memory.
 
 use std::{
-    collections::VecDeque,
+    collections::{BTreeSet, VecDeque},
     sync::{Arc, Mutex, MutexGuard},
 };
 
@@ -99,6 +99,12 @@ impl GpuProbe for FakeProbe {
             Some(error) => Err(error.clone()),
             None => Ok(std::mem::take(&mut state.events)),
         }
+    }
+
+    fn heard(&self) -> BTreeSet<DeviceUuid> {
+        let state = self.lock();
+        let devices = state.inventory.devices.iter();
+        devices.map(|device| device.uuid.clone()).collect()
     }
 }
 

@@ -62,6 +62,23 @@ impl Findings {
         if is_known { Health::Ok } else { Health::Unknown }
     }
 
+    /// Returns how a device fares by itself, whatever becomes of the others. A problem is one whether or not its check counts.
+    pub fn health_of(&self, device: &DeviceUuid, counting: &BTreeSet<CheckId>) -> Health {
+        let is_of_it = |of: Option<&DeviceUuid>| of == Some(device);
+        if self
+            .problems()
+            .any(|(finding, _)| is_of_it(finding.device.as_ref()))
+        {
+            return Health::Problem;
+        }
+        let is_known = self.devices().contains(device) && !counting.is_empty();
+        let open = self.open(counting);
+        match is_known && !open.iter().any(|(_, of)| is_of_it(*of)) {
+            true => Health::Ok,
+            false => Health::Unknown,
+        }
+    }
+
     /// Returns what keeps the machine from being ok though it is no problem: checks that count, and did not answer.
     pub fn open(&self, counting: &BTreeSet<CheckId>) -> Vec<(CheckId, Option<&DeviceUuid>)> {
         let places = counting.iter().flat_map(|check| {

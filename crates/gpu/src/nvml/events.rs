@@ -1,6 +1,6 @@
 //! Errors that the driver reports by itself.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use blueproof_core::gpu::{DeviceEvent, DeviceUuid, GpuInventory};
 use jiff::Timestamp;
@@ -29,6 +29,11 @@ impl<'nvml> Watch<'nvml> {
                 self.sets.insert(device.uuid.clone(), set);
             }
         }
+    }
+
+    /// Returns those that are listened to.
+    pub(super) fn heard(&self) -> BTreeSet<DeviceUuid> {
+        self.sets.keys().cloned().collect()
     }
 
     /// Returns what was reported since the last time.

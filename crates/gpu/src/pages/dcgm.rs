@@ -5,7 +5,7 @@
 //! sampled over another moment. Beyond the defaults stand `DCGM_FI_DEV_FB_TOTAL`, which dashboards ask for, and what else
 //! OKE's and OpenShift's rules name.
 //!
-//! Left out: what needs DCGM's own modules (`DCGM_EXP_GPU_HEALTH_STATUS`, vGPU licences), `DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL`,
+//! The words of `err_msg` are ours. Left out: what needs DCGM's own modules (`DCGM_EXP_GPU_HEALTH_STATUS`, vGPU licences), `DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL`,
 //! whose unit differs from version to version, and on cards before Hopper everything that begins with `DCGM_FI_PROF_`.
 //!
 //! Its counters do not end in `_total`, which OpenMetrics wants of them: the page is always in Prometheus' own format.
@@ -16,6 +16,7 @@ use blueproof_core::{
 };
 
 use super::{Owner, Owners, Seen};
+use crate::health::xid_words;
 
 /// How the page is written, where consumers differ.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -185,7 +186,11 @@ fn xid_errors(
     for (series, sample) in whole {
         let last = seen.errors.last(&sample.device).unwrap_or(0);
         let code = last.to_string();
-        let labels = series.labels(driver, options, Some(&code));
+        let words = match last {
+            0 => "no error",
+            xid => xid_words(xid),
+        };
+        let labels = series.labels(driver, options, Some([&code, words]));
         page.sample(&XID_ERRORS, &labels, code.parse().expect("it is a number"));
     }
 }
@@ -235,7 +240,7 @@ impl<'a> Series<'a> {
         &'b self,
         driver: Option<&'b str>,
         options: &'b Options,
-        error: Option<&'b str>,
+        error: Option<[&'b str; 2]>,
     ) -> Vec<(&'static str, &'b str)> {
         let device = self.device;
         let bus = device.pci_bus_id.as_ref().value();
@@ -254,7 +259,8 @@ impl<'a> Series<'a> {
             host,
             driver.map(|version| ("DCGM_FI_DRIVER_VERSION", version)),
             self.owner.map(|owner| ("container", owner.container.as_str())),
-            error.map(|code| ("err_code", code)),
+            error.map(|[code, _]| ("err_code", code)),
+            error.map(|[_, words]| ("err_msg", words)),
             self.owner.map(|owner| ("namespace", owner.namespace.as_str())),
             self.owner.map(|owner| ("pod", owner.pod.as_str())),
         ];

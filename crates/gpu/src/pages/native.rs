@@ -3,6 +3,7 @@
 //! `blueproof_gpu_power_watts * on(uuid) group_left(model) blueproof_gpu_info` is the power by model. A part of a device has the
 //! device's `uuid` and its own as `partition`, which is empty for the whole.
 
+mod health;
 mod owners;
 
 use blueproof_core::{
@@ -116,6 +117,7 @@ families! {
     PEAK Gauge "blueproof_gpu_utilization_peak_ratio" ["uuid" "partition"] "The most of the driver's own samples since it was read before",
     XIDS Counter "blueproof_gpu_xid_errors_total" ["uuid" "xid"] "How often the driver reported an error",
     XID_LAST Gauge "blueproof_gpu_xid_last_timestamp_seconds" ["uuid" "xid"] "When the driver reported an error last",
+    HEALTH Gauge "blueproof_gpu_health" ["uuid" "check" "state"] "What a check of a device found: ok, problem or unknown",
     OWNER Gauge "blueproof_gpu_owner" ["uuid" "partition" "namespace" "pod" "container" "sharing"] "Who has a device, or a share of it",
     DISPUTED Gauge "blueproof_gpu_owner_disputed" ["uuid" "partition"] "How many pods claim what only one of them can have",
     KUBELET Gauge "blueproof_pod_resources_up" [] "Whether the kubelet told who has which device",
@@ -141,6 +143,7 @@ pub fn render(seen: &Seen, format: Format) -> String {
     if seen.devices.is_some() {
         devices(seen, &mut page);
         figures(seen, &mut page);
+        health::checks(seen, &mut page);
         owners::owners(seen, &mut page);
     }
     owners::attribution(seen, &mut page);
@@ -174,12 +177,7 @@ fn devices(seen: &Seen, page: &mut Exposition) {
     let Some((inventory, _)) = &seen.devices else {
         return;
     };
-    page.family(&DEVICES);
-    page.sample(
-        &DEVICES,
-        &[("kind", "physical")],
-        count(inventory.devices.len() as u64),
-    );
+    health::counts(inventory.devices.len() as u64, seen, page);
     if inventory.devices.is_empty() {
         return;
     }

@@ -8,6 +8,8 @@ use blueproof_core::{
 };
 use jiff::{SignedDuration, Timestamp};
 
+use crate::health::Findings;
+
 /// All that the pages tell.
 #[derive(Debug, Clone, Default)]
 pub struct Seen {
@@ -17,6 +19,8 @@ pub struct Seen {
     pub errors: Errors,
     /// Who has which device, or part of one.
     pub owners: BTreeMap<DeviceUuid, Owners>,
+    /// How the devices fare; `None` where nobody looked.
+    pub health: Option<Findings>,
     /// How it is known who has what; `None` where nobody is asked.
     pub attribution: Option<Attribution>,
     /// How reading went.

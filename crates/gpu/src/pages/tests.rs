@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use blueproof_core::{
     domain::Bytes,
     gpu::{
-        BusySample, Device, DeviceEvent, DeviceUuid, Fault, FaultKind, Figure, GpuInventory, Partition,
-        Reading, Readings, Sample,
+        BusySample, Device, DeviceEvent, DeviceUuid, Fault, FaultKind, Figure, GpuInventory, GpuSnapshot,
+        Partition, Reading, Readings, Sample,
     },
     metrics::Format,
     ports::Blindness,
@@ -15,6 +15,7 @@ use blueproof_core::{
 use jiff::{SignedDuration, Timestamp};
 
 use super::*;
+use crate::health::{Answer, CheckId, CheckPolicy, Facts, Findings, check};
 
 fn at(second: i64) -> Timestamp {
     Timestamp::from_second(second).expect("small")
@@ -63,17 +64,17 @@ fn seen() -> Seen {
             xid,
         });
     }
+    let owners = owners(&devices);
+    let inventory = GpuInventory {
+        driver_version: Some("580.82".into()),
+        api_version: Some("13.0".into()),
+        devices,
+    };
     Seen {
-        owners: owners(&devices),
+        owners,
         attribution: Some(attribution()),
-        devices: Some((
-            GpuInventory {
-                driver_version: Some("580.82".into()),
-                api_version: Some("13.0".into()),
-                devices,
-            },
-            read,
-        )),
+        health: Some(health(&inventory, &read)),
+        devices: Some((inventory, read)),
         errors,
         collection: Collection {
             age: Some(SignedDuration::from_millis(2)),
@@ -107,6 +108,15 @@ fn owners(devices: &[Device]) -> BTreeMap<DeviceUuid, Owners> {
         (parts[0].uuid.clone(), owned),
         (parts[1].uuid.clone(), disputed),
     ])
+}
+
+fn health(inventory: &GpuInventory, read: &GpuSnapshot) -> Findings {
+    let facts = Facts {
+        inventory: Ok(inventory),
+        snapshots: std::slice::from_ref(read),
+        events: None,
+    };
+    check(&CheckPolicy::default(), &facts)
 }
 
 fn attribution() -> Attribution {
@@ -206,6 +216,47 @@ fn where_the_kubelet_is_silent_nobody_has_anything_and_the_page_says_why() {
     ];
     assert_eq!(of_owners, expected);
     assert!(!dcgm::render(&seen, &options()).contains("pod="));
+}
+
+#[test]
+fn how_many_are_well_is_told_only_where_that_is_known_of_each() {
+    let healthy = |answer: &Answer| {
+        let mut seen = seen();
+        let findings = seen.health.as_mut().expect("somebody looked");
+        for finding in &mut findings.0 {
+            finding.answer = Answer::Ok {
+                evidence: String::new(),
+            };
+        }
+        let of_first = findings.0.iter_mut();
+        let mut ecc = of_first.filter(|finding| finding.check == CheckId::Ecc);
+        ecc.next().expect("it was done").answer = answer.clone();
+        let page = native::render(&seen, Format::Prometheus);
+        let lines = page.lines().filter(|line| line.starts_with("blueproof_gpus{"));
+        lines.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let seen = seen();
+    let found = |device: usize, check| {
+        let (inventory, _) = seen.devices.as_ref().expect("they were read");
+        let uuid = &inventory.devices[device].uuid;
+        let findings = seen.health.as_ref().expect("somebody looked");
+        findings.of(check, Some(uuid)).expect("it was done")
+    };
+    let (problem, unknown) = (found(1, CheckId::Presence), found(1, CheckId::Ecc));
+    let [physical, advertised] = ["physical\"} 3", "advertised\"} 5"];
+    let expected = |healthy: &[&str]| {
+        let all = [physical, advertised].into_iter().chain(healthy.iter().copied());
+        all.map(|line| format!("blueproof_gpus{{kind=\"{line}"))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        healthy(&Answer::Ok {
+            evidence: String::new()
+        }),
+        expected(&["healthy\"} 3"])
+    );
+    assert_eq!(healthy(problem), expected(&["healthy\"} 2"]));
+    assert_eq!(healthy(unknown), expected(&[]));
 }
 
 #[test]

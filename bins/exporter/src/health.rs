@@ -1,0 +1,197 @@
+//! How devices fare, by the last few readings and by what their drivers reported since the exporter began.
+
+use std::{collections::VecDeque, sync::Mutex};
+
+use blueproof_core::gpu::{DeviceEvent, GpuInventory, GpuSnapshot, Reading};
+use blueproof_gpu::{
+    collect::Collected,
+    health::{CheckPolicy, Facts, Finding, Findings, check},
+};
+
+/// Looks devices over at each reading.
+#[derive(Default)]
+pub(crate) struct HealthWatch {
+    policy: CheckPolicy,
+    recent: Mutex<VecDeque<GpuSnapshot>>,
+}
+
+impl HealthWatch {
+    /// Returns how devices fare; `None` where none could be read.
+    pub(crate) fn look(&self, collected: &Collected) -> Option<Findings> {
+        let mut recent = self.recent.lock().expect("nobody panics while they hold it");
+        let Some(Ok((inventory, snapshot))) = collected.reading.as_deref() else {
+            // What was before a driver that was gone says nothing of devices now.
+            recent.clear();
+            return None;
+        };
+        if recent.back().is_none_or(|last| last.at < snapshot.at) {
+            if recent.len() >= self.policy.slowdown_readings.max(2) {
+                recent.pop_front();
+            }
+            recent.push_back(what_counts(snapshot));
+        }
+        Some(self.check(inventory, recent.make_contiguous(), collected))
+    }
+
+    fn check(&self, inventory: &GpuInventory, snapshots: &[GpuSnapshot], collected: &Collected) -> Findings {
+        let events: Vec<_> = collected
+            .errors
+            .counts()
+            .map(|(device, xid, count)| DeviceEvent {
+                at: count.last,
+                device: device.clone(),
+                xid,
+            })
+            .collect();
+        let facts = |events| Facts {
+            inventory: Ok(inventory),
+            snapshots,
+            events,
+        };
+        let heard = check(&self.policy, &facts(Some(&events)));
+        let is_heard = |finding: &Finding| {
+            let device = finding.device.as_ref();
+            device.is_none_or(|device| {
+                collected.heard.contains(device) || events.iter().any(|event| event.device == *device)
+            })
+        };
+        if heard.0.iter().all(is_heard) {
+            return heard;
+        }
+        // Where nobody listens, no news is no good news.
+        let unheard = check(&self.policy, &facts(None));
+        let unheard = unheard.0.into_iter().filter(|finding| !is_heard(finding));
+        Findings(heard.0.into_iter().filter(is_heard).chain(unheard).collect())
+    }
+}
+
+/// Returns what checks look at, so that little is kept.
+fn what_counts(snapshot: &GpuSnapshot) -> GpuSnapshot {
+    let whole = snapshot
+        .samples
+        .iter()
+        .filter(|sample| sample.partition.is_none());
+    let mut kept = GpuSnapshot {
+        at: snapshot.at,
+        took: snapshot.took,
+        samples: whole.cloned().collect(),
+    };
+    for sample in &mut kept.samples {
+        sample.busy = Reading::Unsupported;
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use blueproof_core::{
+        gpu::{Device, Fault, FaultKind, Figure, Readings},
+        testing::{FakeProbe, device, snapshot},
+    };
+    use blueproof_gpu::{
+        collect::Collector,
+        health::{Answer, CheckId},
+    };
+    use jiff::Timestamp;
+
+    use super::*;
+
+    /// Longer than anything here takes.
+    const LONG: Duration = Duration::from_secs(60);
+
+    struct Story {
+        devices: Vec<Device>,
+        probe: FakeProbe,
+        collector: Collector,
+        watch: HealthWatch,
+        second: i64,
+    }
+
+    impl Story {
+        fn new() -> Self {
+            let devices: Vec<_> = (0..2).map(device).collect();
+            let probe = FakeProbe::of(devices.clone());
+            let opened = probe.clone();
+            Self {
+                devices,
+                probe,
+                collector: Collector::start(Box::new(move || Ok(Box::new(opened.clone())))),
+                watch: HealthWatch::default(),
+                second: 0,
+            }
+        }
+
+        /// Returns what the next reading says of the second device.
+        fn next(&mut self, check: CheckId) -> Answer {
+            let read = self.read();
+            self.look(read, check)
+        }
+
+        /// Returns what it says where that device is gone.
+        fn next_without_it(&mut self, check: CheckId) -> Answer {
+            let mut read = self.read();
+            let lost = Reading::Failed(Fault::new(FaultKind::Lost, "GPU_IS_LOST"));
+            let readings = Figure::ALL.iter().map(|figure| (*figure, lost.clone()));
+            read.samples[1].readings = Readings::from_iter(readings);
+            self.look(read, check)
+        }
+
+        fn read(&mut self) -> GpuSnapshot {
+            self.second += 15;
+            snapshot(self.second, &self.devices)
+        }
+
+        fn look(&self, read: GpuSnapshot, check: CheckId) -> Answer {
+            self.probe.will_read(read);
+            let findings = self.watch.look(&self.collector.collect(LONG));
+            let findings = findings.expect("they were read");
+            let first = findings.of(CheckId::Presence, Some(&self.devices[0].uuid));
+            assert!(first.expect("it was done").is_ok(), "the other is well");
+            let answer = findings.of(check, Some(&self.devices[1].uuid));
+            answer.expect("it was done").clone()
+        }
+    }
+
+    #[test]
+    fn a_device_that_fell_off_the_bus_is_not_trusted_at_once_when_it_is_back() {
+        let mut story = Story::new();
+        assert!(story.next(CheckId::Presence).is_ok());
+        assert!(story.next_without_it(CheckId::Presence).severity().is_some());
+        for reading in 0..3 {
+            let answer = story.next(CheckId::Presence);
+            assert!(answer.severity().is_some(), "{reading}: {answer}");
+        }
+        assert!(story.next(CheckId::Presence).is_ok());
+    }
+
+    #[test]
+    fn what_was_before_a_driver_that_was_gone_is_forgotten() {
+        let mut story = Story::new();
+        assert!(story.next_without_it(CheckId::Presence).severity().is_some());
+        let mut collected = story.collector.collect(LONG);
+        collected.reading = None;
+        assert_eq!(story.watch.look(&collected), None);
+        assert!(story.next(CheckId::Presence).is_ok());
+    }
+
+    #[test]
+    fn no_news_is_good_news_only_where_somebody_listens() {
+        let mut story = Story::new();
+        assert!(story.next(CheckId::Xids).is_ok());
+        let mut collected = story.collector.collect(LONG);
+        collected.heard.remove(&story.devices[1].uuid);
+        let findings = story.watch.look(&collected).expect("they were read");
+        let of = |device: usize| findings.of(CheckId::Xids, Some(&story.devices[device].uuid));
+        assert!(of(0).expect("it was done").is_ok());
+        assert!(!of(1).expect("it was done").is_known());
+
+        let (at, device) = (Timestamp::UNIX_EPOCH, story.devices[1].uuid.clone());
+        let event = DeviceEvent { at, device, xid: 79 };
+        collected.errors.count(&event);
+        let findings = story.watch.look(&collected).expect("they were read");
+        let found = findings.of(CheckId::Xids, Some(&story.devices[1].uuid));
+        assert!(found.expect("it was done").severity().is_some());
+    }
+}
