@@ -71,6 +71,15 @@ pub(crate) struct Cli {
     #[arg(long, value_name = "PATH", conflicts_with = "recorded")]
     pub(crate) library: Option<PathBuf>,
 
+    /// Read TPUs instead, from the page of their device plugin; on a node of GKE `http://127.0.0.1:2112/metrics`.
+    #[arg(
+        long,
+        value_name = "URL",
+        env = "TPU_DEVICE_PLUGIN_ADDR",
+        conflicts_with_all = ["library", "recorded"]
+    )]
+    pub(crate) tpu: Option<String>,
+
     /// Show a recording instead of devices.
     #[arg(long, value_name = "FILE")]
     pub(crate) recorded: Option<PathBuf>,

@@ -3,7 +3,7 @@
 use std::{
     fs::{File, OpenOptions},
     io::BufReader,
-    path::Path,
+    path::{Path, PathBuf},
     sync::Mutex,
     time::Duration,
 };
@@ -18,6 +18,7 @@ use blueproof_gpu::{
     nvml::NvmlProbe,
     pages::{Collection, Seen, dcgm, native},
     recorded::{Recorded, Recorder},
+    tpu::TpuProbe,
 };
 use jiff::SignedDuration;
 
@@ -176,12 +177,29 @@ fn source(cli: &Cli) -> Result<Open, Diagnostic> {
         let recorded = recording(path)?;
         return Ok(Box::new(move || Ok(Box::new(recorded.clone()))));
     }
-    let library = cli.library.clone();
-    let open = move || match &library {
+    match &cli.tpu {
+        Some(address) => {
+            let address = address.clone();
+            recorded_to(cli.record.as_deref(), move || Ok(TpuProbe::new(address.clone())))
+        }
+        None => recorded_to(cli.record.as_deref(), nvml(cli.library.clone())),
+    }
+}
+
+/// Returns how NVIDIA's devices are opened.
+pub(crate) fn nvml(library: Option<PathBuf>) -> impl FnMut() -> Result<NvmlProbe, ProbeError> {
+    move || match &library {
         Some(path) => NvmlProbe::open_library(path.as_os_str()),
         None => NvmlProbe::open(),
-    };
-    let Some(path) = &cli.record else {
+    }
+}
+
+/// Returns how a probe is opened that writes down what it reads, where that is wanted.
+fn recorded_to<P: GpuProbe + 'static>(
+    path: Option<&Path>,
+    mut open: impl FnMut() -> Result<P, ProbeError> + Send + 'static,
+) -> Result<Open, Diagnostic> {
+    let Some(path) = path else {
         return Ok(Box::new(move || Ok(Box::new(open()?))));
     };
     let file = new_file(path)?;

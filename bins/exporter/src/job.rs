@@ -11,18 +11,18 @@ use std::{env, num::NonZero, process::ExitCode, thread, time::Duration};
 
 use blueproof_core::{
     diagnostic::Diagnostic,
-    ports::{Blindness, GpuProbe, ProbeError},
+    ports::{Blindness, ProbeError},
 };
 use blueproof_gpu::{
     account::{Holder, Used},
     collect::Open,
-    nvml::NvmlProbe,
     visible::visible,
     watch::Watch,
 };
 
 use crate::{
     cli::{Job, JobCommand, Watched},
+    exporter::nvml,
     tell,
 };
 
@@ -54,14 +54,8 @@ fn watch(watched: &Watched, first_word: Option<&str>) -> Watch {
 }
 
 fn open(watched: &Watched) -> Open {
-    let library = watched.library.clone();
-    Box::new(move || {
-        let probe: Box<dyn GpuProbe> = Box::new(match &library {
-            Some(path) => NvmlProbe::open_library(path.as_os_str())?,
-            None => NvmlProbe::open()?,
-        });
-        Ok(probe)
-    })
+    let mut open = nvml(watched.library.clone());
+    Box::new(move || Ok(Box::new(open()?)))
 }
 
 fn tell_of(error: &ProbeError) {

@@ -7,5 +7,6 @@ pub mod nvml;
 pub mod pages;
 pub mod placement;
 pub mod recorded;
+pub mod tpu;
 pub mod visible;
 pub mod watch;

@@ -419,6 +419,9 @@ codes! {
     915 JobState "a job that is not watched, or is watched already"
         "A job of several steps is watched by a process in the background, which is known by a folder: `start`, `stop` and \
          `report` have to name the same one. A watcher that was killed leaves a summary that is some seconds old."
+    916 TpuPlugin "a TPU device plugin that does not tell"
+        "TPUs are read from the page that their device plugin serves on each node of GKE, at port 2112. A pod needs the host's \
+         network, or the node's address, to reach it."
 }
 
 /// A text that is not the code of anything.
