@@ -1,9 +1,9 @@
 //! Reads devices on a thread of its own, so that a driver that hangs keeps nobody waiting.
 //!
 //! Whoever asks waits for a reading that begins after they asked, or, past a deadline, gets the one before and is told so.
-//! Those who ask together share one reading. Events are taken every second, whether anybody asks or not. A reading that
-//! fails leaves nothing behind: what was read before is not told as if it were now. Where nothing can be read at all, the
-//! probe is opened anew, later and later.
+//! Those who ask together share one reading. Events are taken with each reading, so that it comes with all errors until
+//! then, and every second, whether anybody asks or not. A reading that fails leaves nothing behind: what was read before is
+//! not told as if it were now. Where nothing can be read at all, the probe is opened anew, later and later.
 //!
 //! Who must not miss a reading is told of each on that thread, before anybody who waits for it goes on.
 
@@ -141,6 +141,10 @@ impl Shared {
 }
 
 impl State {
+    fn count(&mut self, events: &[DeviceEvent]) {
+        events.iter().for_each(|event| self.errors.count(event));
+    }
+
     fn collected(&self, asked_at: Instant) -> Collected {
         let begun = self.last.as_ref().map(|(begun, _)| *begun);
         Collected {
@@ -179,10 +183,9 @@ impl Worker {
                     self.read();
                 }
                 Err(mpsc::RecvTimeoutError::Timeout) if self.witness.is_some() => self.read(),
-                Err(mpsc::RecvTimeoutError::Timeout) => {}
+                Err(mpsc::RecvTimeoutError::Timeout) => self.take_events(),
                 Err(mpsc::RecvTimeoutError::Disconnected) => return,
             }
-            self.take_events();
         }
     }
 
@@ -194,7 +197,9 @@ impl Worker {
         }
         let failed = reading.is_err();
         let heard = self.probe.as_ref().map(|probe| probe.heard());
+        let events = self.events();
         let mut state = self.shared.lock();
+        state.count(&events);
         state.failures += u64::from(failed);
         state.heard = heard.unwrap_or_default();
         state.last = Some((begun, Arc::new(reading)));
@@ -214,13 +219,17 @@ impl Worker {
     }
 
     fn take_events(&mut self) {
-        let Some(probe) = &mut self.probe else { return };
-        let events: Vec<DeviceEvent> = probe.events().unwrap_or_default();
+        let events = self.events();
+        self.shared.lock().count(&events);
+    }
+
+    fn events(&mut self) -> Vec<DeviceEvent> {
+        let events = self.probe.as_mut().map(|probe| probe.events());
+        let events = events.and_then(Result::ok).unwrap_or_default();
         if let Some(witness) = &mut self.witness {
             events.iter().for_each(|event| witness.reported(event));
         }
-        let mut state = self.shared.lock();
-        events.iter().for_each(|event| state.errors.count(event));
+        events
     }
 
     /// Returns the probe, which is opened where that is due.
