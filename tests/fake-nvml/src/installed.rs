@@ -7,7 +7,8 @@
 use crate::scenario::Scenario;
 use crate::source::FILE_NAME;
 use libloading::{Library, Symbol};
-use std::ffi::{CString, c_char};
+use std::collections::BTreeSet;
+use std::ffi::{CStr, CString, c_char, c_uint};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
@@ -93,6 +94,20 @@ impl Installed {
         let calls = self.symbol::<unsafe extern "C" fn(*const c_char) -> u64>("fakeNvmlCalls");
         // SAFETY: the name is a C string, and lives until the call is over.
         unsafe { calls(function.as_ptr()) }
+    }
+
+    /// Returns the names of all functions that were called, whatever they returned.
+    pub fn called(&self) -> BTreeSet<String> {
+        type Called = unsafe extern "C" fn(*mut c_char, c_uint) -> u32;
+        // There is room for far more functions than NVML has.
+        let mut names = vec![0_u8; 1 << 16];
+        // SAFETY: there is room for as many bytes as is said.
+        let code = unsafe {
+            self.symbol::<Called>("fakeNvmlCalled")(names.as_mut_ptr().cast(), names.len() as c_uint)
+        };
+        assert_eq!(code, 0, "there is room for the names");
+        let names = CStr::from_bytes_until_nul(&names).expect("the library ends what it writes");
+        names.to_string_lossy().lines().map(str::to_owned).collect()
     }
 
     fn symbol<T>(&self, name: &str) -> Symbol<'_, T> {

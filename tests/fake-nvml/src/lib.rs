@@ -92,13 +92,14 @@
 //! print(fake.fakeNvmlCalls(b"nvmlDeviceGetUtilizationRates"))    # 1
 //! ```
 //!
-//! Four functions are the fake's own: `fakeNvmlSetTime(double)`, `fakeNvmlAdvance(double)`,
-//! `fakeNvmlCalls(const char *)`, which returns 64 bits, and `fakeNvmlLoadScenario(const char *)`, which returns
-//! NVML's codes. Without a scenario, `nvmlInit` returns `NVML_ERROR_DRIVER_NOT_LOADED`; why a file could not be read
+//! Five functions are the fake's own: `fakeNvmlSetTime(double)`, `fakeNvmlAdvance(double)`,
+//! `fakeNvmlCalls(const char *)`, which returns 64 bits, `fakeNvmlCalled(char *, unsigned)`, which writes the names of
+//! what was called, and `fakeNvmlLoadScenario(const char *)`; the last two return NVML's codes. Without a scenario, `nvmlInit` returns `NVML_ERROR_DRIVER_NOT_LOADED`; why a file could not be read
 //! stands on stderr.
 
 mod abi;
 mod answers;
+mod driven;
 mod handle;
 mod installed;
 mod library;
@@ -108,6 +109,7 @@ mod scenario;
 mod source;
 mod steps;
 
+pub use driven::DRIVEN;
 pub use installed::{InstallError, Installed};
 pub use profiles::{a10, h100_with_mig, h200};
 pub use returns::NvmlReturn;

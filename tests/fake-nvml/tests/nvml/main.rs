@@ -3,6 +3,7 @@
 //! Each test installs a copy of the library of its own, so all of them run side by side in one process.
 
 mod devices;
+mod driven;
 mod events;
 mod faults;
 mod figures;

@@ -3,6 +3,8 @@
 
 use crate::install;
 use fake_nvml::{Installed, NvmlReturn, Scenario, a10, h100_with_mig};
+use nvml_wrapper::Device;
+use nvml_wrapper::error::{NvmlError, nvml_sym, nvml_try};
 use nvml_wrapper_sys::bindings::*;
 use std::ffi::CStr;
 use std::mem;
@@ -13,6 +15,24 @@ const SUCCESS: nvmlReturn_t = nvmlReturn_enum_NVML_SUCCESS;
 fn load(installed: &Installed) -> NvmlLib {
     // SAFETY: the copy is of the library that this is a test of.
     unsafe { NvmlLib::new(installed.path()) }.unwrap()
+}
+
+/// Returns the number of the GPU instance of a part, which nvml-wrapper has no call for.
+pub(crate) fn gpu_instance(part: &Device<'_>) -> Result<u32, NvmlError> {
+    let mut number = 0;
+    let function = nvml_sym(part.nvml().lib().nvmlDeviceGetGpuInstanceId.as_ref())?;
+    // SAFETY: the handle is the wrapper's own, and there is room for the number.
+    nvml_try(unsafe { function(part.handle(), &mut number) })?;
+    Ok(number)
+}
+
+/// Returns the number of the compute instance of a part.
+pub(crate) fn compute_instance(part: &Device<'_>) -> Result<u32, NvmlError> {
+    let mut number = 0;
+    let function = nvml_sym(part.nvml().lib().nvmlDeviceGetComputeInstanceId.as_ref())?;
+    // SAFETY: the handle is the wrapper's own, and there is room for the number.
+    nvml_try(unsafe { function(part.handle(), &mut number) })?;
+    Ok(number)
 }
 
 /// Loads a copy, begins, and finds its first device.
