@@ -6,6 +6,7 @@
 mod figures;
 mod flood;
 mod inside;
+mod python;
 mod queue;
 mod run;
 mod sides;

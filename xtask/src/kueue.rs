@@ -13,15 +13,13 @@ use anyhow::{Context, Result, ensure};
 use clap::Args;
 
 use crate::{
+    go::{self, Program},
     process::{Ended, Invocation, print_line},
     workspace::Workspace,
 };
 
 /// The package with our side, and its program.
 pub(crate) const JUDGE: &str = "blueproof-queue-judge";
-
-const NO_GO: &str = "Go is not here: https://go.dev/doc/install, or `apt-get install golang-go`";
-const NO_MODULES: &str = "Go could not fetch Kueue's module and what it needs; see `go env GOPROXY`";
 
 /// What to compare.
 #[derive(Debug, Args)]
@@ -35,17 +33,6 @@ pub(crate) struct DiffArguments {
     /// Scenarios of this kind only: cycle, fair-cycle, script, fair-script, linger or usage; `all` is all by turns.
     #[arg(long)]
     pub(crate) kind: Option<String>,
-}
-
-/// Kueue's code as a program.
-#[derive(Debug)]
-pub(crate) enum Oracle {
-    /// It is built.
-    Built(PathBuf),
-    /// It cannot be built here, and why.
-    Missing(&'static str),
-    /// It should build, and does not.
-    Broken,
 }
 
 /// Runs files of cases, or all that are in the repository.
@@ -77,12 +64,12 @@ fn own_cases(root: &Path) -> Result<Vec<PathBuf>> {
 /// Compares both sides on random scenarios.
 pub(crate) fn diff(workspace: &Workspace, arguments: &DiffArguments) -> Result<ExitCode> {
     let oracle = match oracle(workspace)? {
-        Oracle::Built(program) => program,
-        Oracle::Missing(why) => {
+        Program::Built(program) => program,
+        Program::Missing(why) => {
             print_line(&format!("error: {why}"));
             return Ok(ExitCode::FAILURE);
         }
-        Oracle::Broken => return Ok(ExitCode::FAILURE),
+        Program::Broken => return Ok(ExitCode::FAILURE),
     };
     let compare = compare(workspace, &oracle, arguments)?;
     Ok(exit_code(compare.show(&workspace.root)?))
@@ -125,29 +112,8 @@ fn judge(workspace: &Workspace) -> Result<PathBuf> {
 }
 
 /// Builds Kueue's side; the first time that takes some minutes.
-pub(crate) fn oracle(workspace: &Workspace) -> Result<Oracle> {
-    let folder = workspace.root.join("tools/kueue-oracle");
-    if Invocation::of("go", ["version"]).ask(&folder).is_none() {
-        return Ok(Oracle::Missing(NO_GO));
-    }
-    let program = workspace.target.join("tools/kueue-oracle");
-    let build = build_oracle(&program.display().to_string());
-    print_line(&format!("$ {build}"));
-    if build.show(&folder)? == Ended::Well {
-        return Ok(Oracle::Built(program));
-    }
-    let has_modules = Invocation::of("go", ["list", "-mod=readonly", "-deps", "."]).ask(&folder);
-    Ok(match has_modules {
-        Some(_) => Oracle::Broken,
-        None => Oracle::Missing(NO_MODULES),
-    })
-}
-
-fn build_oracle(program: &str) -> Invocation {
-    Invocation::of(
-        "go",
-        ["build", "-mod=readonly", "-buildvcs=false", "-o", program, "."],
-    )
+pub(crate) fn oracle(workspace: &Workspace) -> Result<Program> {
+    go::build(workspace, "kueue-oracle", "kueue-oracle")
 }
 
 fn exit_code(ended: Ended) -> ExitCode {
@@ -160,12 +126,6 @@ fn exit_code(ended: Ended) -> ExitCode {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_oracle_is_built_into_the_target_folder_with_the_modules_that_are_pinned() {
-        let expected = "go build -mod=readonly -buildvcs=false -o /t/tools/kueue-oracle .";
-        assert_eq!(build_oracle("/t/tools/kueue-oracle").to_string(), expected);
-    }
 
     #[test]
     fn the_cases_in_the_repository_are_found_and_in_order() {

@@ -5,6 +5,7 @@
 
 mod bench;
 mod ci;
+mod go;
 mod kueue;
 mod mutants;
 mod process;

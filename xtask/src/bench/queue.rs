@@ -7,7 +7,8 @@ use serde::Deserialize;
 
 use super::figures::{Quantity, Row, Table, grouped, median};
 use crate::{
-    kueue::{self, Oracle},
+    go::Program,
+    kueue,
     process::{Ended, Invocation, print_line},
     workspace::Workspace,
 };
@@ -86,9 +87,9 @@ pub(super) fn measure(workspace: &Workspace) -> Result<Vec<Table>> {
     let bench = Bench::prepare(workspace)?;
     let mut tables = Vec::new();
     match kueue::oracle(workspace)? {
-        Oracle::Built(oracle) => tables.push(bench.beside(&oracle.display().to_string())?),
-        Oracle::Missing(why) => print_line(&format!("\nWARNING: nothing is measured beside ours\n{why}")),
-        Oracle::Broken => anyhow::bail!("the oracle does not build"),
+        Program::Built(oracle) => tables.push(bench.beside(&oracle.display().to_string())?),
+        Program::Missing(why) => print_line(&format!("\nWARNING: nothing is measured beside ours\n{why}")),
+        Program::Broken => anyhow::bail!("the oracle does not build"),
     }
     let sizes: Vec<_> = SIZES
         .iter()

@@ -9,10 +9,13 @@ use std::{
 };
 
 use anyhow::{Context, Result, ensure};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::Value;
 
-use super::timed::{Timed, Watch, time};
+use super::{
+    python::{MadeFor, read_json},
+    timed::{Timed, Watch, time},
+};
 use crate::{
     process::{Ended, Invocation, print_line},
     workspace::Workspace,
@@ -70,13 +73,6 @@ struct Environment {
 struct Package {
     name: String,
     version: String,
-}
-
-/// What an environment of papermill was made for.
-#[derive(Debug, PartialEq, Serialize, Deserialize)]
-struct MadeFor {
-    python: PathBuf,
-    packages: Vec<String>,
 }
 
 impl Sides {
@@ -159,7 +155,7 @@ impl Sides {
             packages: pinned.chain([PAPERMILL.into()]).collect(),
         };
         let folder = self.folder.join("papermill").join(&environment.key);
-        install(&wanted, &folder)?;
+        wanted.install("papermill", &folder)?;
         let installed = Invocation::of(folder.join("bin/papermill"), ["--version"]).ask(&self.folder);
         let version = installed.unwrap_or_default();
         Ok(Papermill {
@@ -202,35 +198,6 @@ fn with_capped_threads(invocation: Invocation) -> Invocation {
     THREADS
         .into_iter()
         .fold(invocation, |invocation, name| invocation.env(name, "1"))
-}
-
-/// Makes an environment, unless it is there already.
-fn install(wanted: &MadeFor, folder: &Path) -> Result<()> {
-    let marker = folder.join("made-for.json");
-    if read_json::<MadeFor>(&marker).is_ok_and(|made| made == *wanted) {
-        return Ok(());
-    }
-    if folder.exists() {
-        fs::remove_dir_all(folder).with_context(|| format!("could not remove `{}`", folder.display()))?;
-    }
-    let make = Invocation::of(&wanted.python, ["-m", "venv", &shown(folder)]);
-    let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
-    let packages = wanted.packages.iter().map(String::as_str);
-    let install = Invocation::of(folder.join("bin/python"), pip.into_iter().chain(packages));
-    for step in [make, install] {
-        print_line(&format!("$ {step}"));
-        ensure!(
-            step.show(Path::new("."))? == Ended::Well,
-            "papermill's environment could not be made"
-        );
-    }
-    let text = serde_json::to_vec_pretty(wanted).expect("plain data");
-    fs::write(&marker, text).with_context(|| format!("could not write `{}`", marker.display()))
-}
-
-fn read_json<T: for<'de> Deserialize<'de>>(path: &Path) -> Result<T> {
-    let text = fs::read(path).with_context(|| format!("could not read `{}`", path.display()))?;
-    serde_json::from_slice(&text).with_context(|| format!("could not understand `{}`", path.display()))
 }
 
 fn make(folder: &Path) -> Result<()> {

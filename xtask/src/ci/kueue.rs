@@ -8,7 +8,8 @@ use jiff::Timestamp;
 
 use super::{StepEnd, run_all, tally::Tally};
 use crate::{
-    kueue::{self, DiffArguments, Oracle},
+    go::Program,
+    kueue::{self, DiffArguments},
     process::print_line,
     workspace::Workspace,
 };
@@ -23,12 +24,12 @@ const NOT_COMPARED: &str = "the queue was not compared with Kueue: its code coul
 /// Builds both sides and compares them.
 pub(super) fn run(workspace: &Workspace) -> Result<StepEnd> {
     let oracle = match kueue::oracle(workspace)? {
-        Oracle::Built(program) => program,
-        Oracle::Missing(why) => {
+        Program::Built(program) => program,
+        Program::Missing(why) => {
             print_line(&format!("\nWARNING: {NOT_COMPARED}\n{why}"));
             return Ok(StepEnd::Partly(NOT_COMPARED));
         }
-        Oracle::Broken => return Ok(StepEnd::Failed(Tally::default())),
+        Program::Broken => return Ok(StepEnd::Failed(Tally::default())),
     };
     let mut invocations = vec![kueue::metrics(workspace, &oracle)?];
     for seed in [FIXED_SEED, fresh_seed()] {
