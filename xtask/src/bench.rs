@@ -5,6 +5,7 @@
 
 mod figures;
 mod flood;
+mod gpu;
 mod inside;
 mod python;
 mod queue;
@@ -60,6 +61,8 @@ enum Part {
     Scheduler,
     /// Decisions of the embedded queue a second, beside Kueue's own code on the same load.
     Queue,
+    /// Scrapes of the GPU exporter, beside exporters in Python and Go on the same driver.
+    Gpu,
 }
 
 /// All that was measured, and on what.
@@ -122,6 +125,7 @@ fn measure(workspace: &Workspace, parts: &[Part], rounds: usize) -> Result<Vec<T
             (Part::Store, _) => inside::store(workspace)?,
             (Part::Scheduler, _) => inside::scheduler(workspace)?,
             (Part::Queue, _) => queue::measure(workspace)?,
+            (Part::Gpu, _) => gpu::measure(workspace, rounds)?,
         });
     }
     Ok(tables)

@@ -71,12 +71,18 @@ struct Limit {
 enum Limited {
     Ratio,
     Bytes,
+    Seconds,
 }
 
 impl Quantity {
     pub(super) fn seconds(value: f64) -> Self {
         let unit = Unit::Seconds;
         Self { value, unit }
+    }
+
+    /// Returns how many times another one of its kind it is.
+    pub(super) fn ratio(self, other: Self) -> f64 {
+        self.value / other.value
     }
 
     pub(super) fn bytes(value: u64) -> Self {
@@ -136,11 +142,19 @@ impl Row {
     }
 
     /// Limits the first figure, which is of memory.
-    pub(super) fn bytes_at_most(mut self, at_most: u64) -> Self {
-        let at_most = at_most as f64;
+    pub(super) fn bytes_at_most(self, at_most: u64) -> Self {
+        self.first_at_most(Limited::Bytes, at_most as f64)
+    }
+
+    /// Limits the first figure, which is of time.
+    pub(super) fn seconds_at_most(self, at_most: f64) -> Self {
+        self.first_at_most(Limited::Seconds, at_most)
+    }
+
+    fn first_at_most(mut self, of: Limited, at_most: f64) -> Self {
         let measured = self.values.first().copied().flatten();
         self.limit = measured.map(|measured| Limit {
-            of: Limited::Bytes,
+            of,
             at_most: Some(at_most),
             at_least: None,
             holds: measured.value <= at_most,
@@ -204,6 +218,7 @@ impl fmt::Display for Limit {
         match self.of {
             Limited::Ratio => write!(f, "{sign}{bound}")?,
             Limited::Bytes => write!(f, "{sign}{} MiB", bound / 1024.0 / 1024.0)?,
+            Limited::Seconds => write!(f, "{sign}{}", Quantity::seconds(bound))?,
         }
         f.write_str(if self.holds { " holds" } else { " BROKEN" })
     }
@@ -249,7 +264,7 @@ mod tests {
                 .ratio(0.5)
                 .ratio_at_most(0.8),
                 Row::of("agent, peak", vec![Some(Quantity::bytes(65 << 20)), None]).bytes_at_most(64 << 20),
-                Row::of("small", vec![Some(Quantity::seconds(0.000_012))]),
+                Row::of("small", vec![Some(Quantity::seconds(0.000_012))]).seconds_at_most(0.05),
                 Row::of("faster", vec![Some(Quantity::of_bytes(180.0))])
                     .ratio(12.0)
                     .ratio_at_least(10.0),
@@ -260,7 +275,7 @@ mod tests {
 run                                   blueproof  papermill  ratio  limit
   whole process                          1.50 s     3.00 s   0.50  0.8 holds
   agent, peak                          65.0 MiB          -         64 MiB BROKEN
-  small                                   12 us
+  small                                   12 us                    50.0 ms holds
   faster                                  180 B             12.00  >= 10 holds
   a note
 ";
