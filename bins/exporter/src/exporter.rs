@@ -24,6 +24,7 @@ use jiff::SignedDuration;
 
 use crate::{
     cli::{Cli, HostLabel, PageKind},
+    gzip::Packer,
     health::HealthWatch,
     owners::{Owned, OwnerSource},
     tell,
@@ -36,6 +37,7 @@ pub(crate) struct Exporter {
     /// Which page is the usual one, and how long who asks for it waits.
     pub(crate) page: PageKind,
     pub(crate) wait: Duration,
+    pub(crate) packer: Packer,
     /// Whom to ask who has which device.
     owners: Option<OwnerSource>,
     health: HealthWatch,
@@ -70,6 +72,7 @@ impl Exporter {
             options: dcgm::Options { host_label, host },
             page: cli.page,
             wait: cli.wait,
+            packer: Packer::new(),
             owners: OwnerSource::start(cli),
             health: HealthWatch::default(),
             devices_told: Once::default(),

@@ -4,6 +4,7 @@
 
 mod cli;
 mod exporter;
+mod gzip;
 mod health;
 mod job;
 mod owners;

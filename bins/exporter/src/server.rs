@@ -3,7 +3,7 @@
 //! `/metrics` is the page that was chosen, `/metrics/native` and `/metrics/dcgm` are both. `/health` says that the process
 //! lives, and asks no driver: a driver that hangs must not get its exporter killed. `/ready` says whether devices can be read.
 
-use std::{io::Write as _, net::SocketAddr, sync::Arc};
+use std::{net::SocketAddr, sync::Arc};
 
 use axum::{
     Router,
@@ -18,7 +18,6 @@ use blueproof_core::{
     diagnostic::{Code, Diagnostic},
     metrics::Format,
 };
-use flate2::{Compression, write::GzEncoder};
 use tokio::{net::TcpListener, signal::unix};
 
 use crate::{
@@ -130,7 +129,7 @@ async fn answer(exporter: Arc<Exporter>, page: PageKind, headers: &HeaderMap) ->
         exporter.tell_once(&answer);
         let text = answer.page;
         if takes_gzip && text.len() >= COMPRESSED_FROM {
-            return (Some("gzip"), compressed(&text));
+            return (Some("gzip"), exporter.packer.pack(text.as_bytes()));
         }
         (None, text.into_bytes())
     });
@@ -164,10 +163,4 @@ fn takes(headers: &HeaderMap, name: header::HeaderName, what: &str) -> bool {
         let is_it = parts.next().is_some_and(|first| first.eq_ignore_ascii_case(what));
         is_it && !parts.any(|part| part.strip_prefix("q=").is_some_and(|q| q.parse() == Ok(0.0)))
     })
-}
-
-fn compressed(text: &str) -> Vec<u8> {
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
-    encoder.write_all(text.as_bytes()).expect("memory takes anything");
-    encoder.finish().expect("memory takes anything")
 }
