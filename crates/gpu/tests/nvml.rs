@@ -98,6 +98,71 @@ fn devices_are_told_with_who_they_are_and_their_parts() {
 }
 
 #[test]
+fn who_a_device_is_is_asked_once_and_how_it_is_divided_each_time() {
+    let installed = install([a10(), h100_with_mig(2)]);
+    let mut probe = open(&installed);
+    let first = probe.inventory().expect("they answer");
+    let asked = |function| installed.calls(function);
+    let functions = [
+        "nvmlDeviceGetName",
+        "nvmlDeviceGetSerial",
+        "nvmlDeviceGetAttributes_v2",
+    ];
+    let before = functions.map(asked);
+    assert_eq!(probe.inventory().expect("they answer"), first);
+    assert_eq!(functions.map(asked), before);
+
+    let divided_anew = Scenario::of([a10(), h100_with_mig(3)]);
+    installed
+        .replace_scenario(&divided_anew)
+        .expect("it can be written");
+    let second = probe.inventory().expect("they answer");
+    assert_eq!(second.devices[1].partitions.len(), 3);
+    assert_eq!(second.devices[1].partitions[..2], first.devices[1].partitions[..]);
+    let [_, _, attributes] = functions.map(asked);
+    assert_eq!(
+        attributes,
+        before[2] + 1,
+        "only the part that is new is asked what it is"
+    );
+
+    let whole_again = Scenario::of([a10(), h100_with_mig(0)]);
+    installed
+        .replace_scenario(&whole_again)
+        .expect("it can be written");
+    assert_eq!(probe.inventory().expect("they answer").devices[1].partitions, []);
+}
+
+#[test]
+fn a_device_in_the_place_of_another_is_asked_who_it_is() {
+    let installed = install([a10()]);
+    let mut probe = open(&installed);
+    let mut scenario = Scenario::of([a10(), h200()]);
+    scenario.devices.remove(0);
+    installed.replace_scenario(&scenario).expect("it can be written");
+    let inventory = probe.inventory().expect("it answers");
+    assert_eq!(inventory.devices[0].model, "NVIDIA H200");
+}
+
+#[test]
+fn what_could_not_be_read_of_a_device_is_asked_for_again() {
+    let mut scenario = Scenario::of([a10()]);
+    scenario.faults = vec![Fault {
+        to: Some(5.0),
+        ..fault("nvmlDeviceGetSerial", Some(0), NvmlReturn::Unknown)
+    }];
+    let installed = install_scenario(&scenario);
+    let mut probe = open(&installed);
+    let serial = |probe: &mut NvmlProbe| {
+        let inventory = probe.inventory().expect("it answers");
+        inventory.devices[0].serial.clone()
+    };
+    assert!(serial(&mut probe).fault().is_some());
+    installed.set_time(6.0);
+    assert!(serial(&mut probe).value().is_some());
+}
+
+#[test]
 fn figures_are_in_base_units() {
     let installed = install([busy_a10()]);
     let mut probe = open(&installed);

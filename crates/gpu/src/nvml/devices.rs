@@ -10,13 +10,15 @@ use nvml_wrapper::{Device as Handle, Nvml, error::NvmlError};
 use super::errors::{blind, read};
 
 /// Returns what there is. Of a device that does not answer stands what was known of it.
+///
+/// Who a device is does not change while the driver is loaded, and it stays loaded while the probe is open: so only those that
+/// were not known are asked for all of it. How they are divided may change at any time.
 pub(super) fn inventory(nvml: &Nvml, known: &GpuInventory) -> Result<GpuInventory, ProbeError> {
     let count = nvml.device_count();
     let count = count.map_err(|error| blind("could not count the NVIDIA devices", &error))?;
-    let was = |place| known.devices.iter().find(|device| device.index == place).cloned();
-    let devices = (0..count).filter_map(|place| match device(nvml, place) {
-        Ok(device) => Some(device),
-        Err(_) => was(place),
+    let devices = (0..count).filter_map(|place| {
+        let was = known.devices.iter().find(|device| device.index == place);
+        device(nvml, place, was).ok().or_else(|| was.cloned())
     });
     Ok(GpuInventory {
         driver_version: nvml.sys_driver_version().ok(),
@@ -25,11 +27,26 @@ pub(super) fn inventory(nvml: &Nvml, known: &GpuInventory) -> Result<GpuInventor
     })
 }
 
-fn device(nvml: &Nvml, place: u32) -> Result<Device, NvmlError> {
+fn device(nvml: &Nvml, place: u32, was: Option<&Device>) -> Result<Device, NvmlError> {
     let handle = nvml.device_by_index(place)?;
-    let mode = read(handle.mig_mode());
+    let uuid = DeviceUuid(handle.uuid()?);
+    let was = was.filter(|was| was.uuid == uuid);
+    let who = match was.filter(|was| is_known(was)) {
+        Some(was) => was.clone(),
+        None => who(&handle, uuid, place)?,
+    };
+    let parts = was.map_or(&[][..], |was| &was.partitions);
     Ok(Device {
-        uuid: DeviceUuid(handle.uuid()?),
+        is_partitioned: read(handle.mig_mode()).map(|mode| mode.current == 1),
+        partitions: partitions(&handle, parts),
+        ..who
+    })
+}
+
+/// Returns what a device says of itself, without how it is divided.
+fn who(handle: &Handle<'_>, uuid: DeviceUuid, place: u32) -> Result<Device, NvmlError> {
+    Ok(Device {
+        uuid,
         index: place,
         vendor: Vendor::Nvidia,
         model: handle.name()?,
@@ -37,26 +54,55 @@ fn device(nvml: &Nvml, place: u32) -> Result<Device, NvmlError> {
         minor: read(handle.minor_number()),
         serial: read(handle.serial()),
         memory: read(handle.memory_info()).map(|memory| Bytes(memory.total)),
-        is_partitioned: mode.map(|mode| mode.current == 1),
-        partitions: partitions(&handle),
+        is_partitioned: Reading::Unsupported,
+        partitions: Vec::new(),
     })
 }
 
-/// Returns the parts of a device, in the order of their places. Places may be empty in between.
-fn partitions(device: &Handle<'_>) -> Vec<Partition> {
-    let most = device.mig_device_count().unwrap_or(0);
-    let handles = (0..most).filter_map(|place| device.mig_device_by_index(place).ok());
-    handles.filter_map(|handle| partition(&handle).ok()).collect()
+/// Returns whether all that a device says of itself could be read.
+fn is_known(device: &Device) -> bool {
+    let faults = [
+        device.pci_bus_id.fault(),
+        device.minor.fault(),
+        device.serial.fault(),
+        device.memory.fault(),
+    ];
+    faults.into_iter().all(|fault| fault.is_none())
 }
 
-fn partition(handle: &Handle<'_>) -> Result<Partition, NvmlError> {
+/// Returns the parts of a device, in the order of their places. Places may be empty in between.
+fn partitions(device: &Handle<'_>, were: &[Partition]) -> Vec<Partition> {
+    let most = device.mig_device_count().unwrap_or(0);
+    let handles = (0..most).filter_map(|place| device.mig_device_by_index(place).ok());
+    handles
+        .filter_map(|handle| partition(&handle, were).ok())
+        .collect()
+}
+
+/// Returns a part. One whose UUID is known is the part that it was.
+fn partition(handle: &Handle<'_>, were: &[Partition]) -> Result<Partition, NvmlError> {
+    let uuid = DeviceUuid(handle.uuid()?);
+    let was = were.iter().find(|was| was.uuid == uuid);
+    if let Some(was) = was.filter(|was| is_known_part(was)) {
+        return Ok(was.clone());
+    }
     Ok(Partition {
-        uuid: DeviceUuid(handle.uuid()?),
+        uuid,
         profile: profile(handle),
         gpu_instance: read(super::raw::gpu_instance(handle)),
         compute_instance: read(super::raw::compute_instance(handle)),
         memory: read(handle.memory_info()).map(|memory| Bytes(memory.total)),
     })
+}
+
+fn is_known_part(part: &Partition) -> bool {
+    let faults = [
+        part.profile.fault(),
+        part.gpu_instance.fault(),
+        part.compute_instance.fault(),
+        part.memory.fault(),
+    ];
+    faults.into_iter().all(|fault| fault.is_none())
 }
 
 /// Returns what a part has, as NVIDIA writes it: slices of processors, and memory in GB.
