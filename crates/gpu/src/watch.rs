@@ -3,6 +3,8 @@
 //! Devices are read every second, and at every edge, so that nobody is charged with what was before or after them. Parts,
 //! such as the cells of a notebook, follow one another and have books of their own: what they come to is the whole.
 
+mod flown;
+
 use std::{
     sync::{Arc, Mutex, MutexGuard},
     thread,
@@ -18,7 +20,9 @@ use jiff::{SignedDuration, Timestamp};
 use crate::{
     account::{Bill, Holder, JobSummary, Ledger, Used},
     collect::{Collector, Open, Witness},
+    health::Judgement,
 };
+use flown::Flown;
 
 /// How often devices are read, as [`Collector::start_witnessed`] does.
 const READ_EVERY: SignedDuration = SignedDuration::from_secs(1);
@@ -58,6 +62,7 @@ struct Books {
     tells_busy: bool,
     whole: Ledger,
     parts: Ledger,
+    flight: Flown,
 }
 
 /// Writes what is read into the books.
@@ -73,6 +78,7 @@ impl Witness for Clerk {
             .any(|sample| matches!(sample.busy, Reading::Value(_)));
         books.whole.observe(snapshot);
         books.parts.observe(snapshot);
+        books.flight.read(snapshot);
         if books.inventory != *inventory {
             books.inventory.clone_from(inventory);
         }
@@ -82,6 +88,7 @@ impl Witness for Clerk {
         let mut books = lock(&self.0);
         books.whole.report_event(event);
         books.parts.report_event(event);
+        books.flight.reported(event);
     }
 }
 
@@ -94,6 +101,7 @@ impl Watch {
             tells_busy: false,
             whole: Ledger::new(READ_EVERY),
             parts: Ledger::new(READ_EVERY),
+            flight: Flown::default(),
         }));
         let clerk = Clerk(Arc::clone(&books));
         Self {
@@ -128,7 +136,9 @@ impl Watch {
         self.devices = devices.to_vec();
         let at = self.edge(BEGIN_WITHIN);
         self.began_at = Some(at);
-        self.lock().whole.hold(at, &self.holder, devices);
+        let mut books = self.lock();
+        books.flight.begin();
+        books.whole.hold(at, &self.holder, devices);
     }
 
     /// Notes that another part of the job begins now, which is known by its name.
@@ -188,6 +198,12 @@ impl Watch {
             })
         })?;
         Some(JobSummary::new(&bill, &self.lock().inventory, used))
+    }
+
+    /// Returns who was at fault in the job, as far as its devices tell.
+    pub fn judgement(&self) -> Judgement {
+        let books = self.lock();
+        books.flight.judge(&self.devices, &books.inventory)
     }
 
     /// Reads all devices now.
@@ -252,9 +268,12 @@ impl GpuMeter for AttemptMeter {
         watch.end();
         let cells = watch.bills_of_parts().into_iter();
         let of_cell = |bill: Bill| Some((bill.holder.0.parse().ok()?, bill.used()));
+        let judgement = watch.judgement();
         GpuUsed {
             whole: watch.bill().map(|bill| bill.used()),
             cells: cells.filter_map(of_cell).collect(),
+            fault: flown::fault(&judgement).map(Box::new),
+            notices: flown::notices(&judgement),
         }
     }
 }

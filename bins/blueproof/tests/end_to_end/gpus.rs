@@ -5,7 +5,7 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use fake_nvml::{Clock, Device, Figures, Installed, Scenario, Steps, a10};
+use fake_nvml::{Clock, Device, Figures, Installed, Scenario, Steps, Xid, a10};
 use serde_json::Value;
 
 use crate::common::{Answer, Checkout, Home};
@@ -131,4 +131,34 @@ fn more_gpus_than_there_are_are_refused_before_anything_runs() {
     assert_ne!(answer.code, Some(0));
     assert!(answer.stderr.contains("gpu"), "{}", answer.stderr);
     assert_eq!(used(&home), Value::Null);
+}
+
+#[test]
+fn a_device_that_breaks_under_a_run_takes_the_blame() {
+    let home = Home::new();
+    let mut broken = busy();
+    // It falls off the bus while the notebook runs, which then fails with something else.
+    broken.xids = vec![Xid {
+        at: 2.0,
+        code: 79,
+        mig: None,
+    }];
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970");
+    let scenario = Scenario {
+        clock: Clock::Real,
+        starts_at_unix_seconds: now.as_secs(),
+        ..Scenario::of([broken])
+    };
+    let driver = Installed::new(&scenario).expect("the library was built beside this test");
+    let fails = "import time; time.sleep(4); raise RuntimeError('CUDA error: unspecified launch failure')";
+    let checkout = Checkout::new(&[fails], ASKS_FOR_ONE);
+    let answer = run(on(&driver, &home, &["run", checkout.typed()]));
+    assert_eq!(answer.code, Some(3), "{answer:?}");
+    assert!(answer.stdout.contains("BP0646"), "{}", answer.stdout);
+    assert!(answer.stdout.contains("XID 79"), "{}", answer.stdout);
+    assert!(
+        answer.stdout.contains("the notebook: RuntimeError"),
+        "{}",
+        answer.stdout
+    );
 }

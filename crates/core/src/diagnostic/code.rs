@@ -317,6 +317,15 @@ codes! {
     645 DevicesTaken "GPUs that are not free"
         "An attempt is given devices for itself alone. It was promised more than are free, or than there are: the queue's \
          quota of `nvidia.com/gpu` is larger than the machine, or an attempt that nobody knows of any more still has some."
+    646 DeviceFault "a GPU that failed under an attempt"
+        "Its driver reported an error that no program can make, memory broke, or the device fell off the bus while the attempt \
+         had it. Whatever the notebook failed with may well follow from that, so that the machine is held responsible."
+    647 DeviceError "an error that a program made on its GPU"
+        "The driver reported an error that comes of what a program does, such as reading memory that is not its own. The \
+         machine is not at fault."
+    648 DeviceLeftovers "something left on a GPU"
+        "When everything that the attempt had started was gone, its devices had more processes or memory in use than before. \
+         Whoever gets them next may find too little."
     701 StoreBroken "a store that cannot be used"
         "The file that holds all runs could not be opened, read or written: a full disk, missing rights, or damage. \
          Nothing is decided without it; attempts that run go on by themselves."

@@ -54,6 +54,10 @@ pub struct GpuUsed {
     pub whole: Option<GpuUse>,
     /// Cell by cell.
     pub cells: BTreeMap<u32, GpuUse>,
+    /// What says that the machine was at fault, if anything does.
+    pub fault: Option<Box<Diagnostic>>,
+    /// What else there is to know.
+    pub notices: Vec<Diagnostic>,
 }
 
 /// Why nothing can be said of any device.

@@ -6,8 +6,9 @@ use std::sync::{
 };
 
 use blueproof_core::{
+    diagnostic::{Code, Diagnostic},
     gpu::{BusySample, Figure, Reading, Readings, Sample},
-    ports::GpuProbe,
+    ports::{Blindness, GpuProbe},
     testing::{FakeProbe, device},
 };
 
@@ -134,10 +135,6 @@ fn a_job_whose_driver_hangs_ends_all_the_same() {
 
 #[test]
 fn a_job_without_a_driver_has_a_time_and_no_figures() {
-    use blueproof_core::{
-        diagnostic::{Code, Diagnostic},
-        ports::Blindness,
-    };
     let open: Open = Box::new(|| {
         Err(ProbeError {
             reason: Blindness::LibraryMissing,
@@ -161,4 +158,30 @@ fn an_attempt_that_is_given_nothing_opens_nothing() {
     let mut meter = AttemptMeter::new(open, holder());
     meter.turn_to(1);
     assert_eq!(meter.end(), GpuUsed::default());
+}
+
+#[test]
+fn a_device_that_breaks_and_a_program_that_errs_are_told_apart() {
+    for (xid, at_fault, noticed) in [
+        (79, true, None),
+        (31, false, Some(Code::DeviceError)),
+        (63, false, None),
+    ] {
+        let probe = FakeProbe::of(vec![device(0)]);
+        let opened = probe.clone();
+        let mut meter = AttemptMeter::new(Box::new(move || Ok(Box::new(opened.clone()))), holder());
+        meter.begin(&[device(0).uuid]);
+        probe.report(DeviceEvent {
+            at: Timestamp::now(),
+            device: device(0).uuid,
+            xid,
+        });
+        let used = meter.end();
+        assert_eq!(
+            used.fault.map(|fault| fault.code),
+            at_fault.then_some(Code::DeviceFault),
+            "{xid}"
+        );
+        assert_eq!(used.notices.first().map(|notice| notice.code), noticed, "{xid}");
+    }
 }

@@ -49,6 +49,8 @@ struct Attempt<'a> {
     begun: Instant,
     unsaved: Option<Notebook>,
     gpu_used: Option<GpuUse>,
+    /// What says that a device, and with it the machine, was at fault.
+    gpu_fault: Option<Box<Diagnostic>>,
 }
 
 /// Carries out the attempt; whatever happens, its last record is that it is finished.
@@ -97,6 +99,7 @@ pub(crate) fn carry_out(
             begun: Instant::now(),
             unsaved: None,
             gpu_used: None,
+            gpu_fault: None,
         };
         Ok(attempt.run().await)
     })?;
@@ -151,6 +154,7 @@ impl Attempt<'_> {
         self.give_devices_back();
         self.notice(&finish);
         let verdict = self.judge(&finish);
+        let verdict = self.blame_devices(verdict);
         if matches!(verdict, Judgement::Passed) {
             self.stage_ended(Stage::Run, format!("{cells} cells"), begun);
         }
@@ -166,7 +170,11 @@ impl Attempt<'_> {
         for (cell, gpu) in used.cells {
             self.journal.record(RecordKind::CellUsed { cell, gpu });
         }
+        for diagnostic in used.notices {
+            self.journal.record(RecordKind::Noticed { diagnostic });
+        }
         self.gpu_used = used.whole;
+        self.gpu_fault = used.fault;
     }
 
     async fn run_cells(&mut self, prepared: &Prepared, secrets: Variables) -> Step<(Finish, usize)> {

@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, path::PathBuf, process::ExitCode, sync::Arc, ti
 
 use blueproof_core::{
     attempt::AttemptLayout,
+    diagnostic::{Code, Diagnostic},
     domain::{Failure, GpuUse},
     gpu::DeviceUuid,
     ports::{GpuMeter, GpuUsed},
@@ -62,6 +63,10 @@ impl GpuMeter for Counting {
         GpuUsed {
             whole: Some(self.busy(whole)),
             cells: std::mem::take(&mut self.cells),
+            fault: std::env::var("TEST_GPU_FAULT")
+                .ok()
+                .map(|words| Box::new(Diagnostic::error(Code::DeviceFault, words))),
+            ..GpuUsed::default()
         }
     }
 }

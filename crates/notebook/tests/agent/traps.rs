@@ -5,6 +5,7 @@ use std::{fs, time::Duration};
 use blueproof_core::{
     attempt::{CellEnd, RecordKind, Stream},
     diagnostic::Code,
+    domain::FailureClass,
 };
 use serde_json::json;
 
@@ -267,4 +268,25 @@ fn an_attempt_without_devices_sees_none_and_is_charged_with_none() {
         (unknown.printed().as_str(), unknown.outcome().usage.unwrap().gpu),
         ("0\n", None)
     );
+}
+
+#[test]
+fn a_notebook_that_fails_on_a_broken_device_is_not_to_blame() {
+    let on_broken = |source| {
+        let attempt = Attempt::of(&[source]).devices(&["GPU-1"]);
+        attempt.variable("TEST_GPU_FAULT", "a GPU failed").run()
+    };
+    let done = on_broken("raise RuntimeError('CUDA error: unknown')");
+    let failure = done.failure();
+    assert_eq!(failure.class, FailureClass::Infrastructure);
+    assert_eq!(failure.diagnostic.message, "a GPU failed");
+    assert_eq!(
+        failure.diagnostic.causes,
+        ["the notebook: RuntimeError: CUDA error: unknown"]
+    );
+    assert_eq!(failure.cell.unwrap().cell, 1);
+
+    let passed = on_broken("x = 1");
+    passed.passed();
+    assert_eq!(passed.noticed()[0].message, "a GPU failed");
 }

@@ -5,7 +5,7 @@ use std::{path::Path, time::Instant};
 use blueproof_core::{
     attempt::{RecordKind, Stage},
     diagnostic::Diagnostic,
-    domain::{Bytes, Outcome, Usage, Verdict as Judgement},
+    domain::{Bytes, Failure, FailureClass, Outcome, Usage, Verdict as Judgement},
 };
 
 use super::{Attempt, signed};
@@ -46,6 +46,22 @@ impl Attempt<'_> {
         let mut failure = verdict::failure(&facts);
         failure.diagnostic = self.redacted(failure.diagnostic);
         Judgement::Failed(Box::new(failure))
+    }
+
+    /// Lays a failure at the machine's door where one of its devices was at fault. What passed in spite of it has passed.
+    pub(super) fn blame_devices(&mut self, verdict: Judgement) -> Judgement {
+        let Some(fault) = self.gpu_fault.take() else {
+            return verdict;
+        };
+        let Judgement::Failed(failure) = verdict else {
+            self.journal.record(RecordKind::Noticed { diagnostic: *fault });
+            return verdict;
+        };
+        Judgement::Failed(Box::new(Failure {
+            class: FailureClass::Infrastructure,
+            diagnostic: fault.because(format!("the notebook: {}", failure.diagnostic.message)),
+            cell: failure.cell,
+        }))
     }
 
     fn redacted(&self, mut diagnostic: Diagnostic) -> Diagnostic {
