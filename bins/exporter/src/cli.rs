@@ -192,6 +192,9 @@ pub(crate) struct Published {
     /// Write it to this file as Markdown.
     #[arg(long, value_name = "FILE")]
     pub(crate) markdown: Option<PathBuf>,
+    /// Push it to a collector of OpenTelemetry at this address, such as `http://localhost:4318`: OTLP over HTTP, as JSON.
+    #[arg(long, value_name = "URL", env = "OTEL_EXPORTER_OTLP_ENDPOINT")]
+    pub(crate) otlp: Option<String>,
     /// Do not print it.
     #[arg(long = "quiet", short, action = ArgAction::SetFalse)]
     pub(crate) is_told: bool,

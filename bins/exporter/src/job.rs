@@ -6,6 +6,7 @@
 mod command;
 mod kept;
 mod publish;
+mod push;
 
 use std::{env, num::NonZero, process::ExitCode, thread, time::Duration};
 

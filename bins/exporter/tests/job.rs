@@ -2,7 +2,8 @@
 
 use std::{
     fs,
-    io::{BufRead as _, BufReader},
+    io::{BufRead as _, BufReader, Read as _, Write as _},
+    net::TcpListener,
     path::Path,
     process::{Command, Output, Stdio},
     time::{SystemTime, UNIX_EPOCH},
@@ -34,6 +35,7 @@ fn job(folder: &Path, driver: &Installed, arguments: &[&str]) -> Command {
     for variable in [
         "GITHUB_JOB",
         "GITHUB_STEP_SUMMARY",
+        "OTEL_EXPORTER_OTLP_ENDPOINT",
         "RUNNER_TEMP",
         "CUDA_VISIBLE_DEVICES",
     ] {
@@ -193,6 +195,78 @@ fn steps_are_watched_from_start_to_stop() {
     );
     let summaries = fs::read_to_string(folder.path().join("step.md")).expect("a file");
     assert_eq!(summaries.matches("### GPU use of").count(), 1, "{summaries}");
+}
+
+/// Takes one request, and returns its first line, its headers and its body.
+fn take_one(listener: &TcpListener) -> (String, Vec<String>, Value) {
+    let (stream, _) = listener.accept().expect("somebody pushes");
+    let mut reader = BufReader::new(&stream);
+    let mut lines = Vec::new();
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line).expect("a request");
+        if line.trim().is_empty() {
+            break;
+        }
+        lines.push(line.trim().to_owned());
+    }
+    let length = |line: &String| line.to_lowercase().strip_prefix("content-length: ")?.parse().ok();
+    let length: usize = lines.iter().find_map(length).expect("it tells how much comes");
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).expect("all of it");
+    let answer = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}";
+    (&stream).write_all(answer.as_bytes()).expect("it waits");
+    (
+        lines.remove(0),
+        lines,
+        serde_json::from_slice(&body).expect("JSON"),
+    )
+}
+
+#[test]
+fn a_summary_is_pushed_once_and_a_collector_that_is_gone_changes_nothing() {
+    let (folder, driver) = (tempfile::tempdir().expect("a folder"), driver());
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let endpoint = format!("http://{}/", listener.local_addr().expect("it has one"));
+    let collector = std::thread::spawn(move || take_one(&listener));
+    let pushes = || {
+        let mut command = job(
+            folder.path(),
+            &driver,
+            &["--quiet", "--otlp", &endpoint, "--", "sleep", "0.3"],
+        );
+        command.env("OTEL_EXPORTER_OTLP_HEADERS", "api-key=secret");
+        command.env("GITHUB_REPOSITORY", "kubeflow/trainer");
+        run(command)
+    };
+    let pushed = pushes();
+    assert_eq!((pushed.status.code(), text(&pushed.stderr)), (Some(0), ""));
+    let (first, headers, body) = collector.join().expect("it was asked");
+    assert_eq!(first, "POST /v1/metrics HTTP/1.1");
+    assert!(
+        headers.iter().any(|header| header == "api-key: secret"),
+        "{headers:?}"
+    );
+
+    let told = &body["resourceMetrics"][0];
+    let attributes = told["resource"]["attributes"].as_array().expect("a list");
+    let repository =
+        serde_json::json!({"key": "vcs.repository.name", "value": {"stringValue": "kubeflow/trainer"}});
+    assert!(attributes.contains(&repository), "{told}");
+    let metrics = told["scopeMetrics"][0]["metrics"].as_array().expect("a list");
+    let energy = metrics
+        .iter()
+        .find(|metric| metric["name"] == "blueproof.job.gpu.energy");
+    let points = energy.expect("it was read")["sum"]["dataPoints"]
+        .as_array()
+        .expect("a list");
+    assert_eq!(points.len(), 2, "one for each device");
+    let nanoseconds = points[0]["timeUnixNano"].as_str().expect("a text");
+    assert!(nanoseconds.parse::<u64>().is_ok(), "{nanoseconds}");
+
+    let gone = pushes();
+    assert_eq!(gone.status.code(), Some(0));
+    assert!(text(&gone.stderr).contains("BP0917"), "{gone:?}");
 }
 
 #[test]

@@ -31,6 +31,7 @@ mod figures;
 mod ledger;
 mod markdown;
 mod meter;
+mod otlp;
 mod pulse;
 mod summary;
 #[cfg(test)]

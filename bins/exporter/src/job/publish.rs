@@ -10,6 +10,7 @@ use std::{
 use blueproof_core::diagnostic::{Code, Diagnostic};
 use blueproof_gpu::account::JobSummary;
 
+use super::push::push;
 use crate::cli::Published;
 
 /// Where GitHub's runner shows the Markdown of a step.
@@ -31,6 +32,7 @@ pub(super) fn publish(summary: &JobSummary, published: &Published) -> Result<(),
             .as_deref()
             .map(|path| write_whole(path, markdown.as_bytes())),
         step.as_deref().map(|path| append(path, &markdown)),
+        published.otlp.as_deref().map(|endpoint| push(summary, endpoint)),
     ];
     written.into_iter().flatten().collect()
 }

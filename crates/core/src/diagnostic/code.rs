@@ -431,6 +431,9 @@ codes! {
     916 TpuPlugin "a TPU device plugin that does not tell"
         "TPUs are read from the page that their device plugin serves on each node of GKE, at port 2112. A pod needs the host's \
          network, or the node's address, to reach it."
+    917 NotPushed "a summary that a collector did not take"
+        "A job's summary can be pushed by OTLP over HTTP, once, when the job is over. What went wrong is shown; the job's exit \
+         code is not changed by it."
 }
 
 /// A text that is not the code of anything.
