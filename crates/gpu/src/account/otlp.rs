@@ -66,7 +66,8 @@ impl JobSummary {
             let sum = json!({"aggregationTemporality": 2, "isMonotonic": true, "dataPoints": points(read)});
             json!({"name": name, "unit": unit, "description": description, "sum": sum})
         });
-        let peaks = PEAKS.map(|(name, unit, description, read)| gauge(name, unit, description, points(read)));
+        let peaks =
+            PEAKS.map(|(name, unit, description, read)| gauge(name, unit, description, &points(read)));
         let figures = [
             (
                 "blueproof.job.duration",
@@ -88,8 +89,8 @@ impl JobSummary {
             ),
         ];
         let figures = figures.map(|(name, unit, description, value)| {
-            let points = value.map(|value| point(from, until, value, &[]));
-            gauge(name, unit, description, points.into_iter().collect())
+            let point = value.map(|value| point(from, until, value, &[]));
+            gauge(name, unit, description, point.as_slice())
         });
         let metrics = sums.into_iter().chain(peaks).chain(figures).filter(has_points);
         let own = [
@@ -107,7 +108,7 @@ impl JobSummary {
     }
 }
 
-fn gauge(name: &str, unit: &str, description: &str, points: Vec<Value>) -> Value {
+fn gauge(name: &str, unit: &str, description: &str, points: &[Value]) -> Value {
     json!({"name": name, "unit": unit, "description": description, "gauge": {"dataPoints": points}})
 }
 

@@ -37,6 +37,19 @@ fn report_of(prose: &str, source: &str, outputs: &[Value]) -> Report {
     }
 }
 
+/// Two devices of which half of the time was seen.
+fn half_seen() -> GpuUse {
+    GpuUse {
+        devices: 2,
+        allocated_seconds: 2.6,
+        seen_seconds: 1.3,
+        busy_seconds: Some(0.91),
+        joules: None,
+        peak_utilization: Some(1.0),
+        peak_memory: Some(Bytes(3 << 30)),
+    }
+}
+
 /// An attempt that passed, of a notebook without cells.
 fn report() -> Report {
     Report {
@@ -77,15 +90,7 @@ fn report() -> Report {
             cpu_granted: Cpus::cores(1),
             cpu_time: None,
             memory_peak: Some(Bytes(123_456_789)),
-            gpu: Some(GpuUse {
-                devices: 2,
-                allocated_seconds: 2.6,
-                seen_seconds: 1.3,
-                busy_seconds: Some(0.91),
-                joules: None,
-                peak_utilization: Some(1.0),
-                peak_memory: Some(Bytes(3 << 30)),
-            }),
+            gpu: Some(half_seen()),
         }),
         environment: Some(EnvironmentReport {
             python: "3.12.4".to_owned(),
@@ -307,5 +312,20 @@ fn what_is_no_notebook_is_refused() {
             Code::ExecutedNotebook,
             "{text}"
         );
+    }
+}
+
+#[test]
+fn the_page_tells_what_was_made_of_devices_and_how_much_of_it_was_seen() {
+    let page = to_html(&report());
+    for (name, value) in [
+        ("gpu", "2 for 2.6 GPU-s"),
+        ("gpu busy", "70 % of 1.3 GPU-s that were seen"),
+        ("gpu peak", "100 %"),
+        ("gpu memory peak", "3.0 GiB"),
+        ("gpu energy", "not read"),
+    ] {
+        let row = format!("<dt>{name}</dt><dd>{value}</dd>");
+        assert!(page.contains(&row), "{row}: {page}");
     }
 }
