@@ -148,7 +148,7 @@ fn every_default_field_of_dcgm_exporter_is_there_as_it_has_it_or_absent_for_a_re
             Labelled(value, own) => (value, own),
             Absent(why) => {
                 assert!(
-                    !dcgm::names().any(|known| known == name),
+                    !dcgm::families().any(|known| known.name == name),
                     "{name} is there: {why}"
                 );
                 continue;

@@ -125,12 +125,9 @@ static XID_ERRORS: Family = Family {
     help: "Number of the last error that the driver reported",
 };
 
-/// Returns the names of the metrics that the page may have.
-pub fn names() -> impl Iterator<Item = &'static str> {
-    METRICS
-        .iter()
-        .map(|metric| metric.family.name)
-        .chain([XID_ERRORS.name])
+/// Returns the metrics that the page may have. Their labels depend on whom a series is of, and are not in the table.
+pub fn families() -> impl Iterator<Item = &'static Family> {
+    METRICS.iter().map(|metric| &metric.family).chain([&XID_ERRORS])
 }
 
 /// Returns the page, which is in Prometheus' text format. It is empty where nothing could be read.

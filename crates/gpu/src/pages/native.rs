@@ -93,13 +93,16 @@ figures! {
 
 macro_rules! families {
     ($($family:ident $kind:ident $name:literal [$($label:literal)*] $help:literal,)+) => {
-        $(static $family: Family = Family {
-            name: $name,
-            kind: Kind::$kind,
-            labels: &[$($label),*],
-            constant: &[],
-            help: $help,
-        };)+
+        $(
+            #[doc = concat!("`", $name, "`: ", $help)]
+            pub static $family: Family = Family {
+                name: $name,
+                kind: Kind::$kind,
+                labels: &[$($label),*],
+                constant: &[],
+                help: $help,
+            };
+        )+
         static OTHERS: &[&Family] = &[$(&$family),+];
     };
 }
@@ -134,6 +137,13 @@ pub fn families() -> impl Iterator<Item = &'static Family> {
         .iter()
         .copied()
         .chain(FIGURES.iter().map(|(_, family)| family))
+}
+
+/// Returns the metric of a figure.
+pub fn family(figure: Figure) -> &'static Family {
+    let found = FIGURES.iter().find(|(other, _)| *other == figure);
+    let (_, family) = found.expect("each figure is in the table");
+    family
 }
 
 /// Returns the page.

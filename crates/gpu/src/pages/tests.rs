@@ -288,4 +288,9 @@ fn every_figure_has_one_name_of_our_own() {
         .lines()
         .filter(|line| line.ends_with("{uuid=\"GPU-00000000\",partition=\"\"} 1"));
     assert_eq!(of_first.count(), Figure::ALL.len(), "{page}");
+    let names: BTreeSet<_> = Figure::ALL
+        .iter()
+        .map(|figure| native::family(*figure).name)
+        .collect();
+    assert_eq!(names.len(), Figure::ALL.len());
 }
