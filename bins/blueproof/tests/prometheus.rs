@@ -3,19 +3,15 @@
 mod told;
 
 use std::{
-    ffi::OsStr,
-    fs,
-    io::{self, BufRead, BufReader, Read, Write},
-    net::{TcpListener, TcpStream},
+    io::Write as _,
     path::Path,
-    process::{Child, Command, Stdio},
-    sync::mpsc::{self, Receiver},
-    thread,
-    time::Duration,
+    process::{Command, Stdio},
 };
 
-/// Longer than a scrape takes on a machine that has much else to do.
-const PATIENCE: Duration = Duration::from_secs(60);
+use real_prometheus::{Job, Page, Server, Setup, program};
+
+/// What is not tested where there is no Prometheus.
+const WHAT: &str = "metrics with Prometheus' own code";
 
 /// Returns the page of the story that the unit tests know.
 async fn page(home: &Path, format: &str) -> String {
@@ -31,24 +27,9 @@ async fn page(home: &Path, format: &str) -> String {
     String::from_utf8(output.stdout).expect("text")
 }
 
-/// Returns a program of Prometheus', or says that it is not there.
-fn program(name: &str) -> Option<Command> {
-    let is_there = |folder: &Path| folder.join(name).is_file();
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    if std::env::split_paths(&path).any(|folder| is_there(&folder)) {
-        return Some(Command::new(name));
-    }
-    // Not by a macro, whose words the test harness keeps to itself where a test passes.
-    let _ = writeln!(
-        io::stderr(),
-        "NOT TESTED: metrics with Prometheus' own code, because `{name}` is not here; Debian's package `prometheus` has it"
-    );
-    None
-}
-
 #[tokio::test]
 async fn promtool_finds_nothing_to_complain_of() {
-    let Some(mut promtool) = program("promtool") else {
+    let Some(mut promtool) = program("promtool", WHAT) else {
         return;
     };
     let home = tempfile::tempdir().expect("a folder");
@@ -70,21 +51,25 @@ async fn promtool_finds_nothing_to_complain_of() {
 
 #[tokio::test]
 async fn prometheus_reads_the_same_from_both_formats() {
-    let Some(prometheus) = program("prometheus") else {
+    let Some(prometheus) = program("prometheus", WHAT) else {
         return;
     };
     let home = tempfile::tempdir().expect("a folder");
-    let text = Target::serve("text/plain; version=0.0.4", page(home.path(), "prometheus").await);
-    let open = Target::serve(
-        "application/openmetrics-text; version=1.0.0; charset=utf-8",
-        page(home.path(), "openmetrics").await,
-    );
-    let server = Server::start(prometheus, home.path(), &[("text", &text), ("open", &open)]);
-    for target in [&text, &open] {
+    let text = page(home.path(), "prometheus").await;
+    let text = Page::serve("text/plain; version=0.0.4", move || text.clone());
+    let open = page(home.path(), "openmetrics").await;
+    let content_type = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    let open = Page::serve(content_type, move || open.clone());
+    let job = |name, page: &Page| Job::new(name, page.address(), "/metrics");
+    let setup = Setup {
+        jobs: vec![job("text", &text), job("open", &open)],
+        ..Setup::default()
+    };
+    let server = Server::start(prometheus, home.path(), &setup);
+    for page in [&text, &open] {
         // When it comes for the second time it has stored the first.
-        for _ in 0..2 {
-            target.scraped.recv_timeout(PATIENCE).expect("it scrapes");
-        }
+        page.wait();
+        page.wait();
     }
     let quantile = "histogram_quantile(0.5,kueue_admission_wait_time_seconds_bucket)";
     for (query, expected) in [
@@ -97,112 +82,18 @@ async fn prometheus_reads_the_same_from_both_formats() {
         ("blueproof_run_seconds_sum{blueprint='nano-lm'}", "120"),
     ] {
         let expected = ["open", "text"].map(|job| (job.to_owned(), expected.to_owned()));
-        assert_eq!(server.ask(query), expected, "{query}");
+        assert_eq!(by_job(&server, query), expected, "{query}");
     }
 }
 
-/// A page on a loopback port.
-struct Target {
-    port: u16,
-    /// Gets a word each time that somebody was served.
-    scraped: Receiver<()>,
-}
-
-impl Target {
-    fn serve(content_type: &'static str, page: String) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-        let port = listener.local_addr().expect("it is bound").port();
-        let (served, scraped) = mpsc::channel();
-        thread::spawn(move || {
-            for stream in listener.incoming() {
-                // Whoever goes away meanwhile comes again, and whoever waits for them has their patience.
-                if stream
-                    .and_then(|stream| answer(stream, content_type, &page))
-                    .is_ok()
-                    && served.send(()).is_err()
-                {
-                    return;
-                }
-            }
-        });
-        Self { port, scraped }
-    }
-}
-
-fn answer(mut stream: TcpStream, content_type: &str, page: &str) -> io::Result<()> {
-    let request = BufReader::new(stream.try_clone()?).lines();
-    for line in request {
-        if line?.is_empty() {
-            break;
-        }
-    }
-    let length = page.len();
-    write!(
-        stream,
-        "HTTP/1.1 200 OK\r\nContent-Type: {content_type}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{page}"
-    )
-}
-
-/// A real Prometheus.
-struct Server {
-    child: Child,
-    port: u16,
-}
-
-impl Server {
-    fn start(mut command: Command, folder: &Path, targets: &[(&str, &Target)]) -> Self {
-        let jobs = targets.iter().map(|(job, target)| {
-            let port = target.port;
-            format!("- job_name: {job}\n  static_configs: [{{targets: ['127.0.0.1:{port}']}}]\n")
-        });
-        let config = format!(
-            "global: {{scrape_interval: 1s}}\nscrape_configs:\n{}",
-            jobs.collect::<String>()
-        );
-        let file = folder.join("prometheus.yml");
-        fs::write(&file, config).expect("it can be written");
-        let free = TcpListener::bind("127.0.0.1:0").expect("a port");
-        let port = free.local_addr().expect("it is bound").port();
-        drop(free);
-        let flag = |name: &str, value: &OsStr| {
-            let mut flag = std::ffi::OsString::from(format!("--{name}="));
-            flag.push(value);
-            flag
-        };
-        command.arg(flag("config.file", file.as_os_str()));
-        command.arg(flag("storage.tsdb.path", folder.join("data").as_os_str()));
-        command.arg(format!("--web.listen-address=127.0.0.1:{port}"));
-        command
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null());
-        let child = command.spawn().expect("it starts");
-        Self { child, port }
-    }
-
-    /// Returns the job and the value of each series that a query gives, in the order of the jobs.
-    fn ask(&self, query: &str) -> Vec<(String, String)> {
-        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).expect("it listens");
-        write!(stream, "GET /api/v1/query?query={query} HTTP/1.0\r\n\r\n").expect("it reads");
-        let mut text = String::new();
-        stream.read_to_string(&mut text).expect("it answers");
-        let (_, body) = text.split_once("\r\n\r\n").expect("an answer");
-        let answer: serde_json::Value = serde_json::from_str(body).expect("JSON");
-        let series = answer["data"]["result"].as_array().expect("a vector");
-        let word = |value: &serde_json::Value| value.as_str().expect("text").to_owned();
-        let mut values: Vec<_> = series
-            .iter()
-            .map(|series| (word(&series["metric"]["job"]), word(&series["value"][1])))
-            .collect();
-        values.sort();
-        values
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        // What cannot be ended has ended.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+/// Returns the job and the value of each series that a query gives, in the order of the jobs.
+fn by_job(server: &Server, query: &str) -> Vec<(String, String)> {
+    let word = |value: &serde_json::Value| value.as_str().expect("text").to_owned();
+    let mut values: Vec<_> = server
+        .ask(query)
+        .iter()
+        .map(|series| (word(&series["metric"]["job"]), word(&series["value"][1])))
+        .collect();
+    values.sort();
+    values
 }
