@@ -9,12 +9,13 @@ use std::{
     process::ExitCode,
 };
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use clap::Args;
 
 use crate::{
     go::{self, Program},
     process::{Ended, Invocation, print_line},
+    tool::built,
     workspace::Workspace,
 };
 
@@ -43,7 +44,10 @@ pub(crate) fn cases(workspace: &Workspace, files: &[PathBuf]) -> Result<ExitCode
         files.to_vec()
     };
     let names = files.iter().map(|file| file.display().to_string());
-    let run = Invocation::of(judge(workspace)?, ["cases".to_owned()].into_iter().chain(names));
+    let run = Invocation::of(
+        built(workspace, JUDGE)?,
+        ["cases".to_owned()].into_iter().chain(names),
+    );
     Ok(exit_code(run.show(Path::new("."))?))
 }
 
@@ -83,32 +87,16 @@ pub(crate) fn compare(workspace: &Workspace, oracle: &Path, arguments: &DiffArgu
     if let Some(kind) = &arguments.kind {
         words.extend(["--kind", kind]);
     }
-    Ok(Invocation::of(judge(workspace)?, words))
+    Ok(Invocation::of(built(workspace, JUDGE)?, words))
 }
 
 /// Returns the call that compares the names of metrics.
 pub(crate) fn metrics(workspace: &Workspace, oracle: &Path) -> Result<Invocation> {
     let oracle = oracle.display().to_string();
     Ok(Invocation::of(
-        judge(workspace)?,
+        built(workspace, JUDGE)?,
         ["metrics", "--oracle", &oracle],
     ))
-}
-
-/// Builds our side, with the features that the tests are built with.
-fn judge(workspace: &Workspace) -> Result<PathBuf> {
-    let build = [
-        "build",
-        "--quiet",
-        "--workspace",
-        "--all-features",
-        "--locked",
-        "--bin",
-        JUDGE,
-    ];
-    let build = Invocation::cargo(build);
-    ensure!(build.show(&workspace.root)? == Ended::Well, "`{build}` failed");
-    Ok(workspace.target.join("debug").join(JUDGE))
 }
 
 /// Builds Kueue's side; the first time that takes some minutes.

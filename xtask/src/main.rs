@@ -5,6 +5,7 @@
 
 mod bench;
 mod ci;
+mod dashboards;
 mod go;
 mod kueue;
 mod mutants;
@@ -39,6 +40,8 @@ enum Chore {
     Tidy,
     /// Measure, beside papermill where there is a comparison, and fail where a limit is broken.
     Bench(bench::Arguments),
+    /// Write the files in `monitoring/` from the tables of metrics.
+    Dashboards(dashboards::Arguments),
     /// Run cases against the embedded queue, and print each failure with what was expected and what came.
     QueueCases {
         /// Files of cases; none is those of the repository.
@@ -67,6 +70,7 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
         Chore::Ci { steps } => ci::run(&workspace, steps),
         Chore::Tidy => ci::run(&workspace, &[Step::Tidy]),
         Chore::Bench(arguments) => bench::run(&workspace, arguments),
+        Chore::Dashboards(arguments) => dashboards::run(&workspace, arguments),
         Chore::QueueCases { files } => kueue::cases(&workspace, files),
         Chore::KueueDiff(arguments) => kueue::diff(&workspace, arguments),
         Chore::Mutants(arguments) => mutants::run(&workspace, arguments),

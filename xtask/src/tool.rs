@@ -1,10 +1,10 @@
-//! Programs that cargo installs and that the chores need, each in one version.
+//! Programs that the chores need: those that cargo installs, each in one version, and our own.
 //!
-//! Pinned, because a newer one may judge otherwise, and then a change would fail that is not to blame.
+//! The first are pinned, because a newer one may judge otherwise, and then a change would fail that is not to blame.
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 
 use crate::{
     process::{Ended, Invocation, print_line},
@@ -69,6 +69,22 @@ impl Tool {
         ];
         Invocation::cargo(arguments).env("CARGO_PROFILE_DEV_DEBUG", "false")
     }
+}
+
+/// Builds a program of `tools/`, which has its package's name, with the features that the tests are built with.
+pub(crate) fn built(workspace: &Workspace, name: &str) -> Result<PathBuf> {
+    let build = [
+        "build",
+        "--quiet",
+        "--workspace",
+        "--all-features",
+        "--locked",
+        "--bin",
+        name,
+    ];
+    let build = Invocation::cargo(build);
+    ensure!(build.show(&workspace.root)? == Ended::Well, "`{build}` failed");
+    Ok(workspace.target.join("debug").join(name))
 }
 
 #[cfg(test)]

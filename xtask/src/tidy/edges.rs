@@ -19,7 +19,7 @@ enum Layer {
     Tests,
     /// A folder in `tests`: something that stands in for the outside.
     StandIn,
-    /// A folder in `tools`: what holds a part of ours to somebody else's.
+    /// A folder in `tools`: what holds a part of ours to somebody else's, or writes files from ours.
     Tool,
     /// `xtask`.
     Chores,
@@ -107,15 +107,15 @@ impl Layer {
     fn may_use(self, other: Layer) -> bool {
         match self {
             Layer::Core | Layer::StandIn | Layer::Chores | Layer::Unknown => false,
-            Layer::Adapter | Layer::Tool => other == Layer::Core,
-            Layer::Program => matches!(other, Layer::Core | Layer::Adapter),
+            Layer::Adapter => other == Layer::Core,
+            Layer::Program | Layer::Tool => matches!(other, Layer::Core | Layer::Adapter),
             Layer::Tests => matches!(other, Layer::Core | Layer::Adapter | Layer::Program),
         }
     }
 
     /// Returns whether such a package's tests may use another, and nothing else of it.
     fn may_test_with(self, other: Layer) -> bool {
-        let tests_parts = matches!(self, Layer::Adapter | Layer::Program | Layer::Tests);
+        let tests_parts = matches!(self, Layer::Adapter | Layer::Program | Layer::Tests | Layer::Tool);
         tests_parts && other == Layer::StandIn
     }
 
@@ -126,7 +126,7 @@ impl Layer {
             Layer::Program => "programs put crates together, and no program is part of another",
             Layer::Tests => "chores and tools are not under test from there",
             Layer::StandIn => "what stands in for the outside knows nothing of ours",
-            Layer::Tool => "tools depend on core alone",
+            Layer::Tool => "tools use crates, and are part of nothing",
             Layer::Chores => "xtask must build when our crates do not",
             Layer::Unknown => "packages lie in crates/, bins/, tests, tools/ or xtask",
         }
@@ -189,7 +189,11 @@ mod tests {
                 "xtask",
                 "programs put crates together, and no program is part of another",
             ),
-            ("tools/judge", "crates-gpu", "tools depend on core alone"),
+            (
+                "tools/judge",
+                "bins-blueproof",
+                "tools use crates, and are part of nothing",
+            ),
             (
                 "tests/fake",
                 "crates-core",
@@ -224,6 +228,7 @@ mod tests {
             ("bins/blueproof", "crates-gpu"),
             ("tests", "bins-blueproof"),
             ("tools/judge", "crates-core"),
+            ("tools/judge", "crates-gpu"),
             ("tests", "kube"),
             ("tests/fake", "kube"),
             ("crates/cluster", "kube"),
@@ -235,7 +240,7 @@ mod tests {
 
     #[test]
     fn what_stands_in_for_the_outside_is_for_tests_alone() {
-        for folder in ["crates/gpu", "bins/blueproof", "tests"] {
+        for folder in ["crates/gpu", "bins/blueproof", "tools/judge", "tests"] {
             assert_eq!(said_of(folder, "tests-fake", false), [""; 0], "{folder}");
         }
         assert_eq!(said_of("crates/core", "tests-fake", false).len(), 1);

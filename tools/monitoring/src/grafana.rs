@@ -1,0 +1,292 @@
+//! Dashboards as Grafana reads them.
+//!
+//! A panel says what it shows and of what kind that is; places, colours and the rest follow.
+
+use serde_json::{Value, json};
+
+use crate::expr::Expr;
+
+/// A version of Grafana's own format that all since Grafana 10.2 can read; newer ones bring it up to date.
+const SCHEMA: u32 = 39;
+
+/// How many columns a row has in Grafana.
+const COLUMNS: u32 = 24;
+
+/// A dashboard.
+#[derive(Debug)]
+pub(crate) struct Dashboard {
+    /// It stays as it is, so that links to the dashboard do.
+    pub(crate) uid: &'static str,
+    pub(crate) title: &'static str,
+    pub(crate) description: &'static str,
+    pub(crate) variables: Vec<Variable>,
+    pub(crate) rows: Vec<Row>,
+}
+
+/// What a reader can choose: values of a label.
+#[derive(Debug)]
+pub(crate) struct Variable {
+    pub(crate) label: &'static str,
+    /// The series that have the label.
+    pub(crate) of: Expr,
+}
+
+/// Panels under a heading.
+#[derive(Debug)]
+pub(crate) struct Row {
+    pub(crate) title: &'static str,
+    pub(crate) panels: Vec<Panel>,
+}
+
+/// A panel.
+#[derive(Debug)]
+pub(crate) struct Panel {
+    title: &'static str,
+    view: View,
+    unit: Unit,
+    pub(crate) queries: Vec<(Expr, &'static str)>,
+}
+
+/// How figures are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum View {
+    /// As one number, or a few.
+    Number,
+    /// As lines over time.
+    Lines,
+    /// As areas over time that add up.
+    Areas,
+    /// As a table of what is so now.
+    Table,
+}
+
+/// In what they are counted.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Unit {
+    Ones,
+    Seconds,
+    /// A share: one is all.
+    Share,
+    Bytes,
+    BytesPerSecond,
+    Watts,
+    Joules,
+    Celsius,
+    Hertz,
+}
+
+impl Panel {
+    pub(crate) fn new(title: &'static str, view: View, unit: Unit) -> Self {
+        Self {
+            title,
+            view,
+            unit,
+            queries: Vec::new(),
+        }
+    }
+
+    /// Adds a query, and what each of its series is called.
+    pub(crate) fn show(mut self, legend: &'static str, expr: Expr) -> Self {
+        self.queries.push((expr, legend));
+        self
+    }
+
+    /// Returns what the metrics that it shows mean, in the words of their tables.
+    fn description(&self) -> String {
+        let mut sentences: Vec<&str> = Vec::new();
+        for sentence in self.queries.iter().flat_map(|(expr, _)| &expr.about) {
+            if !sentences.contains(sentence) {
+                sentences.push(sentence);
+            }
+        }
+        sentences.join(".\n\n") + "."
+    }
+
+    /// Returns its width and height.
+    fn size(&self) -> (u32, u32) {
+        match self.view {
+            View::Number => (4, 4),
+            View::Lines | View::Areas => (12, 8),
+            View::Table => (24, 8),
+        }
+    }
+
+    fn json(&self, id: u32, (x, y): (u32, u32)) -> Value {
+        let (width, height) = self.size();
+        let targets = self.queries.iter().zip('A'..);
+        let targets: Vec<_> = targets.map(|(query, name)| self.target(query, name)).collect();
+        let mut panel = json!({
+            "id": id,
+            "type": self.view.as_str(),
+            "title": self.title,
+            "description": self.description(),
+            "datasource": datasource(),
+            "gridPos": { "x": x, "y": y, "w": width, "h": height },
+            "fieldConfig": { "defaults": self.defaults(), "overrides": [] },
+            "options": self.view.options(),
+            "targets": targets,
+        });
+        if self.view == View::Table {
+            let hidden = json!({ "Time": true, "__name__": true });
+            panel["transformations"] = json!([{ "id": "organize", "options": { "excludeByName": hidden } }]);
+        }
+        panel
+    }
+
+    fn target(&self, (expr, legend): &(Expr, &'static str), name: char) -> Value {
+        let is_table = self.view == View::Table;
+        json!({
+            "refId": name.to_string(),
+            "datasource": datasource(),
+            "expr": expr.text,
+            "legendFormat": legend,
+            "format": if is_table { "table" } else { "time_series" },
+            "instant": is_table,
+            "range": !is_table,
+        })
+    }
+
+    fn defaults(&self) -> Value {
+        let mut defaults = json!({ "unit": self.unit.as_str() });
+        if let Unit::Share = self.unit {
+            // Not at most one: a queue may borrow more than it has, and a holder of a shared device use what others leave.
+            defaults["min"] = json!(0);
+        }
+        match self.view {
+            View::Number | View::Table => {}
+            View::Lines => defaults["custom"] = json!({ "fillOpacity": 0, "showPoints": "never" }),
+            View::Areas => {
+                let stacking = json!({ "mode": "normal", "group": "A" });
+                defaults["custom"] =
+                    json!({ "fillOpacity": 30, "showPoints": "never", "stacking": stacking });
+            }
+        }
+        defaults
+    }
+}
+
+impl View {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Number => "stat",
+            Self::Lines | Self::Areas => "timeseries",
+            Self::Table => "table",
+        }
+    }
+
+    fn options(self) -> Value {
+        match self {
+            Self::Number => json!({ "reduceOptions": { "calcs": ["lastNotNull"] }, "graphMode": "area" }),
+            Self::Lines | Self::Areas => json!({
+                "legend": { "displayMode": "list", "placement": "bottom", "showLegend": true },
+                "tooltip": { "mode": "multi", "sort": "desc" },
+            }),
+            Self::Table => json!({ "showHeader": true }),
+        }
+    }
+}
+
+impl Unit {
+    /// Returns Grafana's word.
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Ones => "short",
+            Self::Seconds => "s",
+            Self::Share => "percentunit",
+            Self::Bytes => "bytes",
+            Self::BytesPerSecond => "Bps",
+            Self::Watts => "watt",
+            Self::Joules => "joule",
+            Self::Celsius => "celsius",
+            Self::Hertz => "hertz",
+        }
+    }
+}
+
+impl Dashboard {
+    /// Returns it as a file that Grafana imports.
+    pub(crate) fn json(&self) -> Value {
+        json!({
+            "uid": self.uid,
+            "title": self.title,
+            "description": self.description,
+            "tags": ["blueproof"],
+            "schemaVersion": SCHEMA,
+            "version": 1,
+            "editable": true,
+            "graphTooltip": 1,
+            "refresh": "1m",
+            "time": { "from": "now-24h", "to": "now" },
+            "timezone": "",
+            "templating": { "list": self.variables() },
+            "annotations": { "list": [] },
+            "links": links(),
+            "panels": self.panels(),
+        })
+    }
+
+    fn variables(&self) -> Vec<Value> {
+        let source = json!({ "name": "datasource", "label": "Prometheus", "type": "datasource", "query": "prometheus" });
+        let of = self.variables.iter().map(Variable::json);
+        std::iter::once(source).chain(of).collect()
+    }
+
+    /// Puts panels beside each other while there is room, and begins below where there is none.
+    fn panels(&self) -> Vec<Value> {
+        let mut panels = Vec::new();
+        let mut y = 0;
+        for row in &self.rows {
+            let id = panels.len() as u32 + 1;
+            let place = json!({ "x": 0, "y": y, "w": COLUMNS, "h": 1 });
+            panels.push(json!({ "id": id, "type": "row", "title": row.title, "collapsed": false, "gridPos": place, "panels": [] }));
+            y += 1;
+            let (mut x, mut tallest) = (0, 0);
+            for panel in &row.panels {
+                let (width, height) = panel.size();
+                if x + width > COLUMNS {
+                    (x, y, tallest) = (0, y + tallest, 0);
+                }
+                panels.push(panel.json(panels.len() as u32 + 1, (x, y)));
+                (x, tallest) = (x + width, tallest.max(height));
+            }
+            y += tallest;
+        }
+        panels
+    }
+}
+
+impl Variable {
+    fn json(&self) -> Value {
+        let Self { label, of } = self;
+        let query = format!("label_values({}, {label})", of.text);
+        json!({
+            "name": label,
+            "type": "query",
+            "datasource": datasource(),
+            "definition": query,
+            "query": { "query": query, "refId": label },
+            "refresh": 2,
+            "sort": 1,
+            "multi": true,
+            "includeAll": true,
+            "allValue": ".*",
+            "current": { "text": "All", "value": "$__all" },
+        })
+    }
+}
+
+fn datasource() -> Value {
+    json!({ "type": "prometheus", "uid": "${datasource}" })
+}
+
+/// Leads from each of our dashboards to the others.
+fn links() -> Value {
+    json!([{
+        "type": "dashboards",
+        "title": "blueproof",
+        "tags": ["blueproof"],
+        "asDropdown": false,
+        "includeVars": false,
+        "keepTime": true,
+    }])
+}
