@@ -4,9 +4,8 @@ use std::{fs, path::Path};
 
 use anyhow::{Context as _, Result};
 use serde::Serialize;
-use serde_json::Value;
 
-use crate::{dashboards, kubernetes, readme, rules};
+use crate::{dashboards, keys::sorted, kubernetes, readme, rules};
 
 /// A file of the folder.
 #[derive(Debug)]
@@ -33,12 +32,6 @@ pub(crate) fn all() -> Vec<File> {
         text: format!("{:#}\n", sorted(dashboard.json())),
     }));
     files
-}
-
-/// Puts keys in order. serde_json may keep them as they came, if a package that is built with this one wants that.
-pub(crate) fn sorted(mut json: Value) -> Value {
-    json.sort_all_objects();
-    json
 }
 
 fn yaml(name: &str, content: &impl Serialize) -> File {

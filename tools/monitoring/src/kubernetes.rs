@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::{
-    files::sorted,
+    keys::sorted,
     rules::{self, Groups},
 };
 

@@ -7,6 +7,7 @@ mod dashboards;
 mod expr;
 mod files;
 mod grafana;
+mod keys;
 mod kubernetes;
 mod readme;
 mod recorded;
