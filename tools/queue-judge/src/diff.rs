@@ -19,6 +19,7 @@ use crate::{
     generate::{self, Kind},
     on_purpose,
     oracle::{Answers, Oracle, Questions},
+    progress::Progress,
     scenario::{Answer, Scenario, line},
     shrink::shrink,
 };
@@ -130,7 +131,7 @@ fn compare_all(arguments: &Arguments) -> Result<Found> {
     let (questions, answers, _process) = oracle.split();
     thread::scope(|scope| {
         let asking = scope.spawn(move || ask_all(arguments, questions, &sender));
-        let found = collect(&receiver, answers);
+        let found = collect(&receiver, answers, arguments.cases);
         drop(receiver);
         asking.join().expect("asking does not panic")?;
         found
@@ -152,10 +153,11 @@ fn ask_all(
     Ok(())
 }
 
-fn collect(receiver: &Receiver<(u64, Scenario)>, mut answers: Answers) -> Result<Found> {
-    let mut found = Found::default();
+fn collect(receiver: &Receiver<(u64, Scenario)>, mut answers: Answers, cases: u64) -> Result<Found> {
+    let (mut found, mut progress) = (Found::default(), Progress::new());
     for (number, scenario) in receiver {
         found.compared += 1;
+        progress.tell(|| format!("{} of {cases} compared", found.compared));
         match against(&scenario, answers.next()?)? {
             Compared::Same => {}
             Compared::Different(_) => found.differing.push((number, scenario)),
@@ -219,7 +221,12 @@ fn against(scenario: &Scenario, theirs: Answer) -> Result<Compared> {
 /// Makes a scenario small and prints it with both answers.
 fn show(oracle: &mut Oracle, scenario: &Scenario) -> Result<()> {
     // A scenario that the oracle cannot answer, or ours not decide, is not the one that is looked for.
-    let differs = |scenario: &Scenario| matches!(compare(oracle, scenario), Ok(Compared::Different(_)));
+    let (mut tries, mut progress) = (0_u64, Progress::new());
+    let differs = |scenario: &Scenario| {
+        tries += 1;
+        progress.tell(|| format!("{tries} cuts tried"));
+        matches!(compare(oracle, scenario), Ok(Compared::Different(_)))
+    };
     let smallest = shrink(scenario, differs);
     println!("  {}", smallest.line());
     if let Compared::Different(sides) = compare(oracle, &smallest)? {

@@ -9,6 +9,7 @@ mod generate;
 mod metrics;
 mod on_purpose;
 mod oracle;
+mod progress;
 mod retry;
 mod scenario;
 mod shrink;
