@@ -113,6 +113,7 @@ fn a_command_s_end_is_passed_on() {
         (&["sh", "-c", "exit 7"][..], 7, ""),
         (&["sh", "-c", "kill -TERM $$"], 143, ""),
         (&["there-is-no-such-command"], 127, "BP0914"),
+        (&["/"], 126, "BP0914"),
     ] {
         let arguments = [&["--quiet", "--"], words].concat();
         let output = run(job(folder.path(), &driver, &arguments));

@@ -206,11 +206,6 @@ impl Watch {
         books.flight.judge(&self.devices, &books.inventory)
     }
 
-    /// Reads all devices now.
-    pub fn read(&mut self) {
-        self.edge(EDGE_WITHIN);
-    }
-
     /// Reads all devices now, and returns the time for which that holds: now, too, where they cannot be read.
     fn edge(&mut self, within: Duration) -> Timestamp {
         let within = if self.hangs { Duration::ZERO } else { within };

@@ -40,14 +40,33 @@ pub(super) fn run(job: &Job) -> Result<ExitCode, Diagnostic> {
     let ended = wait_for(program, arguments);
     let took = begun.elapsed();
     watch.end();
-    let Some(status) = ended? else {
-        return Ok(ExitCode::from(NOT_FOUND));
+    let status = match ended {
+        Ok(status) => status,
+        Err(error) => {
+            tell(&not_run(program, &error));
+            return Ok(ExitCode::from(as_shell(&error)));
+        }
     };
-    let summary = watch.summary(&used(took, cpu_of_children()));
-    if let Some(summary) = summary {
+    if let Some(summary) = watch.summary(&used(took, cpu_of_children())) {
         say(&summary, &job.published);
     }
     Ok(passed_on(status))
+}
+
+fn not_run(program: &OsString, error: &io::Error) -> Diagnostic {
+    let message = format!("could not run `{}`", program.to_string_lossy());
+    Diagnostic::error(Code::CommandNotRun, message)
+        .because(error.to_string())
+        .hint("see that it is there, and that it may be run")
+}
+
+/// Returns the exit code that a shell has for a command that could not be run.
+fn as_shell(error: &io::Error) -> u8 {
+    if error.kind() == io::ErrorKind::NotFound {
+        NOT_FOUND
+    } else {
+        NOT_RUN
+    }
 }
 
 /// Publishes a summary; a command's end is not changed by one that cannot be written.
@@ -60,27 +79,12 @@ fn say(summary: &blueproof_gpu::account::JobSummary, published: &Published) {
     }
 }
 
-/// Waits for a command's end, and hands on to it what this process is told meanwhile; `None` where it was not found.
-fn wait_for(program: &OsString, arguments: &[OsString]) -> Result<Option<ExitStatus>, Diagnostic> {
-    let failed = |error: io::Error| {
-        let message = format!("could not run `{}`", program.to_string_lossy());
-        Diagnostic::error(Code::CommandNotRun, message)
-            .because(error.to_string())
-            .hint("see that it is there, and that it may be run")
-    };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(failed)?;
-    runtime.block_on(async {
-        let child = Command::new(program).args(arguments).spawn();
-        match child {
-            Ok(child) => until_ended(child).await.map(Some).map_err(failed),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                tell(&failed(error));
-                Ok(None)
-            }
-            Err(error) => Err(failed(error)),
-        }
-    })
+/// Waits for a command's end, and hands on to it what this process is told meanwhile.
+fn wait_for(program: &OsString, arguments: &[OsString]) -> io::Result<ExitStatus> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(async { until_ended(Command::new(program).args(arguments).spawn()?).await })
 }
 
 async fn until_ended(mut child: Child) -> io::Result<ExitStatus> {

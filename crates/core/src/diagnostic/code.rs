@@ -424,7 +424,7 @@ codes! {
          until it tells."
     914 CommandNotRun "a command that could not be run"
         "The command of a job is not there, or may not be run. Nothing was watched, and the exit code is the shell's: 127 for \
-         one that is not there."
+         one that is not there, 126 for one that may not be run."
     915 JobState "a job that is not watched, or is watched already"
         "A job of several steps is watched by a process in the background, which is known by a folder: `start`, `stop` and \
          `report` have to name the same one. A watcher that was killed leaves a summary that is some seconds old."
