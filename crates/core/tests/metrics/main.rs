@@ -7,7 +7,7 @@ mod turns;
 use std::collections::BTreeSet;
 
 use blueproof_core::{
-    domain::{Actor, Bytes, Cpus, GpuUse, Project, RunId, Usage, Verdict},
+    domain::{Actor, Bytes, Cpus, GpuUse, Outcome, Project, RunId, Usage, Verdict},
     event::{Approval, Event, StopMode},
     metrics::{self as m, Family, Page, Value},
     policy::Policy,
@@ -467,21 +467,9 @@ fn a_queue_that_is_removed_is_forgotten_once_nobody_holds_it() {
     assert_eq!(number(&page, &m::ADMITTED_WORKLOADS, &["blue", ""]), 4.0);
 }
 
-#[test]
-fn a_limit_is_told_and_what_attempts_used_too() {
-    let mut story = Story::new();
-    let mut objects = teams(1, WithinClusterQueue::Never);
-    let blue = objects.cluster_queues.get_mut("blue").expect("it is there");
-    let quota = blue.resource_groups[0].flavors[0]
-        .resources
-        .get_mut("cpu")
-        .expect("it is there");
-    (quota.borrowing_limit, quota.lending_limit) = (Some(Quantity(500)), Some(Quantity::ZERO));
-    story.apply(0, objects);
-    story.ask(1, 1, "blue", 1);
-    story.start(2, 3, attempt(1, 1));
-    let mut measured = outcome(Verdict::Passed);
-    measured.usage = Some(Usage {
+/// What an attempt of 40 s with two devices used, of which 60 GPU-seconds were seen.
+fn usage() -> Usage {
+    Usage {
         duration: SignedDuration::from_secs(40),
         cpu_granted: Cpus::millis(1500),
         cpu_time: Some(SignedDuration::from_millis(30_500)),
@@ -495,8 +483,26 @@ fn a_limit_is_told_and_what_attempts_used_too() {
             peak_utilization: Some(0.75),
             peak_memory: Some(Bytes(3 << 30)),
         }),
+    }
+}
+
+#[test]
+fn a_limit_is_told_and_what_attempts_used_too() {
+    let mut story = Story::new();
+    let mut objects = teams(1, WithinClusterQueue::Never);
+    let blue = objects.cluster_queues.get_mut("blue").expect("it is there");
+    let quota = blue.resource_groups[0].flavors[0]
+        .resources
+        .get_mut("cpu")
+        .expect("it is there");
+    (quota.borrowing_limit, quota.lending_limit) = (Some(Quantity(500)), Some(Quantity::ZERO));
+    story.apply(0, objects);
+    story.ask(1, 1, "blue", 1);
+    story.start(2, 3, attempt(1, 1));
+    let outcome = Box::new(Outcome {
+        usage: Some(usage()),
+        ..outcome(Verdict::Passed)
     });
-    let outcome = Box::new(measured);
     story.at(
         50,
         Event::Finished {
