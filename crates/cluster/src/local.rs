@@ -213,13 +213,8 @@ impl ClusterDriver for LocalDriver {
         if !layout.root().exists() {
             return Ok(());
         }
-        let finished = |records: &[Record]| {
-            records
-                .iter()
-                .any(|record| matches!(record.kind, RecordKind::Finished { .. }))
-        };
         let records = Log::new(&layout).news().await?;
-        if !records.is_empty() && !finished(&records) {
+        if !records.is_empty() && !is_finished(&records) {
             signal_agent(&layout, rustix::process::Signal::TERM).await?;
         }
         if tokio::time::timeout(RELEASE_GRACE, until_gone(&layout))
@@ -230,7 +225,7 @@ impl ClusterDriver for LocalDriver {
             until_gone(&layout).await?;
         }
         let records = Log::new(&layout).news().await?;
-        if !records.is_empty() && !finished(&records) {
+        if !records.is_empty() && !is_finished(&records) {
             let mut successor = self.begin(&layout).await?;
             successor
                 .wait()
@@ -289,6 +284,13 @@ fn observation(record: Record) -> Option<Observation> {
         | RecordKind::CellUsed { .. }
         | RecordKind::Noticed { .. } => None,
     }
+}
+
+/// Returns whether an agent has written down how its attempt ended.
+fn is_finished(records: &[Record]) -> bool {
+    records
+        .iter()
+        .any(|record| matches!(record.kind, RecordKind::Finished { .. }))
 }
 
 async fn until_gone(layout: &AttemptLayout) -> Result<(), CallError> {

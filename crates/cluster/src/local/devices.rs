@@ -12,7 +12,7 @@ use std::{
 };
 
 use blueproof_core::{
-    attempt::{AttemptLayout, LogReader, RecordKind},
+    attempt::{AttemptLayout, LogReader},
     diagnostic::{Code, Diagnostic, Place},
     domain::{AttemptId, Gpus},
     gpu::DeviceUuid,
@@ -21,7 +21,7 @@ use blueproof_core::{
 
 use super::{
     agent::{self, Liveness},
-    cannot, files,
+    cannot, files, is_finished,
 };
 
 /// The accelerators of this machine that attempts may be given.
@@ -167,10 +167,7 @@ impl<'a> Claims<'a> {
             return true;
         }
         let (records, _) = LogReader::open(layout.log()).read_from(0).unwrap_or_default();
-        let is_finished = records
-            .iter()
-            .any(|record| matches!(record.kind, RecordKind::Finished { .. }));
-        is_finished && agent::liveness(&layout).is_ok_and(|liveness| liveness == Liveness::Gone)
+        is_finished(&records) && agent::liveness(&layout).is_ok_and(|liveness| liveness == Liveness::Gone)
     }
 
     fn taken(&self, units: &[DeviceUuid]) -> Vec<String> {

@@ -1,4 +1,4 @@
-//! A job's summary as OpenTelemetry has it: the JSON of OTLP over HTTP, with hexadecimal and 64-bit numbers as text.
+//! A job's summary as OpenTelemetry has it: the JSON of OTLP over HTTP, in which 64-bit integers are text.
 //!
 //! <https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding>, and the words of the semantic conventions for
 //! hardware (`hw.id`, `hw.name`). What is not known is left out.
