@@ -12,7 +12,8 @@ mod worker;
 use std::{
     fs::{self, File, TryLockError},
     path::{Path, PathBuf},
-    time::Duration,
+    thread,
+    time::{Duration, Instant},
 };
 
 use async_trait::async_trait;
@@ -223,8 +224,22 @@ impl Store for SqliteStore {
 
 fn prepare(connection: &Connection) -> Result<(), rusqlite::Error> {
     connection.busy_timeout(BUSY)?;
-    connection.pragma_update(None, "journal_mode", "WAL")?;
+    use_wal(connection)?;
     connection.pragma_update(None, "synchronous", "FULL")
+}
+
+/// Has a file keep a write-ahead log, which it does from then on. Of several that try at once on a new file SQLite refuses
+/// all but one without waiting, whatever its timeout: each of them keeps the others from going on.
+fn use_wal(connection: &Connection) -> Result<(), rusqlite::Error> {
+    let until = Instant::now() + BUSY;
+    loop {
+        let done = connection.pragma_update(None, "journal_mode", "WAL");
+        let is_busy = |error: &rusqlite::Error| error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy);
+        if !done.as_ref().is_err_and(is_busy) || Instant::now() > until {
+            return done;
+        }
+        thread::sleep(LOOK_EVERY);
+    }
 }
 
 fn broken(path: &Path, doing: &str, error: &dyn std::error::Error) -> StoreError {

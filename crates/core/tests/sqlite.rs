@@ -21,6 +21,21 @@ fn whoever_only_reads_makes_no_store() {
 }
 
 #[test]
+fn many_may_make_a_store_at_once() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for round in 0..20 {
+        let path = folder.path().join(format!("{round}.db"));
+        std::thread::scope(|scope| {
+            let open = || scope.spawn(|| SqliteStore::open(&path).map(drop));
+            let opened: Vec<_> = std::iter::repeat_with(open).take(8).collect();
+            for thread in opened {
+                thread.join().expect("no panic").expect("a store");
+            }
+        });
+    }
+}
+
+#[test]
 fn a_store_that_is_not_made_yet_is_none_and_what_is_no_file_is_an_error() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("b.db");
