@@ -70,21 +70,5 @@ fn once(exporter: &Exporter, cli: &Cli) -> Result<(), Diagnostic> {
 
 /// Tells a person what is wrong, on the side.
 pub(crate) fn tell(diagnostic: &Diagnostic) {
-    let _ = writeln!(io::stderr(), "{}", told(diagnostic));
-}
-
-fn told(diagnostic: &Diagnostic) -> String {
-    let notes = |label: &'static str, notes: &[String]| {
-        let lines = notes.iter().map(move |note| format!("\n   = {label}: {note}"));
-        lines.collect::<String>()
-    };
-    let place = diagnostic.place.as_ref();
-    let place = place.map_or_else(String::new, |place| format!("\n  --> {place}"));
-    format!(
-        "error[{}]: {}{place}{}{}",
-        diagnostic.code,
-        diagnostic.message,
-        notes("caused by", &diagnostic.causes),
-        notes("hint", &diagnostic.hints)
-    )
+    let _ = writeln!(io::stderr(), "{diagnostic:#}");
 }

@@ -23,7 +23,6 @@ use tokio::{net::TcpListener, signal::unix};
 use crate::{
     cli::PageKind,
     exporter::Exporter,
-    told,
     web::{TlsListener, Web, authorize},
 };
 
@@ -111,7 +110,7 @@ async fn ready(State(exporter): State<Arc<Exporter>>) -> Response {
     let blind = tokio::task::spawn_blocking(move || exporter.blind());
     match blind.await {
         Ok(None) => "devices are read\n".into_response(),
-        Ok(Some(why)) => (StatusCode::SERVICE_UNAVAILABLE, told(&why) + "\n").into_response(),
+        Ok(Some(why)) => (StatusCode::SERVICE_UNAVAILABLE, format!("{why:#}\n")).into_response(),
         Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
     }
 }

@@ -139,10 +139,49 @@ impl fmt::Display for Place {
 }
 
 impl fmt::Display for Diagnostic {
-    /// Writes code and message on one line, for logs.
+    /// Writes code and message on one line, for logs; with `{:#}` all of it, in the manner of rustc and without colours.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.code, self.message)
+        if !f.alternate() {
+            return write!(f, "{}: {}", self.code, self.message);
+        }
+        let word = match self.severity {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+        };
+        write!(f, "{word}[{}]: {}", self.code, self.message)?;
+        if let Some(place) = &self.place {
+            write!(f, "\n  --> {place}")?;
+        }
+        let causes = self.causes.iter().map(|cause| ("caused by", cause));
+        let hints = self.hints.iter().map(|hint| ("hint", hint));
+        causes
+            .chain(hints)
+            .try_for_each(|(label, note)| write!(f, "\n   = {label}: {note}"))
     }
 }
 
 impl std::error::Error for Diagnostic {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_has_one_line_and_whoever_asks_gets_all() {
+        let mut diagnostic = Diagnostic::warning(Code::FileMissing, "could not read `a.yaml`")
+            .because("no such file")
+            .hint("name a file");
+        assert_eq!(diagnostic.to_string().lines().count(), 1);
+        let code = diagnostic.code;
+        let expected = format!(
+            "warning[{code}]: could not read `a.yaml`\n   = caused by: no such file\n   = hint: name a file"
+        );
+        assert_eq!(format!("{diagnostic:#}"), expected);
+
+        diagnostic = Diagnostic::error(code, "bad").at(Place::file("a.yaml"));
+        assert_eq!(
+            format!("{diagnostic:#}"),
+            format!("error[{code}]: bad\n  --> a.yaml")
+        );
+    }
+}
