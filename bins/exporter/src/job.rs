@@ -12,14 +12,10 @@ use std::{env, num::NonZero, process::ExitCode, thread, time::Duration};
 
 use blueproof_core::{
     diagnostic::Diagnostic,
+    figures::Used,
     ports::{Blindness, ProbeError},
 };
-use blueproof_gpu::{
-    account::{Holder, Used},
-    collect::Open,
-    visible::visible,
-    watch::Watch,
-};
+use blueproof_gpu::{account::Holder, collect::Open, visible::visible, watch::Watch};
 
 use crate::{
     cli::{Job, JobCommand, Watched},

@@ -63,6 +63,9 @@ pub struct AttemptView {
     pub approved_by: Actor,
     /// Where it runs, in words.
     pub place: Option<String>,
+    /// When the run entered the queue for it, or entered it again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queued_at: Option<Timestamp>,
     /// When quota was promised to it.
     pub reserved_at: Timestamp,
     /// When it began to run.

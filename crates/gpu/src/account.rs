@@ -2,8 +2,8 @@
 //!
 //! A [`Ledger`] is told who holds what, and what was read; it answers with a [`Bill`] for each holder and a [`Balance`] for
 //! each device. The two always agree: what holders are charged with, what nobody had and what cannot be laid at anyone's
-//! door add up to what the device did, exactly, since all sums are of integers (picoseconds and microjoules). [`Used`]
-//! and [`Figures`] define the five figures that people compare, [`JobSummary`] is what is kept of a job and shown.
+//! door add up to what the device did, exactly, since all sums are of integers (picoseconds and microjoules).
+//! [`JobSummary`] is what is kept of a job and shown; the figures in it are those of [`blueproof_core::figures`].
 //!
 //! What is not here: a clock, and anything that reads a device. Time and readings are told, so whatever happened can be
 //! told again. Nothing is guessed: what was not seen is not in a sum, and [`Coverage`] says how much was seen. Sensors of
@@ -27,7 +27,6 @@ mod amounts;
 mod bill;
 mod books;
 mod claims;
-mod figures;
 mod ledger;
 mod markdown;
 mod meter;
@@ -43,7 +42,6 @@ use serde::{Deserialize, Serialize};
 
 pub use amounts::{Amounts, Coverage};
 pub use bill::{Balance, Bill, DeviceBill, MemoryOf, PeakMemory, Source};
-pub use figures::{Figures, Used, average, build_seconds, queue_seconds};
 pub use ledger::Ledger;
 pub use summary::{CoverageSummary, DeviceSummary, JobSummary, SCHEMA_VERSION};
 

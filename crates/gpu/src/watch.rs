@@ -12,13 +12,14 @@ use std::{
 };
 
 use blueproof_core::{
+    figures::Used,
     gpu::{DeviceEvent, DeviceUuid, GpuInventory, GpuSnapshot, Reading},
     ports::{GpuMeter, GpuUsed, ProbeError},
 };
 use jiff::{SignedDuration, Timestamp};
 
 use crate::{
-    account::{Bill, Holder, JobSummary, Ledger, Used},
+    account::{Bill, Holder, JobSummary, Ledger},
     collect::{Collector, Open, Witness},
     health::Judgement,
 };

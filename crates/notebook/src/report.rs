@@ -26,6 +26,7 @@ use std::{
 use blueproof_core::{
     diagnostic::{Code, Diagnostic},
     domain::{AttemptId, BlueprintName, Bytes, Head, MetricResult, ProfileName, RunId, Usage, Verdict},
+    figures::Figures,
 };
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -71,6 +72,9 @@ pub struct Report {
     pub expectations: Vec<ExpectationReport>,
     /// What it used. `None` where nothing ran.
     pub usage: Option<Usage>,
+    /// What people compare runs by, of this one.
+    #[serde(default)]
+    pub figures: Figures,
     /// The Python that ran it. `None` where there was none.
     pub environment: Option<EnvironmentReport>,
     /// The files that were kept.

@@ -7,8 +7,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use blueproof_core::domain::{Bytes, GpuUse};
-use blueproof_gpu::account::{Figures, Used};
+use blueproof_core::{
+    domain::{Bytes, GpuUse},
+    figures::{Figures, Used},
+};
 use real_prometheus::program;
 use serde::Deserialize;
 

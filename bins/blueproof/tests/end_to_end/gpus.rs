@@ -84,6 +84,15 @@ fn a_run_is_told_what_it_made_of_its_gpu_and_each_cell_too() {
 
     let report = home.run_folder("r-1").join("report.json");
     let report: Value = serde_json::from_slice(&std::fs::read(report).expect("a report")).expect("JSON");
+    let of_run = |name: &str| {
+        report["figures"][name]
+            .as_f64()
+            .unwrap_or_else(|| panic!("{name}: {report}"))
+    };
+    assert!((of_run("averageGpu") - busy / seen).abs() < 1e-9, "{used}");
+    assert!((of_run("peakGpu") - 0.5).abs() < 1e-9, "{used}");
+    assert!((0.0..=1.0).contains(&of_run("averageCpu")), "{report}");
+    assert!(of_run("averageBuildSeconds") >= 2.0 && of_run("averageQueueSeconds") >= 0.0);
     let of_cells = report["cells"].as_array().expect("cells");
     let allocated: Vec<f64> = of_cells
         .iter()

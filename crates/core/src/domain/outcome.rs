@@ -132,6 +132,13 @@ pub struct Usage {
     pub gpu: Option<GpuUse>,
 }
 
+impl Usage {
+    /// Returns for how long its processors were there for it, in processor-seconds.
+    pub fn allocated_cpu_seconds(&self) -> f64 {
+        self.cpu_granted.as_cores() * self.duration.as_secs_f64()
+    }
+}
+
 /// What was made of the accelerators that somebody had for a time.
 ///
 /// What was not seen is in no figure, so that those which are there may be of less time than the devices were held.

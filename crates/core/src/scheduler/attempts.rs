@@ -47,6 +47,7 @@ impl Scheduler {
             return self.pass_gate(id);
         };
         let reserved_at = self.now;
+        let entered_at = self.queue.times(id).map(|(entered_at, _)| entered_at);
         let run = self.change(id).expect("queued runs are known");
         let Phase::Queued { since: queued_at, .. } = run.phase else {
             unreachable!("only queued runs are admitted");
@@ -57,6 +58,7 @@ impl Scheduler {
             head,
             phase: AttemptPhase::Reserving,
             queued_at,
+            entered_at,
             reserved_at,
             placed_at: None,
             started_at: None,

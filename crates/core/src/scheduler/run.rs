@@ -81,6 +81,8 @@ pub(super) struct Attempt {
     pub(super) phase: AttemptPhase,
     /// Since when it had waited, by which it is ordered when it has to wait again.
     pub(super) queued_at: Timestamp,
+    /// When the run entered the queue for it.
+    pub(super) entered_at: Option<Timestamp>,
     pub(super) reserved_at: Timestamp,
     pub(super) placed_at: Option<Timestamp>,
     pub(super) started_at: Option<Timestamp>,
@@ -250,6 +252,7 @@ impl Attempt {
             id: self.id,
             approved_by: self.head.by().clone(),
             place: self.place.clone(),
+            queued_at: self.entered_at,
             reserved_at: self.reserved_at,
             started_at: self.started_at,
             ended_at: self.ended_at,

@@ -361,9 +361,12 @@ impl Tally {
 
     fn usage(&mut self, labels: &[&str], usage: &Usage) {
         if let Some(used) = usage.cpu_time {
-            let allocated = usage.cpu_granted.as_cores() * usage.duration.as_secs_f64();
             self.page.add(&m::RUN_CPU_SECONDS, labels, used.as_secs_f64());
-            self.page.add(&m::RUN_ALLOCATED_CPU_SECONDS, labels, allocated);
+            self.page.add(
+                &m::RUN_ALLOCATED_CPU_SECONDS,
+                labels,
+                usage.allocated_cpu_seconds(),
+            );
         }
         let Some(gpu) = &usage.gpu else { return };
         self.page

@@ -2,14 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use blueproof_core::gpu::{DeviceUuid, GpuInventory};
+use blueproof_core::{
+    figures::{Figures, Used},
+    gpu::{DeviceUuid, GpuInventory},
+};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::{
     Holder,
     bill::{Bill, DeviceBill, MemoryOf, Source},
-    figures::{Figures, Used},
 };
 
 /// The version of [`JobSummary`] as JSON. It grows when a field changes its meaning or goes, not when one is added.

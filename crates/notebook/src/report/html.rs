@@ -4,7 +4,7 @@ use askama::Template;
 use blueproof_core::{
     attempt::CellEnd,
     diagnostic::{Code, Diagnostic},
-    domain::{Bytes, Cpus, Failure, FailureClass, GpuUse, Limit, Usage, Verdict},
+    domain::{Bytes, Cpus, Failure, FailureClass, GpuUse, Limit, Verdict},
 };
 use jiff::SignedDuration;
 
@@ -144,7 +144,7 @@ pub(super) fn render(report: &Report) -> String {
         notices: report.notices.iter().map(notice).collect(),
         times: times(&report.cells),
         cells: report.cells.iter().map(|cell| cell_view(cell, failure)).collect(),
-        usage: report.usage.as_ref().map(usage).unwrap_or_default(),
+        usage: usage(report),
         environment: report.environment.as_ref().map(|environment| EnvironmentView {
             python: shown(&environment.python),
             key: shown(&environment.key),
@@ -368,7 +368,11 @@ fn code_lines(source: &str, marked: Option<u32>) -> Vec<CodeLine> {
     (1..).zip(source.split('\n')).map(line).collect()
 }
 
-fn usage(usage: &Usage) -> Vec<(&'static str, String)> {
+/// Returns what the run used, and how long it took; nothing of one that did not run.
+fn usage(report: &Report) -> Vec<(&'static str, String)> {
+    let Some(usage) = &report.usage else {
+        return Vec::new();
+    };
     let cores = |cpus: Cpus| format!("{} granted", number(cpus.as_millis() as f64 / 1000.0));
     let mut rows = vec![
         ("cells", duration(usage.duration)),
@@ -378,11 +382,22 @@ fn usage(usage: &Usage) -> Vec<(&'static str, String)> {
         "cpu time",
         usage.cpu_time.map_or_else(|| "not read".to_owned(), duration),
     ));
+    let figures = &report.figures;
+    rows.extend(figures.average_cpu.map(|ratio| ("cpu busy", percent(ratio))));
     rows.push((
         "memory peak",
         usage.memory_peak.map_or_else(|| "not read".to_owned(), size),
     ));
     rows.extend(usage.gpu.iter().flat_map(gpu_usage));
+    let times = [
+        ("queue to start", figures.average_queue_seconds),
+        ("start to verdict", figures.average_build_seconds),
+    ];
+    let times = times.into_iter().filter_map(|(name, seconds)| {
+        let time = SignedDuration::try_from_secs_f64(seconds?).ok()?;
+        Some((name, duration(time)))
+    });
+    rows.extend(times);
     rows
 }
 

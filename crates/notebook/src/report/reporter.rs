@@ -11,6 +11,7 @@ use blueproof_core::{
     attempt::{AttemptLayout, LogReader, Record, RecordKind, run_folder},
     diagnostic::Diagnostic,
     domain::{Bytes, FailureClass, Head, RunRequest, Verdict},
+    figures::{Figures, Used, build_seconds, queue_seconds},
     ports::{CallError, Reporter},
     view::{AttemptView, RunView},
 };
@@ -100,6 +101,7 @@ fn without_attempt(view: &RunView, request: &RunRequest, plan: Option<&Plan>) ->
         metrics: BTreeMap::new(),
         expectations: plan.map(|plan| expectations(plan, &[])).unwrap_or_default(),
         usage: None,
+        figures: Figures::default(),
         environment: None,
         artifacts: Vec::new(),
         reproduce: vec![reproduce(view, request, plan)],
@@ -138,11 +140,23 @@ fn with_attempt(
             .map(|plan| expectations(plan, &looked_at(&verdict, layout)))
             .unwrap_or_default(),
         usage: outcome.and_then(|outcome| outcome.usage.clone()),
+        figures: figures(attempt),
         environment: read(&layout.environment()),
         artifacts: artifacts(&layout.artifacts()),
         verdict,
         ..asked
     }
+}
+
+fn figures(attempt: &AttemptView) -> Figures {
+    let outcome = attempt.outcome.as_ref();
+    let usage = outcome.and_then(|outcome| outcome.usage.as_ref());
+    let used = Used {
+        queue_seconds: queue_seconds(attempt.queued_at, attempt.started_at),
+        build_seconds: build_seconds(attempt.started_at, attempt.ended_at),
+        ..usage.map(Used::of).unwrap_or_default()
+    };
+    Figures::of(&[used])
 }
 
 fn earlier(attempt: &AttemptView) -> Option<EarlierAttempt> {

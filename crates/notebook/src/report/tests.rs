@@ -92,6 +92,11 @@ fn report() -> Report {
             memory_peak: Some(Bytes(123_456_789)),
             gpu: Some(half_seen()),
         }),
+        figures: Figures {
+            average_queue_seconds: Some(12.5),
+            average_build_seconds: Some(3.25),
+            ..Figures::default()
+        },
         environment: Some(EnvironmentReport {
             python: "3.12.4".to_owned(),
             key: "py3.12-0123".to_owned(),
@@ -316,7 +321,7 @@ fn what_is_no_notebook_is_refused() {
 }
 
 #[test]
-fn the_page_tells_what_was_made_of_devices_and_how_much_of_it_was_seen() {
+fn the_page_tells_what_was_used_and_how_much_of_it_was_seen() {
     let page = to_html(&report());
     for (name, value) in [
         ("gpu", "2 for 2.6 GPU-s"),
@@ -324,6 +329,8 @@ fn the_page_tells_what_was_made_of_devices_and_how_much_of_it_was_seen() {
         ("gpu peak", "100 %"),
         ("gpu memory peak", "3.0 GiB"),
         ("gpu energy", "not read"),
+        ("queue to start", "12.5 s"),
+        ("start to verdict", "3.2 s"),
     ] {
         let row = format!("<dt>{name}</dt><dd>{value}</dd>");
         assert!(page.contains(&row), "{row}: {page}");

@@ -1,84 +1,8 @@
-//! The five figures, by hand.
+//! What a bill says of the use of GPUs.
+
+use blueproof_core::figures::{Figures, Used};
 
 use super::*;
-
-fn busy(seconds: f64, seen: f64) -> GpuUse {
-    GpuUse {
-        seen_seconds: seen,
-        busy_seconds: Some(seconds),
-        ..GpuUse::default()
-    }
-}
-
-#[test]
-fn the_five_figures_of_a_run_are_what_a_hand_computes() {
-    // 4 cores for 600 s of which 1200 s were used; two GPUs for 600 s of which 900 s were busy.
-    let run = Used {
-        cpu_seconds: Some(1200.0),
-        allocated_cpu_seconds: Some(2400.0),
-        gpu: Some(GpuUse {
-            peak_utilization: Some(0.98),
-            peak_memory: Some(Bytes(12 << 30)),
-            ..busy(900.0, 1200.0)
-        }),
-        queue_seconds: queue_seconds(Some(at(100.0)), Some(at(130.0))),
-        build_seconds: build_seconds(Some(at(130.0)), Some(at(730.0))),
-    };
-    let figures = Figures {
-        average_cpu: Some(0.5),
-        average_gpu: Some(0.75),
-        peak_gpu: Some(0.98),
-        peak_gpu_memory_bytes: Some(12 << 30),
-        average_queue_seconds: Some(30.0),
-        average_build_seconds: Some(600.0),
-    };
-    assert_eq!(Figures::of(&[run]), figures);
-}
-
-#[test]
-fn an_average_over_runs_is_no_average_of_averages() {
-    let run = |of, over, queued| Used {
-        gpu: Some(busy(of, over)),
-        queue_seconds: Some(queued),
-        ..Used::default()
-    };
-    let figures = Figures::of(&[run(10.0, 10.0, 0.0), run(0.0, 90.0, 30.0)]);
-
-    // 10 s of 100 s; the average of 100 % and 0 % would be 50 %.
-    assert_eq!(figures.average_gpu, Some(0.1));
-    assert_eq!(figures.average_queue_seconds, Some(15.0));
-}
-
-#[test]
-fn what_is_not_known_is_in_no_figure() {
-    assert_eq!(Figures::of(&[]), Figures::default());
-    assert_eq!(Figures::of(&[Used::default()]), Figures::default());
-    let half_known = Used {
-        cpu_seconds: Some(5.0),
-        gpu: Some(GpuUse {
-            peak_utilization: Some(f64::NAN),
-            ..busy(0.0, 0.0)
-        }),
-        ..Used::default()
-    };
-    assert_eq!(Figures::of(&[half_known]), Figures::default());
-
-    // Of the second run nobody knows what it was given, so the first alone counts.
-    let known = Used {
-        cpu_seconds: Some(1.0),
-        allocated_cpu_seconds: Some(4.0),
-        ..Used::default()
-    };
-    assert_eq!(Figures::of(&[known, half_known]).average_cpu, Some(0.25));
-}
-
-#[test]
-fn a_run_that_has_not_started_or_whose_clock_went_back_has_no_times() {
-    assert_eq!(queue_seconds(Some(at(1.0)), None), None);
-    assert_eq!(queue_seconds(None, Some(at(1.0))), None);
-    assert_eq!(build_seconds(Some(at(2.0)), Some(at(1.0))), None);
-    assert_eq!(queue_seconds(Some(at(1.0)), Some(at(1.0))), Some(0.0));
-}
 
 #[test]
 fn a_bill_tells_of_the_use_of_gpus_what_was_seen() {
@@ -93,9 +17,11 @@ fn a_bill_tells_of_the_use_of_gpus_what_was_seen() {
     let expected = GpuUse {
         devices: 1,
         allocated_seconds: 4.0,
+        seen_seconds: 1.0,
+        busy_seconds: Some(0.5),
         peak_utilization: Some(0.5),
         peak_memory: Some(Bytes(5_000_000_000)),
-        ..busy(0.5, 1.0)
+        ..GpuUse::default()
     };
     assert_eq!(used, expected);
     // Of 4 s one was seen: the device was half busy, and not an eighth.

@@ -1,6 +1,9 @@
 //! What people and programs read of a job.
 
-use blueproof_core::gpu::{Device, GpuInventory, Partition, Vendor};
+use blueproof_core::{
+    figures::Used,
+    gpu::{Device, GpuInventory, Partition, Vendor},
+};
 
 use super::*;
 

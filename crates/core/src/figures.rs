@@ -3,7 +3,7 @@
 //! | figure | formula | from where |
 //! |---|---|---|
 //! | average CPU | processor-seconds used / (cores allocated × seconds of the run) | `usage_usec` in `cpu.stat` of cgroup v2; what the run was given |
-//! | average GPU | busy GPU-seconds / allocated GPU-seconds, both of the time that was seen | the driver's busy samples; windows of the [`super::Ledger`] |
+//! | average GPU | busy GPU-seconds / allocated GPU-seconds, both of the time that was seen | the driver's busy samples; for how long it had the devices |
 //! | peak GPU | the busiest of the driver's periods, and the most memory that was used | the same samples; memory of processes, else of the device |
 //! | average queue time | started − eligible; the wait for an approval comes before that | the scheduler's log |
 //! | average build time | verdict − started | the scheduler's log |
@@ -11,9 +11,10 @@
 //! An average over runs is the sum of what stands above the line over the sum of what stands below it, of those runs of
 //! which both are known: averages are never averaged. A figure that cannot be known is `None`, never zero.
 
-use blueproof_core::domain::GpuUse;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+
+use crate::domain::{GpuUse, Usage};
 
 /// What a run used, and how long it took; what is not known is `None`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
@@ -55,6 +56,18 @@ pub struct Figures {
     /// How long runs took on average, in seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub average_build_seconds: Option<f64>,
+}
+
+impl Used {
+    /// Takes over what is known of an attempt's processors and devices.
+    pub fn of(usage: &Usage) -> Self {
+        Self {
+            cpu_seconds: usage.cpu_time.map(|time| time.as_secs_f64()),
+            allocated_cpu_seconds: Some(usage.allocated_cpu_seconds()),
+            gpu: usage.gpu,
+            ..Self::default()
+        }
+    }
 }
 
 impl Figures {
@@ -106,3 +119,6 @@ fn seconds_between(from: Option<Timestamp>, until: Option<Timestamp>) -> Option<
     let seconds = until?.duration_since(from?).as_secs_f64();
     (seconds >= 0.0).then_some(seconds)
 }
+
+#[cfg(test)]
+mod tests;

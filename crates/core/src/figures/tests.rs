@@ -1,0 +1,107 @@
+//! The five figures, by hand.
+
+use jiff::SignedDuration;
+
+use super::*;
+use crate::domain::{Bytes, Cpus};
+
+fn at(seconds: f64) -> Timestamp {
+    Timestamp::UNIX_EPOCH + SignedDuration::from_secs_f64(seconds)
+}
+
+fn busy(seconds: f64, seen: f64) -> GpuUse {
+    GpuUse {
+        seen_seconds: seen,
+        busy_seconds: Some(seconds),
+        ..GpuUse::default()
+    }
+}
+
+#[test]
+fn the_five_figures_of_a_run_are_what_a_hand_computes() {
+    // 4 cores for 600 s of which 1200 s were used; two GPUs for 600 s of which 900 s were busy.
+    let run = Used {
+        cpu_seconds: Some(1200.0),
+        allocated_cpu_seconds: Some(2400.0),
+        gpu: Some(GpuUse {
+            peak_utilization: Some(0.98),
+            peak_memory: Some(Bytes(12 << 30)),
+            ..busy(900.0, 1200.0)
+        }),
+        queue_seconds: queue_seconds(Some(at(100.0)), Some(at(130.0))),
+        build_seconds: build_seconds(Some(at(130.0)), Some(at(730.0))),
+    };
+    let figures = Figures {
+        average_cpu: Some(0.5),
+        average_gpu: Some(0.75),
+        peak_gpu: Some(0.98),
+        peak_gpu_memory_bytes: Some(12 << 30),
+        average_queue_seconds: Some(30.0),
+        average_build_seconds: Some(600.0),
+    };
+    assert_eq!(Figures::of(&[run]), figures);
+}
+
+#[test]
+fn what_an_attempt_used_is_divided_by_what_was_there_for_it() {
+    let usage = Usage {
+        duration: SignedDuration::from_secs(100),
+        cpu_granted: Cpus::cores(2),
+        cpu_time: Some(SignedDuration::from_secs(50)),
+        memory_peak: None,
+        gpu: Some(busy(30.0, 60.0)),
+    };
+    let figures = Figures::of(&[Used::of(&usage)]);
+    assert_eq!(figures.average_cpu, Some(0.25));
+    assert_eq!(figures.average_gpu, Some(0.5));
+    let unread = Usage {
+        cpu_time: None,
+        ..usage
+    };
+    assert_eq!(Figures::of(&[Used::of(&unread)]).average_cpu, None);
+}
+
+#[test]
+fn an_average_over_runs_is_no_average_of_averages() {
+    let run = |of, over, queued| Used {
+        gpu: Some(busy(of, over)),
+        queue_seconds: Some(queued),
+        ..Used::default()
+    };
+    let figures = Figures::of(&[run(10.0, 10.0, 0.0), run(0.0, 90.0, 30.0)]);
+
+    // 10 s of 100 s; the average of 100 % and 0 % would be 50 %.
+    assert_eq!(figures.average_gpu, Some(0.1));
+    assert_eq!(figures.average_queue_seconds, Some(15.0));
+}
+
+#[test]
+fn what_is_not_known_is_in_no_figure() {
+    assert_eq!(Figures::of(&[]), Figures::default());
+    assert_eq!(Figures::of(&[Used::default()]), Figures::default());
+    let half_known = Used {
+        cpu_seconds: Some(5.0),
+        gpu: Some(GpuUse {
+            peak_utilization: Some(f64::NAN),
+            ..busy(0.0, 0.0)
+        }),
+        ..Used::default()
+    };
+    assert_eq!(Figures::of(&[half_known]), Figures::default());
+
+    // Of the second run nobody knows what it was given, so the first alone counts.
+    let known = Used {
+        cpu_seconds: Some(1.0),
+        allocated_cpu_seconds: Some(4.0),
+        ..Used::default()
+    };
+    assert_eq!(Figures::of(&[known, half_known]).average_cpu, Some(0.25));
+}
+
+#[test]
+fn a_run_that_has_not_started_or_whose_clock_went_back_has_no_times() {
+    assert_eq!(queue_seconds(Some(at(1.0)), None), None);
+    assert_eq!(queue_seconds(None, Some(at(1.0))), None);
+    assert_eq!(build_seconds(Some(at(2.0)), Some(at(1.0))), None);
+    assert_eq!(queue_seconds(Some(at(1.0)), Some(at(1.0))), Some(0.0));
+}
