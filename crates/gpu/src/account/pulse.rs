@@ -14,6 +14,9 @@ const LONGEST_PERIOD: i64 = 1_500_000;
 /// A driver's clock may be ahead of ours by so much. What is told of a later time is not believed.
 const AHEAD_AT_MOST: i64 = 1_000_000;
 
+/// Monitors tell nothing new so soon after they told something: who asks then is told the same once more.
+const MONITORED_APART: i64 = 100_000;
+
 /// How busy a device was from one microsecond to another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Beat {
@@ -124,7 +127,7 @@ impl Pulse {
     }
 
     /// Takes in values that stand for the time since the snapshot before. A momentary one that failed leaves a gap; the
-    /// monitors' mean, which is left out when it is asked for too soon, is of all the time since the last that there was.
+    /// monitors' mean, which is repeated when it is asked for too soon, is of all the time since the last that was new.
     fn read_gauges(&mut self, readings: &Readings, moment: Moment, read_at: Option<i64>) {
         let monitored = readings.value(Figure::EngineActive).and_then(millionths);
         match (readings.get(Figure::Utilization), monitored) {
@@ -137,6 +140,9 @@ impl Pulse {
             (Reading::Failed(_), _) => {}
             (Reading::Unsupported, Some(utilization)) => {
                 if let Some(until) = self.until {
+                    if moment.at - until < MONITORED_APART {
+                        return;
+                    }
                     self.push(moment.stands_since(until), moment.at, utilization, false);
                 }
             }

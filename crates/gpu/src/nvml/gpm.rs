@@ -1,7 +1,10 @@
 //! What the performance monitors of a device say, from Hopper on: between two looks, what was done in which share of the
 //! time.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    ops::{Range, RangeInclusive},
+};
 
 use blueproof_core::gpu::{DeviceUuid, Figure, Partition, Readings};
 use jiff::{SignedDuration, Timestamp};
@@ -14,11 +17,15 @@ use nvml_wrapper::{
 
 use super::errors::{read, unread};
 
-/// Two looks must be so far apart to say anything.
+/// Two looks must be so far apart to say anything. Who asks sooner is told once more what was told last.
 const APART_AT_LEAST: SignedDuration = SignedDuration::from_millis(100);
 
 /// Of two looks that are farther apart, the earlier is of another time.
 const APART_AT_MOST: SignedDuration = SignedDuration::from_mins(10);
+
+/// How far apart two looks are of which the later one says nothing new, and two that can be compared.
+const SOON: Range<SignedDuration> = SignedDuration::ZERO..APART_AT_LEAST;
+const COMPARABLE: RangeInclusive<SignedDuration> = APART_AT_LEAST..=APART_AT_MOST;
 
 /// MiB, in which NVML counts what goes over buses.
 const MEBIBYTE: f64 = 1_048_576.0;
@@ -49,6 +56,8 @@ pub(super) struct Meters<'nvml> {
 struct Look<'nvml> {
     at: Timestamp,
     counted: GpmSample<'nvml>,
+    /// What was done since the look before.
+    told: Readings,
 }
 
 impl<'nvml> Meters<'nvml> {
@@ -94,25 +103,23 @@ impl<'nvml> Meters<'nvml> {
             Ok(counted) => counted,
             Err(error) => return none(&error),
         };
-        let apart = |before: &Look<'_>| now.duration_since(before.at);
-        if self
-            .looks
-            .get(uuid)
-            .is_some_and(|before| apart(before) < APART_AT_LEAST)
-        {
-            return Readings::default();
-        }
-        let look = Look { at: now, counted };
-        let readings = match self
-            .looks
-            .get(uuid)
-            .filter(|before| apart(before) <= APART_AT_MOST)
-        {
-            Some(before) => between(device, &before.counted, &look.counted),
-            None => Readings::default(),
+        let before = self.looks.get(uuid);
+        let apart = before.map(|before| now.duration_since(before.at));
+        let told = match (before, apart) {
+            (Some(before), Some(apart)) if SOON.contains(&apart) => return before.told.clone(),
+            (Some(before), Some(apart)) if COMPARABLE.contains(&apart) => {
+                between(device, &before.counted, &counted)
+            }
+            // Nobody looked before, or the clock has stepped, or it is too long ago.
+            _ => Readings::default(),
+        };
+        let look = Look {
+            at: now,
+            counted,
+            told: told.clone(),
         };
         self.looks.insert(uuid.clone(), look);
-        readings
+        told
     }
 }
 

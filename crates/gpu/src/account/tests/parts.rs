@@ -64,3 +64,18 @@ fn monitors_that_were_asked_too_soon_are_believed_the_next_time() {
     assert_eq!(told.bill("r-1.1").amounts.busy_seconds(), Some(0.5));
     assert_eq!(coverage(&told.bill("r-1.1")).0, 1.0);
 }
+
+#[test]
+fn what_monitors_repeat_because_they_were_asked_too_soon_is_not_charged_again() {
+    let active = |share| part("MIG-1").figure(Figure::EngineActive, share);
+    let mut told = Told::new();
+    told.0.hold(at(0.0), &named("r-1.1"), &[device("MIG-1")]);
+    told.read(0.0, [part("MIG-1")]);
+    told.read(1.0, [active(0.5)]);
+    told.read(1.05, [active(0.5)]);
+    told.read(2.0, [active(1.0)]);
+
+    // 1 s × 0.5 + 1 s × 1: what was done from 1.00 s to 1.05 s is in the last mean.
+    assert_eq!(told.bill("r-1.1").amounts.busy_seconds(), Some(1.5));
+    assert_eq!(coverage(&told.bill("r-1.1")).0, 1.0);
+}
