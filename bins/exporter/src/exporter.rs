@@ -161,6 +161,7 @@ fn seen(collected: &Collected) -> Seen {
     let reading = collected.reading.as_deref();
     Seen {
         devices: reading.and_then(|reading| reading.as_ref().ok()).cloned(),
+        peaks: collected.peaks.clone(),
         errors: collected.errors.clone(),
         collection: Collection {
             age: collected.age.and_then(|age| SignedDuration::try_from(age).ok()),

@@ -19,7 +19,7 @@ use blueproof_core::{
     ports::{GpuProbe, ProbeError},
 };
 
-use crate::pages::Errors;
+use crate::pages::{Errors, Peaks};
 
 /// How often events are taken, and devices read for whoever must not miss anything.
 const EVENTS_EVERY: Duration = Duration::from_secs(1);
@@ -59,6 +59,8 @@ pub struct Collected {
     pub age: Option<Duration>,
     /// Whether it began before it was asked for, because the next one takes too long.
     pub is_cached: bool,
+    /// How busy devices were at most of late.
+    pub peaks: Peaks,
     /// The errors that drivers reported.
     pub errors: Errors,
     /// The devices that were listened to.
@@ -77,6 +79,7 @@ struct Shared {
 #[derive(Debug, Default)]
 struct State {
     last: Option<(Instant, Arc<Reading>)>,
+    peaks: Peaks,
     errors: Errors,
     heard: BTreeSet<DeviceUuid>,
     failures: u64,
@@ -151,6 +154,7 @@ impl State {
             reading: self.last.as_ref().map(|(_, reading)| Arc::clone(reading)),
             age: begun.map(|begun| begun.elapsed()),
             is_cached: begun.is_some_and(|begun| begun < asked_at),
+            peaks: self.peaks.clone(),
             errors: self.errors.clone(),
             heard: self.heard.clone(),
             failures: self.failures,
@@ -200,6 +204,9 @@ impl Worker {
         let events = self.events();
         let mut state = self.shared.lock();
         state.count(&events);
+        if let Ok((_, snapshot)) = &reading {
+            state.peaks.read(snapshot);
+        }
         state.failures += u64::from(failed);
         state.heard = heard.unwrap_or_default();
         state.last = Some((begun, Arc::new(reading)));

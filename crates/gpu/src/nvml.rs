@@ -40,8 +40,16 @@ pub struct NvmlProbe {
     session: Session,
     /// Who was there when that was last asked, to know who a device was that does not answer any more.
     known: GpuInventory,
-    /// Until when each device's own samples were read, in the driver's microseconds.
-    seen: BTreeMap<DeviceUuid, u64>,
+    /// What was read last of each device's own samples.
+    seen: BTreeMap<DeviceUuid, Window>,
+}
+
+/// A time of which a driver told by samples, in its own microseconds.
+#[derive(Debug, Clone, Copy, Default)]
+struct Window {
+    /// `None` is as far back as it remembers.
+    since: Option<u64>,
+    until: Option<u64>,
 }
 
 self_cell!(
@@ -161,21 +169,21 @@ impl<'nvml> Reader<'_, 'nvml> {
     fn read(
         self,
         meters: &mut Meters<'nvml>,
-        seen: &mut BTreeMap<DeviceUuid, u64>,
+        seen: &mut BTreeMap<DeviceUuid, Window>,
         partitions: &[Partition],
     ) -> Vec<Sample> {
-        let since = seen.get(&self.uuid).copied();
-        let (busy, until) = busy(self.device, since);
+        let window = seen.entry(self.uuid.clone()).or_default();
+        let (busy, until) = busy(self.device, window.until);
+        window.extend(until);
         let mut readings = figures::of_device(self.device);
         readings.extend(meters.of_device(self.device, &self.uuid, self.now));
         let whole = Sample {
             device: self.uuid.clone(),
             partition: None,
             readings,
-            processes: processes::of_device(self.device, since),
+            processes: processes::of_device(self.device, window.since),
             busy,
         };
-        seen.extend(until.map(|until| (self.uuid.clone(), until)));
         let parts: Vec<_> = partitions
             .iter()
             .map(|part| self.read_part(part, meters))
@@ -197,6 +205,16 @@ impl<'nvml> Reader<'_, 'nvml> {
             readings,
             processes,
             busy: Reading::Unsupported,
+        }
+    }
+}
+
+impl Window {
+    /// Goes on to the last sample that was told. Where none was, who asks is told of the same time once more.
+    fn extend(&mut self, until: Option<u64>) {
+        if until > self.until {
+            self.since = self.until;
+            self.until = until;
         }
     }
 }

@@ -8,8 +8,10 @@
 
 pub mod dcgm;
 pub mod native;
+mod peaks;
 mod seen;
 #[cfg(test)]
 mod tests;
 
+pub use peaks::Peaks;
 pub use seen::{Attribution, Collection, Errors, Owner, Owners, Seen, Told, XidCount};

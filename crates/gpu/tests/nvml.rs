@@ -302,6 +302,12 @@ fn whoever_uses_a_device_is_told_with_memory_and_share() {
         (4242, &Reading::Value(Bytes(1 << 30)))
     );
     assert!((process.utilization.clone().value().expect("it is known") - 0.4).abs() < 0.05);
+    installed.set_time(3.01);
+    let again = probe.snapshot().expect("it answers");
+    assert_eq!(
+        again.samples[0].processes, used.samples[0].processes,
+        "the driver has no newer sample, which is no word of a process that rests"
+    );
 }
 
 #[test]

@@ -43,7 +43,8 @@ pub struct GpuProcess {
     pub pid: u32,
     /// The memory that it has there.
     pub memory: Reading<Bytes>,
-    /// In which share of the time since the last snapshot it ran there.
+    /// In which share of the time since the last snapshot it ran there; of the time before, where the driver told nothing
+    /// since.
     pub utilization: Reading<f64>,
 }
 

@@ -7,9 +7,9 @@ use std::sync::{
 
 use blueproof_core::{
     diagnostic::{Code, Diagnostic},
-    gpu::DeviceUuid,
+    gpu::{BusySample, DeviceUuid},
     ports::Blindness,
-    testing::{FakeProbe, device},
+    testing::{FakeProbe, device, snapshot},
 };
 use jiff::Timestamp;
 
@@ -154,6 +154,22 @@ fn whoever_asks_is_told_the_errors_until_then() {
         .collect();
     assert_eq!(counts, [(31, 2), (79, 1)]);
     assert_eq!(errors.last(&DeviceUuid("GPU-00000000".into())), Some(79));
+}
+
+#[test]
+fn what_the_driver_told_once_is_told_to_each_who_asks() {
+    let probe = FakeProbe::of(vec![device(0)]);
+    let mut read = snapshot(10, &[device(0)]);
+    read.samples[0].busy = blueproof_core::gpu::Reading::Value(vec![BusySample {
+        at: read.at,
+        utilization: 0.75,
+    }]);
+    probe.will_read(read.clone());
+    let collector = collector(&probe);
+    for _ in 0..2 {
+        let peaks = collector.collect(LONG).peaks;
+        assert_eq!(peaks.of(&read.samples[0]), Some(0.75));
+    }
 }
 
 #[test]

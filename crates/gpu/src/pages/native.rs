@@ -117,7 +117,7 @@ families! {
     DEVICES Gauge "blueproof_gpus" ["kind"] "How many devices there are",
     INFO Gauge "blueproof_gpu_info" ["uuid" "partition" "index" "vendor" "model" "profile" "pci_bus_id" "serial" "driver_version" "api_version"] "Who a device is",
     FAULTS Gauge "blueproof_gpu_unreadable_figures" ["uuid" "partition" "fault"] "How many figures that the device has could not be read",
-    PEAK Gauge "blueproof_gpu_utilization_peak_ratio" ["uuid" "partition"] "The most of the driver's own samples since it was read before",
+    PEAK Gauge "blueproof_gpu_utilization_peak_ratio" ["uuid" "partition"] "The most of the driver's own samples that were read in the last 65 seconds",
     XIDS Counter "blueproof_gpu_xid_errors_total" ["uuid" "xid"] "How often the driver reported an error",
     XID_LAST Gauge "blueproof_gpu_xid_last_timestamp_seconds" ["uuid" "xid"] "When the driver reported an error last",
     HEALTH Gauge "blueproof_gpu_health" ["uuid" "check" "state"] "What a check of a device found: ok, problem or unknown",
@@ -238,7 +238,7 @@ fn figures(seen: &Seen, page: &mut Exposition) {
     let peaks = snapshot
         .samples
         .iter()
-        .filter_map(|sample| Some((sample, peak(sample)?)));
+        .filter_map(|sample| Some((sample, seen.peaks.of(sample)?)));
     series(page, &PEAK, peaks);
     faults(&snapshot.samples, page);
 }
@@ -257,11 +257,6 @@ fn series<'a>(page: &mut Exposition, family: &Family, values: impl Iterator<Item
 fn of(sample: &Sample) -> [(&'static str, &str); 2] {
     let partition = sample.partition.as_ref().map_or("", |part| part.0.as_str());
     [("uuid", sample.device.0.as_str()), ("partition", partition)]
-}
-
-fn peak(sample: &Sample) -> Option<f64> {
-    let busy = sample.busy.as_ref().value()?;
-    busy.iter().map(|sample| sample.utilization).reduce(f64::max)
 }
 
 fn faults(samples: &[Sample], page: &mut Exposition) {

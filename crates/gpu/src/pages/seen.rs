@@ -8,6 +8,7 @@ use blueproof_core::{
 };
 use jiff::{SignedDuration, Timestamp};
 
+use super::Peaks;
 use crate::health::Findings;
 
 /// All that the pages tell.
@@ -15,6 +16,8 @@ use crate::health::Findings;
 pub struct Seen {
     /// The devices and what was read of them, or why nothing can be said of any.
     pub devices: Option<(GpuInventory, GpuSnapshot)>,
+    /// How busy devices were at most of late.
+    pub peaks: Peaks,
     /// The errors that drivers reported, since this program began.
     pub errors: Errors,
     /// Who has which device, or part of one.

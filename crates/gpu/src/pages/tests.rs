@@ -56,6 +56,8 @@ fn seen() -> Seen {
             processes: Reading::Value(Vec::new()),
             busy: Reading::Unsupported,
         }));
+    let mut peaks = Peaks::default();
+    peaks.read(&read);
     let mut errors = Errors::default();
     for xid in [31, 79] {
         errors.count(&DeviceEvent {
@@ -75,6 +77,7 @@ fn seen() -> Seen {
         attribution: Some(attribution()),
         health: Some(health(&inventory, &read)),
         devices: Some((inventory, read)),
+        peaks,
         errors,
         collection: Collection {
             age: Some(SignedDuration::from_millis(2)),
