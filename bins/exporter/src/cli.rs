@@ -59,6 +59,15 @@ pub(crate) struct Cli {
     #[arg(long, value_name = "MS", default_value = "40", value_parser = milliseconds)]
     pub(crate) wait: Duration,
 
+    /// What else to read, or to show; may be several, with commas between them.
+    #[arg(
+        long,
+        value_name = "WHAT",
+        value_delimiter = ',',
+        env = "BLUEPROOF_EXPORTER_COLLECT"
+    )]
+    pub(crate) collect: Vec<Collect>,
+
     /// The socket by which this node's kubelet tells who has which device; by default the usual one, where it is.
     #[arg(long, value_name = "SOCKET", env = "BLUEPROOF_EXPORTER_POD_RESOURCES")]
     pub(crate) pod_resources: Option<PathBuf>,
@@ -198,6 +207,15 @@ pub(crate) struct Published {
     /// Do not print it.
     #[arg(long = "quiet", short, action = ArgAction::SetFalse)]
     pub(crate) is_told: bool,
+}
+
+/// What is not read, or not shown, unless somebody wants it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Collect {
+    /// What goes over PCIe, also of NVIDIA's cards before Hopper: the driver counts 40 ms for each, so give `--wait` more.
+    Pcie,
+    /// Memory and use of each process that is on a device: there are as many series as processes come and go.
+    Processes,
 }
 
 /// A page.

@@ -23,7 +23,7 @@ use blueproof_gpu::{
 use jiff::SignedDuration;
 
 use crate::{
-    cli::{Cli, HostLabel, PageKind},
+    cli::{Cli, Collect, HostLabel, PageKind},
     gzip::Packer,
     health::HealthWatch,
     owners::{Owned, OwnerSource},
@@ -41,6 +41,8 @@ pub(crate) struct Exporter {
     /// Whom to ask who has which device.
     owners: Option<OwnerSource>,
     health: HealthWatch,
+    /// Whether each process has series of its own.
+    shows_processes: bool,
     devices_told: Once,
     kubelet_told: Once,
 }
@@ -75,6 +77,7 @@ impl Exporter {
             packer: Packer::new(),
             owners: OwnerSource::start(cli),
             health: HealthWatch::default(),
+            shows_processes: cli.collect.contains(&Collect::Processes),
             devices_told: Once::default(),
             kubelet_told: Once::default(),
         })
@@ -86,6 +89,7 @@ impl Exporter {
         let collected = self.collector.collect(within);
         let mut seen = seen(&collected);
         seen.health = self.health.look(&collected);
+        seen.shows_processes = self.shows_processes;
         let owned = self.owners.as_ref().zip(asked_at).map(|(owners, asked_at)| {
             let inventory = seen.devices.as_ref().map(|(inventory, _)| inventory);
             owners.owned(asked_at, within, inventory)
@@ -186,7 +190,14 @@ fn source(cli: &Cli) -> Result<Open, Diagnostic> {
             let address = address.clone();
             recorded_to(cli.record.as_deref(), move || Ok(TpuProbe::new(address.clone())))
         }
-        None => recorded_to(cli.record.as_deref(), nvml(cli.library.clone())),
+        None => {
+            let mut open = nvml(cli.library.clone());
+            let counts_pcie = cli.collect.contains(&Collect::Pcie);
+            recorded_to(cli.record.as_deref(), move || {
+                let probe = open()?;
+                Ok(if counts_pcie { probe.counting_pcie() } else { probe })
+            })
+        }
     }
 }
 

@@ -20,7 +20,8 @@ use std::{
 
 use blueproof_core::{
     gpu::{
-        BusySample, DeviceEvent, DeviceUuid, GpuInventory, GpuSnapshot, Partition, Reading, Readings, Sample,
+        BusySample, DeviceEvent, DeviceUuid, Figure, GpuInventory, GpuSnapshot, Partition, Reading, Readings,
+        Sample,
     },
     ports::{GpuProbe, ProbeError},
 };
@@ -42,6 +43,7 @@ pub struct NvmlProbe {
     known: GpuInventory,
     /// What was read last of each device's own samples.
     seen: BTreeMap<DeviceUuid, Window>,
+    pcie: Pcie,
 }
 
 /// A time of which a driver told by samples, in its own microseconds.
@@ -50,6 +52,15 @@ struct Window {
     /// `None` is as far back as it remembers.
     since: Option<u64>,
     until: Option<u64>,
+}
+
+/// How it is read what goes over PCIe.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Pcie {
+    /// From performance monitors, where there are some.
+    Monitored,
+    /// Elsewhere by a call, too, in which the driver counts for a while.
+    Counted,
 }
 
 self_cell!(
@@ -90,9 +101,17 @@ impl NvmlProbe {
             session: Session::new(nvml, |_| Open::default()),
             known: GpuInventory::default(),
             seen: BTreeMap::new(),
+            pcie: Pcie::Monitored,
         };
         probe.inventory()?;
         Ok(probe)
+    }
+
+    /// Has it ask what goes over PCIe also where performance monitors do not tell. For that the driver counts 20 ms in each
+    /// direction, of one device after the other.
+    pub fn counting_pcie(mut self) -> Self {
+        self.pcie = Pcie::Counted;
+        self
     }
 
     /// Returns how many devices there are, by place.
@@ -105,7 +124,9 @@ impl NvmlProbe {
     fn sample(&mut self, place: u32, now: Timestamp) -> Vec<Sample> {
         let was = self.known.devices.iter().find(|device| device.index == place);
         let was = was.map(|device| (device.uuid.clone(), device.partitions.clone()));
-        let Self { session, seen, .. } = self;
+        let Self {
+            session, seen, pcie, ..
+        } = self;
         session.with_dependent_mut(|nvml, open| {
             let device = nvml.device_by_index(place);
             let named = device.and_then(|device| Ok((DeviceUuid(device.uuid()?), device)));
@@ -116,6 +137,7 @@ impl NvmlProbe {
                         device: &device,
                         uuid,
                         now,
+                        pcie: *pcie,
                     };
                     reader.read(&mut open.meters, seen, &partitions.unwrap_or_default())
                 }
@@ -163,6 +185,7 @@ struct Reader<'a, 'nvml> {
     device: &'a Device<'nvml>,
     uuid: DeviceUuid,
     now: Timestamp,
+    pcie: Pcie,
 }
 
 impl<'nvml> Reader<'_, 'nvml> {
@@ -177,6 +200,9 @@ impl<'nvml> Reader<'_, 'nvml> {
         window.extend(until);
         let mut readings = figures::of_device(self.device);
         readings.extend(meters.of_device(self.device, &self.uuid, self.now));
+        if self.pcie == Pcie::Counted && readings.value(Figure::PcieSent).is_none() {
+            readings.extend(figures::pcie(self.device));
+        }
         let whole = Sample {
             device: self.uuid.clone(),
             partition: None,

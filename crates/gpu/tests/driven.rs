@@ -28,7 +28,8 @@ fn scenario() -> Scenario {
 /// Reads all that there is, until performance monitors tell something, too.
 fn read_all(installed: &Installed) -> Vec<Sample> {
     let path = installed.path();
-    let mut probe = NvmlProbe::open_library(path.as_os_str()).expect("the scenario lets it begin");
+    let probe = NvmlProbe::open_library(path.as_os_str()).expect("the scenario lets it begin");
+    let mut probe = probe.counting_pcie();
     probe.snapshot().expect("they answer");
     installed.set_time(1.0);
     probe.inventory().expect("they answer");

@@ -29,6 +29,7 @@ pub const DRIVEN: &[&str] = &[
     "nvmlDeviceGetName",
     "nvmlDeviceGetPciInfo_v3",
     "nvmlDeviceGetPcieReplayCounter",
+    "nvmlDeviceGetPcieThroughput",
     "nvmlDeviceGetPowerUsage",
     "nvmlDeviceGetProcessUtilization",
     "nvmlDeviceGetSamples",

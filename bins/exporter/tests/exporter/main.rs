@@ -7,10 +7,10 @@ mod web;
 
 use std::{io::Read as _, path::PathBuf, time::Instant};
 
-use fake_nvml::{Clock, Delay, Fault, NvmlReturn, Scenario, a10, h100_with_mig};
+use fake_nvml::{Clock, Delay, Process, Scenario, Steps, a10, h100_with_mig};
 use flate2::read::GzDecoder;
 
-use program::{LONG, Server, install, once, program, text};
+use program::{LONG, Server, install, once, program, text, without_driver};
 
 #[test]
 fn one_page_is_printed_in_the_words_of_dcgm() {
@@ -29,15 +29,7 @@ fn one_page_is_printed_in_the_words_of_dcgm() {
 
 #[test]
 fn where_there_is_no_driver_the_page_says_so_and_so_does_the_log() {
-    let mut scenario = Scenario::of([a10()]);
-    scenario.faults = vec![Fault {
-        function: "nvmlInit_v2".into(),
-        device: None,
-        from: 0.0,
-        to: None,
-        returns: NvmlReturn::DriverNotLoaded,
-    }];
-    let output = once(&install(&scenario), &[]);
+    let output = once(&without_driver(), &[]);
     assert_eq!(output.status.code(), Some(3), "{output:?}");
     let page = text(&output.stdout);
     assert!(page.contains("blueproof_gpu_probe_up 0\n"), "{page}");
@@ -97,6 +89,45 @@ fn the_page_comes_in_the_format_and_the_coding_that_are_asked_for() {
     assert!(page.contains("blueproof_gpu_probe_up 1\n"), "{page}");
     let refused = server.get("/metrics/native", &["Accept-Encoding: gzip;q=0, identity"]);
     assert!(!refused.headers.contains_key("content-encoding"));
+}
+
+#[test]
+fn what_costs_more_is_collected_where_somebody_wants_it() {
+    let mut card = a10();
+    card.figures.pcie_tx_bytes_per_second = Steps::constant(5e6);
+    card.figures.pcie_rx_bytes_per_second = Steps::constant(7e6);
+    card.processes = vec![Process {
+        pid: 4001,
+        memory_used_bytes: Steps::constant(1e6),
+        ..Process::default()
+    }];
+    let library = install(&Scenario::of([card]));
+    let page = |arguments: &[&str]| text(&once(&library, arguments).stdout);
+    let usual = page(&[]);
+    assert!(
+        !usual.contains("blueproof_gpu_pcie_sent") && !usual.contains("blueproof_gpu_process"),
+        "{usual}"
+    );
+    let all = page(&["--collect", "pcie,processes"]);
+    for metric in [
+        "pcie_sent_bytes_per_second",
+        "pcie_received_bytes_per_second",
+        "process_memory_bytes",
+    ] {
+        assert!(
+            all.contains(&format!("\nblueproof_gpu_{metric}{{")),
+            "{metric} in\n{all}"
+        );
+    }
+    let sent = all
+        .lines()
+        .find(|line| line.starts_with("blueproof_gpu_pcie_sent"));
+    assert!(sent.is_some_and(|line| line.ends_with(" 5000000")), "{sent:?}");
+    let refused = once(&library, &["--collect", "everything"]);
+    assert!(
+        text(&refused.stderr).contains("[possible values: pcie, processes]"),
+        "{refused:?}"
+    );
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use fake_kubelet::{Allocatable, FakeKubelet, Held, Pod};
 use fake_nvml::{Installed, Scenario, a10, h100_with_mig};
 
-use super::program::{Server, install, once, text};
+use super::program::{Server, install, lines, once, text};
 
 fn kubelet() -> FakeKubelet {
     FakeKubelet::start().expect("a socket")
@@ -13,12 +13,6 @@ fn serve(kubelet: &FakeKubelet, library: &Installed, wait: &str) -> Server {
     let socket = kubelet.socket();
     let socket = socket.to_str().expect("it is text");
     Server::start(&["--wait", wait, "--pod-resources", socket], library)
-}
-
-/// Returns the samples of a page that begin so.
-fn lines(page: &str, start: &str) -> Vec<String> {
-    let lines = page.lines().filter(|line| line.starts_with(start));
-    lines.map(str::to_owned).collect()
 }
 
 /// Returns the UUIDs of devices or parts, as the page without a kubelet has them.

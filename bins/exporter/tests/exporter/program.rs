@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use fake_nvml::{Installed, Scenario};
+use fake_nvml::{Fault, Installed, NvmlReturn, Scenario, a10};
 
 /// Longer than any answer takes on a slow machine.
 pub(crate) const LONG: Duration = Duration::from_secs(60);
@@ -35,6 +35,25 @@ pub(crate) fn once(library: &Installed, more: &[&str]) -> Output {
 
 pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).expect("it is text")
+}
+
+/// Returns the samples of a page that begin so.
+pub(crate) fn lines(page: &str, start: &str) -> Vec<String> {
+    let lines = page.lines().filter(|line| line.starts_with(start));
+    lines.map(str::to_owned).collect()
+}
+
+/// A machine whose driver is not loaded.
+pub(crate) fn without_driver() -> Installed {
+    let mut scenario = Scenario::of([a10()]);
+    scenario.faults = vec![Fault {
+        function: "nvmlInit_v2".into(),
+        device: None,
+        from: 0.0,
+        to: None,
+        returns: NvmlReturn::DriverNotLoaded,
+    }];
+    install(&scenario)
 }
 
 /// A server, which ends with this.

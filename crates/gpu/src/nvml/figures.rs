@@ -6,7 +6,9 @@ use blueproof_core::gpu::{Figure, Reading, Readings};
 use nvml_wrapper::{
     Device,
     bitmasks::device::ThrottleReasons,
-    enum_wrappers::device::{Clock, EccCounter, MemoryError, PerformancePolicy, TemperatureSensor},
+    enum_wrappers::device::{
+        Clock, EccCounter, MemoryError, PcieUtilCounter, PerformancePolicy, TemperatureSensor,
+    },
     error::NvmlError,
     struct_wrappers::device::{MemoryInfo, Utilization},
     structs::device::FieldId,
@@ -118,6 +120,15 @@ pub(super) fn of_device(device: &Device<'_>) -> Readings {
     readings.extend(slowdowns(device));
     readings.extend(fields(device));
     readings
+}
+
+/// Counts what goes over PCIe, in each direction for 20 ms.
+pub(super) fn pcie(device: &Device<'_>) -> [(Figure, Reading<f64>); 2] {
+    let counted = |counter| read(device.pcie_throughput(counter)).map(|kilobytes| f64::from(kilobytes) * 1e3);
+    [
+        (Figure::PcieSent, counted(PcieUtilCounter::Send)),
+        (Figure::PcieReceived, counted(PcieUtilCounter::Receive)),
+    ]
 }
 
 /// Reads how much memory a device, or a part of one, has and uses.

@@ -7,7 +7,7 @@ mod health;
 mod owners;
 
 use blueproof_core::{
-    gpu::{Device, Figure, FigureKind, Sample, Vendor},
+    gpu::{Device, Figure, FigureKind, GpuProcess, Sample, Vendor},
     metrics::{Exposition, Family, Format, Kind},
 };
 use jiff::SignedDuration;
@@ -118,6 +118,8 @@ families! {
     INFO Gauge "blueproof_gpu_info" ["uuid" "partition" "index" "vendor" "model" "profile" "pci_bus_id" "serial" "driver_version" "api_version"] "Who a device is",
     FAULTS Gauge "blueproof_gpu_unreadable_figures" ["uuid" "partition" "fault"] "How many figures that the device has could not be read",
     PEAK Gauge "blueproof_gpu_utilization_peak_ratio" ["uuid" "partition"] "The most of the driver's own samples that were read in the last 65 seconds",
+    PROCESS_MEMORY Gauge "blueproof_gpu_process_memory_bytes" ["uuid" "partition" "pid"] "Memory of the device that a process has",
+    PROCESS_UTILIZATION Gauge "blueproof_gpu_process_utilization_ratio" ["uuid" "partition" "pid"] "Share of the time since the last reading in which a process ran there",
     XIDS Counter "blueproof_gpu_xid_errors_total" ["uuid" "xid"] "How often the driver reported an error",
     XID_LAST Gauge "blueproof_gpu_xid_last_timestamp_seconds" ["uuid" "xid"] "When the driver reported an error last",
     HEALTH Gauge "blueproof_gpu_health" ["uuid" "check" "state"] "What a check of a device found: ok, problem or unknown",
@@ -153,6 +155,7 @@ pub fn render(seen: &Seen, format: Format) -> String {
     if seen.devices.is_some() {
         devices(seen, &mut page);
         figures(seen, &mut page);
+        processes(seen, &mut page);
         health::checks(seen, &mut page);
         owners::owners(seen, &mut page);
     }
@@ -164,6 +167,21 @@ pub fn render(seen: &Seen, format: Format) -> String {
 fn one(page: &mut Exposition, family: &Family, value: f64) {
     page.family(family);
     page.sample(family, &[], value);
+}
+
+/// Writes a sample for each, and nothing where there is none.
+fn each<'a>(
+    page: &mut Exposition,
+    family: &Family,
+    samples: impl Iterator<Item = (impl AsRef<[(&'static str, &'a str)]>, f64)>,
+) {
+    let mut samples = samples.peekable();
+    if samples.peek().is_some() {
+        page.family(family);
+    }
+    for (labels, value) in samples {
+        page.sample(family, labels.as_ref(), value);
+    }
 }
 
 fn collection(seen: &Seen, page: &mut Exposition) {
@@ -245,12 +263,36 @@ fn figures(seen: &Seen, page: &mut Exposition) {
 
 /// Writes one sample for each device that has one.
 fn series<'a>(page: &mut Exposition, family: &Family, values: impl Iterator<Item = (&'a Sample, f64)>) {
-    let mut values = values.peekable();
-    if values.peek().is_some() {
-        page.family(family);
-    }
-    for (sample, value) in values {
-        page.sample(family, &of(sample), value);
+    each(page, family, values.map(|(sample, value)| (of(sample), value)));
+}
+
+/// What is told of a process.
+type OfProcess = (&'static Family, fn(&GpuProcess) -> Option<f64>);
+
+const OF_PROCESS: [OfProcess; 2] = [
+    (&PROCESS_MEMORY, |process| {
+        process.memory.clone().value().map(|bytes| count(bytes.0))
+    }),
+    (&PROCESS_UTILIZATION, |process| {
+        process.utilization.clone().value()
+    }),
+];
+
+fn processes(seen: &Seen, page: &mut Exposition) {
+    let Some((_, snapshot)) = seen.devices.as_ref().filter(|_| seen.shows_processes) else {
+        return;
+    };
+    let processes = snapshot.samples.iter().flat_map(|sample| {
+        let of_sample = sample.processes.as_ref().value().into_iter().flatten();
+        of_sample.map(move |process| (sample, process, process.pid.to_string()))
+    });
+    let processes: Vec<_> = processes.collect();
+    for (family, value) in OF_PROCESS {
+        let values = processes.iter().filter_map(|(sample, process, pid)| {
+            let labels = [of(sample).as_slice(), &[("pid", pid)]].concat();
+            Some((labels, value(process)?))
+        });
+        each(page, family, values);
     }
 }
 

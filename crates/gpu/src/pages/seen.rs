@@ -24,6 +24,8 @@ pub struct Seen {
     pub owners: BTreeMap<DeviceUuid, Owners>,
     /// How the devices fare; `None` where nobody looked.
     pub health: Option<Findings>,
+    /// Whether each process has series of its own.
+    pub shows_processes: bool,
     /// How it is known who has what; `None` where nobody is asked.
     pub attribution: Option<Attribution>,
     /// How reading went.

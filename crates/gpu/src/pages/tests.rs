@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use blueproof_core::{
     domain::Bytes,
     gpu::{
-        BusySample, Device, DeviceEvent, DeviceUuid, Fault, FaultKind, Figure, GpuInventory, GpuSnapshot,
-        Partition, Reading, Readings, Sample,
+        BusySample, Device, DeviceEvent, DeviceUuid, Fault, FaultKind, Figure, GpuInventory, GpuProcess,
+        GpuSnapshot, Partition, Reading, Readings, Sample,
     },
     metrics::Format,
     ports::Blindness,
@@ -35,6 +35,7 @@ fn seen() -> Seen {
     devices[2].partitions = (1..=2).map(partition).collect();
     let mut read = snapshot(100, &devices);
     read.samples[0].busy = Reading::Value(vec![busy(98, 0.25), busy(99, 0.75)]);
+    read.samples[0].processes = Reading::Value(processes());
     let lost = Reading::Failed(Fault::new(FaultKind::Lost, "GPU_IS_LOST"));
     let faults = read.samples[1]
         .readings
@@ -74,6 +75,7 @@ fn seen() -> Seen {
     };
     Seen {
         owners,
+        shows_processes: false,
         attribution: Some(attribution()),
         health: Some(health(&inventory, &read)),
         devices: Some((inventory, read)),
@@ -136,6 +138,21 @@ fn attribution() -> Attribution {
         }),
         ..Attribution::default()
     }
+}
+
+/// One of which all is told, and one of which nothing is.
+fn processes() -> Vec<GpuProcess> {
+    let told = GpuProcess {
+        pid: 41,
+        memory: Reading::Value(Bytes(1 << 20)),
+        utilization: Reading::Value(0.25),
+    };
+    let untold = GpuProcess {
+        pid: 42,
+        memory: Reading::Unsupported,
+        utilization: Reading::Unsupported,
+    };
+    vec![told, untold]
 }
 
 fn partition(number: u32) -> Partition {

@@ -5,7 +5,7 @@ use crate::{init, install, raw};
 use fake_nvml::{DRIVEN, Installed, Process, Scenario, Xid, h100_with_mig, h200};
 use nvml_wrapper::bitmasks::event::EventTypes;
 use nvml_wrapper::enum_wrappers::device::{
-    Clock, EccCounter, MemoryError, PerformancePolicy, Sampling, TemperatureSensor,
+    Clock, EccCounter, MemoryError, PcieUtilCounter, PerformancePolicy, Sampling, TemperatureSensor,
 };
 use nvml_wrapper::enums::gpm::GpmMetricId;
 use nvml_wrapper::error::NvmlError;
@@ -87,6 +87,9 @@ const DRIVES: &[(&str, Drive)] = &[
     ("nvmlDeviceGetPciInfo_v3", |on| on.whole.pci_info().map(drop)),
     ("nvmlDeviceGetPcieReplayCounter", |on| {
         on.whole.pcie_replay_counter().map(drop)
+    }),
+    ("nvmlDeviceGetPcieThroughput", |on| {
+        on.whole.pcie_throughput(PcieUtilCounter::Send).map(drop)
     }),
     ("nvmlDeviceGetPowerUsage", |on| on.whole.power_usage().map(drop)),
     ("nvmlDeviceGetProcessUtilization", |on| {

@@ -2,11 +2,12 @@
 
 use blueproof_core::{
     gpu::{Device, Partition},
-    metrics::{Exposition, Family},
+    metrics::Exposition,
 };
 
 use super::{
-    DISPUTED, DYNAMIC, KUBELET, KUBELET_DEVICES, KUBELET_FAILURES, KUBELET_PODS, OWNER, SILENT, count, one,
+    DISPUTED, DYNAMIC, KUBELET, KUBELET_DEVICES, KUBELET_FAILURES, KUBELET_PODS, OWNER, SILENT, count, each,
+    one,
 };
 use crate::pages::{Owners, Seen};
 
@@ -74,25 +75,10 @@ pub(super) fn attribution(seen: &Seen, page: &mut Exposition) {
     let devices = told.devices.iter();
     let devices = devices.map(|(resource, state, number)| {
         let labels = vec![("resource", resource.as_str()), ("state", *state)];
-        (labels, *number)
+        (labels, count(*number))
     });
     each(page, &KUBELET_DEVICES, devices);
     let dynamic = told.dynamic.iter();
-    let dynamic = dynamic.map(|(driver, number)| (vec![("driver", driver.as_str())], *number));
+    let dynamic = dynamic.map(|(driver, number)| (vec![("driver", driver.as_str())], count(*number)));
     each(page, &DYNAMIC, dynamic);
-}
-
-/// Writes a sample for each, and nothing where there is none.
-fn each<'a>(
-    page: &mut Exposition,
-    family: &Family,
-    samples: impl Iterator<Item = (Vec<(&'static str, &'a str)>, u64)>,
-) {
-    let mut samples = samples.peekable();
-    if samples.peek().is_some() {
-        page.family(family);
-    }
-    for (labels, number) in samples {
-        page.sample(family, &labels, count(number));
-    }
 }
