@@ -147,6 +147,7 @@ fn shown_of(holders: Holders) -> pages::Owners {
         namespace: holder.namespace,
         pod: holder.pod,
         container: holder.container,
+        shares: holder.shares,
     });
     pages::Owners {
         pods: pods.collect(),

@@ -109,6 +109,24 @@ fn a_shared_device_has_several_owners_and_a_disputed_one_none() {
 }
 
 #[test]
+fn a_pod_that_asked_for_two_devices_and_got_one_twice_is_told_of() {
+    let library = install(&Scenario::of([a10(), a10()]));
+    let devices = uuids(&library, "uuid");
+    let kubelet = kubelet();
+    let shares = [format!("{}::0", devices[0]), format!("{}::1", devices[0])];
+    let twice = Held::of("nvidia.com/gpu", shares.each_ref().map(String::as_str));
+    kubelet.lists(vec![Pod::with("ci", "twice", [twice]), gpu("once", &devices[1])]);
+    let server = serve(&kubelet, &library, "60000");
+    let page = server.get("/metrics", &[]).text();
+    let expected = format!(
+        "blueproof_gpu_owner_shares{{uuid=\"{}\",partition=\"\",namespace=\"ci\",pod=\"twice\"}} 2",
+        devices[0]
+    );
+    assert_eq!(lines(&page, "blueproof_gpu_owner_shares"), [expected]);
+    assert_eq!(lines(&page, "blueproof_gpu_owner{").len(), 2, "{page}");
+}
+
+#[test]
 fn while_the_kubelet_hangs_devices_are_told_without_owners_and_the_log_says_so_once() {
     let library = install(&Scenario::of([a10()]));
     let devices = uuids(&library, "uuid");

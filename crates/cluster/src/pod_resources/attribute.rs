@@ -69,6 +69,9 @@ pub struct Holder {
     pub pod: String,
     /// The container; empty where several containers of the pod have the device, as an init container and the next one.
     pub container: String,
+    /// How many shares of the device it has. Where it is more than one, the pod asked for several devices, and got this one
+    /// several times.
+    pub shares: u64,
 }
 
 /// Whether a device is given in shares.
@@ -170,14 +173,16 @@ fn is_disputed(claims: &Claims<'_>, share: Option<&str>) -> bool {
 impl Holders {
     fn of(claims: &Claims<'_>) -> Self {
         let mut disputing: BTreeSet<(&str, &str)> = BTreeSet::new();
-        let mut holding = Claimants::new();
+        let mut holding: BTreeMap<(&str, &str), (BTreeSet<&str>, u64)> = BTreeMap::new();
         for (share, pods) in claims {
             if is_disputed(claims, *share) {
                 disputing.extend(pods.keys().copied());
                 continue;
             }
             for (pod, containers) in pods {
-                holding.entry(*pod).or_default().extend(containers);
+                let (of_pod, shares) = holding.entry(*pod).or_default();
+                of_pod.extend(containers);
+                *shares += 1;
             }
         }
         if holding.len() > SHARING {
@@ -185,18 +190,19 @@ impl Holders {
             holding.clear();
         }
         let disputing = disputing.len() as u64;
-        let holder = |((namespace, pod), containers): (&(&str, &str), &BTreeSet<&str>)| {
+        let holder = |((namespace, pod), (containers, shares)): ((&str, &str), (BTreeSet<&str>, u64))| {
             let mut containers = containers.iter();
             let (first, second) = (containers.next(), containers.next());
             let only = first.filter(|_| second.is_none());
             Holder {
-                namespace: (*namespace).to_owned(),
-                pod: (*pod).to_owned(),
+                namespace: namespace.to_owned(),
+                pod: pod.to_owned(),
                 container: only.map_or_else(String::new, |only| (*only).to_owned()),
+                shares,
             }
         };
         Self {
-            pods: holding.iter().map(holder).collect(),
+            pods: holding.into_iter().map(holder).collect(),
             sharing: match claims.contains_key(&None) {
                 true => Sharing::Exclusive,
                 false => Sharing::Shared,

@@ -124,6 +124,7 @@ families! {
     XID_LAST Gauge "blueproof_gpu_xid_last_timestamp_seconds" ["uuid" "xid"] "When the driver reported an error last",
     HEALTH Gauge "blueproof_gpu_health" ["uuid" "check" "state"] "What a check of a device found: ok, problem or unknown",
     OWNER Gauge "blueproof_gpu_owner" ["uuid" "partition" "namespace" "pod" "container" "sharing"] "Who has a device, or a share of it",
+    OWNER_SHARES Gauge "blueproof_gpu_owner_shares" ["uuid" "partition" "namespace" "pod"] "How many shares of one device a pod has, where it is more than one: it asked for several devices, and got one several times",
     DISPUTED Gauge "blueproof_gpu_owner_disputed" ["uuid" "partition"] "How many pods claim what only one of them can have",
     KUBELET Gauge "blueproof_pod_resources_up" [] "Whether the kubelet told who has which device",
     SILENT Gauge "blueproof_pod_resources_silent" ["reason"] "Why the kubelet told nothing",

@@ -76,6 +76,8 @@ pub struct Owner {
     pub pod: String,
     /// The container in the pod; empty where several of its containers have the device.
     pub container: String,
+    /// How many shares of the device it has.
+    pub shares: u64,
 }
 
 impl Owners {

@@ -93,6 +93,7 @@ fn owners(devices: &[Device]) -> BTreeMap<DeviceUuid, Owners> {
         namespace: "ci".into(),
         pod: pod.into(),
         container: "notebook".into(),
+        shares: if pod == "two" { 2 } else { 1 },
     };
     let shared = Owners {
         pods: vec![owner("one"), owner("two")],

@@ -58,13 +58,16 @@ fn of(given: impl IntoIterator<Item = Given>) -> Attribution {
     attribute(&told, &inventory(), &Resources::default())
 }
 
-/// Returns who has what: `device pod/container`, with a `~` where it is shared, and `?n` where n pods claim it.
+/// Returns who has what: `device pod/container`, with `*n` behind one that has n shares, with a `~` where it is shared, and `?n` where n pods claim it.
 fn holders(attribution: &Attribution) -> Vec<String> {
     let lines = attribution.devices.iter().map(|(uuid, holders)| {
-        let pods = holders
-            .pods
-            .iter()
-            .map(|pod| format!(" {}/{}", pod.pod, pod.container));
+        let pods = holders.pods.iter().map(|pod| {
+            let times = match pod.shares {
+                1 => String::new(),
+                shares => format!("*{shares}"),
+            };
+            format!(" {}/{}{times}", pod.pod, pod.container)
+        });
         let mut line = format!("{uuid}{}", pods.collect::<String>());
         if holders.sharing == Sharing::Shared {
             line.push_str(" ~");
@@ -168,7 +171,7 @@ fn shares_have_an_owner_each_and_only_the_same_share_is_disputed() {
         gpu("c", "GPU-00000000::3"),
         gpu("d", "GPU-00000000::3"),
     ]);
-    assert_eq!(holders(&attribution), ["GPU-00000000 a/main b/main ~ ?2"]);
+    assert_eq!(holders(&attribution), ["GPU-00000000 a/main*2 b/main ~ ?2"]);
     let whole_and_share = of([gpu("a", "GPU-00000000"), gpu("b", "GPU-00000000::0")]);
     assert_eq!(holders(&whole_and_share), ["GPU-00000000 ?2"]);
 }

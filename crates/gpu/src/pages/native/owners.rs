@@ -6,8 +6,8 @@ use blueproof_core::{
 };
 
 use super::{
-    DISPUTED, DYNAMIC, KUBELET, KUBELET_DEVICES, KUBELET_FAILURES, KUBELET_PODS, OWNER, SILENT, count, each,
-    one,
+    DISPUTED, DYNAMIC, KUBELET, KUBELET_DEVICES, KUBELET_FAILURES, KUBELET_PODS, OWNER, OWNER_SHARES, SILENT,
+    count, each, one,
 };
 use crate::pages::{Owners, Seen};
 
@@ -32,6 +32,17 @@ pub(super) fn owners(seen: &Seen, page: &mut Exposition) {
     for (place, owners) in &owned {
         of_device(place, owners, page);
     }
+    let several = owned.iter().flat_map(|(place, owners)| {
+        let several = owners.pods.iter().filter(|owner| owner.shares > 1);
+        several.map(|owner| {
+            let of_owner = [
+                ("namespace", owner.namespace.as_str()),
+                ("pod", owner.pod.as_str()),
+            ];
+            ([place.as_slice(), &of_owner].concat(), count(owner.shares))
+        })
+    });
+    each(page, &OWNER_SHARES, several);
     let mut disputed = owned.iter().filter(|(_, owners)| owners.disputing > 0).peekable();
     if disputed.peek().is_some() {
         page.family(&DISPUTED);
