@@ -76,6 +76,15 @@ pub(crate) struct Cli {
     #[arg(long = "gpu-resource", value_name = "NAME")]
     pub(crate) gpu_resources: Vec<String>,
 
+    /// The folder of this machine's runs, beside blueproof's store: shows what attempts make of the devices they were given.
+    #[arg(
+        long,
+        value_name = "FOLDER",
+        env = "BLUEPROOF_EXPORTER_RUNS",
+        conflicts_with = "recorded"
+    )]
+    pub(crate) runs: Option<PathBuf>,
+
     /// The NVIDIA driver's library, if not the system's.
     #[arg(long, value_name = "PATH", conflicts_with = "recorded")]
     pub(crate) library: Option<PathBuf>,

@@ -23,6 +23,7 @@ use blueproof_gpu::{
 use jiff::SignedDuration;
 
 use crate::{
+    attempts::AttemptWatch,
     cli::{Cli, Collect, HostLabel, PageKind},
     gzip::Packer,
     health::HealthWatch,
@@ -40,11 +41,13 @@ pub(crate) struct Exporter {
     pub(crate) packer: Packer,
     /// Whom to ask who has which device.
     owners: Option<OwnerSource>,
+    attempts: Option<AttemptWatch>,
     health: HealthWatch,
     /// Whether each process has series of its own.
     shows_processes: bool,
     devices_told: Once,
     kubelet_told: Once,
+    attempts_told: Once,
 }
 
 /// What was told last of what is wrong, so that it is told once.
@@ -56,8 +59,10 @@ pub(crate) struct Answer {
     pub(crate) page: String,
     /// Why nothing could be read.
     pub(crate) blind: Option<Diagnostic>,
-    /// Why it is not known who has what.
+    /// Why the kubelet tells nothing.
     pub(crate) silent: Option<Diagnostic>,
+    /// Why it is not known which attempts have what.
+    pub(crate) unread: Option<Diagnostic>,
 }
 
 impl Exporter {
@@ -69,17 +74,24 @@ impl Exporter {
             HostLabel::Small => Some(dcgm::HostLabel::Small),
             HostLabel::None => None,
         };
+        let source = source(cli)?;
+        let (attempts, collector) = match cli.runs.clone().map(AttemptWatch::below) {
+            Some((attempts, witness)) => (Some(attempts), Collector::start_witnessed(source, witness)),
+            None => (None, Collector::start(source)),
+        };
         Ok(Self {
-            collector: Collector::start(source(cli)?),
+            collector,
             options: dcgm::Options { host_label, host },
             page: cli.page,
             wait: cli.wait,
             packer: Packer::new(),
             owners: OwnerSource::start(cli),
+            attempts,
             health: HealthWatch::default(),
             shows_processes: cli.collect.contains(&Collect::Processes),
             devices_told: Once::default(),
             kubelet_told: Once::default(),
+            attempts_told: Once::default(),
         })
     }
 
@@ -90,6 +102,7 @@ impl Exporter {
         let mut seen = seen(&collected);
         seen.health = self.health.look(&collected);
         seen.shows_processes = self.shows_processes;
+        seen.attempts = self.attempts.as_ref().map(AttemptWatch::seen);
         let owned = self.owners.as_ref().zip(asked_at).map(|(owners, asked_at)| {
             let inventory = seen.devices.as_ref().map(|(inventory, _)| inventory);
             owners.owned(asked_at, within, inventory)
@@ -102,6 +115,7 @@ impl Exporter {
             },
             blind: blind(&collected),
             silent,
+            unread: self.attempts.as_ref().and_then(AttemptWatch::silent),
         }
     }
 
@@ -117,6 +131,10 @@ impl Exporter {
         self.kubelet_told.tell(
             answer.silent.as_ref(),
             "the kubelet tells again who has which device",
+        );
+        self.attempts_told.tell(
+            answer.unread.as_ref(),
+            "it is known again which attempts have which device",
         );
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! Arguments in, pages or a job's summary out. Devices are read, and pages written, in `blueproof-gpu`.
 
+mod attempts;
 mod cli;
 mod exporter;
 mod gzip;
@@ -64,7 +65,7 @@ fn once(exporter: &Exporter, cli: &Cli) -> Result<(), Diagnostic> {
     let mut out = io::stdout().lock();
     // Whoever closed the pipe has seen enough.
     let _ = out.write_all(answer.page.as_bytes()).and_then(|()| out.flush());
-    answer.silent.iter().for_each(tell);
+    answer.silent.iter().chain(&answer.unread).for_each(tell);
     answer.blind.map_or(Ok(()), Err)
 }
 

@@ -3,6 +3,9 @@
 //! It reads the exporter, over a driver's library that answers from a scenario, and a page of runs that is made up; it goes by
 //! the rules in `monitoring/`. Then it is asked what the panels there ask, and what others' dashboards and rules do.
 
+#[path = "common/machine.rs"]
+mod machine;
+
 use std::{
     collections::BTreeSet,
     fs,
@@ -16,8 +19,10 @@ use blueproof_core::metrics::{Format, Kind, Page as Figures, families};
 use fake_kubelet::{Allocatable, FakeKubelet, Held, Pod};
 use fake_nvml::{Clock, Fault, Installed, NvmlReturn, Scenario, Xid, a10, h200};
 use jiff::{SignedDuration, Timestamp};
+use machine::Machine;
 use real_prometheus::{Job, PATIENCE, Page, Server, Setup, program};
 use serde_json::Value;
+use tempfile::TempDir;
 
 /// What is not tested where there is no Prometheus.
 const WHAT: &str = "dashboards with Prometheus";
@@ -29,16 +34,24 @@ struct Exporter {
     /// Its log: were it closed, nothing could be told any more.
     _log: BufReader<ChildStderr>,
     _library: Installed,
+    /// Gave a device to a run.
+    _machine: Machine,
+    _runs: TempDir,
 }
 
 impl Exporter {
     fn start(scenario: &Scenario, kubelet: &FakeKubelet) -> Self {
         let library = Installed::new(scenario).expect("the library was built beside this test");
+        let runs = tempfile::tempdir().expect("a folder");
+        let mut machine = Machine::new(runs.path(), &[&scenario.devices[0].uuid]);
+        machine.give(41, 1);
         let mut program = Command::new(env!("CARGO_BIN_EXE_blueproof-exporter"));
         program
             .args(["--listen", "127.0.0.1:0", "--wait", "5000", "--host", "node-1"])
             .arg("--pod-resources")
             .arg(kubelet.socket())
+            .arg("--runs")
+            .arg(runs.path())
             .arg("--library")
             .arg(library.path());
         let mut child = program
@@ -56,6 +69,8 @@ impl Exporter {
             address: address.unwrap_or_else(|| panic!("it listens: {line}")).to_owned(),
             _log: log,
             _library: library,
+            _machine: machine,
+            _runs: runs,
         }
     }
 }
@@ -71,6 +86,8 @@ impl Drop for Exporter {
 fn devices() -> Scenario {
     let mut scenario = Scenario::of([a10(), h200()]);
     scenario.clock = Clock::Real;
+    // What attempts make of a device is known by the driver's own times.
+    scenario.starts_at_unix_seconds = Timestamp::now().as_second().unsigned_abs();
     scenario.devices[0].xids = (1..120)
         .map(|second| Xid {
             at: f64::from(second),

@@ -9,6 +9,7 @@ mod agent;
 mod devices;
 mod files;
 mod machine;
+mod occupancy;
 
 use std::{
     path::{Path, PathBuf},
@@ -30,6 +31,7 @@ pub use agent::AgentCommand;
 use agent::Liveness;
 use devices::Claims;
 pub use devices::{Devices, LookForDevices};
+pub use occupancy::{Occupancy, Occupant};
 use tokio::{process::Child, sync::OnceCell};
 
 /// How often an attempt's folder is looked at for news.
@@ -93,11 +95,13 @@ impl LocalDriver {
     }
 
     fn spec(&self, start: &StartAction, devices: Option<Vec<DeviceUuid>>) -> AttemptSpec {
-        let (request, job) = (&start.request, start.job());
+        let (subject, job) = (&start.request.subject, start.job());
         AttemptSpec {
             attempt: start.attempt,
-            blueprint: request.subject.blueprint.clone(),
-            profile: request.subject.profile.clone(),
+            project: subject.project.clone(),
+            change: subject.change,
+            blueprint: subject.blueprint.clone(),
+            profile: subject.profile.clone(),
             checkout: job.checkout.clone(),
             head: start.head.head().clone(),
             environments: self.environments.clone(),

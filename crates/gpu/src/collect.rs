@@ -18,11 +18,15 @@ use blueproof_core::{
     gpu::{DeviceEvent, DeviceUuid, GpuInventory, GpuSnapshot},
     ports::{GpuProbe, ProbeError},
 };
+use jiff::SignedDuration;
 
 use crate::pages::{Errors, Peaks};
 
 /// How often events are taken, and devices read for whoever must not miss anything.
 const EVENTS_EVERY: Duration = Duration::from_secs(1);
+
+/// The same, for books that are kept of what is witnessed.
+pub const WITNESSED_EVERY: SignedDuration = SignedDuration::from_secs(EVENTS_EVERY.as_secs().cast_signed());
 
 /// How long it takes until the probe is opened again, at first and at most.
 const AGAIN_AFTER: Duration = Duration::from_secs(1);

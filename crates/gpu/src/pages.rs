@@ -14,4 +14,6 @@ mod seen;
 mod tests;
 
 pub use peaks::Peaks;
-pub use seen::{Attribution, Collection, Errors, Owner, Owners, Seen, Told, XidCount};
+pub use seen::{
+    Attempt, Attempts, Attribution, Collection, DeviceBalance, Errors, Owner, Owners, Seen, Told, XidCount,
+};

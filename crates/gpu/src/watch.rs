@@ -16,17 +16,14 @@ use blueproof_core::{
     gpu::{DeviceEvent, DeviceUuid, GpuInventory, GpuSnapshot, Reading},
     ports::{GpuMeter, GpuUsed, ProbeError},
 };
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 
 use crate::{
     account::{Bill, Holder, JobSummary, Ledger},
-    collect::{Collector, Open, Witness},
+    collect::{Collector, Open, WITNESSED_EVERY, Witness},
     health::Judgement,
 };
 use flown::Flown;
-
-/// How often devices are read, as [`Collector::start_witnessed`] does.
-const READ_EVERY: SignedDuration = SignedDuration::from_secs(1);
 
 /// How long a job's beginning waits for a driver: one that nobody uses has to be loaded first.
 const BEGIN_WITHIN: Duration = Duration::from_secs(10);
@@ -100,8 +97,8 @@ impl Watch {
             inventory: GpuInventory::default(),
             read_at: None,
             tells_busy: false,
-            whole: Ledger::new(READ_EVERY),
-            parts: Ledger::new(READ_EVERY),
+            whole: Ledger::new(WITNESSED_EVERY),
+            parts: Ledger::new(WITNESSED_EVERY),
             flight: Flown::default(),
         }));
         let clerk = Clerk(Arc::clone(&books));

@@ -134,8 +134,8 @@ fn a_name_that_nothing_exposes_is_found() {
         ("sum(blueproof_runs)", vec!["blueproof_runs"]),
         ("rate(blueproof_run_seconds[5m])", vec!["blueproof_run_seconds"]),
         (
-            "sum by (gate) (blueproof_runs_total{verdict=\"gone\",run=~\"x\"})",
-            vec!["gate", "run"],
+            "sum by (gate) (blueproof_runs_total{verdict=\"gone\",runner=~\"x\"})",
+            vec!["gate", "runner"],
         ),
         (
             "blueproof:run:seconds2d > 36 * 3600",

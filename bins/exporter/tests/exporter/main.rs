@@ -1,6 +1,9 @@
 //! The program as a machine runs it, with a driver's library that answers from a scenario.
 
+mod attempts;
 mod health;
+#[path = "../common/machine.rs"]
+mod machine;
 mod owners;
 mod program;
 mod web;

@@ -9,6 +9,7 @@ use std::{
     io,
     path::{Path, PathBuf},
     sync::Arc,
+    time::SystemTime,
 };
 
 use blueproof_core::{
@@ -103,6 +104,23 @@ impl<'a> Claims<'a> {
             }
         }
         Ok(given)
+    }
+
+    /// Returns which of these somebody has, who that is, and since when. What is no attempt's name is nobody's.
+    pub(super) fn all(
+        &self,
+        units: &[DeviceUuid],
+    ) -> Result<Vec<(DeviceUuid, AttemptId, SystemTime)>, CallError> {
+        let mut all = Vec::new();
+        for unit in units {
+            let holder = self.holder(unit)?.and_then(|holder| holder.parse().ok());
+            let given_at = fs::metadata(self.file(unit)).and_then(|file| file.modified());
+            // One that was freed meanwhile is nobody's.
+            if let (Some(attempt), Ok(given_at)) = (holder, given_at) {
+                all.push((unit.clone(), attempt, given_at));
+            }
+        }
+        Ok(all)
     }
 
     /// Takes all that an attempt was given of these from it; nothing is a success.

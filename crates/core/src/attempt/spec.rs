@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    domain::{AttemptId, BlueprintName, Head, ProfileName, Resources, Timeouts},
+    domain::{AttemptId, BlueprintName, Head, ProfileName, Project, Resources, Timeouts},
     gpu::DeviceUuid,
 };
 
@@ -15,6 +15,11 @@ use crate::{
 pub struct AttemptSpec {
     /// Which attempt this is.
     pub attempt: AttemptId,
+    /// The repository or folder that the content belongs to.
+    pub project: Project,
+    /// The pull request, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub change: Option<u64>,
     /// The blueprint's name.
     pub blueprint: BlueprintName,
     /// The profile under which it is tested.

@@ -3,6 +3,7 @@
 //! `blueproof_gpu_power_watts * on(uuid) group_left(model) blueproof_gpu_info` is the power by model. A part of a device has the
 //! device's `uuid` and its own as `partition`, which is empty for the whole.
 
+mod attempts;
 mod health;
 mod owners;
 
@@ -131,6 +132,19 @@ families! {
     KUBELET_FAILURES Counter "blueproof_pod_resources_failures_total" [] "How often the kubelet told nothing",
     KUBELET_PODS Gauge "blueproof_pod_resources_pods" [] "How many pods the kubelet lists",
     KUBELET_DEVICES Gauge "blueproof_pod_resources_devices" ["resource" "state"] "Devices that pods were given, and whether they were found",
+    ATTEMPTS_UP Gauge "blueproof_attempts_up" [] "Whether it could be read which attempts have devices of this machine",
+    ATTEMPT_INFO Gauge "blueproof_attempt_info" ["attempt" "run" "repository" "pull_request" "blueprint" "profile"] "Who an attempt is that has devices of this machine, or had them in the last two minutes",
+    ATTEMPT_GPUS Gauge "blueproof_attempt_gpus" ["attempt" "kind"] "How many devices an attempt was promised, and how many different ones it was given",
+    ATTEMPT_ALLOCATED Counter "blueproof_attempt_gpu_allocated_seconds_total" ["attempt" "uuid" "partition"] "For how long the attempt has had the device, or its share of that time",
+    ATTEMPT_SEEN Counter "blueproof_attempt_gpu_seen_seconds_total" ["attempt" "uuid" "partition"] "Of how much of that time it is known how busy the device was",
+    ATTEMPT_BUSY Counter "blueproof_attempt_gpu_busy_seconds_total" ["attempt" "uuid" "partition"] "How much of that the device was busy",
+    ATTEMPT_ENERGY Counter "blueproof_attempt_gpu_energy_joules_total" ["attempt" "uuid" "partition"] "What the device drew in that time",
+    ATTEMPT_PEAK Gauge "blueproof_attempt_gpu_utilization_peak_ratio" ["attempt" "uuid" "partition"] "The most of the driver's own samples in that time",
+    ATTEMPT_MEMORY Gauge "blueproof_attempt_gpu_memory_peak_bytes" ["attempt" "uuid" "partition"] "The most memory that its processes used at once, or all processes where the driver does not tell them apart",
+    ATTEMPT_XIDS Counter "blueproof_attempt_gpu_xid_errors_total" ["attempt" "uuid" "partition" "xid"] "How often the driver reported an error in that time",
+    CHARGED Counter "blueproof_gpu_charged_seconds_total" ["uuid" "partition" "to"] "Device time by who is charged with it: attempts, nobody, parts that are divided by themselves, or none of those who shared it",
+    CHARGED_BUSY Counter "blueproof_gpu_charged_busy_seconds_total" ["uuid" "partition" "to"] "How busy the device was, by who is charged with it",
+    CHARGED_ENERGY Counter "blueproof_gpu_charged_energy_joules_total" ["uuid" "partition" "to"] "What the device drew, by who is charged with it",
     DYNAMIC Gauge "blueproof_pod_resources_dynamic_devices" ["driver"] "Devices given by dynamic resource allocation, whose owners are not known here",
 }
 
@@ -161,6 +175,7 @@ pub fn render(seen: &Seen, format: Format) -> String {
         owners::owners(seen, &mut page);
     }
     owners::attribution(seen, &mut page);
+    attempts::attempts(seen, &mut page);
     errors(seen, &mut page);
     page.finish()
 }

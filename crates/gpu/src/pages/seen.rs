@@ -9,7 +9,10 @@ use blueproof_core::{
 use jiff::{SignedDuration, Timestamp};
 
 use super::Peaks;
-use crate::health::Findings;
+use crate::{
+    account::{Balance, Bill},
+    health::Findings,
+};
 
 /// All that the pages tell.
 #[derive(Debug, Clone, Default)]
@@ -28,6 +31,8 @@ pub struct Seen {
     pub shows_processes: bool,
     /// How it is known who has what; `None` where nobody is asked.
     pub attribution: Option<Attribution>,
+    /// What attempts of this machine make of their devices; `None` where they are not looked for.
+    pub attempts: Option<Attempts>,
     /// How reading went.
     pub collection: Collection,
 }
@@ -78,6 +83,49 @@ pub struct Owner {
     pub container: String,
     /// How many shares of the device it has.
     pub shares: u64,
+}
+
+/// What attempts make of their devices, and how the devices' time was divided.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Attempts {
+    /// Whether it could be read who has what.
+    pub is_known: bool,
+    /// Those that have devices, or had some a moment ago.
+    pub attempts: Vec<Attempt>,
+    /// How the time of each device, and of each part, was divided.
+    pub balances: Vec<DeviceBalance>,
+}
+
+/// An attempt that has devices. What is not known of it, or not there, is empty.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Attempt {
+    /// Its name: `r-41.2`.
+    pub attempt: String,
+    /// The run's.
+    pub run: String,
+    /// The repository or folder that is tested.
+    pub repository: String,
+    /// The pull request's number.
+    pub pull_request: String,
+    /// The blueprint.
+    pub blueprint: String,
+    /// The profile.
+    pub profile: String,
+    /// How many devices it was promised.
+    pub promised: Option<u64>,
+    /// What it had, and made of it.
+    pub bill: Option<Bill>,
+}
+
+/// How the time of a device, or of one part, was divided.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DeviceBalance {
+    /// The device.
+    pub device: DeviceUuid,
+    /// The part of it.
+    pub partition: Option<DeviceUuid>,
+    /// How it was divided.
+    pub balance: Balance,
 }
 
 impl Owners {

@@ -15,7 +15,10 @@ use blueproof_core::{
 use jiff::{SignedDuration, Timestamp};
 
 use super::*;
-use crate::health::{Answer, CheckId, CheckPolicy, Facts, Findings, check};
+use crate::{
+    account::{Holder, Ledger},
+    health::{Answer, CheckId, CheckPolicy, Facts, Findings, check},
+};
 
 fn at(second: i64) -> Timestamp {
     Timestamp::from_second(second).expect("small")
@@ -68,6 +71,7 @@ fn seen() -> Seen {
         });
     }
     let owners = owners(&devices);
+    let attempts = attempts(&devices, &read);
     let inventory = GpuInventory {
         driver_version: Some("580.82".into()),
         api_version: Some("13.0".into()),
@@ -77,6 +81,7 @@ fn seen() -> Seen {
         owners,
         shows_processes: false,
         attribution: Some(attribution()),
+        attempts: Some(attempts),
         health: Some(health(&inventory, &read)),
         devices: Some((inventory, read)),
         peaks,
@@ -114,6 +119,51 @@ fn owners(devices: &[Device]) -> BTreeMap<DeviceUuid, Owners> {
         (parts[0].uuid.clone(), owned),
         (parts[1].uuid.clone(), disputed),
     ])
+}
+
+/// Two attempts: one with a device and a part of another, of which all is known, and one of which nothing is known yet.
+fn attempts(devices: &[Device], read: &GpuSnapshot) -> Attempts {
+    let mut ledger = Ledger::new(SignedDuration::from_secs(1));
+    let before = GpuSnapshot {
+        at: at(90),
+        ..read.clone()
+    };
+    ledger.observe(&before);
+    let holder = Holder("r-41.2".into());
+    let (whole, part) = (&devices[0].uuid, &devices[2].partitions[0].uuid);
+    ledger.hold(at(95), &holder, &[whole.clone(), part.clone()]);
+    ledger.report_event(&DeviceEvent {
+        at: at(97),
+        device: whole.clone(),
+        xid: 31,
+    });
+    ledger.observe(read);
+    let balance = |device: &DeviceUuid, partition: Option<&DeviceUuid>| DeviceBalance {
+        device: device.clone(),
+        partition: partition.cloned(),
+        balance: ledger.balance(partition.unwrap_or(device)).expect("it was read"),
+    };
+    Attempts {
+        is_known: true,
+        attempts: vec![
+            Attempt {
+                attempt: "r-41.2".into(),
+                run: "r-41".into(),
+                repository: "a \"quoted\"\n folder".into(),
+                pull_request: "123".into(),
+                blueprint: "mnist".into(),
+                profile: "gpu".into(),
+                promised: Some(2),
+                bill: ledger.bill(&holder),
+            },
+            Attempt {
+                attempt: "r-42.1".into(),
+                run: "r-42".into(),
+                ..Attempt::default()
+            },
+        ],
+        balances: vec![balance(whole, None), balance(&devices[2].uuid, Some(part))],
+    }
 }
 
 fn health(inventory: &GpuInventory, read: &GpuSnapshot) -> Findings {
@@ -237,6 +287,47 @@ fn where_the_kubelet_is_silent_nobody_has_anything_and_the_page_says_why() {
     ];
     assert_eq!(of_owners, expected);
     assert!(!dcgm::render(&seen, &options()).contains("pod="));
+}
+
+#[test]
+fn where_it_cannot_be_read_who_has_what_the_page_says_so_and_of_devices_that_cannot_be_read_nothing() {
+    let mut of = seen();
+    of.attempts.as_mut().expect("they were looked for").is_known = false;
+    let lines = |seen: &Seen| {
+        let page = native::render(seen, Format::Prometheus);
+        let lines = page.lines().filter(|line| line.starts_with("blueproof_attempt"));
+        lines.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let known = lines(&seen());
+    assert_eq!(known[0], "blueproof_attempts_up 1");
+    assert_eq!(lines(&of)[0], "blueproof_attempts_up 0");
+    assert_eq!(lines(&of)[1..], known[1..], "what was read before stands");
+    of.devices = None;
+    assert_eq!(lines(&of), ["blueproof_attempts_up 0"]);
+    of.attempts = None;
+    assert_eq!(lines(&of), [""; 0]);
+}
+
+#[test]
+fn processes_have_series_where_somebody_wants_them() {
+    let lines = |shows_processes| {
+        let seen = Seen {
+            shows_processes,
+            ..seen()
+        };
+        let page = native::render(&seen, Format::Prometheus);
+        let lines = page
+            .lines()
+            .filter(|line| line.starts_with("blueproof_gpu_process"));
+        lines.map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(lines(false), [""; 0]);
+    let labels = "{uuid=\"GPU-00000000\",partition=\"\",pid=\"41\"}";
+    let expected = [
+        format!("blueproof_gpu_process_memory_bytes{labels} 1048576"),
+        format!("blueproof_gpu_process_utilization_ratio{labels} 0.25"),
+    ];
+    assert_eq!(lines(true), expected, "what is not told has no series");
 }
 
 #[test]

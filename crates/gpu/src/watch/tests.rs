@@ -11,6 +11,7 @@ use blueproof_core::{
     ports::{Blindness, GpuProbe},
     testing::{FakeProbe, device},
 };
+use jiff::SignedDuration;
 
 use super::*;
 

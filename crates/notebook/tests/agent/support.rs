@@ -11,7 +11,7 @@ use std::{
 use blueproof_core::{
     attempt::{AttemptLayout, AttemptSpec, CellEnd, LogReader, Record, RecordKind, Stream},
     diagnostic::Diagnostic,
-    domain::{Cpus, Failure, Outcome, Resources, RunId, Timeouts, Verdict},
+    domain::{Cpus, Failure, Outcome, Project, Resources, RunId, Timeouts, Verdict},
     gpu::DeviceUuid,
 };
 use blueproof_notebook::plan::{Network, Plan, Secret, ShellInstall};
@@ -129,6 +129,8 @@ impl Attempt {
         fs::write(root.join("checkout/examples/n.ipynb"), notebook.to_string()).unwrap();
         let spec = AttemptSpec {
             attempt: RunId(1).attempt(1),
+            project: Project::Local(root.join("checkout")),
+            change: None,
             blueprint: "test".parse().unwrap(),
             profile: None,
             checkout: root.join("checkout"),

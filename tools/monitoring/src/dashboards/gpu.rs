@@ -25,7 +25,16 @@ pub(super) fn dashboard() -> Dashboard {
         title: "blueproof: GPU and energy",
         description: "What devices do, what they draw, what they complain of, and what runs made of them.",
         variables: vec![variable("instance"), variable("uuid")],
-        rows: vec![work(), owners(), energy(), slow(), errors(), runs(), reading()],
+        rows: vec![
+            work(),
+            owners(),
+            attempts(),
+            energy(),
+            slow(),
+            errors(),
+            runs(),
+            reading(),
+        ],
     }
 }
 
@@ -89,6 +98,57 @@ fn owners() -> Row {
                 "What checks found",
                 "instance, uuid, check, state",
                 &native::HEALTH,
+            ),
+        ],
+    }
+}
+
+fn attempts() -> Row {
+    let of = |how: &str, metric: &dyn Named| expr(&how.replace('#', &format!("#{CHOSEN}")), &[metric]);
+    let now = |title, by: &str, metric: &dyn Named| {
+        let machine = "{instance=~\"$instance\"}";
+        let of = expr(&format!("max by ({by}) (#{machine})"), &[metric]);
+        Panel::new(title, View::Table, Unit::Ones).show("", of)
+    };
+    let by_attempt = "{{instance}} {{attempt}}";
+    let share = format!(
+        "sum by (instance, attempt) (rate(#{CHOSEN}[$__rate_interval])) / \
+         sum by (instance, attempt) (rate(#{CHOSEN}[$__rate_interval]))"
+    );
+    Row {
+        title: "Attempts that go on",
+        panels: vec![
+            now(
+                "Who they are",
+                "instance, attempt, run, repository, pull_request, blueprint, profile",
+                &native::ATTEMPT_INFO,
+            ),
+            now(
+                "GPUs promised, and given",
+                "instance, attempt, kind",
+                &native::ATTEMPT_GPUS,
+            ),
+            Panel::new("Busy, of what is seen", View::Lines, Unit::Share).show(
+                by_attempt,
+                expr(&share, &[&native::ATTEMPT_BUSY, &native::ATTEMPT_SEEN]),
+            ),
+            Panel::new("Memory, at most", View::Lines, Unit::Bytes).show(
+                by_attempt,
+                of("max by (instance, attempt) (#)", &native::ATTEMPT_MEMORY),
+            ),
+            Panel::new("Power of their GPUs", View::Areas, Unit::Watts).show(
+                by_attempt,
+                of(
+                    "sum by (instance, attempt) (rate(#[$__rate_interval]))",
+                    &native::ATTEMPT_ENERGY,
+                ),
+            ),
+            Panel::new("Whose the GPUs' time is", View::Areas, Unit::Ones).show(
+                "{{instance}} {{to}}",
+                of(
+                    "sum by (instance, to) (rate(#[$__rate_interval]))",
+                    &native::CHARGED,
+                ),
             ),
         ],
     }

@@ -1,0 +1,218 @@
+//! What attempts of this machine make of its devices, while they go on.
+//!
+//! Devices are read every second then, and it is looked who has which. So an attempt's figures here are a second old at
+//! most. Those that are kept of it are in the run's report: there its own agent reads at both ends.
+
+use std::{
+    collections::BTreeMap,
+    path::PathBuf,
+    sync::{Arc, Mutex, MutexGuard},
+};
+
+use blueproof_cluster::local::{Occupancy, Occupant};
+use blueproof_core::{
+    attempt::AttemptSpec,
+    diagnostic::Diagnostic,
+    domain::AttemptId,
+    gpu::{DeviceEvent, DeviceUuid, GpuInventory, GpuSnapshot, Reading},
+};
+use blueproof_gpu::{
+    account::{Holder, Ledger},
+    collect::{WITNESSED_EVERY, Witness},
+    pages::{self, DeviceBalance},
+};
+use jiff::{SignedDuration, Timestamp};
+
+/// For how long an attempt that has ended is shown: who scrapes once a minute gets its last figures.
+const SHOWN_FOR: SignedDuration = SignedDuration::from_mins(2);
+
+/// Knows what attempts make of devices.
+pub(crate) struct AttemptWatch {
+    books: Arc<Mutex<Books>>,
+}
+
+struct Books {
+    ledger: Ledger,
+    attempts: BTreeMap<AttemptId, Shown>,
+    /// Each device, and each part of it.
+    devices: Vec<(DeviceUuid, Option<DeviceUuid>)>,
+    silent: Option<Diagnostic>,
+}
+
+/// An attempt that is shown.
+#[derive(Default)]
+struct Shown {
+    spec: Option<Arc<AttemptSpec>>,
+    /// When it had no devices any more.
+    gone_at: Option<Timestamp>,
+}
+
+/// Writes down what is read, and who had it.
+struct Clerk {
+    occupancy: Occupancy,
+    books: Arc<Mutex<Books>>,
+}
+
+impl AttemptWatch {
+    /// Watches the attempts below the folder `runs`. Returns also who is to be told of what is read.
+    pub(crate) fn below(runs: PathBuf) -> (Self, Box<dyn Witness>) {
+        let books = Arc::new(Mutex::new(Books {
+            ledger: Ledger::new(WITNESSED_EVERY),
+            attempts: BTreeMap::new(),
+            devices: Vec::new(),
+            silent: None,
+        }));
+        let clerk = Clerk {
+            occupancy: Occupancy::below(runs),
+            books: Arc::clone(&books),
+        };
+        (Self { books }, Box::new(clerk))
+    }
+
+    /// Returns what is known now.
+    pub(crate) fn seen(&self) -> pages::Attempts {
+        let books = lock(&self.books);
+        let attempts = books.attempts.iter();
+        let balances = books.devices.iter().filter_map(|(device, partition)| {
+            Some(DeviceBalance {
+                device: device.clone(),
+                partition: partition.clone(),
+                balance: books.ledger.balance(partition.as_ref().unwrap_or(device))?,
+            })
+        });
+        pages::Attempts {
+            is_known: books.silent.is_none(),
+            attempts: attempts
+                .map(|(attempt, shown)| shown.seen(*attempt, &books.ledger))
+                .collect(),
+            balances: balances.collect(),
+        }
+    }
+
+    /// Returns why it is not known who has what.
+    pub(crate) fn silent(&self) -> Option<Diagnostic> {
+        lock(&self.books).silent.clone()
+    }
+}
+
+impl Witness for Clerk {
+    fn read(&mut self, inventory: &GpuInventory, snapshot: &GpuSnapshot) {
+        let units: Vec<_> = inventory.units().cloned().collect();
+        let looked = self.occupancy.look(&units);
+        let mut books = lock(&self.books);
+        match looked {
+            Ok(occupants) => {
+                books.silent = None;
+                books.take_in(&occupants, snapshot);
+            }
+            Err(error) => books.silent = Some(*error.diagnostic),
+        }
+        books.ledger.observe(snapshot);
+        books.forget(snapshot.at);
+        books.devices = places(inventory);
+    }
+
+    fn reported(&mut self, event: &DeviceEvent) {
+        lock(&self.books).ledger.report_event(event);
+    }
+}
+
+impl Books {
+    /// Takes in who had what until the snapshot was taken. Who came later is taken in with the next one.
+    fn take_in(&mut self, occupants: &[Occupant], snapshot: &GpuSnapshot) {
+        let occupants = || occupants.iter().filter(|occupant| occupant.since <= snapshot.at);
+        // First, so that nobody shares a device with whoever had it before.
+        for gone in occupants().filter(|occupant| is_gone(occupant)) {
+            let at = gone.ended_at.unwrap_or(snapshot.at).min(snapshot.at);
+            if let Some(shown) = self.attempts.get_mut(&gone.attempt) {
+                shown.gone_at.get_or_insert(at);
+                self.ledger.release(at, &holder(gone.attempt));
+            }
+        }
+        let processes = processes(snapshot);
+        for occupant in occupants().filter(|occupant| !is_gone(occupant)) {
+            let shown = self.attempts.entry(occupant.attempt).or_default();
+            shown.spec.clone_from(&occupant.spec);
+            let holder = holder(occupant.attempt);
+            self.ledger.hold(occupant.since, &holder, &occupant.devices);
+            let processes = processes.iter().copied();
+            self.ledger
+                .claim(&holder, processes.filter(|pid| occupant.has_started(*pid)));
+        }
+    }
+
+    fn forget(&mut self, now: Timestamp) {
+        let Self { attempts, ledger, .. } = self;
+        attempts.retain(|attempt, shown| {
+            let is_old = shown
+                .gone_at
+                .is_some_and(|gone_at| now.duration_since(gone_at) > SHOWN_FOR);
+            if is_old {
+                ledger.forget(&holder(*attempt));
+            }
+            !is_old
+        });
+    }
+}
+
+impl Shown {
+    fn seen(&self, attempt: AttemptId, ledger: &Ledger) -> pages::Attempt {
+        let (name, run) = (attempt.to_string(), attempt.run.to_string());
+        let bill = ledger.bill(&holder(attempt));
+        let Some(spec) = &self.spec else {
+            return pages::Attempt {
+                attempt: name,
+                run,
+                bill,
+                ..pages::Attempt::default()
+            };
+        };
+        let text = |value: Option<String>| value.unwrap_or_default();
+        pages::Attempt {
+            attempt: name,
+            run,
+            repository: spec.project.to_string(),
+            pull_request: text(spec.change.map(|number| number.to_string())),
+            blueprint: spec.blueprint.to_string(),
+            profile: text(spec.profile.as_ref().map(ToString::to_string)),
+            promised: Some(spec.granted.gpu.0.into()),
+            bill,
+        }
+    }
+}
+
+fn is_gone(occupant: &Occupant) -> bool {
+    occupant.ended_at.is_some() || occupant.devices.is_empty()
+}
+
+fn holder(attempt: AttemptId) -> Holder {
+    Holder(attempt.to_string())
+}
+
+fn processes(snapshot: &GpuSnapshot) -> Vec<u32> {
+    let processes = snapshot
+        .samples
+        .iter()
+        .filter_map(|sample| match &sample.processes {
+            Reading::Value(processes) => Some(processes),
+            Reading::Unsupported | Reading::Failed(_) => None,
+        });
+    processes.flatten().map(|process| process.pid).collect()
+}
+
+fn places(inventory: &GpuInventory) -> Vec<(DeviceUuid, Option<DeviceUuid>)> {
+    let devices = inventory.devices.iter().flat_map(|device| {
+        let parts = device.partitions.iter().map(|part| Some(part.uuid.clone()));
+        std::iter::once(None)
+            .chain(parts)
+            .map(|part| (device.uuid.clone(), part))
+    });
+    devices.collect()
+}
+
+fn lock(books: &Mutex<Books>) -> MutexGuard<'_, Books> {
+    books.lock().expect("nobody panics while they hold it")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,288 @@
+//! Which attempts have accelerators of this machine now, for whoever watches from outside.
+//!
+//! It is known from what the driver and the agents write down, so that nobody has to be asked: who was given what, when
+//! an agent began, and when the attempt had ended. Nothing is written here.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::SystemTime,
+};
+
+use blueproof_core::{
+    attempt::{AttemptLayout, AttemptSpec, LogReader, Record, RecordKind},
+    domain::AttemptId,
+    gpu::DeviceUuid,
+    ports::CallError,
+};
+use jiff::Timestamp;
+
+use super::{agent_pid, cannot, devices::Claims};
+
+/// A process that has more ancestors than that has some that came and went meanwhile.
+const ANCESTORS_AT_MOST: usize = 256;
+
+/// An attempt that has accelerators, or has just given them back.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Occupant {
+    /// Which attempt.
+    pub attempt: AttemptId,
+    /// What it is of; `None` until its agent is told.
+    pub spec: Option<Arc<AttemptSpec>>,
+    /// What it has. None are left of one that has given all back.
+    pub devices: Vec<DeviceUuid>,
+    /// When it was given the first of them.
+    pub since: Timestamp,
+    /// When it had ended, as far as its agent wrote that down. It may have its devices for a moment longer.
+    pub ended_at: Option<Timestamp>,
+    /// The process from which all others of the attempt come.
+    agent: Option<u32>,
+}
+
+/// Looks who has which accelerators.
+#[derive(Debug)]
+pub struct Occupancy {
+    runs: PathBuf,
+    known: BTreeMap<AttemptId, Known>,
+}
+
+/// What is known of an attempt, and up to where its log was read.
+#[derive(Debug)]
+struct Known {
+    occupant: Occupant,
+    layout: AttemptLayout,
+    offset: u64,
+}
+
+impl Occupancy {
+    /// Returns one for the attempts below the folder `runs`, which need not be there yet.
+    pub fn below(runs: PathBuf) -> Self {
+        Self {
+            runs,
+            known: BTreeMap::new(),
+        }
+    }
+
+    /// Returns who has which of these devices. Whoever had some when it was last looked, and has given all back, is there
+    /// once more, without any.
+    ///
+    /// It reads files, of logs only what is new.
+    ///
+    /// # Errors
+    ///
+    /// When something there cannot be read. Then nobody is known to have anything; what is known of attempts stays.
+    pub fn look(&mut self, units: &[DeviceUuid]) -> Result<Vec<Occupant>, CallError> {
+        let mut given: BTreeMap<AttemptId, (Vec<DeviceUuid>, SystemTime)> = BTreeMap::new();
+        for (unit, attempt, since) in Claims::below(&self.runs).all(units)? {
+            let (devices, first) = given.entry(attempt).or_insert((Vec::new(), since));
+            devices.push(unit);
+            *first = since.min(*first);
+        }
+        for (attempt, (_, since)) in &given {
+            if !self.known.contains_key(attempt) {
+                self.known
+                    .insert(*attempt, Known::new(*attempt, *since, &self.runs));
+            }
+        }
+        for known in self.known.values_mut() {
+            let devices = given.remove(&known.occupant.attempt);
+            known.occupant.devices = devices.map_or_else(Vec::new, |(devices, _)| devices);
+            known.read()?;
+        }
+        let occupants = self.known.values().map(|known| known.occupant.clone());
+        let occupants = occupants.collect();
+        self.known.retain(|_, known| !known.occupant.devices.is_empty());
+        Ok(occupants)
+    }
+}
+
+impl Known {
+    fn new(attempt: AttemptId, since: SystemTime, runs: &Path) -> Self {
+        Self {
+            occupant: Occupant {
+                attempt,
+                spec: None,
+                devices: Vec::new(),
+                since: Timestamp::try_from(since).unwrap_or(Timestamp::UNIX_EPOCH),
+                ended_at: None,
+                agent: None,
+            },
+            layout: AttemptLayout::of(attempt, runs),
+            offset: 0,
+        }
+    }
+
+    fn read(&mut self) -> Result<(), CallError> {
+        let log = self.layout.log();
+        let read = LogReader::open(&log).read_from(self.offset);
+        let (records, offset) = read.map_err(|error| cannot("read", &log, &error))?;
+        self.offset = offset;
+        // A successor of an agent that was killed writes on in the same log.
+        self.occupant.agent = records.iter().rev().find_map(agent_pid).or(self.occupant.agent);
+        self.occupant.ended_at = records.iter().find_map(ended_at).or(self.occupant.ended_at);
+        if self.occupant.spec.is_none() {
+            // It is written whole, before the agent begins.
+            let spec = fs::read(self.layout.spec()).ok();
+            let spec = spec.and_then(|spec| serde_json::from_slice(&spec).ok());
+            self.occupant.spec = spec.map(Arc::new);
+        }
+        Ok(())
+    }
+}
+
+impl Occupant {
+    /// Returns whether this process is the attempt's, by who started it: an agent takes in what its children leave behind.
+    /// Once the attempt has ended none is: numbers are used again.
+    pub fn has_started(&self, pid: u32) -> bool {
+        let Some(agent) = self.agent.filter(|_| self.ended_at.is_none()) else {
+            return false;
+        };
+        let mut ancestors = std::iter::successors(Some(pid), |pid| parent(*pid)).take(ANCESTORS_AT_MOST);
+        ancestors.any(|ancestor| ancestor == agent)
+    }
+}
+
+fn ended_at(record: &Record) -> Option<Timestamp> {
+    matches!(record.kind, RecordKind::Finished { .. }).then_some(record.at)
+}
+
+fn parent(pid: u32) -> Option<u32> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The second field is the program's name in brackets, and may hold brackets and spaces of its own.
+    let (_, rest) = stat.rsplit_once(')')?;
+    rest.split_ascii_whitespace().nth(1)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Command, Stdio};
+
+    use blueproof_core::{
+        attempt::LogWriter,
+        domain::{Gpus, Outcome, RunId, Verdict},
+    };
+
+    use super::{super::files, *};
+
+    struct Machine {
+        runs: tempfile::TempDir,
+        units: Vec<DeviceUuid>,
+    }
+
+    impl Machine {
+        fn new() -> Self {
+            Self {
+                runs: tempfile::tempdir().expect("a folder"),
+                units: ["GPU-0", "GPU-1"].map(|unit| DeviceUuid(unit.into())).into(),
+            }
+        }
+
+        fn give(&self, run: u64, gpus: u32) -> AttemptId {
+            let attempt = RunId(run).attempt(1);
+            files::make(AttemptLayout::of(attempt, self.runs.path()).root()).expect("a folder");
+            let claims = Claims::below(self.runs.path());
+            claims
+                .give(attempt, &self.units, Gpus(gpus))
+                .expect("they are free");
+            attempt
+        }
+
+        fn write(&self, attempt: AttemptId, at: i64, kind: RecordKind) {
+            let layout = AttemptLayout::of(attempt, self.runs.path());
+            let at = Timestamp::from_second(at).expect("small");
+            let mut log = LogWriter::open(&layout.log()).expect("a file");
+            log.append(&Record { at, kind }).expect("it is written");
+        }
+
+        fn look(&self, occupancy: &mut Occupancy) -> Vec<Occupant> {
+            occupancy.look(&self.units).expect("they can be read")
+        }
+    }
+
+    fn begun(pid: u32) -> RecordKind {
+        RecordKind::Begun {
+            pid,
+            version: "1".into(),
+        }
+    }
+
+    fn finished() -> RecordKind {
+        RecordKind::Finished {
+            outcome: Box::new(Outcome {
+                verdict: Verdict::Passed,
+                usage: None,
+                metrics: Default::default(),
+            }),
+        }
+    }
+
+    #[test]
+    fn whoever_has_devices_is_known_until_it_has_given_them_back() {
+        let machine = Machine::new();
+        let mut occupancy = Occupancy::below(machine.runs.path().to_owned());
+        assert_eq!(machine.look(&mut occupancy), []);
+        let attempt = machine.give(1, 2);
+        let seen = machine.look(&mut occupancy);
+        assert_eq!(seen[0].attempt, attempt);
+        assert_eq!(seen[0].devices, machine.units);
+        assert_eq!((seen[0].ended_at, seen[0].agent), (None, None));
+
+        machine.write(attempt, 5, begun(7));
+        machine.write(attempt, 6, begun(8));
+        assert_eq!(machine.look(&mut occupancy)[0].agent, Some(8));
+        machine.write(attempt, 9, finished());
+        let claims = Claims::below(machine.runs.path());
+        claims.take_back(attempt, &machine.units).expect("it had them");
+        let seen = machine.look(&mut occupancy);
+        assert_eq!(seen[0].devices, []);
+        assert_eq!(
+            seen[0].ended_at,
+            Timestamp::from_second(9).ok(),
+            "as it wrote down"
+        );
+        assert_eq!(machine.look(&mut occupancy), [], "it is told once");
+    }
+
+    #[test]
+    fn what_an_agent_has_started_is_its_attempts_and_nothing_else_is() {
+        let machine = Machine::new();
+        let mut occupancy = Occupancy::below(machine.runs.path().to_owned());
+        let attempt = machine.give(1, 1);
+        machine.write(attempt, 5, begun(std::process::id()));
+        let mut child = Command::new("sleep")
+            .arg("600")
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("it starts");
+        let seen = machine.look(&mut occupancy);
+        for own in [child.id(), std::process::id()] {
+            assert!(seen[0].has_started(own));
+        }
+        for other in [1, u32::MAX] {
+            assert!(!seen[0].has_started(other), "{other}");
+        }
+
+        machine.write(attempt, 9, finished());
+        let seen = machine.look(&mut occupancy);
+        assert!(
+            !seen[0].has_started(child.id()),
+            "its number may be another's now"
+        );
+        child.kill().and_then(|()| child.wait()).expect("it ran");
+    }
+
+    #[test]
+    fn a_folder_that_may_not_be_read_is_an_error_that_names_it() {
+        let machine = Machine::new();
+        machine.give(1, 1);
+        let unit = machine.runs.path().join(".devices/GPU-0");
+        fs::remove_file(&unit)
+            .and_then(|()| fs::create_dir(&unit))
+            .expect("it is ours");
+        let mut occupancy = Occupancy::below(machine.runs.path().to_owned());
+        let error = occupancy.look(&machine.units).expect_err("it is no file");
+        assert!(error.diagnostic.place.is_some(), "{error:?}");
+    }
+}
