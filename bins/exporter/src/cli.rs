@@ -111,6 +111,45 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Job(Job),
+    Health(Health),
+}
+
+/// How the GPUs fare: what each check finds of them.
+///
+/// The exit code is 0 where all that counts is ok, 1 where there is a problem, and 3 where it is not known.
+#[derive(Debug, Args)]
+pub(crate) struct Health {
+    /// How many devices there should be; where nobody says, fewer are no problem.
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) expect: Option<u32>,
+    /// As what it is printed.
+    #[arg(long, short, value_name = "FORMAT", default_value = "text")]
+    pub(crate) output: HealthFormat,
+    /// Go on, and keep the node's labels in this file, as node-feature-discovery reads it: Autopilot's and ours. Each
+    /// change is printed. What stands in the file is taken over.
+    #[arg(long, value_name = "FILE", conflicts_with = "output")]
+    pub(crate) labels: Option<PathBuf>,
+    /// How many seconds there are from one look to the next.
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        default_value = "15",
+        value_parser = clap::value_parser!(u32).range(1..),
+        requires = "labels"
+    )]
+    pub(crate) every: u32,
+    /// The NVIDIA driver's library, if not the system's.
+    #[arg(long, value_name = "PATH")]
+    pub(crate) library: Option<PathBuf>,
+}
+
+/// As what findings are printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum HealthFormat {
+    /// For people.
+    Text,
+    /// For programs.
+    Json,
 }
 
 /// What one job makes of the GPUs, where nobody scrapes.

@@ -219,8 +219,13 @@ fn source(cli: &Cli) -> Result<Open, Diagnostic> {
     }
 }
 
-/// Returns how NVIDIA's devices are opened.
-pub(crate) fn nvml(library: Option<PathBuf>) -> impl FnMut() -> Result<NvmlProbe, ProbeError> {
+/// Returns how NVIDIA's devices are opened for whoever only reads them.
+pub(crate) fn open(library: Option<PathBuf>) -> Open {
+    let mut open = nvml(library);
+    Box::new(move || Ok(Box::new(open()?)))
+}
+
+fn nvml(library: Option<PathBuf>) -> impl FnMut() -> Result<NvmlProbe, ProbeError> {
     move || match &library {
         Some(path) => NvmlProbe::open_library(path.as_os_str()),
         None => NvmlProbe::open(),

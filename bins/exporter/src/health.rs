@@ -1,11 +1,17 @@
 //! How devices fare, by the last few readings and by what their drivers reported since the exporter began.
 
-use std::{collections::VecDeque, sync::Mutex};
+use std::{
+    collections::{BTreeSet, VecDeque},
+    sync::Mutex,
+};
 
-use blueproof_core::gpu::{DeviceEvent, GpuInventory, GpuSnapshot, Reading};
+use blueproof_core::{
+    gpu::{DeviceEvent, GpuInventory, GpuSnapshot, Reading},
+    ports::Blindness,
+};
 use blueproof_gpu::{
     collect::Collected,
-    health::{CheckPolicy, Facts, Finding, Findings, check},
+    health::{CheckId, CheckPolicy, Facts, Finding, Findings, check},
 };
 
 /// Looks devices over at each reading.
@@ -16,6 +22,41 @@ pub(crate) struct HealthWatch {
 }
 
 impl HealthWatch {
+    /// Returns one that holds devices against this.
+    pub(crate) fn by(policy: CheckPolicy) -> Self {
+        Self {
+            policy,
+            recent: Mutex::default(),
+        }
+    }
+
+    /// Returns how many of the last readings are looked at.
+    pub(crate) fn readings(&self) -> usize {
+        self.policy.slowdown_readings.max(2)
+    }
+
+    /// Returns what was found, and be it only that nothing can be read.
+    pub(crate) fn findings(&self, collected: &Collected) -> Findings {
+        let blind = || {
+            let blind = match collected.reading.as_deref() {
+                Some(Err(error)) => error.reason,
+                Some(Ok(_)) | None => Blindness::DriverError,
+            };
+            let facts = Facts {
+                inventory: Err(blind),
+                snapshots: &[],
+                events: None,
+            };
+            check(&self.policy, &facts)
+        };
+        self.look(collected).unwrap_or_else(blind)
+    }
+
+    /// Returns the checks without which nothing is ok.
+    pub(crate) fn counting(&self) -> &BTreeSet<CheckId> {
+        &self.policy.counting
+    }
+
     /// Returns how devices fare; `None` where none could be read.
     pub(crate) fn look(&self, collected: &Collected) -> Option<Findings> {
         let mut recent = self.recent.lock().expect("nobody panics while they hold it");
@@ -25,7 +66,7 @@ impl HealthWatch {
             return None;
         };
         if recent.back().is_none_or(|last| last.at < snapshot.at) {
-            if recent.len() >= self.policy.slowdown_readings.max(2) {
+            if recent.len() >= self.readings() {
                 recent.pop_front();
             }
             recent.push_back(what_counts(snapshot));

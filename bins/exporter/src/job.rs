@@ -15,11 +15,11 @@ use blueproof_core::{
     figures::Used,
     ports::{Blindness, ProbeError},
 };
-use blueproof_gpu::{account::Holder, collect::Open, visible::visible, watch::Watch};
+use blueproof_gpu::{account::Holder, visible::visible, watch::Watch};
 
 use crate::{
     cli::{Job, JobCommand, Watched},
-    exporter::nvml,
+    exporter::open,
     tell,
 };
 
@@ -38,7 +38,7 @@ pub(crate) fn job(job: &Job) -> Result<ExitCode, Diagnostic> {
 fn watch(watched: &Watched, first_word: Option<&str>) -> Watch {
     let name = watched.name.clone().or_else(|| first_word.map(str::to_owned));
     let holder = Holder(name.unwrap_or_else(|| "job".into()));
-    let mut watch = Watch::start(open(watched), holder);
+    let mut watch = Watch::start(open(watched.library.clone()), holder);
     let devices = match watch.inventory() {
         Ok(inventory) => visible(&inventory, env::var("CUDA_VISIBLE_DEVICES").ok().as_deref()),
         Err(error) => {
@@ -48,11 +48,6 @@ fn watch(watched: &Watched, first_word: Option<&str>) -> Watch {
     };
     watch.begin(&devices);
     watch
-}
-
-fn open(watched: &Watched) -> Open {
-    let mut open = nvml(watched.library.clone());
-    Box::new(move || Ok(Box::new(open()?)))
 }
 
 fn tell_of(error: &ProbeError) {

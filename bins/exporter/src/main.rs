@@ -3,8 +3,10 @@
 //! Arguments in, pages or a job's summary out. Devices are read, and pages written, in `blueproof-gpu`.
 
 mod attempts;
+mod checkup;
 mod cli;
 mod exporter;
+mod files;
 mod gzip;
 mod health;
 mod job;
@@ -37,6 +39,7 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     let ended = match &cli.command {
         Some(Command::Job(arguments)) => job::job(arguments).map_err(|diagnostic| vec![diagnostic]),
+        Some(Command::Health(arguments)) => checkup::run(arguments).map_err(|diagnostic| vec![diagnostic]),
         None => run(&cli).map(|()| ExitCode::SUCCESS),
     };
     match ended {

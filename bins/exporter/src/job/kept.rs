@@ -19,10 +19,13 @@ use rustix::process::{Pid, Signal, kill_process};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::{
-    publish::{cannot, json, publish, write_whole},
+    publish::{json, publish},
     used, watch,
 };
-use crate::cli::{Report, ReportFormat, Start, State, Stop};
+use crate::{
+    cli::{Report, ReportFormat, Start, State, Stop},
+    files::{cannot, write_whole},
+};
 
 /// How often the summary is written while the job goes on.
 const WRITE_EVERY: Duration = Duration::from_secs(5);

@@ -2,16 +2,19 @@
 
 use std::{
     env,
-    fs::{self, OpenOptions},
-    io::{self, Write as _},
+    fs::OpenOptions,
+    io::Write as _,
     path::{Path, PathBuf},
 };
 
-use blueproof_core::diagnostic::{Code, Diagnostic};
+use blueproof_core::diagnostic::Diagnostic;
 use blueproof_gpu::account::JobSummary;
 
 use super::push::push;
-use crate::cli::Published;
+use crate::{
+    cli::Published,
+    files::{cannot, write_whole},
+};
 
 /// Where GitHub's runner shows the Markdown of a step.
 const STEP_SUMMARY: &str = "GITHUB_STEP_SUMMARY";
@@ -42,24 +45,9 @@ pub(super) fn json(summary: &JobSummary) -> String {
     serde_json::to_string_pretty(summary).expect("plain data") + "\n"
 }
 
-/// Writes a file whole or not at all.
-pub(super) fn write_whole(path: &Path, content: &[u8]) -> Result<(), Diagnostic> {
-    let part = path.with_added_extension("part");
-    let written = fs::write(&part, content).and_then(|()| fs::rename(&part, path));
-    written.map_err(|error| cannot("write", path, &error))
-}
-
 fn append(path: &Path, text: &str) -> Result<(), Diagnostic> {
     let file = OpenOptions::new().create(true).append(true).open(path);
     // What a step printed there before may lack the end of its line.
     let written = file.and_then(|mut file| file.write_all(format!("\n{text}").as_bytes()));
     written.map_err(|error| cannot("write", path, &error))
-}
-
-/// Returns why something of ours could not be done with a file.
-pub(super) fn cannot(doing: &str, path: &Path, error: &io::Error) -> Diagnostic {
-    let message = format!("could not {doing} `{}`", path.display());
-    Diagnostic::error(Code::Unwritable, message)
-        .because(error.to_string())
-        .hint("name a file in a folder that you may write to, on a disk that is not full")
 }

@@ -1,6 +1,7 @@
 //! The program as a machine runs it, with a driver's library that answers from a scenario.
 
 mod attempts;
+mod checkup;
 mod health;
 #[path = "../common/machine.rs"]
 mod machine;

@@ -1,0 +1,169 @@
+//! How devices fare, for a person who asks, or as labels of a node.
+//!
+//! The labels go to a file, from which node-feature-discovery makes labels of the node: so nothing here needs rights in a
+//! cluster. Whoever reads them moves work at each change, so they change only when something is sure.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    io::{self, Write as _},
+    path::Path,
+    process::ExitCode,
+    thread,
+    time::Duration,
+};
+
+use blueproof_core::diagnostic::Diagnostic;
+use blueproof_gpu::{
+    collect::Collector,
+    health::{CheckId, CheckPolicy, Health, LabelChange, LabelPolicy, Labels},
+};
+use jiff::Timestamp;
+use serde_json::json;
+
+use crate::{
+    INFRASTRUCTURE,
+    cli::{self, HealthFormat},
+    exporter::open,
+    files::{cannot, write_whole},
+    health::HealthWatch,
+    tell,
+};
+
+/// How long a look waits for a driver: one that nobody uses has to be loaded first.
+const LOOK_WITHIN: Duration = Duration::from_secs(10);
+
+/// How much time there is between the readings of a single look.
+const APART: Duration = Duration::from_millis(500);
+
+/// The exit code for a machine that has a problem.
+const PROBLEM: u8 = 1;
+
+/// Looks once and says what is found, or again and again and keeps labels.
+pub(crate) fn run(arguments: &cli::Health) -> Result<ExitCode, Diagnostic> {
+    let collector = Collector::start(open(arguments.library.clone()));
+    let watch = HealthWatch::by(policy(arguments.expect));
+    match &arguments.labels {
+        Some(path) => keep(
+            &collector,
+            &watch,
+            path,
+            Duration::from_secs(arguments.every.into()),
+        ),
+        None => Ok(look(&collector, &watch, arguments.output)),
+    }
+}
+
+/// Returns what devices are held against. Where nobody says how many there should be, their number decides nothing.
+fn policy(expect: Option<u32>) -> CheckPolicy {
+    let mut policy = CheckPolicy {
+        expected_devices: expect,
+        ..CheckPolicy::default()
+    };
+    if expect.is_none() {
+        policy.counting.remove(&CheckId::DeviceCount);
+    }
+    policy
+}
+
+/// Reads as often as the checks want, and prints what they find.
+fn look(collector: &Collector, watch: &HealthWatch, format: HealthFormat) -> ExitCode {
+    let more = watch.readings() - 1;
+    let lasts = APART * u32::try_from(more).unwrap_or(u32::MAX);
+    eprintln!("looking at the devices for {lasts:?} …");
+    let mut collected = collector.collect(LOOK_WITHIN);
+    let mut findings = watch.findings(&collected);
+    for _ in 0..more {
+        if let Some(Err(error)) = collected.reading.as_deref() {
+            tell(&error.diagnostic);
+            break;
+        }
+        thread::sleep(APART);
+        collected = collector.collect(LOOK_WITHIN);
+        findings = watch.findings(&collected);
+    }
+    let health = findings.health(watch.counting());
+    let text = match format {
+        HealthFormat::Text => format!("{findings}all in all: {health}\n"),
+        HealthFormat::Json => format!("{:#}\n", json!({"health": health, "findings": findings})),
+    };
+    // Whoever closed the pipe has seen enough.
+    let _ = io::stdout().write_all(text.as_bytes());
+    match health {
+        Health::Ok => ExitCode::SUCCESS,
+        Health::Problem => ExitCode::from(PROBLEM),
+        Health::Unknown => ExitCode::from(INFRASTRUCTURE),
+    }
+}
+
+/// Keeps the labels in a file until the process is ended.
+fn keep(
+    collector: &Collector,
+    watch: &HealthWatch,
+    path: &Path,
+    every: Duration,
+) -> Result<ExitCode, Diagnostic> {
+    let mut shown = kept(path)?;
+    let policy = LabelPolicy {
+        counting: watch.counting().clone(),
+        ..LabelPolicy::default()
+    };
+    let mut labels = Labels::resume(policy, Timestamp::now(), &shown);
+    loop {
+        let findings = watch.findings(&collector.collect(LOOK_WITHIN));
+        let changes = labels.next(Timestamp::now(), &findings);
+        if !changes.is_empty() {
+            let new = changes
+                .iter()
+                .map(|change| (change.key.to_owned(), change.value.to_owned()));
+            shown.extend(new);
+            write_whole(path, written(&shown).as_bytes())?;
+            changes.iter().for_each(say);
+        }
+        thread::sleep(every);
+    }
+}
+
+/// Returns the labels that stand in a file, which need not be there yet.
+fn kept(path: &Path) -> Result<BTreeMap<String, String>, Diagnostic> {
+    match fs::read_to_string(path) {
+        Ok(text) => Ok(parsed(&text)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(BTreeMap::new()),
+        Err(error) => Err(cannot("read", path, &error)),
+    }
+}
+
+/// Says what changed. Where nobody listens any more, the file is kept all the same.
+fn say(LabelChange { key, value, why }: &LabelChange) {
+    let _ = writeln!(io::stdout(), "{key}={value}: {why}");
+}
+
+fn parsed(text: &str) -> BTreeMap<String, String> {
+    let lines = text.lines().map(str::trim).filter(|line| !line.starts_with('#'));
+    let labels = lines.filter_map(|line| line.split_once('='));
+    labels
+        .map(|(key, value)| (key.to_owned(), value.to_owned()))
+        .collect()
+}
+
+fn written(labels: &BTreeMap<String, String>) -> String {
+    let lines = labels.iter().map(|(key, value)| format!("{key}={value}\n"));
+    lines.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read_again_and_comments_are_not() {
+        let labels = [
+            ("autopilot.ibm.com/gpuhealth", ""),
+            ("blueproof.dev/gpu-health", "unknown"),
+        ];
+        let labels = labels.map(|(key, value)| (key.to_owned(), value.to_owned()));
+        let labels = BTreeMap::from(labels);
+        assert_eq!(parsed(&written(&labels)), labels);
+        assert_eq!(parsed(&format!("# a=b\n\n{}", written(&labels))), labels);
+    }
+}
