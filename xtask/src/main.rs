@@ -8,6 +8,7 @@ mod ci;
 mod dashboards;
 mod go;
 mod kueue;
+mod live;
 mod mutants;
 mod process;
 mod tidy;
@@ -49,6 +50,8 @@ enum Chore {
     },
     /// Ask the embedded queue and Kueue's own code about random scenarios, and print each difference.
     KueueDiff(kueue::DiffArguments),
+    /// Try on a real machine what no test can, and write what was measured as CSV files.
+    Live(live::Arguments),
     /// Change the queue's code in one place after the other, and print each change that no test notices.
     Mutants(mutants::Arguments),
 }
@@ -73,6 +76,7 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
         Chore::Dashboards(arguments) => dashboards::run(&workspace, arguments),
         Chore::QueueCases { files } => kueue::cases(&workspace, files),
         Chore::KueueDiff(arguments) => kueue::diff(&workspace, arguments),
+        Chore::Live(arguments) => live::run(&workspace, arguments),
         Chore::Mutants(arguments) => mutants::run(&workspace, arguments),
     }
 }
