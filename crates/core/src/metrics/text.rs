@@ -76,11 +76,17 @@ impl Exposition {
     }
 
     fn line(&mut self, name: &str, ending: &str, labels: &[(&str, &str)], value: &dyn Display) {
+        // Pushed piece by piece: a page has thousands of these, and formatting is what they would cost.
         let text = &mut self.text;
-        let _ = write!(text, "{name}{ending}");
+        text.push_str(name);
+        text.push_str(ending);
         let mut separator = '{';
         for (label, value) in labels {
-            let _ = write!(text, "{separator}{label}=\"{}\"", Escaped(value));
+            text.push(separator);
+            text.push_str(label);
+            text.push_str("=\"");
+            push_escaped(text, value);
+            text.push('"');
             separator = ',';
         }
         if separator == ',' {
@@ -130,19 +136,24 @@ impl Page {
     }
 }
 
-/// Text within quotation marks. A control character is shown by its number: no name has one, and a
-/// terminal would obey it.
-struct Escaped<'a>(&'a str);
-
-impl Display for Escaped<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.chars().try_for_each(|c| match c {
-            '\\' => f.write_str("\\\\"),
-            '"' => f.write_str("\\\""),
-            '\n' => f.write_str("\\n"),
-            c if c.is_control() => write!(f, "\\\\u{{{:x}}}", u32::from(c)),
-            c => f.write_char(c),
-        })
+/// Adds text within quotation marks. A control character is shown by its number: no name has one, and a terminal would
+/// obey it.
+fn push_escaped(text: &mut String, value: &str) {
+    let is_plain = |byte: u8| matches!(byte, b' '..=b'~') && byte != b'"' && byte != b'\\';
+    if value.bytes().all(is_plain) {
+        text.push_str(value);
+        return;
+    }
+    for c in value.chars() {
+        match c {
+            '\\' => text.push_str("\\\\"),
+            '"' => text.push_str("\\\""),
+            '\n' => text.push_str("\\n"),
+            c if c.is_control() => {
+                let _ = write!(text, "\\\\u{{{:x}}}", u32::from(c));
+            }
+            c => text.push(c),
+        }
     }
 }
 
