@@ -1,30 +1,46 @@
 //! The GPUs of this machine: which attempts may be given, and what they make of them.
 
-use std::{collections::BTreeSet, env, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    env,
+    sync::Arc,
+    time::Duration,
+};
 
 use blueproof_cluster::local::{Devices, LookForDevices};
 use blueproof_core::{
     attempt::AttemptLayout,
-    gpu::{DeviceUuid, GpuInventory},
+    gpu::{DeviceUuid, GpuInventory, GpuSnapshot},
     ports::{Blindness, GpuMeter, ProbeError},
 };
 use blueproof_gpu::{
     account::Holder,
     collect::{Collector, Open},
+    health::{CheckPolicy, Facts, check, unfit},
     nvml::NvmlProbe,
     visible::visible,
     watch::AttemptMeter,
 };
 
+use crate::output;
+
 /// How long a driver may take to answer: one that nobody uses has to be loaded first.
 const LOOK_WITHIN: Duration = Duration::from_secs(10);
+
+/// After that it is said what is waited for.
+const SLOW_AFTER: Duration = Duration::from_secs(1);
 
 /// Looks for what this process may use.
 pub(crate) fn look() -> LookForDevices {
     LookForDevices(Arc::new(|| {
-        let collected = Collector::start(open()).collect(LOOK_WITHIN);
+        let collector = Collector::start(open());
+        let mut collected = collector.collect(SLOW_AFTER);
+        if collected.reading.is_none() {
+            output::note("waiting for the GPU driver, which has to be loaded first");
+            collected = collector.collect(LOOK_WITHIN);
+        }
         match collected.reading.as_deref() {
-            Some(Ok((inventory, _))) => found(inventory),
+            Some(Ok((inventory, snapshot))) => found(inventory, snapshot),
             Some(Err(error)) => unknown(why(error)),
             None => unknown("GPUs cannot be read: the driver does not answer".into()),
         }
@@ -41,15 +57,23 @@ fn open() -> Open {
     Box::new(|| Ok(Box::new(NvmlProbe::open()?)))
 }
 
-fn found(inventory: &GpuInventory) -> Devices {
+fn found(inventory: &GpuInventory, snapshot: &GpuSnapshot) -> Devices {
     let variable = env::var("CUDA_VISIBLE_DEVICES").ok();
     let units = visible(inventory, variable.as_deref());
     let description = match units.len() {
         0 => "no gpu".into(),
         number => format!("{number} gpu ({})", models(inventory, &units)),
     };
+    let facts = Facts {
+        inventory: Ok(inventory),
+        snapshots: std::slice::from_ref(snapshot),
+        events: None,
+    };
+    let mut unfit = unfit(&check(&CheckPolicy::default(), &facts), inventory);
+    unfit.retain(|unit, _| units.contains(unit));
     Devices {
         units: Some(units),
+        unfit,
         description,
     }
 }
@@ -67,6 +91,7 @@ fn models(inventory: &GpuInventory, units: &[DeviceUuid]) -> String {
 fn unknown(description: String) -> Devices {
     Devices {
         units: None,
+        unfit: BTreeMap::new(),
         description,
     }
 }

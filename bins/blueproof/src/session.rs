@@ -40,6 +40,8 @@ pub(crate) struct Session {
     pub(crate) driver: Arc<LocalDriver>,
     pub(crate) policy: Policy,
     pub(crate) description: String,
+    /// What this machine has and cannot promise.
+    pub(crate) warnings: Vec<Diagnostic>,
     reporter: Arc<dyn Reporter>,
     runs: PathBuf,
 }
@@ -66,6 +68,7 @@ impl Session {
             reporter,
             policy: policy(config, inventory.total),
             description: inventory.description,
+            warnings: inventory.warnings,
             runs: config.runs(),
         })
     }

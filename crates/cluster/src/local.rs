@@ -10,10 +10,11 @@ mod devices;
 mod files;
 mod machine;
 mod occupancy;
+mod unfit;
 
 use std::{
     path::{Path, PathBuf},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use async_trait::async_trait;
@@ -33,6 +34,10 @@ use devices::Claims;
 pub use devices::{Devices, LookForDevices};
 pub use occupancy::{Occupancy, Occupant};
 use tokio::{process::Child, sync::OnceCell};
+use unfit::unfit;
+
+/// For how long it holds what was seen when accelerators were looked for.
+const LOOK_HOLDS: Duration = Duration::from_secs(10);
 
 /// How often an attempt's folder is looked at for news.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
@@ -50,7 +55,7 @@ pub struct LocalDriver {
     environments: PathBuf,
     agent: AgentCommand,
     look: LookForDevices,
-    devices: OnceCell<Devices>,
+    devices: OnceCell<(Instant, Devices)>,
 }
 
 impl LocalDriver {
@@ -66,7 +71,8 @@ impl LocalDriver {
         }
     }
 
-    /// Has it look for accelerators, once, when they are first asked for, and give them to attempts.
+    /// Has it look for accelerators when they are first asked for, give them to attempts, and look again before that
+    /// whether they are fit.
     pub fn with_devices(mut self, look: LookForDevices) -> Self {
         self.look = look;
         self
@@ -77,18 +83,42 @@ impl LocalDriver {
         AttemptLayout::of(attempt, &self.runs)
     }
 
-    async fn devices(&self) -> &Devices {
-        let look = || async {
-            let look = self.look.clone();
-            let looked = tokio::task::spawn_blocking(move || (look.0)()).await;
-            looked.expect("looking does not panic")
-        };
+    async fn first_look(&self) -> &(Instant, Devices) {
+        let look = || async { (Instant::now(), self.look_now().await) };
         self.devices.get_or_init(look).await
+    }
+
+    async fn look_now(&self) -> Devices {
+        let look = self.look.clone();
+        let looked = tokio::task::spawn_blocking(move || (look.0)()).await;
+        looked.expect("looking does not panic")
+    }
+
+    /// Returns the devices that attempts may be given.
+    async fn units(&self) -> Option<&[DeviceUuid]> {
+        self.first_look().await.1.units.as_deref()
+    }
+
+    /// Gives an attempt what it was promised, of what is fit now.
+    async fn give(
+        &self,
+        attempt: AttemptId,
+        units: &[DeviceUuid],
+        promised: Gpus,
+    ) -> Result<Vec<DeviceUuid>, CallError> {
+        let (looked_at, first) = self.first_look().await;
+        let seen = if looked_at.elapsed() < LOOK_HOLDS {
+            first.clone()
+        } else {
+            self.look_now().await
+        };
+        let claims = Claims::below(&self.runs);
+        claims.give(attempt, units, &unfit(units, &seen, &claims)?, promised)
     }
 
     /// Returns which devices an attempt may use, as they were given to it when its place was made.
     async fn devices_of(&self, attempt: AttemptId) -> Result<Option<Vec<DeviceUuid>>, CallError> {
-        let units = self.devices().await.units.as_ref();
+        let units = self.units().await;
         units
             .map(|units| Claims::below(&self.runs).of(attempt, units))
             .transpose()
@@ -139,7 +169,10 @@ impl LocalDriver {
 #[async_trait]
 impl ClusterDriver for LocalDriver {
     async fn inventory(&self) -> Result<Inventory, CallError> {
-        machine::inventory(self.devices().await)
+        let (_, seen) = self.first_look().await;
+        let units = seen.units.as_deref().unwrap_or_default();
+        let unfit = unfit(units, seen, &Claims::below(&self.runs))?;
+        machine::inventory(seen, unfit.into_values().collect())
     }
 
     async fn reserve(&self, attempt: AttemptId, resources: Resources) -> Result<String, CallError> {
@@ -152,9 +185,9 @@ impl ClusterDriver for LocalDriver {
             resources.cpu.threads()
         );
         if resources.gpu > Gpus(0)
-            && let Some(units) = &self.devices().await.units
+            && let Some(units) = self.units().await
         {
-            let given = Claims::below(&self.runs).give(attempt, units, resources.gpu)?;
+            let given = self.give(attempt, units, resources.gpu).await?;
             given
                 .iter()
                 .for_each(|unit| place.push_str(&format!(" · {unit}")));
@@ -237,10 +270,14 @@ impl ClusterDriver for LocalDriver {
                 .map_err(|error| self.agent.cannot_start(&error))?;
         }
         files::remove(&layout.work()).map_err(|error| cannot("remove", &layout.work(), &error))?;
-        match &self.devices().await.units {
-            Some(units) => Claims::below(&self.runs).take_back(attempt, units),
-            None => Ok(()),
+        let Some(units) = self.units().await else {
+            return Ok(());
+        };
+        let claims = Claims::below(&self.runs);
+        if !claims.of(attempt, units)?.is_empty() {
+            set_aside(&claims, attempt, &Log::new(&layout).news().await?)?;
         }
+        claims.take_back(attempt, units)
     }
 }
 
@@ -286,8 +323,21 @@ fn observation(record: Record) -> Option<Observation> {
         | RecordKind::Metric { .. }
         | RecordKind::CellEnded { .. }
         | RecordKind::CellUsed { .. }
+        | RecordKind::DevicesUnfit { .. }
         | RecordKind::Noticed { .. } => None,
     }
+}
+
+/// Keeps from others what failed under an attempt.
+fn set_aside(claims: &Claims<'_>, attempt: AttemptId, records: &[Record]) -> Result<(), CallError> {
+    for record in records {
+        if let RecordKind::DevicesUnfit { devices } = &record.kind {
+            for (unit, why) in devices {
+                claims.set_aside(attempt, unit, record.at, why)?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Returns whether an agent has written down how its attempt ended.

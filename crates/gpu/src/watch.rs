@@ -267,6 +267,7 @@ impl GpuMeter for AttemptMeter {
             cells: cells.filter_map(of_cell).collect(),
             fault: flown::fault(&judgement).map(Box::new),
             notices: flown::notices(&judgement),
+            unfit: judgement.unfit,
         }
     }
 }

@@ -144,6 +144,7 @@ impl Printer {
             | RecordKind::Metric { .. }
             | RecordKind::CellEnded { .. }
             | RecordKind::CellUsed { .. }
+            | RecordKind::DevicesUnfit { .. }
             | RecordKind::Noticed { .. }
             | RecordKind::Finished { .. } => Ok(()),
         }

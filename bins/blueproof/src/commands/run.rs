@@ -7,7 +7,7 @@ use std::{
 
 use blueproof_core::{
     diagnostic::{Code, Diagnostic, Place},
-    domain::{Priority, QueueName, RunRequest},
+    domain::{Gpus, Priority, QueueName, RunRequest},
     ports::Command,
     queue::objects::Objects,
     yaml::nearest,
@@ -27,6 +27,7 @@ use crate::{
     exit::{Exit, Problem},
     output,
     session::{Session, Target, local_user, new_key},
+    show::aside,
 };
 
 /// The queue of whoever names none.
@@ -48,6 +49,9 @@ pub(crate) async fn run(session: &Session, arguments: &Run) -> Result<Exit, Prob
         session.description,
         brief_path(session.store.path())
     );
+    if request.job.driver.gpu > Gpus(0) {
+        session.warnings.iter().for_each(aside);
+    }
     session
         .submit(Command::Run {
             request: Box::new(request),

@@ -215,6 +215,7 @@ impl Stages {
             | RecordKind::Metric { value: None, .. }
             | RecordKind::Display { .. }
             | RecordKind::CellUsed { .. }
+            | RecordKind::DevicesUnfit { .. }
             | RecordKind::Truncated { .. } => {}
         }
     }

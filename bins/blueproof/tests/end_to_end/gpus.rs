@@ -5,7 +5,7 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use fake_nvml::{Clock, Device, Figures, Installed, Scenario, Steps, Xid, a10};
+use fake_nvml::{Clock, Delay, Device, Fault, Figures, Installed, NvmlReturn, Scenario, Steps, Xid, a10};
 use serde_json::Value;
 
 use crate::common::{Answer, Checkout, Home};
@@ -48,6 +48,11 @@ fn on(driver: &Installed, home: &Home, arguments: &[&str]) -> Command {
 
 fn run(mut command: Command) -> Answer {
     command.output().expect("it starts").into()
+}
+
+/// Returns how a card is called.
+fn uuid(card: usize) -> String {
+    Scenario::of(vec![busy(); card + 1]).devices[card].uuid.clone()
 }
 
 fn used(home: &Home) -> Value {
@@ -143,31 +148,122 @@ fn more_gpus_than_there_are_are_refused_before_anything_runs() {
 }
 
 #[test]
-fn a_device_that_breaks_under_a_run_takes_the_blame() {
+fn a_driver_that_has_to_be_loaded_first_is_waited_for_and_that_is_said() {
+    let mut scenario = Scenario::of([a10()]);
+    scenario.delays = vec![Delay {
+        function: "nvmlInit_v2".into(),
+        device: None,
+        from: 0.0,
+        to: None,
+        milliseconds: 1500,
+    }];
+    let driver = Installed::new(&scenario).expect("the library was built beside this test");
     let home = Home::new();
-    let mut broken = busy();
-    // It falls off the bus while the notebook runs, which then fails with something else.
-    broken.xids = vec![Xid {
+    let checkout = Checkout::new(&[SEEN], "");
+    let answer = run(on(&driver, &home, &["run", checkout.typed()]));
+    assert_eq!(answer.code, Some(0), "{}", answer.stderr);
+    let (before, after) = answer.stderr.split_once('\n').expect("lines");
+    assert!(before.contains("waiting for the GPU driver"), "{}", answer.stderr);
+    assert!(after.contains(" · 1 gpu (NVIDIA A10)"), "{}", answer.stderr);
+}
+
+/// A driver of whose cards the first one falls off the bus after two seconds.
+fn driver_with_one_that_breaks(cards: usize) -> Installed {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970");
+    let mut scenario = Scenario {
+        clock: Clock::Real,
+        starts_at_unix_seconds: now.as_secs(),
+        ..Scenario::of(vec![busy(); cards])
+    };
+    scenario.devices[0].xids = vec![Xid {
         at: 2.0,
         code: 79,
         mig: None,
     }];
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970");
-    let scenario = Scenario {
-        clock: Clock::Real,
-        starts_at_unix_seconds: now.as_secs(),
-        ..Scenario::of([broken])
-    };
-    let driver = Installed::new(&scenario).expect("the library was built beside this test");
-    let fails = "import time; time.sleep(4); raise RuntimeError('CUDA error: unspecified launch failure')";
-    let checkout = Checkout::new(&[fails], ASKS_FOR_ONE);
+    Installed::new(&scenario).expect("the library was built beside this test")
+}
+
+/// Fails with something else where it is on the first card, once that has broken.
+const FAILS_ON_THE_FIRST: &str = "import os, time
+if os.environ['CUDA_VISIBLE_DEVICES'].endswith('0'):
+    time.sleep(4)
+    raise RuntimeError('CUDA error: unspecified launch failure')";
+
+#[test]
+fn a_device_that_breaks_under_a_run_takes_the_blame() {
+    let (driver, home) = (driver_with_one_that_breaks(1), Home::new());
+    let checkout = Checkout::new(&[FAILS_ON_THE_FIRST], ASKS_FOR_ONE);
     let answer = run(on(&driver, &home, &["run", checkout.typed()]));
     assert_eq!(answer.code, Some(3), "{answer:?}");
-    assert!(answer.stdout.contains("BP0646"), "{}", answer.stdout);
     assert!(answer.stdout.contains("XID 79"), "{}", answer.stdout);
+    let attempts = home.last()["attempts"].clone();
+    let broken = attempts[0]["outcome"].to_string();
     assert!(
-        answer.stdout.contains("the notebook: RuntimeError"),
+        broken.contains("BP0646") && broken.contains("the notebook: RuntimeError"),
+        "{broken}"
+    );
+    let retried = attempts[1]["outcome"].to_string();
+    assert!(
+        retried.contains("BP0649") && retried.contains("it failed under r-1.1 at "),
+        "{retried}"
+    );
+}
+
+#[test]
+fn whoever_comes_after_is_given_another_device_than_the_one_that_broke() {
+    let (driver, home) = (driver_with_one_that_breaks(2), Home::new());
+    let checkout = Checkout::new(&[FAILS_ON_THE_FIRST, SEEN], ASKS_FOR_ONE);
+    let retried = run(on(&driver, &home, &["run", checkout.typed()]));
+    assert_eq!(retried.code, Some(0), "{retried:?}");
+    assert_eq!(home.last()["attempts"].as_array().map(Vec::len), Some(2));
+
+    let checkout = Checkout::new(&[SEEN], ASKS_FOR_ONE);
+    let next = run(on(&driver, &home, &["run", checkout.typed()]));
+    assert_eq!(next.code, Some(0), "{next:?}");
+    assert!(
+        next.stderr.contains("2 gpu (NVIDIA A10), 1 unfit"),
         "{}",
-        answer.stdout
+        next.stderr
+    );
+    assert!(
+        next.stderr.contains("it failed under r-1.1 at "),
+        "{}",
+        next.stderr
+    );
+    let others = format!("sees {}\n", uuid(1));
+    for run in ["r-1", "r-2"] {
+        let log = home.blueproof(&["logs", run]).stdout;
+        assert!(log.ends_with(&others), "{run}: {log}");
+    }
+}
+
+#[test]
+fn a_device_that_is_lost_is_given_to_nobody() {
+    let home = Home::new();
+    let scenario = Scenario {
+        faults: vec![Fault {
+            function: "nvmlDeviceGetTemperature".into(),
+            device: Some(0),
+            from: 0.0,
+            to: None,
+            returns: NvmlReturn::GpuIsLost,
+        }],
+        ..Scenario::of([busy(), busy()])
+    };
+    let driver = Installed::new(&scenario).expect("the library was built beside this test");
+    let checkout = Checkout::new(&[SEEN], ASKS_FOR_ONE);
+    let answer = run(on(&driver, &home, &["run", checkout.typed()]));
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    assert!(answer.stderr.contains("BP0649"), "{}", answer.stderr);
+    let log = home.blueproof(&["logs", "r-1"]).stdout;
+    assert!(log.ends_with(&format!("sees {}\n", uuid(1))), "{log}");
+
+    let checkout = Checkout::new(&[SEEN], "  driver: {gpu: 2}\n");
+    let refused = run(on(&driver, &home, &["run", checkout.typed()]));
+    assert_ne!(refused.code, Some(0));
+    assert!(
+        refused.stderr.contains("is given to no attempt"),
+        "{}",
+        refused.stderr
     );
 }

@@ -28,6 +28,7 @@ impl Machine {
             .collect();
         let look = LookForDevices(Arc::new(move || Devices {
             units: Some(units.clone()),
+            unfit: Default::default(),
             description: "for a test".into(),
         }));
         let runtime = tokio::runtime::Builder::new_current_thread()

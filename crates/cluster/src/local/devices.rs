@@ -4,6 +4,7 @@
 //! that two attempts cannot be given the same device, whoever drives, and whatever crashes.
 
 use std::{
+    collections::{BTreeMap, BTreeSet},
     fmt,
     fs::{self, File},
     io,
@@ -30,6 +31,8 @@ use super::{
 pub struct Devices {
     /// What can be given, in order; `None` where nobody knows. Then attempts see whatever this program sees.
     pub units: Option<Vec<DeviceUuid>>,
+    /// Of these, the ones where an attempt would fail, each with what says so.
+    pub unfit: BTreeMap<DeviceUuid, String>,
     /// What they are, in words: `2 gpu (NVIDIA A10)`.
     pub description: String,
 }
@@ -48,6 +51,7 @@ impl Default for LookForDevices {
     fn default() -> Self {
         Self(Arc::new(|| Devices {
             units: None,
+            unfit: BTreeMap::new(),
             description: "GPUs are not looked for".into(),
         }))
     }
@@ -63,11 +67,13 @@ impl<'a> Claims<'a> {
         Self { runs }
     }
 
-    /// Gives as many of these devices to an attempt as it was promised, and returns which. Repeating it gives the same.
+    /// Gives as many of these devices to an attempt as it was promised, none of the unfit, and returns which. Repeating it
+    /// gives the same.
     pub(super) fn give(
         &self,
         attempt: AttemptId,
         units: &[DeviceUuid],
+        unfit: &BTreeMap<DeviceUuid, Diagnostic>,
         promised: Gpus,
     ) -> Result<Vec<DeviceUuid>, CallError> {
         let promised = usize::try_from(promised.0).unwrap_or(usize::MAX);
@@ -76,7 +82,11 @@ impl<'a> Claims<'a> {
         }
         let _lock = self.lock()?;
         let mut given = self.of(attempt, units)?;
-        for unit in units {
+        let fit: Vec<_> = units.iter().filter(|unit| !unfit.contains_key(unit)).collect();
+        if promised > given.len().max(fit.len()) {
+            return Err(CallError::never(too_few_fit(promised, units.len(), unfit)));
+        }
+        for unit in fit {
             if given.len() >= promised {
                 break;
             }
@@ -131,7 +141,7 @@ impl<'a> Claims<'a> {
         Ok(())
     }
 
-    fn lock(&self) -> Result<File, CallError> {
+    pub(super) fn lock(&self) -> Result<File, CallError> {
         let path = self.folder().join("lock");
         let locked = files::make(&self.folder()).and_then(|()| {
             let file = File::options()
@@ -200,9 +210,16 @@ impl<'a> Claims<'a> {
         self.runs.join(".devices")
     }
 
-    /// Names of parts may have slashes.
+    /// Returns the file that says who has a device. Names of parts may have slashes.
     fn file(&self, unit: &DeviceUuid) -> PathBuf {
         self.folder().join(unit.0.replace('/', "_"))
+    }
+
+    /// Returns the file that says why nobody is given a device.
+    pub(super) fn note(&self, unit: &DeviceUuid) -> PathBuf {
+        let mut note = self.file(unit).into_os_string();
+        note.push(".unfit");
+        note.into()
     }
 }
 
@@ -210,6 +227,20 @@ fn too_many(promised: usize, here: usize) -> Diagnostic {
     let message = format!("the attempt was promised {promised} GPUs, and this machine has {here}");
     Diagnostic::error(Code::DevicesTaken, message)
         .hint("give the queue no more quota of nvidia.com/gpu than `nvidia-smi -L` lists devices")
+}
+
+fn too_few_fit(promised: usize, here: usize, unfit: &BTreeMap<DeviceUuid, Diagnostic>) -> Diagnostic {
+    let fit = here.saturating_sub(unfit.len());
+    let message = format!(
+        "the attempt was promised GPUs: {promised}; this machine has {here}, of which are fit: {fit}"
+    );
+    let diagnostic = Diagnostic::error(Code::DevicesUnfit, message);
+    let each = unfit
+        .iter()
+        .map(|(unit, why)| format!("{unit}: {}", why.causes.join("; ")));
+    let hints: BTreeSet<_> = unfit.values().flat_map(|why| &why.hints).cloned().collect();
+    let diagnostic = each.fold(diagnostic, Diagnostic::because);
+    hints.into_iter().fold(diagnostic, Diagnostic::hint)
 }
 
 fn too_few(promised: usize, taken: &[String], folder: &Path) -> Diagnostic {
@@ -226,9 +257,12 @@ fn too_few(promised: usize, taken: &[String], folder: &Path) -> Diagnostic {
 
 #[cfg(test)]
 mod tests {
-    use blueproof_core::domain::RunId;
+    use blueproof_core::{domain::RunId, ports::Retry};
 
     use super::*;
+
+    /// All devices are fit.
+    const NONE: BTreeMap<DeviceUuid, Diagnostic> = BTreeMap::new();
 
     fn units(numbers: &[u32]) -> Vec<DeviceUuid> {
         numbers.iter().map(|n| DeviceUuid(format!("GPU-{n}"))).collect()
@@ -249,13 +283,15 @@ mod tests {
         let (first, second) = (attempt(runs.path(), 1), attempt(runs.path(), 2));
         for _ in 0..2 {
             assert_eq!(
-                claims.give(first, &all, Gpus(2)).expect("two are free"),
+                claims.give(first, &all, &NONE, Gpus(2)).expect("two are free"),
                 units(&[0, 1])
             );
         }
         assert_eq!(claims.of(first, &all).expect("files"), units(&[0, 1]));
 
-        let refused = claims.give(second, &all, Gpus(2)).expect_err("one is free");
+        let refused = claims
+            .give(second, &all, &NONE, Gpus(2))
+            .expect_err("one is free");
         assert_eq!(refused.diagnostic.code, Code::DevicesTaken);
         assert_eq!(refused.diagnostic.causes[0], "GPU-0 by r-1.1 is taken");
         assert_eq!(
@@ -264,7 +300,7 @@ mod tests {
             "what was not enough is given back"
         );
         assert_eq!(
-            claims.give(second, &all, Gpus(1)).expect("one is free"),
+            claims.give(second, &all, &NONE, Gpus(1)).expect("one is free"),
             units(&[2])
         );
 
@@ -274,7 +310,7 @@ mod tests {
             .expect("and may be taken back twice");
         let third = attempt(runs.path(), 3);
         assert_eq!(
-            claims.give(third, &all, Gpus(2)).expect("two are free"),
+            claims.give(third, &all, &NONE, Gpus(2)).expect("two are free"),
             units(&[0, 1])
         );
     }
@@ -283,7 +319,7 @@ mod tests {
     fn more_than_there_is_is_given_to_nobody() {
         let runs = tempfile::tempdir().expect("a folder");
         let one = attempt(runs.path(), 1);
-        let refused = Claims::below(runs.path()).give(one, &units(&[0]), Gpus(2));
+        let refused = Claims::below(runs.path()).give(one, &units(&[0]), &NONE, Gpus(2));
         let refused = refused.expect_err("there is one");
         assert_eq!(
             refused.diagnostic.message,
@@ -292,15 +328,44 @@ mod tests {
     }
 
     #[test]
+    fn what_is_unfit_is_given_to_nobody_and_stays_with_whoever_has_it() {
+        let runs = tempfile::tempdir().expect("a folder");
+        let claims = Claims::below(runs.path());
+        let all = units(&[0, 1]);
+        let why = Diagnostic::warning(Code::DevicesUnfit, "GPU-0 is given to no attempt");
+        let unfit = BTreeMap::from([(all[0].clone(), why.because("it is lost").hint("boot"))]);
+        let (first, second) = (attempt(runs.path(), 1), attempt(runs.path(), 2));
+        let given = claims.give(first, &all, &unfit, Gpus(1));
+        assert_eq!(given.expect("one is fit"), units(&[1]));
+        let refused = claims
+            .give(second, &all, &unfit, Gpus(2))
+            .expect_err("one is fit");
+        assert_eq!(refused.retry, Retry::Never);
+        assert_eq!(refused.diagnostic.causes, ["GPU-0: it is lost"]);
+        let waits = claims
+            .give(second, &all, &unfit, Gpus(1))
+            .expect_err("it is taken");
+        assert_eq!(waits.retry, Retry::Later, "the fit one will be free");
+
+        claims.take_back(first, &all).expect("it had one");
+        claims.give(first, &all, &NONE, Gpus(2)).expect("both are free");
+        let again = claims.give(first, &all, &unfit, Gpus(2));
+        assert_eq!(again.expect("it has both"), all, "it was given them before");
+    }
+
+    #[test]
     fn what_an_attempt_has_of_which_nothing_is_left_is_free() {
         let runs = tempfile::tempdir().expect("a folder");
         let claims = Claims::below(runs.path());
         let all = units(&[0]);
         let gone = attempt(runs.path(), 1);
-        claims.give(gone, &all, Gpus(1)).expect("it is free");
+        claims.give(gone, &all, &NONE, Gpus(1)).expect("it is free");
         fs::remove_dir_all(AttemptLayout::of(gone, runs.path()).root()).expect("it was there");
         let next = attempt(runs.path(), 2);
-        assert_eq!(claims.give(next, &all, Gpus(1)).expect("nobody has it"), all);
+        assert_eq!(
+            claims.give(next, &all, &NONE, Gpus(1)).expect("nobody has it"),
+            all
+        );
     }
 
     #[test]
@@ -309,7 +374,7 @@ mod tests {
         let all = units(&[0, 1, 2, 3]);
         let attempts: Vec<_> = (1..=8).map(|run| attempt(runs.path(), run)).collect();
         let mut given: Vec<DeviceUuid> = std::thread::scope(|scope| {
-            let give = |attempt| Claims::below(runs.path()).give(attempt, &all, Gpus(1));
+            let give = |attempt| Claims::below(runs.path()).give(attempt, &all, &NONE, Gpus(1));
             let threads = attempts.iter().map(|attempt| scope.spawn(move || give(*attempt)));
             let threads: Vec<_> = threads.collect();
             let ended = threads.into_iter().map(|thread| thread.join().expect("no panic"));

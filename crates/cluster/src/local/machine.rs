@@ -18,8 +18,9 @@ const MEMORY_LIMITS: [&str; 2] = [
     "/sys/fs/cgroup/memory/memory.limit_in_bytes",
 ];
 
-/// Returns the processors and the memory that we may use: those of our control group where it has fewer; and the devices.
-pub(super) fn inventory(devices: &Devices) -> Result<Inventory, CallError> {
+/// Returns the processors and the memory that we may use: those of our control group where it has fewer; and the devices,
+/// but for those that are unfit.
+pub(super) fn inventory(devices: &Devices, unfit: Vec<Diagnostic>) -> Result<Inventory, CallError> {
     let unknown = |error: &dyn std::error::Error| {
         let diagnostic = Diagnostic::error(
             Code::MachineUnknown,
@@ -41,13 +42,19 @@ pub(super) fn inventory(devices: &Devices) -> Result<Inventory, CallError> {
         .filter_map(|path| memory_limit(Path::new(path)));
     let memory = limits.fold(total, u64::min);
     let cpu = Cpus::cores(number(cores.get()));
+    let units = devices.units.as_ref().map_or(0, Vec::len);
+    let mut description = format!("local · {cpu} cpu · {}", devices.description);
+    if !unfit.is_empty() {
+        description.push_str(&format!(", {} unfit", unfit.len()));
+    }
     Ok(Inventory {
         total: Resources {
             cpu,
             memory: Bytes(memory),
-            gpu: Gpus(devices.units.as_ref().map_or(0, |units| number(units.len()))),
+            gpu: Gpus(number(units.saturating_sub(unfit.len()))),
         },
-        description: format!("local · {cpu} cpu · {}", devices.description),
+        description,
+        warnings: unfit,
     })
 }
 
@@ -68,6 +75,8 @@ fn memory_limit(path: &Path) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use blueproof_core::gpu::DeviceUuid;
 
     use super::*;
@@ -84,15 +93,24 @@ mod tests {
     #[test]
     fn this_machine_has_something() {
         let devices = Devices {
-            units: Some(vec![DeviceUuid("GPU-0".into())]),
-            description: "1 gpu (NVIDIA A10)".into(),
+            units: Some(["GPU-0", "GPU-1"].map(|unit| DeviceUuid(unit.into())).into()),
+            unfit: BTreeMap::new(),
+            description: "2 gpu (NVIDIA A10)".into(),
         };
-        let Inventory { total, description } = inventory(&devices).expect("it is known");
-        assert!(total.cpu >= Cpus::cores(1) && total.memory > Bytes(1 << 20));
-        assert_eq!(total.gpu, Gpus(1));
+        let whole = inventory(&devices, Vec::new()).expect("it is known");
+        assert!(whole.total.cpu >= Cpus::cores(1) && whole.total.memory > Bytes(1 << 20));
+        assert_eq!(whole.total.gpu, Gpus(2));
         assert!(
-            description.ends_with(" cpu · 1 gpu (NVIDIA A10)"),
-            "{description}"
+            whole.description.ends_with(" cpu · 2 gpu (NVIDIA A10)"),
+            "{whole:?}"
+        );
+        let unfit = Diagnostic::warning(Code::DevicesUnfit, "GPU-1 is given to no attempt");
+        let rest = inventory(&devices, vec![unfit.clone()]).expect("it is known");
+        assert_eq!((rest.total.gpu, rest.warnings), (Gpus(1), vec![unfit]));
+        assert!(
+            rest.description.ends_with(" (NVIDIA A10), 1 unfit"),
+            "{}",
+            rest.description
         );
     }
 }

@@ -184,7 +184,7 @@ mod tests {
             files::make(AttemptLayout::of(attempt, self.runs.path()).root()).expect("a folder");
             let claims = Claims::below(self.runs.path());
             claims
-                .give(attempt, &self.units, Gpus(gpus))
+                .give(attempt, &self.units, &Default::default(), Gpus(gpus))
                 .expect("they are free");
             attempt
         }

@@ -1,11 +1,14 @@
 //! What the agent says.
 
+use std::collections::BTreeMap;
+
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::{
     diagnostic::Diagnostic,
     domain::{Bytes, GpuUse, Outcome},
+    gpu::DeviceUuid,
 };
 
 /// One line of an agent's log.
@@ -110,6 +113,11 @@ pub enum RecordKind {
         cell: u32,
         /// What it made of them.
         gpu: GpuUse,
+    },
+    /// Nobody should be given these of the machine's devices, and parts of them, before it was booted or they were reset.
+    DevicesUnfit {
+        /// Each with what says so.
+        devices: BTreeMap<DeviceUuid, String>,
     },
     /// Something that may explain a failure, or will cause one elsewhere.
     Noticed {

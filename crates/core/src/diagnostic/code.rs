@@ -326,6 +326,9 @@ codes! {
     648 DeviceLeftovers "something left on a GPU"
         "When everything that the attempt had started was gone, its devices had more processes or memory in use than before. \
          Whoever gets them next may find too little."
+    649 DevicesUnfit "GPUs that no attempt is given"
+        "A device that is lost, whose memory cannot be mended, or that failed under an attempt in a manner that only a reset \
+         ends, would fail the next one as well. It is left out until it is well, or the machine was booted again."
     701 StoreBroken "a store that cannot be used"
         "The file that holds all runs could not be opened, read or written: a full disk, missing rights, or damage. \
          Nothing is decided without it; attempts that run go on by themselves."

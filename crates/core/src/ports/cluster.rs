@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::CallError;
 use crate::{
     action::StartAction,
+    diagnostic::Diagnostic,
     domain::{AttemptId, Outcome, Resources},
     event::StopMode,
 };
@@ -50,6 +51,9 @@ pub struct Inventory {
     pub total: Resources,
     /// What it is, in words: `local · 2 cpu · 1 gpu (NVIDIA A10)`.
     pub description: String,
+    /// What is there and cannot be promised, with the reasons.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<Diagnostic>,
 }
 
 /// Something to tell of an attempt.

@@ -58,6 +58,8 @@ pub struct GpuUsed {
     pub fault: Option<Box<Diagnostic>>,
     /// What else there is to know.
     pub notices: Vec<Diagnostic>,
+    /// The devices and parts that nobody should be given after it, each with what says so.
+    pub unfit: BTreeMap<DeviceUuid, String>,
 }
 
 /// Why nothing can be said of any device.

@@ -131,6 +131,7 @@ impl ClusterDriver for FakeCluster {
         Ok(Inventory {
             total: self.total,
             description: "a cluster in memory".into(),
+            warnings: Vec::new(),
         })
     }
 

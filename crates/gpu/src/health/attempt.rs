@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use blueproof_core::gpu::{DeviceEvent, DeviceUuid, Figure, FigureKind, GpuSnapshot, Sample};
+use blueproof_core::gpu::{DeviceEvent, DeviceUuid, Figure, FigureKind, GpuInventory, GpuSnapshot, Sample};
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -12,7 +12,7 @@ use super::{
     answer::words_of,
     check_devices,
     facts::value_of,
-    leftovers,
+    leftovers, unfit,
     xid::{XidClass, xid_class, xid_words},
 };
 
@@ -78,6 +78,9 @@ pub struct Judgement {
     pub unknown: Vec<Finding>,
     /// What the attempt left behind.
     pub leftovers: Leftovers,
+    /// Which of the devices, and parts of them, nobody should be given after it, each with what says so.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub unfit: BTreeMap<DeviceUuid, String>,
 }
 
 impl Judgement {
@@ -112,6 +115,8 @@ pub fn judge(policy: &CheckPolicy, flight: &Flight<'_>) -> Judgement {
         last,
         policy.leftover_memory_at_most,
     );
+    let none = GpuInventory::default();
+    let unfit = unfit(&findings, flight.since.inventory.unwrap_or(&none));
     let is_known = !devices.is_empty() && !policy.counting.is_empty() && unknown.is_empty();
     Judgement {
         verdict: match evidence.first().map(|evidence| evidence.blame) {
@@ -123,6 +128,7 @@ pub fn judge(policy: &CheckPolicy, flight: &Flight<'_>) -> Judgement {
         evidence,
         unknown,
         leftovers,
+        unfit,
     }
 }
 

@@ -53,32 +53,33 @@ impl Flown {
     pub(super) fn judge(&self, devices: &[DeviceUuid], inventory: &GpuInventory) -> Judgement {
         let promised: BTreeSet<_> = devices.iter().cloned().collect();
         let since: Vec<_> = self.since.iter().cloned().collect();
-        judge(
-            &CheckPolicy::default(),
-            &Flight {
-                promised: &promised,
-                before: self.before.as_ref(),
-                since: Facts {
-                    inventory: Ok(inventory),
-                    snapshots: &since,
-                    events: Some(&self.events),
-                },
+        let flight = Flight {
+            promised: &promised,
+            before: self.before.as_ref(),
+            since: Facts {
+                inventory: Ok(inventory),
+                snapshots: &since,
+                events: Some(&self.events),
             },
-        )
+        };
+        judge(&CheckPolicy::default(), &flight)
     }
 }
 
 /// Returns why the machine was at fault, if it was.
 pub(super) fn fault(judgement: &Judgement) -> Option<Diagnostic> {
-    let is_machine = judgement.verdict == AttemptVerdict::InfrastructureFault;
-    let fault = || {
-        let fault = Diagnostic::error(Code::DeviceFault, "a GPU failed under the attempt");
-        let evidence = of(judgement, Blame::Infrastructure);
-        evidence
-            .fold(fault, |fault, evidence| fault.because(words(evidence)))
-            .hint("a device that does it again is likely broken: take it out of the queue's quota, and see `dmesg`")
-    };
-    is_machine.then(fault)
+    if judgement.verdict != AttemptVerdict::InfrastructureFault {
+        return None;
+    }
+    let fault = Diagnostic::error(Code::DeviceFault, "a GPU failed under the attempt");
+    let evidence = of(judgement, Blame::Infrastructure);
+    let fault = evidence
+        .fold(fault, |fault, evidence| fault.because(words(evidence)))
+        .hint("see `dmesg`: what the driver says there tells whether it has to be reset, or replaced");
+    if judgement.unfit.is_empty() {
+        return Some(fault);
+    }
+    Some(fault.hint("no attempt is given it until the next boot, or a reset: `blueproof explain BP0649`"))
 }
 
 /// Returns what whoever reads of the attempt should know of its devices beside that.

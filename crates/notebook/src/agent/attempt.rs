@@ -173,6 +173,10 @@ impl Attempt<'_> {
         for diagnostic in used.notices {
             self.journal.record(RecordKind::Noticed { diagnostic });
         }
+        if !used.unfit.is_empty() {
+            let devices = used.unfit;
+            self.journal.record(RecordKind::DevicesUnfit { devices });
+        }
         self.gpu_used = used.whole;
         self.gpu_fault = used.fault;
     }

@@ -219,6 +219,7 @@ fn stages(view: &RunView, attempt: &AttemptView, log: &[Record]) -> Vec<StageRep
         | RecordKind::Metric { .. }
         | RecordKind::CellEnded { .. }
         | RecordKind::CellUsed { .. }
+        | RecordKind::DevicesUnfit { .. }
         | RecordKind::Noticed { .. }
         | RecordKind::Finished { .. } => None,
     }));

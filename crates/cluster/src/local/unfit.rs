@@ -1,0 +1,163 @@
+//! Which accelerators no attempt is given, because it would fail there.
+//!
+//! Some are seen to be unfit when they are looked at. Others failed under an attempt in a manner that only a reset ends, and
+//! that nobody sees afterwards: a note beside the files that say who has what keeps these aside. It holds until the machine
+//! is booted again, or somebody removes it.
+
+use std::{collections::BTreeMap, fs, io};
+
+use blueproof_core::{
+    diagnostic::{Code, Diagnostic},
+    domain::AttemptId,
+    gpu::DeviceUuid,
+    ports::CallError,
+};
+use jiff::Timestamp;
+
+use super::{
+    cannot,
+    devices::{Claims, Devices},
+    files,
+};
+
+/// What the kernel makes up anew at each boot.
+const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
+
+/// Returns which of these devices no attempt is given, and why, as it was seen when they were looked at last.
+pub(super) fn unfit(
+    units: &[DeviceUuid],
+    seen: &Devices,
+    claims: &Claims<'_>,
+) -> Result<BTreeMap<DeviceUuid, Diagnostic>, CallError> {
+    let mut unfit = BTreeMap::new();
+    for unit in units {
+        let is_listed = seen.units.as_ref().is_none_or(|units| units.contains(unit));
+        let diagnostic = match seen.unfit.get(unit) {
+            Some(why) => Some(seen_unfit(unit, why)),
+            None if !is_listed => Some(seen_unfit(unit, "its driver does not list it any more")),
+            None => claims.aside(unit)?,
+        };
+        unfit.extend(diagnostic.map(|diagnostic| (unit.clone(), diagnostic)));
+    }
+    Ok(unfit)
+}
+
+impl Claims<'_> {
+    /// Keeps a device from other attempts: it failed under this one. Repeating it changes nothing.
+    pub(super) fn set_aside(
+        &self,
+        attempt: AttemptId,
+        unit: &DeviceUuid,
+        at: Timestamp,
+        why: &str,
+    ) -> Result<(), CallError> {
+        let _lock = self.lock()?;
+        let path = self.note(unit);
+        let note = format!("{}\nit failed under {attempt} at {at:.0}: {why}\n", boot());
+        files::write_whole(&path, note.as_bytes()).map_err(|error| cannot("write", &path, &error))
+    }
+
+    /// Returns why a device is kept aside, if it is.
+    fn aside(&self, unit: &DeviceUuid) -> Result<Option<Diagnostic>, CallError> {
+        let path = self.note(unit);
+        let note = match fs::read_to_string(&path) {
+            Ok(note) => note,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(cannot("read", &path, &error)),
+        };
+        let (noted_in, why) = note.split_once('\n').unwrap_or_default();
+        Ok((noted_in == boot()).then(|| {
+            let path = path.display();
+            not_given(unit, why.trim()).hint(format!(
+                "it is given again after the next boot; if it was reset meanwhile, remove {path}"
+            ))
+        }))
+    }
+}
+
+fn seen_unfit(unit: &DeviceUuid, why: &str) -> Diagnostic {
+    not_given(unit, why)
+        .hint("see `nvidia-smi -q` and `dmesg`; it is given again as soon as its driver says that it is well")
+}
+
+fn not_given(unit: &DeviceUuid, why: &str) -> Diagnostic {
+    Diagnostic::warning(Code::DevicesUnfit, format!("{unit} is given to no attempt")).because(why)
+}
+
+/// Returns which boot this is. A kernel that does not say has had one only.
+fn boot() -> String {
+    let boot = fs::read_to_string(BOOT_ID).unwrap_or_default();
+    boot.trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use blueproof_core::domain::RunId;
+
+    use super::*;
+
+    fn all() -> Vec<DeviceUuid> {
+        ["GPU-0", "GPU-1", "MIG-2/0"]
+            .map(|unit| DeviceUuid(unit.into()))
+            .into()
+    }
+
+    fn seen(listed: Option<Vec<DeviceUuid>>, unfit: &[(&DeviceUuid, &str)]) -> Devices {
+        let unfit = unfit
+            .iter()
+            .map(|(unit, why)| ((*unit).clone(), (*why).to_owned()));
+        Devices {
+            units: listed,
+            unfit: unfit.collect(),
+            description: String::new(),
+        }
+    }
+
+    /// Returns what keeps each device from attempts: its cause.
+    fn causes(seen: &Devices, claims: &Claims<'_>) -> Vec<(String, String)> {
+        let unfit = unfit(&all(), seen, claims).expect("it can be read");
+        let causes = unfit.into_iter();
+        causes
+            .map(|(unit, diagnostic)| (unit.0, diagnostic.causes.join("; ")))
+            .collect()
+    }
+
+    #[test]
+    fn what_is_seen_to_be_unfit_or_gone_is_left_out_and_what_is_not_seen_is_not() {
+        let runs = tempfile::tempdir().expect("a folder");
+        let claims = Claims::below(runs.path());
+        let all = all();
+        assert_eq!(causes(&seen(Some(all.clone()), &[]), &claims), []);
+        assert_eq!(causes(&seen(None, &[]), &claims), [], "a driver may only be slow");
+        let some = seen(Some(all[..2].to_vec()), &[(&all[0], "it is lost")]);
+        let expected = [
+            ("GPU-0".into(), "it is lost".into()),
+            ("MIG-2/0".into(), "its driver does not list it any more".into()),
+        ];
+        assert_eq!(causes(&some, &claims), expected);
+    }
+
+    #[test]
+    fn what_failed_is_kept_aside_until_the_next_boot_or_until_its_note_is_removed() {
+        let runs = tempfile::tempdir().expect("a folder");
+        let claims = Claims::below(runs.path());
+        let (all, at) = (all(), Timestamp::from_second(60).expect("small"));
+        let well = seen(Some(all.clone()), &[]);
+        let failed = RunId(7).attempt(2);
+        for _ in 0..2 {
+            let aside = claims.set_aside(failed, &all[2], at, "xids: XID 79");
+            aside.expect("it can be written");
+        }
+        let why = "it failed under r-7.2 at 1970-01-01T00:01:00Z: xids: XID 79";
+        assert_eq!(causes(&well, &claims), [("MIG-2/0".into(), why.into())]);
+
+        let note = claims.note(&all[2]);
+        let text = fs::read_to_string(&note).expect("it is there");
+        fs::write(&note, text.replace(&boot(), "another boot")).expect("it is ours");
+        assert_eq!(causes(&well, &claims), [], "it was booted again");
+        fs::write(&note, &text).expect("it is ours");
+        assert_eq!(causes(&well, &claims).len(), 1);
+        fs::remove_file(note).expect("it is ours");
+        assert_eq!(causes(&well, &claims), []);
+    }
+}
