@@ -179,6 +179,16 @@ pub enum Call {
 }
 
 impl Call {
+    /// Returns the run that it is about.
+    pub fn run(self) -> RunId {
+        match self {
+            Call::Reserve(id) | Call::Start(id) | Call::Observe(id) | Call::Stop(id) | Call::Release(id) => {
+                id.run
+            }
+            Call::Report(id) => id,
+        }
+    }
+
     /// Returns the attempt that it is about; a report is about none.
     pub fn attempt(self) -> Option<AttemptId> {
         match self {

@@ -33,7 +33,7 @@ use crate::{
     policy::{Policy, RetryPolicy},
     queue::{Queues, objects::Objects},
     timers::Timers,
-    view::RunView,
+    view::{RunView, Trouble},
 };
 use gate::Gate;
 use queue::Queue;
@@ -61,7 +61,8 @@ pub struct Scheduler {
     by_change: BTreeMap<(Project, u64), BTreeSet<RunId>>,
     awaiting: BTreeMap<Subject, BTreeSet<RunId>>,
     unsettled: BTreeSet<RunId>,
-    failures: BTreeMap<Call, u32>,
+    /// What failed, and how often in a row.
+    troubles: BTreeMap<RunId, BTreeMap<Call, Trouble>>,
     /// How long attempts took, by which it is estimated how long others will.
     durations: Durations,
     due: Vec<Call>,
@@ -102,7 +103,7 @@ impl Scheduler {
             by_change: BTreeMap::new(),
             awaiting: BTreeMap::new(),
             unsettled: BTreeSet::new(),
-            failures: BTreeMap::new(),
+            troubles: BTreeMap::new(),
             durations: Durations::default(),
             due: Vec::new(),
             tally: Tally::default(),
@@ -166,12 +167,19 @@ impl Scheduler {
 
     /// Returns the run as it stands.
     pub fn view(&self, run: RunId) -> Option<RunView> {
-        self.runs.get(&run).map(Run::view)
+        self.runs.get(&run).map(|run| self.view_of(run))
     }
 
     /// Returns every run, the first one first.
     pub fn runs(&self) -> impl Iterator<Item = RunView> {
-        self.runs.values().map(Run::view)
+        self.runs.values().map(|run| self.view_of(run))
+    }
+
+    fn view_of(&self, run: &Run) -> RunView {
+        let troubles = self.troubles.get(&run.id).into_iter().flat_map(BTreeMap::values);
+        // Of a call that is being made nobody knows yet.
+        let waiting = troubles.filter(|trouble| self.timers.get(Timer::Call(trouble.call)).is_some());
+        run.view(waiting.cloned().collect())
     }
 
     /// Returns the queues that hold now.
@@ -282,7 +290,10 @@ impl Scheduler {
             Timer::TryAgain => self.queue.wake(),
             // The queue looks whose is over each time that it decides.
             Timer::BackOff => {}
-            Timer::Call(call) => self.due.push(call),
+            Timer::Call(call) => {
+                self.touched.insert(call.run());
+                self.due.push(call);
+            }
         }
     }
 

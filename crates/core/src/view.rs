@@ -14,6 +14,7 @@ use crate::{
         Actor, AttemptId, Failure, Outcome, Priority, QueueName, RequestKey, Resources, RunId, RunState,
         Subject,
     },
+    event::Call,
     scheduler::EvictionReason,
 };
 
@@ -46,10 +47,50 @@ pub struct RunView {
     pub attempts: Vec<AttemptView>,
     /// Why it did not pass.
     pub failure: Option<Failure>,
+    /// What failed for it and is tried again.
+    #[serde(default)]
+    pub troubles: Vec<Trouble>,
     /// Whether its report is written.
     pub report: ReportView,
     /// Whether it has ended and nothing remains to be done for it.
     pub settled: bool,
+}
+
+/// A call that failed for a run, and is made again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Trouble {
+    /// The call.
+    pub call: Call,
+    /// How often it failed in a row.
+    pub times: u32,
+    /// With what it failed last.
+    pub last: Box<Diagnostic>,
+    /// When it is made again.
+    pub again_at: Timestamp,
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.call {
+            Call::Reserve(id) => write!(f, "making a place for {id}"),
+            Call::Start(id) => write!(f, "starting {id}"),
+            Call::Observe(id) => write!(f, "watching {id}"),
+            Call::Stop(id) => write!(f, "telling {id} to end"),
+            Call::Release(id) => write!(f, "clearing {id} away"),
+            Call::Report(_) => f.write_str("writing the report"),
+        }?;
+        match self.times {
+            1 => f.write_str(" failed"),
+            times => write!(f, " failed {times} times in a row"),
+        }?;
+        write!(
+            f,
+            " and is tried again at {:.0}: {}",
+            self.again_at, self.last.message
+        )
+    }
 }
 
 /// One attempt as it stands.

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use anstyle::Style;
 use blueproof_core::{
+    diagnostic::Diagnostic,
     domain::{Bytes, Ending, Failure, FailureClass, GpuUse, Limit, Outcome, Resources, Usage, Verdict},
     estimate::Estimate,
     scheduler::PendingReason,
@@ -58,6 +59,14 @@ pub(crate) fn describe(
             "\n{BOLD}Waits{BOLD:#}\n  why    {pending}\n  until  {}\n",
             pending.unblocked_by()
         );
+    }
+    for trouble in &view.troubles {
+        let _ = write!(
+            text,
+            "\n{BOLD}Fails{BOLD:#}: {}\n",
+            output::line(&trouble.to_string())
+        );
+        add_diagnostic(&mut text, &trouble.last);
     }
     if let Some(failure) = &view.failure {
         let _ = write!(text, "\n{BOLD}Failure{BOLD:#}: {}\n", blame(failure.class));
@@ -158,7 +167,11 @@ fn add_failure(text: &mut String, failure: &Failure) {
         let source = source.map_or_else(String::new, |source| format!(": {}", source.trim()));
         let _ = writeln!(text, "  in cell {}{line}{source}", place.cell);
     }
-    for line in render(&failure.diagnostic).lines() {
+    add_diagnostic(text, &failure.diagnostic);
+}
+
+fn add_diagnostic(text: &mut String, diagnostic: &Diagnostic) {
+    for line in render(diagnostic).lines() {
         let _ = writeln!(text, "  {line}");
     }
 }

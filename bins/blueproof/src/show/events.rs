@@ -59,12 +59,6 @@ fn of(event: &Event) -> String {
 }
 
 fn called(call: Call) -> String {
-    match call {
-        Call::Reserve(attempt)
-        | Call::Start(attempt)
-        | Call::Observe(attempt)
-        | Call::Stop(attempt)
-        | Call::Release(attempt) => attempt.to_string(),
-        Call::Report(run) => run.to_string(),
-    }
+    let attempt = call.attempt();
+    attempt.map_or_else(|| call.run().to_string(), |attempt| attempt.to_string())
 }

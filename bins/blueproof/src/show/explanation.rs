@@ -7,7 +7,7 @@ use blueproof_core::{
     estimate::Estimate,
     queue::UserUsage,
     scheduler::{PendingReason, Scheduler, Unblocker, UsageOrder, describe_obstacle},
-    view::{AttemptView, RunView},
+    view::{AttemptView, RunView, Trouble},
 };
 use jiff::Timestamp;
 use serde::Serialize;
@@ -32,6 +32,9 @@ pub(crate) struct Explanation {
     /// When it is likely to start and to end; absent when nothing is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     estimate: Option<Estimate>,
+    /// What failed for it and is tried again.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    troubles: Vec<Trouble>,
     /// Why it stands there, without a full stop.
     why: String,
     /// What would end that, or what can be done.
@@ -57,9 +60,11 @@ impl Explanation {
             waits: pending.clone(),
             unblocked_by: unblocked_by.clone(),
             estimate,
+            troubles: view.troubles.clone(),
             standing: pending
                 .iter()
                 .flat_map(standing)
+                .chain(view.troubles.iter().map(fails))
                 .chain(estimate.iter().flat_map(|estimate| expected(estimate, now)))
                 .collect(),
             why,
@@ -142,6 +147,10 @@ fn user(of: &UserUsage) -> String {
         Some(user) => output::line(&format!("{user} in {}", of.local_queue)),
         None => of.local_queue.clone(),
     }
+}
+
+fn fails(trouble: &Trouble) -> String {
+    format!("  fails   {}", output::line(&trouble.to_string()))
 }
 
 /// Returns when a run is likely to start and to end.

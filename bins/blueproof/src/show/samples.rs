@@ -2,7 +2,13 @@
 
 mod story;
 
-use blueproof_core::{policy::Policy, scheduler::Scheduler, view::RunView};
+use blueproof_core::{
+    diagnostic::{Code, Diagnostic},
+    event::Call,
+    policy::Policy,
+    scheduler::Scheduler,
+    view::{RunView, Trouble},
+};
 
 pub(crate) use story::at;
 
@@ -20,4 +26,15 @@ pub(crate) fn views() -> Vec<RunView> {
     let mut views: Vec<RunView> = scheduler().runs().collect();
     views.reverse();
     views
+}
+
+/// Returns a call that failed so often, the last time for this, and is made again.
+pub(crate) fn trouble(call: Call, times: u32, why: &str) -> Trouble {
+    let last = Diagnostic::error(Code::DevicesTaken, why).hint("see who has them");
+    Trouble {
+        call,
+        times,
+        last: Box::new(last),
+        again_at: at(61),
+    }
 }

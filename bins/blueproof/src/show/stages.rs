@@ -7,8 +7,10 @@ use std::fmt::Write as _;
 
 use blueproof_core::{
     attempt::{CellEnd, Record, RecordKind, Stage},
-    domain::{Actor, AttemptId, Gpus, Resources, RunState},
-    view::{ReportView, RunView},
+    diagnostic::Diagnostic,
+    domain::{Actor, AttemptId, Gpus, Resources, RunState, Verdict},
+    event::Call,
+    view::{AttemptView, ReportView, RunView, Trouble},
 };
 use blueproof_notebook::text::{line, shown};
 use jiff::{SignedDuration, Timestamp};
@@ -51,6 +53,8 @@ pub(crate) struct Stages {
     run: Cells,
     metrics: Vec<(String, Vec<f64>)>,
     printing: String,
+    /// What failed last, and was or is tried again.
+    troubles: Vec<Trouble>,
     /// When it is likely to end.
     ends: Option<String>,
 }
@@ -60,6 +64,7 @@ pub(crate) struct Stages {
 enum Passed {
     Nothing,
     Gate,
+    Unplaced,
     Place,
     Evicted,
     Report,
@@ -93,6 +98,7 @@ impl Stages {
             run: Cells::default(),
             metrics: Vec::new(),
             printing: String::new(),
+            troubles: Vec::new(),
             ends: None,
         }
     }
@@ -144,6 +150,7 @@ impl Stages {
             RunState::Reserved => self.begin("place", "a place is being made", view.requested_at),
             RunState::Starting | RunState::Running | RunState::Ended(_) => {}
         }
+        self.on_troubles(&view.troubles);
         let goes_on = matches!(view.state, RunState::Starting | RunState::Running);
         self.ends = outlook.filter(|_| goes_on).map(output::line);
         if let Some(place) = attempt.and_then(|attempt| attempt.place.as_deref())
@@ -152,11 +159,35 @@ impl Stages {
             self.passed = Passed::Place;
             self.line("place", Mark::Well, place, None);
         }
+        if let Some(why) = attempt.and_then(why_unplaced)
+            && self.passed < Passed::Unplaced
+        {
+            self.passed = Passed::Unplaced;
+            self.line("place", Mark::Badly, &why.message, None);
+        }
         if let Some(eviction) = attempt.and_then(|attempt| attempt.eviction)
             && self.passed < Passed::Evicted
         {
             self.passed = Passed::Evicted;
             self.line("evicted", Mark::Note, &eviction.to_string(), None);
+        }
+    }
+
+    /// Says what fails: a line for each thing that had not failed so before, and how it goes on beside what is going on.
+    fn on_troubles(&mut self, troubles: &[Trouble]) {
+        for trouble in troubles {
+            let text = trouble.to_string();
+            let is_known = self
+                .troubles
+                .iter()
+                .any(|known| (known.call, &known.last) == (trouble.call, &trouble.last));
+            if !is_known {
+                self.line(stage_of(trouble.call), Mark::Note, &text, None);
+            }
+            self.doing.text = output::line(&text);
+        }
+        if !troubles.is_empty() {
+            self.troubles = troubles.to_vec();
         }
     }
 
@@ -350,6 +381,23 @@ impl Line {
     }
 }
 
+/// Returns why an attempt was over before it had a place.
+fn why_unplaced(attempt: &AttemptView) -> Option<&Diagnostic> {
+    match (&attempt.place, &attempt.outcome.as_ref()?.verdict) {
+        (None, Verdict::Failed(failure)) => Some(&failure.diagnostic),
+        (Some(_), _) | (None, Verdict::Passed | Verdict::Stopped) => None,
+    }
+}
+
+/// Returns the stage in which a call is made.
+fn stage_of(call: Call) -> &'static str {
+    match call {
+        Call::Reserve(_) | Call::Release(_) => "place",
+        Call::Start(_) | Call::Observe(_) | Call::Stop(_) => "run",
+        Call::Report(_) => "report",
+    }
+}
+
 /// Says who let the run through, and by which rule where it was nobody else than who asked.
 fn approval(view: &RunView, by: &Actor) -> String {
     if *by == view.requested_by {
@@ -369,196 +417,4 @@ fn brief(resources: Resources) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use blueproof_core::{
-        action::Action,
-        attempt::Stream,
-        diagnostic::{Code, Diagnostic},
-        domain::{Bytes, Cpus, RunId},
-        event::Event,
-        policy::Policy,
-        scheduler::{EvictionReason, Scheduler},
-        testing,
-        view::Eviction,
-    };
-
-    use super::*;
-
-    fn at(second: i64) -> Timestamp {
-        Timestamp::from_second(second).expect("small")
-    }
-
-    fn two_cores() -> Resources {
-        Resources {
-            cpu: Cpus::cores(2),
-            memory: Bytes(24 << 30),
-            ..Resources::default()
-        }
-    }
-
-    /// Returns a run's views from the request to its place, as the scheduler gives them.
-    fn views() -> Vec<RunView> {
-        let mut scheduler = Scheduler::new(Policy::local(two_cores()));
-        let request = Box::new(testing::request("a", "nano-lm"));
-        let actions = scheduler.handle(at(0), Event::Requested { request });
-        let Some(Action::Reserve { attempt, .. }) = actions.first() else {
-            panic!("it is admitted at once")
-        };
-        let first = scheduler.view(attempt.run).expect("it is known");
-        scheduler.handle(
-            at(1),
-            Event::Reserved {
-                attempt: *attempt,
-                place: "here".into(),
-            },
-        );
-        vec![first, scheduler.view(attempt.run).expect("it is known")]
-    }
-
-    fn tell(stages: &mut Stages, records: Vec<RecordKind>) {
-        for (second, kind) in (2..).zip(records) {
-            stages.on_record(&Record { at: at(second), kind });
-        }
-    }
-
-    fn texts(stages: &mut Stages) -> Vec<String> {
-        stages.take_lines().iter().map(Line::text).collect()
-    }
-
-    #[test]
-    fn each_stage_is_a_line_as_soon_as_it_is_passed_and_only_once() {
-        let mut stages = Stages::new(two_cores());
-        for view in views().iter().chain(&views()) {
-            stages.on_view(view, None);
-        }
-        let lines = texts(&mut stages);
-        assert_eq!(
-            lines,
-            [
-                "  gate    ✓ own run of ada, needs no other's approval (local.selfApprove)",
-                "  queue   ✓ admitted in queue \"local\"  0 ms",
-                "  quota   ✓ 1 cpu, 1.0 MiB of 2 cpu, 24 GiB",
-                "  place   ✓ here",
-            ]
-        );
-    }
-
-    #[test]
-    fn a_long_cell_says_where_it_is_and_what_it_prints() {
-        let mut stages = Stages::new(two_cores());
-        stages.on_view(&views()[1], None);
-        texts(&mut stages);
-        let loss = |value| RecordKind::Metric {
-            name: "loss".into(),
-            value: Some(value),
-        };
-        let printed = |text: &str| RecordKind::Text {
-            cell: 3,
-            stream: Stream::Stdout,
-            text: text.into(),
-        };
-        tell(
-            &mut stages,
-            vec![
-                RecordKind::KernelReady { pid: 1, cells: 2 },
-                RecordKind::CellBegun { cell: 3, nth: 1 },
-                loss(3.0),
-                loss(2.0),
-                loss(1.0),
-                printed("step 1\nstep 2\x1b]0;evil\x07 ##[group]\r"),
-            ],
-        );
-        let (stage, text, _) = stages.doing().expect("it runs");
-        assert_eq!(
-            (stage, text.as_str()),
-            ("run", "cell 2/2 · loss █▅▁ 1 · step 2 # #[group]")
-        );
-    }
-
-    #[test]
-    fn while_it_runs_it_is_said_when_it_is_likely_to_end() {
-        let mut stages = Stages::new(two_cores());
-        let mut view = views()[1].clone();
-        view.state = RunState::Running;
-        tell(&mut stages, vec![RecordKind::KernelReady { pid: 1, cells: 2 }]);
-        let mut doing = |ends| {
-            stages.on_view(&view, ends);
-            stages.doing().expect("it runs").1
-        };
-        assert_eq!(
-            doing(Some("ends about 14:21Z (p90 14:40Z)")),
-            "cell 1/2 · ends about 14:21Z (p90 14:40Z)"
-        );
-        assert_eq!(doing(None), "cell 1/2", "where nothing is known, nothing is said");
-    }
-
-    #[test]
-    fn nothing_that_others_wrote_is_obeyed_in_a_line() {
-        let mut stages = Stages::new(two_cores());
-        let diagnostic = Diagnostic::warning(Code::CellRaised, "a\x1b[2J\n::error::b ##[group]");
-        tell(&mut stages, vec![RecordKind::Noticed { diagnostic }]);
-        assert_eq!(
-            texts(&mut stages),
-            ["  note    ! a\\u{1b}[2J ::error::b # #[group]"]
-        );
-    }
-
-    #[test]
-    fn a_run_that_is_looked_at_when_it_is_over_is_told_in_its_order() {
-        let mut stages = Stages::new(two_cores());
-        let reserved = &views()[0];
-        stages.on_view(reserved, None);
-        assert_eq!(stages.attempt(), None, "its place comes first");
-        let mut over = views()[1].clone();
-        (over.settled, over.report) = (true, ReportView::Written);
-        stages.on_view(&over, None);
-        assert_eq!(stages.attempt(), Some(over.attempts[0].id));
-        let (stage, detail, took) = (Stage::Collect, "0 artifacts".into(), SignedDuration::ZERO);
-        tell(&mut stages, vec![RecordKind::StageEnded { stage, detail, took }]);
-        stages.on_end(&over);
-        let told: Vec<&str> = stages.take_lines().iter().map(|line| line.stage).collect();
-        assert_eq!(told, ["gate", "queue", "quota", "place", "collect", "report"]);
-    }
-
-    #[test]
-    fn one_that_has_to_give_way_is_told_for_whom() {
-        let mut stages = Stages::new(two_cores());
-        let mut view = views()[1].clone();
-        view.attempts[0].eviction = Some(Eviction {
-            reason: EvictionReason::InCohortReclamation,
-            by: Some(RunId(4)),
-            at: view.requested_at,
-        });
-        stages.on_view(&view, None);
-        stages.on_view(&view, None);
-        assert_eq!(
-            texts(&mut stages)[4..],
-            ["  evicted ! for r-4: another queue takes back what is its own (InCohortReclamation)"]
-        );
-    }
-
-    #[test]
-    fn a_cell_that_failed_marks_the_stage_once_whoever_tells_of_the_end() {
-        let mut stages = Stages::new(two_cores());
-        stages.on_view(&views()[1], None);
-        texts(&mut stages);
-        let took = SignedDuration::from_secs(1);
-        let ended = |end| RecordKind::CellEnded { cell: 1, end, took };
-        let outcome = Box::new(testing::outcome(blueproof_core::domain::Verdict::Stopped));
-        tell(
-            &mut stages,
-            vec![
-                RecordKind::KernelReady { pid: 1, cells: 2 },
-                ended(CellEnd::Raised),
-                RecordKind::StageEnded {
-                    stage: Stage::Run,
-                    detail: String::new(),
-                    took,
-                },
-                RecordKind::Finished { outcome },
-            ],
-        );
-        assert_eq!(texts(&mut stages), ["  run     ✗ 1 cell of 2  1.0 s"]);
-        assert_eq!(stages.doing(), None);
-    }
-}
+mod tests;

@@ -13,6 +13,7 @@ use crate::{
     domain::{Failure, FailureClass, RunId, Verdict},
     event::Call,
     ports::{CallError, Retry},
+    view::Trouble,
 };
 
 impl Scheduler {
@@ -30,10 +31,12 @@ impl Scheduler {
         if self.action(call).is_none() {
             return;
         }
-        let failures = self.failures.entry(call).or_default();
-        *failures += 1;
-        let wait = self.retry.wait_after(*failures);
-        let bearable = *failures <= self.retry.call_failures && error.retry == Retry::Later;
+        let before = self
+            .troubles
+            .get(&call.run())
+            .and_then(|of_run| of_run.get(&call));
+        let times = before.map_or(0, |trouble| trouble.times) + 1;
+        let bearable = times <= self.retry.call_failures && error.retry == Retry::Later;
         match call {
             Call::Reserve(_) | Call::Start(_) | Call::Report(_) if !bearable => self.give_up(call, error),
             Call::Reserve(_)
@@ -41,13 +44,22 @@ impl Scheduler {
             | Call::Observe(_)
             | Call::Stop(_)
             | Call::Release(_)
-            | Call::Report(_) => {
-                self.timers.set(
-                    Timer::Call(call),
-                    self.now.saturating_add(wait).expect("a time span"),
-                );
-            }
+            | Call::Report(_) => self.call_again(call, times, error),
         }
+    }
+
+    fn call_again(&mut self, call: Call, times: u32, error: CallError) {
+        let wait = self.retry.wait_after(times);
+        let again_at = self.now.saturating_add(wait).expect("a time span");
+        self.timers.set(Timer::Call(call), again_at);
+        let trouble = Trouble {
+            call,
+            times,
+            last: error.diagnostic,
+            again_at,
+        };
+        self.troubles.entry(call.run()).or_default().insert(call, trouble);
+        self.touched.insert(call.run());
     }
 
     fn give_up(&mut self, call: Call, error: CallError) {
@@ -71,8 +83,14 @@ impl Scheduler {
     }
 
     pub(super) fn forget_failures(&mut self, call: Call) {
-        self.failures.remove(&call);
         self.timers.cancel(Timer::Call(call));
+        let Some(of_run) = self.troubles.get_mut(&call.run()) else {
+            return;
+        };
+        of_run.remove(&call);
+        if of_run.is_empty() {
+            self.troubles.remove(&call.run());
+        }
     }
 
     /// Returns the actions for the calls that came up, each once, and none that nobody wants any more.
@@ -140,7 +158,7 @@ impl Scheduler {
             Call::Report(id) => {
                 let run = self.runs.get(&id).filter(|run| run.report == Report::Due)?;
                 Some(Action::Report {
-                    view: Box::new(run.view()),
+                    view: Box::new(self.view_of(run)),
                     request: Arc::clone(&run.request),
                 })
             }

@@ -12,12 +12,19 @@ impl Scheduler {
     ///
     /// # Panics
     /// When an attempt lives without an approval of its head, quota is promised to what is gone or held by what is
-    /// not known, a run is in two places at once, or work is left that nobody would carry out.
+    /// not known, a run is in two places at once, or work is left that nobody would carry out, or tried
+    /// again that nobody needs.
     pub fn check(&self) {
         self.queue.check();
         for run in self.runs.values() {
             self.check_place(run);
             self.check_attempts(run);
+        }
+        for run in self.troubles.keys() {
+            assert!(
+                self.unsettled.contains(run),
+                "{run}: nothing fails for a run that is settled"
+            );
         }
         for holder in self.queue.holders() {
             let attempt = self

@@ -12,7 +12,7 @@ use crate::{
     },
     event::StopMode,
     queue::ExecutionTime,
-    view::{AttemptView, Eviction, ReportView, RunView},
+    view::{AttemptView, Eviction, ReportView, RunView, Trouble},
 };
 
 /// One run and all of its attempts.
@@ -200,7 +200,8 @@ impl Run {
         }
     }
 
-    pub(super) fn view(&self) -> RunView {
+    /// Returns the run as it stands, with what fails for it.
+    pub(super) fn view(&self, troubles: Vec<Trouble>) -> RunView {
         let request = &self.request;
         RunView {
             id: self.id,
@@ -215,6 +216,7 @@ impl Run {
             ended_at: self.ended_at,
             attempts: self.attempts.iter().map(Attempt::view).collect(),
             failure: self.failure(),
+            troubles,
             report: match &self.report {
                 Report::NotDue => ReportView::NotDue,
                 Report::Due => ReportView::Due,

@@ -9,8 +9,8 @@
 //!        r-1 is reserved
 //! ```
 //!
-//! A line without a time says what holds after the one before: `RUN is STATE`, or `RUN waits: TEXT`. After each event
-//! the scheduler is checked; at the end everything is replayed, and must come out the same.
+//! A line without a time says what holds after the one before: `RUN is STATE`, `RUN waits: TEXT` or `RUN struggles: TEXT`.
+//! After each event the scheduler is checked; at the end everything is replayed, and must come out the same.
 
 mod parse;
 
@@ -74,6 +74,14 @@ impl Stage {
                     .why(run)
                     .map_or("it does not wait".into(), |why| why.to_string());
                 compare(&reason, &why)
+            }
+            Line::Struggles { run, with } => {
+                let view = self
+                    .scheduler
+                    .view(run)
+                    .ok_or_else(|| format!("  {run} is not known"))?;
+                let troubles: Vec<_> = view.troubles.iter().map(ToString::to_string).collect();
+                compare(&with, &troubles.join("; "))
             }
         }
     }

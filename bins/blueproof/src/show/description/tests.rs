@@ -1,14 +1,19 @@
 //! All about a run, as people read it.
 
 use anstream::adapter::strip_str;
-use blueproof_core::domain::RunId;
+use blueproof_core::{domain::RunId, event::Call, scheduler::Scheduler};
 
 use super::*;
-use crate::show::samples::{at, scheduler};
+use crate::show::samples::{at, scheduler, trouble};
 
 fn described(run: u64, width: Width) -> String {
     let scheduler = scheduler();
     let view = scheduler.view(RunId(run)).expect("a run of the story");
+    described_as(&view, &scheduler, width)
+}
+
+fn described_as(view: &RunView, scheduler: &Scheduler, width: Width) -> String {
+    let run = view.id.0;
     let file = |path: &str, size| KeptFile {
         path: path.into(),
         size: Bytes(size),
@@ -26,13 +31,33 @@ fn described(run: u64, width: Width) -> String {
         scheduler.why(view.id),
         scheduler.estimates(at(60), &[view.id].into()),
     );
-    let text = describe(&view, why.as_ref(), expected.get(&view.id), &kept, at(60), width);
+    let text = describe(view, why.as_ref(), expected.get(&view.id), &kept, at(60), width);
     strip_str(&text).to_string()
 }
 
 #[test]
 fn a_run_that_passed_tells_what_it_measured_and_used() {
     insta::assert_snapshot!(described(1, Width::Columns(80)));
+}
+
+#[test]
+fn what_fails_for_a_run_is_told_whole() {
+    let scheduler = scheduler();
+    let mut view = scheduler.view(RunId(3)).expect("a run of the story");
+    view.troubles = vec![trouble(
+        Call::Observe(view.attempts[0].id),
+        1,
+        "all GPUs are taken",
+    )];
+    let text = described_as(&view, &scheduler, Width::Columns(80));
+    let (_, told) = text
+        .split_once("\nFails: watching r-3.1 failed and is tried again at ")
+        .expect(&text);
+    assert!(
+        told.contains(": all GPUs are taken\n  error[BP0645]: all GPUs are taken\n"),
+        "{text}"
+    );
+    assert!(told.contains("     = hint: see who has them\n"), "{text}");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use blueproof_core::{
     domain::{Actor, Resources, RunId},
-    event::Event,
+    event::{Call, Event},
     policy::Policy,
     queue::{
         Quantity,
@@ -13,7 +13,7 @@ use blueproof_core::{
 };
 
 use super::*;
-use crate::show::samples::{at, scheduler};
+use crate::show::samples::{at, scheduler, trouble};
 
 #[test]
 fn every_run_is_explained_in_a_sentence_and_what_comes_next() {
@@ -34,6 +34,24 @@ fn a_program_gets_the_reason_with_its_figures() {
     let explanation = Explanation::of(&view, &scheduler, at(60));
     let json = serde_json::to_string_pretty(&explanation).expect("it is plain data");
     insta::assert_snapshot!(json);
+}
+
+#[test]
+fn what_fails_for_a_run_is_named_with_its_reason() {
+    let scheduler = scheduler();
+    let mut view = scheduler.view(RunId(3)).expect("a run of the story");
+    let attempt = view.attempts[0].id;
+    view.troubles = vec![trouble(Call::Release(attempt), 4, "all GPUs are taken")];
+    let explanation = Explanation::of(&view, &scheduler, at(60));
+    let fails = "  fails   clearing r-3.1 away failed 4 times in a row and is tried again at ";
+    let text = explanation.to_string();
+    let line = text.lines().find(|line| line.starts_with(fails));
+    assert!(
+        line.is_some_and(|line| line.ends_with(": all GPUs are taken")),
+        "{text}"
+    );
+    let json = serde_json::to_value(&explanation).expect("it is plain data");
+    assert_eq!(json["troubles"][0]["last"]["hints"][0], "see who has them");
 }
 
 #[test]

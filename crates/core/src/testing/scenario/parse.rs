@@ -32,6 +32,10 @@ pub(super) enum Line {
         run: RunId,
         reason: String,
     },
+    Struggles {
+        run: RunId,
+        with: String,
+    },
 }
 
 /// Something that happens; some of it can only be completed by whoever knows the runs.
@@ -64,12 +68,18 @@ pub(super) fn line(text: &str) -> Result<Option<Line>, String> {
             reason: reason.trim().into(),
         }));
     }
+    if let Some((_, with)) = text.split_once("struggles:") {
+        return Ok(Some(Line::Struggles {
+            run,
+            with: with.trim().into(),
+        }));
+    }
     match words[1..].split_first() {
         Some((&"is", state)) => Ok(Some(Line::Is {
             run,
             state: state.join(" "),
         })),
-        _ => Err("after a run comes `is STATE` or `waits: TEXT`".into()),
+        _ => Err("after a run comes `is STATE`, `waits: TEXT` or `struggles: TEXT`".into()),
     }
 }
 

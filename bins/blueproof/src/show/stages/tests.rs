@@ -1,0 +1,242 @@
+//! The way of runs through the pipeline, line by line.
+
+use blueproof_core::{
+    action::Action,
+    attempt::Stream,
+    diagnostic::Code,
+    domain::{Bytes, Cpus, Failure, FailureClass, RunId},
+    event::Event,
+    policy::Policy,
+    scheduler::{EvictionReason, Scheduler},
+    testing,
+    view::Eviction,
+};
+
+use super::*;
+use crate::show::samples::trouble;
+
+fn at(second: i64) -> Timestamp {
+    Timestamp::from_second(second).expect("small")
+}
+
+fn two_cores() -> Resources {
+    Resources {
+        cpu: Cpus::cores(2),
+        memory: Bytes(24 << 30),
+        ..Resources::default()
+    }
+}
+
+/// Returns a run's views from the request to its place, as the scheduler gives them.
+fn views() -> Vec<RunView> {
+    let mut scheduler = Scheduler::new(Policy::local(two_cores()));
+    let request = Box::new(testing::request("a", "nano-lm"));
+    let actions = scheduler.handle(at(0), Event::Requested { request });
+    let Some(Action::Reserve { attempt, .. }) = actions.first() else {
+        panic!("it is admitted at once")
+    };
+    let first = scheduler.view(attempt.run).expect("it is known");
+    scheduler.handle(
+        at(1),
+        Event::Reserved {
+            attempt: *attempt,
+            place: "here".into(),
+        },
+    );
+    vec![first, scheduler.view(attempt.run).expect("it is known")]
+}
+
+fn tell(stages: &mut Stages, records: Vec<RecordKind>) {
+    for (second, kind) in (2..).zip(records) {
+        stages.on_record(&Record { at: at(second), kind });
+    }
+}
+
+fn texts(stages: &mut Stages) -> Vec<String> {
+    stages.take_lines().iter().map(Line::text).collect()
+}
+
+#[test]
+fn each_stage_is_a_line_as_soon_as_it_is_passed_and_only_once() {
+    let mut stages = Stages::new(two_cores());
+    for view in views().iter().chain(&views()) {
+        stages.on_view(view, None);
+    }
+    let lines = texts(&mut stages);
+    assert_eq!(
+        lines,
+        [
+            "  gate    ✓ own run of ada, needs no other's approval (local.selfApprove)",
+            "  queue   ✓ admitted in queue \"local\"  0 ms",
+            "  quota   ✓ 1 cpu, 1.0 MiB of 2 cpu, 24 GiB",
+            "  place   ✓ here",
+        ]
+    );
+}
+
+#[test]
+fn a_long_cell_says_where_it_is_and_what_it_prints() {
+    let mut stages = Stages::new(two_cores());
+    stages.on_view(&views()[1], None);
+    texts(&mut stages);
+    let loss = |value| RecordKind::Metric {
+        name: "loss".into(),
+        value: Some(value),
+    };
+    let printed = |text: &str| RecordKind::Text {
+        cell: 3,
+        stream: Stream::Stdout,
+        text: text.into(),
+    };
+    tell(
+        &mut stages,
+        vec![
+            RecordKind::KernelReady { pid: 1, cells: 2 },
+            RecordKind::CellBegun { cell: 3, nth: 1 },
+            loss(3.0),
+            loss(2.0),
+            loss(1.0),
+            printed("step 1\nstep 2\x1b]0;evil\x07 ##[group]\r"),
+        ],
+    );
+    let (stage, text, _) = stages.doing().expect("it runs");
+    assert_eq!(
+        (stage, text.as_str()),
+        ("run", "cell 2/2 · loss █▅▁ 1 · step 2 # #[group]")
+    );
+}
+
+#[test]
+fn while_it_runs_it_is_said_when_it_is_likely_to_end() {
+    let mut stages = Stages::new(two_cores());
+    let mut view = views()[1].clone();
+    view.state = RunState::Running;
+    tell(&mut stages, vec![RecordKind::KernelReady { pid: 1, cells: 2 }]);
+    let mut doing = |ends| {
+        stages.on_view(&view, ends);
+        stages.doing().expect("it runs").1
+    };
+    assert_eq!(
+        doing(Some("ends about 14:21Z (p90 14:40Z)")),
+        "cell 1/2 · ends about 14:21Z (p90 14:40Z)"
+    );
+    assert_eq!(doing(None), "cell 1/2", "where nothing is known, nothing is said");
+}
+
+#[test]
+fn nothing_that_others_wrote_is_obeyed_in_a_line() {
+    let mut stages = Stages::new(two_cores());
+    let diagnostic = Diagnostic::warning(Code::CellRaised, "a\x1b[2J\n::error::b ##[group]");
+    tell(&mut stages, vec![RecordKind::Noticed { diagnostic }]);
+    assert_eq!(
+        texts(&mut stages),
+        ["  note    ! a\\u{1b}[2J ::error::b # #[group]"]
+    );
+}
+
+#[test]
+fn a_run_that_is_looked_at_when_it_is_over_is_told_in_its_order() {
+    let mut stages = Stages::new(two_cores());
+    let reserved = &views()[0];
+    stages.on_view(reserved, None);
+    assert_eq!(stages.attempt(), None, "its place comes first");
+    let mut over = views()[1].clone();
+    (over.settled, over.report) = (true, ReportView::Written);
+    stages.on_view(&over, None);
+    assert_eq!(stages.attempt(), Some(over.attempts[0].id));
+    let (stage, detail, took) = (Stage::Collect, "0 artifacts".into(), SignedDuration::ZERO);
+    tell(&mut stages, vec![RecordKind::StageEnded { stage, detail, took }]);
+    stages.on_end(&over);
+    let told: Vec<&str> = stages.take_lines().iter().map(|line| line.stage).collect();
+    assert_eq!(told, ["gate", "queue", "quota", "place", "collect", "report"]);
+}
+
+#[test]
+fn one_that_has_to_give_way_is_told_for_whom() {
+    let mut stages = Stages::new(two_cores());
+    let mut view = views()[1].clone();
+    view.attempts[0].eviction = Some(Eviction {
+        reason: EvictionReason::InCohortReclamation,
+        by: Some(RunId(4)),
+        at: view.requested_at,
+    });
+    stages.on_view(&view, None);
+    stages.on_view(&view, None);
+    assert_eq!(
+        texts(&mut stages)[4..],
+        ["  evicted ! for r-4: another queue takes back what is its own (InCohortReclamation)"]
+    );
+}
+
+#[test]
+fn what_fails_is_told_once_with_its_reason_and_beside_what_goes_on() {
+    let mut stages = Stages::new(two_cores());
+    let mut view = views()[0].clone();
+    let call = Call::Reserve(view.attempts[0].id);
+    let trouble = |times, why| trouble(call, times, why);
+    let fails = [
+        vec![trouble(1, "all GPUs are taken")],
+        vec![],
+        vec![trouble(2, "all GPUs are taken")],
+        vec![trouble(3, "the disk is full")],
+    ];
+    let mut doing = Vec::new();
+    for troubles in fails {
+        view.troubles = troubles;
+        stages.on_view(&view, None);
+        doing.extend(stages.doing().map(|(_, text, _)| text));
+    }
+    let again = trouble(1, "").again_at;
+    let first = format!("making a place for r-1.1 failed and is tried again at {again}: all GPUs are taken");
+    let last = first
+        .replace("failed", "failed 3 times in a row")
+        .replace("all GPUs are taken", "the disk is full");
+    let lines = texts(&mut stages);
+    assert_eq!(
+        lines[3..],
+        [&first, &last].map(|text| format!("  place   ! {text}"))
+    );
+    let second = first.replace("failed", "failed 2 times in a row");
+    assert_eq!(doing, [&first, "a place is being made", &second, &last]);
+}
+
+#[test]
+fn an_attempt_that_gets_no_place_tells_why_before_the_next_one() {
+    let mut stages = Stages::new(two_cores());
+    let mut view = views()[0].clone();
+    let failure = Failure {
+        class: FailureClass::Infrastructure,
+        diagnostic: Diagnostic::error(Code::DevicesUnfit, "no GPU is fit"),
+        cell: None,
+    };
+    view.attempts[0].outcome = Some(testing::outcome(Verdict::Failed(Box::new(failure))));
+    stages.on_view(&view, None);
+    stages.on_view(&view, None);
+    assert_eq!(texts(&mut stages)[3..], ["  place   ✗ no GPU is fit"]);
+    assert_eq!(stages.attempt(), None, "it has no records");
+}
+
+#[test]
+fn a_cell_that_failed_marks_the_stage_once_whoever_tells_of_the_end() {
+    let mut stages = Stages::new(two_cores());
+    stages.on_view(&views()[1], None);
+    texts(&mut stages);
+    let took = SignedDuration::from_secs(1);
+    let ended = |end| RecordKind::CellEnded { cell: 1, end, took };
+    let outcome = Box::new(testing::outcome(Verdict::Stopped));
+    tell(
+        &mut stages,
+        vec![
+            RecordKind::KernelReady { pid: 1, cells: 2 },
+            ended(CellEnd::Raised),
+            RecordKind::StageEnded {
+                stage: Stage::Run,
+                detail: String::new(),
+                took,
+            },
+            RecordKind::Finished { outcome },
+        ],
+    );
+    assert_eq!(texts(&mut stages), ["  run     ✗ 1 cell of 2  1.0 s"]);
+    assert_eq!(stages.doing(), None);
+}
