@@ -55,6 +55,9 @@ pub struct Scenario {
     pub protected_for: Option<SignedDuration>,
     /// When it ends, whoever is still there; `None` is when nothing more happens.
     pub until: Option<SignedDuration>,
+    /// Instants that are no time of their own, and which time each is of: what happened then was one after the other, and to
+    /// the queues at once.
+    pub instants: BTreeMap<SignedDuration, SignedDuration>,
 }
 
 /// Something that asks for quota, holds it for a time, and is done.

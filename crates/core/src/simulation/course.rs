@@ -5,6 +5,7 @@
 //! starts when they are gone, and one who never started leaves at once.
 
 mod deployed;
+mod time;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,6 +21,7 @@ use super::{
 use crate::queue::{
     Admission, ExecutionTime, Preempted, Quantity, Queues, StopPolicy, Workload, WorkloadId, objects::Objects,
 };
+use time::since_begin;
 
 /// How many cycles one instant may lead to. With fair sharing Kueue's rules can go round for ever.
 const CYCLES_AT_MOST: usize = 1_000;
@@ -207,7 +209,7 @@ impl<'a> Course<'a> {
     fn on_arrival(&mut self, job: usize) {
         self.history.fates[job].arrived = Some(self.now);
         self.note(What::Arrived { job });
-        self.states[job].workload.queued_at = timestamp(self.now - self.scenario.jobs[job].aged);
+        self.states[job].workload.queued_at = self.timestamp(self.now) - self.scenario.jobs[job].aged;
         if self.states[job].workload.evictions > 0 {
             self.returning.insert(job);
         }
@@ -262,16 +264,21 @@ impl<'a> Course<'a> {
 
     /// Takes back what a job has.
     fn leave(&mut self, job: usize) {
+        let now = self.timestamp(self.now);
+        let since = self.history.fates[job]
+            .stays
+            .last()
+            .map(|stay| self.timestamp(stay.since));
         let state = &mut self.states[job];
         state.place = Place::Away;
         self.queues.remove(state.workload.id);
         self.returning.remove(&job);
-        if let Some(stay) = self.history.fates[job].stays.last_mut() {
+        if let (Some(stay), Some(since)) = (self.history.fates[job].stays.last_mut(), since) {
             stay.until = Some(self.now);
-            if let Some(end) = state.execution.ends_at(timestamp(stay.since)) {
+            if let Some(end) = state.execution.ends_at(since) {
                 self.agenda.remove(&(since_begin(end), Due::Expired(job)));
             }
-            state.execution.spend(self.now - stay.since);
+            state.execution.spend(now.duration_since(since));
         }
     }
 
@@ -376,7 +383,7 @@ impl<'a> Course<'a> {
 
     fn cycle(&mut self) {
         self.watch.cycle_begins();
-        let cycle = self.queues.cycle(timestamp(self.now));
+        let cycle = self.queues.cycle(self.timestamp(self.now));
         self.watch.cycle_ended(cycle.admitted.len());
         for admission in cycle.admitted {
             let job = number(admission.workload);
@@ -423,9 +430,10 @@ impl<'a> Course<'a> {
     }
 
     fn start(&mut self, job: usize) {
+        let now = self.timestamp(self.now);
         let state = &mut self.states[job];
         let asked = &self.scenario.jobs[job];
-        if let Some(end) = state.execution.ends_at(timestamp(self.now)) {
+        if let Some(end) = state.execution.ends_at(now) {
             self.agenda.insert((since_begin(end), Due::Expired(job)));
         }
         state.place = Place::Running;
@@ -530,16 +538,6 @@ impl State {
 
 fn number(id: WorkloadId) -> usize {
     usize::try_from(id.0).expect("it was made of one")
-}
-
-fn timestamp(at: SignedDuration) -> Timestamp {
-    Timestamp::UNIX_EPOCH
-        .saturating_add(at)
-        .expect("a span without calendar units")
-}
-
-fn since_begin(at: Timestamp) -> SignedDuration {
-    at.duration_since(Timestamp::UNIX_EPOCH)
 }
 
 /// Returns what an admission gives of each resource.

@@ -184,6 +184,7 @@ impl<F: FnMut(&str) -> Result<File, Vec<Diagnostic>>> Reading<'_, F> {
             changes,
             protected_for: spec.protected_run_time.map(|time| time.0),
             until: spec.until.map(|time| time.0),
+            ..Scenario::default()
         }))
     }
 

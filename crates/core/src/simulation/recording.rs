@@ -2,7 +2,8 @@
 //!
 //! The scheduler itself is told the events and watched, so that nothing of its rules is written twice. Two events are
 //! never at the same instant here: the later one is put a nanosecond behind, so that one decision follows the other as
-//! it did. Under the recorded queues the scenario comes to the recorded admissions.
+//! it did, and what time it was by the scheduler's clock is noted. Under the recorded queues the scenario comes to the
+//! recorded admissions.
 //!
 //! What a log cannot tell is guessed, and plainly: one who still held quota at its end runs on; one who never had any, or
 //! was evicted, takes as long as the median of its blueprint.
@@ -32,6 +33,8 @@ pub struct Recorder {
     scheduler: Scheduler,
     begun: Option<Timestamp>,
     now: SignedDuration,
+    /// The time of the last event, which the clock of the scheduler shows.
+    told_at: SignedDuration,
     requests: BTreeMap<RunId, RunRequest>,
     tracks: BTreeMap<RunId, Track>,
     drafts: Vec<Draft>,
@@ -110,6 +113,7 @@ impl Default for Recorder {
             scheduler,
             begun: None,
             now: SignedDuration::ZERO,
+            told_at: SignedDuration::ZERO,
             requests: BTreeMap::new(),
             tracks: BTreeMap::new(),
             drafts: Vec::new(),
@@ -124,7 +128,7 @@ impl Recorder {
     pub fn take_in(&mut self, logged: LoggedEvent) {
         let LoggedEvent { at, event, .. } = logged;
         match self.begun {
-            Some(begun) => self.now = at.duration_since(begun).max(self.now + NEXT),
+            Some(begun) => self.go_on_to(at.duration_since(begun)),
             None => self.begun = Some(at),
         }
         let is_quota = self.is_quota(&event);
@@ -144,6 +148,15 @@ impl Recorder {
         }
         for run in self.scheduler.take_changed() {
             self.look_at(run);
+        }
+    }
+
+    /// Goes on to the next event, which is never at the instant of the one before.
+    fn go_on_to(&mut self, at: SignedDuration) {
+        self.told_at = self.told_at.max(at);
+        self.now = self.told_at.max(self.now + NEXT);
+        if self.now != self.told_at {
+            self.recording.scenario.instants.insert(self.now, self.told_at);
         }
     }
 
@@ -288,7 +301,7 @@ impl Recorder {
         let since = self
             .begun
             .map_or(SignedDuration::ZERO, |begun| queued_at.duration_since(begun));
-        (self.now - since).max(SignedDuration::ZERO)
+        (self.told_at - since).max(SignedDuration::ZERO)
     }
 
     fn admit(&mut self, run: RunId, queued_at: Timestamp, track: &mut Track, attempt: AttemptId) {

@@ -5,7 +5,7 @@
 
 use jiff::SignedDuration;
 
-use super::{Course, Due, Place, number, timestamp};
+use super::{Course, Due, Place, number};
 use crate::{
     queue::WorkloadId,
     retry::{Step, Todo, Wanted},
@@ -112,7 +112,7 @@ impl Course<'_> {
     }
 
     fn observe(&mut self, job: usize) -> Step {
-        let now = timestamp(self.now);
+        let now = self.timestamp(self.now);
         let asked = &self.scenario.jobs[job];
         let (step, turn) = self.states[job].deployment.observe(now, job, asked, &self.nodes);
         let at = self.now;
