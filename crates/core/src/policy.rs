@@ -79,7 +79,7 @@ pub struct RetryPolicy {
     pub first_after: SignedDuration,
     /// The longest wait.
     pub at_most: SignedDuration,
-    /// How many failures in a row of one call (reserve, start, report) are borne.
+    /// How many failures in a row of one call (reserve, start, report) are borne. What others have is waited for.
     pub call_failures: u32,
     /// For how long whoever got quota is safe from those who were evicted before; none is Kueue's rules alone, by which
     /// two may take turns for ever.

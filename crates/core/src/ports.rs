@@ -37,6 +37,8 @@ pub struct CallError {
 pub enum Retry {
     /// It may.
     Later,
+    /// It will once somebody else has ended: nothing is wrong.
+    WhenFree,
     /// It will not, as things stand.
     Never,
 }
@@ -47,6 +49,14 @@ impl CallError {
         Self {
             diagnostic: Box::new(diagnostic),
             retry: Retry::Later,
+        }
+    }
+
+    /// Returns an error of something that others have, and will give back.
+    pub fn when_free(diagnostic: Diagnostic) -> Self {
+        Self {
+            diagnostic: Box::new(diagnostic),
+            retry: Retry::WhenFree,
         }
     }
 

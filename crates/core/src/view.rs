@@ -15,6 +15,7 @@ use crate::{
         Subject,
     },
     event::Call,
+    ports::Retry,
     scheduler::EvictionReason,
 };
 
@@ -67,6 +68,8 @@ pub struct Trouble {
     pub times: u32,
     /// With what it failed last.
     pub last: Box<Diagnostic>,
+    /// What that says of another time.
+    pub retry: Retry,
     /// When it is made again.
     pub again_at: Timestamp,
 }
@@ -81,15 +84,24 @@ impl fmt::Display for Trouble {
             Call::Release(id) => write!(f, "clearing {id} away"),
             Call::Report(_) => f.write_str("writing the report"),
         }?;
-        match self.times {
-            1 => f.write_str(" failed"),
-            times => write!(f, " failed {times} times in a row"),
-        }?;
-        write!(
-            f,
-            " and is tried again at {:.0}: {}",
-            self.again_at, self.last.message
-        )
+        let (again_at, why) = (&self.again_at, &self.last.message);
+        match (self.retry, self.times) {
+            (Retry::WhenFree, _) => {
+                write!(
+                    f,
+                    " waits for others, and is tried again when one ends, by {again_at:.0}: {why}"
+                )
+            }
+            (Retry::Later | Retry::Never, 1) => {
+                write!(f, " failed and is tried again at {again_at:.0}: {why}")
+            }
+            (Retry::Later | Retry::Never, times) => {
+                write!(
+                    f,
+                    " failed {times} times in a row and is tried again at {again_at:.0}: {why}"
+                )
+            }
+        }
     }
 }
 

@@ -97,17 +97,21 @@ fn any_failed_call() -> impl Strategy<Value = Event> {
         any_attempt().prop_map(Call::Release),
         (1..7u64).prop_map(|run| Call::Report(RunId(run))),
     ];
-    (call, prop_oneof![Just(Retry::Later), Just(Retry::Never)]).prop_map(|(call, retry)| {
-        let code = blueproof_core::diagnostic::Code::AttemptLost;
-        let diagnostic = blueproof_core::diagnostic::Diagnostic::error(code, "it happened");
-        Event::CallFailed {
-            call,
-            error: Box::new(CallError {
-                diagnostic: Box::new(diagnostic),
-                retry,
-            }),
-        }
-    })
+    (
+        call,
+        prop_oneof![Just(Retry::Later), Just(Retry::WhenFree), Just(Retry::Never)],
+    )
+        .prop_map(|(call, retry)| {
+            let code = blueproof_core::diagnostic::Code::AttemptLost;
+            let diagnostic = blueproof_core::diagnostic::Diagnostic::error(code, "it happened");
+            Event::CallFailed {
+                call,
+                error: Box::new(CallError {
+                    diagnostic: Box::new(diagnostic),
+                    retry,
+                }),
+            }
+        })
 }
 
 fn any_event() -> impl Strategy<Value = Event> {

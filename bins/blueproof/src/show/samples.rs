@@ -6,6 +6,7 @@ use blueproof_core::{
     diagnostic::{Code, Diagnostic},
     event::Call,
     policy::Policy,
+    ports::Retry,
     scheduler::Scheduler,
     view::{RunView, Trouble},
 };
@@ -35,6 +36,7 @@ pub(crate) fn trouble(call: Call, times: u32, why: &str) -> Trouble {
         call,
         times,
         last: Box::new(last),
+        retry: Retry::Later,
         again_at: at(61),
     }
 }

@@ -1,6 +1,7 @@
 //! A machine with GPUs: who gets which, and what is told of their use. The driver's library answers from a scenario.
 
 use std::{
+    fs,
     process::Command,
     time::{SystemTime, UNIX_EPOCH},
 };
@@ -8,7 +9,7 @@ use std::{
 use fake_nvml::{Clock, Delay, Device, Fault, Figures, Installed, NvmlReturn, Scenario, Steps, Xid, a10};
 use serde_json::Value;
 
-use crate::common::{Answer, Checkout, Home};
+use crate::common::{Answer, Checkout, Held, Home, eventually};
 
 const ASKS_FOR_ONE: &str = "  driver: {gpu: 1}\n";
 const SEEN: &str = "import os; print('sees', os.environ['CUDA_VISIBLE_DEVICES'])";
@@ -135,6 +136,61 @@ fn two_at_a_time_never_share_a_gpu_and_a_third_one_waits() {
     let seen: Vec<_> = ["r-1", "r-2", "r-3"].map(seen).into();
     assert_ne!(seen[0], seen[1], "those two ran at the same time");
     assert!(seen.iter().all(|seen| seen.contains("sees GPU-")), "{seen:?}");
+}
+
+/// Two GPUs, whatever the machine has.
+const QUOTA_OF_TWO: &str = "\
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: ResourceFlavor
+metadata: {name: any}
+---
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: ClusterQueue
+metadata: {name: team}
+spec:
+  namespaceSelector: {}
+  resourceGroups:
+  - coveredResources: [cpu, memory, nvidia.com/gpu]
+    flavors:
+    - name: any
+      resources:
+      - {name: cpu, nominalQuota: 4}
+      - {name: memory, nominalQuota: 64Gi}
+      - {name: nvidia.com/gpu, nominalQuota: 2}
+---
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: LocalQueue
+metadata: {name: team, namespace: default}
+spec: {clusterQueue: team}
+";
+
+#[test]
+fn whoever_was_promised_a_gpu_that_another_has_waits_until_that_one_ends() {
+    let (driver, home) = (driver(1), Home::new());
+    fs::write(home.path().join("quota.yaml"), QUOTA_OF_TWO).expect("a file");
+    let applied = run(on(&driver, &home, &["quota", "apply", "-f", "quota.yaml"]));
+    assert_eq!(applied.code, Some(0), "{applied:?}");
+    let first = Held::asking(&home, "first", ASKS_FOR_ONE);
+    let second = Checkout::new(&[SEEN], ASKS_FOR_ONE);
+    let ask = |typed| run(on(&driver, &home, &["run", typed, "--queue", "team", "--detach"]));
+    assert_eq!(ask(first.typed()).code, Some(0));
+    home.until_printed("r-1", "first waits");
+    assert_eq!(ask(second.typed()).code, Some(0));
+    let waits = "making a place for r-2.1 waits for others, and is tried again when one ends";
+    eventually("r-2 waits for r-1", || {
+        home.blueproof(&["why", "r-2"])
+            .stdout
+            .contains(waits)
+            .then_some(())
+    });
+    let told = home.blueproof(&["describe", "run", "r-2"]).stdout;
+    assert!(
+        told.contains(&format!("caused by: r-1.1 has {}", uuid(0))),
+        "{told}"
+    );
+    first.let_go();
+    assert_eq!(home.blueproof(&["wait", "r-2"]).code, Some(0));
+    assert_eq!(home.last()["attempts"].as_array().map(Vec::len), Some(1));
 }
 
 #[test]

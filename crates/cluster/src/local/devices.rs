@@ -95,9 +95,15 @@ impl<'a> Claims<'a> {
             }
         }
         if given.len() < promised {
-            let taken = self.taken(units);
+            let free = given.len();
             self.take_back(attempt, units)?;
-            return Err(CallError::later(too_few(promised, &taken, &self.folder())));
+            let taken = self.taken(units);
+            return Err(CallError::when_free(too_few(
+                promised,
+                free,
+                &taken,
+                &self.folder(),
+            )));
         }
         Ok(given)
     }
@@ -202,7 +208,7 @@ impl<'a> Claims<'a> {
         let holder = |unit| self.holder(unit).ok().flatten();
         units
             .iter()
-            .filter_map(|unit| Some(format!("{unit} by {}", holder(unit)?)))
+            .filter_map(|unit| Some(format!("{} has {unit}", holder(unit)?)))
             .collect()
     }
 
@@ -224,7 +230,7 @@ impl<'a> Claims<'a> {
 }
 
 fn too_many(promised: usize, here: usize) -> Diagnostic {
-    let message = format!("the attempt was promised {promised} GPUs, and this machine has {here}");
+    let message = format!("the attempt was promised GPUs: {promised}; this machine has: {here}");
     Diagnostic::error(Code::DevicesTaken, message)
         .hint("give the queue no more quota of nvidia.com/gpu than `nvidia-smi -L` lists devices")
 }
@@ -232,7 +238,7 @@ fn too_many(promised: usize, here: usize) -> Diagnostic {
 fn too_few_fit(promised: usize, here: usize, unfit: &BTreeMap<DeviceUuid, Diagnostic>) -> Diagnostic {
     let fit = here.saturating_sub(unfit.len());
     let message = format!(
-        "the attempt was promised GPUs: {promised}; this machine has {here}, of which are fit: {fit}"
+        "the attempt was promised GPUs: {promised}; this machine has: {here}, of which are fit: {fit}"
     );
     let diagnostic = Diagnostic::error(Code::DevicesUnfit, message);
     let each = unfit
@@ -243,15 +249,13 @@ fn too_few_fit(promised: usize, here: usize, unfit: &BTreeMap<DeviceUuid, Diagno
     hints.into_iter().fold(diagnostic, Diagnostic::hint)
 }
 
-fn too_few(promised: usize, taken: &[String], folder: &Path) -> Diagnostic {
-    let message = format!("the attempt was promised {promised} GPUs, and fewer are free");
+fn too_few(promised: usize, free: usize, taken: &[String], folder: &Path) -> Diagnostic {
+    let message = format!("the attempt was promised GPUs: {promised}; free are: {free}");
     let diagnostic =
         Diagnostic::error(Code::DevicesTaken, message).at(Place::file(folder.display().to_string()));
     taken
         .iter()
-        .fold(diagnostic, |diagnostic, taken| {
-            diagnostic.because(format!("{taken} is taken"))
-        })
+        .fold(diagnostic, Diagnostic::because)
         .hint("see with `blueproof get runs` whether those attempts are there; a file of one that is not may be removed")
 }
 
@@ -293,7 +297,7 @@ mod tests {
             .give(second, &all, &NONE, Gpus(2))
             .expect_err("one is free");
         assert_eq!(refused.diagnostic.code, Code::DevicesTaken);
-        assert_eq!(refused.diagnostic.causes[0], "GPU-0 by r-1.1 is taken");
+        assert_eq!(refused.diagnostic.causes[0], "r-1.1 has GPU-0");
         assert_eq!(
             claims.of(second, &all).expect("files"),
             [],
@@ -323,7 +327,7 @@ mod tests {
         let refused = refused.expect_err("there is one");
         assert_eq!(
             refused.diagnostic.message,
-            "the attempt was promised 2 GPUs, and this machine has 1"
+            "the attempt was promised GPUs: 2; this machine has: 1"
         );
     }
 
@@ -345,7 +349,7 @@ mod tests {
         let waits = claims
             .give(second, &all, &unfit, Gpus(1))
             .expect_err("it is taken");
-        assert_eq!(waits.retry, Retry::Later, "the fit one will be free");
+        assert_eq!(waits.retry, Retry::WhenFree, "the fit one will be free");
 
         claims.take_back(first, &all).expect("it had one");
         claims.give(first, &all, &NONE, Gpus(2)).expect("both are free");

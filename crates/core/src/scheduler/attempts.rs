@@ -101,12 +101,12 @@ impl Scheduler {
 
     /// Asks an attempt to end by itself, and sees to it when its grace is over.
     fn interrupt(&mut self, id: AttemptId, why: StopReason) {
-        let how = StopMode::Interrupt;
-        self.stop_attempt(id.run, Stop { how, why });
         if self.timers.get(Timer::Grace(id)).is_none() {
             let end = self.now.saturating_add(self.retry.eviction_grace);
             self.timers.set(Timer::Grace(id), end.expect("a time span"));
         }
+        let how = StopMode::Interrupt;
+        self.stop_attempt(id.run, Stop { how, why });
     }
 
     pub(super) fn on_grace_over(&mut self, id: AttemptId) {
@@ -118,8 +118,8 @@ impl Scheduler {
             return;
         };
         let how = StopMode::End;
-        self.stop_attempt(id.run, Stop { how, why });
         self.expect_end_within(id, Some(SignedDuration::ZERO));
+        self.stop_attempt(id.run, Stop { how, why });
     }
 
     pub(super) fn on_reserved(&mut self, id: AttemptId, place: String) {
@@ -190,6 +190,7 @@ impl Scheduler {
             );
         }
         self.queue.release(id);
+        self.call_whoever_waits_for_others();
         let span = self.now.duration_since(reserved_at);
         let run = self.change(id.run).expect("the attempt's run is known");
         run.execution.spend(span);
@@ -202,14 +203,12 @@ impl Scheduler {
             return;
         };
         if attempt.stop.is_none_or(|stop| stop.how != StopMode::End) {
-            self.stop_attempt(
-                id.run,
-                Stop {
-                    how: StopMode::End,
-                    why: StopReason::Overdue,
-                },
-            );
-            return self.expect_end_within(id, Some(SignedDuration::ZERO));
+            self.expect_end_within(id, Some(SignedDuration::ZERO));
+            let stop = Stop {
+                how: StopMode::End,
+                why: StopReason::Overdue,
+            };
+            return self.stop_attempt(id.run, stop);
         }
         let diagnostic = Diagnostic::error(Code::AttemptLost, "the attempt did not end when it was told to");
         let failure = Failure {

@@ -1,6 +1,6 @@
 //! Which calls are wanted, and what follows when one of them fails.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
     Scheduler,
@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     action::{Action, StartAction},
-    domain::{Failure, FailureClass, RunId, Verdict},
+    domain::{AttemptId, Failure, FailureClass, RunId, Verdict},
     event::Call,
     ports::{CallError, Retry},
     view::Trouble,
@@ -31,12 +31,21 @@ impl Scheduler {
         if self.action(call).is_none() {
             return;
         }
+        if let Call::Reserve(attempt) | Call::Start(attempt) = call
+            && self.is_told_to_stop(attempt)
+        {
+            return self.on_finished_now(attempt, never_ran(Verdict::Stopped));
+        }
         let before = self
             .troubles
             .get(&call.run())
             .and_then(|of_run| of_run.get(&call));
         let times = before.map_or(0, |trouble| trouble.times) + 1;
-        let bearable = times <= self.retry.call_failures && error.retry == Retry::Later;
+        let bearable = match error.retry {
+            Retry::Later => times <= self.retry.call_failures,
+            Retry::WhenFree => true,
+            Retry::Never => false,
+        };
         match call {
             Call::Reserve(_) | Call::Start(_) | Call::Report(_) if !bearable => self.give_up(call, error),
             Call::Reserve(_)
@@ -56,10 +65,36 @@ impl Scheduler {
             call,
             times,
             last: error.diagnostic,
+            retry: error.retry,
             again_at,
         };
         self.troubles.entry(call.run()).or_default().insert(call, trouble);
         self.touched.insert(call.run());
+    }
+
+    /// Makes the calls at once that others kept from succeeding: one of them has given back what it had.
+    pub(super) fn call_whoever_waits_for_others(&mut self) {
+        let waits = |trouble: &&Trouble| trouble.retry == Retry::WhenFree;
+        let troubles = self.troubles.values().flat_map(BTreeMap::values).filter(waits);
+        for call in troubles.map(|trouble| trouble.call).collect::<Vec<_>>() {
+            if self.timers.get(Timer::Call(call)).is_some() {
+                self.timers.cancel(Timer::Call(call));
+                self.on_timer(Timer::Call(call));
+            }
+        }
+    }
+
+    /// Returns whether an attempt could not be placed or started, and nobody is trying it at this moment.
+    pub(super) fn waits_to_try_again(&self, id: AttemptId) -> bool {
+        let calls = [Call::Reserve(id), Call::Start(id)];
+        calls
+            .into_iter()
+            .any(|call| self.timers.get(Timer::Call(call)).is_some())
+    }
+
+    fn is_told_to_stop(&self, id: AttemptId) -> bool {
+        let attempt = self.runs.get(&id.run).and_then(|run| run.attempt(id.number));
+        attempt.is_some_and(|attempt| attempt.stop.is_some())
     }
 
     fn give_up(&mut self, call: Call, error: CallError) {

@@ -274,10 +274,14 @@ impl Scheduler {
             return;
         }
         attempt.stop = Some(merged);
+        let attempt_id = attempt.id;
         if matches!(attempt.phase, AttemptPhase::Starting | AttemptPhase::Running) {
-            self.due.push(Call::Stop(attempt.id));
+            self.due.push(Call::Stop(attempt_id));
         }
         self.touched.insert(id);
+        if self.waits_to_try_again(attempt_id) {
+            self.on_finished_now(attempt_id, never_ran(Verdict::Stopped));
+        }
     }
 
     fn refuse(&mut self, id: RunId, diagnostic: Diagnostic) {

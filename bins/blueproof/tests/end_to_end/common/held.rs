@@ -17,13 +17,22 @@ impl Held {
 
     /// Makes one that has more cells, which run when it is let go.
     pub(crate) fn before(home: &Home, name: &str, cells: &[&str]) -> Self {
+        Self::of(home, name, cells, "")
+    }
+
+    /// Makes one whose blueprint says more.
+    pub(crate) fn asking(home: &Home, name: &str, spec: &str) -> Self {
+        Self::of(home, name, &[], spec)
+    }
+
+    fn of(home: &Home, name: &str, cells: &[&str], spec: &str) -> Self {
         let gate = home.path().join(name);
         let wait = format!(
             "import os, time\nprint('{name} waits', flush=True)\n\
              while not os.path.exists({gate:?}):\n    time.sleep(0.02)\nprint('{name} went on')"
         );
         Self {
-            checkout: Checkout::new(&[&[wait.as_str()], cells].concat(), ""),
+            checkout: Checkout::new(&[&[wait.as_str()], cells].concat(), spec),
             gate,
         }
     }

@@ -160,7 +160,7 @@ fn step(words: &[&str]) -> Result<Step, String> {
         },
         "reported" => return Ok(Step::Report(run_id(subject)?)),
         "tick" => Event::Tick,
-        "failing" => failing(subject, rest.get(1).copied().unwrap_or_default())?,
+        how @ ("failing" | "blocked") => failed(how, subject, &rest[1..])?,
         ended => Event::Finished {
             attempt: attempt(subject)?,
             outcome: Box::new(outcome(verdict(ended)?)),
@@ -220,15 +220,15 @@ fn resources(options: &Options<'_>) -> Result<Option<Resources>, String> {
     let cores = cores
         .map(|cores| u32::try_from(cores).map_err(|error| error.to_string()))
         .transpose()?;
-    let memory = Bytes(1 << 30);
     Ok(cores.map(|cores| Resources {
         cpu: Cpus::cores(cores),
-        memory,
+        memory: Bytes(u64::from(cores) << 30),
         ..Resources::default()
     }))
 }
 
-fn failing(call: &str, about: &str) -> Result<Event, String> {
+fn failed(how: &str, call: &str, about: &[&str]) -> Result<Event, String> {
+    let about = about.first().copied().unwrap_or_default();
     let call = match call {
         "reserve" => Call::Reserve(attempt(about)?),
         "start" => Call::Start(attempt(about)?),
@@ -237,11 +237,15 @@ fn failing(call: &str, about: &str) -> Result<Event, String> {
         "report" => Call::Report(run_id(about)?),
         other => return Err(format!("`{other}` is no call")),
     };
-    let error = Box::new(CallError::later(Diagnostic::error(
-        Code::AttemptLost,
-        "the story says so",
-    )));
-    Ok(Event::CallFailed { call, error })
+    let told = Diagnostic::error(Code::AttemptLost, "the story says so");
+    let error = match how {
+        "blocked" => CallError::when_free(told),
+        _ => CallError::later(told),
+    };
+    Ok(Event::CallFailed {
+        call,
+        error: Box::new(error),
+    })
 }
 
 fn verdict(word: &str) -> Result<Verdict, String> {
