@@ -20,7 +20,8 @@ pub trait ClusterDriver: Send + Sync {
     async fn inventory(&self) -> Result<Inventory, CallError>;
 
     /// Makes a place for an attempt whose quota is promised, and returns where, in words. Repeating it gives the
-    /// same place.
+    /// same place. Where others have what it needs the error says [`WhenFree`](super::Retry::WhenFree), and it is called
+    /// again once an attempt has been released.
     async fn reserve(&self, attempt: AttemptId, resources: Resources) -> Result<String, CallError>;
 
     /// Starts an attempt in its place, and returns when it has been handed over. Repeating it starts no second one,
