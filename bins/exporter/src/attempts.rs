@@ -4,7 +4,7 @@
 //! most. Those that are kept of it are in the run's report: there its own agent reads at both ends.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     path::PathBuf,
     sync::{Arc, Mutex, MutexGuard},
 };
@@ -115,12 +115,25 @@ impl Witness for Clerk {
     fn reported(&mut self, event: &DeviceEvent) {
         lock(&self.books).ledger.report_event(event);
     }
+
+    fn clock_set(&mut self, by: SignedDuration) {
+        let mut books = lock(&self.books);
+        books.ledger.clock_set(by);
+        let gone = books
+            .attempts
+            .values_mut()
+            .filter_map(|shown| shown.gone_at.as_mut());
+        gone.for_each(|gone_at| *gone_at += by);
+    }
 }
 
 impl Books {
     /// Takes in who had what until the snapshot was taken. Who came later is taken in with the next one.
     fn take_in(&mut self, occupants: &[Occupant], snapshot: &GpuSnapshot) {
-        let occupants = || occupants.iter().filter(|occupant| occupant.since <= snapshot.at);
+        let known: BTreeSet<_> = self.attempts.keys().copied().collect();
+        let is_here =
+            |occupant: &&Occupant| known.contains(&occupant.attempt) || occupant.since <= snapshot.at;
+        let occupants = || occupants.iter().filter(is_here);
         // First, so that nobody shares a device with whoever had it before.
         for gone in occupants().filter(|occupant| is_gone(occupant)) {
             let at = gone.ended_at.unwrap_or(snapshot.at).min(snapshot.at);

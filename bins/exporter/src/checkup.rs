@@ -10,7 +10,7 @@ use std::{
     path::Path,
     process::ExitCode,
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use blueproof_core::diagnostic::Diagnostic;
@@ -108,10 +108,12 @@ fn keep(
         counting: watch.counting().clone(),
         ..LabelPolicy::default()
     };
-    let mut labels = Labels::resume(policy, Timestamp::now(), &shown);
+    // Labels hold for so long, whatever the clock is set to meanwhile.
+    let (begun_at, begun) = (Timestamp::now(), Instant::now());
+    let mut labels = Labels::resume(policy, begun_at, &shown);
     loop {
         let findings = watch.findings(&collector.collect(LOOK_WITHIN));
-        let changes = labels.next(Timestamp::now(), &findings);
+        let changes = labels.next(begun_at + begun.elapsed(), &findings);
         if !changes.is_empty() {
             let new = changes
                 .iter()

@@ -4,7 +4,10 @@ use std::{
     fs::{File, OpenOptions},
     io::BufReader,
     path::{Path, PathBuf},
-    sync::Mutex,
+    sync::{
+        Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
@@ -14,13 +17,13 @@ use blueproof_core::{
     ports::{Blindness, GpuProbe, ProbeError},
 };
 use blueproof_gpu::{
-    collect::{Collected, Collector, Open},
+    collect::{ClockSet, Collected, Collector, Open},
     nvml::NvmlProbe,
     pages::{Collection, Seen, dcgm, native},
     recorded::{Recorded, Recorder},
     tpu::TpuProbe,
 };
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Unit};
 
 use crate::{
     attempts::AttemptWatch,
@@ -48,6 +51,8 @@ pub(crate) struct Exporter {
     devices_told: Once,
     kubelet_told: Once,
     attempts_told: Once,
+    /// How often it was told that the clock was set.
+    clock_told: AtomicU64,
 }
 
 /// What was told last of what is wrong, so that it is told once.
@@ -63,6 +68,8 @@ pub(crate) struct Answer {
     pub(crate) silent: Option<Diagnostic>,
     /// Why it is not known which attempts have what.
     pub(crate) unread: Option<Diagnostic>,
+    /// How the clock was set, if it ever was.
+    pub(crate) clock_set: Option<ClockSet>,
 }
 
 impl Exporter {
@@ -92,6 +99,7 @@ impl Exporter {
             devices_told: Once::default(),
             kubelet_told: Once::default(),
             attempts_told: Once::default(),
+            clock_told: AtomicU64::new(0),
         })
     }
 
@@ -116,6 +124,7 @@ impl Exporter {
             blind: blind(&collected),
             silent,
             unread: self.attempts.as_ref().and_then(AttemptWatch::silent),
+            clock_set: collected.clock_set,
         }
     }
 
@@ -136,7 +145,20 @@ impl Exporter {
             answer.unread.as_ref(),
             "it is known again which attempts have which device",
         );
+        if let Some(ClockSet { times, by }) = answer.clock_set
+            && self.clock_told.fetch_max(times, Ordering::Relaxed) < times
+        {
+            tell(&clock_set(by));
+        }
     }
+}
+
+fn clock_set(by: SignedDuration) -> Diagnostic {
+    let whither = if by.is_negative() { "back" } else { "forwards" };
+    let by = by.abs().round(Unit::Second).unwrap_or(by);
+    let message = format!("this machine's clock was set {whither} by {by:#}");
+    Diagnostic::warning(Code::ClockSet, message)
+        .hint("what is counted goes on as if nothing had happened; `timedatectl` tells who keeps the clock")
 }
 
 impl Once {

@@ -65,7 +65,8 @@ impl HealthWatch {
             recent.clear();
             return None;
         };
-        if recent.back().is_none_or(|last| last.at < snapshot.at) {
+        // One that seems to be older is new all the same: the clock was set back.
+        if recent.back().is_none_or(|last| last.at != snapshot.at) {
             if recent.len() >= self.readings() {
                 recent.pop_front();
             }
@@ -205,6 +206,15 @@ mod tests {
             assert!(answer.severity().is_some(), "{reading}: {answer}");
         }
         assert!(story.next(CheckId::Presence).is_ok());
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_hides_nothing() {
+        let mut story = Story::new();
+        story.second = 100_000;
+        assert!(story.next(CheckId::Presence).is_ok());
+        story.second = 15;
+        assert!(story.next_without_it(CheckId::Presence).severity().is_some());
     }
 
     #[test]

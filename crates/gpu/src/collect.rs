@@ -5,7 +5,10 @@
 //! then, and every second, whether anybody asks or not. A reading that fails leaves nothing behind: what was read before is
 //! not told as if it were now. Where nothing can be read at all, the probe is opened anew, later and later.
 //!
-//! Who must not miss a reading is told of each on that thread, before anybody who waits for it goes on.
+//! Who must not miss a reading is told of each on that thread, before anybody who waits for it goes on; and where the
+//! machine's clock was set in between, of that first.
+
+mod pace;
 
 use std::{
     collections::BTreeSet,
@@ -18,7 +21,8 @@ use blueproof_core::{
     gpu::{DeviceEvent, DeviceUuid, GpuInventory, GpuSnapshot},
     ports::{GpuProbe, ProbeError},
 };
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
+use pace::{Pace, Wall};
 
 use crate::pages::{Errors, Peaks};
 
@@ -42,6 +46,10 @@ pub trait Witness: Send {
 
     /// Takes in what a driver reported.
     fn reported(&mut self, event: &DeviceEvent);
+
+    /// Takes in that the machine's clock was set by so much, forwards or back. The times that were told are of the clock as
+    /// it was, the next ones of the clock as it is.
+    fn clock_set(&mut self, by: SignedDuration);
 }
 
 /// What was read, or why nothing could be.
@@ -71,6 +79,17 @@ pub struct Collected {
     pub heard: BTreeSet<DeviceUuid>,
     /// How often nothing could be read.
     pub failures: u64,
+    /// How the machine's clock was set, if it was.
+    pub clock_set: Option<ClockSet>,
+}
+
+/// How a clock was set meanwhile.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ClockSet {
+    /// How often.
+    pub times: u64,
+    /// By how much the last time, forwards or back.
+    pub by: SignedDuration,
 }
 
 #[derive(Debug, Default)]
@@ -87,26 +106,28 @@ struct State {
     errors: Errors,
     heard: BTreeSet<DeviceUuid>,
     failures: u64,
+    clock_set: Option<ClockSet>,
     is_over: bool,
 }
 
 impl Collector {
     /// Starts the thread, which reads when it is asked. It ends when the collector is dropped and the driver answers.
     pub fn start(open: Open) -> Self {
-        Self::start_patiently(open, None, AGAIN_AFTER)
+        Self::start_with(open, None, AGAIN_AFTER, Box::new(Timestamp::now))
     }
 
     /// Starts the thread, which reads also every second by itself, for somebody who must not miss anything.
     pub fn start_witnessed(open: Open, witness: Box<dyn Witness>) -> Self {
-        Self::start_patiently(open, Some(witness), AGAIN_AFTER)
+        Self::start_with(open, Some(witness), AGAIN_AFTER, Box::new(Timestamp::now))
     }
 
-    fn start_patiently(open: Open, witness: Option<Box<dyn Witness>>, again_after: Duration) -> Self {
+    fn start_with(open: Open, witness: Option<Box<dyn Witness>>, again_after: Duration, wall: Wall) -> Self {
         let (asks, asked) = mpsc::channel();
         let shared = Arc::new(Shared::default());
         let worker = Worker {
             open,
             witness,
+            pace: Pace::of(wall),
             probe: None,
             pause: again_after,
             again_after,
@@ -162,6 +183,7 @@ impl State {
             errors: self.errors.clone(),
             heard: self.heard.clone(),
             failures: self.failures,
+            clock_set: self.clock_set,
         }
     }
 }
@@ -171,6 +193,7 @@ struct Worker {
     open: Open,
     /// Who is told of each reading.
     witness: Option<Box<dyn Witness>>,
+    pace: Pace,
     probe: Option<Box<dyn GpuProbe>>,
     /// How long after a first failure the probe is opened again, how long after the next, and when that is.
     again_after: Duration,
@@ -198,8 +221,14 @@ impl Worker {
     }
 
     fn read(&mut self) {
-        let begun = Instant::now();
-        let reading = self.try_read();
+        self.notice_clock();
+        let mut begun = Instant::now();
+        let mut reading = self.try_read();
+        if self.notice_clock() {
+            // Nobody knows of which clock its time is.
+            begun = Instant::now();
+            reading = self.try_read();
+        }
         if let (Some(witness), Ok((inventory, snapshot))) = (&mut self.witness, &reading) {
             witness.read(inventory, snapshot);
         }
@@ -216,6 +245,21 @@ impl Worker {
         state.last = Some((begun, Arc::new(reading)));
         drop(state);
         self.shared.ended.notify_all();
+    }
+
+    /// Returns whether the machine's clock was set, and tells everybody that it was.
+    fn notice_clock(&mut self) -> bool {
+        let Some(by) = self.pace.set_by() else {
+            return false;
+        };
+        if let Some(witness) = &mut self.witness {
+            witness.clock_set(by);
+        }
+        let mut state = self.shared.lock();
+        state.peaks.clock_set(by);
+        let times = state.clock_set.map_or(0, |before| before.times) + 1;
+        state.clock_set = Some(ClockSet { times, by });
+        true
     }
 
     fn try_read(&mut self) -> Reading {

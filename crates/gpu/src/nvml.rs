@@ -36,6 +36,9 @@ use self::{errors::blind, events::Watch, gpm::Meters};
 /// The name under which loaders find the library.
 const LIBRARY: &str = "libnvidia-ml.so.1";
 
+/// A driver's clock may be ahead of ours by so much.
+const AHEAD_AT_MOST: SignedDuration = SignedDuration::from_secs(1);
+
 /// Reads NVIDIA's devices.
 pub struct NvmlProbe {
     session: Session,
@@ -196,6 +199,7 @@ impl<'nvml> Reader<'_, 'nvml> {
         partitions: &[Partition],
     ) -> Vec<Sample> {
         let window = seen.entry(self.uuid.clone()).or_default();
+        window.heed_clock();
         let (busy, until) = busy(self.device, window.until);
         window.extend(until);
         let mut readings = figures::of_device(self.device);
@@ -236,6 +240,16 @@ impl<'nvml> Reader<'_, 'nvml> {
 }
 
 impl Window {
+    /// Begins anew where the clock went back: the driver, whose times are of the same clock, tells nothing new until then.
+    fn heed_clock(&mut self) {
+        if self.until.is_some_and(is_ahead) {
+            *self = Self {
+                since: None,
+                until: u64::try_from(now().as_microsecond()).ok(),
+            };
+        }
+    }
+
     /// Goes on to the last sample that was told. Where none was, who asks is told of the same time once more.
     fn extend(&mut self, until: Option<u64>) {
         if until > self.until {
@@ -245,6 +259,11 @@ impl Window {
     }
 }
 
+/// Returns whether a time in the driver's microseconds is not yet: it is of before the clock went back.
+fn is_ahead(micros: u64) -> bool {
+    driver_time(micros).is_none_or(|at| at.duration_since(now()) > AHEAD_AT_MOST)
+}
+
 /// Returns how busy a device was since a time in the driver's microseconds, and until when that is known.
 fn busy(device: &Device<'_>, since: Option<u64>) -> (Reading<Vec<BusySample>>, Option<u64>) {
     let samples = match device.samples(Sampling::GpuUtilization, since) {
@@ -252,6 +271,10 @@ fn busy(device: &Device<'_>, since: Option<u64>) -> (Reading<Vec<BusySample>>, O
         Err(NvmlError::NotFound) => Ok(Vec::new()),
         other => other,
     };
+    let samples = samples.map(|mut samples| {
+        samples.retain(|sample| !is_ahead(sample.timestamp));
+        samples
+    });
     let until = samples.iter().flatten().map(|sample| sample.timestamp).max();
     let busy = errors::read(samples).map(|samples| {
         let new = samples
@@ -300,4 +323,38 @@ fn number(value: &SampleValue) -> f64 {
 
 fn now() -> Timestamp {
     Timestamp::try_from(SystemTime::now()).expect("the clock shows a date of this age")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_of_before_the_clock_went_back_begins_anew() {
+        let micros = |at: Timestamp| u64::try_from(at.as_microsecond()).expect("after 1970");
+        let (before, hour) = (micros(now()), SignedDuration::from_hours(1));
+        let told = Window {
+            since: Some(before - 1_000_000),
+            until: Some(before),
+        };
+        let mut window = told;
+        window.heed_clock();
+        assert_eq!((window.since, window.until), (told.since, told.until));
+
+        let mut window = Window {
+            until: Some(micros(now() + hour)),
+            ..told
+        };
+        window.heed_clock();
+        assert_eq!(window.since, None);
+        assert!(
+            window
+                .until
+                .is_some_and(|until| (before..=micros(now())).contains(&until))
+        );
+        assert!(
+            is_ahead(micros(now() + hour)),
+            "what the driver remembers of then is left out"
+        );
+    }
 }

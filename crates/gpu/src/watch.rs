@@ -16,7 +16,7 @@ use blueproof_core::{
     gpu::{DeviceEvent, DeviceUuid, GpuInventory, GpuSnapshot, Reading},
     ports::{GpuMeter, GpuUsed, ProbeError},
 };
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use crate::{
     account::{Bill, Holder, JobSummary, Ledger},
@@ -47,14 +47,14 @@ pub struct Watch {
     parts: Vec<Holder>,
     /// Whether the driver hung when it was last asked.
     hangs: bool,
-    began_at: Option<Timestamp>,
-    ended_at: Option<Timestamp>,
 }
 
 /// What was made of devices, as far as it was seen.
 #[derive(Debug)]
 struct Books {
     inventory: GpuInventory,
+    began_at: Option<Timestamp>,
+    ended_at: Option<Timestamp>,
     read_at: Option<Timestamp>,
     /// Whether any driver tells how busy its devices were, a little later.
     tells_busy: bool,
@@ -88,6 +88,21 @@ impl Witness for Clerk {
         books.parts.report_event(event);
         books.flight.reported(event);
     }
+
+    fn clock_set(&mut self, by: SignedDuration) {
+        let mut books = lock(&self.0);
+        let Books {
+            began_at,
+            ended_at,
+            read_at,
+            ..
+        } = &mut *books;
+        for at in [began_at, ended_at, read_at].into_iter().flatten() {
+            *at += by;
+        }
+        books.whole.clock_set(by);
+        books.parts.clock_set(by);
+    }
 }
 
 impl Watch {
@@ -95,6 +110,8 @@ impl Watch {
     pub fn start(open: Open, holder: Holder) -> Self {
         let books = Arc::new(Mutex::new(Books {
             inventory: GpuInventory::default(),
+            began_at: None,
+            ended_at: None,
             read_at: None,
             tells_busy: false,
             whole: Ledger::new(WITNESSED_EVERY),
@@ -109,8 +126,6 @@ impl Watch {
             devices: Vec::new(),
             parts: Vec::new(),
             hangs: false,
-            began_at: None,
-            ended_at: None,
         }
     }
 
@@ -133,8 +148,8 @@ impl Watch {
     pub fn begin(&mut self, devices: &[DeviceUuid]) {
         self.devices = devices.to_vec();
         let at = self.edge(BEGIN_WITHIN);
-        self.began_at = Some(at);
         let mut books = self.lock();
+        books.began_at = Some(at);
         books.flight.begin();
         books.whole.hold(at, &self.holder, devices);
     }
@@ -156,8 +171,8 @@ impl Watch {
     /// Notes that the job has its devices no more, and waits for a moment for what is told of its last one.
     pub fn end(&mut self) {
         let at = self.edge(EDGE_WITHIN);
-        self.ended_at = Some(at);
         let mut books = self.lock();
+        books.ended_at = Some(at);
         books.whole.release(at, &self.holder);
         if let Some(last) = self.parts.last() {
             books.parts.release(at, last);
@@ -187,15 +202,16 @@ impl Watch {
     /// Returns what the job used until now; of what this cannot know, such as the use of processors, `used` tells. `None`
     /// before it has begun. A job without devices has a summary, too.
     pub fn summary(&self, used: &Used) -> Option<JobSummary> {
-        let bill = self.bill().or_else(|| {
+        let books = self.lock();
+        let bill = books.whole.bill(&self.holder).or_else(|| {
             Some(Bill {
                 holder: self.holder.clone(),
-                from: self.began_at?,
-                until: self.ended_at,
+                from: books.began_at?,
+                until: books.ended_at,
                 devices: Vec::new(),
             })
         })?;
-        Some(JobSummary::new(&bill, &self.lock().inventory, used))
+        Some(JobSummary::new(&bill, &books.inventory, used))
     }
 
     /// Returns who was at fault in the job, as far as its devices tell.

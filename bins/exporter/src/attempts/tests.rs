@@ -200,6 +200,35 @@ fn an_attempt_is_shown_with_whose_it_is_and_for_two_minutes_after_its_end() {
 }
 
 #[test]
+fn a_clock_that_is_set_takes_no_device_from_anybody_and_gives_nobody_more() {
+    for by in [-90_000, 90_000] {
+        let mut machine = Machine::new();
+        machine.read(100_000, 0.0);
+        let first = machine.give(1, 100_000.5);
+        machine.read(100_001, 1.0);
+        let new = |second: i64| second + by;
+        machine.witness.clock_set(SignedDuration::from_secs(by));
+        machine.read(new(100_002), 1.0);
+        machine.end(first, new(100_003) as f64);
+        machine.read(new(100_003), 1.0);
+        let second = machine.give(2, new(100_003) as f64);
+        machine.read(new(100_004), 1.0);
+        machine.read(new(100_005), 1.0);
+        for (attempt, allocated) in [(first, 2.5), (second, 2.0)] {
+            let total = machine.bill(attempt).total();
+            assert_eq!(total.allocated_seconds(), allocated, "{attempt}, {by}");
+            assert_eq!(total.busy_seconds(), Some(allocated), "{attempt}, {by}");
+        }
+        machine.read(new(100_124), 0.0);
+        assert_eq!(
+            machine.watch.seen().attempts.len(),
+            1,
+            "{by}: it is gone after two minutes"
+        );
+    }
+}
+
+#[test]
 fn memory_is_of_the_attempts_own_processes() {
     let mut machine = Machine::new();
     let process = |pid, memory| GpuProcess {

@@ -105,7 +105,10 @@ impl Known {
                 attempt,
                 spec: None,
                 devices: Vec::new(),
-                since: Timestamp::try_from(since).unwrap_or(Timestamp::UNIX_EPOCH),
+                // A time that is not yet is of a clock that was set back since.
+                since: Timestamp::try_from(since)
+                    .unwrap_or(Timestamp::UNIX_EPOCH)
+                    .min(Timestamp::now()),
                 ended_at: None,
                 agent: None,
             },
@@ -243,6 +246,21 @@ mod tests {
             "as it wrote down"
         );
         assert_eq!(machine.look(&mut occupancy), [], "it is told once");
+    }
+
+    #[test]
+    fn nobody_has_a_device_from_tomorrow_on() {
+        let machine = Machine::new();
+        machine.give(1, 1);
+        let claim = machine.runs.path().join(".devices/GPU-0");
+        let tomorrow = SystemTime::now() + std::time::Duration::from_hours(24);
+        let file = fs::File::options().write(true).open(claim);
+        file.and_then(|file| file.set_modified(tomorrow))
+            .expect("it is ours");
+        let mut occupancy = Occupancy::below(machine.runs.path().to_owned());
+        let since = machine.look(&mut occupancy)[0].since;
+        assert!(since <= Timestamp::now(), "the clock was set back since");
+        assert_eq!(machine.look(&mut occupancy)[0].since, since);
     }
 
     #[test]

@@ -329,6 +329,10 @@ codes! {
     649 DevicesUnfit "GPUs that no attempt is given"
         "A device that is lost, whose memory cannot be mended, or that failed under an attempt in a manner that only a reset \
          ends, would fail the next one as well. It is left out until it is well, or the machine was booted again."
+    650 ClockSet "a clock that was set"
+        "Somebody, or NTP, set this machine's clock forwards or back while devices were watched, or the machine was asleep. What \
+         was known is moved along, so that seconds and joules are counted on as if nothing had happened; times that were \
+         written down before are of the old clock."
     701 StoreBroken "a store that cannot be used"
         "The file that holds all runs could not be opened, read or written: a full disk, missing rights, or damage. \
          Nothing is decided without it; attempts that run go on by themselves."

@@ -105,6 +105,15 @@ impl Line {
         self.windows.iter().any(had)
     }
 
+    /// Moves the times by so much.
+    pub(super) fn move_by(&mut self, by: i64) {
+        self.reload_at = self.reload_at.map(|at| at + by);
+        for window in &mut self.windows {
+            window.from += by;
+            window.until = window.until.map(|until| until + by);
+        }
+    }
+
     pub(super) fn is_open(&self) -> bool {
         self.windows.last().is_some_and(|window| window.until.is_none())
     }

@@ -30,6 +30,13 @@ impl Claims {
         }
     }
 
+    /// Moves the times by so much.
+    pub(super) fn move_by(&mut self, by: i64) {
+        for (at, _) in &mut self.released {
+            *at += by;
+        }
+    }
+
     /// Drops the claims of those who had released their devices when they were read.
     pub(super) fn drop_released(&mut self, read_at: i64) {
         if self.released.is_empty() {

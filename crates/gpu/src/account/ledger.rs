@@ -108,6 +108,18 @@ impl Ledger {
         self.claims.drop_released(at);
     }
 
+    /// Takes in that the clock was set by so much, forwards or back: what is told from now on is of the clock as it is.
+    ///
+    /// All that is known moves along, so that what took an hour has still taken an hour.
+    pub fn clock_set(&mut self, by: SignedDuration) {
+        let by = i64::try_from(by.as_micros()).unwrap_or(0);
+        self.read_at = self.read_at.map(|at| at + by);
+        self.claims.move_by(by);
+        for meter in self.meters.values_mut() {
+            meter.move_by(by);
+        }
+    }
+
     /// Counts an error for whoever held the device, or a part of it, when it was met with. At an edge it is counted for
     /// whoever releases the device.
     pub fn report_event(&mut self, event: &DeviceEvent) {

@@ -161,6 +161,22 @@ impl Meter {
         self.books.note(&whose, |line| line.ignored += 1);
     }
 
+    /// Moves the times by so much.
+    pub(super) fn move_by(&mut self, by: i64) {
+        self.began += by;
+        self.until += by;
+        self.read_at = self.read_at.map(|at| at + by);
+        self.counter = self.counter.map(|(at, counted)| (at + by, counted));
+        self.pulse.move_by(by);
+        for stretch in &mut self.stretches {
+            stretch.from += by;
+            stretch.until += by;
+        }
+        for line in self.books.lines.values_mut() {
+            line.move_by(by);
+        }
+    }
+
     /// Counts an error, also for whoever held the device.
     pub(super) fn count(&mut self, xid: u64) {
         *self.xids.entry(xid).or_default() += 1;

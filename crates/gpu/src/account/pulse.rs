@@ -88,6 +88,16 @@ impl Pulse {
         Some(beat)
     }
 
+    /// Moves the times by so much.
+    pub(super) fn move_by(&mut self, by: i64) {
+        self.until = self.until.map(|until| until + by);
+        for beat in &mut self.beats {
+            beat.from += by;
+            beat.until += by;
+            beat.charged += by;
+        }
+    }
+
     /// Returns until when all is known that will be.
     pub(super) fn settled(&self) -> Option<i64> {
         self.beats.front().map(|beat| beat.charged).or(self.until)

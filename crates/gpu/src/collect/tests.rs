@@ -126,7 +126,7 @@ fn a_driver_that_is_not_there_is_not_asked_for_at_every_scrape() {
         *told.lock().expect("nobody panics") = opens;
         Err(blind())
     };
-    let collector = Collector::start_patiently(Box::new(open), None, LONG * 60);
+    let collector = Collector::start_with(Box::new(open), None, LONG * 60, Box::new(Timestamp::now));
     for _ in 0..5 {
         let collected = collector.collect(LONG);
         assert_eq!(collected.reading.expect("it was tried").as_ref(), &Err(blind()));
@@ -176,4 +176,47 @@ fn what_the_driver_told_once_is_told_to_each_who_asks() {
 fn the_probe_of_tests_keeps_the_promises_of_the_port() {
     let mut probe = FakeProbe::of(vec![device(0), device(1)]);
     blueproof_core::testing::contract::probe_keeps_its_promises(&mut probe);
+}
+
+/// Writes down what it is told.
+struct Scribe(mpsc::Sender<String>);
+
+impl Witness for Scribe {
+    fn read(&mut self, _: &GpuInventory, _: &GpuSnapshot) {
+        let _ = self.0.send("read".into());
+    }
+
+    fn reported(&mut self, _: &DeviceEvent) {}
+
+    fn clock_set(&mut self, by: SignedDuration) {
+        let by = by.round(jiff::Unit::Minute).expect("minutes are a unit");
+        let _ = self.0.send(format!("{by:#}"));
+    }
+}
+
+#[test]
+fn a_clock_that_is_set_is_told_of_before_what_is_read_by_it() {
+    let probe = FakeProbe::of(vec![device(0)]);
+    let wrong_by = Arc::new(Mutex::new(SignedDuration::ZERO));
+    let (clock, (tell, told)) = (Arc::clone(&wrong_by), mpsc::channel());
+    let wall = move || Timestamp::now() + *clock.lock().expect("nobody panics");
+    let collector = Collector::start_with(
+        Box::new(move || Ok(Box::new(probe.clone()))),
+        Some(Box::new(Scribe(tell))),
+        AGAIN_AFTER,
+        Box::new(wall),
+    );
+    assert_eq!(collector.collect(LONG).clock_set, None);
+    for (times, hours) in [(1, -3), (2, 1)] {
+        *wrong_by.lock().expect("nobody panics") += SignedDuration::from_hours(hours);
+        let set = collector.collect(LONG).clock_set.expect("it was set");
+        let by = set.by.round(jiff::Unit::Minute).expect("minutes are a unit");
+        assert_eq!((set.times, by), (times, SignedDuration::from_hours(hours)));
+    }
+    drop(collector);
+    let mut told: Vec<_> = told.iter().collect();
+    // It reads every second by itself, too.
+    told.dedup();
+    let expected = ["read", "3h ago", "read", "1h", "read"];
+    assert_eq!(told, expected);
 }

@@ -55,6 +55,13 @@ impl Peaks {
         peaks.push_back(Peak { read_at, utilization });
     }
 
+    /// Takes in that the clock was set by so much.
+    pub fn clock_set(&mut self, by: SignedDuration) {
+        for peak in self.devices.values_mut().flatten() {
+            peak.read_at += by;
+        }
+    }
+
     /// Returns how busy the device or part was at most; `None` where its driver told nothing of late.
     pub fn of(&self, sample: &Sample) -> Option<f64> {
         let peaks = self.devices.get(&part(sample))?;
@@ -120,8 +127,22 @@ mod tests {
     }
 
     #[test]
-    fn clocks_that_go_back_lose_nothing() {
-        let readings = [(100, Reading::Value(&[0.5][..])), (50, Reading::Value(&[]))];
-        assert_eq!(known(&readings), [Some(0.5); 2]);
+    fn a_clock_that_is_set_makes_nothing_older_or_younger() {
+        let told = |second| {
+            let mut snapshot = snapshot(second, &[device(0)]);
+            let at = snapshot.at;
+            let told = BusySample { at, utilization: 0.5 };
+            snapshot.samples[0].busy = Reading::Value(vec![told]);
+            snapshot
+        };
+        for by in [3600, -3600] {
+            let (first, mut peaks) = (told(4000), Peaks::default());
+            peaks.read(&first);
+            peaks.clock_set(SignedDuration::from_secs(by));
+            for (second, expected) in [(4065, Some(0.5)), (4066, None)] {
+                peaks.read(&snapshot(second + by, &[device(0)]));
+                assert_eq!(peaks.of(&first.samples[0]), expected, "{second} s, {by} s");
+            }
+        }
     }
 }

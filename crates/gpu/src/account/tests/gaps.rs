@@ -203,6 +203,72 @@ fn the_greatest_readings_can_be_counted() {
     assert_eq!(told.bill("r-1.1").amounts.busy_seconds(), Some(1.0));
 }
 
+/// Says of each holder what it is charged with and when it had the device, by the clock as it was.
+fn charged(told: &Told, by: f64, holders: &[&str]) -> Vec<String> {
+    let told = holders.iter().map(|holder| {
+        let bill = told.0.bill(&named(holder)).expect("it held something");
+        let seconds = |at: Timestamp| at.as_duration().as_secs_f64() - by;
+        let (from, until) = (seconds(bill.from), bill.until.map(seconds));
+        format!("{from} {until:?} {:?}", told.bill(holder))
+    });
+    told.collect()
+}
+
+#[test]
+fn a_clock_that_is_set_changes_nothing_of_what_drivers_tell_of_periods() {
+    let bills = [0.0, 7200.0, -7200.0].map(|by| {
+        let mut told = Told::new();
+        let memory = |sample: Sample| sample.figure(Figure::MemoryUsed, 4096.0);
+        told.read(8000.0, [memory(sample().busy(&[(8000.0, 0.0)]).joules(0.0))]);
+        told.hold(8000.5, "r-1.1");
+        // The driver is ahead: a part of the last period is of later.
+        told.read(
+            8001.0,
+            [memory(
+                sample().busy(&[(8000.75, 0.5), (8001.5, 1.0)]).joules(100.0),
+            )],
+        );
+        told.release(8001.25, "r-1.1");
+        told.hold(8001.25, "r-2.1");
+        told.0.clock_set(SignedDuration::from_secs_f64(by));
+        let read = |second: f64, busy: &[(f64, f64)], joules| {
+            let busy: Vec<_> = busy.iter().map(|&(end, busy)| (end + by, busy)).collect();
+            (second + by, [memory(sample().busy(&busy).joules(joules))])
+        };
+        for (second, sample) in [
+            read(8002.0, &[(8001.5, 1.0), (8002.0, 0.25)], 300.0),
+            read(8003.0, &[(8003.0, 0.5)], 500.0),
+        ] {
+            told.read(second, sample);
+        }
+        charged(&told, by, &["r-1.1", "r-2.1"])
+    });
+    assert_eq!(bills, [0; 3].map(|_| bills[0].clone()));
+}
+
+#[test]
+fn a_clock_that_is_set_changes_nothing_of_what_is_read_of_moments() {
+    let bills = [0.0, 7200.0, -7200.0].map(|by| {
+        let mut told = Told::new();
+        let busy = |share| {
+            let processes = [(1, 1024, 0.75 * share), (2, 2048, 0.25 * share)];
+            sample().figure(Figure::Utilization, share).processes(&processes)
+        };
+        told.read(8000.0, [busy(0.0)]);
+        for (holder, pid) in [("r-1.1", 1), ("r-2.1", 2)] {
+            told.hold(8000.0, holder);
+            told.0.claim(&named(holder), [pid]);
+        }
+        told.read(8001.0, [busy(1.0)]);
+        told.0.clock_set(SignedDuration::from_secs_f64(by));
+        told.read(8002.0 + by, [busy(0.5)]);
+        told.release(8002.0 + by, "r-1.1");
+        told.read(8003.0 + by, [busy(0.5)]);
+        charged(&told, by, &["r-1.1", "r-2.1"])
+    });
+    assert_eq!(bills, [0; 3].map(|_| bills[0].clone()));
+}
+
 #[test]
 fn snapshots_that_are_out_of_order_are_left_out_and_counted() {
     let mut told = Told::new();
