@@ -4,7 +4,7 @@
 //! most. Those that are kept of it are in the run's report: there its own agent reads at both ends.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeMap,
     path::PathBuf,
     sync::{Arc, Mutex, MutexGuard},
 };
@@ -130,12 +130,15 @@ impl Witness for Clerk {
 impl Books {
     /// Takes in who had what until the snapshot was taken. Who came later is taken in with the next one.
     fn take_in(&mut self, occupants: &[Occupant], snapshot: &GpuSnapshot) {
-        let known: BTreeSet<_> = self.attempts.keys().copied().collect();
-        let is_here =
-            |occupant: &&Occupant| known.contains(&occupant.attempt) || occupant.since <= snapshot.at;
-        let occupants = || occupants.iter().filter(is_here);
+        let had_it = |occupant: &&Occupant| {
+            self.attempts.contains_key(&occupant.attempt) || occupant.since <= snapshot.at
+        };
+        let (gone, here): (Vec<_>, Vec<_>) = occupants
+            .iter()
+            .filter(had_it)
+            .partition(|occupant| is_gone(occupant));
         // First, so that nobody shares a device with whoever had it before.
-        for gone in occupants().filter(|occupant| is_gone(occupant)) {
+        for gone in gone {
             let at = gone.ended_at.unwrap_or(snapshot.at).min(snapshot.at);
             if let Some(shown) = self.attempts.get_mut(&gone.attempt) {
                 shown.gone_at.get_or_insert(at);
@@ -143,7 +146,7 @@ impl Books {
             }
         }
         let processes = processes(snapshot);
-        for occupant in occupants().filter(|occupant| !is_gone(occupant)) {
+        for occupant in here {
             let shown = self.attempts.entry(occupant.attempt).or_default();
             shown.spec.clone_from(&occupant.spec);
             let holder = holder(occupant.attempt);
