@@ -199,7 +199,7 @@ impl<'nvml> Reader<'_, 'nvml> {
         partitions: &[Partition],
     ) -> Vec<Sample> {
         let window = seen.entry(self.uuid.clone()).or_default();
-        window.heed_clock();
+        window.heed_clock(now());
         let (busy, until) = busy(self.device, window.until);
         window.extend(until);
         let mut readings = figures::of_device(self.device);
@@ -241,11 +241,11 @@ impl<'nvml> Reader<'_, 'nvml> {
 
 impl Window {
     /// Begins anew where the clock went back: the driver, whose times are of the same clock, tells nothing new until then.
-    fn heed_clock(&mut self) {
-        if self.until.is_some_and(is_ahead) {
+    fn heed_clock(&mut self, now: Timestamp) {
+        if self.until.is_some_and(|until| is_ahead(until, now)) {
             *self = Self {
                 since: None,
-                until: u64::try_from(now().as_microsecond()).ok(),
+                until: u64::try_from(now.as_microsecond()).ok(),
             };
         }
     }
@@ -260,8 +260,8 @@ impl Window {
 }
 
 /// Returns whether a time in the driver's microseconds is not yet: it is of before the clock went back.
-fn is_ahead(micros: u64) -> bool {
-    driver_time(micros).is_none_or(|at| at.duration_since(now()) > AHEAD_AT_MOST)
+fn is_ahead(micros: u64, now: Timestamp) -> bool {
+    driver_time(micros).is_none_or(|at| at.duration_since(now) > AHEAD_AT_MOST)
 }
 
 /// Returns how busy a device was since a time in the driver's microseconds, and until when that is known.
@@ -271,8 +271,9 @@ fn busy(device: &Device<'_>, since: Option<u64>) -> (Reading<Vec<BusySample>>, O
         Err(NvmlError::NotFound) => Ok(Vec::new()),
         other => other,
     };
+    let now = now();
     let samples = samples.map(|mut samples| {
-        samples.retain(|sample| !is_ahead(sample.timestamp));
+        samples.retain(|sample| !is_ahead(sample.timestamp, now));
         samples
     });
     let until = samples.iter().flatten().map(|sample| sample.timestamp).max();
@@ -338,14 +339,14 @@ mod tests {
             until: Some(before),
         };
         let mut window = told;
-        window.heed_clock();
+        window.heed_clock(now());
         assert_eq!((window.since, window.until), (told.since, told.until));
 
         let mut window = Window {
             until: Some(micros(now() + hour)),
             ..told
         };
-        window.heed_clock();
+        window.heed_clock(now());
         assert_eq!(window.since, None);
         assert!(
             window
@@ -353,7 +354,7 @@ mod tests {
                 .is_some_and(|until| (before..=micros(now())).contains(&until))
         );
         assert!(
-            is_ahead(micros(now() + hour)),
+            is_ahead(micros(now() + hour), now()),
             "what the driver remembers of then is left out"
         );
     }
