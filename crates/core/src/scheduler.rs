@@ -178,7 +178,7 @@ impl Scheduler {
     fn view_of(&self, run: &Run) -> RunView {
         let troubles = self.troubles.get(&run.id).into_iter().flat_map(BTreeMap::values);
         // Of a call that is being made nobody knows yet.
-        let waiting = troubles.filter(|trouble| self.timers.get(Timer::Call(trouble.call)).is_some());
+        let waiting = troubles.filter(|trouble| self.waits_to_be_made(trouble.call));
         run.view(waiting.cloned().collect())
     }
 

@@ -77,7 +77,7 @@ impl Scheduler {
         let waits = |trouble: &&Trouble| trouble.retry == Retry::WhenFree;
         let troubles = self.troubles.values().flat_map(BTreeMap::values).filter(waits);
         for call in troubles.map(|trouble| trouble.call).collect::<Vec<_>>() {
-            if self.timers.get(Timer::Call(call)).is_some() {
+            if self.waits_to_be_made(call) {
                 self.timers.cancel(Timer::Call(call));
                 self.on_timer(Timer::Call(call));
             }
@@ -86,10 +86,12 @@ impl Scheduler {
 
     /// Returns whether an attempt could not be placed or started, and nobody is trying it at this moment.
     pub(super) fn waits_to_try_again(&self, id: AttemptId) -> bool {
-        let calls = [Call::Reserve(id), Call::Start(id)];
-        calls
-            .into_iter()
-            .any(|call| self.timers.get(Timer::Call(call)).is_some())
+        self.waits_to_be_made(Call::Reserve(id)) || self.waits_to_be_made(Call::Start(id))
+    }
+
+    /// Returns whether a call failed, and its time to be made again has not come.
+    pub(super) fn waits_to_be_made(&self, call: Call) -> bool {
+        self.timers.get(Timer::Call(call)).is_some()
     }
 
     fn is_told_to_stop(&self, id: AttemptId) -> bool {
