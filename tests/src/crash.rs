@@ -51,11 +51,11 @@ impl CrashingStore {
 
 #[async_trait]
 impl Store for CrashingStore {
-    async fn append(&self, batch: Batch) -> Result<(), StoreError> {
+    async fn append(&self, after: Seq, batch: Batch) -> Result<Seq, StoreError> {
         self.crash(&batch, Moment::Before);
-        self.inner.append(batch.clone()).await?;
+        let last = self.inner.append(after, batch.clone()).await?;
         self.crash(&batch, Moment::After);
-        Ok(())
+        Ok(last)
     }
 
     async fn events(&self, after: Seq, limit: usize) -> Result<Vec<LoggedEvent>, StoreError> {

@@ -36,7 +36,12 @@ use crate::{
 pub(crate) fn carry_out(cli: Cli) -> Result<Exit, Problem> {
     match cli.command {
         Command::Run(arguments) => {
-            with_session(&cli.place, async |session| run::run(session, &arguments).await)
+            // The folder is read before the store is opened, which may lie in it: closing a file drops the locks that SQLite
+            // holds on it in this process (https://sqlite.org/howtocorrupt.html, section 2.2).
+            let draft = run::draft(&arguments)?;
+            with_session(&cli.place, async |session| {
+                run::run(session, draft, &arguments).await
+            })
         }
         Command::Wait(arguments) => {
             with_session(&cli.place, async |session| wait::wait(session, &arguments).await)

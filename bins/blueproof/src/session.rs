@@ -150,11 +150,11 @@ impl Session {
     /// Drives or follows until nothing remains to be done for any run.
     pub(crate) async fn until_idle(&self) -> Result<(), Problem> {
         loop {
-            if let Some(_leadership) = self.store.try_lead()? {
-                self.engine().await?.run_until(Scheduler::is_idle).await?;
-                if self.store.commands().await?.is_empty() {
-                    return Ok(());
-                }
+            if let Some(_leadership) = self.store.try_lead()?
+                && self.drive(&Scheduler::is_idle).await? == Driven::ToTheEnd
+                && self.store.commands().await?.is_empty()
+            {
+                return Ok(());
             }
             // Whoever drives instead may stop as soon as its own run is over; what then remains is ours.
             tokio::time::sleep(LOOK_FOR_TURN).await;
@@ -162,12 +162,23 @@ impl Session {
     }
 
     async fn drive_or_wait(&self, is_done: &impl Fn(&Scheduler) -> bool) -> Result<(), Problem> {
-        match self.store.try_lead()? {
-            Some(_leadership) => Ok(self.engine().await?.run_until(is_done).await?),
-            None => {
-                tokio::time::sleep(LOOK_FOR_TURN).await;
-                Ok(())
-            }
+        let driven = match self.store.try_lead()? {
+            Some(_leadership) => self.drive(is_done).await?,
+            None => Driven::Overtaken,
+        };
+        if driven == Driven::Overtaken {
+            tokio::time::sleep(LOOK_FOR_TURN).await;
+        }
+        Ok(())
+    }
+
+    /// Drives until `is_done` holds, or until somebody else has driven, too: what they decided is read from the log then.
+    async fn drive(&self, is_done: &impl Fn(&Scheduler) -> bool) -> Result<Driven, StoreError> {
+        let driven = async { self.engine().await?.run_until(is_done).await };
+        match driven.await {
+            Ok(()) => Ok(Driven::ToTheEnd),
+            Err(error) if error.is_overtaken() => Ok(Driven::Overtaken),
+            Err(error) => Err(error),
         }
     }
 
@@ -180,6 +191,15 @@ impl Session {
         };
         Engine::open(ports, self.policy.clone()).await
     }
+}
+
+/// How far this process has driven.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Driven {
+    /// As far as it was to.
+    ToTheEnd,
+    /// Somebody else drives.
+    Overtaken,
 }
 
 impl Target {

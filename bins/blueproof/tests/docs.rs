@@ -7,7 +7,7 @@ mod told;
 use std::path::Path;
 
 use blueproof_core::{
-    ports::{Batch, Store},
+    ports::{Batch, Seq, Store},
     sqlite::SqliteStore,
     testing::busy_log,
 };
@@ -41,7 +41,7 @@ async fn the_page_on_estimates_shows_how_often_they_hold() {
         ..Batch::default()
     };
     let store = SqliteStore::open(&path).expect("a store");
-    store.append(batch).await.expect("it takes events");
+    store.append(Seq(0), batch).await.expect("it takes events");
     drop(store);
     let cases = cases(home.path());
     cases.env("BLUEPROOF_STORE", path.display().to_string());

@@ -18,7 +18,7 @@ use blueproof_core::{
     engine,
     event::Event,
     policy::Policy,
-    ports::{Batch, Store},
+    ports::{Batch, Seq, Store},
     scheduler::Scheduler,
     sqlite::SqliteStore,
     testing::{outcome, request},
@@ -71,10 +71,11 @@ async fn appends(path: &Path, events: usize) -> Samples {
     let store = SqliteStore::open(path).expect("a store");
     let mut life = Life::default();
     let mut samples = Samples::default();
+    let mut last = Seq::default();
     for _ in 0..APPENDS {
         let batch = life.batch(events);
         let begun = Instant::now();
-        store.append(batch).await.expect("the disk works");
+        last = store.append(last, batch).await.expect("the disk works");
         samples.push(begun.elapsed());
     }
     samples
@@ -84,7 +85,8 @@ async fn replay(path: &Path, runs: usize) -> (usize, Duration) {
     let store = SqliteStore::open(path).expect("a store");
     let mut life = Life::default();
     let events = runs * Life::EVENTS_OF_A_RUN;
-    store.append(life.batch(events)).await.expect("the disk works");
+    let whole = life.batch(events);
+    store.append(Seq(0), whole).await.expect("the disk works");
     let begun = Instant::now();
     let (scheduler, _) = engine::replay(&store).await.expect("a read");
     let took = begun.elapsed();

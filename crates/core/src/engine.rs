@@ -34,19 +34,26 @@ pub struct Ports {
 
 /// The scheduler with its log and its backends.
 ///
-/// At most one engine may work on a store at a time. Dropping it leaves every attempt running; the next engine on the
-/// same store takes them over.
+/// One engine works on a store at a time. A second one cannot append: whichever comes later is told that it was
+/// [overtaken](StoreError::is_overtaken), and must be opened again. Dropping an engine leaves every attempt running; the
+/// next one on the same store takes them over.
 pub struct Engine {
     ports: Ports,
     scheduler: Scheduler,
     calls: Calls,
     seen: Option<Version>,
+    /// Where the log ends, as far as this engine knows.
+    last: Seq,
 }
 
 impl Engine {
     /// Replays the store's log, takes over what an earlier engine left, and from now on goes by `policy`.
     pub async fn open(ports: Ports, policy: Policy) -> Result<Self, StoreError> {
-        let (mut scheduler, logged) = replay(&*ports.store).await?;
+        let Replayed {
+            mut scheduler,
+            policy: logged,
+            last,
+        } = Replayed::of(&*ports.store).await?;
         let outstanding = scheduler.outstanding();
         scheduler.take_changed();
         let calls = Calls::new(ports.clone());
@@ -55,6 +62,7 @@ impl Engine {
             scheduler,
             calls,
             seen: None,
+            last,
         };
         engine.carry_out(outstanding);
         if logged.as_ref() != Some(&policy) {
@@ -73,7 +81,8 @@ impl Engine {
 
     /// Works until `done` holds; it is asked after everything that happens.
     ///
-    /// An error means that the log cannot be written: nothing more is decided then, and attempts go on by themselves.
+    /// An error means that the log cannot be written, or that somebody else has written to it: nothing more is decided
+    /// then, and attempts go on by themselves.
     pub async fn run_until(&mut self, mut done: impl FnMut(&Scheduler) -> bool) -> Result<(), StoreError> {
         loop {
             self.take_up_wishes().await?;
@@ -118,7 +127,8 @@ impl Engine {
             .filter_map(|run| self.scheduler.view(run))
             .collect();
         let events = events.into_iter().map(|event| (now, event)).collect();
-        self.ports.store.append(Batch { events, views, taken }).await?;
+        let batch = Batch { events, views, taken };
+        self.last = self.ports.store.append(self.last, batch).await?;
         self.carry_out(actions);
         Ok(())
     }
@@ -134,19 +144,36 @@ impl Engine {
 ///
 /// It only reads; whoever wants to know why a run waits asks this scheduler.
 pub async fn replay(store: &dyn Store) -> Result<(Scheduler, Option<Policy>), StoreError> {
-    let mut scheduler = Scheduler::new(Policy::local(Default::default()));
-    let (mut policy, mut after) = (None, Seq::default());
-    loop {
-        let events = store.events(after, REPLAY_CHUNK).await?;
-        let Some(last) = events.last() else {
-            return Ok((scheduler, policy));
+    let replayed = Replayed::of(store).await?;
+    Ok((replayed.scheduler, replayed.policy))
+}
+
+/// What a log comes to, up to its last event.
+struct Replayed {
+    scheduler: Scheduler,
+    policy: Option<Policy>,
+    last: Seq,
+}
+
+impl Replayed {
+    async fn of(store: &dyn Store) -> Result<Self, StoreError> {
+        let mut replayed = Self {
+            scheduler: Scheduler::new(Policy::local(Default::default())),
+            policy: None,
+            last: Seq::default(),
         };
-        after = last.seq;
-        for logged in events {
-            if let Event::Configured { policy: next } = &logged.event {
-                policy = Some((**next).clone());
+        loop {
+            let events = store.events(replayed.last, REPLAY_CHUNK).await?;
+            let Some(last) = events.last() else {
+                return Ok(replayed);
+            };
+            replayed.last = last.seq;
+            for logged in events {
+                if let Event::Configured { policy } = &logged.event {
+                    replayed.policy = Some((**policy).clone());
+                }
+                replayed.scheduler.handle(logged.at, logged.event);
             }
-            scheduler.handle(logged.at, logged.event);
         }
     }
 }

@@ -5,13 +5,15 @@
 //! SQLite and not redb or fjall, because those let one process open the file at a time, and `blueproof get` must work
 //! beside a scheduler that runs, hangs or is dead.
 
+mod lead;
 mod rows;
 mod schema;
 mod worker;
 
 use std::{
-    fs::{self, File, TryLockError},
+    fs,
     path::{Path, PathBuf},
+    sync::Arc,
     thread,
     time::{Duration, Instant},
 };
@@ -28,6 +30,8 @@ use crate::{
     queue::objects::Objects,
     view::RunView,
 };
+use lead::DatabaseFile;
+pub use lead::Leadership;
 use worker::Worker;
 
 /// How often it is looked whether another process has written.
@@ -40,15 +44,10 @@ const BUSY: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub struct SqliteStore {
     path: PathBuf,
+    database: Arc<DatabaseFile>,
     writer: Worker,
     reader: Worker,
     written: Notify,
-}
-
-/// The right to append to a store, held by one engine at a time. It ends when this is dropped, or the process dies.
-#[derive(Debug)]
-pub struct Leadership {
-    _locked: File,
 }
 
 impl SqliteStore {
@@ -70,8 +69,10 @@ impl SqliteStore {
         let reader = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE)
             .and_then(|connection| prepare(&connection).map(|()| connection))
             .map_err(|error| failed("open it for reading", &error))?;
+        let database = DatabaseFile::at(path).map_err(|error| failed("open it to be locked", &error))?;
         Ok(Self {
             path: path.into(),
+            database,
             writer: Worker::new("store-writer", connection),
             reader: Worker::new("store-reader", reader),
             written: Notify::new(),
@@ -91,40 +92,16 @@ impl SqliteStore {
         }
     }
 
-    /// Takes the right to append, or returns `None` while another process holds it. Does not wait.
+    /// Takes the right to append, or returns `None` while somebody has it. Does not wait.
     pub fn try_lead(&self) -> Result<Option<Leadership>, StoreError> {
-        let failed = |error: &std::io::Error| broken(&self.path, "lock it", error);
-        let file = File::options()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .open(self.lock_file())
-            .map_err(|error| failed(&error))?;
-        match file.try_lock() {
-            Ok(()) => Ok(Some(Leadership { _locked: file })),
-            Err(TryLockError::WouldBlock) => Ok(None),
-            Err(TryLockError::Error(error)) => Err(failed(&error)),
-        }
+        let locked = self.database.try_lead();
+        locked.map_err(|error| broken(&self.path, "lock it", &error))
     }
 
-    /// Returns whether a process holds the right to append just now. Does not wait, and does not take it.
+    /// Returns whether somebody has the right to append just now. Does not wait, and does not take it.
     pub fn is_led(&self) -> Result<bool, StoreError> {
-        let failed = |error: &std::io::Error| broken(&self.path, "look at its lock", error);
-        let file = match File::open(self.lock_file()) {
-            Ok(file) => file,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
-            Err(error) => return Err(failed(&error)),
-        };
-        // Shared, so that two who look at once do not take each other for a leader.
-        match file.try_lock_shared() {
-            Ok(()) => Ok(false),
-            Err(TryLockError::WouldBlock) => Ok(true),
-            Err(TryLockError::Error(error)) => Err(failed(&error)),
-        }
-    }
-
-    fn lock_file(&self) -> PathBuf {
-        self.path.with_extension("lock")
+        let is_led = self.database.is_led();
+        is_led.map_err(|error| broken(&self.path, "look at its lock", &error))
     }
 
     /// Returns the file.
@@ -156,7 +133,7 @@ impl SqliteStore {
             .writer
             .run(work)
             .await
-            .map_err(|error| broken(&self.path, doing, &error))?;
+            .map_err(|error| self.failed(doing, &error))?;
         self.written.notify_waiters();
         Ok(done)
     }
@@ -168,15 +145,24 @@ impl SqliteStore {
         self.reader
             .run(work)
             .await
-            .map_err(|error| broken(&self.path, "read it", &error))
+            .map_err(|error| self.failed("read it", &error))
+    }
+
+    fn failed(&self, doing: &str, error: &rows::Error) -> StoreError {
+        match error {
+            rows::Error::Overtaken { after, last } => StoreError::overtaken(*after, *last),
+            rows::Error::Sqlite(_) | rows::Error::Row { .. } => broken(&self.path, doing, error),
+        }
     }
 }
 
 #[async_trait]
 impl Store for SqliteStore {
-    async fn append(&self, batch: Batch) -> Result<(), StoreError> {
-        self.write("append to it", move |connection| rows::append(connection, &batch))
-            .await
+    async fn append(&self, after: Seq, batch: Batch) -> Result<Seq, StoreError> {
+        self.write("append to it", move |connection| {
+            rows::append(connection, after, &batch)
+        })
+        .await
     }
 
     async fn events(&self, after: Seq, limit: usize) -> Result<Vec<LoggedEvent>, StoreError> {

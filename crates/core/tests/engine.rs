@@ -84,6 +84,28 @@ async fn a_wish_becomes_a_report() {
 }
 
 #[tokio::test]
+async fn two_engines_at_once_lose_no_request_and_mix_up_no_run() {
+    let world = World::new(FakeCluster::passing(two_cores()));
+    let mut engines = [world.engine().await, world.engine().await];
+    for (nth, key) in ["a", "b", "c", "d", "e", "f"].into_iter().enumerate() {
+        world.ask(key).await;
+        let engine = &mut engines[nth % 2];
+        while let Err(error) = engine.run_until(settled(nth + 1)).await {
+            assert!(error.is_overtaken(), "{error}");
+            *engine = world.engine().await;
+        }
+    }
+    for (key, number) in ["a", "b", "c", "d", "e", "f"].into_iter().zip(1..) {
+        let run = world.store.run_of(&RequestKey(key.into())).await.expect("a read");
+        let run = run.expect("no request is lost");
+        assert_eq!((run.id, run.attempts.len()), (RunId(number), 1), "{key}");
+    }
+    let log = world.store.events(Seq(0), 1000).await.expect("a read");
+    let reserved = log.iter().filter(|logged| logged.event.kind() == "reserved");
+    assert_eq!(reserved.count(), 6, "nothing is decided twice");
+}
+
+#[tokio::test]
 async fn an_engine_that_dies_is_followed_by_one_that_takes_over() {
     let world = World::new(FakeCluster::waiting(two_cores()));
     for key in ["a", "b", "c"] {

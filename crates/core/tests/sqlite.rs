@@ -4,7 +4,7 @@ use blueproof_core::{
     diagnostic::Code,
     domain::Actor,
     event::Event,
-    ports::{Batch, Store},
+    ports::{Batch, Seq, Store},
     queue::objects::Objects,
     sqlite::SqliteStore,
 };
@@ -55,12 +55,37 @@ fn who_leads_can_be_asked_without_leading() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = SqliteStore::open(&folder.path().join("b.db")).expect("a store");
     assert!(!store.is_led().expect("no error"));
-    assert!(!folder.path().join("b.lock").exists(), "asking makes no file");
     let leadership = store.try_lead().expect("no error").expect("it is free");
     assert!(store.is_led().expect("no error"));
     assert!(store.try_lead().expect("no error").is_none());
     drop(leadership);
     assert!(!store.is_led().expect("no error"));
+    assert!(store.try_lead().expect("no error").is_some());
+}
+
+#[test]
+fn one_leads_by_whatever_name_the_store_goes() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (real, alias, hard) = ["b.db", "alias.db", "hard.db"]
+        .map(|name| folder.path().join(name))
+        .into();
+    let store = SqliteStore::open(&real).expect("a store");
+    std::os::unix::fs::symlink(&real, &alias).expect("a link");
+    std::fs::hard_link(&real, &hard).expect("a link");
+    let leadership = store.try_lead().expect("no error").expect("it is free");
+    for name in [&alias, &hard] {
+        let other = SqliteStore::open(name).expect("the same store");
+        assert!(other.is_led().expect("no error"), "{}", name.display());
+        assert!(other.try_lead().expect("no error").is_none());
+    }
+    let names = std::fs::read_dir(folder.path()).expect("a folder").flatten();
+    let locks = names.filter(|entry| entry.path().extension().is_some_and(|ending| ending == "lock"));
+    assert_eq!(
+        locks.count(),
+        0,
+        "there is no lock file that somebody could remove"
+    );
+    drop(leadership);
     assert!(store.try_lead().expect("no error").is_some());
 }
 
@@ -83,7 +108,7 @@ async fn the_queues_that_were_applied_last_are_found_without_a_replay() {
         events: events.map(|event| (Timestamp::UNIX_EPOCH, event)).into(),
         ..Batch::default()
     };
-    store.append(batch).await.expect("it takes events");
+    store.append(Seq(0), batch).await.expect("it takes events");
     let found = store.applied_quota().await.expect("a read").expect("some were");
     assert_eq!(found.priority_classes["high"], 2);
 }

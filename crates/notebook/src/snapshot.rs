@@ -220,20 +220,13 @@ fn is_store(file: &Path) -> bool {
     read.is_ok() && header.starts_with(b"SQLite format 3\0") && header[68..] == STORE_ID.to_be_bytes()
 }
 
-fn files_of_store(store: &Path) -> [OsString; 5] {
+fn files_of_store(store: &Path) -> [OsString; 4] {
     let beside = |suffix: &str| {
         let mut name = store.as_os_str().to_owned();
         name.push(suffix);
         name
     };
-    let lock = store.with_extension("lock").into_os_string();
-    [
-        beside(""),
-        beside("-wal"),
-        beside("-shm"),
-        beside("-journal"),
-        lock,
-    ]
+    [beside(""), beside("-wal"), beside("-shm"), beside("-journal")]
 }
 
 fn failed(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> SnapshotError {
@@ -313,7 +306,7 @@ mod tests {
         assert_ne!(with_data, before);
         header[68..72].copy_from_slice(&STORE_ID.to_be_bytes());
         fs::write(folder.path().join("mine.sqlite"), header).expect("a file");
-        for beside in ["mine.sqlite-wal", "mine.sqlite-shm", "mine.lock"] {
+        for beside in ["mine.sqlite-wal", "mine.sqlite-shm"] {
             fs::write(folder.path().join(beside), "").expect("a file");
         }
         assert_eq!(digest(folder.path()).expect("a digest"), with_data);

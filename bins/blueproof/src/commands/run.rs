@@ -33,16 +33,27 @@ use crate::{
 /// The queue of whoever names none.
 const DEFAULT_QUEUE: &str = "local";
 
-pub(crate) async fn run(session: &Session, arguments: &Run) -> Result<Exit, Problem> {
+/// Returns the request for what was typed, with everything but its place in the queues. Blocks: every file of the
+/// blueprint's folder is read.
+pub(crate) fn draft(arguments: &Run) -> Result<RunRequest, Problem> {
     let resolved = resolve(arguments)?;
     if resolved.plan.network != Network::Any {
         output::note(&format!("note: {UNFENCED}"));
     }
+    let folder = resolved.checkout.clone();
+    let queue = DEFAULT_QUEUE.parse().expect("it is a name");
+    let request = resolved.request(new_key(), local_user(), queue, Priority::default());
+    request.map_err(|error| unreadable(&folder, &error))
+}
+
+pub(crate) async fn run(session: &Session, draft: RunRequest, arguments: &Run) -> Result<Exit, Problem> {
     let applied = session.store.applied_quota().await?;
     let objects = applied.unwrap_or_else(|| session.policy.default_objects());
-    let queue = queue(&objects, arguments.queue.as_deref())?;
-    let priority = priority(&objects, &arguments.priority)?;
-    let request = request(resolved, queue, priority)?;
+    let request = RunRequest {
+        queue: queue(&objects, arguments.queue.as_deref())?,
+        priority: priority(&objects, &arguments.priority)?,
+        ..draft
+    };
     let target = Target::Request(request.key.clone());
     anstream::eprintln!(
         "{} · store {}",
@@ -147,12 +158,6 @@ fn unknown_class(typed: &str, classes: &BTreeMap<String, i32>) -> Diagnostic {
         "there is {}; a number is a priority, too",
         all.join(", ")
     ))
-}
-
-fn request(resolved: Resolved, queue: QueueName, priority: Priority) -> Result<RunRequest, Problem> {
-    let folder = resolved.checkout.clone();
-    let request = resolved.request(new_key(), local_user(), queue, priority);
-    request.map_err(|error| unreadable(&folder, &error))
 }
 
 fn unreadable(folder: &Path, error: &dyn std::error::Error) -> Problem {

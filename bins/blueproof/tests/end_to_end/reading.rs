@@ -9,7 +9,7 @@ use std::{
 use blueproof_core::{
     event::Event,
     policy::Policy,
-    ports::{Batch, Store},
+    ports::{Batch, Seq, Store},
     scheduler::Scheduler,
     sqlite::SqliteStore,
     testing,
@@ -21,7 +21,7 @@ use crate::common::Home;
 /// Appends runs, always two in one batch, until it is told to stop. Returns how many runs there are.
 fn write_pairs(store: &SqliteStore, stop: &AtomicBool) -> u64 {
     let mut scheduler = Scheduler::new(Policy::local(Default::default()));
-    let mut n_runs = 0;
+    let (mut n_runs, mut last) = (0, Seq(0));
     while !stop.load(Ordering::Relaxed) {
         let now = Timestamp::UNIX_EPOCH;
         let pair = [n_runs + 1, n_runs + 2].map(|number| {
@@ -46,7 +46,7 @@ fn write_pairs(store: &SqliteStore, stop: &AtomicBool) -> u64 {
             views,
             taken: Vec::new(),
         };
-        wait_for(store.append(batch)).expect("it takes events");
+        last = wait_for(store.append(last, batch)).expect("it takes events");
         n_runs += 2;
     }
     n_runs

@@ -8,7 +8,7 @@ use std::path::Path;
 use blueproof_core::{
     event::Event,
     policy::Policy,
-    ports::{Batch, Store},
+    ports::{Batch, Seq, Store},
     scheduler::Scheduler,
     sqlite::SqliteStore,
 };
@@ -32,12 +32,12 @@ pub(crate) async fn tell(store: &SqliteStore, scheduler: &mut Scheduler, at: Tim
         .filter_map(|run| scheduler.view(run))
         .collect();
     let events = vec![(at, event)];
-    store
-        .append(Batch {
-            events,
-            views,
-            taken: Vec::new(),
-        })
-        .await
-        .expect("it takes events");
+    let batch = Batch {
+        events,
+        views,
+        taken: Vec::new(),
+    };
+    let log = store.events(Seq(0), i64::MAX as usize).await.expect("it reads");
+    let last = log.last().map_or(Seq(0), |logged| logged.seq);
+    store.append(last, batch).await.expect("it takes events");
 }

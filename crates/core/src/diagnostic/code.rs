@@ -344,6 +344,10 @@ codes! {
         "A log is what `blueproof get events -o jsonl` writes: one event a line, numbered from one without a gap, because \
          what an event does follows from all before it. A copy that broke off, lines that were taken out or moved, and \
          events that only a newer blueproof knows look like this."
+    705 StoreOvertaken "a store that somebody else has written to"
+        "Two processes drove the same store at once, which its lock should prevent: some file systems do not share locks \
+         between machines or mounts. Of the two, the one that came later appended nothing and read the log again, so that \
+         nothing was lost or done twice. Let one machine drive a store."
     801 AsksTooMuch "a run that can never fit"
         "The whole gang (driver and workload) asks for more than the queue may ever promise. Choose a profile that \
          asks for less, or let the quota grow."

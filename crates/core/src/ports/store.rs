@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    diagnostic::Diagnostic,
+    diagnostic::{Code, Diagnostic},
     domain::{Actor, Head, Project, RequestKey, RunId, RunRequest},
     event::{Approval, Event, StopMode},
     queue::objects::Objects,
@@ -17,8 +17,10 @@ use crate::{
 /// One engine at a time appends; any number of other processes read, and may leave wishes.
 #[async_trait]
 pub trait Store: Send + Sync {
-    /// Appends events and what follows from them, all or nothing, and returns when that will outlive a power cut.
-    async fn append(&self, batch: Batch) -> Result<(), StoreError>;
+    /// Appends events and what follows from them, all or nothing, and returns when that will outlive a power cut, with the
+    /// position of the last event. Where the log does not end at `after` any more, nothing is appended and the error is
+    /// [`Overtaken`](crate::diagnostic::Code::StoreOvertaken): somebody else has written.
+    async fn append(&self, after: Seq, batch: Batch) -> Result<Seq, StoreError>;
 
     /// Returns at most `limit` events after `after`, the oldest first.
     async fn events(&self, after: Seq, limit: usize) -> Result<Vec<LoggedEvent>, StoreError>;
@@ -182,6 +184,25 @@ impl From<Command> for Event {
 pub struct StoreError {
     /// What went wrong.
     pub diagnostic: Box<Diagnostic>,
+}
+
+impl StoreError {
+    /// Returns the error of an engine whose log has grown without it.
+    pub fn overtaken(after: Seq, last: Seq) -> Self {
+        let message = format!(
+            "somebody else has written to the store: its log ends at event {}, not at {}",
+            last.0, after.0
+        );
+        let diagnostic = Diagnostic::error(Code::StoreOvertaken, message);
+        diagnostic
+            .hint("nothing was written here; read the log again and go on from there")
+            .into()
+    }
+
+    /// Returns whether somebody else has written, so that the log must be read again before anything is appended.
+    pub fn is_overtaken(&self) -> bool {
+        self.diagnostic.code == Code::StoreOvertaken
+    }
 }
 
 impl From<Diagnostic> for StoreError {

@@ -17,6 +17,8 @@ use crate::{
 pub(super) enum Error {
     #[error("SQLite refused")]
     Sqlite(#[from] rusqlite::Error),
+    #[error("the log ends at event {}, not at {}", .last.0, .after.0)]
+    Overtaken { after: Seq, last: Seq },
     #[error("a row of table `{table}` cannot be understood")]
     Row {
         table: &'static str,
@@ -25,13 +27,24 @@ pub(super) enum Error {
     },
 }
 
-pub(super) fn append(connection: &mut Connection, batch: &Batch) -> Result<(), Error> {
+/// Appends where the log still ends at `after`, and returns where it ends then.
+pub(super) fn append(connection: &mut Connection, after: Seq, batch: &Batch) -> Result<Seq, Error> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let mut last = last_seq(&transaction)?;
+    if last != after {
+        return Err(Error::Overtaken { after, last });
+    }
     {
         let mut insert =
-            transaction.prepare_cached("INSERT INTO event (at, kind, body) VALUES (?1, ?2, ?3)")?;
+            transaction.prepare_cached("INSERT INTO event (seq, at, kind, body) VALUES (?1, ?2, ?3, ?4)")?;
         for (at, event) in &batch.events {
-            insert.execute(params![at.to_string(), event.kind(), json("event", event)?])?;
+            last.0 += 1;
+            insert.execute(params![
+                last.0,
+                at.to_string(),
+                event.kind(),
+                json("event", event)?
+            ])?;
         }
         let mut take = transaction.prepare_cached("UPDATE command SET taken = 1, body = '' WHERE id = ?1")?;
         for id in &batch.taken {
@@ -39,7 +52,13 @@ pub(super) fn append(connection: &mut Connection, batch: &Batch) -> Result<(), E
         }
     }
     put_views(&transaction, &batch.views)?;
-    Ok(transaction.commit()?)
+    transaction.commit()?;
+    Ok(last)
+}
+
+fn last_seq(connection: &Connection) -> Result<Seq, rusqlite::Error> {
+    let mut select = connection.prepare_cached("SELECT coalesce(max(seq), 0) FROM event")?;
+    select.query_row([], |row| row.get(0)).map(Seq)
 }
 
 pub(super) fn replace_all_views(connection: &mut Connection, views: &[RunView]) -> Result<(), Error> {

@@ -30,8 +30,13 @@ struct State {
 
 #[async_trait]
 impl Store for MemoryStore {
-    async fn append(&self, batch: Batch) -> Result<(), StoreError> {
-        self.state.send_modify(|state| {
+    async fn append(&self, after: Seq, batch: Batch) -> Result<Seq, StoreError> {
+        let (mut last, added) = (Seq::default(), batch.events.len() as u64);
+        self.state.send_if_modified(|state| {
+            last = Seq(state.events.len() as u64);
+            if last != after {
+                return false;
+            }
             state.version += 1;
             for (at, event) in batch.events {
                 let seq = Seq(state.events.len() as u64 + 1);
@@ -43,8 +48,12 @@ impl Store for MemoryStore {
             for id in batch.taken {
                 state.commands.remove(&id);
             }
+            true
         });
-        Ok(())
+        if last != after {
+            return Err(StoreError::overtaken(after, last));
+        }
+        Ok(Seq(last.0 + added))
     }
 
     async fn events(&self, after: Seq, limit: usize) -> Result<Vec<LoggedEvent>, StoreError> {

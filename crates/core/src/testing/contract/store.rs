@@ -19,6 +19,7 @@ use crate::{
 pub async fn store_keeps_its_promises(store: &dyn Store) {
     it_gives_back_what_was_appended(store).await;
     it_keeps_the_latest_view_of_each_run(store).await;
+    it_appends_only_where_the_log_still_ends(store).await;
     it_takes_each_wish_once(store).await;
     it_tells_of_changes(store).await;
 }
@@ -29,13 +30,12 @@ async fn it_gives_back_what_was_appended(store: &dyn Store) {
         request: Box::new(request("log", "nano-lm")),
     };
     let events = vec![(at, Event::Tick), (at, requested.clone())];
-    store
-        .append(Batch {
-            events,
-            ..Batch::default()
-        })
-        .await
-        .expect("an append");
+    let batch = Batch {
+        events,
+        ..Batch::default()
+    };
+    let last = store.append(Seq(0), batch).await.expect("an append");
+    assert_eq!(last, Seq(2), "the position of the last event is told");
     let all = store.events(Seq(0), 100).await.expect("a read");
     let seqs: Vec<_> = all.iter().map(|logged| logged.seq).collect();
     assert_eq!(seqs, [Seq(1), Seq(2)], "positions count from one");
@@ -67,14 +67,17 @@ async fn it_keeps_the_latest_view_of_each_run(store: &dyn Store) {
         views: vec![first.clone(), second.clone()],
         ..Batch::default()
     };
-    store.append(both).await.expect("an append");
+    store.append(Seq(2), both).await.expect("an append");
     let mut later = first.clone();
     later.settled = true;
     store
-        .append(Batch {
-            views: vec![later.clone()],
-            ..Batch::default()
-        })
+        .append(
+            Seq(2),
+            Batch {
+                views: vec![later.clone()],
+                ..Batch::default()
+            },
+        )
         .await
         .expect("an append");
     assert_eq!(
@@ -103,6 +106,42 @@ async fn it_keeps_the_latest_view_of_each_run(store: &dyn Store) {
     );
 }
 
+async fn it_appends_only_where_the_log_still_ends(store: &dyn Store) {
+    let view = store.runs(1).await.expect("a read").pop().expect("one is there");
+    let mut changed = view.clone();
+    changed.settled = !view.settled;
+    let wish = Command::Run {
+        request: Box::new(request("overtaken", "nano-lm")),
+    };
+    store.submit(Timestamp::UNIX_EPOCH, wish).await.expect("a wish");
+    let left = store.commands().await.expect("a read");
+    let batch = Batch {
+        events: vec![(Timestamp::UNIX_EPOCH, Event::Tick)],
+        views: vec![changed],
+        taken: vec![left[0].0],
+    };
+    for stale in [Seq(0), Seq(1), Seq(3)] {
+        let refused = store
+            .append(stale, batch.clone())
+            .await
+            .expect_err("it ends at 2");
+        assert!(refused.is_overtaken(), "{stale:?}: {refused}");
+    }
+    assert_eq!(store.events(Seq(0), 100).await.expect("a read").len(), 2);
+    assert_eq!(
+        store.run(view.id).await.expect("a read"),
+        Some(view),
+        "nothing of it was written"
+    );
+    assert_eq!(store.commands().await.expect("a read"), left, "and no wish taken");
+    let tick = Batch {
+        taken: vec![left[0].0],
+        views: Vec::new(),
+        ..batch
+    };
+    assert_eq!(store.append(Seq(2), tick).await.expect("an append"), Seq(3));
+}
+
 async fn it_takes_each_wish_once(store: &dyn Store) {
     let wish = Command::Run {
         request: Box::new(request("wish", "nano-lm")),
@@ -123,10 +162,13 @@ async fn it_takes_each_wish_once(store: &dyn Store) {
     );
     assert_eq!(waiting[0].1, wish);
     store
-        .append(Batch {
-            taken: vec![waiting[0].0],
-            ..Batch::default()
-        })
+        .append(
+            Seq(3),
+            Batch {
+                taken: vec![waiting[0].0],
+                ..Batch::default()
+            },
+        )
         .await
         .expect("an append");
     assert_eq!(
@@ -147,7 +189,7 @@ async fn it_tells_of_changes(store: &dyn Store) {
         events: vec![(Timestamp::UNIX_EPOCH, Event::Tick)],
         ..Batch::default()
     };
-    let (after, appended) = tokio::join!(store.changed(Some(before)), store.append(tick));
+    let (after, appended) = tokio::join!(store.changed(Some(before)), store.append(Seq(3), tick));
     appended.expect("an append");
     assert_ne!(before, after, "an append is a change");
 }
