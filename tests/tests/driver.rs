@@ -1,22 +1,40 @@
 //! The driver of this machine, with real agents and real kernels, keeps what every cluster driver promises.
 
+use std::{path::Path, time::Duration};
+
 use blueproof_cluster::local::{AgentCommand, LocalDriver};
 use blueproof_core::{
+    action::StartAction,
+    attempt::{RunsFolder, StoreIdentity},
     diagnostic::Code,
     domain::{FailureClass, Verdict},
-    ports::{ClusterDriver, Observation},
+    ports::{ClusterDriver, Observation, Retry},
     testing::{contract, start_action},
 };
 use blueproof_tests::{checkout, checkout::Checkout};
 
+/// A driver of a store of its own, with that agent.
+fn driver(home: &Path, agent: &str) -> LocalDriver {
+    let agent = AgentCommand {
+        program: env!("CARGO_BIN_EXE_host").into(),
+        arguments: vec![agent.into()],
+    };
+    LocalDriver::new(runs(home, "a-store"), checkout::environments(), agent)
+}
+
+fn runs(home: &Path, store: &str) -> RunsFolder {
+    let identity = StoreIdentity {
+        id: store.into(),
+        folder: store.into(),
+        secret: [7; 32],
+    };
+    RunsFolder::new(home.join("runs"), identity)
+}
+
 #[tokio::test]
 async fn the_local_driver_keeps_the_contract() {
     let home = tempfile::tempdir().expect("a folder");
-    let agent = AgentCommand {
-        program: env!("CARGO_BIN_EXE_host").into(),
-        arguments: vec!["agent".into()],
-    };
-    let driver = LocalDriver::new(home.path().join("runs"), checkout::environments(), agent);
+    let driver = driver(home.path(), "agent");
     let passing = Checkout::new(&["print('done')"], "");
     let endless = Checkout::new(&["import time\ntime.sleep(600)"], "");
     let first = start_action(1, passing.request("a"));
@@ -27,15 +45,7 @@ async fn the_local_driver_keeps_the_contract() {
 #[tokio::test]
 async fn an_attempt_whose_agents_cannot_write_down_how_it_ended_is_over_all_the_same() {
     let home = tempfile::tempdir().expect("a folder");
-    let begun = r#"{"at":"2026-01-01T00:00:00Z","kind":"begun","pid":1,"version":"0"}"#;
-    let agent = AgentCommand {
-        program: "sh".into(),
-        arguments: vec![
-            "-c".into(),
-            format!("echo '{begun}' >> $0/log.ndjson; echo full >&2; exit 1").into(),
-        ],
-    };
-    let driver = LocalDriver::new(home.path().join("runs"), checkout::environments(), agent);
+    let driver = driver(home.path(), "agent-on-a-full-disk");
     let checkout = Checkout::new(&["print('done')"], "");
     let start = start_action(1, checkout.request("a"));
     driver
@@ -56,5 +66,104 @@ async fn an_attempt_whose_agents_cannot_write_down_how_it_ended_is_over_all_the_
         (failure.class, failure.diagnostic.code),
         (FailureClass::Infrastructure, Code::AgentLost)
     );
-    assert_eq!(failure.diagnostic.causes, ["full"]);
+    assert_eq!(failure.diagnostic.causes, ["Error: \"full\""]);
+}
+
+/// Runs an attempt to its end, and returns how it ended.
+async fn outcome(driver: &LocalDriver, start: &StartAction) -> Verdict {
+    let reserved = driver.reserve(start.attempt, start.job().driver).await;
+    reserved.expect("there is room");
+    driver.start(start).await.expect("it starts");
+    let mut known = None;
+    loop {
+        let observed = driver.observe(start.attempt, known.as_ref()).await;
+        match observed.expect("it is seen") {
+            Observation::Finished(outcome) => return outcome.verdict,
+            running @ Observation::Running => known = Some(running),
+        }
+    }
+}
+
+/// Checks that the notebook itself ran, and raised.
+fn assert_raised(verdict: &Verdict) {
+    let Verdict::Failed(failure) = verdict else {
+        panic!("{verdict:?}")
+    };
+    assert_eq!(failure.class, FailureClass::Notebook, "{failure:?}");
+    assert!(
+        failure.diagnostic.message.contains("ZeroDivisionError"),
+        "{failure:?}"
+    );
+}
+
+#[tokio::test]
+async fn an_attempts_folder_belongs_to_its_store_and_its_request_and_is_never_taken_over() {
+    let home = tempfile::tempdir().expect("a folder");
+    let (good, bad) = (
+        Checkout::new(&["print('done')"], ""),
+        Checkout::new(&["1 / 0"], ""),
+    );
+    let passing = start_action(1, good.request("a"));
+    let failing = start_action(1, bad.request("b"));
+    let driver = driver(home.path(), "agent");
+    assert_eq!(outcome(&driver, &passing).await, Verdict::Passed);
+
+    // The store was put back as it was before, and counts from one again.
+    assert_raised(&outcome(&driver, &failing).await);
+    let mut aside = driver.layout(passing.attempt).root().to_owned();
+    aside.set_file_name("1.aside-1");
+    assert!(aside.join("executed.ipynb").exists(), "nothing of it is lost");
+
+    // What somebody has put there before the attempt began is not the attempt's either.
+    let planted = start_action(2, bad.request("c"));
+    let before = driver.layout(planted.attempt);
+    std::fs::create_dir_all(before.root()).expect("a folder");
+    for file in ["spec.json", "log.ndjson", "executed.ipynb"] {
+        std::fs::copy(aside.join(file), before.root().join(file)).expect("a copy");
+    }
+    assert_raised(&outcome(&driver, &planted).await);
+}
+
+#[tokio::test]
+async fn a_folder_in_which_another_attempt_still_runs_is_refused() {
+    let home = tempfile::tempdir().expect("a folder");
+    let driver = driver(home.path(), "agent");
+    let sleeping = Checkout::new(&["import time\ntime.sleep(600)"], "");
+    let endless = start_action(1, sleeping.request("a"));
+    let other = start_action(1, sleeping.request("b"));
+    let reserved = driver.reserve(endless.attempt, endless.job().driver).await;
+    reserved.expect("there is room");
+    driver.start(&endless).await.expect("it starts");
+
+    let refused = driver.start(&other).await.expect_err("it is another's");
+
+    assert_eq!(
+        (refused.diagnostic.code, refused.retry),
+        (Code::AttemptFolderTaken, Retry::Never)
+    );
+    driver.release(endless.attempt).await.expect("it ends");
+}
+
+#[tokio::test]
+async fn an_agent_that_does_nothing_any_more_is_ended_by_force() {
+    let home = tempfile::tempdir().expect("a folder");
+    let driver = driver(home.path(), "agent").with_release_grace(Duration::from_secs(1));
+    let stopping =
+        "import os, signal, time\nprint('x')\nos.kill(os.getppid(), signal.SIGSTOP)\ntime.sleep(600)";
+    let checkout = Checkout::new(&[stopping], "");
+    let start = start_action(1, checkout.request("a"));
+    let reserved = driver.reserve(start.attempt, start.job().driver).await;
+    reserved.expect("there is room");
+    driver.start(&start).await.expect("it starts");
+    let running = driver.observe(start.attempt, None).await.expect("it is seen");
+    assert_eq!(running, Observation::Running);
+
+    driver.release(start.attempt).await.expect("it ends");
+
+    let Observation::Finished(outcome) = driver.observe(start.attempt, None).await.expect("it is seen")
+    else {
+        panic!("it has ended")
+    };
+    assert!(matches!(outcome.verdict, Verdict::Failed(_)), "{outcome:?}");
+    assert!(!driver.layout(start.attempt).work().exists());
 }

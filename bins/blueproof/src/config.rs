@@ -14,8 +14,8 @@ use std::{
 };
 
 use blueproof_core::{
-    attempt::{AttemptLayout, run_folder},
-    domain::{AttemptId, Bytes, Cpus, RunId},
+    attempt::{RunsFolder, StoreIdentity},
+    domain::{Bytes, Cpus},
     policy::LocalApproval,
 };
 use serde::Serialize;
@@ -94,19 +94,14 @@ impl Config {
         })
     }
 
-    /// Returns the folder that holds a folder for each run.
+    /// Returns the folder with the runs of all stores that lie beside this one.
     pub(crate) fn runs(&self) -> PathBuf {
         self.store.value.parent().unwrap_or(Path::new("/")).join("runs")
     }
 
-    /// Returns the folder with what is kept of a run.
-    pub(crate) fn run_folder(&self, run: RunId) -> PathBuf {
-        run_folder(run, &self.runs())
-    }
-
-    /// Returns where an attempt's files are.
-    pub(crate) fn attempt_layout(&self, attempt: AttemptId) -> AttemptLayout {
-        AttemptLayout::of(attempt, &self.runs())
+    /// Returns the folder with the runs of this store alone.
+    pub(crate) fn runs_of(&self, store: &StoreIdentity) -> RunsFolder {
+        RunsFolder::new(self.runs(), store.clone())
     }
 
     /// Returns what a file would have to hold for these values to be configured.

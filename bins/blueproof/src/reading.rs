@@ -7,6 +7,7 @@ use std::{
 };
 
 use blueproof_core::{
+    attempt::RunsFolder,
     diagnostic::{Code, Diagnostic},
     domain::{RunId, RunState},
     engine,
@@ -54,6 +55,11 @@ impl Reading {
             return Ok(scheduler);
         }
         Ok(Scheduler::new(session::policy_here(&self.config).await?))
+    }
+
+    /// Returns where what is kept of a store's runs is.
+    pub(crate) fn kept(&self, store: &SqliteStore) -> RunsFolder {
+        self.config.runs_of(store.identity())
     }
 
     /// Returns the store where a run is looked for in it.

@@ -8,11 +8,11 @@ mod watch;
 
 pub(crate) use watch::Watch;
 
-use std::{os::unix::process::CommandExt, path::PathBuf, process::Stdio, sync::Arc, time::Duration};
+use std::{os::unix::process::CommandExt, process::Stdio, sync::Arc, time::Duration};
 
 use blueproof_cluster::local::{AgentCommand, LocalDriver};
 use blueproof_core::{
-    attempt::run_folder,
+    attempt::{RunsFolder, StoreIdentity},
     diagnostic::{Code, Diagnostic},
     domain::{Actor, RequestKey, Resources, RunId},
     engine::{Engine, Ports},
@@ -43,7 +43,7 @@ pub(crate) struct Session {
     /// What this machine has and cannot promise.
     pub(crate) warnings: Vec<Diagnostic>,
     reporter: Arc<dyn Reporter>,
-    runs: PathBuf,
+    runs: RunsFolder,
 }
 
 /// The run that a session is about.
@@ -59,9 +59,10 @@ impl Session {
     /// Opens the store and looks at the machine.
     pub(crate) async fn open(config: &Config) -> Result<Self, Problem> {
         let store = Arc::new(SqliteStore::open(&config.store.value)?);
-        let driver = Arc::new(local_driver(config)?);
+        let runs = config.runs_of(store.identity());
+        let driver = Arc::new(local_driver(config, runs.clone())?);
         let inventory = driver.inventory().await?;
-        let reporter = Arc::new(FolderReporter::new(config.runs()));
+        let reporter = Arc::new(FolderReporter::new(runs.clone()));
         Ok(Self {
             store,
             driver,
@@ -69,13 +70,13 @@ impl Session {
             policy: policy(config, inventory.total),
             description: inventory.description,
             warnings: inventory.warnings,
-            runs: config.runs(),
+            runs,
         })
     }
 
-    /// Returns where what is kept of a run is.
-    pub(crate) fn run_folder(&self, run: RunId) -> PathBuf {
-        run_folder(run, &self.runs)
+    /// Returns where what is kept of runs is.
+    pub(crate) fn kept(&self) -> &RunsFolder {
+        &self.runs
     }
 
     /// Starts a process that drives until nothing remains to be done, for runs that nobody stays with.
@@ -219,18 +220,25 @@ impl Target {
     }
 }
 
-fn local_driver(config: &Config) -> Result<LocalDriver, Problem> {
+fn local_driver(config: &Config, runs: RunsFolder) -> Result<LocalDriver, Problem> {
     let agent = AgentCommand {
         program: own_program()?,
         arguments: vec!["agent".into()],
     };
-    let driver = LocalDriver::new(config.runs(), config.environments.value.clone(), agent);
+    let driver = LocalDriver::new(runs, config.environments.value.clone(), agent);
     Ok(driver.with_devices(gpus::look()))
 }
 
 /// Returns what the local queue would go by on this machine. Nothing is opened or made.
 pub(crate) async fn policy_here(config: &Config) -> Result<Policy, Problem> {
-    let inventory = local_driver(config)?.inventory().await?;
+    let no_store = StoreIdentity {
+        id: String::new(),
+        folder: String::new(),
+        secret: [0; 32],
+    };
+    let inventory = local_driver(config, config.runs_of(&no_store))?
+        .inventory()
+        .await?;
     Ok(policy(config, inventory.total))
 }
 

@@ -9,11 +9,10 @@ use std::{
     sync::{Arc, Mutex, MutexGuard},
 };
 
-use blueproof_cluster::local::{Occupancy, Occupant};
+use blueproof_cluster::local::{self, Occupancy, Occupant};
 use blueproof_core::{
     attempt::AttemptSpec,
     diagnostic::Diagnostic,
-    domain::AttemptId,
     gpu::{DeviceEvent, DeviceUuid, GpuInventory, GpuSnapshot, Reading},
 };
 use blueproof_gpu::{
@@ -33,7 +32,7 @@ pub(crate) struct AttemptWatch {
 
 struct Books {
     ledger: Ledger,
-    attempts: BTreeMap<AttemptId, Shown>,
+    attempts: BTreeMap<local::Holder, Shown>,
     /// Each device, and each part of it.
     devices: Vec<(DeviceUuid, Option<DeviceUuid>)>,
     silent: Option<Diagnostic>,
@@ -83,7 +82,7 @@ impl AttemptWatch {
         pages::Attempts {
             is_known: books.silent.is_none(),
             attempts: attempts
-                .map(|(attempt, shown)| shown.seen(*attempt, &books.ledger))
+                .map(|(attempt, shown)| shown.seen(attempt, &books.ledger))
                 .collect(),
             balances: balances.collect(),
         }
@@ -131,7 +130,7 @@ impl Books {
     /// Takes in who had what until the snapshot was taken. Who came later is taken in with the next one.
     fn take_in(&mut self, occupants: &[Occupant], snapshot: &GpuSnapshot) {
         let had_it = |occupant: &&Occupant| {
-            self.attempts.contains_key(&occupant.attempt) || occupant.since <= snapshot.at
+            self.attempts.contains_key(&occupant.holder) || occupant.since <= snapshot.at
         };
         let (gone, here): (Vec<_>, Vec<_>) = occupants
             .iter()
@@ -140,16 +139,16 @@ impl Books {
         // First, so that nobody shares a device with whoever had it before.
         for gone in gone {
             let at = gone.ended_at.unwrap_or(snapshot.at).min(snapshot.at);
-            if let Some(shown) = self.attempts.get_mut(&gone.attempt) {
+            if let Some(shown) = self.attempts.get_mut(&gone.holder) {
                 shown.gone_at.get_or_insert(at);
-                self.ledger.release(at, &holder(gone.attempt));
+                self.ledger.release(at, &holder(&gone.holder));
             }
         }
         let processes = processes(snapshot);
         for occupant in here {
-            let shown = self.attempts.entry(occupant.attempt).or_default();
+            let shown = self.attempts.entry(occupant.holder.clone()).or_default();
             shown.spec.clone_from(&occupant.spec);
-            let holder = holder(occupant.attempt);
+            let holder = holder(&occupant.holder);
             self.ledger.hold(occupant.since, &holder, &occupant.devices);
             let processes = processes.iter().copied();
             self.ledger
@@ -164,7 +163,7 @@ impl Books {
                 .gone_at
                 .is_some_and(|gone_at| now.duration_since(gone_at) > SHOWN_FOR);
             if is_old {
-                ledger.forget(&holder(*attempt));
+                ledger.forget(&holder(attempt));
             }
             !is_old
         });
@@ -172,8 +171,8 @@ impl Books {
 }
 
 impl Shown {
-    fn seen(&self, attempt: AttemptId, ledger: &Ledger) -> pages::Attempt {
-        let (name, run) = (attempt.to_string(), attempt.run.to_string());
+    fn seen(&self, attempt: &local::Holder, ledger: &Ledger) -> pages::Attempt {
+        let (name, run) = (attempt.to_string(), attempt.attempt.run.to_string());
         let bill = ledger.bill(&holder(attempt));
         let Some(spec) = &self.spec else {
             return pages::Attempt {
@@ -201,7 +200,7 @@ fn is_gone(occupant: &Occupant) -> bool {
     occupant.ended_at.is_some() || occupant.devices.is_empty()
 }
 
-fn holder(attempt: AttemptId) -> Holder {
+fn holder(attempt: &local::Holder) -> Holder {
     Holder(attempt.to_string())
 }
 

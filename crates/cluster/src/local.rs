@@ -2,25 +2,28 @@
 //!
 //! For each attempt a process of its own is started, the agent, in a folder of its own. The agent writes down what
 //! happens there and needs nobody to listen: a scheduler that comes later reads on from where the file is. The driver
-//! keeps nothing in memory that a crash could lose; all it goes by is in the folder, and the lock there that an agent
-//! holds as long as it lives.
+//! keeps nothing in memory that a crash could lose; all it goes by is what the agent has signed in the folder, and the
+//! agent's process.
 
 mod agent;
 mod devices;
+mod ending;
 mod files;
+mod log;
 mod machine;
 mod occupancy;
 mod unfit;
 
 use std::{
     path::{Path, PathBuf},
+    process::ExitStatus,
     time::{Duration, Instant},
 };
 
 use async_trait::async_trait;
 use blueproof_core::{
     action::StartAction,
-    attempt::{AttemptLayout, AttemptSpec, LogReader, Record, RecordKind},
+    attempt::{AttemptLayout, AttemptSpec, Errand, Orders, Record, RecordKind, RunsFolder, read_regular},
     diagnostic::{Code, Diagnostic, Place},
     domain::{AttemptId, Gpus, Resources},
     event::StopMode,
@@ -29,10 +32,12 @@ use blueproof_core::{
 };
 
 pub use agent::AgentCommand;
-use agent::Liveness;
+use agent::{Agent, is_locked};
 use devices::Claims;
-pub use devices::{Devices, LookForDevices};
+pub use devices::{Devices, Holder, LookForDevices};
+use log::{Log, is_finished};
 pub use occupancy::{Occupancy, Occupant};
+use rustix::process::Signal;
 use tokio::{process::Child, sync::OnceCell};
 use unfit::unfit;
 
@@ -45,27 +50,32 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// How often it is looked for what is only milliseconds away: an agent's first word, and its end after its last.
 const LOOK_CLOSELY: Duration = Duration::from_millis(2);
 
+/// How often it is looked for news where something else than the agent has written: all is read again each time.
+const LOOK_AT_DISTURBED: Duration = Duration::from_secs(1);
+
 /// How long an agent has to end by itself before its attempt is released by force.
 const RELEASE_GRACE: Duration = Duration::from_secs(20);
 
 /// The driver that runs attempts as processes on this machine.
 #[derive(Debug)]
 pub struct LocalDriver {
-    runs: PathBuf,
+    runs: RunsFolder,
     environments: PathBuf,
     agent: AgentCommand,
+    release_grace: Duration,
     look: LookForDevices,
     devices: OnceCell<(Instant, Devices)>,
 }
 
 impl LocalDriver {
-    /// Returns a driver that keeps attempts below the folder `runs` and Python environments in `environments`.
+    /// Returns a driver that keeps attempts in the folder `runs` and Python environments in `environments`.
     /// Nothing is made before it is needed.
-    pub fn new(runs: PathBuf, environments: PathBuf, agent: AgentCommand) -> Self {
+    pub fn new(runs: RunsFolder, environments: PathBuf, agent: AgentCommand) -> Self {
         Self {
             runs,
             environments,
             agent,
+            release_grace: RELEASE_GRACE,
             look: LookForDevices::default(),
             devices: OnceCell::new(),
         }
@@ -78,9 +88,15 @@ impl LocalDriver {
         self
     }
 
+    /// Sets how long an agent has to end by itself before it is killed; 20 seconds otherwise.
+    pub fn with_release_grace(mut self, grace: Duration) -> Self {
+        self.release_grace = grace;
+        self
+    }
+
     /// Returns where an attempt's files are.
     pub fn layout(&self, attempt: AttemptId) -> AttemptLayout {
-        AttemptLayout::of(attempt, &self.runs)
+        self.runs.attempt(attempt)
     }
 
     async fn first_look(&self) -> &(Instant, Devices) {
@@ -112,22 +128,29 @@ impl LocalDriver {
         } else {
             self.look_now().await
         };
-        let claims = Claims::below(&self.runs);
-        claims.give(attempt, units, &unfit(units, &seen, &claims)?, promised)
+        let claims = self.claims();
+        claims.give(
+            &self.holder(attempt),
+            units,
+            &unfit(units, &seen, &claims)?,
+            promised,
+        )
     }
 
     /// Returns which devices an attempt may use, as they were given to it when its place was made.
     async fn devices_of(&self, attempt: AttemptId) -> Result<Option<Vec<DeviceUuid>>, CallError> {
         let units = self.units().await;
         units
-            .map(|units| Claims::below(&self.runs).of(attempt, units))
+            .map(|units| self.claims().of(&self.holder(attempt), units))
             .transpose()
     }
 
     fn spec(&self, start: &StartAction, devices: Option<Vec<DeviceUuid>>) -> AttemptSpec {
         let (subject, job) = (&start.request.subject, start.job());
         AttemptSpec {
+            store: self.runs.store().id.clone(),
             attempt: start.attempt,
+            request: start.request.key.clone(),
             project: subject.project.clone(),
             change: subject.change,
             blueprint: subject.blueprint.clone(),
@@ -142,27 +165,72 @@ impl LocalDriver {
         }
     }
 
-    /// Has an agent begin in the folder, and returns once it has said so. An agent that finds the attempt already
-    /// begun does not run it again; it only ends what is left of it.
-    async fn begin(&self, layout: &AttemptLayout) -> Result<Child, CallError> {
-        let mut child = self
-            .agent
-            .spawn(layout)
-            .map_err(|error| self.agent.cannot_start(&error))?;
-        let mut log = Log::new(layout);
+    fn claims(&self) -> Claims<'_> {
+        Claims::below(self.runs.root())
+    }
+
+    fn holder(&self, attempt: AttemptId) -> Holder {
+        Holder {
+            folder: self.runs.store().folder.clone(),
+            attempt,
+        }
+    }
+
+    fn log(&self, attempt: AttemptId) -> Log {
+        Log::of(attempt, &self.runs)
+    }
+
+    async fn agent_for(&self, attempt: AttemptId, errand: Errand) -> Result<Child, CallError> {
+        let orders = Orders {
+            key: self.runs.log_key(attempt),
+            errand,
+        };
+        let spawned = self.agent.spawn(&self.layout(attempt), &orders).await;
+        spawned.map_err(|error| self.agent.cannot_start(&error))
+    }
+
+    /// Has an agent begin in the folder, and returns once it has said so.
+    async fn begin(&self, attempt: AttemptId) -> Result<(), CallError> {
+        let mut child = self.agent_for(attempt, Errand::CarryOut).await?;
+        let mut log = self.log(attempt);
         loop {
             // In this order: an agent that has ended has written everything that it will.
-            let ended = child
-                .try_wait()
-                .map_err(|error| self.agent.cannot_start(&error))?;
-            if !log.news().await?.is_empty() {
-                return Ok(child);
+            let ended = self.has_ended(&mut child)?;
+            if !log.news().await?.records.is_empty() {
+                return Ok(());
             }
             if let Some(status) = ended {
-                return Err(self.agent.said_nothing(layout, status));
+                return Err(self.agent.said_nothing(&self.layout(attempt), status));
             }
             tokio::time::sleep(LOOK_CLOSELY).await;
         }
+    }
+
+    fn has_ended(&self, child: &mut Child) -> Result<Option<ExitStatus>, CallError> {
+        child.try_wait().map_err(|error| self.agent.cannot_start(&error))
+    }
+
+    /// Returns whether the attempt's folder holds this very attempt.
+    fn is_in_place(&self, spec: &AttemptSpec) -> bool {
+        let kept = read_regular(&self.layout(spec.attempt).spec(), AttemptSpec::LONGEST);
+        let kept = kept
+            .ok()
+            .and_then(|kept| serde_json::from_slice::<AttemptSpec>(&kept).ok());
+        kept.is_some_and(|kept| kept.is_same_attempt(spec))
+    }
+
+    /// Makes room where something else lies in the attempt's place: a store that was put back as it was before counts on from
+    /// a number that was used already. Nothing of it is taken over or removed.
+    fn set_aside_others(&self, attempt: AttemptId) -> Result<(), CallError> {
+        let layout = self.layout(attempt);
+        let is_locked = is_locked(&layout).map_err(|error| cannot("look at", &layout.lock(), &error))?;
+        if is_locked || self.find_agent(&layout, None)? != Agent::Gone {
+            return Err(CallError::never(taken(&layout)));
+        }
+        let aside = files::set_aside(layout.root());
+        aside
+            .and_then(|()| files::make(layout.root()))
+            .map_err(|error| cannot("set aside", layout.root(), &error))
     }
 }
 
@@ -171,13 +239,14 @@ impl ClusterDriver for LocalDriver {
     async fn inventory(&self) -> Result<Inventory, CallError> {
         let (_, seen) = self.first_look().await;
         let units = seen.units.as_deref().unwrap_or_default();
-        let unfit = unfit(units, seen, &Claims::below(&self.runs))?;
+        let unfit = unfit(units, seen, &self.claims())?;
         machine::inventory(seen, unfit.into_values().collect())
     }
 
     async fn reserve(&self, attempt: AttemptId, resources: Resources) -> Result<String, CallError> {
         let layout = self.layout(attempt);
-        files::tag(&self.runs).map_err(|error| cannot("make the folder of runs", &self.runs, &error))?;
+        let root = self.runs.root();
+        files::tag(root).map_err(|error| cannot("make the folder of runs", root, &error))?;
         files::make(layout.root())
             .map_err(|error| cannot("make the attempt's folder", layout.root(), &error))?;
         let mut place = format!(
@@ -197,13 +266,17 @@ impl ClusterDriver for LocalDriver {
 
     async fn start(&self, start: &StartAction) -> Result<(), CallError> {
         let layout = self.layout(start.attempt);
-        if !Log::new(&layout).news().await?.is_empty() {
-            return Ok(());
+        let spec = self.spec(start, self.devices_of(start.attempt).await?);
+        if self.is_in_place(&spec) {
+            if !self.log(start.attempt).news().await?.records.is_empty() {
+                return Ok(());
+            }
+        } else if !files::is_empty(layout.root()) {
+            self.set_aside_others(start.attempt)?;
         }
-        let devices = self.devices_of(start.attempt).await?;
-        let spec = serde_json::to_vec_pretty(&self.spec(start, devices)).expect("a spec is plain data");
+        let spec = serde_json::to_vec_pretty(&spec).expect("a spec is plain data");
         files::write_whole(&layout.spec(), &spec).map_err(|error| cannot("write", &layout.spec(), &error))?;
-        self.begin(&layout).await.map(drop)
+        self.begin(start.attempt).await
     }
 
     async fn observe(
@@ -212,37 +285,37 @@ impl ClusterDriver for LocalDriver {
         known: Option<&Observation>,
     ) -> Result<Observation, CallError> {
         let layout = self.layout(attempt);
-        let mut log = Log::new(&layout);
+        let mut log = self.log(attempt);
         let mut successor: Option<Child> = None;
         loop {
             // In this order: an agent that is gone has written everything that it will.
             let ended = match &mut successor {
-                Some(child) => child
-                    .try_wait()
-                    .map_err(|error| self.agent.cannot_start(&error))?,
+                Some(child) => self.has_ended(child)?,
                 None => None,
             };
-            let liveness =
-                agent::liveness(&layout).map_err(|error| cannot("look at", &layout.lock(), &error))?;
-            let observed = log.news().await?.into_iter().filter_map(observation).next_back();
+            let agent = self.find_agent(&layout, log.begun())?;
+            let news = log.news().await?;
+            let observed = news.records.into_iter().filter_map(observation).next_back();
             match (observed, ended) {
                 (Some(observed), _) if known != Some(&observed) => return Ok(observed),
                 (_, Some(status)) => return Ok(Observation::Finished(agent::lost(&layout, status))),
-                _ if liveness == Liveness::Gone && successor.is_none() => {
-                    successor = Some(self.begin(&layout).await?);
+                _ if agent == Agent::Gone && successor.is_none() => {
+                    successor = Some(self.agent_for(attempt, Errand::Finish).await?);
                 }
+                _ if news.is_disturbed => tokio::time::sleep(LOOK_AT_DISTURBED).await,
                 _ => tokio::time::sleep(LOOK_EVERY).await,
             }
         }
     }
 
     async fn stop(&self, attempt: AttemptId, how: StopMode) -> Result<(), CallError> {
-        let layout = self.layout(attempt);
         let signal = match how {
-            StopMode::Interrupt => rustix::process::Signal::INT,
-            StopMode::End => rustix::process::Signal::TERM,
+            StopMode::Interrupt => Signal::INT,
+            StopMode::End => Signal::TERM,
         };
-        signal_agent(&layout, signal).await
+        let mut log = self.log(attempt);
+        log.news().await?;
+        self.signal_agent(&self.layout(attempt), log.begun(), signal)
     }
 
     async fn release(&self, attempt: AttemptId) -> Result<(), CallError> {
@@ -250,61 +323,28 @@ impl ClusterDriver for LocalDriver {
         if !layout.root().exists() {
             return Ok(());
         }
-        let records = Log::new(&layout).news().await?;
-        if !records.is_empty() && !is_finished(&records) {
-            signal_agent(&layout, rustix::process::Signal::TERM).await?;
+        let mut log = self.log(attempt);
+        let is_finished_already = log.news().await?.is_finished();
+        let begun = log.begun().cloned();
+        if !is_finished_already {
+            self.signal_agent(&layout, begun.as_ref(), Signal::TERM)?;
         }
-        if tokio::time::timeout(RELEASE_GRACE, until_gone(&layout))
-            .await
-            .is_err()
-        {
-            signal_agent(&layout, rustix::process::Signal::KILL).await?;
-            until_gone(&layout).await?;
-        }
-        let records = Log::new(&layout).news().await?;
-        if !records.is_empty() && !is_finished(&records) {
-            let mut successor = self.begin(&layout).await?;
-            successor
-                .wait()
-                .await
-                .map_err(|error| self.agent.cannot_start(&error))?;
+        self.end_agent(&layout, begun.as_ref(), self.release_grace)
+            .await?;
+        let mut records = self.log(attempt).news().await?.records;
+        if begun.is_some() && !is_finished(&records) {
+            self.finish(attempt).await?;
+            records = self.log(attempt).news().await?.records;
         }
         files::remove(&layout.work()).map_err(|error| cannot("remove", &layout.work(), &error))?;
         let Some(units) = self.units().await else {
             return Ok(());
         };
-        let claims = Claims::below(&self.runs);
-        if !claims.of(attempt, units)?.is_empty() {
-            set_aside(&claims, attempt, &Log::new(&layout).news().await?)?;
+        let (claims, holder) = (self.claims(), self.holder(attempt));
+        if !claims.of(&holder, units)?.is_empty() {
+            set_aside(&claims, attempt, &records)?;
         }
-        claims.take_back(attempt, units)
-    }
-}
-
-/// An attempt's log, read on from where it was read to.
-struct Log {
-    reader: LogReader,
-    path: PathBuf,
-    offset: u64,
-}
-
-impl Log {
-    fn new(layout: &AttemptLayout) -> Self {
-        let path = layout.log();
-        Self {
-            reader: LogReader::open(&path),
-            path,
-            offset: 0,
-        }
-    }
-
-    async fn news(&mut self) -> Result<Vec<Record>, CallError> {
-        let (reader, offset) = (self.reader.clone(), self.offset);
-        let read = tokio::task::spawn_blocking(move || reader.read_from(offset)).await;
-        let read = read.expect("reading a file does not panic");
-        let (records, offset) = read.map_err(|error| cannot("read", &self.path, &error))?;
-        self.offset = offset;
-        Ok(records)
+        claims.take_back(&holder, units)
     }
 }
 
@@ -316,6 +356,7 @@ fn observation(record: Record) -> Option<Observation> {
         | RecordKind::StageBegun { .. }
         | RecordKind::StageProgress { .. }
         | RecordKind::StageEnded { .. }
+        | RecordKind::EnvironmentReady { .. }
         | RecordKind::CellBegun { .. }
         | RecordKind::Text { .. }
         | RecordKind::Display { .. }
@@ -324,7 +365,9 @@ fn observation(record: Record) -> Option<Observation> {
         | RecordKind::CellEnded { .. }
         | RecordKind::CellUsed { .. }
         | RecordKind::DevicesUnfit { .. }
-        | RecordKind::Noticed { .. } => None,
+        | RecordKind::Noticed { .. }
+        | RecordKind::ExpectationsChecked { .. }
+        | RecordKind::FilesKept { .. } => None,
     }
 }
 
@@ -340,35 +383,11 @@ fn set_aside(claims: &Claims<'_>, attempt: AttemptId, records: &[Record]) -> Res
     Ok(())
 }
 
-/// Returns whether an agent has written down how its attempt ended.
-fn is_finished(records: &[Record]) -> bool {
-    records
-        .iter()
-        .any(|record| matches!(record.kind, RecordKind::Finished { .. }))
-}
-
-async fn until_gone(layout: &AttemptLayout) -> Result<(), CallError> {
-    while agent::liveness(layout).map_err(|error| cannot("look at", &layout.lock(), &error))?
-        == Liveness::Alive
-    {
-        tokio::time::sleep(LOOK_CLOSELY).await;
-    }
-    Ok(())
-}
-
-fn agent_pid(record: &Record) -> Option<u32> {
-    if let RecordKind::Begun { pid, .. } = &record.kind {
-        Some(*pid)
-    } else {
-        None
-    }
-}
-
-/// Sends a signal to the folder's agent; one that is gone needs none.
-async fn signal_agent(layout: &AttemptLayout, signal: rustix::process::Signal) -> Result<(), CallError> {
-    let begun = Log::new(layout).news().await?.iter().rev().find_map(agent_pid);
-    let Some(pid) = begun else { return Ok(()) };
-    agent::signal(layout, pid, signal).map_err(|error| cannot("signal the agent of", layout.root(), &error))
+fn taken(layout: &AttemptLayout) -> Diagnostic {
+    let message = "the attempt's folder belongs to another attempt, of which something still runs";
+    Diagnostic::error(Code::AttemptFolderTaken, message)
+        .at(Place::file(layout.root().display().to_string()))
+        .hint("end what runs there, and retry the run: the folder is then moved aside")
 }
 
 fn cannot(doing: &str, path: &Path, error: &dyn std::error::Error) -> CallError {

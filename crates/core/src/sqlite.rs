@@ -24,6 +24,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 use tokio::sync::Notify;
 
 use crate::{
+    attempt::StoreIdentity,
     diagnostic::{Code, Diagnostic, Place},
     domain::{RequestKey, RunId},
     ports::{Batch, Command, CommandId, LoggedEvent, Seq, Store, StoreError, Version},
@@ -45,6 +46,7 @@ const BUSY: Duration = Duration::from_secs(10);
 pub struct SqliteStore {
     path: PathBuf,
     database: Arc<DatabaseFile>,
+    identity: StoreIdentity,
     writer: Worker,
     reader: Worker,
     written: Notify,
@@ -58,6 +60,7 @@ impl SqliteStore {
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder).map_err(|error| failed("make its folder", &error))?;
         }
+        let database = DatabaseFile::at(path).map_err(|error| failed("open it", &error))?;
         let mut connection = Connection::open(path).map_err(|error| failed("open it", &error))?;
         prepare(&connection).map_err(|error| {
             if error.sqlite_error_code() == Some(ErrorCode::NotADatabase) {
@@ -69,10 +72,11 @@ impl SqliteStore {
         let reader = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE)
             .and_then(|connection| prepare(&connection).map(|()| connection))
             .map_err(|error| failed("open it for reading", &error))?;
-        let database = DatabaseFile::at(path).map_err(|error| failed("open it to be locked", &error))?;
+        let identity = rows::identity(&connection).map_err(|error| failed("read whose it is", &error))?;
         Ok(Self {
             path: path.into(),
             database,
+            identity,
             writer: Worker::new("store-writer", connection),
             reader: Worker::new("store-reader", reader),
             written: Notify::new(),
@@ -102,6 +106,11 @@ impl SqliteStore {
     pub fn is_led(&self) -> Result<bool, StoreError> {
         let is_led = self.database.is_led();
         is_led.map_err(|error| broken(&self.path, "look at its lock", &error))
+    }
+
+    /// Returns what tells it from every other store.
+    pub fn identity(&self) -> &StoreIdentity {
+        &self.identity
     }
 
     /// Returns the file.

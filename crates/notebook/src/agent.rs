@@ -7,25 +7,24 @@ mod attempt;
 mod dependencies;
 mod halt;
 mod journal;
+mod lock;
 mod recovery;
 mod signals;
 mod standard;
 
-use std::{
-    fs::{File, TryLockError},
-    io, thread,
-    time::Duration,
-};
+use std::io;
 
-use blueproof_core::attempt::{AttemptLayout, LogReader, LogWriter, RecordKind};
+use blueproof_core::attempt::{AttemptLayout, Errand, LogWriter, Orders, RecordKind};
+use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 
 pub use dependencies::{
     AgentError, Collect, Conclusion, Dependencies, NothingMeasured, Observer, PrepareEnvironment, Prepared,
     Preparing, SecretValues,
 };
 pub(crate) use journal::Journal;
+use lock::Lock;
 
-/// Carries out the attempt in `layout`'s folder, to the end.
+/// Carries out the attempt in `layout`'s folder, to the end, or ends what is left of it: as it is ordered.
 ///
 /// A second agent for the same folder returns within a second, and one for a finished attempt at once. An attempt whose
 /// agent was killed is not run again: what is left of it is ended and it is finished as an infrastructure failure.
@@ -35,45 +34,25 @@ pub(crate) use journal::Journal;
 /// # Errors
 ///
 /// When the folder cannot be read or written. How an attempt ended is in its log, not here.
-pub fn run(layout: &AttemptLayout, dependencies: Dependencies) -> Result<(), AgentError> {
+pub fn run(layout: &AttemptLayout, orders: Orders, dependencies: Dependencies) -> Result<(), AgentError> {
     let failed = |doing: &'static str| move |source: io::Error| AgentError::new(doing, source);
-    let lock = File::options()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .open(layout.lock())
-        .map_err(failed("open the attempt's lock"))?;
-    if !take(&lock).map_err(failed("lock the attempt"))? {
+    // Nobody but root can look at the key in this process' memory from here on.
+    set_dumpable_behavior(DumpableBehavior::NotDumpable)
+        .map_err(|error| AgentError::new("keep the key to itself", error.into()))?;
+    let Some(_lock) = Lock::take(layout, orders.errand).map_err(failed("lock the attempt"))? else {
+        return Ok(());
+    };
+    let (mut log, records) =
+        LogWriter::open(&layout.log(), orders.key).map_err(failed("open the attempt's log"))?;
+    let is_finished = |kind: &RecordKind| matches!(kind, RecordKind::Finished { .. });
+    if records.iter().any(|record| is_finished(&record.kind)) {
         return Ok(());
     }
-    let (records, _) = LogReader::open(layout.log())
-        .read_from(0)
-        .map_err(failed("read the attempt's log"))?;
-    if records
-        .iter()
-        .any(|record| matches!(record.kind, RecordKind::Finished { .. }))
-    {
-        return Ok(());
-    }
-    let mut log = LogWriter::open(&layout.log()).map_err(failed("open the attempt's log"))?;
-    if records.is_empty() {
-        attempt::carry_out(layout, log, dependencies)
-    } else {
-        recovery::finish(layout, &mut log).map_err(failed("finish an attempt whose agent was killed"))
-    }
-}
-
-/// Takes the lock that only one agent of an attempt can have, and returns whether this one has it.
-///
-/// Whoever looks whether an agent lives shares the lock for a moment, so one refusal does not mean another agent.
-fn take(lock: &File) -> io::Result<bool> {
-    const TRIES: u32 = 25;
-    for _ in 0..TRIES {
-        match lock.try_lock() {
-            Ok(()) => return Ok(true),
-            Err(TryLockError::WouldBlock) => thread::sleep(Duration::from_millis(10)),
-            Err(TryLockError::Error(error)) => return Err(error),
+    match orders.errand {
+        Errand::CarryOut if records.is_empty() && log.disturbance().is_none() => {
+            attempt::carry_out(layout, log, dependencies)
         }
+        Errand::CarryOut | Errand::Finish => recovery::finish(layout, &mut log, &records)
+            .map_err(failed("finish an attempt whose agent was killed")),
     }
-    Ok(false)
 }

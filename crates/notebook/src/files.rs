@@ -1,4 +1,4 @@
-//! Writes files so that a reader, or a crash, never meets half of one.
+//! Writes files so that a reader, or a crash, never meets half of one, and so that it is known what was written.
 
 use std::{
     fs::{self, Permissions},
@@ -6,6 +6,53 @@ use std::{
     os::unix::fs::PermissionsExt,
     path::Path,
 };
+
+use blueproof_core::domain::Bytes;
+use sha2::{Digest, Sha256};
+
+/// Knows the length and the SHA-256 of what it writes on.
+pub(crate) struct Digesting<W> {
+    inner: W,
+    size: u64,
+    hash: Sha256,
+}
+
+impl<W: Write> Digesting<W> {
+    pub(crate) fn new(inner: W) -> Self {
+        Self {
+            inner,
+            size: 0,
+            hash: Sha256::new(),
+        }
+    }
+
+    /// Returns what it wrote to, and the length and digest of what it wrote.
+    pub(crate) fn finish(self) -> (W, Bytes, String) {
+        (self.inner, Bytes(self.size), hexadecimal(&self.hash.finalize()))
+    }
+}
+
+impl<W: Write> Write for Digesting<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.inner.write(bytes)?;
+        self.hash.update(&bytes[..written]);
+        self.size += written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
+}
+
+/// Returns the SHA-256 of `bytes`, in hexadecimal digits.
+pub(crate) fn digest_of(bytes: &[u8]) -> String {
+    hexadecimal(&Sha256::digest(bytes))
+}
+
+fn hexadecimal(digest: &[u8]) -> String {
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}
 
 /// Puts `bytes` in the place of `file`, whose folder is made where it is not there.
 ///

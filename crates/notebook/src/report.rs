@@ -137,6 +137,9 @@ pub struct ArtifactReport {
     pub path: PathBuf,
     /// How large it is.
     pub size: Bytes,
+    /// The SHA-256 of its content, in hexadecimal digits.
+    #[serde(default)]
+    pub sha256: String,
 }
 
 /// The files of a report.

@@ -60,6 +60,18 @@ pub(crate) fn failure(facts: &Facts<'_>) -> Failure {
     failure
 }
 
+/// Says that cells were neither run to their end nor stopped by anything: nothing of the kind is a pass.
+pub(crate) fn unaccounted(finish: &Finish) -> Failure {
+    let message = format!(
+        "of {} cells, {} have ended as they should",
+        finish.cells,
+        finish.ended_well()
+    );
+    let diagnostic = Diagnostic::error(Code::CellsUnaccounted, message)
+        .hint("this is a defect of blueproof: please report it, with the run's folder");
+    Failure::outside_cells(FailureClass::Infrastructure, diagnostic)
+}
+
 fn kernel_ended(facts: &Facts<'_>, end: End) -> Failure {
     let message = match end {
         End::Exited(_) => format!("the kernel ended in this cell, with {end}"),

@@ -1,12 +1,12 @@
 //! A whole host in a process of its own, to be killed: `host drive STORE [after:started]`, and the agent that it
 //! starts, which is the real one. A host that is to die of a call that fails, or while it waits to make it again, fails
-//! to write its first report.
+//! to write its first report. `agent-on-a-full-disk` is an agent that cannot write down how its attempt ended.
 
 use std::{env, error::Error, path::Path, process::exit, sync::Arc};
 
 use blueproof_cluster::local::{AgentCommand, LocalDriver};
 use blueproof_core::{
-    attempt::AttemptLayout,
+    attempt::{AttemptLayout, LogWriter, Orders, ProcessName, Record, RecordKind, RunsFolder},
     diagnostic::{Code, Diagnostic},
     engine::{Engine, Ports},
     policy::Policy,
@@ -23,16 +23,20 @@ use blueproof_tests::{checkout, crash::CrashingStore, pull_request};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<_> = env::args_os().skip(1).collect();
-    let (verb, rest) = arguments.split_first().ok_or("drive, agent or launch")?;
+    let (verb, rest) = arguments
+        .split_first()
+        .ok_or("drive, agent, agent-on-a-full-disk or launch")?;
     match verb.to_str() {
         Some("agent") => {
             let layout = AttemptLayout::new(rest.first().ok_or("a folder")?);
             let launcher = Launcher::new(env::current_exe()?, ["launch"]);
             Ok(agent::run(
                 &layout,
+                Orders::read(std::io::stdin())?,
                 Dependencies::standard(&layout, launcher, Box::new(NothingMeasured)),
             )?)
         }
+        Some("agent-on-a-full-disk") => full_disk(Path::new(rest.first().ok_or("a folder")?)),
         Some("launch") => Err(launch(rest.iter().cloned()).into()),
         Some("drive") => {
             let store = rest.first().ok_or("a store")?;
@@ -43,8 +47,26 @@ fn main() -> Result<(), Box<dyn Error>> {
             runtime.block_on(drive(Path::new(store), at))?;
             exit(0)
         }
-        _ => Err("drive, agent or launch".into()),
+        _ => Err("drive, agent, agent-on-a-full-disk or launch".into()),
     }
+}
+
+/// Says that it has begun, and then can write nothing more.
+fn full_disk(folder: &Path) -> Result<(), Box<dyn Error>> {
+    let orders = Orders::read(std::io::stdin())?;
+    let (mut log, before) = LogWriter::open(&AttemptLayout::new(folder).log(), orders.key)?;
+    if before.is_empty() {
+        log.append(&Record {
+            at: "2026-01-01T00:00:00Z".parse()?,
+            kind: RecordKind::Begun {
+                process: ProcessName::of(std::process::id()).ok_or("this process")?,
+                version: "0".into(),
+                marker: String::new(),
+                sockets: folder.join("sockets"),
+            },
+        })?;
+    }
+    Err("full".into())
 }
 
 /// Drives until nothing remains to be done.
@@ -55,7 +77,8 @@ async fn drive(path: &Path, at: Option<blueproof_tests::crash::CrashAt>) -> Resu
         program: env::current_exe()?.into(),
         arguments: vec!["agent".into()],
     };
-    let cluster = LocalDriver::new(path.with_file_name("runs"), checkout::environments(), agent);
+    let runs = RunsFolder::new(path.with_file_name("runs"), inner.identity().clone());
+    let cluster = LocalDriver::new(runs, checkout::environments(), agent);
     let quota = cluster.inventory().await?.total;
     let reporter = FakeReporter::default();
     if at

@@ -1,6 +1,6 @@
 //! `blueproof agent FOLDER`: one attempt, in a process of its own.
 
-use blueproof_core::attempt::AttemptLayout;
+use blueproof_core::attempt::{AttemptLayout, Orders};
 use blueproof_core::diagnostic::{Code, Diagnostic, Place};
 use blueproof_notebook::{Launcher, agent, agent::Dependencies, launch};
 
@@ -16,7 +16,8 @@ pub(crate) fn agent(arguments: &Agent) -> Result<Exit, Problem> {
     let layout = AttemptLayout::new(&arguments.folder);
     let launcher = Launcher::new(own_program()?, ["agent-launch"]);
     let dependencies = Dependencies::standard(&layout, launcher, gpus::meter(&layout));
-    match agent::run(&layout, dependencies) {
+    let orders = Orders::read(std::io::stdin()).map_err(|error| not_ordered(&error))?;
+    match agent::run(&layout, orders, dependencies) {
         Ok(()) => Ok(Exit::Ok),
         Err(error) => {
             let diagnostic = Diagnostic::error(Code::AttemptFolder, "the attempt could not be carried out");
@@ -29,6 +30,13 @@ pub(crate) fn agent(arguments: &Agent) -> Result<Exit, Problem> {
             })
         }
     }
+}
+
+/// Says that nobody who drives a store has started this.
+fn not_ordered(error: &std::io::Error) -> Problem {
+    let message = "an agent is started by `blueproof run`, which tells it on its input what to do";
+    let diagnostic = Diagnostic::error(Code::AgentNotStarted, message).caused_by(error);
+    Problem::usage(diagnostic.hint("run the blueprint with `blueproof run`"))
 }
 
 /// Becomes another program that dies with its parent. Returns only when that failed.

@@ -30,7 +30,7 @@ async fn describe_run(run: &RunSelector, place: &Place) -> Result<Exit, Problem>
     let store = reading.store_with(run)?;
     let view = run.resolve(store).await?;
     let (scheduler, _) = engine::replay(store).await?;
-    let kept = kept_files(&reading.config.run_folder(view.id));
+    let kept = kept_files(&reading.kept(store).run(view.id));
     let now = Timestamp::now();
     let text = description::describe(
         &view,

@@ -67,7 +67,7 @@ pub(crate) async fn conclude(
         return Ok(Exit::of(run));
     }
     let mut answer = show::verdict::render(run);
-    let report = session.run_folder(run.id).join("report.html");
+    let report = session.kept().run(run.id).join("report.html");
     if report.exists() {
         answer.push_str(&format!("     file://{}\n", report.display()));
     }

@@ -19,13 +19,14 @@ use crate::{
 
 /// Prints the report's path, or the report itself.
 pub(crate) async fn report(reading: &Reading, arguments: &Report) -> Result<Exit, Problem> {
-    let run = arguments.run.resolve(reading.store_with(&arguments.run)?).await?;
+    let store = reading.store_with(&arguments.run)?;
+    let run = arguments.run.resolve(store).await?;
     let file = match arguments.format {
         None | Some(ReportFormat::Html) => "report.html",
         Some(ReportFormat::Json) => "report.json",
         Some(ReportFormat::Junit) => "junit.xml",
     };
-    let path = reading.config.run_folder(run.id).join(file);
+    let path = reading.kept(store).run(run.id).join(file);
     if !path.exists() {
         return no_report(&run);
     }
@@ -54,12 +55,13 @@ fn no_report(run: &RunView) -> Result<Exit, Problem> {
 
 /// Lists the files that the last attempt kept, or copies them.
 pub(crate) async fn artifacts(reading: &Reading, arguments: &Artifacts) -> Result<Exit, Problem> {
-    let run = arguments.run.resolve(reading.store_with(&arguments.run)?).await?;
+    let store = reading.store_with(&arguments.run)?;
+    let run = arguments.run.resolve(store).await?;
     let Some(attempt) = run.attempts.last() else {
         anstream::eprintln!("{} has no attempt, and so no files", run.id);
         return Ok(Exit::Ok);
     };
-    let folder = reading.config.attempt_layout(attempt.id).artifacts();
+    let folder = reading.kept(store).attempt(attempt.id).artifacts();
     let files = files(&folder).map_err(|error| unreadable(&folder, &error))?;
     if files.is_empty() {
         anstream::eprintln!("{} kept no files", run.id);

@@ -6,7 +6,7 @@ use std::{
 };
 
 use blueproof_core::{
-    attempt::{AttemptLayout, LogReader, Record, RecordKind},
+    attempt::{LogCursor, LogReader, Record, RecordKind, RunsFolder},
     domain::{AttemptId, RunId},
     ports::{Store, StoreError},
     sqlite::SqliteStore,
@@ -65,9 +65,8 @@ async fn print_all(
         let view = store.run(run).await?;
         let Some(view) = view else { return Ok(()) };
         if let Some(attempt) = view.attempts.last() {
-            let layout = reading.config.attempt_layout(attempt.id);
             printer
-                .print_news(attempt.id, &layout)
+                .print_news(attempt.id, &reading.kept(store))
                 .map_err(|_| Ended::NobodyReads)?;
         }
         if view.settled || !arguments.follow {
@@ -81,7 +80,7 @@ async fn print_all(
 /// Prints what the cells that are wanted printed.
 struct Printer {
     only: Option<u32>,
-    reading: Option<(AttemptId, LogReader, u64)>,
+    reading: Option<(AttemptId, LogReader, LogCursor)>,
     cell: Option<u32>,
     sanitiser: Sanitiser,
 }
@@ -107,21 +106,23 @@ impl Printer {
         })
     }
 
-    fn print_news(&mut self, attempt: AttemptId, layout: &AttemptLayout) -> io::Result<()> {
+    fn print_news(&mut self, attempt: AttemptId, runs: &RunsFolder) -> io::Result<()> {
         if self
             .reading
             .as_ref()
             .is_none_or(|(reading, ..)| *reading != attempt)
         {
-            self.reading = Some((attempt, LogReader::open(layout.log()), 0));
+            self.reading = Some((attempt, runs.log(attempt), LogCursor::default()));
         }
-        let (_, reader, offset) = self.reading.as_mut().expect("just set");
         // What cannot be read now may be later, and an attempt that has not begun has no log.
-        let Ok((records, next)) = reader.read_from(*offset) else {
-            return Ok(());
-        };
-        *offset = next;
-        records.iter().try_for_each(|record| self.print(record))
+        while let Some((_, reader, cursor)) = &mut self.reading
+            && let Ok((records, next)) = reader.read_from(*cursor)
+            && next != *cursor
+        {
+            *cursor = next;
+            records.iter().try_for_each(|record| self.print(record))?;
+        }
+        Ok(())
     }
 
     fn print(&mut self, record: &Record) -> io::Result<()> {
@@ -139,6 +140,7 @@ impl Printer {
             | RecordKind::StageBegun { .. }
             | RecordKind::StageProgress { .. }
             | RecordKind::StageEnded { .. }
+            | RecordKind::EnvironmentReady { .. }
             | RecordKind::KernelReady { .. }
             | RecordKind::CellBegun { .. }
             | RecordKind::Metric { .. }
@@ -146,6 +148,8 @@ impl Printer {
             | RecordKind::CellUsed { .. }
             | RecordKind::DevicesUnfit { .. }
             | RecordKind::Noticed { .. }
+            | RecordKind::ExpectationsChecked { .. }
+            | RecordKind::FilesKept { .. }
             | RecordKind::Finished { .. } => Ok(()),
         }
     }

@@ -3,7 +3,7 @@
 use std::{convert::Infallible, time::Duration};
 
 use blueproof_core::{
-    attempt::LogReader,
+    attempt::{LogCursor, LogReader},
     domain::{AttemptId, RunState},
     engine,
     ports::Store,
@@ -32,7 +32,7 @@ pub(crate) struct Watch<'a> {
     session: &'a Session,
     target: &'a Target,
     stages: Stages,
-    reading: Option<(AttemptId, LogReader, u64)>,
+    reading: Option<(AttemptId, LogReader, LogCursor)>,
     outlook: Option<Outlook>,
 }
 
@@ -88,19 +88,18 @@ impl<'a> Watch<'a> {
             .as_ref()
             .is_none_or(|(reading, ..)| *reading != attempt)
         {
-            let log = self.session.driver.layout(attempt).log();
-            self.reading = Some((attempt, LogReader::open(log), 0));
+            let log = self.session.kept().log(attempt);
+            self.reading = Some((attempt, log, LogCursor::default()));
         }
-        let Some((_, reader, offset)) = &mut self.reading else {
-            return;
-        };
         // What cannot be read now may be later; the run does not depend on being watched.
-        let Ok((records, next)) = reader.read_from(*offset) else {
-            return;
-        };
-        *offset = next;
-        for record in &records {
-            self.stages.on_record(record);
+        while let Some((_, reader, cursor)) = &mut self.reading
+            && let Ok((records, next)) = reader.read_from(*cursor)
+            && next != *cursor
+        {
+            *cursor = next;
+            for record in &records {
+                self.stages.on_record(record);
+            }
         }
     }
 

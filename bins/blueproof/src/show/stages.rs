@@ -6,7 +6,7 @@
 use std::fmt::Write as _;
 
 use blueproof_core::{
-    attempt::{CellEnd, Record, RecordKind, Stage},
+    attempt::{Record, RecordKind, Stage},
     diagnostic::Diagnostic,
     domain::{Actor, AttemptId, Gpus, Resources, RunState, Verdict},
     event::Call,
@@ -232,8 +232,9 @@ impl Stages {
             }
             RecordKind::CellBegun { nth, .. } => self.doing_cell(*nth, record.at),
             RecordKind::CellEnded { end, .. } => {
-                self.run.ended += 1;
-                self.run.failed |= !matches!(end, CellEnd::Ok | CellEnd::RaisedAsAllowed);
+                // A cell for which an exception comes late ends twice.
+                self.run.ended = (self.run.ended + 1).min(self.run.total);
+                self.run.failed |= !end.is_good();
             }
             RecordKind::Metric {
                 name,
@@ -243,6 +244,9 @@ impl Stages {
             RecordKind::Noticed { diagnostic } => self.line("note", Mark::Note, &diagnostic.message, None),
             RecordKind::Finished { .. } => self.finish_run(record.at),
             RecordKind::Begun { .. }
+            | RecordKind::EnvironmentReady { .. }
+            | RecordKind::ExpectationsChecked { .. }
+            | RecordKind::FilesKept { .. }
             | RecordKind::Metric { value: None, .. }
             | RecordKind::Display { .. }
             | RecordKind::CellUsed { .. }

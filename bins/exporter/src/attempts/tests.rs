@@ -3,8 +3,10 @@
 use std::fs::{self, File};
 
 use blueproof_core::{
-    attempt::{AttemptLayout, LogWriter, Record, RecordKind},
-    domain::{Bytes, Cpus, Gpus, Head, Outcome, Project, Resources, RunId, Timeouts, Verdict},
+    attempt::{AttemptLayout, LogKey, LogWriter, ProcessName, Record, RecordKind},
+    domain::{
+        AttemptId, Bytes, Cpus, Gpus, Head, Outcome, Project, RequestKey, Resources, RunId, Timeouts, Verdict,
+    },
     gpu::{BusySample, Device, Figure, GpuProcess},
     testing::{device, snapshot},
 };
@@ -55,8 +57,10 @@ impl Machine {
         let spec = serde_json::to_vec(&spec(attempt)).expect("plain data");
         fs::write(layout.spec(), spec).expect("it is ours");
         let begun = RecordKind::Begun {
-            pid: std::process::id(),
+            process: ProcessName::of(std::process::id()).expect("this one is here"),
             version: "1".into(),
+            marker: String::new(),
+            sockets: PathBuf::new(),
         };
         self.write(attempt, at, begun);
         attempt
@@ -75,7 +79,8 @@ impl Machine {
 
     fn write(&self, attempt: AttemptId, at: f64, kind: RecordKind) {
         let layout = AttemptLayout::of(attempt, self.runs.path());
-        let mut log = LogWriter::open(&layout.log()).expect("it is ours");
+        let key = LogKey::of(&[1; 32], attempt);
+        let (mut log, _) = LogWriter::open(&layout.log(), key).expect("it is ours");
         log.append(&Record { at: moment(at), kind }).expect("it is ours");
     }
 
@@ -113,7 +118,9 @@ fn moment(second: f64) -> Timestamp {
 
 fn spec(attempt: AttemptId) -> AttemptSpec {
     AttemptSpec {
+        store: "test".into(),
         attempt,
+        request: RequestKey("a".into()),
         project: Project::GitHub(7),
         change: Some(123),
         blueprint: "mnist".parse().expect("a name"),

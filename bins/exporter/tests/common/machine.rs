@@ -4,6 +4,7 @@ use std::{path::Path, sync::Arc};
 
 use blueproof_cluster::local::{AgentCommand, Devices, LocalDriver, LookForDevices};
 use blueproof_core::{
+    attempt::{RunsFolder, StoreIdentity},
     domain::{AttemptId, Gpus, Resources, RunId},
     gpu::DeviceUuid,
     ports::ClusterDriver as _,
@@ -31,11 +32,17 @@ impl Machine {
             unfit: Default::default(),
             description: "for a test".into(),
         }));
+        let store = StoreIdentity {
+            id: "test".into(),
+            folder: String::new(),
+            secret: [1; 32],
+        };
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_time()
             .build();
         Self {
-            driver: LocalDriver::new(runs.to_owned(), runs.join("environments"), agent).with_devices(look),
+            driver: LocalDriver::new(RunsFolder::new(runs, store), runs.join("environments"), agent)
+                .with_devices(look),
             runtime: runtime.expect("it starts"),
             given: Vec::new(),
         }

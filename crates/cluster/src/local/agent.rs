@@ -1,20 +1,31 @@
 //! The agent's process: started, found again, signalled.
 
 use std::{
-    ffi::OsString,
-    fs::{File, TryLockError},
+    ffi::{OsStr, OsString},
+    fs::{self, File, TryLockError},
     io,
+    os::unix::{ffi::OsStrExt, fs::OpenOptionsExt},
+    path::Path,
     process::{ExitStatus, Stdio},
 };
 
 use blueproof_core::{
-    attempt::AttemptLayout,
+    attempt::{AttemptLayout, Orders, Presence, ProcessName, open_regular, read_regular},
     diagnostic::{Code, Diagnostic},
     domain::{Failure, FailureClass, Outcome, Verdict},
     ports::CallError,
 };
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
-use tokio::process::{Child, Command};
+use rustix::{
+    fs::OFlags,
+    process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal},
+};
+use tokio::{
+    io::AsyncWriteExt,
+    process::{Child, Command},
+};
+
+/// The most that is read of what an agent said.
+const LAST_WORDS: u64 = 1 << 20;
 
 /// How an agent is started: the program and its first arguments; the attempt's folder comes last.
 #[derive(Debug, Clone)]
@@ -25,29 +36,75 @@ pub struct AgentCommand {
     pub arguments: Vec<OsString>,
 }
 
-/// Whether an agent lives.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Liveness {
-    Alive,
+/// Whether an attempt has an agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Agent {
+    /// It lives. A successor that has just come may wait for it.
+    Alive(Vec<ProcessName>),
+    /// It lives on another machine or in another PID namespace, where no signal reaches it.
+    Elsewhere,
+    /// It does not live.
     Gone,
 }
 
 impl AgentCommand {
     /// Starts an agent that does not depend on us: it has a process group of its own, so that a Ctrl-C in our terminal
     /// does not reach it, and it goes on when we are gone.
-    pub(super) fn spawn(&self, layout: &AttemptLayout) -> io::Result<Child> {
-        let said = File::options()
-            .create(true)
-            .append(true)
-            .open(layout.agent_log())?;
-        Command::new(&self.program)
-            .args(&self.arguments)
-            .arg(layout.root())
-            .stdin(Stdio::null())
+    pub(super) async fn spawn(&self, layout: &AttemptLayout, orders: &Orders) -> io::Result<Child> {
+        let mut child = Command::new(&self.program)
+            .args(self.arguments_for(layout)?)
+            .stdin(Stdio::piped())
             .stdout(Stdio::null())
-            .stderr(said)
+            .stderr(last_words(&layout.agent_log())?)
             .process_group(0)
-            .spawn()
+            .spawn()?;
+        let mut input = child.stdin.take().expect("it was asked for");
+        // One that has ended already says why with its status.
+        let _ = input.write_all(orders.to_line().as_bytes()).await;
+        Ok(child)
+    }
+
+    /// Returns whether the attempt has an agent. The one that has begun last, as it says itself, is the first to be looked
+    /// for; where it is not there, any process that was started as one.
+    pub(super) fn find(&self, layout: &AttemptLayout, begun: Option<&ProcessName>) -> io::Result<Agent> {
+        let presence = begun.map(|begun| (begun, begun.presence()));
+        if let Some((begun, Presence::Alive)) = presence {
+            return Ok(Agent::Alive(vec![begun.clone()]));
+        }
+        let found = self.processes(layout)?;
+        if !found.is_empty() {
+            return Ok(Agent::Alive(found));
+        }
+        let is_elsewhere = matches!(presence, Some((_, Presence::Elsewhere)));
+        if is_elsewhere && is_locked(layout)? {
+            return Ok(Agent::Elsewhere);
+        }
+        Ok(Agent::Gone)
+    }
+
+    /// Returns the processes that were started as agents of the attempt. Their arguments say so, which nobody else can change.
+    fn processes(&self, layout: &AttemptLayout) -> io::Result<Vec<ProcessName>> {
+        let arguments = self.arguments_for(layout)?;
+        let arguments: Vec<&[u8]> = arguments.iter().map(|one| one.as_bytes()).collect();
+        let mut found = Vec::new();
+        for entry in fs::read_dir("/proc")? {
+            let Some(pid) = entry?.file_name().to_str().and_then(|name| name.parse().ok()) else {
+                continue;
+            };
+            let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            let line = line.strip_suffix(b"\0").unwrap_or(&line);
+            let mut words = line.split(|byte| *byte == 0).skip(1);
+            let is_agent = arguments.iter().all(|one| words.next() == Some(*one)) && words.next().is_none();
+            found.extend(ProcessName::of(pid).filter(|_| is_agent));
+        }
+        Ok(found)
+    }
+
+    fn arguments_for(&self, layout: &AttemptLayout) -> io::Result<Vec<OsString>> {
+        let folder = std::path::absolute(layout.root())?;
+        let folder: &OsStr = folder.as_os_str();
+        let arguments = self.arguments.iter().map(OsString::as_os_str);
+        Ok(arguments.chain([folder]).map(OsStr::to_owned).collect())
     }
 
     pub(super) fn cannot_start(&self, error: &io::Error) -> CallError {
@@ -86,7 +143,8 @@ pub(super) fn lost(layout: &AttemptLayout, status: ExitStatus) -> Box<Outcome> {
 }
 
 fn with_last_words(diagnostic: Diagnostic, layout: &AttemptLayout) -> Diagnostic {
-    let said = std::fs::read_to_string(layout.agent_log()).unwrap_or_default();
+    let said = read_regular(&layout.agent_log(), LAST_WORDS).unwrap_or_default();
+    let said = String::from_utf8_lossy(&said);
     let diagnostic = match said.lines().rfind(|line| !line.trim().is_empty()) {
         Some(last) => diagnostic.because(last),
         None => diagnostic,
@@ -94,37 +152,50 @@ fn with_last_words(diagnostic: Diagnostic, layout: &AttemptLayout) -> Diagnostic
     diagnostic.hint(format!("what it said is in {}", layout.agent_log().display()))
 }
 
-/// Returns whether an agent lives in the folder: as long as one does it holds the lock, and only one can.
-pub(super) fn liveness(layout: &AttemptLayout) -> io::Result<Liveness> {
-    let file = match File::open(layout.lock()) {
+/// Returns where an agent's own words go: to its file, or nowhere where something else lies in that place.
+fn last_words(path: &Path) -> io::Result<Stdio> {
+    if fs::symlink_metadata(path).is_ok_and(|there| !there.is_file()) {
+        return Ok(Stdio::null());
+    }
+    let flags = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).bits().cast_signed();
+    let file = File::options()
+        .create(true)
+        .append(true)
+        .custom_flags(flags)
+        .open(path)?;
+    Ok(file.into())
+}
+
+/// Returns whether somebody holds the attempt's lock, as an agent does as long as it lives.
+pub(super) fn is_locked(layout: &AttemptLayout) -> io::Result<bool> {
+    let file = match open_regular(&layout.lock()) {
         Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Liveness::Gone),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
         Err(error) => return Err(error),
     };
     // Shared, so that two that look at the same time do not take each other for an agent.
     match file.try_lock_shared() {
-        Ok(()) => Ok(Liveness::Gone),
-        Err(TryLockError::WouldBlock) => Ok(Liveness::Alive),
+        Ok(()) => Ok(false),
+        Err(TryLockError::WouldBlock) => Ok(true),
         Err(TryLockError::Error(error)) => Err(error),
     }
 }
 
-/// Sends a signal to the folder's agent, whose process id is `pid`, if it still lives.
-pub(super) fn signal(layout: &AttemptLayout, pid: u32, signal: Signal) -> io::Result<()> {
-    let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) else {
+/// Sends a signal to a process, if it is still there.
+pub(super) fn signal(process: &ProcessName, signal: Signal) -> io::Result<()> {
+    let Some(pid) = i32::try_from(process.pid).ok().and_then(Pid::from_raw) else {
         return Ok(());
     };
-    let process = match pidfd_open(pid, PidfdFlags::empty()) {
-        Ok(process) => process,
+    let opened = match pidfd_open(pid, PidfdFlags::empty()) {
+        Ok(opened) => opened,
         Err(rustix::io::Errno::SRCH) => return Ok(()),
         Err(error) => return Err(error.into()),
     };
-    // The number may have passed to another process. Ours lives if the lock is held after the process was opened,
-    // and then the opened one is ours.
-    if liveness(layout)? == Liveness::Gone {
+    // The number may have passed to another process before it was opened.
+    if process.presence() != Presence::Alive {
         return Ok(());
     }
-    match pidfd_send_signal(&process, signal) {
+    match pidfd_send_signal(&opened, signal) {
         Ok(()) | Err(rustix::io::Errno::SRCH) => Ok(()),
         Err(error) => Err(error.into()),
     }

@@ -9,22 +9,20 @@ use std::{
     fs::{self, File},
     io,
     path::{Path, PathBuf},
+    str::FromStr,
     sync::Arc,
     time::SystemTime,
 };
 
 use blueproof_core::{
-    attempt::{AttemptLayout, LogReader},
+    attempt::{AttemptLayout, LogCursor, LogReader},
     diagnostic::{Code, Diagnostic, Place},
     domain::{AttemptId, Gpus},
     gpu::DeviceUuid,
     ports::CallError,
 };
 
-use super::{
-    agent::{self, Liveness},
-    cannot, files, is_finished,
-};
+use super::{agent::is_locked, cannot, files, log::is_finished};
 
 /// The accelerators of this machine that attempts may be given.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,6 +55,50 @@ impl Default for LookForDevices {
     }
 }
 
+/// Who has a device: an attempt of one of the stores whose runs are in one folder.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Holder {
+    /// The folder of its store's runs below the folder of all runs; empty where that is the same.
+    pub folder: String,
+    /// The attempt.
+    pub attempt: AttemptId,
+}
+
+impl Holder {
+    /// Returns where the attempt's files are, below the folder of all runs.
+    pub(super) fn layout(&self, runs: &Path) -> AttemptLayout {
+        AttemptLayout::of(self.attempt, &runs.join(&self.folder))
+    }
+}
+
+impl fmt::Display for Holder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.folder.as_str() {
+            "" => write!(f, "{}", self.attempt),
+            folder => write!(f, "{folder}/{}", self.attempt),
+        }
+    }
+}
+
+impl FromStr for Holder {
+    type Err = NoHolder;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (folder, attempt) = text.rsplit_once('/').unwrap_or(("", text));
+        if !folder.chars().all(|c| c.is_ascii_alphanumeric() || c == '-') {
+            return Err(NoHolder);
+        }
+        Ok(Self {
+            folder: folder.into(),
+            attempt: attempt.parse().map_err(|_| NoHolder)?,
+        })
+    }
+}
+
+/// What names no holder of a device.
+#[derive(Debug)]
+pub struct NoHolder;
+
 /// Who has what.
 pub(super) struct Claims<'a> {
     runs: &'a Path,
@@ -71,7 +113,7 @@ impl<'a> Claims<'a> {
     /// gives the same.
     pub(super) fn give(
         &self,
-        attempt: AttemptId,
+        holder: &Holder,
         units: &[DeviceUuid],
         unfit: &BTreeMap<DeviceUuid, Diagnostic>,
         promised: Gpus,
@@ -81,7 +123,7 @@ impl<'a> Claims<'a> {
             return Err(CallError::never(too_many(promised, units.len())));
         }
         let _lock = self.lock()?;
-        let mut given = self.of(attempt, units)?;
+        let mut given = self.of(holder, units)?;
         let fit: Vec<_> = units.iter().filter(|unit| !unfit.contains_key(unit)).collect();
         if promised > given.len().max(fit.len()) {
             return Err(CallError::never(too_few_fit(promised, units.len(), unfit)));
@@ -90,14 +132,14 @@ impl<'a> Claims<'a> {
             if given.len() >= promised {
                 break;
             }
-            if !given.contains(unit) && self.take(attempt, unit)? {
+            if !given.contains(unit) && self.take(holder, unit)? {
                 given.push(unit.clone());
             }
         }
         if given.len() < promised {
             let free = given.len();
-            self.take_back(attempt, units)?;
-            let taken = self.taken(units);
+            self.take_back(holder, units)?;
+            let taken = self.taken(units, holder);
             return Err(CallError::when_free(too_few(
                 promised,
                 free,
@@ -109,13 +151,10 @@ impl<'a> Claims<'a> {
     }
 
     /// Returns what an attempt was given of these, in their order.
-    pub(super) fn of(&self, attempt: AttemptId, units: &[DeviceUuid]) -> Result<Vec<DeviceUuid>, CallError> {
+    pub(super) fn of(&self, holder: &Holder, units: &[DeviceUuid]) -> Result<Vec<DeviceUuid>, CallError> {
         let mut given = Vec::new();
         for unit in units {
-            if self
-                .holder(unit)?
-                .is_some_and(|holder| holder == attempt.to_string())
-            {
+            if self.holder(unit)? == Some(holder.to_string()) {
                 given.push(unit.clone());
             }
         }
@@ -126,22 +165,22 @@ impl<'a> Claims<'a> {
     pub(super) fn all(
         &self,
         units: &[DeviceUuid],
-    ) -> Result<Vec<(DeviceUuid, AttemptId, SystemTime)>, CallError> {
+    ) -> Result<Vec<(DeviceUuid, Holder, SystemTime)>, CallError> {
         let mut all = Vec::new();
         for unit in units {
             let holder = self.holder(unit)?.and_then(|holder| holder.parse().ok());
             let given_at = fs::metadata(self.file(unit)).and_then(|file| file.modified());
             // One that was freed meanwhile is nobody's.
-            if let (Some(attempt), Ok(given_at)) = (holder, given_at) {
-                all.push((unit.clone(), attempt, given_at));
+            if let (Some(holder), Ok(given_at)) = (holder, given_at) {
+                all.push((unit.clone(), holder, given_at));
             }
         }
         Ok(all)
     }
 
     /// Takes all that an attempt was given of these from it; nothing is a success.
-    pub(super) fn take_back(&self, attempt: AttemptId, units: &[DeviceUuid]) -> Result<(), CallError> {
-        for unit in self.of(attempt, units)? {
+    pub(super) fn take_back(&self, holder: &Holder, units: &[DeviceUuid]) -> Result<(), CallError> {
+        for unit in self.of(holder, units)? {
             self.free(&unit)?;
         }
         Ok(())
@@ -162,13 +201,12 @@ impl<'a> Claims<'a> {
     }
 
     /// Takes a device for an attempt, and returns whether nobody else has it.
-    fn take(&self, attempt: AttemptId, unit: &DeviceUuid) -> Result<bool, CallError> {
-        let holder = self.holder(unit)?;
-        if holder.is_some_and(|holder| !self.is_over(&holder)) {
+    fn take(&self, holder: &Holder, unit: &DeviceUuid) -> Result<bool, CallError> {
+        if self.holder(unit)?.is_some_and(|before| !self.is_over(&before)) {
             return Ok(false);
         }
         let path = self.file(unit);
-        files::write_whole(&path, attempt.to_string().as_bytes())
+        files::write_whole(&path, holder.to_string().as_bytes())
             .map_err(|error| cannot("write", &path, &error))?;
         Ok(true)
     }
@@ -193,23 +231,30 @@ impl<'a> Claims<'a> {
     /// Returns whether whoever has a device cannot use it any more, though nobody took it back: a store that was removed
     /// leaves such claims.
     fn is_over(&self, holder: &str) -> bool {
-        let Ok(attempt) = holder.parse::<AttemptId>() else {
+        let Ok(holder) = holder.parse::<Holder>() else {
             return true;
         };
-        let layout = AttemptLayout::of(attempt, self.runs);
+        let layout = holder.layout(self.runs);
         if !layout.root().exists() {
             return true;
         }
-        let (records, _) = LogReader::open(layout.log()).read_from(0).unwrap_or_default();
-        is_finished(&records) && agent::liveness(&layout).is_ok_and(|liveness| liveness == Liveness::Gone)
+        // It may be of another store, whose key nobody has here: that no agent lives is what counts.
+        let read = LogReader::open(layout.log()).read_all(LogCursor::default());
+        let is_finished = read.is_ok_and(|(records, _)| is_finished(&records));
+        is_finished && is_locked(&layout).is_ok_and(|is_locked| !is_locked)
     }
 
-    fn taken(&self, units: &[DeviceUuid]) -> Vec<String> {
-        let holder = |unit| self.holder(unit).ok().flatten();
-        units
-            .iter()
-            .filter_map(|unit| Some(format!("{} has {unit}", holder(unit)?)))
-            .collect()
+    /// Returns who has which of these, in words for `asking`: attempts of its own store are called what people call them.
+    fn taken(&self, units: &[DeviceUuid], asking: &Holder) -> Vec<String> {
+        let says = |unit: &DeviceUuid| {
+            let holder = self.holder(unit).ok().flatten()?;
+            Some(match holder.parse::<Holder>() {
+                Ok(holder) if holder.folder == asking.folder => format!("{} has {unit}", holder.attempt),
+                Ok(holder) => format!("{} of the store {} has {unit}", holder.attempt, holder.folder),
+                Err(_) => format!("`{holder}` has {unit}"),
+            })
+        };
+        units.iter().filter_map(says).collect()
     }
 
     fn folder(&self) -> PathBuf {
@@ -273,10 +318,13 @@ mod tests {
     }
 
     /// Makes an attempt's folder, as `reserve` does.
-    fn attempt(runs: &Path, run: u64) -> AttemptId {
-        let attempt = RunId(run).attempt(1);
-        files::make(AttemptLayout::of(attempt, runs).root()).expect("a folder");
-        attempt
+    fn attempt(runs: &Path, run: u64) -> Holder {
+        let holder = Holder {
+            folder: "a-store".into(),
+            attempt: RunId(run).attempt(1),
+        };
+        files::make(holder.layout(runs).root()).expect("a folder");
+        holder
     }
 
     #[test]
@@ -287,34 +335,34 @@ mod tests {
         let (first, second) = (attempt(runs.path(), 1), attempt(runs.path(), 2));
         for _ in 0..2 {
             assert_eq!(
-                claims.give(first, &all, &NONE, Gpus(2)).expect("two are free"),
+                claims.give(&first, &all, &NONE, Gpus(2)).expect("two are free"),
                 units(&[0, 1])
             );
         }
-        assert_eq!(claims.of(first, &all).expect("files"), units(&[0, 1]));
+        assert_eq!(claims.of(&first, &all).expect("files"), units(&[0, 1]));
 
         let refused = claims
-            .give(second, &all, &NONE, Gpus(2))
+            .give(&second, &all, &NONE, Gpus(2))
             .expect_err("one is free");
         assert_eq!(refused.diagnostic.code, Code::DevicesTaken);
         assert_eq!(refused.diagnostic.causes[0], "r-1.1 has GPU-0");
         assert_eq!(
-            claims.of(second, &all).expect("files"),
+            claims.of(&second, &all).expect("files"),
             [],
             "what was not enough is given back"
         );
         assert_eq!(
-            claims.give(second, &all, &NONE, Gpus(1)).expect("one is free"),
+            claims.give(&second, &all, &NONE, Gpus(1)).expect("one is free"),
             units(&[2])
         );
 
-        claims.take_back(first, &all).expect("it had two");
+        claims.take_back(&first, &all).expect("it had two");
         claims
-            .take_back(first, &all)
+            .take_back(&first, &all)
             .expect("and may be taken back twice");
         let third = attempt(runs.path(), 3);
         assert_eq!(
-            claims.give(third, &all, &NONE, Gpus(2)).expect("two are free"),
+            claims.give(&third, &all, &NONE, Gpus(2)).expect("two are free"),
             units(&[0, 1])
         );
     }
@@ -323,7 +371,7 @@ mod tests {
     fn more_than_there_is_is_given_to_nobody() {
         let runs = tempfile::tempdir().expect("a folder");
         let one = attempt(runs.path(), 1);
-        let refused = Claims::below(runs.path()).give(one, &units(&[0]), &NONE, Gpus(2));
+        let refused = Claims::below(runs.path()).give(&one, &units(&[0]), &NONE, Gpus(2));
         let refused = refused.expect_err("there is one");
         assert_eq!(
             refused.diagnostic.message,
@@ -339,21 +387,21 @@ mod tests {
         let why = Diagnostic::warning(Code::DevicesUnfit, "GPU-0 is given to no attempt");
         let unfit = BTreeMap::from([(all[0].clone(), why.because("it is lost").hint("boot"))]);
         let (first, second) = (attempt(runs.path(), 1), attempt(runs.path(), 2));
-        let given = claims.give(first, &all, &unfit, Gpus(1));
+        let given = claims.give(&first, &all, &unfit, Gpus(1));
         assert_eq!(given.expect("one is fit"), units(&[1]));
         let refused = claims
-            .give(second, &all, &unfit, Gpus(2))
+            .give(&second, &all, &unfit, Gpus(2))
             .expect_err("one is fit");
         assert_eq!(refused.retry, Retry::Never);
         assert_eq!(refused.diagnostic.causes, ["GPU-0: it is lost"]);
         let waits = claims
-            .give(second, &all, &unfit, Gpus(1))
+            .give(&second, &all, &unfit, Gpus(1))
             .expect_err("it is taken");
         assert_eq!(waits.retry, Retry::WhenFree, "the fit one will be free");
 
-        claims.take_back(first, &all).expect("it had one");
-        claims.give(first, &all, &NONE, Gpus(2)).expect("both are free");
-        let again = claims.give(first, &all, &unfit, Gpus(2));
+        claims.take_back(&first, &all).expect("it had one");
+        claims.give(&first, &all, &NONE, Gpus(2)).expect("both are free");
+        let again = claims.give(&first, &all, &unfit, Gpus(2));
         assert_eq!(again.expect("it has both"), all, "it was given them before");
     }
 
@@ -363,11 +411,11 @@ mod tests {
         let claims = Claims::below(runs.path());
         let all = units(&[0]);
         let gone = attempt(runs.path(), 1);
-        claims.give(gone, &all, &NONE, Gpus(1)).expect("it is free");
-        fs::remove_dir_all(AttemptLayout::of(gone, runs.path()).root()).expect("it was there");
+        claims.give(&gone, &all, &NONE, Gpus(1)).expect("it is free");
+        fs::remove_dir_all(gone.layout(runs.path()).root()).expect("it was there");
         let next = attempt(runs.path(), 2);
         assert_eq!(
-            claims.give(next, &all, &NONE, Gpus(1)).expect("nobody has it"),
+            claims.give(&next, &all, &NONE, Gpus(1)).expect("nobody has it"),
             all
         );
     }
@@ -378,13 +426,32 @@ mod tests {
         let all = units(&[0, 1, 2, 3]);
         let attempts: Vec<_> = (1..=8).map(|run| attempt(runs.path(), run)).collect();
         let mut given: Vec<DeviceUuid> = std::thread::scope(|scope| {
-            let give = |attempt| Claims::below(runs.path()).give(attempt, &all, &NONE, Gpus(1));
-            let threads = attempts.iter().map(|attempt| scope.spawn(move || give(*attempt)));
+            let give = |attempt: &Holder| Claims::below(runs.path()).give(attempt, &all, &NONE, Gpus(1));
+            let threads = attempts.iter().map(|attempt| scope.spawn(move || give(attempt)));
             let threads: Vec<_> = threads.collect();
             let ended = threads.into_iter().map(|thread| thread.join().expect("no panic"));
             ended.filter_map(Result::ok).flatten().collect()
         });
         given.sort();
         assert_eq!(given, all);
+    }
+
+    #[test]
+    fn attempts_of_two_stores_are_two_holders_and_a_name_leads_nowhere_else() {
+        let mine = Holder {
+            folder: "a-store".into(),
+            attempt: RunId(1).attempt(2),
+        };
+        let other = Holder {
+            folder: String::new(),
+            attempt: mine.attempt,
+        };
+        for holder in [&mine, &other] {
+            let again: Holder = holder.to_string().parse().expect("it is a holder");
+            assert_eq!(again, *holder);
+        }
+        for other in ["", "r-1", "../r-1.2", "a/b/r-1.2", "/r-1.2/", "a-store/"] {
+            assert!(other.parse::<Holder>().is_err(), "{other}");
+        }
     }
 }

@@ -4,7 +4,7 @@ use std::{
     fs::{self, DirBuilder},
     io::{self, Write},
     os::unix::fs::DirBuilderExt,
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 use blueproof_core::attempt::{CACHE_TAG, CACHE_TAG_TEXT};
@@ -32,6 +32,25 @@ pub(super) fn write_whole(path: &Path, content: &[u8]) -> io::Result<()> {
     file.write_all(content)?;
     file.sync_all()?;
     fs::rename(&part, path)
+}
+
+/// Returns whether nothing is in a folder, or the folder is not there.
+pub(super) fn is_empty(folder: &Path) -> bool {
+    match fs::read_dir(folder) {
+        Ok(mut entries) => entries.next().is_none(),
+        Err(error) => error.kind() == io::ErrorKind::NotFound,
+    }
+}
+
+/// Moves a folder aside, to the first name beside it that is free: `1.aside-1`.
+pub(super) fn set_aside(folder: &Path) -> io::Result<()> {
+    let beside = |number: u32| {
+        let mut name = folder.as_os_str().to_owned();
+        name.push(format!(".aside-{number}"));
+        PathBuf::from(name)
+    };
+    let free = (1..).map(beside).find(|path| fs::symlink_metadata(path).is_err());
+    fs::rename(folder, free.expect("some number is free"))
 }
 
 /// Removes a folder and all in it; one that is not there is a success.

@@ -12,14 +12,17 @@ use std::{
 };
 
 use blueproof_core::{
-    attempt::{AttemptLayout, AttemptSpec, LogReader, Record, RecordKind},
-    domain::AttemptId,
+    attempt::{AttemptLayout, AttemptSpec, LogCursor, LogError, LogReader, Record, RecordKind, read_regular},
     gpu::DeviceUuid,
     ports::CallError,
 };
 use jiff::Timestamp;
 
-use super::{agent_pid, cannot, devices::Claims};
+use super::{
+    cannot,
+    devices::{Claims, Holder},
+    log::begun,
+};
 
 /// A process that has more ancestors than that has some that came and went meanwhile.
 const ANCESTORS_AT_MOST: usize = 256;
@@ -27,8 +30,8 @@ const ANCESTORS_AT_MOST: usize = 256;
 /// An attempt that has accelerators, or has just given them back.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Occupant {
-    /// Which attempt.
-    pub attempt: AttemptId,
+    /// Which attempt, and of which store.
+    pub holder: Holder,
     /// What it is of; `None` until its agent is told.
     pub spec: Option<Arc<AttemptSpec>>,
     /// What it has. None are left of one that has given all back.
@@ -45,7 +48,7 @@ pub struct Occupant {
 #[derive(Debug)]
 pub struct Occupancy {
     runs: PathBuf,
-    known: BTreeMap<AttemptId, Known>,
+    known: BTreeMap<Holder, Known>,
 }
 
 /// What is known of an attempt, and up to where its log was read.
@@ -53,7 +56,7 @@ pub struct Occupancy {
 struct Known {
     occupant: Occupant,
     layout: AttemptLayout,
-    offset: u64,
+    cursor: LogCursor,
 }
 
 impl Occupancy {
@@ -74,20 +77,20 @@ impl Occupancy {
     ///
     /// When something there cannot be read. Then nobody is known to have anything; what is known of attempts stays.
     pub fn look(&mut self, units: &[DeviceUuid]) -> Result<Vec<Occupant>, CallError> {
-        let mut given: BTreeMap<AttemptId, (Vec<DeviceUuid>, SystemTime)> = BTreeMap::new();
-        for (unit, attempt, since) in Claims::below(&self.runs).all(units)? {
-            let (devices, first) = given.entry(attempt).or_insert((Vec::new(), since));
+        let mut given: BTreeMap<Holder, (Vec<DeviceUuid>, SystemTime)> = BTreeMap::new();
+        for (unit, holder, since) in Claims::below(&self.runs).all(units)? {
+            let (devices, first) = given.entry(holder).or_insert((Vec::new(), since));
             devices.push(unit);
             *first = since.min(*first);
         }
-        for (attempt, (_, since)) in &given {
-            if !self.known.contains_key(attempt) {
-                self.known
-                    .insert(*attempt, Known::new(*attempt, *since, &self.runs));
+        for (holder, (_, since)) in &given {
+            if !self.known.contains_key(holder) {
+                let known = Known::new(holder.clone(), *since, &self.runs);
+                self.known.insert(holder.clone(), known);
             }
         }
         for known in self.known.values_mut() {
-            let devices = given.remove(&known.occupant.attempt);
+            let devices = given.remove(&known.occupant.holder);
             known.occupant.devices = devices.map_or_else(Vec::new, |(devices, _)| devices);
             known.read()?;
         }
@@ -99,10 +102,11 @@ impl Occupancy {
 }
 
 impl Known {
-    fn new(attempt: AttemptId, since: SystemTime, runs: &Path) -> Self {
+    fn new(holder: Holder, since: SystemTime, runs: &Path) -> Self {
+        let layout = holder.layout(runs);
         Self {
             occupant: Occupant {
-                attempt,
+                holder,
                 spec: None,
                 devices: Vec::new(),
                 // A time that is not yet is of a clock that was set back since.
@@ -112,22 +116,32 @@ impl Known {
                 ended_at: None,
                 agent: None,
             },
-            layout: AttemptLayout::of(attempt, runs),
-            offset: 0,
+            layout,
+            cursor: LogCursor::default(),
         }
     }
 
     fn read(&mut self) -> Result<(), CallError> {
         let log = self.layout.log();
-        let read = LogReader::open(&log).read_from(self.offset);
-        let (records, offset) = read.map_err(|error| cannot("read", &log, &error))?;
-        self.offset = offset;
+        let records = match LogReader::open(&log).read_all(self.cursor) {
+            Ok((records, cursor)) => {
+                self.cursor = cursor;
+                records
+            }
+            // Somebody else than its agent wrote there. It is the agent's again at its end.
+            Err(LogError::Foreign { .. }) => {
+                self.cursor = LogCursor::default();
+                Vec::new()
+            }
+            Err(LogError::Io(error)) => return Err(cannot("read", &log, &error)),
+        };
         // A successor of an agent that was killed writes on in the same log.
-        self.occupant.agent = records.iter().rev().find_map(agent_pid).or(self.occupant.agent);
+        let agent = records.iter().rev().find_map(begun).map(|process| process.pid);
+        self.occupant.agent = agent.or(self.occupant.agent);
         self.occupant.ended_at = records.iter().find_map(ended_at).or(self.occupant.ended_at);
         if self.occupant.spec.is_none() {
             // It is written whole, before the agent begins.
-            let spec = fs::read(self.layout.spec()).ok();
+            let spec = read_regular(&self.layout.spec(), AttemptSpec::LONGEST).ok();
             let spec = spec.and_then(|spec| serde_json::from_slice(&spec).ok());
             self.occupant.spec = spec.map(Arc::new);
         }
@@ -163,7 +177,7 @@ mod tests {
     use std::process::{Command, Stdio};
 
     use blueproof_core::{
-        attempt::LogWriter,
+        attempt::{LogKey, LogWriter, ProcessName},
         domain::{Gpus, Outcome, RunId, Verdict},
     };
 
@@ -182,21 +196,25 @@ mod tests {
             }
         }
 
-        fn give(&self, run: u64, gpus: u32) -> AttemptId {
-            let attempt = RunId(run).attempt(1);
-            files::make(AttemptLayout::of(attempt, self.runs.path()).root()).expect("a folder");
+        fn give(&self, run: u64, gpus: u32) -> Holder {
+            let holder = Holder {
+                folder: "a-store".into(),
+                attempt: RunId(run).attempt(1),
+            };
+            files::make(holder.layout(self.runs.path()).root()).expect("a folder");
             let claims = Claims::below(self.runs.path());
             claims
-                .give(attempt, &self.units, &Default::default(), Gpus(gpus))
+                .give(&holder, &self.units, &Default::default(), Gpus(gpus))
                 .expect("they are free");
-            attempt
+            holder
         }
 
-        fn write(&self, attempt: AttemptId, at: i64, kind: RecordKind) {
-            let layout = AttemptLayout::of(attempt, self.runs.path());
+        fn write(&self, holder: &Holder, at: i64, kind: RecordKind) {
+            let layout = holder.layout(self.runs.path());
             let at = Timestamp::from_second(at).expect("small");
-            let mut log = LogWriter::open(&layout.log()).expect("a file");
-            log.append(&Record { at, kind }).expect("it is written");
+            let mut log =
+                LogWriter::open(&layout.log(), LogKey::of(&[1; 32], holder.attempt)).expect("a file");
+            log.0.append(&Record { at, kind }).expect("it is written");
         }
 
         fn look(&self, occupancy: &mut Occupancy) -> Vec<Occupant> {
@@ -205,9 +223,16 @@ mod tests {
     }
 
     fn begun(pid: u32) -> RecordKind {
-        RecordKind::Begun {
+        let process = ProcessName {
             pid,
+            started: 0,
+            host: "here".into(),
+        };
+        RecordKind::Begun {
+            process,
             version: "1".into(),
+            marker: String::new(),
+            sockets: PathBuf::new(),
         }
     }
 
@@ -226,18 +251,18 @@ mod tests {
         let machine = Machine::new();
         let mut occupancy = Occupancy::below(machine.runs.path().to_owned());
         assert_eq!(machine.look(&mut occupancy), []);
-        let attempt = machine.give(1, 2);
+        let holder = machine.give(1, 2);
         let seen = machine.look(&mut occupancy);
-        assert_eq!(seen[0].attempt, attempt);
+        assert_eq!(seen[0].holder, holder);
         assert_eq!(seen[0].devices, machine.units);
         assert_eq!((seen[0].ended_at, seen[0].agent), (None, None));
 
-        machine.write(attempt, 5, begun(7));
-        machine.write(attempt, 6, begun(8));
+        machine.write(&holder, 5, begun(7));
+        machine.write(&holder, 6, begun(8));
         assert_eq!(machine.look(&mut occupancy)[0].agent, Some(8));
-        machine.write(attempt, 9, finished());
+        machine.write(&holder, 9, finished());
         let claims = Claims::below(machine.runs.path());
-        claims.take_back(attempt, &machine.units).expect("it had them");
+        claims.take_back(&holder, &machine.units).expect("it had them");
         let seen = machine.look(&mut occupancy);
         assert_eq!(seen[0].devices, []);
         assert_eq!(
@@ -267,8 +292,8 @@ mod tests {
     fn what_an_agent_has_started_is_its_attempts_and_nothing_else_is() {
         let machine = Machine::new();
         let mut occupancy = Occupancy::below(machine.runs.path().to_owned());
-        let attempt = machine.give(1, 1);
-        machine.write(attempt, 5, begun(std::process::id()));
+        let holder = machine.give(1, 1);
+        machine.write(&holder, 5, begun(std::process::id()));
         let mut child = Command::new("sleep")
             .arg("600")
             .stdout(Stdio::null())
@@ -282,7 +307,7 @@ mod tests {
             assert!(!seen[0].has_started(other), "{other}");
         }
 
-        machine.write(attempt, 9, finished());
+        machine.write(&holder, 9, finished());
         let seen = machine.look(&mut occupancy);
         assert!(
             !seen[0].has_started(child.id()),

@@ -65,21 +65,6 @@ impl AttemptLayout {
         self.root.join("agent.log")
     }
 
-    /// Returns the file that says what a living agent has started, for whoever must end what a killed one left.
-    pub fn started(&self) -> PathBuf {
-        self.root.join("started.json")
-    }
-
-    /// Returns the file that describes the Python which runs the notebook, as JSON.
-    pub fn environment(&self) -> PathBuf {
-        self.root.join("environment.json")
-    }
-
-    /// Returns the file that says of each expectation whether it holds, as JSON. Written where all cells have run.
-    pub fn expectations(&self) -> PathBuf {
-        self.root.join("expectations.json")
-    }
-
     /// Returns the notebook with its outputs, written as they come and complete at the end.
     pub fn executed_notebook(&self) -> PathBuf {
         self.root.join("executed.ipynb")

@@ -1,166 +1,181 @@
 //! Reading and appending an agent's log.
 //!
 //! A line is whole once its newline is there. What a killed agent left of a line is neither a record nor an error: a
-//! reader waits for the rest, and the next writer closes it off.
+//! reader waits for the rest, and the next writer takes it away.
+
+mod writer;
 
 use std::{
-    fs::{File, OpenOptions},
-    io::{self, Read, Seek, SeekFrom, Write},
-    path::{Path, PathBuf},
+    fs::{self, File},
+    io::{self, Read, Seek, SeekFrom},
+    path::PathBuf,
 };
 
-use super::Record;
+use super::{Chain, LogKey, Record, open_regular};
+
+pub use writer::{Disturbance, LogWriter};
+
+/// How much is read at once. A longer line is read whole, up to the longest that an agent writes.
+const CHUNK: u64 = 4 << 20;
+const LONGEST_LINE: u64 = 256 << 20;
 
 /// Reads a log that somebody may still be writing.
 #[derive(Debug, Clone)]
 pub struct LogReader {
     path: PathBuf,
+    key: Option<LogKey>,
 }
 
-/// Appends to a log. There is one writer at a time: whoever holds the attempt's lock.
-#[derive(Debug)]
-pub struct LogWriter {
-    file: File,
-    is_torn: bool,
+/// Up to where a log was read.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LogCursor {
+    offset: u64,
+    chain: Chain,
+}
+
+/// Why a log could not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum LogError {
+    /// The file could not be read.
+    #[error("could not read the log")]
+    Io(#[from] io::Error),
+    /// Something in it was not written by the attempt's agent.
+    #[error("what stands at byte {at} of the log was not written there by the attempt's agent")]
+    Foreign {
+        /// Where it begins.
+        at: u64,
+    },
 }
 
 impl LogReader {
-    /// Names the log to read. It need not be there yet.
+    /// Names the log to read. It need not be there yet. Whoever wrote it, lines that are no record are passed over: for
+    /// showing how an attempt goes on, not for judging it.
     pub fn open(path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into() }
-    }
-
-    /// Returns the records after `offset` (in bytes) and the offset to go on from.
-    ///
-    /// Lines that are no record, such as what a killed agent left of one, are passed over. A last line without its
-    /// newline is left for the next call. A log that is not there has no records.
-    ///
-    /// # Errors
-    ///
-    /// When the file is there and cannot be read.
-    pub fn read_from(&self, offset: u64) -> io::Result<(Vec<Record>, u64)> {
-        let mut file = match File::open(&self.path) {
-            Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((Vec::new(), offset)),
-            Err(error) => return Err(error),
-        };
-        file.seek(SeekFrom::Start(offset))?;
-        let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes)?;
-        let whole = bytes.iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1);
-        let lines = bytes[..whole].split(|b| *b == b'\n');
-        let records = lines
-            .filter_map(|line| serde_json::from_slice(line).ok())
-            .collect();
-        Ok((records, offset + whole as u64))
-    }
-}
-
-impl LogWriter {
-    /// Opens the log at `path`, makes it where it is not there, and closes off a line that was left unfinished.
-    ///
-    /// # Errors
-    ///
-    /// When the file cannot be opened or written.
-    pub fn open(path: &Path) -> io::Result<Self> {
-        let mut file = OpenOptions::new()
-            .create(true)
-            .read(true)
-            .append(true)
-            .open(path)?;
-        if ends_inside_a_line(&mut file)? {
-            file.write_all(b"\n")?;
+        Self {
+            path: path.into(),
+            key: None,
         }
-        Ok(Self { file, is_torn: false })
     }
 
-    /// Appends one record as one line, with one write.
+    /// Names the log to read, of which every line must be its agent's.
+    pub fn verified(path: impl Into<PathBuf>, key: LogKey) -> Self {
+        Self {
+            path: path.into(),
+            key: Some(key),
+        }
+    }
+
+    /// Returns the next records and where to go on from; none where there is nothing new. A last line without its newline is
+    /// left for the next call. A log that is not there has no records.
+    ///
+    /// It reads some MiB at most, so that memory stays bounded whatever stands there: see [`LogReader::read_all`].
     ///
     /// # Errors
     ///
-    /// When the line could not be written whole. What was written of it is closed off by the next one.
-    pub fn append(&mut self, record: &Record) -> io::Result<()> {
-        let mut line = if self.is_torn { b"\n".to_vec() } else { Vec::new() };
-        serde_json::to_writer(&mut line, record)?;
-        line.push(b'\n');
-        let written = self.file.write_all(&line);
-        self.is_torn = written.is_err();
-        written
+    /// When the file is there and cannot be read; when the first new line must be the agent's and is not, and when the file
+    /// has become shorter, is gone, or is no regular file.
+    pub fn read_from(&self, cursor: LogCursor) -> Result<(Vec<Record>, LogCursor), LogError> {
+        let mut file = match open_regular(&self.path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound && cursor == LogCursor::default() => {
+                return Ok((Vec::new(), cursor));
+            }
+            // It was moved away, or another kind of file stands in its place.
+            Err(_) if fs::symlink_metadata(&self.path).map_or(true, |there| !there.is_file()) => {
+                return Err(LogError::Foreign { at: 0 });
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let length = file.metadata()?.len();
+        if length < cursor.offset {
+            return Err(LogError::Foreign { at: length });
+        }
+        let bytes = whole_lines(&mut file, cursor.offset)?;
+        let mut records = Vec::new();
+        let mut next = cursor;
+        for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+            match self.record(line, &mut next) {
+                Ok(record) => records.extend(record),
+                // What stands before it is the agent's all the same.
+                Err(_) if next != cursor => break,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok((records, next))
     }
 
-    /// Waits until everything that was appended is on the disk.
+    /// Returns all records after `cursor`, and where to go on from.
     ///
     /// # Errors
     ///
-    /// When the disk says that it is not.
-    pub fn sync(&self) -> io::Result<()> {
-        self.file.sync_data()
+    /// As [`LogReader::read_from`].
+    pub fn read_all(&self, mut cursor: LogCursor) -> Result<(Vec<Record>, LogCursor), LogError> {
+        let mut all = Vec::new();
+        loop {
+            let (records, next) = self.read_from(cursor)?;
+            all.extend(records);
+            if next == cursor {
+                return Ok((all, cursor));
+            }
+            cursor = next;
+        }
+    }
+
+    /// Returns all records that an agent wrote before anything else, as far as they can be read: for showing what is known.
+    pub fn read_to_foreign(&self) -> Vec<Record> {
+        let (mut all, mut cursor) = (Vec::new(), LogCursor::default());
+        while let Ok((records, next)) = self.read_from(cursor) {
+            if next == cursor {
+                break;
+            }
+            all.extend(records);
+            cursor = next;
+        }
+        all
+    }
+
+    fn record(&self, line: &[u8], cursor: &mut LogCursor) -> Result<Option<Record>, LogError> {
+        let text = line.strip_suffix(b"\n").unwrap_or(line);
+        match &self.key {
+            Some(key) => cursor.pass_verified(key, line)?,
+            None => cursor.offset += line.len() as u64,
+        }
+        // What an agent of another version wrote may not be understood; it is the agent's all the same.
+        Ok(serde_json::from_slice(text).ok())
     }
 }
 
-fn ends_inside_a_line(file: &mut File) -> io::Result<bool> {
-    if file.metadata()?.len() == 0 {
-        return Ok(false);
+impl LogCursor {
+    /// Goes on behind a line, if it is the agent's.
+    fn pass_verified(&mut self, key: &LogKey, line: &[u8]) -> Result<(), LogError> {
+        let text = line.strip_suffix(b"\n").unwrap_or(line);
+        let chain = key.verify(self.chain, text);
+        self.chain = chain.ok_or(LogError::Foreign { at: self.offset })?;
+        self.offset += line.len() as u64;
+        Ok(())
     }
-    file.seek(SeekFrom::End(-1))?;
-    let mut last = [0];
-    file.read_exact(&mut last)?;
-    Ok(last != *b"\n")
+}
+
+/// Returns the lines from `offset` on that are whole: some MiB, or one line that is longer.
+fn whole_lines(file: &mut File, offset: u64) -> Result<Vec<u8>, LogError> {
+    let mut bytes = Vec::new();
+    let mut most = CHUNK;
+    loop {
+        file.seek(SeekFrom::Start(offset + bytes.len() as u64))?;
+        file.take(most - bytes.len() as u64).read_to_end(&mut bytes)?;
+        if let Some(last) = bytes.iter().rposition(|byte| *byte == b'\n') {
+            bytes.truncate(last + 1);
+            return Ok(bytes);
+        }
+        if (bytes.len() as u64) < most {
+            return Ok(Vec::new());
+        }
+        if most >= LONGEST_LINE {
+            return Err(LogError::Foreign { at: offset });
+        }
+        most *= 4;
+    }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::attempt::{RecordKind, Stage};
-
-    fn record(message: &str) -> Record {
-        Record {
-            at: jiff::Timestamp::UNIX_EPOCH,
-            kind: RecordKind::StageProgress {
-                stage: Stage::Env,
-                message: message.into(),
-            },
-        }
-    }
-
-    fn log_in(folder: &Path) -> PathBuf {
-        folder.join("log.ndjson")
-    }
-
-    #[test]
-    fn a_log_is_read_on_from_where_the_reader_stopped() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = log_in(folder.path());
-        let reader = LogReader::open(&path);
-        assert_eq!(reader.read_from(0).unwrap(), (vec![], 0));
-
-        let mut writer = LogWriter::open(&path).unwrap();
-        writer.append(&record("one")).unwrap();
-        let (records, offset) = reader.read_from(0).unwrap();
-        assert_eq!(records, [record("one")]);
-
-        writer.append(&record("two")).unwrap();
-        let (records, offset) = reader.read_from(offset).unwrap();
-        assert_eq!(records, [record("two")]);
-        assert_eq!(reader.read_from(offset).unwrap(), (vec![], offset));
-    }
-
-    #[test]
-    fn a_torn_line_is_left_until_the_next_writer_closes_it_off() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = log_in(folder.path());
-        let mut whole = serde_json::to_vec(&record("one")).unwrap();
-        whole.push(b'\n');
-        let torn = &whole[..20];
-        std::fs::write(&path, [&whole, torn].concat()).unwrap();
-        let reader = LogReader::open(&path);
-
-        let (records, offset) = reader.read_from(0).unwrap();
-        assert_eq!(records, [record("one")]);
-        assert_eq!(offset, whole.len() as u64);
-
-        LogWriter::open(&path).unwrap().append(&record("two")).unwrap();
-        let (records, _) = reader.read_from(offset).unwrap();
-        assert_eq!(records, [record("two")]);
-    }
-}
+mod tests;

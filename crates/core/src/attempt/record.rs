@@ -1,10 +1,11 @@
 //! What the agent says.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, path::PathBuf};
 
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
+use super::ProcessName;
 use crate::{
     diagnostic::Diagnostic,
     domain::{Bytes, GpuUse, Outcome},
@@ -27,10 +28,15 @@ pub struct Record {
 pub enum RecordKind {
     /// The agent has begun; always the first line.
     Begun {
-        /// The agent's process id.
-        pid: u32,
+        /// The agent's process.
+        #[serde(flatten)]
+        process: ProcessName,
         /// The agent's version.
         version: String,
+        /// The value of the variable that marks every process of the attempt.
+        marker: String,
+        /// The folder with the kernel's sockets.
+        sockets: PathBuf,
     },
     /// A stage has begun.
     StageBegun {
@@ -52,6 +58,11 @@ pub enum RecordKind {
         detail: String,
         /// How long it took.
         took: SignedDuration,
+    },
+    /// The Python that runs the notebook is there.
+    EnvironmentReady {
+        /// What it is, in the notebook crate's own words: core passes it on unread.
+        environment: serde_json::Value,
     },
     /// The kernel runs and has answered.
     KernelReady {
@@ -124,11 +135,35 @@ pub enum RecordKind {
         /// What.
         diagnostic: Diagnostic,
     },
+    /// All cells have run, and it was looked whether what is expected holds.
+    ExpectationsChecked {
+        /// For each expectation, in order, what is missing or wrong; nothing where it holds.
+        unmet: Vec<Option<Diagnostic>>,
+    },
+    /// What is kept beside the log is whole, and not written to any more.
+    FilesKept {
+        /// The executed notebook, where there is one.
+        notebook: Option<KeptFile>,
+        /// What the blueprint declares as artifacts, by path.
+        artifacts: Vec<KeptFile>,
+    },
     /// The attempt is over, everything it started is gone, and nothing follows.
     Finished {
         /// How it ended.
         outcome: Box<Outcome>,
     },
+}
+
+/// A file that is kept of an attempt.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct KeptFile {
+    /// Its path, below the folder where files of its kind are kept.
+    pub path: PathBuf,
+    /// How long it is.
+    pub size: Bytes,
+    /// The SHA-256 of its content, in hexadecimal digits.
+    pub sha256: String,
 }
 
 /// The parts of an attempt that take time.
@@ -178,4 +213,11 @@ pub enum CellEnd {
     Interrupted,
     /// The kernel died in it.
     KernelDied,
+}
+
+impl CellEnd {
+    /// Returns whether the next cell may run.
+    pub fn is_good(self) -> bool {
+        matches!(self, CellEnd::Ok | CellEnd::RaisedAsAllowed)
+    }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    domain::{AttemptId, BlueprintName, Head, ProfileName, Project, Resources, Timeouts},
+    domain::{AttemptId, BlueprintName, Head, ProfileName, Project, RequestKey, Resources, Timeouts},
     gpu::DeviceUuid,
 };
 
@@ -13,8 +13,12 @@ use crate::{
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AttemptSpec {
+    /// The store that knows of it, by its [`StoreIdentity`](super::StoreIdentity).
+    pub store: String,
     /// Which attempt this is.
     pub attempt: AttemptId,
+    /// The request that it is made for.
+    pub request: RequestKey,
     /// The repository or folder that the content belongs to.
     pub project: Project,
     /// The pull request, where there is one.
@@ -42,6 +46,19 @@ pub struct AttemptSpec {
 }
 
 impl AttemptSpec {
+    /// The most bytes that its file may have. A plan is a few KiB.
+    pub const LONGEST: u64 = 16 << 20;
+
+    /// Returns whether both are of one attempt to do one thing. What it was given to do it with may differ.
+    pub fn is_same_attempt(&self, other: &Self) -> bool {
+        let asked = |spec: &Self| Self {
+            environments: PathBuf::new(),
+            devices: None,
+            ..spec.clone()
+        };
+        asked(self) == asked(other)
+    }
+
     /// Returns whether there are devices that it may use, as far as anybody knows.
     pub fn has_devices(&self) -> bool {
         self.devices.as_ref().is_some_and(|devices| !devices.is_empty())

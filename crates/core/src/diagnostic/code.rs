@@ -246,6 +246,9 @@ codes! {
         "The artifacts of one attempt may take so much room and no more. What did not fit was left out whole."
     451 ArtifactUnkept "an artifact that could not be written"
         "The file was there, but could not be copied to where artifacts are kept."
+    452 ArtifactRenamed "an artifact that is kept by another name"
+        "A file's name on Linux is any bytes; reports, links and JSON hold text. A byte that is no UTF-8 stands in the name as \
+         `\\x` and two digits."
     501 StartupTimeout "a start that took too long"
         "Environment and kernel were not ready within spec.timeouts.startup. A first start downloads packages; later \
          ones find them in the cache."
@@ -333,6 +336,16 @@ codes! {
         "Somebody, or NTP, set this machine's clock forwards or back while devices were watched, or the machine was asleep. What \
          was known is moved along, so that seconds and joules are counted on as if nothing had happened; times that were \
          written down before are of the old clock."
+    651 AttemptTampered "an attempt whose log somebody else has written to"
+        "The agent alone writes down how an attempt goes on and ends, and signs each line. Something was added to its log, taken \
+         out, changed or put in its place: by the notebook or what it started, most likely, because nobody else knows the \
+         folder. Such an attempt has failed, whatever its cells did."
+    652 AttemptFolderTaken "a folder that belongs to another attempt"
+        "In the place of an attempt lie the files of another one, and something there still runs. Its store was copied, or put \
+         back as it was before. Nothing of another attempt is ever taken over, and nothing is removed."
+    653 CellsUnaccounted "cells of which it is not known how they ended"
+        "A run passes when each cell of code has run to its end. Here nothing failed, and yet some cells did not: a defect of \
+         blueproof, which is told as such and not as a pass."
     701 StoreBroken "a store that cannot be used"
         "The file that holds all runs could not be opened, read or written: a full disk, missing rights, or damage. \
          Nothing is decided without it; attempts that run go on by themselves."

@@ -8,7 +8,7 @@ use std::{
     collections::{BTreeMap, btree_map::Entry},
     fs::{self, File, Metadata, TryLockError},
     io,
-    os::unix::fs::MetadataExt,
+    os::unix::fs::{MetadataExt, OpenOptionsExt},
     path::Path,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
@@ -35,14 +35,25 @@ pub struct Leadership {
 }
 
 impl DatabaseFile {
-    /// Finds the database at `path`, by whatever name.
+    /// Finds the database at `path`, by whatever name. Where there is none an empty file is made, for its owner only: what
+    /// notebooks print and what attempts are known by is in there.
     pub(super) fn at(path: &Path) -> io::Result<Arc<Self>> {
         let name = |metadata: Metadata| (metadata.dev(), metadata.ino());
         let mut opened = OPENED.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = opened.get(&name(fs::metadata(path)?)) {
-            return Ok(Arc::clone(known));
-        }
-        let file = File::open(path)?;
+        let file = match fs::metadata(path) {
+            Ok(there) => match opened.get(&name(there)) {
+                Some(known) => return Ok(Arc::clone(known)),
+                None => File::open(path)?,
+            },
+            Err(error) if error.kind() == io::ErrorKind::NotFound => File::options()
+                .read(true)
+                .write(true)
+                .create(true)
+                .truncate(false)
+                .mode(0o600)
+                .open(path)?,
+            Err(error) => return Err(error),
+        };
         match opened.entry(name(file.metadata()?)) {
             Entry::Vacant(unknown) => Ok(Arc::clone(unknown.insert(Arc::new(Self {
                 file,

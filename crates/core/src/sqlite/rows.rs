@@ -5,6 +5,7 @@ use rusqlite::{Connection, OptionalExtension, Row, Transaction, TransactionBehav
 use serde::de::DeserializeOwned;
 
 use crate::{
+    attempt::StoreIdentity,
     domain::{RequestKey, RunId},
     event::Event,
     ports::{Batch, Command, CommandId, LoggedEvent, Seq, Version},
@@ -25,6 +26,16 @@ pub(super) enum Error {
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+}
+
+pub(super) fn identity(connection: &Connection) -> Result<StoreIdentity, rusqlite::Error> {
+    connection.query_row("SELECT id, folder, secret FROM identity", [], |row| {
+        Ok(StoreIdentity {
+            id: row.get(0)?,
+            folder: row.get(1)?,
+            secret: row.get(2)?,
+        })
+    })
 }
 
 /// Appends where the log still ends at `after`, and returns where it ends then.

@@ -35,6 +35,16 @@ const STEPS: &[&str] = &[
      CREATE INDEX command_waiting ON command (id) WHERE taken = 0;",
     // Whoever asks for a run looks which queues there are, and waits for no replay.
     "CREATE INDEX event_quota ON event (seq) WHERE kind = 'quotaApplied';",
+    // Runs are counted from one in each store. Folders of theirs, which may outlive a store or be another's, need a name.
+    // Those of a store that has runs already have none before their numbers.
+    "CREATE TABLE identity (
+         only   INTEGER PRIMARY KEY CHECK (only = 1),
+         id     TEXT NOT NULL,
+         folder TEXT NOT NULL,
+         secret BLOB NOT NULL
+     ) STRICT;
+     INSERT INTO identity VALUES (1, lower(hex(randomblob(6))), '', randomblob(32));
+     UPDATE identity SET folder = id WHERE NOT EXISTS (SELECT 1 FROM run);",
 ];
 
 /// Brings a file to the newest version. What is there stays; a file that is not ours, or is newer, is not touched.

@@ -7,12 +7,16 @@ mod prepare;
 use std::{
     collections::HashMap,
     fs,
+    os::unix::fs::PermissionsExt,
     path::{Component, Path, PathBuf},
     time::{Duration, Instant},
 };
 
 use blueproof_core::{
-    attempt::{AttemptLayout, AttemptSpec, LogWriter, RecordKind, Stage},
+    attempt::{
+        AttemptLayout, AttemptSpec, Disturbance, KeptFile, LogWriter, ProcessName, RecordKind, Stage,
+        read_regular,
+    },
     diagnostic::{Code, Diagnostic, Place},
     domain::{FailureClass, GpuUse, Limit, Outcome, Verdict as Judgement},
 };
@@ -21,12 +25,12 @@ use jiff::SignedDuration;
 use super::{
     AgentError, Dependencies, Journal, Prepared,
     halt::{Halt, Step, config, failed, failure, halt_disk, halted, read_spec, unreadable},
-    recovery::{Started, remove_folder},
+    recovery::{remove_folder, tampered},
     signals,
 };
 use crate::{
     executor::{Executor, Finish, Notebook, Recorder, Stops, deadline, until},
-    ipynb,
+    files, ipynb,
     kernel::{Channels, Kernel, Runtime, StartError, Starting, Variables, kernel_variables, visible_devices},
     plan::Plan,
     process::{self, MARKER, Meter},
@@ -35,6 +39,9 @@ use crate::{
 
 /// How long what a notebook left running may take to end by itself once it is told to.
 const LEFTOVER_GRACE: Duration = Duration::from_millis(300);
+
+/// The longest log of a kernel that is looked through for secrets.
+const LONGEST_KERNEL_LOG: u64 = 64 << 20;
 
 /// What an attempt works with.
 struct Attempt<'a> {
@@ -47,7 +54,11 @@ struct Attempt<'a> {
     stops: Stops,
     marker: String,
     begun: Instant,
-    unsaved: Option<Notebook>,
+    /// Where the kernel's sockets are made.
+    sockets: PathBuf,
+    /// The executed notebook, once its cells have run.
+    executed: Option<Notebook>,
+    artifacts: Vec<KeptFile>,
     gpu_used: Option<GpuUse>,
     /// What says that a device, and with it the machine, was at fault.
     gpu_fault: Option<Box<Diagnostic>>,
@@ -65,23 +76,23 @@ pub(crate) fn carry_out(
         uuid::Uuid::new_v4().simple(),
         uuid::Uuid::new_v4().simple()
     );
-    let started = Started {
-        marker: marker.clone(),
-        sockets: None,
-    };
-    started
-        .save(layout)
-        .map_err(|source| AgentError::new("write into the attempt's folder", source))?;
+    let sockets = Runtime::new_folder();
     journal.record(RecordKind::Begun {
-        pid: std::process::id(),
+        process: ProcessName::of(std::process::id()).expect("this process is here"),
         version: env!("CARGO_PKG_VERSION").into(),
+        marker: marker.clone(),
+        sockets: sockets.clone(),
     });
+    // Whoever finds nothing here later must know that something was taken away.
+    journal
+        .sync()
+        .map_err(|source| AgentError::new("write the attempt's log", source))?;
     process::adopt_orphans().map_err(|source| AgentError::new("adopt orphans", source))?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|source| AgentError::new("start", source))?;
-    let (outcome, mut journal) = runtime.block_on(async {
+    let (mut outcome, mut journal) = runtime.block_on(async {
         let (spec, plan) = match read_spec(layout) {
             Ok(read) => read,
             Err(failure) => return Ok((failed(failure), journal)),
@@ -97,16 +108,23 @@ pub(crate) fn carry_out(
             stops,
             marker,
             begun: Instant::now(),
-            unsaved: None,
+            sockets,
+            executed: None,
+            artifacts: Vec::new(),
             gpu_used: None,
             gpu_fault: None,
         };
         Ok(attempt.run().await)
     })?;
+    if let Some(disturbance) = journal
+        .reclaim()
+        .map_err(|source| AgentError::new("write the attempt's log", source))?
+    {
+        outcome.verdict = disturbed(disturbance, &outcome.verdict);
+    }
     journal.record(RecordKind::Finished {
         outcome: Box::new(outcome),
     });
-    let _ = fs::remove_file(layout.started());
     journal
         .sync()
         .map_err(|source| AgentError::new("write the attempt's log", source))
@@ -120,7 +138,9 @@ impl Attempt<'_> {
         };
         process::sweep(&self.marker, LEFTOVER_GRACE, &mut self.meter);
         remove_folder(&self.layout.work());
-        self.save_again();
+        // A notebook may have taken away the right to write here.
+        let _ = fs::set_permissions(self.layout.root(), fs::Permissions::from_mode(0o700));
+        self.keep_files();
         if !self.plan.secrets.is_empty()
             && let Err(error) = self.redact_kernel_log()
         {
@@ -132,33 +152,40 @@ impl Attempt<'_> {
         (outcome, self.journal)
     }
 
-    /// Saves the executed notebook where the disk did not take it before: what filled it may just have been removed.
-    fn save_again(&mut self) {
-        if let Some(notebook) = self.unsaved.take()
-            && let Err(error) = notebook.save(&self.layout.executed_notebook())
-        {
+    /// Saves the executed notebook, now that nobody else can write there and that what may have filled the disk is removed,
+    /// and writes down what is kept.
+    fn keep_files(&mut self) {
+        let saved = self
+            .executed
+            .take()
+            .map(|notebook| notebook.save(&self.layout.executed_notebook()));
+        let notebook = saved.transpose().unwrap_or_else(|error| {
             self.journal.failed(error);
-        }
+            None
+        });
+        let artifacts = std::mem::take(&mut self.artifacts);
+        self.journal.record(RecordKind::FilesKept { notebook, artifacts });
     }
 
     /// Starts the kernel, runs the cells, ends everything that was started, and looks at what came of it.
     async fn execute(&mut self, prepared: &Prepared, secrets: Variables) -> Outcome {
         let begun = Instant::now();
         self.journal.record(RecordKind::StageBegun { stage: Stage::Run });
-        let (mut finish, cells) = match self.run_cells(prepared, secrets).await {
+        let finish = match self.run_cells(prepared, secrets).await {
             Ok(finished) => finished,
             Err(halt) => return halted(halt),
         };
-        self.unsaved = finish.unsaved.take();
         process::sweep(&self.marker, LEFTOVER_GRACE, &mut self.meter);
         self.give_devices_back();
         self.notice(&finish);
         let verdict = self.judge(&finish);
         let verdict = self.blame_devices(verdict);
         if matches!(verdict, Judgement::Passed) {
-            self.stage_ended(Stage::Run, format!("{cells} cells"), begun);
+            self.stage_ended(Stage::Run, format!("{} cells", finish.cells), begun);
         }
-        self.collect(verdict, &finish)
+        let outcome = self.collect(verdict, &finish);
+        self.executed = Some(finish.notebook);
+        outcome
     }
 
     /// Ends the measuring of devices, once nothing can use them any more, and tells what each cell made of them.
@@ -181,7 +208,7 @@ impl Attempt<'_> {
         self.gpu_fault = used.fault;
     }
 
-    async fn run_cells(&mut self, prepared: &Prepared, secrets: Variables) -> Step<(Finish, usize)> {
+    async fn run_cells(&mut self, prepared: &Prepared, secrets: Variables) -> Step<Finish> {
         let notebook_path = self.notebook_path()?;
         let read = ipynb::Notebook::read(&notebook_path)
             .map_err(|problems| unreadable(&self.plan.notebook, problems))?;
@@ -190,12 +217,8 @@ impl Attempt<'_> {
         let executed = self.layout.executed_notebook();
         notebook.save(&executed).map_err(|error| halt_disk(&error))?;
         let cells = notebook.code_cells().len();
-        let runtime = Runtime::create(&self.layout.work()).map_err(|error| halt_disk(&error))?;
-        let started = Started {
-            marker: self.marker.clone(),
-            sockets: Some(runtime.folder().to_owned()),
-        };
-        started.save(self.layout).map_err(|error| halt_disk(&error))?;
+        let runtime =
+            Runtime::create(self.sockets.clone(), &self.layout.work()).map_err(|error| halt_disk(&error))?;
         let variables = self.variables(&prepared.python, &runtime, secrets);
         let has_devices = self.spec.has_devices();
         if let Some(devices) = self.spec.devices.as_deref().filter(|_| has_devices) {
@@ -229,7 +252,7 @@ impl Attempt<'_> {
             .end(Some(&mut channels), self.dependencies.graces.terminate)
             .await;
         self.meter.keep_child(&kernel.child);
-        Ok((finish, cells))
+        Ok(finish)
     }
 
     async fn start(
@@ -284,11 +307,15 @@ impl Attempt<'_> {
 
     fn redact_kernel_log(&self) -> std::io::Result<()> {
         let path = self.layout.kernel_log();
-        if !path.exists() {
-            return Ok(());
+        match read_regular(&path, LONGEST_KERNEL_LOG) {
+            Ok(text) => {
+                let text = self.journal.redact(&String::from_utf8_lossy(&text));
+                files::replace(&path, text.as_bytes())
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+            // What cannot be looked through is not kept.
+            Err(_) => fs::remove_file(&path).or_else(|_| fs::remove_dir_all(&path)),
         }
-        let text = String::from_utf8_lossy(&fs::read(&path)?).into_owned();
-        fs::write(path, self.journal.redact(&text))
     }
 
     fn stage_ended(&mut self, stage: Stage, detail: String, begun: Instant) {
@@ -330,6 +357,16 @@ impl Attempt<'_> {
     fn home(&self) -> PathBuf {
         self.layout.work().join("home")
     }
+}
+
+/// Returns the verdict on a notebook that wrote where only its agent writes.
+fn disturbed(disturbance: Disturbance, verdict: &Judgement) -> Judgement {
+    let mut failure = tampered(disturbance);
+    if let Judgement::Failed(failed) = verdict {
+        let message = &failed.diagnostic.message;
+        failure.diagnostic = failure.diagnostic.because(format!("before that: {message}"));
+    }
+    Judgement::Failed(Box::new(failure))
 }
 
 fn signed(duration: Duration) -> SignedDuration {

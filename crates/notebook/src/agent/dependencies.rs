@@ -8,7 +8,8 @@ use std::{
 };
 
 use blueproof_core::{
-    attempt::{AttemptSpec, Stream},
+    attempt::{AttemptSpec, KeptFile, Stream},
+    diagnostic::Diagnostic,
     domain::{Failure, MetricResult},
     gpu::DeviceUuid,
     ports::{GpuMeter, GpuUsed},
@@ -56,6 +57,8 @@ pub struct Prepared {
     pub python: PathBuf,
     /// What it is, in a few words, such as `python 3.12 + numpy 2.5 (cached)`.
     pub detail: String,
+    /// All that is known of it, for the report.
+    pub environment: Value,
 }
 
 /// Finds or makes the Python that a plan asks for.
@@ -104,6 +107,12 @@ pub struct Conclusion {
     pub metrics: BTreeMap<String, MetricResult>,
     /// What is missing or wrong. Not looked at where the cells did not all run.
     pub failure: Option<Box<Failure>>,
+    /// For each expectation, in order, what is missing or wrong; nothing where it holds.
+    pub expectations: Option<Vec<Option<Diagnostic>>>,
+    /// The declared files that were kept, in order.
+    pub artifacts: Vec<KeptFile>,
+    /// What else there is to say, such as of files that were not kept.
+    pub notices: Vec<Diagnostic>,
     /// What was collected, in a few words.
     pub detail: String,
 }

@@ -1,9 +1,9 @@
 //! Where an attempt goes no further: why, and what its outcome is then.
 
-use std::{fs, io, path::Path};
+use std::{io, path::Path};
 
 use blueproof_core::{
-    attempt::{AttemptLayout, AttemptSpec},
+    attempt::{AttemptLayout, AttemptSpec, read_regular},
     diagnostic::{Code, Diagnostic, Place},
     domain::{Failure, FailureClass, Outcome, Verdict},
 };
@@ -31,7 +31,7 @@ pub(super) fn read_spec(layout: &AttemptLayout) -> Result<(AttemptSpec, Plan), B
             .caused_by(error);
         failure(FailureClass::Config, diagnostic)
     };
-    let text = fs::read(layout.spec()).map_err(|error| unreadable(&error))?;
+    let text = read_regular(&layout.spec(), AttemptSpec::LONGEST).map_err(|error| unreadable(&error))?;
     let mut spec: AttemptSpec = serde_json::from_slice(&text).map_err(|error| unreadable(&error))?;
     let plan = serde_json::from_value(spec.work.take()).map_err(|error| unreadable(&error))?;
     Ok((spec, plan))

@@ -2,7 +2,7 @@
 
 use std::{collections::VecDeque, io};
 
-use blueproof_core::attempt::{LogWriter, Record, RecordKind, Stream};
+use blueproof_core::attempt::{Disturbance, LogWriter, Record, RecordKind, Stream};
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -60,6 +60,11 @@ impl Journal {
     pub(crate) fn take_error(&mut self) -> Option<io::Error> {
         let written = self.write_out();
         self.error.take().or(written.err())
+    }
+
+    /// Makes the log what was written there, if it is not, and returns what somebody else did to it.
+    pub(crate) fn reclaim(&mut self) -> io::Result<Option<Disturbance>> {
+        self.log.reclaim()
     }
 
     /// Waits until the log is on the disk.

@@ -1,60 +1,30 @@
 //! Finishing an attempt whose agent was killed.
 
-use std::{
-    fs, io,
-    path::{Path, PathBuf},
-};
+use std::{fs, io, path::Path};
 
 use blueproof_core::{
-    attempt::{AttemptLayout, LogWriter, Record, RecordKind},
+    attempt::{AttemptLayout, Disturbance, LogWriter, Record, RecordKind},
     diagnostic::{Code, Diagnostic},
     domain::{Failure, FailureClass, Outcome, Verdict},
 };
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
 
 use crate::process::end_left;
 
-/// What an agent writes down before it starts anything, so that it can be ended without it.
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Started {
-    /// The value of the variable that marks every process of the attempt.
-    pub(crate) marker: String,
-    /// The folder with the kernel's sockets.
-    pub(crate) sockets: Option<PathBuf>,
-}
-
-impl Started {
-    /// Writes it where the next agent finds it.
-    pub(crate) fn save(&self, layout: &AttemptLayout) -> io::Result<()> {
-        let mut file = tempfile::NamedTempFile::new_in(layout.root())?;
-        serde_json::to_writer(&mut file, self)?;
-        file.persist(layout.started())?;
-        Ok(())
-    }
-
-    fn load(layout: &AttemptLayout) -> Option<Self> {
-        serde_json::from_slice(&fs::read(layout.started()).ok()?).ok()
-    }
-}
-
 /// Ends what an earlier agent left, and appends how the attempt ended. The notebook is not run again.
-pub(crate) fn finish(layout: &AttemptLayout, log: &mut LogWriter) -> io::Result<()> {
-    let mut diagnostic = Diagnostic::error(
-        Code::AgentLost,
-        "the agent was killed before the attempt was over",
-    );
-    if let Some(started) = Started::load(layout) {
-        let work = layout.work();
-        let left = end_left(&started.marker, &work.canonicalize().unwrap_or(work));
-        if left > 0 {
-            diagnostic = diagnostic.because(format!("{left} of its processes could not be ended"));
-        }
-        started.sockets.as_deref().map(remove_sockets);
-    }
+pub(crate) fn finish(layout: &AttemptLayout, log: &mut LogWriter, records: &[Record]) -> io::Result<()> {
+    let left = end_what_is_left(layout, records);
     remove_folder(&layout.work());
-    let diagnostic = diagnostic.hint("retry it: a killed agent says nothing about the notebook");
-    let failure = Failure::outside_cells(FailureClass::Infrastructure, diagnostic);
+    // An agent makes sure that its first word is on the disk before it starts anything.
+    let is_cut_off = records.is_empty().then_some(Disturbance::CutOff);
+    let mut failure = match log.reclaim()?.or(is_cut_off) {
+        Some(disturbance) => tampered(disturbance),
+        None => agent_lost(),
+    };
+    if left > 0 {
+        let diagnostic = failure.diagnostic;
+        failure.diagnostic = diagnostic.because(format!("{left} of its processes could not be ended"));
+    }
     log.append(&Record {
         at: Timestamp::now(),
         kind: RecordKind::Finished {
@@ -65,9 +35,42 @@ pub(crate) fn finish(layout: &AttemptLayout, log: &mut LogWriter) -> io::Result<
             }),
         },
     })?;
-    log.sync()?;
-    let _ = fs::remove_file(layout.started());
-    Ok(())
+    log.sync()
+}
+
+/// Says that somebody else wrote where only the agent writes: a failure of the notebook's own.
+pub(super) fn tampered(disturbance: Disturbance) -> Failure {
+    let what = match disturbance {
+        Disturbance::Appended => "something was added to",
+        Disturbance::CutOff => "something was cut off",
+        Disturbance::Changed => "something was changed in",
+        Disturbance::Replaced => "something else was put in the place of",
+    };
+    let message = format!("{what} the attempt's log, where only blueproof writes");
+    let diagnostic = Diagnostic::error(Code::AttemptTampered, message)
+        .hint("a notebook has no business outside of its own folder: look for a cell that writes to `..`");
+    Failure::outside_cells(FailureClass::Notebook, diagnostic)
+}
+
+fn agent_lost() -> Failure {
+    let message = "the agent was killed before the attempt was over";
+    let diagnostic = Diagnostic::error(Code::AgentLost, message)
+        .hint("retry it: a killed agent says nothing about the notebook");
+    Failure::outside_cells(FailureClass::Infrastructure, diagnostic)
+}
+
+/// Ends what earlier agents started, as they wrote down before they did, and returns how many processes did not go.
+fn end_what_is_left(layout: &AttemptLayout, records: &[Record]) -> usize {
+    let work = layout.work();
+    let work = work.canonicalize().unwrap_or(work);
+    let mut left = 0;
+    for record in records {
+        if let RecordKind::Begun { marker, sockets, .. } = &record.kind {
+            left = end_left(marker, &work);
+            remove_folder(sockets);
+        }
+    }
+    left
 }
 
 /// Removes a folder and what is in it, also where a notebook took away its own right to write there.
@@ -87,14 +90,4 @@ pub(crate) fn remove_folder(path: &Path) {
         );
     }
     let _ = fs::remove_dir_all(path);
-}
-
-fn remove_sockets(folder: &Path) {
-    // The file that names it lies where a notebook could have written to.
-    let is_ours = folder
-        .file_name()
-        .is_some_and(|name| name.as_encoded_bytes().starts_with(b"bp-"));
-    if is_ours && fs::symlink_metadata(folder).is_ok_and(|meta| meta.is_dir()) {
-        remove_folder(folder);
-    }
 }

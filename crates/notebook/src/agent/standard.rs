@@ -1,9 +1,9 @@
 //! The agent as blueproof starts it: real environments, real measuring.
 
-use std::{collections::BTreeMap, env, fs, sync::atomic::AtomicBool};
+use std::{collections::BTreeMap, env, sync::atomic::AtomicBool};
 
 use blueproof_core::{
-    attempt::{AttemptLayout, AttemptSpec, Stream},
+    attempt::{AttemptLayout, AttemptSpec, Stream, read_regular},
     diagnostic::{Code, Diagnostic},
     domain::{Bytes, Failure, FailureClass},
     ports::GpuMeter,
@@ -31,10 +31,8 @@ impl Dependencies {
         let plan = plan(layout);
         Self {
             launcher,
-            environment: std::sync::Arc::new(Environments {
-                layout: layout.clone(),
-            }),
-            observer: observer(plan.as_ref(), layout),
+            environment: std::sync::Arc::new(Environments),
+            observer: observer(plan.as_ref()),
             secrets: Box::new(plan.as_ref().map(secrets).unwrap_or_default()),
             gpus,
             variables: BTreeMap::new(),
@@ -46,7 +44,8 @@ impl Dependencies {
 
 /// A spec that cannot be read is the agent's own to tell of; nothing will run then.
 fn plan(layout: &AttemptLayout) -> Option<Plan> {
-    let spec: AttemptSpec = serde_json::from_slice(&fs::read(layout.spec()).ok()?).ok()?;
+    let text = read_regular(&layout.spec(), AttemptSpec::LONGEST).ok()?;
+    let spec: AttemptSpec = serde_json::from_slice(&text).ok()?;
     serde_json::from_value(spec.work).ok()
 }
 
@@ -57,17 +56,15 @@ fn secrets(plan: &Plan) -> BTreeMap<String, String> {
     plan.secrets.iter().filter_map(value).collect()
 }
 
-fn observer(plan: Option<&Plan>, layout: &AttemptLayout) -> Box<dyn Observer> {
-    match plan.map(|plan| Measured::new(plan, layout)) {
+fn observer(plan: Option<&Plan>) -> Box<dyn Observer> {
+    match plan.map(Measured::new) {
         Some(Ok(measured)) => Box::new(measured),
         Some(Err(_)) | None => Box::new(NothingMeasured),
     }
 }
 
-/// Python environments, found or made, and what was found written down for the report.
-struct Environments {
-    layout: AttemptLayout,
-}
+/// Python environments, found or made.
+struct Environments;
 
 impl PrepareEnvironment for Environments {
     fn prepare(
@@ -86,23 +83,18 @@ impl PrepareEnvironment for Environments {
         let prepared = environment::prepare(wanted, &spec.checkout, &spec.environments, patience, &mut tell);
         match prepared {
             Ok(prepared) => {
-                keep(&self.layout.environment(), &prepared.describe());
+                let environment = serde_json::to_value(prepared.describe()).expect("plain data");
                 let detail = describe(&prepared, &wanted.requirements);
                 Ok(Prepared {
                     python: prepared.python,
                     detail,
+                    environment,
                 })
             }
             Err(Unprepared::Failed(failure)) => Err(failure),
             Err(Unprepared::Stopped | Unprepared::OutOfTime) => Err(Box::new(gave_up())),
         }
     }
-}
-
-/// Writes something for the report. A report that lacks it is still a report, so that a failure here stops nothing.
-fn keep(path: &std::path::Path, what: &impl serde::Serialize) {
-    let text = serde_json::to_vec_pretty(what).expect("plain data");
-    let _ = fs::write(path, text);
 }
 
 fn gave_up() -> Failure {
@@ -145,17 +137,15 @@ struct Measured {
     recorder: Recorder,
     printed: OutputSearch,
     cell: Option<u32>,
-    layout: AttemptLayout,
 }
 
 impl Measured {
-    fn new(plan: &Plan, layout: &AttemptLayout) -> Result<Self, Box<Diagnostic>> {
+    fn new(plan: &Plan) -> Result<Self, Box<Diagnostic>> {
         let recorder = Recorder::new(&plan.metrics)?;
         Ok(Self {
             recorder,
             printed: OutputSearch::new(&plan.expectations),
             cell: None,
-            layout: layout.clone(),
         })
     }
 
@@ -197,17 +187,16 @@ impl Observer for Measured {
         };
         let check = |expectation| measure::check(std::slice::from_ref(expectation), evidence).pop();
         let checked: Vec<Option<Diagnostic>> = collect.plan.expectations.iter().map(check).collect();
-        keep(&self.layout.expectations(), &checked);
-        let unmet = checked.into_iter().flatten().collect();
+        let unmet = checked.iter().flatten().cloned().collect();
         let kept = measure::collect(
             &collect.plan.artifacts,
             collect.folder,
             collect.artifacts,
             ARTIFACTS,
         );
-        let (detail, kept_badly) = match kept {
-            Ok(collected) => (kept_detail(collected.artifacts.len()), None),
-            Err(problem) => (kept_detail(0), Some(problem)),
+        let (collected, kept_badly) = match kept {
+            Ok(collected) => (collected, None),
+            Err(problem) => (measure::Collected::default(), Some(problem)),
         };
         let broken =
             |problem: Box<Diagnostic>| Failure::outside_cells(FailureClass::Infrastructure, *problem);
@@ -217,7 +206,10 @@ impl Observer for Measured {
         Conclusion {
             metrics: self.recorder.finish(),
             failure,
-            detail,
+            expectations: Some(checked),
+            detail: kept_detail(collected.artifacts.len()),
+            artifacts: collected.artifacts,
+            notices: collected.notices,
         }
     }
 }

@@ -2,7 +2,6 @@
 
 use std::{
     collections::HashMap,
-    io,
     path::Path,
     time::{Duration, Instant},
 };
@@ -67,21 +66,23 @@ struct Progress {
 }
 
 impl Executor<'_> {
-    /// Runs every cell until one stops the notebook. The notebook is saved in any case, or handed back.
+    /// Runs every cell until one stops the notebook, and hands back the notebook.
     pub(crate) async fn run(mut self) -> Finish {
         let begun = Instant::now();
         let run_ends = deadline(begun, self.timeouts.run);
+        let cells = self.notebook.code_cells();
         let mut finish = Finish {
             took: Duration::ZERO,
             is_stopped: false,
             last: None,
             silent: Vec::new(),
             tails: Vec::new(),
-            unsaved: None,
+            notebook: self.notebook.clone(),
+            cells: cells.len(),
+            ends: Vec::new(),
         };
         self.meter.sample(self.kernel.child.id());
         let _: Option<Value> = self.ask(probe::install(), None).await;
-        let cells = self.notebook.code_cells();
         for (nth, cell) in cells.iter().enumerate() {
             if self.stops.is_requested() {
                 finish.is_stopped = true;
@@ -97,7 +98,8 @@ impl Executor<'_> {
             if finish.tails.len() > 8 {
                 finish.tails.remove(0);
             }
-            let goes_on = matches!(run.end, CellEnd::Ok | CellEnd::RaisedAsAllowed) && run.over.is_none();
+            finish.ends.push((cell.position, run.end));
+            let goes_on = run.end.is_good() && run.over.is_none();
             if !goes_on {
                 finish.last = Some((cell.clone(), run));
                 break;
@@ -107,12 +109,34 @@ impl Executor<'_> {
         self.drain(DRAIN_AFTER_CHILDREN).await;
         self.recorder.flush();
         if finish.last.is_none() {
-            finish.last = self.died_after(cells.last());
+            finish.last = self
+                .raised_late(&cells, &mut finish.ends)
+                .or_else(|| self.died_after(cells.last()));
         }
-        if self.save().is_err() {
-            finish.unsaved = Some(self.notebook);
-        }
+        self.set_outputs();
+        finish.notebook = self.notebook;
         finish
+    }
+
+    /// Returns the first cell for which an exception was published after it had ended.
+    fn raised_late(&mut self, cells: &[Cell], ends: &mut [(u32, CellEnd)]) -> Option<(Cell, CellRun)> {
+        let late = |slot: usize, end: CellEnd| end == CellEnd::Ok && self.recorder.error(slot).is_some();
+        let slot = (0..ends.len()).find(|slot| late(*slot, ends[*slot].1))?;
+        let (cell, end) = (&cells[slot], CellEnd::Raised);
+        ends[slot].1 = end;
+        self.recorder.journal().record(RecordKind::CellEnded {
+            cell: cell.position,
+            end,
+            took: jiff::SignedDuration::ZERO,
+        });
+        let run = CellRun {
+            end,
+            over: None,
+            error: self.recorder.error(slot).cloned(),
+            aftermath: Aftermath::default(),
+            count: self.recorder.count(slot),
+        };
+        Some((cell.clone(), run))
     }
 
     /// Says so when the kernel ended by itself after the last cell had.
@@ -370,12 +394,13 @@ impl Executor<'_> {
         }
     }
 
-    /// Saves the notebook for whoever looks before it is over. Only the last save has to succeed.
+    /// Saves the notebook for whoever looks before it is over. Only the last save, which is not done here, has to succeed.
     fn save_meanwhile(&mut self) {
-        let _ = self.save();
+        self.set_outputs();
+        let _ = self.notebook.save(self.save_to);
     }
 
-    fn save(&mut self) -> io::Result<()> {
+    fn set_outputs(&mut self) {
         let changes = self.recorder.changes();
         for (index, outputs, count) in changes {
             self.notebook.set_outputs(index, outputs);
@@ -383,7 +408,6 @@ impl Executor<'_> {
                 self.notebook.set_count(index, count);
             }
         }
-        self.notebook.save(self.save_to)
     }
 }
 

@@ -24,8 +24,23 @@ pub(crate) struct Finish {
     pub(crate) silent: Vec<(u32, Silent)>,
     /// The last text that each cell printed, by position, for the verdict.
     pub(crate) tails: Vec<(u32, String)>,
-    /// The executed notebook, where the disk did not take it.
-    pub(crate) unsaved: Option<Notebook>,
+    /// The executed notebook, with all outputs.
+    pub(crate) notebook: Notebook,
+    /// How many cells of code there are, and how each of them ended that has begun, by position.
+    pub(crate) cells: usize,
+    pub(crate) ends: Vec<(u32, CellEnd)>,
+}
+
+impl Finish {
+    /// Returns whether each cell of code has run, to its end, and as it should. Nothing else is a pass.
+    pub(crate) fn accounts_for_every_cell(&self) -> bool {
+        self.ends.len() == self.cells && self.ended_well() == self.cells
+    }
+
+    /// Returns how many cells have ended as they should.
+    pub(crate) fn ended_well(&self) -> usize {
+        self.ends.iter().filter(|(_, end)| end.is_good()).count()
+    }
 }
 
 /// How one cell ended.

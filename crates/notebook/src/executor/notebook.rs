@@ -3,16 +3,20 @@
 //! It is made of the user's notebook, whose file is only read: `ipynb` does that. What is not understood is written as
 //! it was read.
 
-use std::{collections::BTreeMap, io, io::Write, path::Path};
+use std::{collections::BTreeMap, fs, io, io::Write, path::Path};
 
+use blueproof_core::attempt::KeptFile;
 use serde::Serialize;
 use serde_json::{Map, Value, json, value::RawValue};
 
 use super::probe::python_string;
-use crate::ipynb::{self, CellKind, PARAMETERS_TAG, Undecoded};
+use crate::{
+    files::Digesting,
+    ipynb::{self, CellKind, PARAMETERS_TAG, Undecoded},
+};
 
 /// A notebook that is executed, in format 4.5.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Clone, Serialize)]
 pub(crate) struct Notebook {
     nbformat: u32,
     nbformat_minor: u32,
@@ -22,7 +26,7 @@ pub(crate) struct Notebook {
 }
 
 /// A cell of any type, as it is written.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Clone, Serialize)]
 struct Written {
     cell_type: CellKind,
     id: String,
@@ -36,7 +40,7 @@ struct Written {
 }
 
 /// What only a cell of code has.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Clone, Default, Serialize)]
 struct Shown {
     execution_count: Option<u64>,
     outputs: Vec<Value>,
@@ -152,17 +156,23 @@ impl Notebook {
         }
     }
 
-    /// Writes the notebook so that whoever opens `path` sees either the last version or this one.
-    pub(crate) fn save(&self, path: &Path) -> io::Result<()> {
+    /// Writes the notebook so that whoever opens `path` sees either the last version or this one, and returns what was
+    /// written. A folder that stands in the way is removed.
+    pub(crate) fn save(&self, path: &Path) -> io::Result<KeptFile> {
         let folder = path.parent().unwrap_or(Path::new("."));
-        let mut file = tempfile::NamedTempFile::new_in(folder)?;
-        let mut buffered = io::BufWriter::new(&mut file);
-        serde_json::to_writer(&mut buffered, self)?;
-        buffered.write_all(b"\n")?;
-        buffered.flush()?;
-        drop(buffered);
-        file.persist(path)?;
-        Ok(())
+        let mut file = Digesting::new(io::BufWriter::new(tempfile::NamedTempFile::new_in(folder)?));
+        serde_json::to_writer(&mut file, self)?;
+        file.write_all(b"\n")?;
+        let (buffered, size, sha256) = file.finish();
+        if fs::symlink_metadata(path).is_ok_and(|there| there.is_dir()) {
+            fs::remove_dir_all(path)?;
+        }
+        buffered.into_inner()?.persist(path)?;
+        Ok(KeptFile {
+            path: path.file_name().unwrap_or_default().into(),
+            size,
+            sha256,
+        })
     }
 }
 

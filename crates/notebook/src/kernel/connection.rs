@@ -4,12 +4,7 @@
 //! because a unix socket's path has at most 108 bytes. The notebook's temporary folder is reached through it for the
 //! same reason: Python's multiprocessing makes sockets there.
 
-use std::{
-    fs, io,
-    os::unix::fs::{DirBuilderExt, PermissionsExt},
-    path::Path,
-    path::PathBuf,
-};
+use std::{fs, io, os::unix::fs::DirBuilderExt, path::Path, path::PathBuf};
 
 use super::wire::Endpoints;
 
@@ -19,18 +14,26 @@ const SOCKET_PATH_MAX: usize = 108;
 /// What a kernel needs on disk while it runs. The folder is removed with this.
 #[derive(Debug)]
 pub(crate) struct Runtime {
-    folder: tempfile::TempDir,
+    folder: PathBuf,
     endpoints: Endpoints,
 }
 
 impl Runtime {
-    /// Makes the folder, and the notebook's temporary folder in `work`.
-    pub(crate) fn create(work: &Path) -> io::Result<Self> {
-        let folder = tempfile::Builder::new()
-            .prefix("bp-")
-            .permissions(fs::Permissions::from_mode(0o700))
-            .tempdir_in(short_base())?;
-        let sockets = folder.path().join("k");
+    /// Returns a folder that no runtime has or ever had.
+    pub(crate) fn new_folder() -> PathBuf {
+        let name: String = uuid::Uuid::new_v4()
+            .simple()
+            .to_string()
+            .chars()
+            .take(8)
+            .collect();
+        short_base().join(format!("bp-{name}"))
+    }
+
+    /// Makes `folder`, which must not be there, and the notebook's temporary folder in `work`.
+    pub(crate) fn create(folder: PathBuf, work: &Path) -> io::Result<Self> {
+        fs::DirBuilder::new().mode(0o700).create(&folder)?;
+        let sockets = folder.join("k");
         fs::DirBuilder::new().mode(0o700).create(&sockets)?;
         let key = format!(
             "{}{}",
@@ -48,7 +51,7 @@ impl Runtime {
 
     /// Returns the folder itself.
     pub(crate) fn folder(&self) -> &Path {
-        self.folder.path()
+        &self.folder
     }
 
     /// Returns where the kernel listens.
@@ -67,10 +70,16 @@ impl Runtime {
     }
 }
 
+impl Drop for Runtime {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
 /// Returns the machine's temporary folder, or `/tmp` where the former's path is too long for sockets.
 fn short_base() -> PathBuf {
-    // `/bp-XXXXXX/t/pymp-XXXXXXXX/listener-XXXXXXXX` is the longest that is usual below it.
-    const BELOW: usize = 48;
+    // `/bp-XXXXXXXX/t/pymp-XXXXXXXX/listener-XXXXXXXX` is the longest that is usual below it.
+    const BELOW: usize = 50;
     let base = std::env::temp_dir();
     if base.as_os_str().len() + BELOW < SOCKET_PATH_MAX {
         base
@@ -88,13 +97,15 @@ fn write_private(path: &Path, text: &str) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     #[test]
     fn nobody_else_can_enter_and_sockets_have_short_paths() {
         let deep = tempfile::tempdir().unwrap();
         let work = deep.path().join("deep".repeat(40));
-        let runtime = Runtime::create(&work).unwrap();
+        let runtime = Runtime::create(Runtime::new_folder(), &work).unwrap();
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!(mode(runtime.folder()), 0o700);
         assert_eq!(mode(&runtime.connection_file()), 0o600);

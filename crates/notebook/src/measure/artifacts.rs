@@ -5,35 +5,30 @@
 use std::{
     fs::{self, File},
     io::{self, Read},
+    os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
 };
 
 use blueproof_core::{
+    attempt::{KeptFile, open_regular},
     diagnostic::{Code, Diagnostic},
     domain::Bytes,
 };
 use globset::{GlobBuilder, GlobMatcher};
 use walkdir::WalkDir;
 
+use crate::files::Digesting;
+
 /// The most files that are kept. Beyond, a listing of them helps nobody.
 const MOST_FILES: usize = 10_000;
 
 /// What was kept.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Collected {
     /// The files, in the order of their paths.
-    pub artifacts: Vec<Artifact>,
+    pub artifacts: Vec<KeptFile>,
     /// What was not kept, and why.
     pub notices: Vec<Diagnostic>,
-}
-
-/// A file that was kept.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Artifact {
-    /// Where it lies, relative to the notebook's folder and to the folder of artifacts.
-    pub path: PathBuf,
-    /// How large it is.
-    pub size: Bytes,
 }
 
 /// A file that a pattern names, as [`matching`] finds it.
@@ -71,6 +66,10 @@ pub fn collect(
         artifacts: Vec::new(),
         notices: Vec::new(),
     };
+    make_way(into).map_err(|error| {
+        let message = format!("the folder `{}` could not be made", into.display());
+        Box::new(Diagnostic::error(Code::ArtifactUnkept, message).caused_by(&error))
+    })?;
     let mut left = limit.0;
     for found in matching(patterns, folder)? {
         let shown = found.path.display();
@@ -101,17 +100,51 @@ pub fn collect(
                 .push(Diagnostic::warning(Code::ArtifactsLimited, message));
             continue;
         }
-        let copied = copy(&source, &into.join(&found.path), size).map_err(|error| {
+        let path = readable(&found.path);
+        let (copied, sha256) = copy(&source, &into.join(&path), size).map_err(|error| {
             let message = format!("the artifact `{shown}` could not be kept");
             Box::new(Diagnostic::error(Code::ArtifactUnkept, message).caused_by(&error))
         })?;
-        left -= copied;
-        collected.artifacts.push(Artifact {
-            path: found.path,
-            size: Bytes(copied),
+        if path != found.path {
+            let message = format!(
+                "the name of `{shown}` is no UTF-8; it is kept as `{}`",
+                path.display()
+            );
+            collected
+                .notices
+                .push(Diagnostic::warning(Code::ArtifactRenamed, message));
+        }
+        left -= copied.0;
+        collected.artifacts.push(KeptFile {
+            path,
+            size: copied,
+            sha256,
         });
     }
     Ok(collected)
+}
+
+/// Makes a path one that can be written down, read and typed: a byte that is no UTF-8 becomes `\xE9`.
+fn readable(path: &Path) -> PathBuf {
+    let chunks = path.as_os_str().as_bytes().utf8_chunks();
+    let mut text = String::new();
+    for chunk in chunks {
+        text.push_str(chunk.valid());
+        for byte in chunk.invalid() {
+            text.push_str(&format!("\\x{byte:02X}"));
+        }
+    }
+    text.into()
+}
+
+/// Removes whatever is at the place of a folder that is to be made: it lies where a notebook can write.
+fn make_way(folder: &Path) -> io::Result<()> {
+    match fs::symlink_metadata(folder) {
+        Ok(there) if there.is_dir() => fs::remove_dir_all(folder),
+        Ok(_) => fs::remove_file(folder),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
+    }
 }
 
 /// Returns what `patterns` name in `folder`, in the order of the paths, none of them twice.
@@ -181,12 +214,15 @@ fn target(path: &Path, root: &Path) -> Target {
     }
 }
 
-fn copy(from: &Path, to: &Path, size: u64) -> io::Result<u64> {
+fn copy(from: &Path, to: &Path, size: u64) -> io::Result<(Bytes, String)> {
     if let Some(folder) = to.parent() {
         fs::create_dir_all(folder)?;
     }
+    let mut copy = Digesting::new(File::create_new(to)?);
     // The limit holds even where the file has grown since it was looked at.
-    io::copy(&mut File::open(from)?.take(size), &mut File::create(to)?)
+    io::copy(&mut open_regular(from)?.take(size), &mut copy)?;
+    let (_, copied, sha256) = copy.finish();
+    Ok((copied, sha256))
 }
 
 #[cfg(test)]

@@ -1,48 +1,52 @@
 //! From a run that has ended to its report: what the scheduler knows, and what the agent has left in its folder.
 
-use std::{
-    collections::BTreeMap,
-    fs,
-    path::{Path, PathBuf},
-};
+use std::{collections::BTreeMap, path::Path, time::Duration};
 
 use async_trait::async_trait;
 use blueproof_core::{
-    attempt::{AttemptLayout, LogReader, Record, RecordKind, run_folder},
-    diagnostic::Diagnostic,
-    domain::{Bytes, FailureClass, Head, RunRequest, Verdict},
+    attempt::{AttemptLayout, KeptFile, Record, RecordKind, RunsFolder, read_regular},
+    diagnostic::{Code, Diagnostic, Place},
+    domain::{AttemptId, FailureClass, Head, RunRequest, Verdict},
     figures::{Figures, Used, build_seconds, queue_seconds},
     ports::{CallError, Reporter},
     view::{AttemptView, RunView},
 };
-use serde::de::DeserializeOwned;
-use walkdir::WalkDir;
 
 use super::{
     ArtifactReport, EarlierAttempt, ExpectationReport, ExpectationResult, Report, StageReport, cells, write,
 };
-use crate::plan::{Network, Plan};
+use crate::{
+    environment::EnvironmentReport,
+    files::digest_of,
+    plan::{Network, Plan},
+};
 
 /// What whoever reads or waits must know where a blueprint limits its network.
 pub const UNFENCED: &str =
     "the blueprint limits its network (spec.network); on this machine that is not enforced";
 
+/// The largest executed notebook that is read: what is kept of outputs takes 16 MiB, and the user's own cells come to it.
+const LARGEST_NOTEBOOK: u64 = 256 << 20;
+
+/// How long a report may take. Only a file system that does not answer takes that long.
+const REPORT_WITHIN: Duration = Duration::from_mins(2);
+
 /// Writes the report of each run into the run's folder.
 #[derive(Debug, Clone)]
 pub struct FolderReporter {
-    runs: PathBuf,
+    runs: RunsFolder,
 }
 
 impl FolderReporter {
-    /// Returns a reporter for the folder of all runs.
-    pub fn new(runs: PathBuf) -> Self {
+    /// Returns a reporter for the folder of a store's runs.
+    pub fn new(runs: RunsFolder) -> Self {
         Self { runs }
     }
 
     /// Writes the report; blocks.
     fn write(&self, view: &RunView, request: &RunRequest) -> Result<(), Box<Diagnostic>> {
         let report = assemble(view, request, &self.runs);
-        write(&report, &run_folder(view.id, &self.runs)).map(drop)
+        write(&report, &self.runs.run(view.id)).map(drop)
     }
 }
 
@@ -50,23 +54,95 @@ impl FolderReporter {
 impl Reporter for FolderReporter {
     async fn report(&self, view: &RunView, request: &RunRequest) -> Result<(), CallError> {
         let (reporter, view, request) = (self.clone(), view.clone(), request.clone());
-        let written = tokio::task::spawn_blocking(move || reporter.write(&view, &request)).await;
-        written
-            .expect("a report does not panic")
-            .map_err(|problem| CallError::later(*problem))
+        let folder = self.runs.run(view.id);
+        let written = tokio::task::spawn_blocking(move || reporter.write(&view, &request));
+        match tokio::time::timeout(REPORT_WITHIN, written).await {
+            Ok(Ok(written)) => written.map_err(|problem| CallError::later(*problem)),
+            // A run whose report cannot be made keeps no other run from its own.
+            Ok(Err(broken)) => Err(CallError::never(unwritten(&folder).caused_by(&broken))),
+            Err(_) => Err(CallError::never(
+                unwritten(&folder).because(format!("its folder did not answer within {REPORT_WITHIN:?}")),
+            )),
+        }
     }
 }
 
+fn unwritten(folder: &Path) -> Diagnostic {
+    Diagnostic::error(Code::ReportUnwritten, "the report could not be made")
+        .at(Place::file(folder.display().to_string()))
+        .hint("what the attempt left is in its folder; `blueproof describe run` says how it ended")
+}
+
 /// Returns all that is known.
-fn assemble(view: &RunView, request: &RunRequest, runs: &Path) -> Report {
+fn assemble(view: &RunView, request: &RunRequest, runs: &RunsFolder) -> Report {
     let plan = serde_json::from_value::<Plan>(request.job.work.clone()).ok();
     let asked = without_attempt(view, request, plan.as_ref());
     match view.attempts.last() {
         Some(attempt) => {
-            let layout = AttemptLayout::of(attempt.id, runs);
-            with_attempt(asked, view, attempt, plan.as_ref(), &layout)
+            let left = Left::by(attempt.id, runs);
+            with_attempt(asked, view, attempt, plan.as_ref(), &left)
         }
         None => asked,
+    }
+}
+
+/// What an attempt's agent has left behind, and nobody has changed since.
+struct Left {
+    log: Vec<Record>,
+    /// The executed notebook's text; empty where there is none.
+    executed: String,
+    environment: Option<EnvironmentReport>,
+    artifacts: Vec<ArtifactReport>,
+    /// Of each expectation, in order, whether it holds.
+    expectations: Vec<Option<Diagnostic>>,
+}
+
+impl Left {
+    fn by(attempt: AttemptId, runs: &RunsFolder) -> Self {
+        let layout = runs.attempt(attempt);
+        let log = runs.log(attempt).read_to_foreign();
+        let mut left = Self {
+            log: Vec::new(),
+            executed: String::new(),
+            environment: None,
+            artifacts: Vec::new(),
+            expectations: Vec::new(),
+        };
+        for record in &log {
+            if let RecordKind::EnvironmentReady { environment } = &record.kind {
+                left.environment = serde_json::from_value(environment.clone()).ok();
+            }
+            if let RecordKind::ExpectationsChecked { unmet } = &record.kind {
+                left.expectations.clone_from(unmet);
+            }
+            if let RecordKind::FilesKept { notebook, artifacts } = &record.kind {
+                let notebook = notebook.as_ref();
+                left.executed = notebook
+                    .and_then(|kept| unchanged(&layout, kept))
+                    .unwrap_or_default();
+                left.artifacts = artifacts.iter().map(ArtifactReport::of).collect();
+            }
+        }
+        Self { log, ..left }
+    }
+}
+
+/// Returns the text of the executed notebook, if it is still what the agent wrote.
+fn unchanged(layout: &AttemptLayout, kept: &KeptFile) -> Option<String> {
+    let text = read_regular(&layout.executed_notebook(), LARGEST_NOTEBOOK).ok()?;
+    if digest_of(&text) != kept.sha256 {
+        return None;
+    }
+    String::from_utf8(text).ok()
+}
+
+impl ArtifactReport {
+    fn of(kept: &KeptFile) -> Self {
+        Self {
+            path: kept.path.clone(),
+            size: kept.size,
+            sha256: kept.sha256.clone(),
+        }
     }
 }
 
@@ -115,12 +191,10 @@ fn with_attempt(
     view: &RunView,
     attempt: &AttemptView,
     plan: Option<&Plan>,
-    layout: &AttemptLayout,
+    left: &Left,
 ) -> Report {
-    let (log, _) = LogReader::open(layout.log()).read_from(0).unwrap_or_default();
     let outcome = attempt.outcome.as_ref();
     let verdict = outcome.map_or(Verdict::Stopped, |outcome| outcome.verdict.clone());
-    let executed = fs::read_to_string(layout.executed_notebook()).unwrap_or_default();
     let ended_at = attempt.ended_at.unwrap_or(attempt.reserved_at);
     Report {
         attempt: Some(attempt.id),
@@ -132,17 +206,17 @@ fn with_attempt(
             .collect(),
         began_at: attempt.reserved_at,
         took: ended_at.duration_since(attempt.reserved_at),
-        notices: log.iter().filter_map(notice).collect(),
-        stages: stages(view, attempt, &log),
-        cells: cells(&executed, &log).unwrap_or_default(),
+        notices: left.log.iter().filter_map(notice).collect(),
+        stages: stages(view, attempt, &left.log),
+        cells: cells(&left.executed, &left.log).unwrap_or_default(),
         metrics: outcome.map(|outcome| outcome.metrics.clone()).unwrap_or_default(),
         expectations: plan
-            .map(|plan| expectations(plan, &looked_at(&verdict, layout)))
+            .map(|plan| expectations(plan, looked_at(&verdict, left)))
             .unwrap_or_default(),
         usage: outcome.and_then(|outcome| outcome.usage.clone()),
         figures: figures(attempt),
-        environment: read(&layout.environment()),
-        artifacts: artifacts(&layout.artifacts()),
+        environment: left.environment.clone(),
+        artifacts: left.artifacts.clone(),
         verdict,
         ..asked
     }
@@ -211,6 +285,7 @@ fn stages(view: &RunView, attempt: &AttemptView, log: &[Record]) -> Vec<StageRep
         RecordKind::Begun { .. }
         | RecordKind::StageBegun { .. }
         | RecordKind::StageProgress { .. }
+        | RecordKind::EnvironmentReady { .. }
         | RecordKind::KernelReady { .. }
         | RecordKind::CellBegun { .. }
         | RecordKind::Text { .. }
@@ -221,21 +296,21 @@ fn stages(view: &RunView, attempt: &AttemptView, log: &[Record]) -> Vec<StageRep
         | RecordKind::CellUsed { .. }
         | RecordKind::DevicesUnfit { .. }
         | RecordKind::Noticed { .. }
+        | RecordKind::ExpectationsChecked { .. }
+        | RecordKind::FilesKept { .. }
         | RecordKind::Finished { .. } => None,
     }));
     stages
 }
 
 /// Returns what was found of each expectation, in order: nothing where the attempt ended before they were looked at.
-fn looked_at(verdict: &Verdict, layout: &AttemptLayout) -> Vec<Option<Diagnostic>> {
+fn looked_at<'l>(verdict: &Verdict, left: &'l Left) -> &'l [Option<Diagnostic>] {
     let looked_at = match verdict {
         Verdict::Passed => true,
         Verdict::Failed(failure) => failure.class == FailureClass::Expectation,
         Verdict::Stopped => false,
     };
-    read(&layout.expectations())
-        .filter(|_| looked_at)
-        .unwrap_or_default()
+    if looked_at { &left.expectations } else { &[] }
 }
 
 fn expectations(plan: &Plan, found: &[Option<Diagnostic>]) -> Vec<ExpectationReport> {
@@ -258,23 +333,6 @@ fn caveats(plan: &Plan) -> Vec<String> {
         Network::Any => Vec::new(),
         Network::None | Network::Hosts(_) => vec![UNFENCED.into()],
     }
-}
-
-fn artifacts(folder: &Path) -> Vec<ArtifactReport> {
-    let files = WalkDir::new(folder)
-        .sort_by_file_name()
-        .into_iter()
-        .filter_map(Result::ok);
-    let files = files.filter(|entry| entry.file_type().is_file());
-    files
-        .filter_map(|entry| {
-            let path = entry.path().strip_prefix(folder).ok()?.to_path_buf();
-            Some(ArtifactReport {
-                path,
-                size: Bytes(entry.metadata().ok()?.len()),
-            })
-        })
-        .collect()
 }
 
 /// Returns the command line that asks for the same run, as it can be pasted into a shell.
@@ -301,10 +359,6 @@ fn quoted(word: &str) -> String {
     } else {
         format!("'{}'", word.replace('\'', r"'\''"))
     }
-}
-
-fn read<T: DeserializeOwned>(path: &Path) -> Option<T> {
-    serde_json::from_slice(&fs::read(path).ok()?).ok()
 }
 
 #[cfg(test)]

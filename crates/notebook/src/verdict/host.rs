@@ -1,8 +1,9 @@
 //! Failures of the machine and of the environment, before and around the cells.
 
-use std::{fs, io, path::Path};
+use std::{io, path::Path};
 
 use blueproof_core::{
+    attempt::open_regular,
     diagnostic::{Code, Diagnostic},
     domain::{Failure, FailureClass},
 };
@@ -77,7 +78,7 @@ pub(crate) fn last_lines(path: &Path) -> Vec<String> {
     const AT_MOST: u64 = 64 << 10;
     let read = || {
         use std::io::{Read, Seek, SeekFrom};
-        let mut file = fs::File::open(path)?;
+        let mut file = open_regular(path)?;
         let length = file.metadata()?.len();
         file.seek(SeekFrom::Start(length.saturating_sub(AT_MOST)))?;
         let mut bytes = Vec::new();

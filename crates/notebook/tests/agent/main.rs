@@ -2,5 +2,6 @@
 
 mod endings;
 mod support;
+mod tampering;
 mod traps;
 mod verdicts;

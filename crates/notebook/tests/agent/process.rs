@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
 
 use blueproof_core::{
-    attempt::AttemptLayout,
+    attempt::{AttemptLayout, Orders},
     diagnostic::{Code, Diagnostic},
     domain::{Failure, GpuUse},
     gpu::DeviceUuid,
@@ -27,6 +27,7 @@ impl PrepareEnvironment for Given {
         Ok(Prepared {
             python: self.0.clone(),
             detail: "given".into(),
+            environment: serde_json::Value::Null,
         })
     }
 }
@@ -94,7 +95,8 @@ fn main() -> ExitCode {
         },
         outputs: OutputLimits::default(),
     };
-    match agent::run(&AttemptLayout::new(first), dependencies) {
+    let orders = Orders::read(std::io::stdin()).expect("a test says what is to be done");
+    match agent::run(&AttemptLayout::new(first), orders, dependencies) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("{error}");

@@ -2,6 +2,7 @@
 
 use std::{
     fs::{self, File},
+    io::Write,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     sync::OnceLock,
@@ -9,9 +10,11 @@ use std::{
 };
 
 use blueproof_core::{
-    attempt::{AttemptLayout, AttemptSpec, CellEnd, LogReader, Record, RecordKind, Stream},
+    attempt::{
+        AttemptLayout, AttemptSpec, CellEnd, Errand, LogKey, LogReader, Orders, Record, RecordKind, Stream,
+    },
     diagnostic::Diagnostic,
-    domain::{Cpus, Failure, Outcome, Project, Resources, RunId, Timeouts, Verdict},
+    domain::{AttemptId, Cpus, Failure, Outcome, Project, RequestKey, Resources, RunId, Timeouts, Verdict},
     gpu::DeviceUuid,
 };
 use blueproof_notebook::plan::{Network, Plan, Secret, ShellInstall};
@@ -128,7 +131,9 @@ impl Attempt {
         let notebook = json!({"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": self.cells});
         fs::write(root.join("checkout/examples/n.ipynb"), notebook.to_string()).unwrap();
         let spec = AttemptSpec {
-            attempt: RunId(1).attempt(1),
+            store: "test".into(),
+            attempt: id(),
+            request: RequestKey("test".into()),
             project: Project::Local(root.join("checkout")),
             change: None,
             blueprint: "test".parse().unwrap(),
@@ -145,7 +150,7 @@ impl Attempt {
             work: serde_json::to_value(&self.plan).unwrap(),
         };
         fs::write(root.join("attempt/spec.json"), serde_json::to_vec(&spec).unwrap()).unwrap();
-        let agent = agent(root, &self.variables);
+        let agent = agent(root, Errand::CarryOut, &self.variables);
         Running {
             folder: self.folder,
             agent,
@@ -171,7 +176,18 @@ impl Running {
 
     /// Returns the records so far.
     pub(crate) fn records(&self) -> Vec<Record> {
-        LogReader::open(self.layout().log()).read_from(0).unwrap().0
+        LogReader::verified(self.layout().log(), key()).read_to_foreign()
+    }
+
+    /// Returns the folder with the kernel's sockets.
+    pub(crate) fn sockets(&self) -> PathBuf {
+        let sockets = self.records().into_iter().find_map(|record| {
+            let RecordKind::Begun { sockets, .. } = record.kind else {
+                return None;
+            };
+            Some(sockets)
+        });
+        sockets.expect("an agent has begun")
     }
 
     /// Waits until a cell has printed `text` and returns all that was printed.
@@ -192,7 +208,7 @@ impl Running {
 
     /// Starts another agent for the same attempt.
     pub(crate) fn another_agent(&self) -> Child {
-        agent(self.folder.path(), &[])
+        agent(self.folder.path(), Errand::CarryOut, &[])
     }
 
     /// Waits for the agent's end.
@@ -209,8 +225,13 @@ impl Running {
     /// Has the agent killed without warning, and another one finish the attempt.
     pub(crate) fn kill_and_recover(mut self) -> Done {
         self.agent.kill().unwrap();
-        self.agent.wait().unwrap();
-        self.agent = agent(self.folder.path(), &[]);
+        self.recover()
+    }
+
+    /// Waits until the agent is gone, killed by its own notebook, and has another one finish the attempt.
+    pub(crate) fn recover(mut self) -> Done {
+        eventually(|| self.agent.try_wait().unwrap());
+        self.agent = agent(self.folder.path(), Errand::Finish, &[]);
         self.wait()
     }
 }
@@ -312,14 +333,26 @@ fn texts(records: &[Record]) -> impl Iterator<Item = (u32, Stream, &str)> {
     })
 }
 
-fn agent(root: &Path, variables: &[(String, String)]) -> Child {
-    Command::new(env!("CARGO_BIN_EXE_blueproof-test-agent"))
+fn id() -> AttemptId {
+    RunId(1).attempt(1)
+}
+
+fn key() -> LogKey {
+    LogKey::of(&[7; 32], id())
+}
+
+fn agent(root: &Path, errand: Errand, variables: &[(String, String)]) -> Child {
+    let mut agent = Command::new(env!("CARGO_BIN_EXE_blueproof-test-agent"))
         .arg(root.join("attempt"))
         .env("TEST_PYTHON", python())
         .envs(variables.iter().cloned())
-        .stdin(Stdio::null())
+        .stdin(Stdio::piped())
         .spawn()
-        .unwrap()
+        .unwrap();
+    let orders = Orders { key: key(), errand };
+    let mut input = agent.stdin.take().unwrap();
+    input.write_all(orders.to_line().as_bytes()).unwrap();
+    agent
 }
 
 /// Waits until `state` is there.

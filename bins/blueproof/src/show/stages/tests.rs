@@ -2,7 +2,7 @@
 
 use blueproof_core::{
     action::Action,
-    attempt::Stream,
+    attempt::{CellEnd, Stream},
     diagnostic::Code,
     domain::{Bytes, Cpus, Failure, FailureClass, RunId},
     event::Event,

@@ -1,6 +1,7 @@
 //! A home of somebody who types commands, and what the program answers.
 
 use std::{
+    fs,
     path::{Path, PathBuf},
     process::{Command, Output, Stdio},
 };
@@ -37,9 +38,16 @@ impl Home {
         self.path().join("data/blueproof.db")
     }
 
-    /// Returns the folder with what is kept of a run.
+    /// Returns the folder with what is kept of a run, whether it is there or not.
     pub(crate) fn run_folder(&self, run: &str) -> PathBuf {
-        self.path().join("data/runs").join(run)
+        let runs = self.path().join("data/runs");
+        let mut folders = fs::read_dir(&runs)
+            .into_iter()
+            .flatten()
+            .flatten()
+            .map(|entry| entry.path());
+        let store = folders.find(|folder| folder.join(run).exists());
+        store.unwrap_or(runs).join(run)
     }
 
     /// Returns a command of the program, typed in this home.

@@ -29,7 +29,11 @@ impl Attempt<'_> {
             return Judgement::Stopped;
         }
         let Some((cell, run)) = &finish.last else {
-            return Judgement::Passed;
+            return if finish.accounts_for_every_cell() {
+                Judgement::Passed
+            } else {
+                Judgement::Failed(Box::new(verdict::unaccounted(finish)))
+            };
         };
         if run.over == Some(Over::Ended(Why::Stop)) {
             return Judgement::Stopped;
@@ -88,6 +92,13 @@ impl Attempt<'_> {
             folder: &folder,
             artifacts: &self.layout.artifacts(),
         });
+        if let Some(unmet) = conclusion.expectations.filter(|_| has_run) {
+            self.journal.record(RecordKind::ExpectationsChecked { unmet });
+        }
+        for diagnostic in conclusion.notices {
+            self.journal.record(RecordKind::Noticed { diagnostic });
+        }
+        self.artifacts = conclusion.artifacts;
         let verdict = match conclusion.failure {
             Some(failure) if has_run => Judgement::Failed(failure),
             Some(_) | None => verdict,

@@ -207,6 +207,7 @@ fn report_with(hostile: &str) -> Report {
     report.artifacts.push(ArtifactReport {
         path: hostile.into(),
         size: Bytes(1),
+        sha256: String::new(),
     });
     report.environment.as_mut().expect("it is there").packages[0].name = hostile.to_owned();
     report

@@ -1,0 +1,99 @@
+//! What a notebook does to its own attempt's files is noticed, and is itself the verdict.
+
+use blueproof_core::{
+    diagnostic::Code,
+    domain::{FailureClass, Verdict},
+};
+
+use crate::support::{Attempt, Done};
+
+/// Finds the attempt's folder, and makes the line that would say that it has passed.
+const FORGE: &str = "\
+import os, pathlib
+folder = pathlib.Path.cwd().parents[2]
+log = folder / 'log.ndjson'
+passed = ('{\"at\":\"2026-01-01T00:00:00Z\",\"kind\":\"finished\",\"outcome\":{\"verdict\":\"passed\",\"usage\":null,'
+          '\"metrics\":{}},\"mac\":\"' + '0' * 32 + '\"}\\n')
+assert log.exists(), folder
+";
+
+/// Kills the agent, which is the parent of whoever started the kernel.
+const KILL_AGENT: &str = "\
+import signal
+stat = lambda pid: open(f'/proc/{pid}/stat').read().rsplit(')', 1)[1].split()
+os.kill(os.getppid(), signal.SIGKILL)
+import time
+time.sleep(60)
+";
+
+fn forging(code: &str) -> String {
+    format!("{FORGE}{code}")
+}
+
+fn assert_tampered(done: &Done) {
+    let failure = done.failure();
+    assert_eq!(
+        (failure.class, failure.diagnostic.code),
+        (FailureClass::Notebook, Code::AttemptTampered),
+        "{failure:?}"
+    );
+}
+
+#[test]
+fn what_a_notebook_writes_into_its_log_is_noticed_and_is_the_verdict() {
+    let ways = [
+        // It is appended, with and without a failure afterwards.
+        "open(log, 'a').write(passed)",
+        "open(log, 'a').write(passed); raise ValueError('for real')",
+        // It is cut off, to nothing or to a part.
+        "os.truncate(log, 0)",
+        "os.truncate(log, log.stat().st_size - 10)",
+        // It is changed in its place.
+        "text = log.read_bytes(); open(log, 'r+b').write(text.replace(b'begun', b'BEGUN'))",
+        // It is replaced: by a copy, by nothing, by a pipe, by a folder, by a link.
+        "text = log.read_bytes(); log.unlink(); log.write_bytes(text)",
+        "log.unlink()",
+        "log.unlink(); os.mkfifo(log)",
+        "log.unlink(); log.mkdir(); (log / 'x').touch()",
+        "text = log.read_bytes(); log.unlink(); (folder / 'l').write_bytes(text); log.symlink_to(folder / 'l')",
+        // It is made huge.
+        "os.truncate(log, 1 << 40)",
+    ];
+    for way in ways {
+        let done = Attempt::of(&[&forging(way), "print('later')"]).run();
+        assert_tampered(&done);
+    }
+}
+
+#[test]
+fn what_a_notebook_writes_is_no_record_where_it_kills_its_agent_too() {
+    for way in [
+        "open(log, 'a').write(passed)",
+        "os.truncate(log, 0)",
+        "log.unlink()",
+    ] {
+        let code = format!("{}\n{KILL_AGENT}", forging(way));
+        let done = Attempt::of(&[&code]).start().recover();
+        assert_tampered(&done);
+    }
+}
+
+#[test]
+fn what_a_notebook_puts_in_the_place_of_what_is_kept_is_replaced() {
+    let ways = [
+        "(folder / 'executed.ipynb').unlink(); os.mkfifo(folder / 'executed.ipynb')",
+        "(folder / 'executed.ipynb').unlink(); (folder / 'executed.ipynb').mkdir(); (folder / 'executed.ipynb/x').touch()",
+        "os.mkfifo(folder / 'artifacts')",
+        "(folder / 'kernel.log').unlink(); os.mkfifo(folder / 'kernel.log')",
+        "os.chmod(folder, 0o555)",
+    ];
+    for way in ways {
+        let done = Attempt::of(&[&forging(way), "print('later')"]).run();
+        assert_eq!(done.outcome().verdict, Verdict::Passed, "{way}");
+        assert_eq!(
+            done.notebook()["cells"][1]["outputs"][0]["text"],
+            "later\n",
+            "{way}"
+        );
+    }
+}
