@@ -85,10 +85,11 @@ pub struct RetryPolicy {
     /// two may take turns for ever.
     #[serde(default = "default_protected_run_time")]
     pub protected_run_time: SignedDuration,
-    /// How long an attempt that is evicted has to end by itself, once it was interrupted.
+    /// How long an attempt has to end by itself once it was interrupted, and then once it was told to end. After that it is
+    /// ended by force.
     #[serde(default = "default_eviction_grace")]
     pub eviction_grace: SignedDuration,
-    /// How long after its own limits an attempt that does not end is ended by the scheduler.
+    /// How long after its own limits an attempt that does not end is told to end by the scheduler.
     pub overdue_after: SignedDuration,
 }
 

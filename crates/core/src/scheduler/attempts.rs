@@ -89,24 +89,28 @@ impl Scheduler {
         };
         attempt.eviction = Some(Eviction { reason, by, at });
         self.count_eviction(evicted);
-        self.interrupt(id, StopReason::Evicted);
+        self.stop_attempt(id.run, Stop::gently(StopReason::Evicted));
     }
 
     /// The run's attempts have had quota for as long as they may; it does not come back.
     pub(super) fn on_execution_time_over(&mut self, id: AttemptId) {
         if self.live_attempt(id).is_some() {
-            self.interrupt(id, StopReason::ExecutionTimeOver);
+            self.stop_attempt(id.run, Stop::gently(StopReason::ExecutionTimeOver));
         }
     }
 
-    /// Asks an attempt to end by itself, and sees to it when its grace is over.
-    fn interrupt(&mut self, id: AttemptId, why: StopReason) {
-        if self.timers.get(Timer::Grace(id)).is_none() {
-            let end = self.now.saturating_add(self.retry.eviction_grace);
-            self.timers.set(Timer::Grace(id), end.expect("a time span"));
+    /// Sees to it that an attempt that was asked to end does so: one that was interrupted is told to end when its grace is
+    /// over, and one that was told to end is then given up, and ended by force.
+    pub(super) fn expect_end_of(&mut self, id: AttemptId, how: StopMode) {
+        let end = self.now.saturating_add(self.retry.eviction_grace);
+        let end = end.expect("a time span");
+        let timer = match how {
+            StopMode::Interrupt => Timer::Grace(id),
+            StopMode::End => Timer::Overdue(id),
+        };
+        if self.timers.get(timer).is_none_or(|earlier| end < earlier) {
+            self.timers.set(timer, end);
         }
-        let how = StopMode::Interrupt;
-        self.stop_attempt(id.run, Stop { how, why });
     }
 
     pub(super) fn on_grace_over(&mut self, id: AttemptId) {
@@ -118,7 +122,6 @@ impl Scheduler {
             return;
         };
         let how = StopMode::End;
-        self.expect_end_within(id, Some(SignedDuration::ZERO));
         self.stop_attempt(id.run, Stop { how, why });
     }
 
@@ -197,26 +200,20 @@ impl Scheduler {
         self.requeue(id.run);
     }
 
-    /// An attempt that does not end by its own limits is asked to end; one that does not heed that is given up.
+    /// An attempt that does not end by its own limits is told to end; one that does not heed that is over, and whatever it
+    /// is in is removed by force.
     pub(super) fn on_overdue(&mut self, id: AttemptId) {
         let Some(attempt) = self.live_attempt(id) else {
             return;
         };
         if attempt.stop.is_none_or(|stop| stop.how != StopMode::End) {
-            self.expect_end_within(id, Some(SignedDuration::ZERO));
             let stop = Stop {
                 how: StopMode::End,
                 why: StopReason::Overdue,
             };
             return self.stop_attempt(id.run, stop);
         }
-        let diagnostic = Diagnostic::error(Code::AttemptLost, "the attempt did not end when it was told to");
-        let failure = Failure {
-            class: FailureClass::Infrastructure,
-            diagnostic,
-            cell: None,
-        };
-        self.on_finished_now(id, never_ran(Verdict::Failed(Box::new(failure))));
+        self.on_finished_now(id, never_ran(Verdict::Stopped));
     }
 
     pub(super) fn on_finished_now(&mut self, id: AttemptId, outcome: Box<Outcome>) {
@@ -365,6 +362,10 @@ impl Scheduler {
     }
 
     fn expect_end_within(&mut self, id: AttemptId, limit: Option<SignedDuration>) {
+        let told = |attempt: &mut Attempt| attempt.stop.is_some_and(|stop| stop.how == StopMode::End);
+        if self.live_attempt(id).is_some_and(told) {
+            return;
+        }
         match limit {
             Some(limit) => {
                 let span = limit.saturating_add(self.retry.overdue_after);

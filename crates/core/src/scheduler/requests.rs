@@ -277,6 +277,7 @@ impl Scheduler {
         let attempt_id = attempt.id;
         if matches!(attempt.phase, AttemptPhase::Starting | AttemptPhase::Running) {
             self.due.push(Call::Stop(attempt_id));
+            self.expect_end_of(attempt_id, merged.how);
         }
         self.touched.insert(id);
         if self.waits_to_try_again(attempt_id) {

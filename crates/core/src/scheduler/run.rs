@@ -126,6 +126,14 @@ pub(super) struct Stop {
     pub(super) why: StopReason,
 }
 
+impl Stop {
+    /// Returns one that interrupts what runs.
+    pub(super) fn gently(why: StopReason) -> Self {
+        let how = StopMode::Interrupt;
+        Self { how, why }
+    }
+}
+
 /// Why an attempt was asked to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum StopReason {
