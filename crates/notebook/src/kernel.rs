@@ -1,6 +1,7 @@
 //! A Jupyter kernel: started, spoken to and ended.
 
 mod connection;
+mod lossless;
 mod start;
 mod variables;
 mod wire;

@@ -52,6 +52,7 @@ pub(crate) fn failure(facts: &Facts<'_>) -> Failure {
         Some(Over::Died(end)) => kernel_ended(facts, end),
         Some(Over::Exited) => exited(facts),
         Some(Over::Lost) => kernel_ended_unseen(facts),
+        Some(Over::Unreadable) => unreadable(facts),
         Some(Over::Ended(Why::Limit(limit))) => too_long(facts, limit),
         // Whoever asked for the stop is told that it was stopped; nothing failed.
         Some(Over::Ended(Why::Stop)) | None => raised::failure(facts),
@@ -86,6 +87,16 @@ fn kernel_ended(facts: &Facts<'_>, end: End) -> Failure {
 fn kernel_ended_unseen(facts: &Facts<'_>) -> Failure {
     let mut diagnostic = Diagnostic::error(Code::KernelEnded, "the kernel could no longer be reached");
     diagnostic.causes = host::last_lines(facts.kernel_log);
+    in_cell(facts, FailureClass::Notebook, diagnostic, None)
+}
+
+fn unreadable(facts: &Facts<'_>) -> Failure {
+    let message = "the kernel sent a message that cannot be read: how the cell went is not known";
+    let mut diagnostic = Diagnostic::error(Code::MessageUnreadable, message);
+    let why = facts.run.error.as_ref().and_then(serde_json::Value::as_str);
+    diagnostic.causes.extend(why.map(str::to_owned));
+    let diagnostic =
+        diagnostic.hint("look for what the cell prints or shows that is nested very deeply, or is not JSON");
     in_cell(facts, FailureClass::Notebook, diagnostic, None)
 }
 

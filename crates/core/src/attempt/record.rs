@@ -213,6 +213,8 @@ pub enum CellEnd {
     Interrupted,
     /// The kernel died in it.
     KernelDied,
+    /// What the kernel told of it could not be read.
+    Unknown,
 }
 
 impl CellEnd {

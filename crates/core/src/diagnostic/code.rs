@@ -210,6 +210,12 @@ codes! {
     408 OutOfMemory "memory that could not be had"
         "The notebook or something it started was refused memory, of the host or of a GPU. Ask for more under \
          spec.driver or spec.workload, or make batches smaller."
+    409 MessageUnreadable "a message of the kernel that cannot be read"
+        "What a kernel tells is JSON in signed messages. One came that is neither, also after bytes that are no text were made \
+         some. It may have been an exception, or a metric, so the cell has failed."
+    410 NothingRan "a notebook of which nothing ran"
+        "A pass says that code was run and did not fail. Where there is no code, or every cell is switched off, it would say \
+         nothing. Where that is meant, `spec.allowEmpty: true` says so."
     411 FailedInSilence "something that failed without stopping its cell"
         "A shell step, a thread, a task or a child process failed, and the cell ended well all the same. It may \
          explain what fails later."

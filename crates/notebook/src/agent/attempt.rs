@@ -246,6 +246,7 @@ impl Attempt<'_> {
             shell_install: self.plan.shell_install,
             save_to: &executed,
             requests: HashMap::new(),
+            unreadable: None,
         };
         let finish = executor.run().await;
         kernel

@@ -55,6 +55,8 @@ pub(crate) struct Executor<'a> {
     pub(crate) shell_install: ShellInstall,
     pub(crate) save_to: &'a Path,
     pub(crate) requests: HashMap<String, usize>,
+    /// Why a message that came between two cells could not be read, where one could not.
+    pub(crate) unreadable: Option<String>,
 }
 
 /// What has come in of a cell's answer.
@@ -63,6 +65,8 @@ struct Progress {
     reply: Option<Value>,
     is_idle: bool,
     ending: Option<Ending>,
+    /// Why a message could not be read, where one could not.
+    unreadable: Option<String>,
 }
 
 impl Executor<'_> {
@@ -111,6 +115,7 @@ impl Executor<'_> {
         if finish.last.is_none() {
             finish.last = self
                 .raised_late(&cells, &mut finish.ends)
+                .or_else(|| self.unread_after(&cells, &mut finish.ends))
                 .or_else(|| self.died_after(cells.last()));
         }
         self.set_outputs();
@@ -137,6 +142,14 @@ impl Executor<'_> {
             count: self.recorder.count(slot),
         };
         Some((cell.clone(), run))
+    }
+
+    /// Returns the last cell where something that came after it could not be read.
+    fn unread_after(&mut self, cells: &[Cell], ends: &mut [(u32, CellEnd)]) -> Option<(Cell, CellRun)> {
+        let why = self.unreadable.take()?;
+        let slot = ends.len().checked_sub(1)?;
+        ends[slot].1 = CellEnd::Unknown;
+        Some((cells[slot].clone(), self.unread(slot, why)))
     }
 
     /// Says so when the kernel ended by itself after the last cell had.
@@ -197,7 +210,7 @@ impl Executor<'_> {
         let mut progress = Progress::default();
         let mut sample_at = Instant::now() + SAMPLE_EVERY;
         let mut save_at = Instant::now() + SAVE_EVERY;
-        while progress.reply.is_none() || !progress.is_idle {
+        while progress.unreadable.is_none() && (progress.reply.is_none() || !progress.is_idle) {
             let due = match progress.ending {
                 Some(ending) => Some(ending.due()),
                 None => limit.map(|(at, _)| at),
@@ -236,6 +249,7 @@ impl Executor<'_> {
                 }
                 self.take(&message);
             }
+            Incoming::Unreadable(why) => progress.unreadable = Some(why),
             Incoming::Shell(_) | Incoming::Control => {}
         }
     }
@@ -284,6 +298,9 @@ impl Executor<'_> {
                 count: self.recorder.count(slot),
             };
         }
+        if let Some(why) = progress.unreadable {
+            return self.unread(slot, why);
+        }
         let reply = progress.reply.unwrap_or_default();
         // Older kernels answer "ok" after an exception under `%%time` or while a value was shown, and publish it all
         // the same. papermill, too, goes by what was published.
@@ -301,11 +318,15 @@ impl Executor<'_> {
             DRAIN
         })
         .await;
+        if let Some(why) = self.unreadable.take() {
+            return self.unread(slot, why);
+        }
         let over = over.or(self.exit_asked(&reply).await);
         let may_raise = cell.tags.iter().any(|tag| tag == "raises-exception");
         let end = match (over, has_raised) {
             (Some(Over::Ended(_)), _) => CellEnd::Interrupted,
             (Some(Over::Died(_) | Over::Exited | Over::Lost), _) => CellEnd::KernelDied,
+            (Some(Over::Unreadable), _) => CellEnd::Unknown,
             (None, true) if may_raise => CellEnd::RaisedAsAllowed,
             (None, true) => CellEnd::Raised,
             (None, false) => CellEnd::Ok,
@@ -328,6 +349,17 @@ impl Executor<'_> {
         }
         let _ = tokio::time::timeout(EXIT_WITHIN, self.kernel.child.wait()).await;
         Some(Over::Exited)
+    }
+
+    /// What a kernel told of a cell cannot be read: nobody knows how it went.
+    fn unread(&self, slot: usize, why: String) -> CellRun {
+        CellRun {
+            end: CellEnd::Unknown,
+            over: Some(Over::Unreadable),
+            error: Some(Value::String(why)),
+            aftermath: Aftermath::default(),
+            count: self.recorder.count(slot),
+        }
     }
 
     fn lost(&self) -> CellRun {
@@ -373,6 +405,10 @@ impl Executor<'_> {
         let mut progress = Progress::default();
         let give_up = Instant::now() + ANSWER_WITHIN;
         while progress.reply.is_none() || !progress.is_idle {
+            if progress.unreadable.is_some() {
+                self.unreadable = progress.unreadable;
+                return None;
+            }
             tokio::select! {
                 incoming = self.channels.next() => self.on_message(incoming, &request, &mut progress),
                 _ = self.kernel.child.wait() => return None,
@@ -388,6 +424,7 @@ impl Executor<'_> {
         while Instant::now() < give_up {
             match tokio::time::timeout(quiet, self.channels.next()).await {
                 Ok(Incoming::IoPub(message)) => self.take(&message),
+                Ok(Incoming::Unreadable(why)) => self.unreadable = Some(why),
                 Ok(Incoming::Shell(_) | Incoming::Control) => {}
                 Err(_) => return,
             }

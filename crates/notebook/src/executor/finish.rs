@@ -69,4 +69,6 @@ pub(crate) enum Over {
     Ended(Why),
     /// The kernel could not be spoken to.
     Lost,
+    /// The kernel sent what cannot be read; why stands as the cell's error.
+    Unreadable,
 }

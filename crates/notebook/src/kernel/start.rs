@@ -70,7 +70,8 @@ impl Kernel {
             loop {
                 match channels.next().await {
                     Incoming::Shell(reply) if reply.parent.as_ref() == Some(&request) => return Ok(channels),
-                    Incoming::Shell(_) | Incoming::IoPub(_) | Incoming::Control => {}
+                    Incoming::Shell(_) | Incoming::IoPub(_) | Incoming::Control | Incoming::Unreadable(_) => {
+                    }
                 }
             }
         };

@@ -18,6 +18,8 @@ use jupyter_zmq_client::{
 use serde_json::Value;
 use zeromq::{SocketRecv, SocketSend};
 
+use super::lossless;
+
 /// How often it is looked for a kernel's sockets: a look is three calls of the system.
 const LOOK_EVERY: Duration = Duration::from_millis(2);
 
@@ -54,6 +56,8 @@ pub(crate) enum Incoming {
     IoPub(Message),
     /// The answer to a request on the control channel.
     Control,
+    /// Something that cannot be read, and why: nobody knows what the kernel told by it.
+    Unreadable(String),
 }
 
 /// The channels to a kernel.
@@ -134,7 +138,7 @@ impl Channels {
     /// Waits until the kernel sees this subscriber, for at most `patience`: kernels before ipykernel 7 do not say.
     pub(crate) async fn welcomed(&mut self, patience: Duration) {
         let _ = tokio::time::timeout(patience, async {
-            while receive(&mut self.iopub).await.kind != "iopub_welcome" {}
+            while !matches!(receive(&mut self.iopub).await, Ok(message) if message.kind == "iopub_welcome") {}
         })
         .await;
     }
@@ -180,8 +184,8 @@ impl Channels {
     /// Returns the next message of any channel; waits for ever when none comes. It may be dropped at any point.
     pub(crate) async fn next(&mut self) -> Incoming {
         tokio::select! {
-            message = receive(&mut self.iopub) => Incoming::IoPub(message),
-            message = receive(&mut self.shell) => Incoming::Shell(message),
+            message = receive(&mut self.iopub) => message.map_or_else(Incoming::Unreadable, Incoming::IoPub),
+            message = receive(&mut self.shell) => message.map_or_else(Incoming::Unreadable, Incoming::Shell),
             _ = receive(&mut self.control) => Incoming::Control,
         }
     }
@@ -217,29 +221,32 @@ async fn send<S: SocketSend>(
     Ok(id)
 }
 
-/// Returns the next message that can be read. What is not signed or not a message is passed over.
-async fn receive<S: SocketRecv>(connection: &mut Connection<S>) -> Message {
-    loop {
-        let Ok(parts) = connection.socket.recv().await else {
-            // The peer is gone. Whether it comes back is seen from its process, not from here.
-            return std::future::pending().await;
-        };
-        let Ok(raw) = RawMessage::from_multipart(parts, &connection.mac) else {
-            continue;
-        };
-        if let Some(message) = read(&raw) {
-            return message;
-        }
-    }
+/// Returns the next message, or why it cannot be read.
+async fn receive<S: SocketRecv>(connection: &mut Connection<S>) -> Result<Message, String> {
+    let Ok(parts) = connection.socket.recv().await else {
+        // The peer is gone. Whether it comes back is seen from its process, not from here.
+        return std::future::pending().await;
+    };
+    let raw = RawMessage::from_multipart(parts, &connection.mac).map_err(|error| error.to_string())?;
+    read(&raw)
 }
 
-fn read(raw: &RawMessage) -> Option<Message> {
-    let header: Value = serde_json::from_slice(&raw.jparts[0]).ok()?;
-    let parent: Value = serde_json::from_slice(&raw.jparts[1]).unwrap_or_default();
-    Some(Message {
-        kind: header.get("msg_type")?.as_str()?.to_owned(),
+fn read(raw: &RawMessage) -> Result<Message, String> {
+    let part = |at: usize, what: &str| {
+        let read = lossless::from_slice(&raw.jparts[at]);
+        read.map_err(|error| format!("its {what} is no JSON: {error}"))
+    };
+    let header = part(0, "header")?;
+    let parent = if raw.jparts[1].is_empty() {
+        Value::Null
+    } else {
+        part(1, "parent's header")?
+    };
+    let kind = header.get("msg_type").and_then(Value::as_str);
+    Ok(Message {
+        kind: kind.ok_or("its header names no kind")?.to_owned(),
         parent: parent.get("msg_id").and_then(Value::as_str).map(str::to_owned),
-        content: serde_json::from_slice(&raw.jparts[3]).ok()?,
+        content: part(3, "content")?,
     })
 }
 
@@ -274,6 +281,7 @@ mod tests {
                 }
                 Incoming::Shell(message) => is_answered |= message.parent.as_deref() == Some(request),
                 Incoming::IoPub(_) | Incoming::Control => {}
+                Incoming::Unreadable(why) => panic!("{why}"),
             }
         }
         seen

@@ -315,6 +315,7 @@ fn state(end: Option<CellEnd>) -> (&'static str, Option<&'static str>) {
         Some(CellEnd::Raised) => ("fail", Some("raised")),
         Some(CellEnd::Interrupted) => ("fail", Some("interrupted")),
         Some(CellEnd::KernelDied) => ("fail", Some("the kernel died")),
+        Some(CellEnd::Unknown) => ("fail", Some("not known how it ended")),
         None => ("skip", None),
     }
 }

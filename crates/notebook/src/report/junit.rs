@@ -67,7 +67,7 @@ fn cell_case(cell: &Cell, failure: Option<&Failure>) -> TestCase {
     });
     let status = match (cell.end, here) {
         (Some(CellEnd::Ok | CellEnd::RaisedAsAllowed), None) => TestCaseStatus::success(),
-        (Some(CellEnd::KernelDied | CellEnd::Interrupted), None) => {
+        (Some(CellEnd::KernelDied | CellEnd::Interrupted | CellEnd::Unknown), None) => {
             described(NonSuccessKind::Error, "the cell did not come to its end")
         }
         (Some(CellEnd::Raised), None) => described(NonSuccessKind::Failure, "the cell raised"),

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use blueproof_core::{
+    attempt::CellEnd,
     diagnostic::Code::{
         self, CellExited, CellRaised, CellSyntax, CellTimeout, KernelEnded, KernelUnusable, ModuleMissing,
         RunTimeout, StartupTimeout, WorkloadFailed,
@@ -314,4 +315,49 @@ fn a_published_error_counts_also_when_the_kernel_answers_ok() {
     let failure = Attempt::of(&[source]).fails();
     let message = "ZeroDivisionError: division by zero";
     assert_is(&failure, (Notebook, CellRaised), (1, Some(2)), message);
+}
+
+#[test]
+fn no_byte_of_what_a_kernel_says_is_lost() {
+    let name = "import os, sys\nname = os.fsdecode(b'caf\\xe9')\n";
+    let done = Attempt::of(&[
+        &format!("{name}print(name, 'loss: 9.9')"),
+        &format!("{name}sys.stderr.write(name + ' warned\\n')"),
+        &format!("{name}name"),
+        &format!("{name}raise FileNotFoundError(name)"),
+    ])
+    .run();
+    let printed = done.printed();
+    assert!(printed.contains("caf\\xe9 loss: 9.9\n"), "{printed}");
+    assert!(printed.contains("caf\\xe9 warned\n"), "{printed}");
+    let failure = done.failure();
+    assert_eq!(failure.class, FailureClass::Notebook);
+    assert_eq!(failure.diagnostic.message, "FileNotFoundError: caf\\xe9");
+    assert_eq!(
+        done.ends(),
+        [CellEnd::Ok, CellEnd::Ok, CellEnd::Ok, CellEnd::Raised]
+    );
+}
+
+#[test]
+fn a_message_that_cannot_be_read_is_a_failure_that_says_why() {
+    let sending = "from ipykernel.kernelapp import IPKernelApp\napp = IPKernelApp.instance()\n";
+    let rows = [
+        // JSON that is nested more deeply than is read.
+        "deep = {}\nfor _ in range(5000):\n    deep = {'a': deep}\nimport json, sys\nsys.setrecursionlimit(100000)\n\
+         display({'application/json': deep}, raw=True)",
+        // What is no message at all.
+        "app.iopub_socket.send_multipart([b'x', b'<IDS|MSG>', b'0' * 64, b'{', b'{}', b'{}', b'{}'])",
+    ];
+    for row in rows {
+        let done = Attempt::of(&[&format!("{sending}{row}"), "print('later')"]).run();
+        let failure = done.failure();
+        assert_eq!(
+            (failure.class, failure.diagnostic.code),
+            (FailureClass::Notebook, Code::MessageUnreadable),
+            "{failure:?}"
+        );
+        assert!(!failure.diagnostic.causes.is_empty(), "{failure:?}");
+        assert!(!done.printed().contains("later"));
+    }
 }
