@@ -67,6 +67,10 @@ pub(crate) fn replace(file: &Path, bytes: &[u8]) -> io::Result<()> {
         .tempfile_in(folder)?;
     temporary.write_all(bytes)?;
     temporary.as_file().sync_all()?;
+    // A notebook can have put a folder in its place, which nothing can be moved over.
+    if fs::symlink_metadata(file).is_ok_and(|there| there.is_dir()) {
+        fs::remove_dir_all(file)?;
+    }
     temporary.persist(file)?;
     Ok(())
 }

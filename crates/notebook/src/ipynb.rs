@@ -11,7 +11,7 @@ mod tests;
 
 use std::{collections::BTreeMap, ops::Range};
 
-use blueproof_core::diagnostic::Place;
+use blueproof_core::diagnostic::{Code, Diagnostic, Place};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, value::RawValue};
 
@@ -34,6 +34,8 @@ pub struct Notebook {
     pub minor: u32,
     /// The language of the kernel, where the file tells it.
     pub language: Option<String>,
+    /// What people call the kernel, where the file tells it.
+    pub kernel: Option<String>,
     /// All cells, in order.
     pub cells: Vec<Cell>,
     pub(crate) blueprint: Option<Node>,
@@ -88,6 +90,47 @@ impl Notebook {
             .filter_map(|range| self.source.text.get(range.clone()))
     }
 
+    /// Returns what is wrong where the notebook was written for a kernel of another language than Python.
+    pub fn foreign_kernel(&self) -> Option<Diagnostic> {
+        let is_python = |name: &String| name.to_lowercase().contains("py");
+        // Kernels that people make for an environment of their own are called anything; their language is in the file then.
+        if self
+            .language
+            .as_ref()
+            .or(self.kernel.as_ref())
+            .is_none_or(is_python)
+        {
+            return None;
+        }
+        let known = [&self.kernel, &self.language];
+        let named: Vec<_> = known.into_iter().flatten().map(String::as_str).collect();
+        let message = format!(
+            "the notebook was written for the kernel {}, which is not Python",
+            named.join(" · ")
+        );
+        Some(
+            Diagnostic::error(Code::ForeignLanguage, message)
+                .hint("blueproof runs notebooks in Python; if this one is, open it with a Python kernel and save it again"),
+        )
+    }
+
+    /// Returns what is wrong where no cell has anything to run.
+    pub fn nothing_runs(&self) -> Option<Diagnostic> {
+        if self.code().any(|cell| runs(&cell.source)) {
+            return None;
+        }
+        let message = match self.code().count() {
+            0 => "the notebook has no code: nothing would run".to_owned(),
+            cells => format!(
+                "nothing would run: of {cells} cells of code, each is empty, a comment or switched off"
+            ),
+        };
+        Some(
+            Diagnostic::error(Code::NothingRan, message)
+                .hint("if that is meant, say so with `allowEmpty: true` under `spec`"),
+        )
+    }
+
     /// Returns the path that the notebook was read from, as it was given.
     pub fn file(&self) -> &str {
         &self.source.file
@@ -118,6 +161,36 @@ impl Cell {
     pub fn is_stale(&self) -> bool {
         !self.outputs.is_empty() || self.execution_count.is_some()
     }
+}
+
+/// Returns whether a cell of code runs anything: more than comments, and nothing that only shows text or is switched off.
+fn runs(source: &str) -> bool {
+    const SHOWN: [&str; 8] = [
+        "html",
+        "javascript",
+        "js",
+        "latex",
+        "markdown",
+        "svg",
+        "skip",
+        "comment",
+    ];
+    const DOES_NOTHING: [&str; 4] = ["false", "true", ":", "echo"];
+    let says = |line: &&str| !line.is_empty() && !line.starts_with('#');
+    let mut lines = source.lines().map(str::trim).filter(says);
+    let Some(first) = lines.next() else { return false };
+    let Some(magic) = first.strip_prefix("%%") else {
+        return true;
+    };
+    let mut words = magic.split_whitespace().filter(|word| !word.starts_with("--"));
+    let name = words.next().unwrap_or_default().to_lowercase();
+    let program = words
+        .next()
+        .and_then(|word| word.rsplit('/').next())
+        .unwrap_or_default();
+    let is_off = name == "script" && DOES_NOTHING.contains(&program);
+    let has_body = lines.next().is_some();
+    !is_off && !SHOWN.contains(&name.as_str()) && (has_body || name == "run")
 }
 
 /// Returns a text that Jupyter writes whole or as its lines.

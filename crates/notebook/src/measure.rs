@@ -8,7 +8,7 @@ mod outputs;
 mod recorder;
 mod trace;
 
-pub use artifacts::{Collected, collect};
+pub use artifacts::{Before, Collected, collect};
 pub use expectations::{Evidence, check, failure};
 pub use outputs::OutputSearch;
 pub use recorder::{Recorder, Sample, Summary};

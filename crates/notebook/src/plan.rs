@@ -29,6 +29,9 @@ pub struct Plan {
     pub expectations: Vec<Expectation>,
     /// Files to keep, as globs relative to the notebook's folder.
     pub artifacts: Vec<String>,
+    /// Whether it may pass though nothing of it runs.
+    #[serde(default)]
+    pub allow_empty: bool,
 }
 
 /// The Python that runs a notebook. `ipykernel` is always there.
@@ -119,6 +122,8 @@ pub enum Expectation {
     Artifact(String),
     /// The printed text of some cell contains this.
     Output(String),
+    /// Each TrainJob that the notebook creates completes.
+    TrainJobs,
 }
 
 /// Which of a metric's values an expectation is about.
@@ -157,6 +162,7 @@ impl fmt::Display for Expectation {
             }
             Expectation::Artifact(pattern) => write!(f, "a file {pattern}"),
             Expectation::Output(text) => write!(f, "a cell prints {text:?}"),
+            Expectation::TrainJobs => f.write_str("each TrainJob completes"),
         }
     }
 }

@@ -32,7 +32,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 pub use cells::{Cell, cells};
-pub use reporter::{FolderReporter, UNFENCED};
+pub use reporter::FolderReporter;
 
 use crate::{environment::EnvironmentReport, files};
 

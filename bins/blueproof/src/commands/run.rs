@@ -12,11 +12,7 @@ use blueproof_core::{
     queue::objects::Objects,
     yaml::nearest,
 };
-use blueproof_notebook::{
-    blueprint::{self, Blueprint, Resolved},
-    plan::Network,
-    report::UNFENCED,
-};
+use blueproof_notebook::blueprint::{self, Blueprint, Resolved};
 
 use super::{
     follow::{conclude, detach, follow},
@@ -37,9 +33,6 @@ const DEFAULT_QUEUE: &str = "local";
 /// blueprint's folder is read.
 pub(crate) fn draft(arguments: &Run) -> Result<RunRequest, Problem> {
     let resolved = resolve(arguments)?;
-    if resolved.plan.network != Network::Any {
-        output::note(&format!("note: {UNFENCED}"));
-    }
     let folder = resolved.checkout.clone();
     let queue = DEFAULT_QUEUE.parse().expect("it is a name");
     let request = resolved.request(new_key(), local_user(), queue, Priority::default());

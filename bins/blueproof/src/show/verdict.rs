@@ -2,6 +2,7 @@
 
 use anstyle::{AnsiColor, Style};
 use blueproof_core::{
+    diagnostic::Diagnostic,
     domain::{CellPlace, Ending, Failure, FailureClass, GpuUse, Limit, Outcome, RunState},
     view::RunView,
 };
@@ -24,7 +25,16 @@ pub(crate) fn render(run: &RunView) -> String {
             text.push_str(&in_cell(cell));
         }
     }
+    for notice in notices(run) {
+        text.push_str(&diagnostic::render(notice));
+    }
     text
+}
+
+/// Returns what whoever goes by the verdict must know, such as what was asked for and not done.
+fn notices(run: &RunView) -> &[Diagnostic] {
+    let outcome = run.attempts.last().and_then(|attempt| attempt.outcome.as_ref());
+    outcome.map_or(&[], |outcome| &outcome.notices)
 }
 
 /// Returns a failure's class in words, such as `the notebook failed`.

@@ -72,6 +72,7 @@ impl Machine {
             verdict: Verdict::Passed,
             usage: None,
             metrics: BTreeMap::new(),
+            notices: Vec::new(),
         });
         self.write(attempt, at, RecordKind::Finished { outcome });
         fs::remove_file(self.claim()).expect("it was given");

@@ -139,6 +139,7 @@ pub(super) fn lost(layout: &AttemptLayout, status: ExitStatus) -> Box<Outcome> {
         })),
         usage: None,
         metrics: Default::default(),
+        notices: Vec::new(),
     })
 }
 

@@ -242,6 +242,7 @@ mod tests {
                 verdict: Verdict::Passed,
                 usage: None,
                 metrics: Default::default(),
+                notices: Vec::new(),
             }),
         }
     }

@@ -137,8 +137,8 @@ pub enum RecordKind {
     },
     /// All cells have run, and it was looked whether what is expected holds.
     ExpectationsChecked {
-        /// For each expectation, in order, what is missing or wrong; nothing where it holds.
-        unmet: Vec<Option<Diagnostic>>,
+        /// What was found of each, in order.
+        found: Vec<Checked>,
     },
     /// What is kept beside the log is whole, and not written to any more.
     FilesKept {
@@ -152,6 +152,18 @@ pub enum RecordKind {
         /// How it ended.
         outcome: Box<Outcome>,
     },
+}
+
+/// What was found of an expectation.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Checked {
+    /// It holds.
+    Met,
+    /// It does not.
+    Unmet(Diagnostic),
+    /// Nobody can look here; this is why.
+    NotLookedAt(String),
 }
 
 /// A file that is kept of an attempt.

@@ -216,6 +216,11 @@ codes! {
     410 NothingRan "a notebook of which nothing ran"
         "A pass says that code was run and did not fail. Where there is no code, or every cell is switched off, it would say \
          nothing. Where that is meant, `spec.allowEmpty: true` says so."
+    414 ForeignLanguage "a notebook in another language"
+        "The notebook says which kernel it was written for. Run by Python, a notebook in another language fails in a manner that \
+         says nothing, or passes where its text happens to be Python."
+    415 ParameterUnused "a parameter that nothing reads"
+        "A value is put into the notebook under the parameter's name. No cell has that name, so that the value changes nothing."
     411 FailedInSilence "something that failed without stopping its cell"
         "A shell step, a thread, a task or a child process failed, and the cell ended well all the same. It may \
          explain what fails later."
@@ -255,6 +260,11 @@ codes! {
     452 ArtifactRenamed "an artifact that is kept by another name"
         "A file's name on Linux is any bytes; reports, links and JSON hold text. A byte that is no UTF-8 stands in the name as \
          `\\x` and two digits."
+    453 ArtifactUntouched "an artifact of before"
+        "A file that is expected was in the checkout already, and nothing wrote to it. That it is there says nothing of this run."
+    454 NotEnforced "something that was asked for and is not done here"
+        "The blueprint asks for something that nobody sees to on this machine. Whether the notebook keeps to it is not known, and \
+         a pass says nothing of it. On Kubernetes it is enforced."
     501 StartupTimeout "a start that took too long"
         "Environment and kernel were not ready within spec.timeouts.startup. A first start downloads packages; later \
          ones find them in the cache."

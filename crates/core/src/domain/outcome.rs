@@ -22,6 +22,9 @@ pub struct Outcome {
     /// The blueprint's metrics, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub metrics: BTreeMap<String, MetricResult>,
+    /// What was asked for and not done, and what else whoever goes by the verdict must know.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notices: Vec<Diagnostic>,
 }
 
 /// Whether an attempt passed.

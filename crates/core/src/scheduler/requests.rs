@@ -327,6 +327,7 @@ pub(super) fn never_ran(verdict: Verdict) -> Box<Outcome> {
         verdict,
         usage: None,
         metrics: Default::default(),
+        notices: Vec::new(),
     })
 }
 

@@ -104,6 +104,7 @@ pub fn outcome(verdict: Verdict) -> Outcome {
         verdict,
         usage: None,
         metrics: Default::default(),
+        notices: Vec::new(),
     }
 }
 

@@ -1,6 +1,7 @@
 //! One attempt from its beginning to its end: what comes before the kernel is in `prepare`, what comes after in
 //! `conclude`.
 
+mod asked;
 mod conclude;
 mod prepare;
 
@@ -59,6 +60,8 @@ struct Attempt<'a> {
     /// The executed notebook, once its cells have run.
     executed: Option<Notebook>,
     artifacts: Vec<KeptFile>,
+    /// Parameters that no cell reads.
+    unread: Vec<String>,
     gpu_used: Option<GpuUse>,
     /// What says that a device, and with it the machine, was at fault.
     gpu_fault: Option<Box<Diagnostic>>,
@@ -111,6 +114,7 @@ pub(crate) fn carry_out(
             sockets,
             executed: None,
             artifacts: Vec::new(),
+            unread: Vec::new(),
             gpu_used: None,
             gpu_fault: None,
         };
@@ -212,6 +216,8 @@ impl Attempt<'_> {
         let notebook_path = self.notebook_path()?;
         let read = ipynb::Notebook::read(&notebook_path)
             .map_err(|problems| unreadable(&self.plan.notebook, problems))?;
+        asked::refuse(&read, &self.plan, &self.spec)?;
+        self.unread = asked::unread(&read, &self.plan);
         let mut notebook = Notebook::new(read);
         notebook.inject(&self.plan.parameters);
         let executed = self.layout.executed_notebook();
@@ -219,6 +225,8 @@ impl Attempt<'_> {
         let cells = notebook.code_cells().len();
         let runtime =
             Runtime::create(self.sockets.clone(), &self.layout.work()).map_err(|error| halt_disk(&error))?;
+        let folder = notebook_path.parent().unwrap_or(&notebook_path);
+        self.dependencies.observer.begin(&self.plan, folder);
         let variables = self.variables(&prepared.python, &runtime, secrets);
         let has_devices = self.spec.has_devices();
         if let Some(devices) = self.spec.devices.as_deref().filter(|_| has_devices) {

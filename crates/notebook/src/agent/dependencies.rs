@@ -8,7 +8,7 @@ use std::{
 };
 
 use blueproof_core::{
-    attempt::{AttemptSpec, KeptFile, Stream},
+    attempt::{AttemptSpec, Checked, KeptFile, Stream},
     diagnostic::Diagnostic,
     domain::{Failure, MetricResult},
     gpu::DeviceUuid,
@@ -80,6 +80,9 @@ pub trait PrepareEnvironment: Send + Sync {
 
 /// Sees what cells print and show, before any limit cuts it and after secrets are redacted.
 pub trait Observer {
+    /// Looks at the folder that the notebook will run in, before anything runs there.
+    fn begin(&mut self, plan: &Plan, folder: &Path);
+
     /// Takes in printed text and returns the new values of metrics. Text comes in pieces that may end anywhere.
     fn printed(&mut self, cell: u32, stream: Stream, text: &str) -> Vec<(String, Option<f64>)>;
 
@@ -107,8 +110,8 @@ pub struct Conclusion {
     pub metrics: BTreeMap<String, MetricResult>,
     /// What is missing or wrong. Not looked at where the cells did not all run.
     pub failure: Option<Box<Failure>>,
-    /// For each expectation, in order, what is missing or wrong; nothing where it holds.
-    pub expectations: Option<Vec<Option<Diagnostic>>>,
+    /// What was found of each expectation, in order.
+    pub expectations: Option<Vec<Checked>>,
     /// The declared files that were kept, in order.
     pub artifacts: Vec<KeptFile>,
     /// What else there is to say, such as of files that were not kept.
@@ -122,6 +125,8 @@ pub struct Conclusion {
 pub struct NothingMeasured;
 
 impl Observer for NothingMeasured {
+    fn begin(&mut self, _: &Plan, _: &Path) {}
+
     fn printed(&mut self, _: u32, _: Stream, _: &str) -> Vec<(String, Option<f64>)> {
         Vec::new()
     }

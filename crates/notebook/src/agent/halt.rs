@@ -82,5 +82,6 @@ fn outcome(verdict: Verdict) -> Outcome {
         verdict,
         usage: None,
         metrics: Default::default(),
+        notices: Vec::new(),
     }
 }

@@ -32,6 +32,7 @@ pub(crate) fn finish(layout: &AttemptLayout, log: &mut LogWriter, records: &[Rec
                 verdict: Verdict::Failed(Box::new(failure)),
                 usage: None,
                 metrics: Default::default(),
+                notices: Vec::new(),
             }),
         },
     })?;

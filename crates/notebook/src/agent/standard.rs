@@ -1,9 +1,9 @@
 //! The agent as blueproof starts it: real environments, real measuring.
 
-use std::{collections::BTreeMap, env, sync::atomic::AtomicBool};
+use std::{collections::BTreeMap, env, path::Path, sync::atomic::AtomicBool};
 
 use blueproof_core::{
-    attempt::{AttemptLayout, AttemptSpec, Stream, read_regular},
+    attempt::{AttemptLayout, AttemptSpec, Checked, Stream, read_regular},
     diagnostic::{Code, Diagnostic},
     domain::{Bytes, Failure, FailureClass},
     ports::GpuMeter,
@@ -16,8 +16,8 @@ use super::{
 use crate::{
     environment::{self, Origin, Patience, Unprepared},
     executor::{Graces, OutputLimits},
-    measure::{self, Evidence, OutputSearch, Recorder, Sample},
-    plan::{Plan, Secret},
+    measure::{self, Before, Evidence, OutputSearch, Recorder, Sample},
+    plan::{Expectation, Plan, Secret},
     process::Launcher,
 };
 
@@ -137,6 +137,7 @@ struct Measured {
     recorder: Recorder,
     printed: OutputSearch,
     cell: Option<u32>,
+    before: Before,
 }
 
 impl Measured {
@@ -146,6 +147,7 @@ impl Measured {
             recorder,
             printed: OutputSearch::new(&plan.expectations),
             cell: None,
+            before: Before::default(),
         })
     }
 
@@ -164,6 +166,17 @@ impl Measured {
 }
 
 impl Observer for Measured {
+    fn begin(&mut self, plan: &Plan, folder: &Path) {
+        let patterns = plan
+            .expectations
+            .iter()
+            .filter_map(|expectation| match expectation {
+                Expectation::Artifact(pattern) => Some(pattern.clone()),
+                Expectation::Metric { .. } | Expectation::Output(_) | Expectation::TrainJobs => None,
+            });
+        self.before = Before::of(&patterns.collect::<Vec<_>>(), folder);
+    }
+
     fn printed(&mut self, cell: u32, stream: Stream, text: &str) -> Vec<(String, Option<f64>)> {
         let mut samples = self.enter(cell);
         self.printed.text(text);
@@ -183,11 +196,12 @@ impl Observer for Measured {
         let evidence = Evidence {
             metrics: &summaries,
             folder: collect.folder,
+            before: &self.before,
             printed: &self.printed,
         };
-        let check = |expectation| measure::check(std::slice::from_ref(expectation), evidence).pop();
-        let checked: Vec<Option<Diagnostic>> = collect.plan.expectations.iter().map(check).collect();
-        let unmet = checked.iter().flatten().cloned().collect();
+        let check = |expectation| measure::check(expectation, evidence);
+        let checked: Vec<Checked> = collect.plan.expectations.iter().map(check).collect();
+        let unmet = checked.iter().filter_map(unmet).collect();
         let kept = measure::collect(
             &collect.plan.artifacts,
             collect.folder,
@@ -211,6 +225,13 @@ impl Observer for Measured {
             artifacts: collected.artifacts,
             notices: collected.notices,
         }
+    }
+}
+
+fn unmet(checked: &Checked) -> Option<Diagnostic> {
+    match checked {
+        Checked::Unmet(diagnostic) => Some(diagnostic.clone()),
+        Checked::Met | Checked::NotLookedAt(_) => None,
     }
 }
 

@@ -16,6 +16,7 @@ use crate::ipynb::readable;
 
 /// Reports what does not fit together in `spec`.
 pub(super) fn spec(loaded: &Loaded, spec: &Spec, problems: &mut Problems<'_>) {
+    notebook(loaded, spec, problems);
     environment(loaded, &spec.env, problems);
     for (number, metric) in spec.metrics.iter().enumerate() {
         self::metric(metric, &spec.metrics[..number], problems);
@@ -55,6 +56,18 @@ pub(super) fn file(folder: &Path, path: &Path, spot: Spot, problems: &mut Proble
         );
     }
     inside
+}
+
+/// Reports a notebook that no run would start.
+fn notebook(loaded: &Loaded, spec: &Spec, problems: &mut Problems<'_>) {
+    let notebook = loaded.notebook();
+    let refused = [
+        notebook.foreign_kernel(),
+        notebook.nothing_runs().filter(|_| !spec.allow_empty),
+    ];
+    for diagnostic in refused.into_iter().flatten() {
+        problems.report(spec.notebook.spot, diagnostic);
+    }
 }
 
 fn environment(loaded: &Loaded, env: &Env, problems: &mut Problems<'_>) {

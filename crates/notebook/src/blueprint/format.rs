@@ -11,7 +11,7 @@ use super::{
     expect::Expect,
     network::Network,
     parameters::{Parameter, ParameterValue},
-    value::{Glob, InnerPath, Limit, Number, Pattern},
+    value::{Glob, InnerPath, Limit, Number, Pattern, RetryCount},
 };
 
 choice! {
@@ -87,6 +87,8 @@ record! {
         expect: Expect,
         /// Files to keep, as globs relative to the notebook's folder.
         artifacts: Vec<Glob>,
+        /// Whether the notebook may pass though nothing of it runs: no code, or every cell switched off. Default: false.
+        allow_empty: bool = false,
         /// Variants, by name: each overrides parts of the above. Mappings are merged by key, `null` takes a key away,
         /// `{}` empties a mapping, and lists and `network` are replaced.
         profiles: BTreeMap<String, Profile>,
@@ -203,10 +205,10 @@ record! {
 record! {
     /// How often a run is tried again.
     pub struct Retries {
-        /// After a failure of the machine or the cluster. Default: 2.
-        infrastructure: u32 = 2,
-        /// After a failure of the notebook itself, which shows flaky ones. Default: 0.
-        blueprint: u32 = 0,
+        /// After a failure of the machine or the cluster, at most 10. Default: 2.
+        infrastructure: RetryCount = RetryCount(2),
+        /// After a failure of the notebook itself, which shows flaky ones, at most 10. Default: 0.
+        blueprint: RetryCount = RetryCount(0),
     }
 }
 

@@ -37,8 +37,8 @@ impl Resolved {
             queue,
             priority,
             retries: Retries {
-                infrastructure: self.retries.infrastructure,
-                blueprint: self.retries.blueprint,
+                infrastructure: self.retries.infrastructure.0,
+                blueprint: self.retries.blueprint.0,
             },
             job: Job {
                 checkout,

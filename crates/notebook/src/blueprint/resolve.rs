@@ -10,7 +10,7 @@ use blueproof_core::{
 
 use super::{
     Loaded, check,
-    expect::{Bounds, Expect},
+    expect::{Bounds, Expect, TrainJobs},
     format::{Driver, Metric, PerNode, Profile, Retries, ShellInstall, Spec, Timeouts, Workload},
     network::Network,
     parameters::{ParameterValue, Values},
@@ -244,6 +244,7 @@ fn plan(spec: Spec, values: BTreeMap<String, ParameterValue>) -> Plan {
         metrics: spec.metrics.into_iter().filter_map(metric).collect(),
         expectations: expectations(spec.expect),
         artifacts: spec.artifacts.into_iter().map(|glob| glob.0).collect(),
+        allow_empty: spec.allow_empty,
     }
 }
 
@@ -291,5 +292,10 @@ fn expectations(expect: Expect) -> Vec<Expectation> {
             .map(|glob| Expectation::Artifact(glob.0)),
     );
     all.extend(expect.output.into_iter().map(Expectation::Output));
+    all.extend(
+        expect
+            .train_jobs
+            .map(|TrainJobs::Complete| Expectation::TrainJobs),
+    );
     all
 }

@@ -12,7 +12,9 @@ use tempfile::TempDir;
 use super::*;
 use crate::plan::{Expectation, MetricSource, Network, Which};
 
-const NOTEBOOK: &str = r#"{"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": []}"#;
+const NOTEBOOK: &str = r#"{"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [
+    {"cell_type": "code", "source": "print(1)"}
+]}"#;
 
 /// A folder with a notebook and a blueprint that says `spec` besides naming it.
 fn folder(spec: &str) -> TempDir {
@@ -36,7 +38,7 @@ fn a_notebook_that_names_its_own_environment_is_heeded_where_the_blueprint_names
     let cell = format!(
         r#"{{"cell_type": "code", "id": "a", "metadata": {{}}, "outputs": [], "execution_count": null, "source": {first}}}"#
     );
-    let notebook = NOTEBOOK.replace("[]", &format!("[{cell}]"));
+    let notebook = NOTEBOOK.replace("cells\": [", &format!("cells\": [{cell},"));
     for (spec, expected) in [("", vec!["numpy"]), ("env: {requirements: [jax]}", vec!["jax"])] {
         let folder = folder(spec);
         write(folder.path(), "t.ipynb", &notebook);
@@ -91,7 +93,7 @@ fn a_blueprint_needs_nothing_but_a_notebook() {
     assert_eq!(resolved.timeouts.cell, None);
     assert_eq!(resolved.timeouts.run, Some(SignedDuration::from_mins(60)));
     assert_eq!(
-        (resolved.retries.infrastructure, resolved.retries.blueprint),
+        (resolved.retries.infrastructure.0, resolved.retries.blueprint.0),
         (2, 0)
     );
     assert_eq!(resolved.plan.notebook, Path::new("t.ipynb"));
@@ -150,6 +152,7 @@ fn every_part_of_the_format_reaches_the_plan() {
             },
             Expectation::Artifact("out/*.json".into()),
             Expectation::Output("done".into()),
+            Expectation::TrainJobs,
         ]
     );
     assert_eq!(plan.artifacts, ["output/*.json"]);
@@ -190,7 +193,7 @@ fn a_profile_overrides_by_key() {
     assert_eq!(smoke.timeouts.run, Some(SignedDuration::from_mins(5)));
     assert_eq!(smoke.timeouts.queue, Some(SignedDuration::from_hours(6)));
     let keep = loaded.resolve(Some("keep"), &[]).expect("it resolves");
-    assert_eq!(keep.plan.expectations.len(), 2);
+    assert_eq!(keep.plan.expectations.len(), 3);
     assert_eq!(keep.driver.to_string(), "2 cpu, 2Gi memory");
 }
 
@@ -379,7 +382,7 @@ fn a_bare_notebook_is_a_blueprint() {
 #[test]
 fn a_blueprint_inside_the_notebook_counts_unless_a_file_names_the_notebook() {
     let folder = TempDir::new().expect("a temporary folder can be made");
-    let inside = "{\"nbformat\": 4, \"nbformat_minor\": 5, \"cells\": [],\n \"metadata\": {\"blueproof\": \n  \
+    let inside = "{\"nbformat\": 4, \"nbformat_minor\": 5, \"cells\": [{\"cell_type\": \"code\", \"source\": \"1\"}],\n \"metadata\": {\"blueproof\": \n  \
                   {\"metadata\": {\"name\": \"inside\"}, \"spec\": {\"driver\": {\"cpu\": 3}}}}}";
     write(folder.path(), "t.ipynb", inside);
     let path = folder.path().join("t.ipynb");
@@ -409,7 +412,7 @@ fn a_blueprint_inside_the_notebook_counts_unless_a_file_names_the_notebook() {
 #[test]
 fn a_mistake_inside_the_notebook_is_shown_at_its_line() {
     let folder = TempDir::new().expect("a temporary folder can be made");
-    let inside = "{\"nbformat\": 4, \"nbformat_minor\": 5, \"cells\": [],\n \"metadata\": {\"blueproof\": {\"spec\": \n  \
+    let inside = "{\"nbformat\": 4, \"nbformat_minor\": 5, \"cells\": [{\"cell_type\": \"code\", \"source\": \"1\"}],\n \"metadata\": {\"blueproof\": {\"spec\": \n  \
                   {\"drivr\": {\"cpu\": 3}}}}}";
     write(folder.path(), "t.ipynb", inside);
     let errors = Blueprint::load(&folder.path().join("t.ipynb")).expect_err("a key is unknown");
@@ -466,4 +469,17 @@ fn amounts_that_cannot_be_counted_are_refused() {
     assert_eq!(codes("workload: {nodes: 0}"), [Code::BadValue]);
     let zero = "parameters: {n: {type: int, default: 0}}\nworkload: {nodes: '{{n}}'}";
     assert_eq!(codes(zero), [Code::BadValue]);
+}
+
+#[test]
+fn nobody_tries_again_without_end() {
+    for (retries, is_valid) in [
+        ("{infrastructure: 10}", true),
+        ("{infrastructure: 11}", false),
+        ("{blueprint: 4294967295}", false),
+    ] {
+        let folder = folder(&format!("retries: {retries}"));
+        let loaded = Blueprint::load(folder.path());
+        assert_eq!(loaded.is_ok(), is_valid, "{retries}");
+    }
 }

@@ -33,6 +33,13 @@ pub enum Number<T> {
     Parameter(Located<String>),
 }
 
+/// How often something is tried again. Each try takes the time of others, so that there is a most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RetryCount(pub u32);
+
+/// The most that a blueprint may ask for.
+const MOST_RETRIES: u32 = 10;
+
 /// A path relative to the blueprint's folder that does not lead out of it by its letters. Symbolic links are
 /// looked at when the file is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -168,6 +175,23 @@ impl Decode for Limit {
 
     fn schema() -> serde_json::Value {
         json!({ "type": "string", "pattern": r"^(none|(\d+d)?(\d+h)?(\d+m)?(\d+s)?)$", "minLength": 2 })
+    }
+}
+
+impl Decode for RetryCount {
+    fn decode(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
+        let count = u32::decode(node, problems)?;
+        if count > MOST_RETRIES {
+            let message = format!("{count} retries are more than {MOST_RETRIES}");
+            let hint = "what fails so often needs a person: `blueproof retry` tries once more";
+            problems.bad_value(node.spot, message, hint);
+            return None;
+        }
+        Some(Self(count))
+    }
+
+    fn schema() -> serde_json::Value {
+        json!({ "type": "integer", "minimum": 0, "maximum": MOST_RETRIES })
     }
 }
 

@@ -63,7 +63,7 @@ fn a_draft_names_the_cell_of_each_value() {
 
 #[test]
 fn a_notebook_without_anything_to_infer_gives_a_valid_draft() {
-    let (_, resolved) = resolved(&[]);
+    let (_, resolved) = resolved(&["print(1)"]);
     assert_eq!(resolved.nodes, 0);
     assert_eq!(resolved.name.as_str(), "n");
 }

@@ -36,6 +36,7 @@ impl Notebook {
         Ok(Self {
             minor: parts.minor,
             language: parts.language,
+            kernel: parts.kernel,
             cells: parts.cells,
             blueprint: parts.blueprint,
             undecoded: parts.undecoded,
@@ -50,6 +51,7 @@ impl Notebook {
         Self {
             minor: 0,
             language: None,
+            kernel: None,
             cells: Vec::new(),
             blueprint: None,
             undecoded: Undecoded::new(),
@@ -65,6 +67,7 @@ impl Notebook {
 struct Parts {
     minor: u32,
     language: Option<String>,
+    kernel: Option<String>,
     cells: Vec<Cell>,
     blueprint: Option<Node>,
     undecoded: Undecoded,
@@ -84,12 +87,15 @@ fn parts(source: &Source) -> Result<Parts, Diagnostic> {
         .unwrap_or_default();
     let language: Option<shape::Language> =
         shapes.read(metadata.language_info, "the notebook's language_info")?;
+    let kernel: Option<shape::KernelSpec> = shapes.read(metadata.kernelspec, "the notebook's kernelspec")?;
+    let kernel = kernel.unwrap_or_default();
     let blueprint = metadata.blueproof.map(|raw| shapes.tree(raw)).transpose()?;
     let cells: Vec<&RawValue> = shapes.read(file.cells, "the list of cells")?.unwrap_or_default();
     let cells = (1..).zip(cells).map(|(number, raw)| shapes.cell(number, raw));
     Ok(Parts {
         minor,
-        language: language.and_then(|language| language.name),
+        language: kernel.language.or(language.and_then(|language| language.name)),
+        kernel: kernel.display_name.or(kernel.name),
         cells: cells.collect::<Result<_, _>>()?,
         blueprint,
         undecoded: shape::undecoded(text, &shape::FILE).map_err(|error| syntax(source, &error))?,

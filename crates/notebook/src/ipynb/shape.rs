@@ -34,6 +34,8 @@ pub(super) struct Metadata<'t> {
     #[serde(borrow)]
     pub(super) language_info: Option<&'t RawValue>,
     #[serde(borrow)]
+    pub(super) kernelspec: Option<&'t RawValue>,
+    #[serde(borrow)]
     pub(super) blueproof: Option<&'t RawValue>,
 }
 
@@ -41,6 +43,14 @@ pub(super) struct Metadata<'t> {
 #[derive(Deserialize)]
 pub(super) struct Language {
     pub(super) name: Option<String>,
+}
+
+/// The kernel that the notebook was written for.
+#[derive(Default, Deserialize)]
+pub(super) struct KernelSpec {
+    pub(super) name: Option<String>,
+    pub(super) display_name: Option<String>,
+    pub(super) language: Option<String>,
 }
 
 /// A cell.

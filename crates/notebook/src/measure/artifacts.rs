@@ -3,9 +3,10 @@
 //! The folder is a stranger's: links that lead out of it are not followed, and whatever is no ordinary file is left.
 
 use std::{
+    collections::BTreeMap,
     fs::{self, File},
     io::{self, Read},
-    os::unix::ffi::OsStrExt,
+    os::unix::{ffi::OsStrExt, fs::MetadataExt},
     path::{Path, PathBuf},
 };
 
@@ -48,6 +49,41 @@ pub(super) enum Target {
     Outside,
     /// A link to nothing, a pipe, a device.
     NoFile,
+}
+
+/// The files of before a notebook ran that a pattern names, each with what changes when somebody writes to it.
+#[derive(Debug, Clone, Default)]
+pub struct Before(BTreeMap<PathBuf, Stamp>);
+
+/// Device, inode, and the time of the last change, which nobody can set: a file that is written anew or over has another one.
+type Stamp = (u64, u64, i64, i64);
+
+impl Before {
+    /// Looks at what `patterns` name in `folder` now. A pattern that is none names nothing.
+    pub fn of(patterns: &[String], folder: &Path) -> Self {
+        let found = matching(patterns, folder).unwrap_or_default();
+        let stamped = found
+            .into_iter()
+            .filter_map(|found| Some((found.path.clone(), found.stamp()?)));
+        Self(stamped.collect())
+    }
+
+    /// Returns whether the file was there before, and nothing wrote to it.
+    pub(super) fn has_untouched(&self, found: &Match) -> bool {
+        self.0
+            .get(&found.path)
+            .is_some_and(|before| found.stamp() == Some(*before))
+    }
+}
+
+impl Match {
+    fn stamp(&self) -> Option<Stamp> {
+        let Target::File(path, _) = &self.target else {
+            return None;
+        };
+        let about = fs::symlink_metadata(path).ok()?;
+        Some((about.dev(), about.ino(), about.ctime(), about.ctime_nsec()))
+    }
 }
 
 /// Copies what `patterns` match in `folder` to the same place in `into`, up to `limit` altogether.

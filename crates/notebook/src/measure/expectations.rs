@@ -3,13 +3,14 @@
 use std::{collections::BTreeMap, path::Path};
 
 use blueproof_core::{
+    attempt::Checked,
     diagnostic::{Code, Diagnostic},
     domain::{Failure, FailureClass},
 };
 
 use super::{
     OutputSearch, Summary,
-    artifacts::{Target, matching},
+    artifacts::{Before, Match, Target, matching},
 };
 use crate::plan::{Expectation, Which};
 
@@ -20,23 +21,28 @@ pub struct Evidence<'a> {
     pub metrics: &'a BTreeMap<String, Summary>,
     /// The folder that the notebook ran in.
     pub folder: &'a Path,
+    /// The files of before that are expected.
+    pub before: &'a Before,
     /// What was printed.
     pub printed: &'a OutputSearch,
 }
 
-/// Returns what does not hold, in the order of `expectations`, each with what was expected and what there is.
-pub fn check(expectations: &[Expectation], evidence: Evidence<'_>) -> Vec<Diagnostic> {
-    let unmet = expectations.iter().filter_map(|expectation| match expectation {
+/// Returns whether an expectation holds, and if not, what was expected and what there is.
+pub fn check(expectation: &Expectation, evidence: Evidence<'_>) -> Checked {
+    let unmet = match expectation {
         Expectation::Metric {
             name,
             which,
             min,
             max,
         } => check_metric(name, *which, *min, *max, evidence.metrics),
-        Expectation::Artifact(pattern) => check_artifact(pattern, evidence.folder),
+        Expectation::Artifact(pattern) => check_artifact(pattern, evidence.folder, evidence.before),
         Expectation::Output(text) => check_output(text, evidence.printed),
-    });
-    unmet.collect()
+        Expectation::TrainJobs => {
+            return Checked::NotLookedAt("nobody looks at TrainJobs on this machine".to_owned());
+        }
+    };
+    unmet.map_or(Checked::Met, Checked::Unmet)
 }
 
 /// Returns the failure that unmet expectations are, or `None` where there are none.
@@ -118,7 +124,7 @@ fn bounds(min: Option<f64>, max: Option<f64>) -> String {
     }
 }
 
-fn check_artifact(pattern: &str, folder: &Path) -> Option<Diagnostic> {
+fn check_artifact(pattern: &str, folder: &Path, before: &Before) -> Option<Diagnostic> {
     let found = match matching(&[pattern.to_owned()], folder) {
         Ok(found) => found,
         Err(diagnostic) => return Some(*diagnostic),
@@ -127,7 +133,17 @@ fn check_artifact(pattern: &str, folder: &Path) -> Option<Diagnostic> {
         Target::File(_, size) => Some(*size),
         Target::Outside | Target::NoFile => None,
     };
-    let sizes: Vec<u64> = found.iter().filter_map(|found| size(&found.target)).collect();
+    let is_new = |found: &&Match| !before.has_untouched(found);
+    let new: Vec<&Match> = found.iter().filter(is_new).collect();
+    if new.is_empty() && !found.is_empty() {
+        let message =
+            format!("every file that matches `{pattern}` was there before, and nothing wrote to it");
+        return Some(
+            Diagnostic::error(Code::ArtifactUntouched, message)
+                .hint("take out of the repository what the notebook is to make"),
+        );
+    }
+    let sizes: Vec<u64> = new.iter().filter_map(|found| size(&found.target)).collect();
     if sizes.iter().any(|size| *size > 0) {
         return None;
     }
@@ -219,13 +235,21 @@ mod tests {
             Expectation::Output("done".to_owned()),
         ];
         let metrics = BTreeMap::new();
+        let before = Before::default();
         let evidence = Evidence {
             metrics: &metrics,
             folder: folder.path(),
+            before: &before,
             printed: &OutputSearch::new(&expectations),
         };
 
-        let unmet = check(&expectations, evidence);
+        let unmet: Vec<Diagnostic> = expectations
+            .iter()
+            .filter_map(|expectation| match check(expectation, evidence) {
+                Checked::Unmet(diagnostic) => Some(diagnostic),
+                Checked::Met | Checked::NotLookedAt(_) => None,
+            })
+            .collect();
 
         let codes: Vec<Code> = unmet.iter().map(|diagnostic| diagnostic.code).collect();
         assert_eq!(
@@ -241,5 +265,34 @@ mod tests {
         assert_eq!(failure.class, FailureClass::Expectation);
         assert_eq!(failure.diagnostic.causes[2], "BP0448: no cell printed \"done\"");
         assert_eq!(super::failure(Vec::new()), None);
+    }
+
+    #[test]
+    fn a_file_of_before_is_expected_only_where_something_wrote_to_it() {
+        let folder = tempfile::tempdir().expect("a folder can be made");
+        let file = |name: &str| folder.path().join(name);
+        for name in ["old.json", "same.json", "over.json"] {
+            std::fs::write(file(name), "1").expect("a file can be written");
+        }
+        std::fs::create_dir(file("data")).expect("a folder can be made");
+        std::fs::write(file("data/old.csv"), "1").expect("a file can be written");
+        let patterns = ["*.json", "data/**"].map(str::to_owned);
+        let before = Before::of(&patterns, folder.path());
+        let unmet = |pattern: &str| check_artifact(pattern, folder.path(), &before).map(|found| found.code);
+
+        assert_eq!(unmet("old.json"), Some(Code::ArtifactUntouched));
+        assert_eq!(unmet("*.json"), Some(Code::ArtifactUntouched));
+        assert_eq!(unmet("data"), Some(Code::ArtifactUntouched));
+        // The clock of a file system ticks in milliseconds.
+        while unmet("same.json").is_some() {
+            std::fs::write(file("same.json"), "1").expect("a file can be written");
+        }
+        std::fs::write(file("new.json"), "1").expect("a file can be written");
+        std::fs::rename(file("new.json"), file("over.json")).expect("it can be moved");
+        assert_eq!(unmet("over.json"), None, "another file is in its place");
+        assert_eq!(unmet("*.json"), None, "one is new");
+        assert_eq!(unmet("old.json"), Some(Code::ArtifactUntouched));
+        std::fs::write(file("data/new.csv"), "1").expect("a file can be written");
+        assert_eq!(unmet("data"), None);
     }
 }

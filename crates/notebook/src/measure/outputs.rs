@@ -18,7 +18,7 @@ impl OutputSearch {
     pub fn new(expectations: &[Expectation]) -> Self {
         let texts = expectations.iter().filter_map(|expectation| match expectation {
             Expectation::Output(text) => Some(text.clone()),
-            Expectation::Metric { .. } | Expectation::Artifact(_) => None,
+            Expectation::Metric { .. } | Expectation::Artifact(_) | Expectation::TrainJobs => None,
         });
         let sought: BTreeSet<String> = texts.collect();
         Self {

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, path::Path, time::Duration};
 
 use async_trait::async_trait;
 use blueproof_core::{
-    attempt::{AttemptLayout, KeptFile, Record, RecordKind, RunsFolder, read_regular},
+    attempt::{AttemptLayout, Checked, KeptFile, Record, RecordKind, RunsFolder, read_regular},
     diagnostic::{Code, Diagnostic, Place},
     domain::{AttemptId, FailureClass, Head, RunRequest, Verdict},
     figures::{Figures, Used, build_seconds, queue_seconds},
@@ -15,15 +15,7 @@ use blueproof_core::{
 use super::{
     ArtifactReport, EarlierAttempt, ExpectationReport, ExpectationResult, Report, StageReport, cells, write,
 };
-use crate::{
-    environment::EnvironmentReport,
-    files::digest_of,
-    plan::{Network, Plan},
-};
-
-/// What whoever reads or waits must know where a blueprint limits its network.
-pub const UNFENCED: &str =
-    "the blueprint limits its network (spec.network); on this machine that is not enforced";
+use crate::{environment::EnvironmentReport, files::digest_of, plan::Plan};
 
 /// The largest executed notebook that is read: what is kept of outputs takes 16 MiB, and the user's own cells come to it.
 const LARGEST_NOTEBOOK: u64 = 256 << 20;
@@ -94,7 +86,7 @@ struct Left {
     environment: Option<EnvironmentReport>,
     artifacts: Vec<ArtifactReport>,
     /// Of each expectation, in order, whether it holds.
-    expectations: Vec<Option<Diagnostic>>,
+    expectations: Vec<Checked>,
 }
 
 impl Left {
@@ -112,8 +104,8 @@ impl Left {
             if let RecordKind::EnvironmentReady { environment } = &record.kind {
                 left.environment = serde_json::from_value(environment.clone()).ok();
             }
-            if let RecordKind::ExpectationsChecked { unmet } = &record.kind {
-                left.expectations.clone_from(unmet);
+            if let RecordKind::ExpectationsChecked { found } = &record.kind {
+                left.expectations.clone_from(found);
             }
             if let RecordKind::FilesKept { notebook, artifacts } = &record.kind {
                 let notebook = notebook.as_ref();
@@ -181,7 +173,7 @@ fn without_attempt(view: &RunView, request: &RunRequest, plan: Option<&Plan>) ->
         environment: None,
         artifacts: Vec::new(),
         reproduce: vec![reproduce(view, request, plan)],
-        caveats: plan.map(caveats).unwrap_or_default(),
+        caveats: Vec::new(),
     }
 }
 
@@ -217,6 +209,9 @@ fn with_attempt(
         figures: figures(attempt),
         environment: left.environment.clone(),
         artifacts: left.artifacts.clone(),
+        caveats: outcome
+            .map(|outcome| outcome.notices.iter().map(sentence).collect())
+            .unwrap_or_default(),
         verdict,
         ..asked
     }
@@ -239,6 +234,10 @@ fn earlier(attempt: &AttemptView) -> Option<EarlierAttempt> {
         attempt: attempt.id,
         verdict,
     })
+}
+
+fn sentence(notice: &Diagnostic) -> String {
+    notice.message.clone()
 }
 
 fn notice(record: &Record) -> Option<Diagnostic> {
@@ -304,7 +303,7 @@ fn stages(view: &RunView, attempt: &AttemptView, log: &[Record]) -> Vec<StageRep
 }
 
 /// Returns what was found of each expectation, in order: nothing where the attempt ended before they were looked at.
-fn looked_at<'l>(verdict: &Verdict, left: &'l Left) -> &'l [Option<Diagnostic>] {
+fn looked_at<'l>(verdict: &Verdict, left: &'l Left) -> &'l [Checked] {
     let looked_at = match verdict {
         Verdict::Passed => true,
         Verdict::Failed(failure) => failure.class == FailureClass::Expectation,
@@ -313,11 +312,11 @@ fn looked_at<'l>(verdict: &Verdict, left: &'l Left) -> &'l [Option<Diagnostic>] 
     if looked_at { &left.expectations } else { &[] }
 }
 
-fn expectations(plan: &Plan, found: &[Option<Diagnostic>]) -> Vec<ExpectationReport> {
+fn expectations(plan: &Plan, found: &[Checked]) -> Vec<ExpectationReport> {
     let result = |at: usize| match found.get(at) {
-        Some(None) => ExpectationResult::Met,
-        Some(Some(diagnostic)) => ExpectationResult::Unmet(diagnostic.clone()),
-        None => ExpectationResult::Unchecked,
+        Some(Checked::Met) => ExpectationResult::Met,
+        Some(Checked::Unmet(diagnostic)) => ExpectationResult::Unmet(diagnostic.clone()),
+        Some(Checked::NotLookedAt(_)) | None => ExpectationResult::Unchecked,
     };
     let expectations = plan.expectations.iter().enumerate();
     expectations
@@ -326,13 +325,6 @@ fn expectations(plan: &Plan, found: &[Option<Diagnostic>]) -> Vec<ExpectationRep
             result: result(at),
         })
         .collect()
-}
-
-fn caveats(plan: &Plan) -> Vec<String> {
-    match plan.network {
-        Network::Any => Vec::new(),
-        Network::None | Network::Hosts(_) => vec![UNFENCED.into()],
-    }
 }
 
 /// Returns the command line that asks for the same run, as it can be pasted into a shell.

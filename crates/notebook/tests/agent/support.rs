@@ -14,7 +14,9 @@ use blueproof_core::{
         AttemptLayout, AttemptSpec, CellEnd, Errand, LogKey, LogReader, Orders, Record, RecordKind, Stream,
     },
     diagnostic::Diagnostic,
-    domain::{AttemptId, Cpus, Failure, Outcome, Project, RequestKey, Resources, RunId, Timeouts, Verdict},
+    domain::{
+        AttemptId, Bytes, Cpus, Failure, Outcome, Project, RequestKey, Resources, RunId, Timeouts, Verdict,
+    },
     gpu::DeviceUuid,
 };
 use blueproof_notebook::plan::{Network, Plan, Secret, ShellInstall};
@@ -32,6 +34,8 @@ pub(crate) struct Attempt {
     cells: Vec<Value>,
     variables: Vec<(String, String)>,
     devices: Option<Vec<DeviceUuid>>,
+    metadata: Value,
+    memory: Bytes,
     pub(crate) timeouts: Timeouts,
     pub(crate) plan: Plan,
 }
@@ -56,6 +60,8 @@ impl Attempt {
             cells: Vec::new(),
             variables: Vec::new(),
             devices: None,
+            metadata: json!({}),
+            memory: Bytes(0),
             // A notebook that hangs must not keep its agent for ever when the test that started it has given up.
             timeouts: Timeouts {
                 run: Some(SignedDuration::from_secs(50)),
@@ -71,6 +77,7 @@ impl Attempt {
                 metrics: Vec::new(),
                 expectations: Vec::new(),
                 artifacts: Vec::new(),
+                allow_empty: false,
             },
         };
         for source in sources {
@@ -117,6 +124,18 @@ impl Attempt {
         self
     }
 
+    /// Sets the notebook's metadata.
+    pub(crate) fn metadata(mut self, json: &str) -> Self {
+        self.metadata = serde_json::from_str(json).unwrap();
+        self
+    }
+
+    /// Says how much memory was asked for.
+    pub(crate) fn memory(mut self, memory: Bytes) -> Self {
+        self.memory = memory;
+        self
+    }
+
     /// Limits a cell.
     pub(crate) fn cell_within(mut self, limit: Duration) -> Self {
         self.timeouts.cell = Some(SignedDuration::try_from(limit).unwrap());
@@ -128,7 +147,8 @@ impl Attempt {
         let root = self.folder.path();
         fs::create_dir_all(root.join("checkout/examples")).unwrap();
         fs::create_dir_all(root.join("attempt")).unwrap();
-        let notebook = json!({"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": self.cells});
+        let notebook =
+            json!({"nbformat": 4, "nbformat_minor": 5, "metadata": self.metadata, "cells": self.cells});
         fs::write(root.join("checkout/examples/n.ipynb"), notebook.to_string()).unwrap();
         let spec = AttemptSpec {
             store: "test".into(),
@@ -143,6 +163,7 @@ impl Attempt {
             environments: root.join("environments"),
             granted: Resources {
                 cpu: Cpus::cores(2),
+                memory: self.memory,
                 ..Resources::default()
             },
             devices: self.devices,

@@ -8,7 +8,7 @@ use blueproof_core::{
     domain::{Bytes, Failure, FailureClass, Outcome, Usage, Verdict as Judgement},
 };
 
-use super::{Attempt, signed};
+use super::{Attempt, asked, signed};
 use crate::{
     agent::Collect,
     executor::{Finish, Over, Why},
@@ -92,8 +92,8 @@ impl Attempt<'_> {
             folder: &folder,
             artifacts: &self.layout.artifacts(),
         });
-        if let Some(unmet) = conclusion.expectations.filter(|_| has_run) {
-            self.journal.record(RecordKind::ExpectationsChecked { unmet });
+        if let Some(found) = conclusion.expectations.filter(|_| has_run) {
+            self.journal.record(RecordKind::ExpectationsChecked { found });
         }
         for diagnostic in conclusion.notices {
             self.journal.record(RecordKind::Noticed { diagnostic });
@@ -106,16 +106,20 @@ impl Attempt<'_> {
         if matches!(verdict, Judgement::Passed) {
             self.stage_ended(Stage::Collect, conclusion.detail, begun);
         }
+        let memory_peak = self.meter.memory_peak_bytes().map(Bytes);
+        let mut notices = asked::not_enforced(&self.plan, &self.spec, memory_peak);
+        notices.extend(asked::without_effect(&self.unread));
         Outcome {
             verdict,
             usage: Some(Usage {
                 duration: signed(finish.took),
                 cpu_granted: self.spec.granted.cpu,
                 cpu_time: self.meter.cpu().map(signed),
-                memory_peak: self.meter.memory_peak_bytes().map(Bytes),
+                memory_peak,
                 gpu: self.gpu_used,
             }),
             metrics: conclusion.metrics,
+            notices,
         }
     }
 }
