@@ -13,6 +13,7 @@ use std::{
 
 use blueproof_core::{
     diagnostic::{Code, Diagnostic},
+    gpu::{GpuInventory, GpuSnapshot},
     metrics::Format,
     ports::{Blindness, GpuProbe, ProbeError},
 };
@@ -192,13 +193,51 @@ fn blind(collected: &Collected) -> Option<Diagnostic> {
             Diagnostic::error(Code::GpuNone, "the driver knows no device")
                 .hint("see what `lspci -d 10de:` and `nvidia-smi -L` list"),
         ),
-        Some(Ok(_)) => None,
+        Some(Ok((inventory, snapshot))) => silent(inventory, snapshot),
         Some(Err(error)) => Some((*error.diagnostic).clone()),
-        None => Some(
-            Diagnostic::error(Code::GpuDriverError, "the driver has not answered yet")
-                .hint("wait, and see `dmesg | grep -i -e nvrm -e xid` if it stays so"),
-        ),
+        None => Some(not_answering(collected.age)),
     }
+}
+
+/// Returns which devices do not answer, if any do not.
+fn silent(inventory: &GpuInventory, snapshot: &GpuSnapshot) -> Option<Diagnostic> {
+    let wholes = snapshot
+        .samples
+        .iter()
+        .filter(|sample| sample.partition.is_none());
+    let hanging = wholes.filter(|sample| sample.hangs());
+    let named: Vec<_> = hanging.map(|sample| sample.device.to_string()).collect();
+    let devices = named.len() + inventory.unidentified as usize;
+    if devices == 0 {
+        return None;
+    }
+    let all = inventory.devices.len() + inventory.unidentified as usize;
+    let message = format!("{devices} of {all} devices do not answer");
+    let told = named
+        .into_iter()
+        .fold(Diagnostic::error(Code::GpuHangs, message), |told, device| {
+            told.because(device)
+        });
+    let told = match inventory.unidentified {
+        0 => told,
+        count => told.because(format!("{count} that never said who they are")),
+    };
+    Some(told.hint(SEE_THE_KERNEL))
+}
+
+/// What to do about a driver that hangs.
+const SEE_THE_KERNEL: &str =
+    "see `dmesg | grep -i -e nvrm -e xid`; what goes on so needs a reset, or a restart of the machine";
+
+fn not_answering(age: Option<Duration>) -> Diagnostic {
+    let message = "the driver does not answer";
+    let because = match age {
+        Some(age) => format!("the last reading that ended began {} s ago", age.as_secs()),
+        None => "no reading has ended yet".to_owned(),
+    };
+    Diagnostic::error(Code::GpuHangs, message)
+        .because(because)
+        .hint(SEE_THE_KERNEL)
 }
 
 fn seen(collected: &Collected) -> Seen {
@@ -210,9 +249,10 @@ fn seen(collected: &Collected) -> Seen {
         collection: Collection {
             age: collected.age.and_then(|age| SignedDuration::try_from(age).ok()),
             is_cached: collected.is_cached,
-            blind: reading
-                .and_then(|reading| reading.as_ref().err())
-                .map(|error| error.reason),
+            blind: match reading {
+                Some(reading) => reading.as_ref().err().map(|error| error.reason),
+                None => Some(Blindness::NotAnswering),
+            },
             failures: collected.failures,
         },
         ..Seen::default()

@@ -445,6 +445,13 @@ codes! {
     917 NotPushed "a summary that a collector did not take"
         "A job's summary can be pushed by OTLP over HTTP, once, when the job is over. What went wrong is shown; the job's exit \
          code is not changed by it."
+    918 GpuHangs "a GPU or a driver that does not answer"
+        "A call of the driver's library has not come back. What was read before is not told as if it were now: the device, or all \
+         devices, are unknown until the call comes back. Other devices are read meanwhile. `dmesg | grep -i -e nvrm -e xid` tells \
+         more; a device that goes on so needs a reset, or the machine a restart."
+    919 GpuReleased "a driver that was closed on purpose"
+        "A driver that a program has open cannot be upgraded, and its devices can be neither reset nor divided anew. SIGUSR1 has the \
+         exporter close it for ten minutes, in which nothing is known of any device; SIGHUP has it open it again."
 }
 
 /// A text that is not the code of anything.

@@ -2,32 +2,17 @@
 
 use blueproof_core::{
     domain::Bytes,
-    gpu::{Device, DeviceUuid, GpuInventory, Partition, Reading, Vendor},
-    ports::ProbeError,
+    gpu::{Device, DeviceUuid, Partition, Reading, Vendor},
 };
 use nvml_wrapper::{Device as Handle, Nvml, error::NvmlError};
 
-use super::errors::{blind, read};
+use super::errors::read;
 
-/// Returns what there is. Of a device that does not answer stands what was known of it.
+/// Returns who is in a place, and how it is divided now.
 ///
 /// Who a device is does not change while the driver is loaded, and it stays loaded while the probe is open: so only those that
 /// were not known are asked for all of it. How they are divided may change at any time.
-pub(super) fn inventory(nvml: &Nvml, known: &GpuInventory) -> Result<GpuInventory, ProbeError> {
-    let count = nvml.device_count();
-    let count = count.map_err(|error| blind("could not count the NVIDIA devices", &error))?;
-    let devices = (0..count).filter_map(|place| {
-        let was = known.devices.iter().find(|device| device.index == place);
-        device(nvml, place, was).ok().or_else(|| was.cloned())
-    });
-    Ok(GpuInventory {
-        driver_version: nvml.sys_driver_version().ok(),
-        api_version: nvml.sys_cuda_driver_version().ok().map(cuda_version),
-        devices: devices.collect(),
-    })
-}
-
-fn device(nvml: &Nvml, place: u32, was: Option<&Device>) -> Result<Device, NvmlError> {
+pub(super) fn device(nvml: &Nvml, place: u32, was: Option<&Device>) -> Result<Device, NvmlError> {
     let handle = nvml.device_by_index(place)?;
     let uuid = DeviceUuid(handle.uuid()?);
     let was = was.filter(|was| was.uuid == uuid);
@@ -121,6 +106,6 @@ fn profile(handle: &Handle<'_>) -> Reading<String> {
 }
 
 /// Returns CUDA's version from the number that the driver gives: 12080 is 12.8.
-fn cuda_version(number: i32) -> String {
+pub(super) fn cuda_version(number: i32) -> String {
     format!("{}.{}", number / 1000, number % 1000 / 10)
 }

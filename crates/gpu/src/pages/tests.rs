@@ -76,6 +76,7 @@ fn seen() -> Seen {
         driver_version: Some("580.82".into()),
         api_version: Some("13.0".into()),
         devices,
+        unidentified: 0,
     };
     Seen {
         owners,
