@@ -55,9 +55,10 @@ pub(crate) struct Cli {
     #[arg(long, value_name = "NAME", env = "NODE_NAME")]
     pub(crate) host: Option<String>,
 
-    /// How many milliseconds a scrape waits for devices to be read. After that it gets what was read before, and is told so.
-    #[arg(long, value_name = "MS", default_value = "40", value_parser = milliseconds)]
-    pub(crate) wait: Duration,
+    /// How many milliseconds a scrape waits for devices at most; by default half a second less than the scraper does, which
+    /// Prometheus says with each scrape. After that it gets what was read before, and is told so.
+    #[arg(long, value_name = "MS", value_parser = milliseconds)]
+    pub(crate) wait: Option<Duration>,
 
     /// What else to read, or to show; may be several, with commas between them.
     #[arg(
@@ -260,7 +261,7 @@ pub(crate) struct Published {
 /// What is not read, or not shown, unless somebody wants it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Collect {
-    /// What goes over PCIe, also of NVIDIA's cards before Hopper: the driver counts 40 ms for each, so give `--wait` more.
+    /// What goes over PCIe, also of NVIDIA's cards before Hopper: the driver counts 40 ms for each.
     Pcie,
     /// Memory and use of each process that is on a device: there are as many series as processes come and go.
     Processes,

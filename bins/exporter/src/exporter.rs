@@ -39,9 +39,9 @@ use crate::{
 pub(crate) struct Exporter {
     collector: Collector,
     options: dcgm::Options,
-    /// Which page is the usual one, and how long who asks for it waits.
+    /// Which page is the usual one, and how long who asks for one waits at most, if anybody said so.
     pub(crate) page: PageKind,
-    pub(crate) wait: Duration,
+    pub(crate) wait: Option<Duration>,
     pub(crate) packer: Packer,
     /// Whom to ask who has which device.
     owners: Option<OwnerSource>,
@@ -130,8 +130,10 @@ impl Exporter {
     }
 
     /// Returns why nothing can be read, if that is so now.
-    pub(crate) fn blind(&self) -> Option<Diagnostic> {
-        blind(&self.collector.collect(self.wait))
+    pub(crate) fn blind(&self, within: Duration) -> Option<Diagnostic> {
+        let collected = self.collector.collect(within);
+        let is_old = collected.is_cached && collected.reading.is_some();
+        blind(&collected).or_else(|| is_old.then(|| not_answering(collected.age)))
     }
 
     /// Tells whoever looks at the log when something goes wrong, and when it is well again.
@@ -246,6 +248,7 @@ fn seen(collected: &Collected) -> Seen {
         devices: reading.and_then(|reading| reading.as_ref().ok()).cloned(),
         peaks: collected.peaks.clone(),
         errors: collected.errors.clone(),
+        listened_to: collected.listened_to.clone(),
         collection: Collection {
             age: collected.age.and_then(|age| SignedDuration::try_from(age).ok()),
             is_cached: collected.is_cached,

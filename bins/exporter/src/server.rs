@@ -3,7 +3,7 @@
 //! `/metrics` is the page that was chosen, `/metrics/native` and `/metrics/dcgm` are both. `/health` says that the process
 //! lives, and asks no driver: a driver that hangs must not get its exporter killed. `/ready` says whether devices can be read.
 
-use std::{net::SocketAddr, sync::Arc};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use axum::{
     Router,
@@ -28,6 +28,15 @@ use crate::{
 
 /// How many scrapes are answered at a time; more wait.
 const AT_A_TIME: usize = 16;
+
+/// The header in which Prometheus says how many seconds it waits.
+const SCRAPE_TIMEOUT: &str = "x-prometheus-scrape-timeout-seconds";
+
+/// How long one waits who does not say it: Prometheus' default.
+const SCRAPES_TAKE: Duration = Duration::from_secs(10);
+
+/// What an answer needs besides, to be written and sent. Prometheus' blackbox_exporter takes off as much.
+const FOR_THE_WAY: Duration = Duration::from_millis(500);
 
 /// Smaller pages are not worth a compression.
 const COMPRESSED_FROM: usize = 1024;
@@ -106,8 +115,9 @@ async fn dcgm(State(exporter): State<Arc<Exporter>>, headers: HeaderMap) -> Resp
     answer(exporter, PageKind::Dcgm, &headers).await
 }
 
-async fn ready(State(exporter): State<Arc<Exporter>>) -> Response {
-    let blind = tokio::task::spawn_blocking(move || exporter.blind());
+async fn ready(State(exporter): State<Arc<Exporter>>, headers: HeaderMap) -> Response {
+    let within = deadline(&headers, exporter.wait);
+    let blind = tokio::task::spawn_blocking(move || exporter.blind(within));
     match blind.await {
         Ok(None) => "devices are read\n".into_response(),
         Ok(Some(why)) => (StatusCode::SERVICE_UNAVAILABLE, format!("{why:#}\n")).into_response(),
@@ -122,7 +132,7 @@ async fn answer(exporter: Arc<Exporter>, page: PageKind, headers: &HeaderMap) ->
         PageKind::Dcgm => Format::Prometheus,
     };
     let takes_gzip = takes(headers, header::ACCEPT_ENCODING, "gzip");
-    let wait = exporter.wait;
+    let wait = deadline(headers, exporter.wait);
     let answered = tokio::task::spawn_blocking(move || {
         let answer = exporter.answer(page, format, wait);
         exporter.tell_once(&answer);
@@ -144,6 +154,17 @@ async fn answer(exporter: Arc<Exporter>, page: PageKind, headers: &HeaderMap) ->
     response.body(Body::from(body)).expect("these headers are text")
 }
 
+/// Returns how long an answer may take: less than the scraper waits, and no longer than is allowed.
+fn deadline(headers: &HeaderMap, at_most: Option<Duration>) -> Duration {
+    let told = headers
+        .get(SCRAPE_TIMEOUT)
+        .and_then(|value| value.to_str().ok()?.trim().parse().ok())
+        .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+        .unwrap_or(SCRAPES_TAKE);
+    let left = told.saturating_sub(FOR_THE_WAY).max(told / 2);
+    at_most.map_or(left, |at_most| at_most.min(left))
+}
+
 /// Returns the format that is asked for: Prometheus' own where nothing is said.
 fn format(headers: &HeaderMap) -> Format {
     if takes(headers, header::ACCEPT, "application/openmetrics-text") {
@@ -162,4 +183,33 @@ fn takes(headers: &HeaderMap, name: header::HeaderName, what: &str) -> bool {
         let is_it = parts.next().is_some_and(|first| first.eq_ignore_ascii_case(what));
         is_it && !parts.any(|part| part.strip_prefix("q=").is_some_and(|q| q.parse() == Ok(0.0)))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_deadline_follows_the_scraper_and_is_never_later_than_is_allowed() {
+        let seconds = Duration::from_secs_f64;
+        for (told, allowed, expected) in [
+            (None, None, 9.5),
+            (Some("10"), None, 9.5),
+            (Some("60.000000"), None, 59.5),
+            (Some("0.6"), None, 0.3),
+            (Some("10"), Some(0.04), 0.04),
+            (Some("2"), Some(60.0), 1.5),
+            (Some("soon"), None, 9.5),
+            (Some("-1"), None, 9.5),
+            (Some("NaN"), None, 9.5),
+            (Some("1e300"), None, 9.5),
+        ] {
+            let mut headers = HeaderMap::new();
+            if let Some(told) = told {
+                headers.insert(SCRAPE_TIMEOUT, told.parse().expect("it is text"));
+            }
+            let deadline = deadline(&headers, allowed.map(seconds));
+            assert_eq!(deadline, seconds(expected), "{told:?} {allowed:?}");
+        }
+    }
 }

@@ -38,8 +38,8 @@ use serde::{Deserialize, Serialize};
 /// What a recording calls itself.
 const FORMAT: &str = "blueproof.dev/gpu-recording";
 
-/// How it is written; a newer one is not read.
-const VERSION: u32 = 1;
+/// How it is written; a newer one is not read. Since the second it says which devices are listened to.
+const VERSION: u32 = 2;
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -55,6 +55,8 @@ enum Entry {
     Inventory(GpuInventory),
     Snapshot(GpuSnapshot),
     Events(Vec<DeviceEvent>),
+    /// From then on, these are listened to.
+    ListenedTo(BTreeSet<DeviceUuid>),
 }
 
 /// Passes a probe on, and writes down what it answers.
@@ -72,6 +74,8 @@ struct Log<W> {
     file: W,
     has_begun: bool,
     failure: Option<io::Error>,
+    /// Who was listened to when that was noted last.
+    listened_to: BTreeSet<DeviceUuid>,
 }
 
 impl<P: GpuProbe, W: Write + Send> Recorder<P, W> {
@@ -83,6 +87,7 @@ impl<P: GpuProbe, W: Write + Send> Recorder<P, W> {
                 file,
                 has_begun: false,
                 failure: None,
+                listened_to: BTreeSet::new(),
             })),
         }
     }
@@ -152,9 +157,14 @@ impl<W: Write + Send> GpuEvents for RecordedEvents<W> {
     }
 
     fn take(&self) -> Vec<DeviceEvent> {
-        let events = self.inner.take();
+        let (listened_to, events) = (self.inner.listened_to(), self.inner.take());
+        let mut log = lock(&self.log);
+        if log.listened_to != listened_to {
+            log.listened_to.clone_from(&listened_to);
+            log.note(&Entry::ListenedTo(listened_to));
+        }
         if !events.is_empty() {
-            lock(&self.log).note(&Entry::Events(events.clone()));
+            log.note(&Entry::Events(events.clone()));
         }
         events
     }
@@ -198,7 +208,7 @@ impl Recorded {
         let rest = entries.collect::<Result<VecDeque<Entry>, _>>()?;
         let snapshot = rest.iter().find_map(|entry| match entry {
             Entry::Snapshot(snapshot) => Some(snapshot.clone()),
-            Entry::Inventory(_) | Entry::Events(_) => None,
+            Entry::Inventory(_) | Entry::Events(_) | Entry::ListenedTo(_) => None,
         });
         Ok(Self {
             last: snapshot.ok_or_else(|| wrong(rest.len(), &"nothing was read before it ends"))?,
@@ -214,12 +224,20 @@ impl Recorded {
         !self.rest.iter().any(is_snapshot)
     }
 
+    fn listen_to(&self, devices: BTreeSet<DeviceUuid>) {
+        for gone in self.events.listened_to().difference(&devices) {
+            self.events.leave(gone);
+        }
+        devices.into_iter().for_each(|device| self.events.listen(device));
+    }
+
     /// Takes what comes before the next snapshot.
     fn advance(&mut self) {
         while let Some(entry) = self.rest.pop_front() {
             match entry {
                 Entry::Inventory(inventory) => self.inventory = inventory,
                 Entry::Events(events) => events.into_iter().for_each(|event| self.events.push(event)),
+                Entry::ListenedTo(devices) => self.listen_to(devices),
                 snapshot @ Entry::Snapshot(_) => return self.rest.push_front(snapshot),
             }
         }

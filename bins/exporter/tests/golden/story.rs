@@ -159,6 +159,9 @@ impl GpuProbe for InTheStory {
     fn events(&mut self) -> Arc<dyn GpuEvents> {
         let (events, told) = (self.probe.events(), EventQueue::default());
         events.wait(LONG);
+        for device in events.listened_to() {
+            told.listen(device);
+        }
         for event in events.take() {
             told.push(DeviceEvent { at: self.at, ..event });
         }

@@ -428,8 +428,8 @@ codes! {
         "Who has which GPU on a Kubernetes node is asked of its kubelet, over a socket in the folder that `--pod-resources` names. \
          Mount the folder, not the socket, which a restarted kubelet makes anew. Until it answers no device has an owner."
     912 KubeletSlow "a kubelet that does not answer in time"
-        "A scrape waits for the kubelet as long as for devices (`--wait`). What comes later is not used: it could charge a pod \
-         with the work of the one before. No device has an owner until the kubelet answers in time."
+        "The kubelet is asked every few seconds and with each scrape. What it told last holds for ten seconds; after that it is \
+         not used, for it could charge a pod with the work of the one before. No device has an owner until the kubelet answers."
     913 KubeletAnswer "a kubelet that answers with an error"
         "The kubelet refused to tell who has which GPU, or answered with what cannot be understood. No device has an owner \
          until it tells."

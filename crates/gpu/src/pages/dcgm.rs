@@ -15,7 +15,7 @@ use blueproof_core::{
     metrics::{Exposition, Family, Format, Kind},
 };
 
-use super::{Owner, Owners, Seen};
+use super::{Owner, Owners, Seen, native};
 use crate::health::xid_words;
 
 /// How the page is written, where consumers differ.
@@ -130,9 +130,11 @@ pub fn families() -> impl Iterator<Item = &'static Family> {
     METRICS.iter().map(|metric| &metric.family).chain([&XID_ERRORS])
 }
 
-/// Returns the page, which is in Prometheus' text format. It is empty where nothing could be read.
+/// Returns the page, which is in Prometheus' text format. It begins with how reading went, in our own words: dcgm-exporter has
+/// none for it, and where nothing could be read there would be no telling that from a machine without devices.
 pub fn render(seen: &Seen, options: &Options) -> String {
     let mut page = Exposition::new(Format::Prometheus);
+    native::collection(seen, &mut page);
     let Some((inventory, snapshot)) = &seen.devices else {
         return page.finish();
     };
@@ -176,12 +178,12 @@ fn xid_errors(
     page: &mut Exposition,
 ) {
     let whole = series.iter().filter(|(series, _)| series.partition.is_none());
-    let mut whole = whole.peekable();
-    if whole.peek().is_some() {
+    let told = whole.filter_map(|(series, sample)| Some((series, last_error(sample, seen)?)));
+    let mut told = told.peekable();
+    if told.peek().is_some() {
         page.family(&XID_ERRORS);
     }
-    for (series, sample) in whole {
-        let last = seen.errors.last(&sample.device).unwrap_or(0);
+    for (series, last) in told {
         let code = last.to_string();
         let words = match last {
             0 => "no error",
@@ -190,6 +192,14 @@ fn xid_errors(
         let labels = series.labels(driver, options, Some([&code, words]));
         page.sample(&XID_ERRORS, &labels, code.parse().expect("it is a number"));
     }
+}
+
+/// Returns the number of the last error of a device, 0 where there was none, and `None` where that is not known: nobody
+/// listens, or it does not answer.
+fn last_error(sample: &Sample, seen: &Seen) -> Option<u64> {
+    let is_silent = sample.hangs() || sample.is_lost() || !seen.listened_to.contains(&sample.device);
+    let none = (!is_silent && !seen.collection.is_cached).then_some(0);
+    seen.errors.last(&sample.device).or(none)
 }
 
 impl Unit {

@@ -1,6 +1,6 @@
 //! What there is to tell.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use blueproof_core::{
     gpu::{DeviceEvent, DeviceUuid, GpuInventory, GpuSnapshot},
@@ -23,6 +23,8 @@ pub struct Seen {
     pub peaks: Peaks,
     /// The errors that drivers reported, since this program began.
     pub errors: Errors,
+    /// The devices whose drivers' reports are listened to: that nothing is reported of another one means nothing.
+    pub listened_to: BTreeSet<DeviceUuid>,
     /// Who has which device, or part of one.
     pub owners: BTreeMap<DeviceUuid, Owners>,
     /// How the devices fare; `None` where nobody looked.
@@ -55,6 +57,8 @@ pub struct Attribution {
     pub silence: Option<&'static str>,
     /// How often nothing was known when it was asked for, since this program began.
     pub failures: u64,
+    /// How long ago it was asked for what is told; `None` where nothing is.
+    pub age: Option<SignedDuration>,
     /// What was told, if anything was.
     pub told: Option<Told>,
 }

@@ -62,16 +62,10 @@ fn seen() -> Seen {
         }));
     let mut peaks = Peaks::default();
     peaks.read(&read);
-    let mut errors = Errors::default();
-    for xid in [31, 79] {
-        errors.count(&DeviceEvent {
-            at: at(90),
-            device: devices[0].uuid.clone(),
-            xid,
-        });
-    }
+    let errors = errors(&devices);
     let owners = owners(&devices);
     let attempts = attempts(&devices, &read);
+    let inventory_uuids = devices.iter().map(|device| device.uuid.clone()).collect();
     let inventory = GpuInventory {
         driver_version: Some("580.82".into()),
         api_version: Some("13.0".into()),
@@ -86,12 +80,25 @@ fn seen() -> Seen {
         health: Some(health(&inventory, &read)),
         devices: Some((inventory, read)),
         peaks,
+        listened_to: inventory_uuids,
         errors,
         collection: Collection {
             age: Some(SignedDuration::from_millis(2)),
             ..Collection::default()
         },
     }
+}
+
+fn errors(devices: &[Device]) -> Errors {
+    let mut errors = Errors::default();
+    for xid in [31, 79] {
+        errors.count(&DeviceEvent {
+            at: at(90),
+            device: devices[0].uuid.clone(),
+            xid,
+        });
+    }
+    errors
 }
 
 fn owners(devices: &[Device]) -> BTreeMap<DeviceUuid, Owners> {
@@ -242,7 +249,7 @@ fn our_own_page_has_base_units_and_says_how_reading_went() {
 }
 
 #[test]
-fn where_nothing_can_be_read_the_page_says_why_and_nothing_of_devices() {
+fn where_nothing_can_be_read_both_pages_say_so_and_why_and_nothing_of_devices() {
     let seen = Seen {
         collection: Collection {
             blind: Some(Blindness::LibraryMissing),
@@ -252,9 +259,6 @@ fn where_nothing_can_be_read_the_page_says_why_and_nothing_of_devices() {
         },
         ..Seen::default()
     };
-    assert_eq!(dcgm::render(&seen, &options()), "");
-    let page = native::render(&seen, Format::Prometheus);
-    let samples: Vec<_> = page.lines().filter(|line| !line.starts_with('#')).collect();
     let expected = [
         "blueproof_gpu_probe_up 0",
         "blueproof_gpu_probe_blind{reason=\"library_missing\"} 1",
@@ -262,7 +266,13 @@ fn where_nothing_can_be_read_the_page_says_why_and_nothing_of_devices() {
         "blueproof_gpu_collection_cached 0",
         "blueproof_gpu_collection_age_seconds 0",
     ];
-    assert_eq!(samples, expected);
+    for page in [
+        native::render(&seen, Format::Prometheus),
+        dcgm::render(&seen, &options()),
+    ] {
+        let samples: Vec<_> = page.lines().filter(|line| !line.starts_with('#')).collect();
+        assert_eq!(samples, expected);
+    }
 }
 
 #[test]
@@ -272,6 +282,7 @@ fn where_the_kubelet_is_silent_nobody_has_anything_and_the_page_says_why() {
         attribution: Some(Attribution {
             silence: Some("slow"),
             failures: 4,
+            age: None,
             told: None,
         }),
         ..seen()
@@ -380,7 +391,8 @@ fn the_host_is_a_label_as_its_readers_want_it() {
             ..options()
         };
         let page = dcgm::render(&seen(), &options);
-        page.lines().nth(2).expect("a sample").to_owned()
+        let mut samples = page.lines().filter(|line| line.starts_with("DCGM_"));
+        samples.next().expect("a sample").to_owned()
     };
     assert!(line(Some(dcgm::HostLabel::Capital)).contains("Hostname=\"node-1\""));
     assert!(line(Some(dcgm::HostLabel::Small)).contains("hostname=\"node-1\""));
@@ -406,4 +418,28 @@ fn every_figure_has_one_name_of_our_own() {
         .map(|figure| native::family(*figure).name)
         .collect();
     assert_eq!(names.len(), Figure::ALL.len());
+}
+
+#[test]
+fn that_there_was_no_error_is_told_only_of_devices_that_answer_and_are_listened_to() {
+    let told = |seen: &Seen| {
+        let page = dcgm::render(seen, &dcgm::Options::default());
+        let lines = page
+            .lines()
+            .filter(|line| line.starts_with("DCGM_FI_DEV_XID_ERRORS{"));
+        lines.count()
+    };
+    let mut seen = seen();
+    assert_eq!(told(&seen), 2, "one has errors, one none, and one is lost");
+    for kind in [FaultKind::Lost, FaultKind::Hangs] {
+        let mut gone = seen.clone();
+        for sample in gone.devices.iter_mut().flat_map(|(_, read)| &mut read.samples) {
+            sample.processes = Reading::Failed(Fault::new(kind, "GONE"));
+        }
+        assert_eq!(told(&gone), 1, "{kind:?}: what was reported stands");
+    }
+    seen.listened_to.clear();
+    assert_eq!(told(&seen), 1);
+    seen.errors = Errors::default();
+    assert_eq!(told(&seen), 0);
 }

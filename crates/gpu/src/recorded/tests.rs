@@ -61,6 +61,7 @@ fn what_was_read_is_played_back_in_its_order() {
     assert!(!probe.is_over());
     assert_eq!(probe.events().take(), [event(31)]);
     assert_eq!(probe.events().take(), []);
+    assert_eq!(probe.events().listened_to(), [device(0).uuid].into());
     let last = probe.snapshot().expect("recorded");
     assert_eq!(last.at, Timestamp::from_second(20).expect("small"));
     assert!(probe.is_over());
@@ -76,7 +77,7 @@ fn a_recording_keeps_the_promises_of_the_port() {
 fn a_file_that_is_no_recording_is_refused_at_its_line() {
     let text = String::from_utf8(recording()).expect("it is text");
     let broken = text.replacen("\"snapshot\"", "\"snap\"", 1);
-    let newer = text.replacen("\"version\":1", "\"version\":9", 1);
+    let newer = text.replacen("\"version\":2", "\"version\":9", 1);
     let none = text.lines().next().expect("a header").to_owned() + "\n";
     for (text, line, says) in [
         (broken, 3, "snap"),
