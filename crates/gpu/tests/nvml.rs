@@ -118,7 +118,7 @@ fn who_a_device_is_is_asked_once_and_how_it_is_divided_each_time() {
     let functions = [
         "nvmlDeviceGetName",
         "nvmlDeviceGetSerial",
-        "nvmlDeviceGetAttributes_v2",
+        "nvmlDeviceGetComputeInstanceId",
     ];
     let before = functions.map(asked);
     assert_eq!(probe.inventory().expect("they answer"), first);
@@ -131,9 +131,9 @@ fn who_a_device_is_is_asked_once_and_how_it_is_divided_each_time() {
     let second = probe.inventory().expect("they answer");
     assert_eq!(second.devices[1].partitions.len(), 3);
     assert_eq!(second.devices[1].partitions[..2], first.devices[1].partitions[..]);
-    let [_, _, attributes] = functions.map(asked);
+    let [_, _, instances] = functions.map(asked);
     assert_eq!(
-        attributes,
+        instances,
         before[2] + 1,
         "only the part that is new is asked what it is"
     );
@@ -561,4 +561,28 @@ fn a_device_that_hangs_before_it_says_who_it_is_is_counted() {
     let mut probe = open(&installed).with_patience(Duration::from_millis(1));
     let nobody = probe.inventory().expect_err("none answers");
     assert_eq!(nobody.reason, Blindness::NotAnswering, "that is not to have none");
+}
+
+#[test]
+fn parts_are_called_as_their_driver_calls_them_and_else_by_nvidias_rule() {
+    for (named, expected) in [
+        (["1g.18gb+me", "2g.35gb"], ["1g.18gb+me", "2g.35gb"]),
+        // A driver that does not say it.
+        (["", ""], ["1g.18gb", "2g.35gb"]),
+    ] {
+        let mut card = h100_with_mig(2);
+        card.memory_total_bytes = 143_771 * MIB;
+        let parts = &mut card.mig.as_mut().expect("it is divided").instances;
+        for ((part, profile), (slices, memory)) in parts.iter_mut().zip(named).zip([(1, 16_384), (2, 33_280)])
+        {
+            part.profile = profile.into();
+            part.slice_count = slices;
+            part.memory_total_bytes = memory * MIB;
+        }
+        let installed = install([card]);
+        let inventory = open(&installed).inventory().expect("it answers");
+        let parts = &inventory.devices[0].partitions;
+        let profiles: Vec<_> = parts.iter().map(|part| part.profile.clone().value()).collect();
+        assert_eq!(profiles, expected.map(|profile| Some(profile.to_owned())));
+    }
 }

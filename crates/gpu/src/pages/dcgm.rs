@@ -8,10 +8,16 @@
 //! The words of `err_msg` are ours. Left out: what needs DCGM's own modules (`DCGM_EXP_GPU_HEALTH_STATUS`, vGPU licences), `DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL`,
 //! whose unit differs from version to version, and on cards before Hopper everything that begins with `DCGM_FI_PROF_`.
 //!
+//! A device that is divided is told of by its GPU instances only, and each has its device's clocks, temperature, power and errors
+//! beside its own memory and activity: so does dcgm-exporter by default (`-d f`). Sums of memory count nothing twice; what an
+//! instance has of its device must not be summed up, which our own page spares its readers.
+//!
 //! Its counters do not end in `_total`, which OpenMetrics wants of them: the page is always in Prometheus' own format.
 
+use std::collections::BTreeMap;
+
 use blueproof_core::{
-    gpu::{Device, Figure, Partition, Sample},
+    gpu::{Device, Figure, GpuSnapshot, Partition, Reading, Sample},
     metrics::{Exposition, Family, Format, Kind},
 };
 
@@ -138,32 +144,22 @@ pub fn render(seen: &Seen, options: &Options) -> String {
     let Some((inventory, snapshot)) = &seen.devices else {
         return page.finish();
     };
-    let series: Vec<_> = snapshot
-        .samples
-        .iter()
-        .filter_map(|sample| {
-            Some((
-                Series::of(sample, inventory.device(&sample.device)?, seen),
-                sample,
-            ))
-        })
+    let devices = inventory.devices.iter();
+    let series: Vec<_> = devices
+        .flat_map(|device| Series::of(device, snapshot, seen))
         .collect();
     let driver = inventory.driver_version.as_deref();
     for metric in METRICS {
-        let values: Vec<_> = series
+        let values = series
             .iter()
-            .filter_map(|(series, sample)| Some((series, sample.readings.value(metric.figure)?)))
-            .collect();
-        if values.is_empty() {
-            continue;
+            .filter_map(|series| Some((series, series.value(metric.figure)?)));
+        let mut values = values.peekable();
+        if values.peek().is_some() {
+            page.family(&metric.family);
         }
-        page.family(&metric.family);
         for (series, value) in values {
-            page.sample(
-                &metric.family,
-                &series.labels(driver, options, None),
-                metric.unit.of(value),
-            );
+            let labels = series.labels(driver, options, None);
+            page.sample(&metric.family, &labels, metric.unit.of(value));
         }
     }
     xid_errors(&series, seen, driver, options, &mut page);
@@ -171,14 +167,15 @@ pub fn render(seen: &Seen, options: &Options) -> String {
 }
 
 fn xid_errors(
-    series: &[(Series<'_>, &Sample)],
+    series: &[Series<'_>],
     seen: &Seen,
     driver: Option<&str>,
     options: &Options,
     page: &mut Exposition,
 ) {
-    let whole = series.iter().filter(|(series, _)| series.partition.is_none());
-    let told = whole.filter_map(|(series, sample)| Some((series, last_error(sample, seen)?)));
+    let told = series
+        .iter()
+        .filter_map(|series| Some((series, last_error(series.whole, seen)?)));
     let mut told = told.peekable();
     if told.peek().is_some() {
         page.family(&XID_ERRORS);
@@ -213,33 +210,64 @@ impl Unit {
     }
 }
 
-/// Whom a series is of.
+/// Whom a series is of: a device, or a GPU instance of one that is divided. Compute instances in one GPU instance share what is
+/// told of it.
 struct Series<'a> {
     device: &'a Device,
-    partition: Option<&'a Partition>,
+    whole: &'a Sample,
+    /// The samples of the instance.
+    parts: Vec<&'a Sample>,
     owner: Option<&'a Owner>,
     index: String,
     name: String,
-    instance: Option<String>,
+    /// The number of the instance, and what it has of the device.
+    instance: Option<(String, Option<&'a str>)>,
 }
 
 impl<'a> Series<'a> {
-    fn of(sample: &'a Sample, device: &'a Device, seen: &'a Seen) -> Self {
-        let uuid = sample.partition.as_ref();
-        let partition = uuid.and_then(|uuid| device.partitions.iter().find(|part| part.uuid == *uuid));
-        let instance = partition.and_then(|part| part.gpu_instance.as_ref().value());
-        Self {
+    /// Returns the instances of a device, or itself where it is not divided: dcgm-exporter's default, `-d f`.
+    fn of(device: &'a Device, snapshot: &'a GpuSnapshot, seen: &'a Seen) -> Vec<Self> {
+        let Some(whole) = snapshot.of(&device.uuid) else {
+            return Vec::new();
+        };
+        let series = |parts: Vec<&'a Partition>, instance| Self {
             device,
-            partition,
-            // What several share, or dispute, cannot be charged to one of them.
-            owner: seen
-                .owners
-                .get(uuid.unwrap_or(&device.uuid))
-                .and_then(Owners::only),
+            whole,
+            parts: samples_of(&parts, snapshot),
+            owner: owner_of(device, &parts, seen),
             index: device.index.to_string(),
             name: format!("nvidia{}", device.index),
-            instance: instance.map(ToString::to_string),
+            instance,
+        };
+        let mut instances: BTreeMap<u32, Vec<&Partition>> = BTreeMap::new();
+        for part in &device.partitions {
+            // Of one that does not say which it is, nothing can be told apart.
+            if let Reading::Value(instance) = part.gpu_instance {
+                instances.entry(instance).or_default().push(part);
+            }
         }
+        if device.partitions.is_empty() {
+            return vec![series(Vec::new(), None)];
+        }
+        let instances = instances.into_iter();
+        instances
+            .map(|(number, parts)| {
+                let profile = parts.iter().find_map(|part| part.profile.as_ref().value());
+                let profile = profile.map(|profile| of_gpu_instance(profile));
+                series(parts, Some((number.to_string(), profile)))
+            })
+            .collect()
+    }
+
+    /// Returns a figure. An instance has some of its own, and others of its device, as DCGM tells them; memory and activity of
+    /// the whole are no instance's.
+    fn value(&self, figure: Figure) -> Option<f64> {
+        if self.instance.is_none() {
+            return self.whole.readings.value(figure);
+        }
+        let own = self.parts.iter().find_map(|part| part.readings.value(figure));
+        let shared = || self.whole.readings.value(figure).filter(|_| is_shared(figure));
+        own.or_else(shared)
     }
 
     /// Returns the labels, in dcgm-exporter's order.
@@ -251,7 +279,10 @@ impl<'a> Series<'a> {
     ) -> Vec<(&'static str, &'b str)> {
         let device = self.device;
         let bus = device.pci_bus_id.as_ref().value();
-        let profile = self.partition.and_then(|part| part.profile.as_ref().value());
+        let (instance, profile) = match &self.instance {
+            Some((number, profile)) => (Some(number.as_str()), *profile),
+            None => (None, None),
+        };
         let host = options
             .host_label
             .map(|label| (label.as_str(), options.host.as_str()));
@@ -261,8 +292,8 @@ impl<'a> Series<'a> {
             Some(("pci_bus_id", bus.map_or("", String::as_str))),
             Some(("device", self.name.as_str())),
             Some(("modelName", device.model.as_str())),
-            profile.map(|profile| ("GPU_I_PROFILE", profile.as_str())),
-            self.instance.as_deref().map(|instance| ("GPU_I_ID", instance)),
+            profile.map(|profile| ("GPU_I_PROFILE", profile)),
+            instance.map(|instance| ("GPU_I_ID", instance)),
             host,
             driver.map(|version| ("DCGM_FI_DRIVER_VERSION", version)),
             self.owner.map(|owner| ("container", owner.container.as_str())),
@@ -273,4 +304,59 @@ impl<'a> Series<'a> {
         ];
         labels.into_iter().flatten().collect()
     }
+}
+
+fn samples_of<'a>(parts: &[&Partition], snapshot: &'a GpuSnapshot) -> Vec<&'a Sample> {
+    let is_of = |sample: &&Sample| {
+        let mut parts = parts.iter();
+        parts.any(|part| sample.partition.as_ref() == Some(&part.uuid))
+    };
+    snapshot.samples.iter().filter(is_of).collect()
+}
+
+/// Returns the pod that has a device, or an instance, alone. What several share, or dispute, cannot be charged to one of them.
+fn owner_of<'a>(device: &Device, parts: &[&Partition], seen: &'a Seen) -> Option<&'a Owner> {
+    if parts.is_empty() {
+        return seen.owners.get(&device.uuid).and_then(Owners::only);
+    }
+    let owned = parts.iter().filter_map(|part| seen.owners.get(&part.uuid));
+    let mut owners = owned.map(Owners::only);
+    let first = owners.next()??;
+    let is_same = |other: Option<&Owner>| other.is_some_and(|other| other.is_pod_of(first));
+    owners.all(is_same).then_some(first)
+}
+
+/// Returns what the GPU instance has of its device, from what a compute instance in it has: `2g.20gb` of `1c.2g.20gb`.
+fn of_gpu_instance(profile: &str) -> &str {
+    match profile.split_once('.') {
+        Some((slices, rest)) if slices.ends_with('c') => rest,
+        Some(_) | None => profile,
+    }
+}
+
+/// Returns whether what is told of a device holds for each of its instances.
+fn is_shared(figure: Figure) -> bool {
+    matches!(
+        figure,
+        Figure::SmClock
+            | Figure::MemoryClock
+            | Figure::Temperature
+            | Figure::MemoryTemperature
+            | Figure::Power
+            | Figure::Energy
+            | Figure::PcieReplays
+            | Figure::UncorrectableRemappedRows
+            | Figure::CorrectableRemappedRows
+            | Figure::RowRemapPending
+            | Figure::RowRemapFailure
+            | Figure::CorrectedErrors
+            | Figure::UncorrectedErrors
+            | Figure::CorrectedErrorsOfAllTime
+            | Figure::UncorrectedErrorsOfAllTime
+            | Figure::RetiredPagesCorrectable
+            | Figure::RetiredPagesUncorrectable
+            | Figure::RetiredPagesPending
+            | Figure::PowerViolation
+            | Figure::ThermalViolation
+    )
 }

@@ -142,6 +142,13 @@ impl Owners {
     }
 }
 
+impl Owner {
+    /// Returns whether another one is of the same pod.
+    pub(super) fn is_pod_of(&self, other: &Self) -> bool {
+        (&self.namespace, &self.pod) == (&other.namespace, &other.pod)
+    }
+}
+
 /// How reading went.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Collection {
