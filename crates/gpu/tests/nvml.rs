@@ -586,3 +586,25 @@ fn parts_are_called_as_their_driver_calls_them_and_else_by_nvidias_rule() {
         assert_eq!(profiles, expected.map(|profile| Some(profile.to_owned())));
     }
 }
+
+#[test]
+fn of_a_process_without_a_sample_it_is_not_known_how_busy_it_was() {
+    let process = |pid, share: Steps| Process {
+        pid,
+        memory_used_bytes: Steps::constant(1e9),
+        sm_utilization_percent: share,
+        ..Process::default()
+    };
+    let mut device = a10();
+    device.processes = vec![process(1, Steps::constant(90.0)), process(2, Steps::default())];
+    let installed = install([device]);
+    let mut probe = open(&installed);
+    installed.set_time(3.0);
+    let samples = probe.snapshot().expect("it answers").samples;
+    let processes = samples[0].processes.clone().value().expect("it can tell");
+    let shares: Vec<_> = processes
+        .iter()
+        .map(|process| (process.pid, process.utilization.clone().value().map(f64::round)))
+        .collect();
+    assert_eq!(shares, [(1, Some(1.0)), (2, None)]);
+}

@@ -44,7 +44,7 @@ pub struct GpuProcess {
     /// The memory that it has there.
     pub memory: Reading<Bytes>,
     /// In which share of the time since the last snapshot it ran there; of the time before, where the driver told nothing
-    /// since.
+    /// since. Of a process that the driver tells no sample of it is not known.
     pub utilization: Reading<f64>,
 }
 

@@ -4,8 +4,9 @@ use std::fmt::Write as _;
 
 use super::{
     bill::{MemoryOf, Source},
-    summary::{DeviceSummary, JobSummary},
+    summary::{DeviceSummary, JobSummary, Silence},
 };
+use crate::health::{AttemptVerdict, Evidence};
 
 /// What stands where nothing is known.
 const UNKNOWN: &str = "–";
@@ -21,7 +22,7 @@ impl JobSummary {
     pub fn to_markdown(&self) -> String {
         let mut text = format!("### GPU use of {}\n\n", code(&self.holder.0));
         if self.devices.is_empty() {
-            text += "It had no GPU.\n";
+            text += &without_devices(self);
             return text;
         }
         text += "| device | allocated | busy | peak | peak memory | energy | errors | seen |\n";
@@ -33,10 +34,26 @@ impl JobSummary {
             text += &sums(self);
         }
         writeln!(text, "\n{}", figures(self)).expect("a string takes all");
+        if let Some(verdict) = self.verdict {
+            writeln!(text, "\n{}", judged(verdict)).expect("a string takes all");
+            for evidence in &self.evidence {
+                writeln!(text, "- {}", evidence_words(evidence)).expect("a string takes all");
+            }
+        }
+        if let Some(why) = &self.devices_unknown {
+            writeln!(text, "\nIt may have had more GPUs: {}.", code(why)).expect("a string takes all");
+        }
         for note in notes(self) {
             writeln!(text, "\n{note}").expect("a string takes all");
         }
         text
+    }
+}
+
+fn without_devices(job: &JobSummary) -> String {
+    match &job.devices_unknown {
+        Some(why) => format!("It is not known which GPUs it had: {}.\n", code(why)),
+        None => "It had no GPU.\n".to_owned(),
     }
 }
 
@@ -54,10 +71,27 @@ fn row(device: &DeviceSummary) -> String {
     format!("| {} |\n", cells.join(" | "))
 }
 
+/// Returns who was at fault, in words.
+fn judged(verdict: AttemptVerdict) -> &'static str {
+    match verdict {
+        AttemptVerdict::InfrastructureFault => "**The machine was at fault.**",
+        AttemptVerdict::JobFault => "The job made an error on its GPUs.",
+        AttemptVerdict::Clean => "No fault of the GPUs was found.",
+        AttemptVerdict::Unclear => "No fault of the GPUs was found, and not all of them is known.",
+    }
+}
+
+fn evidence_words(evidence: &Evidence) -> String {
+    match &evidence.device {
+        Some(device) => format!("{}: {}", code(&device.0), code(&evidence.words)),
+        None => code(&evidence.words),
+    }
+}
+
 fn sums(job: &JobSummary) -> String {
     let cells = [
         "all".to_owned(),
-        seconds(Some(job.allocated_gpu_seconds)),
+        seconds(job.allocated_gpu_seconds),
         seconds(job.busy_gpu_seconds),
         percent(job.figures.peak_gpu),
         bytes(job.figures.peak_gpu_memory_bytes),
@@ -99,11 +133,17 @@ fn errors(device: &DeviceSummary) -> String {
         1 => format!("XID {xid}"),
         _ => format!("XID {xid} ({count} times)"),
     };
-    let counts: Vec<_> = device.xids.iter().map(count).collect();
-    if counts.is_empty() {
-        return "none".to_owned();
+    let mut told: Vec<_> = device.xids.iter().map(count).collect();
+    match device.silence {
+        Some(Silence::Lost) => told.push("it was lost".to_owned()),
+        Some(Silence::Hung) => told.push("it did not answer".to_owned()),
+        None => {}
     }
-    counts.join(", ")
+    match (told.is_empty(), device.listened_to) {
+        (true, true) => "none".to_owned(),
+        (true, false) => UNKNOWN.to_owned(),
+        (false, _) => told.join(", "),
+    }
 }
 
 /// Returns what a reader must know to take the figures for what they are.
@@ -119,7 +159,12 @@ fn notes(job: &JobSummary) -> Vec<&'static str> {
                 ];
                 seen.into_iter().flatten().any(|seen| seen < ALMOST_ALL)
             }),
-            "Not all of the time was seen. What was not seen is in no figure: they are of the rest.",
+            "Not all of the time was seen, of how busy a device was, how full its memory was or what it drew. What was not \
+             seen is in no figure: they are of the rest.",
+        ),
+        (
+            any(|device| !device.listened_to),
+            "Not all drivers could be listened to all the time: there may have been errors that were not told.",
         ),
         (
             any(|device| device.shared),
