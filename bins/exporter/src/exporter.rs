@@ -5,12 +5,13 @@ use std::{
     io::BufReader,
     path::{Path, PathBuf},
     sync::{
-        Mutex,
+        Arc, Mutex,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
 };
 
+use axum::body::Bytes;
 use blueproof_core::{
     diagnostic::{Code, Diagnostic},
     gpu::{GpuInventory, GpuSnapshot},
@@ -18,7 +19,7 @@ use blueproof_core::{
     ports::{Blindness, GpuProbe, ProbeError},
 };
 use blueproof_gpu::{
-    collect::{ClockSet, Collected, Collector, Open},
+    collect::{ClockSet, Collected, Collector, Open, Reading},
     nvml::NvmlProbe,
     pages::{Collection, Seen, dcgm, native},
     recorded::{Recorded, Recorder},
@@ -35,6 +36,9 @@ use crate::{
     tell,
 };
 
+/// For how long the driver is closed where that is asked for: an upgrade or a division anew takes a few minutes.
+const RELEASED_FOR: Duration = Duration::from_secs(600);
+
 /// Reads devices, and writes pages of what it read.
 pub(crate) struct Exporter {
     collector: Collector,
@@ -42,7 +46,8 @@ pub(crate) struct Exporter {
     /// Which page is the usual one, and how long who asks for one waits at most, if anybody said so.
     pub(crate) page: PageKind,
     pub(crate) wait: Option<Duration>,
-    pub(crate) packer: Packer,
+    packer: Packer,
+    written: Mutex<Written>,
     /// Whom to ask who has which device.
     owners: Option<OwnerSource>,
     attempts: Option<AttemptWatch>,
@@ -60,9 +65,56 @@ pub(crate) struct Exporter {
 #[derive(Default)]
 struct Once(Mutex<Option<Code>>);
 
+/// Which page is wanted, and how.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Wanted {
+    pub(crate) page: PageKind,
+    pub(crate) format: Format,
+    pub(crate) coding: Coding,
+}
+
+/// How a page is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Coding {
+    Gzip,
+    Identity,
+}
+
+/// The pages of the last reading that were written already.
+#[derive(Default)]
+struct Written {
+    reading: Option<Arc<Reading>>,
+    pages: Vec<(Wanted, Bytes)>,
+}
+
+impl Written {
+    /// Returns the page, if it was written of this reading. How old one is changes that was made before it was asked for.
+    fn of(&self, wanted: Wanted, collected: &Collected) -> Option<Bytes> {
+        let (of, now) = (self.reading.as_ref()?, collected.reading.as_ref()?);
+        if collected.is_cached || !Arc::ptr_eq(of, now) {
+            return None;
+        }
+        let mut pages = self.pages.iter();
+        let (_, page) = pages.find(|(of, _)| *of == wanted)?;
+        Some(page.clone())
+    }
+
+    /// Keeps a page for the next who asks, and returns it.
+    fn add(&mut self, wanted: Wanted, collected: &Collected, page: Bytes) -> Bytes {
+        if self.reading.as_ref().map(Arc::as_ptr) != collected.reading.as_ref().map(Arc::as_ptr) {
+            self.reading.clone_from(&collected.reading);
+            self.pages.clear();
+        }
+        if !collected.is_cached {
+            self.pages.push((wanted, page.clone()));
+        }
+        page
+    }
+}
+
 /// What is answered to a scrape.
 pub(crate) struct Answer {
-    pub(crate) page: String,
+    pub(crate) page: Bytes,
     /// Why nothing could be read.
     pub(crate) blind: Option<Diagnostic>,
     /// Why the kubelet tells nothing.
@@ -93,6 +145,7 @@ impl Exporter {
             page: cli.page,
             wait: cli.wait,
             packer: Packer::new(),
+            written: Mutex::default(),
             owners: OwnerSource::start(cli),
             attempts,
             health: HealthWatch::default(),
@@ -104,28 +157,47 @@ impl Exporter {
         })
     }
 
-    /// Reads devices, asks who has them, waits for both at most so long, and writes the page.
-    pub(crate) fn answer(&self, page: PageKind, format: Format, within: Duration) -> Answer {
+    /// Reads devices, asks who has them, waits for both at most so long, and writes the page. Those who share a reading share
+    /// its pages, and one is written at a time, so that memory does not grow with how many ask at once.
+    pub(crate) fn answer(&self, wanted: Wanted, within: Duration) -> Answer {
         let asked_at = self.owners.as_ref().map(OwnerSource::ask);
         let collected = self.collector.collect(within);
-        let mut seen = seen(&collected);
-        seen.health = self.health.look(&collected);
-        seen.shows_processes = self.shows_processes;
-        seen.attempts = self.attempts.as_ref().map(AttemptWatch::seen);
         let owned = self.owners.as_ref().zip(asked_at).map(|(owners, asked_at)| {
-            let inventory = seen.devices.as_ref().map(|(inventory, _)| inventory);
-            owners.owned(asked_at, within, inventory)
+            let reading = collected.reading.as_deref();
+            let inventory = reading.and_then(|reading| reading.as_ref().ok());
+            owners.owned(asked_at, within, inventory.map(|(inventory, _)| inventory))
         });
-        let silent = owned.and_then(|owned| add(owned, &mut seen));
+        let silent = owned.as_ref().and_then(|owned| owned.silent.clone());
+        let mut written = self.written.lock().expect("no page panics");
+        let page = match written.of(wanted, &collected) {
+            Some(page) => page,
+            None => written.add(wanted, &collected, self.write(wanted, &collected, owned)),
+        };
+        drop(written);
         Answer {
-            page: match page {
-                PageKind::Native => native::render(&seen, format),
-                PageKind::Dcgm => dcgm::render(&seen, &self.options),
-            },
+            page,
             blind: blind(&collected),
             silent,
             unread: self.attempts.as_ref().and_then(AttemptWatch::silent),
             clock_set: collected.clock_set,
+        }
+    }
+
+    fn write(&self, wanted: Wanted, collected: &Collected, owned: Option<Owned>) -> Bytes {
+        let mut seen = seen(collected);
+        seen.health = self.health.look(collected);
+        seen.shows_processes = self.shows_processes;
+        seen.attempts = self.attempts.as_ref().map(AttemptWatch::seen);
+        if let Some(owned) = owned {
+            add(owned, &mut seen);
+        }
+        let page = match wanted.page {
+            PageKind::Native => native::render(&seen, wanted.format),
+            PageKind::Dcgm => dcgm::render(&seen, &self.options),
+        };
+        match wanted.coding {
+            Coding::Gzip => self.packer.pack(page.as_bytes()).into(),
+            Coding::Identity => page.into(),
         }
     }
 
@@ -134,6 +206,18 @@ impl Exporter {
         let collected = self.collector.collect(within);
         let is_old = collected.is_cached && collected.reading.is_some();
         blind(&collected).or_else(|| is_old.then(|| not_answering(collected.age)))
+    }
+
+    /// Opens the driver anew, if it was closed. Other files are read anew by themselves, whenever they change.
+    pub(crate) fn reload(&self) {
+        self.collector.reopen();
+        eprintln!("the driver is opened again with the next scrape");
+    }
+
+    /// Closes the driver for a while, so that it can be upgraded, or its devices reset or divided anew.
+    pub(crate) fn release(&self) {
+        self.collector.release(RELEASED_FOR);
+        eprintln!("the driver is closed for {RELEASED_FOR:?}, or until SIGHUP");
     }
 
     /// Tells whoever looks at the log when something goes wrong, and when it is well again.
@@ -179,14 +263,13 @@ impl Once {
     }
 }
 
-/// Adds who has what, and returns why that is not known.
-fn add(owned: Owned, seen: &mut Seen) -> Option<Diagnostic> {
+/// Adds who has what.
+fn add(owned: Owned, seen: &mut Seen) {
     // What was read before is charged to nobody: somebody else may have had the device.
     if !seen.collection.is_cached {
         seen.owners = owned.owners;
     }
     seen.attribution = Some(owned.attribution);
-    owned.silent
 }
 
 fn blind(collected: &Collected) -> Option<Diagnostic> {
@@ -346,7 +429,10 @@ fn this_host() -> String {
 mod tests {
     use std::collections::BTreeMap;
 
-    use blueproof_core::gpu::DeviceUuid;
+    use blueproof_core::{
+        gpu::DeviceUuid,
+        testing::{FakeProbe, device},
+    };
     use blueproof_gpu::pages::{Attribution, Owners};
 
     use super::*;
@@ -361,9 +447,38 @@ mod tests {
             };
             let mut seen = Seen::default();
             seen.collection.is_cached = is_cached;
-            assert_eq!(add(owned, &mut seen), None);
+            add(owned, &mut seen);
             assert_eq!(seen.owners.len(), owners);
             assert!(seen.attribution.is_some(), "how it is known is told all the same");
         }
+    }
+
+    #[test]
+    fn who_shares_a_reading_shares_its_page_and_who_does_not_gets_another() {
+        let probe = FakeProbe::of(vec![device(0)]);
+        let collector = Collector::start(Box::new(move || Ok(Box::new(probe.clone()))));
+        let long = Duration::from_secs(60);
+        let wanted = Wanted {
+            page: PageKind::Native,
+            format: Format::Prometheus,
+            coding: Coding::Identity,
+        };
+        let collected = collector.collect(long);
+        let mut written = Written::default();
+        assert_eq!(written.of(wanted, &collected), None);
+        written.add(wanted, &collected, Bytes::from_static(b"page"));
+        let again = written.of(wanted, &collected);
+        assert_eq!(again.as_deref(), Some(&b"page"[..]));
+        let packed = Wanted {
+            coding: Coding::Gzip,
+            ..wanted
+        };
+        assert_eq!(written.of(packed, &collected), None);
+        let cached = Collected {
+            is_cached: true,
+            ..collected
+        };
+        assert_eq!(written.of(wanted, &cached), None, "its age is another one");
+        assert_eq!(written.of(wanted, &collector.collect(long)), None);
     }
 }

@@ -5,6 +5,7 @@
 mod attempts;
 mod checkup;
 mod cli;
+mod connections;
 mod exporter;
 mod files;
 mod gzip;
@@ -25,7 +26,7 @@ use clap::Parser as _;
 
 use self::{
     cli::{Cli, Command},
-    exporter::Exporter,
+    exporter::{Coding, Exporter, Wanted},
     web::Web,
 };
 
@@ -64,10 +65,15 @@ fn run(cli: &Cli) -> Result<(), Vec<Diagnostic>> {
 
 /// Prints the page, also where it says that nothing can be read, and why on the side.
 fn once(exporter: &Exporter, cli: &Cli) -> Result<(), Diagnostic> {
-    let answer = exporter.answer(cli.page, Format::Prometheus, ONCE_WITHIN);
+    let wanted = Wanted {
+        page: cli.page,
+        format: Format::Prometheus,
+        coding: Coding::Identity,
+    };
+    let answer = exporter.answer(wanted, ONCE_WITHIN);
     let mut out = io::stdout().lock();
     // Whoever closed the pipe has seen enough.
-    let _ = out.write_all(answer.page.as_bytes()).and_then(|()| out.flush());
+    let _ = out.write_all(&answer.page).and_then(|()| out.flush());
     answer.silent.iter().chain(&answer.unread).for_each(tell);
     answer.blind.map_or(Ok(()), Err)
 }

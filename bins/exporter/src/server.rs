@@ -22,7 +22,8 @@ use tokio::{net::TcpListener, signal::unix};
 
 use crate::{
     cli::PageKind,
-    exporter::Exporter,
+    connections,
+    exporter::{Coding, Exporter, Wanted},
     web::{TlsListener, Web, authorize},
 };
 
@@ -37,9 +38,6 @@ const SCRAPES_TAKE: Duration = Duration::from_secs(10);
 
 /// What an answer needs besides, to be written and sent. Prometheus' blackbox_exporter takes off as much.
 const FOR_THE_WAY: Duration = Duration::from_millis(500);
-
-/// Smaller pages are not worth a compression.
-const COMPRESSED_FROM: usize = 1024;
 
 const INDEX: &str = "<!doctype html><title>blueproof-exporter</title><h1>blueproof-exporter</h1><ul>\
     <li><a href=/metrics>/metrics</a><li><a href=/metrics/native>/metrics/native</a>\
@@ -56,38 +54,48 @@ pub(crate) fn serve(exporter: Exporter, listen: SocketAddr, web: Option<Web>) ->
             .because(error.to_string())
             .hint("choose another address with `--listen`; dcgm-exporter has port 9400, node_exporter 9100")
     };
-    let served = runtime.and_then(|runtime| runtime.block_on(listen_on(exporter, listen, web.map(Arc::new))));
+    let runtime = runtime.map_err(failed)?;
+    let served = runtime.block_on(listen_on(exporter, listen, web.map(Arc::new)));
+    // Nobody waits at the end for a driver that hangs.
+    runtime.shutdown_background();
     served.map_err(failed)
 }
 
 async fn listen_on(exporter: Exporter, listen: SocketAddr, web: Option<Arc<Web>>) -> std::io::Result<()> {
     let listener = TcpListener::bind(listen).await?;
-    let mut terminated = unix::signal(unix::SignalKind::terminate())?;
+    let exporter = Arc::new(exporter);
+    let ends = until_terminated(Arc::clone(&exporter))?;
     let tls = web.clone().filter(|web| web.speaks_tls());
     let scheme = if tls.is_some() { "https" } else { "http" };
     eprintln!("listening on {scheme}://{}/metrics", listener.local_addr()?);
     let app = app(exporter, web);
-    let until_asked = async move {
-        tokio::select! {
-            _ = tokio::signal::ctrl_c() => {}
-            _ = terminated.recv() => {}
-        }
-    };
     match tls {
-        Some(web) => {
-            axum::serve(TlsListener::new(listener, web), app)
-                .with_graceful_shutdown(until_asked)
-                .await
-        }
-        None => {
-            axum::serve(listener, app)
-                .with_graceful_shutdown(until_asked)
-                .await
-        }
+        Some(web) => connections::serve(TlsListener::new(listener, web), app, ends).await,
+        None => connections::serve(listener, app, ends).await,
     }
+    Ok(())
 }
 
-fn app(exporter: Exporter, web: Option<Arc<Web>>) -> Router {
+/// Returns when the process is asked to end. Meanwhile it does what else signals ask for: SIGHUP has it read its files and
+/// open the driver anew, SIGUSR1 close the driver for a while.
+fn until_terminated(exporter: Arc<Exporter>) -> std::io::Result<impl Future<Output = ()>> {
+    let mut terminated = unix::signal(unix::SignalKind::terminate())?;
+    let mut interrupted = unix::signal(unix::SignalKind::interrupt())?;
+    let mut hung_up = unix::signal(unix::SignalKind::hangup())?;
+    let mut released = unix::signal(unix::SignalKind::user_defined1())?;
+    Ok(async move {
+        loop {
+            tokio::select! {
+                _ = terminated.recv() => return,
+                _ = interrupted.recv() => return,
+                _ = hung_up.recv() => exporter.reload(),
+                _ = released.recv() => exporter.release(),
+            }
+        }
+    })
+}
+
+fn app(exporter: Arc<Exporter>, web: Option<Arc<Web>>) -> Router {
     let app = Router::new()
         .route("/", get(|| async { Html(INDEX) }))
         .route("/metrics", get(usual))
@@ -95,7 +103,7 @@ fn app(exporter: Exporter, web: Option<Arc<Web>>) -> Router {
         .route("/metrics/dcgm", get(dcgm))
         .route("/health", get(|| async { "alive\n" }))
         .route("/ready", get(ready))
-        .with_state(Arc::new(exporter));
+        .with_state(exporter);
     match web {
         Some(web) => app.layer(middleware::from_fn_with_state(web, authorize)),
         None => app,
@@ -131,25 +139,26 @@ async fn answer(exporter: Arc<Exporter>, page: PageKind, headers: &HeaderMap) ->
         // Its counters are not called as OpenMetrics wants it.
         PageKind::Dcgm => Format::Prometheus,
     };
-    let takes_gzip = takes(headers, header::ACCEPT_ENCODING, "gzip");
-    let wait = deadline(headers, exporter.wait);
+    let coding = if takes(headers, header::ACCEPT_ENCODING, "gzip") {
+        Coding::Gzip
+    } else {
+        Coding::Identity
+    };
+    let wanted = Wanted { page, format, coding };
+    let within = deadline(headers, exporter.wait);
     let answered = tokio::task::spawn_blocking(move || {
-        let answer = exporter.answer(page, format, wait);
+        let answer = exporter.answer(wanted, within);
         exporter.tell_once(&answer);
-        let text = answer.page;
-        if takes_gzip && text.len() >= COMPRESSED_FROM {
-            return (Some("gzip"), exporter.packer.pack(text.as_bytes()));
-        }
-        (None, text.into_bytes())
+        answer.page
     });
-    let Ok((encoding, body)) = answered.await else {
+    let Ok(body) = answered.await else {
         return StatusCode::INTERNAL_SERVER_ERROR.into_response();
     };
     let mut response = Response::builder()
         .header(header::CONTENT_TYPE, format.content_type())
         .header(header::VARY, "accept, accept-encoding");
-    if let Some(encoding) = encoding {
-        response = response.header(header::CONTENT_ENCODING, encoding);
+    if coding == Coding::Gzip {
+        response = response.header(header::CONTENT_ENCODING, "gzip");
     }
     response.body(Body::from(body)).expect("these headers are text")
 }

@@ -2,6 +2,7 @@
 
 mod attempts;
 mod checkup;
+mod clients;
 mod health;
 #[path = "../common/machine.rs"]
 mod machine;
