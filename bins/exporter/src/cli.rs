@@ -1,6 +1,13 @@
 //! The arguments.
 
-use std::{ffi::OsString, net::SocketAddr, path::PathBuf, time::Duration};
+use std::{
+    ffi::OsString,
+    fmt,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs as _},
+    path::PathBuf,
+    str::FromStr,
+    time::Duration,
+};
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
@@ -16,14 +23,14 @@ pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
 
-    /// Where to listen; in a cluster `0.0.0.0:9477`.
+    /// Where to listen, such as `:9477`, which is every address of this machine, or `localhost:9477`.
     #[arg(
         long,
         value_name = "ADDRESS",
         default_value = "127.0.0.1:9477",
         env = "BLUEPROOF_EXPORTER_LISTEN"
     )]
-    pub(crate) listen: SocketAddr,
+    pub(crate) listen: Listen,
 
     /// A file with TLS and passwords, as exporter-toolkit of Prometheus has it; all paths ask for them then, `/health` too.
     #[arg(
@@ -90,11 +97,12 @@ pub(crate) struct Cli {
     #[arg(long, value_name = "PATH", conflicts_with = "recorded")]
     pub(crate) library: Option<PathBuf>,
 
-    /// Read TPUs instead, from the page of their device plugin; on a node of GKE `http://127.0.0.1:2112/metrics`.
+    /// Read TPUs instead, from the page of their device plugin; on a node of GKE `127.0.0.1:2112`. A URL may be given, too.
     #[arg(
         long,
-        value_name = "URL",
-        env = "TPU_DEVICE_PLUGIN_ADDR",
+        value_name = "ADDRESS",
+        env = "BLUEPROOF_EXPORTER_TPU",
+        value_parser = tpu_page,
         conflicts_with_all = ["library", "recorded"]
     )]
     pub(crate) tpu: Option<String>,
@@ -254,7 +262,7 @@ pub(crate) struct Published {
     #[arg(long, value_name = "URL", env = "OTEL_EXPORTER_OTLP_ENDPOINT")]
     pub(crate) otlp: Option<String>,
     /// Do not print it.
-    #[arg(long = "quiet", short, action = ArgAction::SetFalse)]
+    #[arg(long = "quiet", short = 'q', action = ArgAction::SetFalse)]
     pub(crate) is_told: bool,
 }
 
@@ -295,4 +303,112 @@ fn milliseconds(text: &str) -> Result<Duration, String> {
         .parse()
         .map_err(|_| "want a number of milliseconds, such as 40".to_owned())?;
     Ok(Duration::from_millis(number))
+}
+
+/// Where to listen: what was written, and the addresses that it stands for, of which the first that can be is taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Listen {
+    text: String,
+    pub(crate) addresses: Vec<SocketAddr>,
+}
+
+impl FromStr for Listen {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let every = [IpAddr::from(Ipv6Addr::UNSPECIFIED), Ipv4Addr::UNSPECIFIED.into()];
+        let addresses: Vec<_> = match text.strip_prefix(':') {
+            Some(port) => {
+                let port = port.parse().map_err(|_| WANTS_ADDRESS.to_owned())?;
+                every.map(|every| SocketAddr::new(every, port)).into()
+            }
+            None => text
+                .to_socket_addrs()
+                .map_err(|error| format!("{WANTS_ADDRESS} ({error})"))?
+                .collect(),
+        };
+        Ok(Self {
+            text: text.to_owned(),
+            addresses,
+        })
+    }
+}
+
+impl fmt::Display for Listen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.text.fmt(f)
+    }
+}
+
+const WANTS_ADDRESS: &str = "want a host and a port, such as localhost:9477, or :9477 for every address";
+
+/// Returns the URL of a device plugin's page: where only a host and a port are given, it is where GKE's has it.
+fn tpu_page(text: &str) -> Result<String, String> {
+    let (address, is_url) = match text.split_once("://") {
+        Some((_, rest)) => (rest, true),
+        None => (text, false),
+    };
+    if address.is_empty() || address.contains(char::is_whitespace) {
+        return Err("want a host and a port, such as 127.0.0.1:2112, or a URL".to_owned());
+    }
+    let url = if is_url {
+        text.to_owned()
+    } else {
+        format!("http://{address}/metrics")
+    };
+    Ok(url)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_understood_as_people_write_them() {
+        let addresses = |text: &str| {
+            let listen = text.parse::<Listen>();
+            listen.map(|listen| {
+                listen
+                    .addresses
+                    .iter()
+                    .map(ToString::to_string)
+                    .collect::<Vec<_>>()
+            })
+        };
+        let every = ["[::]:9400", "0.0.0.0:9400"].map(str::to_owned);
+        assert_eq!(addresses(":9400"), Ok(every.into()));
+        assert_eq!(addresses("127.0.0.1:9477"), Ok(vec!["127.0.0.1:9477".to_owned()]));
+        assert_eq!(addresses("[::1]:9477"), Ok(vec!["[::1]:9477".to_owned()]));
+        let local = addresses("localhost:9477").expect("every machine knows itself");
+        assert!(local.contains(&"127.0.0.1:9477".to_owned()), "{local:?}");
+        for wrong in ["9400", ":", ":port", "127.0.0.1"] {
+            assert!(addresses(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_device_plugin_is_named_by_host_and_port_or_by_a_url() {
+        for (text, url) in [
+            ("10.0.0.7:2112", "http://10.0.0.7:2112/metrics"),
+            ("node-1:2112", "http://node-1:2112/metrics"),
+            ("http://127.0.0.1:2112/metrics", "http://127.0.0.1:2112/metrics"),
+            ("https://tpu/page", "https://tpu/page"),
+        ] {
+            assert_eq!(tpu_page(text).as_deref(), Ok(url));
+        }
+        assert!(tpu_page("").is_err() && tpu_page("http://").is_err());
+    }
+
+    #[test]
+    fn a_job_is_quiet_by_its_first_letter() {
+        let quiet = |letter: &str| {
+            let cli = Cli::try_parse_from(["blueproof-exporter", "job", letter, "--", "true"]);
+            cli.map(|cli| match cli.command {
+                Some(Command::Job(job)) => !job.published.is_told,
+                Some(Command::Health(_)) | None => false,
+            })
+        };
+        assert_eq!(quiet("-q").ok(), Some(true));
+        assert!(quiet("-i").is_err(), "it stands for nothing");
+    }
 }

@@ -58,7 +58,7 @@ fn run(cli: &Cli) -> Result<(), Vec<Diagnostic>> {
     let ended = if cli.once {
         once(&exporter, cli)
     } else {
-        server::serve(exporter, cli.listen, web)
+        server::serve(exporter, &cli.listen, web)
     };
     ended.map_err(|diagnostic| vec![diagnostic])
 }

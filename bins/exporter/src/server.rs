@@ -3,7 +3,7 @@
 //! `/metrics` is the page that was chosen, `/metrics/native` and `/metrics/dcgm` are both. `/health` says that the process
 //! lives, and asks no driver: a driver that hangs must not get its exporter killed. `/ready` says whether devices can be read.
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use axum::{
     Router,
@@ -21,7 +21,7 @@ use blueproof_core::{
 use tokio::{net::TcpListener, signal::unix};
 
 use crate::{
-    cli::PageKind,
+    cli::{Listen, PageKind},
     connections,
     exporter::{Coding, Exporter, Wanted},
     web::{TlsListener, Web, authorize},
@@ -44,7 +44,7 @@ const INDEX: &str = "<!doctype html><title>blueproof-exporter</title><h1>bluepro
     <li><a href=/metrics/dcgm>/metrics/dcgm</a><li><a href=/health>/health</a><li><a href=/ready>/ready</a></ul>";
 
 /// Answers until the process is asked to end.
-pub(crate) fn serve(exporter: Exporter, listen: SocketAddr, web: Option<Web>) -> Result<(), Diagnostic> {
+pub(crate) fn serve(exporter: Exporter, listen: &Listen, web: Option<Web>) -> Result<(), Diagnostic> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .max_blocking_threads(AT_A_TIME)
@@ -61,8 +61,8 @@ pub(crate) fn serve(exporter: Exporter, listen: SocketAddr, web: Option<Web>) ->
     served.map_err(failed)
 }
 
-async fn listen_on(exporter: Exporter, listen: SocketAddr, web: Option<Arc<Web>>) -> std::io::Result<()> {
-    let listener = TcpListener::bind(listen).await?;
+async fn listen_on(exporter: Exporter, listen: &Listen, web: Option<Arc<Web>>) -> std::io::Result<()> {
+    let listener = TcpListener::bind(&listen.addresses[..]).await?;
     let exporter = Arc::new(exporter);
     let ends = until_terminated(Arc::clone(&exporter))?;
     let tls = web.clone().filter(|web| web.speaks_tls());

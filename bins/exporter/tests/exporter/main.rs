@@ -308,3 +308,17 @@ fn an_address_that_is_taken_is_said_to_be() {
         "{log}"
     );
 }
+
+#[test]
+fn a_variable_of_another_program_does_not_turn_gpus_into_tpus() {
+    let library = install(&Scenario::of([a10()]));
+    let mut program = program();
+    program.env("TPU_DEVICE_PLUGIN_ADDR", "10.0.0.7:2112");
+    program.arg("--once").arg("--library").arg(library.path());
+    let output = program.output().expect("it can be started");
+    assert!(output.status.success(), "{output:?}");
+    assert!(
+        text(&output.stdout).contains("blueproof_gpus{kind=\"physical\"} 1\n"),
+        "{output:?}"
+    );
+}

@@ -43,6 +43,9 @@ impl JobSummary {
         if let Some(why) = &self.devices_unknown {
             writeln!(text, "\nIt may have had more GPUs: {}.", code(why)).expect("a string takes all");
         }
+        if let Some(note) = unseen(self) {
+            writeln!(text, "\n{note}").expect("a string takes all");
+        }
         for note in notes(self) {
             writeln!(text, "\n{note}").expect("a string takes all");
         }
@@ -146,22 +149,35 @@ fn errors(device: &DeviceSummary) -> String {
     }
 }
 
+/// A share of the time for which something was seen.
+type Share = fn(&DeviceSummary) -> Option<f64>;
+
+/// Returns of what not all of the time was seen.
+fn unseen(job: &JobSummary) -> Option<String> {
+    let of: [(&str, Share); 3] = [
+        ("how busy a device was", |device| device.coverage.busy),
+        ("how full its memory was", |device| device.coverage.memory),
+        ("what it drew", |device| device.coverage.energy),
+    ];
+    let is_short = |of: Share| {
+        let mut seen = job.devices.iter().filter_map(of);
+        seen.any(|seen| seen < ALMOST_ALL)
+    };
+    let short = of.into_iter().filter(|(_, of)| is_short(*of));
+    let short: Vec<_> = short.map(|(what, _)| what).collect();
+    if short.is_empty() {
+        return None;
+    }
+    Some(format!(
+        "Not all of the time it was seen {}. What was not seen is in no figure: they are of the rest.",
+        short.join(", nor ")
+    ))
+}
+
 /// Returns what a reader must know to take the figures for what they are.
 fn notes(job: &JobSummary) -> Vec<&'static str> {
     let any = |is_so: fn(&DeviceSummary) -> bool| job.devices.iter().any(is_so);
     let notes = [
-        (
-            any(|device| {
-                let seen = [
-                    device.coverage.busy,
-                    device.coverage.energy,
-                    device.coverage.memory,
-                ];
-                seen.into_iter().flatten().any(|seen| seen < ALMOST_ALL)
-            }),
-            "Not all of the time was seen, of how busy a device was, how full its memory was or what it drew. What was not \
-             seen is in no figure: they are of the rest.",
-        ),
         (
             any(|device| !device.listened_to),
             "Not all drivers could be listened to all the time: there may have been errors that were not told.",

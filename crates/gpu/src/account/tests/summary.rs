@@ -153,7 +153,7 @@ fn of_what_nobody_saw_the_table_says_that_it_is_not_known() {
 
     Average GPU – · average CPU – · queued – · took –
 
-    Not all of the time was seen, of how busy a device was, how full its memory was or what it drew. What was not seen is in no figure: they are of the rest.
+    Not all of the time it was seen how busy a device was, nor how full its memory was, nor what it drew. What was not seen is in no figure: they are of the rest.
 
     Not all drivers could be listened to all the time: there may have been errors that were not told.
 
@@ -208,6 +208,20 @@ fn errors_are_none_only_where_the_driver_was_listened_to_and_the_device_answered
     assert_eq!(cell(false, None), "–");
     assert_eq!(cell(true, Some(Silence::Lost)), "it was lost");
     assert_eq!(cell(false, Some(Silence::Hung)), "it did not answer");
+}
+
+#[test]
+fn what_was_not_seen_is_named_and_nothing_else() {
+    let mut job = job();
+    job.devices[0].coverage.memory = Some(0.5);
+    let text = job.to_markdown();
+    assert!(text.contains(" | 100 % |\n"), "{text}");
+    assert!(
+        text.contains("it was seen how full its memory was. What"),
+        "{text}"
+    );
+    job.devices[0].coverage.memory = Some(1.0);
+    assert!(!job.to_markdown().contains("Not all of the time"));
 }
 
 #[test]
