@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
+use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum, builder::BoolishValueParser};
 
 /// What the GPUs of this machine are and do, for Prometheus.
 #[derive(Debug, Parser)]
@@ -24,13 +24,9 @@ pub(crate) struct Cli {
     pub(crate) command: Option<Command>,
 
     /// Where to listen, such as `:9477`, which is every address of this machine, or `localhost:9477`.
-    #[arg(
-        long,
-        value_name = "ADDRESS",
-        default_value = "127.0.0.1:9477",
-        env = "BLUEPROOF_EXPORTER_LISTEN"
-    )]
-    pub(crate) listen: Listen,
+    /// By default `127.0.0.1:9477`, and dcgm-exporter's `:9400` in its place.
+    #[arg(long, value_name = "ADDRESS", env = "BLUEPROOF_EXPORTER_LISTEN")]
+    pub(crate) listen: Option<Listen>,
 
     /// A file with TLS and passwords, as exporter-toolkit of Prometheus has it; all paths ask for them then, `/health` too.
     #[arg(
@@ -45,14 +41,10 @@ pub(crate) struct Cli {
     #[arg(long)]
     pub(crate) once: bool,
 
-    /// Which page `/metrics` is; `/metrics/native` and `/metrics/dcgm` are both there.
-    #[arg(
-        long,
-        value_name = "PAGE",
-        default_value = "native",
-        env = "BLUEPROOF_EXPORTER_PAGE"
-    )]
-    pub(crate) page: PageKind,
+    /// Which page `/metrics` is; `/metrics/native` and `/metrics/dcgm` are both there. By default our own, and dcgm-exporter's
+    /// in its place.
+    #[arg(long, value_name = "PAGE", env = "BLUEPROOF_EXPORTER_PAGE")]
+    pub(crate) page: Option<PageKind>,
 
     /// What the label with the host's name is called on the page of dcgm-exporter.
     #[arg(long, value_name = "LABEL", default_value = "Hostname")]
@@ -114,6 +106,115 @@ pub(crate) struct Cli {
     /// Write all that is read to a file that is not there yet.
     #[arg(long, value_name = "FILE", conflicts_with = "recorded")]
     pub(crate) record: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) drop_in: DropIn,
+}
+
+/// Where we listen, if nobody says anything else.
+pub(crate) const OUR_ADDRESS: &str = "127.0.0.1:9477";
+
+/// What dcgm-exporter is told, in its own words. Any of it puts us in its place: its port, and its page at `/metrics`.
+#[derive(Debug, Default, Args)]
+#[command(next_help_heading = "In the place of dcgm-exporter")]
+pub(crate) struct DropIn {
+    /// Be in the place of dcgm-exporter: its port 9400, and its page at `/metrics`.
+    #[arg(long)]
+    pub(crate) dcgm_exporter: bool,
+
+    /// A file that says which fields to show, such as its `default-counters.csv`.
+    #[arg(long, short = 'f', value_name = "FILE", env = "DCGM_EXPORTER_COLLECTORS")]
+    pub(crate) collectors: Option<PathBuf>,
+
+    /// Where to listen.
+    #[arg(long, short = 'a', value_name = "ADDRESS", env = "DCGM_EXPORTER_LISTEN")]
+    pub(crate) address: Option<Listen>,
+
+    /// Passed over: devices are read with each scrape.
+    #[arg(long, short = 'c', value_name = "MS", env = "DCGM_EXPORTER_INTERVAL")]
+    pub(crate) collect_interval: Option<u64>,
+
+    /// Say which pod has which device; without it nobody is asked, as in dcgm-exporter.
+    #[arg(
+        long,
+        short = 'k',
+        value_name = "TRUE",
+        env = "DCGM_EXPORTER_KUBERNETES",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "true",
+        value_parser = BoolishValueParser::new()
+    )]
+    pub(crate) kubernetes: Option<bool>,
+
+    /// Leave out the label with the host's name.
+    #[arg(
+        long,
+        short = 'n',
+        env = "DCGM_EXPORTER_NO_HOSTNAME",
+        num_args = 0..=1,
+        require_equals = true,
+        default_value = "false",
+        default_missing_value = "true",
+        action = ArgAction::Set,
+        value_parser = BoolishValueParser::new()
+    )]
+    pub(crate) no_hostname: bool,
+
+    /// As `--web-config`.
+    #[arg(long, value_name = "FILE", env = "DCGM_EXPORTER_WEB_CONFIG_FILE")]
+    pub(crate) web_config_file: Option<PathBuf>,
+
+    /// As `--pod-resources`.
+    #[arg(long, value_name = "SOCKET", env = "DCGM_POD_RESOURCES_KUBELET_SOCKET")]
+    pub(crate) pod_resources_kubelet_socket: Option<PathBuf>,
+
+    /// As `--gpu-resource`, several with commas between them.
+    #[arg(
+        long,
+        value_name = "NAMES",
+        value_delimiter = ',',
+        env = "NVIDIA_RESOURCE_NAMES"
+    )]
+    pub(crate) nvidia_resource_names: Vec<String>,
+
+    /// Write a dash for each blank in a model's name.
+    #[arg(
+        long,
+        env = "DCGM_EXPORTER_REPLACE_BLANKS_IN_MODEL_NAME",
+        num_args = 0..=1,
+        require_equals = true,
+        default_value = "false",
+        default_missing_value = "true",
+        action = ArgAction::Set,
+        value_parser = BoolishValueParser::new()
+    )]
+    pub(crate) replace_blanks_in_model_name: bool,
+
+    /// Which devices to tell of; only `f`, which are all.
+    #[arg(long, short = 'd', value_name = "DEVICES", env = "DCGM_EXPORTER_DEVICES_STR")]
+    pub(crate) devices: Option<String>,
+}
+
+impl DropIn {
+    /// Returns whether it is in the place of dcgm-exporter.
+    pub(crate) fn is_dropped_in(&self) -> bool {
+        self.dcgm_exporter
+            || self.collectors.is_some()
+            || self.address.is_some()
+            || self.collect_interval.is_some()
+            || self.kubernetes.is_some()
+            || self.no_hostname
+            || self.web_config_file.is_some()
+            || self.pod_resources_kubelet_socket.is_some()
+            || self.replace_blanks_in_model_name
+            || self.devices.is_some()
+    }
+
+    /// Returns whether the kubelet is asked who has what.
+    pub(crate) fn asks_kubelet(&self) -> bool {
+        self.kubernetes.unwrap_or(!self.is_dropped_in())
+    }
 }
 
 /// What it can do but serve pages.

@@ -21,7 +21,11 @@ use blueproof_core::{
 use blueproof_gpu::{
     collect::{ClockSet, Collected, Collector, Open, Reading},
     nvml::NvmlProbe,
-    pages::{Collection, Seen, dcgm, native},
+    pages::{
+        Collection, Seen,
+        dcgm::{self, ModelNames},
+        native,
+    },
     recorded::{Recorded, Recorder},
     tpu::TpuProbe,
 };
@@ -30,6 +34,7 @@ use jiff::{SignedDuration, Unit};
 use crate::{
     attempts::AttemptWatch,
     cli::{Cli, Collect, HostLabel, PageKind},
+    dropin::Settings,
     gzip::Packer,
     health::HealthWatch,
     owners::{Owned, OwnerSource},
@@ -127,9 +132,9 @@ pub(crate) struct Answer {
 
 impl Exporter {
     /// Begins to read devices, or a recording of some.
-    pub(crate) fn start(cli: &Cli) -> Result<Self, Diagnostic> {
+    pub(crate) fn start(cli: &Cli, settings: Settings) -> Result<Self, Diagnostic> {
         let host = cli.host.clone().unwrap_or_else(this_host);
-        let host_label = match cli.host_label {
+        let host_label = match settings.host_label {
             HostLabel::Capital => Some(dcgm::HostLabel::Capital),
             HostLabel::Small => Some(dcgm::HostLabel::Small),
             HostLabel::None => None,
@@ -141,8 +146,17 @@ impl Exporter {
         };
         Ok(Self {
             collector,
-            options: dcgm::Options { host_label, host },
-            page: cli.page,
+            options: dcgm::Options {
+                host_label,
+                host,
+                counters: settings.counters,
+                model_names: if cli.drop_in.replace_blanks_in_model_name {
+                    ModelNames::Dashed
+                } else {
+                    ModelNames::Told
+                },
+            },
+            page: settings.page,
             wait: cli.wait,
             packer: Packer::new(),
             written: Mutex::default(),

@@ -79,7 +79,10 @@ impl OwnerSource {
     pub(crate) fn start(cli: &Cli) -> Option<Self> {
         let usual = Path::new(USUAL_SOCKET);
         let usual = usual.exists().then_some(usual).filter(|_| cli.recorded.is_none());
-        let socket = cli.pod_resources.as_deref().or(usual)?;
+        let usual = usual.filter(|_| cli.drop_in.asks_kubelet());
+        let of_dcgm = cli.drop_in.pod_resources_kubelet_socket.as_deref();
+        let of_dcgm = of_dcgm.filter(|_| cli.drop_in.asks_kubelet());
+        let socket = cli.pod_resources.as_deref().or(of_dcgm).or(usual)?;
         let (asks, asked) = mpsc::channel();
         let shared = Arc::new(Shared::default());
         let kubelet = Kubelet::at(socket, ANSWERS_WITHIN);
@@ -94,7 +97,13 @@ impl OwnerSource {
         Some(Self {
             asks,
             shared,
-            resources: Resources::with(cli.gpu_resources.clone()),
+            resources: Resources::with(
+                [
+                    cli.gpu_resources.clone(),
+                    cli.drop_in.nvidia_resource_names.clone(),
+                ]
+                .concat(),
+            ),
             failures: AtomicU64::new(0),
         })
     }
@@ -167,6 +176,7 @@ fn shown_of(holders: Holders) -> pages::Owners {
     let pods = holders.pods.into_iter().map(|holder| pages::Owner {
         namespace: holder.namespace,
         pod: holder.pod,
+        pod_uid: None,
         container: holder.container,
         shares: holder.shares,
     });

@@ -322,3 +322,38 @@ fn a_variable_of_another_program_does_not_turn_gpus_into_tpus() {
         "{output:?}"
     );
 }
+
+#[test]
+fn in_the_place_of_dcgm_exporter_it_has_its_page_and_shows_what_its_file_says() {
+    let library = install(&Scenario::of([a10()]));
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("counters.csv");
+    let fields = "# some\nDCGM_FI_DEV_POWER_USAGE, gauge, Power draw (in W).\n\
+                  DCGM_FI_DEV_VGPU_LICENSE_STATUS, gauge, vGPU License status\n";
+    std::fs::write(&file, fields).expect("it is ours");
+    let file = file.to_str().expect("it is text");
+    let output = once(&library, &["-f", file, "-k", "-n", "-c", "1000", "--debug"]);
+    assert!(output.status.success(), "{output:?}");
+    let page = text(&output.stdout);
+    assert_eq!(lines(&page, "DCGM_").len(), 1, "{page}");
+    assert!(
+        page.contains("# HELP DCGM_FI_DEV_POWER_USAGE Power draw (in W).\n"),
+        "{page}"
+    );
+    assert!(
+        !page.contains("Hostname=") && !page.contains("blueproof_gpu_info"),
+        "{page}"
+    );
+    let log = text(&output.stderr);
+    assert!(
+        log.contains("DCGM_FI_DEV_VGPU_LICENSE_STATUS is left out"),
+        "{log}"
+    );
+
+    let refused = once(&library, &["--kubernetes-enable-pod-labels"]);
+    assert_eq!(refused.status.code(), Some(2), "{refused:?}");
+    assert!(text(&refused.stderr).contains("error[BP0921]"), "{refused:?}");
+    let unread = once(&library, &["-f", "/nowhere.csv"]);
+    assert_eq!(unread.status.code(), Some(3), "{unread:?}");
+    assert!(text(&unread.stderr).contains("error[BP0920]"), "{unread:?}");
+}

@@ -452,6 +452,12 @@ codes! {
     919 GpuReleased "a driver that was closed on purpose"
         "A driver that a program has open cannot be upgraded, and its devices can be neither reset nor divided anew. SIGUSR1 has the \
          exporter close it for ten minutes, in which nothing is known of any device; SIGHUP has it open it again."
+    920 GpuCounters "a file of DCGM's fields that cannot be read"
+        "dcgm-exporter is told by a file which fields to show, with a type and a help text for each. Fields of DCGM's that NVML does not \
+         tell are left out and named in the log; a line that has no field, or no type, is refused."
+    921 DcgmOption "an option of dcgm-exporter that is not understood here"
+        "Options and variables of dcgm-exporter are understood where they can be kept to. What would change what is told, and \
+         cannot be done without DCGM or a Kubernetes API client, is refused by its name instead of being passed over."
 }
 
 /// A text that is not the code of anything.

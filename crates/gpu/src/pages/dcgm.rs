@@ -14,7 +14,7 @@
 //!
 //! Its counters do not end in `_total`, which OpenMetrics wants of them: the page is always in Prometheus' own format.
 
-use std::collections::BTreeMap;
+use std::{borrow::Cow, collections::BTreeMap};
 
 use blueproof_core::{
     gpu::{Device, Figure, GpuSnapshot, Partition, Reading, Sample},
@@ -24,6 +24,10 @@ use blueproof_core::{
 use super::{Owner, Owners, Seen, native};
 use crate::health::xid_words;
 
+mod counters;
+
+pub use counters::Counters;
+
 /// How the page is written, where consumers differ.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Options {
@@ -31,6 +35,20 @@ pub struct Options {
     pub host_label: Option<HostLabel>,
     /// The host's name.
     pub host: String,
+    /// Which fields are shown; `None` are all that are known here.
+    pub counters: Option<Counters>,
+    /// Whether blanks in a model's name are written as dashes.
+    pub model_names: ModelNames,
+}
+
+/// How the names of models are written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ModelNames {
+    /// As the driver tells them.
+    #[default]
+    Told,
+    /// With a dash for each blank: `NVIDIA-A10`.
+    Dashed,
 }
 
 /// What the label with the host's name is called.
@@ -133,7 +151,7 @@ static XID_ERRORS: Family = Family {
 
 /// Returns the metrics that the page may have. Their labels depend on whom a series is of, and are not in the table.
 pub fn families() -> impl Iterator<Item = &'static Family> {
-    METRICS.iter().map(|metric| &metric.family).chain([&XID_ERRORS])
+    Field::all().map(Field::family)
 }
 
 /// Returns the page, which is in Prometheus' text format. It begins with how reading went, in our own words: dcgm-exporter has
@@ -146,27 +164,73 @@ pub fn render(seen: &Seen, options: &Options) -> String {
     };
     let devices = inventory.devices.iter();
     let series: Vec<_> = devices
-        .flat_map(|device| Series::of(device, snapshot, seen))
+        .flat_map(|device| Series::of(device, snapshot, seen, options.model_names))
         .collect();
     let driver = inventory.driver_version.as_deref();
-    for metric in METRICS {
-        let values = series
-            .iter()
-            .filter_map(|series| Some((series, series.value(metric.figure)?)));
-        let mut values = values.peekable();
-        if values.peek().is_some() {
-            page.family(&metric.family);
+    let driver = driver.filter(|_| options.counters.as_ref().is_none_or(Counters::have_driver));
+    match &options.counters {
+        Some(counters) => {
+            for (field, family) in counters.shown() {
+                write_field(field, family, &series, seen, driver, options, &mut page);
+            }
         }
-        for (series, value) in values {
-            let labels = series.labels(driver, options, None);
-            page.sample(&metric.family, &labels, metric.unit.of(value));
+        None => {
+            for field in Field::all() {
+                write_field(field, field.family(), &series, seen, driver, options, &mut page);
+            }
         }
     }
-    xid_errors(&series, seen, driver, options, &mut page);
     page.finish()
 }
 
+/// A field of DCGM's that the page may have.
+#[derive(Clone, Copy)]
+enum Field {
+    Metric(&'static Metric),
+    XidErrors,
+}
+
+impl Field {
+    fn all() -> impl Iterator<Item = Self> {
+        METRICS.iter().map(Self::Metric).chain([Self::XidErrors])
+    }
+
+    fn family(self) -> &'static Family {
+        match self {
+            Self::Metric(metric) => &metric.family,
+            Self::XidErrors => &XID_ERRORS,
+        }
+    }
+}
+
+fn write_field(
+    field: Field,
+    family: &Family,
+    series: &[Series<'_>],
+    seen: &Seen,
+    driver: Option<&str>,
+    options: &Options,
+    page: &mut Exposition,
+) {
+    let metric = match field {
+        Field::Metric(metric) => metric,
+        Field::XidErrors => return xid_errors(family, series, seen, driver, options, page),
+    };
+    let values = series
+        .iter()
+        .filter_map(|series| Some((series, series.value(metric.figure)?)));
+    let mut values = values.peekable();
+    if values.peek().is_some() {
+        page.family(family);
+    }
+    for (series, value) in values {
+        let labels = series.labels(driver, options, None);
+        page.sample(family, &labels, metric.unit.of(value));
+    }
+}
+
 fn xid_errors(
+    family: &Family,
     series: &[Series<'_>],
     seen: &Seen,
     driver: Option<&str>,
@@ -178,7 +242,7 @@ fn xid_errors(
         .filter_map(|series| Some((series, last_error(series.whole, seen)?)));
     let mut told = told.peekable();
     if told.peek().is_some() {
-        page.family(&XID_ERRORS);
+        page.family(family);
     }
     for (series, last) in told {
         let code = last.to_string();
@@ -187,7 +251,7 @@ fn xid_errors(
             xid => xid_words(xid),
         };
         let labels = series.labels(driver, options, Some([&code, words]));
-        page.sample(&XID_ERRORS, &labels, code.parse().expect("it is a number"));
+        page.sample(family, &labels, code.parse().expect("it is a number"));
     }
 }
 
@@ -220,13 +284,14 @@ struct Series<'a> {
     owner: Option<&'a Owner>,
     index: String,
     name: String,
+    model: Cow<'a, str>,
     /// The number of the instance, and what it has of the device.
     instance: Option<(String, Option<&'a str>)>,
 }
 
 impl<'a> Series<'a> {
     /// Returns the instances of a device, or itself where it is not divided: dcgm-exporter's default, `-d f`.
-    fn of(device: &'a Device, snapshot: &'a GpuSnapshot, seen: &'a Seen) -> Vec<Self> {
+    fn of(device: &'a Device, snapshot: &'a GpuSnapshot, seen: &'a Seen, names: ModelNames) -> Vec<Self> {
         let Some(whole) = snapshot.of(&device.uuid) else {
             return Vec::new();
         };
@@ -237,6 +302,10 @@ impl<'a> Series<'a> {
             owner: owner_of(device, &parts, seen),
             index: device.index.to_string(),
             name: format!("nvidia{}", device.index),
+            model: match names {
+                ModelNames::Told => device.model.as_str().into(),
+                ModelNames::Dashed => device.model.replace(' ', "-").into(),
+            },
             instance,
         };
         let mut instances: BTreeMap<u32, Vec<&Partition>> = BTreeMap::new();
@@ -291,7 +360,7 @@ impl<'a> Series<'a> {
             Some(("UUID", device.uuid.0.as_str())),
             Some(("pci_bus_id", bus.map_or("", String::as_str))),
             Some(("device", self.name.as_str())),
-            Some(("modelName", device.model.as_str())),
+            Some(("modelName", &*self.model)),
             profile.map(|profile| ("GPU_I_PROFILE", profile)),
             instance.map(|instance| ("GPU_I_ID", instance)),
             host,
@@ -301,6 +370,8 @@ impl<'a> Series<'a> {
             error.map(|[_, words]| ("err_msg", words)),
             self.owner.map(|owner| ("namespace", owner.namespace.as_str())),
             self.owner.map(|owner| ("pod", owner.pod.as_str())),
+            self.owner
+                .and_then(|owner| Some(("pod_uid", owner.pod_uid.as_deref()?))),
         ];
         labels.into_iter().flatten().collect()
     }

@@ -83,6 +83,8 @@ pub struct Owner {
     pub namespace: String,
     /// The pod.
     pub pod: String,
+    /// Its UID, where somebody wanted to know it and it could be found.
+    pub pod_uid: Option<String>,
     /// The container in the pod; empty where several of its containers have the device.
     pub container: String,
     /// How many shares of the device it has.

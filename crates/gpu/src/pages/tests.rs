@@ -105,6 +105,7 @@ fn owners(devices: &[Device]) -> BTreeMap<DeviceUuid, Owners> {
     let owner = |pod: &str| Owner {
         namespace: "ci".into(),
         pod: pod.into(),
+        pod_uid: None,
         container: "notebook".into(),
         shares: if pod == "two" { 2 } else { 1 },
     };
@@ -235,6 +236,7 @@ fn options() -> dcgm::Options {
     dcgm::Options {
         host_label: Some(dcgm::HostLabel::Capital),
         host: "node-1".into(),
+        ..dcgm::Options::default()
     }
 }
 
@@ -566,4 +568,46 @@ fn an_instance_is_charged_to_a_pod_that_has_all_of_it() {
     };
     assert_eq!(pods("one"), [Some("one".to_owned()), Some("other".to_owned())]);
     assert_eq!(pods("two"), [None, Some("other".to_owned())]);
+}
+
+#[test]
+fn a_file_of_counters_says_which_fields_are_shown_in_which_order() {
+    let file = "DCGM_FI_DEV_XID_ERRORS, gauge, last error\nDCGM_FI_DEV_GPU_TEMP, gauge, heat\n";
+    let options = dcgm::Options {
+        counters: Some(dcgm::Counters::read("counters.csv", file.as_bytes()).expect("it is well formed")),
+        ..options()
+    };
+    let page = dcgm::render(&seen(), &options);
+    let helps: Vec<_> = page
+        .lines()
+        .filter(|line| line.starts_with("# HELP DCGM_"))
+        .collect();
+    assert_eq!(
+        helps,
+        [
+            "# HELP DCGM_FI_DEV_XID_ERRORS last error",
+            "# HELP DCGM_FI_DEV_GPU_TEMP heat"
+        ]
+    );
+    assert!(!page.contains("DCGM_FI_DRIVER_VERSION"), "{page}");
+}
+
+#[test]
+fn names_and_pods_are_labelled_as_somebody_asks() {
+    let mut seen = seen();
+    let part = seen
+        .owners
+        .values_mut()
+        .find_map(|owners| owners.pods.first_mut().filter(|pod| pod.pod.starts_with("r-41")));
+    part.expect("there is one").pod_uid = Some("1234-abcd".into());
+    let options = dcgm::Options {
+        model_names: dcgm::ModelNames::Dashed,
+        ..options()
+    };
+    let page = dcgm::render(&seen, &options);
+    assert!(
+        page.contains("modelName=\"NVIDIA-A10\"") && !page.contains("NVIDIA A10"),
+        "{page}"
+    );
+    assert!(page.contains(",pod_uid=\"1234-abcd\"}"), "{page}");
 }
