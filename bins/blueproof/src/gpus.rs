@@ -102,6 +102,8 @@ fn why(error: &ProbeError) -> String {
         Blindness::DriverNotLoaded
         | Blindness::NoPermission
         | Blindness::VersionMismatch
-        | Blindness::DriverError => format!("GPUs cannot be read: {error}"),
+        | Blindness::DriverError
+        | Blindness::NotAnswering
+        | Blindness::Released => format!("GPUs cannot be read: {error}"),
     }
 }

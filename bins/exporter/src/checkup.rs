@@ -18,7 +18,7 @@ use blueproof_gpu::{
     collect::Collector,
     health::{CheckId, CheckPolicy, Health, LabelChange, LabelPolicy, Labels},
 };
-use jiff::Timestamp;
+use jiff::{Timestamp, Unit};
 use serde_json::json;
 
 use crate::{
@@ -35,6 +35,11 @@ const LOOK_WITHIN: Duration = Duration::from_secs(10);
 
 /// How much time there is between the readings of a single look.
 const APART: Duration = Duration::from_millis(500);
+
+/// So many looks may fail before labels expire, and so long may it take until somebody reads them: by default
+/// node-feature-discovery does each minute.
+const LOOKS: u32 = 3;
+const BETWEEN_READS: Duration = Duration::from_secs(60);
 
 /// The exit code for a machine that has a problem.
 const PROBLEM: u8 = 1;
@@ -111,17 +116,16 @@ fn keep(
     // Labels hold for so long, whatever the clock is set to meanwhile.
     let (begun_at, begun) = (Timestamp::now(), Instant::now());
     let mut labels = Labels::resume(policy, begun_at, &shown);
+    let holds_for = every * LOOKS + LOOK_WITHIN + BETWEEN_READS;
     loop {
         let findings = watch.findings(&collector.collect(LOOK_WITHIN));
         let changes = labels.next(begun_at + begun.elapsed(), &findings);
-        if !changes.is_empty() {
-            let new = changes
-                .iter()
-                .map(|change| (change.key.to_owned(), change.value.to_owned()));
-            shown.extend(new);
-            write_whole(path, written(&shown).as_bytes())?;
-            changes.iter().for_each(say);
-        }
+        let new = changes
+            .iter()
+            .map(|change| (change.key.to_owned(), change.value.to_owned()));
+        shown.extend(new);
+        write_whole(path, written(&shown, Timestamp::now() + holds_for).as_bytes())?;
+        changes.iter().for_each(say);
         thread::sleep(every);
     }
 }
@@ -148,14 +152,27 @@ fn parsed(text: &str) -> BTreeMap<String, String> {
         .collect()
 }
 
-fn written(labels: &BTreeMap<String, String>) -> String {
+/// Returns the file as node-feature-discovery reads it. It makes labels of no line below the time at which they expire, so
+/// that they go by themselves where nobody looks at devices any more.
+fn written(labels: &BTreeMap<String, String>, expire_at: Timestamp) -> String {
     let lines = labels.iter().map(|(key, value)| format!("{key}={value}\n"));
-    lines.collect()
+    let expire_at = expire_at.round(Unit::Second).unwrap_or(expire_at);
+    format!("# +expiry-time={expire_at}\n{}", lines.collect::<String>())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn labels_expire_by_themselves() {
+        let labels = BTreeMap::from([("blueproof.dev/gpu-health".to_owned(), "ok".to_owned())]);
+        let expire_at = Timestamp::from_millisecond(1_767_225_600_250).expect("it is a time");
+        assert_eq!(
+            written(&labels, expire_at),
+            "# +expiry-time=2026-01-01T00:00:00Z\nblueproof.dev/gpu-health=ok\n"
+        );
+    }
 
     #[test]
     fn what_is_written_is_read_again_and_comments_are_not() {
@@ -165,7 +182,8 @@ mod tests {
         ];
         let labels = labels.map(|(key, value)| (key.to_owned(), value.to_owned()));
         let labels = BTreeMap::from(labels);
-        assert_eq!(parsed(&written(&labels)), labels);
-        assert_eq!(parsed(&format!("# a=b\n\n{}", written(&labels))), labels);
+        let written = written(&labels, Timestamp::UNIX_EPOCH);
+        assert_eq!(parsed(&written), labels);
+        assert_eq!(parsed(&format!("# a=b\n\n{written}")), labels);
     }
 }

@@ -1,8 +1,15 @@
 //! The arguments.
 
-use std::{ffi::OsString, net::SocketAddr, path::PathBuf, time::Duration};
+use std::{
+    ffi::OsString,
+    fmt,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs as _},
+    path::PathBuf,
+    str::FromStr,
+    time::Duration,
+};
 
-use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
+use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum, builder::BoolishValueParser};
 
 /// What the GPUs of this machine are and do, for Prometheus.
 #[derive(Debug, Parser)]
@@ -16,14 +23,10 @@ pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
 
-    /// Where to listen; in a cluster `0.0.0.0:9477`.
-    #[arg(
-        long,
-        value_name = "ADDRESS",
-        default_value = "127.0.0.1:9477",
-        env = "BLUEPROOF_EXPORTER_LISTEN"
-    )]
-    pub(crate) listen: SocketAddr,
+    /// Where to listen, such as `:9477`, which is every address of this machine, or `localhost:9477`.
+    /// By default `127.0.0.1:9477`, and dcgm-exporter's `:9400` in its place.
+    #[arg(long, value_name = "ADDRESS", env = "BLUEPROOF_EXPORTER_LISTEN")]
+    pub(crate) listen: Option<Listen>,
 
     /// A file with TLS and passwords, as exporter-toolkit of Prometheus has it; all paths ask for them then, `/health` too.
     #[arg(
@@ -38,14 +41,10 @@ pub(crate) struct Cli {
     #[arg(long)]
     pub(crate) once: bool,
 
-    /// Which page `/metrics` is; `/metrics/native` and `/metrics/dcgm` are both there.
-    #[arg(
-        long,
-        value_name = "PAGE",
-        default_value = "native",
-        env = "BLUEPROOF_EXPORTER_PAGE"
-    )]
-    pub(crate) page: PageKind,
+    /// Which page `/metrics` is; `/metrics/native` and `/metrics/dcgm` are both there. By default our own, and dcgm-exporter's
+    /// in its place.
+    #[arg(long, value_name = "PAGE", env = "BLUEPROOF_EXPORTER_PAGE")]
+    pub(crate) page: Option<PageKind>,
 
     /// What the label with the host's name is called on the page of dcgm-exporter.
     #[arg(long, value_name = "LABEL", default_value = "Hostname")]
@@ -55,9 +54,10 @@ pub(crate) struct Cli {
     #[arg(long, value_name = "NAME", env = "NODE_NAME")]
     pub(crate) host: Option<String>,
 
-    /// How many milliseconds a scrape waits for devices to be read. After that it gets what was read before, and is told so.
-    #[arg(long, value_name = "MS", default_value = "40", value_parser = milliseconds)]
-    pub(crate) wait: Duration,
+    /// How many milliseconds a scrape waits for devices at most; by default half a second less than the scraper does, which
+    /// Prometheus says with each scrape. After that it gets what was read before, and is told so.
+    #[arg(long, value_name = "MS", value_parser = milliseconds)]
+    pub(crate) wait: Option<Duration>,
 
     /// What else to read, or to show; may be several, with commas between them.
     #[arg(
@@ -89,11 +89,12 @@ pub(crate) struct Cli {
     #[arg(long, value_name = "PATH", conflicts_with = "recorded")]
     pub(crate) library: Option<PathBuf>,
 
-    /// Read TPUs instead, from the page of their device plugin; on a node of GKE `http://127.0.0.1:2112/metrics`.
+    /// Read TPUs instead, from the page of their device plugin; on a node of GKE `127.0.0.1:2112`. A URL may be given, too.
     #[arg(
         long,
-        value_name = "URL",
-        env = "TPU_DEVICE_PLUGIN_ADDR",
+        value_name = "ADDRESS",
+        env = "BLUEPROOF_EXPORTER_TPU",
+        value_parser = tpu_page,
         conflicts_with_all = ["library", "recorded"]
     )]
     pub(crate) tpu: Option<String>,
@@ -105,6 +106,115 @@ pub(crate) struct Cli {
     /// Write all that is read to a file that is not there yet.
     #[arg(long, value_name = "FILE", conflicts_with = "recorded")]
     pub(crate) record: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) drop_in: DropIn,
+}
+
+/// Where we listen, if nobody says anything else.
+pub(crate) const OUR_ADDRESS: &str = "127.0.0.1:9477";
+
+/// What dcgm-exporter is told, in its own words. Any of it puts us in its place: its port, and its page at `/metrics`.
+#[derive(Debug, Default, Args)]
+#[command(next_help_heading = "In the place of dcgm-exporter")]
+pub(crate) struct DropIn {
+    /// Be in the place of dcgm-exporter: its port 9400, and its page at `/metrics`.
+    #[arg(long)]
+    pub(crate) dcgm_exporter: bool,
+
+    /// A file that says which fields to show, such as its `default-counters.csv`.
+    #[arg(long, short = 'f', value_name = "FILE", env = "DCGM_EXPORTER_COLLECTORS")]
+    pub(crate) collectors: Option<PathBuf>,
+
+    /// Where to listen.
+    #[arg(long, short = 'a', value_name = "ADDRESS", env = "DCGM_EXPORTER_LISTEN")]
+    pub(crate) address: Option<Listen>,
+
+    /// Passed over: devices are read with each scrape.
+    #[arg(long, short = 'c', value_name = "MS", env = "DCGM_EXPORTER_INTERVAL")]
+    pub(crate) collect_interval: Option<u64>,
+
+    /// Say which pod has which device; without it nobody is asked, as in dcgm-exporter.
+    #[arg(
+        long,
+        short = 'k',
+        value_name = "TRUE",
+        env = "DCGM_EXPORTER_KUBERNETES",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "true",
+        value_parser = BoolishValueParser::new()
+    )]
+    pub(crate) kubernetes: Option<bool>,
+
+    /// Leave out the label with the host's name.
+    #[arg(
+        long,
+        short = 'n',
+        env = "DCGM_EXPORTER_NO_HOSTNAME",
+        num_args = 0..=1,
+        require_equals = true,
+        default_value = "false",
+        default_missing_value = "true",
+        action = ArgAction::Set,
+        value_parser = BoolishValueParser::new()
+    )]
+    pub(crate) no_hostname: bool,
+
+    /// As `--web-config`.
+    #[arg(long, value_name = "FILE", env = "DCGM_EXPORTER_WEB_CONFIG_FILE")]
+    pub(crate) web_config_file: Option<PathBuf>,
+
+    /// As `--pod-resources`.
+    #[arg(long, value_name = "SOCKET", env = "DCGM_POD_RESOURCES_KUBELET_SOCKET")]
+    pub(crate) pod_resources_kubelet_socket: Option<PathBuf>,
+
+    /// As `--gpu-resource`, several with commas between them.
+    #[arg(
+        long,
+        value_name = "NAMES",
+        value_delimiter = ',',
+        env = "NVIDIA_RESOURCE_NAMES"
+    )]
+    pub(crate) nvidia_resource_names: Vec<String>,
+
+    /// Write a dash for each blank in a model's name.
+    #[arg(
+        long,
+        env = "DCGM_EXPORTER_REPLACE_BLANKS_IN_MODEL_NAME",
+        num_args = 0..=1,
+        require_equals = true,
+        default_value = "false",
+        default_missing_value = "true",
+        action = ArgAction::Set,
+        value_parser = BoolishValueParser::new()
+    )]
+    pub(crate) replace_blanks_in_model_name: bool,
+
+    /// Which devices to tell of; only `f`, which are all.
+    #[arg(long, short = 'd', value_name = "DEVICES", env = "DCGM_EXPORTER_DEVICES_STR")]
+    pub(crate) devices: Option<String>,
+}
+
+impl DropIn {
+    /// Returns whether it is in the place of dcgm-exporter.
+    pub(crate) fn is_dropped_in(&self) -> bool {
+        self.dcgm_exporter
+            || self.collectors.is_some()
+            || self.address.is_some()
+            || self.collect_interval.is_some()
+            || self.kubernetes.is_some()
+            || self.no_hostname
+            || self.web_config_file.is_some()
+            || self.pod_resources_kubelet_socket.is_some()
+            || self.replace_blanks_in_model_name
+            || self.devices.is_some()
+    }
+
+    /// Returns whether the kubelet is asked who has what.
+    pub(crate) fn asks_kubelet(&self) -> bool {
+        self.kubernetes.unwrap_or(!self.is_dropped_in())
+    }
 }
 
 /// What it can do but serve pages.
@@ -253,14 +363,14 @@ pub(crate) struct Published {
     #[arg(long, value_name = "URL", env = "OTEL_EXPORTER_OTLP_ENDPOINT")]
     pub(crate) otlp: Option<String>,
     /// Do not print it.
-    #[arg(long = "quiet", short, action = ArgAction::SetFalse)]
+    #[arg(long = "quiet", short = 'q', action = ArgAction::SetFalse)]
     pub(crate) is_told: bool,
 }
 
 /// What is not read, or not shown, unless somebody wants it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Collect {
-    /// What goes over PCIe, also of NVIDIA's cards before Hopper: the driver counts 40 ms for each, so give `--wait` more.
+    /// What goes over PCIe, also of NVIDIA's cards before Hopper: the driver counts 40 ms for each.
     Pcie,
     /// Memory and use of each process that is on a device: there are as many series as processes come and go.
     Processes,
@@ -294,4 +404,112 @@ fn milliseconds(text: &str) -> Result<Duration, String> {
         .parse()
         .map_err(|_| "want a number of milliseconds, such as 40".to_owned())?;
     Ok(Duration::from_millis(number))
+}
+
+/// Where to listen: what was written, and the addresses that it stands for, of which the first that can be is taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Listen {
+    text: String,
+    pub(crate) addresses: Vec<SocketAddr>,
+}
+
+impl FromStr for Listen {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let every = [IpAddr::from(Ipv6Addr::UNSPECIFIED), Ipv4Addr::UNSPECIFIED.into()];
+        let addresses: Vec<_> = match text.strip_prefix(':') {
+            Some(port) => {
+                let port = port.parse().map_err(|_| WANTS_ADDRESS.to_owned())?;
+                every.map(|every| SocketAddr::new(every, port)).into()
+            }
+            None => text
+                .to_socket_addrs()
+                .map_err(|error| format!("{WANTS_ADDRESS} ({error})"))?
+                .collect(),
+        };
+        Ok(Self {
+            text: text.to_owned(),
+            addresses,
+        })
+    }
+}
+
+impl fmt::Display for Listen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.text.fmt(f)
+    }
+}
+
+const WANTS_ADDRESS: &str = "want a host and a port, such as localhost:9477, or :9477 for every address";
+
+/// Returns the URL of a device plugin's page: where only a host and a port are given, it is where GKE's has it.
+fn tpu_page(text: &str) -> Result<String, String> {
+    let (address, is_url) = match text.split_once("://") {
+        Some((_, rest)) => (rest, true),
+        None => (text, false),
+    };
+    if address.is_empty() || address.contains(char::is_whitespace) {
+        return Err("want a host and a port, such as 127.0.0.1:2112, or a URL".to_owned());
+    }
+    let url = if is_url {
+        text.to_owned()
+    } else {
+        format!("http://{address}/metrics")
+    };
+    Ok(url)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_understood_as_people_write_them() {
+        let addresses = |text: &str| {
+            let listen = text.parse::<Listen>();
+            listen.map(|listen| {
+                listen
+                    .addresses
+                    .iter()
+                    .map(ToString::to_string)
+                    .collect::<Vec<_>>()
+            })
+        };
+        let every = ["[::]:9400", "0.0.0.0:9400"].map(str::to_owned);
+        assert_eq!(addresses(":9400"), Ok(every.into()));
+        assert_eq!(addresses("127.0.0.1:9477"), Ok(vec!["127.0.0.1:9477".to_owned()]));
+        assert_eq!(addresses("[::1]:9477"), Ok(vec!["[::1]:9477".to_owned()]));
+        let local = addresses("localhost:9477").expect("every machine knows itself");
+        assert!(local.contains(&"127.0.0.1:9477".to_owned()), "{local:?}");
+        for wrong in ["9400", ":", ":port", "127.0.0.1"] {
+            assert!(addresses(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_device_plugin_is_named_by_host_and_port_or_by_a_url() {
+        for (text, url) in [
+            ("10.0.0.7:2112", "http://10.0.0.7:2112/metrics"),
+            ("node-1:2112", "http://node-1:2112/metrics"),
+            ("http://127.0.0.1:2112/metrics", "http://127.0.0.1:2112/metrics"),
+            ("https://tpu/page", "https://tpu/page"),
+        ] {
+            assert_eq!(tpu_page(text).as_deref(), Ok(url));
+        }
+        assert!(tpu_page("").is_err() && tpu_page("http://").is_err());
+    }
+
+    #[test]
+    fn a_job_is_quiet_by_its_first_letter() {
+        let quiet = |letter: &str| {
+            let cli = Cli::try_parse_from(["blueproof-exporter", "job", letter, "--", "true"]);
+            cli.map(|cli| match cli.command {
+                Some(Command::Job(job)) => !job.published.is_told,
+                Some(Command::Health(_)) | None => false,
+            })
+        };
+        assert_eq!(quiet("-q").ok(), Some(true));
+        assert!(quiet("-i").is_err(), "it stands for nothing");
+    }
 }

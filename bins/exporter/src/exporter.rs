@@ -5,21 +5,27 @@ use std::{
     io::BufReader,
     path::{Path, PathBuf},
     sync::{
-        Mutex,
+        Arc, Mutex,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
 };
 
+use axum::body::Bytes;
 use blueproof_core::{
     diagnostic::{Code, Diagnostic},
+    gpu::{GpuInventory, GpuSnapshot},
     metrics::Format,
     ports::{Blindness, GpuProbe, ProbeError},
 };
 use blueproof_gpu::{
-    collect::{ClockSet, Collected, Collector, Open},
+    collect::{ClockSet, Collected, Collector, Open, Reading},
     nvml::NvmlProbe,
-    pages::{Collection, Seen, dcgm, native},
+    pages::{
+        Collection, Seen,
+        dcgm::{self, ModelNames},
+        native,
+    },
     recorded::{Recorded, Recorder},
     tpu::TpuProbe,
 };
@@ -28,20 +34,25 @@ use jiff::{SignedDuration, Unit};
 use crate::{
     attempts::AttemptWatch,
     cli::{Cli, Collect, HostLabel, PageKind},
+    dropin::Settings,
     gzip::Packer,
     health::HealthWatch,
     owners::{Owned, OwnerSource},
     tell,
 };
 
+/// For how long the driver is closed where that is asked for: an upgrade or a division anew takes a few minutes.
+const RELEASED_FOR: Duration = Duration::from_secs(600);
+
 /// Reads devices, and writes pages of what it read.
 pub(crate) struct Exporter {
     collector: Collector,
     options: dcgm::Options,
-    /// Which page is the usual one, and how long who asks for it waits.
+    /// Which page is the usual one, and how long who asks for one waits at most, if anybody said so.
     pub(crate) page: PageKind,
-    pub(crate) wait: Duration,
-    pub(crate) packer: Packer,
+    pub(crate) wait: Option<Duration>,
+    packer: Packer,
+    written: Mutex<Written>,
     /// Whom to ask who has which device.
     owners: Option<OwnerSource>,
     attempts: Option<AttemptWatch>,
@@ -59,9 +70,56 @@ pub(crate) struct Exporter {
 #[derive(Default)]
 struct Once(Mutex<Option<Code>>);
 
+/// Which page is wanted, and how.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Wanted {
+    pub(crate) page: PageKind,
+    pub(crate) format: Format,
+    pub(crate) coding: Coding,
+}
+
+/// How a page is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Coding {
+    Gzip,
+    Identity,
+}
+
+/// The pages of the last reading that were written already.
+#[derive(Default)]
+struct Written {
+    reading: Option<Arc<Reading>>,
+    pages: Vec<(Wanted, Bytes)>,
+}
+
+impl Written {
+    /// Returns the page, if it was written of this reading. How old one is changes that was made before it was asked for.
+    fn of(&self, wanted: Wanted, collected: &Collected) -> Option<Bytes> {
+        let (of, now) = (self.reading.as_ref()?, collected.reading.as_ref()?);
+        if collected.is_cached || !Arc::ptr_eq(of, now) {
+            return None;
+        }
+        let mut pages = self.pages.iter();
+        let (_, page) = pages.find(|(of, _)| *of == wanted)?;
+        Some(page.clone())
+    }
+
+    /// Keeps a page for the next who asks, and returns it.
+    fn add(&mut self, wanted: Wanted, collected: &Collected, page: Bytes) -> Bytes {
+        if self.reading.as_ref().map(Arc::as_ptr) != collected.reading.as_ref().map(Arc::as_ptr) {
+            self.reading.clone_from(&collected.reading);
+            self.pages.clear();
+        }
+        if !collected.is_cached {
+            self.pages.push((wanted, page.clone()));
+        }
+        page
+    }
+}
+
 /// What is answered to a scrape.
 pub(crate) struct Answer {
-    pub(crate) page: String,
+    pub(crate) page: Bytes,
     /// Why nothing could be read.
     pub(crate) blind: Option<Diagnostic>,
     /// Why the kubelet tells nothing.
@@ -74,9 +132,9 @@ pub(crate) struct Answer {
 
 impl Exporter {
     /// Begins to read devices, or a recording of some.
-    pub(crate) fn start(cli: &Cli) -> Result<Self, Diagnostic> {
+    pub(crate) fn start(cli: &Cli, settings: Settings) -> Result<Self, Diagnostic> {
         let host = cli.host.clone().unwrap_or_else(this_host);
-        let host_label = match cli.host_label {
+        let host_label = match settings.host_label {
             HostLabel::Capital => Some(dcgm::HostLabel::Capital),
             HostLabel::Small => Some(dcgm::HostLabel::Small),
             HostLabel::None => None,
@@ -88,10 +146,20 @@ impl Exporter {
         };
         Ok(Self {
             collector,
-            options: dcgm::Options { host_label, host },
-            page: cli.page,
+            options: dcgm::Options {
+                host_label,
+                host,
+                counters: settings.counters,
+                model_names: if cli.drop_in.replace_blanks_in_model_name {
+                    ModelNames::Dashed
+                } else {
+                    ModelNames::Told
+                },
+            },
+            page: settings.page,
             wait: cli.wait,
             packer: Packer::new(),
+            written: Mutex::default(),
             owners: OwnerSource::start(cli),
             attempts,
             health: HealthWatch::default(),
@@ -103,24 +171,25 @@ impl Exporter {
         })
     }
 
-    /// Reads devices, asks who has them, waits for both at most so long, and writes the page.
-    pub(crate) fn answer(&self, page: PageKind, format: Format, within: Duration) -> Answer {
+    /// Reads devices, asks who has them, waits for both at most so long, and writes the page. Those who share a reading share
+    /// its pages, and one is written at a time, so that memory does not grow with how many ask at once.
+    pub(crate) fn answer(&self, wanted: Wanted, within: Duration) -> Answer {
         let asked_at = self.owners.as_ref().map(OwnerSource::ask);
         let collected = self.collector.collect(within);
-        let mut seen = seen(&collected);
-        seen.health = self.health.look(&collected);
-        seen.shows_processes = self.shows_processes;
-        seen.attempts = self.attempts.as_ref().map(AttemptWatch::seen);
         let owned = self.owners.as_ref().zip(asked_at).map(|(owners, asked_at)| {
-            let inventory = seen.devices.as_ref().map(|(inventory, _)| inventory);
-            owners.owned(asked_at, within, inventory)
+            let reading = collected.reading.as_deref();
+            let inventory = reading.and_then(|reading| reading.as_ref().ok());
+            owners.owned(asked_at, within, inventory.map(|(inventory, _)| inventory))
         });
-        let silent = owned.and_then(|owned| add(owned, &mut seen));
+        let silent = owned.as_ref().and_then(|owned| owned.silent.clone());
+        let mut written = self.written.lock().expect("no page panics");
+        let page = match written.of(wanted, &collected) {
+            Some(page) => page,
+            None => written.add(wanted, &collected, self.write(wanted, &collected, owned)),
+        };
+        drop(written);
         Answer {
-            page: match page {
-                PageKind::Native => native::render(&seen, format),
-                PageKind::Dcgm => dcgm::render(&seen, &self.options),
-            },
+            page,
             blind: blind(&collected),
             silent,
             unread: self.attempts.as_ref().and_then(AttemptWatch::silent),
@@ -128,9 +197,41 @@ impl Exporter {
         }
     }
 
+    fn write(&self, wanted: Wanted, collected: &Collected, owned: Option<Owned>) -> Bytes {
+        let mut seen = seen(collected);
+        seen.health = self.health.look(collected);
+        seen.shows_processes = self.shows_processes;
+        seen.attempts = self.attempts.as_ref().map(AttemptWatch::seen);
+        if let Some(owned) = owned {
+            add(owned, &mut seen);
+        }
+        let page = match wanted.page {
+            PageKind::Native => native::render(&seen, wanted.format),
+            PageKind::Dcgm => dcgm::render(&seen, &self.options),
+        };
+        match wanted.coding {
+            Coding::Gzip => self.packer.pack(page.as_bytes()).into(),
+            Coding::Identity => page.into(),
+        }
+    }
+
     /// Returns why nothing can be read, if that is so now.
-    pub(crate) fn blind(&self) -> Option<Diagnostic> {
-        blind(&self.collector.collect(self.wait))
+    pub(crate) fn blind(&self, within: Duration) -> Option<Diagnostic> {
+        let collected = self.collector.collect(within);
+        let is_old = collected.is_cached && collected.reading.is_some();
+        blind(&collected).or_else(|| is_old.then(|| not_answering(collected.age)))
+    }
+
+    /// Opens the driver anew, if it was closed. Other files are read anew by themselves, whenever they change.
+    pub(crate) fn reload(&self) {
+        self.collector.reopen();
+        eprintln!("the driver is opened again with the next scrape");
+    }
+
+    /// Closes the driver for a while, so that it can be upgraded, or its devices reset or divided anew.
+    pub(crate) fn release(&self) {
+        self.collector.release(RELEASED_FOR);
+        eprintln!("the driver is closed for {RELEASED_FOR:?}, or until SIGHUP");
     }
 
     /// Tells whoever looks at the log when something goes wrong, and when it is well again.
@@ -176,14 +277,13 @@ impl Once {
     }
 }
 
-/// Adds who has what, and returns why that is not known.
-fn add(owned: Owned, seen: &mut Seen) -> Option<Diagnostic> {
+/// Adds who has what.
+fn add(owned: Owned, seen: &mut Seen) {
     // What was read before is charged to nobody: somebody else may have had the device.
     if !seen.collection.is_cached {
         seen.owners = owned.owners;
     }
     seen.attribution = Some(owned.attribution);
-    owned.silent
 }
 
 fn blind(collected: &Collected) -> Option<Diagnostic> {
@@ -192,13 +292,51 @@ fn blind(collected: &Collected) -> Option<Diagnostic> {
             Diagnostic::error(Code::GpuNone, "the driver knows no device")
                 .hint("see what `lspci -d 10de:` and `nvidia-smi -L` list"),
         ),
-        Some(Ok(_)) => None,
+        Some(Ok((inventory, snapshot))) => silent(inventory, snapshot),
         Some(Err(error)) => Some((*error.diagnostic).clone()),
-        None => Some(
-            Diagnostic::error(Code::GpuDriverError, "the driver has not answered yet")
-                .hint("wait, and see `dmesg | grep -i -e nvrm -e xid` if it stays so"),
-        ),
+        None => Some(not_answering(collected.age)),
     }
+}
+
+/// Returns which devices do not answer, if any do not.
+fn silent(inventory: &GpuInventory, snapshot: &GpuSnapshot) -> Option<Diagnostic> {
+    let wholes = snapshot
+        .samples
+        .iter()
+        .filter(|sample| sample.partition.is_none());
+    let hanging = wholes.filter(|sample| sample.hangs());
+    let named: Vec<_> = hanging.map(|sample| sample.device.to_string()).collect();
+    let devices = named.len() + inventory.unidentified as usize;
+    if devices == 0 {
+        return None;
+    }
+    let all = inventory.devices.len() + inventory.unidentified as usize;
+    let message = format!("{devices} of {all} devices do not answer");
+    let told = named
+        .into_iter()
+        .fold(Diagnostic::error(Code::GpuHangs, message), |told, device| {
+            told.because(device)
+        });
+    let told = match inventory.unidentified {
+        0 => told,
+        count => told.because(format!("{count} that never said who they are")),
+    };
+    Some(told.hint(SEE_THE_KERNEL))
+}
+
+/// What to do about a driver that hangs.
+const SEE_THE_KERNEL: &str =
+    "see `dmesg | grep -i -e nvrm -e xid`; what goes on so needs a reset, or a restart of the machine";
+
+fn not_answering(age: Option<Duration>) -> Diagnostic {
+    let message = "the driver does not answer";
+    let because = match age {
+        Some(age) => format!("the last reading that ended began {} s ago", age.as_secs()),
+        None => "no reading has ended yet".to_owned(),
+    };
+    Diagnostic::error(Code::GpuHangs, message)
+        .because(because)
+        .hint(SEE_THE_KERNEL)
 }
 
 fn seen(collected: &Collected) -> Seen {
@@ -207,12 +345,14 @@ fn seen(collected: &Collected) -> Seen {
         devices: reading.and_then(|reading| reading.as_ref().ok()).cloned(),
         peaks: collected.peaks.clone(),
         errors: collected.errors.clone(),
+        listened_to: collected.listened_to.clone(),
         collection: Collection {
             age: collected.age.and_then(|age| SignedDuration::try_from(age).ok()),
             is_cached: collected.is_cached,
-            blind: reading
-                .and_then(|reading| reading.as_ref().err())
-                .map(|error| error.reason),
+            blind: match reading {
+                Some(reading) => reading.as_ref().err().map(|error| error.reason),
+                None => Some(Blindness::NotAnswering),
+            },
             failures: collected.failures,
         },
         ..Seen::default()
@@ -303,7 +443,10 @@ fn this_host() -> String {
 mod tests {
     use std::collections::BTreeMap;
 
-    use blueproof_core::gpu::DeviceUuid;
+    use blueproof_core::{
+        gpu::DeviceUuid,
+        testing::{FakeProbe, device},
+    };
     use blueproof_gpu::pages::{Attribution, Owners};
 
     use super::*;
@@ -318,9 +461,38 @@ mod tests {
             };
             let mut seen = Seen::default();
             seen.collection.is_cached = is_cached;
-            assert_eq!(add(owned, &mut seen), None);
+            add(owned, &mut seen);
             assert_eq!(seen.owners.len(), owners);
             assert!(seen.attribution.is_some(), "how it is known is told all the same");
         }
+    }
+
+    #[test]
+    fn who_shares_a_reading_shares_its_page_and_who_does_not_gets_another() {
+        let probe = FakeProbe::of(vec![device(0)]);
+        let collector = Collector::start(Box::new(move || Ok(Box::new(probe.clone()))));
+        let long = Duration::from_secs(60);
+        let wanted = Wanted {
+            page: PageKind::Native,
+            format: Format::Prometheus,
+            coding: Coding::Identity,
+        };
+        let collected = collector.collect(long);
+        let mut written = Written::default();
+        assert_eq!(written.of(wanted, &collected), None);
+        written.add(wanted, &collected, Bytes::from_static(b"page"));
+        let again = written.of(wanted, &collected);
+        assert_eq!(again.as_deref(), Some(&b"page"[..]));
+        let packed = Wanted {
+            coding: Coding::Gzip,
+            ..wanted
+        };
+        assert_eq!(written.of(packed, &collected), None);
+        let cached = Collected {
+            is_cached: true,
+            ..collected
+        };
+        assert_eq!(written.of(wanted, &cached), None, "its age is another one");
+        assert_eq!(written.of(wanted, &collector.collect(long)), None);
     }
 }

@@ -40,7 +40,7 @@ impl HealthWatch {
         let blind = || {
             let blind = match collected.reading.as_deref() {
                 Some(Err(error)) => error.reason,
-                Some(Ok(_)) | None => Blindness::DriverError,
+                Some(Ok(_)) | None => Blindness::NotAnswering,
             };
             let facts = Facts {
                 inventory: Err(blind),
@@ -65,6 +65,10 @@ impl HealthWatch {
             recent.clear();
             return None;
         };
+        if collected.is_cached {
+            // How they fared before says nothing of now. What was reported stands all the same.
+            return Some(self.check(inventory, &[], collected));
+        }
         // One that seems to be older is new all the same: the clock was set back.
         if recent.back().is_none_or(|last| last.at != snapshot.at) {
             if recent.len() >= self.readings() {
@@ -94,7 +98,7 @@ impl HealthWatch {
         let is_heard = |finding: &Finding| {
             let device = finding.device.as_ref();
             device.is_none_or(|device| {
-                collected.heard.contains(device) || events.iter().any(|event| event.device == *device)
+                collected.listened_to.contains(device) || events.iter().any(|event| event.device == *device)
             })
         };
         if heard.0.iter().all(is_heard) {
@@ -134,7 +138,7 @@ mod tests {
     };
     use blueproof_gpu::{
         collect::Collector,
-        health::{Answer, CheckId},
+        health::{Answer, CheckId, Health},
     };
     use jiff::Timestamp;
 
@@ -209,6 +213,25 @@ mod tests {
     }
 
     #[test]
+    fn how_devices_fared_before_says_nothing_of_now() {
+        let mut story = Story::new();
+        assert!(story.next(CheckId::Presence).is_ok());
+        let mut collected = story.collector.collect(LONG);
+        collected.is_cached = true;
+        let findings = story
+            .watch
+            .look(&collected)
+            .expect("there is a reading from before");
+        let of_devices = findings.0.iter().filter(|finding| finding.device.is_some());
+        for finding in of_devices {
+            assert!(!finding.answer.is_known(), "{finding:?}");
+        }
+        collected.reading = None;
+        let findings = story.watch.findings(&collected);
+        assert_eq!(findings.health(story.watch.counting()), Health::Unknown);
+    }
+
+    #[test]
     fn a_clock_that_is_set_back_hides_nothing() {
         let mut story = Story::new();
         story.second = 100_000;
@@ -232,7 +255,7 @@ mod tests {
         let mut story = Story::new();
         assert!(story.next(CheckId::Xids).is_ok());
         let mut collected = story.collector.collect(LONG);
-        collected.heard.remove(&story.devices[1].uuid);
+        collected.listened_to.remove(&story.devices[1].uuid);
         let findings = story.watch.look(&collected).expect("they were read");
         let of = |device: usize| findings.of(CheckId::Xids, Some(&story.devices[device].uuid));
         assert!(of(0).expect("it was done").is_ok());

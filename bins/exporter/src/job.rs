@@ -57,7 +57,9 @@ fn tell_of(error: &ProbeError) {
         Blindness::DriverNotLoaded
         | Blindness::NoPermission
         | Blindness::VersionMismatch
-        | Blindness::DriverError => tell(&error.diagnostic),
+        | Blindness::DriverError
+        | Blindness::NotAnswering
+        | Blindness::Released => tell(&error.diagnostic),
     }
 }
 

@@ -5,6 +5,8 @@
 mod attempts;
 mod checkup;
 mod cli;
+mod connections;
+mod dropin;
 mod exporter;
 mod files;
 mod gzip;
@@ -15,6 +17,7 @@ mod server;
 mod web;
 
 use std::{
+    env,
     io::{self, Write as _},
     process::ExitCode,
     time::Duration,
@@ -25,18 +28,34 @@ use clap::Parser as _;
 
 use self::{
     cli::{Cli, Command},
-    exporter::Exporter,
+    exporter::{Coding, Exporter, Wanted},
     web::Web,
 };
 
 /// How long somebody waits who wants to see one page: as long as Prometheus does by default.
 const ONCE_WITHIN: Duration = Duration::from_secs(10);
 
+/// The exit code for options that are not understood, as clap has it.
+const USAGE: u8 = 2;
+
 /// The exit code for what may go better another time, as everywhere in blueproof.
 const INFRASTRUCTURE: u8 = 3;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let variables = env::vars_os().map(|(name, value)| {
+        (
+            name.to_string_lossy().into_owned(),
+            value.to_string_lossy().into_owned(),
+        )
+    });
+    let arguments = match dropin::without_others(env::args_os(), variables) {
+        Ok(arguments) => arguments,
+        Err(diagnostics) => {
+            diagnostics.iter().for_each(tell);
+            return ExitCode::from(USAGE);
+        }
+    };
+    let cli = Cli::parse_from(arguments);
     let ended = match &cli.command {
         Some(Command::Job(arguments)) => job::job(arguments).map_err(|diagnostic| vec![diagnostic]),
         Some(Command::Health(arguments)) => checkup::run(arguments).map_err(|diagnostic| vec![diagnostic]),
@@ -52,22 +71,31 @@ fn main() -> ExitCode {
 }
 
 fn run(cli: &Cli) -> Result<(), Vec<Diagnostic>> {
-    let web = cli.web_config.as_deref().map(Web::read).transpose()?;
-    let exporter = Exporter::start(cli).map_err(|diagnostic| vec![diagnostic])?;
+    let of_dcgm = cli.drop_in.web_config_file.as_ref();
+    let web = cli.web_config.as_ref().or(of_dcgm);
+    let web = web.map(|path| Web::read(path)).transpose()?;
+    let settings = dropin::settings(cli).map_err(|diagnostic| vec![diagnostic])?;
+    let listen = settings.listen.clone();
+    let exporter = Exporter::start(cli, settings).map_err(|diagnostic| vec![diagnostic])?;
     let ended = if cli.once {
-        once(&exporter, cli)
+        once(&exporter)
     } else {
-        server::serve(exporter, cli.listen, web)
+        server::serve(exporter, &listen, web)
     };
     ended.map_err(|diagnostic| vec![diagnostic])
 }
 
 /// Prints the page, also where it says that nothing can be read, and why on the side.
-fn once(exporter: &Exporter, cli: &Cli) -> Result<(), Diagnostic> {
-    let answer = exporter.answer(cli.page, Format::Prometheus, ONCE_WITHIN);
+fn once(exporter: &Exporter) -> Result<(), Diagnostic> {
+    let wanted = Wanted {
+        page: exporter.page,
+        format: Format::Prometheus,
+        coding: Coding::Identity,
+    };
+    let answer = exporter.answer(wanted, ONCE_WITHIN);
     let mut out = io::stdout().lock();
     // Whoever closed the pipe has seen enough.
-    let _ = out.write_all(answer.page.as_bytes()).and_then(|()| out.flush());
+    let _ = out.write_all(&answer.page).and_then(|()| out.flush());
     answer.silent.iter().chain(&answer.unread).for_each(tell);
     answer.blind.map_or(Ok(()), Err)
 }

@@ -1,13 +1,14 @@
-//! Who has which device: a thread that asks the kubelet, so that one that hangs keeps nobody waiting.
+//! Who has which device: a thread that asks the kubelet again and again, so that one that hangs keeps nobody waiting.
 //!
-//! Only what is asked after a scrape began is told to it. What comes too late is thrown away: a pod would be charged with
-//! the work of the one before.
+//! Kubelets cannot be watched: they are asked every few seconds, and with each scrape. A scrape is told what was asked for
+//! with it, or, where the kubelet is slow, what was told last. That has an age and a bound: past it nobody has anything, for
+//! a pod would be charged with the work of the one before.
 
 use std::{
     collections::BTreeMap,
     path::Path,
     sync::{
-        Arc, Condvar, Mutex,
+        Arc, Condvar, Mutex, MutexGuard,
         atomic::{AtomicU64, Ordering},
         mpsc,
     },
@@ -23,11 +24,22 @@ use blueproof_core::{
     gpu::{DeviceUuid, GpuInventory},
 };
 use blueproof_gpu::pages;
+use jiff::SignedDuration;
 
 use crate::cli::Cli;
 
 /// How long one question may go on after nobody waits for it any more; as long as dcgm-exporter's.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(10);
+
+/// How often it is asked where nobody scrapes.
+const ASKED_EVERY: Duration = Duration::from_secs(5);
+
+/// How long an answer holds: one question more than it takes to get the next.
+const HOLDS_FOR: Duration = Duration::from_secs(10);
+
+/// How long a scrape waits for an answer where there is one of before. A kubelet with a hundred pods answers in
+/// milliseconds.
+const SLOW_AFTER: Duration = Duration::from_secs(1);
 
 type Answer = Result<Told, KubeletError>;
 
@@ -41,9 +53,16 @@ pub(crate) struct OwnerSource {
 
 #[derive(Default)]
 struct Shared {
-    /// The last answer, and when it was asked for.
-    last: Mutex<Option<(Instant, Arc<Answer>)>>,
+    state: Mutex<State>,
     answered: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    /// The last answer, and when it was asked for.
+    last: Option<(Instant, Arc<Answer>)>,
+    /// Since when the question goes on that is not answered yet.
+    asks_since: Option<Instant>,
 }
 
 /// Who has which device, or why that is not known.
@@ -60,7 +79,10 @@ impl OwnerSource {
     pub(crate) fn start(cli: &Cli) -> Option<Self> {
         let usual = Path::new(USUAL_SOCKET);
         let usual = usual.exists().then_some(usual).filter(|_| cli.recorded.is_none());
-        let socket = cli.pod_resources.as_deref().or(usual)?;
+        let usual = usual.filter(|_| cli.drop_in.asks_kubelet());
+        let of_dcgm = cli.drop_in.pod_resources_kubelet_socket.as_deref();
+        let of_dcgm = of_dcgm.filter(|_| cli.drop_in.asks_kubelet());
+        let socket = cli.pod_resources.as_deref().or(of_dcgm).or(usual)?;
         let (asks, asked) = mpsc::channel();
         let shared = Arc::new(Shared::default());
         let kubelet = Kubelet::at(socket, ANSWERS_WITHIN);
@@ -75,7 +97,13 @@ impl OwnerSource {
         Some(Self {
             asks,
             shared,
-            resources: Resources::with(cli.gpu_resources.clone()),
+            resources: Resources::with(
+                [
+                    cli.gpu_resources.clone(),
+                    cli.drop_in.nvidia_resource_names.clone(),
+                ]
+                .concat(),
+            ),
             failures: AtomicU64::new(0),
         })
     }
@@ -96,7 +124,8 @@ impl OwnerSource {
         inventory: Option<&GpuInventory>,
     ) -> Owned {
         let answer = self.shared.wait(asked_at, within);
-        let answer = answer.as_deref().map_or_else(|| Err(late(within)), Clone::clone);
+        let age = answer.as_ref().map(|(begun, _)| begun.elapsed());
+        let answer = answer.map_or_else(|| Err(late()), |(_, answer)| (*answer).clone());
         let failed = u64::from(answer.is_err());
         let failures = self.failures.fetch_add(failed, Ordering::Relaxed) + failed;
         let told = answer.map(|told| match inventory {
@@ -113,6 +142,7 @@ impl OwnerSource {
             attribution: pages::Attribution {
                 silence: silent.as_ref().map(|error| error.reason.as_str()),
                 failures,
+                age: age.and_then(|age| SignedDuration::try_from(age).ok()),
                 told,
             },
             silent: silent.map(|error| *error.diagnostic),
@@ -146,6 +176,7 @@ fn shown_of(holders: Holders) -> pages::Owners {
     let pods = holders.pods.into_iter().map(|holder| pages::Owner {
         namespace: holder.namespace,
         pod: holder.pod,
+        pod_uid: None,
         container: holder.container,
         shares: holder.shares,
     });
@@ -159,10 +190,10 @@ fn shown_of(holders: Holders) -> pages::Owners {
     }
 }
 
-fn late(within: Duration) -> KubeletError {
-    let message = format!("the kubelet did not tell within {within:?} who has which device");
+fn late() -> KubeletError {
+    let message = format!("the kubelet has not told for {HOLDS_FOR:?} who has which device");
     let diagnostic = Diagnostic::error(Code::KubeletSlow, message)
-        .hint("give it longer with `--wait`, if it is only slow");
+        .hint("see the kubelet's log, and whether the node has processors left for it");
     KubeletError {
         reason: Silence::Slow,
         diagnostic: Box::new(diagnostic),
@@ -179,26 +210,64 @@ impl Shared {
                 return;
             }
         };
-        while asked.recv().is_ok() {
+        while asked.recv_timeout(ASKED_EVERY) != Err(mpsc::RecvTimeoutError::Disconnected) {
             // Whoever asked until now is answered by one question.
             while asked.try_recv().is_ok() {}
             let begun = Instant::now();
+            self.lock().asks_since = Some(begun);
             let answer = Arc::new(runtime.block_on(kubelet.ask()));
-            *self.last.lock().expect("nobody panics while they hold it") = Some((begun, answer));
+            *self.lock() = State {
+                last: Some((begun, answer)),
+                asks_since: None,
+            };
             self.answered.notify_all();
         }
     }
 
-    /// Returns what was asked for at this time or later.
-    fn wait(&self, asked_at: Instant, within: Duration) -> Option<Arc<Answer>> {
-        let is_new = |begun: &Instant| *begun >= asked_at;
+    /// Returns what was asked for at this time or later, and when; where that takes too long, what was told last, if that
+    /// still holds.
+    fn wait(&self, asked_at: Instant, within: Duration) -> Option<(Instant, Arc<Answer>)> {
+        let state = self.lock();
         let left = within.saturating_sub(asked_at.elapsed());
-        let last = self.last.lock().expect("nobody panics while they hold it");
-        let waited = self.answered.wait_timeout_while(last, left, |last| {
-            !last.as_ref().is_some_and(|(begun, _)| is_new(begun))
-        });
-        let (last, _) = waited.expect("nobody panics while they hold it");
-        let (_, answer) = last.as_ref().filter(|(begun, _)| is_new(begun))?;
-        Some(Arc::clone(answer))
+        let slow = state.asks_since.map_or(Duration::ZERO, |since| since.elapsed());
+        let left = match state.last {
+            Some(_) => left.min(SLOW_AFTER.saturating_sub(slow)),
+            None => left,
+        };
+        let is_old = |state: &mut State| state.last.as_ref().is_none_or(|(begun, _)| *begun < asked_at);
+        let waited = self.answered.wait_timeout_while(state, left, is_old);
+        let (state, _) = waited.expect("nobody panics while they hold it");
+        let last = state.last.as_ref();
+        last.filter(|(begun, _)| begun.elapsed() <= HOLDS_FOR).cloned()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("nobody panics while they hold it")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns what a scrape is told now where the last answer was asked for so long ago, and another question goes on.
+    fn told(asked_before: Duration) -> bool {
+        let now = Instant::now();
+        let shared = Shared::default();
+        let begun = now
+            .checked_sub(asked_before)
+            .expect("the machine runs for longer");
+        *shared.lock() = State {
+            last: Some((begun, Arc::new(Ok(Told::default())))),
+            asks_since: now.checked_sub(SLOW_AFTER),
+        };
+        shared.wait(now, Duration::from_secs(60)).is_some()
+    }
+
+    #[test]
+    fn while_a_kubelet_is_slow_what_it_told_holds_for_a_bounded_time() {
+        assert!(told(Duration::from_millis(60)));
+        assert!(told(HOLDS_FOR / 2));
+        assert!(!told(HOLDS_FOR + Duration::from_millis(1)));
     }
 }

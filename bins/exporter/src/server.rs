@@ -3,7 +3,7 @@
 //! `/metrics` is the page that was chosen, `/metrics/native` and `/metrics/dcgm` are both. `/health` says that the process
 //! lives, and asks no driver: a driver that hangs must not get its exporter killed. `/ready` says whether devices can be read.
 
-use std::{net::SocketAddr, sync::Arc};
+use std::{sync::Arc, time::Duration};
 
 use axum::{
     Router,
@@ -21,23 +21,30 @@ use blueproof_core::{
 use tokio::{net::TcpListener, signal::unix};
 
 use crate::{
-    cli::PageKind,
-    exporter::Exporter,
+    cli::{Listen, PageKind},
+    connections,
+    exporter::{Coding, Exporter, Wanted},
     web::{TlsListener, Web, authorize},
 };
 
 /// How many scrapes are answered at a time; more wait.
 const AT_A_TIME: usize = 16;
 
-/// Smaller pages are not worth a compression.
-const COMPRESSED_FROM: usize = 1024;
+/// The header in which Prometheus says how many seconds it waits.
+const SCRAPE_TIMEOUT: &str = "x-prometheus-scrape-timeout-seconds";
+
+/// How long one waits who does not say it: Prometheus' default.
+const SCRAPES_TAKE: Duration = Duration::from_secs(10);
+
+/// What an answer needs besides, to be written and sent. Prometheus' blackbox_exporter takes off as much.
+const FOR_THE_WAY: Duration = Duration::from_millis(500);
 
 const INDEX: &str = "<!doctype html><title>blueproof-exporter</title><h1>blueproof-exporter</h1><ul>\
     <li><a href=/metrics>/metrics</a><li><a href=/metrics/native>/metrics/native</a>\
     <li><a href=/metrics/dcgm>/metrics/dcgm</a><li><a href=/health>/health</a><li><a href=/ready>/ready</a></ul>";
 
 /// Answers until the process is asked to end.
-pub(crate) fn serve(exporter: Exporter, listen: SocketAddr, web: Option<Web>) -> Result<(), Diagnostic> {
+pub(crate) fn serve(exporter: Exporter, listen: &Listen, web: Option<Web>) -> Result<(), Diagnostic> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .max_blocking_threads(AT_A_TIME)
@@ -47,38 +54,48 @@ pub(crate) fn serve(exporter: Exporter, listen: SocketAddr, web: Option<Web>) ->
             .because(error.to_string())
             .hint("choose another address with `--listen`; dcgm-exporter has port 9400, node_exporter 9100")
     };
-    let served = runtime.and_then(|runtime| runtime.block_on(listen_on(exporter, listen, web.map(Arc::new))));
+    let runtime = runtime.map_err(failed)?;
+    let served = runtime.block_on(listen_on(exporter, listen, web.map(Arc::new)));
+    // Nobody waits at the end for a driver that hangs.
+    runtime.shutdown_background();
     served.map_err(failed)
 }
 
-async fn listen_on(exporter: Exporter, listen: SocketAddr, web: Option<Arc<Web>>) -> std::io::Result<()> {
-    let listener = TcpListener::bind(listen).await?;
-    let mut terminated = unix::signal(unix::SignalKind::terminate())?;
+async fn listen_on(exporter: Exporter, listen: &Listen, web: Option<Arc<Web>>) -> std::io::Result<()> {
+    let listener = TcpListener::bind(&listen.addresses[..]).await?;
+    let exporter = Arc::new(exporter);
+    let ends = until_terminated(Arc::clone(&exporter))?;
     let tls = web.clone().filter(|web| web.speaks_tls());
     let scheme = if tls.is_some() { "https" } else { "http" };
     eprintln!("listening on {scheme}://{}/metrics", listener.local_addr()?);
     let app = app(exporter, web);
-    let until_asked = async move {
-        tokio::select! {
-            _ = tokio::signal::ctrl_c() => {}
-            _ = terminated.recv() => {}
-        }
-    };
     match tls {
-        Some(web) => {
-            axum::serve(TlsListener::new(listener, web), app)
-                .with_graceful_shutdown(until_asked)
-                .await
-        }
-        None => {
-            axum::serve(listener, app)
-                .with_graceful_shutdown(until_asked)
-                .await
-        }
+        Some(web) => connections::serve(TlsListener::new(listener, web), app, ends).await,
+        None => connections::serve(listener, app, ends).await,
     }
+    Ok(())
 }
 
-fn app(exporter: Exporter, web: Option<Arc<Web>>) -> Router {
+/// Returns when the process is asked to end. Meanwhile it does what else signals ask for: SIGHUP has it read its files and
+/// open the driver anew, SIGUSR1 close the driver for a while.
+fn until_terminated(exporter: Arc<Exporter>) -> std::io::Result<impl Future<Output = ()>> {
+    let mut terminated = unix::signal(unix::SignalKind::terminate())?;
+    let mut interrupted = unix::signal(unix::SignalKind::interrupt())?;
+    let mut hung_up = unix::signal(unix::SignalKind::hangup())?;
+    let mut released = unix::signal(unix::SignalKind::user_defined1())?;
+    Ok(async move {
+        loop {
+            tokio::select! {
+                _ = terminated.recv() => return,
+                _ = interrupted.recv() => return,
+                _ = hung_up.recv() => exporter.reload(),
+                _ = released.recv() => exporter.release(),
+            }
+        }
+    })
+}
+
+fn app(exporter: Arc<Exporter>, web: Option<Arc<Web>>) -> Router {
     let app = Router::new()
         .route("/", get(|| async { Html(INDEX) }))
         .route("/metrics", get(usual))
@@ -86,7 +103,7 @@ fn app(exporter: Exporter, web: Option<Arc<Web>>) -> Router {
         .route("/metrics/dcgm", get(dcgm))
         .route("/health", get(|| async { "alive\n" }))
         .route("/ready", get(ready))
-        .with_state(Arc::new(exporter));
+        .with_state(exporter);
     match web {
         Some(web) => app.layer(middleware::from_fn_with_state(web, authorize)),
         None => app,
@@ -106,8 +123,9 @@ async fn dcgm(State(exporter): State<Arc<Exporter>>, headers: HeaderMap) -> Resp
     answer(exporter, PageKind::Dcgm, &headers).await
 }
 
-async fn ready(State(exporter): State<Arc<Exporter>>) -> Response {
-    let blind = tokio::task::spawn_blocking(move || exporter.blind());
+async fn ready(State(exporter): State<Arc<Exporter>>, headers: HeaderMap) -> Response {
+    let within = deadline(&headers, exporter.wait);
+    let blind = tokio::task::spawn_blocking(move || exporter.blind(within));
     match blind.await {
         Ok(None) => "devices are read\n".into_response(),
         Ok(Some(why)) => (StatusCode::SERVICE_UNAVAILABLE, format!("{why:#}\n")).into_response(),
@@ -121,27 +139,39 @@ async fn answer(exporter: Arc<Exporter>, page: PageKind, headers: &HeaderMap) ->
         // Its counters are not called as OpenMetrics wants it.
         PageKind::Dcgm => Format::Prometheus,
     };
-    let takes_gzip = takes(headers, header::ACCEPT_ENCODING, "gzip");
-    let wait = exporter.wait;
+    let coding = if takes(headers, header::ACCEPT_ENCODING, "gzip") {
+        Coding::Gzip
+    } else {
+        Coding::Identity
+    };
+    let wanted = Wanted { page, format, coding };
+    let within = deadline(headers, exporter.wait);
     let answered = tokio::task::spawn_blocking(move || {
-        let answer = exporter.answer(page, format, wait);
+        let answer = exporter.answer(wanted, within);
         exporter.tell_once(&answer);
-        let text = answer.page;
-        if takes_gzip && text.len() >= COMPRESSED_FROM {
-            return (Some("gzip"), exporter.packer.pack(text.as_bytes()));
-        }
-        (None, text.into_bytes())
+        answer.page
     });
-    let Ok((encoding, body)) = answered.await else {
+    let Ok(body) = answered.await else {
         return StatusCode::INTERNAL_SERVER_ERROR.into_response();
     };
     let mut response = Response::builder()
         .header(header::CONTENT_TYPE, format.content_type())
         .header(header::VARY, "accept, accept-encoding");
-    if let Some(encoding) = encoding {
-        response = response.header(header::CONTENT_ENCODING, encoding);
+    if coding == Coding::Gzip {
+        response = response.header(header::CONTENT_ENCODING, "gzip");
     }
     response.body(Body::from(body)).expect("these headers are text")
+}
+
+/// Returns how long an answer may take: less than the scraper waits, and no longer than is allowed.
+fn deadline(headers: &HeaderMap, at_most: Option<Duration>) -> Duration {
+    let told = headers
+        .get(SCRAPE_TIMEOUT)
+        .and_then(|value| value.to_str().ok()?.trim().parse().ok())
+        .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+        .unwrap_or(SCRAPES_TAKE);
+    let left = told.saturating_sub(FOR_THE_WAY).max(told / 2);
+    at_most.map_or(left, |at_most| at_most.min(left))
 }
 
 /// Returns the format that is asked for: Prometheus' own where nothing is said.
@@ -162,4 +192,33 @@ fn takes(headers: &HeaderMap, name: header::HeaderName, what: &str) -> bool {
         let is_it = parts.next().is_some_and(|first| first.eq_ignore_ascii_case(what));
         is_it && !parts.any(|part| part.strip_prefix("q=").is_some_and(|q| q.parse() == Ok(0.0)))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_deadline_follows_the_scraper_and_is_never_later_than_is_allowed() {
+        let seconds = Duration::from_secs_f64;
+        for (told, allowed, expected) in [
+            (None, None, 9.5),
+            (Some("10"), None, 9.5),
+            (Some("60.000000"), None, 59.5),
+            (Some("0.6"), None, 0.3),
+            (Some("10"), Some(0.04), 0.04),
+            (Some("2"), Some(60.0), 1.5),
+            (Some("soon"), None, 9.5),
+            (Some("-1"), None, 9.5),
+            (Some("NaN"), None, 9.5),
+            (Some("1e300"), None, 9.5),
+        ] {
+            let mut headers = HeaderMap::new();
+            if let Some(told) = told {
+                headers.insert(SCRAPE_TIMEOUT, told.parse().expect("it is text"));
+            }
+            let deadline = deadline(&headers, allowed.map(seconds));
+            assert_eq!(deadline, seconds(expected), "{told:?} {allowed:?}");
+        }
+    }
 }

@@ -9,7 +9,7 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use fake_nvml::{Clock, Figures, Installed, Scenario, Steps, a10};
+use fake_nvml::{Clock, Delay, Fault, Figures, Installed, NvmlReturn, Scenario, Steps, a10};
 use serde_json::Value;
 
 /// A driver with two cards that are half busy, and draw 100 W each.
@@ -83,7 +83,7 @@ fn a_command_is_watched_from_its_beginning_to_its_end() {
     };
     assert_eq!(
         (&summary["schemaVersion"], &summary["holder"]),
-        (&1.into(), &"python3".into())
+        (&2.into(), &"python3".into())
     );
     assert_eq!(summary["devices"].as_array().map(Vec::len), Some(2));
     assert!(figure("allocatedGpuSeconds") >= 3.0, "{summary}");
@@ -287,4 +287,76 @@ fn a_watcher_that_is_killed_leaves_what_it_knew() {
     let stopped = step(&["stop"]);
     assert!(stopped.status.success(), "{stopped:?}");
     assert!(text(&stopped.stderr).contains("### GPU use of"), "{stopped:?}");
+}
+
+/// Returns a job's table and its JSON, of a machine with a scenario.
+fn watched(scenario: &Scenario, command: &[&str]) -> (String, Value) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let driver = Installed::new(scenario).expect("the library was built beside this test");
+    let arguments = [&["--json", "gpu.json", "--"], command].concat();
+    let output = run(job(folder.path(), &driver, &arguments));
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    (
+        text(&output.stderr).to_owned(),
+        read(&folder.path().join("gpu.json")),
+    )
+}
+
+fn fault(function: &str, device: Option<usize>, from: f64, returns: NvmlReturn) -> Fault {
+    Fault {
+        function: function.into(),
+        device,
+        from,
+        to: None,
+        returns,
+    }
+}
+
+fn assert_unknown(scenario: &Scenario) {
+    let (told, json) = watched(scenario, &["true"]);
+    assert!(told.contains("It is not known which GPUs it had"), "{told}");
+    assert!(told.contains("error[BP09"), "and why: {told}");
+    assert!(json["devicesUnknown"].is_string(), "{json}");
+    assert!(json.get("allocatedGpuSeconds").is_none(), "{json}");
+}
+
+#[test]
+fn a_job_on_a_machine_whose_driver_does_not_say_what_there_is_has_unknown_devices_and_not_none() {
+    for returns in [NvmlReturn::NoPermission, NvmlReturn::LibRmVersionMismatch] {
+        let mut scenario = Scenario::of([a10()]);
+        scenario.faults = vec![fault("nvmlInit_v2", None, 0.0, returns)];
+        assert_unknown(&scenario);
+    }
+    let mut scenario = Scenario::of([a10()]);
+    scenario.delays = vec![Delay {
+        function: "nvmlDeviceGetCount_v2".into(),
+        device: None,
+        from: 0.0,
+        to: None,
+        milliseconds: 3_600_000,
+    }];
+    assert_unknown(&scenario);
+}
+
+#[test]
+fn a_job_names_the_device_that_was_lost_and_those_nobody_listened_to() {
+    let mut deaf = Scenario::of([a10(), a10()]);
+    deaf.devices[1].supported_event_types = 0;
+    let (told, json) = watched(&deaf, &["true"]);
+    let rows: Vec<_> = told.lines().filter(|line| line.contains("A10</code>")).collect();
+    assert!(
+        rows[0].contains("| none |") && rows[1].contains("| – |"),
+        "{told}"
+    );
+    assert_eq!(json["devices"][0]["listenedTo"], true);
+    assert_eq!(json["devices"][1]["listenedTo"], false);
+
+    let mut losing = Scenario::of([a10(), a10()]);
+    losing.clock = Clock::Real;
+    losing.faults = vec![fault("*", Some(1), 2.0, NvmlReturn::GpuIsLost)];
+    let (told, json) = watched(&losing, &["sleep", "4"]);
+    assert!(told.contains("it was lost"), "{told}");
+    assert_eq!(json["devices"][1]["silence"], "lost", "{json}");
+    assert_eq!(json["devices"][0].get("silence"), None, "{json}");
+    assert_eq!(json["verdict"], "infrastructureFault", "{json}");
 }

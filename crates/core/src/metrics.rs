@@ -19,7 +19,7 @@ pub use page::{Page, Value};
 pub use text::{Exposition, Format};
 
 /// A metric: its name, what it means, and by which labels its series are told apart.
-#[derive(Debug, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Family {
     /// Its name in full: a counter's ends in `_total`, and where there is one unit the name says which.
     pub name: &'static str,

@@ -15,7 +15,7 @@ use crate::diagnostic::Diagnostic;
 
 pub use clock::{Clock, SystemClock};
 pub use cluster::{ClusterDriver, Inventory, Observation};
-pub use gpu::{Blindness, GpuMeter, GpuProbe, GpuUsed, ProbeError};
+pub use gpu::{Blindness, EventQueue, GpuEvents, GpuMeter, GpuProbe, GpuUsed, ProbeError};
 pub use reporter::Reporter;
 pub use store::{Batch, Command, CommandId, LoggedEvent, Seq, Store, StoreError, Version};
 

@@ -43,7 +43,7 @@ use serde::{Deserialize, Serialize};
 pub use amounts::{Amounts, Coverage};
 pub use bill::{Balance, Bill, DeviceBill, MemoryOf, PeakMemory, Source};
 pub use ledger::Ledger;
-pub use summary::{CoverageSummary, DeviceSummary, JobSummary, SCHEMA_VERSION};
+pub use summary::{CoverageSummary, DeviceSummary, JobSummary, SCHEMA_VERSION, Silence, Witnessed};
 
 /// Whoever devices are given to, such as the attempt `r-41.2`. To this module it is a name and nothing more.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

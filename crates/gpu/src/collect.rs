@@ -1,9 +1,15 @@
 //! Reads devices on a thread of its own, so that a driver that hangs keeps nobody waiting.
 //!
-//! Whoever asks waits for a reading that begins after they asked, or, past a deadline, gets the one before and is told so.
-//! Those who ask together share one reading. Events are taken with each reading, so that it comes with all errors until
-//! then, and every second, whether anybody asks or not. A reading that fails leaves nothing behind: what was read before is
-//! not told as if it were now. Where nothing can be read at all, the probe is opened anew, later and later.
+//! Whoever asks waits for a reading that begins after they asked, or, past a deadline, gets the one before and is told so,
+//! while that is not too old: past a bound nothing is known. Those who ask together share one reading. A reading that fails
+//! leaves nothing behind: what was read before is not told as if it were now. Where nothing can be read at all, the probe is
+//! opened anew, later and later.
+//!
+//! Another thread takes what drivers report, as it comes, also while a reading hangs. Whoever asks is told of all that was
+//! reported until then.
+//!
+//! A driver that is open cannot be upgraded, and its devices cannot be divided anew. So it is closed where nobody has asked
+//! for a while, and for some time where that is asked for.
 //!
 //! Who must not miss a reading is told of each on that thread, before anybody who waits for it goes on; and where the
 //! machine's clock was set in between, of that first.
@@ -12,22 +18,34 @@ mod pace;
 
 use std::{
     collections::BTreeSet,
+    fmt,
     sync::{Arc, Condvar, Mutex, MutexGuard, mpsc},
     thread,
     time::{Duration, Instant},
 };
 
 use blueproof_core::{
-    gpu::{DeviceEvent, DeviceUuid, GpuInventory, GpuSnapshot},
-    ports::{GpuProbe, ProbeError},
+    diagnostic::{Code, Diagnostic},
+    gpu::{DeviceEvent, DeviceUuid, GpuInventory, GpuSnapshot, Sample},
+    ports::{Blindness, GpuEvents, GpuProbe, ProbeError},
 };
 use jiff::{SignedDuration, Timestamp};
 use pace::{Pace, Wall};
 
 use crate::pages::{Errors, Peaks};
 
-/// How often events are taken, and devices read for whoever must not miss anything.
+/// How often devices are read for whoever must not miss anything, and how long one wait for events lasts.
 const EVENTS_EVERY: Duration = Duration::from_secs(1);
+
+/// How long a reading may be told after it began: no longer than it takes to the next scrape, by the usual interval.
+pub const FRESH_FOR: Duration = Duration::from_secs(15);
+
+/// Nobody waits for a reading that has taken so long already: then the driver hangs. To load one that nobody used takes
+/// several seconds.
+const HANGS_AFTER: Duration = Duration::from_secs(10);
+
+/// After how long without anybody asking the driver is closed: longer than between two scrapes of any setup we know.
+const IDLE_AFTER: Duration = Duration::from_secs(300);
 
 /// The same, for books that are kept of what is witnessed.
 pub const WITNESSED_EVERY: SignedDuration = SignedDuration::from_secs(EVENTS_EVERY.as_secs().cast_signed());
@@ -39,7 +57,7 @@ const AGAIN_AFTER_AT_MOST: Duration = Duration::from_secs(60);
 /// Opens a probe.
 pub type Open = Box<dyn FnMut() -> Result<Box<dyn GpuProbe>, ProbeError> + Send>;
 
-/// Is told of everything in the order in which it is read, on the thread that reads.
+/// Is told of everything in the order in which it is read or reported, by one thread at a time.
 pub trait Witness: Send {
     /// Takes in a reading.
     fn read(&mut self, inventory: &GpuInventory, snapshot: &GpuSnapshot);
@@ -58,16 +76,45 @@ pub type Reading = Result<(GpuInventory, GpuSnapshot), ProbeError>;
 /// Reads devices for whoever asks.
 #[derive(Debug)]
 pub struct Collector {
-    asks: mpsc::Sender<()>,
+    asks: mpsc::Sender<Ask>,
     shared: Arc<Shared>,
+    fresh_for: Duration,
+}
+
+/// What the thread that reads is asked for.
+#[derive(Debug, Clone, Copy)]
+enum Ask {
+    Read,
+    /// To close the driver for so long.
+    Release(Duration),
+    /// To open it again, if it was closed.
+    Reopen,
+}
+
+/// When what was read, or asked, is too long ago.
+#[derive(Debug, Clone, Copy)]
+struct Limits {
+    fresh_for: Duration,
+    idle_after: Duration,
+    again_after: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            fresh_for: FRESH_FOR,
+            idle_after: IDLE_AFTER,
+            again_after: AGAIN_AFTER,
+        }
+    }
 }
 
 /// What a collector has.
 #[derive(Debug, Clone)]
 pub struct Collected {
-    /// The last reading; `None` where none ever ended.
+    /// The last reading; `None` where none ever ended, or it is older than [`FRESH_FOR`].
     pub reading: Option<Arc<Reading>>,
-    /// How long ago it began.
+    /// How long ago the last one began, also where it is too old to be told; `None` where none ever ended.
     pub age: Option<Duration>,
     /// Whether it began before it was asked for, because the next one takes too long.
     pub is_cached: bool,
@@ -75,8 +122,8 @@ pub struct Collected {
     pub peaks: Peaks,
     /// The errors that drivers reported.
     pub errors: Errors,
-    /// The devices that were listened to.
-    pub heard: BTreeSet<DeviceUuid>,
+    /// The devices that are listened to.
+    pub listened_to: BTreeSet<DeviceUuid>,
     /// How often nothing could be read.
     pub failures: u64,
     /// How the machine's clock was set, if it was.
@@ -92,19 +139,24 @@ pub struct ClockSet {
     pub by: SignedDuration,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Shared {
     state: Mutex<State>,
     /// Told of each reading that ends.
     ended: Condvar,
+    /// Who is told of everything. Whoever takes events holds it until they are counted, so that nobody finds them gone
+    /// and not yet told.
+    witness: Mutex<Option<Box<dyn Witness>>>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct State {
     last: Option<(Instant, Arc<Reading>)>,
+    /// When the reading began that goes on.
+    reads_since: Option<Instant>,
     peaks: Peaks,
     errors: Errors,
-    heard: BTreeSet<DeviceUuid>,
+    events: Option<Arc<dyn GpuEvents>>,
     failures: u64,
     clock_set: Option<ClockSet>,
     is_over: bool,
@@ -113,26 +165,31 @@ struct State {
 impl Collector {
     /// Starts the thread, which reads when it is asked. It ends when the collector is dropped and the driver answers.
     pub fn start(open: Open) -> Self {
-        Self::start_with(open, None, AGAIN_AFTER, Box::new(Timestamp::now))
+        Self::start_with(open, None, Limits::default(), Box::new(Timestamp::now))
     }
 
     /// Starts the thread, which reads also every second by itself, for somebody who must not miss anything.
     pub fn start_witnessed(open: Open, witness: Box<dyn Witness>) -> Self {
-        Self::start_with(open, Some(witness), AGAIN_AFTER, Box::new(Timestamp::now))
+        Self::start_with(open, Some(witness), Limits::default(), Box::new(Timestamp::now))
     }
 
-    fn start_with(open: Open, witness: Option<Box<dyn Witness>>, again_after: Duration, wall: Wall) -> Self {
+    fn start_with(open: Open, witness: Option<Box<dyn Witness>>, limits: Limits, wall: Wall) -> Self {
         let (asks, asked) = mpsc::channel();
-        let shared = Arc::new(Shared::default());
+        let is_witnessed = witness.is_some();
+        let shared = Arc::new(Shared {
+            witness: Mutex::new(witness),
+            ..Shared::default()
+        });
         let worker = Worker {
             open,
-            witness,
+            is_witnessed,
             pace: Pace::of(wall),
             probe: None,
-            pause: again_after,
-            again_after,
+            limits,
+            pause: limits.again_after,
             not_before: Instant::now(),
             blind: None,
+            asked_at: Instant::now(),
             shared: Arc::clone(&shared),
         };
         let started = thread::Builder::new()
@@ -141,24 +198,45 @@ impl Collector {
         if started.is_err() {
             shared.lock().is_over = true;
         }
-        Self { asks, shared }
+        Self {
+            asks,
+            shared,
+            fresh_for: limits.fresh_for,
+        }
     }
 
-    /// Reads all devices, and waits for that at most so long.
+    /// Reads all devices, and waits for that at most so long; less where the driver hangs already.
     pub fn collect(&self, within: Duration) -> Collected {
         let asked_at = Instant::now();
         // A thread that has ended is told by `is_over`.
-        let _ = self.asks.send(());
+        let _ = self.asks.send(Ask::Read);
+        let state = self.shared.lock();
+        let hung = state.reads_since.map_or(Duration::ZERO, |since| since.elapsed());
+        let within = within.min(HANGS_AFTER.saturating_sub(hung));
         let is_waiting = |state: &mut State| {
             let is_new = state.last.as_ref().is_some_and(|(begun, _)| *begun >= asked_at);
             !is_new && !state.is_over
         };
-        let waited = self
-            .shared
-            .ended
-            .wait_timeout_while(self.shared.lock(), within, is_waiting);
+        let waited = self.shared.ended.wait_timeout_while(state, within, is_waiting);
         let (state, _) = waited.expect("nobody panics while they hold it");
-        state.collected(asked_at)
+        state.collected(asked_at, self.fresh_for)
+    }
+
+    /// Closes the driver, as soon as it answers, for so long or until [`Self::reopen`]: meanwhile nothing is known of any
+    /// device, and the driver can be upgraded, or devices be divided anew.
+    pub fn release(&self, lasts: Duration) {
+        let _ = self.asks.send(Ask::Release(lasts));
+    }
+
+    /// Opens the driver with the next reading, if it was closed by [`Self::release`], or could not be opened before.
+    pub fn reopen(&self) {
+        let _ = self.asks.send(Ask::Reopen);
+    }
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared").finish_non_exhaustive()
     }
 }
 
@@ -166,22 +244,41 @@ impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().expect("nobody panics while they hold it")
     }
+
+    fn witness(&self) -> MutexGuard<'_, Option<Box<dyn Witness>>> {
+        self.witness.lock().expect("no witness panics")
+    }
+
+    /// Takes what was reported, tells it and counts it.
+    fn take(&self, events: &dyn GpuEvents) {
+        let mut witness = self.witness();
+        let events = events.take();
+        if let Some(witness) = witness.as_mut() {
+            events.iter().for_each(|event| witness.reported(event));
+        }
+        let mut state = self.lock();
+        events.iter().for_each(|event| state.errors.count(event));
+    }
 }
 
 impl State {
-    fn count(&mut self, events: &[DeviceEvent]) {
-        events.iter().for_each(|event| self.errors.count(event));
-    }
-
-    fn collected(&self, asked_at: Instant) -> Collected {
-        let begun = self.last.as_ref().map(|(begun, _)| *begun);
+    fn collected(&self, asked_at: Instant, fresh_for: Duration) -> Collected {
+        let last = self
+            .last
+            .as_ref()
+            .map(|(begun, reading)| (begun.elapsed(), reading));
+        let fresh = last.filter(|(age, _)| *age <= fresh_for);
         Collected {
-            reading: self.last.as_ref().map(|(_, reading)| Arc::clone(reading)),
-            age: begun.map(|begun| begun.elapsed()),
-            is_cached: begun.is_some_and(|begun| begun < asked_at),
+            reading: fresh.map(|(_, reading)| Arc::clone(reading)),
+            age: last.map(|(age, _)| age),
+            is_cached: self.last.as_ref().is_some_and(|(begun, _)| *begun < asked_at),
             peaks: self.peaks.clone(),
             errors: self.errors.clone(),
-            heard: self.heard.clone(),
+            listened_to: self
+                .events
+                .as_ref()
+                .map(|events| events.listened_to())
+                .unwrap_or_default(),
             failures: self.failures,
             clock_set: self.clock_set,
         }
@@ -191,57 +288,73 @@ impl State {
 /// The thread that reads.
 struct Worker {
     open: Open,
-    /// Who is told of each reading.
-    witness: Option<Box<dyn Witness>>,
+    is_witnessed: bool,
     pace: Pace,
-    probe: Option<Box<dyn GpuProbe>>,
-    /// How long after a first failure the probe is opened again, how long after the next, and when that is.
-    again_after: Duration,
+    /// The probe, and whoever listens meanwhile: they end when their end of the channel is dropped.
+    probe: Option<(Box<dyn GpuProbe>, mpsc::Sender<()>)>,
+    limits: Limits,
+    /// How long after the next failure the probe is opened again, and when that is.
     pause: Duration,
     not_before: Instant,
-    /// Why the probe could not be opened.
+    /// Why there is no probe.
     blind: Option<ProbeError>,
+    /// When somebody last asked.
+    asked_at: Instant,
     shared: Arc<Shared>,
 }
 
 impl Worker {
-    fn work(mut self, asked: &mpsc::Receiver<()>) {
+    fn work(mut self, asked: &mpsc::Receiver<Ask>) {
         loop {
             match asked.recv_timeout(EVENTS_EVERY) {
-                Ok(()) => {
-                    // Whoever asked until now is answered by one reading.
-                    while asked.try_recv().is_ok() {}
-                    self.read();
-                }
-                Err(mpsc::RecvTimeoutError::Timeout) if self.witness.is_some() => self.read(),
-                Err(mpsc::RecvTimeoutError::Timeout) => self.take_events(),
+                Ok(first) => self.answer(std::iter::once(first).chain(asked.try_iter())),
+                Err(mpsc::RecvTimeoutError::Timeout) if self.is_witnessed => self.read(),
+                Err(mpsc::RecvTimeoutError::Timeout) => self.close_if_idle(),
                 Err(mpsc::RecvTimeoutError::Disconnected) => return,
             }
+        }
+    }
+
+    /// Does what was asked until now; who asked for a reading is answered by one.
+    fn answer(&mut self, asks: impl Iterator<Item = Ask>) {
+        let mut reads = false;
+        for ask in asks {
+            match ask {
+                Ask::Read => reads = true,
+                Ask::Release(lasts) => self.release(lasts),
+                Ask::Reopen => self.not_before = Instant::now(),
+            }
+        }
+        if reads {
+            self.asked_at = Instant::now();
+            self.read();
         }
     }
 
     fn read(&mut self) {
         self.notice_clock();
         let mut begun = Instant::now();
+        self.shared.lock().reads_since = Some(begun);
         let mut reading = self.try_read();
         if self.notice_clock() {
             // Nobody knows of which clock its time is.
             begun = Instant::now();
             reading = self.try_read();
         }
-        if let (Some(witness), Ok((inventory, snapshot))) = (&mut self.witness, &reading) {
+        if let (Some(witness), Ok((inventory, snapshot))) = (self.shared.witness().as_mut(), &reading) {
             witness.read(inventory, snapshot);
         }
-        let failed = reading.is_err();
-        let heard = self.probe.as_ref().map(|probe| probe.heard());
-        let events = self.events();
+        let events = self.probe.as_mut().map(|(probe, _)| probe.events());
+        if let Some(events) = &events {
+            self.shared.take(&**events);
+        }
         let mut state = self.shared.lock();
-        state.count(&events);
         if let Ok((_, snapshot)) = &reading {
             state.peaks.read(snapshot);
         }
-        state.failures += u64::from(failed);
-        state.heard = heard.unwrap_or_default();
+        state.failures += u64::from(reading.is_err());
+        state.events = events;
+        state.reads_since = None;
         state.last = Some((begun, Arc::new(reading)));
         drop(state);
         self.shared.ended.notify_all();
@@ -252,7 +365,7 @@ impl Worker {
         let Some(by) = self.pace.set_by() else {
             return false;
         };
-        if let Some(witness) = &mut self.witness {
+        if let Some(witness) = self.shared.witness().as_mut() {
             witness.clock_set(by);
         }
         let mut state = self.shared.lock();
@@ -267,38 +380,28 @@ impl Worker {
         let read = probe
             .inventory()
             .and_then(|inventory| Ok((inventory, probe.snapshot()?)));
-        if let Err(error) = &read {
+        if let Err(error) = &read
+            // What hangs cannot be ended, and would hang again beside it.
+            && error.reason != Blindness::NotAnswering
+        {
             self.close(error.clone());
         }
         read
     }
 
-    fn take_events(&mut self) {
-        let events = self.events();
-        self.shared.lock().count(&events);
-    }
-
-    fn events(&mut self) -> Vec<DeviceEvent> {
-        let events = self.probe.as_mut().map(|probe| probe.events());
-        let events = events.and_then(Result::ok).unwrap_or_default();
-        if let Some(witness) = &mut self.witness {
-            events.iter().for_each(|event| witness.reported(event));
-        }
-        events
-    }
-
     /// Returns the probe, which is opened where that is due.
-    fn probe(&mut self) -> Result<&mut Box<dyn GpuProbe>, ProbeError> {
+    fn probe(&mut self) -> Result<&mut dyn GpuProbe, ProbeError> {
         if self.probe.is_none() {
             let waits = Instant::now() < self.not_before;
             if let Some(error) = self.blind.clone().filter(|_| waits) {
                 return Err(error);
             }
             match (self.open)() {
-                Ok(probe) => {
-                    self.probe = Some(probe);
+                Ok(mut probe) => {
+                    let listening = listen(Arc::clone(&self.shared), probe.events());
+                    self.probe = Some((probe, listening));
                     self.blind = None;
-                    self.pause = self.again_after;
+                    self.pause = self.limits.again_after;
                 }
                 Err(error) => {
                     self.close(error.clone());
@@ -306,7 +409,8 @@ impl Worker {
                 }
             }
         }
-        Ok(self.probe.as_mut().expect("it was just opened"))
+        let (probe, _) = self.probe.as_mut().expect("it was just opened");
+        Ok(probe.as_mut())
     }
 
     /// Lets go of the probe until later.
@@ -314,7 +418,62 @@ impl Worker {
         self.probe = None;
         self.blind = Some(error);
         self.not_before = Instant::now() + self.pause;
-        self.pause = (self.pause * 2).clamp(self.again_after, AGAIN_AFTER_AT_MOST.max(self.again_after));
+        self.pause = (self.pause * 2).clamp(
+            self.limits.again_after,
+            AGAIN_AFTER_AT_MOST.max(self.limits.again_after),
+        );
+    }
+
+    fn release(&mut self, lasts: Duration) {
+        self.probe = None;
+        self.blind = Some(released(lasts));
+        self.not_before = Instant::now() + lasts;
+    }
+
+    /// Lets go of a driver that nobody has asked for a while. One that hangs is kept: those who wait for it cannot be ended,
+    /// and would only become more.
+    fn close_if_idle(&mut self) {
+        if self.probe.is_none() || self.asked_at.elapsed() < self.limits.idle_after {
+            return;
+        }
+        let mut state = self.shared.lock();
+        let hangs = state.last.as_ref().is_some_and(|(_, reading)| hangs(reading));
+        if !hangs {
+            self.probe = None;
+            state.events = None;
+        }
+    }
+}
+
+/// Takes events as they come, until the other end of the channel that is returned is dropped.
+fn listen(shared: Arc<Shared>, events: Arc<dyn GpuEvents>) -> mpsc::Sender<()> {
+    let (listening, closed) = mpsc::channel();
+    // Where there can be no more threads, they are taken with each reading.
+    let _ = thread::Builder::new().name("gpu-reports".into()).spawn(move || {
+        while closed.try_recv() != Err(mpsc::TryRecvError::Disconnected) {
+            events.wait(EVENTS_EVERY);
+            shared.take(&*events);
+        }
+    });
+    listening
+}
+
+/// Returns whether a device did not answer, or none did.
+fn hangs(reading: &Reading) -> bool {
+    match reading {
+        Ok((_, snapshot)) => snapshot.samples.iter().any(Sample::hangs),
+        Err(error) => error.reason == Blindness::NotAnswering,
+    }
+}
+
+fn released(lasts: Duration) -> ProbeError {
+    let message = "the driver was closed because that was asked for";
+    let diagnostic = Diagnostic::error(Code::GpuReleased, message)
+        .because(format!("it is opened again after {lasts:?}"))
+        .hint("send SIGHUP to open it at once");
+    ProbeError {
+        reason: Blindness::Released,
+        diagnostic: Box::new(diagnostic),
     }
 }
 

@@ -8,14 +8,15 @@
 //! use blueproof_core::{ports::GpuProbe, testing::{FakeProbe, device}};
 //! use blueproof_gpu::recorded::{Recorded, Recorder};
 //!
-//! let mut file = Vec::new();
-//! let mut recorder = Recorder::new(FakeProbe::of(vec![device(0)]), &mut file);
+//! let path = std::env::temp_dir().join(format!("gpus-{}.jsonl", std::process::id()));
+//! let mut recorder = Recorder::new(FakeProbe::of(vec![device(0)]), std::fs::File::create(&path)?);
 //! let (inventory, snapshot) = (recorder.inventory()?, recorder.snapshot()?);
 //! assert!(recorder.failure().is_none());
-//! drop(recorder);
 //!
-//! let mut recorded = Recorded::read("gpus.jsonl", file.as_slice())?;
+//! let file = std::io::BufReader::new(std::fs::File::open(&path)?);
+//! let mut recorded = Recorded::read("gpus.jsonl", file)?;
 //! assert_eq!((recorded.inventory()?, recorded.snapshot()?), (inventory, snapshot));
+//! # std::fs::remove_file(&path)?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
@@ -23,20 +24,22 @@ use std::{
     collections::{BTreeSet, VecDeque},
     fmt,
     io::{self, BufRead, Write},
+    sync::{Arc, Mutex, MutexGuard},
+    time::Duration,
 };
 
 use blueproof_core::{
     diagnostic::{Code, Diagnostic, Place},
     gpu::{DeviceEvent, DeviceUuid, GpuInventory, GpuSnapshot},
-    ports::{GpuProbe, ProbeError},
+    ports::{EventQueue, GpuEvents, GpuProbe, ProbeError},
 };
 use serde::{Deserialize, Serialize};
 
 /// What a recording calls itself.
 const FORMAT: &str = "blueproof.dev/gpu-recording";
 
-/// How it is written; a newer one is not read.
-const VERSION: u32 = 1;
+/// How it is written; a newer one is not read. Since the second it says which devices are listened to.
+const VERSION: u32 = 2;
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -52,6 +55,8 @@ enum Entry {
     Inventory(GpuInventory),
     Snapshot(GpuSnapshot),
     Events(Vec<DeviceEvent>),
+    /// From then on, these are listened to.
+    ListenedTo(BTreeSet<DeviceUuid>),
 }
 
 /// Passes a probe on, and writes down what it answers.
@@ -60,9 +65,17 @@ enum Entry {
 #[derive(Debug)]
 pub struct Recorder<P, W> {
     probe: P,
+    log: Arc<Mutex<Log<W>>>,
+}
+
+/// What is written.
+#[derive(Debug)]
+struct Log<W> {
     file: W,
     has_begun: bool,
     failure: Option<io::Error>,
+    /// Who was listened to when that was noted last.
+    listened_to: BTreeSet<DeviceUuid>,
 }
 
 impl<P: GpuProbe, W: Write + Send> Recorder<P, W> {
@@ -70,17 +83,22 @@ impl<P: GpuProbe, W: Write + Send> Recorder<P, W> {
     pub fn new(probe: P, file: W) -> Self {
         Self {
             probe,
-            file,
-            has_begun: false,
-            failure: None,
+            log: Arc::new(Mutex::new(Log {
+                file,
+                has_begun: false,
+                failure: None,
+                listened_to: BTreeSet::new(),
+            })),
         }
     }
 
     /// Returns why nothing is written any more, if that is so.
-    pub fn failure(&self) -> Option<&io::Error> {
-        self.failure.as_ref()
+    pub fn failure(&self) -> Option<io::ErrorKind> {
+        lock(&self.log).failure.as_ref().map(io::Error::kind)
     }
+}
 
+impl<W: Write> Log<W> {
     fn note(&mut self, entry: &Entry) {
         if self.failure.is_some() {
             return;
@@ -95,6 +113,10 @@ impl<P: GpuProbe, W: Write + Send> Recorder<P, W> {
     }
 }
 
+fn lock<W>(log: &Mutex<Log<W>>) -> MutexGuard<'_, Log<W>> {
+    log.lock().expect("nobody panics while they hold it")
+}
+
 fn line(file: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
     let mut text = serde_json::to_vec(value)?;
     text.push(b'\n');
@@ -102,29 +124,53 @@ fn line(file: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
     file.flush()
 }
 
-impl<P: GpuProbe, W: Write + Send> GpuProbe for Recorder<P, W> {
+impl<P: GpuProbe, W: Write + Send + 'static> GpuProbe for Recorder<P, W> {
     fn inventory(&mut self) -> Result<GpuInventory, ProbeError> {
         let inventory = self.probe.inventory()?;
-        self.note(&Entry::Inventory(inventory.clone()));
+        lock(&self.log).note(&Entry::Inventory(inventory.clone()));
         Ok(inventory)
     }
 
     fn snapshot(&mut self) -> Result<GpuSnapshot, ProbeError> {
         let snapshot = self.probe.snapshot()?;
-        self.note(&Entry::Snapshot(snapshot.clone()));
+        lock(&self.log).note(&Entry::Snapshot(snapshot.clone()));
         Ok(snapshot)
     }
 
-    fn events(&mut self) -> Result<Vec<DeviceEvent>, ProbeError> {
-        let events = self.probe.events()?;
-        if !events.is_empty() {
-            self.note(&Entry::Events(events.clone()));
-        }
-        Ok(events)
+    fn events(&mut self) -> Arc<dyn GpuEvents> {
+        Arc::new(RecordedEvents {
+            inner: self.probe.events(),
+            log: Arc::clone(&self.log),
+        })
+    }
+}
+
+/// Passes events on, and writes down those that are taken.
+struct RecordedEvents<W> {
+    inner: Arc<dyn GpuEvents>,
+    log: Arc<Mutex<Log<W>>>,
+}
+
+impl<W: Write + Send> GpuEvents for RecordedEvents<W> {
+    fn wait(&self, within: Duration) {
+        self.inner.wait(within);
     }
 
-    fn heard(&self) -> BTreeSet<DeviceUuid> {
-        self.probe.heard()
+    fn take(&self) -> Vec<DeviceEvent> {
+        let (listened_to, events) = (self.inner.listened_to(), self.inner.take());
+        let mut log = lock(&self.log);
+        if log.listened_to != listened_to {
+            log.listened_to.clone_from(&listened_to);
+            log.note(&Entry::ListenedTo(listened_to));
+        }
+        if !events.is_empty() {
+            log.note(&Entry::Events(events.clone()));
+        }
+        events
+    }
+
+    fn listened_to(&self) -> BTreeSet<DeviceUuid> {
+        self.inner.listened_to()
     }
 }
 
@@ -134,7 +180,7 @@ pub struct Recorded {
     rest: VecDeque<Entry>,
     inventory: GpuInventory,
     last: GpuSnapshot,
-    events: Vec<DeviceEvent>,
+    events: Arc<EventQueue>,
 }
 
 impl Recorded {
@@ -162,13 +208,13 @@ impl Recorded {
         let rest = entries.collect::<Result<VecDeque<Entry>, _>>()?;
         let snapshot = rest.iter().find_map(|entry| match entry {
             Entry::Snapshot(snapshot) => Some(snapshot.clone()),
-            Entry::Inventory(_) | Entry::Events(_) => None,
+            Entry::Inventory(_) | Entry::Events(_) | Entry::ListenedTo(_) => None,
         });
         Ok(Self {
             last: snapshot.ok_or_else(|| wrong(rest.len(), &"nothing was read before it ends"))?,
             rest,
             inventory: GpuInventory::default(),
-            events: Vec::new(),
+            events: Arc::default(),
         })
     }
 
@@ -178,12 +224,20 @@ impl Recorded {
         !self.rest.iter().any(is_snapshot)
     }
 
+    fn listen_to(&self, devices: BTreeSet<DeviceUuid>) {
+        for gone in self.events.listened_to().difference(&devices) {
+            self.events.leave(gone);
+        }
+        devices.into_iter().for_each(|device| self.events.listen(device));
+    }
+
     /// Takes what comes before the next snapshot.
     fn advance(&mut self) {
         while let Some(entry) = self.rest.pop_front() {
             match entry {
                 Entry::Inventory(inventory) => self.inventory = inventory,
-                Entry::Events(events) => self.events.extend(events),
+                Entry::Events(events) => events.into_iter().for_each(|event| self.events.push(event)),
+                Entry::ListenedTo(devices) => self.listen_to(devices),
                 snapshot @ Entry::Snapshot(_) => return self.rest.push_front(snapshot),
             }
         }
@@ -200,6 +254,7 @@ impl GpuProbe for Recorded {
         self.advance();
         if let Some(Entry::Snapshot(next)) = self.rest.pop_front() {
             self.last.clone_from(&next);
+            self.advance();
             return Ok(next);
         }
         // How busy devices were is told once.
@@ -209,9 +264,9 @@ impl GpuProbe for Recorded {
         Ok(self.last.clone())
     }
 
-    fn events(&mut self) -> Result<Vec<DeviceEvent>, ProbeError> {
+    fn events(&mut self) -> Arc<dyn GpuEvents> {
         self.advance();
-        Ok(std::mem::take(&mut self.events))
+        Arc::clone(&self.events) as Arc<dyn GpuEvents>
     }
 }
 

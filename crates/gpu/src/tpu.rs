@@ -11,9 +11,7 @@ use std::time::Duration;
 use blueproof_core::{
     diagnostic::{Code, Diagnostic},
     domain::Bytes,
-    gpu::{
-        Device, DeviceEvent, DeviceUuid, Figure, GpuInventory, GpuSnapshot, Reading, Readings, Sample, Vendor,
-    },
+    gpu::{Device, DeviceUuid, Figure, GpuInventory, GpuSnapshot, Reading, Readings, Sample, Vendor},
     ports::{Blindness, GpuProbe, ProbeError},
 };
 use jiff::{SignedDuration, Timestamp};
@@ -90,10 +88,6 @@ impl GpuProbe for TpuProbe {
             took: Timestamp::now().duration_since(at).max(SignedDuration::ZERO),
             samples: tpus.iter().map(sample).collect(),
         })
-    }
-
-    fn events(&mut self) -> Result<Vec<DeviceEvent>, ProbeError> {
-        Ok(Vec::new())
     }
 }
 

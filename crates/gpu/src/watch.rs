@@ -6,20 +6,22 @@
 mod flown;
 
 use std::{
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex, MutexGuard},
     thread,
     time::{Duration, Instant},
 };
 
 use blueproof_core::{
+    diagnostic::{Code, Diagnostic},
     figures::Used,
     gpu::{DeviceEvent, DeviceUuid, GpuInventory, GpuSnapshot, Reading},
-    ports::{GpuMeter, GpuUsed, ProbeError},
+    ports::{Blindness, GpuMeter, GpuUsed, ProbeError},
 };
 use jiff::{SignedDuration, Timestamp};
 
 use crate::{
-    account::{Bill, Holder, JobSummary, Ledger},
+    account::{Bill, Holder, JobSummary, Ledger, Silence, Witnessed},
     collect::{Collector, Open, WITNESSED_EVERY, Witness},
     health::Judgement,
 };
@@ -47,6 +49,10 @@ pub struct Watch {
     parts: Vec<Holder>,
     /// Whether the driver hung when it was last asked.
     hangs: bool,
+    /// Why it is not known which devices there are, or whether these are all.
+    devices_unknown: Option<String>,
+    /// Those that were listened to whenever that was asked; `None` before the beginning.
+    listened_to: Option<BTreeSet<DeviceUuid>>,
 }
 
 /// What was made of devices, as far as it was seen.
@@ -61,6 +67,53 @@ struct Books {
     whole: Ledger,
     parts: Ledger,
     flight: Flown,
+    /// The devices that did not answer since the job began.
+    silent: BTreeMap<DeviceUuid, Silence>,
+}
+
+impl Books {
+    /// Notes who does not answer. That one is lost says more than that it hung before.
+    fn note_silent(&mut self, snapshot: &GpuSnapshot) {
+        for sample in &snapshot.samples {
+            let silence = match (sample.is_lost(), sample.hangs()) {
+                (true, _) => Silence::Lost,
+                (false, true) => Silence::Hung,
+                (false, false) => continue,
+            };
+            let noted = self.silent.entry(sample.device.clone()).or_insert(silence);
+            *noted = silence.max(*noted);
+        }
+    }
+}
+
+/// Returns why it is not known which devices there are. A machine without a driver's library has none.
+fn unknown(inventory: &Result<GpuInventory, ProbeError>) -> Option<String> {
+    match inventory {
+        Ok(inventory) if inventory.unidentified > 0 => {
+            Some(format!("{} did not say who they are", inventory.unidentified))
+        }
+        Ok(_) => None,
+        Err(error) => match error.reason {
+            Blindness::LibraryMissing | Blindness::NoDevices => None,
+            Blindness::DriverNotLoaded
+            | Blindness::NoPermission
+            | Blindness::VersionMismatch
+            | Blindness::DriverError
+            | Blindness::NotAnswering
+            | Blindness::Released => Some(error.diagnostic.message.clone()),
+        },
+    }
+}
+
+fn not_answering() -> ProbeError {
+    let message = format!("the driver did not answer within {BEGIN_WITHIN:?}");
+    let diagnostic = Diagnostic::error(Code::GpuHangs, message).hint(
+        "see `dmesg | grep -i -e nvrm -e xid`; what goes on so needs a reset, or a restart of the machine",
+    );
+    ProbeError {
+        reason: Blindness::NotAnswering,
+        diagnostic: Box::new(diagnostic),
+    }
 }
 
 /// Writes what is read into the books.
@@ -77,6 +130,9 @@ impl Witness for Clerk {
         books.whole.observe(snapshot);
         books.parts.observe(snapshot);
         books.flight.read(snapshot);
+        if books.began_at.is_some() {
+            books.note_silent(snapshot);
+        }
         if books.inventory != *inventory {
             books.inventory.clone_from(inventory);
         }
@@ -117,6 +173,7 @@ impl Watch {
             whole: Ledger::new(WITNESSED_EVERY),
             parts: Ledger::new(WITNESSED_EVERY),
             flight: Flown::default(),
+            silent: BTreeMap::new(),
         }));
         let clerk = Clerk(Arc::clone(&books));
         Self {
@@ -126,6 +183,8 @@ impl Watch {
             devices: Vec::new(),
             parts: Vec::new(),
             hangs: false,
+            devices_unknown: None,
+            listened_to: None,
         }
     }
 
@@ -137,16 +196,19 @@ impl Watch {
     pub fn inventory(&mut self) -> Result<GpuInventory, ProbeError> {
         let collected = self.collector.collect(BEGIN_WITHIN);
         self.hangs = collected.reading.is_none();
-        match collected.reading.as_deref() {
+        let inventory = match collected.reading.as_deref() {
             Some(Ok((inventory, _))) => Ok(inventory.clone()),
             Some(Err(error)) => Err(error.clone()),
-            None => Ok(GpuInventory::default()),
-        }
+            None => Err(not_answering()),
+        };
+        self.devices_unknown = unknown(&inventory);
+        inventory
     }
 
     /// Notes that the job has these devices from now on.
     pub fn begin(&mut self, devices: &[DeviceUuid]) {
         self.devices = devices.to_vec();
+        self.listened_to = None;
         let at = self.edge(BEGIN_WITHIN);
         let mut books = self.lock();
         books.began_at = Some(at);
@@ -211,7 +273,14 @@ impl Watch {
                 devices: Vec::new(),
             })
         })?;
-        Some(JobSummary::new(&bill, &books.inventory, used))
+        let witnessed = Witnessed {
+            devices_unknown: self.devices_unknown.clone(),
+            listened_to: self.listened_to.clone().unwrap_or_default(),
+            silent: books.silent.clone(),
+            judgement: (!self.devices.is_empty())
+                .then(|| books.flight.judge(&self.devices, &books.inventory)),
+        };
+        Some(JobSummary::new(&bill, &books.inventory, used, witnessed))
     }
 
     /// Returns who was at fault in the job, as far as its devices tell.
@@ -225,6 +294,11 @@ impl Watch {
         let within = if self.hangs { Duration::ZERO } else { within };
         let collected = self.collector.collect(within);
         self.hangs = collected.is_cached || collected.reading.is_none();
+        let heard = collected.listened_to;
+        self.listened_to = Some(match self.listened_to.take() {
+            Some(before) => before.intersection(&heard).cloned().collect(),
+            None => heard,
+        });
         let is_read = !self.hangs && collected.reading.as_deref().is_some_and(Result::is_ok);
         let read_at = self.lock().read_at.filter(|_| is_read);
         read_at.unwrap_or_else(Timestamp::now)

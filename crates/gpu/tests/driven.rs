@@ -33,7 +33,7 @@ fn read_all(installed: &Installed) -> Vec<Sample> {
     probe.snapshot().expect("they answer");
     installed.set_time(1.0);
     probe.inventory().expect("they answer");
-    probe.events().expect("they answer");
+    probe.events().take();
     let snapshots = std::iter::repeat_with(|| probe.snapshot().expect("they answer").samples);
     let is_whole = |samples: &Vec<Sample>| {
         samples

@@ -1,8 +1,10 @@
 //! NVIDIA's devices through the unmodified wrapper and a library that answers from a scenario.
 
+use std::time::Duration;
+
 use blueproof_core::{
     domain::Bytes,
-    gpu::{FaultKind, Figure, GpuSnapshot, Reading, Sample},
+    gpu::{DeviceEvent, FaultKind, Figure, GpuSnapshot, Reading, Sample},
     ports::{Blindness, GpuProbe},
     testing::contract::probe_keeps_its_promises,
 };
@@ -14,6 +16,9 @@ use fake_nvml::{
 
 const MIB: u64 = 1 << 20;
 
+/// Longer than anything here takes.
+const LONG: Duration = Duration::from_secs(60);
+
 fn install(devices: impl IntoIterator<Item = Device>) -> Installed {
     install_scenario(&Scenario::of(devices))
 }
@@ -24,6 +29,13 @@ fn install_scenario(scenario: &Scenario) -> Installed {
 
 fn open(installed: &Installed) -> NvmlProbe {
     NvmlProbe::open_library(installed.path().as_os_str()).expect("the scenario lets it begin")
+}
+
+/// Waits for what is reported next.
+fn next(probe: &mut NvmlProbe) -> Vec<DeviceEvent> {
+    let events = probe.events();
+    events.wait(LONG);
+    events.take()
 }
 
 fn value(sample: &Sample, figure: Figure) -> f64 {
@@ -106,7 +118,7 @@ fn who_a_device_is_is_asked_once_and_how_it_is_divided_each_time() {
     let functions = [
         "nvmlDeviceGetName",
         "nvmlDeviceGetSerial",
-        "nvmlDeviceGetAttributes_v2",
+        "nvmlDeviceGetComputeInstanceId",
     ];
     let before = functions.map(asked);
     assert_eq!(probe.inventory().expect("they answer"), first);
@@ -119,9 +131,9 @@ fn who_a_device_is_is_asked_once_and_how_it_is_divided_each_time() {
     let second = probe.inventory().expect("they answer");
     assert_eq!(second.devices[1].partitions.len(), 3);
     assert_eq!(second.devices[1].partitions[..2], first.devices[1].partitions[..]);
-    let [_, _, attributes] = functions.map(asked);
+    let [_, _, instances] = functions.map(asked);
     assert_eq!(
-        attributes,
+        instances,
         before[2] + 1,
         "only the part that is new is asked what it is"
     );
@@ -382,15 +394,15 @@ fn errors_are_told_once_and_of_their_device() {
     let installed = install(devices);
     let mut probe = open(&installed);
     let inventory = probe.inventory().expect("they answer");
-    assert_eq!(probe.events().expect("it listens"), []);
+    assert_eq!(probe.events().take(), []);
     installed.set_time(6.0);
-    let events = probe.events().expect("it listens");
+    let events = next(&mut probe);
     let told: Vec<_> = events
         .iter()
         .map(|event| (event.device.clone(), event.xid))
         .collect();
     assert_eq!(told, [(inventory.devices[1].uuid.clone(), 79)]);
-    assert_eq!(probe.events().expect("it listens"), []);
+    assert_eq!(probe.events().take(), []);
 }
 
 #[test]
@@ -410,7 +422,7 @@ fn a_device_that_cannot_be_listened_to_leaves_the_others_heard() {
     let installed = install_scenario(&scenario);
     let mut probe = open(&installed);
     installed.set_time(6.0);
-    assert_eq!(probe.events().expect("it listens").len(), 1);
+    assert_eq!(next(&mut probe).len(), 1);
 }
 
 #[test]
@@ -442,7 +454,7 @@ fn a_machine_whose_driver_knows_no_device_has_none() {
     let mut probe = open(&installed);
     assert_eq!(probe.inventory().expect("the driver answers").devices, []);
     assert_eq!(probe.snapshot().expect("the driver answers").samples, []);
-    assert_eq!(probe.events().expect("the driver answers"), []);
+    assert_eq!(probe.events().take(), []);
 }
 
 #[test]
@@ -458,4 +470,141 @@ fn a_call_that_is_slow_is_waited_for_and_its_time_is_told() {
     let installed = install_scenario(&scenario);
     let snapshot = open(&installed).snapshot().expect("it answers");
     assert!(snapshot.took.as_millis() >= 30, "{:?}", snapshot.took);
+}
+
+/// Two cards, of which the first hangs from a second on, with errors of both while it does.
+fn hanging() -> Scenario {
+    let mut devices = [a10(), a10()];
+    let temperature = Steps::of([(0.0, 30.0), (5.0, 77.0)]);
+    devices[1].figures.temperature_celsius = temperature;
+    devices[0].xids = xids([(8.0, 119)]);
+    devices[1].xids = xids([(8.5, 94), (8.6, 45)]);
+    let mut scenario = Scenario::of(devices);
+    scenario.delays = vec![Delay {
+        function: "nvmlDeviceGetTemperature".into(),
+        device: Some(0),
+        from: 4.0,
+        to: None,
+        milliseconds: 3_600_000,
+    }];
+    scenario
+}
+
+fn xids<const N: usize>(xids: [(f64, u64); N]) -> Vec<Xid> {
+    let xids = xids.map(|(at, code)| Xid { at, code, mig: None });
+    xids.into()
+}
+
+#[test]
+fn a_device_that_hangs_takes_no_other_along_and_none_of_its_figures_is_told() {
+    let installed = install_scenario(&hanging());
+    let mut probe = open(&installed).with_patience(Duration::from_secs(2));
+    let before = probe.snapshot().expect("both answer");
+    assert!(before.samples.iter().all(|sample| !sample.hangs()));
+    installed.set_time(6.0);
+    // The second time nobody waits for it.
+    for _ in 0..2 {
+        assert_eq!(
+            probe.inventory().expect("it is known who they are").devices.len(),
+            2
+        );
+        let snapshot = probe.snapshot().expect("one answers");
+        let [hanging, well] = &snapshot.samples[..] else {
+            panic!("there are two: {snapshot:?}");
+        };
+        assert!(hanging.hangs());
+        for figure in Figure::ALL {
+            assert_eq!(hanging.readings.value(*figure), None, "{figure:?}");
+        }
+        assert_eq!(
+            hanging.processes.fault().map(|fault| fault.kind),
+            Some(FaultKind::Hangs)
+        );
+        assert_eq!(value(well, Figure::Temperature), 77.0);
+    }
+}
+
+#[test]
+fn errors_are_told_while_a_device_hangs_and_each_before_the_next_one_hides_it() {
+    let installed = install_scenario(&hanging());
+    let mut probe = open(&installed).with_patience(Duration::from_secs(2));
+    let uuids: Vec<_> = probe.inventory().expect("both answer").devices;
+    installed.set_time(6.0);
+    assert!(probe.snapshot().expect("one answers").samples[0].hangs());
+    for (second, place, xid) in [(8.2, 0, 119), (8.55, 1, 94), (9.0, 1, 45)] {
+        installed.set_time(second);
+        let told: Vec<_> = next(&mut probe)
+            .into_iter()
+            .map(|event| (event.device, event.xid))
+            .collect();
+        assert_eq!(told, [(uuids[place].uuid.clone(), xid)]);
+    }
+}
+
+#[test]
+fn a_device_that_hangs_before_it_says_who_it_is_is_counted() {
+    let mut scenario = Scenario::of([a10(), a10()]);
+    scenario.delays = vec![Delay {
+        function: "nvmlDeviceGetUUID".into(),
+        device: Some(0),
+        from: 0.0,
+        to: None,
+        milliseconds: 3_600_000,
+    }];
+    let installed = install_scenario(&scenario);
+    let mut probe = open(&installed).with_patience(Duration::from_secs(2));
+    let inventory = probe.inventory().expect("one answers");
+    assert_eq!((inventory.devices.len(), inventory.unidentified), (1, 1));
+
+    scenario.delays[0].device = None;
+    let installed = install_scenario(&scenario);
+    let mut probe = open(&installed).with_patience(Duration::from_millis(1));
+    let nobody = probe.inventory().expect_err("none answers");
+    assert_eq!(nobody.reason, Blindness::NotAnswering, "that is not to have none");
+}
+
+#[test]
+fn parts_are_called_as_their_driver_calls_them_and_else_by_nvidias_rule() {
+    for (named, expected) in [
+        (["1g.18gb+me", "2g.35gb"], ["1g.18gb+me", "2g.35gb"]),
+        // A driver that does not say it.
+        (["", ""], ["1g.18gb", "2g.35gb"]),
+    ] {
+        let mut card = h100_with_mig(2);
+        card.memory_total_bytes = 143_771 * MIB;
+        let parts = &mut card.mig.as_mut().expect("it is divided").instances;
+        for ((part, profile), (slices, memory)) in parts.iter_mut().zip(named).zip([(1, 16_384), (2, 33_280)])
+        {
+            part.profile = profile.into();
+            part.slice_count = slices;
+            part.memory_total_bytes = memory * MIB;
+        }
+        let installed = install([card]);
+        let inventory = open(&installed).inventory().expect("it answers");
+        let parts = &inventory.devices[0].partitions;
+        let profiles: Vec<_> = parts.iter().map(|part| part.profile.clone().value()).collect();
+        assert_eq!(profiles, expected.map(|profile| Some(profile.to_owned())));
+    }
+}
+
+#[test]
+fn of_a_process_without_a_sample_it_is_not_known_how_busy_it_was() {
+    let process = |pid, share: Steps| Process {
+        pid,
+        memory_used_bytes: Steps::constant(1e9),
+        sm_utilization_percent: share,
+        ..Process::default()
+    };
+    let mut device = a10();
+    device.processes = vec![process(1, Steps::constant(90.0)), process(2, Steps::default())];
+    let installed = install([device]);
+    let mut probe = open(&installed);
+    installed.set_time(3.0);
+    let samples = probe.snapshot().expect("it answers").samples;
+    let processes = samples[0].processes.clone().value().expect("it can tell");
+    let shares: Vec<_> = processes
+        .iter()
+        .map(|process| (process.pid, process.utilization.clone().value().map(f64::round)))
+        .collect();
+    assert_eq!(shares, [(1, Some(1.0)), (2, None)]);
 }

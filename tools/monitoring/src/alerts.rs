@@ -244,13 +244,13 @@ fn of_errors() -> Vec<Alert> {
         xid(
             "BlueproofGpuXidCritical",
             Severity::Critical,
-            "time() - #{xid=~\"48|62|64|74|79|95|119|120\"} < 600",
+            "time() - #{xid=~\"46|48|61|62|64|74|79|95|109|110|119|120|136|140|143|157|158|161|167|169|171|172\"} < 600",
             "Drain the machine, and reset the device or the machine before it gets work again.",
         ),
         xid(
             "BlueproofGpuXidContained",
             Severity::Warning,
-            "time() - #{xid=\"94\"} < 600",
+            "time() - #{xid=~\"94|168\"} < 600",
             "Only the process that met it is lost; reset the device when nobody uses it.",
         ),
         Alert {

@@ -44,6 +44,8 @@ pub(crate) struct Panel {
     title: &'static str,
     view: View,
     unit: Unit,
+    /// From which value on it wants to be looked at, and from which on it is bad.
+    limits: Option<(f64, f64)>,
     pub(crate) queries: Vec<(Expr, &'static str)>,
 }
 
@@ -64,6 +66,10 @@ pub(crate) enum View {
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Unit {
     Ones,
+    /// 1 where something is bad, else 0.
+    Fault,
+    /// 1 where all is well, else 0.
+    Wellness,
     Seconds,
     /// A share: one is all.
     Share,
@@ -81,8 +87,15 @@ impl Panel {
             title,
             view,
             unit,
+            limits: None,
             queries: Vec::new(),
         }
+    }
+
+    /// Says from which value on it wants to be looked at, and from which on it is bad.
+    pub(crate) fn limits(mut self, look: f64, bad: f64) -> Self {
+        self.limits = Some((look, bad));
+        self
     }
 
     /// Adds a query, and what each of its series is called.
@@ -147,14 +160,27 @@ impl Panel {
     }
 
     fn defaults(&self) -> Value {
-        let mut defaults = json!({ "unit": self.unit.as_str() });
+        let limits = self.limits.or(self.unit.limits());
+        let mut defaults = json!({
+            "unit": self.unit.as_str(),
+            "thresholds": { "mode": "absolute", "steps": self.unit.steps(limits) },
+            "mappings": self.unit.mappings(),
+            "color": { "mode": if self.is_coloured() { "thresholds" } else { "palette-classic" } },
+        });
         if let Unit::Share = self.unit {
             // Not at most one: a queue may borrow more than it has, and a holder of a shared device use what others leave.
             defaults["min"] = json!(0);
         }
         match self.view {
-            View::Number | View::Table => {}
-            View::Lines => defaults["custom"] = json!({ "fillOpacity": 0, "showPoints": "never" }),
+            View::Number => {}
+            View::Table => defaults["custom"] = json!({ "cellOptions": { "type": "color-text" } }),
+            View::Lines => {
+                // Where there is a limit, it is drawn.
+                let style = if limits.is_some() { "dashed" } else { "off" };
+                defaults["custom"] = json!({
+                    "fillOpacity": 0, "showPoints": "never", "thresholdsStyle": { "mode": style },
+                });
+            }
             View::Areas => {
                 let stacking = json!({ "mode": "normal", "group": "A" });
                 defaults["custom"] =
@@ -162,6 +188,81 @@ impl Panel {
             }
         }
         defaults
+    }
+}
+
+impl Panel {
+    /// Returns whether the value decides on the colour: series over time are told apart by it.
+    fn is_coloured(&self) -> bool {
+        matches!(self.view, View::Number | View::Table)
+    }
+}
+
+/// What states and flags are shown as.
+const OK: &str = "green";
+const LOOK: &str = "orange";
+const BAD: &str = "red";
+
+impl Unit {
+    /// Returns the limits of whatever is counted so.
+    fn limits(self) -> Option<(f64, f64)> {
+        match self {
+            // Cards slow themselves down between 83 and 95 degrees.
+            Self::Celsius => Some((80.0, 90.0)),
+            Self::Fault => Some((1.0, 1.0)),
+            Self::Ones
+            | Self::Wellness
+            | Self::Seconds
+            | Self::Share
+            | Self::Bytes
+            | Self::BytesPerSecond
+            | Self::Watts
+            | Self::Joules
+            | Self::Hertz => None,
+        }
+    }
+
+    /// Returns Grafana's steps: from which value on which colour holds.
+    fn steps(self, limits: Option<(f64, f64)>) -> Value {
+        if let Self::Wellness = self {
+            return json!([{ "color": BAD, "value": null }, { "color": OK, "value": 1 }]);
+        }
+        let mut steps = vec![json!({ "color": OK, "value": null })];
+        if let Some((look, bad)) = limits {
+            if look < bad {
+                steps.push(json!({ "color": LOOK, "value": look }));
+            }
+            steps.push(json!({ "color": BAD, "value": bad }));
+        }
+        steps.into()
+    }
+
+    /// Returns which words stand for which values: of flags, and of states in tables.
+    fn mappings(self) -> Value {
+        let words = match self {
+            Self::Fault => json!({
+                "0": { "text": "no", "color": OK, "index": 0 },
+                "1": { "text": "yes", "color": BAD, "index": 1 },
+            }),
+            Self::Wellness => json!({
+                "0": { "text": "no", "color": BAD, "index": 0 },
+                "1": { "text": "yes", "color": OK, "index": 1 },
+            }),
+            Self::Ones
+            | Self::Seconds
+            | Self::Share
+            | Self::Bytes
+            | Self::BytesPerSecond
+            | Self::Watts
+            | Self::Joules
+            | Self::Celsius
+            | Self::Hertz => json!({
+                "ok": { "text": "ok", "color": OK, "index": 0 },
+                "unknown": { "text": "unknown", "color": LOOK, "index": 1 },
+                "problem": { "text": "problem", "color": BAD, "index": 2 },
+            }),
+        };
+        json!([{ "type": "value", "options": words }])
     }
 }
 
@@ -190,7 +291,7 @@ impl Unit {
     /// Returns Grafana's word.
     fn as_str(self) -> &'static str {
         match self {
-            Self::Ones => "short",
+            Self::Ones | Self::Fault | Self::Wellness => "short",
             Self::Seconds => "s",
             Self::Share => "percentunit",
             Self::Bytes => "bytes",

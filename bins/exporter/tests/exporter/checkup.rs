@@ -3,12 +3,13 @@
 use std::{
     fs,
     io::{BufRead as _, BufReader},
+    path::Path,
     process::{Child, Output, Stdio},
     sync::mpsc,
     thread,
 };
 
-use fake_nvml::{Installed, Scenario, Steps, a10};
+use fake_nvml::{Delay, Installed, Scenario, Steps, a10};
 use serde_json::Value;
 
 use super::program::{LONG, install, program, text, without_driver};
@@ -81,17 +82,10 @@ impl Drop for Keeper {
     }
 }
 
-#[test]
-fn labels_are_kept_in_a_file_and_each_change_is_told() {
-    let (library, folder) = (broken(), tempfile::tempdir().expect("a folder"));
-    let file = folder.path().join("blueproof-gpu");
-    fs::write(
-        &file,
-        "# ours\nblueproof.dev/gpu-health=ok\nautopilot.ibm.com/gpuhealth=PASS\n",
-    )
-    .expect("it is ours");
+/// Starts one that keeps labels in a file, and returns what it says.
+fn keep(library: &Installed, file: &Path) -> (Keeper, impl Iterator<Item = String>) {
     let mut program = program();
-    program.args(["health", "--every", "1", "--labels"]).arg(&file);
+    program.args(["health", "--every", "1", "--labels"]).arg(file);
     program.arg("--library").arg(library.path());
     let started = program.stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
     let mut keeper = Keeper(started.expect("it can be started"));
@@ -102,13 +96,52 @@ fn labels_are_kept_in_a_file_and_each_change_is_told() {
             .map_while(Result::ok)
             .try_for_each(|line| tell.send(line))
     });
-    let mut told = std::iter::from_fn(|| hear.recv_timeout(LONG).ok());
+    (keeper, std::iter::from_fn(move || hear.recv_timeout(LONG).ok()))
+}
+
+#[test]
+fn a_node_whose_driver_hangs_is_not_labelled_as_well() {
+    let mut scenario = Scenario::of([a10(), a10()]);
+    scenario.delays = vec![Delay {
+        function: "nvmlDeviceGetTemperature".into(),
+        device: Some(0),
+        from: 0.0,
+        to: None,
+        milliseconds: 3_600_000,
+    }];
+    let (library, folder) = (install(&scenario), tempfile::tempdir().expect("a folder"));
+    let file = folder.path().join("blueproof-gpu");
+    fs::write(
+        &file,
+        "blueproof.dev/gpu-health=ok\nautopilot.ibm.com/gpuhealth=PASS\n",
+    )
+    .expect("it is ours");
+    let (_keeper, mut told) = keep(&library, &file);
+    let unknown = told.find(|line| line.starts_with("blueproof.dev/gpu-health=unknown: "));
+    assert!(unknown.is_some());
+    let written = fs::read_to_string(&file).expect("it is there");
+    assert!(!written.contains("PASS") && !written.contains("=ok"), "{written}");
+}
+
+#[test]
+fn labels_are_kept_in_a_file_and_each_change_is_told() {
+    let (library, folder) = (broken(), tempfile::tempdir().expect("a folder"));
+    let file = folder.path().join("blueproof-gpu");
+    fs::write(
+        &file,
+        "# ours\nblueproof.dev/gpu-health=ok\nautopilot.ibm.com/gpuhealth=PASS\n",
+    )
+    .expect("it is ours");
+    let (_keeper, mut told) = keep(&library, &file);
     let evicted = told.find(|line| line.starts_with("autopilot.ibm.com/gpuhealth=EVICT: "));
     assert!(
         evicted.is_some_and(|line| line.contains("remapped rows")),
         "with why"
     );
     let written = fs::read_to_string(&file).expect("it is there");
+    let (expires, written) = written.split_once('\n').expect("there are lines");
+    let expires = expires.strip_prefix("# +expiry-time=").expect("they expire");
+    assert!(expires.parse::<jiff::Timestamp>().expect("a time") > jiff::Timestamp::now());
     let expected = "autopilot.ibm.com/gpuhealth=EVICT\nblueproof.dev/gpu-health=problem\n";
     assert_eq!(written, expected, "it is written before it is told");
     let others = fs::read_dir(folder.path()).expect("it is ours").flatten();

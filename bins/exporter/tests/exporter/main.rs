@@ -2,6 +2,7 @@
 
 mod attempts;
 mod checkup;
+mod clients;
 mod health;
 #[path = "../common/machine.rs"]
 mod machine;
@@ -11,10 +12,11 @@ mod web;
 
 use std::{io::Read as _, path::PathBuf, time::Instant};
 
+use fake_kubelet::{FakeKubelet, Held, Pod};
 use fake_nvml::{Clock, Delay, Process, Scenario, Steps, a10, h100_with_mig};
 use flate2::read::GzDecoder;
 
-use program::{LONG, Server, install, once, program, text, without_driver};
+use program::{LONG, Server, install, lines, once, program, text, without_driver};
 
 #[test]
 fn one_page_is_printed_in_the_words_of_dcgm() {
@@ -134,39 +136,117 @@ fn what_costs_more_is_collected_where_somebody_wants_it() {
     );
 }
 
-#[test]
-fn while_a_call_hangs_the_last_page_is_answered_at_once_and_says_that_it_is_old() {
-    let mut scenario = Scenario::of([a10()]);
+/// Two cards, of which the first does not answer from the third second on.
+fn hanging() -> Scenario {
+    let mut scenario = Scenario::of([a10(), a10()]);
     scenario.clock = Clock::Real;
+    scenario.devices[1].figures.power_milliwatts = Steps::of([(0.0, 102_000.0), (3.5, 135_000.0)]);
     scenario.delays = vec![Delay {
-        function: "nvmlDeviceGetPowerUsage".into(),
-        device: None,
+        function: "nvmlDeviceGetTemperature".into(),
+        device: Some(0),
         from: 3.0,
         to: None,
         milliseconds: 3_600_000,
     }];
+    scenario
+}
+
+#[test]
+fn a_device_that_hangs_is_unknown_on_both_pages_in_health_and_readiness_and_the_others_are_as_they_are_now() {
+    let (scenario, began) = (hanging(), Instant::now());
     let library = install(&scenario);
-    let server = Server::start(&["--wait", "1000"], &library);
-    let began = Instant::now();
+    let server = Server::start(&[], &library);
+    assert_eq!(server.get("/ready", &[]).status, 200);
     let mut pages = std::iter::repeat_with(|| server.get("/metrics", &[]).text());
-    let mut until = |line: &str| {
-        let page = pages
-            .find(|page| page.contains(line) || began.elapsed() > LONG)
-            .expect("it goes on");
-        assert!(page.contains(line), "{page}");
-        page
-    };
-    until("blueproof_gpu_collection_cached 0\n");
-    let old = until("blueproof_gpu_collection_cached 1\n");
+    let page = pages.find(|page| {
+        assert!(began.elapsed() < LONG, "{page}");
+        page.contains("fault=\"NOT_ANSWERING\"") && page.contains("} 135\n")
+    });
+    let page = page.expect("it goes on");
+    let (hanging, well) = (&scenario.devices[0].uuid, &scenario.devices[1].uuid);
+    let of = |uuid: &str, metric: &str| lines(&page, &format!("{metric}{{uuid=\"{uuid}\""));
+    assert_eq!(of(hanging, "blueproof_gpu_power_watts"), [""; 0]);
+    assert_eq!(of(well, "blueproof_gpu_power_watts").len(), 1);
+    let states = of(hanging, "blueproof_gpu_health");
+    assert!(!states.is_empty());
     assert!(
-        old.contains("blueproof_gpu_power_watts"),
-        "what was read before is still told: {old}"
+        states.iter().all(|line| line.contains("state=\"unknown\"")),
+        "{states:?}"
+    );
+    assert!(!page.contains("kind=\"healthy\""), "who knows: {page}");
+
+    let dcgm = server.get("/metrics/dcgm", &[]).text();
+    assert_eq!(lines(&dcgm, "DCGM_FI_DEV_GPU_UTIL{").len(), 1, "{dcgm}");
+    assert!(
+        dcgm.contains(&format!("UUID=\"{well}\"")) && !dcgm.contains(hanging.as_str()),
+        "{dcgm}"
+    );
+    let ready = server.get("/ready", &[]);
+    assert_eq!(ready.status, 503);
+    assert!(
+        ready.text().contains("BP0918") && ready.text().contains(hanging.as_str()),
+        "{}",
+        ready.text()
     );
     assert_eq!(
         server.get("/health", &[]).status,
         200,
         "nobody asks the driver whether the process lives"
     );
+}
+
+#[test]
+fn who_may_not_wait_gets_what_was_read_before_and_is_told_so() {
+    let mut scenario = Scenario::of([a10()]);
+    scenario.delays = vec![Delay {
+        function: "nvmlDeviceGetPowerUsage".into(),
+        device: None,
+        from: 0.0,
+        to: None,
+        milliseconds: 50,
+    }];
+    let library = install(&scenario);
+    let server = Server::start(&["--wait", "0"], &library);
+    let began = Instant::now();
+    let mut pages = std::iter::repeat_with(|| server.get("/metrics", &[]).text());
+    let old = pages.find(|page| {
+        assert!(began.elapsed() < LONG, "{page}");
+        page.contains("blueproof_gpu_power_watts{")
+    });
+    let old = old.expect("it goes on");
+    assert!(old.contains("blueproof_gpu_collection_cached 1\n"), "{old}");
+    let unknown = |line: &String| line.contains("state=\"unknown\"");
+    assert!(lines(&old, "blueproof_gpu_health{").iter().all(unknown), "{old}");
+}
+
+#[test]
+fn a_slow_driver_is_waited_for_as_long_as_the_scraper_waits_and_pods_are_named() {
+    let mut scenario = Scenario::of(std::iter::repeat_with(a10).take(8));
+    scenario.delays = vec![Delay {
+        function: "nvmlDeviceGetPowerUsage".into(),
+        device: None,
+        from: 0.0,
+        to: None,
+        milliseconds: 70,
+    }];
+    let library = install(&scenario);
+    let kubelet = FakeKubelet::start().expect("a socket");
+    let held = Held::of("nvidia.com/gpu", [scenario.devices[0].uuid.as_str()]);
+    kubelet.lists(vec![Pod::with("ci", "r-1", [held])]);
+    let socket = kubelet.socket();
+    let server = Server::start(
+        &["--pod-resources", socket.to_str().expect("it is text")],
+        &library,
+    );
+    for _ in 0..3 {
+        let page = server
+            .get("/metrics", &["X-Prometheus-Scrape-Timeout-Seconds: 60"])
+            .text();
+        assert!(page.contains("blueproof_gpu_collection_cached 0\n"), "{page}");
+        assert_eq!(lines(&page, "blueproof_gpu_owner{").len(), 1, "{page}");
+        let dcgm = server.get("/metrics/dcgm", &["X-Prometheus-Scrape-Timeout-Seconds: 60"]);
+        assert!(dcgm.text().contains("pod=\"r-1\""), "{}", dcgm.text());
+    }
 }
 
 #[test]
@@ -196,7 +276,11 @@ fn what_is_recorded_can_be_shown_without_devices() {
         .args(["--once", "--page", "dcgm", "--recorded", name])
         .output();
     let shown = shown.expect("it can be started");
-    assert_eq!(text(&shown.stdout), text(&live.stdout));
+    // How long reading took is of now.
+    let figures = |page: String| lines(&page, "DCGM_");
+    let live_figures = figures(text(&live.stdout));
+    assert!(!live_figures.is_empty());
+    assert_eq!(figures(text(&shown.stdout)), live_figures);
 
     let again = once(&library, &["--record", name]);
     assert_eq!(
@@ -223,4 +307,53 @@ fn an_address_that_is_taken_is_said_to_be() {
         log.contains("error[BP0908]") && log.contains(&server.address),
         "{log}"
     );
+}
+
+#[test]
+fn a_variable_of_another_program_does_not_turn_gpus_into_tpus() {
+    let library = install(&Scenario::of([a10()]));
+    let mut program = program();
+    program.env("TPU_DEVICE_PLUGIN_ADDR", "10.0.0.7:2112");
+    program.arg("--once").arg("--library").arg(library.path());
+    let output = program.output().expect("it can be started");
+    assert!(output.status.success(), "{output:?}");
+    assert!(
+        text(&output.stdout).contains("blueproof_gpus{kind=\"physical\"} 1\n"),
+        "{output:?}"
+    );
+}
+
+#[test]
+fn in_the_place_of_dcgm_exporter_it_has_its_page_and_shows_what_its_file_says() {
+    let library = install(&Scenario::of([a10()]));
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("counters.csv");
+    let fields = "# some\nDCGM_FI_DEV_POWER_USAGE, gauge, Power draw (in W).\n\
+                  DCGM_FI_DEV_VGPU_LICENSE_STATUS, gauge, vGPU License status\n";
+    std::fs::write(&file, fields).expect("it is ours");
+    let file = file.to_str().expect("it is text");
+    let output = once(&library, &["-f", file, "-k", "-n", "-c", "1000", "--debug"]);
+    assert!(output.status.success(), "{output:?}");
+    let page = text(&output.stdout);
+    assert_eq!(lines(&page, "DCGM_").len(), 1, "{page}");
+    assert!(
+        page.contains("# HELP DCGM_FI_DEV_POWER_USAGE Power draw (in W).\n"),
+        "{page}"
+    );
+    assert!(
+        !page.contains("Hostname=") && !page.contains("blueproof_gpu_info"),
+        "{page}"
+    );
+    let log = text(&output.stderr);
+    assert!(
+        log.contains("DCGM_FI_DEV_VGPU_LICENSE_STATUS is left out"),
+        "{log}"
+    );
+
+    let refused = once(&library, &["--kubernetes-enable-pod-labels"]);
+    assert_eq!(refused.status.code(), Some(2), "{refused:?}");
+    assert!(text(&refused.stderr).contains("error[BP0921]"), "{refused:?}");
+    let unread = once(&library, &["-f", "/nowhere.csv"]);
+    assert_eq!(unread.status.code(), Some(3), "{unread:?}");
+    assert!(text(&unread.stderr).contains("error[BP0920]"), "{unread:?}");
 }

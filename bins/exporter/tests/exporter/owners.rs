@@ -1,9 +1,11 @@
 //! Who has which device, told by a kubelet that does all kinds of things.
 
+use std::time::Instant;
+
 use fake_kubelet::{Allocatable, FakeKubelet, Held, Pod};
 use fake_nvml::{Installed, Scenario, a10, h100_with_mig};
 
-use super::program::{Server, install, lines, once, text};
+use super::program::{LONG, Server, install, lines, once, text};
 
 fn kubelet() -> FakeKubelet {
     FakeKubelet::start().expect("a socket")
@@ -58,8 +60,11 @@ fn both_pages_say_who_has_a_device_and_ours_how_that_is_known() {
             ),
         ]
     );
+    let told = lines(&page, "blueproof_pod_resources");
+    let (ages, told): (Vec<_>, Vec<_>) = told.into_iter().partition(|line| line.contains("_age_seconds "));
+    assert_eq!(ages.len(), 1, "{ages:?}");
     assert_eq!(
-        lines(&page, "blueproof_pod_resources"),
+        told,
         [
             "blueproof_pod_resources_up 1",
             "blueproof_pod_resources_failures_total 0",
@@ -138,6 +143,18 @@ fn while_the_kubelet_hangs_devices_are_told_without_owners_and_the_log_says_so_o
     assert!(std::iter::repeat_with(page).take(30).any(is_owned));
 
     kubelet.hangs();
+    let is_silent = |page: &String| page.contains("blueproof_pod_resources_silent{reason=\"slow\"} 1\n");
+    let still = page();
+    assert!(
+        is_owned(still.clone()) || is_silent(&still),
+        "what was told holds a while: {still}"
+    );
+    let began = Instant::now();
+    let mut pages = std::iter::repeat_with(page);
+    pages.find(|page| {
+        assert!(began.elapsed() < LONG, "{page}");
+        is_silent(page)
+    });
     for _ in 0..2 {
         let page = page();
         assert_eq!(lines(&page, "blueproof_gpu_owner{"), [""; 0]);

@@ -4,11 +4,13 @@ use std::{
     collections::BTreeMap,
     io::{BufRead as _, BufReader, Read, Write},
     net::TcpStream,
-    process::{Child, ChildStderr, Command, Output, Stdio},
-    time::Duration,
+    process::{Child, ChildStderr, Command, ExitStatus, Output, Stdio},
+    thread,
+    time::{Duration, Instant},
 };
 
 use fake_nvml::{Fault, Installed, NvmlReturn, Scenario, a10};
+use rustix::process::{Pid, Signal, kill_process};
 
 /// Longer than any answer takes on a slow machine.
 pub(crate) const LONG: Duration = Duration::from_secs(60);
@@ -99,6 +101,24 @@ impl Server {
 
     pub(crate) fn get(&self, path: &str, headers: &[&str]) -> Answer {
         ask(self.connect(), path, headers)
+    }
+
+    /// Sends it a signal.
+    pub(crate) fn signal(&self, signal: Signal) {
+        let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
+        kill_process(pid.expect("it has a number"), signal).expect("it is ours");
+    }
+
+    /// Returns how it ended, once it has.
+    pub(crate) fn ended(&mut self) -> ExitStatus {
+        let began = Instant::now();
+        loop {
+            if let Some(status) = self.child.try_wait().expect("it is ours") {
+                return status;
+            }
+            assert!(began.elapsed() < LONG, "it ends");
+            thread::yield_now();
+        }
     }
 
     /// Returns the lines of its log until one that has these words.

@@ -2,9 +2,11 @@
 //!
 //! An A10 whose power cannot be read, and which reported an error; an H200 that trains; an H100 in seven parts.
 
+use std::{fs, sync::Arc, time::Duration};
+
 use blueproof_core::{
     gpu::{DeviceEvent, Figure, GpuInventory, GpuSnapshot},
-    ports::{GpuProbe, ProbeError},
+    ports::{EventQueue, GpuEvents, GpuProbe, ProbeError},
 };
 use blueproof_gpu::{nvml::NvmlProbe, recorded::Recorder};
 use fake_nvml::{
@@ -14,6 +16,9 @@ use jiff::{SignedDuration, Timestamp};
 
 /// The second at which the devices are read.
 const SECOND: i64 = 60;
+
+/// Longer than it takes until the error is reported.
+const LONG: Duration = Duration::from_secs(60);
 
 const MIB: f64 = 1_048_576.0;
 
@@ -28,13 +33,14 @@ pub(crate) fn recorded() -> String {
     library.set_time(60.0);
     let start = i64::try_from(scenario.starts_at_unix_seconds).expect("small");
     let at = Timestamp::from_second(start + SECOND).expect("small");
-    let mut file = Vec::new();
-    let mut recorder = Recorder::new(InTheStory { probe, at }, &mut file);
+    let file = tempfile::NamedTempFile::new().expect("there is room");
+    let written = file.reopen().expect("it is there");
+    let mut recorder = Recorder::new(InTheStory { probe, at }, written);
     recorder.inventory().expect("it answers");
     recorder.snapshot().expect("it answers");
-    recorder.events().expect("it answers");
+    recorder.events().take();
     assert!(recorder.failure().is_none());
-    String::from_utf8(file).expect("it is text")
+    fs::read_to_string(file.path()).expect("it is text")
 }
 
 fn scenario() -> Scenario {
@@ -150,12 +156,16 @@ impl GpuProbe for InTheStory {
         })
     }
 
-    fn events(&mut self) -> Result<Vec<DeviceEvent>, ProbeError> {
-        let events = self.probe.events()?;
-        let told = events
-            .into_iter()
-            .map(|event| DeviceEvent { at: self.at, ..event });
-        Ok(told.collect())
+    fn events(&mut self) -> Arc<dyn GpuEvents> {
+        let (events, told) = (self.probe.events(), EventQueue::default());
+        events.wait(LONG);
+        for device in events.listened_to() {
+            told.listen(device);
+        }
+        for event in events.take() {
+            told.push(DeviceEvent { at: self.at, ..event });
+        }
+        Arc::new(told)
     }
 }
 

@@ -457,8 +457,8 @@ codes! {
         "Who has which GPU on a Kubernetes node is asked of its kubelet, over a socket in the folder that `--pod-resources` names. \
          Mount the folder, not the socket, which a restarted kubelet makes anew. Until it answers no device has an owner."
     912 KubeletSlow "a kubelet that does not answer in time"
-        "A scrape waits for the kubelet as long as for devices (`--wait`). What comes later is not used: it could charge a pod \
-         with the work of the one before. No device has an owner until the kubelet answers in time."
+        "The kubelet is asked every few seconds and with each scrape. What it told last holds for ten seconds; after that it is \
+         not used, for it could charge a pod with the work of the one before. No device has an owner until the kubelet answers."
     913 KubeletAnswer "a kubelet that answers with an error"
         "The kubelet refused to tell who has which GPU, or answered with what cannot be understood. No device has an owner \
          until it tells."
@@ -474,6 +474,19 @@ codes! {
     917 NotPushed "a summary that a collector did not take"
         "A job's summary can be pushed by OTLP over HTTP, once, when the job is over. What went wrong is shown; the job's exit \
          code is not changed by it."
+    918 GpuHangs "a GPU or a driver that does not answer"
+        "A call of the driver's library has not come back. What was read before is not told as if it were now: the device, or all \
+         devices, are unknown until the call comes back. Other devices are read meanwhile. `dmesg | grep -i -e nvrm -e xid` tells \
+         more; a device that goes on so needs a reset, or the machine a restart."
+    919 GpuReleased "a driver that was closed on purpose"
+        "A driver that a program has open cannot be upgraded, and its devices can be neither reset nor divided anew. SIGUSR1 has the \
+         exporter close it for ten minutes, in which nothing is known of any device; SIGHUP has it open it again."
+    920 GpuCounters "a file of DCGM's fields that cannot be read"
+        "dcgm-exporter is told by a file which fields to show, with a type and a help text for each. Fields of DCGM's that NVML does not \
+         tell are left out and named in the log; a line that has no field, or no type, is refused."
+    921 DcgmOption "an option of dcgm-exporter that is not understood here"
+        "Options and variables of dcgm-exporter are understood where they can be kept to. What would change what is told, and \
+         cannot be done without DCGM or a Kubernetes API client, is refused by its name instead of being passed over."
 }
 
 /// A text that is not the code of anything.

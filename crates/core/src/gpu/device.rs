@@ -32,6 +32,14 @@ pub struct GpuInventory {
     pub api_version: Option<String>,
     /// The devices, in the driver's order.
     pub devices: Vec<Device>,
+    /// How many more devices the driver counts that never said who they are.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub unidentified: u32,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks it so")]
+fn is_none(count: &u32) -> bool {
+    *count == 0
 }
 
 /// An accelerator.

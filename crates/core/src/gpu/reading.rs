@@ -32,6 +32,8 @@ pub enum FaultKind {
     Lost,
     /// Whoever asks may not read it.
     NoPermission,
+    /// The device, or the driver of it, does not answer.
+    Hangs,
     /// The driver says something else.
     Driver,
 }

@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use super::{DeviceUuid, Reading, Readings};
+use super::{DeviceUuid, FaultKind, Reading, Readings};
 use crate::domain::Bytes;
 
 /// What was read of all devices, one after the other.
@@ -44,7 +44,7 @@ pub struct GpuProcess {
     /// The memory that it has there.
     pub memory: Reading<Bytes>,
     /// In which share of the time since the last snapshot it ran there; of the time before, where the driver told nothing
-    /// since.
+    /// since. Of a process that the driver tells no sample of it is not known.
     pub utilization: Reading<f64>,
 }
 
@@ -76,5 +76,23 @@ impl GpuSnapshot {
         self.samples
             .iter()
             .find(|sample| sample.device == *device && sample.partition.is_none())
+    }
+}
+
+impl Sample {
+    /// Returns whether it is of a device that does not answer.
+    pub fn hangs(&self) -> bool {
+        self.has_fault(FaultKind::Hangs)
+    }
+
+    /// Returns whether it is of a device that is gone.
+    pub fn is_lost(&self) -> bool {
+        self.has_fault(FaultKind::Lost)
+    }
+
+    fn has_fault(&self, kind: FaultKind) -> bool {
+        let of_figures = self.readings.faults().map(|(_, fault)| fault);
+        let of_processes = self.processes.fault();
+        of_figures.chain(of_processes).any(|fault| fault.kind == kind)
     }
 }

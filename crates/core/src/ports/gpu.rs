@@ -1,8 +1,10 @@
 //! What the accelerators of a machine are and do.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     fmt,
+    sync::{Arc, Condvar, Mutex, MutexGuard},
+    time::Duration,
 };
 
 use crate::{
@@ -13,23 +15,94 @@ use crate::{
 
 /// Reads the accelerators of this machine, of any vendor.
 ///
-/// Every call blocks for as long as the driver takes, which may be for ever: give a probe a thread of its own. Nothing is
+/// A call blocks for as long as the driver takes, which may be for ever: give a probe a thread of its own. Nothing is
 /// ever changed on a device. What fails for one device fails for that device only; a call fails as a whole where nothing can
 /// be said of any, and may be tried again later.
 pub trait GpuProbe: Send {
     /// Returns which devices there are. A machine without any has none, and that is no error.
     fn inventory(&mut self) -> Result<GpuInventory, ProbeError>;
 
-    /// Reads every device. Of how busy they were it tells what is new since the last time.
+    /// Reads every device. Of how busy they were it tells what is new since the last time. A figure is of now, or it is
+    /// none: of a device that does not answer, a probe that reads devices side by side says [`FaultKind::Hangs`].
+    ///
+    /// [`FaultKind::Hangs`]: crate::gpu::FaultKind::Hangs
     fn snapshot(&mut self) -> Result<GpuSnapshot, ProbeError>;
 
-    /// Returns what drivers reported since the last time, each once, and does not wait for more. Some drivers remember only
-    /// the last of several, so ask every second or so.
-    fn events(&mut self) -> Result<Vec<DeviceEvent>, ProbeError>;
+    /// Returns where drivers' reports arrive while a reading goes on, for other threads. It is the same each time. By default
+    /// nothing arrives, and no device is listened to.
+    fn events(&mut self) -> Arc<dyn GpuEvents> {
+        Arc::new(EventQueue::default())
+    }
+}
 
-    /// Returns the devices that it listens to since the last inventory. Of another that nothing is reported means nothing.
-    fn heard(&self) -> BTreeSet<DeviceUuid> {
-        BTreeSet::new()
+/// What drivers reported, in their order. No call waits for a driver.
+pub trait GpuEvents: Send + Sync {
+    /// Waits until something can be taken, but at most so long; it may return early.
+    fn wait(&self, within: Duration);
+
+    /// Returns what was reported since the last time, each once, in the order in which it arrived.
+    fn take(&self) -> Vec<DeviceEvent>;
+
+    /// Returns the devices that are listened to. That nothing is reported of another one means nothing.
+    fn listened_to(&self) -> BTreeSet<DeviceUuid>;
+}
+
+/// So many reports wait to be taken; a device in trouble reports without end, and the first ones say why.
+const REPORTS_AT_MOST: usize = 1024;
+
+/// Reports that wait to be taken: what a probe's own threads put in, others take out.
+#[derive(Debug, Default)]
+pub struct EventQueue {
+    state: Mutex<QueueState>,
+    arrived: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct QueueState {
+    events: VecDeque<DeviceEvent>,
+    listened_to: BTreeSet<DeviceUuid>,
+}
+
+impl EventQueue {
+    /// Adds a report. Where too many wait to be taken, it is dropped.
+    pub fn push(&self, event: DeviceEvent) {
+        let mut state = self.lock();
+        if state.events.len() < REPORTS_AT_MOST {
+            state.events.push_back(event);
+        }
+        drop(state);
+        self.arrived.notify_all();
+    }
+
+    /// Notes that a device is listened to from now on.
+    pub fn listen(&self, device: DeviceUuid) {
+        self.lock().listened_to.insert(device);
+    }
+
+    /// Notes that a device is listened to no more.
+    pub fn leave(&self, device: &DeviceUuid) {
+        self.lock().listened_to.remove(device);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, QueueState> {
+        self.state.lock().expect("nobody panics while they hold it")
+    }
+}
+
+impl GpuEvents for EventQueue {
+    fn wait(&self, within: Duration) {
+        let waited = self
+            .arrived
+            .wait_timeout_while(self.lock(), within, |state| state.events.is_empty());
+        drop(waited.expect("nobody panics while they hold it"));
+    }
+
+    fn take(&self) -> Vec<DeviceEvent> {
+        self.lock().events.drain(..).collect()
+    }
+
+    fn listened_to(&self) -> BTreeSet<DeviceUuid> {
+        self.lock().listened_to.clone()
     }
 }
 
@@ -87,6 +160,10 @@ pub enum Blindness {
     NoDevices,
     /// The driver says something else.
     DriverError,
+    /// The driver does not answer.
+    NotAnswering,
+    /// The driver is closed because somebody asked for that.
+    Released,
 }
 
 impl Blindness {
@@ -99,6 +176,8 @@ impl Blindness {
             Self::VersionMismatch => "version_mismatch",
             Self::NoDevices => "no_devices",
             Self::DriverError => "driver_error",
+            Self::NotAnswering => "not_answering",
+            Self::Released => "released",
         }
     }
 }

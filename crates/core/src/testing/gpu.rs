@@ -1,7 +1,7 @@
 //! A probe whose devices stand in memory.
 
 use std::{
-    collections::{BTreeSet, VecDeque},
+    collections::VecDeque,
     sync::{Arc, Mutex, MutexGuard},
 };
 
@@ -12,13 +12,14 @@ use crate::{
     gpu::{
         Device, DeviceEvent, DeviceUuid, Figure, GpuInventory, GpuSnapshot, Reading, Readings, Sample, Vendor,
     },
-    ports::{GpuProbe, ProbeError},
+    ports::{EventQueue, GpuEvents, GpuProbe, ProbeError},
 };
 
 /// Devices that do as they are told. Its clones are about the same devices.
 #[derive(Debug, Clone, Default)]
 pub struct FakeProbe {
     state: Arc<Mutex<State>>,
+    events: Arc<EventQueue>,
 }
 
 #[derive(Debug, Default)]
@@ -26,7 +27,6 @@ struct State {
     inventory: GpuInventory,
     snapshots: VecDeque<GpuSnapshot>,
     last: Option<GpuSnapshot>,
-    events: Vec<DeviceEvent>,
     error: Option<ProbeError>,
     snapshots_taken: u64,
 }
@@ -35,6 +35,9 @@ impl FakeProbe {
     /// Returns a probe of these devices, which did nothing yet.
     pub fn of(devices: Vec<Device>) -> Self {
         let probe = Self::default();
+        devices
+            .iter()
+            .for_each(|device| probe.events.listen(device.uuid.clone()));
         probe.lock().inventory.devices = devices;
         probe
     }
@@ -50,7 +53,7 @@ impl FakeProbe {
 
     /// Lets the driver report something.
     pub fn report(&self, event: DeviceEvent) {
-        self.lock().events.push(event);
+        self.events.push(event);
     }
 
     /// Lets every call fail from now on, or none any more.
@@ -93,18 +96,8 @@ impl GpuProbe for FakeProbe {
         Ok(read)
     }
 
-    fn events(&mut self) -> Result<Vec<DeviceEvent>, ProbeError> {
-        let mut state = self.lock();
-        match &state.error {
-            Some(error) => Err(error.clone()),
-            None => Ok(std::mem::take(&mut state.events)),
-        }
-    }
-
-    fn heard(&self) -> BTreeSet<DeviceUuid> {
-        let state = self.lock();
-        let devices = state.inventory.devices.iter();
-        devices.map(|device| device.uuid.clone()).collect()
+    fn events(&mut self) -> Arc<dyn GpuEvents> {
+        Arc::clone(&self.events) as Arc<dyn GpuEvents>
     }
 }
 

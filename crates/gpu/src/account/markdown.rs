@@ -4,8 +4,9 @@ use std::fmt::Write as _;
 
 use super::{
     bill::{MemoryOf, Source},
-    summary::{DeviceSummary, JobSummary},
+    summary::{DeviceSummary, JobSummary, Silence},
 };
+use crate::health::{AttemptVerdict, Evidence};
 
 /// What stands where nothing is known.
 const UNKNOWN: &str = "–";
@@ -21,7 +22,7 @@ impl JobSummary {
     pub fn to_markdown(&self) -> String {
         let mut text = format!("### GPU use of {}\n\n", code(&self.holder.0));
         if self.devices.is_empty() {
-            text += "It had no GPU.\n";
+            text += &without_devices(self);
             return text;
         }
         text += "| device | allocated | busy | peak | peak memory | energy | errors | seen |\n";
@@ -33,10 +34,29 @@ impl JobSummary {
             text += &sums(self);
         }
         writeln!(text, "\n{}", figures(self)).expect("a string takes all");
+        if let Some(verdict) = self.verdict {
+            writeln!(text, "\n{}", judged(verdict)).expect("a string takes all");
+            for evidence in &self.evidence {
+                writeln!(text, "- {}", evidence_words(evidence)).expect("a string takes all");
+            }
+        }
+        if let Some(why) = &self.devices_unknown {
+            writeln!(text, "\nIt may have had more GPUs: {}.", code(why)).expect("a string takes all");
+        }
+        if let Some(note) = unseen(self) {
+            writeln!(text, "\n{note}").expect("a string takes all");
+        }
         for note in notes(self) {
             writeln!(text, "\n{note}").expect("a string takes all");
         }
         text
+    }
+}
+
+fn without_devices(job: &JobSummary) -> String {
+    match &job.devices_unknown {
+        Some(why) => format!("It is not known which GPUs it had: {}.\n", code(why)),
+        None => "It had no GPU.\n".to_owned(),
     }
 }
 
@@ -54,10 +74,27 @@ fn row(device: &DeviceSummary) -> String {
     format!("| {} |\n", cells.join(" | "))
 }
 
+/// Returns who was at fault, in words.
+fn judged(verdict: AttemptVerdict) -> &'static str {
+    match verdict {
+        AttemptVerdict::InfrastructureFault => "**The machine was at fault.**",
+        AttemptVerdict::JobFault => "The job made an error on its GPUs.",
+        AttemptVerdict::Clean => "No fault of the GPUs was found.",
+        AttemptVerdict::Unclear => "No fault of the GPUs was found, and not all of them is known.",
+    }
+}
+
+fn evidence_words(evidence: &Evidence) -> String {
+    match &evidence.device {
+        Some(device) => format!("{}: {}", code(&device.0), code(&evidence.words)),
+        None => code(&evidence.words),
+    }
+}
+
 fn sums(job: &JobSummary) -> String {
     let cells = [
         "all".to_owned(),
-        seconds(Some(job.allocated_gpu_seconds)),
+        seconds(job.allocated_gpu_seconds),
         seconds(job.busy_gpu_seconds),
         percent(job.figures.peak_gpu),
         bytes(job.figures.peak_gpu_memory_bytes),
@@ -99,11 +136,42 @@ fn errors(device: &DeviceSummary) -> String {
         1 => format!("XID {xid}"),
         _ => format!("XID {xid} ({count} times)"),
     };
-    let counts: Vec<_> = device.xids.iter().map(count).collect();
-    if counts.is_empty() {
-        return "none".to_owned();
+    let mut told: Vec<_> = device.xids.iter().map(count).collect();
+    match device.silence {
+        Some(Silence::Lost) => told.push("it was lost".to_owned()),
+        Some(Silence::Hung) => told.push("it did not answer".to_owned()),
+        None => {}
     }
-    counts.join(", ")
+    match (told.is_empty(), device.listened_to) {
+        (true, true) => "none".to_owned(),
+        (true, false) => UNKNOWN.to_owned(),
+        (false, _) => told.join(", "),
+    }
+}
+
+/// A share of the time for which something was seen.
+type Share = fn(&DeviceSummary) -> Option<f64>;
+
+/// Returns of what not all of the time was seen.
+fn unseen(job: &JobSummary) -> Option<String> {
+    let of: [(&str, Share); 3] = [
+        ("how busy a device was", |device| device.coverage.busy),
+        ("how full its memory was", |device| device.coverage.memory),
+        ("what it drew", |device| device.coverage.energy),
+    ];
+    let is_short = |of: Share| {
+        let mut seen = job.devices.iter().filter_map(of);
+        seen.any(|seen| seen < ALMOST_ALL)
+    };
+    let short = of.into_iter().filter(|(_, of)| is_short(*of));
+    let short: Vec<_> = short.map(|(what, _)| what).collect();
+    if short.is_empty() {
+        return None;
+    }
+    Some(format!(
+        "Not all of the time it was seen {}. What was not seen is in no figure: they are of the rest.",
+        short.join(", nor ")
+    ))
 }
 
 /// Returns what a reader must know to take the figures for what they are.
@@ -111,15 +179,8 @@ fn notes(job: &JobSummary) -> Vec<&'static str> {
     let any = |is_so: fn(&DeviceSummary) -> bool| job.devices.iter().any(is_so);
     let notes = [
         (
-            any(|device| {
-                let seen = [
-                    device.coverage.busy,
-                    device.coverage.energy,
-                    device.coverage.memory,
-                ];
-                seen.into_iter().flatten().any(|seen| seen < ALMOST_ALL)
-            }),
-            "Not all of the time was seen. What was not seen is in no figure: they are of the rest.",
+            any(|device| !device.listened_to),
+            "Not all drivers could be listened to all the time: there may have been errors that were not told.",
         ),
         (
             any(|device| device.shared),

@@ -1,6 +1,6 @@
 //! What is kept of a job, and shown.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use blueproof_core::{
     figures::{Figures, Used},
@@ -13,9 +13,12 @@ use super::{
     Holder,
     bill::{Bill, DeviceBill, MemoryOf, Source},
 };
+use crate::health::{AttemptVerdict, Evidence, Judgement};
 
 /// The version of [`JobSummary`] as JSON. It grows when a field changes its meaning or goes, not when one is added.
-pub const SCHEMA_VERSION: u32 = 1;
+///
+/// Since the second, `allocatedGpuSeconds` is absent where it is not known which devices there were.
+pub const SCHEMA_VERSION: u32 = 2;
 
 /// What a job used. In JSON what is not known is left out.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -30,8 +33,12 @@ pub struct JobSummary {
     /// When it gave them back; absent while it has some.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Timestamp>,
-    /// Over all devices.
-    pub allocated_gpu_seconds: f64,
+    /// Why it is not known which devices it had, or whether these are all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub devices_unknown: Option<String>,
+    /// Over all devices; absent where it is not known which there were.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allocated_gpu_seconds: Option<f64>,
     /// Over all devices, of what was seen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub busy_gpu_seconds: Option<f64>,
@@ -42,6 +49,35 @@ pub struct JobSummary {
     pub figures: Figures,
     /// Device by device.
     pub devices: Vec<DeviceSummary>,
+    /// Who was at fault, as far as the devices tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<AttemptVerdict>,
+    /// What says so.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub evidence: Vec<Evidence>,
+}
+
+/// What is known of a job's devices beside what they were used for.
+#[derive(Debug, Clone, Default)]
+pub struct Witnessed {
+    /// Why it is not known which devices it had, or whether these are all.
+    pub devices_unknown: Option<String>,
+    /// Those whose drivers' reports were listened to from beginning to end.
+    pub listened_to: BTreeSet<DeviceUuid>,
+    /// Those that did not answer at some time.
+    pub silent: BTreeMap<DeviceUuid, Silence>,
+    /// Who was at fault; `None` where nobody judged.
+    pub judgement: Option<Judgement>,
+}
+
+/// How a device did not answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Silence {
+    /// A call of its driver did not come back in time.
+    Hung,
+    /// It was gone.
+    Lost,
 }
 
 /// What a job used of one device, or of one part.
@@ -90,6 +126,13 @@ pub struct DeviceSummary {
     /// Errors by NVIDIA's number, and how often each was reported.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub xids: BTreeMap<u64, u32>,
+    /// Whether its driver's reports were listened to from beginning to end. Where not, no `xids` does not mean that there were
+    /// none.
+    #[serde(default)]
+    pub listened_to: bool,
+    /// How it did not answer at some time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub silence: Option<Silence>,
     /// How often the driver was loaded anew.
     pub reloads: u32,
     /// How much of it was seen, and what was left out.
@@ -118,7 +161,7 @@ pub struct CoverageSummary {
 impl JobSummary {
     /// Sums a job up. The devices' names come from `inventory`; what a bill cannot know, such as the use of processors,
     /// from `used`, whose figures of GPUs are not looked at.
-    pub fn new(bill: &Bill, inventory: &GpuInventory, used: &Used) -> Self {
+    pub fn new(bill: &Bill, inventory: &GpuInventory, used: &Used, witnessed: Witnessed) -> Self {
         let total = bill.total();
         let used = Used {
             gpu: Some(bill.used()),
@@ -130,19 +173,26 @@ impl JobSummary {
             holder: bill.holder.clone(),
             from: bill.from,
             until: bill.until,
-            allocated_gpu_seconds: total.allocated_seconds(),
+            allocated_gpu_seconds: (witnessed.devices_unknown.is_none() || !bill.devices.is_empty())
+                .then(|| total.allocated_seconds()),
+            devices_unknown: witnessed.devices_unknown.clone(),
             busy_gpu_seconds: total.busy_seconds(),
             energy_joules: total.joules(),
             figures: Figures::of(&[used]),
             devices: devices
-                .map(|device| DeviceSummary::new(device, inventory))
+                .map(|device| DeviceSummary::new(device, inventory, &witnessed))
                 .collect(),
+            verdict: witnessed.judgement.as_ref().map(|judgement| judgement.verdict),
+            evidence: witnessed
+                .judgement
+                .map(|judgement| judgement.evidence)
+                .unwrap_or_default(),
         }
     }
 }
 
 impl DeviceSummary {
-    fn new(bill: &DeviceBill, inventory: &GpuInventory) -> Self {
+    fn new(bill: &DeviceBill, inventory: &GpuInventory, witnessed: &Witnessed) -> Self {
         let of_part = inventory.devices.iter().find_map(|device| {
             let mut parts = device.partitions.iter();
             Some((device, parts.find(|part| part.uuid == bill.device)?))
@@ -166,6 +216,8 @@ impl DeviceSummary {
             peak_memory_bytes: bill.peak_memory.map(|memory| memory.bytes.0),
             peak_memory_of: bill.peak_memory.map(|memory| memory.of),
             xids: bill.xids.clone(),
+            listened_to: device.is_some_and(|device| witnessed.listened_to.contains(&device.uuid)),
+            silence: device.and_then(|device| witnessed.silent.get(&device.uuid).copied()),
             reloads: bill.reloads,
             coverage: CoverageSummary {
                 busy: coverage.map(|coverage| coverage.busy),

@@ -25,6 +25,14 @@ fn blind() -> ProbeError {
     }
 }
 
+/// Limits by which a probe that could not be opened is not opened again.
+fn never_again() -> Limits {
+    Limits {
+        again_after: LONG * 60,
+        ..Limits::default()
+    }
+}
+
 fn collector(probe: &FakeProbe) -> Collector {
     let probe = probe.clone();
     Collector::start(Box::new(move || Ok(Box::new(probe.clone()))))
@@ -49,7 +57,7 @@ impl GpuProbe for Hanging {
         self.inner.snapshot()
     }
 
-    fn events(&mut self) -> Result<Vec<DeviceEvent>, ProbeError> {
+    fn events(&mut self) -> Arc<dyn GpuEvents> {
         self.inner.events()
     }
 }
@@ -86,6 +94,104 @@ fn while_a_driver_hangs_the_reading_before_is_told_as_what_it_is() {
     hangs.store(false, Ordering::SeqCst);
     go.send(()).expect("it hangs");
     assert!(!collector.collect(LONG).is_cached);
+}
+
+#[test]
+fn a_reading_that_is_older_than_its_bound_is_unknown() {
+    let (hangs, (go, let_go)) = (Arc::new(AtomicBool::new(false)), mpsc::channel());
+    let mut hanging = Some(Hanging {
+        inner: FakeProbe::of(vec![device(0)]),
+        hangs: Arc::clone(&hangs),
+        let_go,
+    });
+    let limits = Limits {
+        fresh_for: Duration::ZERO,
+        ..Limits::default()
+    };
+    let open: Open = Box::new(move || Ok(Box::new(hanging.take().expect("it is opened once"))));
+    let collector = Collector::start_with(open, None, limits, Box::new(Timestamp::now));
+    collector.collect(LONG);
+    hangs.store(true, Ordering::SeqCst);
+    let meanwhile = collector.collect(Duration::from_millis(1));
+    assert!(meanwhile.is_cached && meanwhile.reading.is_none());
+    assert!(
+        meanwhile.age.is_some(),
+        "how long nothing was read is told all the same"
+    );
+    drop(go);
+}
+
+#[test]
+fn errors_are_told_while_a_reading_hangs_in_their_order() {
+    let (hangs, (go, let_go)) = (Arc::new(AtomicBool::new(false)), mpsc::channel());
+    let probe = FakeProbe::of(vec![device(0), device(1)]);
+    let mut hanging = Some(Hanging {
+        inner: probe.clone(),
+        hangs: Arc::clone(&hangs),
+        let_go,
+    });
+    let collector = Collector::start(Box::new(move || {
+        Ok(Box::new(hanging.take().expect("it is opened once")))
+    }));
+    collector.collect(LONG);
+    hangs.store(true, Ordering::SeqCst);
+    for (place, xid) in [(1, 94), (1, 45), (0, 119)] {
+        probe.report(DeviceEvent {
+            at: Timestamp::UNIX_EPOCH,
+            device: device(place).uuid,
+            xid,
+        });
+    }
+    let began = Instant::now();
+    let mut collections = std::iter::repeat_with(|| collector.collect(Duration::from_millis(1)));
+    let told = collections.find(|collected| {
+        assert!(began.elapsed() < LONG, "they are told");
+        collected.errors.last(&device(0).uuid) == Some(119)
+    });
+    let told = told.expect("it goes on");
+    assert!(told.is_cached, "the reading hangs");
+    assert_eq!(told.errors.last(&device(1).uuid), Some(45));
+    assert_eq!(told.errors.counts().count(), 3);
+    assert_eq!(told.listened_to.len(), 2);
+    drop(go);
+}
+
+#[test]
+fn the_driver_is_closed_when_nobody_asks_and_on_request_and_opened_again() {
+    let (opened, probe) = (Arc::new(Mutex::new(0)), FakeProbe::of(vec![device(0)]));
+    let (counted, open) = (Arc::clone(&opened), probe);
+    let limits = Limits {
+        idle_after: Duration::ZERO,
+        ..Limits::default()
+    };
+    let open: Open = Box::new(move || {
+        *counted.lock().expect("nobody panics") += 1;
+        Ok(Box::new(open.clone()))
+    });
+    let collector = Collector::start_with(open, None, limits, Box::new(Timestamp::now));
+    let is_open = || {
+        !collector
+            .shared
+            .lock()
+            .collected(Instant::now(), LONG)
+            .listened_to
+            .is_empty()
+    };
+    collector.collect(LONG);
+    let began = Instant::now();
+    while is_open() {
+        assert!(began.elapsed() < LONG, "it is closed when nobody asks");
+        thread::yield_now();
+    }
+    assert!(collector.collect(LONG).reading.expect("it was tried").is_ok());
+    assert!(*opened.lock().expect("nobody panics") >= 2, "it was opened again");
+
+    collector.release(LONG * 60);
+    let reading = collector.collect(LONG).reading.expect("it was tried");
+    let released = reading.as_ref().as_ref().expect_err("it is closed");
+    assert_eq!(released.reason, Blindness::Released);
+    collector.reopen();
+    assert!(collector.collect(LONG).reading.expect("it was tried").is_ok());
 }
 
 #[test]
@@ -126,7 +232,7 @@ fn a_driver_that_is_not_there_is_not_asked_for_at_every_scrape() {
         *told.lock().expect("nobody panics") = opens;
         Err(blind())
     };
-    let collector = Collector::start_with(Box::new(open), None, LONG * 60, Box::new(Timestamp::now));
+    let collector = Collector::start_with(Box::new(open), None, never_again(), Box::new(Timestamp::now));
     for _ in 0..5 {
         let collected = collector.collect(LONG);
         assert_eq!(collected.reading.expect("it was tried").as_ref(), &Err(blind()));
@@ -203,7 +309,7 @@ fn a_clock_that_is_set_is_told_of_before_what_is_read_by_it() {
     let collector = Collector::start_with(
         Box::new(move || Ok(Box::new(probe.clone()))),
         Some(Box::new(Scribe(tell))),
-        AGAIN_AFTER,
+        Limits::default(),
         Box::new(wall),
     );
     assert_eq!(collector.collect(LONG).clock_set, None);

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use blueproof_core::{
-    gpu::{DeviceUuid, FaultKind, Figure, Reading, Sample},
+    gpu::{DeviceUuid, Figure, Reading, Sample},
     ports::Blindness,
 };
 
@@ -84,7 +84,9 @@ fn driver(facts: &Facts<'_>) -> Answer {
             blind @ (Blindness::LibraryMissing
             | Blindness::NoPermission
             | Blindness::NoDevices
-            | Blindness::DriverError),
+            | Blindness::DriverError
+            | Blindness::NotAnswering
+            | Blindness::Released),
         ) => Why::from(blind).into(),
     }
 }
@@ -102,9 +104,18 @@ fn device_count(policy: &CheckPolicy, facts: &Facts<'_>, devices: &BTreeSet<Devi
             | Blindness::DriverNotLoaded
             | Blindness::NoPermission
             | Blindness::VersionMismatch
-            | Blindness::DriverError),
+            | Blindness::DriverError
+            | Blindness::NotAnswering
+            | Blindness::Released),
         ) => return Why::from(blind).into(),
     };
+    let silent = facts
+        .inventory
+        .map_or(0, |inventory| inventory.unidentified as usize)
+        + hanging(facts);
+    if silent > 0 {
+        return Answer::undecided(format!("{silent} do not answer"));
+    }
     let Some(expected) = policy.expected_devices else {
         return Answer::undecided(format!(
             "{count} answer, and nobody said how many there should be"
@@ -123,17 +134,16 @@ fn device_count(policy: &CheckPolicy, facts: &Facts<'_>, devices: &BTreeSet<Devi
 
 fn is_lost(facts: &Facts<'_>, device: &DeviceUuid) -> bool {
     let last = facts.snapshots.last();
-    last.is_some_and(|snapshot| snapshot.of(device).is_none_or(says_lost))
+    last.is_some_and(|snapshot| snapshot.of(device).is_none_or(Sample::is_lost))
 }
 
-/// Returns whether a sample is of a device that is gone.
-fn says_lost(sample: &Sample) -> bool {
-    let mut faults = sample.readings.faults();
-    faults.any(|(_, fault)| fault.kind == FaultKind::Lost)
-        || sample
-            .processes
-            .fault()
-            .is_some_and(|fault| fault.kind == FaultKind::Lost)
+/// Returns how many devices do not answer.
+fn hanging(facts: &Facts<'_>) -> usize {
+    let last = facts.snapshots.last();
+    let samples = last.into_iter().flat_map(|snapshot| &snapshot.samples);
+    samples
+        .filter(|sample| sample.partition.is_none() && sample.hangs())
+        .count()
 }
 
 fn presence(facts: &DeviceFacts<'_>) -> Answer {
@@ -143,13 +153,13 @@ fn presence(facts: &DeviceFacts<'_>) -> Answer {
     let Some(last) = last else {
         return Answer::problem(Severity::Evict, "it is gone: the last snapshot has nothing of it");
     };
-    if says_lost(last) {
+    if last.is_lost() {
         return Answer::problem(
             Severity::Evict,
             "it is lost: the driver does not reach it any more",
         );
     }
-    let gone = |sample: &&Option<&Sample>| sample.is_none_or(says_lost);
+    let gone = |sample: &&Option<&Sample>| sample.is_none_or(Sample::is_lost);
     let away = facts.samples.iter().skip_while(gone).filter(gone).count();
     if away > 0 {
         let all = facts.samples.len();
@@ -157,6 +167,9 @@ fn presence(facts: &DeviceFacts<'_>) -> Answer {
             Severity::Evict,
             format!("it was lost in {away} of {all} snapshots, and came back"),
         );
+    }
+    if last.hangs() {
+        return Answer::undecided("it does not answer");
     }
     let told = last
         .readings
@@ -308,6 +321,12 @@ fn xids(facts: &DeviceFacts<'_>) -> Answer {
     let unknown = of(XidClass::Unknown);
     if !unknown.is_empty() {
         return Answer::undecided(told(&unknown));
+    }
+    match facts.samples.last() {
+        Some(Some(last)) if last.hangs() => return Answer::undecided("it does not answer"),
+        Some(Some(last)) if !last.is_lost() => {}
+        Some(_) => return Answer::undecided("what is gone reports nothing"),
+        None => return Answer::undecided("no snapshot was taken"),
     }
     let harmless = [of(XidClass::Application), of(XidClass::Informational)].concat();
     if harmless.is_empty() {

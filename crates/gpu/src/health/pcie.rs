@@ -49,7 +49,9 @@ pub(super) fn generation(policy: &CheckPolicy, facts: &DeviceFacts<'_>) -> Answe
             [Err(why), _, _] | [_, Err(why), _] | [_, _, Err(why)] => unread = Some(why),
         }
     }
-    if busy >= 2 && best < most {
+    // Links wake up late, and a short burst of work does not wake them at all.
+    let enough = policy.slowdown_readings.max(2);
+    if busy >= enough && best < most {
         let evidence =
             format!("speaks generation {best} in {busy} readings under load, and {most} is possible");
         return Answer::problem(Severity::Warn, evidence);
@@ -61,7 +63,7 @@ pub(super) fn generation(policy: &CheckPolicy, facts: &DeviceFacts<'_>) -> Answe
             Answer::ok(format!("speaks generation {best} under load"))
         }
         (None, _) => Answer::undecided(format!(
-            "spoke generation {best} of {most} in one reading under load; two are needed to tell"
+            "spoke generation {best} of {most} in {busy} readings under load; {enough} are needed to tell"
         )),
     }
 }

@@ -2,32 +2,17 @@
 
 use blueproof_core::{
     domain::Bytes,
-    gpu::{Device, DeviceUuid, GpuInventory, Partition, Reading, Vendor},
-    ports::ProbeError,
+    gpu::{Device, DeviceUuid, Partition, Reading, Vendor},
 };
 use nvml_wrapper::{Device as Handle, Nvml, error::NvmlError};
 
-use super::errors::{blind, read};
+use super::errors::read;
 
-/// Returns what there is. Of a device that does not answer stands what was known of it.
+/// Returns who is in a place, and how it is divided now.
 ///
 /// Who a device is does not change while the driver is loaded, and it stays loaded while the probe is open: so only those that
 /// were not known are asked for all of it. How they are divided may change at any time.
-pub(super) fn inventory(nvml: &Nvml, known: &GpuInventory) -> Result<GpuInventory, ProbeError> {
-    let count = nvml.device_count();
-    let count = count.map_err(|error| blind("could not count the NVIDIA devices", &error))?;
-    let devices = (0..count).filter_map(|place| {
-        let was = known.devices.iter().find(|device| device.index == place);
-        device(nvml, place, was).ok().or_else(|| was.cloned())
-    });
-    Ok(GpuInventory {
-        driver_version: nvml.sys_driver_version().ok(),
-        api_version: nvml.sys_cuda_driver_version().ok().map(cuda_version),
-        devices: devices.collect(),
-    })
-}
-
-fn device(nvml: &Nvml, place: u32, was: Option<&Device>) -> Result<Device, NvmlError> {
+pub(super) fn device(nvml: &Nvml, place: u32, was: Option<&Device>) -> Result<Device, NvmlError> {
     let handle = nvml.device_by_index(place)?;
     let uuid = DeviceUuid(handle.uuid()?);
     let was = was.filter(|was| was.uuid == uuid);
@@ -75,12 +60,12 @@ fn partitions(device: &Handle<'_>, were: &[Partition]) -> Vec<Partition> {
     let most = device.mig_device_count().unwrap_or(0);
     let handles = (0..most).filter_map(|place| device.mig_device_by_index(place).ok());
     handles
-        .filter_map(|handle| partition(&handle, were).ok())
+        .filter_map(|handle| partition(&handle, device, were).ok())
         .collect()
 }
 
 /// Returns a part. One whose UUID is known is the part that it was.
-fn partition(handle: &Handle<'_>, were: &[Partition]) -> Result<Partition, NvmlError> {
+fn partition(handle: &Handle<'_>, device: &Handle<'_>, were: &[Partition]) -> Result<Partition, NvmlError> {
     let uuid = DeviceUuid(handle.uuid()?);
     let was = were.iter().find(|was| was.uuid == uuid);
     if let Some(was) = was.filter(|was| is_known_part(was)) {
@@ -88,7 +73,7 @@ fn partition(handle: &Handle<'_>, were: &[Partition]) -> Result<Partition, NvmlE
     }
     Ok(Partition {
         uuid,
-        profile: profile(handle),
+        profile: profile(handle, device),
         gpu_instance: read(super::raw::gpu_instance(handle)),
         compute_instance: read(super::raw::compute_instance(handle)),
         memory: read(handle.memory_info()).map(|memory| Bytes(memory.total)),
@@ -105,12 +90,18 @@ fn is_known_part(part: &Partition) -> bool {
     faults.into_iter().all(|fault| fault.is_none())
 }
 
-/// Returns what a part has, as NVIDIA writes it: slices of processors, and memory in GB.
-fn profile(handle: &Handle<'_>) -> Reading<String> {
-    // The driver gives megabytes of 2^20; profiles are called by GB, rounded up.
-    const MEGABYTES_OF_GB: u64 = 1024;
-    read(handle.attributes()).map(|of| {
-        let memory = of.memory_size_mb.div_ceil(MEGABYTES_OF_GB);
+/// Returns what a part has, as NVIDIA writes it. The driver ends a part's name with it; where it does not, it follows from
+/// what the part has of its device, but for media extensions (`+me`), of which nothing is told then.
+fn profile(part: &Handle<'_>, device: &Handle<'_>) -> Reading<String> {
+    let name = part.name().ok();
+    if let Some(profile) = name.as_deref().and_then(profile_in) {
+        return Reading::Value(profile.to_owned());
+    }
+    let of = part
+        .attributes()
+        .and_then(|of| Ok((of, device.memory_info()?.total)));
+    read(of).map(|(of, total)| {
+        let memory = gigabytes(of.memory_size_mb, total);
         let (compute, gpu) = (of.compute_instance_slice_count, of.gpu_instance_slice_count);
         if compute == gpu {
             format!("{gpu}g.{memory}gb")
@@ -120,7 +111,67 @@ fn profile(handle: &Handle<'_>) -> Reading<String> {
     })
 }
 
+/// Returns the profile at the end of a part's name: `NVIDIA H200 MIG 1g.18gb`.
+fn profile_in(name: &str) -> Option<&str> {
+    let (_, profile) = name.rsplit_once(" MIG ")?;
+    let is_one = profile.starts_with(|first: char| first.is_ascii_digit()) && profile.contains("g.");
+    is_one.then_some(profile)
+}
+
+/// Returns the memory by which a profile is called: the part's share of its device, in eighths and rounded up, of the
+/// device's memory in GiB, rounded up. The rule is NVIDIA's: `getMigMemorySizeGB` in NVIDIA/go-nvlib,
+/// `pkg/nvlib/device/mig_profile.go`. `part` is in MiB, `total` in bytes.
+fn gigabytes(part: u64, total: u64) -> u64 {
+    const EIGHTHS: u128 = 8;
+    let (part, total) = (u128::from(part) << 20, u128::from(total).max(1));
+    let eighths = (part * EIGHTHS).div_ceil(total);
+    let whole = total.div_ceil(1 << 30);
+    // Half of one counts as one.
+    u64::try_from((2 * eighths * whole + EIGHTHS) / (2 * EIGHTHS)).unwrap_or(u64::MAX)
+}
+
 /// Returns CUDA's version from the number that the driver gives: 12080 is 12.8.
-fn cuda_version(number: i32) -> String {
+pub(super) fn cuda_version(number: i32) -> String {
     format!("{}.{}", number / 1000, number % 1000 / 10)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn profiles_are_called_by_nvidias_rule_on_every_card() {
+        for (card, total, parts) in [
+            ("H200", 143_771, &[(16_384, 18), (33_280, 35), (71_424, 71)][..]),
+            (
+                "H100 80GB",
+                81_559,
+                &[(9_984, 10), (20_096, 20), (40_448, 40), (81_559, 80)],
+            ),
+            (
+                "A100 40GB",
+                40_960,
+                &[(4_864, 5), (9_856, 10), (19_968, 20), (40_448, 40)],
+            ),
+            ("A30", 24_576, &[(5_952, 6), (11_968, 12), (24_125, 24)]),
+            ("GB200", 189_471, &[(23_552, 23), (189_000, 186)]),
+        ] {
+            for (part, expected) in parts {
+                assert_eq!(gigabytes(*part, total << 20), *expected, "{part} MiB of a {card}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_driver_says_itself_what_a_part_has() {
+        for (name, profile) in [
+            ("NVIDIA H200 MIG 1g.18gb", Some("1g.18gb")),
+            ("NVIDIA A100-SXM4-40GB MIG 1g.5gb+me", Some("1g.5gb+me")),
+            ("NVIDIA A100-SXM4-40GB MIG 1c.3g.20gb", Some("1c.3g.20gb")),
+            ("NVIDIA H200", None),
+            ("NVIDIA MIG something", None),
+        ] {
+            assert_eq!(profile_in(name), profile, "{name}");
+        }
+    }
 }

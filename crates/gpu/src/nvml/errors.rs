@@ -20,6 +20,11 @@ pub(super) fn unread<T>(error: &NvmlError) -> Reading<T> {
     if is_unsupported(error) {
         return Reading::Unsupported;
     }
+    Reading::Failed(fault(error))
+}
+
+/// Returns why something could not be read.
+pub(super) fn fault(error: &NvmlError) -> Fault {
     let kind = if matches!(error, NvmlError::GpuLost) {
         FaultKind::Lost
     } else if matches!(error, NvmlError::NoPermission | NvmlError::OperatingSystem) {
@@ -27,7 +32,12 @@ pub(super) fn unread<T>(error: &NvmlError) -> Reading<T> {
     } else {
         FaultKind::Driver
     };
-    Reading::Failed(Fault::new(kind, word(error)))
+    Fault::new(kind, word(error))
+}
+
+/// Returns what is said of whatever a device does not tell because it does not answer.
+pub(super) fn hangs() -> Fault {
+    Fault::new(FaultKind::Hangs, "NOT_ANSWERING")
 }
 
 /// Returns whether a card, or its driver, does not have something: an older library lacks the function.
@@ -109,6 +119,18 @@ pub(super) fn blind(what: &str, error: &NvmlError) -> ProbeError {
         .hint(hint);
     ProbeError {
         reason,
+        diagnostic: Box::new(diagnostic),
+    }
+}
+
+/// Returns that no device says who it is, where there are some.
+pub(super) fn silent(devices: u32) -> ProbeError {
+    let message = format!("none of {devices} NVIDIA devices says who it is");
+    let diagnostic = Diagnostic::error(Code::GpuHangs, message)
+        .because("the driver counts them, and does not answer what is asked of them")
+        .hint("see what `dmesg | grep -i -e nvrm -e xid` says; a device that hangs needs a reset, or a restart of the machine");
+    ProbeError {
+        reason: Blindness::NotAnswering,
         diagnostic: Box::new(diagnostic),
     }
 }

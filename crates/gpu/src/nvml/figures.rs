@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use blueproof_core::gpu::{Figure, Reading, Readings};
+use blueproof_core::gpu::{Fault, Figure, Reading, Readings};
 use nvml_wrapper::{
     Device,
     bitmasks::device::ThrottleReasons,
@@ -145,8 +145,8 @@ pub(super) fn of_memory(device: &Device<'_>) -> Readings {
     .collect()
 }
 
-/// Returns what is said of the figures of a device that does not answer.
-pub(super) fn unread(error: &NvmlError) -> Readings {
+/// Returns what is said of the figures of a device none of which can be read.
+pub(super) fn unread(fault: &Fault) -> Readings {
     let calls = CALLS.iter().map(|(figure, _)| *figure);
     let fields = FIELDS.iter().map(|(figure, _)| *figure);
     let slowdowns = SLOWDOWNS.iter().map(|(figure, _)| *figure);
@@ -159,7 +159,8 @@ pub(super) fn unread(error: &NvmlError) -> Readings {
         Figure::MemoryUtilization,
     ];
     let all = calls.chain(fields).chain(slowdowns).chain(others);
-    all.map(|figure| (figure, not_read(error))).collect()
+    all.map(|figure| (figure, Reading::Failed(fault.clone())))
+        .collect()
 }
 
 fn utilization(device: &Device<'_>) -> [(Figure, Reading<f64>); 2] {

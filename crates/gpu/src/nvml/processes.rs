@@ -88,9 +88,8 @@ fn joined(running: BTreeMap<u32, Reading<Bytes>>, shares: &Reading<BTreeMap<u32,
     let processes = all.into_iter().map(|(pid, memory)| GpuProcess {
         pid,
         memory,
-        utilization: shares
-            .as_ref()
-            .map(|shares| shares.get(&pid).copied().unwrap_or(0.0)),
+        // Without a sample it is not known: in a container both lists may be of different numbers.
+        utilization: shares.as_ref().filter_map(|shares| shares.get(&pid).copied()),
     });
     processes.collect()
 }

@@ -8,15 +8,25 @@
 //! The words of `err_msg` are ours. Left out: what needs DCGM's own modules (`DCGM_EXP_GPU_HEALTH_STATUS`, vGPU licences), `DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL`,
 //! whose unit differs from version to version, and on cards before Hopper everything that begins with `DCGM_FI_PROF_`.
 //!
+//! A device that is divided is told of by its GPU instances only, and each has its device's clocks, temperature, power and errors
+//! beside its own memory and activity: so does dcgm-exporter by default (`-d f`). Sums of memory count nothing twice; what an
+//! instance has of its device must not be summed up, which our own page spares its readers.
+//!
 //! Its counters do not end in `_total`, which OpenMetrics wants of them: the page is always in Prometheus' own format.
 
+use std::{borrow::Cow, collections::BTreeMap};
+
 use blueproof_core::{
-    gpu::{Device, Figure, Partition, Sample},
+    gpu::{Device, Figure, GpuSnapshot, Partition, Reading, Sample},
     metrics::{Exposition, Family, Format, Kind},
 };
 
-use super::{Owner, Owners, Seen};
+use super::{Owner, Owners, Seen, native};
 use crate::health::xid_words;
+
+mod counters;
+
+pub use counters::Counters;
 
 /// How the page is written, where consumers differ.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -25,6 +35,20 @@ pub struct Options {
     pub host_label: Option<HostLabel>,
     /// The host's name.
     pub host: String,
+    /// Which fields are shown; `None` are all that are known here.
+    pub counters: Option<Counters>,
+    /// Whether blanks in a model's name are written as dashes.
+    pub model_names: ModelNames,
+}
+
+/// How the names of models are written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ModelNames {
+    /// As the driver tells them.
+    #[default]
+    Told,
+    /// With a dash for each blank: `NVIDIA-A10`.
+    Dashed,
 }
 
 /// What the label with the host's name is called.
@@ -127,69 +151,116 @@ static XID_ERRORS: Family = Family {
 
 /// Returns the metrics that the page may have. Their labels depend on whom a series is of, and are not in the table.
 pub fn families() -> impl Iterator<Item = &'static Family> {
-    METRICS.iter().map(|metric| &metric.family).chain([&XID_ERRORS])
+    Field::all().map(Field::family)
 }
 
-/// Returns the page, which is in Prometheus' text format. It is empty where nothing could be read.
+/// Returns the page, which is in Prometheus' text format. It begins with how reading went, in our own words: dcgm-exporter has
+/// none for it, and where nothing could be read there would be no telling that from a machine without devices.
 pub fn render(seen: &Seen, options: &Options) -> String {
     let mut page = Exposition::new(Format::Prometheus);
+    native::collection(seen, &mut page);
     let Some((inventory, snapshot)) = &seen.devices else {
         return page.finish();
     };
-    let series: Vec<_> = snapshot
-        .samples
-        .iter()
-        .filter_map(|sample| {
-            Some((
-                Series::of(sample, inventory.device(&sample.device)?, seen),
-                sample,
-            ))
-        })
+    let devices = inventory.devices.iter();
+    let series: Vec<_> = devices
+        .flat_map(|device| Series::of(device, snapshot, seen, options.model_names))
         .collect();
     let driver = inventory.driver_version.as_deref();
-    for metric in METRICS {
-        let values: Vec<_> = series
-            .iter()
-            .filter_map(|(series, sample)| Some((series, sample.readings.value(metric.figure)?)))
-            .collect();
-        if values.is_empty() {
-            continue;
+    let driver = driver.filter(|_| options.counters.as_ref().is_none_or(Counters::have_driver));
+    match &options.counters {
+        Some(counters) => {
+            for (field, family) in counters.shown() {
+                write_field(field, family, &series, seen, driver, options, &mut page);
+            }
         }
-        page.family(&metric.family);
-        for (series, value) in values {
-            page.sample(
-                &metric.family,
-                &series.labels(driver, options, None),
-                metric.unit.of(value),
-            );
+        None => {
+            for field in Field::all() {
+                write_field(field, field.family(), &series, seen, driver, options, &mut page);
+            }
         }
     }
-    xid_errors(&series, seen, driver, options, &mut page);
     page.finish()
 }
 
-fn xid_errors(
-    series: &[(Series<'_>, &Sample)],
+/// A field of DCGM's that the page may have.
+#[derive(Clone, Copy)]
+enum Field {
+    Metric(&'static Metric),
+    XidErrors,
+}
+
+impl Field {
+    fn all() -> impl Iterator<Item = Self> {
+        METRICS.iter().map(Self::Metric).chain([Self::XidErrors])
+    }
+
+    fn family(self) -> &'static Family {
+        match self {
+            Self::Metric(metric) => &metric.family,
+            Self::XidErrors => &XID_ERRORS,
+        }
+    }
+}
+
+fn write_field(
+    field: Field,
+    family: &Family,
+    series: &[Series<'_>],
     seen: &Seen,
     driver: Option<&str>,
     options: &Options,
     page: &mut Exposition,
 ) {
-    let whole = series.iter().filter(|(series, _)| series.partition.is_none());
-    let mut whole = whole.peekable();
-    if whole.peek().is_some() {
-        page.family(&XID_ERRORS);
+    let metric = match field {
+        Field::Metric(metric) => metric,
+        Field::XidErrors => return xid_errors(family, series, seen, driver, options, page),
+    };
+    let values = series
+        .iter()
+        .filter_map(|series| Some((series, series.value(metric.figure)?)));
+    let mut values = values.peekable();
+    if values.peek().is_some() {
+        page.family(family);
     }
-    for (series, sample) in whole {
-        let last = seen.errors.last(&sample.device).unwrap_or(0);
+    for (series, value) in values {
+        let labels = series.labels(driver, options, None);
+        page.sample(family, &labels, metric.unit.of(value));
+    }
+}
+
+fn xid_errors(
+    family: &Family,
+    series: &[Series<'_>],
+    seen: &Seen,
+    driver: Option<&str>,
+    options: &Options,
+    page: &mut Exposition,
+) {
+    let told = series
+        .iter()
+        .filter_map(|series| Some((series, last_error(series.whole, seen)?)));
+    let mut told = told.peekable();
+    if told.peek().is_some() {
+        page.family(family);
+    }
+    for (series, last) in told {
         let code = last.to_string();
         let words = match last {
             0 => "no error",
             xid => xid_words(xid),
         };
         let labels = series.labels(driver, options, Some([&code, words]));
-        page.sample(&XID_ERRORS, &labels, code.parse().expect("it is a number"));
+        page.sample(family, &labels, code.parse().expect("it is a number"));
     }
+}
+
+/// Returns the number of the last error of a device, 0 where there was none, and `None` where that is not known: nobody
+/// listens, or it does not answer.
+fn last_error(sample: &Sample, seen: &Seen) -> Option<u64> {
+    let is_silent = sample.hangs() || sample.is_lost() || !seen.listened_to.contains(&sample.device);
+    let none = (!is_silent && !seen.collection.is_cached).then_some(0);
+    seen.errors.last(&sample.device).or(none)
 }
 
 impl Unit {
@@ -203,33 +274,69 @@ impl Unit {
     }
 }
 
-/// Whom a series is of.
+/// Whom a series is of: a device, or a GPU instance of one that is divided. Compute instances in one GPU instance share what is
+/// told of it.
 struct Series<'a> {
     device: &'a Device,
-    partition: Option<&'a Partition>,
+    whole: &'a Sample,
+    /// The samples of the instance.
+    parts: Vec<&'a Sample>,
     owner: Option<&'a Owner>,
     index: String,
     name: String,
-    instance: Option<String>,
+    model: Cow<'a, str>,
+    /// The number of the instance, and what it has of the device.
+    instance: Option<(String, Option<&'a str>)>,
 }
 
 impl<'a> Series<'a> {
-    fn of(sample: &'a Sample, device: &'a Device, seen: &'a Seen) -> Self {
-        let uuid = sample.partition.as_ref();
-        let partition = uuid.and_then(|uuid| device.partitions.iter().find(|part| part.uuid == *uuid));
-        let instance = partition.and_then(|part| part.gpu_instance.as_ref().value());
-        Self {
+    /// Returns the instances of a device, or itself where it is not divided: dcgm-exporter's default, `-d f`.
+    fn of(device: &'a Device, snapshot: &'a GpuSnapshot, seen: &'a Seen, names: ModelNames) -> Vec<Self> {
+        let Some(whole) = snapshot.of(&device.uuid) else {
+            return Vec::new();
+        };
+        let series = |parts: Vec<&'a Partition>, instance| Self {
             device,
-            partition,
-            // What several share, or dispute, cannot be charged to one of them.
-            owner: seen
-                .owners
-                .get(uuid.unwrap_or(&device.uuid))
-                .and_then(Owners::only),
+            whole,
+            parts: samples_of(&parts, snapshot),
+            owner: owner_of(device, &parts, seen),
             index: device.index.to_string(),
             name: format!("nvidia{}", device.index),
-            instance: instance.map(ToString::to_string),
+            model: match names {
+                ModelNames::Told => device.model.as_str().into(),
+                ModelNames::Dashed => device.model.replace(' ', "-").into(),
+            },
+            instance,
+        };
+        let mut instances: BTreeMap<u32, Vec<&Partition>> = BTreeMap::new();
+        for part in &device.partitions {
+            // Of one that does not say which it is, nothing can be told apart.
+            if let Reading::Value(instance) = part.gpu_instance {
+                instances.entry(instance).or_default().push(part);
+            }
         }
+        if device.partitions.is_empty() {
+            return vec![series(Vec::new(), None)];
+        }
+        let instances = instances.into_iter();
+        instances
+            .map(|(number, parts)| {
+                let profile = parts.iter().find_map(|part| part.profile.as_ref().value());
+                let profile = profile.map(|profile| of_gpu_instance(profile));
+                series(parts, Some((number.to_string(), profile)))
+            })
+            .collect()
+    }
+
+    /// Returns a figure. An instance has some of its own, and others of its device, as DCGM tells them; memory and activity of
+    /// the whole are no instance's.
+    fn value(&self, figure: Figure) -> Option<f64> {
+        if self.instance.is_none() {
+            return self.whole.readings.value(figure);
+        }
+        let own = self.parts.iter().find_map(|part| part.readings.value(figure));
+        let shared = || self.whole.readings.value(figure).filter(|_| is_shared(figure));
+        own.or_else(shared)
     }
 
     /// Returns the labels, in dcgm-exporter's order.
@@ -241,7 +348,10 @@ impl<'a> Series<'a> {
     ) -> Vec<(&'static str, &'b str)> {
         let device = self.device;
         let bus = device.pci_bus_id.as_ref().value();
-        let profile = self.partition.and_then(|part| part.profile.as_ref().value());
+        let (instance, profile) = match &self.instance {
+            Some((number, profile)) => (Some(number.as_str()), *profile),
+            None => (None, None),
+        };
         let host = options
             .host_label
             .map(|label| (label.as_str(), options.host.as_str()));
@@ -250,9 +360,9 @@ impl<'a> Series<'a> {
             Some(("UUID", device.uuid.0.as_str())),
             Some(("pci_bus_id", bus.map_or("", String::as_str))),
             Some(("device", self.name.as_str())),
-            Some(("modelName", device.model.as_str())),
-            profile.map(|profile| ("GPU_I_PROFILE", profile.as_str())),
-            self.instance.as_deref().map(|instance| ("GPU_I_ID", instance)),
+            Some(("modelName", &*self.model)),
+            profile.map(|profile| ("GPU_I_PROFILE", profile)),
+            instance.map(|instance| ("GPU_I_ID", instance)),
             host,
             driver.map(|version| ("DCGM_FI_DRIVER_VERSION", version)),
             self.owner.map(|owner| ("container", owner.container.as_str())),
@@ -260,7 +370,64 @@ impl<'a> Series<'a> {
             error.map(|[_, words]| ("err_msg", words)),
             self.owner.map(|owner| ("namespace", owner.namespace.as_str())),
             self.owner.map(|owner| ("pod", owner.pod.as_str())),
+            self.owner
+                .and_then(|owner| Some(("pod_uid", owner.pod_uid.as_deref()?))),
         ];
         labels.into_iter().flatten().collect()
     }
+}
+
+fn samples_of<'a>(parts: &[&Partition], snapshot: &'a GpuSnapshot) -> Vec<&'a Sample> {
+    let is_of = |sample: &&Sample| {
+        let mut parts = parts.iter();
+        parts.any(|part| sample.partition.as_ref() == Some(&part.uuid))
+    };
+    snapshot.samples.iter().filter(is_of).collect()
+}
+
+/// Returns the pod that has a device, or an instance, alone. What several share, or dispute, cannot be charged to one of them.
+fn owner_of<'a>(device: &Device, parts: &[&Partition], seen: &'a Seen) -> Option<&'a Owner> {
+    if parts.is_empty() {
+        return seen.owners.get(&device.uuid).and_then(Owners::only);
+    }
+    let owned = parts.iter().filter_map(|part| seen.owners.get(&part.uuid));
+    let mut owners = owned.map(Owners::only);
+    let first = owners.next()??;
+    let is_same = |other: Option<&Owner>| other.is_some_and(|other| other.is_pod_of(first));
+    owners.all(is_same).then_some(first)
+}
+
+/// Returns what the GPU instance has of its device, from what a compute instance in it has: `2g.20gb` of `1c.2g.20gb`.
+fn of_gpu_instance(profile: &str) -> &str {
+    match profile.split_once('.') {
+        Some((slices, rest)) if slices.ends_with('c') => rest,
+        Some(_) | None => profile,
+    }
+}
+
+/// Returns whether what is told of a device holds for each of its instances.
+fn is_shared(figure: Figure) -> bool {
+    matches!(
+        figure,
+        Figure::SmClock
+            | Figure::MemoryClock
+            | Figure::Temperature
+            | Figure::MemoryTemperature
+            | Figure::Power
+            | Figure::Energy
+            | Figure::PcieReplays
+            | Figure::UncorrectableRemappedRows
+            | Figure::CorrectableRemappedRows
+            | Figure::RowRemapPending
+            | Figure::RowRemapFailure
+            | Figure::CorrectedErrors
+            | Figure::UncorrectedErrors
+            | Figure::CorrectedErrorsOfAllTime
+            | Figure::UncorrectedErrorsOfAllTime
+            | Figure::RetiredPagesCorrectable
+            | Figure::RetiredPagesUncorrectable
+            | Figure::RetiredPagesPending
+            | Figure::PowerViolation
+            | Figure::ThermalViolation
+    )
 }

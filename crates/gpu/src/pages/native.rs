@@ -130,6 +130,7 @@ families! {
     KUBELET Gauge "blueproof_pod_resources_up" [] "Whether the kubelet told who has which device",
     SILENT Gauge "blueproof_pod_resources_silent" ["reason"] "Why the kubelet told nothing",
     KUBELET_FAILURES Counter "blueproof_pod_resources_failures_total" [] "How often the kubelet told nothing",
+    KUBELET_AGE Gauge "blueproof_pod_resources_age_seconds" [] "How long ago the kubelet was asked for what it is told to have said",
     KUBELET_PODS Gauge "blueproof_pod_resources_pods" [] "How many pods the kubelet lists",
     KUBELET_DEVICES Gauge "blueproof_pod_resources_devices" ["resource" "state"] "Devices that pods were given, and whether they were found",
     ATTEMPTS_UP Gauge "blueproof_attempts_up" [] "Whether it could be read which attempts have devices of this machine",
@@ -200,7 +201,8 @@ fn each<'a>(
     }
 }
 
-fn collection(seen: &Seen, page: &mut Exposition) {
+/// Writes how reading went.
+pub(super) fn collection(seen: &Seen, page: &mut Exposition) {
     let of = &seen.collection;
     one(page, &UP, f64::from(u8::from(seen.devices.is_some())));
     if let Some(blind) = of.blind {

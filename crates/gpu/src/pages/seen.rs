@@ -1,6 +1,6 @@
 //! What there is to tell.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use blueproof_core::{
     gpu::{DeviceEvent, DeviceUuid, GpuInventory, GpuSnapshot},
@@ -23,6 +23,8 @@ pub struct Seen {
     pub peaks: Peaks,
     /// The errors that drivers reported, since this program began.
     pub errors: Errors,
+    /// The devices whose drivers' reports are listened to: that nothing is reported of another one means nothing.
+    pub listened_to: BTreeSet<DeviceUuid>,
     /// Who has which device, or part of one.
     pub owners: BTreeMap<DeviceUuid, Owners>,
     /// How the devices fare; `None` where nobody looked.
@@ -55,6 +57,8 @@ pub struct Attribution {
     pub silence: Option<&'static str>,
     /// How often nothing was known when it was asked for, since this program began.
     pub failures: u64,
+    /// How long ago it was asked for what is told; `None` where nothing is.
+    pub age: Option<SignedDuration>,
     /// What was told, if anything was.
     pub told: Option<Told>,
 }
@@ -79,6 +83,8 @@ pub struct Owner {
     pub namespace: String,
     /// The pod.
     pub pod: String,
+    /// Its UID, where somebody wanted to know it and it could be found.
+    pub pod_uid: Option<String>,
     /// The container in the pod; empty where several of its containers have the device.
     pub container: String,
     /// How many shares of the device it has.
@@ -135,6 +141,13 @@ impl Owners {
             [owner] if self.disputing == 0 => Some(owner),
             _ => None,
         }
+    }
+}
+
+impl Owner {
+    /// Returns whether another one is of the same pod.
+    pub(super) fn is_pod_of(&self, other: &Self) -> bool {
+        (&self.namespace, &self.pod) == (&other.namespace, &other.pod)
     }
 }
 

@@ -62,20 +62,15 @@ fn seen() -> Seen {
         }));
     let mut peaks = Peaks::default();
     peaks.read(&read);
-    let mut errors = Errors::default();
-    for xid in [31, 79] {
-        errors.count(&DeviceEvent {
-            at: at(90),
-            device: devices[0].uuid.clone(),
-            xid,
-        });
-    }
+    let errors = errors(&devices);
     let owners = owners(&devices);
     let attempts = attempts(&devices, &read);
+    let inventory_uuids = devices.iter().map(|device| device.uuid.clone()).collect();
     let inventory = GpuInventory {
         driver_version: Some("580.82".into()),
         api_version: Some("13.0".into()),
         devices,
+        unidentified: 0,
     };
     Seen {
         owners,
@@ -85,6 +80,7 @@ fn seen() -> Seen {
         health: Some(health(&inventory, &read)),
         devices: Some((inventory, read)),
         peaks,
+        listened_to: inventory_uuids,
         errors,
         collection: Collection {
             age: Some(SignedDuration::from_millis(2)),
@@ -93,10 +89,23 @@ fn seen() -> Seen {
     }
 }
 
+fn errors(devices: &[Device]) -> Errors {
+    let mut errors = Errors::default();
+    for xid in [31, 79] {
+        errors.count(&DeviceEvent {
+            at: at(90),
+            device: devices[0].uuid.clone(),
+            xid,
+        });
+    }
+    errors
+}
+
 fn owners(devices: &[Device]) -> BTreeMap<DeviceUuid, Owners> {
     let owner = |pod: &str| Owner {
         namespace: "ci".into(),
         pod: pod.into(),
+        pod_uid: None,
         container: "notebook".into(),
         shares: if pod == "two" { 2 } else { 1 },
     };
@@ -227,6 +236,7 @@ fn options() -> dcgm::Options {
     dcgm::Options {
         host_label: Some(dcgm::HostLabel::Capital),
         host: "node-1".into(),
+        ..dcgm::Options::default()
     }
 }
 
@@ -241,7 +251,7 @@ fn our_own_page_has_base_units_and_says_how_reading_went() {
 }
 
 #[test]
-fn where_nothing_can_be_read_the_page_says_why_and_nothing_of_devices() {
+fn where_nothing_can_be_read_both_pages_say_so_and_why_and_nothing_of_devices() {
     let seen = Seen {
         collection: Collection {
             blind: Some(Blindness::LibraryMissing),
@@ -251,9 +261,6 @@ fn where_nothing_can_be_read_the_page_says_why_and_nothing_of_devices() {
         },
         ..Seen::default()
     };
-    assert_eq!(dcgm::render(&seen, &options()), "");
-    let page = native::render(&seen, Format::Prometheus);
-    let samples: Vec<_> = page.lines().filter(|line| !line.starts_with('#')).collect();
     let expected = [
         "blueproof_gpu_probe_up 0",
         "blueproof_gpu_probe_blind{reason=\"library_missing\"} 1",
@@ -261,7 +268,13 @@ fn where_nothing_can_be_read_the_page_says_why_and_nothing_of_devices() {
         "blueproof_gpu_collection_cached 0",
         "blueproof_gpu_collection_age_seconds 0",
     ];
-    assert_eq!(samples, expected);
+    for page in [
+        native::render(&seen, Format::Prometheus),
+        dcgm::render(&seen, &options()),
+    ] {
+        let samples: Vec<_> = page.lines().filter(|line| !line.starts_with('#')).collect();
+        assert_eq!(samples, expected);
+    }
 }
 
 #[test]
@@ -271,6 +284,7 @@ fn where_the_kubelet_is_silent_nobody_has_anything_and_the_page_says_why() {
         attribution: Some(Attribution {
             silence: Some("slow"),
             failures: 4,
+            age: None,
             told: None,
         }),
         ..seen()
@@ -379,7 +393,8 @@ fn the_host_is_a_label_as_its_readers_want_it() {
             ..options()
         };
         let page = dcgm::render(&seen(), &options);
-        page.lines().nth(2).expect("a sample").to_owned()
+        let mut samples = page.lines().filter(|line| line.starts_with("DCGM_"));
+        samples.next().expect("a sample").to_owned()
     };
     assert!(line(Some(dcgm::HostLabel::Capital)).contains("Hostname=\"node-1\""));
     assert!(line(Some(dcgm::HostLabel::Small)).contains("hostname=\"node-1\""));
@@ -405,4 +420,194 @@ fn every_figure_has_one_name_of_our_own() {
         .map(|figure| native::family(*figure).name)
         .collect();
     assert_eq!(names.len(), Figure::ALL.len());
+}
+
+#[test]
+fn that_there_was_no_error_is_told_only_of_devices_that_answer_and_are_listened_to() {
+    let told = |seen: &Seen| {
+        let page = dcgm::render(seen, &dcgm::Options::default());
+        let lines = page
+            .lines()
+            .filter(|line| line.starts_with("DCGM_FI_DEV_XID_ERRORS{"));
+        lines.count()
+    };
+    let mut seen = seen();
+    assert_eq!(
+        told(&seen),
+        3,
+        "one has errors, two instances none, and one device is lost"
+    );
+    for kind in [FaultKind::Lost, FaultKind::Hangs] {
+        let mut gone = seen.clone();
+        for sample in gone.devices.iter_mut().flat_map(|(_, read)| &mut read.samples) {
+            sample.processes = Reading::Failed(Fault::new(kind, "GONE"));
+        }
+        assert_eq!(told(&gone), 1, "{kind:?}: what was reported stands");
+    }
+    seen.listened_to.clear();
+    assert_eq!(told(&seen), 1);
+    seen.errors = Errors::default();
+    assert_eq!(told(&seen), 0);
+}
+
+/// A divided device with two compute instances in one GPU instance, and one in another.
+fn divided() -> Seen {
+    let part = |number: u32, gpu: u32, compute: u32, profile: &str| Partition {
+        uuid: DeviceUuid(format!("MIG-{number}")),
+        profile: Reading::Value(profile.into()),
+        gpu_instance: Reading::Value(gpu),
+        compute_instance: Reading::Value(compute),
+        memory: Reading::Unsupported,
+    };
+    let whole = Device {
+        is_partitioned: Reading::Value(true),
+        partitions: vec![
+            part(0, 2, 0, "1c.2g.35gb"),
+            part(1, 2, 1, "1c.2g.35gb"),
+            part(2, 9, 0, "1g.18gb"),
+        ],
+        ..device(0)
+    };
+    let mut read = snapshot(100, std::slice::from_ref(&whole));
+    read.samples[0].readings.extend(readings([
+        (Figure::MemoryUsed, 400.0 * 1_048_576.0),
+        (Figure::SmActive, 0.5),
+    ]));
+    for (place, used) in [(0, 300.0), (1, 300.0), (2, 100.0)] {
+        read.samples.push(Sample {
+            device: whole.uuid.clone(),
+            partition: Some(whole.partitions[place].uuid.clone()),
+            readings: readings([(Figure::MemoryUsed, used * 1_048_576.0), (Figure::SmActive, 0.25)]),
+            processes: Reading::Value(Vec::new()),
+            busy: Reading::Unsupported,
+        });
+    }
+    let inventory = GpuInventory {
+        devices: vec![whole],
+        ..GpuInventory::default()
+    };
+    Seen {
+        listened_to: [device(0).uuid].into(),
+        devices: Some((inventory, read)),
+        ..Seen::default()
+    }
+}
+
+#[test]
+fn compute_instances_of_one_gpu_instance_make_no_series_twice() {
+    let seen = divided();
+    for page in [
+        native::render(&seen, Format::Prometheus),
+        dcgm::render(&seen, &options()),
+    ] {
+        let samples = page.lines().filter(|line| !line.starts_with('#'));
+        let series: Vec<_> = samples.filter_map(|line| line.rsplit_once(' ')).collect();
+        let once: BTreeSet<_> = series.iter().map(|(series, _)| series).collect();
+        assert_eq!(once.len(), series.len(), "{page}");
+    }
+}
+
+#[test]
+fn a_divided_device_is_told_by_its_gpu_instances_and_memory_counts_once() {
+    let page = dcgm::render(&divided(), &options());
+    let of = |name: &str| -> Vec<(String, f64)> {
+        let start = format!("{name}{{");
+        let lines = page.lines().filter(|line| line.starts_with(&start));
+        let samples = lines.filter_map(|line| line.rsplit_once(' '));
+        samples
+            .map(|(series, value)| (series.to_owned(), value.parse().expect("a number")))
+            .collect()
+    };
+    let used = of("DCGM_FI_DEV_FB_USED");
+    assert_eq!(used.iter().map(|(_, value)| value).sum::<f64>(), 400.0);
+    assert_eq!(of("DCGM_FI_PROF_SM_ACTIVE").len(), 2);
+    for name in [
+        "DCGM_FI_DEV_FB_USED",
+        "DCGM_FI_DEV_GPU_TEMP",
+        "DCGM_FI_DEV_POWER_USAGE",
+        "DCGM_FI_DEV_XID_ERRORS",
+    ] {
+        let labels = [
+            "GPU_I_PROFILE=\"2g.35gb\",GPU_I_ID=\"2\"",
+            "GPU_I_PROFILE=\"1g.18gb\",GPU_I_ID=\"9\"",
+        ];
+        let told = of(name);
+        assert_eq!(told.len(), labels.len(), "{name}: {told:?}");
+        for ((series, _), labels) in told.iter().zip(labels) {
+            assert!(series.contains(labels), "{labels} in {series}");
+        }
+    }
+    assert_eq!(of("DCGM_FI_DEV_GPU_UTIL"), [], "of an instance nobody knows it");
+}
+
+#[test]
+fn an_instance_is_charged_to_a_pod_that_has_all_of_it() {
+    let owner = |pod: &str| Owners {
+        pods: vec![Owner {
+            namespace: "ci".into(),
+            pod: pod.into(),
+            ..Owner::default()
+        }],
+        ..Owners::default()
+    };
+    let pods = |second: &str| {
+        let mut seen = divided();
+        for (part, pod) in [("MIG-0", "one"), ("MIG-1", second), ("MIG-2", "other")] {
+            seen.owners.insert(DeviceUuid(part.into()), owner(pod));
+        }
+        let page = dcgm::render(&seen, &options());
+        let used = page
+            .lines()
+            .filter(|line| line.starts_with("DCGM_FI_DEV_FB_USED{"));
+        let pods = used.map(|line| {
+            line.split("pod=\"")
+                .nth(1)
+                .and_then(|rest| rest.split('"').next())
+        });
+        pods.map(|pod| pod.map(str::to_owned)).collect::<Vec<_>>()
+    };
+    assert_eq!(pods("one"), [Some("one".to_owned()), Some("other".to_owned())]);
+    assert_eq!(pods("two"), [None, Some("other".to_owned())]);
+}
+
+#[test]
+fn a_file_of_counters_says_which_fields_are_shown_in_which_order() {
+    let file = "DCGM_FI_DEV_XID_ERRORS, gauge, last error\nDCGM_FI_DEV_GPU_TEMP, gauge, heat\n";
+    let options = dcgm::Options {
+        counters: Some(dcgm::Counters::read("counters.csv", file.as_bytes()).expect("it is well formed")),
+        ..options()
+    };
+    let page = dcgm::render(&seen(), &options);
+    let helps: Vec<_> = page
+        .lines()
+        .filter(|line| line.starts_with("# HELP DCGM_"))
+        .collect();
+    assert_eq!(
+        helps,
+        [
+            "# HELP DCGM_FI_DEV_XID_ERRORS last error",
+            "# HELP DCGM_FI_DEV_GPU_TEMP heat"
+        ]
+    );
+    assert!(!page.contains("DCGM_FI_DRIVER_VERSION"), "{page}");
+}
+
+#[test]
+fn names_and_pods_are_labelled_as_somebody_asks() {
+    let mut seen = seen();
+    let part = seen
+        .owners
+        .values_mut()
+        .find_map(|owners| owners.pods.first_mut().filter(|pod| pod.pod.starts_with("r-41")));
+    part.expect("there is one").pod_uid = Some("1234-abcd".into());
+    let options = dcgm::Options {
+        model_names: dcgm::ModelNames::Dashed,
+        ..options()
+    };
+    let page = dcgm::render(&seen, &options);
+    assert!(
+        page.contains("modelName=\"NVIDIA-A10\"") && !page.contains("NVIDIA A10"),
+        "{page}"
+    );
+    assert!(page.contains(",pod_uid=\"1234-abcd\"}"), "{page}");
 }

@@ -52,10 +52,6 @@ impl GpuProbe for Acting {
             }],
         })
     }
-
-    fn events(&mut self) -> Result<Vec<DeviceEvent>, ProbeError> {
-        Ok(Vec::new())
-    }
 }
 
 fn holder() -> Holder {
@@ -111,10 +107,6 @@ fn a_job_whose_driver_hangs_ends_all_the_same() {
         fn snapshot(&mut self) -> Result<GpuSnapshot, ProbeError> {
             let _ = self.0.recv();
             FakeProbe::of(vec![device(0)]).snapshot()
-        }
-
-        fn events(&mut self) -> Result<Vec<DeviceEvent>, ProbeError> {
-            Ok(Vec::new())
         }
     }
     let (let_go, hangs) = mpsc::channel();

@@ -46,6 +46,8 @@ fn health() -> Row {
                 View::Table,
                 Unit::Seconds,
             )
+            // The alert has 36 hours.
+            .limits(86_400.0, 129_600.0)
             .show(
                 "",
                 chosen(

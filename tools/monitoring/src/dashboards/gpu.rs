@@ -87,7 +87,7 @@ fn owners() -> Row {
                     &[&native::DEVICES],
                 ),
             ),
-            Panel::new("The kubelet tells who has which", View::Lines, Unit::Ones)
+            Panel::new("The kubelet tells who has which", View::Lines, Unit::Wellness)
                 .show("{{instance}}", expr(&format!("#{machine}"), &[&native::KUBELET])),
             now(
                 "Who has which",
@@ -178,7 +178,7 @@ fn energy() -> Row {
 
 fn slow() -> Row {
     let is_so = |title, figure| {
-        Panel::new(title, View::Lines, Unit::Ones).show(DEVICE, with_model(native::family(figure), "", ""))
+        Panel::new(title, View::Lines, Unit::Fault).show(DEVICE, with_model(native::family(figure), "", ""))
     };
     Row {
         title: "Held back",
@@ -204,7 +204,7 @@ fn slow() -> Row {
                 Figure::SoftwareThermalSlowdown,
             ),
             is_so("Slowed down by the power supply", Figure::HardwarePowerBrake),
-            is_so("Transfers over PCIe made again", Figure::PcieReplays),
+            device("Transfers over PCIe made again", Unit::Ones, Figure::PcieReplays),
         ],
     }
 }
@@ -232,7 +232,7 @@ fn errors() -> Row {
                 ),
             device(
                 "Rows of memory that could not be replaced",
-                Unit::Ones,
+                Unit::Fault,
                 Figure::RowRemapFailure,
             ),
             Panel::new("Xid errors since the exporter began", View::Table, Unit::Ones).show(
@@ -278,11 +278,12 @@ fn reading() -> Row {
     Row {
         title: "Reading of devices",
         panels: vec![
-            per_machine("Devices can be read", Unit::Ones, &native::UP),
-            Panel::new("Devices cannot be read", View::Lines, Unit::Ones)
+            per_machine("Devices can be read", Unit::Wellness, &native::UP),
+            Panel::new("Devices cannot be read", View::Lines, Unit::Fault)
                 .show("{{instance}} {{reason}}", expr("#", &[&native::BLIND])),
             per_machine("How long reading took", Unit::Seconds, &native::TOOK),
-            per_machine("How long ago it began", Unit::Seconds, &native::AGE),
+            // A reading is told for fifteen seconds.
+            per_machine("How long ago it began", Unit::Seconds, &native::AGE).limits(5.0, 15.0),
         ],
     }
 }

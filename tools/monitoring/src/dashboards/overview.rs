@@ -46,10 +46,12 @@ fn runs() -> Row {
             ),
             Panel::new("Runs on their way", View::Areas, Unit::Ones)
                 .show("{{stage}}", expr("sum by (stage) (#)", &[&m::QUEUE_DEPTH])),
-            Panel::new("Longest wait", View::Lines, Unit::Seconds).show(
-                "{{stage}}",
-                expr("time() - min by (stage) (#)", &[&m::QUEUE_OLDEST_TIMESTAMP]),
-            ),
+            Panel::new("Longest wait", View::Lines, Unit::Seconds)
+                .limits(3_600.0, 14_400.0)
+                .show(
+                    "{{stage}}",
+                    expr("time() - min by (stage) (#)", &[&m::QUEUE_OLDEST_TIMESTAMP]),
+                ),
             Panel::new("Workloads with quota", View::Areas, Unit::Ones).show(
                 "{{cluster_queue}}",
                 expr("sum by (cluster_queue) (#)", &[&m::ADMITTED_ACTIVE_WORKLOADS]),
@@ -72,6 +74,7 @@ fn devices() -> Row {
             Panel::new("GPUs", View::Number, Unit::Ones)
                 .show("", expr("sum(#{kind=\"physical\"})", &[&native::DEVICES])),
             Panel::new("Machines that cannot be read", View::Number, Unit::Ones)
+                .limits(1.0, 1.0)
                 .show("", expr("count(#) - sum(#)", &[&native::UP, &native::UP])),
             Panel::new("Power", View::Number, Unit::Watts)
                 .show("", expr("sum(#)", &[native::family(Figure::Power)])),

@@ -89,6 +89,7 @@ fn stages() -> Row {
                 .show("{{stage}} half", quantile("0.5", "stage", "", &m::STAGE_SECONDS))
                 .show("{{stage}} 95 %", quantile("0.95", "stage", "", &m::STAGE_SECONDS)),
             Panel::new("Longest wait, and what is usual", View::Lines, Unit::Seconds)
+                .limits(3_600.0, 14_400.0)
                 .show(
                     "{{stage}} now",
                     expr("time() - min by (stage) (#)", &[&m::QUEUE_OLDEST_TIMESTAMP]),

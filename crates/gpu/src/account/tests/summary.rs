@@ -51,7 +51,11 @@ fn job() -> JobSummary {
         ..Used::default()
     };
     let bill = told.0.bill(&named("r-41.2")).expect("it held something");
-    JobSummary::new(&bill, &inventory("NVIDIA A10"), &used)
+    let witnessed = Witnessed {
+        listened_to: [device(GPU)].into(),
+        ..Witnessed::default()
+    };
+    JobSummary::new(&bill, &inventory("NVIDIA A10"), &used, witnessed)
 }
 
 #[test]
@@ -74,7 +78,7 @@ fn a_job_is_json_with_a_version() {
     let json = serde_json::to_string_pretty(&job()).expect("it is plain data");
     insta::assert_snapshot!(json, @r#"
     {
-      "schemaVersion": 1,
+      "schemaVersion": 2,
       "holder": "r-41.2",
       "from": "1970-01-01T00:00:00Z",
       "until": "1970-01-01T00:00:02Z",
@@ -104,6 +108,7 @@ fn a_job_is_json_with_a_version() {
           "xids": {
             "31": 1
           },
+          "listenedTo": true,
           "reloads": 0,
           "coverage": {
             "busy": 1.0,
@@ -131,19 +136,26 @@ fn of_what_nobody_saw_the_table_says_that_it_is_not_known() {
     told.read(3700.0, [lost()]);
     told.release(3700.0, "r-41.2");
     let bill = told.0.bill(&named("r-41.2")).expect("it held something");
-    let job = JobSummary::new(&bill, &inventory("NVIDIA A100"), &Used::default());
+    let job = JobSummary::new(
+        &bill,
+        &inventory("NVIDIA A100"),
+        &Used::default(),
+        Witnessed::default(),
+    );
     insta::assert_snapshot!(job.to_markdown(), @r"
     ### GPU use of <code>r-41&#46;2</code>
 
     | device | allocated | busy | peak | peak memory | energy | errors | seen |
     |---|--:|--:|--:|--:|--:|---|--:|
-    | 0: <code>NVIDIA A100</code> | 1 h 01 min | – | – | – | – | none | 0 % |
-    | 0: <code>NVIDIA A100</code> <code>1g&#46;10gb</code>, shared | 30 min 50 s | – | – | – | – | none | 0 % |
+    | 0: <code>NVIDIA A100</code> | 1 h 01 min | – | – | – | – | – | 0 % |
+    | 0: <code>NVIDIA A100</code> <code>1g&#46;10gb</code>, shared | 30 min 50 s | – | – | – | – | – | 0 % |
     | all | 1 h 32 min | – | – | – | – |  |  |
 
     Average GPU – · average CPU – · queued – · took –
 
-    Not all of the time was seen. What was not seen is in no figure: they are of the rest.
+    Not all of the time it was seen how busy a device was, nor how full its memory was, nor what it drew. What was not seen is in no figure: they are of the rest.
+
+    Not all drivers could be listened to all the time: there may have been errors that were not told.
 
     Shared devices: seconds and joules are this job's share. What a device draws at rest is charged to nobody.
     ");
@@ -157,6 +169,59 @@ fn a_job_without_devices_has_no_table() {
         job.to_markdown(),
         "### GPU use of <code>r-41&#46;2</code>\n\nIt had no GPU.\n"
     );
+}
+
+#[test]
+fn a_job_of_whose_devices_nothing_is_known_had_none_for_all_we_know_and_nothing_says_so() {
+    let bill = Bill {
+        holder: named("r-41.2"),
+        from: at(0.0),
+        until: Some(at(2.0)),
+        devices: Vec::new(),
+    };
+    let witnessed = Witnessed {
+        devices_unknown: Some("could not use the NVIDIA driver".into()),
+        ..Witnessed::default()
+    };
+    let job = JobSummary::new(&bill, &GpuInventory::default(), &Used::default(), witnessed);
+    assert_eq!(job.allocated_gpu_seconds, None);
+    assert_eq!(
+        job.to_markdown(),
+        "### GPU use of <code>r-41&#46;2</code>\n\nIt is not known which GPUs it had: \
+         <code>could not use the NVIDIA driver</code>.\n"
+    );
+}
+
+#[test]
+fn errors_are_none_only_where_the_driver_was_listened_to_and_the_device_answered() {
+    let cell = |listened_to, silence| {
+        let mut job = job();
+        let device = &mut job.devices[0];
+        (device.listened_to, device.silence) = (listened_to, silence);
+        device.xids.clear();
+        let text = job.to_markdown();
+        let row = text.lines().find(|line| line.starts_with("| 0:")).expect("a row");
+        let cell = row.split(" | ").nth(6).expect("a cell");
+        cell.to_owned()
+    };
+    assert_eq!(cell(true, None), "none");
+    assert_eq!(cell(false, None), "–");
+    assert_eq!(cell(true, Some(Silence::Lost)), "it was lost");
+    assert_eq!(cell(false, Some(Silence::Hung)), "it did not answer");
+}
+
+#[test]
+fn what_was_not_seen_is_named_and_nothing_else() {
+    let mut job = job();
+    job.devices[0].coverage.memory = Some(0.5);
+    let text = job.to_markdown();
+    assert!(text.contains(" | 100 % |\n"), "{text}");
+    assert!(
+        text.contains("it was seen how full its memory was. What"),
+        "{text}"
+    );
+    job.devices[0].coverage.memory = Some(1.0);
+    assert!(!job.to_markdown().contains("Not all of the time"));
 }
 
 #[test]

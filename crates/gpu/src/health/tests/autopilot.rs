@@ -76,7 +76,7 @@ fn defect_4_a_problem_is_recorded_under_the_check_that_found_it() {
         (CheckId::PcieGeneration, Figure::PcieGeneration, 1.0),
     ];
     for (check, figure, value) in broken {
-        let findings = looked(vec![with(figure, value); 3], &[]);
+        let findings = looked(vec![with(figure, value); 5], &[]);
         let found: Vec<_> = findings.problems().map(|(finding, _)| finding.check).collect();
         assert_eq!(found, [check]);
     }

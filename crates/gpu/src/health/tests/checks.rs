@@ -240,7 +240,8 @@ fn the_generation_of_an_idle_link_is_no_problem() {
             vec![slow(0.9)],
             "unknown",
         ),
-        ("it stays slow under load", vec![slow(0.9); 2], "warn"),
+        ("a short burst does not wake it", vec![slow(0.9); 4], "unknown"),
+        ("it stays slow under load", vec![slow(0.9); 5], "warn"),
         ("it woke up", vec![slow(0.9), healthy()], "ok"),
         ("it was fast when it mattered", vec![healthy(), slow(0.0)], "ok"),
     ];

@@ -128,6 +128,7 @@ pub(super) fn inventory(devices: u32) -> GpuInventory {
         driver_version: Some("580.159".to_owned()),
         api_version: Some("13.0".to_owned()),
         devices: (0..devices).map(device).collect(),
+        unidentified: 0,
     }
 }
 

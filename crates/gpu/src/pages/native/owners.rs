@@ -6,8 +6,8 @@ use blueproof_core::{
 };
 
 use super::{
-    DISPUTED, DYNAMIC, KUBELET, KUBELET_DEVICES, KUBELET_FAILURES, KUBELET_PODS, OWNER, OWNER_SHARES, SILENT,
-    count, each, one,
+    DISPUTED, DYNAMIC, KUBELET, KUBELET_AGE, KUBELET_DEVICES, KUBELET_FAILURES, KUBELET_PODS, OWNER,
+    OWNER_SHARES, SILENT, count, each, one,
 };
 use crate::pages::{Owners, Seen};
 
@@ -82,6 +82,9 @@ pub(super) fn attribution(seen: &Seen, page: &mut Exposition) {
     }
     one(page, &KUBELET_FAILURES, count(attribution.failures));
     let Some(told) = &attribution.told else { return };
+    if let Some(age) = attribution.age {
+        one(page, &KUBELET_AGE, age.as_secs_f64());
+    }
     one(page, &KUBELET_PODS, count(told.pods));
     let devices = told.devices.iter();
     let devices = devices.map(|(resource, state, number)| {

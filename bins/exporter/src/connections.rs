@@ -1,0 +1,231 @@
+//! Connections, each with its limits, so that nobody who is slow or silent keeps others out.
+//!
+//! A request has to be there whole, and an answer to be taken, in a bounded time; a connection on which nothing is asked is
+//! closed after the same time. There are only so many: a new one takes the place of the oldest that waits for its client.
+
+use std::{
+    collections::VecDeque,
+    future::Future,
+    io,
+    pin::{Pin, pin},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use axum::{Router, extract::Request, serve::Listener};
+use hyper::{body::Incoming, server::conn::http1, service::service_fn};
+use hyper_util::{
+    rt::{TokioIo, TokioTimer},
+    service::TowerToHyperService,
+};
+use rustix::process::{Resource, getrlimit};
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    sync::watch,
+    task::{AbortHandle, JoinSet},
+    time::{Sleep, sleep, timeout},
+};
+
+/// How long a request may take to be there whole, an answer to be taken by the client, and a connection to rest between
+/// two requests: as long as in dcgm-exporter.
+const CLIENT_WITHIN: Duration = Duration::from_secs(10);
+
+/// How long answers that are being made are waited for at the end. Kubernetes gives thirty seconds, and people less.
+const ENDS_WITHIN: Duration = Duration::from_secs(5);
+
+/// How many connections there may be at a time, where there are file descriptors enough: more than any setup has scrapers.
+const CONNECTIONS: usize = 256;
+
+/// What is left of file descriptors for everything else.
+const OTHER_FILES: u64 = 64;
+
+/// The most that a request's head may have.
+const HEAD_AT_MOST: usize = 64 << 10;
+
+/// Returns how many connections there may be: handshakes, of which there may be as many again, need file descriptors, too.
+pub(crate) fn at_most() -> usize {
+    let files = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    let half = files.saturating_sub(OTHER_FILES) / 2;
+    usize::try_from(half).unwrap_or(CONNECTIONS).clamp(1, CONNECTIONS)
+}
+
+/// Answers those who connect until it is told to end, and then for a few seconds those who have asked already.
+pub(crate) async fn serve(mut listener: impl Listener, app: Router, ends: impl Future<Output = ()>) {
+    let mut ends = pin!(ends);
+    let mut connections = Connections::new(at_most());
+    loop {
+        tokio::select! {
+            (stream, _) = listener.accept() => connections.open(stream, app.clone()),
+            () = &mut ends => break,
+        }
+    }
+    drop(listener);
+    connections.end().await;
+}
+
+/// The connections that are open.
+struct Connections {
+    at_most: usize,
+    open: VecDeque<Connection>,
+    tasks: JoinSet<()>,
+    /// Tells all of them to end.
+    ends: watch::Sender<bool>,
+}
+
+/// One that is open.
+struct Connection {
+    task: AbortHandle,
+    /// Whether an answer is being made.
+    is_answered: Arc<AtomicBool>,
+}
+
+impl Connections {
+    fn new(at_most: usize) -> Self {
+        Self {
+            at_most,
+            open: VecDeque::new(),
+            tasks: JoinSet::new(),
+            ends: watch::Sender::new(false),
+        }
+    }
+
+    fn open(&mut self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, app: Router) {
+        while self.tasks.try_join_next().is_some() {}
+        self.open.retain(|connection| !connection.task.is_finished());
+        if self.open.len() >= self.at_most && !self.close_oldest() {
+            // All are being answered, and end soon; this one may come again.
+            return;
+        }
+        let is_answered = Arc::new(AtomicBool::new(false));
+        let answering = answer(stream, app, Arc::clone(&is_answered), self.ends.subscribe());
+        let task = self.tasks.spawn(answering);
+        self.open.push_back(Connection { task, is_answered });
+    }
+
+    /// Closes the oldest one that waits for its client. Returns whether there was any.
+    fn close_oldest(&mut self) -> bool {
+        let mut open = self.open.iter();
+        let waiting = open.position(|connection| !connection.is_answered.load(Ordering::SeqCst));
+        let Some(closed) = waiting.and_then(|place| self.open.remove(place)) else {
+            return false;
+        };
+        closed.task.abort();
+        true
+    }
+
+    /// Ends all of them, those that will not end by themselves too.
+    async fn end(mut self) {
+        self.ends.send_replace(true);
+        let ended = async { while self.tasks.join_next().await.is_some() {} };
+        // Those that are left are dropped with this.
+        let _ = timeout(ENDS_WITHIN, ended).await;
+    }
+}
+
+async fn answer(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    app: Router,
+    is_answered: Arc<AtomicBool>,
+    mut ends: watch::Receiver<bool>,
+) {
+    let app = TowerToHyperService::new(app);
+    let service = service_fn(move |request: Request<Incoming>| {
+        let (is_answered, answer) = (
+            Arc::clone(&is_answered),
+            hyper::service::Service::call(&app, request),
+        );
+        is_answered.store(true, Ordering::SeqCst);
+        async move {
+            let answer = answer.await;
+            is_answered.store(false, Ordering::SeqCst);
+            answer
+        }
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(CLIENT_WITHIN)
+        .max_buf_size(HEAD_AT_MOST)
+        .serve_connection(TokioIo::new(Taken::within(CLIENT_WITHIN, stream)), service);
+    let mut connection = pin!(connection);
+    // That a client goes away, or is too slow, is nothing to tell of.
+    tokio::select! {
+        _ = connection.as_mut() => {}
+        () = told(&mut ends) => {
+            connection.as_mut().graceful_shutdown();
+            let _ = connection.await;
+        }
+    }
+}
+
+/// Returns when all are to end.
+async fn told(ends: &mut watch::Receiver<bool>) {
+    // Whoever tells it is there until then.
+    let _ = ends.wait_for(|ends| *ends).await.is_ok();
+}
+
+/// A stream whose other side has to take something again and again.
+struct Taken<S> {
+    stream: S,
+    within: Duration,
+    /// Runs while nothing is taken.
+    waits: Option<Pin<Box<Sleep>>>,
+}
+
+impl<S> Taken<S> {
+    fn within(within: Duration, stream: S) -> Self {
+        Self {
+            stream,
+            within,
+            waits: None,
+        }
+    }
+
+    /// Fails what cannot go on for too long.
+    fn limited<T>(&mut self, context: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+        if written.is_ready() {
+            self.waits = None;
+            return written;
+        }
+        let within = self.within;
+        let waits = self.waits.get_or_insert_with(|| Box::pin(sleep(within)));
+        match waits.as_mut().poll(context) {
+            Poll::Ready(()) => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
+            Poll::Pending => Poll::Pending,
+        }
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Taken<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(context, buffer)
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Taken<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.limited(context, written)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let flushed = Pin::new(&mut self.stream).poll_flush(context);
+        self.limited(context, flushed)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let shut = Pin::new(&mut self.stream).poll_shutdown(context);
+        self.limited(context, shut)
+    }
+}

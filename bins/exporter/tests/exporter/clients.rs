@@ -1,0 +1,108 @@
+//! Clients that are slow, silent or many, and signals.
+
+use std::{
+    io::{Read as _, Write as _},
+    net::TcpStream,
+    thread,
+};
+
+use fake_nvml::{Installed, Scenario, a10};
+use rustix::process::Signal;
+
+use super::program::{Server, install, lines};
+
+/// More than may be connected at a time.
+const MANY: usize = 300;
+
+fn library() -> Installed {
+    install(&Scenario::of([a10()]))
+}
+
+/// A client that sends half a request and nothing more.
+fn half_a_request(server: &Server) -> TcpStream {
+    let mut client = server.connect();
+    client.write_all(b"GET /met").expect("it listens");
+    client
+}
+
+/// Returns when the other side has closed.
+fn is_closed(mut client: TcpStream) {
+    // A reset is an end, too.
+    let _ = client.read_to_end(&mut Vec::new());
+}
+
+#[test]
+fn it_ends_when_it_is_asked_to_though_a_client_has_sent_half_a_request() {
+    let library = library();
+    for signal in [Signal::TERM, Signal::INT] {
+        let mut server = Server::start(&[], &library);
+        let _client = half_a_request(&server);
+        // The half is taken in before anything that comes later.
+        assert_eq!(server.get("/health", &[]).status, 200);
+        server.signal(signal);
+        assert!(server.ended().success());
+    }
+}
+
+#[test]
+fn half_a_request_is_not_waited_for_without_end() {
+    let library = library();
+    let server = Server::start(&[], &library);
+    is_closed(half_a_request(&server));
+    is_closed(server.connect());
+    assert_eq!(server.get("/health", &[]).status, 200);
+}
+
+#[test]
+fn many_who_send_nothing_keep_nobody_out() {
+    let library = library();
+    let server = Server::start(&[], &library);
+    let mut clients: Vec<_> = std::iter::repeat_with(|| half_a_request(&server))
+        .take(MANY)
+        .collect();
+    assert_eq!(server.get("/health", &[]).status, 200);
+    assert!(
+        server
+            .get("/metrics", &[])
+            .text()
+            .contains("blueproof_gpu_probe_up 1\n")
+    );
+    is_closed(clients.remove(0));
+}
+
+#[test]
+fn fifty_scrapers_at_once_get_the_same_page_whole() {
+    let library = install(&Scenario::of([a10(), a10()]));
+    let server = Server::start(&[], &library);
+    let expected = lines(&server.get("/metrics/dcgm", &[]).text(), "DCGM_FI_DEV_FB_TOTAL");
+    assert_eq!(expected.len(), 2);
+    thread::scope(|scope| {
+        let scrapers: Vec<_> = (0..50)
+            .map(|_| scope.spawn(|| server.get("/metrics/dcgm", &[]).text()))
+            .collect();
+        for scraper in scrapers {
+            let page = scraper.join().expect("it is answered");
+            assert_eq!(lines(&page, "DCGM_FI_DEV_FB_TOTAL"), expected);
+        }
+    });
+}
+
+#[test]
+fn the_driver_is_closed_and_opened_again_by_signals() {
+    let library = library();
+    let mut server = Server::start(&[], &library);
+    let up = |server: &Server| lines(&server.get("/metrics", &[]).text(), "blueproof_gpu_probe_");
+    assert_eq!(up(&server), ["blueproof_gpu_probe_up 1"]);
+    server.signal(Signal::USR1);
+    server.log_until("the driver is closed");
+    assert_eq!(
+        up(&server),
+        [
+            "blueproof_gpu_probe_up 0",
+            "blueproof_gpu_probe_blind{reason=\"released\"} 1"
+        ]
+    );
+    server.signal(Signal::HUP);
+    server.log_until("the driver is opened again");
+    assert_eq!(up(&server), ["blueproof_gpu_probe_up 1"]);
+}
