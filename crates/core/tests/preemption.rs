@@ -150,7 +150,10 @@ fn a_borrower_gives_back_what_another_team_wants_and_comes_back_in_its_turn() {
     };
     assert_eq!(
         story.scheduler.unblocked_by(blue[2])[0],
-        Unblocker::Ends { runs: vec![blue[0]] }
+        Unblocker::Ends {
+            runs: vec![blue[0]],
+            pending: Vec::new(),
+        }
     );
     let outcome = Box::new(outcome(Verdict::Passed));
     let attempt = blue[0].attempt(1);

@@ -1,5 +1,6 @@
 //! Why a workload waits, and what would end that: nothing here decides, it tells what the rules would.
 
+mod least;
 mod unblock;
 
 use std::{collections::BTreeMap, fmt};

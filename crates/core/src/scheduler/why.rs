@@ -10,6 +10,7 @@ use crate::{
     domain::{Bytes, Cpus, Resources, RunId},
     queue::{
         self, Limit, Mismatch, Obstacle, ObstacleReason, Quantity, Raise, Unblock, UserUsage, WaitReason,
+        WorkloadId,
     },
 };
 
@@ -108,11 +109,16 @@ pub struct LessUsage {
 pub enum Unblocker {
     /// Those who were told to go have left.
     Time,
-    /// These end.
+    /// These end. None can be left out.
     Ends {
-        /// Which.
+        /// Which of those that hold quota, the longest running first.
         runs: Vec<RunId>,
+        /// Which of those that wait: they are admitted first, and end too.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        pending: Vec<RunId>,
     },
+    /// Enough of those that hold quota, and of those that go first, end; it takes too long to find out which.
+    InTurn,
     /// Its queue has so much more quota of its own, of all of these.
     MoreQuota {
         /// Of what; none can be left out, and none be less.
@@ -137,7 +143,7 @@ impl From<queue::UsageOrder> for UsageOrder {
     fn from(order: queue::UsageOrder) -> Self {
         let less = order.less.into_iter().map(|(of, workloads)| LessUsage {
             of,
-            runs: workloads.into_iter().map(|id| RunId(id.0)).collect(),
+            runs: runs(workloads),
         });
         Self {
             own: order.own,
@@ -146,13 +152,19 @@ impl From<queue::UsageOrder> for UsageOrder {
     }
 }
 
+fn runs(workloads: Vec<WorkloadId>) -> Vec<RunId> {
+    workloads.into_iter().map(|id| RunId(id.0)).collect()
+}
+
 impl From<Unblock> for Unblocker {
     fn from(unblock: Unblock) -> Self {
         match unblock {
             Unblock::Time => Self::Time,
-            Unblock::Ends { workloads } => Self::Ends {
-                runs: workloads.into_iter().map(|id| RunId(id.0)).collect(),
+            Unblock::Ends { workloads, pending } => Self::Ends {
+                runs: runs(workloads),
+                pending: runs(pending),
             },
+            Unblock::InTurn => Self::InTurn,
             Unblock::MoreQuota { raises } => Self::MoreQuota { raises },
         }
     }
@@ -302,16 +314,43 @@ impl fmt::Display for Unblocker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Time => f.write_str("those who were told to go have left"),
-            Self::Ends { runs } => {
-                let names: Vec<_> = runs.iter().map(ToString::to_string).collect();
-                match names.split_last() {
-                    Some((last, [])) => write!(f, "{last} ends"),
-                    Some((last, others)) => write!(f, "{} and {last} end", others.join(", ")),
-                    None => f.write_str("nobody has to end"),
-                }
-            }
+            Self::Ends { runs, pending } => f.write_str(&ends_in_words(runs, pending)),
+            Self::InTurn => f.write_str("enough of the runs with quota, and of those before it, have ended"),
             Self::MoreQuota { raises } => write!(f, "its queue has {}", raises_in_words(raises)),
         }
+    }
+}
+
+/// Says who has to end, and who has to be admitted before that.
+fn ends_in_words(runs: &[RunId], pending: &[RunId]) -> String {
+    let verb = |runs: &[RunId]| if runs.len() == 1 { "ends" } else { "end" };
+    let first = format!("{} {}", names(runs), verb(runs));
+    match (runs, pending) {
+        (_, []) => first,
+        ([], [_]) => format!(
+            "{}, which goes first, has been admitted and has ended",
+            names(pending)
+        ),
+        ([], _) => format!(
+            "{}, which go first, have been admitted and have ended",
+            names(pending)
+        ),
+        (_, [_]) => format!("{first}, and then {}, which goes first", names(pending)),
+        (..) => format!("{first}, and then {}, which go first", names(pending)),
+    }
+}
+
+/// Returns the first few by name, and how many more there are.
+fn names(runs: &[RunId]) -> String {
+    const NAMED: usize = 8;
+    let mut names: Vec<String> = runs.iter().take(NAMED).map(ToString::to_string).collect();
+    if runs.len() > NAMED {
+        names.push(format!("{} more", runs.len() - NAMED));
+    }
+    match names.split_last() {
+        Some((last, [])) => last.clone(),
+        Some((last, others)) => format!("{} and {last}", others.join(", ")),
+        None => String::new(),
     }
 }
 
