@@ -46,6 +46,7 @@ pub use quantity::Quantity;
 pub use terms::Mismatch;
 pub(crate) use terms::mismatch;
 pub use tree::Inactive;
+pub(crate) use tree::quoted;
 pub use usage::{UsageOrder, UserUsage};
 pub use workload::{
     Admission, ExecutionTime, PodSet, PodSetAssignment, Preempted, PreemptionReason, Workload, WorkloadId,

@@ -1,5 +1,7 @@
 //! Why a run is where it is, and what would take it further.
 
+mod inactive;
+
 use std::fmt;
 
 use jiff::Timestamp;
@@ -45,6 +47,8 @@ pub enum PendingReason {
     BeingStarted,
 }
 
+pub use inactive::InactiveQueue;
+
 /// How a run that failed is tried again by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -65,19 +69,41 @@ pub struct BackOff {
 pub struct Queued {
     /// What it asks for.
     pub asked: Resources,
-    /// What its queue could have now.
-    pub free: Resources,
-    /// All that its queue could ever have.
-    pub quota: Resources,
+    /// What its queue has of each of its flavors, of what is asked for, the flavors as they are tried.
+    pub flavors: Vec<FlavorRoom>,
     /// Who waits before it, the first one first.
     pub ahead: Vec<RunId>,
     /// What is missing, flavor by flavor.
     pub obstacles: Vec<Obstacle>,
     /// Whether it could be admitted were nobody else there.
     pub can_ever_fit: bool,
+    /// Why its queue admits nobody, if so: each name that is missing, and who is stopped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inactive: Option<InactiveQueue>,
+    /// The run at the head of its queue, where that is a StrictFIFO queue and the head is another: nobody is admitted
+    /// before it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub strict_head: Option<RunId>,
     /// What its user and those before it had lately, where its ClusterQueue goes by that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<UsageOrder>,
+}
+
+/// What a queue has of a resource in a flavor.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct FlavorRoom {
+    /// The resource group, by its place in the ClusterQueue. A pod set has one flavor of a group.
+    pub group: usize,
+    /// The flavor.
+    pub flavor: String,
+    /// The resource.
+    pub resource: String,
+    /// How much the queue could have now, in Kueue's units.
+    pub free: Quantity,
+    /// How much it could have were nobody else there.
+    pub most: Quantity,
 }
 
 /// Whom a run comes after because they had less lately: Kueue's UsageBasedAdmissionFairSharing.
@@ -260,8 +286,10 @@ impl PendingReason {
             Self::WaitingForPreemptedWorkloads(_) => "those who make room for it have left".into(),
             Self::ExceedsMaxQuota(queued) => format!("the quota grows to at least {}", queued.asked),
             Self::NoMatchingFlavor(_) => "its queue has a flavor that is for it".into(),
-            Self::Suspended(_) => "its queue goes on".into(),
-            Self::Misconfigured(_) => "its queue is put right: `blueproof quota describe` tells more".into(),
+            Self::Suspended(queued) | Self::Misconfigured(queued) => match &queued.inactive {
+                Some(inactive) => inactive.remedy(),
+                None => "its queue admits again".into(),
+            },
             Self::BackingOff(back_off) => format!("it is tried again at {}", back_off.until),
             Self::WaitingForRelease => "the last attempt's place is given back".into(),
             Self::BeingPlaced => "the driver has made a place".into(),
@@ -274,12 +302,19 @@ impl fmt::Display for PendingReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::AwaitingApproval => f.write_str("no maintainer has approved this head yet"),
-            Self::PendingEvaluation(queued) => write!(f, "{} before it in the queue", queued.ahead.len()),
+            Self::PendingEvaluation(queued) => match queued.strict_head {
+                Some(head) => write!(
+                    f,
+                    "{} before it in the queue, which is StrictFIFO: nobody is admitted before {head}, its head",
+                    queued.ahead.len()
+                ),
+                None => write!(f, "{} before it in the queue", queued.ahead.len()),
+            },
             Self::WaitingForQuota(queued) => write!(
                 f,
-                "asks for {}; free are {}; {} before it in the queue",
+                "asks for {}; {}; {} before it in the queue",
                 queued.asked,
-                queued.free,
+                free_in_words(&queued.flavors),
                 queued.ahead.len()
             ),
             Self::WaitingForPreemptedWorkloads(_) => {
@@ -287,14 +322,15 @@ impl fmt::Display for PendingReason {
             }
             Self::ExceedsMaxQuota(queued) => write!(
                 f,
-                "asks for {}, more than its queue could ever have, {}",
-                queued.asked, queued.quota
+                "asks for {}, more than its queue could ever have: {}",
+                queued.asked,
+                rooms_in_words(&queued.flavors, |room| room.most)
             ),
             Self::NoMatchingFlavor(_) => f.write_str("no flavor of its queue is for it"),
-            Self::Suspended(_) => f.write_str("its queue is stopped"),
-            Self::Misconfigured(_) => {
-                f.write_str("its queue is not there, or admits nobody as it is configured")
-            }
+            Self::Suspended(queued) | Self::Misconfigured(queued) => match &queued.inactive {
+                Some(inactive) => inactive.fmt(f),
+                None => f.write_str("its queue admits nobody"),
+            },
             Self::BackingOff(BackOff {
                 until,
                 requeues,
@@ -367,6 +403,38 @@ fn raises_in_words(raises: &[Raise]) -> String {
     of_flavors.collect::<Vec<_>>().join(", and ")
 }
 
+/// Says what is free of each flavor, without a full stop.
+pub(super) fn free_in_words(rooms: &[FlavorRoom]) -> String {
+    if rooms.is_empty() {
+        return "its queue has none of that".into();
+    }
+    format!("free are {}", rooms_in_words(rooms, |room| room.free))
+}
+
+/// Says how much there is of each flavor; flavors of a group are alternatives, and the only one of its group is not named.
+fn rooms_in_words(rooms: &[FlavorRoom], amount_of: impl Fn(&FlavorRoom) -> Quantity) -> String {
+    let groups = rooms.chunk_by(|one, next| one.group == next.group);
+    let groups = groups.map(|group| {
+        let flavors: Vec<_> = group.chunk_by(|one, next| one.flavor == next.flavor).collect();
+        let in_words = flavors.iter().map(|rooms| {
+            let amounts = rooms.iter().map(|room| {
+                format!(
+                    "{} {}",
+                    amount(&room.resource, amount_of(room)),
+                    noun(&room.resource)
+                )
+            });
+            let amounts = amounts.collect::<Vec<_>>().join(", ");
+            match flavors.len() {
+                1 => amounts,
+                _ => format!("{amounts} of flavor {}", rooms[0].flavor),
+            }
+        });
+        in_words.collect::<Vec<_>>().join(", or ")
+    });
+    groups.collect::<Vec<_>>().join(", and ")
+}
+
 /// Says what stands between a run and a flavor, in one line without a full stop.
 pub fn describe_obstacle(obstacle: &Obstacle) -> String {
     let of = obstacle
@@ -407,8 +475,19 @@ fn limit_in_words(limit: &Limit) -> String {
     }
 }
 
+/// Returns what a resource is called beside what a run asks for.
+fn noun(resource: &str) -> &str {
+    match resource {
+        "nvidia.com/gpu" => "gpu",
+        _ => resource,
+    }
+}
+
 /// Returns an amount as people write it.
 fn amount(resource: &str, quantity: Quantity) -> String {
+    if quantity.is_unlimited() {
+        return quantity.to_string();
+    }
     let count = u64::try_from(quantity.0).unwrap_or_default();
     match resource {
         "cpu" => Cpus::millis(count).to_string(),
