@@ -1,6 +1,7 @@
 //! `blueproof quota`: the queues that hold, and others in their place.
 
 mod apply;
+mod beyond;
 
 use std::collections::BTreeSet;
 

@@ -398,6 +398,10 @@ codes! {
         "With `admissionMode: UsageBasedAdmissionFairSharing` the LocalQueue that had least lately goes first. How that is \
          counted stands under admissionFairSharing in a Configuration: when it counts half, and what a core, a byte or a \
          GPU counts. docs/queues.md has the formula and an example."
+    822 QueueBeyondMachine "quota that this machine does not have"
+        "The nominal quota of all ClusterQueues and Cohorts together is more than the machine has, or than `local.cpu` and \
+         `local.memory` let it give. Kueue takes that too: it counts quota and sees no machine. Runs that are admitted \
+         share the processors and the memory that there are; one that was promised a GPU which is not there fails."
     901 GpuLibrary "a driver's library that is not here"
         "GPUs are read through the library that comes with their driver: NVIDIA's is libnvidia-ml.so.1. A machine without \
          GPUs has none, and neither has a container that was not given it. Everything else works without."
