@@ -368,8 +368,9 @@ codes! {
          lists of them, and Configuration of config.kueue.x-k8s.io/v1beta2. Anything else in such a file is refused \
          instead of passed over: somebody counts on it."
     812 QueueObjectVersion "an object of another version of Kueue's API"
-        "Kueue keeps its objects in v1beta2 since 0.16, and a cluster converts older ones. In v1beta1 some fields have \
-         other names and other meanings, so that nothing is read by guesswork."
+        "Kueue keeps its objects in v1beta2 since 0.16. Those of v1beta1, and Cohorts of v1alpha1, are converted as a \
+         cluster converts them. In other versions fields have other names and other meanings, so that nothing is read by \
+         guesswork."
     813 QueueObjectTwice "an object that is there twice"
         "Two objects of one kind have the same name, in one file or in several that are applied together. A cluster \
          would keep the later one; which of the two is meant here nobody knows."
