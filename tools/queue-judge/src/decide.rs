@@ -10,7 +10,7 @@ use blueproof_core::queue::{
 use jiff::{SignedDuration, Timestamp};
 
 use crate::{
-    format::{CycleCase, CycleOutcome, Entry, Script, SetsOutcome, Setup, Share, Step, StepOutcome},
+    format::{ByQueue, CycleCase, CycleOutcome, Entry, Script, SetsOutcome, Setup, Share, Step, StepOutcome},
     world::{self, Names},
 };
 
@@ -252,10 +252,28 @@ impl Play {
             preempted: Some(preempted),
             admitted: Some(still_admitted),
             shares: Some(self.shares()?),
-            available: None,
+            available: Some(self.available()),
             running_count: Some(running_count),
             sets,
         })
+    }
+
+    /// Returns what each queue could have of each resource in each flavor.
+    fn available(&self) -> ByQueue<f64> {
+        let mut available = ByQueue::new();
+        for (name, queue) in &self.queues.objects().cluster_queues {
+            let flavors = queue.resource_groups.iter().flat_map(|group| &group.flavors);
+            let places = flavors.flat_map(|flavor| {
+                let resources = flavor.resources.keys();
+                resources.map(move |resource| (&flavor.name, resource))
+            });
+            let of_queue = places.filter_map(|(flavor, resource)| {
+                let amount = self.queues.available(name, flavor, resource).ok()?;
+                Some((format!("{flavor}/{resource}"), world::amount(resource, amount)))
+            });
+            available.insert(name.clone(), of_queue.collect());
+        }
+        available
     }
 
     fn shares(&self) -> Result<BTreeMap<String, Share>> {

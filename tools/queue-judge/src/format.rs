@@ -4,6 +4,7 @@
 
 mod entry;
 mod flavor;
+pub(crate) mod known;
 mod ordered;
 
 use std::collections::BTreeMap;

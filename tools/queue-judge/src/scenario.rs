@@ -134,6 +134,7 @@ impl Formatter for Plainly {
 /// Returns of a step's outcome what the oracle tells, too.
 fn as_told(mut step: StepOutcome, fair: bool, victims: Victims) -> StepOutcome {
     step.running_count = None;
+    step.available = None;
     step.leaving = step.leaving.filter(|_| victims == Victims::Linger);
     step.shares = step.shares.filter(|_| fair);
     if let Some(shares) = &mut step.shares {

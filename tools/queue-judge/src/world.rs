@@ -46,13 +46,23 @@ impl Names {
 
 /// Returns an amount as the case writes it, in the queue's units.
 pub(crate) fn quantity(resource: &str, amount: f64) -> Quantity {
-    let unit = match resource {
+    #[expect(clippy::cast_possible_truncation, reason = "case amounts are small")]
+    Quantity((amount * unit(resource)).round() as i64)
+}
+
+/// Returns an amount of the queue's as a case writes it.
+pub(crate) fn amount(resource: &str, quantity: Quantity) -> f64 {
+    #[expect(clippy::cast_precision_loss, reason = "case amounts are small")]
+    let amount = quantity.0 as f64;
+    amount / unit(resource)
+}
+
+fn unit(resource: &str) -> f64 {
+    match resource {
         "cpu" => 1000.0,
         "mem" => 1024.0 * 1024.0 * 1024.0,
         _ => 1.0,
-    };
-    #[expect(clippy::cast_possible_truncation, reason = "case amounts are small")]
-    Quantity((amount * unit).round() as i64)
+    }
 }
 
 /// Splits `flavor/resource`.
