@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     domain::{Resources, RunId},
-    queue::{StopPolicy, Unblock, UnknownQueue, Wait, WaitReason, objects::QueueingStrategy},
+    queue::{Unblock, Wait, WaitReason, objects::QueueingStrategy},
     scheduler::why::{FlavorRoom, InactiveQueue, PendingReason, Queued, UsageOrder, free_in_words},
 };
 
@@ -27,38 +27,11 @@ impl Queue {
                 .collect(),
             obstacles: wait.obstacles,
             can_ever_fit: wait.can_ever_fit,
-            inactive: self.inactive(entry),
+            inactive: InactiveQueue::of(&self.queues, entry.request.queue.as_str()),
             strict_head: self.strict_head(entry),
             usage: self.queues.usage_order(id).map(UsageOrder::from),
         };
         Some(PendingReason::in_queue(wait.reason, queued))
-    }
-
-    /// Returns why nobody is admitted through an entry's LocalQueue; `None` is that they are.
-    fn inactive(&self, entry: &Entry) -> Option<InactiveQueue> {
-        let local_queue = entry.request.queue.to_string();
-        let Some(local) = self.objects().local_queues.get(&local_queue) else {
-            return Some(InactiveQueue::LocalQueueNotFound { local_queue });
-        };
-        if local.stop_policy != StopPolicy::None {
-            return Some(InactiveQueue::LocalQueueStopped {
-                local_queue,
-                stop_policy: local.stop_policy,
-            });
-        }
-        let cluster_queue = &local.cluster_queue;
-        match self.queues.inactive(cluster_queue) {
-            Ok(None) => None,
-            Ok(Some(inactive)) => Some(InactiveQueue::of_cluster_queue(
-                &local_queue,
-                cluster_queue,
-                inactive,
-            )),
-            Err(UnknownQueue(cluster_queue)) => Some(InactiveQueue::ClusterQueueNotFound {
-                local_queue,
-                cluster_queue,
-            }),
-        }
     }
 
     /// Returns the head of an entry's queue where nobody may overtake it, unless the entry is the head itself.
@@ -76,11 +49,11 @@ impl Queue {
     /// Returns why one waits that no queue has: it is held back for room that others leave, or its LocalQueue takes
     /// nobody.
     fn outside(&self, entry: &Entry) -> Wait {
-        let local = self.objects().local_queues.get(entry.request.queue.as_str());
-        let reason = match local.map(|local| local.stop_policy) {
+        let inactive = InactiveQueue::of(&self.queues, entry.request.queue.as_str());
+        let reason = match inactive {
             _ if entry.place == Place::Held => WaitReason::WaitingForPreemptedWorkloads,
-            Some(StopPolicy::Hold | StopPolicy::HoldAndDrain) => WaitReason::Suspended,
-            Some(StopPolicy::None) | None => WaitReason::Misconfigured,
+            Some(inactive) if inactive.is_stopped() => WaitReason::Suspended,
+            Some(_) | None => WaitReason::Misconfigured,
         };
         Wait {
             reason,

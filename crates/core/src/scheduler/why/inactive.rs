@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::queue::{Inactive, StopPolicy, quoted};
+use crate::queue::{Inactive, Queues, StopPolicy, UnknownQueue, quoted};
 
 /// Why a run's queue admits nobody.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -54,8 +54,43 @@ pub enum InactiveQueue {
 }
 
 impl InactiveQueue {
-    /// Returns what is wrong with the ClusterQueue behind a LocalQueue.
-    pub(in crate::scheduler) fn of_cluster_queue(local_queue: &str, name: &str, inactive: &Inactive) -> Self {
+    /// Returns why nobody is admitted through the LocalQueue of this name; `None` is that they are.
+    pub(crate) fn of(queues: &Queues, local_queue: &str) -> Option<Self> {
+        let own = local_queue.to_owned();
+        let Some(local) = queues.objects().local_queues.get(local_queue) else {
+            return Some(Self::LocalQueueNotFound { local_queue: own });
+        };
+        if local.stop_policy != StopPolicy::None {
+            return Some(Self::LocalQueueStopped {
+                local_queue: own,
+                stop_policy: local.stop_policy,
+            });
+        }
+        match queues.inactive(&local.cluster_queue) {
+            Ok(inactive) => Some(Self::of_cluster_queue(
+                local_queue,
+                &local.cluster_queue,
+                inactive?,
+            )),
+            Err(UnknownQueue(cluster_queue)) => Some(Self::ClusterQueueNotFound {
+                local_queue: own,
+                cluster_queue,
+            }),
+        }
+    }
+
+    /// Returns whether it was stopped, and nothing is missing.
+    pub(crate) fn is_stopped(&self) -> bool {
+        match self {
+            Self::LocalQueueStopped { .. } | Self::ClusterQueueStopped { .. } => true,
+            Self::LocalQueueNotFound { .. }
+            | Self::ClusterQueueNotFound { .. }
+            | Self::FlavorNotFound { .. }
+            | Self::CohortCycle { .. } => false,
+        }
+    }
+
+    fn of_cluster_queue(local_queue: &str, name: &str, inactive: &Inactive) -> Self {
         let cluster_queue = name.to_owned();
         match inactive {
             Inactive::Stopped(stop_policy) => Self::ClusterQueueStopped {
