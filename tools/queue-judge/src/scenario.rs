@@ -31,6 +31,8 @@ pub(crate) enum Scenario {
 pub(crate) enum Answer {
     /// Deciding again gave something else.
     Unstable { unstable: bool },
+    /// Deciding with other numbers of idle cycles gave something else.
+    IdleDependent { idle_dependent: bool },
     /// A step has no end.
     Unsettled { unsettled: bool },
     /// It is nothing that Kueue would accept.

@@ -8,8 +8,8 @@ use blueproof_core::queue::{
     objects::{
         AdmissionFairSharing, AdmissionMode, BorrowWithinCohort, ClusterQueue, Cohort, FairRule, FairSharing,
         FlavorFungibility, FlavorPreference, FlavorQuotas, LocalQueue, Objects, Preemption, QueueingStrategy,
-        Quota, ReclaimWithinCohort, ResourceFlavor, ResourceGroup, Taint, TaintEffect, Toleration, Weight,
-        WhenCanBorrow, WhenCanPreempt, WithinClusterQueue,
+        Quota, ReclaimWithinCohort, ResourceFlavor, ResourceGroup, StopPolicy, Taint, TaintEffect,
+        Toleration, Weight, WhenCanBorrow, WhenCanPreempt, WithinClusterQueue,
     },
 };
 use jiff::{SignedDuration, Timestamp};
@@ -142,6 +142,16 @@ fn flavor(flavor: &format::Flavor) -> Result<ResourceFlavor> {
         node_taints: taints.collect::<Result<_>>()?,
         tolerations: tolerations(&flavor.tolerations)?,
     })
+}
+
+/// Returns the stopPolicy of this name.
+pub(crate) fn stop_policy(word: &str) -> Result<StopPolicy> {
+    match word {
+        "None" => Ok(StopPolicy::None),
+        "Hold" => Ok(StopPolicy::Hold),
+        "HoldAndDrain" => Ok(StopPolicy::HoldAndDrain),
+        other => bail!("`{other}` is no stopPolicy"),
+    }
 }
 
 fn tolerations(tolerations: &[format::Toleration]) -> Result<Vec<Toleration>> {

@@ -63,7 +63,7 @@ const CASES: [Keys; 6] = [
 ];
 
 /// What happens in a step: exactly one of these.
-const VERBS: [&str; 4] = ["submit", "finish", "gone", "set_lending"];
+const VERBS: [&str; 6] = ["submit", "finish", "gone", "set_lending", "set_quota", "set_stop"];
 
 /// What a step expects.
 const OUTCOMES: [&str; 10] = [
