@@ -6,7 +6,7 @@ use blueproof_core::{
     domain::{Ending, RunId, RunState},
     estimate::Estimate,
     queue::UserUsage,
-    scheduler::{PendingReason, Scheduler, Unblocker, UsageOrder, describe_obstacle},
+    scheduler::{PendingReason, Scheduler, Unblocker, UsageOrder},
     view::{AttemptView, Eviction, RunView, Trouble},
 };
 use jiff::Timestamp;
@@ -111,7 +111,7 @@ fn standing(reason: &PendingReason) -> Vec<String> {
         queued
             .obstacles
             .iter()
-            .map(|obstacle| format!("  missing {}", describe_obstacle(obstacle))),
+            .map(|obstacle| format!("  missing {obstacle}")),
     );
     if !queued.ahead.is_empty() {
         lines.push(format!("  ahead   {}", named(&queued.ahead, ToString::to_string)));

@@ -216,10 +216,7 @@ impl From<Bytes> for String {
 }
 
 fn counted(text: &str, per_one: u128) -> Result<u64, ParseAmountError> {
-    u64::try_from(quantity(text, per_one)?).map_err(|_| ParseAmountError {
-        text: text.into(),
-        why: TOO_LARGE,
-    })
+    u64::try_from(quantity(text, per_one)?).map_err(|_| too_large(text))
 }
 
 /// Reads a quantity and returns it in units of one `per_one`th, rounded up.
@@ -253,6 +250,14 @@ pub(crate) fn quantity(text: &str, per_one: u128) -> Result<u128, ParseAmountErr
         Some(above.div_ceil(below))
     };
     scaled().ok_or_else(|| refuse(TOO_LARGE))
+}
+
+/// Returns what is said of an amount that cannot be counted.
+pub(crate) fn too_large(text: &str) -> ParseAmountError {
+    ParseAmountError {
+        text: text.into(),
+        why: TOO_LARGE,
+    }
 }
 
 const TOO_LARGE: &str = "it is too large";

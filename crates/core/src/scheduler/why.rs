@@ -9,10 +9,10 @@ use serde::{Deserialize, Serialize};
 
 use super::Scheduler;
 use crate::{
-    domain::{Bytes, Cpus, Resources, RunId},
+    domain::{Resources, RunId},
     queue::{
-        self, Limit, Mismatch, Obstacle, ObstacleReason, Quantity, Raise, Unblock, UserUsage, WaitReason,
-        WorkloadId,
+        self, Obstacle, ObstacleReason, Quantity, Raise, Unblock, UserUsage, WaitReason, WorkloadId,
+        words::{amount, ends_in_words, raises_in_words},
     },
 };
 
@@ -357,52 +357,6 @@ impl fmt::Display for Unblocker {
     }
 }
 
-/// Says who has to end, and who has to be admitted before that.
-fn ends_in_words(runs: &[RunId], pending: &[RunId]) -> String {
-    let verb = |runs: &[RunId]| if runs.len() == 1 { "ends" } else { "end" };
-    let first = format!("{} {}", names(runs), verb(runs));
-    match (runs, pending) {
-        (_, []) => first,
-        ([], [_]) => format!(
-            "{}, which goes first, has been admitted and has ended",
-            names(pending)
-        ),
-        ([], _) => format!(
-            "{}, which go first, have been admitted and have ended",
-            names(pending)
-        ),
-        (_, [_]) => format!("{first}, and then {}, which goes first", names(pending)),
-        (..) => format!("{first}, and then {}, which go first", names(pending)),
-    }
-}
-
-/// Returns the first few by name, and how many more there are.
-fn names(runs: &[RunId]) -> String {
-    const NAMED: usize = 8;
-    let mut names: Vec<String> = runs.iter().take(NAMED).map(ToString::to_string).collect();
-    if runs.len() > NAMED {
-        names.push(format!("{} more", runs.len() - NAMED));
-    }
-    match names.split_last() {
-        Some((last, [])) => last.clone(),
-        Some((last, others)) => format!("{} and {last}", others.join(", ")),
-        None => String::new(),
-    }
-}
-
-/// Says how much more of what; a flavor is named once, behind the last of what is of it.
-fn raises_in_words(raises: &[Raise]) -> String {
-    let flavors = raises.chunk_by(|one, next| one.flavor == next.flavor);
-    let of_flavors = flavors.map(|raises| {
-        let amounts = raises
-            .iter()
-            .map(|raise| format!("{} more {}", amount(&raise.resource, raise.more), raise.resource));
-        let amounts: Vec<_> = amounts.collect();
-        format!("{} of flavor {}", amounts.join(" and "), raises[0].flavor)
-    });
-    of_flavors.collect::<Vec<_>>().join(", and ")
-}
-
 /// Says what is free of each flavor, without a full stop.
 pub(super) fn free_in_words(rooms: &[FlavorRoom]) -> String {
     if rooms.is_empty() {
@@ -435,63 +389,10 @@ fn rooms_in_words(rooms: &[FlavorRoom], amount_of: impl Fn(&FlavorRoom) -> Quant
     groups.collect::<Vec<_>>().join(", and ")
 }
 
-/// Says what stands between a run and a flavor, in one line without a full stop.
-pub fn describe_obstacle(obstacle: &Obstacle) -> String {
-    let of = obstacle
-        .flavor
-        .as_ref()
-        .map_or(String::new(), |flavor| format!("flavor {flavor}: "));
-    match &obstacle.why {
-        ObstacleReason::Uncovered { resource } => format!("{of}its queue has no {resource} at all"),
-        ObstacleReason::Mismatch {
-            mismatch: Mismatch::Taint { taint },
-        } => format!("{of}does not tolerate the taint {taint}"),
-        ObstacleReason::Mismatch {
-            mismatch: Mismatch::NodeSelector { key, value },
-        } => format!("{of}is not of {key}={value}"),
-        ObstacleReason::Short {
-            resource,
-            asked,
-            available,
-            most,
-            limit,
-        } => {
-            let [short, free, most] =
-                [asked.minus(*available), *available, *most].map(|of| amount(resource, of));
-            format!(
-                "{of}{short} {resource} missing: {free} free of at most {most}, {}",
-                limit_in_words(limit)
-            )
-        }
-    }
-}
-
-fn limit_in_words(limit: &Limit) -> String {
-    match limit {
-        Limit::Nominal => "its queue's own quota".into(),
-        Limit::Borrowing { of } => format!("the borrowing limit of {of}"),
-        Limit::Lending => "the rest is not lent".into(),
-        Limit::Cohort => "its cohort has no more".into(),
-    }
-}
-
 /// Returns what a resource is called beside what a run asks for.
 fn noun(resource: &str) -> &str {
     match resource {
         "nvidia.com/gpu" => "gpu",
         _ => resource,
-    }
-}
-
-/// Returns an amount as people write it.
-fn amount(resource: &str, quantity: Quantity) -> String {
-    if quantity.is_unlimited() {
-        return quantity.to_string();
-    }
-    let count = u64::try_from(quantity.0).unwrap_or_default();
-    match resource {
-        "cpu" => Cpus::millis(count).to_string(),
-        "memory" => Bytes(count).to_string(),
-        _ => count.to_string(),
     }
 }

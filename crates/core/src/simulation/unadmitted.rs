@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::{
     queue::{Obstacle, WaitReason},
-    scheduler::{InactiveQueue, describe_obstacle},
+    scheduler::InactiveQueue,
 };
 
 /// That a job was never admitted, and why it was not at last: when it gave up, or at the end.
@@ -30,7 +30,7 @@ impl fmt::Display for Unadmitted {
         if let Some(inactive) = &self.inactive {
             return write!(f, ": {inactive}");
         }
-        let obstacles: Vec<String> = self.obstacles.iter().map(describe_obstacle).collect();
+        let obstacles: Vec<String> = self.obstacles.iter().map(ToString::to_string).collect();
         match &obstacles[..] {
             [] => f.write_str(": others go first"),
             obstacles => write!(f, ": {}", obstacles.join("; ")),
