@@ -24,8 +24,9 @@ type unsettled struct {
 	Unsettled bool `json:"unsettled"`
 }
 
-// decide answers a scenario. Whatever goes wrong, in Kueue too, is an error and not an end.
-func decide(s *scenario) (answer any, err error) {
+// decide answers a scenario, with so many cycles after each step in which nothing is left to decide. Whatever goes wrong,
+// in Kueue too, is an error and not an end.
+func decide(s *scenario, idle int) (answer any, err error) {
 	defer func() {
 		if problem := recover(); problem != nil {
 			answer, err = nil, fmt.Errorf("panic: %v", problem)
@@ -48,7 +49,7 @@ func decide(s *scenario) (answer any, err error) {
 	case "cycle":
 		return w.decideCycle(s)
 	case "script", "linger":
-		return w.decideScript(s)
+		return w.decideScript(s, idle)
 	}
 	return nil, fmt.Errorf("kind %q is none of cycle, script, linger", s.Kind)
 }
@@ -123,10 +124,10 @@ func (w *world) enter(all map[string][]*workload, running bool) error {
 	return nil
 }
 
-func (w *world) decideScript(s *scenario) (any, error) {
+func (w *world) decideScript(s *scenario, idle int) (any, error) {
 	answer := &scriptAnswer{Steps: []*stepAnswer{}}
 	for i := range s.Steps {
-		if err := w.do(&s.Steps[i]); err != nil {
+		if err := w.do(&s.Steps[i], s.Kind == "linger"); err != nil {
 			return nil, fmt.Errorf("step %d: %w", i, err)
 		}
 		noted := newJournal()
@@ -136,6 +137,9 @@ func (w *world) decideScript(s *scenario) (any, error) {
 		}
 		if !settled {
 			return unsettled{true}, nil
+		}
+		if err := w.idle(idle, noted, s.Kind == "linger"); err != nil {
+			return nil, err
 		}
 		step, err := w.state(noted, s)
 		if err != nil {
@@ -148,9 +152,9 @@ func (w *world) decideScript(s *scenario) (any, error) {
 }
 
 // do carries out what a step says, before any cycle.
-func (w *world) do(step *step) error {
+func (w *world) do(step *step, linger bool) error {
 	if step.verbs() != 1 {
-		return fmt.Errorf("want one of submit, finish, set_lending, gone; there are %d", step.verbs())
+		return fmt.Errorf("want one of submit, finish, set_lending, set_quota, set_stop, gone; there are %d", step.verbs())
 	}
 	for _, wanted := range step.Submit {
 		if err := w.submit(wanted); err != nil {
@@ -167,8 +171,13 @@ func (w *world) do(step *step) error {
 			return err
 		}
 	}
-	if step.SetLending != nil {
+	switch {
+	case step.SetLending != nil:
 		return w.setLending(step.SetLending)
+	case step.SetQuota != nil:
+		return w.setQuota(step.SetQuota)
+	case step.SetStop != nil:
+		return w.setStop(step.SetStop, linger)
 	}
 	return w.releaseAll(step.Gone)
 }
@@ -227,6 +236,27 @@ func (w *world) settle(noted *journal, linger bool) (int, bool, error) {
 		known[now] = true
 	}
 	return maxCycles, false, nil
+}
+
+// idle runs cycles after a step has come to its end. Kueue goes on scheduling while anybody is in a heap: a head that blocks
+// a StrictFIFO queue tries its flavors in a circle, so that where it stands hangs on how many cycles there were.
+func (w *world) idle(cycles int, noted *journal, linger bool) error {
+	for range cycles {
+		if !w.pending() {
+			return nil
+		}
+		for _, u := range w.cycle() {
+			noted.note(u.old, u.new)
+		}
+		if !linger {
+			_, _, leaving := w.places()
+			if err := w.releaseAll(leaving); err != nil {
+				return err
+			}
+		}
+		w.batch.ProcessRequeues(w.ctx)
+	}
+	return nil
 }
 
 // standing is who is in which heap, who is parked, and how far those are who are amid a scan over flavors.

@@ -71,6 +71,8 @@ type step struct {
 	Submit     []*workload `json:"submit"`
 	Finish     []string    `json:"finish"`
 	SetLending *lending    `json:"set_lending"`
+	SetQuota   *nominal    `json:"set_quota"`
+	SetStop    *stop       `json:"set_stop"`
 	Gone       []string    `json:"gone"`
 }
 
@@ -78,6 +80,19 @@ type lending struct {
 	Queue string       `json:"queue"`
 	Where string       `json:"fr"`
 	Limit *json.Number `json:"limit"`
+}
+
+// nominal is another nominal quota; the limits stay as they are.
+type nominal struct {
+	Queue  string      `json:"queue"`
+	Where  string      `json:"fr"`
+	Amount json.Number `json:"nominal"`
+}
+
+// stop is another stopPolicy.
+type stop struct {
+	Queue  string `json:"queue"`
+	Policy string `json:"policy"`
 }
 
 type workload struct {
@@ -170,7 +185,8 @@ func (q *quota) UnmarshalJSON(data []byte) error {
 
 func (s *step) verbs() int {
 	count := 0
-	for _, there := range []bool{s.Submit != nil, s.Finish != nil, s.SetLending != nil, s.Gone != nil} {
+	verbs := []bool{s.Submit != nil, s.Finish != nil, s.SetLending != nil, s.SetQuota != nil, s.SetStop != nil, s.Gone != nil}
+	for _, there := range verbs {
 		if there {
 			count++
 		}

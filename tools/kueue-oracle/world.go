@@ -230,9 +230,14 @@ func (w *world) reorder() {
 	}
 }
 
-// pending says whether a cycle has a head to try; without one it would wait for ever.
+// pending says whether a cycle has a head to try; without one it would wait for ever. A queue that is stopped has none.
 func (w *world) pending() bool {
-	return len(w.queues.Dump()) > 0
+	for name := range w.queues.Dump() {
+		if w.cache.ClusterQueueActive(name) {
+			return true
+		}
+	}
+	return false
 }
 
 func (w *world) deliver() []update {
@@ -279,25 +284,81 @@ func (w *world) finish(name string) error {
 
 // setLending changes one lending limit of a queue; none at all where limit is nil.
 func (w *world) setLending(change *lending) error {
-	old := w.clusterQs[change.Queue]
+	return w.edit(change.Queue, func(cq *kueue.ClusterQueue) error {
+		found, err := findQuota(cq, change.Where)
+		if err != nil {
+			return err
+		}
+		found.LendingLimit, err = optionalAmount(shortName(found.Name), change.Limit)
+		return err
+	})
+}
+
+// setQuota changes one nominal quota of a queue.
+func (w *world) setQuota(change *nominal) error {
+	return w.edit(change.Queue, func(cq *kueue.ClusterQueue) error {
+		found, err := findQuota(cq, change.Where)
+		if err != nil {
+			return err
+		}
+		found.NominalQuota, err = amount(shortName(found.Name), change.Amount)
+		return err
+	})
+}
+
+// setStop changes the stopPolicy of a queue. One that is drained evicts whoever holds its quota, which is the workload
+// controller's work: it is told of each by its queue.
+func (w *world) setStop(change *stop, linger bool) error {
+	policy := kueue.StopPolicy(change.Policy)
+	if err := oneOf("policy", policy, kueue.None, kueue.Hold, kueue.HoldAndDrain); err != nil {
+		return err
+	}
+	err := w.edit(change.Queue, func(cq *kueue.ClusterQueue) error {
+		cq.Spec.StopPolicy = &policy
+		return nil
+	})
+	if err != nil || policy != kueue.HoldAndDrain {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(w.api.workloads)) {
+		object := w.api.workloads[name]
+		if !holdsQuota(object) || isLeaving(object) || string(object.Status.Admission.ClusterQueue) != change.Queue {
+			continue
+		}
+		if err := w.drain(object.DeepCopy()); err != nil {
+			return err
+		}
+		if !linger {
+			if err := w.release(name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (w *world) drain(object *kueue.Workload) error {
+	err := evict.Evict(w.ctx, w.api, &events.FakeRecorder{}, object, kueue.WorkloadEvictedByClusterQueueStopped,
+		"The ClusterQueue is stopped", "", w.clock, false, nil, nil)
+	w.deliver()
+	return err
+}
+
+// edit is a changed ClusterQueue in the API server, of which its controller tells cache and queues.
+func (w *world) edit(name string, change func(*kueue.ClusterQueue) error) error {
+	old := w.clusterQs[name]
 	if old == nil {
-		return fmt.Errorf("set_lending: no queue %q", change.Queue)
+		return fmt.Errorf("no queue %q to change", name)
 	}
 	cq := old.DeepCopy()
 	cq.Generation++
-	found, err := findQuota(cq, change.Where)
-	if err != nil {
+	if err := change(cq); err != nil {
 		return err
 	}
-	limit, err := optionalAmount(shortName(found.Name), change.Limit)
-	if err != nil {
-		return err
-	}
-	found.LendingLimit = limit
 	if err := check(w, validateQueue, cq); err != nil {
 		return err
 	}
-	w.clusterQs[change.Queue] = cq
+	w.clusterQs[name] = cq
 	return firstError(w.cache.UpdateClusterQueue(logr.Discard(), cq), w.queues.UpdateClusterQueue(w.ctx, cq, true))
 }
 
@@ -311,7 +372,7 @@ func findQuota(cq *kueue.ClusterQueue, where string) (*kueue.ResourceQuota, erro
 			}
 		}
 	}
-	return nil, fmt.Errorf("set_lending: queue %s has no quota for %q", cq.Name, where)
+	return nil, fmt.Errorf("queue %s has no quota for %q", cq.Name, where)
 }
 
 func holdsQuota(object *kueue.Workload) bool {

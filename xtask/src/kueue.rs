@@ -31,7 +31,7 @@ pub(crate) struct DiffArguments {
     /// Where the random numbers start.
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
-    /// Scenarios of this kind only: cycle, fair-cycle, script, fair-script, linger or usage; `all` is all by turns.
+    /// Scenarios of this kind only: cycle, fair-cycle, script, fair-script, linger, usage or edits; `all` is all by turns.
     #[arg(long)]
     pub(crate) kind: Option<String>,
 }

@@ -14,6 +14,7 @@ mod get;
 mod kept;
 mod logs;
 mod metrics;
+mod policy;
 mod quota;
 mod recorded;
 mod run;

@@ -41,7 +41,7 @@ pub(crate) fn look() -> LookForDevices {
         }
         match collected.reading.as_deref() {
             Some(Ok((inventory, snapshot))) => found(inventory, snapshot),
-            Some(Err(error)) => unknown(why(error)),
+            Some(Err(error)) => unreadable(error),
             None => unknown("GPUs cannot be read: the driver does not answer".into()),
         }
     }))
@@ -96,14 +96,48 @@ fn unknown(description: String) -> Devices {
     }
 }
 
-fn why(error: &ProbeError) -> String {
+/// Returns what there is where no GPU can be read: none where there is none, else nobody knows.
+fn unreadable(error: &ProbeError) -> Devices {
     match error.reason {
-        Blindness::LibraryMissing | Blindness::NoDevices => "no gpu".into(),
+        // With none to give, an attempt that was promised one fails instead of running without it.
+        Blindness::LibraryMissing | Blindness::NoDevices => Devices {
+            units: Some(Vec::new()),
+            unfit: BTreeMap::new(),
+            description: "no gpu".into(),
+        },
         Blindness::DriverNotLoaded
         | Blindness::NoPermission
         | Blindness::VersionMismatch
         | Blindness::DriverError
         | Blindness::NotAnswering
-        | Blindness::Released => format!("GPUs cannot be read: {error}"),
+        | Blindness::Released => unknown(format!("GPUs cannot be read: {error}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use blueproof_core::diagnostic::{Code, Diagnostic};
+
+    use super::*;
+
+    #[test]
+    fn a_gpu_that_is_not_there_is_no_gpu_and_one_that_cannot_be_read_is_unknown() {
+        let units = |reason| {
+            let diagnostic = Box::new(Diagnostic::error(Code::GpuNone, "nothing can be read"));
+            unreadable(&ProbeError { reason, diagnostic }).units
+        };
+        for reason in [Blindness::LibraryMissing, Blindness::NoDevices] {
+            assert_eq!(units(reason), Some(Vec::new()), "{reason:?}");
+        }
+        for reason in [
+            Blindness::DriverNotLoaded,
+            Blindness::NoPermission,
+            Blindness::VersionMismatch,
+            Blindness::DriverError,
+            Blindness::NotAnswering,
+            Blindness::Released,
+        ] {
+            assert_eq!(units(reason), None, "{reason:?}");
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 pub(crate) mod backtest;
 pub(crate) mod changes;
+pub(crate) mod chart;
 pub(crate) mod comparison;
 pub(crate) mod description;
 mod diagnostic;

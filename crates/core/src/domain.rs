@@ -9,9 +9,8 @@ mod request;
 mod state;
 mod timeouts;
 
-#[cfg(feature = "manifests")]
-pub(crate) use amount::quantity;
 pub use amount::{Bytes, Cpus, Gpus, ParseAmountError, Resources};
+pub(crate) use amount::{quantity, too_large};
 pub use head::{Head, ParseHeadError};
 pub use id::{AttemptId, ParseIdError, RunId};
 pub use name::{BlueprintName, ParseNameError, ProfileName, QueueName};

@@ -31,6 +31,7 @@ mod tree;
 mod usage;
 mod users;
 mod victims;
+pub(crate) mod words;
 mod workload;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -46,6 +47,7 @@ pub use quantity::Quantity;
 pub use terms::Mismatch;
 pub(crate) use terms::mismatch;
 pub use tree::Inactive;
+pub(crate) use tree::quoted;
 pub use usage::{UsageOrder, UserUsage};
 pub use workload::{
     Admission, ExecutionTime, PodSet, PodSetAssignment, Preempted, PreemptionReason, Workload, WorkloadId,
@@ -62,6 +64,61 @@ use tree::{Holder, Queue, Tree};
 use crate::timers::Timers;
 
 /// All queues, who holds their quota, and who waits for it.
+///
+/// One that is told to go keeps its quota until it is put back with [`Queues::requeue`], or forgotten with
+/// [`Queues::remove`]: that its pods are gone is the caller's to say.
+///
+/// ```
+/// # #[cfg(feature = "manifests")] {
+/// use blueproof_core::queue::{PodSet, Quantity, Queues, Standing, Workload, WorkloadId, manifest};
+/// use jiff::Timestamp;
+///
+/// let text = "
+/// apiVersion: kueue.x-k8s.io/v1beta2
+/// kind: ResourceFlavor
+/// metadata: {name: h200}
+/// ---
+/// apiVersion: kueue.x-k8s.io/v1beta2
+/// kind: ClusterQueue
+/// metadata: {name: red}
+/// spec:
+///   namespaceSelector: {}
+///   resourceGroups:
+///   - coveredResources: [cpu]
+///     flavors: [{name: h200, resources: [{name: cpu, nominalQuota: 2}]}]
+/// ";
+/// let file = manifest::File { name: "queues.yaml".into(), text: text.into() };
+/// let mut queues = Queues::new(manifest::read([file])?.objects);
+/// let workload = |id| Workload {
+///     id: WorkloadId(id),
+///     cluster_queue: "red".into(),
+///     local_queue: "red".into(),
+///     user: None,
+///     priority: 0,
+///     queued_at: Timestamp::UNIX_EPOCH,
+///     evictions: 0,
+///     evicted_by: None,
+///     pod_sets: vec![PodSet {
+///         name: "main".into(),
+///         count: 1,
+///         requests: [("cpu".into(), Quantity::of("cpu", "1500m").expect("an amount"))].into(),
+///         ..PodSet::default()
+///     }],
+/// };
+/// queues.submit(&workload(1)).expect("red is configured");
+/// queues.submit(&workload(2)).expect("red is configured");
+///
+/// let cycle = queues.cycle(Timestamp::UNIX_EPOCH);
+/// assert_eq!(cycle.admitted[0].workload, WorkloadId(1));
+/// assert_eq!(queues.standing(WorkloadId(2)), Some(Standing::Queued));
+/// assert_eq!(
+///     queues.wait(WorkloadId(2)).expect("it waits").to_string(),
+///     "WaitingForQuota: flavor h200: 1 cpu missing: 500m free of at most 2, its queue's own quota"
+/// );
+/// assert_eq!(queues.unblocked_by(WorkloadId(2))[0].to_string(), "workload 1 ends");
+/// # }
+/// # Ok::<(), Vec<blueproof_core::diagnostic::Diagnostic>>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Queues {
     objects: Objects,

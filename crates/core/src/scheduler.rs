@@ -23,7 +23,7 @@ use jiff::Timestamp;
 pub use gate::ApprovedHead;
 pub use queue::EvictionReason;
 pub(crate) use queue::{default_objects, pod_sets};
-pub use why::{BackOff, LessUsage, PendingReason, Queued, Unblocker, UsageOrder, describe_obstacle};
+pub use why::{BackOff, FlavorRoom, InactiveQueue, LessUsage, PendingReason, Queued, Unblocker, UsageOrder};
 
 use crate::{
     action::Action,

@@ -18,18 +18,22 @@ mod nodes;
 mod recording;
 #[cfg(test)]
 mod tests;
+mod unadmitted;
 mod yardstick;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::SignedDuration;
 
-pub use figures::{Allocation, Fairness, Figures, Slowdown, Spread, Starved, Unused, starved};
+pub use figures::{
+    Allocation, Fairness, Figures, InAll, Series, Slowdown, Spread, Starved, Unused, Used, in_all, starved,
+};
 #[cfg(feature = "manifests")]
 pub use file::{Written, read, schema};
 pub use generator::kueue_baseline;
 pub use history::{Fate, Fewer, History, Idle, Leave, Moment, Reset, Stay, What};
 pub use recording::{Recorder, Recording};
+pub use unadmitted::Unadmitted;
 pub use yardstick::Yardstick;
 
 use crate::{
@@ -187,6 +191,16 @@ impl Scenario {
     /// Plays it to its end while somebody watches.
     pub fn play_watched(&self, watch: &mut dyn Watch) -> History {
         course::Course::new(self, watch).play()
+    }
+
+    /// Returns the same jobs and faults under other queues, which hold throughout.
+    pub fn under(&self, objects: Objects) -> Self {
+        let mut scenario = self.clone();
+        scenario.objects = objects;
+        scenario
+            .changes
+            .retain(|(_, change)| !matches!(change, Change::Quota(_)));
+        scenario
     }
 
     /// Returns the LocalQueues that jobs ask in and that are not there at the beginning.

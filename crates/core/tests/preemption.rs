@@ -150,7 +150,10 @@ fn a_borrower_gives_back_what_another_team_wants_and_comes_back_in_its_turn() {
     };
     assert_eq!(
         story.scheduler.unblocked_by(blue[2])[0],
-        Unblocker::Ends { runs: vec![blue[0]] }
+        Unblocker::Ends {
+            runs: vec![blue[0]],
+            pending: Vec::new(),
+        }
     );
     let outcome = Box::new(outcome(Verdict::Passed));
     let attempt = blue[0].attempt(1);
@@ -263,4 +266,29 @@ fn a_run_whose_queue_is_not_there_waits_for_it() {
     let by = Actor::Local("admin".into());
     let actions = story.tell(Event::QuotaApplied { objects, by });
     assert_eq!(reserved(&actions), [run.attempt(1)]);
+}
+
+#[test]
+fn a_run_that_asks_for_more_than_was_applied_waits_as_in_kueue_and_is_admitted_once_there_is_more() {
+    let mut story = Story::new();
+    let four = Cpus::cores(4);
+    let (run, _) = story.ask_for("blue", |request| request.job.driver.cpu = four);
+    let why = story.scheduler.why(run).expect("it waits");
+    assert!(matches!(why, PendingReason::ExceedsMaxQuota(_)), "{why:?}");
+    assert_eq!(
+        why.to_string(),
+        "asks for 4 cpu, 1Mi memory, more than its queue could ever have: 3 cpu, 3Ti memory"
+    );
+    let mut objects = objects();
+    for queue in objects.cluster_queues.values_mut() {
+        for quota in queue.resource_groups[0].flavors[0].resources.values_mut() {
+            quota.nominal = quota.nominal.times(2);
+        }
+    }
+    let by = Actor::Local("admin".into());
+    let objects = Box::new(objects);
+    assert_eq!(
+        reserved(&story.tell(Event::QuotaApplied { objects, by })),
+        [run.attempt(1)]
+    );
 }

@@ -9,7 +9,7 @@ use crate::{
     decide::{self, Fair, Victims},
     format::{
         Availability, ByQueue, CycleCase, Entry, File, FlavorChoice, PartialAdmission, PodSetEntry,
-        SetsOutcome, Setup, Share, Shares, Step, StepOutcome, Targets,
+        SetsOutcome, Setup, Share, Shares, Step, StepOutcome, Targets, known,
     },
     retry,
     world::{self, Names},
@@ -35,11 +35,29 @@ impl fmt::Display for Failure {
     }
 }
 
+/// So many values may a case file have: tens of thousands of cases. Whoever runs one wrote it.
+const MOST_NODES: usize = 50_000_000;
+
 /// Reads a case file.
 pub(crate) fn read(path: &Path) -> Result<File> {
     let text = fs::read_to_string(path).with_context(|| format!("could not read `{}`", path.display()))?;
-    serde_saphyr::from_str_with_options(&text, serde_saphyr::options! { strict_booleans: true })
-        .with_context(|| format!("`{}` is not a case file", path.display()))
+    parse(&text).with_context(|| format!("`{}` is not a case file", path.display()))
+}
+
+/// Reads cases, of which nothing is passed over.
+fn parse(text: &str) -> Result<File> {
+    let options = || {
+        serde_saphyr::options! {
+            strict_booleans: true,
+            budget: serde_saphyr::budget! {
+                max_nodes: MOST_NODES,
+                max_events: MOST_NODES,
+                max_total_scalar_bytes: MOST_NODES,
+            },
+        }
+    };
+    known::check(&serde_saphyr::from_str_with_options(text, options())?)?;
+    Ok(serde_saphyr::from_str_with_options(text, options())?)
 }
 
 /// Runs every case of a file.
@@ -416,6 +434,14 @@ fn step_differences<'a>(step: &'a Step, actual: &'a StepOutcome) -> impl Iterato
         .admitted
         .as_ref()
         .map(|admitted| chosen(admitted, actual));
+    let available = expected.available.as_ref().map(|asked| {
+        let of_queue = |(queue, places): (&String, &BTreeMap<String, f64>)| {
+            let mut actual = actual.available.as_ref()?.get(queue)?.clone();
+            actual.retain(|place, _| places.contains_key(place));
+            Some((queue.clone(), actual))
+        };
+        asked.iter().filter_map(of_queue).collect()
+    });
     let found = [
         ask("running", &expected.running, &actual.running),
         ask("waiting", &expected.waiting, &actual.waiting),
@@ -423,6 +449,7 @@ fn step_differences<'a>(step: &'a Step, actual: &'a StepOutcome) -> impl Iterato
         ask("preempted", &expected.preempted, &actual.preempted),
         ask("admitted", &expected.admitted, &flavors),
         ask("shares", &shares, &actual.shares),
+        ask("available", &expected.available, &available),
         ask_sets(&expected.sets, &actual.sets),
         ask(
             "running_count",
@@ -467,6 +494,59 @@ fn ask<T: PartialEq + fmt::Debug>(what: &str, expected: &Option<T>, actual: &Opt
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const CASE: &str =
+        "availability: [{id: a, queues: {q: {groups: [{f: {cpu: 2}}]}}, available: {q: {f/cpu: 2}}}]";
+
+    #[test]
+    fn a_case_that_is_not_read_in_full_is_refused() {
+        let refused = |text: &str| {
+            let error = parse(text).expect_err(text);
+            format!("{error:#}")
+        };
+        assert!(run(&parse(CASE).expect("it is one")).failures.is_empty());
+        for (text, says) in [
+            (CASE.replace("id: a,", "id: a, usge: {},"), "`usge` is not known"),
+            (CASE.replace("availability", "cycles"), "`available` is not known"),
+            (
+                CASE.replace("availability", "scripts"),
+                "`available` is not known",
+            ),
+            (CASE.replace("availability", "availabilty"), "availabilty"),
+            (
+                CASE.replace(", available: {q: {f/cpu: 2}}", ""),
+                "expects nothing",
+            ),
+            ("cycles: [{}]".into(), "it says no `id`"),
+            (
+                "cycles: [{id: a, fair: true, pending: {}}]".into(),
+                "`fair` is not known",
+            ),
+            ("scripts: [{id: a, queues: {}, steps: []}]".into(), "no `steps`"),
+            (
+                "scripts: [{id: a, queues: {}, steps: [{runing: [a]}]}]".into(),
+                "step 1: the key `runing`",
+            ),
+            (
+                "scripts: [{id: a, queues: {}, steps: [{running: [a]}]}]".into(),
+                "it says 0 of submit",
+            ),
+            (
+                "scripts: [{id: a, queues: {}, steps: [{submit: [a]}]}]".into(),
+                "expects nothing",
+            ),
+        ] {
+            let told = refused(&text);
+            assert!(told.contains(says), "`{says}`: {told}");
+        }
+    }
+
+    #[test]
+    fn a_file_may_have_as_many_cases_as_anybody_writes() {
+        let one = CASE.trim_start_matches("availability: [").trim_end_matches(']');
+        let all = format!("availability: [{}]", [one; 20_000].join(", "));
+        assert_eq!(run(&parse(&all).expect("they are cases")).passed, 20_000);
+    }
 
     #[test]
     fn our_queue_decides_every_case_as_kueue_does() {

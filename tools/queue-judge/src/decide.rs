@@ -4,13 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, Result};
 use blueproof_core::queue::{
-    Admission, PreemptionReason, Queues, Standing, WorkloadId, objects::FairSharing,
+    Admission, PreemptionReason, Queues, Standing, WorkloadId,
+    objects::{ClusterQueue, FairSharing, Quota},
 };
 
 use jiff::{SignedDuration, Timestamp};
 
 use crate::{
-    format::{CycleCase, CycleOutcome, Entry, Script, SetsOutcome, Setup, Share, Step, StepOutcome},
+    format::{ByQueue, CycleCase, CycleOutcome, Entry, Script, SetsOutcome, Setup, Share, Step, StepOutcome},
     world::{self, Names},
 };
 
@@ -143,25 +144,58 @@ impl Play {
             }
         }
         if let Some(set) = &step.set_lending {
-            let (flavor, resource) = world::flavor_resource(&set.fr)?;
-            let mut objects = self.queues.objects().clone();
-            let queue = objects
-                .cluster_queues
-                .get_mut(&set.queue)
-                .context("set_lending names a queue")?;
-            let flavors = queue
-                .resource_groups
-                .iter_mut()
-                .flat_map(|group| &mut group.flavors);
-            for quotas in flavors.filter(|quotas| quotas.name == flavor) {
-                let quota = quotas
-                    .resources
-                    .get_mut(resource)
-                    .context("set_lending names a resource")?;
+            self.edit_quota(&set.queue, &set.fr, |resource, quota| {
                 quota.lending_limit = set.limit.map(|limit| world::quantity(resource, limit));
-            }
-            self.queues.set_objects(objects);
+            })?;
         }
+        if let Some(set) = &step.set_quota {
+            self.edit_quota(&set.queue, &set.fr, |resource, quota| {
+                quota.nominal = world::quantity(resource, set.nominal);
+            })?;
+        }
+        if let Some(set) = &step.set_stop {
+            let policy = world::stop_policy(&set.policy)?;
+            self.edit(&set.queue, |queue| {
+                queue.stop_policy = policy;
+                Ok(())
+            })?;
+            self.drain();
+        }
+        Ok(())
+    }
+
+    /// Evicts whoever holds quota of a queue that is to be drained.
+    fn drain(&mut self) {
+        for id in self.queues.to_drain() {
+            self.queues.evict(id);
+            if self.victims == Victims::Leave {
+                self.queues.requeue(id);
+            }
+        }
+    }
+
+    /// Changes one quota of a queue.
+    fn edit_quota(&mut self, queue: &str, of: &str, change: impl FnOnce(&str, &mut Quota)) -> Result<()> {
+        let (flavor, resource) = world::flavor_resource(of)?;
+        self.edit(queue, |queue| {
+            let groups = queue.resource_groups.iter_mut();
+            let mut flavors = groups.flat_map(|group| &mut group.flavors);
+            let quotas = flavors.find(|quotas| quotas.name == flavor);
+            let quota = quotas.and_then(|quotas| quotas.resources.get_mut(resource));
+            change(resource, quota.context("a step names a quota that is there")?);
+            Ok(())
+        })
+    }
+
+    fn edit(&mut self, queue: &str, change: impl FnOnce(&mut ClusterQueue) -> Result<()>) -> Result<()> {
+        let mut objects = self.queues.objects().clone();
+        change(
+            objects
+                .cluster_queues
+                .get_mut(queue)
+                .context("a step names a queue")?,
+        )?;
+        self.queues.set_objects(objects);
         Ok(())
     }
 
@@ -252,10 +286,28 @@ impl Play {
             preempted: Some(preempted),
             admitted: Some(still_admitted),
             shares: Some(self.shares()?),
-            available: None,
+            available: Some(self.available()),
             running_count: Some(running_count),
             sets,
         })
+    }
+
+    /// Returns what each queue could have of each resource in each flavor.
+    fn available(&self) -> ByQueue<f64> {
+        let mut available = ByQueue::new();
+        for (name, queue) in &self.queues.objects().cluster_queues {
+            let flavors = queue.resource_groups.iter().flat_map(|group| &group.flavors);
+            let places = flavors.flat_map(|flavor| {
+                let resources = flavor.resources.keys();
+                resources.map(move |resource| (&flavor.name, resource))
+            });
+            let of_queue = places.filter_map(|(flavor, resource)| {
+                let amount = self.queues.available(name, flavor, resource).ok()?;
+                Some((format!("{flavor}/{resource}"), world::amount(resource, amount)))
+            });
+            available.insert(name.clone(), of_queue.collect());
+        }
+        available
     }
 
     fn shares(&self) -> Result<BTreeMap<String, Share>> {

@@ -46,7 +46,7 @@ pub(crate) struct Arguments {
     /// Where the random numbers start.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Scenarios of this kind only: cycle, fair-cycle, script, fair-script, linger or usage; `all` is all by turns.
+    /// Scenarios of this kind only: cycle, fair-cycle, script, fair-script, linger, usage or edits; `all` is all by turns.
     #[arg(long, default_value = "all")]
     kind: Kinds,
     /// Kueue's own code.
@@ -196,6 +196,7 @@ fn compare(oracle: &mut Oracle, scenario: &Scenario) -> Result<Compared> {
 fn against(scenario: &Scenario, theirs: Answer) -> Result<Compared> {
     match &theirs {
         Answer::Unstable { .. } => return Ok(Compared::LeftOut("unstable")),
+        Answer::IdleDependent { .. } => return Ok(Compared::LeftOut("hanging on idle cycles")),
         Answer::Refused { error } if error.starts_with("panic") => {
             return Ok(Compared::LeftOut("a panic of Kueue's"));
         }
@@ -246,9 +247,11 @@ impl Answer {
     fn parts(&self) -> Box<dyn Iterator<Item = String> + '_> {
         match self {
             Self::Steps { steps } => Box::new(steps.iter().map(line)),
-            Self::Unstable { .. } | Self::Unsettled { .. } | Self::Refused { .. } | Self::Cycle(_) => {
-                Box::new(std::iter::once(line(self)))
-            }
+            Self::Unstable { .. }
+            | Self::IdleDependent { .. }
+            | Self::Unsettled { .. }
+            | Self::Refused { .. }
+            | Self::Cycle(_) => Box::new(std::iter::once(line(self))),
         }
     }
 }

@@ -4,6 +4,7 @@
 
 mod entry;
 mod flavor;
+pub(crate) mod known;
 mod ordered;
 
 use std::collections::BTreeMap;
@@ -275,16 +276,38 @@ pub(crate) struct Step {
     pub(crate) gone: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) set_lending: Option<SetLending>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) set_quota: Option<SetQuota>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) set_stop: Option<SetStop>,
     #[serde(flatten)]
     pub(crate) outcome: StepOutcome,
 }
 
 /// A lending limit changes.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct SetLending {
     pub(crate) queue: String,
     pub(crate) fr: String,
     pub(crate) limit: Option<f64>,
+}
+
+/// A nominal quota changes.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SetQuota {
+    pub(crate) queue: String,
+    pub(crate) fr: String,
+    pub(crate) nominal: f64,
+}
+
+/// A stopPolicy changes.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SetStop {
+    pub(crate) queue: String,
+    pub(crate) policy: String,
 }
 
 /// What holds after a step. What a file does not say is not asked.

@@ -11,7 +11,7 @@ use clap::ValueEnum;
 use fastrand::Rng;
 
 use crate::{
-    format::{CycleCase, Entry, Script, SetLending, Setup, Step},
+    format::{CycleCase, Entry, Script, SetLending, SetQuota, SetStop, Setup, Step},
     scenario::Scenario,
 };
 use queues::Catalogue;
@@ -32,6 +32,8 @@ pub(crate) enum Kind {
     Linger,
     /// Steps, with or without fair sharing, in queues in which usage decides who goes first.
     Usage,
+    /// Steps, with or without fair sharing, in which quotas change and queues are stopped and go on.
+    Edits,
 }
 
 /// Returns the numbered scenario of a seed.
@@ -53,6 +55,16 @@ pub(crate) fn scenario(kind: Kind, seed: u64, number: u64) -> Scenario {
             let mut script = script(&mut dice, fair);
             by_usage(&mut dice, &mut script);
             Scenario::Script(script)
+        }
+        Kind::Edits => {
+            let (fair, lingers) = (dice.chance(30), dice.chance(40));
+            let gone = if lingers { 30 } else { 0 };
+            let script = steps(&mut dice, fair, Chances { gone, edit: 40 });
+            if lingers {
+                Scenario::Linger(script)
+            } else {
+                Scenario::Script(script)
+            }
         }
     }
 }
@@ -137,7 +149,7 @@ fn cycle(dice: &mut Dice, fair: bool) -> CycleCase {
 }
 
 fn script(dice: &mut Dice, fair: bool) -> Script {
-    steps(dice, fair, 0)
+    steps(dice, fair, Chances { gone: 0, edit: 0 })
 }
 
 /// Puts users in front of queues. Nobody takes from other queues: among the victims of several, Kueue's order by usage goes
@@ -159,21 +171,34 @@ fn by_usage(dice: &mut Dice, script: &mut Script) {
 }
 
 fn linger(dice: &mut Dice, fair: bool) -> Script {
-    steps(dice, fair, 35)
+    steps(dice, fair, Chances { gone: 35, edit: 0 })
 }
 
-/// Returns a script in which so many of a hundred steps say that some are gone.
-fn steps(dice: &mut Dice, fair: bool, gone: u32) -> Script {
+/// How many of a hundred steps do something.
+#[derive(Clone, Copy)]
+struct Chances {
+    /// They say that some are gone.
+    gone: u32,
+    /// They change a queue.
+    edit: u32,
+}
+
+fn steps(dice: &mut Dice, fair: bool, chances: Chances) -> Script {
     let catalogue = Catalogue::new(dice);
     let setup = catalogue.setup(dice, fair);
     let mut maker = Maker::new(dice, &catalogue, &setup);
     let (mut now, mut known) = (setup.clone(), Vec::new());
     let mut steps = Vec::new();
+    let mut stopped = BTreeMap::new();
     for number in 0..dice.between(3, 10) {
+        if number > 0 && chances.edit > 0 && dice.chance(chances.edit) {
+            steps.push(edit(dice, &mut now, &mut stopped));
+            continue;
+        }
         let submits = number == 0 || dice.chance(45) || known.is_empty();
         steps.push(if submits {
             submit(dice, &mut maker, &mut known)
-        } else if dice.chance(gone) {
+        } else if dice.chance(chances.gone) {
             Step {
                 gone: dice.some_of(&known),
                 ..Step::default()
@@ -213,6 +238,46 @@ fn finish(dice: &mut Dice, known: &mut Vec<String>) -> Step {
         finish,
         ..Step::default()
     }
+}
+
+/// Changes a queue: a nominal quota, or whether it admits.
+fn edit(dice: &mut Dice, setup: &mut Setup, stopped: &mut BTreeMap<String, String>) -> Step {
+    const POLICIES: [&str; 3] = ["None", "Hold", "HoldAndDrain"];
+    let names: Vec<String> = setup.queues.keys().cloned().collect();
+    let queue = dice.one_of(&names).clone();
+    if dice.chance(50)
+        && let Some(set_quota) = quota(dice, setup, &queue)
+    {
+        return Step {
+            set_quota: Some(set_quota),
+            ..Step::default()
+        };
+    }
+    let policy = stopped.entry(queue.clone()).or_insert_with(|| POLICIES[0].into());
+    // Nothing would happen, and Kueue is not told of it.
+    let others: Vec<&str> = POLICIES.into_iter().filter(|other| other != policy).collect();
+    (*dice.one_of(&others)).clone_into(policy);
+    let policy = policy.clone();
+    Step {
+        set_stop: Some(SetStop { queue, policy }),
+        ..Step::default()
+    }
+}
+
+/// Sets another nominal quota, which is not below what may be lent of it.
+fn quota(dice: &mut Dice, setup: &mut Setup, name: &str) -> Option<SetQuota> {
+    const MOST: f64 = 9.0;
+    let queue = setup.queues.get_mut(name)?;
+    let group = dice.0.choice(&mut queue.groups)?;
+    let (flavor, resources) = dice.0.choice(&mut group.0)?;
+    let resource = dice.0.choice(resources.keys().collect::<Vec<_>>())?.clone();
+    let quota = resources.get_mut(&resource)?;
+    let nominal = queues::up_to(dice, MOST);
+    quota.set_nominal(nominal).then(|| SetQuota {
+        queue: name.to_owned(),
+        fr: format!("{flavor}/{resource}"),
+        nominal,
+    })
 }
 
 /// Sets another lending limit for a queue in a cohort, sometimes.

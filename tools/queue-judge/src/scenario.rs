@@ -31,6 +31,8 @@ pub(crate) enum Scenario {
 pub(crate) enum Answer {
     /// Deciding again gave something else.
     Unstable { unstable: bool },
+    /// Deciding with other numbers of idle cycles gave something else.
+    IdleDependent { idle_dependent: bool },
     /// A step has no end.
     Unsettled { unsettled: bool },
     /// It is nothing that Kueue would accept.
@@ -134,6 +136,7 @@ impl Formatter for Plainly {
 /// Returns of a step's outcome what the oracle tells, too.
 fn as_told(mut step: StepOutcome, fair: bool, victims: Victims) -> StepOutcome {
     step.running_count = None;
+    step.available = None;
     step.leaving = step.leaving.filter(|_| victims == Victims::Linger);
     step.shares = step.shares.filter(|_| fair);
     if let Some(shares) = &mut step.shares {

@@ -8,8 +8,8 @@ use blueproof_core::queue::{
     objects::{
         AdmissionFairSharing, AdmissionMode, BorrowWithinCohort, ClusterQueue, Cohort, FairRule, FairSharing,
         FlavorFungibility, FlavorPreference, FlavorQuotas, LocalQueue, Objects, Preemption, QueueingStrategy,
-        Quota, ReclaimWithinCohort, ResourceFlavor, ResourceGroup, Taint, TaintEffect, Toleration, Weight,
-        WhenCanBorrow, WhenCanPreempt, WithinClusterQueue,
+        Quota, ReclaimWithinCohort, ResourceFlavor, ResourceGroup, StopPolicy, Taint, TaintEffect,
+        Toleration, Weight, WhenCanBorrow, WhenCanPreempt, WithinClusterQueue,
     },
 };
 use jiff::{SignedDuration, Timestamp};
@@ -46,13 +46,23 @@ impl Names {
 
 /// Returns an amount as the case writes it, in the queue's units.
 pub(crate) fn quantity(resource: &str, amount: f64) -> Quantity {
-    let unit = match resource {
+    #[expect(clippy::cast_possible_truncation, reason = "case amounts are small")]
+    Quantity((amount * unit(resource)).round() as i64)
+}
+
+/// Returns an amount of the queue's as a case writes it.
+pub(crate) fn amount(resource: &str, quantity: Quantity) -> f64 {
+    #[expect(clippy::cast_precision_loss, reason = "case amounts are small")]
+    let amount = quantity.0 as f64;
+    amount / unit(resource)
+}
+
+fn unit(resource: &str) -> f64 {
+    match resource {
         "cpu" => 1000.0,
         "mem" => 1024.0 * 1024.0 * 1024.0,
         _ => 1.0,
-    };
-    #[expect(clippy::cast_possible_truncation, reason = "case amounts are small")]
-    Quantity((amount * unit).round() as i64)
+    }
 }
 
 /// Splits `flavor/resource`.
@@ -132,6 +142,16 @@ fn flavor(flavor: &format::Flavor) -> Result<ResourceFlavor> {
         node_taints: taints.collect::<Result<_>>()?,
         tolerations: tolerations(&flavor.tolerations)?,
     })
+}
+
+/// Returns the stopPolicy of this name.
+pub(crate) fn stop_policy(word: &str) -> Result<StopPolicy> {
+    match word {
+        "None" => Ok(StopPolicy::None),
+        "Hold" => Ok(StopPolicy::Hold),
+        "HoldAndDrain" => Ok(StopPolicy::HoldAndDrain),
+        other => bail!("`{other}` is no stopPolicy"),
+    }
 }
 
 fn tolerations(tolerations: &[format::Toleration]) -> Result<Vec<Toleration>> {

@@ -10,7 +10,9 @@ use crate::output::DocumentFormat;
 
 /// Play jobs against queues in virtual time.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  blueproof simulate -f examples/mlbatch.yaml --transcript")]
+#[command(
+    after_help = "Examples:\n  blueproof simulate -f examples/mlbatch.yaml --transcript\n  blueproof simulate -f jobs.yaml --policy fair.yaml --policy strict.yaml --chart"
+)]
 pub(crate) struct Simulate {
     /// A file of the kind Simulation, with the queues in it or named in it
     #[arg(short, long, value_name = "FILE", required_unless_present = "generator")]
@@ -18,14 +20,15 @@ pub(crate) struct Simulate {
     /// Jobs and queues that are known by a name
     #[arg(long, value_name = "NAME", conflicts_with = "file")]
     pub(crate) generator: Option<Generator>,
-    /// The plainer queues to measure beside it
-    #[arg(
-        long,
-        value_name = "QUEUES",
-        value_delimiter = ',',
-        default_value = "fifo,best-effort"
-    )]
-    pub(crate) against: Vec<Plainer>,
+    /// A file with other queues for the same jobs, as Kueue's YAML, measured beside; may be given several times
+    #[arg(long = "policy", value_name = "FILE", conflicts_with = "transcript")]
+    pub(crate) policies: Vec<PathBuf>,
+    /// The plainer queues to measure beside it; fifo and best-effort where nothing else is measured
+    #[arg(long, value_name = "QUEUES", value_delimiter = ',')]
+    pub(crate) against: Option<Vec<Plainer>>,
+    /// Draw below the figures what was in use over time
+    #[arg(long, conflicts_with_all = ["transcript", "output"])]
+    pub(crate) chart: bool,
     /// Tell what happens, in place of the figures
     #[arg(long, conflicts_with = "output")]
     pub(crate) transcript: bool,
@@ -72,6 +75,12 @@ pub(crate) struct WhatIf {
     /// A file with the other queues, as Kueue's YAML; may be given several times
     #[arg(short, long = "file", value_name = "FILE", required = true)]
     pub(crate) files: Vec<PathBuf>,
+    /// A file with yet other queues, measured beside; may be given several times
+    #[arg(long = "policy", value_name = "FILE")]
+    pub(crate) policies: Vec<PathBuf>,
+    /// Draw below the figures what was in use over time
+    #[arg(long, conflicts_with = "output")]
+    pub(crate) chart: bool,
     /// Only runs that asked within this span before the end of the log, such as 30d or 12h
     #[arg(long, value_name = "SPAN", value_parser = span)]
     pub(crate) since: Option<SignedDuration>,

@@ -1,6 +1,7 @@
 //! `blueproof quota`: the queues that hold, and others in their place.
 
 mod apply;
+mod beyond;
 
 use std::collections::BTreeSet;
 
@@ -89,8 +90,22 @@ fn behind<'a>(name: &str, objects: &'a Objects) -> Result<&'a str, Problem> {
     if let Some((name, _)) = found.next() {
         return Ok(name);
     }
+    if let Some(missing) = local {
+        return Err(Problem::usage(nothing_behind(name, missing, objects)));
+    }
     let known = objects.cluster_queues.keys().chain(objects.local_queues.keys());
     Err(Problem::usage(unknown_queue("queue", name, known)))
+}
+
+/// Returns what is said of a LocalQueue whose ClusterQueue is not there.
+fn nothing_behind(local: &str, missing: &str, objects: &Objects) -> Diagnostic {
+    let message = format!("the LocalQueue `{local}` names the ClusterQueue `{missing}`, which is not there");
+    let error = Diagnostic::error(Code::NoSuchQueue, message);
+    let error = match nearest(missing, objects.cluster_queues.keys().map(String::as_str)) {
+        Some(meant) => error.hint(format!("did you mean `{meant}`?")),
+        None => error,
+    };
+    error.hint("`blueproof quota apply -f FILE` brings it, or lets the LocalQueue name another")
 }
 
 /// Returns what is said of a queue that is not there.
@@ -113,4 +128,36 @@ pub(super) fn unknown_queue<'a>(
         "there is {}; `blueproof quota get` tells more",
         all.join(", ")
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use blueproof_core::queue::objects::{ClusterQueue, LocalQueue};
+
+    use super::*;
+
+    #[test]
+    fn a_local_queue_with_nothing_behind_it_is_told_the_name_that_is_missing() {
+        let local = |cluster_queue: &str| LocalQueue {
+            cluster_queue: cluster_queue.into(),
+            ..LocalQueue::default()
+        };
+        let objects = Objects {
+            cluster_queues: [("red".to_owned(), ClusterQueue::default())].into(),
+            local_queues: [("ghost", local("rde")), ("front", local("red"))]
+                .map(|(name, local)| (name.to_owned(), local))
+                .into(),
+            ..Objects::default()
+        };
+        assert_eq!(behind("front", &objects).ok(), Some("red"));
+        let problem = behind("ghost", &objects).expect_err("nothing is behind it");
+        let error = &problem.diagnostics[0];
+        assert_eq!(
+            error.message,
+            "the LocalQueue `ghost` names the ClusterQueue `rde`, which is not there"
+        );
+        assert_eq!(error.hints[0], "did you mean `red`?");
+        let problem = behind("ghosts", &objects).expect_err("there is none");
+        assert_eq!(problem.diagnostics[0].hints[0], "did you mean `ghost`?");
+    }
 }

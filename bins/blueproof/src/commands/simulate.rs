@@ -4,14 +4,20 @@ use std::path::Path;
 
 use blueproof_core::simulation::{self, History, Scenario, Written, Yardstick};
 
-use super::quota::read_file;
+use jiff::SignedDuration;
+
+use super::{
+    policy,
+    quota::{self, read_file},
+};
 use crate::{
     cli::{Generator, Plainer, Simulate},
     exit::{Exit, Problem},
     output::{self, Document},
     show::{
         self,
-        comparison::{Column, Comparison},
+        chart::chart,
+        comparison::{Comparison, Play},
         pace::Pace,
         transcript::transcript,
     },
@@ -19,24 +25,52 @@ use crate::{
 
 pub(crate) fn simulate(arguments: &Simulate) -> Result<Exit, Problem> {
     let scenario = scenario(arguments)?;
-    let history = play("given", &scenario, arguments);
     if arguments.transcript {
+        let history = play("given", &scenario, arguments);
         output::print(&transcript(&scenario, &history))?;
         return Ok(Exit::Ok);
     }
-    let mut columns = vec![Column::of("given", &scenario, &history)];
-    for plainer in &arguments.against {
-        let plain = Yardstick::from(*plainer).applied_to(&scenario);
-        let name = name(*plainer);
-        columns.push(Column::of(name, &plain, &play(name, &plain, arguments)));
+    let mut plays = vec![Play::of("given", scenario.clone(), arguments)];
+    for (name, path) in policy::names(&arguments.policies)
+        .into_iter()
+        .zip(&arguments.policies)
+    {
+        let objects = quota::read(std::slice::from_ref(path))?;
+        plays.push(Play::of(&name, scenario.under(objects), arguments));
     }
-    let comparison = Comparison { columns };
+    for plainer in plainer(arguments) {
+        let plain = Yardstick::from(plainer).applied_to(&scenario);
+        plays.push(Play::of(name(plainer), plain, arguments));
+    }
+    let comparison = Comparison::of(SignedDuration::ZERO, &plays);
     let answer = match arguments.output {
         Some(format) => output::encode(&Document::new("SimulationReport", &comparison), format.into())?,
+        None if arguments.chart => format!("{comparison}\n{}", chart(&comparison)),
         None => comparison.to_string(),
     };
     output::print(&answer)?;
     Ok(Exit::Ok)
+}
+
+/// Returns the plainer queues to measure beside: those that were asked for, or two where there is nothing else.
+fn plainer(arguments: &Simulate) -> Vec<Plainer> {
+    match &arguments.against {
+        Some(asked) => asked.clone(),
+        None if arguments.policies.is_empty() => vec![Plainer::Fifo, Plainer::BestEffort],
+        None => Vec::new(),
+    }
+}
+
+impl Play {
+    fn of(name: &str, scenario: Scenario, arguments: &Simulate) -> Self {
+        let history = play(name, &scenario, arguments);
+        let name = name.to_owned();
+        Self {
+            name,
+            scenario,
+            history,
+        }
+    }
 }
 
 fn play(name: &str, scenario: &Scenario, arguments: &Simulate) -> History {

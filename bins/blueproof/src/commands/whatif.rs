@@ -6,15 +6,16 @@ use blueproof_core::{
 };
 use jiff::SignedDuration;
 
-use super::{quota, recorded};
+use super::{policy, quota, recorded};
 use crate::{
     cli::{Place, WhatIf},
     exit::{Exit, Problem},
     output::{self, Document},
     show::{
-        comparison::{Column, Comparison},
+        chart::chart,
+        comparison::{Comparison, Play},
         pace::Pace,
-        whatif::Answer,
+        whatif::{Answer, PolicyRemarks},
     },
 };
 
@@ -26,33 +27,52 @@ pub(crate) fn whatif(arguments: &WhatIf, place: &Place) -> Result<Exit, Problem>
     if recording.scenario.jobs.is_empty() {
         return Err(recorded::nothing_to_replay(log));
     }
-    let answer = answer(arguments, &recording, objects);
+    let mut policies = vec![objects];
+    for path in &arguments.policies {
+        policies.push(quota::read(std::slice::from_ref(path))?);
+    }
+    let answer = answer(arguments, &recording, policies);
     let text = match arguments.output {
         Some(format) => output::encode(&Document::new("WhatIfReport", &answer), format.into())?,
+        None if arguments.chart => format!("{answer}\n{}", chart(&answer.comparison)),
         None => answer.to_string(),
     };
     output::print(&text)?;
     Ok(Exit::Ok)
 }
 
-fn answer(arguments: &WhatIf, recording: &Recording, objects: Objects) -> Answer {
+fn answer(arguments: &WhatIf, recording: &Recording, policies: Vec<Objects>) -> Answer {
     let end = recording.scenario.until.unwrap_or_default();
     let from = arguments.since.map_or(SignedDuration::ZERO, |since| {
         (end - since).max(SignedDuration::ZERO)
     });
-    let play = |scenario: &Scenario| scenario.play_watched(&mut Pace::new("admissions replayed"));
-    let then = play(&recording.scenario);
-    let scenario = recording.under(objects);
-    let now = play(&scenario);
+    let play = |name: String, scenario: Scenario| {
+        let history = scenario.play_watched(&mut Pace::new("admissions replayed"));
+        Play {
+            name,
+            scenario,
+            history,
+        }
+    };
+    let mut plays = vec![play("recorded".into(), recording.scenario.clone())];
+    let names = ["policy".to_owned()]
+        .into_iter()
+        .chain(policy::names(&arguments.policies));
+    for (name, objects) in names.zip(policies) {
+        plays.push(play(name, recording.under(objects)));
+    }
+    let (recorded, policies) = plays.split_first().expect("the recorded queues are the first");
+    let remarks = policies.iter().map(|play| PolicyRemarks {
+        name: play.name.clone(),
+        starving: starved(from, arguments.starving, &play.scenario, &play.history),
+        without_queue: play.scenario.without_queue(),
+    });
     Answer {
-        comparison: Comparison {
-            columns: vec![
-                Column::since(from, "recorded", &recording.scenario, &then),
-                Column::since(from, "policy", &scenario, &now),
-            ],
-        },
-        same_order: then.admissions().eq(recording.admissions.iter().copied()),
-        starving: starved(from, arguments.starving, &scenario, &now),
-        without_queue: scenario.without_queue(),
+        same_order: recorded
+            .history
+            .admissions()
+            .eq(recording.admissions.iter().copied()),
+        policies: remarks.collect(),
+        comparison: Comparison::of(from, &plays),
     }
 }

@@ -1,5 +1,7 @@
 //! Tables: columns as wide as what stands in them, two blanks between.
 
+use std::borrow::Cow;
+
 use anstyle::Style;
 use unicode_width::UnicodeWidthStr;
 
@@ -18,7 +20,7 @@ pub(crate) enum Width {
 /// Rows under a header.
 #[derive(Debug)]
 pub(crate) struct Table {
-    header: Vec<&'static str>,
+    header: Vec<Cow<'static, str>>,
     rows: Vec<Vec<Cell>>,
 }
 
@@ -33,7 +35,15 @@ impl Table {
     /// Returns an empty table. The last column is the one that may be shortened.
     pub(crate) fn new(header: impl IntoIterator<Item = &'static str>) -> Self {
         Self {
-            header: header.into_iter().collect(),
+            header: header.into_iter().map(Cow::Borrowed).collect(),
+            rows: Vec::new(),
+        }
+    }
+
+    /// Returns an empty table whose columns are named by what is in it.
+    pub(crate) fn named(header: Vec<String>) -> Self {
+        Self {
+            header: header.into_iter().map(Cow::Owned).collect(),
             rows: Vec::new(),
         }
     }
@@ -61,7 +71,7 @@ impl Table {
         let header = self
             .header
             .iter()
-            .map(|title| Cell::from(*title))
+            .map(|title| Cell::from(title.as_ref()))
             .collect::<Vec<_>>();
         format!(
             "{}{}",

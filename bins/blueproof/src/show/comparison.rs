@@ -7,18 +7,30 @@ use std::{
 
 use blueproof_core::{
     queue::Quantity,
-    simulation::{Allocation, Figures, History, Scenario, Spread},
+    simulation::{Allocation, Figures, History, InAll, Scenario, Series, Spread, Unadmitted, Used, in_all},
 };
 use jiff::SignedDuration;
 use serde::Serialize;
 
-use crate::output::{Cell, Table, Width};
+use super::text::span;
+use crate::output::{Cell, Table, Width, line};
 
 /// More queues, classes or users than this are for programs.
 const MOST_ROWS: usize = 8;
 
 /// As much of a digest as a person compares.
 const SHOWN_DIGEST: usize = 12;
+
+/// So many of those who were never admitted for the same reason are named.
+const MOST_NAMED: usize = 5;
+
+/// A policy, and what came of it.
+#[derive(Debug)]
+pub(crate) struct Play {
+    pub(crate) name: String,
+    pub(crate) scenario: Scenario,
+    pub(crate) history: History,
+}
 
 /// Figures beside each other.
 #[derive(Debug, Serialize)]
@@ -32,42 +44,89 @@ pub(crate) struct Comparison {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Column {
     /// What the policy is called.
-    name: &'static str,
+    pub(super) name: String,
     /// Two histories with the same digest are the same.
     digest: String,
     /// Whether it was cut short because the rules went round for ever.
     cut_short: bool,
-    figures: Figures,
+    pub(super) figures: Figures,
+    /// Of those who were admitted, or done, in all columns.
+    in_all: InAll,
+    /// Who was never admitted, and why.
+    never_admitted: Vec<NeverAdmitted>,
 }
 
-impl Column {
-    /// Works out what came of a policy.
-    pub(crate) fn of(name: &'static str, scenario: &Scenario, history: &History) -> Self {
-        Self::since(SignedDuration::ZERO, name, scenario, history)
-    }
+/// Who was never admitted, and why.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct NeverAdmitted {
+    /// Its name.
+    name: String,
+    /// The same in words.
+    why: String,
+    #[serde(flatten)]
+    unadmitted: Unadmitted,
+}
 
-    /// Works out what came of a policy, for those who came then or later.
-    pub(crate) fn since(
-        from: SignedDuration,
-        name: &'static str,
-        scenario: &Scenario,
-        history: &History,
-    ) -> Self {
+impl Comparison {
+    /// Works out what came of policies for the same jobs, of those who came then or later.
+    pub(crate) fn of(from: SignedDuration, plays: &[Play]) -> Self {
+        let histories: Vec<&History> = plays.iter().map(|play| &play.history).collect();
+        let mut figures: Vec<Figures> = plays
+            .iter()
+            .map(|play| Figures::since(from, &play.scenario, &play.history))
+            .collect();
+        let span = common_span(&figures);
+        for (figures, play) in figures.iter_mut().zip(plays) {
+            figures.series = Series::between(span, from, &play.scenario, &play.history);
+        }
+        let figures = figures.into_iter().zip(in_all(from, &histories));
+        let columns = plays.iter().zip(figures).map(|(play, (figures, in_all))| Column {
+            name: play.name.clone(),
+            digest: play.history.digest(),
+            cut_short: play.history.cut_short,
+            figures,
+            in_all,
+            never_admitted: never_admitted(from, play),
+        });
         Self {
-            name,
-            digest: history.digest(),
-            cut_short: history.cut_short,
-            figures: Figures::since(from, scenario, history),
+            columns: columns.collect(),
         }
     }
 }
 
+/// Returns the time from the first arrival to the last end under any of the policies.
+fn common_span(figures: &[Figures]) -> (SignedDuration, SignedDuration) {
+    let series = figures.iter().map(|figures| &figures.series);
+    let moving = series.filter(|series| series.interval_seconds > 0.0);
+    let spans = moving.map(|series| (series.begins_seconds, series.ends_seconds()));
+    let span = spans.reduce(|(begins, ends), (other_begins, other_ends)| {
+        (begins.min(other_begins), ends.max(other_ends))
+    });
+    let (begins, ends) = span.unwrap_or_default();
+    (
+        SignedDuration::from_secs_f64(begins),
+        SignedDuration::from_secs_f64(ends),
+    )
+}
+
+fn never_admitted(from: SignedDuration, play: &Play) -> Vec<NeverAdmitted> {
+    let came = play.history.unadmitted.iter().filter(|unadmitted| {
+        let arrived = play.history.fates[unadmitted.job].arrived;
+        arrived.is_some_and(|arrived| arrived >= from)
+    });
+    let told = came.map(|unadmitted| NeverAdmitted {
+        name: play.scenario.jobs[unadmitted.job].name.clone(),
+        why: unadmitted.to_string(),
+        unadmitted: unadmitted.clone(),
+    });
+    told.collect()
+}
+
 impl fmt::Display for Comparison {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut table = Table::new(
-            [""].into_iter()
-                .chain(self.columns.iter().map(|column| column.name)),
-        );
+        let names = self.columns.iter().map(|column| line(&column.name));
+        let mut table = Table::named([String::new()].into_iter().chain(names).collect());
         self.add_overview(&mut table);
         self.add_faults(&mut table);
         self.add_waits(&mut table);
@@ -95,23 +154,31 @@ impl Comparison {
             figures.never_admitted.to_string()
         });
         self.add_row(table, "makespan (work alone)", |figures| {
-            let makespan = seconds(figures.makespan_seconds);
+            let makespan = span(figures.makespan_seconds);
             match figures.work_alone_seconds {
-                Some(alone) => format!("{makespan}s ({}s)", seconds(alone)),
-                None => format!("{makespan}s"),
+                Some(alone) => format!("{makespan} ({})", span(alone)),
+                None => makespan,
             }
         });
         self.add_row(table, "completion mean/p99", |figures| {
-            let spread = figures.completion;
-            if spread.count == 0 {
-                return "-".into();
-            }
-            format!(
-                "{}/{}s",
-                seconds(spread.mean_seconds),
-                seconds(spread.p99_seconds)
-            )
+            completion(figures.completion)
         });
+        let done_in_all = self
+            .columns
+            .first()
+            .map_or(0, |column| column.in_all.completion.count);
+        if self
+            .columns
+            .iter()
+            .any(|column| column.figures.completion.count != done_in_all)
+        {
+            let title = format!("  of the {done_in_all} done in all");
+            let cells = self
+                .columns
+                .iter()
+                .map(|column| completion(column.in_all.completion));
+            add(table, &title, cells);
+        }
         self.add_row(table, "slowdown mean/p99", |figures| {
             let slowdown = figures.slowdown;
             if slowdown.count == 0 {
@@ -138,6 +205,19 @@ impl Comparison {
 
     fn add_waits(&self, table: &mut Table) {
         self.add_row(table, "wait mean/p50/p90/p99", |figures| spread(figures.wait));
+        let in_all = self.columns.first().map_or(0, |column| column.in_all.wait.count);
+        if self
+            .columns
+            .iter()
+            .any(|column| column.figures.wait.count != in_all)
+        {
+            let title = format!("  of the {in_all} admitted in all");
+            add(
+                table,
+                &title,
+                self.columns.iter().map(|column| spread(column.in_all.wait)),
+            );
+        }
         for (kind, by) in WAITS_BY {
             for key in self
                 .keys(by)
@@ -165,20 +245,45 @@ impl Comparison {
             add(table, &format!("{resource} in use"), &|of| {
                 format!("{:.1} %", of.ratio * 100.0)
             });
-            add(table, "  lost work", &|of| {
-                format!("{} s", units(resource, of.wasted))
-            });
+            self.add_used(table, resource);
+            add(table, "  lost work", &|of| hours(resource, of.wasted));
             if self.has_unused(resource) {
                 add(table, "  idle (fragmented)", &|of| match of.unused {
                     Some(of) => format!(
-                        "{} ({}) s",
-                        units(resource, of.idle),
-                        units(resource, of.fragmented)
+                        "{} ({})",
+                        hours(resource, of.idle),
+                        hours(resource, of.fragmented)
                     ),
                     None => "-".into(),
                 });
             }
             add(table, "  Jain's index", &|of| format!("{:.3}", of.jain_index));
+        }
+    }
+
+    /// Adds who used how much of a resource, and what part of all that is, by queue and by user.
+    fn add_used(&self, table: &mut Table, resource: &str) {
+        for (kind, by) in USED_BY {
+            let names: BTreeSet<&String> = self
+                .columns
+                .iter()
+                .flat_map(|column| by(&column.figures).keys())
+                .collect();
+            if names.len() < 2 || names.len() > MOST_ROWS {
+                continue;
+            }
+            for name in names {
+                self.add_row(table, &format!("  {kind} {name}"), |figures| {
+                    let used = by(figures).get(name).and_then(|of| of.get(resource));
+                    used.map_or("-".into(), |used| {
+                        format!(
+                            "{} ({:.1} %)",
+                            hours(resource, used.allocated),
+                            used.share * 100.0
+                        )
+                    })
+                });
+            }
         }
     }
 
@@ -218,6 +323,9 @@ impl Comparison {
                 writeln!(f, "`-o json` tells the waits of each {kind}: there are {count}")?;
             }
         }
+        self.columns
+            .iter()
+            .try_for_each(|column| column.write_never_admitted(f))?;
         for column in self.columns.iter().filter(|column| column.cut_short) {
             writeln!(
                 f,
@@ -229,12 +337,39 @@ impl Comparison {
     }
 }
 
+impl Column {
+    /// Says who was never admitted, those of one reason together.
+    fn write_never_admitted(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut by_reason: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for never in &self.never_admitted {
+            by_reason.entry(&never.why).or_default().push(&never.name);
+        }
+        for (why, names) in by_reason {
+            let named: Vec<String> = names.iter().take(MOST_NAMED).map(|name| line(name)).collect();
+            let more = match names.len().saturating_sub(MOST_NAMED) {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            let (policy, named) = (line(&self.name), named.join(", "));
+            writeln!(f, "{policy}: never admitted: {named}{more}: {}", line(why))?;
+        }
+        Ok(())
+    }
+}
+
 type WaitsBy = fn(&Figures) -> &BTreeMap<String, Spread>;
 
 const WAITS_BY: [(&str, WaitsBy); 3] = [
     ("queue", |figures| &figures.wait_by_queue),
     ("class", |figures| &figures.wait_by_class),
     ("user", |figures| &figures.wait_by_user),
+];
+
+type UsedBy = fn(&Figures) -> &BTreeMap<String, BTreeMap<String, Used>>;
+
+const USED_BY: [(&str, UsedBy); 2] = [
+    ("queue", |figures| &figures.used_by_queue),
+    ("user", |figures| &figures.used_by_user),
 ];
 
 fn add(table: &mut Table, title: &str, cells: impl Iterator<Item = String>) {
@@ -252,28 +387,35 @@ fn spread(spread: Spread) -> String {
         spread.p90_seconds,
         spread.p99_seconds,
     ];
-    let told = told.map(seconds);
+    let told = told.map(span);
     if told.iter().all(|other| *other == told[0]) {
-        return format!("{}s", told[0]);
+        return told[0].clone();
     }
-    format!("{}s", told.join("/"))
+    told.join("/")
 }
 
-/// Returns seconds with as many digits as anybody compares.
-pub(super) fn seconds(seconds: f64) -> String {
-    if seconds >= 100.0 {
-        return format!("{seconds:.0}");
+/// Returns the mean and the p99.
+fn completion(spread: Spread) -> String {
+    if spread.count == 0 {
+        return "-".into();
     }
-    let tenths = format!("{seconds:.1}");
-    tenths.strip_suffix(".0").map_or(tenths.clone(), str::to_owned)
+    format!("{}/{}", span(spread.mean_seconds), span(spread.p99_seconds))
 }
 
-/// Returns an amount in the units in which people count it.
-fn units(resource: &str, amount: f64) -> String {
-    match resource {
-        "cpu" => format!("{:.0} cpu", amount / 1000.0),
-        "memory" => format!("{:.0} GiB", amount / f64::from(1 << 30)),
-        _ => format!("{amount:.0}"),
+/// Returns units times seconds in hours of the unit in which people count the resource.
+pub(super) fn hours(resource: &str, unit_seconds: f64) -> String {
+    let (per_unit, unit) = match resource {
+        "cpu" => (1000.0, "cpu-h"),
+        "memory" => (f64::from(1 << 30), "GiB-h"),
+        "nvidia.com/gpu" => (1.0, "GPU-h"),
+        _ => (1.0, "h"),
+    };
+    let hours = unit_seconds / per_unit / 3600.0;
+    match hours {
+        0.0 => format!("0 {unit}"),
+        _ if hours < 10.0 => format!("{hours:.2} {unit}"),
+        _ if hours < 1000.0 => format!("{hours:.1} {unit}"),
+        _ => format!("{hours:.0} {unit}"),
     }
 }
 

@@ -6,8 +6,8 @@ use blueproof_core::{
     domain::{Ending, RunId, RunState},
     estimate::Estimate,
     queue::UserUsage,
-    scheduler::{PendingReason, Scheduler, Unblocker, UsageOrder, describe_obstacle},
-    view::{AttemptView, RunView, Trouble},
+    scheduler::{PendingReason, Scheduler, Unblocker, UsageOrder},
+    view::{AttemptView, Eviction, RunView, Trouble},
 };
 use jiff::Timestamp;
 use serde::Serialize;
@@ -32,6 +32,9 @@ pub(crate) struct Explanation {
     /// When it is likely to start and to end; absent when nothing is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     estimate: Option<Estimate>,
+    /// That its last attempt had to give its quota back, and for whom.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    eviction: Option<Eviction>,
     /// What failed for it and is tried again.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     troubles: Vec<Trouble>,
@@ -60,10 +63,12 @@ impl Explanation {
             waits: pending.clone(),
             unblocked_by: unblocked_by.clone(),
             estimate,
+            eviction: view.attempts.last().and_then(|attempt| attempt.eviction),
             troubles: view.troubles.clone(),
             standing: pending
                 .iter()
                 .flat_map(standing)
+                .chain(evicted(view, now))
                 .chain(view.troubles.iter().map(fails))
                 .chain(estimate.iter().flat_map(|estimate| expected(estimate, now)))
                 .collect(),
@@ -106,7 +111,7 @@ fn standing(reason: &PendingReason) -> Vec<String> {
         queued
             .obstacles
             .iter()
-            .map(|obstacle| format!("  missing {}", describe_obstacle(obstacle))),
+            .map(|obstacle| format!("  missing {obstacle}")),
     );
     if !queued.ahead.is_empty() {
         lines.push(format!("  ahead   {}", named(&queued.ahead, ToString::to_string)));
@@ -147,6 +152,15 @@ fn user(of: &UserUsage) -> String {
         Some(user) => output::line(&format!("{user} in {}", of.local_queue)),
         None => of.local_queue.clone(),
     }
+}
+
+/// Returns for whom a run that waits again was evicted last, and why.
+fn evicted(view: &RunView, now: Timestamp) -> Option<String> {
+    let attempt = view.attempts.last()?;
+    let eviction = attempt.eviction?;
+    let when = output::ago(eviction.at, now);
+    let is_over = matches!(view.state, RunState::Ended(_));
+    (!is_over).then(|| format!("  evicted {} {when} {eviction}", attempt.id))
 }
 
 fn fails(trouble: &Trouble) -> String {

@@ -76,10 +76,7 @@ fn summary(name: &str, queue: &ClusterQueue, queues: &Queues) -> Table {
 fn admits(inactive: Option<&Inactive>) -> String {
     match inactive {
         None => "yes".into(),
-        Some(Inactive::Stopped(policy)) => format!("no: it is stopped ({policy:?})"),
-        Some(Inactive::FlavorNotFound(flavor)) => format!("no: there is no ResourceFlavor `{flavor}`"),
-        Some(Inactive::CohortCycle) => "no: its cohorts are each other's parents".into(),
-        Some(Inactive::Removed) => "no: it is removed".into(),
+        Some(inactive) => format!("no: {inactive}"),
     }
 }
 

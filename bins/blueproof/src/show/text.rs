@@ -13,6 +13,20 @@ pub(crate) fn duration(span: SignedDuration) -> String {
     }
 }
 
+/// Returns seconds as people say them beside others: `0s`, `45.5s`, `16m40s`, `3h53m`, `2d04h`.
+pub(crate) fn span(seconds: f64) -> String {
+    let whole = seconds.round() as u64;
+    match whole {
+        0..60 if seconds < 59.95 => {
+            let tenths = format!("{seconds:.1}");
+            format!("{}s", tenths.strip_suffix(".0").unwrap_or(&tenths))
+        }
+        0..3600 => format!("{}m{:02}s", whole / 60, whole % 60),
+        3600..172_800 => format!("{}h{:02}m", whole / 3600, whole / 60 % 60),
+        _ => format!("{}d{:02}h", whole / 86_400, whole / 3600 % 24),
+    }
+}
+
 /// Returns a number with at most four decimals, and none where it is large: `0.2215`, `12.5`, `139672`.
 pub(crate) fn figure(value: f64) -> String {
     if value.abs() >= 1000.0 {
@@ -58,6 +72,22 @@ mod tests {
             (7_500_000, "2h05m"),
         ] {
             assert_eq!(duration(SignedDuration::from_millis(millis)), text);
+        }
+    }
+
+    #[test]
+    fn spans_are_as_exact_as_people_compare_them() {
+        for (seconds, text) in [
+            (0.0, "0s"),
+            (0.04, "0s"),
+            (45.46, "45.5s"),
+            (59.97, "1m00s"),
+            (1000.0, "16m40s"),
+            (13_998.0, "3h53m"),
+            (49_200.0, "13h40m"),
+            (187_300.0, "2d04h"),
+        ] {
+            assert_eq!(span(seconds), text);
         }
     }
 

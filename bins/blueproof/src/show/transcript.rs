@@ -17,7 +17,7 @@ pub(crate) fn transcript(scenario: &Scenario, history: &History) -> String {
     let lines = history.moments.iter().map(|moment| told.line(moment));
     let left = told
         .left()
-        .map(|line| format!("{:>8}  {line}\n", seconds(history.end)));
+        .map(|line| format!("{:>8}  {line}\n", clock(history.end)));
     lines.chain(left).collect()
 }
 
@@ -59,7 +59,7 @@ impl Told<'_> {
                 limit,
             } => self.lending(resource, *limit),
         };
-        format!("{:>8}  {what}\n", seconds(moment.at))
+        format!("{:>8}  {what}\n", clock(moment.at))
     }
 
     fn admitted(&self, job: usize, at: SignedDuration) -> String {
@@ -109,7 +109,12 @@ impl Told<'_> {
                 && fate.failed.is_none()
                 && !holds
         });
-        waiting.map(|(job, _)| format!("{} still waits", self.name(job)))
+        waiting.map(
+            |(job, _)| match self.history.unadmitted.iter().find(|never| never.job == job) {
+                Some(never) => format!("{} still waits: {}", self.name(job), line(&never.to_string())),
+                None => format!("{} still waits", self.name(job)),
+            },
+        )
     }
 
     fn name(&self, job: usize) -> String {
@@ -132,10 +137,37 @@ fn fault(reason: Reason) -> &'static str {
     }
 }
 
-fn seconds(at: SignedDuration) -> String {
-    let millis = at.as_millis();
-    if millis % 1000 == 0 {
-        return format!("{}s", millis / 1000);
+/// Returns a time as people read it, exactly: `45s`, `1.250s`, `16m40s`, `13h40m00s`.
+fn clock(at: SignedDuration) -> String {
+    let (minutes, millis) = (at.as_millis() / 60_000, at.as_millis() % 60_000);
+    let (seconds, fraction) = (millis / 1000, millis % 1000);
+    let fraction = if fraction == 0 {
+        String::new()
+    } else {
+        format!(".{fraction:03}")
+    };
+    match (minutes / 60, minutes % 60) {
+        (0, 0) => format!("{seconds}{fraction}s"),
+        (0, minutes) => format!("{minutes}m{seconds:02}{fraction}s"),
+        (hours, minutes) => format!("{hours}h{minutes:02}m{seconds:02}{fraction}s"),
     }
-    format!("{:.3}s", at.as_secs_f64())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_is_told_in_hours_minutes_and_seconds_and_loses_nothing() {
+        for (millis, text) in [
+            (0, "0s"),
+            (1250, "1.250s"),
+            (45_000, "45s"),
+            (60_000, "1m00s"),
+            (49_200_000, "13h40m00s"),
+            (3_600_001, "1h00m00.001s"),
+        ] {
+            assert_eq!(clock(SignedDuration::from_millis(millis)), text);
+        }
+    }
 }

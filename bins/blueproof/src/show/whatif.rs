@@ -5,7 +5,7 @@ use std::fmt;
 use blueproof_core::simulation::Starved;
 use serde::Serialize;
 
-use super::comparison::{Comparison, seconds};
+use super::{comparison::Comparison, text::span};
 use crate::output::line;
 
 /// More of those who starve than this are for programs.
@@ -19,9 +19,19 @@ pub(crate) struct Answer {
     pub(crate) comparison: Comparison,
     /// Whether the recorded queues, replayed, admitted who was recorded, when they were.
     pub(crate) same_order: bool,
-    /// Who would have waited too long under the policy, the longest wait first.
+    /// What is to be said of each policy.
+    pub(crate) policies: Vec<PolicyRemarks>,
+}
+
+/// What is to be said of a policy.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct PolicyRemarks {
+    /// What it is called.
+    pub(crate) name: String,
+    /// Who would have waited too long under it, the longest wait first.
     pub(crate) starving: Vec<Starved>,
-    /// The LocalQueues that runs asked in and that the policy does not have.
+    /// The LocalQueues that runs asked in and that it does not have.
     pub(crate) without_queue: Vec<String>,
 }
 
@@ -35,25 +45,33 @@ impl fmt::Display for Answer {
              the log is of another version"
         };
         writeln!(f, "{order}")?;
+        self.policies.iter().try_for_each(|policy| policy.fmt(f))
+    }
+}
+
+impl fmt::Display for PolicyRemarks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let policy = line(&self.name);
         for queue in &self.without_queue {
             writeln!(
                 f,
-                "the policy has no LocalQueue {}: who asks in it waits for ever",
+                "{policy} has no LocalQueue {}: who asks in it waits for ever",
                 line(queue)
             )?;
         }
-        for starved in self.starving.iter().take(MOST_STARVING) {
-            let (name, wait) = (line(&starved.job), seconds(starved.wait_seconds));
-            let how = if starved.admitted {
-                "waits"
-            } else {
-                "is never admitted, in"
-            };
-            writeln!(f, "{name} {how} {wait}s")?;
+        let waits = self.starving.iter().filter(|starved| starved.admitted);
+        let n_waiting = waits.clone().count();
+        for starved in waits.take(MOST_STARVING) {
+            writeln!(
+                f,
+                "{policy}: {} waits {}",
+                line(&starved.job),
+                span(starved.wait_seconds)
+            )?;
         }
-        let more = self.starving.len().saturating_sub(MOST_STARVING);
-        if more > 0 {
-            writeln!(f, "and {more} more starve: `-o json` lists them")?;
+        if n_waiting > MOST_STARVING {
+            let more = n_waiting - MOST_STARVING;
+            writeln!(f, "{policy}: {more} more starve: `-o json` lists them")?;
         }
         Ok(())
     }

@@ -323,3 +323,51 @@ fn a_device_that_is_lost_is_given_to_nobody() {
         refused.stderr
     );
 }
+
+const EIGHT: &str = "
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: ResourceFlavor
+metadata: {name: box}
+---
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: ClusterQueue
+metadata: {name: local}
+spec:
+  namespaceSelector: {}
+  resourceGroups:
+  - coveredResources: [cpu, memory, nvidia.com/gpu]
+    flavors:
+    - name: box
+      resources:
+      - {name: cpu, nominalQuota: 1}
+      - {name: memory, nominalQuota: 1Gi}
+      - {name: nvidia.com/gpu, nominalQuota: 8}
+---
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: LocalQueue
+metadata: {name: local, namespace: default}
+spec: {clusterQueue: local}
+";
+
+#[test]
+fn quota_of_gpus_that_are_not_there_is_remarked_and_a_run_that_is_promised_one_does_not_pass() {
+    let (driver, home) = (driver(0), Home::new());
+    let file = home.path().join("queues.yaml");
+    std::fs::write(&file, EIGHT).expect("a file");
+    let applied = run(on(
+        &driver,
+        &home,
+        &["quota", "apply", "-f", file.to_str().expect("a plain name")],
+    ));
+    assert_eq!(applied.code, Some(0), "{applied:?}");
+    let remark = "warning[BP0822]: these queues have a quota of 8 nvidia.com/gpu, and this machine has 0";
+    assert!(applied.stderr.contains(remark), "{applied:?}");
+
+    let checkout = Checkout::new(&["print('it runs')"], "  driver: {gpu: 1}\n");
+    let ran = run(on(&driver, &home, &["run", checkout.typed()]));
+    assert_ne!(ran.code, Some(0), "{ran:?}");
+    assert!(
+        ran.stdout.contains("promised GPUs: 1; this machine has: 0"),
+        "{ran:?}"
+    );
+}

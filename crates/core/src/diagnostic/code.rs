@@ -397,8 +397,9 @@ codes! {
          lists of them, and Configuration of config.kueue.x-k8s.io/v1beta2. Anything else in such a file is refused \
          instead of passed over: somebody counts on it."
     812 QueueObjectVersion "an object of another version of Kueue's API"
-        "Kueue keeps its objects in v1beta2 since 0.16, and a cluster converts older ones. In v1beta1 some fields have \
-         other names and other meanings, so that nothing is read by guesswork."
+        "Kueue keeps its objects in v1beta2 since 0.16. Those of v1beta1, and Cohorts of v1alpha1, are converted as a \
+         cluster converts them. In other versions fields have other names and other meanings, so that nothing is read by \
+         guesswork."
     813 QueueObjectTwice "an object that is there twice"
         "Two objects of one kind have the same name, in one file or in several that are applied together. A cluster \
          would keep the later one; which of the two is meant here nobody knows."
@@ -427,6 +428,10 @@ codes! {
         "With `admissionMode: UsageBasedAdmissionFairSharing` the LocalQueue that had least lately goes first. How that is \
          counted stands under admissionFairSharing in a Configuration: when it counts half, and what a core, a byte or a \
          GPU counts. docs/queues.md has the formula and an example."
+    822 QueueBeyondMachine "quota that this machine does not have"
+        "The nominal quota of all ClusterQueues and Cohorts together is more than the machine has, or than `local.cpu` and \
+         `local.memory` let it give. Kueue takes that too: it counts quota and sees no machine. Runs that are admitted \
+         share the processors and the memory that there are; one that was promised a GPU which is not there fails."
     901 GpuLibrary "a driver's library that is not here"
         "GPUs are read through the library that comes with their driver: NVIDIA's is libnvidia-ml.so.1. A machine without \
          GPUs has none, and neither has a container that was not given it. Everything else works without."

@@ -135,15 +135,22 @@ impl fmt::Display for Cpus {
 }
 
 impl fmt::Display for Bytes {
+    /// Writes the exact amount in the largest unit in which it has at most two decimals: `7.25Gi` and not `7424Mi`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const UNITS: [&str; 7] = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
-        let mut amount = self.0;
-        let mut unit = 0;
-        while amount > 0 && amount.is_multiple_of(1024) {
-            amount /= 1024;
-            unit += 1;
-        }
-        write!(f, "{amount}{}", UNITS[unit])
+        let amount = u128::from(self.0);
+        let fits =
+            |power: &usize| amount >= 1 << (10 * power) && (amount * 100).is_multiple_of(1 << (10 * power));
+        let power = (1..UNITS.len()).rev().find(fits).unwrap_or(0);
+        let hundredths = (amount * 100) >> (10 * power);
+        let (whole, fraction) = (hundredths / 100, format!("{:02}", hundredths % 100));
+        let point = if fraction == "00" { "" } else { "." };
+        write!(
+            f,
+            "{whole}{point}{}{}",
+            fraction.trim_end_matches('0'),
+            UNITS[power]
+        )
     }
 }
 
@@ -209,10 +216,7 @@ impl From<Bytes> for String {
 }
 
 fn counted(text: &str, per_one: u128) -> Result<u64, ParseAmountError> {
-    u64::try_from(quantity(text, per_one)?).map_err(|_| ParseAmountError {
-        text: text.into(),
-        why: TOO_LARGE,
-    })
+    u64::try_from(quantity(text, per_one)?).map_err(|_| too_large(text))
 }
 
 /// Reads a quantity and returns it in units of one `per_one`th, rounded up.
@@ -246,6 +250,14 @@ pub(crate) fn quantity(text: &str, per_one: u128) -> Result<u128, ParseAmountErr
         Some(above.div_ceil(below))
     };
     scaled().ok_or_else(|| refuse(TOO_LARGE))
+}
+
+/// Returns what is said of an amount that cannot be counted.
+pub(crate) fn too_large(text: &str) -> ParseAmountError {
+    ParseAmountError {
+        text: text.into(),
+        why: TOO_LARGE,
+    }
 }
 
 const TOO_LARGE: &str = "it is too large";
@@ -323,6 +335,16 @@ mod tests {
     fn amounts_read_back_what_they_print() {
         for bytes in [0, 1, 1023, 1024, 3 << 30, u64::MAX] {
             assert_eq!(Bytes(bytes).to_string().parse(), Ok(Bytes(bytes)));
+        }
+        for (bytes, text) in [
+            (7424 << 20, "7.25Gi"),
+            (11_776 << 20, "11.5Gi"),
+            (512 << 20, "512Mi"),
+            (1025 << 20, "1025Mi"),
+            (1000, "1000"),
+        ] {
+            assert_eq!(Bytes(bytes).to_string(), text);
+            assert_eq!(text.parse(), Ok(Bytes(bytes)));
         }
         for millis in [0, 1, 999, 1000, 1500] {
             assert_eq!(Cpus::millis(millis).to_string().parse(), Ok(Cpus::millis(millis)));

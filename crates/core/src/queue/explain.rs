@@ -1,5 +1,6 @@
 //! Why a workload waits, and what would end that: nothing here decides, it tells what the rules would.
 
+mod least;
 mod unblock;
 
 use std::{collections::BTreeMap, fmt};
@@ -149,7 +150,7 @@ impl Queues {
         let (assignment, victims) = assign::assign_with_victims(&mut scene, &ask, None);
         let reason = match &queue.inactive {
             Some(Inactive::Stopped(_)) => WaitReason::Suspended,
-            Some(Inactive::FlavorNotFound(_) | Inactive::CohortCycle | Inactive::Removed) => {
+            Some(Inactive::FlavorNotFound(_) | Inactive::CohortCycle(_) | Inactive::Removed) => {
                 WaitReason::Misconfigured
             }
             None if queue.line.is_preemptor(id) && self.anybody_leaves(at) => {

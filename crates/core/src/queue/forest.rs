@@ -55,15 +55,27 @@ pub(super) fn is_same((before, old): (&Objects, &Tree), (after, new): (&Objects,
 
 /// Returns the root of the tree that a cohort is in, or `None` when its ancestors make a circle.
 pub(crate) fn root<'a>(objects: &'a Objects, cohort: &'a str) -> Option<&'a str> {
-    let mut seen = BTreeSet::new();
-    let mut at = cohort;
-    while let Some(parent) = parent(objects, at) {
-        if !seen.insert(at) {
-            return None;
+    lineage(objects, cohort).ok()?.pop()
+}
+
+/// Returns the circle that the ancestors of a cohort make, from its first name on; `None` is that they make none.
+fn circle(objects: &Objects, cohort: &str) -> Option<Vec<String>> {
+    let circle = lineage(objects, cohort).err()?;
+    let first = (0..circle.len()).min_by_key(|number| circle[*number])?;
+    let names = circle[first..].iter().chain(&circle[..first]);
+    Some(names.map(|name| (*name).to_owned()).collect())
+}
+
+/// Returns a cohort and those above it, or the circle that they make.
+fn lineage<'a>(objects: &'a Objects, cohort: &'a str) -> Result<Vec<&'a str>, Vec<&'a str>> {
+    let mut passed = vec![cohort];
+    while let Some(parent) = parent(objects, passed[passed.len() - 1]) {
+        if let Some(start) = passed.iter().position(|seen| *seen == parent) {
+            return Err(passed.split_off(start));
         }
-        at = parent;
+        passed.push(parent);
     }
-    Some(at)
+    Ok(passed)
 }
 
 fn parent<'a>(objects: &'a Objects, cohort: &str) -> Option<&'a str> {
@@ -222,10 +234,11 @@ fn inactive(objects: &Objects, queue: &ClusterQueue) -> Option<Inactive> {
     if queue.stop_policy != StopPolicy::None {
         return Some(Inactive::Stopped(queue.stop_policy));
     }
-    let mut flavors = queue.resource_groups.iter().flat_map(|group| &group.flavors);
-    if let Some(missing) = flavors.find(|flavor| !objects.flavors.contains_key(&flavor.name)) {
-        return Some(Inactive::FlavorNotFound(missing.name.clone()));
+    let flavors = queue.resource_groups.iter().flat_map(|group| &group.flavors);
+    let missing = flavors.filter(|flavor| !objects.flavors.contains_key(&flavor.name));
+    let missing: Vec<String> = missing.map(|flavor| flavor.name.clone()).collect();
+    if !missing.is_empty() {
+        return Some(Inactive::FlavorNotFound(missing));
     }
-    let cohort = queue.cohort.as_deref()?;
-    root(objects, cohort).is_none().then_some(Inactive::CohortCycle)
+    circle(objects, queue.cohort.as_deref()?).map(Inactive::CohortCycle)
 }

@@ -1,7 +1,8 @@
 //! The queue's objects as Kueue's own YAML: read with every mistake at its place, and written so that Kueue takes them.
 //!
 //! The kinds are ClusterQueue, Cohort, LocalQueue, ResourceFlavor and WorkloadPriorityClass of `kueue.x-k8s.io/v1beta2`,
-//! lists of them, and the parts about fair sharing of Kueue's Configuration. What a cluster adds to its objects (status,
+//! lists of them, and the parts about fair sharing of Kueue's Configuration. Objects of `v1beta1` are converted as Kueue
+//! converts them. What a cluster adds to its objects (status,
 //! metadata beyond names) is passed over. A field that changes what Kueue decides and that the embedded queue does not
 //! have is refused by name: nothing is ignored that would be missed.
 //!
@@ -24,6 +25,7 @@ mod assemble;
 mod documents;
 mod kinds;
 mod local;
+mod older;
 mod references;
 mod resources;
 mod rules;

@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::domain::{self, ParseAmountError};
+
 /// An amount of one resource, exact, or without a limit.
 ///
 /// Sums and differences keep to the ends of the range instead of passing them, and what is unlimited stays so.
@@ -17,6 +19,18 @@ impl Quantity {
 
     /// More than can be counted.
     pub const UNLIMITED: Self = Self(i64::MAX);
+
+    /// Reads an amount of a resource as Kubernetes writes it, such as `1500m`, `2` or `7.25Gi`, rounded up to a whole unit.
+    ///
+    /// # Errors
+    /// What is no amount, is negative, or is more than can be counted.
+    pub fn of(resource: &str, text: &str) -> Result<Self, ParseAmountError> {
+        let per_one = if resource == "cpu" { 1000 } else { 1 };
+        let units = domain::quantity(text, per_one)?;
+        i64::try_from(units)
+            .map(Self)
+            .map_err(|_| domain::too_large(text))
+    }
 
     /// Returns whether there is no limit.
     pub fn is_unlimited(self) -> bool {
@@ -72,6 +86,26 @@ impl fmt::Display for Quantity {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn amounts_are_read_in_kueues_units() {
+        for (resource, text, units) in [
+            ("cpu", "1500m", 1500),
+            ("cpu", "2", 2000),
+            ("memory", "7.25Gi", 7424 << 20),
+            ("nvidia.com/gpu", "8", 8),
+            ("cpu", "0.0001", 1),
+        ] {
+            assert_eq!(
+                Quantity::of(resource, text),
+                Ok(Quantity(units)),
+                "{text} {resource}"
+            );
+        }
+        for text in ["", "-1", "many", "9Ei"] {
+            assert!(Quantity::of("memory", text).is_err(), "{text}");
+        }
+    }
 
     #[test]
     fn what_is_unlimited_stays_so() {

@@ -6,6 +6,7 @@ mod reversals;
 mod rules;
 mod searches;
 pub(super) mod stories;
+mod unblocks;
 
 use proptest::{collection::vec, prelude::*};
 
@@ -244,26 +245,6 @@ proptest! {
     }
 
     #[test]
-    fn what_is_said_to_unblock_a_workload_gets_it_admitted((objects, story) in story()) {
-        let mut told = Told::new(objects);
-        for happening in &story {
-            told.tell(happening);
-        }
-        for id in told.those(Standing::Queued).into_iter().chain(told.those(Standing::Parked)) {
-            let wait = told.queues.wait(id).expect("it waits");
-            let unblocks = told.queues.unblocked_by(id);
-            prop_assert!(wait.can_ever_fit || !unblocks.contains(&Unblock::Time), "{:?}", wait);
-            for unblock in unblocks {
-                let mut queues = told.queues.clone();
-                apply(&mut queues, id, &unblock);
-                queues.let_leave();
-                queues.settle();
-                prop_assert_eq!(queues.standing(id), Some(Standing::Admitted), "{:?}", unblock);
-            }
-        }
-    }
-
-    #[test]
     fn the_same_story_is_decided_in_the_same_way((objects, story) in story()) {
         let (mut first, mut second) = (Told::new(objects.clone()), Told::new(objects));
         for happening in &story {
@@ -383,17 +364,5 @@ fn who_is_short_of_two_resources_is_told_the_least_of_both() {
         let unblocks = queues.unblocked_by(workload.id);
         assert_eq!(unblocks, [Unblock::MoreQuota { raises }], "{asks:?}");
         queues.remove(workload.id);
-    }
-}
-
-/// Makes the change that is said to unblock a workload.
-fn apply(queues: &mut Queues, id: WorkloadId, unblock: &Unblock) {
-    match unblock {
-        Unblock::Time => {}
-        Unblock::Ends { workloads } => workloads.iter().for_each(|other| queues.remove(*other)),
-        Unblock::MoreQuota { raises } => {
-            let name = queues.queue(queues.workloads[&id]).name.clone();
-            queues.raise(&name, raises);
-        }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    fmt,
     sync::Arc,
 };
 
@@ -119,12 +120,41 @@ impl Queue {
 pub enum Inactive {
     /// An admin stopped it.
     Stopped(StopPolicy),
-    /// It names a flavor that is not there.
-    FlavorNotFound(String),
-    /// Its cohorts are each other's parents.
-    CohortCycle,
+    /// It names flavors that are not there: these.
+    FlavorNotFound(Vec<String>),
+    /// These of its cohorts are each other's parents.
+    CohortCycle(Vec<String>),
     /// It is no longer configured.
     Removed,
+}
+
+impl fmt::Display for Inactive {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Stopped(policy) => write!(f, "it is stopped ({policy:?})"),
+            Self::FlavorNotFound(flavors) => {
+                write!(f, "there is no ResourceFlavor {}", quoted(flavors, "and no"))
+            }
+            Self::CohortCycle(cohorts) => match &cohorts[..] {
+                [own] => write!(f, "the Cohort `{own}` is its own parent"),
+                _ => write!(
+                    f,
+                    "the Cohorts {} are each other's parents",
+                    quoted(cohorts, "and")
+                ),
+            },
+            Self::Removed => f.write_str("it is removed"),
+        }
+    }
+}
+
+/// Returns names in words, the last one behind `and`.
+pub(crate) fn quoted(names: &[String], and: &str) -> String {
+    let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    match quoted.split_last() {
+        Some((last, others)) if !others.is_empty() => format!("{} {and} {last}", others.join(", ")),
+        _ => quoted.concat(),
+    }
 }
 
 /// A workload that holds quota.

@@ -8,6 +8,7 @@ mod account;
 mod eviction;
 mod gang;
 mod gauges;
+mod why;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -16,20 +17,14 @@ use std::{
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{
-    run::Evictions,
-    why::{PendingReason, Queued, UsageOrder},
-};
+use super::run::Evictions;
 use crate::{
     domain::{AttemptId, QueueName, Resources, RunId, RunRequest},
-    queue::{
-        Cycle, Preempted, Quantity, Queues, StopPolicy, Unblock, UnknownQueue, Wait, WaitReason, Workload,
-        WorkloadId, objects::Objects,
-    },
+    queue::{Cycle, Preempted, Queues, StopPolicy, Workload, WorkloadId, objects::Objects},
 };
 pub(super) use account::{Account, NAMESPACE};
 pub use eviction::EvictionReason;
-use gang::CPU;
+use gang::{CPU, DEFAULT};
 pub(crate) use gang::{default_objects, pod_sets, resources};
 
 /// How many cycles one event may lead to. With fair sharing Kueue's rules can go round for ever; whatever is left is
@@ -195,12 +190,14 @@ impl Queue {
         self.queues.can_ever_fit(&workload).unwrap_or(true)
     }
 
-    /// Returns the most that a request's queue could ever have.
-    pub(super) fn most(&self, request: &RunRequest) -> Resources {
-        let queue = self.cluster_queue(&request.queue);
-        queue
-            .map(|queue| self.sums(&queue, Queues::potential))
-            .unwrap_or_default()
+    /// Returns all that there is where nobody applied queues, which is of one flavor; else `None`.
+    pub(super) fn default_quota(&self) -> Option<Resources> {
+        let most = |resource: &str| {
+            self.queues
+                .potential(DEFAULT, DEFAULT, resource)
+                .unwrap_or_default()
+        };
+        (!self.applied).then(|| resources(most))
     }
 
     /// Puts an attempt into its queue, where it is as old as `since`.
@@ -408,89 +405,6 @@ impl Queue {
         if self.promised(attempt).is_some() {
             self.forget(attempt.run);
         }
-    }
-
-    /// Returns why the run's attempt still waits, or `None` when it does not wait here.
-    pub(super) fn why(&self, run: RunId) -> Option<PendingReason> {
-        let entry = self.waiting(run)?;
-        let (id, queue) = (entry.workload.id, &entry.workload.cluster_queue);
-        let wait = self.queues.wait(id).unwrap_or_else(|| self.outside(entry));
-        let queued = Queued {
-            asked: entry.asked(),
-            free: self.sums(queue, Queues::available),
-            quota: self.sums(queue, Queues::potential),
-            ahead: self
-                .queues
-                .ahead_of(id)
-                .into_iter()
-                .map(|id| RunId(id.0))
-                .collect(),
-            obstacles: wait.obstacles,
-            can_ever_fit: wait.can_ever_fit,
-            usage: self.queues.usage_order(id).map(UsageOrder::from),
-        };
-        Some(PendingReason::in_queue(wait.reason, queued))
-    }
-
-    /// Returns why one waits that no queue has: it is held back for room that others leave, or its LocalQueue takes
-    /// nobody.
-    fn outside(&self, entry: &Entry) -> Wait {
-        let local = self.objects().local_queues.get(entry.request.queue.as_str());
-        let reason = match local.map(|local| local.stop_policy) {
-            _ if entry.place == Place::Held => WaitReason::WaitingForPreemptedWorkloads,
-            Some(StopPolicy::Hold | StopPolicy::HoldAndDrain) => WaitReason::Suspended,
-            Some(StopPolicy::None) | None => WaitReason::Misconfigured,
-        };
-        Wait {
-            reason,
-            obstacles: Vec::new(),
-            can_ever_fit: entry.place == Place::Held,
-        }
-    }
-
-    /// Returns changes each of which would get a waiting run admitted.
-    pub(super) fn unblocked_by(&self, run: RunId) -> Vec<Unblock> {
-        let waiting = self.waiting(run).filter(|entry| entry.place == Place::Waiting);
-        waiting
-            .map(|entry| self.queues.unblocked_by(entry.workload.id))
-            .unwrap_or_default()
-    }
-
-    /// Returns what keeps the run's attempt waiting, in a few words, or `None` when it does not wait here.
-    ///
-    /// Unlike [`Self::why`] it does not count those before it, and so costs the same however many they are.
-    pub(super) fn obstacle(&self, run: RunId) -> Option<String> {
-        let entry = self.waiting(run)?;
-        let free = self.sums(&entry.workload.cluster_queue, Queues::available);
-        let needs = format!("asks for {}; free are {free}", entry.asked());
-        let head = self
-            .queues
-            .head(&entry.workload.cluster_queue)
-            .filter(|head| *head != entry.workload.id);
-        Some(match head {
-            Some(head) => format!("{needs}; {} is first in the queue", RunId(head.0)),
-            None => needs,
-        })
-    }
-
-    /// Returns, of each kind of resource, what `amount` says of the queue's flavors together.
-    fn sums(
-        &self,
-        queue: &str,
-        amount: impl Fn(&Queues, &str, &str, &str) -> Result<Quantity, UnknownQueue>,
-    ) -> Resources {
-        let Some(configured) = self.objects().cluster_queues.get(queue) else {
-            return Resources::default();
-        };
-        let flavors = configured.resource_groups.iter().flat_map(|group| &group.flavors);
-        let sum = |resource: &str| {
-            let with = flavors
-                .clone()
-                .filter(|flavor| flavor.resources.contains_key(resource));
-            let amounts = with.filter_map(|flavor| amount(&self.queues, queue, &flavor.name, resource).ok());
-            amounts.fold(Quantity::ZERO, Quantity::plus)
-        };
-        resources(sum)
     }
 
     fn waiting(&self, run: RunId) -> Option<&Entry> {

@@ -142,12 +142,15 @@ impl Scheduler {
         self.end(id, Ending::TimedOut);
     }
 
-    /// Sends a run on to the queue, if the gate lets it and the queue could ever hold it.
+    /// Sends a run on to the queue, if the gate lets it and the machine could ever hold it.
     pub(super) fn pass_gate(&mut self, id: RunId) {
         let run = &self.runs[&id];
         let (request, gang) = (Arc::clone(&run.request), run.gang);
-        if !self.queue.can_ever_fit(&request) {
-            return self.refuse(id, too_much(gang, self.queue.most(&request)));
+        // Where an admin applied queues, it waits as in Kueue: the next quota may be larger.
+        if let Some(quota) = self.queue.default_quota()
+            && !self.queue.can_ever_fit(&request)
+        {
+            return self.refuse(id, too_much(gang, quota));
         }
         if self.gate.is_stale(&request.subject) || self.at_other_heads(id).any(|other| other > id) {
             return self.end(id, Ending::Superseded);

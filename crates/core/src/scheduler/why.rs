@@ -1,5 +1,7 @@
 //! Why a run is where it is, and what would take it further.
 
+mod inactive;
+
 use std::fmt;
 
 use jiff::Timestamp;
@@ -7,9 +9,10 @@ use serde::{Deserialize, Serialize};
 
 use super::Scheduler;
 use crate::{
-    domain::{Bytes, Cpus, Resources, RunId},
+    domain::{Resources, RunId},
     queue::{
-        self, Limit, Mismatch, Obstacle, ObstacleReason, Quantity, Raise, Unblock, UserUsage, WaitReason,
+        self, Obstacle, ObstacleReason, Quantity, Raise, Unblock, UserUsage, WaitReason, WorkloadId,
+        words::{amount, ends_in_words, raises_in_words},
     },
 };
 
@@ -44,6 +47,8 @@ pub enum PendingReason {
     BeingStarted,
 }
 
+pub use inactive::InactiveQueue;
+
 /// How a run that failed is tried again by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -64,19 +69,41 @@ pub struct BackOff {
 pub struct Queued {
     /// What it asks for.
     pub asked: Resources,
-    /// What its queue could have now.
-    pub free: Resources,
-    /// All that its queue could ever have.
-    pub quota: Resources,
+    /// What its queue has of each of its flavors, of what is asked for, the flavors as they are tried.
+    pub flavors: Vec<FlavorRoom>,
     /// Who waits before it, the first one first.
     pub ahead: Vec<RunId>,
     /// What is missing, flavor by flavor.
     pub obstacles: Vec<Obstacle>,
     /// Whether it could be admitted were nobody else there.
     pub can_ever_fit: bool,
+    /// Why its queue admits nobody, if so: each name that is missing, and who is stopped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inactive: Option<InactiveQueue>,
+    /// The run at the head of its queue, where that is a StrictFIFO queue and the head is another: nobody is admitted
+    /// before it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub strict_head: Option<RunId>,
     /// What its user and those before it had lately, where its ClusterQueue goes by that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<UsageOrder>,
+}
+
+/// What a queue has of a resource in a flavor.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct FlavorRoom {
+    /// The resource group, by its place in the ClusterQueue. A pod set has one flavor of a group.
+    pub group: usize,
+    /// The flavor.
+    pub flavor: String,
+    /// The resource.
+    pub resource: String,
+    /// How much the queue could have now, in Kueue's units.
+    pub free: Quantity,
+    /// How much it could have were nobody else there.
+    pub most: Quantity,
 }
 
 /// Whom a run comes after because they had less lately: Kueue's UsageBasedAdmissionFairSharing.
@@ -108,11 +135,16 @@ pub struct LessUsage {
 pub enum Unblocker {
     /// Those who were told to go have left.
     Time,
-    /// These end.
+    /// These end. None can be left out.
     Ends {
-        /// Which.
+        /// Which of those that hold quota, the longest running first.
         runs: Vec<RunId>,
+        /// Which of those that wait: they are admitted first, and end too.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        pending: Vec<RunId>,
     },
+    /// Enough of those that hold quota, and of those that go first, end; it takes too long to find out which.
+    InTurn,
     /// Its queue has so much more quota of its own, of all of these.
     MoreQuota {
         /// Of what; none can be left out, and none be less.
@@ -137,7 +169,7 @@ impl From<queue::UsageOrder> for UsageOrder {
     fn from(order: queue::UsageOrder) -> Self {
         let less = order.less.into_iter().map(|(of, workloads)| LessUsage {
             of,
-            runs: workloads.into_iter().map(|id| RunId(id.0)).collect(),
+            runs: runs(workloads),
         });
         Self {
             own: order.own,
@@ -146,13 +178,19 @@ impl From<queue::UsageOrder> for UsageOrder {
     }
 }
 
+fn runs(workloads: Vec<WorkloadId>) -> Vec<RunId> {
+    workloads.into_iter().map(|id| RunId(id.0)).collect()
+}
+
 impl From<Unblock> for Unblocker {
     fn from(unblock: Unblock) -> Self {
         match unblock {
             Unblock::Time => Self::Time,
-            Unblock::Ends { workloads } => Self::Ends {
-                runs: workloads.into_iter().map(|id| RunId(id.0)).collect(),
+            Unblock::Ends { workloads, pending } => Self::Ends {
+                runs: runs(workloads),
+                pending: runs(pending),
             },
+            Unblock::InTurn => Self::InTurn,
             Unblock::MoreQuota { raises } => Self::MoreQuota { raises },
         }
     }
@@ -248,8 +286,10 @@ impl PendingReason {
             Self::WaitingForPreemptedWorkloads(_) => "those who make room for it have left".into(),
             Self::ExceedsMaxQuota(queued) => format!("the quota grows to at least {}", queued.asked),
             Self::NoMatchingFlavor(_) => "its queue has a flavor that is for it".into(),
-            Self::Suspended(_) => "its queue goes on".into(),
-            Self::Misconfigured(_) => "its queue is put right: `blueproof quota describe` tells more".into(),
+            Self::Suspended(queued) | Self::Misconfigured(queued) => match &queued.inactive {
+                Some(inactive) => inactive.remedy(),
+                None => "its queue admits again".into(),
+            },
             Self::BackingOff(back_off) => format!("it is tried again at {}", back_off.until),
             Self::WaitingForRelease => "the last attempt's place is given back".into(),
             Self::BeingPlaced => "the driver has made a place".into(),
@@ -262,12 +302,19 @@ impl fmt::Display for PendingReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::AwaitingApproval => f.write_str("no maintainer has approved this head yet"),
-            Self::PendingEvaluation(queued) => write!(f, "{} before it in the queue", queued.ahead.len()),
+            Self::PendingEvaluation(queued) => match queued.strict_head {
+                Some(head) => write!(
+                    f,
+                    "{} before it in the queue, which is StrictFIFO: nobody is admitted before {head}, its head",
+                    queued.ahead.len()
+                ),
+                None => write!(f, "{} before it in the queue", queued.ahead.len()),
+            },
             Self::WaitingForQuota(queued) => write!(
                 f,
-                "asks for {}; free are {}; {} before it in the queue",
+                "asks for {}; {}; {} before it in the queue",
                 queued.asked,
-                queued.free,
+                free_in_words(&queued.flavors),
                 queued.ahead.len()
             ),
             Self::WaitingForPreemptedWorkloads(_) => {
@@ -275,14 +322,15 @@ impl fmt::Display for PendingReason {
             }
             Self::ExceedsMaxQuota(queued) => write!(
                 f,
-                "asks for {}, more than its queue could ever have, {}",
-                queued.asked, queued.quota
+                "asks for {}, more than its queue could ever have: {}",
+                queued.asked,
+                rooms_in_words(&queued.flavors, |room| room.most)
             ),
             Self::NoMatchingFlavor(_) => f.write_str("no flavor of its queue is for it"),
-            Self::Suspended(_) => f.write_str("its queue is stopped"),
-            Self::Misconfigured(_) => {
-                f.write_str("its queue is not there, or admits nobody as it is configured")
-            }
+            Self::Suspended(queued) | Self::Misconfigured(queued) => match &queued.inactive {
+                Some(inactive) => inactive.fmt(f),
+                None => f.write_str("its queue admits nobody"),
+            },
             Self::BackingOff(BackOff {
                 until,
                 requeues,
@@ -302,78 +350,49 @@ impl fmt::Display for Unblocker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Time => f.write_str("those who were told to go have left"),
-            Self::Ends { runs } => {
-                let names: Vec<_> = runs.iter().map(ToString::to_string).collect();
-                match names.split_last() {
-                    Some((last, [])) => write!(f, "{last} ends"),
-                    Some((last, others)) => write!(f, "{} and {last} end", others.join(", ")),
-                    None => f.write_str("nobody has to end"),
-                }
-            }
+            Self::Ends { runs, pending } => f.write_str(&ends_in_words(runs, pending)),
+            Self::InTurn => f.write_str("enough of the runs with quota, and of those before it, have ended"),
             Self::MoreQuota { raises } => write!(f, "its queue has {}", raises_in_words(raises)),
         }
     }
 }
 
-/// Says how much more of what; a flavor is named once, behind the last of what is of it.
-fn raises_in_words(raises: &[Raise]) -> String {
-    let flavors = raises.chunk_by(|one, next| one.flavor == next.flavor);
-    let of_flavors = flavors.map(|raises| {
-        let amounts = raises
-            .iter()
-            .map(|raise| format!("{} more {}", amount(&raise.resource, raise.more), raise.resource));
-        let amounts: Vec<_> = amounts.collect();
-        format!("{} of flavor {}", amounts.join(" and "), raises[0].flavor)
+/// Says what is free of each flavor, without a full stop.
+pub(super) fn free_in_words(rooms: &[FlavorRoom]) -> String {
+    if rooms.is_empty() {
+        return "its queue has none of that".into();
+    }
+    format!("free are {}", rooms_in_words(rooms, |room| room.free))
+}
+
+/// Says how much there is of each flavor; flavors of a group are alternatives, and the only one of its group is not named.
+fn rooms_in_words(rooms: &[FlavorRoom], amount_of: impl Fn(&FlavorRoom) -> Quantity) -> String {
+    let groups = rooms.chunk_by(|one, next| one.group == next.group);
+    let groups = groups.map(|group| {
+        let flavors: Vec<_> = group.chunk_by(|one, next| one.flavor == next.flavor).collect();
+        let in_words = flavors.iter().map(|rooms| {
+            let amounts = rooms.iter().map(|room| {
+                format!(
+                    "{} {}",
+                    amount(&room.resource, amount_of(room)),
+                    noun(&room.resource)
+                )
+            });
+            let amounts = amounts.collect::<Vec<_>>().join(", ");
+            match flavors.len() {
+                1 => amounts,
+                _ => format!("{amounts} of flavor {}", rooms[0].flavor),
+            }
+        });
+        in_words.collect::<Vec<_>>().join(", or ")
     });
-    of_flavors.collect::<Vec<_>>().join(", and ")
+    groups.collect::<Vec<_>>().join(", and ")
 }
 
-/// Says what stands between a run and a flavor, in one line without a full stop.
-pub fn describe_obstacle(obstacle: &Obstacle) -> String {
-    let of = obstacle
-        .flavor
-        .as_ref()
-        .map_or(String::new(), |flavor| format!("flavor {flavor}: "));
-    match &obstacle.why {
-        ObstacleReason::Uncovered { resource } => format!("{of}its queue has no {resource} at all"),
-        ObstacleReason::Mismatch {
-            mismatch: Mismatch::Taint { taint },
-        } => format!("{of}does not tolerate the taint {taint}"),
-        ObstacleReason::Mismatch {
-            mismatch: Mismatch::NodeSelector { key, value },
-        } => format!("{of}is not of {key}={value}"),
-        ObstacleReason::Short {
-            resource,
-            asked,
-            available,
-            most,
-            limit,
-        } => {
-            let [short, free, most] =
-                [asked.minus(*available), *available, *most].map(|of| amount(resource, of));
-            format!(
-                "{of}{short} {resource} missing: {free} free of at most {most}, {}",
-                limit_in_words(limit)
-            )
-        }
-    }
-}
-
-fn limit_in_words(limit: &Limit) -> String {
-    match limit {
-        Limit::Nominal => "its queue's own quota".into(),
-        Limit::Borrowing { of } => format!("the borrowing limit of {of}"),
-        Limit::Lending => "the rest is not lent".into(),
-        Limit::Cohort => "its cohort has no more".into(),
-    }
-}
-
-/// Returns an amount as people write it.
-fn amount(resource: &str, quantity: Quantity) -> String {
-    let count = u64::try_from(quantity.0).unwrap_or_default();
+/// Returns what a resource is called beside what a run asks for.
+fn noun(resource: &str) -> &str {
     match resource {
-        "cpu" => Cpus::millis(count).to_string(),
-        "memory" => Bytes(count).to_string(),
-        _ => count.to_string(),
+        "nvidia.com/gpu" => "gpu",
+        _ => resource,
     }
 }

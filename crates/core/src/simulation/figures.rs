@@ -1,6 +1,7 @@
 //! The figures by which queues are judged: waits, completion times, use, waste and fairness.
 
 mod ideal;
+mod usage;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,6 +13,8 @@ use super::{
     history::{Idle, Leave, Stay},
 };
 use crate::queue::{Quantity, objects::Objects};
+
+pub use usage::{InAll, Series, Used, in_all};
 
 /// How a scenario went.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
@@ -41,6 +44,12 @@ pub struct Figures {
     pub completion: Spread,
     /// The same in multiples of how long the job itself takes; one that takes no time does not count.
     pub slowdown: Slowdown,
+    /// How much the jobs of each LocalQueue used, by resource.
+    pub used_by_queue: BTreeMap<String, BTreeMap<String, Used>>,
+    /// The same by user.
+    pub used_by_user: BTreeMap<String, BTreeMap<String, Used>>,
+    /// What was in use over time.
+    pub series: Series,
     /// How much of each resource was in use.
     pub allocation: BTreeMap<String, Allocation>,
     /// How often a job had to go.
@@ -154,6 +163,9 @@ impl Figures {
             wait_by_user: waits(|job| &job.user),
             completion: Spread::of(came.fates().filter_map(Fate::completion)),
             slowdown: Slowdown::of(came.0.iter().filter_map(|(job, fate)| slowdown(job, fate))),
+            used_by_queue: came.used_by(|job| &job.queue, history),
+            used_by_user: came.used_by(|job| &job.user, history),
+            series: came.series(history, start, end),
             allocation: came.allocation(scenario, history, start, end),
             evictions: came.stays().filter(|stay| stay.evicted.is_some()).count(),
             preemptions: came.stays().filter(|stay| is_preempted(stay)).count(),

@@ -6,6 +6,7 @@ use jiff::SignedDuration;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
+use super::Unadmitted;
 use crate::{
     queue::{PreemptionReason, Quantity},
     retry::Reason,
@@ -25,6 +26,9 @@ pub struct History {
     /// What was idle of each resource on nodes that were well, from each time on.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub idle: Vec<(SignedDuration, BTreeMap<String, Idle>)>,
+    /// Who was never admitted, and why; it follows from the rest.
+    #[serde(skip)]
+    pub unadmitted: Vec<Unadmitted>,
     /// When the last thing happened, or when the scenario ends.
     pub end: SignedDuration,
     /// Whether it was cut short because the rules went round for ever.

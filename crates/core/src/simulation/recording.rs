@@ -323,12 +323,7 @@ impl Recorder {
 impl Recording {
     /// Returns the same jobs under these queues, from the beginning to the end.
     pub fn under(&self, objects: Objects) -> Scenario {
-        let mut scenario = self.scenario.clone();
-        scenario.objects = objects;
-        scenario
-            .changes
-            .retain(|(_, change)| !matches!(change, Change::Quota(_)));
-        scenario
+        self.scenario.under(objects)
     }
 }
 

@@ -168,6 +168,22 @@ impl Quota {
         }
     }
 
+    /// Changes how much of it there is, and returns whether it did: to the same amount, or to less than is lent, it does not.
+    pub(super) fn set_nominal(&mut self, amount: f64) -> bool {
+        let lending = match self {
+            Self::Nominal(_) => None,
+            Self::Limits(limits) => limits.get(2).copied().flatten(),
+        };
+        if amount == self.nominal() || lending.is_some_and(|lending| lending > amount) {
+            return false;
+        }
+        match self {
+            Self::Nominal(nominal) => *nominal = amount,
+            Self::Limits(limits) => limits[0] = Some(amount),
+        }
+        true
+    }
+
     /// Changes how much of it others may have, and returns whether that is another amount than before.
     pub(super) fn set_lending(&mut self, limit: Option<f64>) -> bool {
         let (nominal, borrowing, before) = match self {

@@ -16,13 +16,14 @@ use blueproof_core::{
     view::RunView,
 };
 
+use super::beyond::beyond;
 use crate::{
     cli::{Place, QuotaApply},
     config::{Config, Surroundings},
     exit::{Exit, Problem},
     output,
     reading::{self, Reading, block_on},
-    session::{Session, local_user, new_key},
+    session::{Session, local_user, new_key, policy_here},
     show::{self, changes},
 };
 
@@ -34,6 +35,9 @@ pub(super) fn apply(arguments: &QuotaApply, place: &Place) -> Result<Exit, Probl
     block_on(async {
         let now = Reading::open(place)?.scheduler().await?;
         let changes = changes::between(now.objects(), &wanted);
+        let config = Config::load(place, &Surroundings::of_this_process()?)?;
+        let machine = policy_here(&config).await?.quota;
+        beyond(&wanted, machine).iter().for_each(show::aside);
         warn_of_lost_runs(now.runs(), &wanted);
         if changes.is_empty() {
             output::note("nothing changes: these queues hold already");
@@ -43,7 +47,7 @@ pub(super) fn apply(arguments: &QuotaApply, place: &Place) -> Result<Exit, Probl
             output::print(&changes::difference(&changes))?;
             return Ok(Exit::Ok);
         }
-        leave(wanted, place).await?;
+        leave(wanted, &config).await?;
         output::print(&changes::summary(&changes))?;
         Ok(Exit::Ok)
     })
@@ -80,9 +84,8 @@ pub(crate) fn read_file(path: &Path) -> Result<File, Problem> {
 }
 
 /// Leaves the wish, and waits until whoever drives has taken it up; where nobody does, that is us.
-async fn leave(objects: Objects, place: &Place) -> Result<(), Problem> {
-    let config = Config::load(place, &Surroundings::of_this_process()?)?;
-    let session = Session::open(&config).await?;
+async fn leave(objects: Objects, config: &Config) -> Result<(), Problem> {
+    let session = Session::open(config).await?;
     let key = new_key();
     let wish = Command::ApplyQuota {
         key: key.clone(),

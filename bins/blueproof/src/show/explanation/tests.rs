@@ -1,15 +1,15 @@
 //! Why runs stand where they stand.
 
 use blueproof_core::{
-    domain::{Actor, Resources, RunId},
+    domain::{Actor, Resources, RunId, Verdict},
     event::{Call, Event},
     policy::Policy,
     queue::{
         Quantity,
         manifest::{self, File},
-        objects::{Objects, Quota},
+        objects::{Objects, Quota, WithinClusterQueue},
     },
-    testing::request,
+    testing::{outcome, request, teams},
 };
 
 use super::*;
@@ -102,4 +102,34 @@ fn by_usage() -> Objects {
     let sharing = objects.admission_fair_sharing.as_mut().expect("it is there");
     sharing.resource_weights.insert("memory".into(), 0.0);
     objects
+}
+
+#[test]
+fn one_that_was_evicted_is_told_for_whom() {
+    let mut scheduler = Scheduler::new(Policy::local(Resources::default()));
+    let objects = Box::new(teams(1, WithinClusterQueue::LowerPriority));
+    let by = Actor::Local("admin".into());
+    scheduler.handle(at(0), Event::QuotaApplied { objects, by });
+    for (run, queue) in (1..).zip(["blue", "blue", "blue", "red"]) {
+        let mut request = request(&format!("run {run}"), "nano-lm");
+        request.queue = queue.parse().expect("a name");
+        let request = Box::new(request);
+        scheduler.handle(at(run), Event::Requested { request });
+        let attempt = RunId(run.unsigned_abs()).attempt(1);
+        let place = "here".into();
+        scheduler.handle(at(run), Event::Reserved { attempt, place });
+        scheduler.handle(at(run), Event::Started { attempt });
+    }
+    let attempt = RunId(3).attempt(1);
+    let outcome = Box::new(outcome(Verdict::Stopped));
+    scheduler.handle(at(5), Event::Finished { attempt, outcome });
+    scheduler.handle(at(5), Event::Released { attempt });
+    let view = scheduler.view(RunId(3)).expect("it is known");
+    let explanation = Explanation::of(&view, &scheduler, at(6));
+    let text = explanation.to_string();
+    let expected =
+        "  evicted r-3.1 2m ago for r-4: another queue takes back what is its own (InCohortReclamation)";
+    assert!(text.lines().any(|line| line == expected), "{text}");
+    let json = serde_json::to_value(&explanation).expect("it is plain data");
+    assert_eq!(json["eviction"]["by"], "r-4");
 }

@@ -19,6 +19,7 @@ fn wait(queues: &Queues, id: u64) -> Wait {
 fn ends(workloads: &[u64]) -> Unblock {
     Unblock::Ends {
         workloads: workloads.iter().copied().map(WorkloadId).collect(),
+        pending: Vec::new(),
     }
 }
 
@@ -278,7 +279,64 @@ fn quota_is_asked_for_those_who_go_first_too() {
     queue.queueing_strategy = QueueingStrategy::StrictFIFO;
     let queues = story(objects, &asks);
     assert_eq!(queues.ahead_of(WorkloadId(3)), [WorkloadId(2)]);
-    assert_eq!(queues.unblocked_by(WorkloadId(3)), [more(7)]);
+    let in_turn = Unblock::Ends {
+        workloads: vec![WorkloadId(1)],
+        pending: vec![WorkloadId(2)],
+    };
+    assert_eq!(queues.unblocked_by(WorkloadId(3)), [in_turn, more(7)]);
+}
+
+/// Two queues of one cohort, each with a flavor of its own that the other has none of.
+fn spot_and_reserved() -> Objects {
+    let queue = |own: &str, other: &str, nominal| ClusterQueue {
+        cohort: Some("lab".into()),
+        resource_groups: vec![group(vec![
+            flavor(own, GPU, quota(nominal)),
+            flavor(other, GPU, quota(0)),
+        ])],
+        ..ClusterQueue::default()
+    };
+    configured([
+        ("blue", queue("spot", "reserved", 3)),
+        ("green", queue("reserved", "spot", 2)),
+    ])
+}
+
+#[test]
+fn those_whose_quota_is_of_another_flavor_are_not_named() {
+    let ones = |ids: std::ops::RangeInclusive<u64>, queue: &'static str| {
+        ids.map(move |id| workload(id, queue, &[(GPU, 1)]))
+    };
+    let wants_two = workload(6, "green", &[(GPU, 2)]);
+    let asks: Vec<_> = ones(1..=3, "blue")
+        .chain(ones(4..=5, "green"))
+        .chain([wants_two])
+        .collect();
+    let queues = story(spot_and_reserved(), &asks);
+    let unblocks = queues.unblocked_by(WorkloadId(6));
+    assert_eq!(unblocks[0], ends(&[1, 2]), "two of spot will do, and run longest");
+
+    let mut objects = spot_and_reserved();
+    let green = objects.cluster_queues.get_mut("green").expect("it is there");
+    green.resource_groups[0].flavors.truncate(1);
+    let unblocks = story(objects, &asks).unblocked_by(WorkloadId(6));
+    assert_eq!(unblocks[0], ends(&[4, 5]), "it may have nothing of spot");
+}
+
+#[test]
+fn one_who_is_third_in_line_waits_for_those_before_it_too() {
+    let asks: Vec<_> = (1..=4).map(|id| workload(id, "q", &[(GPU, 2)])).collect();
+    let mut objects = configured([("q", of(None, quota(2)))]);
+    objects
+        .cluster_queues
+        .get_mut("q")
+        .expect("it is there")
+        .queueing_strategy = QueueingStrategy::StrictFIFO;
+    let in_turn = Unblock::Ends {
+        workloads: vec![WorkloadId(1)],
+        pending: vec![WorkloadId(2), WorkloadId(3)],
+    };
+    assert_eq!(story(objects, &asks).unblocked_by(WorkloadId(4))[0], in_turn);
 }
 
 #[test]

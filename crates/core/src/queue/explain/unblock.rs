@@ -1,17 +1,23 @@
 //! What would end a wait: it is not reasoned about but tried, on a copy of the queues, so that it is true.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use super::super::{
-    Quantity, Queues, Standing, WorkloadId,
-    objects::ClusterQueue,
-    terms::{Shape, Terms},
+use super::{
+    super::{
+        Quantity, Queues, Standing, WorkloadId,
+        objects::ClusterQueue,
+        terms::{Shape, Terms},
+    },
+    least::least_set,
 };
 
 /// So many of those who hold quota are tried one by one.
 const TRIES: usize = 64;
+
+/// So many sets of workloads are tried for the least that helps: `why` is asked by people, who wait for its answer.
+const SETS: usize = 256;
 
 /// So many ways to choose flavors are looked at for one that needs little more quota.
 const WAYS: usize = 16;
@@ -23,11 +29,16 @@ const WAYS: usize = 16;
 pub enum Unblock {
     /// Nothing but time: it is admitted as soon as those who were told to go have left, and it is looked at.
     Time,
-    /// These end.
+    /// These end. None can be left out.
     Ends {
-        /// Who.
+        /// Who of those that hold quota, the longest running first.
         workloads: Vec<WorkloadId>,
+        /// Who of those that wait: they are admitted first, and end too.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        pending: Vec<WorkloadId>,
     },
+    /// Enough of those that hold quota, and of those that go first, end; it takes too long to find out which.
+    InTurn,
     /// Its queue has so much more quota of its own, of all of these.
     MoreQuota {
         /// Of what; none can be left out, and none be less.
@@ -70,25 +81,78 @@ impl Queues {
         copy.standing(id) == Some(Standing::Admitted)
     }
 
-    /// Returns the fewest who have to end: one if any one will do, else the first so many, the longest running first.
-    fn ends(&self, id: WorkloadId) -> Option<Unblock> {
-        let at = self.workloads.get(&id)?;
-        let queues = &self.trees[at.tree].queues;
+    /// Returns whether a workload is admitted when these end, each as soon as it has quota.
+    fn admits_when_end(&self, id: WorkloadId, those: &[WorkloadId]) -> bool {
+        let mut copy = self.clone();
+        let mut left: BTreeSet<WorkloadId> = those.iter().copied().collect();
+        loop {
+            let (ending, pending) = left.into_iter().partition(|other| copy.holds_quota(*other));
+            left = pending;
+            ending.iter().for_each(|other| copy.remove(*other));
+            copy.let_leave();
+            copy.settle();
+            if copy.standing(id) == Some(Standing::Admitted) {
+                return true;
+            }
+            if !left.iter().any(|other| copy.holds_quota(*other)) {
+                return false;
+            }
+        }
+    }
+
+    fn holds_quota(&self, id: WorkloadId) -> bool {
+        matches!(self.standing(id), Some(Standing::Admitted | Standing::Evicted))
+    }
+
+    /// Returns a least set of workloads whose end helps: any one that holds quota if that will do, else those who run
+    /// longest, else also those who wait and are admitted first.
+    pub(in super::super) fn ends(&self, id: WorkloadId) -> Option<Unblock> {
+        let holders = self.holders_by_age(id)?;
+        let admits = |those: &[WorkloadId]| self.admits_when_end(id, those);
+        if let Some(one) = holders.iter().take(TRIES).find(|other| admits(&[**other])) {
+            return Some(ends(vec![*one], Vec::new()));
+        }
+        if admits(&holders) {
+            let first = &holders[..least(holders.len(), |count| admits(&holders[..count]))];
+            let workloads = least_set(first, SETS, admits);
+            return Some(workloads.map_or(Unblock::InTurn, |workloads| ends(workloads, Vec::new())));
+        }
+        self.ends_in_turn(id, &holders)
+    }
+
+    /// Returns a least set of workloads whose end helps, where it takes the end of some that wait, too.
+    fn ends_in_turn(&self, id: WorkloadId, holders: &[WorkloadId]) -> Option<Unblock> {
+        let admits = |those: &[WorkloadId]| self.admits_when_end(id, those);
+        let all = [holders, &self.pending_beside(id)?].concat();
+        if !admits(&all) {
+            return None;
+        }
+        let first = &all[..least(all.len(), |count| admits(&all[..count]))];
+        let Some(those) = least_set(first, SETS, admits) else {
+            return Some(Unblock::InTurn);
+        };
+        let (workloads, pending) = those.into_iter().partition(|other| holders.contains(other));
+        Some(ends(workloads, pending))
+    }
+
+    /// Returns who holds quota in a workload's tree, the longest first.
+    fn holders_by_age(&self, id: WorkloadId) -> Option<Vec<WorkloadId>> {
+        let queues = &self.trees[self.workloads.get(&id)?.tree].queues;
         let holders = queues.iter().flat_map(|queue| &queue.holders);
         let mut by_age: Vec<_> = holders.map(|(id, holder)| (holder.reserved_at, *id)).collect();
         by_age.sort_unstable();
-        let by_age: Vec<_> = by_age.into_iter().map(|(_, id)| id).collect();
-        let admits = |those: &[WorkloadId]| {
-            self.admits_after(id, |copy| those.iter().for_each(|other| copy.remove(*other)))
-        };
-        let workloads = match by_age.iter().take(TRIES).find(|other| admits(&[**other])) {
-            Some(one) => vec![*one],
-            None if admits(&by_age) => {
-                by_age[..least(by_age.len(), |count| admits(&by_age[..count]))].to_vec()
-            }
-            None => return None,
-        };
-        Some(Unblock::Ends { workloads })
+        Some(by_age.into_iter().map(|(_, id)| id).collect())
+    }
+
+    /// Returns who waits in a workload's tree beside it: those before it in its own queue, then the others.
+    fn pending_beside(&self, id: WorkloadId) -> Option<Vec<WorkloadId>> {
+        let at = *self.workloads.get(&id)?;
+        let ahead = self.ahead_of(id);
+        let queues = self.trees[at.tree].queues.iter();
+        let pending = queues.flat_map(|queue| queue.line.in_order(&queue.users));
+        let others = pending
+            .filter(|other| *other != id && !ahead.contains(other) && self.backs_off_until(*other).is_none());
+        Some(ahead.iter().copied().chain(others).collect())
     }
 
     /// Returns the least that its queue has to have more: of the fewest resources, and of them the least in proportion to
@@ -151,6 +215,10 @@ impl Queues {
         }
         self.set_objects(objects);
     }
+}
+
+fn ends(workloads: Vec<WorkloadId>, pending: Vec<WorkloadId>) -> Unblock {
+    Unblock::Ends { workloads, pending }
 }
 
 impl Raise {

@@ -1,18 +1,21 @@
 //! From the text of files to the kinds that are declared in them.
 
-use super::kinds::{ClusterQueue, Cohort, Configuration, LocalQueue, ResourceFlavor, WorkloadPriorityClass};
+use super::{
+    kinds::{ClusterQueue, Cohort, Configuration, LocalQueue, ResourceFlavor, WorkloadPriorityClass},
+    older,
+};
 use crate::{
     diagnostic::{Code, Diagnostic},
     yaml::{Decode, Node, Problems, Source, Spot, Value, nearest},
 };
 
-const GROUP: &str = "kueue.x-k8s.io";
-const VERSION: &str = "kueue.x-k8s.io/v1beta2";
-const CONFIGURATION: &str = "config.kueue.x-k8s.io/v1beta2";
-const CONFIGURATION_GROUP: &str = "config.kueue.x-k8s.io";
+pub(super) const GROUP: &str = "kueue.x-k8s.io";
+pub(super) const VERSION: &str = "kueue.x-k8s.io/v1beta2";
+pub(super) const CONFIGURATION: &str = "config.kueue.x-k8s.io/v1beta2";
+pub(super) const CONFIGURATION_GROUP: &str = "config.kueue.x-k8s.io";
 
 /// The kinds that are read.
-const KINDS: [&str; 5] = [
+pub(super) const KINDS: [&str; 5] = [
     "ClusterQueue",
     "Cohort",
     "LocalQueue",
@@ -82,10 +85,13 @@ impl Declared {
             (VERSION, "ResourceFlavor") => add(&mut self.flavors, node, file, problems),
             (VERSION, "WorkloadPriorityClass") => add(&mut self.priority_classes, node, file, problems),
             (CONFIGURATION, "Configuration") => add(&mut self.configurations, node, file, problems),
-            (version, kind) => {
-                let spot = node.get("kind").map_or(node.spot, |kind| kind.spot);
-                problems.report(spot, refused(version, kind));
-            }
+            (version, kind) => match older::converted(node, version, kind, problems) {
+                Some(converted) => self.take(&converted, file, problems),
+                None => {
+                    let spot = node.get("kind").map_or(node.spot, |kind| kind.spot);
+                    problems.report(spot, refused(version, kind));
+                }
+            },
         }
     }
 
@@ -151,12 +157,10 @@ fn refused(version: &str, kind: &str) -> Diagnostic {
 fn another_version(version: &str, kind: &str) -> Diagnostic {
     let error = Diagnostic::error(
         Code::QueueObjectVersion,
-        format!("this {kind} is of `{version}`, and only v1beta2 is read"),
+        format!("this {kind} is of `{version}`, and only v1beta2 and v1beta1 are read"),
     );
     if version.starts_with(CONFIGURATION_GROUP) {
-        return error.hint(format!(
-            "write `apiVersion: {CONFIGURATION}`; there `fairSharing` has no `enable`"
-        ));
+        return error.hint(format!("write `apiVersion: {CONFIGURATION}`"));
     }
     let plural = format!("{}s", kind.to_ascii_lowercase());
     error.hint(format!(

@@ -1,6 +1,7 @@
 //! Kueue's YAML as people write it and as clusters export it; what is refused, and where; and the way back.
 
 mod kueues_rules;
+mod older;
 mod refused;
 mod round_trip;
 

@@ -18,7 +18,7 @@ const MEMORY: &str = "memory";
 const GPU: &str = "nvidia.com/gpu";
 
 /// The name of the one queue, and of its flavor, that holds where nobody applied others.
-const DEFAULT: &str = "local";
+pub(super) const DEFAULT: &str = "local";
 
 /// Returns the queues that hold where nobody applied others: one, with the whole quota, in which nobody overtakes the
 /// first.
@@ -71,12 +71,12 @@ pub(crate) fn pod_sets(job: &Job) -> Vec<PodSet> {
 
 /// Whether a resource of which there is none is named.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Zeros {
+pub(super) enum Zeros {
     Kept,
     LeftOut,
 }
 
-fn requests(asked: Resources, zeros: Zeros) -> BTreeMap<String, Quantity> {
+pub(super) fn requests(asked: Resources, zeros: Zeros) -> BTreeMap<String, Quantity> {
     let amounts = [
         (CPU, quantity(asked.cpu.as_millis())),
         (MEMORY, quantity(asked.memory.0)),

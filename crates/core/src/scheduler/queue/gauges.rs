@@ -103,9 +103,8 @@ impl Queue {
         let is = match self.queues.inactive(name) {
             Ok(None) => "active",
             Ok(Some(Inactive::Removed)) => "terminating",
-            Ok(Some(Inactive::Stopped(_) | Inactive::FlavorNotFound(_) | Inactive::CohortCycle)) | Err(_) => {
-                "pending"
-            }
+            Ok(Some(Inactive::Stopped(_) | Inactive::FlavorNotFound(_) | Inactive::CohortCycle(_)))
+            | Err(_) => "pending",
         };
         for status in ["pending", "active", "terminating"] {
             page.set(

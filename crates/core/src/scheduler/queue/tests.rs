@@ -11,10 +11,12 @@ use crate::{
     queue::{
         PreemptionReason,
         objects::{
-            AdmissionFairSharing, AdmissionMode, ClusterQueue, LocalQueue, LocalQueueUsers, Preemption,
-            ReclaimWithinCohort, WithinClusterQueue,
+            AdmissionFairSharing, AdmissionMode, ClusterQueue, Cohort, FlavorQuotas, LocalQueue,
+            LocalQueueUsers, Preemption, QueueingStrategy, ReclaimWithinCohort, ResourceFlavor,
+            WithinClusterQueue,
         },
     },
+    scheduler::{InactiveQueue, PendingReason},
     testing::request,
 };
 
@@ -80,10 +82,13 @@ fn nobody_overtakes_the_one_in_front() {
     let Some(PendingReason::PendingEvaluation(queued)) = queue.why(RunId(3)) else {
         panic!("it would fit, but waits: {:?}", queue.why(RunId(3)));
     };
-    assert_eq!((queued.ahead, queued.free), (vec![RunId(2)], cpus(1)));
+    assert_eq!(
+        (queued.ahead, queued.strict_head),
+        (vec![RunId(2)], Some(RunId(2)))
+    );
     assert_eq!(
         queue.obstacle(RunId(3)).as_deref(),
-        Some("asks for 1 cpu, 0 memory; free are 1 cpu, 0 memory; r-2 is first in the queue")
+        Some("asks for 1 cpu, 0 memory; free are 1 cpu; r-2 is first in the queue")
     );
     queue.release(RunId(1).attempt(1));
     assert_eq!(admitted(&mut queue), [2]);
@@ -145,7 +150,7 @@ fn a_run_is_a_pod_set_and_another_for_what_it_starts() {
 #[test]
 fn the_default_queue_has_all_resources_also_those_of_which_there_is_nothing() {
     let queue = Queue::new(cpus(2));
-    assert_eq!(queue.most(&asks(0, 1)), cpus(2));
+    assert_eq!(queue.default_quota(), Some(cpus(2)));
     let configured = &queue.objects().cluster_queues["local"];
     assert_eq!(
         Vec::from_iter(configured.resource_groups[0].covered_resources()),
@@ -348,4 +353,156 @@ fn authors_or_repositories_are_told_apart_as_soon_as_their_local_queue_says_so()
     assert_eq!(waiting(&queue), [WorkloadId(3), WorkloadId(2)]);
     queue.release(RunId(1).attempt(1));
     assert_eq!(admitted(&mut queue), [3]);
+}
+
+/// A queue with cores of two flavors, tried in this order.
+fn two_flavors(reserved: u32, spot: u32) -> Objects {
+    let mut objects = default_objects(cpus(reserved));
+    let queue = objects.cluster_queues.get_mut("local").expect("it is there");
+    queue.queueing_strategy = QueueingStrategy::BestEffortFIFO;
+    let group = &mut queue.resource_groups[0];
+    group.flavors[0].name = "reserved".into();
+    let spots = default_objects(cpus(spot)).cluster_queues["local"].resource_groups[0].flavors[0].clone();
+    group.flavors.push(FlavorQuotas {
+        name: "spot".into(),
+        ..spots
+    });
+    objects.flavors = ["reserved", "spot"]
+        .map(|name| (name.to_owned(), ResourceFlavor::default()))
+        .into();
+    objects
+}
+
+fn told(queue: &Queue, run: u64) -> String {
+    queue.why(RunId(run)).expect("it waits").to_string()
+}
+
+#[test]
+fn what_is_free_is_told_of_each_flavor_since_a_pod_gets_only_one() {
+    let mut queue = Queue::new(Resources::default());
+    queue.apply(two_flavors(1, 1));
+    submit(&mut queue, 1, 0, 1, 2);
+    assert_eq!(admitted(&mut queue), [0; 0]);
+    assert_eq!(
+        told(&queue, 1),
+        "asks for 2 cpu, 0 memory, more than its queue could ever have: 1 cpu of flavor reserved, or 1 cpu of \
+         flavor spot"
+    );
+    queue.apply(two_flavors(2, 1));
+    submit(&mut queue, 2, 9, 2, 1);
+    assert_eq!(admitted(&mut queue), [2]);
+    assert_eq!(
+        told(&queue, 1),
+        "asks for 2 cpu, 0 memory; free are 1 cpu of flavor reserved, or 1 cpu of flavor spot; 0 before it in the \
+         queue"
+    );
+    assert_eq!(
+        queue.obstacle(RunId(1)).as_deref(),
+        Some("asks for 2 cpu, 0 memory; free are 1 cpu of flavor reserved, or 1 cpu of flavor spot")
+    );
+}
+
+#[test]
+fn the_head_of_a_strict_fifo_queue_is_named_as_such() {
+    let mut queue = Queue::new(cpus(2));
+    for (run, cores) in [(1, 1), (2, 2), (3, 1)] {
+        submit(&mut queue, run, 0, i64::try_from(run).expect("small"), cores);
+    }
+    assert_eq!(admitted(&mut queue), [1]);
+    assert_eq!(
+        told(&queue, 3),
+        "1 before it in the queue, which is StrictFIFO: nobody is admitted before r-2, its head"
+    );
+    let Some(PendingReason::WaitingForQuota(head)) = queue.why(RunId(2)) else {
+        panic!("{:?}", queue.why(RunId(2)));
+    };
+    assert_eq!(head.strict_head, None, "it is the head itself");
+}
+
+/// Returns what is told to a run of the LocalQueue `a`, and what would put that right.
+fn told_under(change: impl FnOnce(&mut Objects)) -> (String, String) {
+    let mut objects = cohort([("a", 1)]);
+    change(&mut objects);
+    let mut queue = Queue::new(Resources::default());
+    queue.apply(objects);
+    submit_to(&mut queue, "a", 1, 1);
+    assert_eq!(admitted(&mut queue), [0; 0]);
+    let why = queue.why(RunId(1)).expect("it waits");
+    (why.to_string(), why.unblocked_by())
+}
+
+#[test]
+fn every_name_that_is_missing_is_named_and_so_is_who_is_stopped() {
+    let local = |objects: &mut Objects, change: fn(&mut LocalQueue)| {
+        change(objects.local_queues.get_mut("a").expect("it is there"));
+    };
+    let cluster = |objects: &mut Objects, change: fn(&mut ClusterQueue)| {
+        change(objects.cluster_queues.get_mut("a").expect("it is there"));
+    };
+    let rows = [
+        (
+            told_under(|objects| objects.local_queues.clear()),
+            "there is no LocalQueue `a`",
+        ),
+        (
+            told_under(|objects| local(objects, |queue| queue.cluster_queue = "nowhere".into())),
+            "its LocalQueue `a` names the ClusterQueue `nowhere`, which is not there",
+        ),
+        (
+            told_under(|objects| local(objects, |queue| queue.stop_policy = StopPolicy::Hold)),
+            "its LocalQueue `a` is stopped (stopPolicy Hold)",
+        ),
+        (
+            told_under(|objects| cluster(objects, |queue| queue.stop_policy = StopPolicy::HoldAndDrain)),
+            "its ClusterQueue `a` is stopped (stopPolicy HoldAndDrain)",
+        ),
+        (
+            told_under(|objects| {
+                let both = two_flavors(1, 1)
+                    .cluster_queues
+                    .remove("local")
+                    .expect("it is there");
+                objects.cluster_queues.insert("a".into(), both);
+                objects.flavors.clear();
+            }),
+            "its ClusterQueue `a` admits nobody: there is no ResourceFlavor `reserved` and no `spot`",
+        ),
+        (
+            told_under(|objects| {
+                let below = |parent: &str| Cohort {
+                    parent: Some(parent.into()),
+                    ..Cohort::default()
+                };
+                objects.cohorts = BTreeMap::from([("c".into(), below("d")), ("d".into(), below("c"))]);
+            }),
+            "its ClusterQueue `a` admits nobody: the Cohorts `c` and `d` are each other's parents",
+        ),
+    ];
+    for ((why, remedy), expected) in rows {
+        assert_eq!(why, expected);
+        for name in expected.split('`').skip(1).step_by(2).filter(|name| *name != "a") {
+            assert!(remedy.contains(&format!("`{name}`")), "{remedy}");
+        }
+        assert!(remedy.contains("appl"), "it says what to do: {remedy}");
+    }
+}
+
+#[test]
+fn a_queue_that_goes_while_a_run_waits_in_it_is_named() {
+    let mut queue = Queue::new(Resources::default());
+    queue.apply(cohort([("a", 1)]));
+    submit_to(&mut queue, "a", 1, 1);
+    submit_to(&mut queue, "a", 2, 1);
+    assert_eq!(admitted(&mut queue), [1]);
+    let mut objects = queue.objects().clone();
+    objects.cluster_queues.clear();
+    queue.apply(objects);
+    let Some(PendingReason::Misconfigured(queued)) = queue.why(RunId(2)) else {
+        panic!("{:?}", queue.why(RunId(2)));
+    };
+    let missing = InactiveQueue::ClusterQueueNotFound {
+        local_queue: "a".into(),
+        cluster_queue: "a".into(),
+    };
+    assert_eq!(queued.inactive, Some(missing));
 }

@@ -74,13 +74,13 @@ fn other_kinds_and_other_versions_are_named() {
         |version: &str, kind: &str| format!("apiVersion: {version}\nkind: ¶{kind}\nmetadata: {{name: x}}\n");
     for (version, kind, code, says) in [
         (
-            "kueue.x-k8s.io/v1beta1",
+            "kueue.x-k8s.io/v1alpha1",
             "ClusterQueue",
             Code::QueueObjectVersion,
             "kubectl get clusterqueues.v1beta2",
         ),
         (
-            "config.kueue.x-k8s.io/v1beta1",
+            "config.kueue.x-k8s.io/v1alpha1",
             "Configuration",
             Code::QueueObjectVersion,
             "v1beta2",

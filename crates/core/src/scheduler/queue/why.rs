@@ -1,0 +1,118 @@
+//! Why a run waits in its queue, in figures: nothing here decides.
+
+use super::{
+    Entry, Place, Queue,
+    gang::{Zeros, requests},
+};
+use crate::{
+    domain::{Resources, RunId},
+    queue::{Unblock, Wait, WaitReason, objects::QueueingStrategy},
+    scheduler::why::{FlavorRoom, InactiveQueue, PendingReason, Queued, UsageOrder, free_in_words},
+};
+
+impl Queue {
+    /// Returns why the run's attempt still waits, or `None` when it does not wait here.
+    pub(in super::super) fn why(&self, run: RunId) -> Option<PendingReason> {
+        let entry = self.waiting(run)?;
+        let (id, queue) = (entry.workload.id, &entry.workload.cluster_queue);
+        let wait = self.queues.wait(id).unwrap_or_else(|| self.outside(entry));
+        let queued = Queued {
+            asked: entry.asked(),
+            flavors: self.rooms(queue, entry.asked()),
+            ahead: self
+                .queues
+                .ahead_of(id)
+                .into_iter()
+                .map(|id| RunId(id.0))
+                .collect(),
+            obstacles: wait.obstacles,
+            can_ever_fit: wait.can_ever_fit,
+            inactive: InactiveQueue::of(&self.queues, entry.request.queue.as_str()),
+            strict_head: self.strict_head(entry),
+            usage: self.queues.usage_order(id).map(UsageOrder::from),
+        };
+        Some(PendingReason::in_queue(wait.reason, queued))
+    }
+
+    /// Returns the head of an entry's queue where nobody may overtake it, unless the entry is the head itself.
+    fn strict_head(&self, entry: &Entry) -> Option<RunId> {
+        let queue = &entry.workload.cluster_queue;
+        let configured = self.objects().cluster_queues.get(queue)?;
+        let is_strict = configured.queueing_strategy == QueueingStrategy::StrictFIFO;
+        let head = self
+            .queues
+            .head(queue)
+            .filter(|head| is_strict && *head != entry.workload.id)?;
+        (entry.place == Place::Waiting).then_some(RunId(head.0))
+    }
+
+    /// Returns why one waits that no queue has: it is held back for room that others leave, or its LocalQueue takes
+    /// nobody.
+    fn outside(&self, entry: &Entry) -> Wait {
+        let inactive = InactiveQueue::of(&self.queues, entry.request.queue.as_str());
+        let reason = match inactive {
+            _ if entry.place == Place::Held => WaitReason::WaitingForPreemptedWorkloads,
+            Some(inactive) if inactive.is_stopped() => WaitReason::Suspended,
+            Some(_) | None => WaitReason::Misconfigured,
+        };
+        Wait {
+            reason,
+            obstacles: Vec::new(),
+            can_ever_fit: entry.place == Place::Held,
+        }
+    }
+
+    /// Returns changes each of which would get a waiting run admitted.
+    pub(in super::super) fn unblocked_by(&self, run: RunId) -> Vec<Unblock> {
+        let waiting = self.waiting(run).filter(|entry| entry.place == Place::Waiting);
+        waiting
+            .map(|entry| self.queues.unblocked_by(entry.workload.id))
+            .unwrap_or_default()
+    }
+
+    /// Returns what keeps the run's attempt waiting, in a few words, or `None` when it does not wait here.
+    ///
+    /// Unlike [`Self::why`] it does not count those before it, and so costs the same however many they are.
+    pub(in super::super) fn obstacle(&self, run: RunId) -> Option<String> {
+        let entry = self.waiting(run)?;
+        let rooms = self.rooms(&entry.workload.cluster_queue, entry.asked());
+        let needs = format!("asks for {}; {}", entry.asked(), free_in_words(&rooms));
+        let head = self
+            .queues
+            .head(&entry.workload.cluster_queue)
+            .filter(|head| *head != entry.workload.id);
+        Some(match head {
+            Some(head) => format!("{needs}; {} is first in the queue", RunId(head.0)),
+            None => needs,
+        })
+    }
+
+    /// Returns what a queue has of each of its flavors of what is asked for, the flavors as they are tried.
+    fn rooms(&self, queue: &str, asked: Resources) -> Vec<FlavorRoom> {
+        let Some(configured) = self.objects().cluster_queues.get(queue) else {
+            return Vec::new();
+        };
+        let asked = requests(asked, Zeros::LeftOut);
+        let groups = configured.resource_groups.iter().enumerate();
+        let flavors = groups.flat_map(|(group, of)| of.flavors.iter().map(move |flavor| (group, flavor)));
+        let rooms = flavors.flat_map(|(group, flavor)| {
+            let resources = asked
+                .keys()
+                .filter(|resource| flavor.resources.contains_key(*resource));
+            resources.filter_map(move |resource| {
+                Some(FlavorRoom {
+                    group,
+                    flavor: flavor.name.clone(),
+                    resource: resource.clone(),
+                    free: self
+                        .queues
+                        .available(queue, &flavor.name, resource)
+                        .ok()?
+                        .or_zero(),
+                    most: self.queues.potential(queue, &flavor.name, resource).ok()?,
+                })
+            })
+        });
+        rooms.collect()
+    }
+}
