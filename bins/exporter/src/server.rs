@@ -27,8 +27,8 @@ use crate::{
     web::{TlsListener, Web, authorize},
 };
 
-/// How many scrapes are answered at a time; more wait.
-const AT_A_TIME: usize = 16;
+/// How many scrapes are answered at a time; more wait. Each thread keeps the memory of a page.
+const AT_A_TIME: usize = 4;
 
 /// The header in which Prometheus says how many seconds it waits.
 const SCRAPE_TIMEOUT: &str = "x-prometheus-scrape-timeout-seconds";

@@ -29,6 +29,8 @@ pub(super) struct Memory {
     pub(super) resident: u64,
     /// What is its own.
     pub(super) anonymous: u64,
+    /// The most that was ever resident.
+    pub(super) peak: u64,
 }
 
 impl Server {
@@ -92,6 +94,7 @@ impl Memory {
         Some(Self {
             resident: bytes("VmRSS:")?,
             anonymous: bytes("RssAnon:")?,
+            peak: bytes("VmHWM:")?,
         })
     }
 }
@@ -140,9 +143,13 @@ mod tests {
 
     #[test]
     fn memory_is_read_in_bytes() {
-        let status = "Name:\ta\nVmRSS:\t    9216 kB\nRssAnon:\t    1024 kB\nThreads:\t3\n";
+        let status =
+            "Name:\ta\nVmHWM:\t   10240 kB\nVmRSS:\t    9216 kB\nRssAnon:\t    1024 kB\nThreads:\t3\n";
         let memory = Memory::of(status).expect("it is there");
-        assert_eq!((memory.resident, memory.anonymous), (9 << 20, 1 << 20));
+        assert_eq!(
+            (memory.resident, memory.anonymous, memory.peak),
+            (9 << 20, 1 << 20, 10 << 20)
+        );
         assert_eq!(Memory::of("Name:\ta\n"), None);
     }
 

@@ -70,7 +70,10 @@ impl Sides {
         Ok(Self {
             ours: Side {
                 name: "blueproof",
-                invocation: Invocation::of(release.join("blueproof-exporter"), ["--listen", "127.0.0.1:0"]),
+                invocation: Invocation::of(
+                    release.join("blueproof-exporter"),
+                    ["--listen", "127.0.0.1:0", "--wait", "40"],
+                ),
             },
             others,
             missing,
