@@ -53,7 +53,7 @@ pub use workload::{
     Admission, ExecutionTime, PodSet, PodSetAssignment, Preempted, PreemptionReason, Workload, WorkloadId,
 };
 
-use assign::{Assignment, Mode};
+use assign::Mode;
 use forest::Held;
 use line::{Class, Entry};
 use objects::Objects;
@@ -361,7 +361,7 @@ impl Queues {
             result.preempted.extend(decided.preempted);
             let admissions = decided.admitted.into_iter();
             result.admitted.extend(
-                admissions.map(|(queue, id, assignment)| admission(&tree.queues[queue], id, &assignment)),
+                admissions.map(|(queue, id, assignment)| assignment.admission(&tree.queues[queue], id)),
             );
         }
         result
@@ -580,25 +580,5 @@ impl Queues {
             evictions: workload.evictions,
             evicted_by: workload.evicted_by,
         }
-    }
-}
-
-fn admission(queue: &Queue, id: WorkloadId, assignment: &Assignment) -> Admission {
-    let pod_sets = assignment.sets.iter().map(|set| {
-        let flavors = set.flavors.iter().map(|choice| {
-            let group = &queue.terms.groups[choice.group];
-            (
-                group.resources[choice.resource].clone(),
-                group.flavors[choice.flavor].name.clone(),
-            )
-        });
-        PodSetAssignment {
-            count: set.count,
-            flavors: flavors.collect(),
-        }
-    });
-    Admission {
-        workload: id,
-        pod_sets: pod_sets.collect(),
     }
 }

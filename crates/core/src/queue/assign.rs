@@ -10,7 +10,9 @@ use super::{
     quotas::{FlavorResource, Usage},
     scene::{Ask, Scene, Victim},
     terms::{GroupAsk, Mismatch, SetShape},
+    tree::Queue,
     victims,
+    workload::{Admission, PodSetAssignment, WorkloadId},
 };
 
 /// What has to happen before a workload can have its flavors; the later, the better.
@@ -36,6 +38,29 @@ pub(super) struct Assignment {
     pub(super) progress: Progress,
     /// What stood in the way, flavor by flavor.
     pub(super) misses: Vec<Miss>,
+}
+
+impl Assignment {
+    /// Returns it by the names of resources and flavors.
+    pub(super) fn admission(&self, queue: &Queue, id: WorkloadId) -> Admission {
+        let pod_sets = self.sets.iter().map(|set| {
+            let flavors = set.flavors.iter().map(|choice| {
+                let group = &queue.terms.groups[choice.group];
+                (
+                    group.resources[choice.resource].clone(),
+                    group.flavors[choice.flavor].name.clone(),
+                )
+            });
+            PodSetAssignment {
+                count: set.count,
+                flavors: flavors.collect(),
+            }
+        });
+        Admission {
+            workload: id,
+            pod_sets: pod_sets.collect(),
+        }
+    }
 }
 
 /// The flavors that a pod set would get.
