@@ -216,11 +216,6 @@ codes! {
     410 NothingRan "a notebook of which nothing ran"
         "A pass says that code was run and did not fail. Where there is no code, or every cell is switched off, it would say \
          nothing. Where that is meant, `spec.allowEmpty: true` says so."
-    414 ForeignLanguage "a notebook in another language"
-        "The notebook says which kernel it was written for. Run by Python, a notebook in another language fails in a manner that \
-         says nothing, or passes where its text happens to be Python."
-    415 ParameterUnused "a parameter that nothing reads"
-        "A value is put into the notebook under the parameter's name. No cell has that name, so that the value changes nothing."
     411 FailedInSilence "something that failed without stopping its cell"
         "A shell step, a thread, a task or a child process failed, and the cell ended well all the same. It may \
          explain what fails later."
@@ -230,6 +225,11 @@ codes! {
     413 InstallRan "an installation that was run"
         "A cell installs packages into its environment while it runs. What it installs is neither pinned nor cached; \
          name it under spec.env.requirements."
+    414 ForeignLanguage "a notebook in another language"
+        "The notebook says which kernel it was written for. Run by Python, a notebook in another language fails in a manner that \
+         says nothing, or passes where its text happens to be Python."
+    415 ParameterUnused "a parameter that nothing reads"
+        "A value is put into the notebook under the parameter's name. No cell has that name, so that the value changes nothing."
     441 MetricMissing "a metric without a value"
         "The blueprint expects something of a metric that no cell printed or showed. A pattern that matches nothing, \
          or a cell that was never reached, look the same here."
