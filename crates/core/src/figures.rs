@@ -1,12 +1,15 @@
-//! The five figures that people compare, defined once.
+//! The figures that people compare, defined once.
 //!
 //! | figure | formula | from where |
 //! |---|---|---|
-//! | average CPU | processor-seconds used / (cores allocated × seconds of the run) | `usage_usec` in `cpu.stat` of cgroup v2; what the run was given |
+//! | average CPU | processor-seconds used, and no more than were there / (cores allocated × seconds), both from the kernel's start to the end of all that it started | `/proc` of the attempt's processes; what the run was given |
 //! | average GPU | busy GPU-seconds / allocated GPU-seconds, both of the time that was seen | the driver's busy samples; for how long it had the devices |
 //! | peak GPU | the busiest of the driver's periods, and the most memory that was used | the same samples; memory of processes, else of the device |
-//! | average queue time | started − eligible; the wait for an approval comes before that | the scheduler's log |
+//! | average queue time | admitted − eligible; the wait for an approval comes before that | the scheduler's log |
 //! | average build time | verdict − started | the scheduler's log |
+//!
+//! Between admission and start a place, an environment and a kernel are made ready: the three spans follow one another, and
+//! together they are the time from when only room was wanting to the verdict.
 //!
 //! An average over runs is the sum of what stands above the line over the sum of what stands below it, of those runs of
 //! which both are known: averages are never averaged. A figure that cannot be known is `None`, never zero.
@@ -29,15 +32,18 @@ pub struct Used {
     pub gpu: Option<GpuUse>,
     /// How long it waited when nothing but room was wanting, in seconds: [`queue_seconds`].
     pub queue_seconds: Option<f64>,
+    /// How long it took from admission to start, in seconds: [`start_seconds`].
+    pub start_seconds: Option<f64>,
     /// How long it took from start to verdict, in seconds: [`build_seconds`].
     pub build_seconds: Option<f64>,
 }
 
-/// The five figures, of one run or of many.
+/// The figures, of one run or of many.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Figures {
-    /// Which share of the processors that were there worked.
+    /// Which share of the processors that were there worked. Where a limit is not enforced, a run may use more processors than
+    /// it was given; that is no share of them, and is told apart.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub average_cpu: Option<f64>,
     /// Which share of the GPUs that were there worked. On shared GPUs it may be more than 1: a holder may use what the
@@ -53,6 +59,9 @@ pub struct Figures {
     /// How long runs waited on average, in seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub average_queue_seconds: Option<f64>,
+    /// How long runs took to start on average, in seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub average_start_seconds: Option<f64>,
     /// How long runs took on average, in seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub average_build_seconds: Option<f64>,
@@ -68,6 +77,11 @@ impl Used {
             ..Self::default()
         }
     }
+
+    /// Returns how much of the processor time that was there it used.
+    fn cpu_seconds_within(&self) -> Option<f64> {
+        Some(self.cpu_seconds?.min(self.allocated_cpu_seconds?))
+    }
 }
 
 impl Figures {
@@ -77,7 +91,7 @@ impl Figures {
             |seconds: fn(&Used) -> Option<f64>| average(runs.iter().map(|run| (seconds(run), Some(1.0))));
         let cpu = runs
             .iter()
-            .map(|run| (run.cpu_seconds, run.allocated_cpu_seconds));
+            .map(|run| (run.cpu_seconds_within(), run.allocated_cpu_seconds));
         let of_gpus = || runs.iter().filter_map(|run| run.gpu.as_ref());
         let gpu = of_gpus().map(|gpu| (gpu.busy_seconds, Some(gpu.seen_seconds)));
         let peaks = of_gpus().filter_map(|gpu| gpu.peak_utilization);
@@ -88,6 +102,7 @@ impl Figures {
             peak_gpu: peaks.filter(|peak| peak.is_finite()).reduce(f64::max),
             peak_gpu_memory_bytes: memory.map(|memory| memory.0).max(),
             average_queue_seconds: over_one(|run| run.queue_seconds),
+            average_start_seconds: over_one(|run| run.start_seconds),
             average_build_seconds: over_one(|run| run.build_seconds),
         }
     }
@@ -104,9 +119,15 @@ pub fn average(pairs: impl IntoIterator<Item = (Option<f64>, Option<f64>)>) -> O
     (over > 0.0).then(|| of / over)
 }
 
-/// Returns how long a run waited, in seconds, since nothing but room was wanting. The wait for an approval is not in it.
-pub fn queue_seconds(eligible_at: Option<Timestamp>, started_at: Option<Timestamp>) -> Option<f64> {
-    seconds_between(eligible_at, started_at)
+/// Returns how long a run waited, in seconds, from when nothing but room was wanting until it was admitted. The wait for an
+/// approval is not in it.
+pub fn queue_seconds(eligible_at: Option<Timestamp>, admitted_at: Option<Timestamp>) -> Option<f64> {
+    seconds_between(eligible_at, admitted_at)
+}
+
+/// Returns how long it took, in seconds, until an admitted run had a place, an environment and a kernel.
+pub fn start_seconds(admitted_at: Option<Timestamp>, started_at: Option<Timestamp>) -> Option<f64> {
+    seconds_between(admitted_at, started_at)
 }
 
 /// Returns how long a run took from start to verdict, in seconds.

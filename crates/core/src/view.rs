@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -130,6 +130,13 @@ pub struct AttemptView {
     pub eviction: Option<Eviction>,
     /// How it ended.
     pub outcome: Option<Outcome>,
+}
+
+impl AttemptView {
+    /// Returns how long it took, or has taken until `now`: from when quota was promised to it until it was over.
+    pub fn took(&self, now: Timestamp) -> SignedDuration {
+        self.ended_at.unwrap_or(now).duration_since(self.reserved_at)
+    }
 }
 
 /// That an attempt had to give its quota back before it was over.

@@ -50,7 +50,7 @@ table! {
     PEAK_MEMORY = "blueproof:run_gpu_peak:bytes1d", || peak_memory(""),
         "Peak GPU memory: how much of a device's memory was used at most by an attempt, over a day";
     QUEUE_TIME = "blueproof:run_queue:seconds1d", queue_time,
-        "Average queue time: from when only room was wanting until the attempt ran, over a day";
+        "Average queue time: from when only room was wanting until the run was admitted, over a day";
     BUILD_TIME = "blueproof:run:seconds1d", || build_time(""),
         "Average build time: from start to verdict, over a day";
 }
@@ -113,7 +113,7 @@ fn peak_memory(by: &str) -> Expr {
 /// All that attempts waited after the gate, by those that started.
 fn queue_time() -> Expr {
     expr(
-        "sum (increase(#_sum{stage=~\"queue|quota|place|start\"}[1d])) \
+        "sum (increase(#_sum{stage=~\"queue|quota\"}[1d])) \
          / (sum (increase(#_count{stage=\"start\"}[1d])) > 0)",
         &[&m::STAGE_SECONDS, &m::STAGE_SECONDS],
     )

@@ -123,12 +123,9 @@ fn reason(pending: &PendingReason) -> String {
     output::shorten(&brief, WIDEST_REASON)
 }
 
-/// Returns how long an attempt ran, or has been running.
+/// Returns how long an attempt took, or has taken.
 pub(crate) fn took(attempt: Option<&AttemptView>, now: Timestamp) -> String {
-    let Some((attempt, started)) = attempt.and_then(|attempt| Some((attempt, attempt.started_at?))) else {
-        return none();
-    };
-    duration(attempt.ended_at.unwrap_or(now).duration_since(started))
+    attempt.map_or_else(none, |attempt| duration(attempt.took(now)))
 }
 
 /// Returns what there is to say of a run beyond its state, in one line: why it waits or failed, or what it measured.

@@ -236,10 +236,7 @@ impl Stages {
                 self.run.ended = (self.run.ended + 1).min(self.run.total);
                 self.run.failed |= !end.is_good();
             }
-            RecordKind::Metric {
-                name,
-                value: Some(value),
-            } => self.metric(name, *value),
+            RecordKind::Metric { name, value } => self.metric(name, value.unwrap_or(f64::NAN)),
             RecordKind::Text { text, .. } => self.printed(text),
             RecordKind::Noticed { diagnostic } => self.line("note", Mark::Note, &diagnostic.message, None),
             RecordKind::Finished { .. } => self.finish_run(record.at),
@@ -247,7 +244,6 @@ impl Stages {
             | RecordKind::EnvironmentReady { .. }
             | RecordKind::ExpectationsChecked { .. }
             | RecordKind::FilesKept { .. }
-            | RecordKind::Metric { value: None, .. }
             | RecordKind::Display { .. }
             | RecordKind::CellUsed { .. }
             | RecordKind::DevicesUnfit { .. }

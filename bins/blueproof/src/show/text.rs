@@ -29,6 +29,9 @@ pub(crate) fn span(seconds: f64) -> String {
 
 /// Returns a number with at most four decimals, and none where it is large: `0.2215`, `12.5`, `139672`.
 pub(crate) fn figure(value: f64) -> String {
+    if !value.is_finite() {
+        return "not a number".into();
+    }
     if value.abs() >= 1000.0 {
         return format!("{value:.0}");
     }
@@ -36,7 +39,7 @@ pub(crate) fn figure(value: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// Returns finite values as `width` blocks, the lowest one lowest; fewer values, fewer blocks.
+/// Returns values as `width` blocks, the lowest one lowest; fewer values, fewer blocks. One that is not finite is a cross.
 pub(crate) fn sparkline(values: &[f64], width: usize) -> String {
     const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let low = values.iter().copied().fold(f64::INFINITY, f64::min);
@@ -50,6 +53,7 @@ pub(crate) fn sparkline(values: &[f64], width: usize) -> String {
         }]
     };
     let block = |value: f64| match high - low {
+        _ if !value.is_finite() => '×',
         span if span > 0.0 => BLOCKS[((value - low) / span * 7.0).round() as usize],
         _ => BLOCKS[0],
     };
@@ -100,6 +104,7 @@ mod tests {
             (3.0, "3"),
             (-0.5, "-0.5"),
             (0.0, "0"),
+            (f64::NAN, "not a number"),
         ] {
             assert_eq!(figure(value), text);
         }

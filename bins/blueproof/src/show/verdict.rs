@@ -7,8 +7,13 @@ use blueproof_core::{
     view::RunView,
 };
 
+use jiff::{SignedDuration, Timestamp};
+
 use super::{diagnostic, text};
 use crate::output;
+
+/// A shorter wait than that is none.
+const WORTH_TELLING: SignedDuration = SignedDuration::from_secs(1);
 
 /// Returns the verdict as people read it, colour included: one line, and what went wrong.
 pub(crate) fn render(run: &RunView) -> String {
@@ -76,10 +81,7 @@ fn word(state: RunState) -> (&'static str, Style) {
 fn facts(run: &RunView) -> String {
     let mut facts = String::new();
     if let Some(ended_at) = run.ended_at {
-        facts.push_str(&format!(
-            " in {}",
-            text::duration(ended_at.duration_since(run.requested_at))
-        ));
+        facts.push_str(&times(run, ended_at));
     }
     if let Some(failure) = &run.failure {
         facts.push_str(&format!(" · {}", class(failure)));
@@ -88,6 +90,20 @@ fn facts(run: &RunView) -> String {
         outcome_facts(outcome, &mut facts);
     }
     facts
+}
+
+/// Returns how long the last attempt took, as everywhere, and for how long the run had waited before it.
+fn times(run: &RunView, ended_at: Timestamp) -> String {
+    let Some(attempt) = run.attempts.last() else {
+        let waited = ended_at.duration_since(run.requested_at);
+        return format!(" after {}", text::duration(waited));
+    };
+    let took = format!(" in {}", text::duration(attempt.took(ended_at)));
+    let waited = attempt.reserved_at.duration_since(run.requested_at);
+    if waited < WORTH_TELLING {
+        return took;
+    }
+    format!("{took} after {}", text::duration(waited))
 }
 
 fn outcome_facts(outcome: &Outcome, facts: &mut String) {

@@ -121,7 +121,7 @@ pub struct CellPlace {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Usage {
-    /// From the first cell's start to the last one's end.
+    /// From the kernel's start to the end of all that it started: the span of all that stands here.
     pub duration: SignedDuration,
     /// What it was granted.
     pub cpu_granted: Cpus,
@@ -136,6 +136,12 @@ pub struct Usage {
 }
 
 impl Usage {
+    /// Returns how many processors worked on average, which may be more than it was granted where that is no limit.
+    pub fn average_cores(&self) -> Option<f64> {
+        let seconds = self.duration.as_secs_f64();
+        (seconds > 0.0).then_some(self.cpu_time?.as_secs_f64() / seconds)
+    }
+
     /// Returns for how long its processors were there for it, in processor-seconds.
     pub fn allocated_cpu_seconds(&self) -> f64 {
         self.cpu_granted.as_cores() * self.duration.as_secs_f64()

@@ -60,6 +60,8 @@ struct Attempt<'a> {
     /// The executed notebook, once its cells have run.
     executed: Option<Notebook>,
     artifacts: Vec<KeptFile>,
+    /// When the kernel was started.
+    kernel_began: Option<Instant>,
     /// Parameters that no cell reads.
     unread: Vec<String>,
     gpu_used: Option<GpuUse>,
@@ -114,6 +116,7 @@ pub(crate) fn carry_out(
             sockets,
             executed: None,
             artifacts: Vec::new(),
+            kernel_began: None,
             unread: Vec::new(),
             gpu_used: None,
             gpu_fault: None,
@@ -187,7 +190,7 @@ impl Attempt<'_> {
         if matches!(verdict, Judgement::Passed) {
             self.stage_ended(Stage::Run, format!("{} cells", finish.cells), begun);
         }
-        let outcome = self.collect(verdict, &finish);
+        let outcome = self.collect(verdict);
         self.executed = Some(finish.notebook);
         outcome
     }
@@ -281,6 +284,7 @@ impl Attempt<'_> {
             log: &log,
         };
         let not_started = |error: &StartError| Halt::Failed(verdict::start_failure(error, &log));
+        self.kernel_began = Some(Instant::now());
         let mut kernel = Kernel::spawn(&starting).map_err(|error| not_started(&error))?;
         let startup_ends = self.startup_ends();
         let halt = tokio::select! {

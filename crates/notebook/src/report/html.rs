@@ -376,7 +376,7 @@ fn usage(report: &Report) -> Vec<(&'static str, String)> {
     };
     let cores = |cpus: Cpus| format!("{} granted", number(cpus.as_millis() as f64 / 1000.0));
     let mut rows = vec![
-        ("cells", duration(usage.duration)),
+        ("kernel", duration(usage.duration)),
         ("cpu", cores(usage.cpu_granted)),
     ];
     rows.push((
@@ -391,7 +391,8 @@ fn usage(report: &Report) -> Vec<(&'static str, String)> {
     ));
     rows.extend(usage.gpu.iter().flat_map(gpu_usage));
     let times = [
-        ("queue to start", figures.average_queue_seconds),
+        ("queue to admission", figures.average_queue_seconds),
+        ("admission to start", figures.average_start_seconds),
         ("start to verdict", figures.average_build_seconds),
     ];
     let times = times.into_iter().filter_map(|(name, seconds)| {

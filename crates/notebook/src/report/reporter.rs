@@ -7,7 +7,7 @@ use blueproof_core::{
     attempt::{AttemptLayout, Checked, KeptFile, Record, RecordKind, RunsFolder, read_regular},
     diagnostic::{Code, Diagnostic, Place},
     domain::{AttemptId, FailureClass, Head, RunRequest, Verdict},
-    figures::{Figures, Used, build_seconds, queue_seconds},
+    figures::{Figures, Used, build_seconds, queue_seconds, start_seconds},
     ports::{CallError, Reporter},
     view::{AttemptView, RunView},
 };
@@ -197,7 +197,7 @@ fn with_attempt(
             .filter_map(earlier)
             .collect(),
         began_at: attempt.reserved_at,
-        took: ended_at.duration_since(attempt.reserved_at),
+        took: attempt.took(ended_at),
         notices: left.log.iter().filter_map(notice).collect(),
         stages: stages(view, attempt, &left.log),
         cells: cells(&left.executed, &left.log).unwrap_or_default(),
@@ -221,7 +221,8 @@ fn figures(attempt: &AttemptView) -> Figures {
     let outcome = attempt.outcome.as_ref();
     let usage = outcome.and_then(|outcome| outcome.usage.as_ref());
     let used = Used {
-        queue_seconds: queue_seconds(attempt.queued_at, attempt.started_at),
+        queue_seconds: queue_seconds(attempt.queued_at, Some(attempt.reserved_at)),
+        start_seconds: start_seconds(Some(attempt.reserved_at), attempt.started_at),
         build_seconds: build_seconds(attempt.started_at, attempt.ended_at),
         ..usage.map(Used::of).unwrap_or_default()
     };

@@ -329,7 +329,7 @@ fn the_page_tells_what_was_used_and_how_much_of_it_was_seen() {
         ("gpu peak", "100 %"),
         ("gpu memory peak", "3.0 GiB"),
         ("gpu energy", "not read"),
-        ("queue to start", "12.5 s"),
+        ("queue to admission", "12.5 s"),
         ("start to verdict", "3.2 s"),
     ] {
         let row = format!("<dt>{name}</dt><dd>{value}</dd>");

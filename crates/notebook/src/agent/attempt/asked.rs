@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use blueproof_core::{
     attempt::AttemptSpec,
     diagnostic::{Code, Diagnostic, Place},
-    domain::{Bytes, Gpus},
+    domain::{Bytes, Gpus, Usage},
 };
 
 use crate::{
@@ -13,6 +13,9 @@ use crate::{
     ipynb::Notebook,
     plan::{Expectation, Network, Plan},
 };
+
+/// A kernel's own threads do a little more than its notebook's.
+const TOLERANCE: f64 = 1.1;
 
 /// Refuses what cannot be done here at all.
 pub(super) fn refuse(notebook: &Notebook, plan: &Plan, spec: &AttemptSpec) -> Step<()> {
@@ -65,7 +68,7 @@ pub(super) fn without_effect(unread: &[String]) -> Option<Diagnostic> {
 }
 
 /// Returns what was asked for and nobody saw to, for whoever goes by the verdict.
-pub(super) fn not_enforced(plan: &Plan, spec: &AttemptSpec, memory_peak: Option<Bytes>) -> Vec<Diagnostic> {
+pub(super) fn not_enforced(plan: &Plan, spec: &AttemptSpec, usage: &Usage) -> Vec<Diagnostic> {
     let network = match &plan.network {
         Network::Any => None,
         Network::None => Some("no network was asked for (spec.network)".to_owned()),
@@ -75,9 +78,21 @@ pub(super) fn not_enforced(plan: &Plan, spec: &AttemptSpec, memory_peak: Option<
         )),
     };
     let granted = spec.granted.memory;
-    let memory = memory_peak.filter(|peak| granted > Bytes(0) && *peak > granted);
+    let memory = usage
+        .memory_peak
+        .filter(|peak| granted > Bytes(0) && *peak > granted);
     let memory =
         memory.map(|peak| format!("{granted} of memory were asked for (driver.memory), {peak} were used"));
+    let cores = spec.granted.cpu.as_cores();
+    let cpu = usage
+        .average_cores()
+        .filter(|used| cores > 0.0 && *used > cores * TOLERANCE);
+    let cpu = cpu.map(|used| {
+        format!(
+            "{} cpu were asked for (driver.cpu), {used:.1} were used on average",
+            spec.granted.cpu
+        )
+    });
     let gpu = (spec.granted.gpu > Gpus(0) && spec.devices.is_none()).then(|| {
         format!(
             "GPUs were asked for: {} (driver.gpu); which there are is not known",
@@ -87,7 +102,7 @@ pub(super) fn not_enforced(plan: &Plan, spec: &AttemptSpec, memory_peak: Option<
     let jobs = plan.expectations.contains(&Expectation::TrainJobs);
     let jobs =
         jobs.then(|| "TrainJobs were to complete (expect.trainJobs); nobody looked at them".to_owned());
-    let all = [network, memory, gpu, jobs].into_iter().flatten();
+    let all = [network, cpu, memory, gpu, jobs].into_iter().flatten();
     all.map(|asked| {
         let message = format!("{asked}; on this machine that is not enforced");
         Diagnostic::warning(Code::NotEnforced, message)

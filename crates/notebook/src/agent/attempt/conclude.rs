@@ -76,8 +76,23 @@ impl Attempt<'_> {
         diagnostic
     }
 
-    pub(super) fn collect(&mut self, verdict: Judgement, finish: &Finish) -> Outcome {
+    /// Returns what was used, all of it in one span: from the kernel's start until now, when nothing of it is left.
+    fn usage(&self) -> Usage {
+        Usage {
+            duration: signed(
+                self.kernel_began
+                    .map_or_else(Default::default, |began| began.elapsed()),
+            ),
+            cpu_granted: self.spec.granted.cpu,
+            cpu_time: self.meter.cpu().map(signed),
+            memory_peak: self.meter.memory_peak_bytes().map(Bytes),
+            gpu: self.gpu_used,
+        }
+    }
+
+    pub(super) fn collect(&mut self, verdict: Judgement) -> Outcome {
         let begun = Instant::now();
+        let usage = self.usage();
         let has_run = matches!(verdict, Judgement::Passed);
         if has_run {
             self.journal.record(RecordKind::StageBegun {
@@ -106,18 +121,11 @@ impl Attempt<'_> {
         if matches!(verdict, Judgement::Passed) {
             self.stage_ended(Stage::Collect, conclusion.detail, begun);
         }
-        let memory_peak = self.meter.memory_peak_bytes().map(Bytes);
-        let mut notices = asked::not_enforced(&self.plan, &self.spec, memory_peak);
+        let mut notices = asked::not_enforced(&self.plan, &self.spec, &usage);
         notices.extend(asked::without_effect(&self.unread));
         Outcome {
             verdict,
-            usage: Some(Usage {
-                duration: signed(finish.took),
-                cpu_granted: self.spec.granted.cpu,
-                cpu_time: self.meter.cpu().map(signed),
-                memory_peak,
-                gpu: self.gpu_used,
-            }),
+            usage: Some(usage),
             metrics: conclusion.metrics,
             notices,
         }
