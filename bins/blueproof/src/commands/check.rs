@@ -5,7 +5,6 @@ use std::{fs, io::Write, path::Path};
 use blueproof_core::{
     diagnostic::{self, Code, Diagnostic, Severity},
     domain::{Gpus, Resources},
-    ports::Store,
 };
 use blueproof_notebook::{
     blueprint::{self, Blueprint, Loaded, Resolved},
