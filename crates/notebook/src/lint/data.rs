@@ -161,8 +161,19 @@ fn fetches(made: &Made) -> bool {
     shell || FETCHERS.contains(&name.as_str()) || name.contains("download") || name.contains("fetch")
 }
 
+/// A run has a copy of the blueprint's folder: what lies beside that folder is not in it.
 fn is_there(subject: &Subject<'_>, path: &str) -> bool {
-    subject.folder().join(path).exists() || subject.loaded.folder().join(path).exists()
+    if Path::new(path).is_absolute() {
+        return Path::new(path).exists();
+    }
+    let Ok(root) = subject.loaded.folder().canonicalize() else {
+        return true;
+    };
+    let folders = [subject.folder(), subject.loaded.folder().to_path_buf()];
+    let mut found = folders
+        .iter()
+        .filter_map(|folder| folder.join(path).canonicalize().ok());
+    found.any(|found| found.starts_with(&root))
 }
 
 /// Returns whether something else in the notebook is about the same file: it may well write it.

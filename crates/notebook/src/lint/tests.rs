@@ -109,6 +109,7 @@ fn a_name_that_is_read_before_it_has_a_value_is_told_with_the_cell_that_gives_it
         &["nodes + gpus"],
         &["%%capture out\nprint(1)", "out.show()"],
         &["files = !ls", "files", "_", "_12", "In[1]", "display(Out)"],
+        &["%time slow = sum([1])", "slow"],
         &["%run helpers.py", "helper()"],
         &["%%cython\ndef fast(): pass", "fast()"],
         &["total = 0\ntotal += 1", "print(f'{total:>{total}}')"],
@@ -351,6 +352,7 @@ fn a_file_that_is_read_and_not_there_is_told() {
         "from pathlib import Path\nPath('notes.txt').read_text()",
         "import numpy as np\nnp.load(file='x.npy')",
         "import pandas as pd\npd.read_csv('sales.csv')\npd.read_csv('sales.csv')",
+        "open('../../etc/hostname.txt')",
     ] {
         assert_eq!(missing(&[], cell), 1, "{cell}");
     }

@@ -119,6 +119,9 @@ fn begins_statement(line: &str) -> bool {
 fn magic(line: &str) -> Option<(String, &str)> {
     let text = line.trim_start();
     let indent = &line[..line.len() - text.len()];
+    if let Some(timed) = text.strip_prefix("%time ") {
+        return Some((format!("{indent}{}", timed.trim_start()), text));
+    }
     if text.starts_with(['!', '%', '?']) {
         return Some((format!("{indent}pass"), text));
     }
