@@ -3,6 +3,7 @@
 //! Everything is measured side by side in one run, since a figure from another day or machine compares with nothing.
 //! A limit that is broken fails the command; no test depends on time.
 
+mod check;
 mod figures;
 mod flood;
 mod gpu;
@@ -57,6 +58,8 @@ enum Part {
     Store,
     /// Memory and time while a notebook prints 200,000 lines.
     Flood,
+    /// Time and memory of `check` on a notebook of 5 MB.
+    Check,
     /// What one event costs with 10, 1,000 and 100,000 runs that wait.
     Scheduler,
     /// Decisions of the embedded queue a second, beside Kueue's own code on the same load.
@@ -122,6 +125,7 @@ fn measure(workspace: &Workspace, parts: &[Part], rounds: usize) -> Result<Vec<T
             (Part::Run, Some(sides)) => run::measure(workspace, sides, rounds)?,
             (Part::Flood, Some(sides)) => flood::measure(sides)?,
             (Part::Run | Part::Flood, None) => unreachable!("prepared above"),
+            (Part::Check, _) => check::measure(workspace)?,
             (Part::Store, _) => inside::store(workspace)?,
             (Part::Scheduler, _) => inside::scheduler(workspace)?,
             (Part::Queue, _) => queue::measure(workspace)?,

@@ -5,6 +5,7 @@
 
 mod bench;
 mod ci;
+mod corpus;
 mod dashboards;
 mod go;
 mod kueue;
@@ -41,6 +42,8 @@ enum Chore {
     Tidy,
     /// Measure, beside papermill where there is a comparison, and fail where a limit is broken.
     Bench(bench::Arguments),
+    /// Run `init` and `check` over some hundred notebooks from PyPI, and print what they find.
+    Notebooks,
     /// Write the files in `monitoring/` from the tables of metrics.
     Dashboards(dashboards::Arguments),
     /// Run cases against the embedded queue, and print each failure with what was expected and what came.
@@ -73,6 +76,7 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
         Chore::Ci { steps } => ci::run(&workspace, steps),
         Chore::Tidy => ci::run(&workspace, &[Step::Tidy]),
         Chore::Bench(arguments) => bench::run(&workspace, arguments),
+        Chore::Notebooks => corpus::run(&workspace),
         Chore::Dashboards(arguments) => dashboards::run(&workspace, arguments),
         Chore::QueueCases { files } => kueue::cases(&workspace, files),
         Chore::KueueDiff(arguments) => kueue::diff(&workspace, arguments),

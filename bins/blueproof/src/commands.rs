@@ -70,7 +70,7 @@ pub(crate) fn carry_out(cli: Cli) -> Result<Exit, Problem> {
             let reading = Reading::open(&cli.place)?;
             block_on(kept::artifacts(&reading, &arguments))
         }
-        Command::Check(arguments) => check::check(&arguments),
+        Command::Check(arguments) => check::check(&arguments, &cli.place),
         Command::Init(arguments) => check::init(&arguments),
         Command::Get(arguments) => get::get(&arguments, &cli.place),
         Command::Describe(arguments) => describe::describe(&arguments, &cli.place),

@@ -28,12 +28,13 @@ use std::path::{Path, PathBuf};
 use blueproof_core::{
     diagnostic::Place,
     domain::BlueprintName,
-    yaml::{Decode, Format, Node, Placeholders, Source},
+    yaml::{Decode, Format, Node, Placeholders, Source, Spot},
 };
 
+pub(crate) use check::LEAST_MEMORY;
 pub use find::{Found, find, list};
 pub use format::{Blueprint, Retries};
-pub(crate) use load::default_name;
+pub(crate) use load::{default_name, folder_of};
 pub use resolve::Resolved;
 
 use crate::ipynb::Notebook;
@@ -75,7 +76,11 @@ impl Loaded {
     }
 
     /// Returns the place of the value under these keys, or of the nearest one above that is written down.
-    pub(crate) fn place_of(&self, keys: &[&str]) -> Place {
+    pub fn place_of(&self, keys: &[&str]) -> Place {
+        self.source.place(self.spot_of(keys))
+    }
+
+    fn spot_of(&self, keys: &[&str]) -> Spot {
         let mut node = &self.root;
         for key in keys {
             let Some(below) = node.get(key) else {
@@ -83,7 +88,7 @@ impl Loaded {
             };
             node = below;
         }
-        self.source.place(node.spot)
+        node.spot
     }
 
     /// Returns the names of its profiles, in order.

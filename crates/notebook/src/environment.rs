@@ -31,6 +31,7 @@ use serde::{Deserialize, Serialize};
 
 pub use host::Host;
 pub use pep723::pep723;
+pub(crate) use requirements::checked as checked_requirement;
 
 use crate::plan::Environment;
 use cache::{Cache, Found};
@@ -113,6 +114,31 @@ pub enum Unprepared {
     Stopped,
     /// The caller's deadline has passed.
     OutOfTime,
+}
+
+/// Returns the normalised names of the packages that a lock in `folder` brings; `None` where it cannot be read.
+pub(crate) fn locked_names(folder: &Path, lock: &Path) -> Option<Vec<String>> {
+    let lock = lockfile::Lock::read(folder, lock).ok()?;
+    Some(
+        lock.requirements
+            .iter()
+            .map(|line| requirements::name_of(line))
+            .collect(),
+    )
+}
+
+/// Reports a version of Python that `text` does not tell, or one that no kernel runs on any more.
+pub(crate) fn checked_python(text: &str) -> Result<(), Box<Diagnostic>> {
+    interpreter::PythonRequest::parse(text)
+        .and_then(|request| request.supported())
+        .map_err(of_config)
+}
+
+fn of_config(unprepared: Unprepared) -> Box<Diagnostic> {
+    match unprepared {
+        Unprepared::Failed(failure) => Box::new(failure.diagnostic),
+        Unprepared::Stopped | Unprepared::OutOfTime => unreachable!("nothing was waited for"),
+    }
 }
 
 /// Returns an environment that satisfies `wanted`: an earlier one where there is one, else a new one under `cache`.

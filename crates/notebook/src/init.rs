@@ -3,6 +3,7 @@
 //! Each value that was found is followed by a comment that names its cell, so that a person can check it at a glance.
 //! What is not found is left to the format's defaults rather than guessed.
 
+mod offers;
 mod packages;
 mod resources;
 #[cfg(test)]
@@ -21,6 +22,7 @@ use crate::{
     survey::{At, Survey, Traced, Value},
     text::line,
 };
+use packages::Given;
 use write::{Draft, scalar};
 
 /// Schemes of places that data and models come from.
@@ -58,12 +60,13 @@ pub fn draft(notebook: &Path) -> Result<String, Vec<Diagnostic>> {
     metadata(&mut draft, notebook, &survey);
     draft.line(0, "spec:");
     draft.line(1, format!("notebook: {}", scalar(&file)));
-    packages::write(&mut draft, &survey);
+    packages::write(&mut draft, &survey, &Given::read(&read, notebook));
     parameters(&mut draft, &survey);
     resources::write(&mut draft, &survey);
     timeouts(&mut draft, &survey);
     data(&mut draft, &survey);
     secrets(&mut draft, &survey);
+    offers::write(&mut draft, &survey);
     for at in &survey.broken {
         draft.remark(
             1,
@@ -95,6 +98,16 @@ fn parameters(draft: &mut Draft, survey: &Survey) {
         .iter()
         .filter_map(|(name, value)| Some((name, parameter(value)?, value.at)));
     let typed: Vec<_> = typed.collect();
+    for (name, value) in &survey.parameters {
+        if let Some(kind) = untyped(value) {
+            let cell = value.at.cell;
+            let said = format!(
+                "cell {cell}: {} is {kind}, which no parameter can be; it stays in the cell",
+                line(name)
+            );
+            draft.remark(1, said);
+        }
+    }
     if typed.is_empty() {
         return;
     }
@@ -128,6 +141,18 @@ fn parameter(value: &Traced) -> Option<(&'static str, String)> {
         | Value::Dict(_)
         | Value::Made(_)
         | Value::Symbol(_) => None,
+    }
+}
+
+/// Returns what a value is that no type of a parameter takes.
+fn untyped(value: &Traced) -> Option<&'static str> {
+    match &value.value {
+        Value::List(_) => Some("a list"),
+        Value::Dict(_) => Some("a dictionary"),
+        Value::None => Some("None"),
+        Value::Float(number) if !number.is_finite() => Some("no finite number"),
+        Value::Unknown | Value::Made(_) | Value::Symbol(_) => Some("computed"),
+        Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Text(_) => None,
     }
 }
 

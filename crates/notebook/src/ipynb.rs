@@ -141,7 +141,10 @@ impl Notebook {
     /// A source that is stored as a single string has all its lines on one line of the file.
     pub fn place(&self, cell: u32, line: u32) -> Place {
         let mut place = Place::file(&self.source.file);
-        let found = self.cells.iter().find(|known| known.number == cell);
+        // Cells are numbered as they stand.
+        let found = (cell as usize)
+            .checked_sub(1)
+            .and_then(|index| self.cells.get(index));
         if let Some(cell) = found {
             let index = line.max(1) as usize - 1;
             place.line = cell.lines.get(index).or(cell.lines.last()).copied();

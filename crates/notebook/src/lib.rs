@@ -10,6 +10,7 @@ pub mod ipynb;
 mod kernel;
 pub mod lint;
 pub mod measure;
+mod modules;
 pub mod plan;
 mod process;
 mod python;

@@ -3,24 +3,32 @@
 //! Each rule has its own file. A rule says nothing where it cannot know: what a notebook computes is not guessed.
 
 mod completion;
+mod data;
 mod driver;
 mod gpu;
+mod imports;
 mod installs;
 mod loops;
+mod machine;
+mod names;
 mod outputs;
 mod parameters;
+mod person;
 pub(crate) mod placeholder;
+mod secret;
 mod syntax;
 #[cfg(test)]
 mod tests;
 mod waits;
+
+use std::path::{Path, PathBuf};
 
 use blueproof_core::diagnostic::{Code, Diagnostic};
 
 use crate::{
     blueprint::Loaded,
     ipynb::Notebook,
-    survey::{At, Survey},
+    survey::{At, Given, Missing, Survey},
 };
 
 /// What rules look at.
@@ -35,6 +43,32 @@ impl Subject<'_> {
     fn warning(&self, code: Code, at: At, message: impl AsRef<str>) -> Diagnostic {
         Diagnostic::warning(code, format!("cell {}: {}", at.cell, message.as_ref()))
             .at(self.notebook.place(at.cell, at.line))
+    }
+
+    /// Returns the folder that the notebook is run in.
+    fn folder(&self) -> PathBuf {
+        let notebook = self
+            .loaded
+            .folder()
+            .join(&self.loaded.blueprint.spec.notebook.value.0);
+        notebook.parent().map(Path::to_path_buf).unwrap_or_default()
+    }
+
+    /// Returns the names that are read without a value. The blueprint's parameters are given theirs.
+    fn missing(&self) -> impl Iterator<Item = &Missing> {
+        let parameters = &self.loaded.blueprint.spec.parameters;
+        let all = self.survey.missing.iter();
+        all.filter(|missing| !parameters.contains_key(&missing.name))
+    }
+
+    /// Returns those among them that nothing gives a value.
+    fn absent(&self) -> impl Iterator<Item = &Missing> {
+        self.missing().filter(|missing| missing.given == Given::Never)
+    }
+
+    /// Returns whether a comment gives a name its value.
+    fn is_disabled(&self, name: &str) -> bool {
+        self.survey.disabled.iter().any(|(_, known, _)| known == name)
     }
 }
 
@@ -53,6 +87,13 @@ pub fn check(loaded: &Loaded) -> Vec<Diagnostic> {
         installs::in_cells,
         installs::unpinned,
         placeholder::check,
+        names::check,
+        imports::check,
+        data::check,
+        secret::check,
+        machine::check,
+        person::asked,
+        person::gpu_not_asked,
         gpu::check,
         driver::check,
         waits::for_running,

@@ -5,45 +5,125 @@
 
 mod convert;
 mod magic;
+pub(crate) mod names;
 pub(crate) mod syntax;
 
+use std::ops::ControlFlow;
+
+use convert::Part;
 use syntax::Module;
 
-/// What the source of a code cell is.
+/// How much of a cell is read at once, in bytes. A syntax tree takes fifty times as much memory as its source.
+const PART: usize = 32 << 10;
+/// The longest statement that is read. What is longer is data.
+const LONGEST_STATEMENT: usize = 256 << 10;
+
+/// A piece of a cell, as it is read.
 #[derive(Debug)]
-pub(crate) enum Cell {
-    /// Python.
-    Python(Module),
+pub(crate) enum Piece {
+    /// Some of its statements.
+    Statements(Module),
     /// Something else, by a cell magic such as `%%html`.
     Foreign,
     /// Something that claims to be Python and is not; the line at which that shows, counted from one.
     Broken { line: u32 },
+    /// A statement that is too long to be read, and the line on which it begins.
+    TooLong { line: u32 },
 }
 
-/// Reads the source of a code cell.
-pub(crate) fn parse(source: &str) -> Cell {
-    let prepared = match magic::prepare(source) {
-        magic::Prepared::Python(prepared) => prepared,
-        magic::Prepared::Foreign => return Cell::Foreign,
-    };
-    match convert::module(&prepared.python) {
-        Ok(mut module) => {
-            module.shell = prepared.shell;
-            Cell::Python(module)
+/// Reads the source of code cells.
+pub(crate) struct Reader {
+    parser: tree_sitter::Parser,
+}
+
+impl Reader {
+    pub(crate) fn new() -> Self {
+        Self {
+            parser: convert::parser(),
         }
-        Err(line) => Cell::Broken { line },
     }
+
+    /// Reads a cell and hands its pieces to `each`, one after the other, so that only one is there at a time.
+    pub(crate) fn read(&mut self, source: &str, mut each: impl FnMut(Piece)) {
+        let plain = match magic::prepare(source) {
+            magic::Prepared::Python(plain) => plain,
+            magic::Prepared::Foreign => return each(Piece::Foreign),
+        };
+        let mut shell = plain.shell;
+        for part in parts(&plain.python, &plain.starts) {
+            let piece = self.piece(&plain.python, part, &mut shell);
+            if let ControlFlow::Break(piece) = piece {
+                return each(piece);
+            }
+            piece.continue_value().into_iter().for_each(&mut each);
+        }
+    }
+
+    fn piece(
+        &mut self,
+        python: &str,
+        part: Part,
+        shell: &mut Vec<(u32, String)>,
+    ) -> ControlFlow<Piece, Piece> {
+        if part.end - part.start > LONGEST_STATEMENT {
+            return ControlFlow::Continue(Piece::TooLong { line: part.line });
+        }
+        match convert::module(&mut self.parser, python, part) {
+            Ok(mut module) => {
+                module.shell = std::mem::take(shell);
+                ControlFlow::Continue(Piece::Statements(module))
+            }
+            Err(line) => ControlFlow::Break(Piece::Broken { line }),
+        }
+    }
+}
+
+/// Cuts a cell where its statements begin, into parts of about [`PART`]; a statement of more is one by itself.
+fn parts(python: &str, starts: &[(usize, u32)]) -> Vec<Part> {
+    let mut parts = Vec::new();
+    let mut part = Part {
+        start: 0,
+        end: python.len(),
+        line: 1,
+    };
+    let ends = starts.iter().skip(1).map(|(at, _)| *at).chain([python.len()]);
+    for ((at, line), end) in starts.iter().copied().zip(ends) {
+        if at > part.start && end - part.start > PART {
+            part.end = at;
+            parts.push(part);
+            part = Part {
+                start: at,
+                end: python.len(),
+                line,
+            };
+        }
+    }
+    parts.push(part);
+    parts
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn pieces(source: &str) -> Vec<Piece> {
+        let mut pieces = Vec::new();
+        Reader::new().read(source, |piece| pieces.push(piece));
+        pieces
+    }
+
+    fn parse(source: &str) -> Piece {
+        let mut pieces = pieces(source);
+        assert_eq!(pieces.len(), 1, "{source}");
+        pieces.remove(0)
+    }
+
     fn module(source: &str) -> Module {
         match parse(source) {
-            Cell::Python(module) => module,
-            Cell::Foreign => panic!("foreign: {source}"),
-            Cell::Broken { line } => panic!("broken at {line}: {source}"),
+            Piece::Statements(module) => module,
+            other @ (Piece::Foreign | Piece::Broken { .. } | Piece::TooLong { .. }) => {
+                panic!("{other:?}: {source}")
+            }
         }
     }
 
@@ -77,8 +157,8 @@ mod tests {
 
     #[test]
     fn a_cell_magic_says_what_the_cell_is() {
-        assert!(matches!(parse("%%html\n<b>x</b>"), Cell::Foreign));
-        assert!(matches!(parse("%%time\nx = 1"), Cell::Python(module) if module.statements.len() == 1));
+        assert!(matches!(parse("%%html\n<b>x</b>"), Piece::Foreign));
+        assert!(matches!(parse("%%time\nx = 1"), Piece::Statements(module) if module.statements.len() == 1));
         let shell = module("%%bash\npip install a\nkubectl get pods");
         assert_eq!(shell.shell[0], (2, "!pip install a".into()));
     }
@@ -87,9 +167,9 @@ mod tests {
     fn what_is_no_python_is_told_with_its_line() {
         assert!(matches!(
             parse("x = 1\nthis is no python"),
-            Cell::Broken { line: 2 }
+            Piece::Broken { line: 2 }
         ));
-        assert!(matches!(parse("def f(:\n  pass"), Cell::Broken { .. }));
+        assert!(matches!(parse("def f(:\n  pass"), Piece::Broken { .. }));
     }
 
     #[test]
@@ -100,9 +180,49 @@ mod tests {
             format!("x{}", ".a".repeat(50_000)),
             "\u{0}\u{fe0f}".into(),
         ] {
-            parse(&source);
+            pieces(&source);
         }
         let nested = format!("{}1{}", "[".repeat(5000), "]".repeat(5000));
-        assert!(matches!(parse(&nested), Cell::Python(_)));
+        assert!(matches!(parse(&nested), Piece::Statements(_)));
+    }
+
+    #[test]
+    fn a_long_cell_is_read_in_parts_that_know_their_lines() {
+        let line = "value = compute(1, 'text')\n";
+        let source = format!("{}@decorated\ndef f():\n    pass\nlast\n", line.repeat(10_000));
+        let mut lines = Vec::new();
+        let pieces = pieces(&source);
+        assert!(pieces.len() > 1);
+        for piece in pieces {
+            let Piece::Statements(module) = piece else {
+                panic!("{piece:?}");
+            };
+            for statement in &module.statements {
+                if let syntax::Statement::Assign { target: expr, .. } | syntax::Statement::Expr(expr) =
+                    statement
+                {
+                    lines.push(expr.line);
+                }
+            }
+        }
+        assert_eq!(lines, (1..=10_000).chain([10_004]).collect::<Vec<_>>());
+        let broken = format!("{}this is no python", line.repeat(10_000));
+        let last = self::pieces(&broken).pop();
+        assert!(matches!(last, Some(Piece::Broken { line: 10_001 })), "{last:?}");
+    }
+
+    #[test]
+    fn a_statement_that_is_data_is_not_read_and_the_rest_is() {
+        let source = format!("a = 1\ndata = [{}]\nb = 2", "1, ".repeat(200_000));
+        let kinds: Vec<_> = pieces(&source)
+            .iter()
+            .map(|piece| matches!(piece, Piece::TooLong { line: 2 }))
+            .collect();
+        assert_eq!(kinds, [false, true, false]);
+    }
+
+    #[test]
+    fn statements_of_python_2_are_no_python() {
+        assert!(matches!(parse("x = 1\nprint 'x'"), Piece::Broken { line: 2 }));
     }
 }

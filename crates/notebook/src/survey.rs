@@ -7,14 +7,21 @@
 mod eval;
 mod install;
 mod job;
+mod names;
 mod value;
 mod walk;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    rc::Rc,
+};
 
-pub(crate) use install::{Form, Install, is_pinned};
+pub(crate) use install::{Form, Install, commands_of_calls, is_pinned};
 pub(crate) use job::{Aim, Backend, Job, Wait, is_gpu};
-pub(crate) use value::{At, Made, Traced, Value};
+pub(crate) use names::{Given, Missing};
+pub(crate) use value::{At, Made, Reached, Traced, Value};
+
+use names::Names;
 
 use crate::{
     ipynb::{Notebook, PARAMETERS_TAG},
@@ -29,7 +36,7 @@ pub(crate) struct Survey {
     /// What that cell assigns, in order.
     pub(crate) parameters: Vec<(String, Traced)>,
     /// Every call that the notebook makes itself, in order.
-    pub(crate) calls: Vec<std::rc::Rc<Made>>,
+    pub(crate) calls: Vec<Rc<Made>>,
     /// TrainJobs that it creates.
     pub(crate) jobs: Vec<Job>,
     /// Waits for a TrainJob.
@@ -44,20 +51,24 @@ pub(crate) struct Survey {
     pub(crate) texts: Vec<(At, Option<String>, String)>,
     /// Assignments that stand in a comment: where, name and value.
     pub(crate) disabled: Vec<(At, String, String)>,
-    /// Names that are read and never given a value, and where first.
-    pub(crate) unbound: BTreeMap<String, At>,
+    /// Names that are read before they are given a value, or without ever being given one.
+    pub(crate) missing: Vec<Missing>,
     /// Modules that the notebook itself imports, and where first.
     pub(crate) imports: BTreeMap<String, At>,
+    /// Those among them that it does without, because each of their imports may fail or be left out.
+    pub(crate) optional_imports: BTreeSet<String>,
     /// Environment variables that the notebook reads.
     pub(crate) environment: Vec<(At, String)>,
+    /// Figures that are printed, as in `print("loss:", loss)`, by name.
+    pub(crate) printed: Vec<(At, String)>,
     /// Names that runtimes are compared with, as in `runtime.name == "torch-distributed"`.
     pub(crate) runtime_names: Vec<(At, String)>,
     /// Functions by name, with their cells; the last one of a name counts.
-    pub(crate) functions: BTreeMap<String, (u32, Function)>,
+    pub(crate) functions: BTreeMap<String, (u32, Rc<Function>)>,
     /// Cells that are no Python, with the line at which that shows.
     pub(crate) broken: Vec<At>,
-    bound: BTreeSet<String>,
-    has_star_import: bool,
+    /// Statements that are too long to be read: they are data.
+    pub(crate) too_long: Vec<At>,
 }
 
 impl Survey {
@@ -71,6 +82,8 @@ impl Survey {
         if other_language {
             return walk.survey;
         }
+        let mut reader = python::Reader::new();
+        let mut names = Names::default();
         for cell in notebook.code() {
             let tagged = cell.is_tagged(PARAMETERS_TAG);
             walk.survey.has_parameters_cell |= tagged;
@@ -79,18 +92,29 @@ impl Survey {
             } else {
                 walk::Tagged::Not
             };
-            match python::parse(&cell.source) {
-                python::Cell::Python(module) => walk.cell(cell.number, kind, &module),
-                python::Cell::Foreign => {}
-                python::Cell::Broken { line } => walk.survey.broken.push(At {
-                    cell: cell.number,
-                    line,
-                }),
-            }
+            names.enter(cell);
+            let at = |line| At {
+                cell: cell.number,
+                line,
+            };
+            reader.read(&cell.source, |piece| match piece {
+                python::Piece::Statements(module) => {
+                    walk.module(cell.number, kind, &module);
+                    names.take(module);
+                }
+                python::Piece::Foreign => names.foreign(&cell.source),
+                python::Piece::Broken { line } => {
+                    walk.survey.broken.push(at(line));
+                    names.unknown();
+                }
+                python::Piece::TooLong { line } => {
+                    walk.survey.too_long.push(at(line));
+                    names.unknown();
+                }
+            });
         }
         let mut survey = walk.survey;
-        let bound = std::mem::take(&mut survey.bound);
-        survey.unbound.retain(|name, _| !bound.contains(name));
+        survey.missing = names.finish();
         survey.installs.extend(install::of_shell(&survey.shell));
         survey.installs.extend(install::of_calls(&survey.calls));
         survey.installs.sort_by_key(|install| install.at);
@@ -107,11 +131,6 @@ impl Survey {
     /// Returns whether `name` is a parameter of the notebook.
     pub(crate) fn is_parameter(&self, name: &str) -> bool {
         self.parameters.iter().any(|(known, _)| known == name)
-    }
-
-    /// Returns whether a name that is never given a value may come from a `from module import *`.
-    pub(crate) fn has_star_import(&self) -> bool {
-        self.has_star_import
     }
 }
 

@@ -112,7 +112,11 @@ fn cells(facts: &Facts) -> Cells {
     cells.add(if facts.star_import {
         format!("{from} *")
     } else {
-        format!("{from} CustomTrainer, Initializer, TrainerClient")
+        format!(
+            "{from} BuiltinTrainer, ContainerBackendConfig, CustomTrainer, DataCacheInitializer, \
+             HuggingFaceDatasetInitializer, HuggingFaceModelInitializer, Initializer, LocalProcessBackendConfig, \
+             S3DatasetInitializer, TorchTuneConfig, TrainerClient"
+        )
     });
     if !facts.parameters.is_empty() {
         let lines: Vec<String> = facts

@@ -2,22 +2,28 @@
 
 use std::{fs, io::Write, path::Path};
 
-use blueproof_core::diagnostic::{Code, Diagnostic, Place, Severity};
+use blueproof_core::{
+    diagnostic::{self, Code, Diagnostic, Severity},
+    domain::{Gpus, Resources},
+};
 use blueproof_notebook::{
-    blueprint::{self, Blueprint},
+    blueprint::{self, Blueprint, Loaded, Resolved},
     init, lint,
+    plan::Secret,
 };
 
 use super::run::{checkout_root, find};
 use crate::{
-    cli::{Check, Init},
+    cli::{Check, Init, Place},
     exit::{Exit, Problem},
     output::{self, Document},
-    show,
+    reading::{Reading, block_on},
+    session, show,
 };
 
 /// Looks for mistakes and hazards: exit code 2 for a mistake, 1 for a hazard under `--strict`.
-pub(crate) fn check(arguments: &Check) -> Result<Exit, Problem> {
+pub(crate) fn check(arguments: &Check, place: &Place) -> Result<Exit, Problem> {
+    let here = Here::look(place)?;
     let paths = match arguments.paths.as_slice() {
         [] => blueprint::list(&checkout_root()?)
             .into_iter()
@@ -28,7 +34,7 @@ pub(crate) fn check(arguments: &Check) -> Result<Exit, Problem> {
             .map(|named| find(named))
             .collect::<Result<Vec<_>, _>>()?,
     };
-    let diagnostics: Vec<Diagnostic> = paths.iter().flat_map(|path| check_one(path)).collect();
+    let diagnostics: Vec<Diagnostic> = paths.iter().flat_map(|path| check_one(path, &here)).collect();
     let count = |severity| {
         diagnostics
             .iter()
@@ -57,11 +63,98 @@ pub(crate) fn check(arguments: &Check) -> Result<Exit, Problem> {
     })
 }
 
-fn check_one(path: &Path) -> Vec<Diagnostic> {
+/// What a run on this machine would be given.
+struct Here {
+    /// All that the queue may promise; nothing where others than this machine's own queue were applied.
+    quota: Option<Resources>,
+    is_set: fn(&str) -> bool,
+}
+
+impl Here {
+    fn look(place: &Place) -> Result<Self, Problem> {
+        let reading = Reading::open(place)?;
+        let quota = block_on(async {
+            let applied = match &reading.store {
+                Some(store) => store.applied_quota().await?,
+                None => None,
+            };
+            if applied.is_some() {
+                return Ok(None);
+            }
+            session::policy_here(&reading.config)
+                .await
+                .map(|policy| Some(policy.quota))
+        })?;
+        Ok(Self {
+            quota,
+            is_set: |variable| std::env::var(variable).is_ok(),
+        })
+    }
+}
+
+fn check_one(path: &Path, here: &Here) -> Vec<Diagnostic> {
     match Blueprint::load(path) {
-        Ok(loaded) => lint::check(&loaded),
+        Ok(loaded) => {
+            let mut found = refusals(&loaded, here);
+            found.extend(lint::check(&loaded));
+            found
+        }
         Err(diagnostics) => diagnostics,
     }
+}
+
+/// Returns why a run would be refused here. What only a profile asks for stops nobody who leaves it out: a warning.
+fn refusals(loaded: &Loaded, here: &Here) -> Vec<Diagnostic> {
+    let plain = match loaded.resolve(None, &[]) {
+        Ok(plain) => plain,
+        Err(mistakes) => return mistakes,
+    };
+    let mut found: Vec<Diagnostic> = plain
+        .plan
+        .secrets
+        .iter()
+        .filter(|secret| !(here.is_set)(&secret.env))
+        .map(|secret| unset(loaded, secret))
+        .collect();
+    found.extend(too_much(loaded, &plain, here));
+    for name in loaded.profiles() {
+        match loaded.resolve(Some(name), &[]) {
+            Ok(resolved) => found.extend(too_much(loaded, &resolved, here).map(|error| Diagnostic {
+                severity: Severity::Warning,
+                message: format!(
+                    "under the profile `{name}` it {}",
+                    error.message.trim_start_matches("it ")
+                ),
+                ..error.at(loaded.place_of(&["spec", "profiles", name]))
+            })),
+            Err(mistakes) => found.extend(mistakes),
+        }
+    }
+    found
+}
+
+fn unset(loaded: &Loaded, secret: &Secret) -> Diagnostic {
+    let message = format!("the secret `{}` is not set here", secret.name);
+    Diagnostic::error(Code::SecretMissing, message)
+        .at(loaded.place_of(&["spec", "secrets"]))
+        .hint(format!("set {} where blueproof is started", secret.env))
+}
+
+fn too_much(loaded: &Loaded, resolved: &Resolved, here: &Here) -> Option<Diagnostic> {
+    let (quota, asked) = (here.quota?, resolved.driver.saturating_add(resolved.workload));
+    let message = if asked.gpu > quota.gpu && quota.gpu == Gpus(0) {
+        format!("it asks for {} gpu, and there is no GPU here", asked.gpu.0)
+    } else if asked.gpu > quota.gpu || asked.cpu > quota.cpu || asked.memory > quota.memory {
+        format!("it asks for {asked}, more than the {quota} that there are here")
+    } else {
+        return None;
+    };
+    let key = if resolved.nodes > 0 { "workload" } else { "driver" };
+    let error = Diagnostic::error(Code::AsksTooMuch, message).at(loaded.place_of(&["spec", key]));
+    Some(
+        error
+            .hint("ask for less, in a profile if it is for this machine only; or run it where there is more"),
+    )
 }
 
 /// Writes a blueprint beside a notebook, and never over one that is there unless told to.
@@ -88,7 +181,7 @@ fn refuse_to_replace(path: &Path) -> Result<(), Problem> {
     if !path.exists() {
         return Ok(());
     }
-    let place = Place::file(path.display().to_string());
+    let place = diagnostic::Place::file(path.display().to_string());
     let there = Diagnostic::error(Code::Usage, "there is a blueprint already").at(place);
     Err(Problem::usage(
         there.hint("--force replaces it; --stdout prints the new one"),
@@ -97,7 +190,7 @@ fn refuse_to_replace(path: &Path) -> Result<(), Problem> {
 
 fn write_whole(path: &Path, text: &str) -> Result<(), Problem> {
     let failed = |error: &std::io::Error| {
-        let place = Place::file(path.display().to_string());
+        let place = diagnostic::Place::file(path.display().to_string());
         Problem::usage(
             Diagnostic::error(Code::FileMissing, "could not write the blueprint")
                 .at(place)
@@ -121,5 +214,59 @@ fn plural(count: usize, thing: &str) -> String {
         format!("1 {thing}")
     } else {
         format!("{count} {thing}s")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use blueproof_core::domain::{Bytes, Cpus};
+
+    use super::*;
+
+    fn codes(spec: &str) -> Vec<(Code, Severity)> {
+        let folder = tempfile::tempdir().expect("a folder");
+        let notebook = r#"{"nbformat": 4, "cells": []}"#;
+        fs::write(folder.path().join("n.ipynb"), notebook).expect("files can be written");
+        let head = "apiVersion: blueproof.dev/v1alpha1\nkind: Blueprint\nspec:\n  notebook: n.ipynb\n";
+        let path = folder.path().join("blueprint.yaml");
+        fs::write(&path, format!("{head}  {spec}\n")).expect("files can be written");
+        let here = Here {
+            quota: Some(Resources {
+                cpu: Cpus::cores(4),
+                memory: Bytes(8 << 30),
+                gpu: Gpus(0),
+            }),
+            is_set: |variable| variable == "SET",
+        };
+        let loaded = Blueprint::load(&path).expect("it is valid");
+        let found = refusals(&loaded, &here).into_iter();
+        found.map(|found| (found.code, found.severity)).collect()
+    }
+
+    #[test]
+    fn more_than_there_is_here_is_refused_and_in_a_profile_warned_of() {
+        for spec in [
+            "driver: {cpu: 5}",
+            "driver: {memory: 9Gi}",
+            "driver: {gpu: 1}",
+            "workload: {nodes: 4, perNode: {cpu: 1}}",
+        ] {
+            assert_eq!(codes(spec), [(Code::AsksTooMuch, Severity::Error)], "{spec}");
+            let profile = format!("profiles: {{big: {{{spec}}}}}");
+            assert_eq!(
+                codes(&profile),
+                [(Code::AsksTooMuch, Severity::Warning)],
+                "{spec}"
+            );
+        }
+        assert_eq!(codes("driver: {cpu: 4, memory: 8Gi}"), []);
+    }
+
+    #[test]
+    fn a_secret_that_is_not_set_is_refused() {
+        assert_eq!(
+            codes("secrets: [{name: a, env: SET}, {name: b, env: UNSET}]"),
+            [(Code::SecretMissing, Severity::Error)]
+        );
     }
 }

@@ -116,11 +116,12 @@ codes! {
     222 NotebookShape "a notebook whose cells are not as the format says"
         "The file is JSON, but a cell lacks its type or its source, or has something else in their place."
     223 FileTooLarge "a file that is too large to be read"
-        "Blueprints may have 1 MiB and notebooks 256 MiB; what is larger is data. Clear the outputs of a notebook \
+        "Blueprints may have 1 MiB and notebooks 50 MiB; what is larger is data. Clear the outputs of a notebook \
          before it is committed: `jupyter nbconvert --clear-output --inplace FILE`. Files of queues may have 64 MiB."
     230 NoParametersTag "a notebook whose parameters are not marked"
         "Values are put in after the cell that is tagged `parameters`; without one they are put in at the top, and \
-         a later assignment in the notebook silently undoes them. In JupyterLab: property inspector, cell tags."
+         a later assignment in the notebook silently undoes them. In JupyterLab: property inspector, cell tags. A notebook \
+         needs no such cell when its blueprint has no parameters and it creates no TrainJob."
     231 ShortWait "a wait that may be shorter than the work"
         "The wait for a TrainJob ends with an error after a time that pulling an image alone can take. What then \
          fails is the wait, and the real reason stays hidden."
@@ -156,6 +157,30 @@ codes! {
     249 HeadChanged "a folder that changed after it was asked for"
         "A run is of exactly the content that was there when it was asked for, and that is what an approval is of. The \
          folder held something else when the run was about to start."
+    250 NameWithoutValue "a name that is read before it has a value"
+        "The cells are run once, from the first to the last. A name that only a cell further down gives a value, or none, \
+         is there in an old kernel and not in a new one: the run ends with a NameError."
+    251 SecretInSource "a secret in a cell"
+        "What looks like a token, a password or a private key stands in the notebook, and so in every copy of the \
+         repository. Take it back where it was issued, and have the notebook read it from the environment (`spec.secrets`)."
+    252 AsksPerson "a cell that asks a person"
+        "`input()`, `getpass()` and debuggers wait for somebody to type. Nobody is there in a run: the kernel refuses to \
+         ask, and the cell raises."
+    253 GpuNotAsked "a GPU that is used and not asked for"
+        "The notebook moves its work to a GPU without looking whether there is one, and no profile of the blueprint gives \
+         its kernel any. Where none is given none can be seen, and the cell raises."
+    254 DataMissing "a file that is not there"
+        "A cell reads a file that does not lie beside the notebook, and nothing in the notebook writes or fetches it. A run \
+         has what is in the blueprint's folder and nothing else."
+    255 ImportMissing "a module that nothing brings"
+        "A cell imports a module that is neither Python's own nor a file beside the notebook, and no requirement names its \
+         package. It may still come as a dependency of another package, until that one needs it no longer."
+    256 MachineCommand "a command that changes the machine"
+        "A cell calls `sudo` or a package manager of the system, or removes folders whole. In a run there is nobody to type \
+         a password, and what is removed or installed is the machine's, not the run's."
+    258 StatementTooLong "a statement that is too long to be looked at"
+        "A single statement of more than 256 KiB is data. It is left out of what is checked. Data in a file beside the \
+         notebook is quicker to read, and its changes can be seen."
     301 PythonMissing "no Python that can run a notebook"
         "No interpreter was found on PATH that starts, says its version and can make a virtual environment. Every one \
          that was tried is listed with its own words: a shim of pyenv's, for example, is a file but need not be a \

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use blueproof_core::{
     diagnostic::{Code, Diagnostic},
+    domain::Bytes,
     yaml::{Located, Problems, Spot, nearest},
 };
 
@@ -12,7 +13,13 @@ use super::{
     expect::{Bounds, MetricBounds, RESERVED},
     format::{Env, Metric, Spec},
 };
-use crate::ipynb::readable;
+use crate::{
+    environment::{checked_python, checked_requirement},
+    ipynb::readable,
+};
+
+/// Less is no amount that anybody means: an interpreter without any package takes more.
+pub(crate) const LEAST_MEMORY: Bytes = Bytes(8 << 20);
 
 /// Reports what does not fit together in `spec`.
 pub(super) fn spec(loaded: &Loaded, spec: &Spec, problems: &mut Problems<'_>) {
@@ -28,6 +35,19 @@ pub(super) fn spec(loaded: &Loaded, spec: &Spec, problems: &mut Problems<'_>) {
     for secret in &spec.secrets {
         variable(&secret.env, problems);
     }
+}
+
+/// Reports an amount of memory that is surely meant in another unit: `memory: 2` is two bytes.
+pub(super) fn memory(memory: Option<Bytes>, spot: Spot, problems: &mut Problems<'_>) {
+    let Some(memory) = memory.filter(|memory| *memory < LEAST_MEMORY) else {
+        return;
+    };
+    let message = format!("{} bytes of memory are too few for a Python to start", memory.0);
+    let hint = match memory.0 {
+        bare @ 0..1024 => format!("write the unit: {}Gi", bare.max(1)),
+        _ => "a kernel takes some 64Mi before it does anything; 2Gi is a good start".to_owned(),
+    };
+    problems.bad_value(spot, message, &hint);
 }
 
 /// Reports a file that is missing or lies outside `folder`, symbolic links followed.
@@ -78,18 +98,14 @@ fn environment(loaded: &Loaded, env: &Env, problems: &mut Problems<'_>) {
         if numbers.len() > 3 || !numbers.iter().all(number) {
             let message = format!("`{}` is not a version of Python", python.value);
             problems.bad_value(python.spot, message, "write it like \"3.12\"");
+        } else if let Err(refused) = checked_python(&python.value) {
+            problems.report(python.spot, *refused);
         }
     }
     for requirement in &env.requirements {
-        let text = requirement.value.trim();
-        // What begins with `-` would reach the installer as an option, such as another package index.
-        if text.is_empty() || text.starts_with('-') || text.chars().any(char::is_control) {
-            let message = format!("`{}` is not a requirement", text.escape_debug());
-            problems.bad_value(
-                requirement.spot,
-                message,
-                "write one package a line, like kubeflow==0.5.0",
-            );
+        // Read as the run will read it: what is refused there is refused here.
+        if let Err(refused) = checked_requirement(&requirement.value) {
+            problems.report(requirement.spot, *refused);
         }
     }
     if let Some(lock) = &env.lock {

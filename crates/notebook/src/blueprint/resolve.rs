@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, path::PathBuf};
 
 use blueproof_core::{
     diagnostic::{Code, Diagnostic, Place},
-    domain::{self, BlueprintName, Gpus, ProfileName, Resources},
+    domain::{self, BlueprintName, Bytes, Gpus, ProfileName, Resources},
     yaml::{Decode, Located, Node, Problems, Value, nearest},
 };
 
@@ -16,7 +16,7 @@ use super::{
     parameters::{ParameterValue, Values},
 };
 use crate::{
-    environment::pep723,
+    environment::{checked_python, checked_requirement, pep723},
     plan::{self, Environment, Expectation, MetricSource, Plan, Which},
 };
 
@@ -72,7 +72,23 @@ impl Loaded {
         let Some(first) = self.notebook().code().next() else {
             return Ok(None);
         };
-        pep723(&first.source).map_err(|problem| vec![problem.at(self.notebook().place(first.number, 1))])
+        let at = |problem: Diagnostic| problem.at(self.notebook().place(first.number, 1));
+        let own = pep723(&first.source).map_err(|problem| vec![at(*problem)])?;
+        let Some(own) = own else {
+            return Ok(None);
+        };
+        let python = own.python.iter().map(|python| checked_python(python));
+        let requirements = own.requirements.iter().map(|line| checked_requirement(line));
+        let refused: Vec<Diagnostic> = python
+            .chain(requirements)
+            .filter_map(Result::err)
+            .map(|problem| at(*problem))
+            .collect();
+        if refused.is_empty() {
+            Ok(Some(own))
+        } else {
+            Err(refused)
+        }
     }
 
     fn profile(&self, name: &str) -> Result<ProfileName, Vec<Diagnostic>> {
@@ -107,8 +123,18 @@ impl Loaded {
             values.give_profile(parameters, problems);
         }
         values.give_texts(parameters, problems);
+        let spot = |keys: &[&str]| self.spot_of(keys);
         let driver = driver(&spec.driver, &values, problems);
+        let memory = driver.as_ref().map(|driver| driver.memory);
+        check::memory(memory, spot(&["spec", "driver", "memory"]), problems);
         let workload = workload(spec.workload.as_ref(), &values, problems);
+        let of_node = workload.as_ref().filter(|(nodes, _)| *nodes > 0);
+        let of_node = of_node.map(|(nodes, all)| Bytes(all.memory.0 / u64::from(*nodes)));
+        check::memory(
+            of_node,
+            spot(&["spec", "workload", "perNode", "memory"]),
+            problems,
+        );
         check::spec(self, &spec, problems);
         let given = values.into_map();
         let (nodes, workload) = workload?;

@@ -483,3 +483,45 @@ fn nobody_tries_again_without_end() {
         assert_eq!(loaded.is_ok(), is_valid, "{retries}");
     }
 }
+
+#[test]
+fn what_a_run_would_refuse_is_refused_before() {
+    for (spec, code) in [
+        ("env: {requirements: ['numpy>>2']}", Code::Requirement),
+        ("env: {requirements: ['./local.whl']}", Code::Requirement),
+        ("env: {python: '3.7'}", Code::PythonVersion),
+        ("env: {python: '2.7'}", Code::PythonVersion),
+        ("driver: {memory: 2}", Code::BadValue),
+        ("workload: {perNode: {memory: 4}}", Code::BadValue),
+        ("profiles: {small: {driver: {memory: 1}}}", Code::BadValue),
+    ] {
+        assert_eq!(codes(spec), [code], "{spec}");
+    }
+    let error = &errors("driver: {memory: 2}")[0];
+    assert_eq!(
+        error.message,
+        "2 bytes of memory are too few for a Python to start"
+    );
+    assert_eq!(error.hints, ["write the unit: 2Gi"]);
+    assert_eq!(error.place.as_ref().and_then(|place| place.line), Some(5));
+}
+
+#[test]
+fn a_script_block_that_a_run_would_refuse_is_refused_with_its_cell() {
+    for (block, code) in [
+        ("# dependencies = ['./x']", Code::Requirement),
+        ("# requires-python = '<3.7'", Code::PythonVersion),
+    ] {
+        let folder = folder("");
+        let source = format!("# /// script\\n{block}\\n# ///");
+        let cell = format!(r#"{{"cell_type": "code", "source": "{source}"}}"#);
+        write(
+            folder.path(),
+            "t.ipynb",
+            &NOTEBOOK.replace("cells\": [", &format!("cells\": [{cell},")),
+        );
+        let loaded = Blueprint::load(folder.path()).expect("the blueprint itself has no mistakes");
+        let errors = loaded.resolve(None, &[]).expect_err(block);
+        assert_eq!(errors.iter().map(|error| error.code).collect::<Vec<_>>(), [code]);
+    }
+}

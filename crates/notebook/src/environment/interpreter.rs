@@ -39,6 +39,9 @@ print(json.dumps({
 }))
 ";
 
+/// The oldest 3.x that the kernel can be installed on.
+const OLDEST_MINOR: u64 = 8;
+
 /// Which versions of Python will do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct PythonRequest {
@@ -101,6 +104,20 @@ impl PythonRequest {
             specifiers,
             minor,
         })
+    }
+
+    /// Reports a request that only versions satisfy on which no kernel of today runs.
+    pub(super) fn supported(&self) -> Result<(), Unprepared> {
+        let releases = (OLDEST_MINOR..40).flat_map(|minor| (0..40).map(move |patch| [3, minor, patch]));
+        let mut versions = releases.map(Version::new);
+        if versions.any(|version| self.specifiers.contains(&version)) {
+            return Ok(());
+        }
+        let message = format!("no kernel runs on Python {}", self.text);
+        let oldest = format!("ask for Python 3.{OLDEST_MINOR} or newer; ipykernel needs it");
+        Err(Unprepared::config(
+            Diagnostic::error(Code::PythonVersion, message).hint(oldest),
+        ))
     }
 
     fn accepts(&self, version: &str) -> bool {
@@ -350,6 +367,17 @@ fn none(request: Option<&PythonRequest>, tried: Vec<String>) -> Unprepared {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_python_that_no_kernel_runs_on_is_refused() {
+        let supported = |text| PythonRequest::parse(text).and_then(|request| request.supported());
+        for old in ["3.7", "2.7", "3.7.9", "<3.8", "4"] {
+            assert!(supported(old).is_err(), "{old}");
+        }
+        for fine in ["3.12", "3", "3.12.4", ">=3.7", ">=3.11.3,<3.12", "<4"] {
+            assert!(supported(fine).is_ok(), "{fine}");
+        }
+    }
 
     #[test]
     fn a_version_accepts_its_patch_releases_and_bounds_accept_what_lies_between() {

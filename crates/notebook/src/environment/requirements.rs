@@ -1,8 +1,9 @@
 //! What an environment is asked for, checked and in one order: the part of its key that the blueprint decides.
 
-use std::path::Path;
+use std::{path::Path, str::FromStr};
 
 use blueproof_core::diagnostic::{Code, Diagnostic};
+use pep440_rs::VersionSpecifiers;
 use sha2::{Digest, Sha256};
 
 use super::{
@@ -161,7 +162,12 @@ pub(super) fn parse(line: &str) -> Result<Option<String>, &'static str> {
     let local =
         |url: &str| !(url.starts_with("https://") || url.starts_with("http://") || url.starts_with("git+"));
     match after_extras.chars().next() {
-        None | Some('=' | '<' | '>' | '!' | '~' | ';' | '(') => {}
+        None => {}
+        Some('=' | '<' | '>' | '!' | '~' | ';' | '(') => {
+            if let Some(why) = wrong_version(after_extras) {
+                return Err(why);
+            }
+        }
         Some('@') if local(after_extras[1..].trim()) => {
             return Err("only packages from `https:` and `git+` can be kept");
         }
@@ -169,6 +175,39 @@ pub(super) fn parse(line: &str) -> Result<Option<String>, &'static str> {
         Some(_) => return Err("what follows the name is no version, extra or marker"),
     }
     Ok(Some(line.to_owned()))
+}
+
+/// Reports a requirement that no environment can be made of.
+pub(crate) fn checked(line: &str) -> Result<(), Box<Diagnostic>> {
+    let why = match parse(line) {
+        Ok(None) if line.trim().is_empty() => "it is empty",
+        Ok(_) => return Ok(()),
+        Err(why) => why,
+    };
+    Err(super::of_config(refused(line, why)))
+}
+
+/// Returns what is wrong with the version and the marker of a requirement: `>=1,<2 ; python_version < "3.12"`.
+fn wrong_version(rest: &str) -> Option<&'static str> {
+    let (versions, marker) = match rest.split_once(';') {
+        Some((versions, marker)) => (versions, Some(marker.trim())),
+        None => (rest, None),
+    };
+    let versions = versions.trim();
+    let inner = versions
+        .strip_prefix('(')
+        .map_or(Some(versions), |rest| rest.strip_suffix(')'));
+    let Some(inner) = inner else {
+        return Some("its `(` is never closed");
+    };
+    // `===` compares texts, which need be no versions.
+    if !inner.is_empty() && !inner.starts_with("===") && VersionSpecifiers::from_str(inner).is_err() {
+        return Some("what follows the name is no version");
+    }
+    let compares = |marker: &str| marker.contains(['=', '<', '>']) || marker.contains(" in ");
+    marker
+        .is_some_and(|marker| !compares(marker))
+        .then_some("what follows its `;` compares nothing")
 }
 
 /// Returns the diagnostic for a requirement that is not one.
@@ -223,6 +262,12 @@ mod tests {
             "numpy 2",
             "[extra]",
             "jax[cuda",
+            "numpy==",
+            "numpy>>2",
+            "numpy>=2<3",
+            "numpy>=two",
+            "numpy (>=2",
+            "numpy; python",
             "numpy-",
         ] {
             assert!(parse(line).is_err(), "{line}");

@@ -1,11 +1,12 @@
 //! What the notebook's kernel and its TrainJobs need.
 
-use std::str::FromStr;
+use std::{ops::RangeInclusive, str::FromStr};
 
 use blueproof_core::domain::{Bytes, Cpus};
 
 use super::{Draft, scalar};
 use crate::{
+    blueprint::LEAST_MEMORY,
     survey::{Backend, Job, Survey, Traced, Value, is_gpu},
     text::line,
 };
@@ -88,8 +89,14 @@ fn workload(draft: &mut Draft, survey: &Survey, job: &Job) {
         done.push(key);
         match key {
             "gpu" => count(draft, survey, 3, key, asked, 0),
-            "cpu" => amount(draft, survey, key, asked, &Cpus::cores(1 << 20)),
-            _ => amount(draft, survey, key, asked, &Bytes(1 << 50)),
+            "cpu" => amount(
+                draft,
+                survey,
+                key,
+                asked,
+                &(Cpus::default()..=Cpus::cores(1 << 20)),
+            ),
+            _ => amount(draft, survey, key, asked, &(LEAST_MEMORY..=Bytes(1 << 50))),
         }
     }
     for (name, asked) in job.resources.iter().filter(|(name, _)| key_of(name).is_none()) {
@@ -139,10 +146,16 @@ fn count(draft: &mut Draft, survey: &Survey, depth: usize, key: &str, value: &Tr
     }
 }
 
-/// Writes an amount of at most `most`, in the notebook's own words.
-fn amount<T: FromStr + PartialOrd>(draft: &mut Draft, survey: &Survey, key: &str, value: &Traced, most: &T) {
+/// Writes an amount that can be meant, in the notebook's own words.
+fn amount<T: FromStr + PartialOrd>(
+    draft: &mut Draft,
+    survey: &Survey,
+    key: &str,
+    value: &Traced,
+    meant: &RangeInclusive<T>,
+) {
     let text = value.written().unwrap_or_default().trim().to_owned();
-    if !text.parse::<T>().is_ok_and(|amount| amount <= *most) {
+    if !text.parse::<T>().is_ok_and(|amount| meant.contains(&amount)) {
         draft.remark(
             3,
             format!(

@@ -176,3 +176,85 @@ fn a_file_that_is_no_notebook_is_refused() {
     let errors = draft(&folder.path().join("none.ipynb")).expect_err("it is not there");
     assert_eq!(errors[0].code, Code::FileMissing);
 }
+
+#[test]
+fn every_import_is_in_the_draft() {
+    let (text, resolved) = resolved(&[
+        "x = 1",
+        "import os, numpy, holoviews as hv, unheard_of, sklearn.svm\nfrom google.cloud import storage\n%matplotlib inline",
+        "try:\n    import quick\nexcept ImportError:\n    pass",
+    ]);
+    let mut requirements = resolved.plan.environment.requirements;
+    requirements.sort();
+    assert_eq!(
+        requirements,
+        ["holoviews", "matplotlib", "numpy", "scikit-learn", "unheard_of"],
+        "{text}"
+    );
+    for said in [
+        "unheard_of  # cell 2 imports it; is this the package's name?",
+        "# cell 2 imports google: name the package",
+        "# cell 3 imports quick where it is there: quick",
+    ] {
+        assert!(text.contains(said), "{said}\n{text}");
+    }
+}
+
+#[test]
+fn requirements_beside_the_notebook_and_in_its_script_block_are_in_the_draft() {
+    let block = "# /// script\n# requires-python = '>=3.10'\n# dependencies = ['polars==1.2']\n# ///\nimport polars, own";
+    let written = notebook("n.ipynb", &[block, "import numpy, pandas, yaml"]);
+    fs::write(
+        written.path.with_file_name("requirements.txt"),
+        "# what it needs\nnumpy>=2  # arrays\n-r other.txt\nPyYAML==6.0\n",
+    )
+    .expect("files can be written");
+    fs::write(written.path.with_file_name("own.py"), "").expect("files can be written");
+    let text = draft(&written.path).expect("it can be drafted");
+    let loaded = Blueprint::parse(&written.path.with_file_name("blueprint.yaml"), text.clone()).expect(&text);
+    let resolved = loaded.resolve(None, &[]).expect("it resolves");
+    assert_eq!(
+        resolved.plan.environment.requirements,
+        ["polars==1.2", "numpy>=2", "PyYAML==6.0", "pandas"],
+        "{text}"
+    );
+    for said in [
+        "asks for Python >=3.10",
+        "polars==1.2  # the script block of cell 1",
+        "# requirements.txt",
+        "requirements.txt says -r other.txt, which has no place here",
+    ] {
+        assert!(text.contains(said), "{said}\n{text}");
+    }
+}
+
+#[test]
+fn parameters_that_have_no_type_are_named() {
+    let (text, _) = resolved(&["layers = [1, 2]\nseed = None\noptions = {}\nwhen = now()\nrate = 0.1"]);
+    for said in [
+        "layers is a list",
+        "seed is None",
+        "options is a dictionary",
+        "when is computed",
+        "rate: {type: float, default: 0.1}",
+    ] {
+        assert!(text.contains(said), "{said}\n{text}");
+    }
+}
+
+#[test]
+fn files_that_are_written_and_figures_that_are_printed_are_offered() {
+    let (text, _) = resolved(&[
+        "x = 1",
+        "for step in range(3):\n    print(f'step {step}, loss: {step:.3f}')\nprint('accuracy =', x)",
+        "frame.to_csv('out.csv')\nwith open('report.txt', 'w') as out:\n    out.write('x')",
+    ]);
+    for said in [
+        "cell 2 prints a figure: metrics: [{name: loss, from: {regex: \"loss[:=] *([-+0-9.eE]+)\"}}]",
+        "metrics: [{name: accuracy,",
+        "cell 3 writes a file: artifacts: [out.csv]",
+        "artifacts: [report.txt]",
+    ] {
+        assert!(text.contains(said), "{said}\n{text}");
+    }
+}

@@ -12,8 +12,8 @@ use serde_json::value::RawValue;
 use super::{Cell, CellKind, Notebook, Undecoded, lines::LineIndex, shape, spot_of};
 use blueproof_core::yaml::{Node, Source, Spot};
 
-/// The largest notebook that is read. Jupyter itself is hardly usable with a tenth of it.
-const LARGEST_NOTEBOOK: u64 = 256 << 20;
+/// The largest notebook that is read: GitHub warns of files above it, and Jupyter is hardly usable with it.
+const LARGEST_NOTEBOOK: u64 = 50 << 20;
 /// How deep metadata may be nested; notebooks in use stay below ten.
 const DEEPEST_METADATA: usize = 64;
 

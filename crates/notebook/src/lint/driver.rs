@@ -18,14 +18,7 @@ pub(super) fn check(subject: &Subject<'_>) -> Vec<Diagnostic> {
     if jobs.iter().any(|job| job.backend == Backend::Process) {
         return Vec::new();
     }
-    let profiles = std::iter::once(None).chain(subject.loaded.profiles().map(Some));
-    let mut holding = BTreeSet::new();
-    for profile in profiles {
-        let resolved = subject.loaded.resolve(profile, &[]);
-        if resolved.is_ok_and(|resolved| resolved.driver.gpu > Gpus(0)) {
-            holding.insert(profile);
-        }
-    }
+    let holding = profiles_with_gpus(subject);
     let Some(profile) = holding.first() else {
         return Vec::new();
     };
@@ -41,4 +34,14 @@ pub(super) fn check(subject: &Subject<'_>) -> Vec<Diagnostic> {
                 "set `spec.driver.gpu` to 0, and the GPUs of the TrainJob under `spec.workload.perNode.gpu`",
             ),
     ]
+}
+
+/// Returns the profiles under which the kernel has GPUs; `None` is the blueprint without one.
+pub(super) fn profiles_with_gpus<'a>(subject: &Subject<'a>) -> BTreeSet<Option<&'a str>> {
+    let profiles = std::iter::once(None).chain(subject.loaded.profiles().map(Some));
+    let has_some = |profile: &Option<&str>| {
+        let resolved = subject.loaded.resolve(*profile, &[]);
+        resolved.is_ok_and(|resolved| resolved.driver.gpu > Gpus(0))
+    };
+    profiles.filter(has_some).collect()
 }

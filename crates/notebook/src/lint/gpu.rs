@@ -106,6 +106,7 @@ fn names_device(function: &Function) -> bool {
         | Kind::Subscript(_, _)
         | Kind::Binary(_, _, _)
         | Kind::Not(_)
+        | Kind::Either(_)
         | Kind::Other(_) => {}
     };
     function

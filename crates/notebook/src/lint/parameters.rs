@@ -9,7 +9,10 @@ pub(super) fn check(subject: &Subject<'_>) -> Vec<Diagnostic> {
     let Some(first) = subject.notebook.code().next() else {
         return Vec::new();
     };
-    if subject.survey.has_parameters_cell {
+    let declared = &subject.loaded.blueprint.spec.parameters;
+    // What a TrainJob asks for changes from profile to profile. Other notebooks may do without parameters.
+    let needs_some = !declared.is_empty() || !subject.survey.jobs.is_empty();
+    if subject.survey.has_parameters_cell || !needs_some {
         return Vec::new();
     }
     let at = At {
@@ -18,7 +21,7 @@ pub(super) fn check(subject: &Subject<'_>) -> Vec<Diagnostic> {
     };
     let place = subject.notebook.place(at.cell, at.line);
     let mut warning = Diagnostic::warning(Code::NoParametersTag, "no cell is tagged `parameters`").at(place);
-    if !subject.loaded.blueprint.spec.parameters.is_empty() {
+    if !declared.is_empty() {
         warning = warning
             .because("the blueprint's parameters are put in at the top, where later cells can undo them");
     }

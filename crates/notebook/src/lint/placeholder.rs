@@ -55,22 +55,21 @@ pub(super) fn check(subject: &Subject<'_>) -> Vec<Diagnostic> {
         (*at, format!("{what}a placeholder: {text:?}"), name.clone())
     });
     // `# BUCKET = "Add your S3 bucket"`, and BUCKET is read further down.
-    let disabled = survey
-        .disabled
-        .iter()
-        .filter(|(_, name, _)| survey.unbound.contains_key(name));
-    let commented = disabled.map(|(at, name, _)| {
-        let read_at = survey.unbound.get(name).map_or(0, |read| read.cell);
-        let message = format!("`{name}` has a value only in a comment, and cell {read_at} reads it");
-        (*at, message, Some(name.clone()))
+    let commented = survey.disabled.iter().filter_map(|(at, name, _)| {
+        let read = subject.absent().find(|missing| missing.name == *name)?;
+        let message = format!(
+            "`{name}` has a value only in a comment, and cell {} reads it",
+            read.at.cell
+        );
+        Some((*at, message, Some(name.clone())))
     });
-    let missing = survey.unbound.iter().filter(|(name, _)| {
-        let constant = name.chars().any(char::is_uppercase) && !name.chars().any(char::is_lowercase);
-        constant && !survey.has_star_import() && !survey.disabled.iter().any(|(_, known, _)| known == *name)
-    });
-    let absent = missing.map(|(name, at)| {
+    let constants = subject
+        .absent()
+        .filter(|missing| is_constant(&missing.name) && !subject.is_disabled(&missing.name));
+    let absent = constants.map(|missing| {
+        let name = &missing.name;
         (
-            *at,
+            missing.at,
             format!("`{name}` is read and never given a value"),
             Some(name.clone()),
         )
@@ -85,6 +84,11 @@ pub(super) fn check(subject: &Subject<'_>) -> Vec<Diagnostic> {
                 .hint(format!("make {name} a parameter with a value that works, or read it from the environment (`spec.secrets`)"))
         })
         .collect()
+}
+
+/// Returns whether a name is written like one that people are to fill in.
+pub(super) fn is_constant(name: &str) -> bool {
+    name.chars().any(char::is_uppercase) && !name.chars().any(char::is_lowercase)
 }
 
 #[cfg(test)]

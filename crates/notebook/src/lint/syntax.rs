@@ -1,4 +1,4 @@
-//! Cells that are no Python.
+//! Cells that are no Python, or too much of it.
 
 use blueproof_core::diagnostic::{Code, Diagnostic};
 
@@ -6,6 +6,15 @@ use super::Subject;
 
 pub(super) fn check(subject: &Subject<'_>) -> Vec<Diagnostic> {
     let broken = subject.survey.broken.iter();
+    let too_long = subject.survey.too_long.iter().map(|at| {
+        subject
+            .warning(
+                Code::StatementTooLong,
+                *at,
+                "this statement is too long to be looked at: it is data",
+            )
+            .hint("put the data into a file beside the notebook and read it")
+    });
     broken
         .map(|at| {
             subject
@@ -16,5 +25,6 @@ pub(super) fn check(subject: &Subject<'_>) -> Vec<Diagnostic> {
                 )
                 .hint("run the cell once, or begin it with the magic of its language, such as %%bash")
         })
+        .chain(too_long)
         .collect()
 }

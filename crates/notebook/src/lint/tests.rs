@@ -25,8 +25,14 @@ fn checked(spec: &str, cells: &[&str]) -> Vec<Diagnostic> {
         })
     }));
     let notebook = json!({"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": code});
-    let blueprint =
-        format!("apiVersion: blueproof.dev/v1alpha1\nkind: Blueprint\nspec:\n  notebook: n.ipynb\n{spec}");
+    let env = if spec.contains("env:") {
+        ""
+    } else {
+        "  env: {requirements: [kubeflow, jax, torch, x, xgboost]}\n"
+    };
+    let blueprint = format!(
+        "apiVersion: blueproof.dev/v1alpha1\nkind: Blueprint\nspec:\n  notebook: n.ipynb\n{spec}{env}"
+    );
     fs::write(folder.path().join("n.ipynb"), notebook.to_string()).expect("files can be written");
     fs::write(folder.path().join("blueprint.yaml"), blueprint).expect("files can be written");
     let loaded = Blueprint::load(folder.path()).expect("it is valid");
@@ -54,13 +60,82 @@ fn a_notebook_that_does_it_right_has_no_findings() {
 fn a_missing_parameters_tag_is_told() {
     let folder = TempDir::new().expect("a temporary folder can be made");
     let path = folder.path().join("n.ipynb");
-    let text = r#"{"nbformat": 4, "cells": [{"cell_type": "code", "source": "x = 1"}]}"#;
-    fs::write(&path, text).expect("files can be written");
-    let found = lint::check(&Blueprint::load(&path).expect("it is valid"));
-    assert_eq!(
-        found.iter().map(|found| found.code).collect::<Vec<_>>(),
-        [Code::NoParametersTag]
+    let blueprint = folder.path().join("blueprint.yaml");
+    let codes_of = |source: &str, spec: &str| {
+        let notebook = json!({"nbformat": 4, "cells": [{"cell_type": "code", "source": source}]});
+        fs::write(&path, notebook.to_string()).expect("files can be written");
+        let head = "apiVersion: blueproof.dev/v1alpha1\nkind: Blueprint\nspec:\n  notebook: n.ipynb\n  env: {requirements: [kubeflow]}\n";
+        fs::write(&blueprint, format!("{head}{spec}")).expect("files can be written");
+        let found = lint::check(&Blueprint::load(&blueprint).expect("it is valid"));
+        found.into_iter().map(|found| found.code).collect::<Vec<_>>()
+    };
+    let declared = "  parameters: {x: {type: int, default: 1}}\n";
+    assert_eq!(codes_of("x = 1", declared), [Code::NoParametersTag]);
+    assert_eq!(codes_of("x = 1", ""), []);
+    let job = format!("def f(): pass\n{CLIENT}\n{TRAIN}\n{WAIT}").replace(
+        "from kubeflow.trainer import",
+        "from kubeflow.trainer import constants,",
     );
+    assert_eq!(codes_of(&job, ""), [Code::NoParametersTag]);
+}
+
+#[test]
+fn a_name_that_is_read_before_it_has_a_value_is_told_with_the_cell_that_gives_it_one() {
+    let told = |cells: &[&str]| {
+        let found = checked("", cells).into_iter();
+        let names = found.filter(|found| found.code == Code::NameWithoutValue);
+        names.map(|found| found.message).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        told(&["x = frame + 1", "frame = 2"]),
+        ["cell 2: `frame` is read, and only cell 3 gives it a value"]
+    );
+    assert_eq!(
+        told(&["print(a)\na = 1"]),
+        ["cell 2: `a` is read before line 2 gives it a value"]
+    );
+    assert_eq!(
+        told(&["b = 1\ndel b", "b"]),
+        ["cell 3: `b` is read after `del b`"]
+    );
+    assert_eq!(
+        told(&["def f():\n    return helper()", "f()"]),
+        ["cell 2: `helper` is read and never given a value"]
+    );
+    for cells in [
+        &["def f():\n    return later", "later = 1", "f()"][..],
+        &["def never_called():\n    return nothing"],
+        &["f = lambda N, M: N * M", "f(1, 2)"],
+        &["nodes + gpus"],
+        &["%%capture out\nprint(1)", "out.show()"],
+        &["files = !ls", "files", "_", "_12", "In[1]", "display(Out)"],
+        &["%time slow = sum([1])", "slow"],
+        &["%run helpers.py", "helper()"],
+        &["%%cython\ndef fast(): pass", "fast()"],
+        &["total = 0\ntotal += 1", "print(f'{total:>{total}}')"],
+        &[
+            "try:\n    import json as quick\nexcept ImportError:\n    quick = None",
+            "quick",
+        ],
+    ] {
+        assert_eq!(told(cells), Vec::<String>::new(), "{cells:?}");
+    }
+    assert_eq!(
+        checked(
+            "  parameters: {rate: {type: float, default: 1.5}}\n",
+            &["rate * 2"]
+        )
+        .iter()
+        .filter(|found| found.code == Code::NameWithoutValue)
+        .count(),
+        0
+    );
+}
+
+#[test]
+fn a_statement_that_is_data_is_told() {
+    let data = format!("data = [{}]", "1, ".repeat(200_000));
+    assert_eq!(codes(&[&data, "len(data)"]), [Code::StatementTooLong]);
 }
 
 #[test]
@@ -211,4 +286,175 @@ fn a_cell_that_is_no_python_is_told_and_the_rest_is_still_checked() {
         [Code::CellNotPython, Code::ShellInstall]
     );
     assert_eq!(codes(&["%%html\n<b>x</b>"]), []);
+}
+
+/// Checks a notebook of one cell beside these empty files.
+fn beside(files: &[&str], env: &str, cell: &str) -> Vec<(Code, String)> {
+    let folder = TempDir::new().expect("a temporary folder can be made");
+    for file in files {
+        fs::write(folder.path().join(file), "").expect("files can be written");
+    }
+    let notebook = json!({"nbformat": 4, "cells": [{"cell_type": "code", "source": cell}]});
+    fs::write(folder.path().join("n.ipynb"), notebook.to_string()).expect("files can be written");
+    let head = "apiVersion: blueproof.dev/v1alpha1\nkind: Blueprint\nspec:\n  notebook: n.ipynb\n";
+    fs::write(folder.path().join("blueprint.yaml"), format!("{head}{env}")).expect("files can be written");
+    let found = lint::check(&Blueprint::load(folder.path()).expect("it is valid"));
+    found
+        .into_iter()
+        .map(|found| (found.code, found.message))
+        .collect()
+}
+
+#[test]
+fn an_import_that_no_requirement_brings_is_told() {
+    let env = "  env: {requirements: ['scikit-learn>=1', helpful]}\n";
+    let found = beside(
+        &["own.py"],
+        env,
+        "import sklearn, numpy, helpful, own, os, polars\nfrom . import x",
+    );
+    assert_eq!(
+        found,
+        [(
+            Code::ImportMissing,
+            "cell 1: it imports `polars`, which no requirement brings".into()
+        )]
+    );
+    for cell in [
+        "try:\n    import polars\nexcept ImportError:\n    polars = None",
+        "!pip install polars==1.0\nimport polars",
+        "import sys\nsys.path.append(f'{sys.prefix}/x')\nimport polars",
+        "# /// script\n# dependencies = ['polars']\n# ///\nimport polars",
+        "def f():\n    import polars",
+    ] {
+        let found = beside(&[], "", cell);
+        assert!(
+            found.iter().all(|(code, _)| *code != Code::ImportMissing),
+            "{cell} {found:?}"
+        );
+    }
+    let profile = "  profiles: {big: {env: {requirements: [polars]}}}\n";
+    assert_eq!(beside(&[], profile, "import polars"), []);
+}
+
+#[test]
+fn a_file_that_is_read_and_not_there_is_told() {
+    let missing = |files: &[&str], cell: &str| {
+        let found = beside(files, "  env: {requirements: [pandas, requests]}\n", cell);
+        found
+            .iter()
+            .filter(|(code, _)| *code == Code::DataMissing)
+            .count()
+    };
+    for cell in [
+        "import pandas as pd\npd.read_csv('there/sales.csv')",
+        "PATH = 'sales.csv'\nopen(PATH).read()",
+        "from pathlib import Path\nPath('notes.txt').read_text()",
+        "import numpy as np\nnp.load(file='x.npy')",
+        "import pandas as pd\npd.read_csv('sales.csv')\npd.read_csv('sales.csv')",
+        "open('../../etc/hostname.txt')",
+    ] {
+        assert_eq!(missing(&[], cell), 1, "{cell}");
+    }
+    for cell in [
+        "import pandas as pd\npd.read_csv('sales.csv')",
+        "import pandas as pd\npd.read_csv('https://x.example/other.csv')",
+        "open('out.txt', 'w').write('x')\nopen('out.txt')",
+        "!wget https://x.example/other.csv\nopen('other.csv')",
+        "import requests\nname = 'other.csv'\nsave(name)\nopen(name)",
+        "import os\nif os.path.exists('other.csv'):\n    open('other.csv')",
+        "import webbrowser\nwebbrowser.open('page.html')",
+    ] {
+        assert_eq!(missing(&["sales.csv"], cell), 0, "{cell}");
+    }
+}
+
+#[test]
+fn a_secret_in_a_cell_is_told_and_not_shown() {
+    let token = format!("hf_{}", "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0eF3h");
+    for cell in [
+        format!("TOKEN = '{token}'"),
+        format!("%env HF_TOKEN={token}"),
+        format!("login(token='{token}')").replace("login", "print"),
+    ] {
+        let found = checked("", &[&cell]);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert_eq!(found[0].code, Code::SecretInSource);
+        assert!(!format!("{found:?}").contains(&token), "{found:?}");
+    }
+    assert_eq!(codes(&["import os\nTOKEN = os.environ['HF_TOKEN']"]), []);
+}
+
+#[test]
+fn a_cell_that_asks_a_person_is_told() {
+    for cell in [
+        "name = input('Name: ')",
+        "from getpass import getpass\ngetpass()",
+        "import getpass\ngetpass.getpass('x')",
+        "breakpoint()",
+        "import pdb; pdb.set_trace()",
+        "def ask():\n    return input()\nask()",
+    ] {
+        assert_eq!(codes(&[cell]), [Code::AsksPerson], "{cell}");
+    }
+    for cell in [
+        "import os\nif 'KEY' not in os.environ:\n    input()",
+        "def ask():\n    return input()",
+        "layer = object()\nlayer.input()",
+    ] {
+        assert_eq!(codes(&[cell]), [], "{cell}");
+    }
+}
+
+#[test]
+fn a_gpu_that_nobody_asks_for_is_told() {
+    for cell in [
+        "import torch\nmodel = torch.nn.Linear(1, 1).cuda()",
+        "import torch\nx = torch.ones(1).to('cuda')",
+        "import torch\ndevice = 'cuda:0'\nx = torch.ones(1).to(device)",
+        "import torch\nx = torch.ones(1, device='cuda')",
+        "import torch\ndevice = torch.device('cuda')\nx = torch.ones(1).to(device)",
+    ] {
+        assert_eq!(codes(&[cell]), [Code::GpuNotAsked], "{cell}");
+        assert_eq!(checked("  driver: {gpu: 1}\n", &[cell]), [], "{cell}");
+        assert_eq!(
+            checked("  profiles: {big: {driver: {gpu: 1}}}\n", &[cell]),
+            [],
+            "{cell}"
+        );
+    }
+    for cell in [
+        "import torch\ndevice = 'cuda' if torch.cuda.is_available() else 'cpu'\nx = torch.ones(1).to(device)",
+        "import torch\nif torch.cuda.is_available():\n    x = torch.ones(1).cuda()",
+        "import torch\nprint(torch.cuda.is_available())",
+        "import torch\nx = torch.ones(1).to('cpu')",
+    ] {
+        assert_eq!(codes(&[cell]), [], "{cell}");
+    }
+}
+
+#[test]
+fn a_command_that_changes_the_machine_is_told() {
+    for cell in [
+        "!sudo apt-get install -y make",
+        "!apt install make",
+        "%conda install x",
+        "!rm -rf /data",
+        "!cd x && rm -fr y",
+        "%%bash\nrm -r --force y",
+        "import os\nos.system('sudo reboot')",
+        "import subprocess\nsubprocess.run(['rm', '-rf', 'x'])",
+    ] {
+        assert_eq!(codes(&[cell]), [Code::MachineCommand], "{cell}");
+    }
+    for cell in [
+        "!rm x",
+        "!rm -f x.json",
+        "!conda list",
+        "!echo sudo",
+        "!kubectl apply -f x",
+        "%env X=rm -rf",
+    ] {
+        assert_eq!(codes(&[cell]), [], "{cell}");
+    }
 }

@@ -2,26 +2,42 @@
 
 mod expressions;
 
-use tree_sitter::{Node, Parser};
+use std::rc::Rc;
 
-use super::syntax::{Expr, Function, Import, Module, Statement};
+use tree_sitter::{Node, Parser, Point, Range};
+
+use super::{
+    names,
+    syntax::{Expr, Function, Import, Kind, Module, Statement},
+};
 
 /// What is nested deeper holds no facts that anyone wrote by hand.
 const DEEPEST: u32 = 150;
 
-/// Reads Python, or returns the line at which it is none.
-pub(super) fn module(source: &str) -> Result<Module, u32> {
+/// Returns a parser of Python. It can be used again and again.
+pub(super) fn parser() -> Parser {
     let mut parser = Parser::new();
     let language = tree_sitter_python::LANGUAGE.into();
     parser
         .set_language(&language)
         .expect("grammar and library are pinned together");
+    parser
+}
+
+/// Reads Python, or returns the line at which it is none.
+pub(super) fn module(parser: &mut Parser, source: &str, part: Part) -> Result<Module, u32> {
+    parser
+        .set_included_ranges(&[part.range()])
+        .expect("a single range overlaps with none");
     let tree = parser
         .parse(source, None)
         .expect("a parser with a language and no time limit returns a tree");
     let root = tree.root_node();
     if root.has_error() {
         return Err(first_error(root));
+    }
+    if let Some(line) = python_2(root) {
+        return Err(line);
     }
     let mut reader = Reader {
         source,
@@ -32,10 +48,11 @@ pub(super) fn module(source: &str) -> Result<Module, u32> {
         statements,
         comments: reader.comments,
         shell: Vec::new(),
+        names: names::events(root, source),
     })
 }
 
-fn line_of(node: Node<'_>) -> u32 {
+pub(super) fn line_of(node: Node<'_>) -> u32 {
     u32::try_from(node.start_position().row + 1).unwrap_or(u32::MAX)
 }
 
@@ -52,6 +69,34 @@ fn first_error(root: Node<'_>) -> u32 {
         waiting.extend(node.children(&mut cursor).filter(|child| child.has_error()));
     }
     if first == u32::MAX { 1 } else { first }
+}
+
+/// Returns the line of a statement of the module that only Python 2 knows, which tree-sitter takes too.
+fn python_2(root: Node<'_>) -> Option<u32> {
+    let mut cursor = root.walk();
+    let all = root.named_children(&mut cursor);
+    let mut old = all.filter(|child| matches!(child.kind(), "print_statement" | "exec_statement"));
+    old.next().map(line_of)
+}
+
+/// A part of a cell that is read by itself: whole statements, from one byte to another.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Part {
+    pub(super) start: usize,
+    pub(super) end: usize,
+    /// The line on which it begins, counted from one.
+    pub(super) line: u32,
+}
+
+impl Part {
+    fn range(self) -> Range {
+        Range {
+            start_byte: self.start,
+            end_byte: self.end,
+            start_point: Point::new(self.line as usize - 1, 0),
+            end_point: Point::new(usize::MAX, usize::MAX),
+        }
+    }
 }
 
 struct Reader<'s> {
@@ -106,9 +151,17 @@ impl<'s> Reader<'s> {
                 into.extend(self.body(node, "alternative", depth));
             }
             "if_statement" => into.push(self.branch(node, depth)),
-            "function_definition" => into.push(Statement::Function(self.function(node, Vec::new(), depth))),
+            "function_definition" => into.push(Statement::Function(Rc::new(self.function(
+                node,
+                Vec::new(),
+                depth,
+            )))),
             // A class runs its body once, and gives it to nobody: it is looked at like a function.
-            "class_definition" => into.push(Statement::Function(self.function(node, Vec::new(), depth))),
+            "class_definition" => into.push(Statement::Function(Rc::new(self.function(
+                node,
+                Vec::new(),
+                depth,
+            )))),
             "decorated_definition" => self.decorated(node, depth, into),
             "import_statement" | "import_from_statement" => into.push(Statement::Import(self.imports(node))),
             _ => into.push(self.block(node, depth)),
@@ -176,7 +229,7 @@ impl<'s> Reader<'s> {
                 }
                 "function_definition" | "class_definition" => {
                     let function = self.function(child, std::mem::take(&mut decorators), depth);
-                    into.push(Statement::Function(function));
+                    into.push(Statement::Function(Rc::new(function)));
                 }
                 _ => self.statement(child, depth, into),
             }
@@ -205,6 +258,7 @@ impl<'s> Reader<'s> {
             parameters,
             decorators,
             body: self.body(node, "body", depth),
+            bytes: node.byte_range().len(),
         }
     }
 
@@ -256,6 +310,15 @@ impl<'s> Reader<'s> {
         let mut body = Vec::new();
         for child in self.children(node) {
             match child.kind() {
+                // What is tried may fail and be caught, as what an `if` holds may not be reached.
+                "block" if node.kind() == "try_statement" => body.push(Statement::If {
+                    test: Expr {
+                        line: line_of(node),
+                        kind: Kind::Other(Vec::new()),
+                    },
+                    body: self.statements(child, depth),
+                    otherwise: Vec::new(),
+                }),
                 "block" => body.extend(self.statements(child, depth)),
                 "except_clause"
                 | "finally_clause"

@@ -11,6 +11,8 @@ pub(super) struct Plain {
     pub(super) python: String,
     /// The commands and magics, with their lines.
     pub(super) shell: Vec<(u32, String)>,
+    /// Where in `python` a statement begins that needs nothing of what stands before it, with its line.
+    pub(super) starts: Vec<(usize, u32)>,
 }
 
 /// What a cell is, by its cell magic.
@@ -36,6 +38,7 @@ pub(super) fn prepare(source: &str) -> Prepared {
         return Prepared::Python(Plain {
             python: String::new(),
             shell: commands.map(|(line, text)| (line, format!("!{text}"))).collect(),
+            starts: Vec::new(),
         });
     }
     if PYTHON_MAGICS.contains(&name) {
@@ -66,9 +69,17 @@ fn joined(source: &str) -> Vec<(u32, String)> {
 fn plain(source: &str) -> Plain {
     let mut python = String::with_capacity(source.len());
     let mut shell = Vec::new();
+    let mut starts = Vec::new();
+    let mut decorated = false;
     let mut state = State::default();
     let mut lines = (1..).zip(source.lines());
     while let Some((number, line)) = lines.next() {
+        if state.at_statement() && begins_statement(line) {
+            if !decorated {
+                starts.push((python.len(), number));
+            }
+            decorated = line.starts_with('@');
+        }
         let Some((kept, command)) = state.at_statement().then(|| magic(line)).flatten() else {
             state.read(line);
             python.push_str(line);
@@ -87,13 +98,30 @@ fn plain(source: &str) -> Plain {
             shell.push((number, whole));
         }
     }
-    Plain { python, shell }
+    Plain {
+        python,
+        shell,
+        starts,
+    }
+}
+
+/// Returns whether a line begins a statement of the module that is no part of the one before it.
+fn begins_statement(line: &str) -> bool {
+    let word = line
+        .split(|c: char| !c.is_alphanumeric())
+        .next()
+        .unwrap_or_default();
+    let inner = line.is_empty() || line.starts_with(|c: char| c.is_whitespace() || c == '#');
+    !inner && !["else", "elif", "except", "finally"].contains(&word)
 }
 
 /// Returns what stands for a line in Python, and its command, if the line has one.
 fn magic(line: &str) -> Option<(String, &str)> {
     let text = line.trim_start();
     let indent = &line[..line.len() - text.len()];
+    if let Some(timed) = text.strip_prefix("%time ") {
+        return Some((format!("{indent}{}", timed.trim_start()), text));
+    }
     if text.starts_with(['!', '%', '?']) {
         return Some((format!("{indent}pass"), text));
     }

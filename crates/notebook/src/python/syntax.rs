@@ -1,5 +1,9 @@
 //! The small tree that facts are read from.
 
+use std::rc::Rc;
+
+use super::names::Event;
+
 /// A cell of Python.
 #[derive(Debug, Default)]
 pub(crate) struct Module {
@@ -8,6 +12,8 @@ pub(crate) struct Module {
     pub(crate) comments: Vec<(u32, String)>,
     /// Shell commands and line magics with their lines, as they are written.
     pub(crate) shell: Vec<(u32, String)>,
+    /// What happens to the notebook's names.
+    pub(crate) names: Vec<Event>,
 }
 
 /// A statement, by what it does to names.
@@ -29,7 +35,7 @@ pub(crate) enum Statement {
         body: Vec<Statement>,
         otherwise: Vec<Statement>,
     },
-    Function(Function),
+    Function(Rc<Function>),
     Import(Vec<Import>),
     /// Anything that is run in order: with, while, try, class.
     Block {
@@ -45,6 +51,8 @@ pub(crate) struct Function {
     pub(crate) parameters: Vec<(String, Option<Expr>)>,
     pub(crate) decorators: Vec<Expr>,
     pub(crate) body: Vec<Statement>,
+    /// How long it is in the source.
+    pub(crate) bytes: usize,
 }
 
 /// A name that an import binds.
@@ -83,6 +91,8 @@ pub(crate) enum Kind {
     Subscript(Box<Expr>, Box<Expr>),
     Binary(Box<Expr>, Operator, Box<Expr>),
     Not(Box<Expr>),
+    /// One of several: `a if b else c`.
+    Either(Vec<Expr>),
     /// Anything else, with what it holds.
     Other(Vec<Expr>),
 }
@@ -147,7 +157,7 @@ impl Expr {
         visit(self);
         match &self.kind {
             Kind::None | Kind::Bool(_) | Kind::Int(_) | Kind::Float(_) | Kind::Text(_) | Kind::Name(_) => {}
-            Kind::Format(parts) | Kind::List(parts) | Kind::Other(parts) => {
+            Kind::Format(parts) | Kind::List(parts) | Kind::Either(parts) | Kind::Other(parts) => {
                 parts.iter().for_each(|part| part.walk(visit));
             }
             Kind::Dict(entries) => entries.iter().for_each(|(key, value)| {

@@ -3,7 +3,7 @@
 use std::{cmp::Ordering, rc::Rc};
 
 use super::{
-    value::{At, MOST_ENTRIES, Made, Traced, Value},
+    value::{At, MOST_ENTRIES, Made, Reached, Traced, Value},
     walk::Walk,
 };
 use crate::python::syntax::{Arithmetic, Call, Comparison, Expr, Function, Kind, Operator};
@@ -12,12 +12,10 @@ use crate::python::syntax::{Arithmetic, Call, Comparison, Expr, Function, Kind, 
 const DEEPEST_CALL: u32 = 4;
 /// How many calls are followed in all, so that functions that call each other twice come to an end.
 const MOST_FOLLOWED: u32 = 200;
-/// Names that Python and IPython give.
-const BUILTINS: &str = " abs all any bool bytes callable chr dict dir display divmod enumerate eval exec exit filter float \
-    format frozenset get_ipython getattr globals hasattr hash help hex id In input int isinstance issubclass iter len \
-    list locals map max min next object open Out ord pow print property quit range repr reversed round set setattr \
-    slice sorted staticmethod classmethod str sum super tuple type vars zip __name__ __file__ __builtins__ _ __ ___ \
-    NotImplemented Ellipsis __import__ delattr ";
+/// How many calls, texts and names are kept. A notebook with more is data; people write a few hundred.
+pub(super) const MOST_FACTS: usize = 20_000;
+/// The longest text that any rule is about.
+const LONGEST_FACT: usize = 2048;
 
 impl Walk {
     pub(super) fn eval(&mut self, expr: &Expr) -> Traced {
@@ -28,11 +26,19 @@ impl Walk {
             Kind::Int(number) => Value::Int(*number),
             Kind::Float(number) => Value::Float(*number),
             Kind::Text(text) => {
-                self.survey.texts.push((at, self.given_to.clone(), text.clone()));
+                if text.len() <= LONGEST_FACT && self.survey.texts.len() < MOST_FACTS {
+                    self.survey.texts.push((at, self.given_to.clone(), text.clone()));
+                }
                 Value::Text(text.clone())
             }
             Kind::Format(parts) => return self.format(at, parts),
             Kind::Name(name) => return self.name(at, name),
+            Kind::List(items) if items.len() > MOST_ENTRIES => {
+                items.iter().for_each(|item| {
+                    self.eval(item);
+                });
+                Value::Unknown
+            }
             Kind::List(items) => Value::List(Rc::new(items.iter().map(|item| self.eval(item)).collect())),
             Kind::Dict(entries) => self.dict(entries),
             Kind::Call(call) => return self.call(at, call),
@@ -46,6 +52,14 @@ impl Walk {
                 Some(truth) => Value::Bool(!truth),
                 None => Value::Unknown,
             },
+            Kind::Either(parts) => {
+                self.guarded += 1;
+                parts.iter().for_each(|part| {
+                    self.eval(part);
+                });
+                self.guarded -= 1;
+                Value::Unknown
+            }
             Kind::Other(parts) => {
                 parts.iter().for_each(|part| {
                     self.eval(part);
@@ -61,12 +75,6 @@ impl Walk {
             let mut held = held.clone();
             held.via.get_or_insert_with(|| name.to_owned());
             return held;
-        }
-        if !BUILTINS.contains(&format!(" {name} "))
-            && !name.ends_with("Error")
-            && !name.ends_with("Exception")
-        {
-            self.survey.unbound.entry(name.to_owned()).or_insert(at);
         }
         Traced::new(Value::Symbol(name.to_owned()), at)
     }
@@ -119,7 +127,11 @@ impl Walk {
     }
 
     fn binary(&mut self, left: &Expr, operator: Operator, right: &Expr) -> Value {
-        let (a, b) = (self.eval(left), self.eval(right));
+        let a = self.eval(left);
+        let may_be_left_out = u32::from(matches!(operator, Operator::Or | Operator::And));
+        self.guarded += may_be_left_out;
+        let b = self.eval(right);
+        self.guarded -= may_be_left_out;
         if operator == Operator::Compare(Comparison::Equal) {
             self.compared_runtime(left, &b);
         }
@@ -156,16 +168,11 @@ impl Walk {
             .iter()
             .map(|argument| self.eval(argument))
             .collect();
-        let mut keywords = Vec::new();
-        for (name, value) in &call.keywords {
-            let value = self.eval(value);
-            if name == "**" && keywords.len() <= MOST_ENTRIES {
-                keywords.extend(value.entries().iter().cloned());
-            } else {
-                keywords.push((name.clone(), value));
-            }
-        }
+        let keywords = self.keywords(&call.keywords);
         self.given_to = outer;
+        if function == "print" {
+            self.printed(at, call);
+        }
         if let ("int" | "str" | "float", [only]) = (function.as_str(), arguments.as_slice())
             && only.number().is_some()
         {
@@ -194,9 +201,65 @@ impl Walk {
             arguments,
             keywords,
             at,
+            reached: self.reached(),
         });
-        self.survey.calls.push(Rc::clone(&made));
+        if self.survey.calls.len() < MOST_FACTS {
+            self.survey.calls.push(Rc::clone(&made));
+        }
         Traced::new(Value::Made(made), at)
+    }
+
+    fn keywords(&mut self, given: &[(String, Expr)]) -> Vec<(String, Traced)> {
+        let mut keywords = Vec::new();
+        for (name, value) in given {
+            let value = self.eval(value);
+            if name == "**" && keywords.len() <= MOST_ENTRIES {
+                keywords.extend(value.entries().iter().cloned());
+            } else {
+                keywords.push((name.clone(), value));
+            }
+        }
+        keywords
+    }
+
+    /// Notes figures that are printed behind their name: `print("loss:", loss)`, `print(f"loss: {loss}")`.
+    fn printed(&mut self, at: At, call: &Call) {
+        let parts = call.arguments.iter().flat_map(|argument| match &argument.kind {
+            Kind::Format(parts) => parts.as_slice(),
+            Kind::None
+            | Kind::Bool(_)
+            | Kind::Int(_)
+            | Kind::Float(_)
+            | Kind::Text(_)
+            | Kind::Name(_)
+            | Kind::List(_)
+            | Kind::Dict(_)
+            | Kind::Call(_)
+            | Kind::Attribute(_, _)
+            | Kind::Subscript(_, _)
+            | Kind::Binary(_, _, _)
+            | Kind::Not(_)
+            | Kind::Either(_)
+            | Kind::Other(_) => std::slice::from_ref(argument),
+        });
+        let parts: Vec<&Expr> = parts.collect();
+        for pair in parts.windows(2) {
+            let name = pair[0]
+                .text()
+                .filter(|_| pair[1].text().is_none())
+                .and_then(figure);
+            if let Some(name) = name.filter(|_| self.survey.printed.len() < MOST_FACTS) {
+                self.survey.printed.push((at, name.to_owned()));
+            }
+        }
+    }
+
+    fn reached(&self) -> Reached {
+        if self.guarded == 0 {
+            Reached::Surely
+        } else {
+            Reached::Perhaps
+        }
     }
 
     /// Returns the name of the function that a name stands for, whatever it was imported as.
@@ -215,7 +278,7 @@ impl Walk {
     ) -> Traced {
         self.depth += 1;
         self.followed += 1;
-        let outer = self.names.clone();
+        let outer = std::mem::take(&mut self.shadowed);
         for (index, (name, default)) in own.parameters.iter().enumerate() {
             let keyword = keywords
                 .iter()
@@ -227,13 +290,27 @@ impl Walk {
                 (None, Some(default)) => self.eval(default),
                 (None, None) => Traced::new(Value::Unknown, at),
             };
-            self.names.insert(name.clone(), value);
+            self.hold(name, value);
         }
         let returned = self.statements(&own.body);
-        self.names = outer;
+        let shadowed = std::mem::replace(&mut self.shadowed, outer);
+        for (name, held) in shadowed.into_iter().rev() {
+            match held {
+                Some(held) => self.names.insert(name, held),
+                None => self.names.remove(&name),
+            };
+        }
         self.depth -= 1;
         returned.unwrap_or_else(|| Traced::new(Value::Unknown, at))
     }
+}
+
+/// Returns the name of a figure that a text announces: `loss` of `epoch done, loss: `.
+fn figure(text: &str) -> Option<&str> {
+    let before = text.trim_end().strip_suffix([':', '='])?.trim_end();
+    let name = before.rsplit(|c: char| !c.is_alphanumeric() && c != '_').next()?;
+    let begins = name.starts_with(|c: char| c.is_ascii_alphabetic());
+    (begins && name.len() <= 40 && name.is_ascii()).then_some(name)
 }
 
 fn computed(arithmetic: Arithmetic, a: &Traced, b: &Traced) -> Option<Value> {

@@ -93,6 +93,19 @@ pub(super) fn of_calls(calls: &[Rc<Made>]) -> Vec<Install> {
     .collect()
 }
 
+/// Returns the commands that calls hand to a shell or to the system: `os.system("...")`, `subprocess.run([...])`.
+pub(crate) fn commands_of_calls(calls: &[Rc<Made>]) -> impl Iterator<Item = (At, String)> {
+    calls.iter().filter_map(|made| {
+        let of_system = matches!(
+            made.function.as_str(),
+            "run" | "call" | "check_call" | "check_output" | "Popen" | "system" | "getoutput"
+        );
+        let first = made.arguments.first().filter(|_| of_system)?;
+        let words = || first.items().iter().map(word).collect::<Vec<_>>().join(" ");
+        Some((made.at, first.text().map_or_else(words, str::to_owned)))
+    })
+}
+
 fn word(item: &Traced) -> String {
     item.text().unwrap_or_default().to_owned()
 }

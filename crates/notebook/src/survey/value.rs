@@ -55,6 +55,16 @@ pub(crate) struct Made {
     pub(crate) arguments: Vec<Traced>,
     pub(crate) keywords: Vec<(String, Traced)>,
     pub(crate) at: At,
+    pub(crate) reached: Reached,
+}
+
+/// Whether what stands in a cell is done whenever the cell is run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reached {
+    /// It is.
+    Surely,
+    /// It depends on a condition, or may fail and be caught.
+    Perhaps,
 }
 
 impl Traced {

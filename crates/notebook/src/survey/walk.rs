@@ -1,12 +1,17 @@
 //! Walking cells in order, with names bound to what is known of their values.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, rc::Rc};
 
 use super::{
-    Survey, install,
+    Survey,
+    eval::MOST_FACTS,
+    install,
     value::{At, Traced, Value},
 };
 use crate::python::syntax::{Expr, Import, Kind, Module, Statement};
+
+/// How much source of functions is kept for following their calls.
+const MOST_FUNCTION_BYTES: usize = 512 << 10;
 
 /// The state of a walk.
 #[derive(Default)]
@@ -17,17 +22,23 @@ pub(super) struct Walk {
     pub(super) depth: u32,
     pub(super) followed: u32,
     pub(super) given_to: Option<String>,
+    /// What names held before the function that is followed gave them a value of its own.
+    pub(super) shadowed: Vec<(String, Option<Traced>)>,
+    /// How many conditions are open of which nothing is known.
+    pub(super) guarded: u32,
+    function_bytes: usize,
 }
 
 impl Walk {
-    /// Walks one cell.
-    pub(super) fn cell(&mut self, cell: u32, parameters: Tagged, module: &Module) {
+    /// Walks some statements of a cell.
+    pub(super) fn module(&mut self, cell: u32, parameters: Tagged, module: &Module) {
         self.cell = cell;
         for (line, command) in &module.shell {
-            let defines_names = ["%run", "%pylab", "%load", "%store"]
-                .iter()
-                .any(|magic| command.starts_with(magic));
-            self.survey.has_star_import |= defines_names;
+            if command.starts_with("%matplotlib") || command.starts_with("%pylab") {
+                let at = At { cell, line: *line };
+                self.survey.imports.entry("matplotlib".into()).or_insert(at);
+                self.survey.optional_imports.remove("matplotlib");
+            }
             self.survey
                 .shell
                 .push((At { cell, line: *line }, command.clone()));
@@ -101,13 +112,14 @@ impl Walk {
                 function.decorators.iter().for_each(|decorator| {
                     self.eval(decorator);
                 });
-                self.survey.bound.insert(function.name.clone());
-                self.survey
-                    .functions
-                    .insert(function.name.clone(), (self.cell, function.clone()));
+                if self.function_bytes + function.bytes <= MOST_FUNCTION_BYTES {
+                    self.function_bytes += function.bytes;
+                    let kept = (self.cell, Rc::clone(function));
+                    self.survey.functions.insert(function.name.clone(), kept);
+                }
                 let symbol = Value::Symbol(function.name.clone());
                 let at = self.at(0);
-                self.names.insert(function.name.clone(), Traced::new(symbol, at));
+                self.hold(&function.name, Traced::new(symbol, at));
                 None
             }
             Statement::Import(names) => {
@@ -126,14 +138,29 @@ impl Walk {
     fn import(&mut self, import: &Import) {
         let at = self.at(import.line);
         let module = import.path.split('.').next().unwrap_or_default();
+        let known = self.survey.imports.contains_key(module);
+        if self.guarded == 0 {
+            self.survey.optional_imports.remove(module);
+        } else if !known {
+            self.survey.optional_imports.insert(module.to_owned());
+        }
         self.survey.imports.entry(module.to_owned()).or_insert(at);
         if import.name == "*" {
-            self.survey.has_star_import = true;
             return;
         }
-        self.survey.bound.insert(import.name.clone());
         let symbol = Value::Symbol(import.path.clone());
-        self.names.insert(import.name.clone(), Traced::new(symbol, at));
+        self.hold(&import.name, Traced::new(symbol, at));
+    }
+
+    /// Has a name hold a value, until the function that is followed ends.
+    pub(super) fn hold(&mut self, name: &str, value: Traced) {
+        if self.names.len() >= MOST_FACTS && !self.names.contains_key(name) {
+            return;
+        }
+        let before = self.names.insert(name.to_owned(), value);
+        if self.depth > 0 {
+            self.shadowed.push((name.to_owned(), before));
+        }
     }
 
     fn each(&mut self, target: &Expr, over: &Expr, body: &[Statement]) -> Option<Traced> {
@@ -164,8 +191,11 @@ impl Walk {
             Some(true) => self.statements(body),
             Some(false) => self.statements(otherwise),
             None => {
+                self.guarded += 1;
                 let returned = self.statements(otherwise);
-                self.statements(body).or(returned)
+                let returned = self.statements(body).or(returned);
+                self.guarded -= 1;
+                returned
             }
         }
     }
@@ -177,8 +207,7 @@ impl Walk {
 
     fn bind(&mut self, target: &Expr, value: Traced) {
         if let Some(name) = target.name() {
-            self.survey.bound.insert(name.to_owned());
-            self.names.insert(name.to_owned(), value);
+            self.hold(name, value);
         } else if let Kind::List(targets) = &target.kind {
             let items = value.items().to_vec();
             for (index, target) in targets.iter().enumerate() {

@@ -78,6 +78,7 @@ impl Reader<'_> {
                     (_, _) => Kind::Other(std::mem::take(&mut inner)),
                 }
             }
+            "conditional_expression" => Kind::Either(self.exprs(node, depth)),
             "not_operator" => Kind::Not(Box::new(self.field(node, "argument", depth))),
             "binary_operator" | "boolean_operator" | "comparison_operator" => self.binary(node, depth),
             _ => Kind::Other(self.exprs(node, depth)),
