@@ -1,5 +1,7 @@
 //! Both pages, line by line, of devices that do all kinds of things.
 
+mod divided;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use blueproof_core::{
@@ -448,126 +450,6 @@ fn that_there_was_no_error_is_told_only_of_devices_that_answer_and_are_listened_
     assert_eq!(told(&seen), 1);
     seen.errors = Errors::default();
     assert_eq!(told(&seen), 0);
-}
-
-/// A divided device with two compute instances in one GPU instance, and one in another.
-fn divided() -> Seen {
-    let part = |number: u32, gpu: u32, compute: u32, profile: &str| Partition {
-        uuid: DeviceUuid(format!("MIG-{number}")),
-        profile: Reading::Value(profile.into()),
-        gpu_instance: Reading::Value(gpu),
-        compute_instance: Reading::Value(compute),
-        memory: Reading::Unsupported,
-    };
-    let whole = Device {
-        is_partitioned: Reading::Value(true),
-        partitions: vec![
-            part(0, 2, 0, "1c.2g.35gb"),
-            part(1, 2, 1, "1c.2g.35gb"),
-            part(2, 9, 0, "1g.18gb"),
-        ],
-        ..device(0)
-    };
-    let mut read = snapshot(100, std::slice::from_ref(&whole));
-    read.samples[0].readings.extend(readings([
-        (Figure::MemoryUsed, 400.0 * 1_048_576.0),
-        (Figure::SmActive, 0.5),
-    ]));
-    for (place, used) in [(0, 300.0), (1, 300.0), (2, 100.0)] {
-        read.samples.push(Sample {
-            device: whole.uuid.clone(),
-            partition: Some(whole.partitions[place].uuid.clone()),
-            readings: readings([(Figure::MemoryUsed, used * 1_048_576.0), (Figure::SmActive, 0.25)]),
-            processes: Reading::Value(Vec::new()),
-            busy: Reading::Unsupported,
-        });
-    }
-    let inventory = GpuInventory {
-        devices: vec![whole],
-        ..GpuInventory::default()
-    };
-    Seen {
-        listened_to: [device(0).uuid].into(),
-        devices: Some((inventory, read)),
-        ..Seen::default()
-    }
-}
-
-#[test]
-fn compute_instances_of_one_gpu_instance_make_no_series_twice() {
-    let seen = divided();
-    for page in [
-        native::render(&seen, Format::Prometheus),
-        dcgm::render(&seen, &options()),
-    ] {
-        let samples = page.lines().filter(|line| !line.starts_with('#'));
-        let series: Vec<_> = samples.filter_map(|line| line.rsplit_once(' ')).collect();
-        let once: BTreeSet<_> = series.iter().map(|(series, _)| series).collect();
-        assert_eq!(once.len(), series.len(), "{page}");
-    }
-}
-
-#[test]
-fn a_divided_device_is_told_by_its_gpu_instances_and_memory_counts_once() {
-    let page = dcgm::render(&divided(), &options());
-    let of = |name: &str| -> Vec<(String, f64)> {
-        let start = format!("{name}{{");
-        let lines = page.lines().filter(|line| line.starts_with(&start));
-        let samples = lines.filter_map(|line| line.rsplit_once(' '));
-        samples
-            .map(|(series, value)| (series.to_owned(), value.parse().expect("a number")))
-            .collect()
-    };
-    let used = of("DCGM_FI_DEV_FB_USED");
-    assert_eq!(used.iter().map(|(_, value)| value).sum::<f64>(), 400.0);
-    assert_eq!(of("DCGM_FI_PROF_SM_ACTIVE").len(), 2);
-    for name in [
-        "DCGM_FI_DEV_FB_USED",
-        "DCGM_FI_DEV_GPU_TEMP",
-        "DCGM_FI_DEV_POWER_USAGE",
-        "DCGM_FI_DEV_XID_ERRORS",
-    ] {
-        let labels = [
-            "GPU_I_PROFILE=\"2g.35gb\",GPU_I_ID=\"2\"",
-            "GPU_I_PROFILE=\"1g.18gb\",GPU_I_ID=\"9\"",
-        ];
-        let told = of(name);
-        assert_eq!(told.len(), labels.len(), "{name}: {told:?}");
-        for ((series, _), labels) in told.iter().zip(labels) {
-            assert!(series.contains(labels), "{labels} in {series}");
-        }
-    }
-    assert_eq!(of("DCGM_FI_DEV_GPU_UTIL"), [], "of an instance nobody knows it");
-}
-
-#[test]
-fn an_instance_is_charged_to_a_pod_that_has_all_of_it() {
-    let owner = |pod: &str| Owners {
-        pods: vec![Owner {
-            namespace: "ci".into(),
-            pod: pod.into(),
-            ..Owner::default()
-        }],
-        ..Owners::default()
-    };
-    let pods = |second: &str| {
-        let mut seen = divided();
-        for (part, pod) in [("MIG-0", "one"), ("MIG-1", second), ("MIG-2", "other")] {
-            seen.owners.insert(DeviceUuid(part.into()), owner(pod));
-        }
-        let page = dcgm::render(&seen, &options());
-        let used = page
-            .lines()
-            .filter(|line| line.starts_with("DCGM_FI_DEV_FB_USED{"));
-        let pods = used.map(|line| {
-            line.split("pod=\"")
-                .nth(1)
-                .and_then(|rest| rest.split('"').next())
-        });
-        pods.map(|pod| pod.map(str::to_owned)).collect::<Vec<_>>()
-    };
-    assert_eq!(pods("one"), [Some("one".to_owned()), Some("other".to_owned())]);
-    assert_eq!(pods("two"), [None, Some("other".to_owned())]);
 }
 
 #[test]
