@@ -9,6 +9,7 @@ mod diagnostic;
 pub(crate) mod estimate;
 pub(crate) mod events;
 pub(crate) mod explanation;
+pub(crate) mod github;
 pub(crate) mod pace;
 pub(crate) mod progress;
 pub(crate) mod queue;

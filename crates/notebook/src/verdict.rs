@@ -24,7 +24,6 @@ pub(crate) use silent::silent_failures;
 
 use crate::{
     executor::{Cell, CellRun, Finish, Over, Why},
-    plan::Plan,
     process::End,
 };
 
@@ -36,8 +35,6 @@ pub(crate) struct Facts<'a> {
     pub(crate) run: &'a CellRun,
     /// What came before it.
     pub(crate) finish: &'a Finish,
-    /// What was to be done.
-    pub(crate) plan: &'a Plan,
     /// What was granted.
     pub(crate) spec: &'a AttemptSpec,
     /// The most memory that was seen.

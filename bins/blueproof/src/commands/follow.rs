@@ -18,6 +18,17 @@ pub(crate) async fn follow(
     target: &Target,
     done: impl Fn(&RunView) -> bool,
 ) -> Result<Option<RunView>, Problem> {
+    show::github::begin_group("how the run goes on");
+    let followed = follow_in_group(session, target, done).await;
+    show::github::end_group();
+    followed
+}
+
+async fn follow_in_group(
+    session: &Session,
+    target: &Target,
+    done: impl Fn(&RunView) -> bool,
+) -> Result<Option<RunView>, Problem> {
     let mut progress = Progress::new();
     let say = progress.sayer();
     let mut watch = Watch::new(session, target);
@@ -62,11 +73,12 @@ pub(crate) async fn conclude(
     run: &RunView,
     format: Option<DocumentFormat>,
 ) -> Result<Exit, Problem> {
+    let mut answer = show::verdict::render(run);
+    show::github::tell(run, session.kept(), &answer);
     if let Some(format) = format {
         print_documents(session, slice::from_ref(run), format).await?;
         return Ok(Exit::of(run));
     }
-    let mut answer = show::verdict::render(run);
     let report = session.kept().run(run.id).join("report.html");
     if report.exists() {
         answer.push_str(&format!("     file://{}\n", report.display()));

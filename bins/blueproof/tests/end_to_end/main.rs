@@ -2,6 +2,7 @@
 //!
 //! Each test has a home and a store of its own; Python environments are shared, since they take long to make.
 
+mod actions;
 mod attacks;
 mod common;
 mod full_disk;

@@ -60,6 +60,8 @@ struct Attempt<'a> {
     /// The executed notebook, once its cells have run.
     executed: Option<Notebook>,
     artifacts: Vec<KeptFile>,
+    /// How long the environment took, once it is there.
+    environment_took: Option<Duration>,
     /// When the kernel was started.
     kernel_began: Option<Instant>,
     /// Parameters that no cell reads.
@@ -116,6 +118,7 @@ pub(crate) fn carry_out(
             sockets,
             executed: None,
             artifacts: Vec::new(),
+            environment_took: None,
             kernel_began: None,
             unread: Vec::new(),
             gpu_used: None,
@@ -358,7 +361,12 @@ impl Attempt<'_> {
     fn startup_too_long(&self, what: &str) -> Halt {
         let limit = self.spec.timeouts.startup.unwrap_or_default();
         let message = format!("{what} within {limit:#} (timeouts.startup)");
-        let diagnostic = Diagnostic::error(Code::StartupTimeout, message)
+        let mut diagnostic = Diagnostic::error(Code::StartupTimeout, message);
+        if let Some(took) = self.environment_took {
+            diagnostic =
+                diagnostic.because(format!("making the environment took {:#.0} of it", signed(took)));
+        }
+        let diagnostic = diagnostic
             .hint("allow more under spec.timeouts.startup; a second start finds the packages in the cache");
         Halt::Failed(failure(FailureClass::Timeout(Limit::Startup), diagnostic))
     }

@@ -190,10 +190,21 @@ pub(super) fn class_name(class: FailureClass) -> &'static str {
 fn verdict(verdict: &Verdict) -> VerdictView {
     let (word, class) = match verdict {
         Verdict::Passed => ("Passed", "pass"),
-        Verdict::Failed(_) => ("Failed", "fail"),
+        Verdict::Failed(failure) => (failed(failure.class), "fail"),
         Verdict::Stopped => ("Stopped", "stop"),
     };
     VerdictView { word, class }
+}
+
+/// Returns in a word or two what became of a run that failed: not everything is the notebook's own failure.
+fn failed(class: FailureClass) -> &'static str {
+    match class {
+        FailureClass::Notebook | FailureClass::Workload => "Failed",
+        FailureClass::Expectation => "Not as expected",
+        FailureClass::Timeout(_) => "Timed out",
+        FailureClass::Infrastructure => "Infrastructure failed",
+        FailureClass::Config => "Refused",
+    }
 }
 
 /// Returns what the page is about, and its id.

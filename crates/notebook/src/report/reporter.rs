@@ -4,13 +4,15 @@ use std::{collections::BTreeMap, path::Path, time::Duration};
 
 use async_trait::async_trait;
 use blueproof_core::{
-    attempt::{AttemptLayout, Checked, KeptFile, Record, RecordKind, RunsFolder, read_regular},
+    attempt::{AttemptLayout, Checked, KeptFile, Record, RecordKind, RunsFolder, Stage, read_regular},
     diagnostic::{Code, Diagnostic, Place},
     domain::{AttemptId, FailureClass, Head, RunRequest, Verdict},
     figures::{Figures, Used, build_seconds, queue_seconds, start_seconds},
     ports::{CallError, Reporter},
     view::{AttemptView, RunView},
 };
+
+use jiff::Timestamp;
 
 use super::{
     ArtifactReport, EarlierAttempt, ExpectationReport, ExpectationResult, Report, StageReport, cells, write,
@@ -276,30 +278,43 @@ fn stages(view: &RunView, attempt: &AttemptView, log: &[Record]) -> Vec<StageRep
             took: None,
         });
     }
-    stages.extend(log.iter().filter_map(|record| match &record.kind {
-        RecordKind::StageEnded { stage, detail, took } => Some(StageReport {
-            name: stage.as_str().into(),
-            detail: detail.clone(),
-            took: Some(*took),
-        }),
-        RecordKind::Begun { .. }
-        | RecordKind::StageBegun { .. }
-        | RecordKind::StageProgress { .. }
-        | RecordKind::EnvironmentReady { .. }
-        | RecordKind::KernelReady { .. }
-        | RecordKind::CellBegun { .. }
-        | RecordKind::Text { .. }
-        | RecordKind::Display { .. }
-        | RecordKind::Truncated { .. }
-        | RecordKind::Metric { .. }
-        | RecordKind::CellEnded { .. }
-        | RecordKind::CellUsed { .. }
-        | RecordKind::DevicesUnfit { .. }
-        | RecordKind::Noticed { .. }
-        | RecordKind::ExpectationsChecked { .. }
-        | RecordKind::FilesKept { .. }
-        | RecordKind::Finished { .. } => None,
-    }));
+    stages.extend(gone_through(log));
+    stages
+}
+
+/// Returns the stages that the agent went through; the last one may not have ended well, or not at all.
+fn gone_through(log: &[Record]) -> Vec<StageReport> {
+    let mut stages = Vec::new();
+    let mut open: Option<(Stage, Timestamp)> = None;
+    let since =
+        |at: Timestamp, begun: Option<(Stage, Timestamp)>| begun.map(|(_, begun)| at.duration_since(begun));
+    for Record { at, kind } in log {
+        if let RecordKind::StageBegun { stage } = kind {
+            open = Some((*stage, *at));
+        }
+        if let RecordKind::KernelReady { .. } = kind {
+            stages.push(StageReport {
+                name: "kernel".into(),
+                detail: "started, and answered".into(),
+                took: since(*at, open),
+            });
+        }
+        if let RecordKind::StageEnded { stage, detail, took } = kind {
+            open = None;
+            stages.push(StageReport {
+                name: stage.as_str().into(),
+                detail: detail.clone(),
+                took: Some(*took),
+            });
+        }
+        if let (RecordKind::Finished { .. }, Some((stage, _))) = (kind, open) {
+            stages.push(StageReport {
+                name: stage.as_str().into(),
+                detail: "did not end well".into(),
+                took: since(*at, open),
+            });
+        }
+    }
     stages
 }
 
@@ -356,7 +371,39 @@ fn quoted(word: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use blueproof_core::domain::Outcome;
+
     use super::*;
+
+    #[test]
+    fn the_stage_that_a_run_ended_in_is_among_its_stages_and_so_is_the_kernels_start() {
+        let at = |second| Timestamp::from_second(second).expect("small");
+        let record = |second, kind| Record { at: at(second), kind };
+        let outcome = Box::new(Outcome {
+            verdict: Verdict::Stopped,
+            usage: None,
+            metrics: BTreeMap::new(),
+            notices: Vec::new(),
+        });
+        let ended = RecordKind::StageEnded {
+            stage: Stage::Env,
+            detail: "python".into(),
+            took: jiff::SignedDuration::from_secs(3),
+        };
+        let log = [
+            record(0, RecordKind::StageBegun { stage: Stage::Env }),
+            record(3, ended),
+            record(4, RecordKind::StageBegun { stage: Stage::Run }),
+            record(6, RecordKind::KernelReady { pid: 1, cells: 2 }),
+            record(9, RecordKind::Finished { outcome }),
+        ];
+        let stages = gone_through(&log);
+        let told: Vec<_> = stages
+            .iter()
+            .map(|stage| (stage.name.as_str(), stage.took.map(|took| took.as_secs())))
+            .collect();
+        assert_eq!(told, [("env", Some(3)), ("kernel", Some(2)), ("run", Some(5))]);
+    }
 
     #[test]
     fn a_word_is_quoted_where_a_shell_would_take_it_apart() {

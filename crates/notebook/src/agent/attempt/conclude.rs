@@ -42,7 +42,6 @@ impl Attempt<'_> {
             cell,
             run,
             finish,
-            plan: &self.plan,
             spec: &self.spec,
             memory_peak: self.meter.memory_peak_bytes().map(Bytes),
             kernel_log: &self.layout.kernel_log(),

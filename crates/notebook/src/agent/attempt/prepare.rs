@@ -33,6 +33,7 @@ impl Attempt<'_> {
         let begun = Instant::now();
         self.journal.record(RecordKind::StageBegun { stage: Stage::Env });
         let prepared = self.prepare_environment().await?;
+        self.environment_took = Some(begun.elapsed());
         let environment = prepared.environment.clone();
         self.journal.record(RecordKind::EnvironmentReady { environment });
         self.stage_ended(Stage::Env, prepared.detail.clone(), begun);

@@ -1,0 +1,119 @@
+//! What GitHub Actions makes of a run: a note at the notebook's line, a summary of the step, and folded progress.
+//!
+//! The commands are lines that begin with `::`, which the runner takes out of what a step prints:
+//! <https://docs.github.com/actions/reference/workflow-commands-for-github-actions>. What a notebook says stands in them
+//! escaped, so that none of it is a command.
+
+use std::{
+    env,
+    fs::File,
+    io::Write,
+    path::{Path, PathBuf},
+};
+
+use blueproof_core::{
+    attempt::{AttemptSpec, RunsFolder, read_regular},
+    diagnostic::Diagnostic,
+    domain::Failure,
+    view::RunView,
+};
+use blueproof_notebook::{ipynb::Notebook, plan::Plan};
+
+/// Whether this is a step of a workflow.
+fn is_here() -> bool {
+    env::var("GITHUB_ACTIONS").is_ok_and(|value| value == "true")
+}
+
+/// Folds what is printed until [`end_group`].
+pub(crate) fn begin_group(title: &str) {
+    if is_here() {
+        eprintln!("::group::{}", data(title));
+    }
+}
+
+/// Ends what [`begin_group`] began.
+pub(crate) fn end_group() {
+    if is_here() {
+        eprintln!("::endgroup::");
+    }
+}
+
+/// Marks the line at which a run failed, and writes the step's summary. `verdict` is what a terminal shows.
+pub(crate) fn tell(run: &RunView, kept: &RunsFolder, verdict: &str) {
+    if !is_here() {
+        return;
+    }
+    if let Some(failure) = &run.failure {
+        eprintln!("{}", annotation(run, failure, line_of(run, failure, kept)));
+    }
+    // A summary that cannot be written is missed by nobody who sees the step's log.
+    if let Some(file) = env::var_os("GITHUB_STEP_SUMMARY") {
+        let _ = append(Path::new(&file), &summary(run, verdict));
+    }
+}
+
+fn annotation(run: &RunView, failure: &Failure, at: Option<(PathBuf, u32)>) -> String {
+    let Diagnostic { code, message, .. } = &failure.diagnostic;
+    let title = format!("{} {}: {code}", run.subject.blueprint, run.id);
+    let place = at.map(|(file, line)| format!("file={},line={line},", property(&file.display().to_string())));
+    let place = place.unwrap_or_default();
+    format!("::error {place}title={}::{}", property(&title), data(message))
+}
+
+/// Returns the line of the notebook's file that failed, relative to the workspace.
+fn line_of(run: &RunView, failure: &Failure, kept: &RunsFolder) -> Option<(PathBuf, u32)> {
+    let cell = failure.cell.as_ref()?;
+    let attempt = kept.attempt(run.attempts.last()?.id);
+    let spec = read_regular(&attempt.spec(), AttemptSpec::LONGEST).ok()?;
+    let spec: AttemptSpec = serde_json::from_slice(&spec).ok()?;
+    let plan: Plan = serde_json::from_value(spec.work).ok()?;
+    let path = spec.checkout.join(plan.notebook);
+    let line = Notebook::read(&path)
+        .ok()?
+        .place(cell.cell, cell.line.unwrap_or(1))
+        .line?;
+    let workspace = env::var_os("GITHUB_WORKSPACE").unwrap_or_default();
+    let inside = path.strip_prefix(workspace).map(Path::to_path_buf);
+    Some((inside.unwrap_or(path), line))
+}
+
+fn summary(run: &RunView, verdict: &str) -> String {
+    let plain = anstream::adapter::strip_str(verdict).to_string();
+    // A fence that is longer than any run of backticks within it.
+    let longest = plain.split(|c| c != '`').map(str::len).max().unwrap_or(0);
+    let fence = "`".repeat(longest.max(2) + 1);
+    format!(
+        "### {} {}\n\n{fence}text\n{}\n{fence}\n",
+        run.subject.blueprint,
+        run.id,
+        plain.trim_end()
+    )
+}
+
+fn append(file: &Path, text: &str) -> std::io::Result<()> {
+    File::options()
+        .append(true)
+        .create(true)
+        .open(file)?
+        .write_all(text.as_bytes())
+}
+
+fn data(text: &str) -> String {
+    text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
+}
+
+fn property(text: &str) -> String {
+    data(text).replace(':', "%3A").replace(',', "%2C")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_notebook_says_is_no_command() {
+        let hostile = "100 %\r\n::set-env name=X::y";
+        assert_eq!(data(hostile), "100 %25%0D%0A::set-env name=X::y");
+        assert_eq!(property("a:b,c\n"), "a%3Ab%2Cc%0A");
+    }
+}
