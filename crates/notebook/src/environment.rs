@@ -29,6 +29,7 @@ use blueproof_core::{
 };
 use serde::{Deserialize, Serialize};
 
+pub(crate) use explain::{exhausted, exhausted_line};
 pub use host::Host;
 pub use pep723::pep723;
 pub(crate) use requirements::checked as checked_requirement;

@@ -387,6 +387,9 @@ codes! {
     653 CellsUnaccounted "cells of which it is not known how they ended"
         "A run passes when each cell of code has run to its end. Here nothing failed, and yet some cells did not: a defect of \
          blueproof, which is told as such and not as a pass."
+    654 HostExhausted "a machine that has run out of something"
+        "Memory, threads, processes or open files ran out while an environment was made or a kernel started. That says nothing of \
+         the blueprint: it is the machine's failure, and the run may be tried again."
     701 StoreBroken "a store that cannot be used"
         "The file that holds all runs could not be opened, read or written: a full disk, missing rights, or damage. \
          Nothing is decided without it; attempts that run go on by themselves."

@@ -29,6 +29,20 @@ const DISK_FULL: &[&str] = &[
     "os error 28",
     "disk quota exceeded",
 ];
+/// Words of the systems below Python where something other than the disk ran out.
+const EXHAUSTED: &[&str] = &[
+    "too many open files",
+    "cannot allocate memory",
+    "can't start new thread",
+    "resource temporarily unavailable",
+    "memoryerror",
+    "[errno 11]",
+    "[errno 12]",
+    "[errno 24]",
+    "os error 11)",
+    "os error 12)",
+    "os error 24)",
+];
 const OFFLINE: &[&str] = &[
     "name or service not known",
     "temporary failure in name resolution",
@@ -94,10 +108,28 @@ pub(super) fn progress(line: &str) -> Option<String> {
     }
 }
 
+/// Returns the line that says that this machine ran out of something, the disk included, if one does.
+pub(crate) fn exhausted_line(lines: &[String]) -> Option<&str> {
+    said(lines, EXHAUSTED).or_else(|| said(lines, DISK_FULL))
+}
+
+/// Says that the machine, and not what it was asked to do, is what failed.
+pub(crate) fn exhausted(word: &str) -> Diagnostic {
+    Diagnostic::error(
+        Code::HostExhausted,
+        "this machine ran out of something that a Python needs",
+    )
+    .because(word)
+    .hint("look at `free`, `df` and `ulimit -a` here; let fewer runs go at once with `blueproof quota`")
+}
+
 /// Returns why an environment could not even be made.
 pub(super) fn unmade(interpreter: &Interpreter, lines: &[String]) -> Unprepared {
     if said(lines, DISK_FULL).is_some() {
         return disk_full();
+    }
+    if let Some(word) = said(lines, EXHAUSTED) {
+        return Unprepared::infrastructure(exhausted(&masked(reason(word))));
     }
     let message = format!(
         "Python {} at `{}` cannot make an environment",
@@ -112,6 +144,9 @@ pub(super) fn unmade(interpreter: &Interpreter, lines: &[String]) -> Unprepared 
 pub(super) fn failed(build: &Build<'_>, wanted: &Wanted, lines: &[String]) -> Result<(), Unprepared> {
     if said(lines, DISK_FULL).is_some() {
         return Err(disk_full());
+    }
+    if let Some(word) = said(lines, EXHAUSTED) {
+        return Err(Unprepared::infrastructure(exhausted(&masked(reason(word)))));
     }
     if let Some(word) = said(lines, OFFLINE) {
         return Err(offline::failure(build, wanted, &masked(reason(word)))?);

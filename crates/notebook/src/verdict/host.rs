@@ -9,13 +9,21 @@ use blueproof_core::{
 };
 
 use super::traceback::without_colour;
-use crate::{kernel::StartError, process::End};
+use crate::{
+    environment::{exhausted, exhausted_line},
+    kernel::StartError,
+    process::End,
+};
 
 const LAST_LINES: usize = 5;
 
 /// Says why a kernel did not come up. `log` is what it printed.
 pub(crate) fn start_failure(error: &StartError, log: &Path) -> Box<Failure> {
     let said = last_lines(log);
+    if let Some(line) = exhausted_line(&said) {
+        let failure = Failure::outside_cells(FailureClass::Infrastructure, exhausted(line));
+        return Box::new(failure);
+    }
     let (class, code, message) = match error {
         StartError::Ended(End::Exited(status)) => (
             FailureClass::Config,
@@ -89,4 +97,32 @@ pub(crate) fn last_lines(path: &Path) -> Vec<String> {
     let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
     let from = lines.len().saturating_sub(LAST_LINES);
     lines[from..].iter().map(|line| (*line).to_owned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kernel_that_a_full_or_exhausted_machine_kept_from_starting_is_the_machines_failure() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let log = folder.path().join("kernel.log");
+        let failure = |last: &str| {
+            std::fs::write(&log, format!("Traceback (most recent call last):\n{last}\n")).expect("a file");
+            start_failure(&StartError::Ended(End::Exited(1)), &log)
+        };
+        for last in [
+            "OSError: [Errno 28] No space left on device",
+            "OSError: [Errno 24] Too many open files",
+            "RuntimeError: can't start new thread",
+            "MemoryError",
+        ] {
+            let failure = failure(last);
+            assert_eq!(failure.class, FailureClass::Infrastructure, "{last}");
+            assert_eq!(failure.diagnostic.code, Code::HostExhausted, "{last}");
+            assert_eq!(failure.diagnostic.causes, [last]);
+        }
+        let failure = failure("ImportError: cannot import name 'x' from 'ipykernel'");
+        assert_eq!(failure.class, FailureClass::Config);
+    }
 }
