@@ -61,13 +61,8 @@ pub enum When {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", rename_all = "camelCase")]
 pub enum Basis {
-    /// Earlier runs of its blueprint under its profile.
+    /// Three or more earlier runs of its blueprint under its profile, with the same parameters.
     Blueprint {
-        /// How many.
-        runs: usize,
-    },
-    /// Earlier runs of others in its queue: there are none of its blueprint.
-    Queue {
         /// How many.
         runs: usize,
     },

@@ -410,15 +410,31 @@ impl Queues {
     /// Runs cycles until nothing changes, as if whoever is told to go left at once. Where the rules go round for ever it
     /// stops somewhere.
     pub fn settle(&mut self) {
+        self.settle_with_ends(BTreeSet::new());
+    }
+
+    /// Runs cycles as [`Self::settle`] does, and lets each of these end as soon as it has quota.
+    fn settle_with_ends(&mut self, mut ending: BTreeSet<WorkloadId>) {
         const CYCLES_AT_MOST: usize = 1_000;
         for _ in 0..CYCLES_AT_MOST {
+            // Before the next cycle, in which it could be evicted: two that take turns for ever would never end.
+            for id in ending
+                .extract_if(.., |id| self.holds_quota(*id))
+                .collect::<Vec<_>>()
+            {
+                self.remove(id);
+            }
+            self.let_leave();
             if !self.is_restless() {
                 return;
             }
-            for preempted in self.cycle(self.now).preempted {
-                self.requeue(preempted.workload);
-            }
+            self.cycle(self.now);
         }
+    }
+
+    /// Returns whether a workload holds quota, also if it was told to go.
+    fn holds_quota(&self, id: WorkloadId) -> bool {
+        matches!(self.standing(id), Some(Standing::Admitted | Standing::Evicted))
     }
 
     /// Returns whether there is room for a workload's quota beside that of those who really have theirs.

@@ -1,6 +1,6 @@
 //! Times as people say them.
 
-use jiff::{RoundMode, SignedDuration, Timestamp, TimestampRound, Unit};
+use jiff::{RoundMode, SignedDuration, Timestamp, TimestampRound, Unit, tz::TimeZone};
 
 /// Returns how long ago something was, as `3m ago`: the largest unit only. What is yet to come is `in 3m`.
 pub(crate) fn ago(at: Timestamp, now: Timestamp) -> String {
@@ -28,28 +28,41 @@ pub(crate) fn absolute(at: Timestamp) -> String {
     at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
-/// Returns a point in time near `now` as a clock shows it, never earlier than it is: with its day where that is another
-/// one, and to the second where it is less than ten minutes away.
+/// Returns a point in time near `now` as a clock on the wall shows it, never earlier than it is: with its day where that is
+/// another one, and to the second where it is less than ten minutes away.
 pub(crate) fn clock(at: Timestamp, now: Timestamp) -> String {
+    clock_in(&zone(), at, now)
+}
+
+/// Returns the zone of whoever reads.
+fn zone() -> TimeZone {
+    // What tests compare is the same in every zone.
+    if cfg!(test) {
+        TimeZone::UTC
+    } else {
+        TimeZone::system()
+    }
+}
+
+fn clock_in(zone: &TimeZone, at: Timestamp, now: Timestamp) -> String {
     let away = at.duration_since(now).abs();
     let (unit, time) = if away < SignedDuration::from_mins(10) {
-        (Unit::Second, "%H:%M:%SZ")
+        (Unit::Second, "%H:%M:%S")
     } else {
-        (Unit::Minute, "%H:%MZ")
+        (Unit::Minute, "%H:%M")
     };
     let ceil = TimestampRound::new().smallest(unit).mode(RoundMode::Ceil);
-    let at = at.round(ceil).unwrap_or(at);
-    let day = |at: Timestamp| at.strftime("%Y-%m-%dT").to_string();
-    let day = if day(at) == day(now) {
-        String::new()
-    } else {
-        day(at)
-    };
-    format!("{day}{}", at.strftime(time))
+    let at = at.round(ceil).unwrap_or(at).to_zoned(zone.clone());
+    if at.date() == now.to_zoned(zone.clone()).date() {
+        return at.strftime(time).to_string();
+    }
+    format!("{} {}", at.date(), at.strftime(time))
 }
 
 #[cfg(test)]
 mod tests {
+    use jiff::tz;
+
     use super::*;
 
     #[test]
@@ -75,12 +88,25 @@ mod tests {
     fn a_clock_is_as_exact_as_what_it_shows_is_near_and_never_early() {
         let now: Timestamp = "2026-09-21T13:50:00.4Z".parse().expect("a time");
         for (at, text) in [
-            ("2026-09-21T13:52:07.2Z", "13:52:08Z"),
-            ("2026-09-21T14:05:00Z", "14:05Z"),
-            ("2026-09-21T14:04:01Z", "14:05Z"),
-            ("2026-09-22T01:00:00Z", "2026-09-22T01:00Z"),
+            ("2026-09-21T13:52:07.2Z", "13:52:08"),
+            ("2026-09-21T14:05:00Z", "14:05"),
+            ("2026-09-21T14:04:01Z", "14:05"),
+            ("2026-09-22T01:00:00Z", "2026-09-22 01:00"),
         ] {
-            assert_eq!(clock(at.parse().expect("a time"), now), text);
+            let at = at.parse().expect("a time");
+            assert_eq!(clock_in(&TimeZone::UTC, at, now), text);
+        }
+    }
+
+    #[test]
+    fn a_clock_shows_the_time_and_the_day_of_whoever_reads() {
+        let now: Timestamp = "2026-09-21T21:30:00Z".parse().expect("a time");
+        let zone = TimeZone::fixed(tz::offset(2));
+        for (at, text) in [
+            ("2026-09-21T21:45:00Z", "23:45"),
+            ("2026-09-21T22:15:00Z", "2026-09-22 00:15"),
+        ] {
+            assert_eq!(clock_in(&zone, at.parse().expect("a time"), now), text);
         }
     }
 }

@@ -12,7 +12,10 @@ pub(crate) fn starts(estimate: &Estimate, now: Timestamp) -> Option<String> {
 
 /// Returns when it is likely to end, and what tells that.
 pub(crate) fn ends(estimate: &Estimate, now: Timestamp) -> Option<String> {
-    let end = estimate.end?;
+    let Some(end) = estimate.end else {
+        let unknown = "unknown: there is no history, and no limit of time";
+        return (estimate.from == Basis::Limits).then(|| unknown.to_owned());
+    };
     let from = match end {
         When::Likely { .. } => from(estimate.from),
         When::AtLatest { .. } => String::new(),
@@ -48,13 +51,8 @@ fn when(when: When, now: Timestamp) -> String {
 }
 
 fn from(basis: Basis) -> String {
-    let earlier = |runs: usize| match runs {
-        1 => "1 earlier run".into(),
-        runs => format!("{runs} earlier runs"),
-    };
     match basis {
-        Basis::Blueprint { runs } => format!(", from {}", earlier(runs)),
-        Basis::Queue { runs } => format!(", from {} of others in its queue", earlier(runs)),
+        Basis::Blueprint { runs } => format!(", from {runs} earlier runs"),
         Basis::Limits => String::new(),
     }
 }
@@ -94,18 +92,18 @@ mod tests {
         assert_eq!(
             told(&estimate),
             (
-                Some("about 14:05Z, in 12m (p90 14:20Z)".into()),
-                Some("about 14:21Z, in 28m (p90 14:40Z), from 23 earlier runs".into()),
-                Some("starts about 14:05Z (p90 14:20Z)".into())
+                Some("about 14:05, in 12m (p90 14:20)".into()),
+                Some("about 14:21, in 28m (p90 14:40), from 23 earlier runs".into()),
+                Some("starts about 14:05 (p90 14:20)".into())
             )
         );
-        (estimate.start, estimate.from) = (None, Basis::Queue { runs: 1 });
+        estimate.start = None;
         assert_eq!(
             told(&estimate),
             (
                 None,
-                Some("about 14:21Z, in 28m (p90 14:40Z), from 1 earlier run of others in its queue".into()),
-                Some("ends about 14:21Z (p90 14:40Z)".into())
+                Some("about 14:21, in 28m (p90 14:40), from 23 earlier runs".into()),
+                Some("ends about 14:21 (p90 14:40)".into())
             )
         );
         (estimate.end, estimate.from) = (Some(When::AtLatest { at: after(60) }), Basis::Limits);
@@ -113,9 +111,14 @@ mod tests {
             told(&estimate),
             (
                 None,
-                Some("at 14:53Z at the latest, by limits of time: there is no history".into()),
-                Some("ends at 14:53Z at the latest".into())
+                Some("at 14:53 at the latest, by limits of time: there is no history".into()),
+                Some("ends at 14:53 at the latest".into())
             )
+        );
+        (estimate.start, estimate.end) = (likely(12, 27), None);
+        assert_eq!(
+            ends(&estimate, now()),
+            Some("unknown: there is no history, and no limit of time".into())
         );
     }
 }

@@ -114,7 +114,8 @@ pub struct Job {
     pub workload: Resources,
     /// The limits of time.
     pub timeouts: Timeouts,
-    /// What is to be done, in the notebook crate's words: core passes it on unread.
+    /// What is to be done, in the notebook crate's words: core passes it on, and reads only whether its `parameters`
+    /// are the same as another's.
     pub work: serde_json::Value,
 }
 

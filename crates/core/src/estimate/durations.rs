@@ -5,31 +5,33 @@ use std::collections::BTreeMap;
 use jiff::SignedDuration;
 
 use super::{Basis, sample::Sample};
-use crate::domain::{BlueprintName, ProfileName, Project, QueueName, RunRequest, Subject};
+use crate::domain::{BlueprintName, ProfileName, Project, RunRequest};
+
+/// Fewer tell nothing: one may have failed in its first cell, and two agree by chance.
+const RUNS_AT_LEAST: usize = 3;
 
 /// How long attempts that ended by themselves took, from their quota to their end, and how long it took to clear away
 /// what any attempt left.
 #[derive(Debug, Default)]
 pub(crate) struct Durations {
     by_kind: BTreeMap<Kind, Sample>,
-    by_queue: BTreeMap<QueueName, Sample>,
     clearing: Sample,
 }
 
-/// A blueprint under a profile: another profile is other parameters, and so another length.
+/// A blueprint under a profile with its parameters: a notebook that is told to train on more takes longer.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Kind {
     project: Project,
     blueprint: BlueprintName,
     profile: Option<ProfileName>,
+    /// As JSON, in the order of their names.
+    parameters: Option<String>,
 }
 
 impl Durations {
     /// Notes how long an attempt took.
     pub(crate) fn note(&mut self, request: &RunRequest, took: SignedDuration) {
-        let kind = Kind::of(&request.subject);
-        self.by_kind.entry(kind).or_default().add(took);
-        self.by_queue.entry(request.queue.clone()).or_default().add(took);
+        self.by_kind.entry(Kind::of(request)).or_default().add(took);
     }
 
     /// Notes how long an attempt still held its quota after its end.
@@ -37,15 +39,11 @@ impl Durations {
         self.clearing.add(took);
     }
 
-    /// Returns how long attempts took that are most like those of a request: of its blueprint, or else of its queue.
+    /// Returns how long attempts of the same kind as a request took; `None` where there are too few to go by.
     pub(crate) fn like(&self, request: &RunRequest) -> Option<(Basis, &Sample)> {
-        if let Some(sample) = self.by_kind.get(&Kind::of(&request.subject)) {
-            let runs = sample.count();
-            return Some((Basis::Blueprint { runs }, sample));
-        }
-        let sample = self.by_queue.get(&request.queue)?;
+        let sample = self.by_kind.get(&Kind::of(request))?;
         let runs = sample.count();
-        Some((Basis::Queue { runs }, sample))
+        (runs >= RUNS_AT_LEAST).then_some((Basis::Blueprint { runs }, sample))
     }
 
     /// Returns how long clearing away takes as a rule.
@@ -57,11 +55,13 @@ impl Durations {
 }
 
 impl Kind {
-    fn of(subject: &Subject) -> Self {
+    fn of(request: &RunRequest) -> Self {
+        let subject = &request.subject;
         Self {
             project: subject.project.clone(),
             blueprint: subject.blueprint.clone(),
             profile: subject.profile.clone(),
+            parameters: request.job.work.get("parameters").map(ToString::to_string),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What would end a wait: it is not reasoned about but tried, on a copy of the queues, so that it is true.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
@@ -84,24 +84,8 @@ impl Queues {
     /// Returns whether a workload is admitted when these end, each as soon as it has quota.
     fn admits_when_end(&self, id: WorkloadId, those: &[WorkloadId]) -> bool {
         let mut copy = self.clone();
-        let mut left: BTreeSet<WorkloadId> = those.iter().copied().collect();
-        loop {
-            let (ending, pending) = left.into_iter().partition(|other| copy.holds_quota(*other));
-            left = pending;
-            ending.iter().for_each(|other| copy.remove(*other));
-            copy.let_leave();
-            copy.settle();
-            if copy.standing(id) == Some(Standing::Admitted) {
-                return true;
-            }
-            if !left.iter().any(|other| copy.holds_quota(*other)) {
-                return false;
-            }
-        }
-    }
-
-    fn holds_quota(&self, id: WorkloadId) -> bool {
-        matches!(self.standing(id), Some(Standing::Admitted | Standing::Evicted))
+        copy.settle_with_ends(those.iter().copied().collect());
+        copy.standing(id) == Some(Standing::Admitted)
     }
 
     /// Returns a least set of workloads whose end helps: any one that holds quota if that will do, else those who run

@@ -109,14 +109,50 @@ fn asking_changes_nothing_and_gives_the_same_again() {
 }
 
 #[test]
-fn another_of_its_queue_stands_in_for_a_blueprint_without_a_past() {
-    let (mut scheduler, now) = after(1, &[100; 9]);
-    let mut slower = request("a", "nano-lm");
-    slower.subject.profile = Some("full".parse().expect("a name"));
-    let run = ask(&mut scheduler, now, slower);
-    let estimate = estimate(&scheduler, now, run).expect("others are known");
-    assert_eq!(estimate.from, Basis::Queue { runs: 9 });
-    assert_eq!(estimate.end, likely(now + 100, now + 100));
+fn fewer_than_three_earlier_runs_tell_nothing() {
+    for (earlier, is_told) in [(2, false), (3, true)] {
+        let (mut scheduler, now) = after(1, &vec![100; earlier]);
+        let [first, second] = ["a", "b"].map(|key| ask(&mut scheduler, now, request(key, "nano-lm")));
+        assert_eq!(
+            estimate(&scheduler, now, first).is_some(),
+            is_told,
+            "the end of one that runs"
+        );
+        assert_eq!(
+            estimate(&scheduler, now, second).is_some(),
+            is_told,
+            "the start of one behind it"
+        );
+    }
+}
+
+#[test]
+fn runs_of_another_blueprint_or_profile_or_with_other_parameters_tell_nothing() {
+    type Change = fn(&mut RunRequest);
+    let others: [(&str, Change); 3] = [
+        ("blueprint", |request| {
+            request.subject.blueprint = "other".parse().expect("a name");
+        }),
+        ("profile", |request| {
+            request.subject.profile = Some("full".parse().expect("a name"));
+        }),
+        ("parameters", |request| {
+            request.job.work = serde_json::json!({ "parameters": { "epochs": 600 } });
+        }),
+    ];
+    for (what, change) in others {
+        let (mut scheduler, now) = after(1, &[100; 9]);
+        let mut other = request("a", "nano-lm");
+        change(&mut other);
+        let first = ask(&mut scheduler, now, other);
+        let behind = ask(&mut scheduler, now, request("b", "nano-lm"));
+        assert_eq!(estimate(&scheduler, now, first), None, "{what}");
+        assert_eq!(
+            estimate(&scheduler, now, behind),
+            None,
+            "behind one of another {what}"
+        );
+    }
 }
 
 fn limited(key: &str, startup: i64, run: i64) -> RunRequest {
