@@ -82,5 +82,5 @@ fn what_could_not_be_read_is_not_told() {
         duration: jiff::SignedDuration::from_secs(5),
         ..Usage::default()
     };
-    assert_eq!(used(&usage), "5.0 s for all cells");
+    assert_eq!(used(&usage), "5.0 s from the kernel's start to its end");
 }
