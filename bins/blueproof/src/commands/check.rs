@@ -225,7 +225,7 @@ mod tests {
 
     fn codes(spec: &str) -> Vec<(Code, Severity)> {
         let folder = tempfile::tempdir().expect("a folder");
-        let notebook = r#"{"nbformat": 4, "cells": []}"#;
+        let notebook = r#"{"nbformat": 4, "cells": [{"cell_type": "code", "source": "1"}]}"#;
         fs::write(folder.path().join("n.ipynb"), notebook).expect("files can be written");
         let head = "apiVersion: blueproof.dev/v1alpha1\nkind: Blueprint\nspec:\n  notebook: n.ipynb\n";
         let path = folder.path().join("blueprint.yaml");

@@ -223,7 +223,10 @@ fn add_outcome(text: &mut String, outcome: &Outcome, width: Width) {
 
 /// Returns what was used, in words. What could not be read is not told.
 pub(crate) fn used(usage: &Usage) -> String {
-    let mut parts = vec![format!("{} from the kernel's start to its end", duration(usage.duration))];
+    let mut parts = vec![format!(
+        "{} from the kernel's start to its end",
+        duration(usage.duration)
+    )];
     if let Some(time) = usage.cpu_time {
         parts.push(format!("{} of {} cpu", output::seconds(time), usage.cpu_granted));
     }
