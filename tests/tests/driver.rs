@@ -5,7 +5,7 @@ use std::{path::Path, time::Duration};
 use blueproof_cluster::local::{AgentCommand, LocalDriver};
 use blueproof_core::{
     action::StartAction,
-    attempt::{RunsFolder, StoreIdentity},
+    attempt::{RecordKind, RunsFolder, StoreIdentity},
     diagnostic::Code,
     domain::{FailureClass, Verdict},
     ports::{ClusterDriver, Observation, Retry},
@@ -157,6 +157,20 @@ async fn an_agent_that_does_nothing_any_more_is_ended_by_force() {
     driver.start(&start).await.expect("it starts");
     let running = driver.observe(start.attempt, None).await.expect("it is seen");
     assert_eq!(running, Observation::Running);
+    let records = runs(home.path(), "a-store").log(start.attempt).read_to_foreign();
+    let agent = records.iter().find_map(|record| {
+        let RecordKind::Begun { process, .. } = &record.kind else {
+            return None;
+        };
+        Some(process.pid)
+    });
+    let stat = format!("/proc/{}/stat", agent.expect("it has begun"));
+    while !std::fs::read_to_string(&stat)
+        .expect("it is there")
+        .contains(") T ")
+    {
+        tokio::task::yield_now().await;
+    }
 
     driver.release(start.attempt).await.expect("it ends");
 
