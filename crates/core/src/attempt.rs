@@ -20,7 +20,7 @@ pub use log::{Disturbance, LogCursor, LogError, LogReader, LogWriter};
 pub use orders::{Errand, Orders};
 pub use process::{Presence, ProcessName};
 pub use record::{CellEnd, Checked, KeptFile, Record, RecordKind, Stage, Stream};
-pub use regular::{open_regular, read_regular};
+pub use regular::{UNFOLLOWED, clear_folder_away, open_regular, read_regular};
 pub use runs::{RunsFolder, StoreIdentity};
 use signature::Chain;
 pub use signature::LogKey;

@@ -7,7 +7,7 @@ use std::{
     path::Path,
 };
 
-use blueproof_core::domain::Bytes;
+use blueproof_core::{attempt::clear_folder_away, domain::Bytes};
 use sha2::{Digest, Sha256};
 
 /// Knows the length and the SHA-256 of what it writes on.
@@ -67,10 +67,8 @@ pub(crate) fn replace(file: &Path, bytes: &[u8]) -> io::Result<()> {
         .tempfile_in(folder)?;
     temporary.write_all(bytes)?;
     temporary.as_file().sync_all()?;
-    // A notebook can have put a folder in its place, which nothing can be moved over.
-    if fs::symlink_metadata(file).is_ok_and(|there| there.is_dir()) {
-        fs::remove_dir_all(file)?;
-    }
+    // A notebook can have put a folder in its place.
+    clear_folder_away(file)?;
     temporary.persist(file)?;
     Ok(())
 }

@@ -10,15 +10,12 @@ use std::{
 };
 
 use blueproof_core::{
-    attempt::{AttemptLayout, Orders, Presence, ProcessName, open_regular, read_regular},
+    attempt::{AttemptLayout, Orders, Presence, ProcessName, UNFOLLOWED, open_regular, read_regular},
     diagnostic::{Code, Diagnostic},
     domain::{Failure, FailureClass, Outcome, Verdict},
     ports::CallError,
 };
-use rustix::{
-    fs::OFlags,
-    process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal},
-};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use tokio::{
     io::AsyncWriteExt,
     process::{Child, Command},
@@ -158,11 +155,10 @@ fn last_words(path: &Path) -> io::Result<Stdio> {
     if fs::symlink_metadata(path).is_ok_and(|there| !there.is_file()) {
         return Ok(Stdio::null());
     }
-    let flags = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).bits().cast_signed();
     let file = File::options()
         .create(true)
         .append(true)
-        .custom_flags(flags)
+        .custom_flags(UNFOLLOWED)
         .open(path)?;
     Ok(file.into())
 }

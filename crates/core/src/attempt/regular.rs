@@ -4,7 +4,7 @@
 //! a terabyte costs nothing to make.
 
 use std::{
-    fs::{File, OpenOptions},
+    fs::{self, File, OpenOptions},
     io::{self, Read},
     os::unix::fs::OpenOptionsExt,
     path::Path,
@@ -12,8 +12,8 @@ use std::{
 
 use rustix::fs::OFlags;
 
-/// No link is followed, and nothing is waited for.
-pub(super) const FLAGS: i32 = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).bits().cast_signed();
+/// How files are opened there, to be read or written: no link is followed, and nothing is waited for.
+pub const UNFOLLOWED: i32 = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).bits().cast_signed();
 
 /// Opens a file to be read, if it is a regular one. No link is followed at its end, and nothing is waited for.
 ///
@@ -21,7 +21,10 @@ pub(super) const FLAGS: i32 = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).bits().ca
 ///
 /// When it is not there, cannot be opened, or is no regular file.
 pub fn open_regular(path: &Path) -> io::Result<File> {
-    let file = OpenOptions::new().read(true).custom_flags(FLAGS).open(path)?;
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(UNFOLLOWED)
+        .open(path)?;
     if file.metadata()?.is_file() {
         return Ok(file);
     }
@@ -29,6 +32,18 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
         io::ErrorKind::InvalidInput,
         "it is no regular file",
     ))
+}
+
+/// Removes a folder that lies where a file is to be put: nothing can be moved over it. Anything else stays.
+///
+/// # Errors
+///
+/// When it cannot be removed.
+pub fn clear_folder_away(path: &Path) -> io::Result<()> {
+    if fs::symlink_metadata(path).is_ok_and(|there| there.is_dir()) {
+        return fs::remove_dir_all(path);
+    }
+    Ok(())
 }
 
 /// Reads a regular file of at most `most` bytes.

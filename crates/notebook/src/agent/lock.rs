@@ -9,8 +9,7 @@ use std::{
     time::Duration,
 };
 
-use blueproof_core::attempt::{AttemptLayout, Errand};
-use rustix::fs::OFlags;
+use blueproof_core::attempt::{AttemptLayout, Errand, UNFOLLOWED, clear_folder_away};
 
 /// How often it is tried. Whoever looks whether an agent lives shares the lock for a moment.
 const TRIES: u32 = 25;
@@ -33,9 +32,7 @@ impl Lock {
                 let _ = fs::remove_file(&beside);
                 let file = open(&beside)?;
                 file.lock()?;
-                if fs::symlink_metadata(&path).is_ok_and(|there| there.is_dir()) {
-                    fs::remove_dir_all(&path)?;
-                }
+                clear_folder_away(&path)?;
                 fs::rename(beside, path)?;
                 Ok(Some(Self(file)))
             }
@@ -46,13 +43,12 @@ impl Lock {
 }
 
 fn open(path: &Path) -> io::Result<File> {
-    let flags = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).bits().cast_signed();
     let mut options = File::options();
     options
         .create(true)
         .truncate(false)
         .write(true)
-        .custom_flags(flags);
+        .custom_flags(UNFOLLOWED);
     options.open(path)
 }
 

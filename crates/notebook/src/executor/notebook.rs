@@ -3,9 +3,9 @@
 //! It is made of the user's notebook, whose file is only read: `ipynb` does that. What is not understood is written as
 //! it was read.
 
-use std::{collections::BTreeMap, fs, io, io::Write, path::Path};
+use std::{collections::BTreeMap, io, io::Write, path::Path};
 
-use blueproof_core::attempt::KeptFile;
+use blueproof_core::attempt::{KeptFile, clear_folder_away};
 use serde::Serialize;
 use serde_json::{Map, Value, json, value::RawValue};
 
@@ -164,9 +164,7 @@ impl Notebook {
         serde_json::to_writer(&mut file, self)?;
         file.write_all(b"\n")?;
         let (buffered, size, sha256) = file.finish();
-        if fs::symlink_metadata(path).is_ok_and(|there| there.is_dir()) {
-            fs::remove_dir_all(path)?;
-        }
+        clear_folder_away(path)?;
         buffered.into_inner()?.persist(path)?;
         Ok(KeptFile {
             path: path.file_name().unwrap_or_default().into(),

@@ -10,7 +10,7 @@ use std::{
 use super::{LogCursor, LogError, whole_lines};
 use crate::attempt::{
     LogKey, Record,
-    regular::{FLAGS, open_regular},
+    regular::{UNFOLLOWED, clear_folder_away, open_regular},
 };
 
 /// Appends to a log. There is one writer at a time: whoever holds the attempt's lock.
@@ -167,9 +167,7 @@ impl LogWriter {
 
     /// Puts the file that is written to where the log belongs, whatever is there.
     fn put_in_place(&self) -> io::Result<()> {
-        if fs::symlink_metadata(&self.path).is_ok_and(|there| there.is_dir()) {
-            fs::remove_dir_all(&self.path)?;
-        }
+        clear_folder_away(&self.path)?;
         fs::rename(beside(&self.path), &self.path)
     }
 }
@@ -202,7 +200,7 @@ fn open_to_append(path: &Path) -> io::Result<File> {
         .create(true)
         .read(true)
         .append(true)
-        .custom_flags(FLAGS)
+        .custom_flags(UNFOLLOWED)
         .open(path)
 }
 
