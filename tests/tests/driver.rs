@@ -5,11 +5,11 @@ use std::{path::Path, time::Duration};
 use blueproof_cluster::local::{AgentCommand, LocalDriver};
 use blueproof_core::{
     action::StartAction,
-    attempt::{RecordKind, RunsFolder, StoreIdentity},
+    attempt::{LogWriter, ProcessName, Record, RecordKind, RunsFolder, StoreIdentity},
     diagnostic::Code,
-    domain::{FailureClass, Verdict},
+    domain::{FailureClass, RunId, Verdict},
     ports::{ClusterDriver, Observation, Retry},
-    testing::{contract, start_action},
+    testing::{contract, outcome as outcome_of, start_action},
 };
 use blueproof_tests::{checkout, checkout::Checkout};
 
@@ -180,4 +180,46 @@ async fn an_agent_that_does_nothing_any_more_is_ended_by_force() {
     };
     assert!(matches!(outcome.verdict, Verdict::Failed(_)), "{outcome:?}");
     assert!(!driver.layout(start.attempt).work().exists());
+}
+
+#[tokio::test]
+async fn an_agent_that_runs_elsewhere_is_waited_for_and_not_replaced() {
+    let home = tempfile::tempdir().expect("a folder");
+    let runs = runs(home.path(), "a-store");
+    let attempt = RunId(1).attempt(1);
+    let layout = runs.attempt(attempt);
+    std::fs::create_dir_all(layout.root()).expect("a folder");
+    let lock = std::fs::File::create(layout.lock()).expect("a file");
+    lock.lock().expect("nobody else has it");
+    let (mut log, _) = LogWriter::open(&layout.log(), runs.log_key(attempt)).expect("a file");
+    let mut write = |kind| {
+        let at = jiff::Timestamp::UNIX_EPOCH;
+        log.append(&Record { at, kind }).expect("it is written");
+    };
+    write(RecordKind::Begun {
+        process: ProcessName {
+            pid: std::process::id(),
+            started: 0,
+            host: "another machine".into(),
+        },
+        version: "0".into(),
+        marker: String::new(),
+        sockets: layout.root().join("sockets"),
+    });
+    write(RecordKind::KernelReady { pid: 1, cells: 1 });
+    // One that would come in its place ends at once, and the attempt would be taken for lost.
+    let driver = driver(home.path(), "no-agent");
+    let running = Observation::Running;
+    let ended = outcome_of(Verdict::Stopped);
+    let end = async {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        write(RecordKind::Finished {
+            outcome: Box::new(ended.clone()),
+        });
+    };
+    let (observed, ()) = tokio::join!(driver.observe(attempt, Some(&running)), end);
+    let Observation::Finished(outcome) = observed.expect("it is seen") else {
+        panic!("it has ended")
+    };
+    assert_eq!(*outcome, ended);
 }

@@ -299,7 +299,11 @@ impl ClusterDriver for LocalDriver {
             match (observed, ended) {
                 (Some(observed), _) if known != Some(&observed) => return Ok(observed),
                 (_, Some(status)) => return Ok(Observation::Finished(agent::lost(&layout, status))),
-                _ if agent == Agent::Gone && successor.is_none() => {
+                // Who has begun is known only once the log was read: an agent elsewhere is not found without it.
+                _ if agent == Agent::Gone
+                    && successor.is_none()
+                    && self.find_agent(&layout, log.begun())? == Agent::Gone =>
+                {
                     successor = Some(self.agent_for(attempt, Errand::Finish).await?);
                 }
                 _ if news.is_disturbed => tokio::time::sleep(LOOK_AT_DISTURBED).await,
