@@ -102,15 +102,6 @@ const OTHERS: &[(&str, &str, &str, Otherwise)] = &[
         },
     ),
     (
-        "kubernetes-enable-pod-uid",
-        "",
-        "DCGM_EXPORTER_KUBERNETES_ENABLE_POD_UID",
-        Refused {
-            unless: OFF,
-            why: NO_CLIENT,
-        },
-    ),
-    (
         "kubernetes-gpu-id-type",
         "",
         "DCGM_EXPORTER_KUBERNETES_GPU_ID_TYPE",
@@ -298,6 +289,7 @@ const UNDERSTOOD: &[&str] = &[
     "DCGM_EXPORTER_LISTEN",
     "DCGM_EXPORTER_INTERVAL",
     "DCGM_EXPORTER_KUBERNETES",
+    "DCGM_EXPORTER_KUBERNETES_ENABLE_POD_UID",
     "DCGM_EXPORTER_NO_HOSTNAME",
     "DCGM_EXPORTER_WEB_CONFIG_FILE",
     "DCGM_EXPORTER_REPLACE_BLANKS_IN_MODEL_NAME",
