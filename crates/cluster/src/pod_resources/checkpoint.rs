@@ -150,16 +150,25 @@ mod tests {
 
     #[test]
     fn of_two_pods_with_the_same_device_neither_is_named() {
-        let both = uids(&[entry("ended", r#"{"0":["GPU-1"]}"#), entry("lives", r#"{"0":["GPU-1"]}"#)]);
+        let both = uids(&[
+            entry("ended", r#"{"0":["GPU-1"]}"#),
+            entry("lives", r#"{"0":["GPU-1"]}"#),
+        ]);
         assert_eq!(named(&both, given("main", "GPU-1")), None);
-        let twice = uids(&[entry("one", r#"{"0":["GPU-1"]}"#), entry("one", r#"{"0":["GPU-1"]}"#)]);
+        let twice = uids(&[
+            entry("one", r#"{"0":["GPU-1"]}"#),
+            entry("one", r#"{"0":["GPU-1"]}"#),
+        ]);
         assert_eq!(named(&twice, given("main", "GPU-1")).as_deref(), Some("one"));
     }
 
     #[test]
     fn an_empty_checkpoint_is_one_and_anything_else_is_not() {
         let empty = r#"{"Data":{"PodDeviceEntries":null,"RegisteredDevices":{}},"Checksum":1}"#;
-        assert_eq!(PodUids::parse(empty.as_bytes()).expect("a checkpoint"), PodUids::default());
+        assert_eq!(
+            PodUids::parse(empty.as_bytes()).expect("a checkpoint"),
+            PodUids::default()
+        );
         for text in ["", "{}", "[]", r#"{"Data":null}"#] {
             assert!(PodUids::parse(text.as_bytes()).is_err(), "{text}");
         }
