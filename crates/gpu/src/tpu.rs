@@ -106,6 +106,7 @@ fn device(index: u32, tpu: &Tpu) -> Device {
         serial: Reading::Unsupported,
         memory: reading(tpu.memory_total).map(|bytes| Bytes(bytes as u64)),
         is_partitioned: Reading::Value(false),
+        is_virtual: Reading::Unsupported,
         partitions: Vec::new(),
     }
 }

@@ -41,6 +41,7 @@ pub const DRIVEN: &[&str] = &[
     "nvmlDeviceGetUUID",
     "nvmlDeviceGetUtilizationRates",
     "nvmlDeviceGetViolationStatus",
+    "nvmlDeviceGetVirtualizationMode",
     "nvmlDeviceRegisterEvents",
     "nvmlEventSetCreate",
     "nvmlEventSetFree",

@@ -141,6 +141,7 @@ fn card() -> Device {
         brand: nvmlBrandType_enum_NVML_BRAND_NVIDIA,
         ecc_enabled: Some(true),
         persistence_mode: true,
+        virtualization: Some(0),
         accounting: Some(false),
         samples: true,
         supported_event_types: u64::from(event_types),

@@ -118,6 +118,8 @@ pub struct Device {
     pub ecc_enabled: Option<bool>,
     /// Whether the driver keeps the device initialised without clients.
     pub persistence_mode: bool,
+    /// NVML's number for how the device is virtualised: 0 is not at all, 1 is passed through; `None` is a card that cannot say.
+    pub virtualization: Option<u32>,
     /// Whether the driver records ended processes; `None` is a card that cannot.
     pub accounting: Option<bool>,
     /// Whether processes' utilisation and the rings of samples can be read.

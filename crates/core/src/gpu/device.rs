@@ -64,8 +64,16 @@ pub struct Device {
     pub memory: Reading<Bytes>,
     /// Whether it can only be used in parts, as by MIG.
     pub is_partitioned: Reading<bool>,
+    /// Whether it is seen from a virtual machine: passed through to it, or shared out by a hypervisor.
+    #[serde(default = "untold")]
+    pub is_virtual: Reading<bool>,
     /// Its parts.
     pub partitions: Vec<Partition>,
+}
+
+/// Recordings of before do not say it.
+fn untold() -> Reading<bool> {
+    Reading::Unsupported
 }
 
 /// A part of a device that is used as a device of its own: a MIG instance.

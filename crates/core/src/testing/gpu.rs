@@ -113,6 +113,7 @@ pub fn device(index: u32) -> Device {
         serial: Reading::Unsupported,
         memory: Reading::Value(Bytes(24 << 30)),
         is_partitioned: Reading::Value(false),
+        is_virtual: Reading::Unsupported,
         partitions: Vec::new(),
     }
 }

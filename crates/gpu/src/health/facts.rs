@@ -8,6 +8,8 @@ use super::{Facts, Why};
 pub(super) struct DeviceFacts<'a> {
     /// What each snapshot has of it, the earliest first. `None` where one has nothing.
     pub(super) samples: Vec<Option<&'a Sample>>,
+    /// Whether it is seen from a virtual machine.
+    pub(super) is_virtual: bool,
     /// What its driver reported. `None` where nobody listened.
     pub(super) events: Option<Vec<&'a DeviceEvent>>,
 }
@@ -17,7 +19,12 @@ impl<'a> DeviceFacts<'a> {
     pub(super) fn of(facts: &Facts<'a>, device: &DeviceUuid) -> Self {
         let of_it =
             |events: &'a [DeviceEvent]| events.iter().filter(|event| event.device == *device).collect();
+        let known = facts
+            .inventory
+            .ok()
+            .and_then(|inventory| inventory.device(device));
         Self {
+            is_virtual: known.is_some_and(|device| device.is_virtual == Reading::Value(true)),
             samples: facts
                 .snapshots
                 .iter()

@@ -4,7 +4,7 @@ use blueproof_core::{
     domain::Bytes,
     gpu::{Device, DeviceUuid, Partition, Reading, Vendor},
 };
-use nvml_wrapper::{Device as Handle, Nvml, error::NvmlError};
+use nvml_wrapper::{Device as Handle, Nvml, enum_wrappers::device::GpuVirtualizationMode, error::NvmlError};
 
 use super::errors::read;
 
@@ -40,8 +40,19 @@ fn who(handle: &Handle<'_>, uuid: DeviceUuid, place: u32) -> Result<Device, Nvml
         serial: read(handle.serial()),
         memory: read(handle.memory_info()).map(|memory| Bytes(memory.total)),
         is_partitioned: Reading::Unsupported,
+        is_virtual: read(handle.virtualization_mode()).map(|mode| is_guest(&mode)),
         partitions: Vec::new(),
     })
+}
+
+/// Returns whether the driver runs in a virtual machine, and not on the machine that has the device.
+fn is_guest(mode: &GpuVirtualizationMode) -> bool {
+    match mode {
+        GpuVirtualizationMode::PassThrough | GpuVirtualizationMode::Vgpu => true,
+        GpuVirtualizationMode::Bare | GpuVirtualizationMode::HostVgpu | GpuVirtualizationMode::HostVsga => {
+            false
+        }
+    }
 }
 
 /// Returns whether all that a device says of itself could be read.
@@ -51,6 +62,7 @@ fn is_known(device: &Device) -> bool {
         device.minor.fault(),
         device.serial.fault(),
         device.memory.fault(),
+        device.is_virtual.fault(),
     ];
     faults.into_iter().all(|fault| fault.is_none())
 }

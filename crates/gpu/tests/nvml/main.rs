@@ -112,6 +112,23 @@ fn devices_are_told_with_who_they_are_and_their_parts() {
 }
 
 #[test]
+fn a_device_says_whether_it_is_seen_from_a_virtual_machine() {
+    for (mode, expected) in [
+        (Some(0), Reading::Value(false)),
+        (Some(1), Reading::Value(true)),
+        (Some(2), Reading::Value(true)),
+        (Some(3), Reading::Value(false)),
+        (None, Reading::Unsupported),
+    ] {
+        let mut device = a10();
+        device.virtualization = mode;
+        let installed = install([device]);
+        let inventory = open(&installed).inventory().expect("it answers");
+        assert_eq!(inventory.devices[0].is_virtual, expected, "{mode:?}");
+    }
+}
+
+#[test]
 fn who_a_device_is_is_asked_once_and_how_it_is_divided_each_time() {
     let installed = install([a10(), h100_with_mig(2)]);
     let mut probe = open(&installed);

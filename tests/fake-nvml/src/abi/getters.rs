@@ -89,6 +89,7 @@ values! {
     nvmlDeviceGetBrand: nvmlBrandType_t = identity::brand;
     nvmlDeviceGetArchitecture: nvmlDeviceArchitecture_t = identity::architecture;
     nvmlDeviceGetPersistenceMode: nvmlEnableState_t = identity::persistence_mode;
+    nvmlDeviceGetVirtualizationMode: nvmlGpuVirtualizationMode_t = identity::virtualization;
     nvmlDeviceGetUtilizationRates: nvmlUtilization_t = figures::utilization_rates;
     nvmlDeviceGetPerformanceState: nvmlPstates_t = figures::performance_state;
     nvmlDeviceGetPowerUsage: c_uint = figures::power_usage;

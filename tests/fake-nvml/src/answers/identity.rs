@@ -133,6 +133,11 @@ pub(crate) fn cuda_compute_capability(target: &Target<'_>) -> Answer<(i32, i32)>
     Ok(target.device.cuda_compute_capability)
 }
 
+/// Returns NVML's number for how the device is virtualised.
+pub(crate) fn virtualization(target: &Target<'_>) -> Answer<u32> {
+    target.whole()?.virtualization.ok_or(NvmlReturn::NotSupported)
+}
+
 /// Returns whether the device stays initialised without clients.
 pub(crate) fn persistence_mode(target: &Target<'_>) -> Answer<u32> {
     Ok(u32::from(target.whole()?.persistence_mode))

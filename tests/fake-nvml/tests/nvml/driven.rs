@@ -121,6 +121,9 @@ const DRIVES: &[(&str, Drive)] = &[
     ("nvmlDeviceGetViolationStatus", |on| {
         on.whole.violation_status(PerformancePolicy::Power).map(drop)
     }),
+    ("nvmlDeviceGetVirtualizationMode", |on| {
+        on.whole.virtualization_mode().map(drop)
+    }),
     ("nvmlDeviceRegisterEvents", |on| listen(on).map(drop)),
     ("nvmlEventSetCreate", |on| on.nvml.create_event_set().map(drop)),
     ("nvmlEventSetFree", |on| on.nvml.create_event_set().map(drop)),

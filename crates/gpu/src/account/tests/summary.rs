@@ -26,6 +26,7 @@ fn inventory(model: &str) -> GpuInventory {
             serial: Reading::Unsupported,
             memory: Reading::Unsupported,
             is_partitioned: Reading::Unsupported,
+            is_virtual: Reading::Unsupported,
             partitions: vec![part],
         }],
         ..GpuInventory::default()

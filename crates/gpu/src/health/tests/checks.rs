@@ -252,6 +252,29 @@ fn the_generation_of_an_idle_link_is_no_problem() {
 }
 
 #[test]
+fn a_link_that_a_virtual_machine_shows_as_slow_is_no_problem() {
+    let mut slow = with(Figure::PcieGeneration, 1.0);
+    slow.set(Figure::Utilization, Reading::Value(0.9));
+    let snapshots: Vec<_> = (0..5).map(|second| snapshot(second, [slow.clone()])).collect();
+    for (mode, expected) in [
+        (Reading::Value(true), "unknown"),
+        (Reading::Value(false), "warn"),
+        (Reading::Unsupported, "warn"),
+    ] {
+        let mut inventory = inventory(1);
+        inventory.devices[0].is_virtual = mode;
+        let facts = Facts {
+            inventory: Ok(&inventory),
+            snapshots: &snapshots,
+            events: Some(&[]),
+        };
+        let findings = check(&CheckPolicy::expecting(1), &facts);
+        let told = line(&answer_in(&findings, CheckId::PcieGeneration));
+        assert_eq!(told.split(':').next(), Some(expected), "{told}");
+    }
+}
+
+#[test]
 fn what_is_sent_again_is_a_problem_by_its_growth_and_not_by_its_count() {
     let counts = |counts: &[f64]| -> Vec<Readings> {
         counts

@@ -122,6 +122,7 @@ pub(super) fn inventory(devices: u32) -> GpuInventory {
         serial: Reading::Unsupported,
         memory: Reading::Unsupported,
         is_partitioned: Reading::Value(false),
+        is_virtual: Reading::Unsupported,
         partitions: Vec::new(),
     };
     GpuInventory {

@@ -13,6 +13,7 @@ fn divided() -> Seen {
     };
     let whole = Device {
         is_partitioned: Reading::Value(true),
+        is_virtual: Reading::Unsupported,
         partitions: vec![
             part(0, 2, 0, "1c.2g.35gb"),
             part(1, 2, 1, "1c.2g.35gb"),
