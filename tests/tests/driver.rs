@@ -205,6 +205,7 @@ async fn an_agent_that_runs_elsewhere_is_waited_for_and_not_replaced() {
         version: "0".into(),
         marker: String::new(),
         sockets: layout.root().join("sockets"),
+        cgroup: None,
     });
     write(RecordKind::KernelReady { pid: 1, cells: 1 });
     // One that would come in its place ends at once, and the attempt would be taken for lost.

@@ -3,6 +3,7 @@
 mod exception;
 mod hints;
 mod host;
+mod limits;
 mod place;
 mod printed;
 mod raised;
@@ -20,11 +21,12 @@ use blueproof_core::{
 
 pub(crate) use exception::Exception;
 pub(crate) use host::{disk_failure, environment_lost, is_disk_full, start_failure};
+pub(crate) use limits::notice as limit_notice;
 pub(crate) use silent::silent_failures;
 
 use crate::{
     executor::{Cell, CellRun, Finish, Over, Why},
-    process::End,
+    process::{End, LimitsHit},
 };
 
 /// What is known when a cell has stopped the notebook.
@@ -39,12 +41,17 @@ pub(crate) struct Facts<'a> {
     pub(crate) spec: &'a AttemptSpec,
     /// The most memory that was seen.
     pub(crate) memory_peak: Option<Bytes>,
+    /// Which limits were hit.
+    pub(crate) limits_hit: LimitsHit,
     /// What the kernel itself printed.
     pub(crate) kernel_log: &'a Path,
 }
 
 /// Says why the notebook did not pass.
 pub(crate) fn failure(facts: &Facts<'_>) -> Failure {
+    if let Some(failure) = limits::killed(facts) {
+        return failure;
+    }
     let mut failure = match facts.run.over {
         Some(Over::Died(end)) => kernel_ended(facts, end),
         Some(Over::Exited) => exited(facts),
@@ -54,6 +61,7 @@ pub(crate) fn failure(facts: &Facts<'_>) -> Failure {
         // Whoever asked for the stop is told that it was stopped; nothing failed.
         Some(Over::Ended(Why::Stop)) | None => raised::failure(facts),
     };
+    failure.diagnostic.hints.extend(limits::hints(facts));
     failure.diagnostic.hints.extend(silent::hints(facts.finish));
     failure
 }

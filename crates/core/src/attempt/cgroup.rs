@@ -173,7 +173,10 @@ fn count(events: &str, word: &str) -> u64 {
 
 /// Writes to a file that must be there already.
 fn write(path: &Path, text: &str) -> io::Result<()> {
-    OpenOptions::new().write(true).open(path)?.write_all(text.as_bytes())
+    OpenOptions::new()
+        .write(true)
+        .open(path)?
+        .write_all(text.as_bytes())
 }
 
 /// A cgroup that is removed while one of its files is read answers so.

@@ -22,6 +22,7 @@ use blueproof_core::{
     domain::{FailureClass, GpuUse, Limit, Outcome, Verdict as Judgement},
 };
 use jiff::SignedDuration;
+use sha2::{Digest, Sha256};
 
 use super::{
     AgentError, Dependencies, Journal, Prepared,
@@ -34,7 +35,7 @@ use crate::{
     files, ipynb,
     kernel::{Channels, Kernel, Runtime, StartError, Starting, Variables, kernel_variables, visible_devices},
     plan::Plan,
-    process::{self, MARKER, Meter},
+    process::{self, Confinement, LimitsHit, MARKER, Meter},
     verdict,
 };
 
@@ -54,6 +55,9 @@ struct Attempt<'a> {
     meter: Meter,
     stops: Stops,
     marker: String,
+    confinement: Confinement,
+    /// Which limits the notebook has met.
+    limits_hit: LimitsHit,
     begun: Instant,
     /// Where the kernel's sockets are made.
     sockets: PathBuf,
@@ -84,11 +88,17 @@ pub(crate) fn carry_out(
         uuid::Uuid::new_v4().simple()
     );
     let sockets = Runtime::new_folder();
+    let read = read_spec(layout);
+    let confinement = match &read {
+        Ok((spec, _)) => Confinement::plan(&cgroup_name(spec, layout)),
+        Err(_) => Confinement::none("nothing is started"),
+    };
     journal.record(RecordKind::Begun {
         process: ProcessName::of(std::process::id()).expect("this process is here"),
         version: env!("CARGO_PKG_VERSION").into(),
         marker: marker.clone(),
         sockets: sockets.clone(),
+        cgroup: confinement.cgroup().cloned(),
     });
     // Whoever finds nothing here later must know that something was taken away.
     journal
@@ -100,7 +110,7 @@ pub(crate) fn carry_out(
         .build()
         .map_err(|source| AgentError::new("start", source))?;
     let (mut outcome, mut journal) = runtime.block_on(async {
-        let (spec, plan) = match read_spec(layout) {
+        let (spec, plan) = match read {
             Ok(read) => read,
             Err(failure) => return Ok((failed(failure), journal)),
         };
@@ -114,6 +124,8 @@ pub(crate) fn carry_out(
             meter: Meter::default(),
             stops,
             marker,
+            confinement,
+            limits_hit: LimitsHit::default(),
             begun: Instant::now(),
             sockets,
             executed: None,
@@ -146,7 +158,9 @@ impl Attempt<'_> {
             Ok((prepared, secrets)) => self.execute(&prepared, secrets).await,
             Err(halt) => halted(halt),
         };
-        process::sweep(&self.marker, LEFTOVER_GRACE, &mut self.meter);
+        self.end_processes();
+        // What stays in it is as little to be ended as what a sweep leaves.
+        let _ = self.confinement.end();
         remove_folder(&self.layout.work());
         // A notebook may have taken away the right to write here.
         let _ = fs::set_permissions(self.layout.root(), fs::Permissions::from_mode(0o700));
@@ -185,7 +199,7 @@ impl Attempt<'_> {
             Ok(finished) => finished,
             Err(halt) => return halted(halt),
         };
-        process::sweep(&self.marker, LEFTOVER_GRACE, &mut self.meter);
+        self.end_processes();
         self.give_devices_back();
         self.notice(&finish);
         let verdict = self.judge(&finish);
@@ -196,6 +210,12 @@ impl Attempt<'_> {
         let outcome = self.collect(verdict);
         self.executed = Some(finish.notebook);
         outcome
+    }
+
+    /// Ends all that the notebook started.
+    fn end_processes(&mut self) {
+        let cgroup = self.confinement.cgroup();
+        process::sweep(&self.marker, cgroup, LEFTOVER_GRACE, &mut self.meter);
     }
 
     /// Ends the measuring of devices, once nothing can use them any more, and tells what each cell made of them.
@@ -267,6 +287,7 @@ impl Attempt<'_> {
             .end(Some(&mut channels), self.dependencies.graces.terminate)
             .await;
         self.meter.keep_child(&kernel.child);
+        self.limits_hit = self.confinement.hit(&self.spec.granted);
         Ok(finish)
     }
 
@@ -278,21 +299,29 @@ impl Attempt<'_> {
         variables: &Variables,
     ) -> Step<(Kernel, Channels)> {
         let log = self.layout.kernel_log();
+        self.confinement.make(&self.spec.granted);
         let starting = Starting {
             python: &prepared.python,
             launcher: &self.dependencies.launcher,
+            cgroup: self.confinement.cgroup(),
             runtime,
             folder: notebook.parent().unwrap_or(notebook),
             variables,
             log: &log,
         };
-        let not_started = |error: &StartError| Halt::Failed(verdict::start_failure(error, &log));
+        let not_started = |error: &StartError| {
+            let hit = self.confinement.hit(&self.spec.granted);
+            Halt::Failed(verdict::start_failure(error, &log, hit))
+        };
         self.kernel_began = Some(Instant::now());
         let mut kernel = Kernel::spawn(&starting).map_err(|error| not_started(&error))?;
         let startup_ends = self.startup_ends();
         let halt = tokio::select! {
             connected = kernel.connect(runtime) => match connected {
-                Ok(channels) => return Ok((kernel, channels)),
+                Ok(channels) => {
+                    self.confinement.expect(kernel.child.id());
+                    return Ok((kernel, channels));
+                }
                 Err(error) => not_started(&error),
             },
             _ = self.stops.next() => Halt::Stopped,
@@ -378,6 +407,15 @@ impl Attempt<'_> {
     fn home(&self) -> PathBuf {
         self.layout.work().join("home")
     }
+}
+
+/// Names an attempt's cgroup: the same for each agent of the attempt, and another one for each other attempt, also of a store
+/// of which there is a copy.
+fn cgroup_name(spec: &AttemptSpec, layout: &AttemptLayout) -> String {
+    let folder = std::path::absolute(layout.root()).unwrap_or_else(|_| layout.root().to_owned());
+    let digest = Sha256::digest(folder.as_os_str().as_encoded_bytes());
+    let place: String = digest.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
+    format!("blueproof-{}-{}-{place}", spec.store, spec.attempt)
 }
 
 /// Returns the verdict on a notebook that wrote where only its agent writes.
