@@ -7,7 +7,7 @@ mod prepare;
 
 use std::{
     collections::HashMap,
-    fs,
+    fs, io,
     os::unix::fs::PermissionsExt,
     path::{Component, Path, PathBuf},
     time::{Duration, Instant},
@@ -54,13 +54,10 @@ struct Attempt<'a> {
     journal: Journal,
     meter: Meter,
     stops: Stops,
-    marker: String,
-    confinement: Confinement,
+    traces: Traces,
     /// Which limits the notebook has met.
     limits_hit: LimitsHit,
     begun: Instant,
-    /// Where the kernel's sockets are made.
-    sockets: PathBuf,
     /// The executed notebook, once its cells have run.
     executed: Option<Notebook>,
     artifacts: Vec<KeptFile>,
@@ -75,6 +72,16 @@ struct Attempt<'a> {
     gpu_fault: Option<Box<Diagnostic>>,
 }
 
+/// What the attempt leaves elsewhere than in its folder, and is found by when its agent is gone.
+struct Traces {
+    /// The value of the variable that marks its processes.
+    marker: String,
+    /// Where the kernel's sockets are made.
+    sockets: PathBuf,
+    /// What its processes are in.
+    confinement: Confinement,
+}
+
 /// Carries out the attempt; whatever happens, its last record is that it is finished.
 pub(crate) fn carry_out(
     layout: &AttemptLayout,
@@ -82,28 +89,10 @@ pub(crate) fn carry_out(
     dependencies: Dependencies,
 ) -> Result<(), AgentError> {
     let mut journal = Journal::new(log);
-    let marker = format!(
-        "{}{}",
-        uuid::Uuid::new_v4().simple(),
-        uuid::Uuid::new_v4().simple()
-    );
-    let sockets = Runtime::new_folder();
     let read = read_spec(layout);
-    let confinement = match &read {
-        Ok((spec, _)) => Confinement::plan(&cgroup_name(spec, layout)),
-        Err(_) => Confinement::none("nothing is started"),
-    };
-    journal.record(RecordKind::Begun {
-        process: ProcessName::of(std::process::id()).expect("this process is here"),
-        version: env!("CARGO_PKG_VERSION").into(),
-        marker: marker.clone(),
-        sockets: sockets.clone(),
-        cgroup: confinement.cgroup().cloned(),
-    });
-    // Whoever finds nothing here later must know that something was taken away.
-    journal
-        .sync()
-        .map_err(|source| AgentError::new("write the attempt's log", source))?;
+    let spec = read.as_ref().ok().map(|(spec, _)| spec);
+    let traces = Traces::new(spec, layout);
+    begin(&mut journal, &traces).map_err(|source| AgentError::new("write the attempt's log", source))?;
     process::adopt_orphans().map_err(|source| AgentError::new("adopt orphans", source))?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -123,11 +112,9 @@ pub(crate) fn carry_out(
             journal,
             meter: Meter::default(),
             stops,
-            marker,
-            confinement,
+            traces,
             limits_hit: LimitsHit::default(),
             begun: Instant::now(),
-            sockets,
             executed: None,
             artifacts: Vec::new(),
             environment_took: None,
@@ -152,6 +139,33 @@ pub(crate) fn carry_out(
         .map_err(|source| AgentError::new("write the attempt's log", source))
 }
 
+/// Writes down what is needed to end the attempt, before there is anything to end.
+fn begin(journal: &mut Journal, traces: &Traces) -> io::Result<()> {
+    journal.record(RecordKind::Begun {
+        process: ProcessName::of(std::process::id()).expect("this process is here"),
+        version: env!("CARGO_PKG_VERSION").into(),
+        marker: traces.marker.clone(),
+        sockets: traces.sockets.clone(),
+        cgroup: traces.confinement.cgroup().cloned(),
+    });
+    // Whoever finds nothing here later must know that something was taken away.
+    journal.sync()
+}
+
+impl Traces {
+    fn new(spec: Option<&AttemptSpec>, layout: &AttemptLayout) -> Self {
+        let random = || uuid::Uuid::new_v4().simple();
+        Self {
+            marker: format!("{}{}", random(), random()),
+            sockets: Runtime::new_folder(),
+            confinement: match spec {
+                Some(spec) => Confinement::plan(&cgroup_name(spec, layout)),
+                None => Confinement::none("nothing is started"),
+            },
+        }
+    }
+}
+
 impl Attempt<'_> {
     async fn run(mut self) -> (Outcome, Journal) {
         let mut outcome = match self.prepare().await {
@@ -160,7 +174,7 @@ impl Attempt<'_> {
         };
         self.end_processes();
         // What stays in it is as little to be ended as what a sweep leaves.
-        let _ = self.confinement.end();
+        let _ = self.traces.confinement.end();
         remove_folder(&self.layout.work());
         // A notebook may have taken away the right to write here.
         let _ = fs::set_permissions(self.layout.root(), fs::Permissions::from_mode(0o700));
@@ -214,8 +228,8 @@ impl Attempt<'_> {
 
     /// Ends all that the notebook started.
     fn end_processes(&mut self) {
-        let cgroup = self.confinement.cgroup();
-        process::sweep(&self.marker, cgroup, LEFTOVER_GRACE, &mut self.meter);
+        let cgroup = self.traces.confinement.cgroup();
+        process::sweep(&self.traces.marker, cgroup, LEFTOVER_GRACE, &mut self.meter);
     }
 
     /// Ends the measuring of devices, once nothing can use them any more, and tells what each cell made of them.
@@ -249,8 +263,8 @@ impl Attempt<'_> {
         let executed = self.layout.executed_notebook();
         notebook.save(&executed).map_err(|error| halt_disk(&error))?;
         let cells = notebook.code_cells().len();
-        let runtime =
-            Runtime::create(self.sockets.clone(), &self.layout.work()).map_err(|error| halt_disk(&error))?;
+        let runtime = Runtime::create(self.traces.sockets.clone(), &self.layout.work())
+            .map_err(|error| halt_disk(&error))?;
         let folder = notebook_path.parent().unwrap_or(&notebook_path);
         self.dependencies.observer.begin(&self.plan, folder);
         let variables = self.variables(&prepared.python, &runtime, secrets);
@@ -287,7 +301,7 @@ impl Attempt<'_> {
             .end(Some(&mut channels), self.dependencies.graces.terminate)
             .await;
         self.meter.keep_child(&kernel.child);
-        self.limits_hit = self.confinement.hit(&self.spec.granted);
+        self.limits_hit = self.traces.confinement.hit(&self.spec.granted);
         Ok(finish)
     }
 
@@ -299,18 +313,18 @@ impl Attempt<'_> {
         variables: &Variables,
     ) -> Step<(Kernel, Channels)> {
         let log = self.layout.kernel_log();
-        self.confinement.make(&self.spec.granted);
+        self.traces.confinement.make(&self.spec.granted);
         let starting = Starting {
             python: &prepared.python,
             launcher: &self.dependencies.launcher,
-            cgroup: self.confinement.cgroup(),
+            cgroup: self.traces.confinement.cgroup(),
             runtime,
             folder: notebook.parent().unwrap_or(notebook),
             variables,
             log: &log,
         };
         let not_started = |error: &StartError| {
-            let hit = self.confinement.hit(&self.spec.granted);
+            let hit = self.traces.confinement.hit(&self.spec.granted);
             Halt::Failed(verdict::start_failure(error, &log, hit))
         };
         self.kernel_began = Some(Instant::now());
@@ -319,7 +333,7 @@ impl Attempt<'_> {
         let halt = tokio::select! {
             connected = kernel.connect(runtime) => match connected {
                 Ok(channels) => {
-                    self.confinement.expect(kernel.child.id());
+                    self.traces.confinement.expect(kernel.child.id());
                     return Ok((kernel, channels));
                 }
                 Err(error) => not_started(&error),
@@ -346,18 +360,18 @@ impl Attempt<'_> {
         if let Some(devices) = &self.spec.devices {
             variables.extend(visible_devices(devices));
         }
-        variables.insert(MARKER.into(), self.marker.clone().into());
+        variables.insert(MARKER.into(), self.traces.marker.clone().into());
         variables
     }
 
-    fn redact_kernel_log(&self) -> std::io::Result<()> {
+    fn redact_kernel_log(&self) -> io::Result<()> {
         let path = self.layout.kernel_log();
         match read_regular(&path, LONGEST_KERNEL_LOG) {
             Ok(text) => {
                 let text = self.journal.redact(&String::from_utf8_lossy(&text));
                 files::replace(&path, text.as_bytes())
             }
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             // What cannot be looked through is not kept.
             Err(_) => fs::remove_file(&path).or_else(|_| fs::remove_dir_all(&path)),
         }

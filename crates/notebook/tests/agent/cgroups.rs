@@ -59,13 +59,12 @@ fn a_cgroup_holds_the_kernel_and_not_the_agent_and_is_gone_at_the_end() {
     running.until_printed("here");
     let cgroup = running.cgroup("the place of kernel and agent");
     let agent = running.agent.id();
-    let kernel = running
-        .records()
-        .into_iter()
-        .find_map(|record| match record.kind {
-            RecordKind::KernelReady { pid, .. } => Some(pid),
-            _ => None,
-        });
+    let kernel = running.records().into_iter().find_map(|record| {
+        let RecordKind::KernelReady { pid, .. } = record.kind else {
+            return None;
+        };
+        Some(pid)
+    });
     if let Some(cgroup) = &cgroup {
         assert!(cgroup.holds(kernel.expect("it runs")));
         assert!(!cgroup.holds(agent));

@@ -126,7 +126,12 @@ impl Attempt<'_> {
         if matches!(verdict, Judgement::Passed) {
             self.stage_ended(Stage::Collect, conclusion.detail, begun);
         }
-        let mut notices = asked::not_enforced(&self.plan, &self.spec, &usage, self.confinement.unlimited());
+        let mut notices = asked::not_enforced(
+            &self.plan,
+            &self.spec,
+            &usage,
+            self.traces.confinement.unlimited(),
+        );
         notices.extend(asked::without_effect(&self.unread));
         Outcome {
             verdict,

@@ -135,10 +135,7 @@ impl Home {
 
     fn move_own_to_leaf(&self) -> io::Result<()> {
         let leaf = self.folder.join(LEAF);
-        fs::create_dir(&leaf).or_else(|error| match error.kind() {
-            io::ErrorKind::AlreadyExists => Ok(()),
-            _ => Err(error),
-        })?;
+        fs::create_dir_all(&leaf)?;
         for _ in 0..MOVES_AT_MOST {
             let own = fs::read_to_string(self.folder.join("cgroup.procs"))?;
             if own.trim().is_empty() {

@@ -54,7 +54,9 @@ pub(super) fn set(home: &Home, cgroup: &Cgroup, limit: &Limit) -> Unlimited {
         })
     };
     // Nobody asked for a number of processes: without the controller there is nothing to say.
-    let _ = attempt("pids", &|| write(cgroup, "pids.max", PROCESSES_AT_MOST));
+    let _ = attempt("pids", &|| {
+        write(cgroup, "pids.max", &PROCESSES_AT_MOST.to_string())
+    });
     let memory = (limit.memory_bytes > 0)
         .then(|| attempt("memory", &|| limit_memory(cgroup, limit.memory_bytes)).err());
     let cpu = (limit.cpu_millis > 0).then(|| attempt("cpu", &|| limit_cpu(cgroup, limit.cpu_millis)).err());
@@ -65,25 +67,25 @@ pub(super) fn set(home: &Home, cgroup: &Cgroup, limit: &Limit) -> Unlimited {
 }
 
 fn limit_memory(cgroup: &Cgroup, bytes: u64) -> io::Result<()> {
-    write(cgroup, "memory.max", bytes)?;
+    write(cgroup, "memory.max", &bytes.to_string())?;
     // What is swapped out counts as little as what was never asked for. Not every kernel can swap.
-    let _ = write(cgroup, "memory.swap.max", 0);
+    let _ = write(cgroup, "memory.swap.max", "0");
     // A notebook that goes on without one of its processes passes or fails for no reason that anybody could see; Kubernetes
     // ends a container as a whole, too.
-    let _ = write(cgroup, "memory.oom.group", 1);
+    let _ = write(cgroup, "memory.oom.group", "1");
     Ok(())
 }
 
 fn limit_cpu(cgroup: &Cgroup, millis: u64) -> io::Result<()> {
     let quota = (millis * (PERIOD / 1000)).max(LEAST_QUOTA);
-    write(cgroup, "cpu.max", format!("{quota} {PERIOD}"))
+    write(cgroup, "cpu.max", &format!("{quota} {PERIOD}"))
 }
 
 /// Writes to a file of a controller, which is there if the controller is.
-fn write(cgroup: &Cgroup, file: &str, value: impl ToString) -> io::Result<()> {
+fn write(cgroup: &Cgroup, file: &str, value: &str) -> io::Result<()> {
     let path = cgroup.folder().join(file);
     let mut open = fs::OpenOptions::new();
-    io::Write::write_all(&mut open.write(true).open(path)?, value.to_string().as_bytes())
+    io::Write::write_all(&mut open.write(true).open(path)?, value.as_bytes())
 }
 
 #[cfg(test)]
