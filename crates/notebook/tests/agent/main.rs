@@ -2,6 +2,7 @@
 
 mod cgroups;
 mod endings;
+mod last_words;
 mod promises;
 mod support;
 mod tampering;
