@@ -13,7 +13,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use blueproof_core::diagnostic::Diagnostic;
+use blueproof_core::diagnostic::{Code, Diagnostic};
 use blueproof_gpu::{
     collect::Collector,
     health::{CheckId, CheckPolicy, Health, LabelChange, LabelPolicy, Labels},
@@ -27,6 +27,7 @@ use crate::{
     exporter::open,
     files::{cannot, write_whole},
     health::HealthWatch,
+    signals::DriverSignals,
     tell,
 };
 
@@ -108,6 +109,9 @@ fn keep(
     path: &Path,
     every: Duration,
 ) -> Result<ExitCode, Diagnostic> {
+    let mut signals = DriverSignals::listen().map_err(|error| {
+        Diagnostic::error(Code::GpuReleased, "signals cannot be listened to").caused_by(&error)
+    })?;
     let mut shown = kept(path)?;
     let policy = LabelPolicy {
         counting: watch.counting().clone(),
@@ -126,7 +130,7 @@ fn keep(
         shown.extend(new);
         write_whole(path, written(&shown, Timestamp::now() + holds_for).as_bytes())?;
         changes.iter().for_each(say);
-        thread::sleep(every);
+        signals.wait(every, collector);
     }
 }
 

@@ -228,18 +228,16 @@ impl Exporter {
     /// Reads the file of fields anew, and opens the driver, if it was closed. Other files are read anew by themselves, whenever
     /// they change. A file that cannot be read changes nothing.
     pub(crate) fn reload(&self) {
-        self.collector.reopen();
         match self.collectors.as_deref().map(dropin::read_counters).transpose() {
             Ok(counters) => self.options.write().expect("no page panics").counters = counters,
             Err(problem) => tell(&problem.hint("the fields of before are shown until then")),
         }
-        eprintln!("the driver is opened again with the next scrape");
+        reopen(&self.collector);
     }
 
     /// Closes the driver for a while, so that it can be upgraded, or its devices reset or divided anew.
     pub(crate) fn release(&self) {
-        self.collector.release(RELEASED_FOR);
-        eprintln!("the driver is closed for {RELEASED_FOR:?}, or until SIGHUP");
+        release(&self.collector);
     }
 
     /// Tells whoever looks at the log when something goes wrong, and when it is well again.
@@ -260,6 +258,18 @@ impl Exporter {
             tell(&clock_set(by));
         }
     }
+}
+
+/// Closes the driver for a while, and says so.
+pub(crate) fn release(collector: &Collector) {
+    collector.release(RELEASED_FOR);
+    eprintln!("the driver is closed for {RELEASED_FOR:?}, or until SIGHUP");
+}
+
+/// Opens the driver anew, if it was closed, and says so.
+pub(crate) fn reopen(collector: &Collector) {
+    collector.reopen();
+    eprintln!("the driver is opened again with the next reading");
 }
 
 fn clock_set(by: SignedDuration) -> Diagnostic {

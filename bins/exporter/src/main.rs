@@ -14,6 +14,7 @@ mod health;
 mod job;
 mod owners;
 mod server;
+mod signals;
 mod web;
 
 use std::{
