@@ -19,6 +19,7 @@ pub const DRIVEN: &[&str] = &[
     "nvmlDeviceGetGraphicsRunningProcesses_v3",
     "nvmlDeviceGetHandleByIndex_v2",
     "nvmlDeviceGetHandleByUUID",
+    "nvmlDeviceGetMPSComputeRunningProcesses_v3",
     "nvmlDeviceGetMaxMigDeviceCount",
     "nvmlDeviceGetMaxPcieLinkGeneration",
     "nvmlDeviceGetMaxPcieLinkWidth",

@@ -38,15 +38,14 @@ pub(super) fn of_partition(part: &Device<'_>) -> Reading<Vec<GpuProcess>> {
     errors::read(running(part)).map(|running| joined(running, &Reading::Unsupported))
 }
 
-/// Returns the memory of each process: computing ones and drawing ones may be the same.
+/// Returns the memory of each process: computing ones, those that share the device by MPS, and drawing ones may be the same.
 fn running(device: &Device<'_>) -> Result<BTreeMap<u32, Reading<Bytes>>, NvmlError> {
     let mut all = BTreeMap::new();
     let computing = device.running_compute_processes()?;
-    let drawing = match device.running_graphics_processes() {
-        Err(NvmlError::NotSupported | NvmlError::FailedToLoadSymbol(_)) => Ok(Vec::new()),
-        other => other,
-    };
-    for process in computing.into_iter().chain(drawing?).filter(is_process) {
+    let sharing = if_known(device.mps_running_compute_processes())?;
+    let drawing = if_known(device.running_graphics_processes())?;
+    let all_lists = computing.into_iter().chain(sharing).chain(drawing);
+    for process in all_lists.filter(is_process) {
         let memory = match process.used_gpu_memory {
             UsedGpuMemory::Used(bytes) => Reading::Value(Bytes(bytes)),
             UsedGpuMemory::Unavailable => Reading::Unsupported,
@@ -54,6 +53,14 @@ fn running(device: &Device<'_>) -> Result<BTreeMap<u32, Reading<Bytes>>, NvmlErr
         all.entry(process.pid).or_insert(memory);
     }
     Ok(all)
+}
+
+/// Returns a list, which is empty where the driver does not know of such processes.
+fn if_known(list: Result<Vec<ProcessInfo>, NvmlError>) -> Result<Vec<ProcessInfo>, NvmlError> {
+    match list {
+        Err(NvmlError::NotSupported | NvmlError::FailedToLoadSymbol(_)) => Ok(Vec::new()),
+        other => other,
+    }
 }
 
 /// Returns whether an entry is of a process: one driver (535.54) mixes the fields up.

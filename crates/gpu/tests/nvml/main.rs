@@ -12,8 +12,8 @@ use blueproof_core::{
 };
 use blueproof_gpu::nvml::NvmlProbe;
 use fake_nvml::{
-    Delay, Device, Fault, Figures, Installed, NvmlReturn, Process, Scenario, Steps, Xid, a10, h100_with_mig,
-    h200,
+    Delay, Device, Fault, Figures, Installed, NvmlReturn, Process, ProcessKind, Scenario, Steps, Xid, a10,
+    h100_with_mig, h200,
 };
 
 const MIB: u64 = 1 << 20;
@@ -535,4 +535,40 @@ fn of_a_process_without_a_sample_it_is_not_known_how_busy_it_was() {
         .map(|process| (process.pid, process.utilization.clone().value().map(f64::round)))
         .collect();
     assert_eq!(shares, [(1, Some(1.0)), (2, None)]);
+}
+
+#[test]
+fn who_shares_a_device_by_mps_uses_it() {
+    let mut device = a10();
+    device.processes = vec![Process {
+        pid: 4242,
+        kind: ProcessKind::MpsCompute,
+        memory_used_bytes: Steps::constant(1e9),
+        ..Process::default()
+    }];
+    let installed = install([device]);
+    let samples = open(&installed).snapshot().expect("it answers").samples;
+    let processes = samples[0].processes.clone().value().expect("it can tell");
+    let told: Vec<_> = processes
+        .iter()
+        .map(|process| (process.pid, process.memory.clone()))
+        .collect();
+    assert_eq!(told, [(4242, Reading::Value(Bytes(1_000_000_000)))]);
+}
+
+#[test]
+fn what_no_sensor_can_say_is_not_told() {
+    let mut device = a10();
+    device.figures.memory_temperature_celsius = Steps::constant(0.0);
+    device.figures.temperature_celsius = Steps::constant(255.0);
+    let installed = install([device]);
+    let samples = open(&installed).snapshot().expect("it answers").samples;
+    for figure in [Figure::MemoryTemperature, Figure::Temperature] {
+        assert_eq!(
+            samples[0].readings.get(figure),
+            Reading::Unsupported,
+            "{figure:?}"
+        );
+    }
+    assert!(value(&samples[0], Figure::Power) > 0.0);
 }

@@ -66,6 +66,9 @@ const DRIVES: &[(&str, Drive)] = &[
     ("nvmlDeviceGetHandleByUUID", |on| {
         on.nvml.device_by_uuid(on.part.uuid()?).map(drop)
     }),
+    ("nvmlDeviceGetMPSComputeRunningProcesses_v3", |on| {
+        on.whole.mps_running_compute_processes().map(drop)
+    }),
     ("nvmlDeviceGetMaxMigDeviceCount", |on| {
         on.divided.mig_device_count().map(drop)
     }),
