@@ -16,7 +16,7 @@ use blueproof_core::{
 use blueproof_gpu::{
     account::Holder,
     collect::{Collector, Open},
-    health::{CheckPolicy, Facts, check, unfit},
+    health::{CheckPolicy, Facts, Reports, check, unfit},
     nvml::NvmlProbe,
     visible::visible,
     watch::AttemptMeter,
@@ -67,7 +67,7 @@ fn found(inventory: &GpuInventory, snapshot: &GpuSnapshot) -> Devices {
     let facts = Facts {
         inventory: Ok(inventory),
         snapshots: std::slice::from_ref(snapshot),
-        events: None,
+        reports: Reports::NONE,
     };
     let mut unfit = unfit(&check(&CheckPolicy::default(), &facts), inventory);
     unfit.retain(|unit, _| units.contains(unit));

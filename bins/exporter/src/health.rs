@@ -11,7 +11,7 @@ use blueproof_core::{
 };
 use blueproof_gpu::{
     collect::Collected,
-    health::{CheckId, CheckPolicy, Facts, Finding, Findings, check},
+    health::{CheckId, CheckPolicy, Facts, Findings, Heard, Reports, check},
 };
 
 /// Looks devices over at each reading.
@@ -45,7 +45,7 @@ impl HealthWatch {
             let facts = Facts {
                 inventory: Err(blind),
                 snapshots: &[],
-                events: None,
+                reports: Reports::NONE,
             };
             check(&self.policy, &facts)
         };
@@ -89,25 +89,15 @@ impl HealthWatch {
                 xid,
             })
             .collect();
-        let facts = |events| Facts {
+        let facts = Facts {
             inventory: Ok(inventory),
             snapshots,
-            events,
+            reports: Reports {
+                events: &events,
+                heard: Heard::Only(&collected.listened_to),
+            },
         };
-        let heard = check(&self.policy, &facts(Some(&events)));
-        let is_heard = |finding: &Finding| {
-            let device = finding.device.as_ref();
-            device.is_none_or(|device| {
-                collected.listened_to.contains(device) || events.iter().any(|event| event.device == *device)
-            })
-        };
-        if heard.0.iter().all(is_heard) {
-            return heard;
-        }
-        // Where nobody listens, no news is no good news.
-        let unheard = check(&self.policy, &facts(None));
-        let unheard = unheard.0.into_iter().filter(|finding| !is_heard(finding));
-        Findings(heard.0.into_iter().filter(is_heard).chain(unheard).collect())
+        check(&self.policy, &facts)
     }
 }
 
@@ -130,7 +120,7 @@ fn what_counts(snapshot: &GpuSnapshot) -> GpuSnapshot {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
+    use std::{collections::BTreeMap, time::Duration};
 
     use blueproof_core::{
         gpu::{Device, Fault, FaultKind, Figure, Readings},
@@ -138,7 +128,7 @@ mod tests {
     };
     use blueproof_gpu::{
         collect::Collector,
-        health::{Answer, CheckId, Health},
+        health::{Answer, CheckId, Health, LabelPolicy, Labels},
     };
     use jiff::Timestamp;
 
@@ -229,6 +219,44 @@ mod tests {
         collected.reading = None;
         let findings = story.watch.findings(&collected);
         assert_eq!(findings.health(story.watch.counting()), Health::Unknown);
+    }
+
+    #[test]
+    fn a_node_that_passed_is_unknown_as_soon_as_its_driver_hangs() {
+        let mut story = Story::new();
+        let policy = LabelPolicy {
+            // Devices of a story have no more figures than that needs.
+            counting: [CheckId::Presence].into(),
+            ..LabelPolicy::default()
+        };
+        let mut labels = Labels::resume(policy, Timestamp::UNIX_EPOCH, &BTreeMap::new());
+        let mut shown = BTreeMap::new();
+        let mut look = |story: &Story, collected: &Collected| {
+            let now = Timestamp::from_second(story.second).expect("it is a time");
+            let changes = labels.next(now, &story.watch.findings(collected));
+            shown.extend(
+                changes
+                    .into_iter()
+                    .map(|change| (change.key, change.value.to_string())),
+            );
+            shown.get("blueproof.dev/gpu-health").cloned().unwrap_or_default()
+        };
+        let health: Vec<_> = (0..40)
+            .map(|_| {
+                let read = story.read();
+                story.probe.will_read(read);
+                let collected = story.collector.collect(LONG);
+                look(&story, &collected)
+            })
+            .collect();
+        assert_eq!(health.last().map(String::as_str), Some("ok"), "{health:?}");
+
+        story.second += 15;
+        let mut hung = story.collector.collect(LONG);
+        hung.is_cached = true;
+        assert_eq!(look(&story, &hung), "unknown");
+        hung.reading = None;
+        assert_eq!(look(&story, &hung), "unknown");
     }
 
     #[test]

@@ -350,6 +350,10 @@ fn a_job_names_the_device_that_was_lost_and_those_nobody_listened_to() {
     );
     assert_eq!(json["devices"][0]["listenedTo"], true);
     assert_eq!(json["devices"][1]["listenedTo"], false);
+    assert_eq!(
+        json["verdict"], "unclear",
+        "nobody knows what it reported: {json}"
+    );
 
     let mut losing = Scenario::of([a10(), a10()]);
     losing.clock = Clock::Real;

@@ -14,10 +14,10 @@
 //!
 //! ```
 //! use blueproof_core::gpu::GpuInventory;
-//! use blueproof_gpu::health::{CheckPolicy, Facts, Health, check};
+//! use blueproof_gpu::health::{CheckPolicy, Facts, Health, Reports, check};
 //!
 //! let inventory = GpuInventory::default();
-//! let facts = Facts { inventory: Ok(&inventory), snapshots: &[], events: None };
+//! let facts = Facts { inventory: Ok(&inventory), snapshots: &[], reports: Reports::NONE };
 //! let policy = CheckPolicy::expecting(1);
 //! let findings = check(&policy, &facts);
 //! assert_eq!(findings.health(&policy.counting), Health::Problem);
@@ -62,8 +62,58 @@ pub struct Facts<'a> {
     pub inventory: Result<&'a GpuInventory, Blindness>,
     /// What was read of them, the earliest first. Some checks need several, and say so.
     pub snapshots: &'a [GpuSnapshot],
-    /// What drivers reported meanwhile. `None` where nobody listened, which is not the same as nothing.
-    pub events: Option<&'a [DeviceEvent]>,
+    /// What drivers reported meanwhile.
+    pub reports: Reports<'a>,
+}
+
+/// What drivers reported, and of which devices they were listened to: that nothing was reported of another one means nothing.
+#[derive(Debug, Clone, Copy)]
+pub struct Reports<'a> {
+    /// What was reported, in its order.
+    pub events: &'a [DeviceEvent],
+    /// Of which devices reports were listened to.
+    pub heard: Heard<'a>,
+}
+
+/// The devices whose drivers were listened to.
+#[derive(Debug, Clone, Copy)]
+pub enum Heard<'a> {
+    /// All of them.
+    All,
+    /// These, and maybe none.
+    Only(&'a BTreeSet<DeviceUuid>),
+}
+
+static NOBODY: BTreeSet<DeviceUuid> = BTreeSet::new();
+
+impl<'a> Reports<'a> {
+    /// Nobody listened.
+    pub const NONE: Self = Self {
+        events: &[],
+        heard: Heard::Only(&NOBODY),
+    };
+
+    /// Returns all that was reported, where all drivers were listened to.
+    pub const fn of_all(events: &'a [DeviceEvent]) -> Self {
+        Self {
+            events,
+            heard: Heard::All,
+        }
+    }
+
+    /// Returns what was reported of a device; `None` where nobody listened, which is not the same as nothing.
+    fn of(&self, device: &DeviceUuid) -> Option<Vec<&'a DeviceEvent>> {
+        let events: Vec<_> = self
+            .events
+            .iter()
+            .filter(|event| event.device == *device)
+            .collect();
+        let is_heard = match self.heard {
+            Heard::All => true,
+            Heard::Only(devices) => devices.contains(device),
+        };
+        (is_heard || !events.is_empty()).then_some(events)
+    }
 }
 
 /// Looks over all that was read of a machine. Every check answers, whatever became of the others.
@@ -112,7 +162,7 @@ impl Facts<'_> {
             .iter()
             .flat_map(|snapshot| &snapshot.samples)
             .map(|sample| &sample.device);
-        let reported = self.events.into_iter().flatten().map(|event| &event.device);
+        let reported = self.reports.events.iter().map(|event| &event.device);
         listed.chain(read).chain(reported).cloned().collect()
     }
 }

@@ -47,8 +47,8 @@ pub struct Watch {
     devices: Vec<DeviceUuid>,
     /// The parts, in order.
     parts: Vec<Holder>,
-    /// Whether the driver hung when it was last asked.
-    hangs: bool,
+    /// When the driver was asked that has not answered since.
+    unanswered: Option<Instant>,
     /// Why it is not known which devices there are, or whether these are all.
     devices_unknown: Option<String>,
     /// Those that were listened to whenever that was asked; `None` before the beginning.
@@ -182,7 +182,7 @@ impl Watch {
             holder,
             devices: Vec::new(),
             parts: Vec::new(),
-            hangs: false,
+            unanswered: None,
             devices_unknown: None,
             listened_to: None,
         }
@@ -194,8 +194,9 @@ impl Watch {
     ///
     /// Why none can be read.
     pub fn inventory(&mut self) -> Result<GpuInventory, ProbeError> {
+        let asked_at = Instant::now();
         let collected = self.collector.collect(BEGIN_WITHIN);
-        self.hangs = collected.reading.is_none();
+        self.unanswered = collected.reading.is_none().then_some(asked_at);
         let inventory = match collected.reading.as_deref() {
             Some(Ok((inventory, _))) => Ok(inventory.clone()),
             Some(Err(error)) => Err(error.clone()),
@@ -241,7 +242,7 @@ impl Watch {
         }
         drop(books);
         let ends = Instant::now() + SETTLES_WITHIN;
-        while !self.hangs && !self.is_settled() && Instant::now() < ends {
+        while self.unanswered.is_none() && !self.is_settled() && Instant::now() < ends {
             thread::sleep(SETTLES_EVERY);
             self.edge(EDGE_WITHIN);
         }
@@ -277,31 +278,44 @@ impl Watch {
             devices_unknown: self.devices_unknown.clone(),
             listened_to: self.listened_to.clone().unwrap_or_default(),
             silent: books.silent.clone(),
-            judgement: (!self.devices.is_empty())
-                .then(|| books.flight.judge(&self.devices, &books.inventory)),
+            judgement: (!self.devices.is_empty()).then(|| self.judged(&books)),
         };
         Some(JobSummary::new(&bill, &books.inventory, used, witnessed))
     }
 
     /// Returns who was at fault in the job, as far as its devices tell.
     pub fn judgement(&self) -> Judgement {
-        let books = self.lock();
-        books.flight.judge(&self.devices, &books.inventory)
+        self.judged(&self.lock())
+    }
+
+    fn judged(&self, books: &Books) -> Judgement {
+        let nobody = BTreeSet::new();
+        let listened_to = self.listened_to.as_ref().unwrap_or(&nobody);
+        books.flight.judge(&self.devices, &books.inventory, listened_to)
     }
 
     /// Reads all devices now, and returns the time for which that holds: now, too, where they cannot be read.
     fn edge(&mut self, within: Duration) -> Timestamp {
-        let within = if self.hangs { Duration::ZERO } else { within };
+        let asked_at = Instant::now();
+        let hung_since = self.unanswered.filter(|since| !self.was_read_since(*since));
+        let within = hung_since.map_or(within, |_| Duration::ZERO);
         let collected = self.collector.collect(within);
-        self.hangs = collected.is_cached || collected.reading.is_none();
+        let is_answered = !collected.is_cached && collected.reading.is_some();
+        self.unanswered = (!is_answered).then(|| hung_since.unwrap_or(asked_at));
         let heard = collected.listened_to;
         self.listened_to = Some(match self.listened_to.take() {
             Some(before) => before.intersection(&heard).cloned().collect(),
             None => heard,
         });
-        let is_read = !self.hangs && collected.reading.as_deref().is_some_and(Result::is_ok);
+        let is_read = is_answered && collected.reading.as_deref().is_some_and(Result::is_ok);
         let read_at = self.lock().read_at.filter(|_| is_read);
         read_at.unwrap_or_else(Timestamp::now)
+    }
+
+    /// Returns whether a reading has come to its end that began at a time or later.
+    fn was_read_since(&self, asked_at: Instant) -> bool {
+        let age = self.collector.collect(Duration::ZERO).age;
+        age.is_some_and(|age| age <= asked_at.elapsed())
     }
 
     /// Returns whether all is known of how busy the devices were, or nothing ever will be.

@@ -155,7 +155,7 @@ impl Flight<'_> {
 
 /// Returns what drivers reported of some devices, each number once.
 fn of_events(flight: &Flight<'_>, devices: &BTreeSet<DeviceUuid>) -> Vec<Evidence> {
-    let events = flight.since.events.into_iter().flatten();
+    let events = flight.since.reports.events.iter();
     let ours = events.filter(|event| devices.contains(&event.device));
     let each: BTreeSet<_> = ours
         .map(|event: &DeviceEvent| (&event.device, event.xid))

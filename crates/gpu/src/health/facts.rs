@@ -17,8 +17,6 @@ pub(super) struct DeviceFacts<'a> {
 impl<'a> DeviceFacts<'a> {
     /// Picks what was read of a device.
     pub(super) fn of(facts: &Facts<'a>, device: &DeviceUuid) -> Self {
-        let of_it =
-            |events: &'a [DeviceEvent]| events.iter().filter(|event| event.device == *device).collect();
         let known = facts
             .inventory
             .ok()
@@ -30,7 +28,7 @@ impl<'a> DeviceFacts<'a> {
                 .iter()
                 .map(|snapshot| snapshot.of(device))
                 .collect(),
-            events: facts.events.map(of_it),
+            events: facts.reports.of(device),
         }
     }
 

@@ -19,7 +19,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::*;
 use crate::{
     account::{Holder, Ledger},
-    health::{Answer, CheckId, CheckPolicy, Facts, Findings, check},
+    health::{Answer, CheckId, CheckPolicy, Facts, Findings, Reports, check},
 };
 
 fn at(second: i64) -> Timestamp {
@@ -181,7 +181,7 @@ fn health(inventory: &GpuInventory, read: &GpuSnapshot) -> Findings {
     let facts = Facts {
         inventory: Ok(inventory),
         snapshots: std::slice::from_ref(read),
-        events: None,
+        reports: Reports::NONE,
     };
     check(&CheckPolicy::default(), &facts)
 }

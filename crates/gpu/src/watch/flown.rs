@@ -7,7 +7,9 @@ use blueproof_core::{
     gpu::{DeviceEvent, DeviceUuid, GpuInventory, GpuSnapshot},
 };
 
-use crate::health::{AttemptVerdict, Blame, CheckPolicy, Evidence, Facts, Flight, Judgement, judge};
+use crate::health::{
+    AttemptVerdict, Blame, CheckPolicy, Evidence, Facts, Flight, Heard, Judgement, Reports, judge,
+};
 
 /// So many of the last snapshots are looked over: what held for a moment only is no problem.
 const SNAPSHOTS: usize = 8;
@@ -47,10 +49,15 @@ impl Flown {
         self.has_begun = true;
     }
 
-    /// Judges a job that was given `devices`.
+    /// Judges a job that was given `devices`, of which these were listened to from beginning to end.
     ///
     /// A driver that does not answer at the end leaves it open: it may only be slow, and the last inventory stands.
-    pub(super) fn judge(&self, devices: &[DeviceUuid], inventory: &GpuInventory) -> Judgement {
+    pub(super) fn judge(
+        &self,
+        devices: &[DeviceUuid],
+        inventory: &GpuInventory,
+        listened_to: &BTreeSet<DeviceUuid>,
+    ) -> Judgement {
         let promised: BTreeSet<_> = devices.iter().cloned().collect();
         let since: Vec<_> = self.since.iter().cloned().collect();
         let flight = Flight {
@@ -59,7 +66,10 @@ impl Flown {
             since: Facts {
                 inventory: Ok(inventory),
                 snapshots: &since,
-                events: Some(&self.events),
+                reports: Reports {
+                    events: &self.events,
+                    heard: Heard::Only(listened_to),
+                },
             },
         };
         judge(&CheckPolicy::default(), &flight)

@@ -114,7 +114,7 @@ fn a_job_whose_driver_hangs_ends_all_the_same() {
     let open: Open = Box::new(move || Ok(Box::new(hanging.take().expect("it is opened once"))));
     let mut watch = Watch::start(open, holder());
     // As after an edge at which it hung.
-    watch.hangs = true;
+    watch.unanswered = Some(Instant::now());
     watch.begin(&[device(0).uuid]);
     watch.turn_to(Holder("1".into()));
     watch.end();
@@ -124,6 +124,37 @@ fn a_job_whose_driver_hangs_ends_all_the_same() {
         (None, None, 0.0)
     );
     drop(let_go);
+}
+
+#[test]
+fn a_driver_that_was_slow_once_is_waited_for_again_after_it_has_answered() {
+    /// It keeps the first who asks waiting.
+    struct SlowOnce(mpsc::Receiver<()>);
+    impl GpuProbe for SlowOnce {
+        fn inventory(&mut self) -> Result<GpuInventory, ProbeError> {
+            FakeProbe::of(vec![device(0)]).inventory()
+        }
+
+        fn snapshot(&mut self) -> Result<GpuSnapshot, ProbeError> {
+            let _ = self.0.recv();
+            FakeProbe::of(vec![device(0)]).snapshot()
+        }
+    }
+    let (let_go, waits) = mpsc::channel();
+    let mut slow = Some(SlowOnce(waits));
+    let open: Open = Box::new(move || Ok(Box::new(slow.take().expect("it is opened once"))));
+    let mut watch = Watch::start(open, holder());
+    let asked_at = Instant::now();
+    watch.unanswered = Some(asked_at);
+    watch.begin(&[device(0).uuid]);
+    assert_eq!(watch.unanswered, Some(asked_at), "it still hangs");
+
+    drop(let_go);
+    while !watch.was_read_since(asked_at) {
+        std::thread::yield_now();
+    }
+    watch.edge(Duration::from_secs(60));
+    assert_eq!(watch.unanswered, None);
 }
 
 #[test]

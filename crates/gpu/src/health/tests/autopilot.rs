@@ -9,8 +9,8 @@ use blueproof_core::{
 };
 
 use super::super::{
-    AUTOPILOT_LABEL, Answer, CheckId, CheckPolicy, Facts, Findings, Health, LabelPolicy, Labels, Severity,
-    Testing, check,
+    AUTOPILOT_LABEL, Answer, CheckId, CheckPolicy, Facts, Findings, Health, LabelPolicy, Labels, Reports,
+    Severity, Testing, check,
 };
 use super::stories::*;
 
@@ -37,7 +37,7 @@ fn defect_1_a_node_whose_checks_could_not_run_does_not_pass() {
     let refused = Facts {
         inventory: Err(Blindness::LibraryMissing),
         snapshots: &[],
-        events: None,
+        reports: Reports::NONE,
     };
     let blind = check(&CheckPolicy::expecting(1), &refused);
     let unsupported = Figure::ALL.iter().map(|figure| (*figure, Reading::Unsupported));
@@ -129,7 +129,7 @@ fn defect_8_a_machine_is_expected_to_have_what_it_is_told_and_a_test_that_never_
         let facts = Facts {
             inventory: Ok(&inventory(devices)),
             snapshots: &snapshots,
-            events: Some(&[]),
+            reports: Reports::of_all(&[]),
         };
         let policy = CheckPolicy::expecting(devices);
         assert_eq!(check(&policy, &facts).health(&policy.counting), Health::Ok);
@@ -149,10 +149,11 @@ fn defect_9_an_invasive_failure_reaches_the_label_that_is_read() {
 #[test]
 fn defect_10_every_check_of_every_device_is_in_what_is_told() {
     let snapshots = [snapshot(0, [healthy(), lost()])];
+    let events = [xid(0, 79)];
     let facts = Facts {
         inventory: Ok(&inventory(2)),
         snapshots: &snapshots,
-        events: Some(&[xid(0, 79)]),
+        reports: Reports::of_all(&events),
     };
     let findings = check(&CheckPolicy::expecting(2), &facts);
     let json = serde_json::to_string(&findings).expect("it has no map with other keys than texts");

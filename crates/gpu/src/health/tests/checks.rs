@@ -2,7 +2,7 @@
 
 use blueproof_core::gpu::{Figure, Reading, Readings};
 
-use super::super::{CheckId, CheckPolicy, Facts, Health, Severity, XidClass, check, xid_class};
+use super::super::{CheckId, CheckPolicy, Facts, Health, Reports, Severity, XidClass, check, xid_class};
 use super::stories::*;
 
 /// One device with healthy readings but for one figure, and what a check says to it.
@@ -143,7 +143,7 @@ fn one_reading_of_a_slowdown_is_no_problem_even_where_the_policy_says_so() {
     let facts = Facts {
         inventory: Ok(&inventory(1)),
         snapshots: &snapshots,
-        events: Some(&[]),
+        reports: Reports::of_all(&[]),
     };
     let policy = CheckPolicy {
         slowdown_readings: 0,
@@ -266,7 +266,7 @@ fn a_link_that_a_virtual_machine_shows_as_slow_is_no_problem() {
         let facts = Facts {
             inventory: Ok(&inventory),
             snapshots: &snapshots,
-            events: Some(&[]),
+            reports: Reports::of_all(&[]),
         };
         let findings = check(&CheckPolicy::expecting(1), &facts);
         let told = line(&answer_in(&findings, CheckId::PcieGeneration));
@@ -347,7 +347,7 @@ fn that_nobody_listened_is_not_that_nothing_was_reported() {
     let facts = Facts {
         inventory: Ok(&inventory(1)),
         snapshots: &snapshots,
-        events: None,
+        reports: Reports::NONE,
     };
     let policy = CheckPolicy::expecting(1);
     let findings = check(&policy, &facts);

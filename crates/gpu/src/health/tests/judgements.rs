@@ -10,7 +10,7 @@ use blueproof_core::{
 
 use super::super::{
     AttemptVerdict::{self, Clean, InfrastructureFault, JobFault, Unclear},
-    Blame, CheckPolicy, Facts, Flight, Judgement, judge, leftovers,
+    Blame, CheckPolicy, Facts, Flight, Judgement, Reports, judge, leftovers,
 };
 use super::stories::*;
 
@@ -22,7 +22,7 @@ fn judged(before: Option<&GpuSnapshot>, after: &[GpuSnapshot], events: Option<&[
         since: Facts {
             inventory: Ok(&inventory(2)),
             snapshots: after,
-            events,
+            reports: reports(events),
         },
     };
     judge(&CheckPolicy::default(), &flight)
@@ -234,7 +234,7 @@ fn an_attempt_without_devices_or_without_checks_that_count_is_not_clean() {
     let since = Facts {
         inventory: Ok(&inventory(1)),
         snapshots: &now,
-        events: Some(&[]),
+        reports: Reports::of_all(&[]),
     };
     let verdict = |policy: &CheckPolicy, promised: &BTreeSet<DeviceUuid>| {
         let before = Some(&before);
@@ -270,7 +270,7 @@ fn a_driver_that_went_away_under_a_job_is_the_machines_fault() {
             since: Facts {
                 inventory: Err(blind),
                 snapshots: &[],
-                events: None,
+                reports: Reports::NONE,
             },
         };
         judge(&CheckPolicy::default(), &flight).verdict
@@ -301,7 +301,7 @@ fn a_part_of_a_device_is_judged_by_the_whole_and_its_own_leftovers() {
             since: Facts {
                 inventory: Ok(&inventory(1)),
                 snapshots: &[now],
-                events: Some(events),
+                reports: Reports::of_all(events),
             },
         };
         judge(&CheckPolicy::default(), &flight).verdict

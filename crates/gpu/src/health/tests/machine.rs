@@ -5,7 +5,7 @@ use blueproof_core::{
     ports::Blindness,
 };
 
-use super::super::{Answer, CheckId, CheckPolicy, Facts, Health, Severity, check};
+use super::super::{Answer, CheckId, CheckPolicy, Facts, Health, Reports, Severity, check};
 use super::stories::*;
 
 #[test]
@@ -14,7 +14,7 @@ fn a_lost_device_is_a_problem_and_its_neighbour_is_checked_all_the_same() {
     let facts = Facts {
         inventory: Ok(&inventory(2)),
         snapshots: &snapshots,
-        events: Some(&[]),
+        reports: Reports::of_all(&[]),
     };
     let findings = check(&CheckPolicy::expecting(2), &facts);
     let of = |check, n| line(findings.of(check, Some(&gpu(n))).expect("every check answers"));
@@ -42,7 +42,7 @@ fn a_device_is_a_problem_when_it_is_listed_and_not_read_or_was_away_meanwhile() 
         let facts = Facts {
             inventory: Ok(&inventory(1)),
             snapshots,
-            events: Some(&[]),
+            reports: Reports::of_all(&[]),
         };
         line(&answer_in(
             &check(&CheckPolicy::expecting(1), &facts),
@@ -86,7 +86,7 @@ fn devices_are_counted_against_what_is_expected() {
         let facts = Facts {
             inventory,
             snapshots: &[],
-            events: None,
+            reports: Reports::NONE,
         };
         line(
             check(&policy, &facts)
@@ -116,7 +116,7 @@ fn a_driver_that_is_not_loaded_or_of_another_version_is_a_problem_and_one_that_c
         let facts = Facts {
             inventory,
             snapshots: &[],
-            events: None,
+            reports: Reports::NONE,
         };
         let findings = check(&CheckPolicy::expecting(1), &facts);
         findings.of(CheckId::Driver, None).map(Answer::severity)
@@ -165,7 +165,7 @@ fn nothing_is_ok_where_nothing_counts_or_nothing_is_there() {
     let facts = Facts {
         inventory: Err(Blindness::NoDevices),
         snapshots: &[],
-        events: Some(&[]),
+        reports: Reports::of_all(&[]),
     };
     let policy = CheckPolicy {
         counting: [CheckId::DeviceCount].into(),
@@ -179,7 +179,7 @@ fn what_was_read_of_a_device_before_it_went_says_nothing_of_it_now() {
     let facts = Facts {
         inventory: Ok(&inventory(1)),
         snapshots: &[snapshot(0, [healthy()]), snapshot(1, [])],
-        events: Some(&[]),
+        reports: Reports::of_all(&[]),
     };
     let findings = check(&CheckPolicy::expecting(1), &facts);
     for check in [
@@ -197,7 +197,7 @@ fn a_device_that_came_later_was_not_lost() {
     let facts = Facts {
         inventory: Ok(&inventory(1)),
         snapshots: &[snapshot(0, []), snapshot(1, [healthy()])],
-        events: Some(&[]),
+        reports: Reports::of_all(&[]),
     };
     let findings = check(&CheckPolicy::expecting(1), &facts);
     assert!(answer_in(&findings, CheckId::Presence).is_ok());

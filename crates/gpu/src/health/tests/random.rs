@@ -77,7 +77,7 @@ fn looked_over(
     let facts = Facts {
         inventory: listed.as_ref().map_err(|blind| *blind),
         snapshots,
-        events,
+        reports: reports(events),
     };
     check(&CheckPolicy::expecting(1), &facts)
 }
@@ -165,7 +165,7 @@ proptest! {
             since: Facts {
                 inventory: listed.as_ref().map_err(|blind| *blind),
                 snapshots: &snapshots,
-                events: events.as_deref(),
+                reports: reports(events.as_deref()),
             },
         };
         let judgement = judge(&CheckPolicy::default(), &flight);

@@ -11,7 +11,7 @@ use blueproof_core::{
 };
 use jiff::{SignedDuration, Timestamp};
 
-use super::super::{Answer, CheckId, CheckPolicy, Facts, Finding, Findings, Severity, check};
+use super::super::{Answer, CheckId, CheckPolicy, Facts, Finding, Findings, Reports, Severity, check};
 
 pub(super) const REMAP: [Figure; 2] = [Figure::RowRemapPending, Figure::RowRemapFailure];
 
@@ -133,6 +133,11 @@ pub(super) fn inventory(devices: u32) -> GpuInventory {
     }
 }
 
+/// Returns what was reported by drivers that were all listened to; `None` where nobody listened.
+pub(super) fn reports(events: Option<&[DeviceEvent]>) -> Reports<'_> {
+    events.map_or(Reports::NONE, Reports::of_all)
+}
+
 pub(super) fn xid(device: u32, xid: u64) -> DeviceEvent {
     DeviceEvent {
         at: at(1),
@@ -155,7 +160,7 @@ pub(super) fn looked(readings: impl IntoIterator<Item = Readings>, xids: &[u64])
     let facts = Facts {
         inventory: Ok(&inventory(1)),
         snapshots: &snapshots,
-        events: Some(&events),
+        reports: Reports::of_all(&events),
     };
     check(&CheckPolicy::expecting(1), &facts)
 }

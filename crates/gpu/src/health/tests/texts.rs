@@ -5,7 +5,9 @@ use blueproof_core::{
     ports::Blindness,
 };
 
-use super::super::{Answer, CheckId, CheckPolicy, Facts, Finding, Findings, LabelPolicy, Severity, check};
+use super::super::{
+    Answer, CheckId, CheckPolicy, Facts, Finding, Findings, LabelPolicy, Reports, Severity, check,
+};
 use super::stories::*;
 
 #[test]
@@ -48,7 +50,7 @@ fn no_line_is_longer_than_a_terminal_is_wide() {
     let blind = Facts {
         inventory: Err(Blindness::VersionMismatch),
         snapshots: &[],
-        events: None,
+        reports: Reports::NONE,
     };
     for text in [
         findings.to_string(),
