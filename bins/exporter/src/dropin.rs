@@ -509,6 +509,57 @@ mod tests {
         }
     }
 
+    /// Returns what options and variables come to, as a process of their own reads them.
+    fn settled(arguments: &[&str]) -> (Cli, Settings) {
+        let cli = <Cli as clap::Parser>::try_parse_from([&["blueproof-exporter"], arguments].concat());
+        let cli = cli.unwrap_or_else(|why| panic!("{arguments:?}: {why}"));
+        let settings = settings(&cli).unwrap_or_else(|why| panic!("{arguments:?}: {why}"));
+        (cli, settings)
+    }
+
+    #[test]
+    fn each_variable_of_dcgm_exporter_that_is_understood_is_that_of_an_option() {
+        let command = <Cli as clap::CommandFactory>::command();
+        let variables: Vec<_> = command.get_arguments().filter_map(clap::Arg::get_env).collect();
+        let others = ["DCGM_POD_RESOURCES_KUBELET_SOCKET", "NVIDIA_RESOURCE_NAMES"];
+        for variable in UNDERSTOOD.iter().copied().chain(others) {
+            assert!(variables.iter().any(|known| *known == variable), "{variable}");
+        }
+    }
+
+    #[test]
+    fn any_option_of_dcgm_exporter_puts_it_in_its_place() {
+        let (_, ours) = settled(&[]);
+        assert_eq!(
+            (ours.listen.addresses[0].port(), ours.page),
+            (9477, PageKind::Native)
+        );
+        for arguments in [
+            &["--dcgm-exporter"][..],
+            &["-k"],
+            &["-n"],
+            &["-c", "30000"],
+            &["-d", "f"],
+            &["--web-config-file", "web.yml"],
+            &["--pod-resources-kubelet-socket", "/kubelet.sock"],
+            &["--replace-blanks-in-model-name"],
+            &["--kubernetes-enable-pod-uid"],
+        ] {
+            let (_, settings) = settled(arguments);
+            let told = (settings.listen.addresses[0].port(), settings.page);
+            assert_eq!(told, (9400, PageKind::Dcgm), "{arguments:?}");
+        }
+        let (cli, settings) = settled(&["-a", "127.0.0.1:1234", "--nvidia-resource-names", "a.b/c,d.e/f"]);
+        assert_eq!(settings.listen.addresses[0].port(), 1234);
+        assert_eq!(cli.drop_in.nvidia_resource_names, ["a.b/c", "d.e/f"]);
+        assert!(!cli.drop_in.asks_kubelet() && settled(&["-k"]).0.drop_in.asks_kubelet());
+        let chosen = <Cli as clap::Parser>::try_parse_from(["blueproof-exporter", "-d", "g:0"]);
+        assert!(
+            super::settings(&chosen.expect("it is read")).is_err(),
+            "some devices alone"
+        );
+    }
+
     #[test]
     fn what_changes_nothing_is_passed_over_and_the_rest_is_kept() {
         let arguments = [

@@ -3,7 +3,10 @@
 //! `/metrics` is the page that was chosen, `/metrics/native` and `/metrics/dcgm` are both. `/health` says that the process
 //! lives, and asks no driver: a driver that hangs must not get its exporter killed. `/ready` says whether devices can be read.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use axum::{
     Router,
@@ -146,8 +149,11 @@ async fn answer(exporter: Arc<Exporter>, page: PageKind, headers: &HeaderMap) ->
     };
     let wanted = Wanted { page, format, coding };
     let within = deadline(headers, exporter.wait);
+    let asked_at = Instant::now();
     let answered = tokio::task::spawn_blocking(move || {
-        let answer = exporter.answer(wanted, within);
+        // Where many ask, some wait until a thread is free.
+        let left = within.saturating_sub(asked_at.elapsed());
+        let answer = exporter.answer(wanted, left);
         exporter.tell_once(&answer);
         answer.page
     });

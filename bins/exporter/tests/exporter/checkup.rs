@@ -100,7 +100,7 @@ fn keep(library: &Installed, file: &Path) -> (Keeper, impl Iterator<Item = Strin
 }
 
 #[test]
-fn a_node_whose_driver_hangs_is_not_labelled_as_well() {
+fn a_node_whose_driver_hangs_from_the_beginning_loses_the_pass_of_before() {
     let mut scenario = Scenario::of([a10(), a10()]);
     scenario.delays = vec![Delay {
         function: "nvmlDeviceGetTemperature".into(),

@@ -1,12 +1,12 @@
 //! Clients that are slow, silent or many, and signals.
 
 use std::{
-    io::{Read as _, Write as _},
+    io::{ErrorKind, Read as _, Write as _},
     net::TcpStream,
     thread,
 };
 
-use fake_nvml::{Installed, Scenario, a10};
+use fake_nvml::{Delay, Installed, Scenario, a10};
 use rustix::process::Signal;
 
 use super::program::{Server, install, lines};
@@ -27,8 +27,13 @@ fn half_a_request(server: &Server) -> TcpStream {
 
 /// Returns when the other side has closed.
 fn is_closed(mut client: TcpStream) {
-    // A reset is an end, too.
-    let _ = client.read_to_end(&mut Vec::new());
+    let read = client.read_to_end(&mut Vec::new());
+    // A reset is an end, too; that nothing came for long is none.
+    let error = read.err().map(|error| error.kind());
+    assert!(
+        matches!(error, None | Some(ErrorKind::ConnectionReset)),
+        "{error:?}"
+    );
 }
 
 #[test]
@@ -45,6 +50,26 @@ fn it_ends_when_it_is_asked_to_though_a_client_has_sent_half_a_request() {
 }
 
 #[test]
+fn it_ends_when_it_is_asked_to_though_a_scrape_waits_for_a_driver_that_hangs() {
+    let mut scenario = Scenario::of([a10()]);
+    scenario.delays = vec![Delay {
+        function: "nvmlDeviceGetPowerUsage".into(),
+        device: None,
+        from: 0.0,
+        to: None,
+        milliseconds: 3_600_000,
+    }];
+    let library = install(&scenario);
+    let mut server = Server::start(&["--wait", "3600000"], &library);
+    let mut client = server.connect();
+    let scrape = "GET /metrics HTTP/1.1\r\nHost: a\r\nX-Prometheus-Scrape-Timeout-Seconds: 3600\r\n\r\n";
+    client.write_all(scrape.as_bytes()).expect("it listens");
+    assert_eq!(server.get("/health", &[]).status, 200);
+    server.signal(Signal::TERM);
+    assert!(server.ended().success());
+}
+
+#[test]
 fn half_a_request_is_not_waited_for_without_end() {
     let library = library();
     let server = Server::start(&[], &library);
@@ -56,7 +81,7 @@ fn half_a_request_is_not_waited_for_without_end() {
 #[test]
 fn many_who_send_nothing_keep_nobody_out() {
     let library = library();
-    let server = Server::start(&[], &library);
+    let server = Server::with_files(128, &library);
     let mut clients: Vec<_> = std::iter::repeat_with(|| half_a_request(&server))
         .take(MANY)
         .collect();

@@ -81,7 +81,24 @@ impl Server {
             .args(["--listen", "127.0.0.1:0"])
             .arg("--library")
             .arg(library.path());
-        let started = program.args(arguments).stderr(Stdio::piped()).spawn();
+        program.args(arguments);
+        Self::of(program)
+    }
+
+    /// Starts one that may have so many files open.
+    pub(crate) fn with_files(files: u32, library: &Installed) -> Self {
+        let mut shell = Command::new("sh");
+        let limited = format!("ulimit -n {files}; exec \"$0\" --listen 127.0.0.1:0 --library \"$1\"");
+        shell.args(["-c", &limited, env!("CARGO_BIN_EXE_blueproof-exporter")]);
+        shell
+            .arg(library.path())
+            .env_remove("NODE_NAME")
+            .stdin(Stdio::null());
+        Self::of(shell)
+    }
+
+    fn of(mut program: Command) -> Self {
+        let started = program.stderr(Stdio::piped()).spawn();
         let mut child = started.expect("it can be started");
         let mut log = BufReader::new(child.stderr.take().expect("it was asked for"));
         let mut line = String::new();
