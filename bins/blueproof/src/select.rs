@@ -1,6 +1,6 @@
-//! How people name a run: `r-41`, `41`, or `last` for the newest.
+//! How people name a run: `r-41`, `41`, or `last` for the newest of the project that they stand in.
 
-use std::{fmt, str::FromStr};
+use std::{fmt, path::Path, str::FromStr};
 
 use blueproof_core::{
     diagnostic::{Code, Diagnostic},
@@ -9,13 +9,13 @@ use blueproof_core::{
     view::RunView,
 };
 
-use crate::exit::Problem;
+use crate::{current_project::CurrentProject, exit::Problem, output};
 
 /// A run as somebody names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum RunSelector {
     Id(RunId),
-    /// The newest run.
+    /// The newest run of the project of the current folder: the one that was asked for last, be it to be tried once more.
     Last,
 }
 
@@ -24,19 +24,50 @@ pub(crate) enum RunSelector {
 pub(crate) enum SelectorError {
     #[error("`{0}` is an attempt; its run is {run}", run = .0.run)]
     Attempt(AttemptId),
-    #[error("runs are named like r-41 or 41, and `last` is the newest")]
+    #[error("runs are named like r-41 or 41, and `last` is the newest of this project")]
     Unknown,
 }
 
 impl RunSelector {
-    /// Returns the run that is meant, as it stands in the store.
+    /// Returns the run that is meant, as it stands in the store. Where `last` is of no project, it is the newest of all,
+    /// and that is said.
     pub(crate) async fn resolve(&self, store: &dyn Store) -> Result<RunView, Problem> {
-        let newest = store.runs(1).await?.pop();
-        let found = match self {
-            RunSelector::Last => newest.clone(),
-            RunSelector::Id(id) => store.run(*id).await?,
-        };
-        found.ok_or_else(|| Problem::usage(self.unknown(newest.as_ref())))
+        let meant = self.meant(store).await?;
+        if let Meant::NewestOfAll(run) = &meant {
+            output::note(&format!(
+                "`last` is {}, the newest run of all: the current folder is of no project",
+                described(run)
+            ));
+        }
+        Ok(meant.run())
+    }
+
+    /// Returns the run that is meant, to be ended or tried once more. Where `last` is of no project, none is meant: it may
+    /// be somebody else's.
+    pub(crate) async fn resolve_to_change(&self, store: &dyn Store) -> Result<RunView, Problem> {
+        match self.meant(store).await? {
+            Meant::One(run) => Ok(run),
+            Meant::NewestOfAll(run) => Err(Problem::usage(
+                Diagnostic::error(
+                    Code::NoSuchRun,
+                    "`last` is a project's newest run, and the current folder is of no project",
+                )
+                .hint(format!(
+                    "the newest run of all is {}; name it by its id",
+                    described(&run)
+                )),
+            )),
+        }
+    }
+
+    async fn meant(&self, store: &dyn Store) -> Result<Meant, Problem> {
+        match self {
+            RunSelector::Last => last(store, &CurrentProject::of_this_process()?).await,
+            RunSelector::Id(id) => match store.run(*id).await? {
+                Some(run) => Ok(Meant::One(run)),
+                None => Err(Problem::usage(self.unknown(store.runs(1).await?.first()))),
+            },
+        }
     }
 
     /// Returns what is said when the run is not known; `newest` is the newest that is.
@@ -51,6 +82,55 @@ impl RunSelector {
             newest.id, newest.subject.blueprint
         ))
     }
+}
+
+/// What a selector comes to.
+enum Meant {
+    One(RunView),
+    /// The newest run of the store, where the current folder is of no project.
+    NewestOfAll(RunView),
+}
+
+impl Meant {
+    fn run(self) -> RunView {
+        match self {
+            Meant::One(run) | Meant::NewestOfAll(run) => run,
+        }
+    }
+}
+
+/// Returns the run with its blueprint and folder, in words.
+pub(crate) fn described(run: &RunView) -> String {
+    let project = output::line(&run.subject.project.to_string());
+    format!("{} of {}, in {project}", run.id, run.subject.blueprint)
+}
+
+/// Returns the run of this project that was asked for last, be it to be tried once more.
+async fn last(store: &dyn Store, here: &CurrentProject) -> Result<Meant, Problem> {
+    // Any run may have been tried once more, so all are looked at.
+    let mut runs = store.runs(i64::MAX as usize).await?;
+    runs.sort_by_key(|run| (run.retried_at.unwrap_or(run.requested_at), run.id));
+    if let Some(run) = runs.iter().rfind(|run| here.has(run)) {
+        return Ok(Meant::One(run.clone()));
+    }
+    let Some(newest) = runs.pop() else {
+        return Err(Problem::usage(RunSelector::Last.unknown(None)));
+    };
+    match here.project() {
+        None => Ok(Meant::NewestOfAll(newest)),
+        Some(project) => Err(Problem::usage(none_here(project, &newest))),
+    }
+}
+
+fn none_here(project: &Path, newest: &RunView) -> Diagnostic {
+    let message = format!("there is no run of the project {} yet", project.display());
+    let newest = format!(
+        "the newest run of all is {}; name it by its id",
+        described(newest)
+    );
+    Diagnostic::error(Code::NoSuchRun, output::line(&message))
+        .hint(newest)
+        .hint("`blueproof run BLUEPRINT` makes the first of this project")
 }
 
 impl FromStr for RunSelector {

@@ -4,9 +4,9 @@ use blueproof_core::domain::Resources;
 use blueproof_notebook::blueprint::{self, Blueprint, Found};
 use serde::Serialize;
 
-use super::run::checkout_root;
 use crate::{
     cli::GetBlueprints,
+    current_project::CurrentProject,
     exit::{Exit, Problem},
     output::{self, Cell, Document, Encoding, Format, Table},
 };
@@ -25,7 +25,7 @@ struct Listed {
 
 /// Lists every blueprint, those with mistakes too.
 pub(crate) fn get_blueprints(arguments: &GetBlueprints) -> Result<Exit, Problem> {
-    let listed: Vec<Listed> = blueprint::list(&checkout_root()?)
+    let listed: Vec<Listed> = blueprint::list(CurrentProject::of_this_process()?.checkout())
         .into_iter()
         .map(look_at)
         .collect();

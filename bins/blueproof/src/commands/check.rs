@@ -12,9 +12,10 @@ use blueproof_notebook::{
     plan::Secret,
 };
 
-use super::run::{checkout_root, find};
+use super::run::find;
 use crate::{
     cli::{Check, Init, Place},
+    current_project::CurrentProject,
     exit::{Exit, Problem},
     output::{self, Document},
     reading::{Reading, block_on},
@@ -25,7 +26,7 @@ use crate::{
 pub(crate) fn check(arguments: &Check, place: &Place) -> Result<Exit, Problem> {
     let here = Here::look(place)?;
     let paths = match arguments.paths.as_slice() {
-        [] => blueprint::list(&checkout_root()?)
+        [] => blueprint::list(CurrentProject::of_this_process()?.checkout())
             .into_iter()
             .map(|found| found.path)
             .collect(),

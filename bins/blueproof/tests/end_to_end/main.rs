@@ -11,6 +11,7 @@ mod interrupts;
 mod live;
 mod mistakes;
 mod page;
+mod projects;
 mod queues;
 mod quota;
 mod reading;
