@@ -49,6 +49,7 @@ pub(crate) use terms::mismatch;
 pub use tree::Inactive;
 pub(crate) use tree::quoted;
 pub use usage::{UsageOrder, UserUsage};
+pub use words::amount as amount_in_words;
 pub use workload::{
     Admission, ExecutionTime, PodSet, PodSetAssignment, Preempted, PreemptionReason, Workload, WorkloadId,
 };

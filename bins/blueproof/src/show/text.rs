@@ -27,6 +27,11 @@ pub(crate) fn span(seconds: f64) -> String {
     }
 }
 
+/// Returns processor time as `1.2 cpu-s`.
+pub(crate) fn cpu_seconds(time: SignedDuration) -> String {
+    format!("{:.1} cpu-s", time.as_secs_f64())
+}
+
 /// Returns a number with at most four decimals, and none where it is large: `0.2215`, `12.5`, `139672`.
 pub(crate) fn figure(value: f64) -> String {
     if !value.is_finite() {

@@ -116,15 +116,15 @@ pub(crate) fn raises_in_words(raises: &[Raise]) -> String {
     of_flavors.collect::<Vec<_>>().join(", and ")
 }
 
-/// Returns an amount as people write it.
-pub(crate) fn amount(resource: &str, quantity: Quantity) -> String {
+/// Returns an amount of a resource as people read it: memory with at most one decimal.
+pub fn amount(resource: &str, quantity: Quantity) -> String {
     if quantity.is_unlimited() {
         return quantity.to_string();
     }
     let count = u64::try_from(quantity.0).unwrap_or_default();
     match resource {
         "cpu" => Cpus::millis(count).to_string(),
-        "memory" => Bytes(count).to_string(),
+        "memory" | "ephemeral-storage" => Bytes(count).rounded().to_string(),
         _ => count.to_string(),
     }
 }
