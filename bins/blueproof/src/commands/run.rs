@@ -24,7 +24,7 @@ use crate::{
     exit::{Exit, Problem},
     output,
     session::{Session, Target, local_user, new_key},
-    show::aside,
+    show::{aside, looking::Looking},
 };
 
 /// The queue of whoever names none.
@@ -96,10 +96,11 @@ pub(crate) fn find(typed: &str) -> Result<PathBuf, Problem> {
     if path.exists() || typed.contains('/') || typed.ends_with(".ipynb") || typed.ends_with(".yaml") {
         return Ok(path.into());
     }
-    Ok(blueprint::find(
-        CurrentProject::of_this_process()?.checkout(),
-        typed,
-    )?)
+    let here = CurrentProject::of_this_process()?;
+    let mut looking = Looking::begin();
+    Ok(blueprint::find(here.checkout(), typed, &mut |path| {
+        looking.at(path)
+    })?)
 }
 
 /// Returns the LocalQueue that was named, or the one that goes without saying.

@@ -2,6 +2,15 @@
 
 use jiff::SignedDuration;
 
+/// Returns a count with its noun: `1 mistake`, `2 mistakes`.
+pub(crate) fn counted(count: usize, noun: &str) -> String {
+    if count == 1 {
+        format!("1 {noun}")
+    } else {
+        format!("{count} {noun}s")
+    }
+}
+
 /// Returns a duration as people say it: `21 ms`, `1.3 s`, `1m32s`, `2h05m`.
 pub(crate) fn duration(span: SignedDuration) -> String {
     let millis = span.as_millis().max(0);

@@ -37,7 +37,7 @@ fn the_last_run_is_the_newest_of_the_project_that_one_stands_in() {
     assert!(
         nothing
             .stderr
-            .contains("the newest run of all is r-2 of story, in "),
+            .contains("the newest run elsewhere is r-2 of story, in "),
         "{nothing:?}"
     );
 }

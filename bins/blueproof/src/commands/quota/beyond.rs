@@ -110,7 +110,9 @@ spec:
             name: "queues.yaml".into(),
             text: QUEUES.into(),
         };
-        let objects = blueproof_core::queue::manifest::read([file]).expect("Kueue takes it").objects;
+        let objects = blueproof_core::queue::manifest::read([file])
+            .expect("Kueue takes it")
+            .objects;
         let machine = Resources {
             cpu: Cpus::cores(cpu),
             memory: Bytes(memory << 30),
