@@ -43,13 +43,12 @@ pub(crate) use forest::root;
 pub use explain::{Limit, Obstacle, ObstacleReason, Raise, Unblock, Wait, WaitReason};
 pub use figures::{CohortFigures, CohortResource};
 pub use objects::StopPolicy;
-pub use quantity::Quantity;
+pub use quantity::{Quantity, amount_in_words};
 pub use terms::Mismatch;
 pub(crate) use terms::mismatch;
 pub use tree::Inactive;
 pub(crate) use tree::quoted;
 pub use usage::{UsageOrder, UserUsage};
-pub use words::amount as amount_in_words;
 pub use workload::{
     Admission, ExecutionTime, PodSet, PodSetAssignment, Preempted, PreemptionReason, Workload, WorkloadId,
 };

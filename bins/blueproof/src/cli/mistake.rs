@@ -69,10 +69,12 @@ pub(super) fn problem(typed: &[OsString], error: &clap::Error) -> Problem {
     if asked_for {
         error.exit();
     }
-    let diagnostic = match error.kind() {
-        ErrorKind::InvalidSubcommand => unknown_command(typed, error),
-        ErrorKind::UnknownArgument if is_of_run(error) => one_blueprint(error),
-        _ => in_our_way(&error.render().to_string()),
+    let diagnostic = if error.kind() == ErrorKind::InvalidSubcommand {
+        unknown_command(typed, error)
+    } else if error.kind() == ErrorKind::UnknownArgument && is_of_run(error) {
+        one_blueprint(error)
+    } else {
+        in_our_way(&error.render().to_string())
     };
     Problem::usage(diagnostic.hint("`--help` behind a command shows all that it takes"))
 }
@@ -132,10 +134,10 @@ fn parent(words: &[OsString]) -> Command {
 }
 
 fn text_of(error: &clap::Error, kind: ContextKind) -> Option<String> {
-    match error.get(kind)? {
-        ContextValue::String(text) => Some(text.clone()),
-        _ => None,
-    }
+    let ContextValue::String(text) = error.get(kind)? else {
+        return None;
+    };
+    Some(text.clone())
 }
 
 /// Makes a diagnostic of clap's text: a paragraph that begins with `error:`, tips, the usage, and a farewell.

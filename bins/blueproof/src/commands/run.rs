@@ -99,7 +99,7 @@ pub(crate) fn find(typed: &str) -> Result<PathBuf, Problem> {
     let here = CurrentProject::of_this_process()?;
     let mut looking = Looking::begin();
     Ok(blueprint::find(here.checkout(), typed, &mut |path| {
-        looking.at(path)
+        looking.at(path);
     })?)
 }
 

@@ -240,6 +240,10 @@ fn yaml_error(source: &Source, error: &serde_saphyr::Error) -> Diagnostic {
 }
 
 /// Returns what is wrong in words of YAML, not of the library that reads it.
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "the library tells dozens of errors apart, and most of its words are YAML's"
+)]
 fn in_words(error: &serde_saphyr::Error) -> String {
     use serde_saphyr::{Error, MessageFormatter, UserMessageFormatter};
     match error {
@@ -384,7 +388,7 @@ mod tests {
             ("a: 1\n b: 2", "mapping values are not allowed in this context"),
         ] {
             let said = yaml(text).expect_err("it is none").causes;
-            assert_eq!(said, [says], "{:.20}", text);
+            assert_eq!(said, [says], "{text:.20}");
             for of_the_library in ["Options", "Policy", "budget", "breached"] {
                 assert!(!said[0].contains(of_the_library), "{said:?}");
             }

@@ -85,9 +85,7 @@ pub fn find(root: &Path, name: &str, looking: &mut dyn FnMut(&Path)) -> Result<P
     let same: Vec<&Found> = all.iter().filter(|found| found.name == name).collect();
     match same.as_slice() {
         [one] => Ok(one.path.clone()),
-        [] => Err(vec![
-            stopped_at.iter().fold(missing(root, name, &all), said_where),
-        ]),
+        [] => Err(vec![said_where(missing(root, name, &all), stopped_at.as_deref())]),
         several => {
             let ambiguous = Diagnostic::error(
                 Code::AmbiguousBlueprint,
@@ -134,7 +132,10 @@ fn in_words(found: &Found, root: &Path, all: &[Found]) -> String {
 }
 
 /// Says where looking for blueprints ended.
-fn said_where(error: Diagnostic, stopped_at: &PathBuf) -> Diagnostic {
+fn said_where(error: Diagnostic, stopped_at: Option<&Path>) -> Diagnostic {
+    let Some(stopped_at) = stopped_at else {
+        return error;
+    };
     error.hint(format!(
         "there was too much to look at, and it ended at {}: change into the checkout, or give the blueprint's path",
         shell_word(stopped_at)
