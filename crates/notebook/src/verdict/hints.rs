@@ -48,11 +48,9 @@ pub(crate) fn exception(facts: &Facts<'_>, chain: &[Exception], line: &str) -> V
     }
     hints.extend(memory(facts, chain, &said));
     let workers = facts.run.aftermath.silent.iter();
-    if workers
-        .filter(|silent| silent.what == SilentKind::Worker)
-        .any(|worker| worker.status == -i64::from(SIGKILL))
-    {
-        hints.push(killed(facts));
+    let mut workers = workers.filter(|silent| silent.what == SilentKind::Worker);
+    if workers.any(|worker| worker.status == -i64::from(SIGKILL)) {
+        hints.extend(killed(facts));
     }
     if is_device_count(&said) {
         let gpus = facts.spec.granted.gpu.0;
@@ -65,19 +63,24 @@ pub(crate) fn exception(facts: &Facts<'_>, chain: &[Exception], line: &str) -> V
 
 /// Returns hints for a kernel that ended by itself.
 pub(crate) fn kernel_end(facts: &Facts<'_>, end: End) -> Vec<String> {
-    (end == End::Killed(SIGKILL))
-        .then(|| killed(facts))
-        .into_iter()
-        .collect()
+    if end == End::Killed(SIGKILL) {
+        killed(facts).into_iter().collect()
+    } else {
+        Vec::new()
+    }
 }
 
-fn killed(facts: &Facts<'_>) -> String {
+/// Says what can be said of a SIGKILL, where no limit of memory is known to have sent it.
+fn killed(facts: &Facts<'_>) -> Option<String> {
+    if facts.limits_hit.memory.is_some() {
+        return None;
+    }
     let granted = facts.spec.granted.memory;
     let peak = facts.memory_peak.map(|peak| format!("{} MiB", peak.0 >> 20));
     let peak = peak.unwrap_or_else(|| "an unknown amount".into());
-    format!(
+    Some(format!(
         "SIGKILL does not say who sent it; often it is a lack of memory: {peak} at most was seen, {granted} was granted"
-    )
+    ))
 }
 
 fn memory(facts: &Facts<'_>, chain: &[Exception], said: &str) -> Option<String> {
