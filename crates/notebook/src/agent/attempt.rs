@@ -260,6 +260,8 @@ impl Attempt<'_> {
         self.unread = asked::unread(&read, &self.plan);
         let mut notebook = Notebook::new(read);
         notebook.inject(&self.plan.parameters);
+        let root = self.checkout();
+        let root = root.canonicalize().unwrap_or(root);
         let executed = self.layout.executed_notebook();
         notebook.save(&executed).map_err(|error| halt_disk(&error))?;
         let cells = notebook.code_cells().len();
@@ -293,6 +295,7 @@ impl Attempt<'_> {
             graces: self.dependencies.graces,
             shell_install: self.plan.shell_install,
             save_to: &executed,
+            root: &root,
             requests: HashMap::new(),
             belonging: Belonging::default(),
             unreadable: None,
