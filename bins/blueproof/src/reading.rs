@@ -109,7 +109,10 @@ pub(crate) fn block_on<T>(command: impl Future<Output = Result<T, Problem>>) -> 
         ],
         exit: Exit::Infrastructure,
     })?;
-    runtime.block_on(command)
+    let done = runtime.block_on(command);
+    // Work that does not come to its end, such as a read of a disk that hangs, keeps nobody here.
+    runtime.shutdown_background();
+    done
 }
 
 /// Says on stderr which of these runs should go on and are driven by nobody.

@@ -55,7 +55,8 @@
 //!
 //! Claims of Dynamic Resource Allocation and GPU memory count in neither mode. A caller who knows them can list their
 //! devices as allocatable under a name of their own, let pods request it, and put it into [`Rules::gpu_names`].
-//! Requests for a pod as a whole (`spec.resources`) are not known here either.
+//! Requests for a pod as a whole (`spec.resources`) are not known here either, nor what a container was given when it was
+//! resized in place (`allocatedResources`): its requests count.
 //!
 //! # Example
 //!

@@ -1,11 +1,12 @@
 //! `blueproof report` and `blueproof artifacts`: what is kept of a run.
 
 use std::{
-    fs,
+    fs, io,
     path::{Path, PathBuf},
 };
 
 use blueproof_core::{
+    attempt::{open_regular, read_regular},
     diagnostic::{Code, Diagnostic, Place},
     view::{ReportView, RunView},
 };
@@ -16,6 +17,9 @@ use crate::{
     output,
     reading::Reading,
 };
+
+/// Far more than a report may have.
+const LONGEST_REPORT: u64 = 1 << 30;
 
 /// Prints the report's path, or the report itself.
 pub(crate) async fn report(reading: &Reading, arguments: &Report) -> Result<Exit, Problem> {
@@ -32,7 +36,7 @@ pub(crate) async fn report(reading: &Reading, arguments: &Report) -> Result<Exit
     }
     match arguments.format {
         None => anstream::println!("{}", path.display()),
-        Some(_) => output::print(&fs::read_to_string(&path).map_err(|error| unreadable(&path, &error))?)?,
+        Some(_) => output::print(&text(&path).map_err(|error| unreadable(&path, &error))?)?,
     }
     Ok(Exit::Ok)
 }
@@ -77,14 +81,21 @@ pub(crate) async fn artifacts(reading: &Reading, arguments: &Artifacts) -> Resul
     Ok(Exit::Ok)
 }
 
+/// Reads a report. A notebook may have put something else in its place.
+fn text(path: &Path) -> io::Result<String> {
+    let bytes = read_regular(path, LONGEST_REPORT)?;
+    String::from_utf8(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+}
+
 fn copy(from: &Path, to: &Path) -> Result<PathBuf, Problem> {
+    let mut kept = open_regular(from).map_err(|error| unreadable(from, &error))?;
     let made = to.parent().map_or(Ok(()), fs::create_dir_all);
-    made.and_then(|()| fs::copy(from, to))
-        .map_err(|error| unreadable(to, &error))?;
+    let copied = made.and_then(|()| io::copy(&mut kept, &mut fs::File::create(to)?));
+    copied.map_err(|error| unreadable(to, &error))?;
     Ok(to.into())
 }
 
-/// Returns the files below a folder, relative to it, in order; a folder that is not there has none.
+/// Returns the regular files below a folder, relative to it, in order; a folder that is not there has none.
 fn files(root: &Path) -> std::io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     let mut open = vec![PathBuf::new()];
@@ -96,9 +107,10 @@ fn files(root: &Path) -> std::io::Result<Vec<PathBuf>> {
         for entry in entries {
             let entry = entry?;
             let path = folder.join(entry.file_name());
-            if entry.file_type()?.is_dir() {
+            let kind = entry.file_type()?;
+            if kind.is_dir() {
                 open.push(path);
-            } else {
+            } else if kind.is_file() {
                 found.push(path);
             }
         }

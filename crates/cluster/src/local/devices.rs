@@ -6,16 +6,18 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt,
-    fs::{self, File},
+    fs::{self, File, TryLockError},
     io,
+    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     str::FromStr,
     sync::Arc,
-    time::SystemTime,
+    thread,
+    time::{Duration, Instant, SystemTime},
 };
 
 use blueproof_core::{
-    attempt::{AttemptLayout, LogCursor, LogReader},
+    attempt::{AttemptLayout, LogCursor, LogReader, read_regular},
     diagnostic::{Code, Diagnostic, Place},
     domain::{AttemptId, Gpus},
     gpu::DeviceUuid,
@@ -23,6 +25,13 @@ use blueproof_core::{
 };
 
 use super::{agent::is_locked, cannot, files, log::is_finished};
+
+/// How long the lock is waited for, and how often it is looked for meanwhile.
+const LOCKED_WITHIN: Duration = Duration::from_secs(2);
+const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(10);
+
+/// Longer than any name of an attempt.
+pub(super) const LONGEST_CLAIM: u64 = 4096;
 
 /// The accelerators of this machine that attempts may be given.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -188,15 +197,7 @@ impl<'a> Claims<'a> {
 
     pub(super) fn lock(&self) -> Result<File, CallError> {
         let path = self.folder().join("lock");
-        let locked = files::make(&self.folder()).and_then(|()| {
-            let file = File::options()
-                .create(true)
-                .truncate(false)
-                .write(true)
-                .open(&path)?;
-            file.lock()?;
-            Ok(file)
-        });
+        let locked = files::make(&self.folder()).and_then(|()| locked(&path));
         locked.map_err(|error| cannot("lock", &path, &error))
     }
 
@@ -221,9 +222,11 @@ impl<'a> Claims<'a> {
     }
 
     fn holder(&self, unit: &DeviceUuid) -> Result<Option<String>, CallError> {
-        match fs::read_to_string(self.file(unit)) {
-            Ok(holder) => Ok(Some(holder)),
+        match read_regular(&self.file(unit), LONGEST_CLAIM) {
+            Ok(holder) => Ok(Some(String::from_utf8_lossy(&holder).into_owned())),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            // What a driver did not write is nobody's name.
+            Err(error) if is_foreign(&error) => Ok(Some(error.to_string())),
             Err(error) => Err(cannot("read", &self.file(unit), &error)),
         }
     }
@@ -272,6 +275,33 @@ impl<'a> Claims<'a> {
         note.push(".unfit");
         note.into()
     }
+}
+
+/// Opens and locks a file. Whoever gives devices holds it for milliseconds; somebody else may hold it for ever.
+fn locked(path: &Path) -> io::Result<File> {
+    let ends = Instant::now() + LOCKED_WITHIN;
+    loop {
+        let file = files::open_lock(path)?;
+        match file.try_lock() {
+            Ok(()) if is_at(path, &file)? => return Ok(file),
+            // It was replaced meanwhile: somebody else may hold the new one.
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) if Instant::now() < ends => thread::sleep(LOOK_AGAIN_AFTER),
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+fn is_at(path: &Path, file: &File) -> io::Result<bool> {
+    let (there, here) = (fs::symlink_metadata(path)?, file.metadata()?);
+    Ok((there.dev(), there.ino()) == (here.dev(), here.ino()))
+}
+
+/// Returns whether a file cannot be one of a driver's: no regular file, a link, or far too long.
+pub(super) fn is_foreign(error: &io::Error) -> bool {
+    let is_link = error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error());
+    let kinds = [io::ErrorKind::InvalidInput, io::ErrorKind::FileTooLarge];
+    is_link || kinds.contains(&error.kind())
 }
 
 fn too_many(promised: usize, here: usize) -> Diagnostic {
@@ -325,6 +355,41 @@ mod tests {
         };
         files::make(holder.layout(runs).root()).expect("a folder");
         holder
+    }
+
+    #[test]
+    fn what_lies_in_the_place_of_a_claim_or_the_lock_keeps_nobody_waiting() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (runs, units) = (folder.path(), [DeviceUuid("GPU-0".into())]);
+        let (claims, holder) = (Claims::below(runs), attempt(runs, 1));
+        fs::create_dir_all(claims.folder()).expect("a folder");
+        let pipe = |path: PathBuf| {
+            let made = rustix::fs::mknodat(
+                rustix::fs::CWD,
+                path,
+                rustix::fs::FileType::Fifo,
+                rustix::fs::Mode::RWXU,
+                0,
+            );
+            made.expect("a pipe");
+        };
+        for name in ["lock", "GPU-0", "GPU-0.part", "GPU-0.unfit"] {
+            pipe(claims.folder().join(name));
+        }
+        let given = claims.give(&holder, &units, &BTreeMap::new(), Gpus(1));
+        assert_eq!(given.expect("it is nobody's"), units);
+        assert_eq!(claims.of(&holder, &units).expect("it can be read"), units);
+        claims.take_back(&holder, &units).expect("it is its own");
+    }
+
+    #[test]
+    fn a_lock_that_somebody_holds_for_ever_is_an_error_and_not_waited_for() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (runs, units) = (folder.path(), [DeviceUuid("GPU-0".into())]);
+        let claims = Claims::below(runs);
+        let _held = claims.lock().expect("nobody holds it");
+        let refused = claims.give(&attempt(runs, 1), &units, &BTreeMap::new(), Gpus(1));
+        assert!(refused.is_err(), "{refused:?}");
     }
 
     #[test]

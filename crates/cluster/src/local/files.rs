@@ -3,11 +3,11 @@
 use std::{
     fs::{self, DirBuilder},
     io::{self, Write},
-    os::unix::fs::DirBuilderExt,
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
     path::{Path, PathBuf},
 };
 
-use blueproof_core::attempt::{CACHE_TAG, CACHE_TAG_TEXT};
+use blueproof_core::attempt::{CACHE_TAG, CACHE_TAG_TEXT, UNFOLLOWED, clear_folder_away};
 
 /// Makes a folder that only its owner may look into: notebooks print all sorts of things.
 pub(super) fn make(folder: &Path) -> io::Result<()> {
@@ -25,13 +25,34 @@ pub(super) fn tag(runs: &Path) -> io::Result<()> {
     }
 }
 
-/// Writes a file whole or not at all.
+/// Writes a file whole or not at all, in the place of whatever else lies there.
 pub(super) fn write_whole(path: &Path, content: &[u8]) -> io::Result<()> {
     let part = path.with_extension("part");
-    let mut file = fs::File::create(&part)?;
+    clear_away(&part)?;
+    let mut file = fs::File::create_new(&part)?;
     file.write_all(content)?;
     file.sync_all()?;
+    clear_folder_away(path)?;
     fs::rename(&part, path)
+}
+
+/// Opens a file to be locked, and makes it where there is none, or something that is no file.
+pub(super) fn open_lock(path: &Path) -> io::Result<fs::File> {
+    if fs::symlink_metadata(path).is_ok_and(|there| !there.is_file()) {
+        clear_away(path)?;
+    }
+    let mut options = fs::File::options();
+    options.create(true).truncate(false).write(true);
+    options.custom_flags(UNFOLLOWED).open(path)
+}
+
+/// Removes whatever lies in a place; nothing is a success.
+fn clear_away(path: &Path) -> io::Result<()> {
+    clear_folder_away(path)?;
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        Ok(()) | Err(_) => Ok(()),
+    }
 }
 
 /// Returns whether nothing is in a folder, or the folder is not there.

@@ -7,6 +7,7 @@
 use std::{collections::BTreeMap, fs, io};
 
 use blueproof_core::{
+    attempt::read_regular,
     diagnostic::{Code, Diagnostic},
     domain::AttemptId,
     gpu::DeviceUuid,
@@ -16,7 +17,7 @@ use jiff::Timestamp;
 
 use super::{
     cannot,
-    devices::{Claims, Devices},
+    devices::{Claims, Devices, LONGEST_CLAIM, is_foreign},
     files,
 };
 
@@ -60,9 +61,9 @@ impl Claims<'_> {
     /// Returns why a device is kept aside, if it is.
     fn aside(&self, unit: &DeviceUuid) -> Result<Option<Diagnostic>, CallError> {
         let path = self.note(unit);
-        let note = match fs::read_to_string(&path) {
-            Ok(note) => note,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        let note = match read_regular(&path, LONGEST_CLAIM) {
+            Ok(note) => String::from_utf8_lossy(&note).into_owned(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound || is_foreign(&error) => return Ok(None),
             Err(error) => return Err(cannot("read", &path, &error)),
         };
         let (noted_in, why) = note.split_once('\n').unwrap_or_default();

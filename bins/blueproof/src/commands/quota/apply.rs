@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    io::Read as _,
     path::{Path, PathBuf},
 };
 
@@ -69,13 +70,18 @@ pub(crate) fn read_file(path: &Path) -> Result<File, Problem> {
         let unreadable = failed(Code::FileMissing, "could not read the file").caused_by(&error);
         Problem::usage(unreadable.hint("look at its path and its rights"))
     };
-    if fs::metadata(path).map_err(unreadable)?.len() > LARGEST {
+    // A pipe such as `<(…)` is read, too; what never ends is not.
+    let file = fs::File::open(path).map_err(unreadable)?;
+    let mut bytes = Vec::new();
+    file.take(LARGEST + 1)
+        .read_to_end(&mut bytes)
+        .map_err(unreadable)?;
+    if bytes.len() as u64 > LARGEST {
         let large = failed(Code::FileTooLarge, "the file has more than 64 MiB");
         return Err(Problem::usage(
             large.hint("queues take much less: is it the right file?"),
         ));
     }
-    let bytes = fs::read(path).map_err(unreadable)?;
     let text = String::from_utf8(bytes).map_err(|error| {
         let not_text = failed(Code::YamlSyntax, "this file is not text in UTF-8").caused_by(&error);
         Problem::usage(not_text.hint("save it as UTF-8"))
