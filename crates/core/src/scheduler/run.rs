@@ -12,7 +12,7 @@ use crate::{
     },
     event::StopMode,
     queue::ExecutionTime,
-    view::{AttemptView, Eviction, ReportView, RunView, Trouble},
+    view::{AttemptView, Eviction, LastPass, ReportView, RunView, Trouble},
 };
 
 /// One run and all of its attempts.
@@ -33,6 +33,8 @@ pub(super) struct Run {
     pub(super) execution: ExecutionTime,
     pub(super) retry_keys: BTreeSet<RequestKey>,
     pub(super) report: Report,
+    /// Which attempt had passed last when it ended.
+    pub(super) last_pass: Option<LastPass>,
 }
 
 /// Where a run is, as far as no attempt knows better.
@@ -215,6 +217,7 @@ impl Run {
             id: self.id,
             state: self.state(),
             subject: request.subject.clone(),
+            revision: request.revision.clone(),
             requested_by: request.requested_by.clone(),
             request_key: request.key.clone(),
             queue: request.queue.clone(),
@@ -224,6 +227,7 @@ impl Run {
             ended_at: self.ended_at,
             attempts: self.attempts.iter().map(Attempt::view).collect(),
             failure: self.failure(),
+            last_pass: self.last_pass.clone(),
             troubles,
             report: match &self.report {
                 Report::NotDue => ReportView::NotDue,
