@@ -3,6 +3,7 @@
 
 mod asked;
 mod conclude;
+mod machine;
 mod prepare;
 
 use std::{
@@ -15,7 +16,7 @@ use std::{
 
 use blueproof_core::{
     attempt::{
-        AttemptLayout, AttemptSpec, Disturbance, KeptFile, LogWriter, ProcessName, RecordKind, Stage,
+        AttemptLayout, AttemptSpec, Disturbance, KeptFile, LogWriter, Machine, ProcessName, RecordKind, Stage,
         read_regular,
     },
     diagnostic::{Code, Diagnostic, Place},
@@ -67,6 +68,7 @@ struct Attempt<'a> {
     /// Parameters that no cell reads.
     unread: Vec<String>,
     gpu_used: Option<GpuUse>,
+    machine: Machine,
     /// What says that a device, and with it the machine, was at fault.
     gpu_fault: Option<Box<Diagnostic>>,
 }
@@ -122,6 +124,7 @@ pub(crate) fn carry_out(
             kernel_began: None,
             unread: Vec::new(),
             gpu_used: None,
+            machine: machine::this(),
             gpu_fault: None,
         };
         Ok(attempt.run().await)
@@ -165,6 +168,8 @@ impl Attempt<'_> {
     /// Saves the executed notebook, now that nobody else can write there and that what may have filled the disk is removed,
     /// and writes down what is kept.
     fn keep_files(&mut self) {
+        let machine = std::mem::take(&mut self.machine);
+        self.journal.record(RecordKind::MachineSeen { machine });
         let saved = self
             .executed
             .take()
@@ -215,6 +220,8 @@ impl Attempt<'_> {
             self.journal.record(RecordKind::DevicesUnfit { devices });
         }
         self.gpu_used = used.whole;
+        self.machine.devices = used.models;
+        self.machine.driver = used.driver;
         self.gpu_fault = used.fault;
     }
 

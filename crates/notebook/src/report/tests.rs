@@ -61,7 +61,13 @@ fn report() -> Report {
         }],
         blueprint: name("nano-lm"),
         profile: None,
-        head: None,
+        head: Head::Snapshot("ab".repeat(32)),
+        change: None,
+        revision: None,
+        parameters: BTreeMap::new(),
+        requested_by: Actor::Local("ada".to_owned()),
+        machine: None,
+        version: None,
         notebook: "examples/nano-lm/nano-lm.ipynb".into(),
         began_at: Timestamp::UNIX_EPOCH,
         took: SignedDuration::from_millis(1500),
@@ -83,7 +89,10 @@ fn report() -> Report {
         )]),
         expectations: vec![ExpectationReport {
             text: "final_loss <= 0.629".to_owned(),
-            result: ExpectationResult::Met,
+            result: ExpectationResult::Met {
+                actual: Some("0.352".to_owned()),
+            },
+            bounds: None,
         }],
         usage: Some(Usage {
             duration: SignedDuration::from_millis(1300),
@@ -106,9 +115,15 @@ fn report() -> Report {
                 version: "2.5.0".to_owned(),
             }],
         }),
+        files: vec![FileReport {
+            path: "attempts/2/executed.ipynb".into(),
+            size: Bytes(1),
+        }],
+        artifacts_folder: Some("attempts/2/artifacts".into()),
         artifacts: Vec::new(),
         reproduce: vec!["blueproof run nano-lm".to_owned()],
         caveats: Vec::new(),
+        comparison: None,
     }
 }
 
@@ -125,6 +140,10 @@ fn failed(mut report: Report, message: &str) -> Report {
         }),
     }));
     report
+}
+
+pub(super) fn seconds(seconds: f64) -> SignedDuration {
+    SignedDuration::from_secs_f64(seconds)
 }
 
 fn texts(page: &Parsed, selector: &str) -> Vec<String> {
