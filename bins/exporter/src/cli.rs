@@ -9,6 +9,7 @@ use std::{
     time::Duration,
 };
 
+use blueproof_cluster::pod_resources::USUAL_CHECKPOINT;
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum, builder::BoolishValueParser};
 
 /// What the GPUs of this machine are and do, for Prometheus.
@@ -71,6 +72,16 @@ pub(crate) struct Cli {
     /// The socket by which this node's kubelet tells who has which device; by default the usual one, where it is.
     #[arg(long, value_name = "SOCKET", env = "BLUEPROOF_EXPORTER_POD_RESOURCES")]
     pub(crate) pod_resources: Option<PathBuf>,
+
+    /// The file in which this node's kubelet writes down the UIDs of pods with devices; read where
+    /// `--kubernetes-enable-pod-uid` asks for them.
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "BLUEPROOF_EXPORTER_KUBELET_CHECKPOINT",
+        default_value = USUAL_CHECKPOINT
+    )]
+    pub(crate) kubelet_checkpoint: PathBuf,
 
     /// One more resource that is GPUs, besides `nvidia.com/gpu` and `nvidia.com/mig-*`; a `*` at its end stands for anything.
     #[arg(long = "gpu-resource", value_name = "NAME")]
@@ -147,6 +158,20 @@ pub(crate) struct DropIn {
     )]
     pub(crate) kubernetes: Option<bool>,
 
+    /// Say which UID a pod has, by the checkpoint of the kubelet's device manager: its folder `device-plugins` must be
+    /// mounted. Where a pod cannot be told from another, it has no `pod_uid`.
+    #[arg(
+        long,
+        env = "DCGM_EXPORTER_KUBERNETES_ENABLE_POD_UID",
+        num_args = 0..=1,
+        require_equals = true,
+        default_value = "false",
+        default_missing_value = "true",
+        action = ArgAction::Set,
+        value_parser = BoolishValueParser::new()
+    )]
+    pub(crate) kubernetes_enable_pod_uid: bool,
+
     /// Leave out the label with the host's name.
     #[arg(
         long,
@@ -204,6 +229,7 @@ impl DropIn {
             || self.address.is_some()
             || self.collect_interval.is_some()
             || self.kubernetes.is_some()
+            || self.kubernetes_enable_pod_uid
             || self.no_hostname
             || self.web_config_file.is_some()
             || self.pod_resources_kubelet_socket.is_some()

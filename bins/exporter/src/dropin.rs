@@ -3,7 +3,12 @@
 //! The list is that of NVIDIA/dcgm-exporter 0048f87, `pkg/cmd/app.go`. Whatever would change what is told, and cannot be kept
 //! to without DCGM or a client of Kubernetes' API, is refused: a swap of the image must not lose it silently.
 
-use std::{ffi::OsString, fs::File, io::BufReader, path::Path};
+use std::{
+    ffi::OsString,
+    fs::{self, File},
+    io::{self, BufReader, Read as _},
+    path::Path,
+};
 
 use blueproof_core::diagnostic::{Code, Diagnostic};
 use blueproof_gpu::pages::dcgm::Counters;
@@ -12,6 +17,9 @@ use crate::{
     cli::{Cli, HostLabel, Listen, PageKind},
     tell,
 };
+
+/// How much is read of a file of fields; dcgm-exporter's own have 10 KiB.
+const LONGEST_COUNTERS: u64 = 1 << 20;
 
 /// Where dcgm-exporter listens.
 const ITS_ADDRESS: &str = ":9400";
@@ -96,15 +104,6 @@ const OTHERS: &[(&str, &str, &str, Otherwise)] = &[
         "kubernetes-enable-pod-labels",
         "",
         "DCGM_EXPORTER_KUBERNETES_ENABLE_POD_LABELS",
-        Refused {
-            unless: OFF,
-            why: NO_CLIENT,
-        },
-    ),
-    (
-        "kubernetes-enable-pod-uid",
-        "",
-        "DCGM_EXPORTER_KUBERNETES_ENABLE_POD_UID",
         Refused {
             unless: OFF,
             why: NO_CLIENT,
@@ -298,6 +297,7 @@ const UNDERSTOOD: &[&str] = &[
     "DCGM_EXPORTER_LISTEN",
     "DCGM_EXPORTER_INTERVAL",
     "DCGM_EXPORTER_KUBERNETES",
+    "DCGM_EXPORTER_KUBERNETES_ENABLE_POD_UID",
     "DCGM_EXPORTER_NO_HOSTNAME",
     "DCGM_EXPORTER_WEB_CONFIG_FILE",
     "DCGM_EXPORTER_REPLACE_BLANKS_IN_MODEL_NAME",
@@ -412,14 +412,7 @@ pub(crate) fn settings(cli: &Cli) -> Result<Settings, Diagnostic> {
         crate::cli::OUR_ADDRESS
     };
     let listen = cli.listen.clone().or_else(|| of.address.clone());
-    let counters = of.collectors.as_deref().map(read).transpose()?;
-    for field in counters.iter().flat_map(Counters::left_out) {
-        tell(
-            &Diagnostic::warning(Code::GpuCounters, format!("{field} is left out"))
-                .because("NVML does not tell it")
-                .hint("remove it from the file, if nobody asks for it"),
-        );
-    }
+    let counters = of.collectors.as_deref().map(read_counters).transpose()?;
     Ok(Settings {
         listen: listen.unwrap_or_else(|| usual.parse().expect("it is an address")),
         page: cli.page.unwrap_or(if is_dropped_in {
@@ -436,14 +429,31 @@ pub(crate) fn settings(cli: &Cli) -> Result<Settings, Diagnostic> {
     })
 }
 
-fn read(path: &Path) -> Result<Counters, Diagnostic> {
+/// Opens a file as it is mounted, through links too. Anything but a file could keep whoever reads it waiting for ever.
+fn open(path: &Path) -> io::Result<io::Take<File>> {
+    if !fs::metadata(path)?.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no file"));
+    }
+    Ok(File::open(path)?.take(LONGEST_COUNTERS))
+}
+
+/// Reads which fields to show, and says which of them are left out.
+pub(crate) fn read_counters(path: &Path) -> Result<Counters, Diagnostic> {
     let name = path.display().to_string();
-    let file = File::open(path).map_err(|error| {
+    let file = open(path).map_err(|error| {
         Diagnostic::error(Code::GpuCounters, format!("could not read `{name}`"))
             .because(error.to_string())
             .hint("name a file such as dcgm-exporter's `default-counters.csv` with `--collectors`")
     })?;
-    Counters::read(&name, BufReader::new(file))
+    let counters = Counters::read(&name, BufReader::new(file))?;
+    for field in counters.left_out() {
+        tell(
+            &Diagnostic::warning(Code::GpuCounters, format!("{field} is left out"))
+                .because("NVML does not tell it")
+                .hint("remove it from the file, if nobody asks for it"),
+        );
+    }
+    Ok(counters)
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::{
     io::BufReader,
     path::{Path, PathBuf},
     sync::{
-        Arc, Mutex,
+        Arc, Mutex, RwLock,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -34,7 +34,7 @@ use jiff::{SignedDuration, Unit};
 use crate::{
     attempts::AttemptWatch,
     cli::{Cli, Collect, HostLabel, PageKind},
-    dropin::Settings,
+    dropin::{self, Settings},
     gzip::Packer,
     health::HealthWatch,
     owners::{Owned, OwnerSource},
@@ -47,7 +47,9 @@ const RELEASED_FOR: Duration = Duration::from_secs(600);
 /// Reads devices, and writes pages of what it read.
 pub(crate) struct Exporter {
     collector: Collector,
-    options: dcgm::Options,
+    /// The file of fields that the page of dcgm-exporter shows, if one is named.
+    collectors: Option<PathBuf>,
+    options: RwLock<dcgm::Options>,
     /// Which page is the usual one, and how long who asks for one waits at most, if anybody said so.
     pub(crate) page: PageKind,
     pub(crate) wait: Option<Duration>,
@@ -146,7 +148,8 @@ impl Exporter {
         };
         Ok(Self {
             collector,
-            options: dcgm::Options {
+            collectors: cli.drop_in.collectors.clone(),
+            options: RwLock::new(dcgm::Options {
                 host_label,
                 host,
                 counters: settings.counters,
@@ -155,7 +158,7 @@ impl Exporter {
                 } else {
                     ModelNames::Told
                 },
-            },
+            }),
             page: settings.page,
             wait: cli.wait,
             packer: Packer::new(),
@@ -207,7 +210,7 @@ impl Exporter {
         }
         let page = match wanted.page {
             PageKind::Native => native::render(&seen, wanted.format),
-            PageKind::Dcgm => dcgm::render(&seen, &self.options),
+            PageKind::Dcgm => dcgm::render(&seen, &self.options.read().expect("no page panics")),
         };
         match wanted.coding {
             Coding::Gzip => self.packer.pack(page.as_bytes()).into(),
@@ -222,9 +225,14 @@ impl Exporter {
         blind(&collected).or_else(|| is_old.then(|| not_answering(collected.age)))
     }
 
-    /// Opens the driver anew, if it was closed. Other files are read anew by themselves, whenever they change.
+    /// Reads the file of fields anew, and opens the driver, if it was closed. Other files are read anew by themselves, whenever
+    /// they change. A file that cannot be read changes nothing.
     pub(crate) fn reload(&self) {
         self.collector.reopen();
+        match self.collectors.as_deref().map(dropin::read_counters).transpose() {
+            Ok(counters) => self.options.write().expect("no page panics").counters = counters,
+            Err(problem) => tell(&problem.hint("the fields of before are shown until then")),
+        }
         eprintln!("the driver is opened again with the next scrape");
     }
 

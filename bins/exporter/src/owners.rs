@@ -26,7 +26,7 @@ use blueproof_core::{
 use blueproof_gpu::pages;
 use jiff::SignedDuration;
 
-use crate::cli::Cli;
+use crate::{cli::Cli, tell};
 
 /// How long one question may go on after nobody waits for it any more; as long as dcgm-exporter's.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(10);
@@ -85,7 +85,10 @@ impl OwnerSource {
         let socket = cli.pod_resources.as_deref().or(of_dcgm).or(usual)?;
         let (asks, asked) = mpsc::channel();
         let shared = Arc::new(Shared::default());
-        let kubelet = Kubelet::at(socket, ANSWERS_WITHIN);
+        let mut kubelet = Kubelet::at(socket, ANSWERS_WITHIN);
+        if cli.drop_in.kubernetes_enable_pod_uid {
+            kubelet = kubelet.with_uids_of(&cli.kubelet_checkpoint);
+        }
         let worker = Arc::clone(&shared);
         let started = thread::Builder::new()
             .name("pod-resources".into())
@@ -176,7 +179,7 @@ fn shown_of(holders: Holders) -> pages::Owners {
     let pods = holders.pods.into_iter().map(|holder| pages::Owner {
         namespace: holder.namespace,
         pod: holder.pod,
-        pod_uid: None,
+        pod_uid: holder.uid,
         container: holder.container,
         shares: holder.shares,
     });
@@ -188,6 +191,19 @@ fn shown_of(holders: Holders) -> pages::Owners {
         },
         disputing: holders.disputing,
     }
+}
+
+/// Says once that pods have no UIDs any more, and once that they have them again.
+fn say_of_uids(missing: Option<&str>) {
+    let Some(why) = missing else {
+        eprintln!("pods have their UIDs again");
+        return;
+    };
+    tell(
+        &Diagnostic::warning(Code::KubeletCheckpoint, "pods are told without their UIDs")
+            .because(why)
+            .hint("mount the kubelet's folder `device-plugins`, or name its checkpoint with `--kubelet-checkpoint`"),
+    );
 }
 
 fn late() -> KubeletError {
@@ -210,12 +226,19 @@ impl Shared {
                 return;
             }
         };
+        let mut no_uids = None;
         while asked.recv_timeout(ASKED_EVERY) != Err(mpsc::RecvTimeoutError::Disconnected) {
             // Whoever asked until now is answered by one question.
             while asked.try_recv().is_ok() {}
             let begun = Instant::now();
             self.lock().asks_since = Some(begun);
             let answer = Arc::new(runtime.block_on(kubelet.ask()));
+            if let Ok(told) = &*answer
+                && told.no_uids != no_uids
+            {
+                no_uids.clone_from(&told.no_uids);
+                say_of_uids(no_uids.as_deref());
+            }
             *self.lock() = State {
                 last: Some((begun, answer)),
                 asks_since: None,

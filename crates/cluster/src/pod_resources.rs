@@ -28,11 +28,13 @@
 //! ```
 
 mod attribute;
+mod checkpoint;
 mod ids;
 mod kubelet;
 mod wire;
 
 pub use attribute::{Attribution, Holder, Holders, IdState, Resources, Sharing, attribute};
+pub use checkpoint::USUAL_CHECKPOINT;
 pub use kubelet::{Kubelet, KubeletError, Silence, USUAL_SOCKET};
 
 /// What a kubelet told.
@@ -46,6 +48,8 @@ pub struct Told {
     pub allocatable: Option<Vec<Advertised>>,
     /// How many devices were given by dynamic resource allocation, by driver.
     pub dynamic: std::collections::BTreeMap<String, u64>,
+    /// Why pods have no UIDs, where they were asked for.
+    pub no_uids: Option<String>,
 }
 
 /// A device that a container was given.
@@ -55,6 +59,8 @@ pub struct Given {
     pub namespace: String,
     /// The pod.
     pub pod: String,
+    /// The pod's UID, where the kubelet's checkpoint is read and says it.
+    pub pod_uid: Option<String>,
     /// The container in the pod.
     pub container: String,
     /// What was given.

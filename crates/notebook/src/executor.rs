@@ -3,6 +3,7 @@
 mod cells;
 mod finish;
 mod install;
+mod late;
 mod limits;
 mod notebook;
 mod outputs;
@@ -16,4 +17,4 @@ pub(crate) use limits::{Stop, Stops, Why, deadline, until};
 pub(crate) use notebook::{Cell, INJECTED_ID, Notebook};
 pub use outputs::OutputLimits;
 pub(crate) use probe::{Silent, SilentKind};
-pub(crate) use recorder::Recorder;
+pub(crate) use recorder::{Belonging, Recorder};

@@ -1,5 +1,6 @@
 //! Who or what is to blame when a notebook did not pass, and why: as much as is certain, and never more.
 
+mod death;
 mod exception;
 mod hints;
 mod host;
@@ -22,10 +23,7 @@ pub(crate) use exception::Exception;
 pub(crate) use host::{disk_failure, environment_lost, is_disk_full, start_failure};
 pub(crate) use silent::silent_failures;
 
-use crate::{
-    executor::{Cell, CellRun, Finish, Over, Why},
-    process::End,
-};
+use crate::executor::{Cell, CellRun, Finish, Over, Why};
 
 /// What is known when a cell has stopped the notebook.
 pub(crate) struct Facts<'a> {
@@ -39,16 +37,16 @@ pub(crate) struct Facts<'a> {
     pub(crate) spec: &'a AttemptSpec,
     /// The most memory that was seen.
     pub(crate) memory_peak: Option<Bytes>,
-    /// What the kernel itself printed.
+    /// Where all is that the kernel's processes wrote.
     pub(crate) kernel_log: &'a Path,
 }
 
 /// Says why the notebook did not pass.
 pub(crate) fn failure(facts: &Facts<'_>) -> Failure {
     let mut failure = match facts.run.over {
-        Some(Over::Died(end)) => kernel_ended(facts, end),
+        Some(Over::Died(end)) => death::kernel_ended(facts, end),
         Some(Over::Exited) => exited(facts),
-        Some(Over::Lost) => kernel_ended_unseen(facts),
+        Some(Over::Lost) => death::kernel_lost(facts),
         Some(Over::Unreadable) => unreadable(facts),
         Some(Over::Ended(Why::Limit(limit))) => too_long(facts, limit),
         // Whoever asked for the stop is told that it was stopped; nothing failed.
@@ -68,23 +66,6 @@ pub(crate) fn unaccounted(finish: &Finish) -> Failure {
     let diagnostic = Diagnostic::error(Code::CellsUnaccounted, message)
         .hint("this is a defect of blueproof: please report it, with the run's folder");
     Failure::outside_cells(FailureClass::Infrastructure, diagnostic)
-}
-
-fn kernel_ended(facts: &Facts<'_>, end: End) -> Failure {
-    let message = match end {
-        End::Exited(_) => format!("the kernel ended in this cell, with {end}"),
-        End::Killed(_) => format!("the kernel was killed in this cell, by {end}"),
-    };
-    let mut diagnostic = Diagnostic::error(Code::KernelEnded, message);
-    diagnostic.causes = host::last_lines(facts.kernel_log);
-    diagnostic.hints = hints::kernel_end(facts, end);
-    in_cell(facts, FailureClass::Notebook, diagnostic, None)
-}
-
-fn kernel_ended_unseen(facts: &Facts<'_>) -> Failure {
-    let mut diagnostic = Diagnostic::error(Code::KernelEnded, "the kernel could no longer be reached");
-    diagnostic.causes = host::last_lines(facts.kernel_log);
-    in_cell(facts, FailureClass::Notebook, diagnostic, None)
 }
 
 fn unreadable(facts: &Facts<'_>) -> Failure {

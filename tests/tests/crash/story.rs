@@ -114,9 +114,21 @@ impl Story {
     pub(crate) fn assert_nothing_is_left(&self, at: &str) {
         let processes = processes::with_marker(&self.marker);
         assert_eq!(processes, Vec::<u32>::new(), "{at}: no orphan");
-        let attempts = self.home.path().join("runs/r-1/attempts");
-        for attempt in fs::read_dir(attempts).into_iter().flatten().flatten() {
-            assert!(!attempt.path().join("work").exists(), "{at}: no working copy");
+        for attempt in self.attempts() {
+            assert!(!attempt.join("work").exists(), "{at}: no working copy");
         }
+    }
+
+    /// Returns the folders of the run's attempts. The folder of a run lies in one that is named after the store.
+    fn attempts(&self) -> Vec<PathBuf> {
+        let entries = |folder: PathBuf| fs::read_dir(folder).into_iter().flatten().flatten();
+        let stores = entries(self.home.path().join("runs"));
+        let runs = stores.map(|store| store.path().join("r-1/attempts"));
+        let attempts: Vec<_> = runs.flat_map(entries).map(|entry| entry.path()).collect();
+        assert!(
+            self.executions() == 0 || !attempts.is_empty(),
+            "what was executed has a folder"
+        );
+        attempts
     }
 }

@@ -8,6 +8,7 @@ mod common;
 mod full_disk;
 mod gpus;
 mod interrupts;
+mod kills;
 mod live;
 mod mistakes;
 mod page;

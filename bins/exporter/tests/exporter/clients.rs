@@ -88,6 +88,32 @@ fn fifty_scrapers_at_once_get_the_same_page_whole() {
 }
 
 #[test]
+fn a_hang_up_reads_the_file_of_fields_anew_and_a_broken_one_changes_nothing() {
+    let library = library();
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("counters.csv");
+    let write = |text: &str| std::fs::write(&file, text).expect("a file");
+    write("DCGM_FI_DEV_GPU_TEMP, gauge, how warm\n");
+    let mut server = Server::start(&["-f", file.to_str().expect("it is text")], &library);
+    let shown = |server: &Server, field: &str| !lines(&server.get("/metrics", &[]).text(), field).is_empty();
+    assert!(shown(&server, "DCGM_FI_DEV_GPU_TEMP{") && !shown(&server, "DCGM_FI_DEV_FB_FREE{"));
+
+    write("DCGM_FI_DEV_FB_FREE, gauge, what is left\n");
+    server.signal(Signal::HUP);
+    server.log_until("the driver is opened again");
+    assert!(!shown(&server, "DCGM_FI_DEV_GPU_TEMP{") && shown(&server, "DCGM_FI_DEV_FB_FREE{"));
+
+    write("no field of any kind\n");
+    server.signal(Signal::HUP);
+    let log = server.log_until("the driver is opened again");
+    assert!(
+        log.contains("BP0920") && log.contains("the fields of before"),
+        "{log}"
+    );
+    assert!(shown(&server, "DCGM_FI_DEV_FB_FREE{"));
+}
+
+#[test]
 fn the_driver_is_closed_and_opened_again_by_signals() {
     let library = library();
     let mut server = Server::start(&[], &library);

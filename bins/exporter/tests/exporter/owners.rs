@@ -114,6 +114,46 @@ fn a_shared_device_has_several_owners_and_a_disputed_one_none() {
 }
 
 #[test]
+fn pods_have_uids_where_the_checkpoint_of_the_kubelet_says_them() {
+    let library = install(&Scenario::of([a10(), a10()]));
+    let devices = uuids(&library, "uuid");
+    let kubelet = kubelet();
+    kubelet.lists(vec![gpu("a", &devices[0]), gpu("b", &devices[1])]);
+    let folder = tempfile::tempdir().expect("a folder");
+    let checkpoint = folder.path().join("kubelet_internal_checkpoint");
+    let (socket, file) = (kubelet.socket(), checkpoint.to_str().expect("it is text"));
+    let arguments = [
+        "--kubernetes-enable-pod-uid",
+        "-k",
+        "--wait",
+        "60000",
+        "--pod-resources",
+    ];
+    let socket = [socket.to_str().expect("it is text"), "--kubelet-checkpoint", file];
+    let mut server = Server::start(&[&arguments[..], &socket].concat(), &library);
+    let used = |server: &Server| lines(&server.get("/metrics", &[]).text(), "DCGM_FI_DEV_FB_USED{");
+    for line in used(&server) {
+        assert!(line.contains(",pod=\"") && !line.contains("pod_uid"), "{line}");
+    }
+
+    let entry = format!(
+        r#"{{"PodUID":"5b1c","ContainerName":"main","ResourceName":"nvidia.com/gpu","DeviceIDs":{{"0":["{}"]}},"AllocResp":""}}"#,
+        devices[0]
+    );
+    let text =
+        format!(r#"{{"Data":{{"PodDeviceEntries":[{entry}],"RegisteredDevices":{{}}}},"Checksum":7}}"#);
+    std::fs::write(&checkpoint, text).expect("a file");
+    let used = used(&server);
+    assert!(used[0].contains(",pod=\"a\",pod_uid=\"5b1c\"}"), "{used:?}");
+    assert!(
+        used[1].contains(",pod=\"b\"}"),
+        "the checkpoint knows no such pod: {used:?}"
+    );
+    let log = server.log_until("pods have their UIDs again");
+    assert_eq!(log.matches("BP0922").count(), 1, "{log}");
+}
+
+#[test]
 fn a_pod_that_asked_for_two_devices_and_got_one_twice_is_told_of() {
     let library = install(&Scenario::of([a10(), a10()]));
     let devices = uuids(&library, "uuid");

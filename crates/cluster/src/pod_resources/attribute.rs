@@ -67,6 +67,8 @@ pub struct Holder {
     pub namespace: String,
     /// Its name.
     pub pod: String,
+    /// Its UID, where that is known.
+    pub uid: Option<String>,
     /// The container; empty where several containers of the pod have the device, as an init container and the next one.
     pub container: String,
     /// How many shares of the device it has. Where it is more than one, the pod asked for several devices, and got this one
@@ -85,6 +87,9 @@ pub enum Sharing {
 
 /// The pods that claim a device or a share, and their containers.
 type Claimants<'a> = BTreeMap<(&'a str, &'a str), BTreeSet<&'a str>>;
+
+/// The UIDs of pods, by namespace and name.
+type Uids<'a> = BTreeMap<(&'a str, &'a str), BTreeSet<Option<&'a str>>>;
 
 /// The claims on a device, by share.
 type Claims<'a> = BTreeMap<Option<&'a str>, Claimants<'a>>;
@@ -121,6 +126,7 @@ pub fn attribute(told: &Told, inventory: &GpuInventory, resources: &Resources) -
     // A kubelet that says the same thing twice says it once.
     let given: BTreeSet<&Given> = told.given.iter().collect();
     let mut claims: BTreeMap<&DeviceUuid, Claims<'_>> = BTreeMap::new();
+    let mut uids = Uids::new();
     let mut found = Vec::new();
     let mut attribution = Attribution::default();
     for given in given {
@@ -136,6 +142,8 @@ pub fn attribute(told: &Told, inventory: &GpuInventory, resources: &Resources) -
         let pods = shares.entry(share).or_default();
         let containers = pods.entry((&given.namespace, &given.pod)).or_default();
         containers.insert(&given.container);
+        let of_pod = uids.entry((&given.namespace, &given.pod)).or_default();
+        of_pod.insert(given.pod_uid.as_deref());
         found.push((given, uuid, share));
     }
     for (given, uuid, share) in found {
@@ -147,7 +155,7 @@ pub fn attribute(told: &Told, inventory: &GpuInventory, resources: &Resources) -
     }
     let devices = claims.iter();
     attribution.devices = devices
-        .map(|(uuid, claims)| ((*uuid).clone(), Holders::of(claims)))
+        .map(|(uuid, claims)| ((*uuid).clone(), Holders::of(claims, &uids)))
         .collect();
     attribution.dynamic = dynamic(told);
     let allocatable = told.allocatable.as_ref();
@@ -171,7 +179,7 @@ fn is_disputed(claims: &Claims<'_>, share: Option<&str>) -> bool {
 }
 
 impl Holders {
-    fn of(claims: &Claims<'_>) -> Self {
+    fn of(claims: &Claims<'_>, uids: &Uids<'_>) -> Self {
         let mut disputing: BTreeSet<(&str, &str)> = BTreeSet::new();
         let mut holding: BTreeMap<(&str, &str), (BTreeSet<&str>, u64)> = BTreeMap::new();
         for (share, pods) in claims {
@@ -197,6 +205,7 @@ impl Holders {
             Holder {
                 namespace: namespace.to_owned(),
                 pod: pod.to_owned(),
+                uid: only_uid(&uids[&(namespace, pod)]),
                 container: only.map_or_else(String::new, |only| (*only).to_owned()),
                 shares,
             }
@@ -210,6 +219,13 @@ impl Holders {
             disputing,
         }
     }
+}
+
+/// Returns the UID on which all that a pod was given agrees; of two pods of one name, one is gone.
+fn only_uid(uids: &BTreeSet<Option<&str>>) -> Option<String> {
+    let mut uids = uids.iter();
+    let only = uids.next().filter(|_| uids.next().is_none());
+    only.and_then(|uid| uid.map(str::to_owned))
 }
 
 impl Attribution {

@@ -20,6 +20,7 @@ use tonic_prost::ProstCodec;
 
 use super::{
     Advertised, Given, Told,
+    checkpoint::PodUids,
     wire::{AllocatableResourcesResponse, ContainerDevices, Empty, ListPodResourcesResponse},
 };
 
@@ -37,6 +38,8 @@ const GET_ALLOCATABLE: &str = "/v1.PodResourcesLister/GetAllocatableResources";
 pub struct Kubelet {
     socket: PathBuf,
     within: Duration,
+    /// Where it writes down the UIDs of pods, if they are asked for.
+    checkpoint: Option<PathBuf>,
     /// It is kept from one question to the next, and thrown away after an error.
     channel: Option<Channel>,
 }
@@ -72,8 +75,16 @@ impl Kubelet {
         Self {
             socket: socket.into(),
             within,
+            checkpoint: None,
             channel: None,
         }
+    }
+
+    /// Has pods told with their UIDs, by the kubelet's checkpoint, usually [`USUAL_CHECKPOINT`](super::USUAL_CHECKPOINT).
+    #[must_use]
+    pub fn with_uids_of(mut self, checkpoint: impl Into<PathBuf>) -> Self {
+        self.checkpoint = Some(checkpoint.into());
+        self
     }
 
     /// Asks who has which device, and which devices there are to give. Waits at most as long as the kubelet has; after that
@@ -81,10 +92,13 @@ impl Kubelet {
     /// replaced once, since it may be of a kubelet that was started anew.
     pub async fn ask(&mut self) -> Result<Told, KubeletError> {
         let within = self.within;
+        let before = self.checkpoint.as_deref().map(PodUids::read);
         let asked = tokio::time::timeout(within, self.ask_patiently()).await;
-        let asked = asked.unwrap_or_else(|_| Err(slow(&self.socket, within)));
-        if asked.is_err() {
-            self.channel = None;
+        let mut asked = asked.unwrap_or_else(|_| Err(slow(&self.socket, within)));
+        match (&mut asked, before, self.checkpoint.as_deref()) {
+            (Ok(told), Some(before), Some(checkpoint)) => name_pods(told, before, checkpoint),
+            (Err(_), ..) => self.channel = None,
+            (Ok(_), ..) => {}
         }
         asked
     }
@@ -144,6 +158,7 @@ fn told(listed: ListPodResourcesResponse) -> Told {
             let given = advertised(container.devices).map(|device| Given {
                 namespace: pod.namespace.clone(),
                 pod: pod.name.clone(),
+                pod_uid: None,
                 container: container.name.clone(),
                 device,
             });
@@ -156,6 +171,17 @@ fn told(listed: ListPodResourcesResponse) -> Told {
     }
     told.dynamic = dynamic;
     told
+}
+
+/// Writes down the UIDs of pods by a checkpoint that was the same before they were told and is after it: else a device may
+/// have gone from one pod to the next in between.
+fn name_pods(told: &mut Told, before: io::Result<PodUids>, checkpoint: &Path) {
+    let both = before.and_then(|before| Ok((before, PodUids::read(checkpoint)?)));
+    match both {
+        Ok((before, after)) if before == after => after.name(told),
+        Ok(_) => told.no_uids = Some("devices were given while the kubelet was asked".into()),
+        Err(error) => told.no_uids = Some(error.to_string()),
+    }
 }
 
 fn advertised(devices: Vec<ContainerDevices>) -> impl Iterator<Item = Advertised> {

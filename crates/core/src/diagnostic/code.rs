@@ -520,6 +520,10 @@ codes! {
     921 DcgmOption "an option of dcgm-exporter that is not understood here"
         "Options and variables of dcgm-exporter are understood where they can be kept to. What would change what is told, and \
          cannot be done without DCGM or a Kubernetes API client, is refused by its name instead of being passed over."
+    922 KubeletCheckpoint "a kubelet's checkpoint that does not say which UIDs pods have"
+        "The kubelet tells pods with devices by their names. Their UIDs are read from the checkpoint of its device manager, the file \
+         `kubelet_internal_checkpoint` in its folder `device-plugins`, which must be mounted. Until it can be read, pods are told \
+         without a UID; all else goes on."
 }
 
 /// A text that is not the code of anything.

@@ -31,7 +31,7 @@ use super::{
     signals,
 };
 use crate::{
-    executor::{Executor, Finish, Notebook, Recorder, Stops, deadline, until},
+    executor::{Belonging, Executor, Finish, Notebook, Recorder, Stops, deadline, until},
     files, ipynb,
     kernel::{Channels, Kernel, Runtime, StartError, Starting, Variables, kernel_variables, visible_devices},
     plan::Plan,
@@ -267,6 +267,7 @@ impl Attempt<'_> {
             shell_install: self.plan.shell_install,
             save_to: &executed,
             requests: HashMap::new(),
+            belonging: Belonging::default(),
             unreadable: None,
         };
         let finish = executor.run().await;

@@ -17,10 +17,11 @@ use serde_json::Value;
 use super::{
     finish::{CellRun, Finish, Over},
     install::{self, Installs},
+    late::Late,
     limits::{Ending, Graces, Step, Stop, Stops, Why, deadline, until},
     notebook::{Cell, Notebook},
     probe::{self, Aftermath},
-    recorder::Recorder,
+    recorder::{Belonging, Recorder},
 };
 use crate::{
     kernel::{Channels, Incoming, Kernel, Message, Visibility},
@@ -28,11 +29,6 @@ use crate::{
     process::{End, Meter},
 };
 
-/// How long to look out for output that comes after a cell's end: where no process was started, and where one was.
-const DRAIN: Duration = Duration::from_millis(5);
-const DRAIN_AFTER_CHILDREN: Duration = Duration::from_millis(40);
-/// The longest that such output can hold up the next cell.
-const DRAIN_AT_MOST: Duration = Duration::from_secs(1);
 const SAMPLE_EVERY: Duration = Duration::from_millis(250);
 const SAVE_EVERY: Duration = Duration::from_secs(3);
 /// How long the kernel may take to answer our own questions.
@@ -55,6 +51,8 @@ pub(crate) struct Executor<'a> {
     pub(crate) shell_install: ShellInstall,
     pub(crate) save_to: &'a Path,
     pub(crate) requests: HashMap<String, usize>,
+    /// Where text belongs that the kernel's processes write by themselves.
+    pub(crate) belonging: Belonging,
     /// Why a message that came between two cells could not be read, where one could not.
     pub(crate) unreadable: Option<String>,
 }
@@ -81,20 +79,27 @@ impl Executor<'_> {
             last: None,
             silent: Vec::new(),
             tails: Vec::new(),
+            written: String::new(),
             notebook: self.notebook.clone(),
             cells: cells.len(),
             ends: Vec::new(),
         };
         self.meter.sample(self.kernel.child.id());
-        let _: Option<Value> = self.ask(probe::install(), None).await;
+        let leaves_output: Option<bool> = self.ask(probe::install(), Some(probe::LEAVE_OUTPUT)).await;
+        if leaves_output == Some(true) {
+            self.belonging = Belonging::Cell;
+        }
         for (nth, cell) in cells.iter().enumerate() {
             if self.stops.is_requested() {
                 finish.is_stopped = true;
                 break;
             }
             let run = self.run_cell(cell, nth, run_ends).await;
-            let silent = run.aftermath.silent.iter().cloned();
-            finish.silent.extend(silent.map(|silent| (cell.position, silent)));
+            // Whatever fails because we end the cell explains nothing.
+            if !matches!(run.over, Some(Over::Ended(_))) {
+                let silent = run.aftermath.silent.iter().cloned();
+                finish.silent.extend(silent.map(|silent| (cell.position, silent)));
+            }
             finish
                 .tails
                 .push((cell.position, self.recorder.tail(nth).to_owned()));
@@ -110,8 +115,9 @@ impl Executor<'_> {
             }
         }
         finish.took = begun.elapsed();
-        self.drain(DRAIN_AFTER_CHILDREN).await;
+        self.drain(Late::Messages).await;
         self.recorder.flush();
+        finish.written = self.recorder.written().to_owned();
         if finish.last.is_none() {
             finish.last = self
                 .raised_late(&cells, &mut finish.ends)
@@ -218,6 +224,7 @@ impl Executor<'_> {
             let flush_at = self.recorder.due();
             tokio::select! {
                 incoming = self.channels.next() => self.on_message(incoming, request, &mut progress),
+                () = self.kernel.output.settled() => self.keep_settled(),
                 ended = self.kernel.child.wait() => {
                     return (progress, Some(ended.unwrap_or(End::Exited(0))));
                 }
@@ -247,6 +254,7 @@ impl Executor<'_> {
                 if is_ours && message.kind == "status" && message.content["execution_state"] == "idle" {
                     progress.is_idle = true;
                 }
+                self.keep_written_before(&message);
                 self.take(&message);
             }
             Incoming::Unreadable(why) => progress.unreadable = Some(why),
@@ -255,7 +263,7 @@ impl Executor<'_> {
     }
 
     /// Keeps a published message under the cell that it belongs to, which may be an earlier one.
-    fn take(&mut self, message: &Message) {
+    pub(super) fn take(&mut self, message: &Message) {
         let slot = message
             .parent
             .as_ref()
@@ -267,6 +275,9 @@ impl Executor<'_> {
 
     async fn on_due(&mut self, limit: Option<(Instant, Limit)>, progress: &mut Progress) {
         if let (None, Some((_, limit))) = (progress.ending, limit) {
+            let written = self.kernel.output.take_all();
+            self.keep(&written);
+            self.recorder.being_ended();
             progress.ending = Some(Ending::gently(Why::Limit(limit)));
         }
         let Some(ending) = &mut progress.ending else {
@@ -285,7 +296,7 @@ impl Executor<'_> {
     async fn conclude(&mut self, cell: &Cell, slot: usize, progress: Progress, died: Option<End>) -> CellRun {
         let over = progress.ending.map(|ending| Over::Ended(ending.why));
         if let Some(end) = died {
-            self.drain(DRAIN_AFTER_CHILDREN).await;
+            self.drain(Late::Copies).await;
             return CellRun {
                 end: if over.is_some() {
                     CellEnd::Interrupted
@@ -312,10 +323,10 @@ impl Executor<'_> {
             aftermath = told.unwrap_or_default();
             aftermath.silent.splice(0..0, silent);
         }
-        self.drain(if aftermath.spawned {
-            DRAIN_AFTER_CHILDREN
+        self.drain(if aftermath.forked {
+            Late::Copies
         } else {
-            DRAIN
+            Late::Messages
         })
         .await;
         if let Some(why) = self.unreadable.take() {
@@ -411,24 +422,12 @@ impl Executor<'_> {
             }
             tokio::select! {
                 incoming = self.channels.next() => self.on_message(incoming, &request, &mut progress),
+                () = self.kernel.output.settled() => self.keep_settled(),
                 _ = self.kernel.child.wait() => return None,
                 () = until(Some(give_up)) => return None,
             }
         }
         probe::answer(&progress.reply?)
-    }
-
-    /// Takes in what still comes, until nothing has come for `quiet`.
-    async fn drain(&mut self, quiet: Duration) {
-        let give_up = Instant::now() + DRAIN_AT_MOST;
-        while Instant::now() < give_up {
-            match tokio::time::timeout(quiet, self.channels.next()).await {
-                Ok(Incoming::IoPub(message)) => self.take(&message),
-                Ok(Incoming::Unreadable(why)) => self.unreadable = Some(why),
-                Ok(Incoming::Shell(_) | Incoming::Control) => {}
-                Err(_) => return,
-            }
-        }
     }
 
     /// Saves the notebook for whoever looks before it is over. Only the last save, which is not done here, has to succeed.

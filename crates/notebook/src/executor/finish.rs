@@ -24,6 +24,8 @@ pub(crate) struct Finish {
     pub(crate) silent: Vec<(u32, Silent)>,
     /// The last text that each cell printed, by position, for the verdict.
     pub(crate) tails: Vec<(u32, String)>,
+    /// The end of what processes wrote by themselves, past the kernel, while the last of the cells ran.
+    pub(crate) written: String,
     /// The executed notebook, with all outputs.
     pub(crate) notebook: Notebook,
     /// How many cells of code there are, and how each of them ended that has begun, by position.

@@ -6,16 +6,23 @@ because a notebook may rebind anything later. Answers are JSON in hexadecimal, s
 
 import builtins as _builtins
 import json as _json
+import faulthandler as _faulthandler
+import fcntl as _fcntl
 import linecache as _linecache
+import os as _os
 import subprocess as _subprocess
 import sys as _sys
+import termios as _termios
+import time as _time
 import traceback as _traceback
 
 _str, _type, _len, _getattr, _isinstance = str, type, len, getattr, isinstance
-_BaseException, _int, _bytes, _set, _id, _list, _tuple = BaseException, int, bytes, set, id, list, tuple
+_any, _BaseException, _int, _bytes, _set, _id, _list, _tuple = any, BaseException, int, bytes, set, id, list, tuple
 _KEEP = 4000
 _silent = []
-_spawned = [False]
+_forked = [False]
+_kernel = _os.getpid()
+_streams = (_sys.stdout, _sys.stderr)
 _shell = _sys.modules["IPython"].get_ipython()
 
 
@@ -111,11 +118,11 @@ def _chain(error):
 
 def explain():
     error = _getattr(_sys, "last_value", None)
-    return _answer({"chain": _chain(error), "silent": _take_silent(), "spawned": _spawned[0]})
+    return _answer({"chain": _chain(error), "silent": _take_silent(), "forked": _forked[0]})
 
 
 def after():
-    return _answer({"chain": [], "silent": _take_silent(), "spawned": _spawned[0]})
+    return _answer({"chain": [], "silent": _take_silent(), "forked": _forked[0]})
 
 
 def _take_silent():
@@ -150,7 +157,6 @@ def _watch_shell():
     run = _shell.system
 
     def system(command):
-        _spawned[0] = True
         result = run(command)
         status = _shell.user_ns.get("_exit_code")
         if _isinstance(status, _int) and status != 0:
@@ -165,7 +171,6 @@ def _watch_children():
 
     def handled(self, *arguments, **options):
         result = handle(self, *arguments, **options)
-        _spawned[0] = True
         if self.returncode and _started_by_cell():
             _silent.append({"what": "child", "command": _text(_command(self.args), 500), "status": self.returncode})
         return result
@@ -182,13 +187,49 @@ def _started_by_cell():
 
 
 def _watch_starts():
-    starts = ("subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.system")
+    starts = ("subprocess.Popen", "os.fork", "os.posix_spawn", "os.system")
+    getpid = _os.getpid
 
     def heard(event, arguments):
-        if event in starts:
-            _spawned[0] = True
+        if event not in starts or getpid() != _kernel:
+            return
+        if event == "os.fork":
+            _forked[0] = True
+        # What was printed before a process starts is shown before what it writes.
+        for stream in _streams:
+            try:
+                stream.flush()
+            except Exception:
+                pass
 
     _sys.addaudithook(heard)
+
+
+def _after_written(flush, *pipes):
+    """Returns the flush that first waits a moment until what processes wrote has been read, so that dates tell the order."""
+    getpid, now, sleep, ioctl, ask = _os.getpid, _time.monotonic, _time.sleep, _fcntl.ioctl, _termios.FIONREAD
+    nothing = bytes(4)
+
+    def flushed(*arguments, **options):
+        give_up = now() + 0.05
+        while getpid() == _kernel and _any(ioctl(pipe, ask, nothing) != nothing for pipe in pipes) and now() < give_up:
+            sleep(0.0002)
+        return flush(*arguments, **options)
+
+    return flushed
+
+
+def leave_output():
+    """Undoes ipykernel's capture of descriptors 1 and 2, which loses what comes right before a process dies."""
+    for stream in _streams:
+        if _getattr(stream, "_should_watch", False):
+            # Its thread goes on waiting for a pipe into which nobody writes.
+            stream._should_watch = False
+            _os.dup2(stream._original_stdstream_copy, stream._original_stdstream_fd)
+        stream._flush = _after_written(stream._flush, _os.dup(1), _os.dup(2))
+    # A crash in compiled code names the line of Python that it came from.
+    _faulthandler.enable(2, all_threads=False)
+    return _answer(True)
 
 
 for _watch in (_watch_shell, _watch_children, _watch_starts):

@@ -12,6 +12,9 @@ pub(crate) const AFTER: &str = "__import__('sys').modules['_blueproof_probe'].af
 /// The user expression that is asked after an exception.
 pub(crate) const EXPLAIN: &str = "__import__('sys').modules['_blueproof_probe'].explain()";
 
+/// The user expression that has the kernel leave its descriptors 1 and 2 to us, and answers whether it does.
+pub(crate) const LEAVE_OUTPUT: &str = "__import__('sys').modules['_blueproof_probe'].leave_output()";
+
 /// What a cell left behind.
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct Aftermath {
@@ -19,8 +22,8 @@ pub(crate) struct Aftermath {
     pub(crate) chain: Vec<Exception>,
     /// What failed without stopping the cell.
     pub(crate) silent: Vec<Silent>,
-    /// Whether the notebook has started any process so far.
-    pub(crate) spawned: bool,
+    /// Whether the notebook has copied its kernel's process so far: what a copy prints takes a way through the kernel.
+    pub(crate) forked: bool,
 }
 
 /// A program that failed without stopping its cell.

@@ -17,7 +17,7 @@ use super::{
 use crate::{
     agent::{Journal, Observer},
     ipynb::joined,
-    kernel::Message,
+    kernel::{Message, Written},
 };
 
 /// How long text may wait for more, so that a burst makes few records.
@@ -36,6 +36,16 @@ pub(crate) struct Recorder<'a> {
     gathered: Option<Gathered>,
 }
 
+/// Where text belongs that processes write by themselves.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Belonging {
+    /// To the cell that runs.
+    Cell,
+    /// To `kernel.log` alone: it can be the kernel's own.
+    #[default]
+    Log,
+}
+
 /// What is known of one cell.
 #[derive(Debug)]
 struct CellRecord {
@@ -46,6 +56,10 @@ struct CellRecord {
     is_truncated: bool,
     is_changed: bool,
     tail: String,
+    /// Whether what is printed from here on is no evidence: we have ended the cell.
+    is_being_ended: bool,
+    /// The end of what the kernel's processes wrote by themselves, past the kernel.
+    written: String,
     error: Option<Value>,
     count: Option<u64>,
 }
@@ -89,6 +103,8 @@ impl<'a> Recorder<'a> {
             is_truncated: false,
             is_changed: true,
             tail: String::new(),
+            is_being_ended: false,
+            written: String::new(),
             error: None,
             count: None,
         });
@@ -107,6 +123,18 @@ impl<'a> Recorder<'a> {
             "error" => self.raise(slot, content),
             // State is the executor's, widgets' own traffic nobody's.
             _ => {}
+        }
+    }
+
+    /// Takes in what processes wrote by themselves while the last cell ran.
+    pub(crate) fn take_written(&mut self, written: &Written, belonging: Belonging) {
+        let Some(slot) = self.cells.len().checked_sub(1) else {
+            return;
+        };
+        remember_tail(&mut self.cells[slot].written, &written.text);
+        match belonging {
+            Belonging::Cell => self.gather(slot, written.stream, &written.text),
+            Belonging::Log => {}
         }
     }
 
@@ -133,6 +161,19 @@ impl<'a> Recorder<'a> {
     /// Returns the last text that the cell in `slot` printed.
     pub(crate) fn tail(&self, slot: usize) -> &str {
         &self.cells[slot].tail
+    }
+
+    /// Says that the last cell is being ended: what it prints from here on says nothing of why.
+    pub(crate) fn being_ended(&mut self) {
+        self.flush();
+        if let Some(record) = self.cells.last_mut() {
+            record.is_being_ended = true;
+        }
+    }
+
+    /// Returns the end of what processes wrote by themselves while the last cell ran.
+    pub(crate) fn written(&self) -> &str {
+        self.cells.last().map_or("", |record| &record.written)
     }
 
     /// Returns the error that the cell in `slot` published.
@@ -162,7 +203,10 @@ impl<'a> Recorder<'a> {
         } else {
             Stream::Stdout
         };
-        let text = joined(&content["text"]);
+        self.gather(slot, stream, &joined(&content["text"]));
+    }
+
+    fn gather(&mut self, slot: usize, stream: Stream, text: &str) {
         if text.is_empty() {
             return;
         }
@@ -179,7 +223,7 @@ impl<'a> Recorder<'a> {
             text: String::new(),
             since: Instant::now(),
         });
-        gathered.text.push_str(&text);
+        gathered.text.push_str(text);
         if gathered.text.len() >= GATHER_AT_MOST {
             self.flush_text();
         }
@@ -204,7 +248,9 @@ impl<'a> Recorder<'a> {
             self.journal.record(RecordKind::Metric { name, value });
         }
         let record = &mut self.cells[slot];
-        remember_tail(&mut record.tail, text);
+        if !record.is_being_ended {
+            remember_tail(&mut record.tail, text);
+        }
         let room = self.limits.cell_text.0.saturating_sub(record.text_bytes);
         let room = room.min(self.limits.attempt.0.saturating_sub(self.kept_bytes));
         let kept = prefix(text, room);

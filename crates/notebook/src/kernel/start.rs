@@ -1,7 +1,6 @@
 //! Starting a kernel, and ending it.
 
 use std::{
-    fs::File,
     io,
     path::Path,
     process::{Command, Stdio},
@@ -10,7 +9,10 @@ use std::{
 
 use rustix::process::Signal;
 
-use super::{Channels, Incoming, Runtime, Variables, WireError};
+use super::{
+    Channels, Incoming, Runtime, Variables, WireError,
+    output::{Output, OutputEnds},
+};
 use crate::process::{Child, End, Launcher};
 
 /// How long a kernel may take to greet. ipykernel before 7 does not greet at all.
@@ -50,14 +52,16 @@ pub(crate) enum StartError {
 pub(crate) struct Kernel {
     /// The process.
     pub(crate) child: Child,
+    /// What it and its children write.
+    pub(crate) output: Output,
 }
 
 impl Kernel {
     /// Starts the process. It leads a session and process group of its own and dies with this process.
     pub(crate) fn spawn(starting: &Starting<'_>) -> Result<Self, StartError> {
-        let command = command(starting).map_err(StartError::Spawn)?;
-        let child = Child::spawn(command).map_err(StartError::Spawn)?;
-        Ok(Self { child })
+        let (output, ends) = Output::open(starting.log).map_err(StartError::Spawn)?;
+        let child = Child::spawn(command(starting, ends)).map_err(StartError::Spawn)?;
+        Ok(Self { child, output })
     }
 
     /// Connects, and waits until the kernel answers. Bounding the wait is up to the caller.
@@ -77,12 +81,17 @@ impl Kernel {
         };
         tokio::select! {
             channels = answered => channels.map_err(StartError::Wire),
-            end = self.child.wait() => Err(end.map_or_else(StartError::Spawn, StartError::Ended)),
+            end = self.child.wait() => {
+                // Its last words are looked for in the log.
+                self.output.end();
+                Err(end.map_or_else(StartError::Spawn, StartError::Ended))
+            }
         }
     }
 
     /// Ends the kernel: asks it, then tells it, then kills it, with `grace` before each step.
     pub(crate) async fn end(&mut self, channels: Option<&mut Channels>, grace: Duration) {
+        self.output.end();
         if let Some(channels) = channels
             && channels.shut_down().await.is_ok()
             && tokio::time::timeout(grace, self.child.wait()).await.is_ok()
@@ -97,8 +106,7 @@ impl Kernel {
     }
 }
 
-fn command(starting: &Starting<'_>) -> io::Result<Command> {
-    let log = File::options().create(true).append(true).open(starting.log)?;
+fn command(starting: &Starting<'_>, ends: OutputEnds) -> Command {
     let mut command = starting.launcher.command(starting.python);
     command
         .args(["-m", "ipykernel_launcher", "-f"])
@@ -109,7 +117,7 @@ fn command(starting: &Starting<'_>) -> io::Result<Command> {
         // A kernel that has a parent prints no advice on how to connect to it.
         .env("JPY_PARENT_PID", std::process::id().to_string())
         .stdin(Stdio::null())
-        .stdout(log.try_clone()?)
-        .stderr(log);
-    Ok(command)
+        .stdout(ends.stdout)
+        .stderr(ends.stderr);
+    command
 }

@@ -8,6 +8,7 @@ use std::{
     time::Duration,
 };
 
+use jiff::Timestamp;
 use jupyter_protocol::{
     ConnectionInfo, ExecuteRequest, InterruptRequest, JupyterMessage, KernelInfoRequest, ShutdownRequest,
     connection_info::Transport,
@@ -41,6 +42,8 @@ pub(crate) struct Endpoints(ConnectionInfo);
 pub(crate) struct Message {
     /// What kind it is, such as `stream`.
     pub(crate) kind: String,
+    /// When it was made, by the same clock as ours; `None` where it does not say.
+    pub(crate) at: Option<Timestamp>,
     /// The id of the request that it answers.
     pub(crate) parent: Option<String>,
     /// Its content.
@@ -244,6 +247,10 @@ fn read(raw: &RawMessage) -> Result<Message, String> {
     };
     let kind = header.get("msg_type").and_then(Value::as_str);
     Ok(Message {
+        at: header
+            .get("date")
+            .and_then(Value::as_str)
+            .and_then(|date| date.parse().ok()),
         kind: kind.ok_or("its header names no kind")?.to_owned(),
         parent: parent.get("msg_id").and_then(Value::as_str).map(str::to_owned),
         content: part(3, "content")?,

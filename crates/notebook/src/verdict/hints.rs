@@ -66,7 +66,6 @@ pub(crate) fn kernel_end(facts: &Facts<'_>, end: End) -> Vec<String> {
             "SIGKILL does not say who sent it; often it is a lack of memory: {peak} at most was seen, {granted} was granted"
         ));
     }
-    hints.push("what the kernel itself printed is in kernel.log".into());
     hints
 }
 

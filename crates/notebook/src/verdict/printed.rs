@@ -59,7 +59,7 @@ fn without_prefix(line: &str) -> &str {
     }
 }
 
-fn shortened(line: &str) -> String {
+pub(super) fn shortened(line: &str) -> String {
     const LONGEST: usize = 500;
     line.chars().take(LONGEST).collect()
 }

@@ -1,6 +1,7 @@
 //! The agent as a process, with real kernels.
 
 mod endings;
+mod last_words;
 mod promises;
 mod support;
 mod tampering;

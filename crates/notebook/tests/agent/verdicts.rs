@@ -150,7 +150,7 @@ fn a_signal_that_ends_the_kernel_is_named() {
     );
     let failure = Attempt::of(&["import ctypes\nctypes.string_at(0)"]).fails();
     let message = "the kernel was killed in this cell, by signal 11 (SIGSEGV)";
-    assert_is(&failure, (Notebook, KernelEnded), (1, None), message);
+    assert_is(&failure, (Notebook, KernelEnded), (1, Some(2)), message);
 }
 
 #[test]

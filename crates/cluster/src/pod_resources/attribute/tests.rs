@@ -34,6 +34,7 @@ fn given(pod: &str, container: &str, resource: &str, id: &str) -> Given {
     Given {
         namespace: "ci".into(),
         pod: pod.into(),
+        pod_uid: None,
         container: container.into(),
         device: advertised(resource, id),
     }
