@@ -5,6 +5,7 @@
 mod amount;
 mod document;
 mod paint;
+mod problem;
 mod table;
 mod time;
 
@@ -19,6 +20,7 @@ pub(crate) use amount::{seconds, size};
 pub(crate) use blueproof_notebook::text::{block, line};
 pub(crate) use document::{Document, Encoding, document_schema, encode, schema_of};
 pub(crate) use paint::state;
+pub(crate) use problem::print_problem;
 pub(crate) use table::{Cell, Table, Width, shorten};
 pub(crate) use time::{absolute, ago, clock};
 

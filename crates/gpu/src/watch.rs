@@ -294,9 +294,15 @@ impl Watch {
         let inventory = &self.lock().inventory;
         let has = |device: &&Device| {
             let parts = device.partitions.iter().map(|part| &part.uuid);
-            parts.chain([&device.uuid]).any(|unit| self.devices.contains(unit))
+            parts
+                .chain([&device.uuid])
+                .any(|unit| self.devices.contains(unit))
         };
-        let models = inventory.devices.iter().filter(has).map(|device| device.model.clone());
+        let models = inventory
+            .devices
+            .iter()
+            .filter(has)
+            .map(|device| device.model.clone());
         (models.collect(), inventory.driver_version.clone())
     }
 

@@ -112,13 +112,22 @@ pub struct Report {
     pub comparison: Option<Comparison>,
 }
 
-/// Returns what the agent of a run's last attempt noticed, as its signed log tells.
+/// Returns what whoever goes by the verdict on a run must know, and what else the agent of its last attempt noticed, as its
+/// signed log tells.
 ///
 /// Blocks.
 pub fn notices(view: &RunView, runs: &RunsFolder) -> Vec<Diagnostic> {
-    let last = view.attempts.last();
-    last.map(|attempt| left::Left::by(attempt.id, runs).notices())
-        .unwrap_or_default()
+    let Some(last) = view.attempts.last() else {
+        return Vec::new();
+    };
+    let outcome = last.outcome.as_ref();
+    let mut notices = outcome.map(|outcome| outcome.notices.clone()).unwrap_or_default();
+    let noticed = left::Left::by(last.id, runs).notices();
+    notices.extend(noticed.into_iter().filter(|notice| {
+        let outcome = outcome.map(|outcome| &outcome.notices);
+        outcome.is_none_or(|told| !told.contains(notice))
+    }));
+    notices
 }
 
 /// An earlier attempt of the same run.

@@ -49,7 +49,9 @@ pub(crate) fn of(folder: &Path) -> Option<Revision> {
 /// Returns the root of the working tree that a folder lies in.
 fn repository(folder: &Path) -> Option<PathBuf> {
     let mut ancestors = folder.ancestors();
-    ancestors.find(|ancestor| ancestor.join(".git").exists()).map(Path::to_path_buf)
+    ancestors
+        .find(|ancestor| ancestor.join(".git").exists())
+        .map(Path::to_path_buf)
 }
 
 fn git(folder: &Path) -> Command {
@@ -141,7 +143,10 @@ mod tests {
     fn command(folder: &Path, arguments: &[&str]) {
         let mut command = git(folder);
         command.args(["-c", "user.name=ada", "-c", "user.email=ada@example.org"]);
-        command.args(arguments).stdout(Stdio::null()).stderr(Stdio::null());
+        command
+            .args(arguments)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
         assert!(command.status().expect("git is there").success(), "{arguments:?}");
     }
 
@@ -168,7 +173,11 @@ mod tests {
         fs::write(root.path().join("elsewhere"), "1").expect("a file");
         fs::create_dir(folder.join(".blueproof")).expect("a folder");
         fs::write(folder.join(".blueproof/x"), "1").expect("a file");
-        assert_eq!(of(&folder), Some(clean.clone()), "only the folder's own content counts");
+        assert_eq!(
+            of(&folder),
+            Some(clean.clone()),
+            "only the folder's own content counts"
+        );
 
         fs::write(folder.join("new file.py"), "1").expect("a file");
         let changed = of(&folder).expect("there is a commit");
@@ -205,7 +214,11 @@ mod tests {
         ] {
             command(root.path(), &["config", key, value]);
         }
-        fs::write(root.path().join(".git/info/attributes"), "*.ipynb filter=evil\n*.py filter=a=b\n").expect("a file");
+        fs::write(
+            root.path().join(".git/info/attributes"),
+            "*.ipynb filter=evil\n*.py filter=a=b\n",
+        )
+        .expect("a file");
         fs::write(folder.join("a.ipynb"), "[]").expect("a file of the same length");
         fs::write(folder.join("b.py"), "2").expect("a file of the same length");
 

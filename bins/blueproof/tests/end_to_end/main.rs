@@ -16,5 +16,6 @@ mod queues;
 mod quota;
 mod reading;
 mod samples;
+mod since;
 mod terminal;
 mod together;

@@ -109,10 +109,7 @@ async fn perform(ports: &Ports, action: Action, turn: Turn) -> Result<Option<Eve
             passed,
         } => {
             let _turn = turn.lock().await;
-            ports
-                .reporter
-                .report(&view, &request, passed.as_deref())
-                .await?;
+            ports.reporter.report(&view, &request, passed.as_deref()).await?;
             let attempts = u32::try_from(view.attempts.len()).expect("fewer attempts than u32 can count");
             Ok(Some(Event::Reported {
                 run: view.id,

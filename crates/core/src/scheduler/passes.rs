@@ -100,10 +100,14 @@ mod tests {
             passes.note(&request(json!({ "epochs": epochs })), RunId(run).attempt(1));
         }
 
-        let alike = passes.before(&request(json!({ "epochs": 3 }))).expect("two passed");
+        let alike = passes
+            .before(&request(json!({ "epochs": 3 })))
+            .expect("two passed");
         assert_eq!((alike.attempt, alike.parameters), (RunId(2).attempt(1), vec![]));
 
-        let other = passes.before(&request(json!({ "epochs": 5, "seed": 1 }))).expect("three passed");
+        let other = passes
+            .before(&request(json!({ "epochs": 5, "seed": 1 })))
+            .expect("three passed");
         let change = |name: &str, then, now| ParameterChange {
             name: name.into(),
             then,

@@ -16,8 +16,8 @@ use std::{
 
 use blueproof_core::{
     attempt::{
-        AttemptLayout, AttemptSpec, Disturbance, KeptFile, LogWriter, Machine, ProcessName, RecordKind, Stage,
-        read_regular,
+        AttemptLayout, AttemptSpec, Disturbance, KeptFile, LogWriter, Machine, ProcessName, RecordKind,
+        Stage, read_regular,
     },
     diagnostic::{Code, Diagnostic, Place},
     domain::{FailureClass, GpuUse, Limit, Outcome, Verdict as Judgement},

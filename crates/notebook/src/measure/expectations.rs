@@ -291,7 +291,11 @@ mod tests {
         std::fs::write(file("data/old.csv"), "1").expect("a file can be written");
         let patterns = ["*.json", "data/**"].map(str::to_owned);
         let before = Before::of(&patterns, folder.path());
-        let unmet = |pattern: &str| check_artifact(pattern, folder.path(), &before).err().map(|found| found.code);
+        let unmet = |pattern: &str| {
+            check_artifact(pattern, folder.path(), &before)
+                .err()
+                .map(|found| found.code)
+        };
 
         assert_eq!(unmet("old.json"), Some(Code::ArtifactUntouched));
         assert_eq!(unmet("*.json"), Some(Code::ArtifactUntouched));

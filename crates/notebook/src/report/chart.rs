@@ -147,7 +147,10 @@ impl Course {
             (middle, "middle", count.div_ceil(2).to_string()),
             (right, "end", count.to_string()),
         ];
-        for (x, anchor, label) in steps.iter().filter(|(_, anchor, _)| count > 3 || *anchor != "middle") {
+        for (x, anchor, label) in steps
+            .iter()
+            .filter(|(_, anchor, _)| count > 3 || *anchor != "middle")
+        {
             let tick = floor + 3.0;
             svg.push_markup(format_args!("<path class=\"axis\" d=\"M{x} {floor}V{tick}\"/>"));
             svg.push_markup(format_args!(
@@ -294,10 +297,15 @@ mod tests {
             min: Some(0.1),
             max: Some(1e6),
         };
-        let svg = chart("loss", &metric, &[&bounds]).expect("there are values").to_string();
+        let svg = chart("loss", &metric, &[&bounds])
+            .expect("there are values")
+            .to_string();
         for part in ["class=\"bound\"", ">at least 0.1<", ">value 1<", ">200<", ">400<"] {
             assert!(svg.contains(part), "{part}: {svg}");
         }
-        assert!(!svg.contains("at most"), "values would be a flat line beside it: {svg}");
+        assert!(
+            !svg.contains("at most"),
+            "values would be a flat line beside it: {svg}"
+        );
     }
 }

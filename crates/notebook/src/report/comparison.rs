@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use blueproof_core::{
     attempt::{Machine, RunsFolder},
-    domain::{AttemptId, MetricResult, Revision},
+    domain::{AttemptId, Head, MetricResult, Revision},
     view::{AttemptView, ParameterChange, RunView},
 };
 use jiff::{SignedDuration, Timestamp};
@@ -39,7 +39,9 @@ pub struct Comparison {
     pub ended_at: Timestamp,
     /// The commit that its folder was checked out from.
     pub revision: Option<Revision>,
-    /// Whether it tested the same content.
+    /// The content that it tested.
+    pub head: Head,
+    /// Whether this one tested the same content.
     pub is_same_content: bool,
     /// The parameters whose values differ.
     pub parameters: Vec<ParameterChange>,
@@ -137,6 +139,7 @@ impl Comparison {
             attempt: then.id,
             ended_at: then.ended_at?,
             revision: passed.revision.clone(),
+            head: passed.subject.head.clone(),
             is_same_content: passed.subject.head == view.subject.head,
             parameters: pass.parameters.clone(),
             took: Change {
@@ -289,5 +292,9 @@ fn facts(
 }
 
 fn or_none(text: &str) -> String {
-    if text.is_empty() { "none".into() } else { text.into() }
+    if text.is_empty() {
+        "none".into()
+    } else {
+        text.into()
+    }
 }

@@ -58,8 +58,7 @@ impl Reporter for FolderReporter {
         let (reporter, view, request) = (self.clone(), view.clone(), request.clone());
         let passed = passed.cloned();
         let folder = self.runs.run(view.id);
-        let written =
-            tokio::task::spawn_blocking(move || reporter.write(&view, &request, passed.as_ref()));
+        let written = tokio::task::spawn_blocking(move || reporter.write(&view, &request, passed.as_ref()));
         match tokio::time::timeout(REPORT_WITHIN, written).await {
             Ok(Ok(written)) => written.map_err(|problem| CallError::later(*problem)),
             // A run whose report cannot be made keeps no other run from its own.

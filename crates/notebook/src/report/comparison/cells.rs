@@ -45,7 +45,9 @@ pub(super) fn changes(then: &[Cell], now: &[Cell]) -> Option<Vec<CellChange>> {
     }
     let same: Vec<(&Cell, Option<&Cell>)> = code(now)
         .map(|cell| {
-            let before = by_text.get_mut(cell.source.as_str()).and_then(VecDeque::pop_front);
+            let before = by_text
+                .get_mut(cell.source.as_str())
+                .and_then(VecDeque::pop_front);
             (cell, before)
         })
         .collect();

@@ -180,7 +180,13 @@ fn cells_metrics_and_packages_are_compared_with_the_attempt_that_passed_last() {
     assert_eq!(loss.percent.map(f64::round), Some(20.0));
     let packages = comparison.packages.as_ref().expect("both are known").iter();
     let packages: Vec<_> = packages
-        .map(|change| (change.name.as_str(), change.then.as_deref(), change.now.as_deref()))
+        .map(|change| {
+            (
+                change.name.as_str(),
+                change.then.as_deref(),
+                change.now.as_deref(),
+            )
+        })
         .collect();
     let expected = [
         ("rich", None, Some("14.0")),
@@ -220,5 +226,9 @@ fn an_attempt_whose_folder_is_gone_is_compared_by_what_the_store_knows() {
 
     assert_eq!((comparison.cells, comparison.packages), (None, None));
     assert_eq!(comparison.metrics.len(), 1);
-    assert_eq!(Comparison::of(&NOW.view(), &THEN.view(), &runs), None, "none passed");
+    assert_eq!(
+        Comparison::of(&NOW.view(), &THEN.view(), &runs),
+        None,
+        "none passed"
+    );
 }

@@ -31,6 +31,7 @@ const INDEXED_CELLS: usize = 9;
 /// A step of the index.
 pub(super) struct IndexEntry {
     pub(super) position: u32,
+    pub(super) label: String,
     pub(super) class: &'static str,
     /// What became of the cell, for who sees no colours.
     pub(super) state: String,
@@ -88,6 +89,10 @@ pub(super) fn index(cells: &[Cell]) -> Vec<IndexEntry> {
         let said = said.unwrap_or(if class == "skip" { "did not run" } else { "ran" });
         IndexEntry {
             position: cell.position,
+            label: match cell.position {
+                0 => "p".into(),
+                position => position.to_string(),
+            },
             class,
             state: format!("{}: {said}", cell.label()),
         }

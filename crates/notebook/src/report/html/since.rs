@@ -1,6 +1,6 @@
 //! What is different from the attempt that passed last.
 
-use blueproof_core::view::ParameterChange;
+use blueproof_core::{domain::Revision, view::ParameterChange};
 use jiff::SignedDuration;
 
 use super::{
@@ -64,7 +64,7 @@ pub(super) fn view(comparison: &Comparison, report: &Report) -> SinceView {
 
 fn causes(comparison: &Comparison, report: &Report) -> Vec<Row> {
     let mut rows: Vec<Row> = comparison.parameters.iter().map(parameter).collect();
-    let revision = |revision: &Option<blueproof_core::domain::Revision>| {
+    let revision = |revision: &Option<Revision>| {
         revision
             .as_ref()
             .map_or_else(|| "–".to_owned(), |revision| shown(&revision.to_string()))
@@ -74,7 +74,8 @@ fn causes(comparison: &Comparison, report: &Report) -> Vec<Row> {
         rows.push(row("commit", then, now));
     }
     if !comparison.is_same_content {
-        rows.push(row("content", "another".into(), report.head.short().to_owned()));
+        let (then, now) = (comparison.head.short(), report.head.short());
+        rows.push(row("content", then.to_owned(), now.to_owned()));
     }
     let cells = comparison.cells.iter().flatten();
     for cell in cells.filter(|cell| cell.edit != CellEdit::Same) {
@@ -176,7 +177,11 @@ fn metric(change: &MetricChange) -> Row {
         .filter(|percent| *percent != 0.0)
         .map(|percent| format!("({})", signed_percent(percent)));
     Row {
-        difference: difference.into_iter().chain(percent).collect::<Vec<_>>().join(" "),
+        difference: difference
+            .into_iter()
+            .chain(percent)
+            .collect::<Vec<_>>()
+            .join(" "),
         ..row(&change.name, text(change.then), text(change.now))
     }
 }

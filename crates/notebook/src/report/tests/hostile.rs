@@ -214,6 +214,7 @@ fn comparison_of(hostile: &str) -> Comparison {
         attempt: RunId(40).attempt(1),
         ended_at: Timestamp::UNIX_EPOCH,
         revision: None,
+        head: Head::Commit("a".repeat(40)),
         is_same_content: false,
         parameters: vec![ParameterChange {
             name: text(),
