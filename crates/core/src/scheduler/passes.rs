@@ -86,7 +86,7 @@ mod tests {
     use super::*;
     use crate::{domain::RunId, testing};
 
-    fn request(parameters: Value) -> Arc<RunRequest> {
+    fn request(parameters: &Value) -> Arc<RunRequest> {
         let mut request = testing::request("key", "nano-lm");
         request.job.work = json!({ "parameters": parameters });
         Arc::new(request)
@@ -95,18 +95,18 @@ mod tests {
     #[test]
     fn a_run_is_compared_with_the_last_that_passed_with_its_parameters_and_else_with_any() {
         let mut passes = Passes::default();
-        assert_eq!(passes.before(&request(json!({}))), None);
+        assert_eq!(passes.before(&request(&json!({}))), None);
         for (run, epochs) in [(1, 3), (2, 3), (3, 9)] {
-            passes.note(&request(json!({ "epochs": epochs })), RunId(run).attempt(1));
+            passes.note(&request(&json!({ "epochs": epochs })), RunId(run).attempt(1));
         }
 
         let alike = passes
-            .before(&request(json!({ "epochs": 3 })))
+            .before(&request(&json!({ "epochs": 3 })))
             .expect("two passed");
         assert_eq!((alike.attempt, alike.parameters), (RunId(2).attempt(1), vec![]));
 
         let other = passes
-            .before(&request(json!({ "epochs": 5, "seed": 1 })))
+            .before(&request(&json!({ "epochs": 5, "seed": 1 })))
             .expect("three passed");
         let change = |name: &str, then, now| ParameterChange {
             name: name.into(),
@@ -124,7 +124,7 @@ mod tests {
     #[test]
     fn a_run_of_another_blueprint_profile_or_project_is_not_compared() {
         let mut passes = Passes::default();
-        let passed = request(json!({}));
+        let passed = request(&json!({}));
         passes.note(&passed, RunId(1).attempt(1));
         let others: [fn(&mut RunRequest); 3] = [
             |other| other.subject.project = Project::Local("/elsewhere".into()),

@@ -80,11 +80,7 @@ pub(crate) fn carry_out(
     dependencies: Dependencies,
 ) -> Result<(), AgentError> {
     let mut journal = Journal::new(log);
-    let marker = format!(
-        "{}{}",
-        uuid::Uuid::new_v4().simple(),
-        uuid::Uuid::new_v4().simple()
-    );
+    let marker = new_marker();
     let sockets = Runtime::new_folder();
     journal.record(RecordKind::Begun {
         process: ProcessName::of(std::process::id()).expect("this process is here"),
@@ -141,6 +137,12 @@ pub(crate) fn carry_out(
     journal
         .sync()
         .map_err(|source| AgentError::new("write the attempt's log", source))
+}
+
+/// Returns what marks every process of an attempt, which nobody can guess.
+fn new_marker() -> String {
+    let [first, second] = [uuid::Uuid::new_v4(), uuid::Uuid::new_v4()];
+    format!("{}{}", first.simple(), second.simple())
 }
 
 impl Attempt<'_> {

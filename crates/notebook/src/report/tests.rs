@@ -50,6 +50,28 @@ fn half_seen() -> GpuUse {
     }
 }
 
+fn usage() -> Usage {
+    Usage {
+        duration: SignedDuration::from_millis(1300),
+        cpu_granted: Cpus::cores(1),
+        cpu_time: None,
+        memory_peak: Some(Bytes(123_456_789)),
+        gpu: Some(half_seen()),
+    }
+}
+
+fn environment() -> EnvironmentReport {
+    EnvironmentReport {
+        python: "3.12.4".to_owned(),
+        key: "py3.12-0123".to_owned(),
+        tool: "uv".to_owned(),
+        packages: vec![Package {
+            name: "numpy".to_owned(),
+            version: "2.5.0".to_owned(),
+        }],
+    }
+}
+
 /// An attempt that passed, of a notebook without cells.
 fn report() -> Report {
     Report {
@@ -94,27 +116,13 @@ fn report() -> Report {
             },
             bounds: None,
         }],
-        usage: Some(Usage {
-            duration: SignedDuration::from_millis(1300),
-            cpu_granted: Cpus::cores(1),
-            cpu_time: None,
-            memory_peak: Some(Bytes(123_456_789)),
-            gpu: Some(half_seen()),
-        }),
+        usage: Some(usage()),
         figures: Figures {
             average_queue_seconds: Some(12.5),
             average_build_seconds: Some(3.25),
             ..Figures::default()
         },
-        environment: Some(EnvironmentReport {
-            python: "3.12.4".to_owned(),
-            key: "py3.12-0123".to_owned(),
-            tool: "uv".to_owned(),
-            packages: vec![Package {
-                name: "numpy".to_owned(),
-                version: "2.5.0".to_owned(),
-            }],
-        }),
+        environment: Some(environment()),
         files: vec![FileReport {
             path: "attempts/2/executed.ipynb".into(),
             size: Bytes(1),
