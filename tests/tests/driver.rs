@@ -1,11 +1,11 @@
 //! The driver of this machine, with real agents and real kernels, keeps what every cluster driver promises.
 
-use std::{path::Path, time::Duration};
+use std::{os::unix::process::ExitStatusExt, path::Path, time::Duration};
 
 use blueproof_cluster::local::{AgentCommand, LocalDriver};
 use blueproof_core::{
     action::StartAction,
-    attempt::{LogWriter, ProcessName, Record, RecordKind, RunsFolder, StoreIdentity},
+    attempt::{Cgroup, LogWriter, ProcessName, Record, RecordKind, RunsFolder, StoreIdentity},
     diagnostic::Code,
     domain::{FailureClass, RunId, Verdict},
     ports::{ClusterDriver, Observation, Retry},
@@ -183,6 +183,44 @@ async fn an_agent_that_does_nothing_any_more_is_ended_by_force() {
 }
 
 #[tokio::test]
+async fn what_an_agent_that_was_killed_left_in_its_cgroup_is_ended_where_no_other_agent_can() {
+    let home = tempfile::tempdir().expect("a folder");
+    // It ends at once, and so ends nothing.
+    let driver = driver(home.path(), "no-agent");
+    let runs = runs(home.path(), "a-store");
+    let attempt = RunId(1).attempt(1);
+    let layout = runs.attempt(attempt);
+    std::fs::create_dir_all(layout.root()).expect("a folder");
+    // It looks as one does: a kernel writes the files of a real one.
+    let cgroup = home.path().join("cgroup");
+    std::fs::create_dir(&cgroup).expect("a folder");
+    let mut left = std::process::Command::new("sleep")
+        .arg("600")
+        .spawn()
+        .expect("it starts");
+    std::fs::write(cgroup.join("cgroup.procs"), left.id().to_string()).expect("a file");
+    let (mut log, _) = LogWriter::open(&layout.log(), runs.log_key(attempt)).expect("a file");
+    let kind = RecordKind::Begun {
+        process: ProcessName {
+            started: 0,
+            ..ProcessName::of(left.id()).expect("it is there")
+        },
+        version: "0".into(),
+        marker: String::new(),
+        sockets: layout.root().join("sockets"),
+        cgroup: Some(Cgroup::new(cgroup.clone())),
+    };
+    let at = jiff::Timestamp::UNIX_EPOCH;
+    log.append(&Record { at, kind }).expect("it is written");
+
+    let released = driver.release(attempt).await;
+
+    assert_eq!(left.wait().expect("it ran").signal(), Some(9));
+    let refused = released.expect_err("a folder with files is no cgroup that could be removed");
+    assert_eq!(refused.diagnostic.code, Code::AttemptFolder);
+}
+
+#[tokio::test]
 async fn an_agent_that_runs_elsewhere_is_waited_for_and_not_replaced() {
     let home = tempfile::tempdir().expect("a folder");
     let runs = runs(home.path(), "a-store");
@@ -205,6 +243,7 @@ async fn an_agent_that_runs_elsewhere_is_waited_for_and_not_replaced() {
         version: "0".into(),
         marker: String::new(),
         sockets: layout.root().join("sockets"),
+        cgroup: None,
     });
     write(RecordKind::KernelReady { pid: 1, cells: 1 });
     // One that would come in its place ends at once, and the attempt would be taken for lost.

@@ -335,6 +335,8 @@ impl ClusterDriver for LocalDriver {
         }
         self.end_agent(&layout, begun.as_ref(), self.release_grace)
             .await?;
+        // An agent that was killed has ended nothing of what it started.
+        self.end_cgroup(log.cgroup().cloned()).await?;
         let mut records = self.log(attempt).news().await?.records;
         if begun.is_some() && !is_finished(&records) {
             self.finish(attempt).await?;

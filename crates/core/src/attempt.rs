@@ -5,6 +5,7 @@
 //! agent neither knows nor cares whether a scheduler is alive. A notebook can reach the folder, too; each line is signed, so
 //! that what it writes there is seen to be its own.
 
+mod cgroup;
 mod layout;
 mod log;
 mod orders;
@@ -15,6 +16,7 @@ mod runs;
 mod signature;
 mod spec;
 
+pub use cgroup::Cgroup;
 pub use layout::{AttemptLayout, CACHE_TAG, CACHE_TAG_TEXT, STORE_ID, run_folder};
 pub use log::{Disturbance, LogCursor, LogError, LogReader, LogWriter};
 pub use orders::{Errand, Orders};

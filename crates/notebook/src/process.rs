@@ -2,12 +2,14 @@
 //!
 //! Everything here reads `/proc`, so it works on Linux only.
 
+mod cgroup;
 mod child;
 mod launch;
 mod proc_fs;
 mod sweep;
 mod usage;
 
+pub(crate) use cgroup::{Confinement, LimitsHit, Unlimited};
 pub(crate) use child::{Child, End, signal_name};
 pub use launch::{Launcher, launch};
 pub(crate) use sweep::{adopt_orphans, end_left, sweep};

@@ -4,6 +4,7 @@ mod death;
 mod exception;
 mod hints;
 mod host;
+mod limits;
 mod place;
 mod printed;
 mod raised;
@@ -21,9 +22,13 @@ use blueproof_core::{
 
 pub(crate) use exception::Exception;
 pub(crate) use host::{disk_failure, environment_lost, is_disk_full, start_failure};
+pub(crate) use limits::notice as limit_notice;
 pub(crate) use silent::silent_failures;
 
-use crate::executor::{Cell, CellRun, Finish, Over, Why};
+use crate::{
+    executor::{Cell, CellRun, Finish, Over, Why},
+    process::LimitsHit,
+};
 
 /// What is known when a cell has stopped the notebook.
 pub(crate) struct Facts<'a> {
@@ -37,12 +42,17 @@ pub(crate) struct Facts<'a> {
     pub(crate) spec: &'a AttemptSpec,
     /// The most memory that was seen.
     pub(crate) memory_peak: Option<Bytes>,
+    /// Which limits were hit.
+    pub(crate) limits_hit: LimitsHit,
     /// Where all is that the kernel's processes wrote.
     pub(crate) kernel_log: &'a Path,
 }
 
 /// Says why the notebook did not pass.
 pub(crate) fn failure(facts: &Facts<'_>) -> Failure {
+    if let Some(failure) = limits::killed(facts) {
+        return failure;
+    }
     let mut failure = match facts.run.over {
         Some(Over::Died(end)) => death::kernel_ended(facts, end),
         Some(Over::Exited) => exited(facts),
@@ -52,6 +62,7 @@ pub(crate) fn failure(facts: &Facts<'_>) -> Failure {
         // Whoever asked for the stop is told that it was stopped; nothing failed.
         Some(Over::Ended(Why::Stop)) | None => raised::failure(facts),
     };
+    failure.diagnostic.hints.extend(limits::hints(facts));
     failure.diagnostic.hints.extend(silent::hints(facts.finish));
     failure
 }
@@ -79,7 +90,7 @@ fn unreadable(facts: &Facts<'_>) -> Failure {
 }
 
 fn exited(facts: &Facts<'_>) -> Failure {
-    let call = ["exit", "quit"].into_iter().find_map(|name| {
+    let call = ["do_shutdown", "exit", "quit"].into_iter().find_map(|name| {
         let line = facts
             .cell
             .source
@@ -89,10 +100,10 @@ fn exited(facts: &Facts<'_>) -> Failure {
     });
     let message = match call {
         Some((name, _)) => format!("the cell ended its kernel by `{name}()`"),
-        None => "the cell ended its kernel by `exit()` or `quit()`".to_owned(),
+        None => "the cell told its kernel to end, as `exit()` and `quit()` do".to_owned(),
     };
     let diagnostic = Diagnostic::error(Code::CellExited, message)
-        .hint("end a cell early with a condition; `exit()` leaves every later cell out");
+        .hint("end a cell early with a condition: a kernel that ends leaves every later cell out");
     in_cell(
         facts,
         FailureClass::Notebook,

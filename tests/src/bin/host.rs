@@ -63,6 +63,7 @@ fn full_disk(folder: &Path) -> Result<(), Box<dyn Error>> {
                 version: "0".into(),
                 marker: String::new(),
                 sockets: folder.join("sockets"),
+                cgroup: None,
             },
         })?;
     }

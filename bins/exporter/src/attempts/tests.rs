@@ -61,6 +61,7 @@ impl Machine {
             version: "1".into(),
             marker: String::new(),
             sockets: PathBuf::new(),
+            cgroup: None,
         };
         self.write(attempt, at, begun);
         attempt

@@ -1,9 +1,9 @@
 //! Bringing an attempt to its end: asked first, then by force, and never for ever.
 
-use std::{future::Future, time::Duration};
+use std::{future::Future, io, path::Path, time::Duration};
 
 use blueproof_core::{
-    attempt::{AttemptLayout, Errand, ProcessName},
+    attempt::{AttemptLayout, Cgroup, Errand, ProcessName},
     diagnostic::{Code, Diagnostic, Place},
     domain::AttemptId,
     ports::CallError,
@@ -72,6 +72,17 @@ impl LocalDriver {
         gone.unwrap_or_else(|| Err(CallError::later(stuck(layout))))
     }
 
+    /// Ends what is left in the cgroup of an attempt whose agent is gone.
+    pub(super) async fn end_cgroup(&self, cgroup: Option<Cgroup>) -> Result<(), CallError> {
+        let Some(cgroup) = cgroup else {
+            return Ok(());
+        };
+        let folder = cgroup.folder().to_owned();
+        let ended = tokio::task::spawn_blocking(move || cgroup.end()).await;
+        let ended = ended.expect("ending a cgroup does not panic");
+        ended.map_err(|error| CallError::later(populated(&folder, &error)))
+    }
+
     /// Has another agent write down how the attempt ended.
     pub(super) async fn finish(&self, attempt: AttemptId) -> Result<(), CallError> {
         let mut successor = self.agent_for(attempt, Errand::Finish).await?;
@@ -92,6 +103,14 @@ fn elsewhere(layout: &AttemptLayout) -> Diagnostic {
     Diagnostic::error(Code::AttemptFolder, message)
         .at(Place::file(layout.root().display().to_string()))
         .hint("do the same where the run was started")
+}
+
+fn populated(folder: &Path, error: &io::Error) -> Diagnostic {
+    let message = "what an attempt left in its cgroup could not be ended";
+    Diagnostic::error(Code::AttemptFolder, message)
+        .at(Place::file(folder.display().to_string()))
+        .caused_by(error)
+        .hint("see with `systemd-cgls` or in the file cgroup.procs what is left: a process that waits for a disk or a device cannot be killed")
 }
 
 fn stuck(layout: &AttemptLayout) -> Diagnostic {

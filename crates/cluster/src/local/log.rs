@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use blueproof_core::{
-    attempt::{LogCursor, LogError, LogReader, ProcessName, Record, RecordKind, RunsFolder},
+    attempt::{Cgroup, LogCursor, LogError, LogReader, ProcessName, Record, RecordKind, RunsFolder},
     domain::AttemptId,
     ports::CallError,
 };
@@ -16,6 +16,7 @@ pub(super) struct Log {
     path: PathBuf,
     cursor: LogCursor,
     begun: Option<ProcessName>,
+    cgroup: Option<Cgroup>,
 }
 
 /// What was read.
@@ -33,12 +34,18 @@ impl Log {
             path: runs.attempt(attempt).log(),
             cursor: LogCursor::default(),
             begun: None,
+            cgroup: None,
         }
     }
 
     /// Returns the process of the agent that has begun last, as far as it was read.
     pub(super) fn begun(&self) -> Option<&ProcessName> {
         self.begun.as_ref()
+    }
+
+    /// Returns the cgroup of the attempt, as far as it was read.
+    pub(super) fn cgroup(&self) -> Option<&Cgroup> {
+        self.cgroup.as_ref()
     }
 
     /// Returns what is new.
@@ -62,6 +69,7 @@ impl Log {
         let (records, cursor) = read.map_err(|error| cannot("read", &self.path, &error))?;
         self.cursor = cursor.unwrap_or_default();
         self.begun = records.iter().rev().find_map(begun).or(self.begun.take());
+        self.cgroup = records.iter().rev().find_map(cgroup).or(self.cgroup.take());
         Ok(News {
             records,
             is_disturbed: cursor.is_none(),
@@ -86,6 +94,14 @@ pub(super) fn is_finished(records: &[Record]) -> bool {
 pub(super) fn begun(record: &Record) -> Option<ProcessName> {
     if let RecordKind::Begun { process, .. } = &record.kind {
         Some(process.clone())
+    } else {
+        None
+    }
+}
+
+fn cgroup(record: &Record) -> Option<Cgroup> {
+    if let RecordKind::Begun { cgroup, .. } = &record.kind {
+        cgroup.clone()
     } else {
         None
     }

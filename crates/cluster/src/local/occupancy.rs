@@ -233,6 +233,7 @@ mod tests {
             version: "1".into(),
             marker: String::new(),
             sockets: PathBuf::new(),
+            cgroup: None,
         }
     }
 

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, path::PathBuf};
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use super::ProcessName;
+use super::{Cgroup, ProcessName};
 use crate::{
     diagnostic::Diagnostic,
     domain::{Bytes, GpuUse, Outcome},
@@ -37,6 +37,9 @@ pub enum RecordKind {
         marker: String,
         /// The folder with the kernel's sockets.
         sockets: PathBuf,
+        /// The cgroup of everything that the notebook starts, where one can be made.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cgroup: Option<Cgroup>,
     },
     /// A stage has begun.
     StageBegun {

@@ -38,8 +38,8 @@ codes! {
         "The command line names something that does not exist or leaves out something that is needed. \
          `blueproof help COMMAND` shows what a command takes."
     102 NoSuchRun "a run that is not in the store"
-        "No run of that id is known here. `blueproof get runs` lists those that are; `last` stands for the newest. \
-         A run is known only to the store that it was made in (`--store`, `BLUEPROOF_STORE`)."
+        "No run of that id is known here. `blueproof get runs` lists those that are; `last` stands for the newest of the project in which it is typed, and a blueprint's \
+         name for its newest there. A run is known only to the store that it was made in (`--store`, `BLUEPROOF_STORE`)."
     103 NoHome "a machine without a home folder"
         "What blueproof keeps lies in the home folder when nothing else is configured, and HOME is not set, or is no \
          absolute path. Set it, or name other places: `--store`, `BLUEPROOF_STORE`, `BLUEPROOF_ENVIRONMENTS`."
@@ -233,8 +233,8 @@ codes! {
         "The notebook only noticed that something it had started failed. What is shown is the last error of that \
          process itself, as far as it was printed or captured."
     408 OutOfMemory "memory that could not be had"
-        "The notebook or something it started was refused memory, of the host or of a GPU. Ask for more under \
-         spec.driver or spec.workload, or make batches smaller."
+        "The notebook or something it started was refused memory, of the host or of a GPU, or was killed at the limit of \
+         memory that was granted to it. Ask for more under spec.driver or spec.workload, or make batches smaller."
     409 MessageUnreadable "a message of the kernel that cannot be read"
         "What a kernel tells is JSON in signed messages. One came that is neither, also after bytes that are no text were made \
          some. It may have been an exception, or a metric, so the cell has failed."
@@ -289,7 +289,8 @@ codes! {
         "A file that is expected was in the checkout already, and nothing wrote to it. That it is there says nothing of this run."
     454 NotEnforced "something that was asked for and is not done here"
         "The blueprint asks for something that nobody sees to on this machine. Whether the notebook keeps to it is not known, and \
-         a pass says nothing of it. On Kubernetes it is enforced."
+         a pass says nothing of it. On Kubernetes it is enforced. Memory and processor time are enforced here, too, where cgroup \
+         v2 is delegated: `systemd-run --user --scope -p Delegate=yes blueproof run`."
     501 StartupTimeout "a start that took too long"
         "Environment and kernel were not ready within spec.timeouts.startup. A first start downloads packages; later \
          ones find them in the cache."

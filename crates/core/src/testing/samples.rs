@@ -40,6 +40,7 @@ pub fn request(key: &str, name: &str) -> RunRequest {
         },
         revision: None,
         requested_by: Actor::Local("ada".into()),
+        asked_from: None,
         queue: "local".parse().expect("a name"),
         priority: Priority(0),
         retries: Retries::default(),

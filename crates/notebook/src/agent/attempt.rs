@@ -8,7 +8,7 @@ mod prepare;
 
 use std::{
     collections::HashMap,
-    fs,
+    fs, io,
     os::unix::fs::PermissionsExt,
     path::{Component, Path, PathBuf},
     time::{Duration, Instant},
@@ -23,6 +23,7 @@ use blueproof_core::{
     domain::{FailureClass, GpuUse, Limit, Outcome, Verdict as Judgement},
 };
 use jiff::SignedDuration;
+use sha2::{Digest, Sha256};
 
 use super::{
     AgentError, Dependencies, Journal, Prepared,
@@ -35,7 +36,7 @@ use crate::{
     files, ipynb,
     kernel::{Channels, Kernel, Runtime, StartError, Starting, Variables, kernel_variables, visible_devices},
     plan::Plan,
-    process::{self, MARKER, Meter},
+    process::{self, Confinement, LimitsHit, MARKER, Meter},
     verdict,
 };
 
@@ -54,10 +55,10 @@ struct Attempt<'a> {
     journal: Journal,
     meter: Meter,
     stops: Stops,
-    marker: String,
+    traces: Traces,
+    /// Which limits the notebook has met.
+    limits_hit: LimitsHit,
     begun: Instant,
-    /// Where the kernel's sockets are made.
-    sockets: PathBuf,
     /// The executed notebook, once its cells have run.
     executed: Option<Notebook>,
     artifacts: Vec<KeptFile>,
@@ -73,6 +74,16 @@ struct Attempt<'a> {
     gpu_fault: Option<Box<Diagnostic>>,
 }
 
+/// What the attempt leaves elsewhere than in its folder, and is found by when its agent is gone.
+struct Traces {
+    /// The value of the variable that marks its processes.
+    marker: String,
+    /// Where the kernel's sockets are made.
+    sockets: PathBuf,
+    /// What its processes are in.
+    confinement: Confinement,
+}
+
 /// Carries out the attempt; whatever happens, its last record is that it is finished.
 pub(crate) fn carry_out(
     layout: &AttemptLayout,
@@ -80,25 +91,17 @@ pub(crate) fn carry_out(
     dependencies: Dependencies,
 ) -> Result<(), AgentError> {
     let mut journal = Journal::new(log);
-    let marker = new_marker();
-    let sockets = Runtime::new_folder();
-    journal.record(RecordKind::Begun {
-        process: ProcessName::of(std::process::id()).expect("this process is here"),
-        version: env!("CARGO_PKG_VERSION").into(),
-        marker: marker.clone(),
-        sockets: sockets.clone(),
-    });
-    // Whoever finds nothing here later must know that something was taken away.
-    journal
-        .sync()
-        .map_err(|source| AgentError::new("write the attempt's log", source))?;
+    let read = read_spec(layout);
+    let spec = read.as_ref().ok().map(|(spec, _)| spec);
+    let traces = Traces::new(spec, layout);
+    begin(&mut journal, &traces).map_err(|source| AgentError::new("write the attempt's log", source))?;
     process::adopt_orphans().map_err(|source| AgentError::new("adopt orphans", source))?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|source| AgentError::new("start", source))?;
     let (mut outcome, mut journal) = runtime.block_on(async {
-        let (spec, plan) = match read_spec(layout) {
+        let (spec, plan) = match read {
             Ok(read) => read,
             Err(failure) => return Ok((failed(failure), journal)),
         };
@@ -111,9 +114,9 @@ pub(crate) fn carry_out(
             journal,
             meter: Meter::default(),
             stops,
-            marker,
+            traces,
+            limits_hit: LimitsHit::default(),
             begun: Instant::now(),
-            sockets,
             executed: None,
             artifacts: Vec::new(),
             environment_took: None,
@@ -139,10 +142,31 @@ pub(crate) fn carry_out(
         .map_err(|source| AgentError::new("write the attempt's log", source))
 }
 
-/// Returns what marks every process of an attempt, which nobody can guess.
-fn new_marker() -> String {
-    let [first, second] = [uuid::Uuid::new_v4(), uuid::Uuid::new_v4()];
-    format!("{}{}", first.simple(), second.simple())
+/// Writes down what is needed to end the attempt, before there is anything to end.
+fn begin(journal: &mut Journal, traces: &Traces) -> io::Result<()> {
+    journal.record(RecordKind::Begun {
+        process: ProcessName::of(std::process::id()).expect("this process is here"),
+        version: env!("CARGO_PKG_VERSION").into(),
+        marker: traces.marker.clone(),
+        sockets: traces.sockets.clone(),
+        cgroup: traces.confinement.cgroup().cloned(),
+    });
+    // Whoever finds nothing here later must know that something was taken away.
+    journal.sync()
+}
+
+impl Traces {
+    fn new(spec: Option<&AttemptSpec>, layout: &AttemptLayout) -> Self {
+        let random = || uuid::Uuid::new_v4().simple();
+        Self {
+            marker: format!("{}{}", random(), random()),
+            sockets: Runtime::new_folder(),
+            confinement: match spec {
+                Some(spec) => Confinement::plan(&cgroup_name(spec, layout)),
+                None => Confinement::none("nothing is started"),
+            },
+        }
+    }
 }
 
 impl Attempt<'_> {
@@ -151,7 +175,9 @@ impl Attempt<'_> {
             Ok((prepared, secrets)) => self.execute(&prepared, secrets).await,
             Err(halt) => halted(halt),
         };
-        process::sweep(&self.marker, LEFTOVER_GRACE, &mut self.meter);
+        self.end_processes();
+        // What stays in it is as little to be ended as what a sweep leaves.
+        let _ = self.traces.confinement.end();
         remove_folder(&self.layout.work());
         // A notebook may have taken away the right to write here.
         let _ = fs::set_permissions(self.layout.root(), fs::Permissions::from_mode(0o700));
@@ -192,7 +218,7 @@ impl Attempt<'_> {
             Ok(finished) => finished,
             Err(halt) => return halted(halt),
         };
-        process::sweep(&self.marker, LEFTOVER_GRACE, &mut self.meter);
+        self.end_processes();
         self.give_devices_back();
         self.notice(&finish);
         let verdict = self.judge(&finish);
@@ -203,6 +229,12 @@ impl Attempt<'_> {
         let outcome = self.collect(verdict);
         self.executed = Some(finish.notebook);
         outcome
+    }
+
+    /// Ends all that the notebook started.
+    fn end_processes(&mut self) {
+        let cgroup = self.traces.confinement.cgroup();
+        process::sweep(&self.traces.marker, cgroup, LEFTOVER_GRACE, &mut self.meter);
     }
 
     /// Ends the measuring of devices, once nothing can use them any more, and tells what each cell made of them.
@@ -235,11 +267,13 @@ impl Attempt<'_> {
         self.unread = asked::unread(&read, &self.plan);
         let mut notebook = Notebook::new(read);
         notebook.inject(&self.plan.parameters);
+        let root = self.checkout();
+        let root = root.canonicalize().unwrap_or(root);
         let executed = self.layout.executed_notebook();
         notebook.save(&executed).map_err(|error| halt_disk(&error))?;
         let cells = notebook.code_cells().len();
-        let runtime =
-            Runtime::create(self.sockets.clone(), &self.layout.work()).map_err(|error| halt_disk(&error))?;
+        let runtime = Runtime::create(self.traces.sockets.clone(), &self.layout.work())
+            .map_err(|error| halt_disk(&error))?;
         let folder = notebook_path.parent().unwrap_or(&notebook_path);
         self.dependencies.observer.begin(&self.plan, folder);
         let variables = self.variables(&prepared.python, &runtime, secrets);
@@ -268,6 +302,7 @@ impl Attempt<'_> {
             graces: self.dependencies.graces,
             shell_install: self.plan.shell_install,
             save_to: &executed,
+            root: &root,
             requests: HashMap::new(),
             belonging: Belonging::default(),
             unreadable: None,
@@ -277,6 +312,7 @@ impl Attempt<'_> {
             .end(Some(&mut channels), self.dependencies.graces.terminate)
             .await;
         self.meter.keep_child(&kernel.child);
+        self.limits_hit = self.traces.confinement.hit(&self.spec.granted);
         Ok(finish)
     }
 
@@ -288,21 +324,29 @@ impl Attempt<'_> {
         variables: &Variables,
     ) -> Step<(Kernel, Channels)> {
         let log = self.layout.kernel_log();
+        self.traces.confinement.make(&self.spec.granted);
         let starting = Starting {
             python: &prepared.python,
             launcher: &self.dependencies.launcher,
+            cgroup: self.traces.confinement.cgroup(),
             runtime,
             folder: notebook.parent().unwrap_or(notebook),
             variables,
             log: &log,
         };
-        let not_started = |error: &StartError| Halt::Failed(verdict::start_failure(error, &log));
+        let not_started = |error: &StartError| {
+            let hit = self.traces.confinement.hit(&self.spec.granted);
+            Halt::Failed(verdict::start_failure(error, &log, hit))
+        };
         self.kernel_began = Some(Instant::now());
         let mut kernel = Kernel::spawn(&starting).map_err(|error| not_started(&error))?;
         let startup_ends = self.startup_ends();
         let halt = tokio::select! {
             connected = kernel.connect(runtime) => match connected {
-                Ok(channels) => return Ok((kernel, channels)),
+                Ok(channels) => {
+                    self.traces.confinement.expect(kernel.child.id());
+                    return Ok((kernel, channels));
+                }
                 Err(error) => not_started(&error),
             },
             _ = self.stops.next() => Halt::Stopped,
@@ -327,18 +371,18 @@ impl Attempt<'_> {
         if let Some(devices) = &self.spec.devices {
             variables.extend(visible_devices(devices));
         }
-        variables.insert(MARKER.into(), self.marker.clone().into());
+        variables.insert(MARKER.into(), self.traces.marker.clone().into());
         variables
     }
 
-    fn redact_kernel_log(&self) -> std::io::Result<()> {
+    fn redact_kernel_log(&self) -> io::Result<()> {
         let path = self.layout.kernel_log();
         match read_regular(&path, LONGEST_KERNEL_LOG) {
             Ok(text) => {
                 let text = self.journal.redact(&String::from_utf8_lossy(&text));
                 files::replace(&path, text.as_bytes())
             }
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             // What cannot be looked through is not kept.
             Err(_) => fs::remove_file(&path).or_else(|_| fs::remove_dir_all(&path)),
         }
@@ -388,6 +432,15 @@ impl Attempt<'_> {
     fn home(&self) -> PathBuf {
         self.layout.work().join("home")
     }
+}
+
+/// Names an attempt's cgroup: the same for each agent of the attempt, and another one for each other attempt, also of a store
+/// of which there is a copy.
+fn cgroup_name(spec: &AttemptSpec, layout: &AttemptLayout) -> String {
+    let folder = std::path::absolute(layout.root()).unwrap_or_else(|_| layout.root().to_owned());
+    let digest = Sha256::digest(folder.as_os_str().as_encoded_bytes());
+    let place: String = digest.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
+    format!("blueproof-{}-{}-{place}", spec.store, spec.attempt)
 }
 
 /// Returns the verdict on a notebook that wrote where only its agent writes.

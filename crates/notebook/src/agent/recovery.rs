@@ -3,7 +3,7 @@
 use std::{fs, io, path::Path};
 
 use blueproof_core::{
-    attempt::{AttemptLayout, Disturbance, LogWriter, Record, RecordKind},
+    attempt::{AttemptLayout, Cgroup, Disturbance, LogWriter, Record, RecordKind},
     diagnostic::{Code, Diagnostic},
     domain::{Failure, FailureClass, Outcome, Verdict},
 };
@@ -13,7 +13,7 @@ use crate::process::end_left;
 
 /// Ends what an earlier agent left, and appends how the attempt ended. The notebook is not run again.
 pub(crate) fn finish(layout: &AttemptLayout, log: &mut LogWriter, records: &[Record]) -> io::Result<()> {
-    let left = end_what_is_left(layout, records);
+    let unended = end_what_is_left(layout, records);
     remove_folder(&layout.work());
     // An agent makes sure that its first word is on the disk before it starts anything.
     let is_cut_off = records.is_empty().then_some(Disturbance::CutOff);
@@ -21,9 +21,8 @@ pub(crate) fn finish(layout: &AttemptLayout, log: &mut LogWriter, records: &[Rec
         Some(disturbance) => tampered(disturbance),
         None => agent_lost(),
     };
-    if left > 0 {
-        let diagnostic = failure.diagnostic;
-        failure.diagnostic = diagnostic.because(format!("{left} of its processes could not be ended"));
+    if let Some(unended) = unended {
+        failure.diagnostic = failure.diagnostic.because(unended);
     }
     log.append(&Record {
         at: Timestamp::now(),
@@ -60,18 +59,31 @@ fn agent_lost() -> Failure {
     Failure::outside_cells(FailureClass::Infrastructure, diagnostic)
 }
 
-/// Ends what earlier agents started, as they wrote down before they did, and returns how many processes did not go.
-fn end_what_is_left(layout: &AttemptLayout, records: &[Record]) -> usize {
+/// Ends what earlier agents started, as they wrote down before they did, and returns what could not be ended.
+fn end_what_is_left(layout: &AttemptLayout, records: &[Record]) -> Option<String> {
     let work = layout.work();
     let work = work.canonicalize().unwrap_or(work);
-    let mut left = 0;
+    let mut unended = None;
     for record in records {
-        if let RecordKind::Begun { marker, sockets, .. } = &record.kind {
-            left = end_left(marker, &work);
-            remove_folder(sockets);
+        let RecordKind::Begun {
+            marker,
+            sockets,
+            cgroup,
+            ..
+        } = &record.kind
+        else {
+            continue;
+        };
+        if let Some(Err(error)) = cgroup.as_ref().map(Cgroup::end) {
+            unended = Some(format!("its cgroup could not be ended: {error}"));
         }
+        let left = end_left(marker, &work);
+        if left > 0 {
+            unended = Some(format!("{left} of its processes could not be ended"));
+        }
+        remove_folder(sockets);
     }
-    left
+    unended
 }
 
 /// Removes a folder and what is in it, also where a notebook took away its own right to write there.

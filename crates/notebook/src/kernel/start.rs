@@ -7,6 +7,7 @@ use std::{
     time::Duration,
 };
 
+use blueproof_core::attempt::Cgroup;
 use rustix::process::Signal;
 
 use super::{
@@ -24,6 +25,8 @@ pub(crate) struct Starting<'a> {
     pub(crate) python: &'a Path,
     /// The step between this process and the kernel.
     pub(crate) launcher: &'a Launcher,
+    /// What it is in, with all that it starts.
+    pub(crate) cgroup: Option<&'a Cgroup>,
     /// Its sockets.
     pub(crate) runtime: &'a Runtime,
     /// Where it works.
@@ -107,7 +110,7 @@ impl Kernel {
 }
 
 fn command(starting: &Starting<'_>, ends: OutputEnds) -> Command {
-    let mut command = starting.launcher.command(starting.python);
+    let mut command = starting.launcher.command(starting.cgroup, starting.python);
     command
         .args(["-m", "ipykernel_launcher", "-f"])
         .arg(starting.runtime.connection_file())

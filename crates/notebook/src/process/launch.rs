@@ -9,10 +9,11 @@ use std::{
     ffi::{OsStr, OsString},
     io,
     os::unix::process::CommandExt,
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::Command,
 };
 
+use blueproof_core::attempt::Cgroup;
 use rustix::process::{Pid, Resource, Rlimit, Signal};
 
 /// A program that calls [`launch`] with the arguments that come after its own.
@@ -31,28 +32,36 @@ impl Launcher {
         }
     }
 
-    /// Returns the command that runs `program` in a session of its own, to be killed when this process dies.
+    /// Returns the command that runs `program` in a session of its own and, where it can be entered, in `cgroup`, to be killed
+    /// when this process dies.
     ///
     /// It must be spawned from a thread that lives as long as the process: Linux counts a parent's thread as the parent.
-    pub(crate) fn command(&self, program: impl AsRef<OsStr>) -> Command {
+    pub(crate) fn command(&self, cgroup: Option<&Cgroup>, program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new(&self.program);
         command.args(&self.arguments);
-        command.arg(std::process::id().to_string()).arg(program.as_ref());
+        command.arg(std::process::id().to_string());
+        command.arg(cgroup.map_or(Path::new(""), Cgroup::folder));
+        command.arg(program.as_ref());
         command
     }
 }
 
-/// Becomes another program that dies with its parent: `PARENT PROGRAM ARGUMENT…`. Returns only when that failed.
+/// Becomes another program that dies with its parent: `PARENT CGROUP PROGRAM ARGUMENT…`. Returns only when that failed.
 pub fn launch(arguments: impl IntoIterator<Item = OsString>) -> io::Error {
     let mut arguments = arguments.into_iter();
-    let (Some(parent), Some(program)) = (arguments.next(), arguments.next()) else {
+    let mut next = || arguments.next();
+    let (Some(parent), Some(cgroup), Some(program)) = (next(), next(), next()) else {
         return io::Error::new(
             io::ErrorKind::InvalidInput,
-            "expected a parent's id and a program",
+            "expected a parent's id, a cgroup and a program",
         );
     };
     if let Err(error) = detach_and_die_with(&parent) {
         return error;
+    }
+    if !cgroup.is_empty() {
+        // Whether it went well is seen from outside; a kernel runs without a cgroup, too.
+        let _ = Cgroup::new(cgroup.into()).enter();
     }
     Command::new(program).args(arguments).exec()
 }

@@ -2,7 +2,7 @@
 //!
 //! The agent adopts orphans, so that whatever its kernel started is below the agent for as long as both live. After a
 //! crash of the agent the tree is gone; what is left is then known by the marker in its environment, or by working in
-//! the attempt's own folder without a terminal.
+//! the attempt's own folder without a terminal. Where the attempt has a cgroup, nothing that it started is anywhere else.
 
 use std::{
     io,
@@ -10,6 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use blueproof_core::attempt::Cgroup;
 use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions};
 
 use super::{
@@ -28,17 +29,22 @@ pub(crate) fn adopt_orphans() -> io::Result<()> {
     ))?)
 }
 
-/// Ends every process below this one and every one with the marker, and waits until they are gone.
+/// Ends every process below this one, every one with the marker and every one in the cgroup, and waits until they are gone.
 ///
 /// They are asked first and killed after `grace`. Returns how many did not go.
-pub(crate) fn sweep(marker: &str, grace: Duration, meter: &mut Meter) -> usize {
+pub(crate) fn sweep(marker: &str, cgroup: Option<&Cgroup>, grace: Duration, meter: &mut Meter) -> usize {
     let begun = Instant::now();
     let mut asked: Vec<(u32, u64)> = Vec::new();
     loop {
         reap(meter);
         let left = living(marker);
-        if left.is_empty() || begun.elapsed() > GIVE_UP_AFTER {
+        let is_populated = cgroup.is_some_and(|cgroup| cgroup.is_populated().unwrap_or(false));
+        if left.is_empty() && !is_populated || begun.elapsed() > GIVE_UP_AFTER {
             return left.len();
+        }
+        if begun.elapsed() >= grace {
+            // All at once: those that start others faster than they are ended one by one go, too.
+            let _ = cgroup.map(Cgroup::kill);
         }
         for stat in &left {
             if begun.elapsed() >= grace {

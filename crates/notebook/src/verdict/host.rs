@@ -8,17 +8,21 @@ use blueproof_core::{
     domain::{Failure, FailureClass},
 };
 
-use super::traceback::without_colour;
+use super::limits;
 use crate::{
     environment::{exhausted, exhausted_line},
     kernel::StartError,
-    process::End,
+    process::{End, LimitsHit},
+    text::shown,
 };
 
 const LAST_LINES: usize = 5;
 
-/// Says why a kernel did not come up. `log` is what it printed.
-pub(crate) fn start_failure(error: &StartError, log: &Path) -> Box<Failure> {
+/// Says why a kernel did not come up. `log` is what it printed, `hit` which limits it met.
+pub(crate) fn start_failure(error: &StartError, log: &Path, hit: LimitsHit) -> Box<Failure> {
+    if let (StartError::Ended(End::Killed(_)), Some(limit)) = (error, hit.memory) {
+        return Box::new(limits::killed_at_start(limit));
+    }
     let said = last_lines(log);
     if let Some(line) = exhausted_line(&said) {
         let failure = Failure::outside_cells(FailureClass::Infrastructure, exhausted(line));
@@ -93,7 +97,7 @@ pub(crate) fn last_lines(path: &Path) -> Vec<String> {
         file.take(AT_MOST).read_to_end(&mut bytes)?;
         io::Result::Ok(String::from_utf8_lossy(&bytes).into_owned())
     };
-    let text = without_colour(&read().unwrap_or_default());
+    let text = shown(&read().unwrap_or_default());
     let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
     let from = lines.len().saturating_sub(LAST_LINES);
     lines[from..].iter().map(|line| (*line).to_owned()).collect()
@@ -101,6 +105,8 @@ pub(crate) fn last_lines(path: &Path) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use blueproof_core::domain::Bytes;
+
     use super::*;
 
     #[test]
@@ -109,7 +115,7 @@ mod tests {
         let log = folder.path().join("kernel.log");
         let failure = |last: &str| {
             std::fs::write(&log, format!("Traceback (most recent call last):\n{last}\n")).expect("a file");
-            start_failure(&StartError::Ended(End::Exited(1)), &log)
+            start_failure(&StartError::Ended(End::Exited(1)), &log, LimitsHit::default())
         };
         for last in [
             "OSError: [Errno 28] No space left on device",
@@ -124,5 +130,26 @@ mod tests {
         }
         let failure = failure("ImportError: cannot import name 'x' from 'ipykernel'");
         assert_eq!(failure.class, FailureClass::Config);
+    }
+
+    #[test]
+    fn a_kernel_that_its_limit_of_memory_kept_from_starting_is_the_blueprints_failure() {
+        let killed = StartError::Ended(End::Killed(9));
+        let hit = LimitsHit {
+            memory: Some(Bytes(32 << 20)),
+            processes: None,
+        };
+        let failure = start_failure(&killed, Path::new("/nowhere"), hit);
+        assert_eq!(
+            (failure.class, failure.diagnostic.code),
+            (FailureClass::Config, Code::OutOfMemory)
+        );
+        assert!(
+            failure.diagnostic.message.contains("32Mi"),
+            "{}",
+            failure.diagnostic.message
+        );
+        let failure = start_failure(&killed, Path::new("/nowhere"), LimitsHit::default());
+        assert_eq!(failure.class, FailureClass::Infrastructure);
     }
 }

@@ -1,5 +1,7 @@
 //! The agent as a process, with real kernels.
 
+mod cgroups;
+mod children;
 mod endings;
 mod last_words;
 mod promises;

@@ -11,7 +11,8 @@ use std::{
 
 use blueproof_core::{
     attempt::{
-        AttemptLayout, AttemptSpec, CellEnd, Errand, LogKey, LogReader, Orders, Record, RecordKind, Stream,
+        AttemptLayout, AttemptSpec, CellEnd, Cgroup, Errand, LogKey, LogReader, Orders, Record, RecordKind,
+        Stream,
     },
     diagnostic::Diagnostic,
     domain::{
@@ -130,6 +131,14 @@ impl Attempt {
         self
     }
 
+    /// Puts a file into the checkout.
+    pub(crate) fn file(self, path: &str, text: &str) -> Self {
+        let path = self.folder.path().join("checkout").join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+        self
+    }
+
     /// Says how much memory was asked for.
     pub(crate) fn memory(mut self, memory: Bytes) -> Self {
         self.memory = memory;
@@ -211,6 +220,20 @@ impl Running {
         sockets.expect("an agent has begun")
     }
 
+    /// Returns the attempt's cgroup, or says that a test needs one where there can be none.
+    pub(crate) fn cgroup(&self, what: &str) -> Option<Cgroup> {
+        let cgroup = self.records().into_iter().find_map(|record| {
+            let RecordKind::Begun { cgroup, .. } = record.kind else {
+                return None;
+            };
+            cgroup
+        });
+        if cgroup.is_none() {
+            eprintln!("NOT TESTED: {what}, because no cgroup of version 2 is delegated to this user");
+        }
+        cgroup
+    }
+
     /// Waits until a cell has printed `text` and returns all that was printed.
     pub(crate) fn until_printed(&self, text: &str) -> String {
         eventually(|| {
@@ -258,6 +281,13 @@ impl Running {
 }
 
 impl Done {
+    /// Carries the attempt out once more, as if nothing had been written down.
+    pub(crate) fn again(self) -> Self {
+        let agent = agent(self.folder.path(), Errand::CarryOut, &[]);
+        let folder = self.folder;
+        Running { folder, agent }.wait()
+    }
+
     pub(crate) fn layout(&self) -> AttemptLayout {
         AttemptLayout::new(self.folder.path().join("attempt"))
     }

@@ -12,6 +12,7 @@ use crate::{
     agent::halt::{Step, config},
     ipynb::Notebook,
     plan::{Expectation, Network, Plan},
+    process::Unlimited,
 };
 
 /// A kernel's own threads do a little more than its notebook's.
@@ -68,7 +69,12 @@ pub(super) fn without_effect(unread: &[String]) -> Option<Diagnostic> {
 }
 
 /// Returns what was asked for and nobody saw to, for whoever goes by the verdict.
-pub(super) fn not_enforced(plan: &Plan, spec: &AttemptSpec, usage: &Usage) -> Vec<Diagnostic> {
+pub(super) fn not_enforced(
+    plan: &Plan,
+    spec: &AttemptSpec,
+    usage: &Usage,
+    unlimited: &Unlimited,
+) -> Vec<Diagnostic> {
     let network = match &plan.network {
         Network::Any => None,
         Network::None => Some("no network was asked for (spec.network)".to_owned()),
@@ -77,6 +83,35 @@ pub(super) fn not_enforced(plan: &Plan, spec: &AttemptSpec, usage: &Usage) -> Ve
             hosts.join(", ")
         )),
     };
+    let gpu = (spec.granted.gpu > Gpus(0) && spec.devices.is_none()).then(|| {
+        format!(
+            "GPUs were asked for: {} (driver.gpu); which there are is not known",
+            spec.granted.gpu.0
+        )
+    });
+    let jobs = plan.expectations.contains(&Expectation::TrainJobs);
+    let jobs =
+        jobs.then(|| "TrainJobs were to complete (expect.trainJobs); nobody looked at them".to_owned());
+    let unlimited = exceeded(spec, usage, unlimited);
+    let all = [network, gpu, jobs]
+        .into_iter()
+        .flatten()
+        .map(|asked| (asked, None));
+    all.chain(unlimited)
+        .map(|(asked, why)| {
+            let message = format!("{asked}; on this machine that is not enforced");
+            let warning = Diagnostic::warning(Code::NotEnforced, message);
+            why.into_iter().fold(warning, Diagnostic::because)
+        })
+        .collect()
+}
+
+/// Returns what was used beyond what was granted, each with why it was not limited.
+fn exceeded(
+    spec: &AttemptSpec,
+    usage: &Usage,
+    unlimited: &Unlimited,
+) -> impl Iterator<Item = (String, Option<String>)> {
     let granted = spec.granted.memory;
     let memory = usage
         .memory_peak
@@ -93,19 +128,7 @@ pub(super) fn not_enforced(plan: &Plan, spec: &AttemptSpec, usage: &Usage) -> Ve
             spec.granted.cpu
         )
     });
-    let gpu = (spec.granted.gpu > Gpus(0) && spec.devices.is_none()).then(|| {
-        format!(
-            "GPUs were asked for: {} (driver.gpu); which there are is not known",
-            spec.granted.gpu.0
-        )
-    });
-    let jobs = plan.expectations.contains(&Expectation::TrainJobs);
-    let jobs =
-        jobs.then(|| "TrainJobs were to complete (expect.trainJobs); nobody looked at them".to_owned());
-    let all = [network, cpu, memory, gpu, jobs].into_iter().flatten();
-    all.map(|asked| {
-        let message = format!("{asked}; on this machine that is not enforced");
-        Diagnostic::warning(Code::NotEnforced, message)
-    })
-    .collect()
+    let told = |asked: Option<String>, why: &Option<String>| asked.zip(why.clone());
+    let all = [told(cpu, &unlimited.cpu), told(memory, &unlimited.memory)];
+    all.into_iter().flatten().map(|(asked, why)| (asked, Some(why)))
 }

@@ -22,6 +22,11 @@ impl Attempt<'_> {
             let diagnostic = self.redacted(diagnostic);
             self.journal.record(RecordKind::Noticed { diagnostic });
         }
+        // What stopped the notebook is the verdict itself.
+        let went_on = verdict::limit_notice(self.limits_hit).filter(|_| finish.last.is_none());
+        if let Some(diagnostic) = went_on {
+            self.journal.record(RecordKind::Noticed { diagnostic });
+        }
     }
 
     pub(super) fn judge(&self, finish: &Finish) -> Judgement {
@@ -44,6 +49,7 @@ impl Attempt<'_> {
             finish,
             spec: &self.spec,
             memory_peak: self.meter.memory_peak_bytes().map(Bytes),
+            limits_hit: self.limits_hit,
             kernel_log: &self.layout.kernel_log(),
         };
         let mut failure = verdict::failure(&facts);
@@ -120,7 +126,12 @@ impl Attempt<'_> {
         if matches!(verdict, Judgement::Passed) {
             self.stage_ended(Stage::Collect, conclusion.detail, begun);
         }
-        let mut notices = asked::not_enforced(&self.plan, &self.spec, &usage);
+        let mut notices = asked::not_enforced(
+            &self.plan,
+            &self.spec,
+            &usage,
+            self.traces.confinement.unlimited(),
+        );
         notices.extend(asked::without_effect(&self.unread));
         Outcome {
             verdict,
