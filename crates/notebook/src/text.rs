@@ -5,6 +5,7 @@ mod lines;
 mod redact;
 mod sanitise;
 mod style;
+mod tokens;
 mod visible;
 
 pub use json::harmless_json;
@@ -13,4 +14,5 @@ pub use lines::{Line, Lines, Run, lines, shown};
 pub use redact::{RedactedStream, Redactor};
 pub use sanitise::{Sanitiser, sanitise};
 pub use style::{Colour, Style};
+pub(crate) use tokens::{tokens, without_tokens};
 pub use visible::{block, line};
