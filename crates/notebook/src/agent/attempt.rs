@@ -5,6 +5,7 @@ mod asked;
 mod conclude;
 mod machine;
 mod prepare;
+mod secrets;
 
 use std::{
     collections::HashMap,
@@ -182,9 +183,7 @@ impl Attempt<'_> {
         // A notebook may have taken away the right to write here.
         let _ = fs::set_permissions(self.layout.root(), fs::Permissions::from_mode(0o700));
         self.keep_files();
-        if !self.plan.secrets.is_empty()
-            && let Err(error) = self.redact_kernel_log()
-        {
+        if let Err(error) = self.redact_kernel_log() {
             self.journal.failed(error);
         }
         if let Some(error) = self.journal.take_error() {
@@ -379,8 +378,12 @@ impl Attempt<'_> {
         let path = self.layout.kernel_log();
         match read_regular(&path, LONGEST_KERNEL_LOG) {
             Ok(text) => {
-                let text = self.journal.redact(&String::from_utf8_lossy(&text));
-                files::replace(&path, text.as_bytes())
+                let text = String::from_utf8_lossy(&text);
+                let clean = self.journal.redact(&text);
+                if clean == text {
+                    return Ok(());
+                }
+                files::replace(&path, clean.as_bytes())
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             // What cannot be looked through is not kept.
