@@ -2,14 +2,19 @@
 
 use std::slice;
 
-use blueproof_core::view::RunView;
+use blueproof_core::{domain::RunState, ports::Store, view::RunView};
+use jiff::Timestamp;
 
 use crate::{
     exit::{Exit, Problem},
     output::{self, Document, DocumentFormat},
     reading,
     session::{Session, Target, Watch},
-    show::{self, progress::Progress, runs::Listed},
+    show::{
+        self,
+        progress::Progress,
+        runs::{Kept, Listed},
+    },
 };
 
 /// How much is said of a run while it goes on, and when it has ended.
@@ -110,18 +115,37 @@ pub(crate) async fn conclude(
     format: Option<DocumentFormat>,
     verbosity: Verbosity,
 ) -> Result<Exit, Problem> {
+    let kept = kept(session, run).await?;
     let mut answer = show::verdict::render(run);
+    if let Some(comparison) = kept.as_ref().and_then(Kept::comparison) {
+        answer.push_str(&show::since::render(run, comparison, Timestamp::now()));
+    }
     show::github::tell(run, session.kept(), &answer);
     if let Some(format) = format {
         print_documents(session, slice::from_ref(run), format).await?;
         return Ok(Exit::of(run));
     }
-    let report = session.kept().run(run.id).join("report.html");
-    if report.exists() && verbosity == Verbosity::Full {
+    if verbosity == Verbosity::VerdictOnly {
+        output::print(&show::verdict::render(run))?;
+        return Ok(Exit::of(run));
+    }
+    if let Some(report) = kept.as_ref().and_then(Kept::report_file) {
         answer.push_str(&format!("     file://{}\n", report.display()));
     }
     output::print(&answer)?;
     Ok(Exit::of(run))
+}
+
+/// Returns what is kept of a run; nothing of one that goes on.
+async fn kept(session: &Session, run: &RunView) -> Result<Option<Kept>, Problem> {
+    if !matches!(run.state, RunState::Ended(_)) {
+        return Ok(None);
+    }
+    let passed = match &run.last_pass {
+        Some(pass) => session.store.run(pass.attempt.run).await?,
+        None => None,
+    };
+    Ok(Some(Kept::of(run, passed.as_ref(), session.kept())))
 }
 
 /// Prints one run, or several as a list, as `blueproof get runs` does.
@@ -131,13 +155,13 @@ pub(crate) async fn print_documents(
     format: DocumentFormat,
 ) -> Result<(), Problem> {
     let waits = reading::waits(&*session.store, runs).await?;
-    let listed = |run| Listed::of(run, &waits);
-    let text = match runs {
-        [run] => output::encode(&Document::new("Run", listed(run)), format.into())?,
-        runs => {
-            let runs = runs.iter().map(listed);
-            output::encode(&Document::list("RunList", "Run", runs), format.into())?
-        }
+    let mut listed = Vec::new();
+    for run in runs {
+        listed.push(Listed::of(run, &waits).with(kept(session, run).await?));
+    }
+    let text = match <[_; 1]>::try_from(listed) {
+        Ok([run]) => output::encode(&Document::new("Run", run), format.into())?,
+        Err(runs) => output::encode(&Document::list("RunList", "Run", runs), format.into())?,
     };
     output::print(&text)
 }

@@ -267,6 +267,7 @@ impl Stages {
             | RecordKind::Display { .. }
             | RecordKind::CellUsed { .. }
             | RecordKind::DevicesUnfit { .. }
+            | RecordKind::MachineSeen { .. }
             | RecordKind::Truncated { .. } => {}
         }
     }
