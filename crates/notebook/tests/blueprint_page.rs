@@ -227,9 +227,9 @@ fn type_of_form(form: &Value) -> Option<String> {
     if pattern.starts_with("^(none|") {
         return Some("duration or `none`".into());
     }
-    let types: Vec<&str> = match &form["type"] {
-        Value::Array(types) => types.iter().filter_map(Value::as_str).collect(),
-        one => one.as_str().into_iter().collect(),
+    let types: Vec<&str> = match form["type"].as_array() {
+        Some(types) => types.iter().filter_map(Value::as_str).collect(),
+        None => form["type"].as_str().into_iter().collect(),
     };
     let types: Vec<&str> = types.into_iter().filter(|name| *name != "null").collect();
     match types.as_slice() {
