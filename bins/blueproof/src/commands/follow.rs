@@ -2,26 +2,67 @@
 
 use std::slice;
 
-use blueproof_core::view::RunView;
+use blueproof_core::{domain::RunState, ports::Store, view::RunView};
+use jiff::Timestamp;
 
 use crate::{
     exit::{Exit, Problem},
     output::{self, Document, DocumentFormat},
     reading,
     session::{Session, Target, Watch},
-    show::{self, progress::Progress, runs::Listed},
+    show::{
+        self,
+        progress::Progress,
+        runs::{Kept, Listed},
+    },
 };
+
+/// How much is said of a run while it goes on, and when it has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verbosity {
+    /// Each stage, the verdict, and where the report is.
+    Full,
+    /// The verdict alone.
+    VerdictOnly,
+}
+
+impl Verbosity {
+    /// Returns what `--quiet` asks for.
+    pub(crate) fn of(quiet: bool) -> Self {
+        if quiet {
+            Verbosity::VerdictOnly
+        } else {
+            Verbosity::Full
+        }
+    }
+}
 
 /// Shows how a run goes on until `done` holds of it. `None` when whoever watched let go of it.
 pub(crate) async fn follow(
     session: &Session,
     target: &Target,
     done: impl Fn(&RunView) -> bool,
+    verbosity: Verbosity,
 ) -> Result<Option<RunView>, Problem> {
+    if verbosity == Verbosity::VerdictOnly {
+        return wait_in_silence(session, target, done).await;
+    }
     show::github::begin_group("how the run goes on");
     let followed = follow_in_group(session, target, done).await;
     show::github::end_group();
     followed
+}
+
+async fn wait_in_silence(
+    session: &Session,
+    target: &Target,
+    done: impl Fn(&RunView) -> bool,
+) -> Result<Option<RunView>, Problem> {
+    let say = Progress::new().sayer();
+    tokio::select! {
+        view = session.until(target, done) => view.map(Some),
+        let_go = session.heed_signals(target, &say) => let_go.map(|()| None),
+    }
 }
 
 async fn follow_in_group(
@@ -72,19 +113,39 @@ pub(crate) async fn conclude(
     session: &Session,
     run: &RunView,
     format: Option<DocumentFormat>,
+    verbosity: Verbosity,
 ) -> Result<Exit, Problem> {
+    let kept = kept(session, run).await?;
     let mut answer = show::verdict::render(run);
+    if let Some(comparison) = kept.as_ref().and_then(Kept::comparison) {
+        answer.push_str(&show::since::render(run, comparison, Timestamp::now()));
+    }
     show::github::tell(run, session.kept(), &answer);
     if let Some(format) = format {
         print_documents(session, slice::from_ref(run), format).await?;
         return Ok(Exit::of(run));
     }
-    let report = session.kept().run(run.id).join("report.html");
-    if report.exists() {
+    if verbosity == Verbosity::VerdictOnly {
+        output::print(&show::verdict::render(run))?;
+        return Ok(Exit::of(run));
+    }
+    if let Some(report) = kept.as_ref().and_then(Kept::report_file) {
         answer.push_str(&format!("     file://{}\n", report.display()));
     }
     output::print(&answer)?;
     Ok(Exit::of(run))
+}
+
+/// Returns what is kept of a run; nothing of one that goes on.
+async fn kept(session: &Session, run: &RunView) -> Result<Option<Kept>, Problem> {
+    if !matches!(run.state, RunState::Ended(_)) {
+        return Ok(None);
+    }
+    let passed = match &run.last_pass {
+        Some(pass) => session.store.run(pass.attempt.run).await?,
+        None => None,
+    };
+    Ok(Some(Kept::of(run, passed.as_ref(), session.kept())))
 }
 
 /// Prints one run, or several as a list, as `blueproof get runs` does.
@@ -94,13 +155,13 @@ pub(crate) async fn print_documents(
     format: DocumentFormat,
 ) -> Result<(), Problem> {
     let waits = reading::waits(&*session.store, runs).await?;
-    let listed = |run| Listed::of(run, &waits);
-    let text = match runs {
-        [run] => output::encode(&Document::new("Run", listed(run)), format.into())?,
-        runs => {
-            let runs = runs.iter().map(listed);
-            output::encode(&Document::list("RunList", "Run", runs), format.into())?
-        }
+    let mut listed = Vec::new();
+    for run in runs {
+        listed.push(Listed::of(run, &waits).with(kept(session, run).await?));
+    }
+    let text = match <[_; 1]>::try_from(listed) {
+        Ok([run]) => output::encode(&Document::new("Run", run), format.into())?,
+        Err(runs) => output::encode(&Document::list("RunList", "Run", runs), format.into())?,
     };
     output::print(&text)
 }

@@ -255,6 +255,9 @@ codes! {
          says nothing, or passes where its text happens to be Python."
     415 ParameterUnused "a parameter that nothing reads"
         "A value is put into the notebook under the parameter's name. No cell has that name, so that the value changes nothing."
+    416 SecretShown "a secret that a notebook let out"
+        "A cell showed what is shaped like a token or a key, or a kept file holds one. What is shown is kept as `***`; a file \
+         is kept as it is. Declared secrets (spec.secrets) are taken out without a word."
     441 MetricMissing "a metric without a value"
         "The blueprint expects something of a metric that no cell printed or showed. A pattern that matches nothing, \
          or a cell that was never reached, look the same here."
