@@ -2,6 +2,7 @@
 
 mod cgroups;
 mod endings;
+mod kernels;
 mod last_words;
 mod promises;
 mod support;
