@@ -90,7 +90,7 @@ fn unreadable(facts: &Facts<'_>) -> Failure {
 }
 
 fn exited(facts: &Facts<'_>) -> Failure {
-    let call = ["exit", "quit"].into_iter().find_map(|name| {
+    let call = ["do_shutdown", "exit", "quit"].into_iter().find_map(|name| {
         let line = facts
             .cell
             .source
@@ -100,10 +100,10 @@ fn exited(facts: &Facts<'_>) -> Failure {
     });
     let message = match call {
         Some((name, _)) => format!("the cell ended its kernel by `{name}()`"),
-        None => "the cell ended its kernel by `exit()` or `quit()`".to_owned(),
+        None => "the cell told its kernel to end, as `exit()` and `quit()` do".to_owned(),
     };
     let diagnostic = Diagnostic::error(Code::CellExited, message)
-        .hint("end a cell early with a condition; `exit()` leaves every later cell out");
+        .hint("end a cell early with a condition: a kernel that ends leaves every later cell out");
     in_cell(
         facts,
         FailureClass::Notebook,

@@ -263,6 +263,8 @@ impl Attempt<'_> {
         let mut program = self.program(&read, prepared, secrets, folder)?;
         let mut notebook = Notebook::new(read);
         notebook.inject(&self.plan.parameters);
+        let root = self.checkout();
+        let root = root.canonicalize().unwrap_or(root);
         let executed = self.layout.executed_notebook();
         notebook.save(&executed).map_err(|error| halt_disk(&error))?;
         let cells = notebook.code_cells().len();
@@ -293,6 +295,7 @@ impl Attempt<'_> {
             shell_install: self.plan.shell_install,
             kernelspec: program.kernelspec.as_ref(),
             save_to: &executed,
+            root: &root,
             requests: HashMap::new(),
             belonging: Belonging::default(),
             unreadable: None,

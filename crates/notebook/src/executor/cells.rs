@@ -52,6 +52,8 @@ pub(crate) struct Executor<'a> {
     /// How the kernel is started, where it is not Python's: it is asked nothing in Python then.
     pub(crate) kernelspec: Option<&'a KernelSpec>,
     pub(crate) save_to: &'a Path,
+    /// The notebook's checkout: what lies in it is its own code.
+    pub(crate) root: &'a Path,
     pub(crate) requests: HashMap<String, usize>,
     /// Where text belongs that the kernel's processes write by themselves.
     pub(crate) belonging: Belonging,
@@ -87,7 +89,9 @@ impl Executor<'_> {
             ends: Vec::new(),
         };
         self.meter.sample(self.kernel.child.id());
-        let leaves_output: Option<bool> = self.ask(probe::install(), Some(probe::LEAVE_OUTPUT)).await;
+        let leaves_output: Option<bool> = self
+            .ask(probe::install(self.root), Some(probe::LEAVE_OUTPUT))
+            .await;
         if leaves_output == Some(true) {
             self.belonging = Belonging::Cell;
         }
@@ -96,20 +100,14 @@ impl Executor<'_> {
                 finish.is_stopped = true;
                 break;
             }
+            if let Some(before) = nth.checked_sub(1)
+                && let Some(end) = self.kernel.child.try_wait().ok().flatten()
+            {
+                finish.last = Some(self.died_after(&cells, before, end, &mut finish.ends));
+                break;
+            }
             let run = self.run_cell(cell, nth, run_ends).await;
-            // Whatever fails because we end the cell explains nothing.
-            if !matches!(run.over, Some(Over::Ended(_))) {
-                let silent = run.aftermath.silent.iter().cloned();
-                finish.silent.extend(silent.map(|silent| (cell.position, silent)));
-            }
-            finish
-                .tails
-                .push((cell.position, self.recorder.tail(nth).to_owned()));
-            // Output of an earlier cell can be the cause of a later failure, but not all of it is worth keeping.
-            if finish.tails.len() > 8 {
-                finish.tails.remove(0);
-            }
-            finish.ends.push((cell.position, run.end));
+            finish.take_in(cell.position, &run, self.recorder.tail(nth));
             let goes_on = run.end.is_good() && run.over.is_none();
             if !goes_on {
                 finish.last = Some((cell.clone(), run));
@@ -124,7 +122,7 @@ impl Executor<'_> {
             finish.last = self
                 .raised_late(&cells, &mut finish.ends)
                 .or_else(|| self.unread_after(&cells, &mut finish.ends))
-                .or_else(|| self.died_after(cells.last()));
+                .or_else(|| self.died_at_last(&cells, &mut finish.ends));
         }
         self.set_outputs();
         finish.notebook = self.notebook;
@@ -136,12 +134,7 @@ impl Executor<'_> {
         let late = |slot: usize, end: CellEnd| end == CellEnd::Ok && self.recorder.error(slot).is_some();
         let slot = (0..ends.len()).find(|slot| late(*slot, ends[*slot].1))?;
         let (cell, end) = (&cells[slot], CellEnd::Raised);
-        ends[slot].1 = end;
-        self.recorder.journal().record(RecordKind::CellEnded {
-            cell: cell.position,
-            end,
-            took: jiff::SignedDuration::ZERO,
-        });
+        self.ended_late(cell, end, &mut ends[slot].1);
         let run = CellRun {
             end,
             over: None,
@@ -161,13 +154,35 @@ impl Executor<'_> {
     }
 
     /// Says so when the kernel ended by itself after the last cell had.
-    fn died_after(&mut self, last: Option<&Cell>) -> Option<(Cell, CellRun)> {
+    fn died_at_last(&mut self, cells: &[Cell], ends: &mut [(u32, CellEnd)]) -> Option<(Cell, CellRun)> {
         let end = self.kernel.child.try_wait().ok().flatten()?;
+        Some(self.died_after(cells, cells.len().checked_sub(1)?, end, ends))
+    }
+
+    /// Lays the kernel's end at the door of the cell after which it came.
+    fn died_after(
+        &mut self,
+        cells: &[Cell],
+        nth: usize,
+        end: End,
+        ends: &mut [(u32, CellEnd)],
+    ) -> (Cell, CellRun) {
         let run = CellRun {
             over: Some(Over::Died(end)),
             ..self.lost()
         };
-        Some((last?.clone(), run))
+        self.ended_late(&cells[nth], run.end, &mut ends[nth].1);
+        (cells[nth].clone(), run)
+    }
+
+    /// Writes down that a cell which had ended well did not.
+    fn ended_late(&mut self, cell: &Cell, end: CellEnd, was: &mut CellEnd) {
+        *was = end;
+        self.recorder.journal().record(RecordKind::CellEnded {
+            cell: cell.position,
+            end,
+            took: jiff::SignedDuration::ZERO,
+        });
     }
 
     async fn run_cell(&mut self, cell: &Cell, nth: usize, run_ends: Option<Instant>) -> CellRun {
@@ -342,7 +357,7 @@ impl Executor<'_> {
         if let Some(why) = self.unreadable.take() {
             return self.unread(slot, why);
         }
-        let over = over.or(self.exit_asked(&reply).await);
+        let over = over.or(self.exit_asked(&reply, &aftermath).await);
         let may_raise = cell.tags.iter().any(|tag| tag == "raises-exception");
         let end = match (over, has_raised) {
             (Some(Over::Ended(_)), _) => CellEnd::Interrupted,
@@ -362,10 +377,12 @@ impl Executor<'_> {
     }
 
     /// Tells whether the notebook asked its kernel to end: `exit()` and `quit()` do, and the cell ends well.
-    async fn exit_asked(&mut self, reply: &Value) -> Option<Over> {
-        let payloads = reply["payload"].as_array()?;
+    async fn exit_asked(&mut self, reply: &Value, aftermath: &Aftermath) -> Option<Over> {
         let asked = |payload: &Value| payload["source"] == "ask_exit" && payload["keepkernel"] != true;
-        if !payloads.iter().any(asked) {
+        let has_asked = reply["payload"]
+            .as_array()
+            .is_some_and(|all| all.iter().any(asked));
+        if !has_asked && !aftermath.leaves {
             return None;
         }
         let _ = tokio::time::timeout(EXIT_WITHIN, self.kernel.child.wait()).await;

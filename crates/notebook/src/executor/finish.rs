@@ -34,6 +34,21 @@ pub(crate) struct Finish {
 }
 
 impl Finish {
+    /// Takes in how the cell at this position ended, and the end of what it printed.
+    pub(super) fn take_in(&mut self, position: u32, run: &CellRun, tail: &str) {
+        // Whatever fails because we end the cell explains nothing.
+        if !matches!(run.over, Some(Over::Ended(_))) {
+            let silent = run.aftermath.silent.iter().cloned();
+            self.silent.extend(silent.map(|silent| (position, silent)));
+        }
+        self.tails.push((position, tail.to_owned()));
+        // Output of an earlier cell can be the cause of a later failure, but not all of it is worth keeping.
+        if self.tails.len() > 8 {
+            self.tails.remove(0);
+        }
+        self.ends.push((position, run.end));
+    }
+
     /// Returns whether each cell of code has run, to its end, and as it should. Nothing else is a pass.
     pub(crate) fn accounts_for_every_cell(&self) -> bool {
         self.ends.len() == self.cells && self.ended_well() == self.cells

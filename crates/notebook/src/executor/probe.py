@@ -4,23 +4,28 @@ It lives in a module of its own, so that the notebook's names stay the notebook'
 because a notebook may rebind anything later. Answers are JSON in hexadecimal, so that no `repr` can bend them.
 """
 
-import builtins as _builtins
+import ast as _ast
 import json as _json
 import faulthandler as _faulthandler
 import fcntl as _fcntl
 import linecache as _linecache
 import os as _os
+import reprlib as _reprlib
 import subprocess as _subprocess
 import sys as _sys
 import termios as _termios
 import time as _time
 import traceback as _traceback
+import weakref as _weakref
 
 _str, _type, _len, _getattr, _isinstance = str, type, len, getattr, isinstance
-_any, _BaseException, _int, _bytes, _set, _id, _list, _tuple = any, BaseException, int, bytes, set, id, list, tuple
+_any, _callable, _sorted, _BaseException, _int, _bytes, _set, _id, _list, _tuple = any, callable, sorted, BaseException, int, bytes, set, id, list, tuple
 _KEEP = 4000
 _silent = []
 _forked = [False]
+_started, _told, _signals = [], set(), {}
+_waitid, _short = _os.waitid, _reprlib.Repr().repr
+_WORKERS = ("multiprocessing.", "joblib.externals.loky.", "loky.")
 _kernel = _os.getpid()
 _streams = (_sys.stdout, _sys.stderr)
 _shell = _sys.modules["IPython"].get_ipython()
@@ -31,7 +36,11 @@ def _text(value, keep=_KEEP):
         text = value.decode("utf-8", "replace") if _isinstance(value, _bytes) else _str(value)
     except _BaseException:
         text = "<%s that cannot be printed>" % _type(value).__name__
-    return text[-keep:]
+    if _len(text) <= keep:
+        return text
+    # The beginning says what, the end often why.
+    head = keep // 2
+    return "%s … %d characters left out … %s" % (text[:head], _len(text) - keep, text[head - keep:])
 
 
 def _answer(value):
@@ -48,11 +57,14 @@ def _frames(error):
     for frame, line in _traceback.walk_tb(error.__traceback__):
         file = frame.f_code.co_filename
         count = cells.get(file)
+        is_own = _is_own(file)
         found.append({
-            "file": file,
+            "file": file[_len(_root):] if is_own and count is None else file,
             "line": line,
-            "text": _linecache.getline(file, line).rstrip("\n") if count is not None else None,
+            "text": _linecache.getline(file, line).rstrip("\n") if is_own else None,
             "count": count,
+            "own": is_own and count is None,
+            "function": frame.f_code.co_name,
         })
     return found[-200:]
 
@@ -83,7 +95,9 @@ def _command(arguments):
 def _facts(error, relation):
     syntax = None
     if _isinstance(error, SyntaxError):
-        syntax = {"file": error.filename, "line": error.lineno, "text": _text(error.text or "").rstrip("\n"),
+        file = error.filename or ""
+        is_own = _is_own(file) and file not in _cell_files()
+        syntax = {"file": file[_len(_root):] if is_own else file, "own": is_own, "line": error.lineno, "text": _text(error.text or "").rstrip("\n"),
                   "count": _cell_files().get(error.filename)}
     exceptions = _getattr(error, "exceptions", None)
     return {
@@ -95,9 +109,26 @@ def _facts(error, relation):
         "frames": _frames(error),
         "syntax": syntax,
         "process": _process(error),
+        "values": _values(error),
         "missing": _getattr(error, "name", None) if _isinstance(error, ModuleNotFoundError) else None,
         "group": [_facts(one, "member") for one in exceptions[:8]] if _isinstance(exceptions, _tuple) else [],
     }
+
+
+def _values(error):
+    """Returns what the names in an assertion stood for that says nothing itself."""
+    if not _isinstance(error, AssertionError) or error.args or error.__traceback__ is None:
+        return []
+    try:
+        frame, line = _list(_traceback.walk_tb(error.__traceback__))[-1]
+        source = _linecache.getline(frame.f_code.co_filename, line)
+        test = _ast.parse(source.strip()).body[0].test
+        names = _sorted({node.id for node in _ast.walk(test) if _isinstance(node, _ast.Name)})
+        found = [(name, frame.f_locals.get(name, frame.f_globals.get(name, _values))) for name in names]
+        plain = [(name, value) for name, value in found if value is not _values and not _callable(value)]
+        return ["%s = %s" % (name, _short(value)) for name, value in plain[:8] if not _isinstance(value, _type(_sys))]
+    except Exception:
+        return []
 
 
 def _chain(error):
@@ -116,13 +147,21 @@ def _chain(error):
     return chain
 
 
+def _is_own(file):
+    """Returns whether a file is a cell, or lies in the checkout and was not installed there."""
+    return file in _cell_files() or (file.startswith(_root) and "/site-packages/" not in file)
+
+
 def explain():
+    _look_at_workers()
     error = _getattr(_sys, "last_value", None)
-    return _answer({"chain": _chain(error), "silent": _take_silent(), "forked": _forked[0]})
+    return _answer({"chain": _chain(error), "silent": _take_silent(), "forked": _forked[0], "leaves": False})
 
 
 def after():
-    return _answer({"chain": [], "silent": _take_silent(), "forked": _forked[0]})
+    _look_at_background()
+    leaves = bool(_getattr(_shell, "exit_now", False))
+    return _answer({"chain": [], "silent": _take_silent(), "forked": _forked[0], "leaves": leaves})
 
 
 def _take_silent():
@@ -167,30 +206,145 @@ def _watch_shell():
 
 
 def _watch_children():
-    handle = _subprocess.Popen._handle_exitstatus
+    popen = _subprocess.Popen
+    execute, handle, communicate = popen._execute_child, popen._handle_exitstatus, popen.communicate
+
+    def executed(self, *arguments, **options):
+        by_notebook = _by_notebook(_sys._getframe(1))
+        result = execute(self, *arguments, **options)
+        if by_notebook:
+            self._blueproof = None
+            _started.append(_weakref.ref(self))
+        return result
 
     def handled(self, *arguments, **options):
         result = handle(self, *arguments, **options)
-        if self.returncode and _started_by_cell():
-            _silent.append({"what": "child", "command": _text(_command(self.args), 500), "status": self.returncode})
+        # A program that could not be executed has no such mark, and raises.
+        if _getattr(self, "_blueproof", self) is None:
+            self._blueproof = _child_ended("child", self, self.returncode)
         return result
 
-    _subprocess.Popen._handle_exitstatus = handled
+    def communicated(self, *arguments, **options):
+        result = communicate(self, *arguments, **options)
+        record = _getattr(self, "_blueproof", None)
+        if record:
+            said = [_text(text) for text in (result[1], result[0]) if text]
+            record["said"] = said[0] if said else None
+        return result
+
+    popen._execute_child, popen._handle_exitstatus, popen.communicate = executed, handled, communicated
 
 
-def _started_by_cell():
-    # Libraries try programs out and expect some to fail; only what a cell itself waits for is worth a word.
-    frame = _sys._getframe(2)
+def _child_ended(what, child, status):
+    if not status or _is_wanted(child.pid, status):
+        return {}
+    record = {"what": what, "command": _text(_command(child.args), 500), "status": status, "pid": child.pid}
+    _silent.append(record)
+    return record
+
+
+def _is_wanted(pid, status):
+    """Returns whether the notebook itself sent the signal that ended the process."""
+    signals = _signals.get(pid, ())
+    return -status in signals or status - 128 in signals
+
+
+def _by_notebook(frame):
+    # Libraries try programs out and expect some to fail; only what a notebook itself starts is worth a word.
     while frame is not None and frame.f_code.co_filename == _subprocess.__file__:
         frame = frame.f_back
-    return frame is not None and frame.f_code.co_filename in _cell_files()
+    return frame is not None and _is_own(frame.f_code.co_filename)
+
+
+def _look_at_background():
+    """Finds processes that have ended and that nobody has waited for, and leaves them to be waited for."""
+    for reference in _started[:]:
+        child = reference()
+        if child is None or child.returncode is not None:
+            _started.remove(reference)
+            continue
+        status = _status_of(child.pid)
+        if status is not None:
+            _started.remove(reference)
+            child._blueproof = _child_ended("background", child, status)
+
+
+def _status_of(pid):
+    try:
+        found = _waitid(_os.P_PID, pid, _os.WEXITED | _os.WNOHANG | _os.WNOWAIT)
+    except OSError:
+        return None
+    if found is None:
+        return None
+    return found.si_status if found.si_code == _os.CLD_EXITED else -found.si_status
+
+
+def _watch_copies():
+    waitpid, to_status = _os.waitpid, _os.waitstatus_to_exitcode
+
+    def waited(pid, options):
+        found, status = waitpid(pid, options)
+        if found and _os.getpid() == _kernel:
+            caller = _sys._getframe(1)
+            name = caller.f_globals.get("__name__") or ""
+            if name.startswith(_WORKERS) or _is_own(caller.f_code.co_filename):
+                _worker_ended(found, to_status(status))
+        return found, status
+
+    _os.waitpid = waited
+
+
+def _workers():
+    module = _sys.modules.get("multiprocessing.process")
+    return _list(_getattr(module, "_children", ()))
+
+
+def _worker_ended(pid, status):
+    if not status or pid in _told or _is_wanted(pid, status):
+        return
+    _told.add(pid)
+    names = [worker.name for worker in _workers() if _getattr(worker._popen, "pid", None) == pid]
+    _silent.append({"what": "worker" if names else "copy", "command": _text(names[0]) if names else "",
+                    "status": status, "pid": pid})
+
+
+def _watch_forkserver():
+    """The children of multiprocessing's server are waited for by the server, which tells their status."""
+    popen = _getattr(_sys.modules.get("multiprocessing.popen_forkserver"), "Popen", None)
+    if popen is None:
+        return False
+    poll = popen.poll
+
+    def polled(self, *arguments, **options):
+        known, status = self.returncode, poll(self, *arguments, **options)
+        if known is None and status:
+            _worker_ended(self.pid, status)
+        return status
+
+    popen.poll = polled
+    return True
+
+
+def _look_at_workers():
+    for worker in _workers():
+        pid = _getattr(worker._popen, "pid", None)
+        status = _status_of(pid) if pid else None
+        if status:
+            _worker_ended(pid, status)
 
 
 def _watch_starts():
     starts = ("subprocess.Popen", "os.fork", "os.posix_spawn", "os.system")
-    getpid = _os.getpid
+    getpid, imported = _os.getpid, [False]
 
     def heard(event, arguments):
+        if event == "import" and arguments[0] == "multiprocessing.popen_forkserver":
+            imported[0] = True
+        elif imported[0]:
+            imported[0] = not _watch_forkserver()
+        if event == "os.kill":
+            _signals.setdefault(arguments[0], _set()).add(arguments[1])
+            return
         if event not in starts or getpid() != _kernel:
             return
         if event == "os.fork":
@@ -208,15 +362,36 @@ def _watch_starts():
 def _after_written(flush, *pipes):
     """Returns the flush that first waits a moment until what processes wrote has been read, so that dates tell the order."""
     getpid, now, sleep, ioctl, ask = _os.getpid, _time.monotonic, _time.sleep, _fcntl.ioctl, _termios.FIONREAD
-    nothing = bytes(4)
+    nothing, patience = bytes(4), [2.0]
 
     def flushed(*arguments, **options):
-        give_up = now() + 0.05
-        while getpid() == _kernel and _any(ioctl(pipe, ask, nothing) != nothing for pipe in pipes) and now() < give_up:
+        give_up = now() + patience[0]
+        while getpid() == _kernel and _any(ioctl(pipe, ask, nothing) != nothing for pipe in pipes):
+            if now() > give_up:
+                # Somebody writes without end.
+                patience[0] = 0.01
+                break
             sleep(0.0002)
         return flush(*arguments, **options)
 
     return flushed
+
+
+def _after_last_words(end, pipes):
+    """Returns the end of the process that first writes what was printed and has not been published yet."""
+    getpid, write = _os.getpid, _os.write
+
+    def ended(*arguments, **options):
+        if getpid() == _kernel:
+            for stream, pipe in zip(_streams, pipes):
+                try:
+                    for _, text in stream._flush_buffers():
+                        write(pipe, text.encode("utf-8", "replace"))
+                except Exception:
+                    pass
+        end(*arguments, **options)
+
+    return ended
 
 
 def leave_output():
@@ -226,13 +401,17 @@ def leave_output():
             # Its thread goes on waiting for a pipe into which nobody writes.
             stream._should_watch = False
             _os.dup2(stream._original_stdstream_copy, stream._original_stdstream_fd)
-        stream._flush = _after_written(stream._flush, _os.dup(1), _os.dup(2))
+    pipes = _os.dup(1), _os.dup(2)
+    for stream in _streams:
+        stream._flush = _after_written(stream._flush, *pipes)
+    for name in ("_exit", "abort"):
+        setattr(_os, name, _after_last_words(_getattr(_os, name), pipes))
     # A crash in compiled code names the line of Python that it came from.
     _faulthandler.enable(2, all_threads=False)
     return _answer(True)
 
 
-for _watch in (_watch_shell, _watch_children, _watch_starts):
+for _watch in (_watch_shell, _watch_children, _watch_copies, _watch_starts):
     try:
         _watch()
     except Exception:

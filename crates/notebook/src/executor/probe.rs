@@ -2,6 +2,8 @@
 //!
 //! A notebook may break any of it. Whatever does not answer, or answers nonsense, is as if it had not been asked.
 
+use std::path::Path;
+
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -24,6 +26,9 @@ pub(crate) struct Aftermath {
     pub(crate) silent: Vec<Silent>,
     /// Whether the notebook has copied its kernel's process so far: what a copy prints takes a way through the kernel.
     pub(crate) forked: bool,
+    /// Whether the notebook has told its kernel to end.
+    #[serde(default)]
+    pub(crate) leaves: bool,
 }
 
 /// A program that failed without stopping its cell.
@@ -31,10 +36,16 @@ pub(crate) struct Aftermath {
 pub(crate) struct Silent {
     /// How it was started.
     pub(crate) what: SilentKind,
-    /// Its command line.
+    /// Its command line; the name of a worker; nothing for a copy of the kernel's process.
     pub(crate) command: String,
     /// Its exit status; negative for a signal.
     pub(crate) status: i64,
+    /// Its process id, where one is known.
+    #[serde(default)]
+    pub(crate) pid: Option<u32>,
+    /// The end of what it printed, where the notebook has it.
+    #[serde(default)]
+    pub(crate) said: Option<String>,
 }
 
 /// How a program was started.
@@ -45,13 +56,22 @@ pub(crate) enum SilentKind {
     Shell,
     /// By the `subprocess` module.
     Child,
+    /// By the `subprocess` module, and the notebook has not waited for it.
+    Background,
+    /// By the `multiprocessing` module, or what is built on it.
+    Worker,
+    /// By `os.fork`: a copy of the kernel's process.
+    Copy,
 }
 
-/// Returns the code that puts the probe into a kernel, without a trace in the notebook's own names.
-pub(crate) fn install() -> String {
+/// Returns the code that puts the probe into a kernel, without a trace in the notebook's own names. What lies in `root` is
+/// the notebook's own.
+pub(crate) fn install(root: &Path) -> String {
+    let root = python_string(&format!("{}/", root.display()));
     let source = python_string(include_str!("probe.py"));
     format!(
-        "(lambda m: (__import__('sys').modules.__setitem__('_blueproof_probe', m), exec({source}, m.__dict__)))\
+        "(lambda m: (__import__('sys').modules.__setitem__('_blueproof_probe', m), m.__dict__.update(_root={root}), \
+         exec({source}, m.__dict__)))\
          (type(__import__('sys'))('_blueproof_probe')) and None"
     )
 }

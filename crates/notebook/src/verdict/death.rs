@@ -5,8 +5,8 @@ use blueproof_core::{
     domain::{Failure, FailureClass},
 };
 
-use super::{Facts, hints, in_cell, place::line_in_source, printed, raised, traceback::without_colour};
-use crate::process::End;
+use super::{Facts, hints, in_cell, place::line_in_source, printed, raised};
+use crate::{process::End, text::shown};
 
 /// So many of the last lines are shown.
 const LAST_LINES: usize = 5;
@@ -93,7 +93,7 @@ fn ended(facts: &Facts<'_>, message: &str) -> Failure {
 
 impl LastWords {
     fn of(text: &str) -> Self {
-        let plain = without_colour(text);
+        let plain = shown(text);
         let lines: Vec<&str> = plain.lines().filter(|line| !line.trim().is_empty()).collect();
         let fault = lines.iter().rposition(|line| is_fault(line));
         let (said, stack) = lines.split_at(fault.unwrap_or(lines.len()));

@@ -2,6 +2,9 @@
 
 use serde::Deserialize;
 
+use super::printed;
+use crate::text::shown;
+
 /// One exception of a chain.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
@@ -24,6 +27,8 @@ pub(crate) struct Exception {
     pub(crate) process: Option<ProcessFacts>,
     /// The module that is missing, for a ModuleNotFoundError.
     pub(crate) missing: Option<String>,
+    /// What the names in an assertion stood for, such as `loss = 3.2`, where it says nothing itself.
+    pub(crate) values: Vec<String>,
     /// Its members, for a group.
     pub(crate) group: Vec<Exception>,
 }
@@ -51,10 +56,14 @@ pub(crate) struct Frame {
     pub(crate) file: String,
     /// The line, counted from one.
     pub(crate) line: u32,
-    /// The text of the line, for code of cells.
+    /// The text of the line, for code of cells and of the checkout.
     pub(crate) text: Option<String>,
     /// The number that the kernel gave the cell, for code of cells.
     pub(crate) count: Option<u64>,
+    /// Whether it is a file of the checkout.
+    pub(crate) own: bool,
+    /// The function.
+    pub(crate) function: String,
 }
 
 /// Where source is not Python.
@@ -69,6 +78,8 @@ pub(crate) struct SyntaxPlace {
     pub(crate) text: String,
     /// The number that the kernel gave the cell, for code of cells.
     pub(crate) count: Option<u64>,
+    /// Whether it is a file of the checkout.
+    pub(crate) own: bool,
 }
 
 /// What a process that failed left.
@@ -88,11 +99,22 @@ pub(crate) struct ProcessFacts {
 impl Exception {
     /// Returns class and message on one line.
     pub(crate) fn line(&self) -> String {
-        let message = self.message.trim();
-        match message.lines().next() {
+        let message = shown(&self.message);
+        match message.trim().lines().next() {
             None => self.name.clone(),
-            Some(first) => format!("{}: {first}", self.name),
+            Some(first) => format!("{}: {}", self.name, printed::shortened(first)),
         }
+    }
+
+    /// Returns the lines of the message that come after the first.
+    pub(crate) fn more_lines(&self) -> Vec<String> {
+        let message = shown(&self.message);
+        let lines = message
+            .trim()
+            .lines()
+            .skip(1)
+            .filter(|line| !line.trim().is_empty());
+        lines.map(printed::shortened).collect()
     }
 
     /// Returns whether it is of this class or one below it.

@@ -1,7 +1,7 @@
 //! What to do about a failure, where the failure says enough to know.
 
 use super::{Facts, exception::Exception};
-use crate::process::End;
+use crate::{executor::SilentKind, process::End};
 
 /// Modules whose package has another name.
 const PACKAGES: [(&str, &str); 10] = [
@@ -16,6 +16,8 @@ const PACKAGES: [(&str, &str); 10] = [
     ("sklearn", "scikit-learn"),
     ("yaml", "pyyaml"),
 ];
+
+const SIGKILL: i32 = 9;
 
 /// Returns hints for an exception; `line` is its causal line, which can be a child process' own.
 pub(crate) fn exception(facts: &Facts<'_>, chain: &[Exception], line: &str) -> Vec<String> {
@@ -45,6 +47,11 @@ pub(crate) fn exception(facts: &Facts<'_>, chain: &[Exception], line: &str) -> V
         );
     }
     hints.extend(memory(facts, chain, &said));
+    let workers = facts.run.aftermath.silent.iter();
+    let mut workers = workers.filter(|silent| silent.what == SilentKind::Worker);
+    if workers.any(|worker| worker.status == -i64::from(SIGKILL)) {
+        hints.extend(killed(facts));
+    }
     if is_device_count(&said) {
         let gpus = facts.spec.granted.gpu.0;
         hints.push(format!(
@@ -56,17 +63,24 @@ pub(crate) fn exception(facts: &Facts<'_>, chain: &[Exception], line: &str) -> V
 
 /// Returns hints for a kernel that ended by itself.
 pub(crate) fn kernel_end(facts: &Facts<'_>, end: End) -> Vec<String> {
-    const SIGKILL: i32 = 9;
-    let mut hints = Vec::new();
     if end == End::Killed(SIGKILL) {
-        let granted = facts.spec.granted.memory;
-        let peak = facts.memory_peak.map(|peak| format!("{} MiB", peak.0 >> 20));
-        let peak = peak.unwrap_or_else(|| "an unknown amount".into());
-        hints.push(format!(
-            "SIGKILL does not say who sent it; often it is a lack of memory: {peak} at most was seen, {granted} was granted"
-        ));
+        killed(facts).into_iter().collect()
+    } else {
+        Vec::new()
     }
-    hints
+}
+
+/// Says what can be said of a SIGKILL, where no limit of memory is known to have sent it.
+fn killed(facts: &Facts<'_>) -> Option<String> {
+    if facts.limits_hit.memory.is_some() {
+        return None;
+    }
+    let granted = facts.spec.granted.memory;
+    let peak = facts.memory_peak.map(|peak| format!("{} MiB", peak.0 >> 20));
+    let peak = peak.unwrap_or_else(|| "an unknown amount".into());
+    Some(format!(
+        "SIGKILL does not say who sent it; often it is a lack of memory: {peak} at most was seen, {granted} was granted"
+    ))
 }
 
 fn memory(facts: &Facts<'_>, chain: &[Exception], said: &str) -> Option<String> {

@@ -8,11 +8,12 @@ use blueproof_core::{
     domain::{Failure, FailureClass},
 };
 
-use super::{limits, traceback::without_colour};
+use super::limits;
 use crate::{
     environment::{exhausted, exhausted_line},
     kernel::StartError,
     process::{End, LimitsHit},
+    text::shown,
 };
 
 const LAST_LINES: usize = 5;
@@ -96,7 +97,7 @@ pub(crate) fn last_lines(path: &Path) -> Vec<String> {
         file.take(AT_MOST).read_to_end(&mut bytes)?;
         io::Result::Ok(String::from_utf8_lossy(&bytes).into_owned())
     };
-    let text = without_colour(&read().unwrap_or_default());
+    let text = shown(&read().unwrap_or_default());
     let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
     let from = lines.len().saturating_sub(LAST_LINES);
     lines[from..].iter().map(|line| (*line).to_owned()).collect()

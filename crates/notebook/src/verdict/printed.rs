@@ -1,17 +1,17 @@
 //! What printed text says of errors.
 
-use super::traceback::without_colour;
+use crate::text::shown;
 
 /// Returns the last line that is not blank. Of a progress bar that is its last state.
 pub(crate) fn last_line(text: &str) -> Option<String> {
-    let plain = without_colour(text);
+    let plain = shown(text);
     let mut parts = plain.rsplit(['\n', '\r']).map(str::trim);
     parts.find(|line| !line.is_empty()).map(shortened)
 }
 
 /// Returns the line that names the last error in the text: the end of a Python traceback, or a line that says so.
 pub(crate) fn last_error(text: &str) -> Option<String> {
-    let plain = without_colour(text);
+    let plain = shown(text);
     let lines: Vec<&str> = plain.lines().collect();
     let last = lines
         .iter()
@@ -59,9 +59,18 @@ fn without_prefix(line: &str) -> &str {
     }
 }
 
+/// Returns the line, a very long one without its middle: its beginning says what, its end often why.
 pub(super) fn shortened(line: &str) -> String {
-    const LONGEST: usize = 500;
-    line.chars().take(LONGEST).collect()
+    const LONGEST: usize = 600;
+    const HEAD: usize = 400;
+    let count = line.chars().count();
+    if count <= LONGEST {
+        return line.to_owned();
+    }
+    let left_out = count - LONGEST;
+    let head: String = line.chars().take(HEAD).collect();
+    let tail: String = line.chars().skip(HEAD + left_out).collect();
+    format!("{head} … {left_out} characters left out … {tail}")
 }
 
 #[cfg(test)]
@@ -90,6 +99,18 @@ mod tests {
             assert_eq!(last_error_or_line(text).as_deref(), Some(expected));
         }
         assert_eq!(last_error_or_line(" \n"), None);
+    }
+
+    #[test]
+    fn of_a_very_long_line_both_ends_are_kept() {
+        let line = format!("BEGIN {} END", "é".repeat(1000));
+        let short = shortened(&line);
+        assert!(
+            short.starts_with("BEGIN é") && short.ends_with("é END"),
+            "{short}"
+        );
+        assert!(short.contains(" … 410 characters left out … "), "{short}");
+        assert_eq!(shortened("short"), "short");
     }
 
     #[test]

@@ -11,7 +11,7 @@ use super::{
     exception::{Exception, Relation},
     hints, in_cell,
     place::line_in_source,
-    traceback, workload,
+    printed, traceback, workload,
 };
 
 /// Returns the failure that the exception is.
@@ -33,6 +33,8 @@ pub(crate) fn failure(facts: &Facts<'_>) -> Failure {
             in_cell(facts, FailureClass::Notebook, diagnostic, line)
         }
     };
+    let own = chain.iter().rev().find_map(own_place);
+    failure.diagnostic.causes.splice(0..0, own);
     failure.diagnostic.hints = hints::exception(facts, &chain, &failure.diagnostic.message);
     failure
 }
@@ -109,6 +111,33 @@ fn line_of_exception(facts: &Facts<'_>, error: &Exception) -> Option<u32> {
     line_in_source(source, here.line, here.text.as_deref())
 }
 
+/// Says where an exception was in a file of the checkout: the innermost such place, where no cell was further in.
+fn own_place(error: &Exception) -> Option<String> {
+    let syntax = error.syntax.as_ref().filter(|place| place.own);
+    if let Some(place) = syntax {
+        let file = place.file.as_deref().unwrap_or_default();
+        return Some(place_in(file, place.line?, None, &place.text));
+    }
+    let frame = error
+        .frames
+        .iter()
+        .rev()
+        .find(|frame| frame.own || frame.count.is_some())?;
+    let text = frame.text.as_deref().unwrap_or_default();
+    frame
+        .own
+        .then(|| place_in(&frame.file, frame.line, Some(&frame.function), text))
+}
+
+fn place_in(file: &str, line: u32, function: Option<&str>, text: &str) -> String {
+    let function = function.filter(|name| !name.starts_with('<'));
+    let function = function.map(|name| format!(", in {name}")).unwrap_or_default();
+    format!(
+        "in {file}, line {line}{function}: {}",
+        printed::shortened(text.trim())
+    )
+}
+
 fn code(chain: &[Exception]) -> Code {
     let head = &chain[0];
     let any = |class: &str| chain.iter().any(|error| error.is(class));
@@ -153,8 +182,12 @@ fn causes(chain: &[Exception]) -> Vec<String> {
         .group
         .iter()
         .map(|member| format!("in the group: {}", deepest(member).line()));
-    let rest = head.message.trim().lines().skip(1).take(5).map(str::to_owned);
-    rest.chain(members)
+    let rest = head.more_lines().into_iter().take(5);
+    let values = chain.iter().flat_map(|error| &error.values);
+    let values = values.map(|value| format!("where {}", printed::shortened(value)));
+    values
+        .chain(rest)
+        .chain(members)
         .chain(chain.iter().skip(1).map(Exception::line))
         .collect()
 }

@@ -2,12 +2,11 @@
 
 use blueproof_core::diagnostic::{Code, Diagnostic, Place};
 
-use super::{
-    printed::{self},
-    traceback::without_colour,
-    workload::ended,
+use super::{printed, workload};
+use crate::{
+    executor::{Finish, Silent, SilentKind},
+    text::shown,
 };
-use crate::executor::{Finish, Silent, SilentKind};
 
 const AT_MOST: usize = 20;
 
@@ -19,31 +18,27 @@ pub(crate) fn silent_failures(finish: &Finish) -> Vec<Diagnostic> {
         .silent
         .iter()
         .filter(|(cell, silent)| !is_known(*cell, silent));
-    let programs = unknown.map(|(cell, silent)| {
-        let command = silent.command.lines().next().unwrap_or_default();
-        let how = match silent.what {
-            SilentKind::Shell => "the shell step",
-            SilentKind::Child => "the child process",
-        };
-        let said = finish.tails.iter().find(|(position, _)| position == cell);
-        let said = said.and_then(|(_, text)| printed::last_error(text));
-        let message = format!("{how} `{command}` {}", ended(silent.status));
-        (*cell, message, said)
+    let programs = unknown.filter(|(cell, silent)| !is_printed(finish, *cell, silent));
+    let programs = programs.map(|(cell, silent)| {
+        let own = silent.said.as_deref().and_then(printed::last_error_or_line);
+        let tail = finish.tails.iter().find(|(position, _)| position == cell);
+        let why = own.or_else(|| tail.and_then(|(_, text)| printed::last_error(text)));
+        (*cell, workload::process(silent), why)
     });
     let printed = finish.tails.iter().flat_map(|(cell, text)| {
         let found = in_text(text).into_iter();
         found.map(move |(message, said)| (*cell, message, said))
     });
     let mut all = Vec::new();
-    for (cell, message, said) in programs.chain(printed).take(AT_MOST) {
+    for (cell, message, why) in programs.chain(printed).take(AT_MOST) {
         let ending = if stopped_in == Some(cell) {
             ""
         } else {
             ", and its cell went on"
         };
-        let mut diagnostic = Diagnostic::warning(Code::FailedInSilence, format!("{message}{ending}"))
+        let why = why.map(|why| format!(": {why}")).unwrap_or_default();
+        let diagnostic = Diagnostic::warning(Code::FailedInSilence, format!("{message}{ending}{why}"))
             .at(Place::file(format!("cell {cell}")));
-        diagnostic.causes.extend(said);
         if !all.contains(&diagnostic) {
             all.push(diagnostic);
         }
@@ -51,9 +46,19 @@ pub(crate) fn silent_failures(finish: &Finish) -> Vec<Diagnostic> {
     all
 }
 
+/// Returns whether Python itself has told of a worker's exception.
+fn is_printed(finish: &Finish, cell: u32, silent: &Silent) -> bool {
+    let said = format!("Process {}:", silent.command);
+    let tails = finish.tails.iter().filter(|(position, _)| *position == cell);
+    silent.what == SilentKind::Worker && tails.into_iter().any(|(_, text)| text.contains(&said))
+}
+
 /// Returns whether the program's failure is the one that stopped the notebook.
 fn has_stopped(finish: &Finish, silent: &Silent) -> bool {
     let chain = finish.last.iter().flat_map(|(_, run)| &run.aftermath.chain);
+    if silent.what == SilentKind::Worker {
+        return chain.into_iter().any(workload::says_other_process);
+    }
     let mut processes = chain.filter_map(|error| error.process.as_ref());
     processes.any(|process| process.status == silent.status && process.command == silent.command)
 }
@@ -63,19 +68,14 @@ pub(crate) fn hints(finish: &Finish) -> Vec<String> {
     let failures = silent_failures(finish).into_iter().take(3);
     let hint = |failure: Diagnostic| {
         let place = failure.place.map(|place| place.file).unwrap_or_default();
-        let why = failure
-            .causes
-            .first()
-            .map(|why| format!(": {why}"))
-            .unwrap_or_default();
-        format!("earlier, in {place}: {}{why}", failure.message)
+        format!("earlier, in {place}: {}", failure.message)
     };
     failures.map(hint).collect()
 }
 
 /// Finds the words by which Python tells of exceptions that nobody catches.
 fn in_text(text: &str) -> Vec<(String, Option<String>)> {
-    let plain = without_colour(text);
+    let plain = shown(text);
     let lines: Vec<&str> = plain.lines().collect();
     let mut found = Vec::new();
     for (at, line) in lines.iter().enumerate() {

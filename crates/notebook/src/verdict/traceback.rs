@@ -1,28 +1,14 @@
 //! What can be read off IPython's printed traceback, for kernels that could not be asked.
 
+use crate::text::shown;
+
 /// Returns the line of the cell with the number `count` where the traceback last was in it.
 pub(crate) fn last_line_in_cell(traceback: &[String], count: u64) -> Option<u32> {
-    let text = without_colour(&traceback.join("\n"));
+    let text = shown(&traceback.join("\n"));
     let here = format!("Cell In[{count}], line ");
     let after = text.rsplit_once(&here)?.1;
     let digits: String = after.chars().take_while(char::is_ascii_digit).collect();
     digits.parse().ok()
-}
-
-/// Returns the text without terminal control sequences.
-pub(crate) fn without_colour(text: &str) -> String {
-    let mut plain = String::with_capacity(text.len());
-    let mut rest = text.chars().peekable();
-    while let Some(c) = rest.next() {
-        if c != '\u{1b}' {
-            plain.push(c);
-            continue;
-        }
-        if rest.next_if_eq(&'[').is_some() {
-            while rest.next().is_some_and(|c| !('@'..='~').contains(&c)) {}
-        }
-    }
-    plain
 }
 
 #[cfg(test)]

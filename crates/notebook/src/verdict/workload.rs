@@ -6,7 +6,10 @@ use super::{
     exception::{Exception, ProcessFacts},
     printed, raised,
 };
-use crate::process::{End, signal_name};
+use crate::{
+    executor::{Silent, SilentKind},
+    process::{End, signal_name},
+};
 
 /// Exceptions that say that another process failed, and nothing of why.
 const NOTICED_BY: [&str; 9] = [
@@ -50,7 +53,7 @@ pub(crate) fn find(facts: &Facts<'_>, chain: &[Exception]) -> Option<Workload> {
         .find(|error| error.process.is_some() || says_other_process(error))?;
     let own = match &noticed.process {
         Some(process) => Some(of_process(facts, process)),
-        None => of_printed(facts, &noticed.message),
+        None => of_worker(facts, &noticed.message),
     };
     Some(Workload {
         line: own.unwrap_or_else(|| noticed.line()),
@@ -58,7 +61,7 @@ pub(crate) fn find(facts: &Facts<'_>, chain: &[Exception]) -> Option<Workload> {
     })
 }
 
-fn says_other_process(error: &Exception) -> bool {
+pub(super) fn says_other_process(error: &Exception) -> bool {
     let is_named = error.bases.iter().any(|base| NOTICED_BY.contains(&base.as_str()));
     is_named || says_job_failed(&error.message) || error.message.starts_with("DataLoader worker (pid")
 }
@@ -100,6 +103,38 @@ fn short(command: &str) -> String {
     shown
 }
 
+/// Says which worker of a pool ended how, and what was printed before somebody noticed.
+fn of_worker(facts: &Facts<'_>, message: &str) -> Option<String> {
+    let workers = facts.run.aftermath.silent.iter();
+    let mut workers: Vec<&Silent> = workers
+        .filter(|silent| silent.what == SilentKind::Worker)
+        .collect();
+    // The others may have ended because one was killed.
+    workers.sort_by_key(|worker| worker.status > 0);
+    let said = of_printed(facts, message);
+    match (workers.first(), said) {
+        (Some(worker), Some(said)) => Some(format!("{}: {said}", process(worker))),
+        (Some(worker), None) => Some(process(worker)),
+        (None, said) => said,
+    }
+}
+
+/// Says which process ended how.
+pub(super) fn process(silent: &Silent) -> String {
+    let command = short(&silent.command);
+    let pid = silent.pid.map(|pid| format!("pid {pid}")).unwrap_or_default();
+    let what = match silent.what {
+        SilentKind::Shell => format!("the shell step `{command}`"),
+        SilentKind::Child => format!("the child process `{command}`"),
+        SilentKind::Background => {
+            format!("the background process `{command}`, for which nothing has waited,")
+        }
+        SilentKind::Worker => format!("the worker process {command} ({pid})"),
+        SilentKind::Copy => format!("a copy of the kernel's process (os.fork, {pid})"),
+    };
+    format!("{what} {}", ended(silent.status))
+}
+
 /// A job's own words were printed before somebody noticed that it had failed, in this cell or in one before.
 fn of_printed(facts: &Facts<'_>, message: &str) -> Option<String> {
     let tails = facts.finish.tails.iter().rev().map(|(_, text)| text.as_str());
@@ -110,7 +145,7 @@ fn of_printed(facts: &Facts<'_>, message: &str) -> Option<String> {
 }
 
 /// Says how a process ended from the status that Python gives it.
-pub(crate) fn ended(status: i64) -> String {
+fn ended(status: i64) -> String {
     match i32::try_from(-status) {
         Ok(signal) if signal > 0 => format!("was killed by {}", End::Killed(signal)),
         Ok(_) | Err(_) => match i32::try_from(status - 128).ok().and_then(signal_name) {

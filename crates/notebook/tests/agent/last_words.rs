@@ -103,3 +103,10 @@ fn what_comes_after_our_own_interrupt_is_no_evidence() {
     );
     assert!(done.printed().contains("saving"));
 }
+
+#[test]
+fn what_was_printed_right_before_an_exit_is_shown() {
+    let done = Attempt::of(&["import os\nprint('step 12')\nos._exit(4)"]).run();
+    assert_eq!(done.printed(), "step 12\n");
+    assert_eq!(done.failure().diagnostic.causes, ["step 12"]);
+}

@@ -1,6 +1,7 @@
 //! The agent as a process, with real kernels.
 
 mod cgroups;
+mod children;
 mod endings;
 mod kernels;
 mod last_words;

@@ -131,6 +131,14 @@ impl Attempt {
         self
     }
 
+    /// Puts a file into the checkout.
+    pub(crate) fn file(self, path: &str, text: &str) -> Self {
+        let path = self.folder.path().join("checkout").join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+        self
+    }
+
     /// Says how much memory was asked for.
     pub(crate) fn memory(mut self, memory: Bytes) -> Self {
         self.memory = memory;

@@ -212,8 +212,19 @@ fn of_a_broken_pool_the_last_words_of_the_worker_are_the_cause() {
                   os.write(2, b'RuntimeError: out of tokens\\n')\n    os._exit(3)\n\
                   with c.ProcessPoolExecutor(1, mp_context=m.get_context('fork')) as pool:\n    list(pool.map(f, [1]))";
     let failure = Attempt::of(&[source]).fails();
-    let message = "RuntimeError: out of tokens";
-    assert_is(&failure, (Workload, WorkloadFailed), (1, Some(6)), message);
+    assert_eq!(
+        (failure.class, failure.diagnostic.code),
+        (Workload, WorkloadFailed)
+    );
+    let message = &failure.diagnostic.message;
+    assert!(
+        message.starts_with("the worker process ForkProcess-1 (pid "),
+        "{message}"
+    );
+    assert!(
+        message.ends_with(") exited 3: RuntimeError: out of tokens"),
+        "{message}"
+    );
 }
 
 #[test]
@@ -361,4 +372,35 @@ fn a_message_that_cannot_be_read_is_a_failure_that_says_why() {
         assert!(!failure.diagnostic.causes.is_empty(), "{failure:?}");
         assert!(!done.printed().contains("later"));
     }
+}
+
+#[test]
+fn of_a_long_message_both_ends_are_shown_and_colours_are_not() {
+    let source =
+        "raise ValueError('\\x1b[31mBEGIN\\x1b[0m ' + 'x' * 200_000 + ' END\\n\\x1b]0;title\\x07more')";
+    let failure = Attempt::of(&[source]).fails();
+    let message = &failure.diagnostic.message;
+    assert!(message.starts_with("ValueError: BEGIN xxx"), "{message}");
+    assert!(message.contains(" characters left out … "), "{message}");
+    assert!(message.len() < 1000, "{message}");
+    let last = failure.diagnostic.causes.last().unwrap_or(message);
+    assert!(last.ends_with("more") && !last.contains('\u{1b}'), "{failure:#?}");
+
+    let failure = Attempt::of(&["raise ValueError('BEGIN ' + 'x' * 3000 + ' END')"]).fails();
+    let message = &failure.diagnostic.message;
+    assert!(
+        message.contains("BEGIN") && message.ends_with("x END"),
+        "{message}"
+    );
+}
+
+#[test]
+fn an_assertion_that_says_nothing_is_shown_with_its_values() {
+    let failure = Attempt::of(&["loss, limit = 3.25, 1\nassert loss < limit and len('x')"]).fails();
+    let message = "AssertionError";
+    assert_is(&failure, (Notebook, CellRaised), (1, Some(2)), message);
+    assert_eq!(
+        failure.diagnostic.causes,
+        ["where limit = 1", "where loss = 3.25"]
+    );
 }
