@@ -80,11 +80,11 @@ impl Attempt<'_> {
             match self.start_once(program).await? {
                 Ok(started) => return Ok(started),
                 Err(StartError::Ended(_)) if self.renews(program)? => {}
-                Err(error) => return Err(self.not_started(&error)),
+                Err(error) => return Err(self.not_started(&error, program)),
             }
         }
         let last = self.start_once(program).await?;
-        last.map_err(|error| self.not_started(&error))
+        last.map_err(|error| self.not_started(&error, program))
     }
 
     /// Chooses other addresses where the kernel could not have those that it was to have.
@@ -123,9 +123,11 @@ impl Attempt<'_> {
         halt
     }
 
-    fn not_started(&self, error: &StartError) -> Halt {
+    fn not_started(&self, error: &StartError, program: &Program) -> Halt {
         let hit = self.traces.confinement.hit(&self.spec.granted);
-        Halt::Failed(verdict::start_failure(error, &self.layout.kernel_log(), hit))
+        let kernelspec = program.kernelspec.as_ref().map(|spec| spec.name.as_str());
+        let log = self.layout.kernel_log();
+        Halt::Failed(verdict::start_failure(error, &log, hit, kernelspec))
     }
 
     fn variables(
