@@ -6,7 +6,7 @@ mod quota;
 mod read;
 mod simulate;
 
-use std::path::PathBuf;
+use std::{ffi::OsString, path::PathBuf};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
@@ -130,7 +130,12 @@ pub(crate) enum Command {
 impl Cli {
     /// Returns what was typed. Where help or the version is asked for, it is printed and the process ends.
     pub(crate) fn of_this_process() -> Result<Self, Problem> {
-        Self::try_parse().map_err(|error| mistake::problem(&error))
+        let typed: Vec<OsString> = std::env::args_os().collect();
+        let mistaken = |error: clap::Error| mistake::problem(&typed, &error);
+        Self::try_parse_from(&typed).or_else(|error| match mistake::with_kind_of_thing(&typed, &error) {
+            Some(completed) => Self::try_parse_from(completed).map_err(mistaken),
+            None => Err(mistaken(error)),
+        })
     }
 }
 

@@ -5,6 +5,7 @@
 mod cli;
 mod commands;
 mod config;
+mod current_project;
 mod exit;
 mod gpus;
 mod output;

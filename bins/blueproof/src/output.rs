@@ -2,7 +2,6 @@
 //!
 //! Everything here is a pure function of what is to be shown, the time and the width, but for [`print()`].
 
-mod amount;
 mod document;
 mod paint;
 mod table;
@@ -15,7 +14,6 @@ use clap::ValueEnum;
 
 use crate::exit::{Exit, Problem};
 
-pub(crate) use amount::{seconds, size};
 pub(crate) use blueproof_notebook::text::{block, line};
 pub(crate) use document::{Document, Encoding, document_schema, encode, schema_of};
 pub(crate) use paint::state;

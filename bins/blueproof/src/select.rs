@@ -1,22 +1,26 @@
-//! How people name a run: `r-41`, `41`, or `last` for the newest.
+//! How people name a run: `r-41`, `41`, `last` for the newest of the project that they stand in, or a blueprint for its
+//! newest there.
 
-use std::{fmt, str::FromStr};
+use std::{collections::BTreeSet, fmt, path::Path, str::FromStr};
 
 use blueproof_core::{
     diagnostic::{Code, Diagnostic},
-    domain::{AttemptId, RunId},
+    domain::{AttemptId, BlueprintName, RunId},
     ports::Store,
     view::RunView,
+    yaml::nearest,
 };
 
-use crate::exit::Problem;
+use crate::{current_project::CurrentProject, exit::Problem, output};
 
 /// A run as somebody names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum RunSelector {
     Id(RunId),
-    /// The newest run.
+    /// The newest run of the project of the current folder: the one that was asked for last, be it to be tried once more.
     Last,
+    /// The newest run of this blueprint, of this project.
+    Blueprint(BlueprintName),
 }
 
 /// A text that names no run.
@@ -24,19 +28,103 @@ pub(crate) enum RunSelector {
 pub(crate) enum SelectorError {
     #[error("`{0}` is an attempt; its run is {run}", run = .0.run)]
     Attempt(AttemptId),
-    #[error("runs are named like r-41 or 41, and `last` is the newest")]
+    #[error(
+        "runs are named like r-41 or 41; `last` is the newest of this project, and a blueprint's name stands for its newest"
+    )]
     Unknown,
 }
 
 impl RunSelector {
-    /// Returns the run that is meant, as it stands in the store.
+    /// Returns the run that is meant, as it stands in the store. Where `last` is of no project, it is the newest of all,
+    /// and that is said.
     pub(crate) async fn resolve(&self, store: &dyn Store) -> Result<RunView, Problem> {
-        let newest = store.runs(1).await?.pop();
-        let found = match self {
-            RunSelector::Last => newest.clone(),
-            RunSelector::Id(id) => store.run(*id).await?,
+        let meant = self.meant(store).await?;
+        if let Meant::NewestOfAll(run) = &meant {
+            output::note(&format!(
+                "`{self}` is {}, the newest run of all: the current folder is of no project",
+                described(run)
+            ));
+        }
+        Ok(meant.run())
+    }
+
+    /// Returns the run that is meant, to be ended or tried once more. Where `last` is of no project, none is meant: it may
+    /// be somebody else's.
+    pub(crate) async fn resolve_to_change(&self, store: &dyn Store) -> Result<RunView, Problem> {
+        match self.meant(store).await? {
+            Meant::One(run) => Ok(run),
+            Meant::NewestOfAll(run) => Err(Problem::usage(
+                Diagnostic::error(
+                    Code::NoSuchRun,
+                    format!(
+                        "`{self}` is the newest run of a project, and the current folder is of no project"
+                    ),
+                )
+                .hint(format!(
+                    "the newest run of all is {}; name it by its id",
+                    described(&run)
+                )),
+            )),
+        }
+    }
+
+    async fn meant(&self, store: &dyn Store) -> Result<Meant, Problem> {
+        match self {
+            RunSelector::Last | RunSelector::Blueprint(_) => self.newest(store).await,
+            RunSelector::Id(id) => match store.run(*id).await? {
+                Some(run) => Ok(Meant::One(run)),
+                None => Err(Problem::usage(self.unknown(store.runs(1).await?.first()))),
+            },
+        }
+    }
+
+    /// Returns the run of this project that was asked for last, be it to be tried once more.
+    async fn newest(&self, store: &dyn Store) -> Result<Meant, Problem> {
+        let here = CurrentProject::of_this_process()?;
+        // Any run may have been tried once more, so all are looked at.
+        let mut runs = store.runs(i64::MAX as usize).await?;
+        runs.sort_by_key(|run| (run.retried_at.unwrap_or(run.requested_at), run.id));
+        let newest = runs.last().cloned();
+        let blueprints: BTreeSet<String> = runs.iter().map(|run| run.subject.blueprint.to_string()).collect();
+        runs.retain(|run| self.may_be(run));
+        if let Some(run) = runs.iter().rfind(|run| here.has(run)) {
+            return Ok(Meant::One(run.clone()));
+        }
+        match (runs.pop(), here.project()) {
+            (Some(run), None) => Ok(Meant::NewestOfAll(run)),
+            (Some(run), Some(project)) => Err(Problem::usage(self.none_here(project, &run))),
+            (None, _) => {
+                let unknown = self.unknown(newest.as_ref());
+                let known = blueprints.iter().map(String::as_str).chain(["last"]);
+                Err(Problem::usage(match nearest(&self.to_string(), known) {
+                    Some(meant) if newest.is_some() => unknown.hint(format!("did you mean `{meant}`?")),
+                    _ => unknown,
+                }))
+            }
+        }
+    }
+
+    /// Returns whether a run is named by this, whichever project it is of.
+    pub(crate) fn may_be(&self, run: &RunView) -> bool {
+        match self {
+            RunSelector::Id(id) => run.id == *id,
+            RunSelector::Last => true,
+            RunSelector::Blueprint(name) => run.subject.blueprint == *name,
+        }
+    }
+
+    fn none_here(&self, project: &Path, elsewhere: &RunView) -> Diagnostic {
+        let of = match self {
+            RunSelector::Blueprint(name) => format!("of `{name}` in the project"),
+            RunSelector::Id(_) | RunSelector::Last => "of the project".into(),
         };
-        found.ok_or_else(|| Problem::usage(self.unknown(newest.as_ref())))
+        let message = format!("there is no run {of} {} yet", project.display());
+        let newest = format!(
+            "the newest run elsewhere is {}; name it by its id",
+            described(elsewhere)
+        );
+        let error = Diagnostic::error(Code::NoSuchRun, output::line(&message)).hint(newest);
+        error.hint("`blueproof get runs` lists the runs of all projects")
     }
 
     /// Returns what is said when the run is not known; `newest` is the newest that is.
@@ -46,11 +134,36 @@ impl RunSelector {
                 .hint("`blueproof run BLUEPRINT` makes the first")
                 .hint("runs of another store are found with `--store FILE`");
         };
-        Diagnostic::error(Code::NoSuchRun, format!("there is no run {self}")).hint(format!(
+        let message = match self {
+            RunSelector::Blueprint(name) => format!("there is no run of `{name}`"),
+            RunSelector::Id(_) | RunSelector::Last => format!("there is no run {self}"),
+        };
+        Diagnostic::error(Code::NoSuchRun, message).hint(format!(
             "the newest is {}, of {}; `blueproof get runs` lists those that are there",
             newest.id, newest.subject.blueprint
         ))
     }
+}
+
+/// What a selector comes to.
+enum Meant {
+    One(RunView),
+    /// The newest run of the store, where the current folder is of no project.
+    NewestOfAll(RunView),
+}
+
+impl Meant {
+    fn run(self) -> RunView {
+        match self {
+            Meant::One(run) | Meant::NewestOfAll(run) => run,
+        }
+    }
+}
+
+/// Returns the run with its blueprint and folder, in words.
+pub(crate) fn described(run: &RunView) -> String {
+    let project = output::line(&run.subject.project.to_string());
+    format!("{} of {}, in {project}", run.id, run.subject.blueprint)
 }
 
 impl FromStr for RunSelector {
@@ -66,7 +179,10 @@ impl FromStr for RunSelector {
         }
         match text.parse::<AttemptId>().or_else(|_| with_prefix.parse()) {
             Ok(attempt) => Err(SelectorError::Attempt(attempt)),
-            Err(_) => Err(SelectorError::Unknown),
+            Err(_) => match text.parse() {
+                Ok(name) => Ok(RunSelector::Blueprint(name)),
+                Err(_) => Err(SelectorError::Unknown),
+            },
         }
     }
 }
@@ -76,6 +192,7 @@ impl fmt::Display for RunSelector {
         match self {
             RunSelector::Id(id) => id.fmt(f),
             RunSelector::Last => f.write_str("last"),
+            RunSelector::Blueprint(name) => name.fmt(f),
         }
     }
 }
@@ -93,10 +210,13 @@ mod tests {
             ("last", Ok(RunSelector::Last)),
             ("r-41.2", Err(SelectorError::Attempt(RunId(41).attempt(2)))),
             ("41.2", Err(SelectorError::Attempt(RunId(41).attempt(2)))),
+            (
+                "nano-lm",
+                Ok(RunSelector::Blueprint("nano-lm".parse().expect("a name"))),
+            ),
             ("", Err(SelectorError::Unknown)),
             ("r-", Err(SelectorError::Unknown)),
             ("-1", Err(SelectorError::Unknown)),
-            ("r-r-1", Err(SelectorError::Unknown)),
             ("LAST", Err(SelectorError::Unknown)),
         ] {
             assert_eq!(text.parse(), selector, "{text}");

@@ -10,6 +10,7 @@ pub(crate) mod estimate;
 pub(crate) mod events;
 pub(crate) mod explanation;
 pub(crate) mod github;
+pub(crate) mod looking;
 pub(crate) mod pace;
 pub(crate) mod progress;
 pub(crate) mod queue;

@@ -9,7 +9,7 @@ mod request;
 mod state;
 mod timeouts;
 
-pub use amount::{Bytes, Cpus, Gpus, ParseAmountError, Resources};
+pub use amount::{Bytes, Cpus, Gpus, ParseAmountError, Resources, Rounded};
 pub(crate) use amount::{quantity, too_large};
 pub use head::{Head, ParseHeadError};
 pub use id::{AttemptId, ParseIdError, RunId};

@@ -43,7 +43,7 @@ pub(crate) use forest::root;
 pub use explain::{Limit, Obstacle, ObstacleReason, Raise, Unblock, Wait, WaitReason};
 pub use figures::{CohortFigures, CohortResource};
 pub use objects::StopPolicy;
-pub use quantity::Quantity;
+pub use quantity::{Quantity, amount_in_words};
 pub use terms::Mismatch;
 pub(crate) use terms::mismatch;
 pub use tree::Inactive;

@@ -3,7 +3,7 @@
 //! A projection of the log: it is kept so that it can be read without a replay, and can be made again from the events
 //! at any time.
 
-use std::fmt;
+use std::{fmt, path::PathBuf};
 
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -32,6 +32,9 @@ pub struct RunView {
     pub subject: Subject,
     /// Who asked for it.
     pub requested_by: Actor,
+    /// The folder on this machine in which it was asked for.
+    #[serde(default)]
+    pub asked_from: Option<PathBuf>,
     /// The key of the request that made it.
     pub request_key: RequestKey,
     /// The queue that it waits or waited in.
@@ -42,6 +45,9 @@ pub struct RunView {
     pub resources: Resources,
     /// When it was asked for.
     pub requested_at: Timestamp,
+    /// When somebody last asked for it to be tried once more.
+    #[serde(default)]
+    pub retried_at: Option<Timestamp>,
     /// When it ended.
     pub ended_at: Option<Timestamp>,
     /// Its attempts, the first one first.

@@ -4,6 +4,7 @@ mod json;
 mod lines;
 mod redact;
 mod sanitise;
+mod shell;
 mod style;
 mod visible;
 
@@ -12,5 +13,6 @@ pub(crate) use lines::reorders_or_hides;
 pub use lines::{Line, Lines, Run, lines, shown};
 pub use redact::{RedactedStream, Redactor};
 pub use sanitise::{Sanitiser, sanitise};
+pub use shell::shell_word;
 pub use style::{Colour, Style};
 pub use visible::{block, line};

@@ -50,7 +50,7 @@ pub(crate) struct Run {
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  blueproof wait last --timeout 10m")]
 pub(crate) struct Wait {
-    /// The runs: r-41, 41 or last
+    /// The runs: r-41, 41, last (the newest of this project), or a blueprint for its newest
     #[arg(value_name = "RUN", required = true)]
     pub(crate) runs: Vec<RunSelector>,
     /// Stop waiting after this long, with exit code 8
@@ -65,7 +65,7 @@ pub(crate) struct Wait {
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  blueproof cancel last")]
 pub(crate) struct Cancel {
-    /// The run: r-41, 41 or last
+    /// The run: r-41, 41, last (the newest of this project), or a blueprint for its newest
     #[arg(value_name = "RUN")]
     pub(crate) run: RunSelector,
 }
@@ -74,7 +74,7 @@ pub(crate) struct Cancel {
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  blueproof retry last")]
 pub(crate) struct Retry {
-    /// The run: r-41, 41 or last
+    /// The run: r-41, 41, last (the newest of this project), or a blueprint for its newest
     #[arg(value_name = "RUN")]
     pub(crate) run: RunSelector,
     /// Print the run's id and leave it to itself
@@ -89,7 +89,7 @@ pub(crate) struct Retry {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  blueproof logs -f last\n  blueproof logs last --failed")]
 pub(crate) struct Logs {
-    /// The run: r-41, 41 or last
+    /// The run: r-41, 41, last (the newest of this project), or a blueprint for its newest
     #[arg(value_name = "RUN")]
     pub(crate) run: RunSelector,
     /// Go on until the run is over
@@ -139,7 +139,7 @@ pub(crate) struct Init {
     after_help = "Examples:\n  blueproof report last\n  blueproof report last --format junit > junit.xml"
 )]
 pub(crate) struct Report {
-    /// The run: r-41, 41 or last
+    /// The run: r-41, 41, last (the newest of this project), or a blueprint for its newest
     #[arg(value_name = "RUN")]
     pub(crate) run: RunSelector,
     /// Print the report in this format
@@ -159,7 +159,7 @@ pub(crate) enum ReportFormat {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  blueproof artifacts last\n  blueproof artifacts last --to ./out")]
 pub(crate) struct Artifacts {
-    /// The run: r-41, 41 or last
+    /// The run: r-41, 41, last (the newest of this project), or a blueprint for its newest
     #[arg(value_name = "RUN")]
     pub(crate) run: RunSelector,
     /// Copy them into this folder, which is made

@@ -60,7 +60,7 @@ pub(crate) struct GetBlueprints {
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  blueproof get runs --status failed -o name")]
 pub(crate) struct GetRuns {
-    /// Only these: r-41, 41 or last
+    /// Only these: r-41, 41, last (the newest of this project), or all of a blueprint
     #[arg(value_name = "RUN")]
     pub(crate) runs: Vec<RunSelector>,
     /// Only runs in this state, such as running or failed; `active` and `ended` are all that are not over, or are
@@ -123,7 +123,7 @@ pub(crate) enum DescribeKind {
         after_help = "Example:\n  blueproof describe run last"
     )]
     Run {
-        /// The run: r-41, 41 or last
+        /// The run: r-41, 41, last (the newest of this project), or a blueprint for its newest
         #[arg(value_name = "RUN")]
         run: RunSelector,
     },
@@ -133,7 +133,7 @@ pub(crate) enum DescribeKind {
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  blueproof why last")]
 pub(crate) struct Why {
-    /// The run: r-41, 41 or last
+    /// The run: r-41, 41, last (the newest of this project), or a blueprint for its newest
     #[arg(value_name = "RUN")]
     pub(crate) run: RunSelector,
     /// How it is written

@@ -1,14 +1,18 @@
 //! `blueproof get blueprints`: what this checkout has to be tested.
 
 use blueproof_core::domain::Resources;
-use blueproof_notebook::blueprint::{self, Blueprint, Found};
+use blueproof_notebook::{
+    blueprint::{self, Blueprint, Found},
+    text::shell_word,
+};
 use serde::Serialize;
 
-use super::run::checkout_root;
 use crate::{
     cli::GetBlueprints,
+    current_project::CurrentProject,
     exit::{Exit, Problem},
     output::{self, Cell, Document, Encoding, Format, Table},
+    show::{looking::Looking, text},
 };
 
 /// A blueprint as it is listed.
@@ -23,12 +27,26 @@ struct Listed {
     mistakes: usize,
 }
 
+/// Returns the blueprints of this checkout. Where there was too much to look at, that is said.
+pub(super) fn of_this_checkout() -> Result<Vec<Found>, Problem> {
+    let here = CurrentProject::of_this_process()?;
+    let mut looking = Looking::begin();
+    let listing = blueprint::list(here.checkout(), &mut |path| looking.at(path));
+    drop(looking);
+    if let Some(at) = &listing.stopped_at {
+        output::note(&format!(
+            "there is too much to look at in {}: it ended at {}, and what comes after that is left out; \
+             change into a checkout",
+            shell_word(here.checkout()),
+            shell_word(at)
+        ));
+    }
+    Ok(listing.found)
+}
+
 /// Lists every blueprint, those with mistakes too.
 pub(crate) fn get_blueprints(arguments: &GetBlueprints) -> Result<Exit, Problem> {
-    let listed: Vec<Listed> = blueprint::list(&checkout_root()?)
-        .into_iter()
-        .map(look_at)
-        .collect();
+    let listed: Vec<Listed> = of_this_checkout()?.into_iter().map(look_at).collect();
     let document = |encoding| {
         output::encode(
             &Document::list("BlueprintList", "BlueprintSummary", &listed),
@@ -73,7 +91,10 @@ fn table(listed: &[Listed]) -> Table {
     for one in listed {
         let asks = match one.resources {
             Some(resources) => resources.to_string(),
-            None => format!("{} mistakes: see `blueproof check`", one.mistakes),
+            None => format!(
+                "{}: see `blueproof check`",
+                text::counted(one.mistakes, "mistake")
+            ),
         };
         table.row(
             [&one.name, &asks, &one.profiles.join(","), &one.path].map(|text| Cell::from(text.as_str())),

@@ -12,23 +12,21 @@ use blueproof_notebook::{
     plan::Secret,
 };
 
-use super::run::{checkout_root, find};
+use super::{blueprints::of_this_checkout, run::find};
 use crate::{
     cli::{Check, Init, Place},
     exit::{Exit, Problem},
     output::{self, Document},
     reading::{Reading, block_on},
-    session, show,
+    session,
+    show::{self, text::counted},
 };
 
 /// Looks for mistakes and hazards: exit code 2 for a mistake, 1 for a hazard under `--strict`.
 pub(crate) fn check(arguments: &Check, place: &Place) -> Result<Exit, Problem> {
     let here = Here::look(place)?;
     let paths = match arguments.paths.as_slice() {
-        [] => blueprint::list(&checkout_root()?)
-            .into_iter()
-            .map(|found| found.path)
-            .collect(),
+        [] => of_this_checkout()?.into_iter().map(|found| found.path).collect(),
         named => named
             .iter()
             .map(|named| find(named))
@@ -51,9 +49,9 @@ pub(crate) fn check(arguments: &Check, place: &Place) -> Result<Exit, Problem> {
     }
     anstream::eprintln!(
         "{} checked: {}, {}",
-        plural(paths.len(), "blueprint"),
-        plural(errors, "error"),
-        plural(warnings, "warning")
+        counted(paths.len(), "blueprint"),
+        counted(errors, "error"),
+        counted(warnings, "warning")
     );
     Ok(match (errors, warnings) {
         (0, 0) => Exit::Ok,
@@ -207,14 +205,6 @@ fn write_whole(path: &Path, text: &str) -> Result<(), Problem> {
     fs::set_permissions(file.path(), mode).map_err(|error| failed(&error))?;
     file.persist(path).map_err(|error| failed(&error.error))?;
     Ok(())
-}
-
-fn plural(count: usize, thing: &str) -> String {
-    if count == 1 {
-        format!("1 {thing}")
-    } else {
-        format!("{count} {thing}s")
-    }
 }
 
 #[cfg(test)]

@@ -104,10 +104,24 @@ async fn find(store: &SqliteStore, arguments: &GetRuns) -> Result<Found, Problem
 async fn named(store: &SqliteStore, selectors: &[RunSelector]) -> Result<Vec<RunView>, Problem> {
     let mut runs = BTreeMap::new();
     for selector in selectors {
-        let view = selector.resolve(store).await?;
-        runs.insert(view.id, view);
+        let named = match selector {
+            RunSelector::Blueprint(_) => of_blueprint(store, selector).await?,
+            RunSelector::Id(_) | RunSelector::Last => vec![selector.resolve(store).await?],
+        };
+        runs.extend(named.into_iter().map(|view| (view.id, view)));
     }
     Ok(runs.into_values().rev().collect())
+}
+
+/// Returns all runs of a blueprint: who lists runs by its name wants more than the newest.
+async fn of_blueprint(store: &SqliteStore, selector: &RunSelector) -> Result<Vec<RunView>, Problem> {
+    let mut runs = store.runs(i64::MAX as usize).await?;
+    runs.retain(|view| selector.may_be(view));
+    if runs.is_empty() {
+        let newest = store.runs(1).await?.pop();
+        return Err(Problem::usage(selector.unknown(newest.as_ref())));
+    }
+    Ok(runs)
 }
 
 fn is_wanted(view: &RunView, arguments: &GetRuns) -> bool {
@@ -125,8 +139,8 @@ enum Shape {
 }
 
 fn shape(arguments: &GetRuns) -> Shape {
-    match arguments.runs.len() {
-        1 => Shape::One,
+    match arguments.runs.as_slice() {
+        [RunSelector::Id(_) | RunSelector::Last] => Shape::One,
         _ => Shape::List,
     }
 }

@@ -20,10 +20,11 @@ use super::{
 };
 use crate::{
     cli::Run,
+    current_project::CurrentProject,
     exit::{Exit, Problem},
     output,
     session::{Session, Target, local_user, new_key},
-    show::aside,
+    show::{aside, looking::Looking},
 };
 
 /// The queue of whoever names none.
@@ -36,7 +37,11 @@ pub(crate) fn draft(arguments: &Run) -> Result<RunRequest, Problem> {
     let folder = resolved.checkout.clone();
     let queue = DEFAULT_QUEUE.parse().expect("it is a name");
     let request = resolved.request(new_key(), local_user(), queue, Priority::default());
-    request.map_err(|error| unreadable(&folder, &error))
+    let request = request.map_err(|error| unreadable(&folder, &error))?;
+    Ok(RunRequest {
+        asked_from: Some(CurrentProject::of_this_process()?.folder().into()),
+        ..request
+    })
 }
 
 pub(crate) async fn run(session: &Session, draft: RunRequest, arguments: &Run) -> Result<Exit, Problem> {
@@ -91,18 +96,11 @@ pub(crate) fn find(typed: &str) -> Result<PathBuf, Problem> {
     if path.exists() || typed.contains('/') || typed.ends_with(".ipynb") || typed.ends_with(".yaml") {
         return Ok(path.into());
     }
-    Ok(blueprint::find(&checkout_root()?, typed)?)
-}
-
-/// Returns the folder that the checkout we stand in begins with, or the one we stand in.
-pub(crate) fn checkout_root() -> Result<PathBuf, Problem> {
-    let here = std::env::current_dir().map_err(|error| {
-        Problem::usage(Diagnostic::error(Code::FileMissing, "the current folder is gone").caused_by(&error))
-    })?;
-    let root = here
-        .ancestors()
-        .find(|folder| folder.join(".git").exists() || folder.join(".blueproof").is_dir());
-    Ok(root.unwrap_or(&here).to_path_buf())
+    let here = CurrentProject::of_this_process()?;
+    let mut looking = Looking::begin();
+    Ok(blueprint::find(here.checkout(), typed, &mut |path| {
+        looking.at(path);
+    })?)
 }
 
 /// Returns the LocalQueue that was named, or the one that goes without saying.

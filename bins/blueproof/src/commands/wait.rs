@@ -8,12 +8,14 @@ use blueproof_core::{
     ports::{Command, Store},
     view::RunView,
 };
+use jiff::Timestamp;
 
 use super::follow::{conclude, detach, follow, print_documents};
 use crate::{
     cli::{Cancel, Retry, Wait},
     exit::{Exit, Problem},
     output::{self, DocumentFormat},
+    select::described,
     session::{Session, Target, local_user, new_key},
 };
 
@@ -82,12 +84,13 @@ async fn time_out(
 
 /// Asks for a run to end, and waits until it has.
 pub(crate) async fn cancel(session: &Session, arguments: &Cancel) -> Result<Exit, Problem> {
-    let view = arguments.run.resolve(&*session.store).await?;
+    let view = arguments.run.resolve_to_change(&*session.store).await?;
     let run = view.id;
     if let RunState::Ended(ending) = view.state {
         anstream::eprintln!("{run} is already over: {ending}");
         return Ok(Exit::Ok);
     }
+    output::note(&format!("ends {}", asked(&view)));
     session
         .submit(Command::Cancel {
             key: new_key(),
@@ -107,7 +110,7 @@ pub(crate) async fn cancel(session: &Session, arguments: &Cancel) -> Result<Exit
 
 /// Has an ended run tried once more, and stays with it.
 pub(crate) async fn retry(session: &Session, arguments: &Retry) -> Result<Exit, Problem> {
-    let before = arguments.run.resolve(&*session.store).await?;
+    let before = arguments.run.resolve_to_change(&*session.store).await?;
     let run = before.id;
     if !matches!(before.state, RunState::Ended(_)) {
         anstream::eprintln!(
@@ -116,6 +119,7 @@ pub(crate) async fn retry(session: &Session, arguments: &Retry) -> Result<Exit, 
         );
         return Ok(Exit::Pending);
     }
+    output::note(&format!("tries {} once more", asked(&before)));
     session
         .submit(Command::Retry {
             key: new_key(),
@@ -134,4 +138,11 @@ pub(crate) async fn retry(session: &Session, arguments: &Retry) -> Result<Exit, 
         Some(view) => conclude(session, &view, arguments.output).await,
         None => Ok(Exit::Interrupted),
     }
+}
+
+/// Returns which run it is, in words: what it tests, where, and who asked for it when.
+fn asked(view: &RunView) -> String {
+    let by = output::line(&view.requested_by.to_string());
+    let when = output::ago(view.requested_at, Timestamp::now());
+    format!("{}, asked for by {by} {when}", described(view))
 }

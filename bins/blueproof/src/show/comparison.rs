@@ -6,7 +6,7 @@ use std::{
 };
 
 use blueproof_core::{
-    queue::Quantity,
+    queue::{Quantity, amount_in_words},
     simulation::{Allocation, Figures, History, InAll, Scenario, Series, Spread, Unadmitted, Used, in_all},
 };
 use jiff::SignedDuration;
@@ -422,7 +422,7 @@ pub(super) fn hours(resource: &str, unit_seconds: f64) -> String {
 /// Returns what a job or queue has, as people write it.
 pub(super) fn amounts(amounts: &BTreeMap<String, Quantity>) -> String {
     let written = amounts.iter().map(|(resource, quantity)| {
-        let amount = blueproof_core::queue::manifest::amount(resource, *quantity);
+        let amount = amount_in_words(resource, *quantity);
         format!("{amount} {resource}")
     });
     written.collect::<Vec<_>>().join(", ")

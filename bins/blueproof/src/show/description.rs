@@ -14,7 +14,7 @@ use jiff::Timestamp;
 
 use super::{
     estimate, render, runs,
-    text::{duration, sparkline},
+    text::{cpu_seconds, duration, sparkline},
 };
 use crate::output::{self, Cell, Table, Width};
 
@@ -228,10 +228,10 @@ pub(crate) fn used(usage: &Usage) -> String {
         duration(usage.duration)
     )];
     if let Some(time) = usage.cpu_time {
-        parts.push(format!("{} of {} cpu", output::seconds(time), usage.cpu_granted));
+        parts.push(format!("{} of {} cpu", cpu_seconds(time), usage.cpu_granted));
     }
     if let Some(peak) = usage.memory_peak {
-        parts.push(format!("{} peak", output::size(peak)));
+        parts.push(format!("{} peak", peak.rounded()));
     }
     parts.extend(usage.gpu.as_ref().map(gpu_used));
     parts.join(", ")
@@ -244,7 +244,7 @@ fn gpu_used(gpu: &GpuUse) -> String {
         text.push_str(&format!(" {:.0} % busy", ratio * 100.0));
     }
     if let Some(peak) = gpu.peak_memory {
-        text.push_str(&format!(", {} gpu memory peak", output::size(peak)));
+        text.push_str(&format!(", {} gpu memory peak", peak.rounded()));
     }
     if let Some(joules) = gpu.joules {
         text.push_str(&format!(", {joules:.0} J"));
@@ -270,7 +270,10 @@ fn add_files(text: &mut String, kept: &KeptFiles) {
     let _ = write!(text, "\n{BOLD}Files{BOLD:#} in {}\n", output::line(&kept.folder));
     let mut table = Table::new([]);
     for file in &kept.files {
-        table.row([output::line(&file.path).into(), output::size(file.size).into()]);
+        table.row([
+            output::line(&file.path).into(),
+            file.size.rounded().to_string().into(),
+        ]);
     }
     let widths = table.widths();
     for line in table.render_rows(&widths, Width::Unlimited).lines() {

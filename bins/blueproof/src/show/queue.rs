@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use anstyle::Style;
 use blueproof_core::{
-    domain::RunId,
+    domain::{Bytes, RunId},
     queue::{
         Inactive, Quantity, Queues, UserUsage, WorkloadId,
         objects::{ClusterQueue, FlavorFungibility, FlavorPreference, Objects, Preemption},
@@ -19,7 +19,6 @@ use super::{
 };
 use crate::output::{self, Cell, Table, Width};
 
-const GIB: f64 = (1 << 30) as f64;
 const BOLD: Style = Style::new().bold();
 
 /// Returns all about the queue, which is configured.
@@ -135,7 +134,7 @@ fn consumed(of: &UserUsage) -> String {
     let consumed = of.consumed_resources.iter();
     let consumed = consumed.filter(|(_, amount)| **amount > 0.0);
     let words = consumed.map(|(resource, amount)| match resource.as_str() {
-        "memory" | "ephemeral-storage" => format!("{} GiB {resource}", figure(amount / GIB)),
+        "memory" | "ephemeral-storage" => format!("{} {resource}", Bytes(*amount as u64).rounded()),
         _ => format!("{} {resource}", figure(*amount)),
     });
     words.collect::<Vec<_>>().join(", ")

@@ -2,15 +2,12 @@
 
 use std::cmp::Reverse;
 
-use blueproof_core::{
-    domain::Bytes,
-    queue::{
-        Quantity, Queues, manifest,
-        objects::{AdmissionMode, ClusterQueue, Objects, Quota, StopPolicy},
-    },
+use blueproof_core::queue::{
+    Quantity, Queues, amount_in_words,
+    objects::{AdmissionMode, ClusterQueue, Objects, Quota, StopPolicy},
 };
 
-use crate::output::{self, Cell, Table};
+use crate::output::{Cell, Table};
 
 /// Returns a table of all queues.
 pub(crate) fn table(queues: &Queues) -> Table {
@@ -101,12 +98,10 @@ pub(super) fn limit(queue: &ClusterQueue, resource: &str, limit: Option<Quantity
 
 /// Returns an amount as people say it.
 pub(super) fn amount(resource: &str, amount: Quantity) -> String {
-    match (resource, u64::try_from(amount.0)) {
-        _ if amount.is_unlimited() => "any".into(),
-        (_, Ok(0)) => "0".into(),
-        ("memory" | "ephemeral-storage", Ok(bytes)) => output::size(Bytes(bytes)),
-        _ => manifest::amount(resource, amount),
+    if amount.is_unlimited() {
+        return "any".into();
     }
+    amount_in_words(resource, amount)
 }
 
 #[cfg(test)]
@@ -132,7 +127,7 @@ QUEUE                                USED  NOMINAL  BORROW  LEND  WAITING
 red-cluster-queue                                                 0
   in default-cohort, BestEffortFIFO
   h200 cpu                           0     224      any     any
-  h200 memory                        0     1.8 TiB  any     any
+  h200 memory                        0     1.8Ti    any     any
   h200 nvidia.com/gpu                0     8        8       4
   h200 pods                          0     100      any     any
 "

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use blueproof_core::{
     attempt::{Record, RecordKind, Stage},
     diagnostic::Diagnostic,
-    domain::{Actor, AttemptId, Gpus, Resources, RunState, Verdict},
+    domain::{Actor, AttemptId, Resources, RunState, Verdict},
     event::Call,
     view::{AttemptView, ReportView, RunView, Trouble},
 };
@@ -273,7 +273,7 @@ impl Stages {
         self.line(
             "quota",
             Mark::Well,
-            &format!("{} of {}", brief(view.resources), brief(self.quota)),
+            &format!("{} of {}", view.resources, self.quota),
             None,
         );
         self.attempt = Some(attempt.id);
@@ -404,16 +404,6 @@ fn approval(view: &RunView, by: &Actor) -> String {
         return format!("own run of {by}, needs no other's approval (local.selfApprove)");
     }
     format!("approved by {by}")
-}
-
-/// Returns resources with memory as people read it.
-fn brief(resources: Resources) -> String {
-    let gpus = if resources.gpu == Gpus(0) {
-        String::new()
-    } else {
-        format!(", {} gpu", resources.gpu)
-    };
-    format!("{} cpu, {}{gpus}", resources.cpu, output::size(resources.memory))
 }
 
 #[cfg(test)]

@@ -2,6 +2,15 @@
 
 use jiff::SignedDuration;
 
+/// Returns a count with its noun: `1 mistake`, `2 mistakes`.
+pub(crate) fn counted(count: usize, noun: &str) -> String {
+    if count == 1 {
+        format!("1 {noun}")
+    } else {
+        format!("{count} {noun}s")
+    }
+}
+
 /// Returns a duration as people say it: `21 ms`, `1.3 s`, `1m32s`, `2h05m`.
 pub(crate) fn duration(span: SignedDuration) -> String {
     let millis = span.as_millis().max(0);
@@ -25,6 +34,11 @@ pub(crate) fn span(seconds: f64) -> String {
         3600..172_800 => format!("{}h{:02}m", whole / 3600, whole / 60 % 60),
         _ => format!("{}d{:02}h", whole / 86_400, whole / 3600 % 24),
     }
+}
+
+/// Returns processor time as `1.2 cpu-s`.
+pub(crate) fn cpu_seconds(time: SignedDuration) -> String {
+    format!("{:.1} cpu-s", time.as_secs_f64())
 }
 
 /// Returns a number with at most four decimals, and none where it is large: `0.2215`, `12.5`, `139672`.

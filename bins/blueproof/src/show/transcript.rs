@@ -1,7 +1,7 @@
 //! What happened in a simulation, one line each: when, who, and why.
 
 use blueproof_core::{
-    queue::manifest,
+    queue::amount_in_words,
     retry::Reason,
     scheduler::EvictionReason,
     simulation::{Fewer, History, Leave, Moment, Scenario, What},
@@ -92,7 +92,7 @@ impl Told<'_> {
             Some(limit) => format!(
                 "{} lends at most {} {resource}",
                 line(slack),
-                manifest::amount(resource, limit)
+                amount_in_words(resource, limit)
             ),
             None => format!("{} lends all of its {resource}", line(slack)),
         }

@@ -115,10 +115,10 @@ fn outcome_facts(outcome: &Outcome, facts: &mut String) {
     }
     let Some(usage) = &outcome.usage else { return };
     if let Some(cpu) = usage.cpu_time {
-        facts.push_str(&format!(" · {:.1} cpu-s", cpu.as_secs_f64()));
+        facts.push_str(&format!(" · {}", text::cpu_seconds(cpu)));
     }
     if let Some(peak) = usage.memory_peak {
-        facts.push_str(&format!(" · {} MiB peak", peak.0 >> 20));
+        facts.push_str(&format!(" · {} peak", peak.rounded()));
     }
     if let Some(ratio) = usage.gpu.as_ref().and_then(GpuUse::busy_ratio) {
         facts.push_str(&format!(" · gpu {:.0} % busy", ratio * 100.0));

@@ -12,6 +12,7 @@ mod kills;
 mod live;
 mod mistakes;
 mod page;
+mod projects;
 mod queues;
 mod quota;
 mod reading;

@@ -38,8 +38,8 @@ codes! {
         "The command line names something that does not exist or leaves out something that is needed. \
          `blueproof help COMMAND` shows what a command takes."
     102 NoSuchRun "a run that is not in the store"
-        "No run of that id is known here. `blueproof get runs` lists those that are; `last` stands for the newest. \
-         A run is known only to the store that it was made in (`--store`, `BLUEPROOF_STORE`)."
+        "No run of that id is known here. `blueproof get runs` lists those that are; `last` stands for the newest of the project in which it is typed, and a blueprint's \
+         name for its newest there. A run is known only to the store that it was made in (`--store`, `BLUEPROOF_STORE`)."
     103 NoHome "a machine without a home folder"
         "What blueproof keeps lies in the home folder when nothing else is configured, and HOME is not set, or is no \
          absolute path. Set it, or name other places: `--store`, `BLUEPROOF_STORE`, `BLUEPROOF_ENVIRONMENTS`."

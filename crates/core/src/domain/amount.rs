@@ -72,6 +72,18 @@ impl Cpus {
     }
 }
 
+impl Bytes {
+    /// Returns the amount as people read it, with at most one decimal: `512Mi`, `7.3Gi`, `118Mi`. What is to be read back
+    /// by a program is written with `Display`, which is exact.
+    pub fn rounded(self) -> Rounded {
+        Rounded(self)
+    }
+}
+
+/// An amount of memory or disk in the largest unit of which there is one: to a tenth below a hundred of it, and whole above.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rounded(Bytes);
+
 impl Resources {
     /// Returns the sum, or `None` when it is more than can be counted.
     pub fn checked_add(self, other: Self) -> Option<Self> {
@@ -154,6 +166,29 @@ impl fmt::Display for Bytes {
     }
 }
 
+impl fmt::Display for Rounded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const UNITS: [&str; 6] = ["Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
+        let bytes = u128::from(self.0.0);
+        if bytes == 0 {
+            return f.write_str("0");
+        }
+        if bytes < 1024 {
+            return write!(f, "{bytes} B");
+        }
+        // One that rounds up to 1024 of a unit is one of the next.
+        let tenths = |power: usize| (bytes * 10 + (1 << (10 * power - 1))) >> (10 * power);
+        let power = (1..UNITS.len()).find(|power| tenths(*power) < 10_235);
+        let power = power.unwrap_or(UNITS.len());
+        let unit = UNITS[power - 1];
+        match tenths(power) {
+            tenths @ 1000.. => write!(f, "{}{unit}", (tenths + 5) / 10),
+            tenths if tenths % 10 == 0 => write!(f, "{}{unit}", tenths / 10),
+            tenths => write!(f, "{}.{}{unit}", tenths / 10, tenths % 10),
+        }
+    }
+}
+
 impl fmt::Display for Gpus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.0)
@@ -163,7 +198,7 @@ impl fmt::Display for Gpus {
 impl fmt::Display for Resources {
     /// Writes `2 cpu, 512Mi memory, 1 gpu`; GPUs only where there are some.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} cpu, {} memory", self.cpu, self.memory)?;
+        write!(f, "{} cpu, {} memory", self.cpu, self.memory.rounded())?;
         match self.gpu {
             Gpus(0) => Ok(()),
             some => write!(f, ", {some} gpu"),
@@ -319,6 +354,28 @@ mod tests {
             ("1m", 1),
         ] {
             assert_eq!(text.parse(), Ok(Bytes(bytes)), "{text}");
+        }
+    }
+
+    #[test]
+    fn people_read_memory_with_at_most_one_decimal() {
+        for (bytes, text) in [
+            (0, "0"),
+            (1023, "1023 B"),
+            (1024, "1Ki"),
+            (1536, "1.5Ki"),
+            (118 << 20, "118Mi"),
+            ((1 << 20) - 1, "1Mi"),
+            (1_048_000, "1023Ki"),
+            (1_048_200, "1Mi"),
+            (7424 << 20, "7.3Gi"),
+            (11776 << 20, "11.5Gi"),
+            (24_684_092 << 10, "23.5Gi"),
+            (3 << 30, "3Gi"),
+            (1000 << 20, "1000Mi"),
+            (u64::MAX, "16Ei"),
+        ] {
+            assert_eq!(Bytes(bytes).rounded().to_string(), text, "{bytes}");
         }
     }
 

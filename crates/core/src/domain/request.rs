@@ -78,6 +78,9 @@ pub struct RunRequest {
     pub subject: Subject,
     /// Who asks.
     pub requested_by: Actor,
+    /// The folder on this machine in which it is asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked_from: Option<PathBuf>,
     /// The queue that it waits in.
     pub queue: QueueName,
     /// Its place among the others there.

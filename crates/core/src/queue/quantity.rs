@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::domain::{self, ParseAmountError};
+use crate::domain::{self, Bytes, Cpus, ParseAmountError};
 
 /// An amount of one resource, exact, or without a limit.
 ///
@@ -80,6 +80,19 @@ impl fmt::Display for Quantity {
             return f.write_str("unlimited");
         }
         write!(f, "{}", self.0)
+    }
+}
+
+/// Returns an amount of a resource as people read it: memory with at most one decimal.
+pub fn amount_in_words(resource: &str, quantity: Quantity) -> String {
+    if quantity.is_unlimited() {
+        return quantity.to_string();
+    }
+    let count = u64::try_from(quantity.0).unwrap_or_default();
+    match resource {
+        "cpu" => Cpus::millis(count).to_string(),
+        "memory" | "ephemeral-storage" => Bytes(count).rounded().to_string(),
+        _ => count.to_string(),
     }
 }
 

@@ -2,8 +2,7 @@
 
 use std::fmt;
 
-use super::{Limit, Mismatch, Obstacle, ObstacleReason, Quantity, Raise, Unblock, Wait};
-use crate::domain::{Bytes, Cpus};
+use super::{Limit, Mismatch, Obstacle, ObstacleReason, Raise, Unblock, Wait, amount_in_words};
 
 impl fmt::Display for Wait {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -38,7 +37,7 @@ impl fmt::Display for Obstacle {
                 limit,
             } => {
                 let [short, free, most] =
-                    [asked.minus(*available), *available, *most].map(|of| amount(resource, of));
+                    [asked.minus(*available), *available, *most].map(|of| amount_in_words(resource, of));
                 write!(
                     f,
                     "{short} {resource} missing: {free} free of at most {most}, {limit}"
@@ -107,32 +106,23 @@ fn names<T: fmt::Display>(runs: &[T]) -> String {
 pub(crate) fn raises_in_words(raises: &[Raise]) -> String {
     let flavors = raises.chunk_by(|one, next| one.flavor == next.flavor);
     let of_flavors = flavors.map(|raises| {
-        let amounts = raises
-            .iter()
-            .map(|raise| format!("{} more {}", amount(&raise.resource, raise.more), raise.resource));
+        let amounts = raises.iter().map(|raise| {
+            format!(
+                "{} more {}",
+                amount_in_words(&raise.resource, raise.more),
+                raise.resource
+            )
+        });
         let amounts: Vec<_> = amounts.collect();
         format!("{} of flavor {}", amounts.join(" and "), raises[0].flavor)
     });
     of_flavors.collect::<Vec<_>>().join(", and ")
 }
 
-/// Returns an amount as people write it.
-pub(crate) fn amount(resource: &str, quantity: Quantity) -> String {
-    if quantity.is_unlimited() {
-        return quantity.to_string();
-    }
-    let count = u64::try_from(quantity.0).unwrap_or_default();
-    match resource {
-        "cpu" => Cpus::millis(count).to_string(),
-        "memory" => Bytes(count).to_string(),
-        _ => count.to_string(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::queue::{WaitReason, WorkloadId};
+    use crate::queue::{Quantity, WaitReason, WorkloadId};
 
     #[test]
     fn whoever_embeds_the_queue_can_say_what_it_says() {

@@ -41,6 +41,7 @@ impl Scheduler {
                 request: Arc::new(request),
                 gang,
                 requested_at: self.now,
+                retried_at: None,
                 ended_at: None,
                 phase: Phase::AwaitingApproval { since: self.now },
                 refusal: None,
@@ -108,6 +109,7 @@ impl Scheduler {
         if !fresh || !matches!(run.phase, Phase::Ended(_)) {
             return;
         }
+        run.retried_at = Some(self.now);
         run.ended_at = None;
         run.refusal = None;
         run.retries_used = Used::default();

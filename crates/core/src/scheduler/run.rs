@@ -22,6 +22,8 @@ pub(super) struct Run {
     pub(super) request: Arc<RunRequest>,
     pub(super) gang: Resources,
     pub(super) requested_at: Timestamp,
+    /// When somebody last asked for another attempt.
+    pub(super) retried_at: Option<Timestamp>,
     pub(super) ended_at: Option<Timestamp>,
     pub(super) phase: Phase,
     /// Why it ended without an attempt that says so.
@@ -216,11 +218,13 @@ impl Run {
             state: self.state(),
             subject: request.subject.clone(),
             requested_by: request.requested_by.clone(),
+            asked_from: request.asked_from.clone(),
             request_key: request.key.clone(),
             queue: request.queue.clone(),
             priority: request.priority,
             resources: self.gang,
             requested_at: self.requested_at,
+            retried_at: self.retried_at,
             ended_at: self.ended_at,
             attempts: self.attempts.iter().map(Attempt::view).collect(),
             failure: self.failure(),

@@ -12,7 +12,8 @@ use crate::{
     domain::{Resources, RunId},
     queue::{
         self, Obstacle, ObstacleReason, Quantity, Raise, Unblock, UserUsage, WaitReason, WorkloadId,
-        words::{amount, ends_in_words, raises_in_words},
+        amount_in_words,
+        words::{ends_in_words, raises_in_words},
     },
 };
 
@@ -264,7 +265,7 @@ impl PendingReason {
                 ..
             } => Some(format!(
                 "{} {resource}",
-                amount(resource, asked.minus(*available))
+                amount_in_words(resource, asked.minus(*available))
             )),
         });
         missing.collect::<Vec<_>>().join(", ")
@@ -374,7 +375,7 @@ fn rooms_in_words(rooms: &[FlavorRoom], amount_of: impl Fn(&FlavorRoom) -> Quant
             let amounts = rooms.iter().map(|room| {
                 format!(
                     "{} {}",
-                    amount(&room.resource, amount_of(room)),
+                    amount_in_words(&room.resource, amount_of(room)),
                     noun(&room.resource)
                 )
             });

@@ -39,6 +39,7 @@ pub fn request(key: &str, name: &str) -> RunRequest {
             profile: None,
         },
         requested_by: Actor::Local("ada".into()),
+        asked_from: None,
         queue: "local".parse().expect("a name"),
         priority: Priority(0),
         retries: Retries::default(),

@@ -225,22 +225,43 @@ fn options(format: &Format) -> serde_saphyr::Options {
 
 fn yaml_error(source: &Source, error: &serde_saphyr::Error) -> Diagnostic {
     let spot = error.location().map_or(Spot::default(), spot_of);
-    let mut shown = error.without_snippet().to_string();
-    if let Some(at) = shown.find(" at line ").or_else(|| shown.find("\n")) {
-        shown.truncate(at);
-    }
     let place = source.place(spot);
     let template = place.source.as_deref().is_some_and(|line| line.contains("{{"));
     let message = format!("this is not YAML that {} can be written in", source.format.name);
     let diagnostic = Diagnostic::error(Code::YamlSyntax, message)
         .at(place)
-        .because(shown);
+        .because(in_words(error.without_snippet()));
     if template && source.format.placeholders == Placeholders::Quoted {
         return diagnostic
             .hint("put quotes around a parameter: \"{{gpus}}\"; without them YAML reads a mapping");
     }
     diagnostic
         .hint("look at the line above, too: a missing colon, a tab, an unclosed quote or a key given twice")
+}
+
+/// Returns what is wrong in words of YAML, not of the library that reads it.
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "the library tells dozens of errors apart, and most of its words are YAML's"
+)]
+fn in_words(error: &serde_saphyr::Error) -> String {
+    use serde_saphyr::{Error, MessageFormatter, UserMessageFormatter};
+    match error {
+        Error::DuplicateMappingKey { key: Some(key), .. } => format!("the key `{key}` is given twice"),
+        Error::DuplicateMappingKey { key: None, .. } => "a key is given twice".into(),
+        Error::UnknownAnchor { .. } => "an alias, such as `*name`, has no anchor `&name` before it".into(),
+        Error::Budget { .. }
+        | Error::AliasReplayCounterOverflow { .. }
+        | Error::AliasReplayLimitExceeded { .. }
+        | Error::AliasExpansionLimitExceeded { .. }
+        | Error::AliasReplayStackDepthExceeded { .. } => {
+            "it is too large, too deep, or its aliases stand for too much".into()
+        }
+        other => {
+            let message = UserMessageFormatter.format_message(other);
+            message.lines().next().unwrap_or_default().to_owned()
+        }
+    }
 }
 
 fn spot_of(location: serde_saphyr::Location) -> Spot {
@@ -349,6 +370,29 @@ mod tests {
 
     fn yaml(text: &str) -> Result<Node, Diagnostic> {
         Node::from_yaml(&source(text))
+    }
+
+    #[test]
+    fn what_is_no_yaml_is_told_in_words_of_yaml_and_not_of_the_library() {
+        for (text, says) in [
+            ("a: 1\na: 2", "the key `a` is given twice"),
+            (
+                "a: *nowhere",
+                "an alias, such as `*name`, has no anchor `&name` before it",
+            ),
+            (
+                &"- a\n".repeat(20_001),
+                "it is too large, too deep, or its aliases stand for too much",
+            ),
+            ("a: [1, 2", "unclosed bracket '['"),
+            ("a: 1\n b: 2", "mapping values are not allowed in this context"),
+        ] {
+            let said = yaml(text).expect_err("it is none").causes;
+            assert_eq!(said, [says], "{text:.20}");
+            for of_the_library in ["Options", "Policy", "budget", "breached"] {
+                assert!(!said[0].contains(of_the_library), "{said:?}");
+            }
+        }
     }
 
     #[test]

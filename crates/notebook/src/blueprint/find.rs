@@ -12,12 +12,14 @@ use super::{
     FILE_NAME, FORMAT,
     load::{default_name, folder_of, not_found},
 };
-use crate::ipynb::read_text;
+use crate::{ipynb::read_text, text::shell_word};
 
 /// Folders of other tools that may hold copies of blueprints.
 const SKIPPED: [&str; 4] = ["node_modules", "target", "venv", "__pycache__"];
 /// Nobody nests blueprints deeper; a folder tree made to be deep is not walked to its end.
 const DEEPEST: usize = 32;
+/// More files and folders than a large checkout has; somebody who stands in `/` waits for some seconds and no longer.
+const MOST_ENTRIES: usize = 300_000;
 const LARGEST_BLUEPRINT: u64 = 1 << 20;
 
 /// A blueprint's name and file.
@@ -29,26 +31,45 @@ pub struct Found {
     pub path: PathBuf,
 }
 
-/// Returns every blueprint in `root` and below it, in the order of their paths.
+/// What was found in a folder and below it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Listing {
+    /// The blueprints, in the order of their paths.
+    pub found: Vec<Found>,
+    /// Where looking ended, because there was too much to look at.
+    pub stopped_at: Option<PathBuf>,
+}
+
+/// Returns the blueprints in `root` and below it, and calls `looking` with each file and folder that is looked at.
 ///
-/// Hidden folders and those of other tools are left out, and symbolic links are not followed. A file with mistakes
-/// in it is listed under the name that it would have, so that running it shows them.
-pub fn list(root: &Path) -> Vec<Found> {
+/// Hidden folders, those of other tools and other file systems are left out, and symbolic links are not followed. A file
+/// with mistakes in it is listed under the name that it would have, so that running it shows them.
+pub fn list(root: &Path, looking: &mut dyn FnMut(&Path)) -> Listing {
+    list_at_most(MOST_ENTRIES, root, looking)
+}
+
+fn list_at_most(most: usize, root: &Path, looking: &mut dyn FnMut(&Path)) -> Listing {
     let walk = WalkDir::new(root)
         .max_depth(DEEPEST)
+        .same_file_system(true)
         .sort_by_file_name()
         .into_iter()
         .filter_entry(|entry| entry.depth() == 0 || !is_skipped(entry));
-    let files = walk
-        .filter_map(Result::ok)
-        .filter(|entry| entry.file_name() == FILE_NAME);
-    files
-        .filter(|entry| entry.path().is_file())
-        .map(|entry| Found {
-            name: name_of(entry.path()),
-            path: entry.into_path(),
-        })
-        .collect()
+    let mut listing = Listing::default();
+    for (nth, entry) in walk.filter_map(Result::ok).enumerate() {
+        if nth >= most {
+            listing.stopped_at = Some(entry.into_path());
+            break;
+        }
+        looking(entry.path());
+        if entry.file_name() == FILE_NAME && entry.path().is_file() {
+            listing.found.push(Found {
+                name: name_of(entry.path()),
+                path: entry.into_path(),
+            });
+        }
+    }
+    listing
 }
 
 /// Finds the blueprint that is called `name` in `root` or below it, and returns the path of its file.
@@ -56,19 +77,22 @@ pub fn list(root: &Path) -> Vec<Found> {
 /// # Errors
 ///
 /// None has that name (the nearest one is told), or several have.
-pub fn find(root: &Path, name: &str) -> Result<PathBuf, Vec<Diagnostic>> {
-    let all = list(root);
+pub fn find(root: &Path, name: &str, looking: &mut dyn FnMut(&Path)) -> Result<PathBuf, Vec<Diagnostic>> {
+    let Listing {
+        found: all,
+        stopped_at,
+    } = list(root, looking);
     let same: Vec<&Found> = all.iter().filter(|found| found.name == name).collect();
     match same.as_slice() {
         [one] => Ok(one.path.clone()),
-        [] => Err(vec![missing(root, name, &all)]),
+        [] => Err(vec![said_where(missing(root, name, &all), stopped_at.as_deref())]),
         several => {
             let ambiguous = Diagnostic::error(
                 Code::AmbiguousBlueprint,
                 format!("{} blueprints are called `{name}`", several.len()),
             );
             let hint = |diagnostic: Diagnostic, found: &&Found| {
-                diagnostic.hint(format!("blueproof run {}", folder_of(&found.path).display()))
+                diagnostic.hint(format!("blueproof run {}", shell_word(&folder_of(&found.path))))
             };
             Err(vec![
                 several
@@ -89,8 +113,33 @@ fn missing(root: &Path, name: &str, all: &[Found]) -> Diagnostic {
     if all.is_empty() {
         return error.hint("there is no blueprint.yaml here or below; `blueproof init NOTEBOOK` writes one");
     }
-    let known: Vec<&str> = all.iter().take(10).map(|found| found.name.as_str()).collect();
+    let known: Vec<String> = all
+        .iter()
+        .take(10)
+        .map(|found| in_words(found, root, all))
+        .collect();
     error.hint(format!("there are: {}", known.join(", ")))
+}
+
+/// Returns a blueprint's name, and its folder where another one is called the same.
+fn in_words(found: &Found, root: &Path, all: &[Found]) -> String {
+    if all.iter().filter(|other| other.name == found.name).count() == 1 {
+        return found.name.clone();
+    }
+    let folder = folder_of(&found.path);
+    let inside = folder.strip_prefix(root).unwrap_or(&folder);
+    format!("{} (in {})", found.name, shell_word(&Path::new(".").join(inside)))
+}
+
+/// Says where looking for blueprints ended.
+fn said_where(error: Diagnostic, stopped_at: Option<&Path>) -> Diagnostic {
+    let Some(stopped_at) = stopped_at else {
+        return error;
+    };
+    error.hint(format!(
+        "there was too much to look at, and it ended at {}: change into the checkout, or give the blueprint's path",
+        shell_word(stopped_at)
+    ))
 }
 
 fn is_skipped(entry: &DirEntry) -> bool {
@@ -125,5 +174,70 @@ fn name_of(path: &Path) -> String {
     match text(root.get("spec").and_then(|spec| spec.get("notebook"))) {
         Some(notebook) => default_name(&folder.join(notebook)).to_string(),
         None => fallback(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::blueprint::Blueprint;
+
+    /// Makes a folder for each, with a blueprint of this name.
+    fn checkout(blueprints: &[(&str, &str)]) -> tempfile::TempDir {
+        let root = tempfile::tempdir().expect("a folder");
+        for (folder, name) in blueprints {
+            let folder = root.path().join(folder);
+            fs::create_dir_all(&folder).expect("a folder");
+            let text = format!("metadata: {{name: {name}}}\n");
+            fs::write(folder.join(FILE_NAME), text).expect("a file");
+        }
+        root
+    }
+
+    #[test]
+    fn looking_ends_where_there_is_too_much_and_says_where() {
+        let root = checkout(&[("a", "one"), ("b", "two"), ("c", "three")]);
+        let mut looked_at = 0;
+        let listing = list_at_most(4, root.path(), &mut |_| looked_at += 1);
+        let names: Vec<&str> = listing.found.iter().map(|found| found.name.as_str()).collect();
+        assert_eq!(names, ["one"]);
+        assert_eq!(listing.stopped_at, Some(root.path().join("b/blueprint.yaml")));
+        assert_eq!(looked_at, 4);
+        let whole = list(root.path(), &mut |_| {});
+        assert_eq!((whole.found.len(), whole.stopped_at), (3, None));
+    }
+
+    #[test]
+    fn blueprints_that_are_called_the_same_are_told_apart_by_their_folders() {
+        let root = checkout(&[("one", "story"), ("the other", "story"), ("b", "else")]);
+        let missing = find(root.path(), "nothing-like-it", &mut |_| {}).expect_err("it is not there");
+        assert_eq!(
+            missing[0].hints,
+            ["there are: else, story (in ./one), story (in './the other')"]
+        );
+        let ambiguous = find(root.path(), "story", &mut |_| {}).expect_err("there are two");
+        let other = root.path().join("the other");
+        assert!(
+            ambiguous[0].hints[1].ends_with(&shell_word(&other)),
+            "{ambiguous:?}"
+        );
+        assert!(ambiguous[0].hints[1].contains('\''), "{ambiguous:?}");
+    }
+
+    #[test]
+    fn a_folder_without_a_blueprint_says_what_there_is_instead() {
+        let root = checkout(&[("below", "story")]);
+        fs::write(root.path().join("my train.ipynb"), "{}").expect("a file");
+        let error = Blueprint::load(root.path()).expect_err("it has none").remove(0);
+        assert_eq!(error.code, Code::NoSuchBlueprint);
+        assert_eq!(error.message, "there is no blueprint.yaml in this folder");
+        let root = root.path().display();
+        assert_eq!(error.hints[0], format!("blueproof run {root}/below"));
+        assert!(
+            error.hints[1].starts_with(&format!("blueproof init '{root}/my train.ipynb', ")),
+            "{error:?}"
+        );
     }
 }

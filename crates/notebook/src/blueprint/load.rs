@@ -8,8 +8,11 @@ use blueproof_core::{
     yaml::{Decode, Entry, Node, Problems, Source, Spot, Value},
 };
 
-use super::{Blueprint, FILE_NAME, FORMAT, Loaded, check};
-use crate::ipynb::{Notebook, read_text};
+use super::{Blueprint, FILE_NAME, FORMAT, Loaded, check, list};
+use crate::{
+    ipynb::{Notebook, read_text},
+    text::shell_word,
+};
 
 /// The largest blueprint that is read.
 const LARGEST_BLUEPRINT: u64 = 1 << 20;
@@ -39,7 +42,7 @@ impl Blueprint {
     /// Every mistake that can be found in one pass, in the order of the file.
     pub fn load(path: &Path) -> Result<Loaded, Vec<Diagnostic>> {
         if path.is_dir() {
-            return from_file(&path.join(FILE_NAME));
+            return from_folder(path);
         }
         if path.extension().is_some_and(|extension| extension == "ipynb") {
             return from_notebook(path);
@@ -62,6 +65,47 @@ impl Blueprint {
         let root = Node::from_yaml(&source).map_err(|error| vec![error])?;
         assemble(source, root, folder_of(path))
     }
+}
+
+fn from_folder(folder: &Path) -> Result<Loaded, Vec<Diagnostic>> {
+    let file = folder.join(FILE_NAME);
+    if file.exists() {
+        return from_file(&file);
+    }
+    Err(vec![no_blueprint_in(folder)])
+}
+
+/// Says what there is instead: notebooks that a blueprint can be written for, and blueprints further below.
+fn no_blueprint_in(folder: &Path) -> Diagnostic {
+    const MOST: usize = 3;
+    let message = format!("there is no {FILE_NAME} in this folder");
+    let mut error = not_found(message, folder);
+    for found in list(folder, &mut |_| {}).found.iter().take(MOST) {
+        error = error.hint(format!("blueproof run {}", shell_word(&folder_of(&found.path))));
+    }
+    let notebooks = notebooks_in(folder);
+    for notebook in notebooks.iter().take(MOST) {
+        let notebook = shell_word(notebook);
+        error = error.hint(format!(
+            "blueproof init {notebook}, which writes one; `blueproof run {notebook}` needs none"
+        ));
+    }
+    if error.hints.is_empty() {
+        return error
+            .hint("`blueproof init NOTEBOOK` writes one; no notebook and no blueprint is here or below");
+    }
+    error
+}
+
+/// Returns the notebooks in a folder, in the order of their names.
+fn notebooks_in(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let paths = entries.map(|entry| entry.path());
+    let mut notebooks: Vec<PathBuf> = paths
+        .filter(|path| path.extension().is_some_and(|extension| extension == "ipynb"))
+        .collect();
+    notebooks.sort();
+    notebooks
 }
 
 fn from_file(path: &Path) -> Result<Loaded, Vec<Diagnostic>> {

@@ -34,6 +34,7 @@ impl Resolved {
                 profile: self.profile,
             },
             requested_by,
+            asked_from: None,
             queue,
             priority,
             retries: Retries {

@@ -434,23 +434,27 @@ fn a_blueprint_is_found_by_its_name_from_anywhere() {
     write(root.path(), "node_modules/d/blueprint.yaml", &text("hidden"));
     write(root.path(), ".venv/d/blueprint.yaml", &text("hidden"));
     write(root.path(), "target/d/blueprint.yaml", &text("hidden"));
-    let found = find(root.path(), "nano-lm").expect("it is there");
+    let found = find(root.path(), "nano-lm", &mut |_| {}).expect("it is there");
     assert!(
         found.ends_with("examples/a/blueprint.yaml"),
         "{}",
         found.display()
     );
-    let near = find(root.path(), "nano-ml").expect_err("it is not there");
+    let near = find(root.path(), "nano-ml", &mut |_| {}).expect_err("it is not there");
     assert_eq!(near[0].hints, ["did you mean `nano-lm`?"]);
     assert_eq!(
-        find(root.path(), "twice").expect_err("it is not clear")[0].code,
+        find(root.path(), "twice", &mut |_| {}).expect_err("it is not clear")[0].code,
         Code::AmbiguousBlueprint
     );
     assert_eq!(
-        find(root.path(), "hidden").expect_err("it is hidden")[0].code,
+        find(root.path(), "hidden", &mut |_| {}).expect_err("it is hidden")[0].code,
         Code::NoSuchBlueprint
     );
-    let names: Vec<String> = list(root.path()).into_iter().map(|found| found.name).collect();
+    let names: Vec<String> = list(root.path(), &mut |_| {})
+        .found
+        .into_iter()
+        .map(|found| found.name)
+        .collect();
     assert_eq!(names, ["nano-lm", "twice", "twice"]);
 }
 

@@ -10,6 +10,7 @@ use blueproof_core::diagnostic::{Code, Diagnostic, Place};
 use serde_json::value::RawValue;
 
 use super::{Cell, CellKind, Notebook, Undecoded, lines::LineIndex, shape, spot_of};
+use crate::text::shell_word;
 use blueproof_core::yaml::{Node, Source, Spot};
 
 /// The largest notebook that is read: GitHub warns of files above it, and Jupyter is hardly usable with it.
@@ -122,7 +123,7 @@ fn check_format(source: &Source, file: &shape::File<'_>) -> Result<u32, Diagnost
         .at(Place::file(&source.file))
         .hint(format!(
             "jupyter nbconvert --to notebook --nbformat 4 --inplace {}",
-            source.file
+            shell_word(Path::new(&source.file))
         ))),
         None => Err(Diagnostic::error(
             Code::NotebookSyntax,
@@ -341,7 +342,8 @@ pub(crate) fn read_text(path: &Path, largest: u64) -> Result<String, Diagnostic>
             })
             .caused_by(&bad)
             .hint(format!(
-                "iconv -f latin1 -t utf-8 {shown}, if it was written with another encoding"
+                "iconv -f latin1 -t utf-8 {}, if it was written with another encoding",
+                shell_word(path)
             ))
     })?;
     Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))
@@ -374,6 +376,7 @@ fn too_large(shown: &str, largest: u64) -> Diagnostic {
     Diagnostic::error(Code::FileTooLarge, format!("`{shown}` is larger than {most}"))
         .at(Place::file(shown))
         .hint(format!(
-            "jupyter nbconvert --clear-output --inplace {shown}, if it is a notebook"
+            "jupyter nbconvert --clear-output --inplace {}, if it is a notebook",
+            shell_word(Path::new(shown))
         ))
 }

@@ -4,7 +4,7 @@ use blueproof_core::{
     diagnostic::{Code, Diagnostic},
     domain::Resources,
     queue::{
-        Quantity, manifest,
+        Quantity, amount_in_words,
         objects::{Objects, ResourceGroup},
     },
 };
@@ -49,11 +49,11 @@ fn nominal(groups: &[ResourceGroup], resource: &str) -> Quantity {
 }
 
 fn warning(resource: &str, sum: Quantity, has: Quantity, owners: &[(String, Quantity)]) -> Diagnostic {
-    let [quota, has] = [sum, has].map(|of| manifest::amount(resource, of));
+    let [quota, has] = [sum, has].map(|of| amount_in_words(resource, of));
     let message = format!("these queues have a quota of {quota} {resource}, and this machine has {has}");
     let each = owners
         .iter()
-        .map(|(name, of)| format!("{name} has {}", manifest::amount(resource, *of)));
+        .map(|(name, of)| format!("{name} has {}", amount_in_words(resource, *of)));
     let warning = each.fold(
         Diagnostic::warning(Code::QueueBeyondMachine, message),
         Diagnostic::because,
@@ -110,7 +110,9 @@ spec:
             name: "queues.yaml".into(),
             text: QUEUES.into(),
         };
-        let objects = manifest::read([file]).expect("Kueue takes it").objects;
+        let objects = blueproof_core::queue::manifest::read([file])
+            .expect("Kueue takes it")
+            .objects;
         let machine = Resources {
             cpu: Cpus::cores(cpu),
             memory: Bytes(memory << 30),

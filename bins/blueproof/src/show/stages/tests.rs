@@ -68,7 +68,7 @@ fn each_stage_is_a_line_as_soon_as_it_is_passed_and_only_once() {
         [
             "  gate    ✓ own run of ada, needs no other's approval (local.selfApprove)",
             "  queue   ✓ admitted in queue \"local\"  0 ms",
-            "  quota   ✓ 1 cpu, 1.0 MiB of 2 cpu, 24 GiB",
+            "  quota   ✓ 1 cpu, 1Mi memory of 2 cpu, 24Gi memory",
             "  place   ✓ here",
         ]
     );
