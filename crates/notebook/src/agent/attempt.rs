@@ -370,7 +370,7 @@ impl Attempt<'_> {
 
 /// Names an attempt's cgroup: the same for each agent of the attempt, and another one for each other attempt, also of a store
 /// of which there is a copy.
-fn cgroup_name(spec: &AttemptSpec, layout: &AttemptLayout) -> String {
+pub(super) fn cgroup_name(spec: &AttemptSpec, layout: &AttemptLayout) -> String {
     let folder = std::path::absolute(layout.root()).unwrap_or_else(|_| layout.root().to_owned());
     let digest = Sha256::digest(folder.as_os_str().as_encoded_bytes());
     let place: String = digest.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
