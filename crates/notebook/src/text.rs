@@ -6,6 +6,7 @@ mod redact;
 mod sanitise;
 mod shell;
 mod style;
+mod tokens;
 mod visible;
 
 pub use json::harmless_json;
@@ -15,4 +16,5 @@ pub use redact::{RedactedStream, Redactor};
 pub use sanitise::{Sanitiser, sanitise};
 pub use shell::shell_word;
 pub use style::{Colour, Style};
+pub(crate) use tokens::{tokens, without_tokens};
 pub use visible::{block, line};

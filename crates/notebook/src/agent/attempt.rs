@@ -4,7 +4,9 @@
 mod asked;
 mod conclude;
 mod kernel;
+mod machine;
 mod prepare;
+mod secrets;
 
 use std::{
     collections::HashMap,
@@ -16,8 +18,8 @@ use std::{
 
 use blueproof_core::{
     attempt::{
-        AttemptLayout, AttemptSpec, Disturbance, KeptFile, LogWriter, ProcessName, RecordKind, Stage,
-        read_regular,
+        AttemptLayout, AttemptSpec, Disturbance, KeptFile, LogWriter, Machine, ProcessName, RecordKind,
+        Stage, read_regular,
     },
     diagnostic::{Code, Diagnostic, Place},
     domain::{FailureClass, GpuUse, Limit, Outcome, Verdict as Judgement},
@@ -69,6 +71,7 @@ struct Attempt<'a> {
     /// Parameters that no cell reads.
     unread: Vec<String>,
     gpu_used: Option<GpuUse>,
+    machine: Machine,
     /// What says that a device, and with it the machine, was at fault.
     gpu_fault: Option<Box<Diagnostic>>,
 }
@@ -122,6 +125,7 @@ pub(crate) fn carry_out(
             kernel_began: None,
             unread: Vec::new(),
             gpu_used: None,
+            machine: machine::this(),
             gpu_fault: None,
         };
         Ok(attempt.run().await)
@@ -180,9 +184,7 @@ impl Attempt<'_> {
         // A notebook may have taken away the right to write here.
         let _ = fs::set_permissions(self.layout.root(), fs::Permissions::from_mode(0o700));
         self.keep_files();
-        if !self.plan.secrets.is_empty()
-            && let Err(error) = self.redact_kernel_log()
-        {
+        if let Err(error) = self.redact_kernel_log() {
             self.journal.failed(error);
         }
         if let Some(error) = self.journal.take_error() {
@@ -194,6 +196,8 @@ impl Attempt<'_> {
     /// Saves the executed notebook, now that nobody else can write there and that what may have filled the disk is removed,
     /// and writes down what is kept.
     fn keep_files(&mut self) {
+        let machine = std::mem::take(&mut self.machine);
+        self.journal.record(RecordKind::MachineSeen { machine });
         let saved = self
             .executed
             .take()
@@ -250,6 +254,8 @@ impl Attempt<'_> {
             self.journal.record(RecordKind::DevicesUnfit { devices });
         }
         self.gpu_used = used.whole;
+        self.machine.devices = used.models;
+        self.machine.driver = used.driver;
         self.gpu_fault = used.fault;
     }
 
@@ -313,8 +319,12 @@ impl Attempt<'_> {
         let path = self.layout.kernel_log();
         match read_regular(&path, LONGEST_KERNEL_LOG) {
             Ok(text) => {
-                let text = self.journal.redact(&String::from_utf8_lossy(&text));
-                files::replace(&path, text.as_bytes())
+                let text = String::from_utf8_lossy(&text);
+                let clean = self.journal.redact(&text);
+                if clean == text {
+                    return Ok(());
+                }
+                files::replace(&path, clean.as_bytes())
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             // What cannot be looked through is not kept.

@@ -1,6 +1,9 @@
 //! The agent's log as it is written: with the time, without secrets, and with a memory for what the disk did not take.
 
-use std::{collections::VecDeque, io};
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    io,
+};
 
 use blueproof_core::attempt::{Disturbance, LogWriter, Record, RecordKind, Stream};
 use jiff::Timestamp;
@@ -15,6 +18,8 @@ pub(crate) struct Journal {
     unwritten: VecDeque<Record>,
     redactor: Redactor,
     held: Option<Held>,
+    /// What was shaped like a token, and in which cells.
+    tokens: BTreeMap<&'static str, BTreeSet<u32>>,
     error: Option<io::Error>,
 }
 
@@ -32,6 +37,7 @@ impl Journal {
             unwritten: VecDeque::new(),
             redactor: Redactor::new([]),
             held: None,
+            tokens: BTreeMap::new(),
             error: None,
         }
     }
@@ -109,6 +115,23 @@ impl Journal {
     pub(crate) fn take_held(&mut self) -> Option<(usize, Stream, String)> {
         let mut held = self.held.take()?;
         Some((held.slot, held.stream, held.pending.flush()))
+    }
+
+    /// Remembers that what was shaped like a token, since this was called last, was the cell's.
+    pub(crate) fn lay_tokens_to(&mut self, cell: u32) {
+        for name in self.redactor.take_met() {
+            self.tokens.entry(name).or_default().insert(cell);
+        }
+    }
+
+    /// Returns what cells have shown that was shaped like a token, and which.
+    pub(crate) fn tokens(&self) -> &BTreeMap<&'static str, BTreeSet<u32>> {
+        &self.tokens
+    }
+
+    /// Returns what takes secrets out of text.
+    pub(crate) fn redactor(&self) -> &Redactor {
+        &self.redactor
     }
 
     /// Redacts a text that stands alone.

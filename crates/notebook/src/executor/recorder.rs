@@ -154,6 +154,7 @@ impl<'a> Recorder<'a> {
     pub(crate) fn flush(&mut self) {
         self.flush_text();
         if let Some((slot, stream, rest)) = self.journal.take_held() {
+            self.journal.lay_tokens_to(self.cells[slot].cell.position);
             self.write_text(slot, stream, &rest);
         }
     }
@@ -236,6 +237,8 @@ impl<'a> Recorder<'a> {
         let text = self
             .journal
             .redact_text(gathered.slot, gathered.stream, &gathered.text);
+        self.journal
+            .lay_tokens_to(self.cells[gathered.slot].cell.position);
         self.write_text(gathered.slot, gathered.stream, &text);
     }
 
@@ -280,8 +283,7 @@ impl<'a> Recorder<'a> {
         if kind == "execute_result" {
             output["execution_count"] = content["execution_count"].clone();
         }
-        self.journal.redact_json(&mut output);
-        let position = self.cells[slot].cell.position;
+        let position = self.redact(slot, &mut output);
         for (name, value) in self.observer.shown(position, &output) {
             self.journal.record(RecordKind::Metric { name, value });
         }
@@ -316,8 +318,7 @@ impl<'a> Recorder<'a> {
             "data": content["data"],
             "metadata": object_or_empty(&content["metadata"]),
         });
-        self.journal.redact_json(&mut content);
-        let position = self.cells[slot].cell.position;
+        let position = self.redact(slot, &mut content);
         for (name, value) in self.observer.shown(position, &content) {
             self.journal.record(RecordKind::Metric { name, value });
         }
@@ -350,9 +351,17 @@ impl<'a> Recorder<'a> {
             "evalue": content["evalue"].as_str().unwrap_or_default(),
             "traceback": lines.into_iter().filter(Value::is_string).collect::<Vec<_>>(),
         });
-        self.journal.redact_json(&mut output);
+        self.redact(slot, &mut output);
         self.cells[slot].error = Some(output.clone());
         self.keep(slot, output, None);
+    }
+
+    /// Takes secrets out of an output, and returns the position of the cell whose it is.
+    fn redact(&mut self, slot: usize, output: &mut Value) -> u32 {
+        let position = self.cells[slot].cell.position;
+        self.journal.redact_json(output);
+        self.journal.lay_tokens_to(position);
+        position
     }
 
     fn truncated(&mut self, slot: usize, limit: Bytes) {

@@ -14,6 +14,7 @@ use serde_json::Value;
 use crate::{
     executor::INJECTED_ID,
     ipynb::{self, CellKind, Notebook},
+    text::without_tokens,
 };
 
 /// A cell of a notebook.
@@ -67,7 +68,7 @@ pub fn cells<'r>(
         Ok(Cell {
             position,
             kind: cell.kind,
-            source: cell.source.clone(),
+            source: without_tokens(&cell.source),
             outputs: outputs(&notebook, cell)?,
             end: end.map(|(end, _)| *end),
             took: end.map(|(_, took)| *took),

@@ -1,6 +1,11 @@
-//! Takes known secrets out of text before it is stored or shown, in the forms in which they usually slip out.
+//! Takes secrets out of text before it is stored or shown: known ones, in the forms in which they usually slip out, and
+//! whatever is shaped like a token or a key.
 
-use std::{fmt, sync::Arc};
+use std::{
+    collections::BTreeSet,
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use aho_corasick::AhoCorasick;
 use base64::{
@@ -8,6 +13,8 @@ use base64::{
     engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD},
 };
 use serde_json::Value;
+
+use super::tokens::{self, tokens};
 
 /// What stands where a secret stood.
 const MASK: &str = "***";
@@ -20,6 +27,8 @@ const SHORTEST_CHARS: usize = 4;
 pub struct Redactor {
     patterns: Arc<Patterns>,
     too_short: usize,
+    /// What was shaped like a token, since somebody asked last.
+    met: Arc<Mutex<BTreeSet<&'static str>>>,
 }
 
 struct Patterns {
@@ -68,7 +77,18 @@ impl Redactor {
                 finder,
             }),
             too_short,
+            met: Arc::default(),
         }
+    }
+
+    /// Returns what was shaped like a token in the texts since this was asked last, such as `a GitHub token`.
+    pub fn take_met(&self) -> BTreeSet<&'static str> {
+        std::mem::take(&mut *self.met.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Returns whether a known secret stands in the text.
+    pub fn is_known_in(&self, text: &str) -> bool {
+        self.patterns.finder.is_match(text)
     }
 
     /// Returns how many values are too short to be taken out: fewer than four characters. Say so to whoever set them.
@@ -115,11 +135,20 @@ impl Redactor {
 
     /// Returns where secrets stand; those that overlap or touch are one.
     fn spans(&self, text: &str) -> Vec<(usize, usize)> {
+        let shaped = tokens(text);
+        if !shaped.is_empty() {
+            let met = shaped.iter().map(|token| token.name);
+            self.met
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .extend(met);
+        }
         let mut found: Vec<(usize, usize)> = self
             .patterns
             .finder
             .find_overlapping_iter(text)
             .map(|hit| (hit.start(), hit.end()))
+            .chain(shaped.into_iter().map(|token| (token.at.start, token.at.end)))
             .collect();
         found.sort_unstable();
         let mut spans: Vec<(usize, usize)> = Vec::new();
@@ -150,6 +179,7 @@ impl Redactor {
                 .is_some_and(|known| known.starts_with(end))
         };
         let at = (first..bytes.len()).find(may_begin).unwrap_or(bytes.len());
+        let at = at.min(tokens::undecided(text));
         // What is cut must be text: a secret begins at a character, so an earlier cut holds back a little more.
         text.floor_char_boundary(at)
     }
@@ -161,13 +191,14 @@ impl RedactedStream {
         self.held.push_str(text);
         let mut cut = self.redactor.undecided(&self.held);
         // Not between the parts of what is one span: the part after the cut may be all that is left of a secret.
-        let crossing = self
-            .redactor
-            .spans(&self.held)
-            .into_iter()
-            .find(|(start, end)| *start < cut && cut < *end);
-        if let Some((start, _)) = crossing {
-            cut = start;
+        let mut whole = self.redactor.spans(&self.held);
+        whole.extend(
+            tokens(&self.held)
+                .into_iter()
+                .map(|token| (token.within.start, token.within.end)),
+        );
+        while let Some((start, _)) = whole.iter().find(|(start, end)| *start < cut && cut < *end) {
+            cut = *start;
         }
         let rest = self.held.split_off(cut);
         self.redactor.redact(&std::mem::replace(&mut self.held, rest))
@@ -285,6 +316,34 @@ mod tests {
             assert_eq!(shown, whole, "chunks of {size}");
         }
         assert_eq!(whole, "a *** b ***et-on c ***\n***ets é ***");
+    }
+
+    #[test]
+    fn a_token_cut_at_any_place_is_found_in_a_stream_and_told() {
+        let token = "ghp_aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0eF3hI6";
+        let line = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj";
+        let key =
+            format!("-----BEGIN PRIVATE KEY-----\n{line}\n{line}\nQ2zAb4cD=\n-----END PRIVATE KEY-----");
+        let text = format!(
+            "user {token} said\n{key}\nAWS_SECRET_ACCESS_KEY={}\ndone",
+            &line[..40]
+        );
+        for size in [1, 2, 3, 7, 20, 64] {
+            let mut stream = Redactor::new([]).stream();
+            let chars: Vec<char> = text.chars().collect();
+            let mut shown: String = chars
+                .chunks(size)
+                .map(|chunk| stream.push(&chunk.iter().collect::<String>()))
+                .collect();
+            shown += &stream.flush();
+            let expected = "user *** said\n-----BEGIN PRIVATE KEY-----***\nAWS_SECRET_ACCESS_KEY=***\ndone";
+            assert_eq!(shown, expected, "chunks of {size}");
+            let met = stream.redactor.take_met();
+            assert_eq!(
+                met,
+                ["a GitHub token", "a private key", "an AWS secret key"].into()
+            );
+        }
     }
 
     #[test]

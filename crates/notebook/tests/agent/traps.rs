@@ -290,3 +290,41 @@ fn a_notebook_that_fails_on_a_broken_device_is_not_to_blame() {
     passed.passed();
     assert_eq!(passed.noticed()[0].message, "a GPU failed");
 }
+
+#[test]
+fn what_is_shaped_like_a_token_is_never_stored_and_is_told_with_its_cell() {
+    let token = "'ghp_' + 'aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0eF3hI6'";
+    let done = Attempt::of(&[
+        &format!(
+            "import os, subprocess, sys, time\nt = {token}\nprint('x', t[:9], end='', flush=True)\n\
+             time.sleep(0.2)\nprint(t[9:])\nsubprocess.run(['echo', t])"
+        ),
+        "t",
+        "open('a.txt', 'w').write(t)\nraise ValueError(t)",
+    ])
+    .run();
+    let failure = done.failure();
+    assert_eq!(failure.diagnostic.message, "ValueError: ***");
+    for file in [
+        done.layout().log(),
+        done.layout().executed_notebook(),
+        done.layout().kernel_log(),
+    ] {
+        let text = fs::read_to_string(&file).unwrap();
+        assert!(
+            !text.contains("aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0eF3hI6\\n") && !text.contains("ghp_aB3"),
+            "{text}"
+        );
+    }
+    assert_eq!(done.printed(), "x ***\n***\n");
+    let notices: Vec<_> = done
+        .outcome()
+        .notices
+        .iter()
+        .map(|notice| notice.message.clone())
+        .collect();
+    assert_eq!(
+        notices,
+        ["cell 1, cell 2, cell 3 showed what looks like a GitHub token; it is kept as ***"]
+    );
+}

@@ -8,7 +8,7 @@ use blueproof_core::{
     domain::{Bytes, Failure, FailureClass, Outcome, Usage, Verdict as Judgement},
 };
 
-use super::{Attempt, asked, signed};
+use super::{Attempt, asked, secrets, signed};
 use crate::{
     agent::Collect,
     executor::{Finish, Over, Why},
@@ -54,6 +54,10 @@ impl Attempt<'_> {
         };
         let mut failure = verdict::failure(&facts);
         failure.diagnostic = self.redacted(failure.diagnostic);
+        let source = failure.cell.as_mut().and_then(|cell| cell.source.as_mut());
+        if let Some(source) = source {
+            *source = self.journal.redact(source);
+        }
         Judgement::Failed(Box::new(failure))
     }
 
@@ -133,6 +137,12 @@ impl Attempt<'_> {
             self.traces.confinement.unlimited(),
         );
         notices.extend(asked::without_effect(&self.unread));
+        notices.extend(secrets::shown(self.journal.tokens()));
+        notices.extend(secrets::in_files(
+            self.journal.redactor(),
+            &self.layout.artifacts(),
+            &self.artifacts,
+        ));
         Outcome {
             verdict,
             usage: Some(usage),
