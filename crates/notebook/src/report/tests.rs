@@ -407,7 +407,7 @@ fn pages_with_many_cells_have_an_index_and_errors_lead_to_the_next() {
         kind: crate::ipynb::CellKind::Code,
         source: "x".to_owned(),
         outputs: Vec::new(),
-        end: Some(if position % 4 == 0 {
+        end: Some(if position.is_multiple_of(4) {
             CellEnd::Raised
         } else {
             CellEnd::Ok
