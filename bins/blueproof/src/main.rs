@@ -22,6 +22,7 @@ fn main() -> std::process::ExitCode {
         Ok(code) => code.into(),
         Err(problem) => {
             show::problem(&problem);
+            output::print_problem(&problem);
             problem.exit.into()
         }
     }

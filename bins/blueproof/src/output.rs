@@ -4,6 +4,7 @@
 
 mod document;
 mod paint;
+mod problem;
 mod table;
 mod time;
 
@@ -17,6 +18,7 @@ use crate::exit::{Exit, Problem};
 pub(crate) use blueproof_notebook::text::{block, line};
 pub(crate) use document::{Document, Encoding, document_schema, encode, schema_of};
 pub(crate) use paint::state;
+pub(crate) use problem::print_problem;
 pub(crate) use table::{Cell, Table, Width, shorten};
 pub(crate) use time::{absolute, ago, clock};
 

@@ -18,6 +18,7 @@ pub(crate) mod quotas;
 pub(crate) mod runs;
 #[cfg(test)]
 pub(crate) mod samples;
+pub(crate) mod since;
 pub(crate) mod stages;
 pub(crate) mod text;
 pub(crate) mod transcript;

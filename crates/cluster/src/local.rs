@@ -371,6 +371,7 @@ fn observation(record: Record) -> Option<Observation> {
         | RecordKind::CellEnded { .. }
         | RecordKind::CellUsed { .. }
         | RecordKind::DevicesUnfit { .. }
+        | RecordKind::MachineSeen { .. }
         | RecordKind::Noticed { .. }
         | RecordKind::ExpectationsChecked { .. }
         | RecordKind::FilesKept { .. } => None,

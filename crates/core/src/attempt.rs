@@ -21,7 +21,7 @@ pub use layout::{AttemptLayout, CACHE_TAG, CACHE_TAG_TEXT, STORE_ID, run_folder}
 pub use log::{Disturbance, LogCursor, LogError, LogReader, LogWriter};
 pub use orders::{Errand, Orders};
 pub use process::{Presence, ProcessName};
-pub use record::{CellEnd, Checked, KeptFile, Record, RecordKind, Stage, Stream};
+pub use record::{CellEnd, Checked, KeptFile, Machine, Record, RecordKind, Stage, Stream};
 pub use regular::{UNFOLLOWED, clear_folder_away, open_regular, read_regular};
 pub use runs::{RunsFolder, StoreIdentity};
 use signature::Chain;

@@ -6,6 +6,7 @@ mod id;
 mod name;
 mod outcome;
 mod request;
+mod revision;
 mod state;
 mod timeouts;
 
@@ -16,5 +17,6 @@ pub use id::{AttemptId, ParseIdError, RunId};
 pub use name::{BlueprintName, ParseNameError, ProfileName, QueueName};
 pub use outcome::{CellPlace, Failure, FailureClass, GpuUse, Limit, MetricResult, Outcome, Usage, Verdict};
 pub use request::{Actor, Job, Priority, Project, RequestKey, Retries, RunRequest, Subject};
+pub use revision::Revision;
 pub use state::{Ending, RunState};
 pub use timeouts::Timeouts;

@@ -9,6 +9,7 @@ mod calls;
 mod check;
 mod estimate;
 mod gate;
+mod passes;
 mod queue;
 mod requests;
 mod run;
@@ -36,6 +37,7 @@ use crate::{
     view::{RunView, Trouble},
 };
 use gate::Gate;
+use passes::Passes;
 use queue::Queue;
 use run::{AttemptPhase, Phase, Run};
 use tally::Tally;
@@ -65,6 +67,7 @@ pub struct Scheduler {
     troubles: BTreeMap<RunId, BTreeMap<Call, Trouble>>,
     /// How long attempts took, by which it is estimated how long others will.
     durations: Durations,
+    passes: Passes,
     due: Vec<Call>,
     tally: Tally,
     /// The runs that the event in hand changes.
@@ -105,6 +108,7 @@ impl Scheduler {
             unsettled: BTreeSet::new(),
             troubles: BTreeMap::new(),
             durations: Durations::default(),
+            passes: Passes::default(),
             due: Vec::new(),
             tally: Tally::default(),
             touched: BTreeSet::new(),

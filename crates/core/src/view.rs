@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 use crate::{
     diagnostic::Diagnostic,
     domain::{
-        Actor, AttemptId, Failure, Outcome, Priority, QueueName, RequestKey, Resources, RunId, RunState,
-        Subject,
+        Actor, AttemptId, Failure, Outcome, Priority, QueueName, RequestKey, Resources, Revision, RunId,
+        RunState, Subject,
     },
     event::Call,
     ports::Retry,
@@ -30,6 +30,9 @@ pub struct RunView {
     pub state: RunState,
     /// What it tests.
     pub subject: Subject,
+    /// The commit that the folder was checked out from, where it lies in a git repository.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revision: Option<Revision>,
     /// Who asked for it.
     pub requested_by: Actor,
     /// The folder on this machine in which it was asked for.
@@ -54,6 +57,9 @@ pub struct RunView {
     pub attempts: Vec<AttemptView>,
     /// Why it did not pass.
     pub failure: Option<Failure>,
+    /// The attempt of the same blueprint that had passed last when this run ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_pass: Option<LastPass>,
     /// What failed for it and is tried again.
     #[serde(default)]
     pub troubles: Vec<Trouble>,
@@ -109,6 +115,33 @@ impl fmt::Display for Trouble {
             }
         }
     }
+}
+
+/// An attempt that passed, of the blueprint under the profile of another run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct LastPass {
+    /// The attempt.
+    pub attempt: AttemptId,
+    /// The parameters whose values differ, in the order of their names; none where one passed with the same.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parameters: Vec<ParameterChange>,
+}
+
+/// A parameter that had another value in an earlier run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct ParameterChange {
+    /// Its name.
+    pub name: String,
+    /// The value in the earlier run; absent where it was given none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub then: Option<serde_json::Value>,
+    /// The value in this run; absent where it was given none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub now: Option<serde_json::Value>,
 }
 
 /// One attempt as it stands.

@@ -15,7 +15,7 @@ use std::{
 use blueproof_core::{
     diagnostic::{Code, Diagnostic},
     figures::Used,
-    gpu::{DeviceEvent, DeviceUuid, GpuInventory, GpuSnapshot, Reading},
+    gpu::{Device, DeviceEvent, DeviceUuid, GpuInventory, GpuSnapshot, Reading},
     ports::{Blindness, GpuMeter, GpuUsed, ProbeError},
 };
 use jiff::{SignedDuration, Timestamp};
@@ -289,6 +289,23 @@ impl Watch {
         books.flight.judge(&self.devices, &books.inventory)
     }
 
+    /// Returns the models of the job's devices, and the version of their driver, as far as they were seen.
+    fn models(&self) -> (Vec<String>, Option<String>) {
+        let inventory = &self.lock().inventory;
+        let has = |device: &&Device| {
+            let parts = device.partitions.iter().map(|part| &part.uuid);
+            parts
+                .chain([&device.uuid])
+                .any(|unit| self.devices.contains(unit))
+        };
+        let models = inventory
+            .devices
+            .iter()
+            .filter(has)
+            .map(|device| device.model.clone());
+        (models.collect(), inventory.driver_version.clone())
+    }
+
     /// Reads all devices now, and returns the time for which that holds: now, too, where they cannot be read.
     fn edge(&mut self, within: Duration) -> Timestamp {
         let within = if self.hangs { Duration::ZERO } else { within };
@@ -352,7 +369,10 @@ impl GpuMeter for AttemptMeter {
         let cells = watch.bills_of_parts().into_iter();
         let of_cell = |bill: Bill| Some((bill.holder.0.parse().ok()?, bill.used()));
         let judgement = watch.judgement();
+        let (models, driver) = watch.models();
         GpuUsed {
+            models,
+            driver,
             whole: watch.bill().map(|bill| bill.used()),
             cells: cells.filter_map(of_cell).collect(),
             fault: flown::fault(&judgement).map(Box::new),

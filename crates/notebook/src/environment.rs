@@ -5,7 +5,7 @@
 //! last step. What the host says about indexes, proxies and certificates is used for installing and for nothing else.
 
 mod cache;
-mod child;
+pub(crate) mod child;
 mod explain;
 mod host;
 mod install;

@@ -15,6 +15,7 @@ pub mod plan;
 mod process;
 mod python;
 pub mod report;
+mod revision;
 pub mod snapshot;
 mod survey;
 pub mod text;

@@ -6,10 +6,12 @@
 mod ansi;
 mod cells;
 mod chart;
+mod comparison;
 mod html;
 mod image;
 mod json;
 mod junit;
+mod left;
 mod markdown;
 mod markup;
 mod output;
@@ -24,14 +26,20 @@ use std::{
 };
 
 use blueproof_core::{
+    attempt::{Machine, RunsFolder},
     diagnostic::{Code, Diagnostic},
-    domain::{AttemptId, BlueprintName, Bytes, Head, MetricResult, ProfileName, RunId, Usage, Verdict},
+    domain::{
+        Actor, AttemptId, BlueprintName, Bytes, Head, MetricResult, ProfileName, Revision, RunId, Usage,
+        Verdict,
+    },
     figures::Figures,
+    view::RunView,
 };
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 pub use cells::{Cell, cells};
+pub use comparison::{CellChange, CellEdit, Change, Comparison, FactChange, MetricChange, PackageChange};
 pub use reporter::FolderReporter;
 
 use crate::{environment::EnvironmentReport, files};
@@ -50,8 +58,21 @@ pub struct Report {
     pub blueprint: BlueprintName,
     /// The profile under which it was tested.
     pub profile: Option<ProfileName>,
-    /// The commit that was tested; `None` where a working tree was.
-    pub head: Option<Head>,
+    /// The content that was tested.
+    pub head: Head,
+    /// The pull request that it came with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub change: Option<u64>,
+    /// The commit that its folder was checked out from, where that lies in a git repository.
+    pub revision: Option<Revision>,
+    /// The values that were given to the blueprint's parameters.
+    pub parameters: BTreeMap<String, serde_json::Value>,
+    /// Who asked for it.
+    pub requested_by: Actor,
+    /// The machine that it ran on. `None` where it ran on none, or nobody came to look.
+    pub machine: Option<Machine>,
+    /// The version of blueproof that carried it out.
+    pub version: Option<String>,
     /// The notebook, relative to the checkout.
     pub notebook: PathBuf,
     /// When the attempt began, or where there is none, when the run was asked for.
@@ -77,12 +98,36 @@ pub struct Report {
     pub figures: Figures,
     /// The Python that ran it. `None` where there was none.
     pub environment: Option<EnvironmentReport>,
-    /// The files that were kept.
+    /// What is kept beside the report, relative to its folder: the executed notebook and the kernel's own log.
+    pub files: Vec<FileReport>,
+    /// The folder of the artifacts, relative to the report's. `None` where there was no attempt.
+    pub artifacts_folder: Option<PathBuf>,
+    /// The files that the blueprint declares as artifacts.
     pub artifacts: Vec<ArtifactReport>,
     /// Commands that do the same again, one an item.
     pub reproduce: Vec<String>,
     /// What a reader must know before trusting a figure, such as that a cluster was emulated.
     pub caveats: Vec<String>,
+    /// What is different from the attempt of the same blueprint that had passed last; `None` where none had.
+    pub comparison: Option<Comparison>,
+}
+
+/// Returns what whoever goes by the verdict on a run must know, and what else the agent of its last attempt noticed, as its
+/// signed log tells.
+///
+/// Blocks.
+pub fn notices(view: &RunView, runs: &RunsFolder) -> Vec<Diagnostic> {
+    let Some(last) = view.attempts.last() else {
+        return Vec::new();
+    };
+    let outcome = last.outcome.as_ref();
+    let mut notices = outcome.map(|outcome| outcome.notices.clone()).unwrap_or_default();
+    let noticed = left::Left::by(last.id, runs).notices();
+    notices.extend(noticed.into_iter().filter(|notice| {
+        let outcome = outcome.map(|outcome| &outcome.notices);
+        outcome.is_none_or(|told| !told.contains(notice))
+    }));
+    notices
 }
 
 /// An earlier attempt of the same run.
@@ -115,6 +160,21 @@ pub struct ExpectationReport {
     pub text: String,
     /// Whether it holds.
     pub result: ExpectationResult,
+    /// Between which values it expects a metric.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bounds: Option<Bounds>,
+}
+
+/// Between which values a metric is expected, both included.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Bounds {
+    /// The metric's name.
+    pub metric: String,
+    /// The least that is allowed.
+    pub min: Option<f64>,
+    /// The most that is allowed.
+    pub max: Option<f64>,
 }
 
 /// Whether an expectation holds.
@@ -122,14 +182,28 @@ pub struct ExpectationReport {
 #[serde(rename_all = "camelCase")]
 pub enum ExpectationResult {
     /// It does.
-    Met,
+    Met {
+        /// What there is, in a few words, where that says more than that it holds.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        actual: Option<String>,
+    },
     /// It does not.
     Unmet(Diagnostic),
     /// The attempt ended before it was looked at.
     Unchecked,
 }
 
-/// A file that was kept.
+/// A file that is kept beside the report.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FileReport {
+    /// Where it lies, relative to the report's folder.
+    pub path: PathBuf,
+    /// How large it is.
+    pub size: Bytes,
+}
+
+/// A file that the blueprint declares as an artifact.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ArtifactReport {

@@ -28,6 +28,9 @@ const LEFT_OUT: [&str; 6] = [
     "node_modules",
 ];
 
+/// What SQLite puts behind a store's name for the files that belong to it.
+const STORE_SUFFIXES: [&str; 4] = ["", "-wal", "-shm", "-journal"];
+
 /// A folder that could not be read or copied.
 #[derive(Debug, thiserror::Error)]
 #[error("could not {doing} `{}`", .path.display())]
@@ -208,6 +211,16 @@ fn content(folder: &Path) -> Result<BTreeMap<OsString, Kind>, SnapshotError> {
     Ok(content)
 }
 
+/// Returns whether what lies at `path` is left out of a folder's content.
+pub(crate) fn is_left_out(path: &Path) -> bool {
+    let kind = if path.is_dir() { Kind::Folder } else { Kind::File };
+    let store = STORE_SUFFIXES.iter().find_map(|suffix| {
+        let name = path.to_str()?.strip_suffix(suffix)?;
+        is_store(Path::new(name)).then_some(())
+    });
+    is_made_by_tools(path, kind) || kind == Kind::File && store.is_some()
+}
+
 fn is_made_by_tools(path: &Path, kind: Kind) -> bool {
     let name = path.file_name().unwrap_or_default();
     LEFT_OUT.iter().any(|left_out| name == *left_out) || kind == Kind::Folder && path.join(CACHE_TAG).exists()
@@ -226,7 +239,7 @@ fn files_of_store(store: &Path) -> [OsString; 4] {
         name.push(suffix);
         name
     };
-    [beside(""), beside("-wal"), beside("-shm"), beside("-journal")]
+    STORE_SUFFIXES.map(beside)
 }
 
 fn failed(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> SnapshotError {

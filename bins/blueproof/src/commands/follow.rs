@@ -2,14 +2,19 @@
 
 use std::slice;
 
-use blueproof_core::view::RunView;
+use blueproof_core::{domain::RunState, ports::Store, view::RunView};
+use jiff::Timestamp;
 
 use crate::{
     exit::{Exit, Problem},
     output::{self, Document, DocumentFormat},
     reading,
     session::{Session, Target, Watch},
-    show::{self, progress::Progress, runs::Listed},
+    show::{
+        self,
+        progress::Progress,
+        runs::{Kept, Listed},
+    },
 };
 
 /// Shows how a run goes on until `done` holds of it. `None` when whoever watched let go of it.
@@ -73,18 +78,33 @@ pub(crate) async fn conclude(
     run: &RunView,
     format: Option<DocumentFormat>,
 ) -> Result<Exit, Problem> {
+    let kept = kept(session, run).await?;
     let mut answer = show::verdict::render(run);
+    if let Some(comparison) = kept.as_ref().and_then(Kept::comparison) {
+        answer.push_str(&show::since::render(run, comparison, Timestamp::now()));
+    }
     show::github::tell(run, session.kept(), &answer);
     if let Some(format) = format {
         print_documents(session, slice::from_ref(run), format).await?;
         return Ok(Exit::of(run));
     }
-    let report = session.kept().run(run.id).join("report.html");
-    if report.exists() {
+    if let Some(report) = kept.as_ref().and_then(Kept::report_file) {
         answer.push_str(&format!("     file://{}\n", report.display()));
     }
     output::print(&answer)?;
     Ok(Exit::of(run))
+}
+
+/// Returns what is kept of a run; nothing of one that goes on.
+async fn kept(session: &Session, run: &RunView) -> Result<Option<Kept>, Problem> {
+    if !matches!(run.state, RunState::Ended(_)) {
+        return Ok(None);
+    }
+    let passed = match &run.last_pass {
+        Some(pass) => session.store.run(pass.attempt.run).await?,
+        None => None,
+    };
+    Ok(Some(Kept::of(run, passed.as_ref(), session.kept())))
 }
 
 /// Prints one run, or several as a list, as `blueproof get runs` does.
@@ -94,13 +114,13 @@ pub(crate) async fn print_documents(
     format: DocumentFormat,
 ) -> Result<(), Problem> {
     let waits = reading::waits(&*session.store, runs).await?;
-    let listed = |run| Listed::of(run, &waits);
-    let text = match runs {
-        [run] => output::encode(&Document::new("Run", listed(run)), format.into())?,
-        runs => {
-            let runs = runs.iter().map(listed);
-            output::encode(&Document::list("RunList", "Run", runs), format.into())?
-        }
+    let mut listed = Vec::new();
+    for run in runs {
+        listed.push(Listed::of(run, &waits).with(kept(session, run).await?));
+    }
+    let text = match <[_; 1]>::try_from(listed) {
+        Ok([run]) => output::encode(&Document::new("Run", run), format.into())?,
+        Err(runs) => output::encode(&Document::list("RunList", "Run", runs), format.into())?,
     };
     output::print(&text)
 }

@@ -147,6 +147,7 @@ impl Printer {
             | RecordKind::CellEnded { .. }
             | RecordKind::CellUsed { .. }
             | RecordKind::DevicesUnfit { .. }
+            | RecordKind::MachineSeen { .. }
             | RecordKind::Noticed { .. }
             | RecordKind::ExpectationsChecked { .. }
             | RecordKind::FilesKept { .. }

@@ -1,12 +1,18 @@
 //! Runs as rows of a table.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
 
 use blueproof_core::{
+    attempt::RunsFolder,
+    diagnostic::Diagnostic,
     domain::{Ending, Outcome, RunId, RunState},
     scheduler::PendingReason,
     view::{AttemptView, RunView},
 };
+use blueproof_notebook::report::{self, Comparison};
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -35,13 +41,60 @@ pub(crate) struct Listed<'a> {
     run: &'a RunView,
     /// Why it waits; null when it does not wait.
     waits: Option<&'a PendingReason>,
+    #[serde(flatten)]
+    kept: Option<Kept>,
+}
+
+/// What is kept of a run that has ended.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Kept {
+    /// Where its report is, for people; beside it lie `report.json` and `junit.xml`.
+    report_file: Option<PathBuf>,
+    /// What whoever goes by the verdict must know, and what else its agent noticed.
+    #[schemars(with = "Vec<serde_json::Value>")]
+    notices: Vec<Diagnostic>,
+    /// What is different from the attempt of the same blueprint that had passed last; null where none had.
+    #[schemars(with = "Option<serde_json::Value>")]
+    comparison: Option<Comparison>,
+}
+
+impl Kept {
+    /// Reads what is kept of a run. `passed` is the run of its last pass. Blocks.
+    pub(crate) fn of(run: &RunView, passed: Option<&RunView>, runs: &RunsFolder) -> Self {
+        let report_file = runs.run(run.id).join("report.html");
+        Self {
+            report_file: Some(report_file).filter(|file| file.exists()),
+            notices: report::notices(run, runs),
+            comparison: passed.and_then(|passed| Comparison::of(run, passed, runs)),
+        }
+    }
+
+    /// Returns where the report is.
+    pub(crate) fn report_file(&self) -> Option<&Path> {
+        self.report_file.as_deref()
+    }
+
+    /// Returns what is different from the attempt that passed last.
+    pub(crate) fn comparison(&self) -> Option<&Comparison> {
+        self.comparison.as_ref()
+    }
 }
 
 impl<'a> Listed<'a> {
     /// Returns a run with why it waits, as far as `waits` say.
     pub(crate) fn of(run: &'a RunView, waits: &'a BTreeMap<RunId, PendingReason>) -> Self {
         let waits = waits.get(&run.id);
-        Self { run, waits }
+        Self {
+            run,
+            waits,
+            kept: None,
+        }
+    }
+
+    /// Adds what is kept of it.
+    pub(crate) fn with(self, kept: Option<Kept>) -> Self {
+        Self { kept, ..self }
     }
 }
 

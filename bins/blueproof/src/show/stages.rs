@@ -247,6 +247,7 @@ impl Stages {
             | RecordKind::Display { .. }
             | RecordKind::CellUsed { .. }
             | RecordKind::DevicesUnfit { .. }
+            | RecordKind::MachineSeen { .. }
             | RecordKind::Truncated { .. } => {}
         }
     }

@@ -17,5 +17,6 @@ mod queues;
 mod quota;
 mod reading;
 mod samples;
+mod since;
 mod terminal;
 mod together;

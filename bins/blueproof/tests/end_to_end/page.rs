@@ -77,7 +77,9 @@ fn is_dangerous(element: &str, attribute: &str, value: &str) -> bool {
     match attribute {
         // An image that carries its own content runs nothing, an SVG neither.
         "src" => !(element == "img" && value.starts_with("data:image/")),
-        "href" | "xlink:href" => !value.starts_with('#'),
+        // A place of the page, or the executed notebook beside it.
+        "href" => !(value.starts_with('#') || value == "./attempts/1/executed.ipynb"),
+        "xlink:href" => !value.starts_with('#'),
         "style" => fetches(&value),
         "http-equiv" => value == "refresh",
         "srcset" | "srcdoc" | "action" | "formaction" | "data" | "poster" | "background" | "ping"

@@ -143,6 +143,11 @@ pub enum RecordKind {
         /// What was found of each, in order.
         found: Vec<Checked>,
     },
+    /// On what it ran.
+    MachineSeen {
+        /// The machine.
+        machine: Machine,
+    },
     /// What is kept beside the log is whole, and not written to any more.
     FilesKept {
         /// The executed notebook, where there is one.
@@ -157,12 +162,35 @@ pub enum RecordKind {
     },
 }
 
+/// The machine that an attempt ran on, as far as it could be seen.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Machine {
+    /// What it calls itself.
+    pub host: String,
+    /// Its operating system and architecture, such as `Linux 6.12.8 x86_64`.
+    pub system: String,
+    /// The model of its processors.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub processor: Option<String>,
+    /// The models of the devices that the attempt had, in their maker's words.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub devices: Vec<String>,
+    /// The version of their driver.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub driver: Option<String>,
+}
+
 /// What was found of an expectation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Checked {
     /// It holds.
-    Met,
+    Met {
+        /// What there is, in a few words, where that says more than that it holds.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        actual: Option<String>,
+    },
     /// It does not.
     Unmet(Diagnostic),
     /// Nobody can look here; this is why.

@@ -4,7 +4,7 @@ use std::{fmt, path::PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::domain::{BlueprintName, Head, ProfileName, QueueName, Resources, Timeouts};
+use crate::domain::{BlueprintName, Head, ProfileName, QueueName, Resources, Revision, Timeouts};
 
 /// What an approval is of, and what a run tests.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -76,6 +76,9 @@ pub struct RunRequest {
     pub key: RequestKey,
     /// What is tested.
     pub subject: Subject,
+    /// The commit that the checkout was made from, where it lies in a git repository. It is shown, and judged by nobody.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revision: Option<Revision>,
     /// Who asks.
     pub requested_by: Actor,
     /// The folder on this machine in which it is asked for.
@@ -117,8 +120,8 @@ pub struct Job {
     pub workload: Resources,
     /// The limits of time.
     pub timeouts: Timeouts,
-    /// What is to be done, in the notebook crate's words: core passes it on, and reads only whether its `parameters`
-    /// are the same as another's.
+    /// What is to be done, in the notebook crate's words: core passes it on, and reads only in which of its
+    /// `parameters` it differs from another.
     pub work: serde_json::Value,
 }
 

@@ -103,9 +103,13 @@ async fn perform(ports: &Ports, action: Action, turn: Turn) -> Result<Option<Eve
             cluster.release(attempt).await?;
             Ok(Some(Event::Released { attempt }))
         }
-        Action::Report { view, request } => {
+        Action::Report {
+            view,
+            request,
+            passed,
+        } => {
             let _turn = turn.lock().await;
-            ports.reporter.report(&view, &request).await?;
+            ports.reporter.report(&view, &request, passed.as_deref()).await?;
             let attempts = u32::try_from(view.attempts.len()).expect("fewer attempts than u32 can count");
             Ok(Some(Event::Reported {
                 run: view.id,

@@ -131,6 +131,10 @@ pub struct GpuUsed {
     pub fault: Option<Box<Diagnostic>>,
     /// What else there is to know.
     pub notices: Vec<Diagnostic>,
+    /// The models of the devices, in their maker's words.
+    pub models: Vec<String>,
+    /// The version of their driver.
+    pub driver: Option<String>,
     /// The devices and parts that nobody should be given after it, each with what says so.
     pub unfit: BTreeMap<DeviceUuid, String>,
 }

@@ -9,5 +9,12 @@ use crate::{domain::RunRequest, view::RunView};
 #[async_trait]
 pub trait Reporter: Send + Sync {
     /// Makes what the world sees equal to `view`. Repeating it does no harm; a later view replaces an earlier one.
-    async fn report(&self, view: &RunView, request: &RunRequest) -> Result<(), CallError>;
+    ///
+    /// `passed` is the run of the view's [`LastPass`](crate::view::LastPass), for comparison.
+    async fn report(
+        &self,
+        view: &RunView,
+        request: &RunRequest,
+        passed: Option<&RunView>,
+    ) -> Result<(), CallError>;
 }

@@ -51,6 +51,7 @@ impl Scheduler {
                 execution,
                 retry_keys: BTreeSet::new(),
                 report: Report::NotDue,
+                last_pass: None,
             },
         );
         self.pass_gate(id);
@@ -306,10 +307,17 @@ impl Scheduler {
         self.leave_gate(id);
         self.queue.withdraw(id);
         self.timers.cancel(Timer::QueueTimeout(id));
-        let run = self.change(id).expect("the run is known");
+        self.touched.insert(id);
+        let run = self.runs.get_mut(&id).expect("the run is known");
         run.phase = Phase::Ended(ending);
         run.ended_at = Some(now);
         run.report = Report::Due;
+        run.last_pass = self.passes.before(&run.request);
+        if ending == Ending::Passed
+            && let Some(attempt) = run.attempts.last()
+        {
+            self.passes.note(&run.request, attempt.id);
+        }
         self.tally.ended(ending);
         self.due.push(Call::Report(id));
     }

@@ -12,7 +12,7 @@ use crate::{
     },
     event::StopMode,
     queue::ExecutionTime,
-    view::{AttemptView, Eviction, ReportView, RunView, Trouble},
+    view::{AttemptView, Eviction, LastPass, ReportView, RunView, Trouble},
 };
 
 /// One run and all of its attempts.
@@ -35,6 +35,8 @@ pub(super) struct Run {
     pub(super) execution: ExecutionTime,
     pub(super) retry_keys: BTreeSet<RequestKey>,
     pub(super) report: Report,
+    /// Which attempt had passed last when it ended.
+    pub(super) last_pass: Option<LastPass>,
 }
 
 /// Where a run is, as far as no attempt knows better.
@@ -217,6 +219,7 @@ impl Run {
             id: self.id,
             state: self.state(),
             subject: request.subject.clone(),
+            revision: request.revision.clone(),
             requested_by: request.requested_by.clone(),
             asked_from: request.asked_from.clone(),
             request_key: request.key.clone(),
@@ -228,6 +231,7 @@ impl Run {
             ended_at: self.ended_at,
             attempts: self.attempts.iter().map(Attempt::view).collect(),
             failure: self.failure(),
+            last_pass: self.last_pass.clone(),
             troubles,
             report: match &self.report {
                 Report::NotDue => ReportView::NotDue,

@@ -31,7 +31,12 @@ impl FakeReporter {
 
 #[async_trait]
 impl Reporter for FakeReporter {
-    async fn report(&self, view: &RunView, _request: &RunRequest) -> Result<(), CallError> {
+    async fn report(
+        &self,
+        view: &RunView,
+        _request: &RunRequest,
+        _passed: Option<&RunView>,
+    ) -> Result<(), CallError> {
         if let Some(error) = self.next_failure.lock().expect("no report panics").take() {
             return Err(error);
         }

@@ -38,6 +38,7 @@ pub fn request(key: &str, name: &str) -> RunRequest {
             blueprint: name.parse().expect("a name"),
             profile: None,
         },
+        revision: None,
         requested_by: Actor::Local("ada".into()),
         asked_from: None,
         queue: "local".parse().expect("a name"),

@@ -3,6 +3,7 @@
 
 mod asked;
 mod conclude;
+mod machine;
 mod prepare;
 mod secrets;
 
@@ -16,8 +17,8 @@ use std::{
 
 use blueproof_core::{
     attempt::{
-        AttemptLayout, AttemptSpec, Disturbance, KeptFile, LogWriter, ProcessName, RecordKind, Stage,
-        read_regular,
+        AttemptLayout, AttemptSpec, Disturbance, KeptFile, LogWriter, Machine, ProcessName, RecordKind,
+        Stage, read_regular,
     },
     diagnostic::{Code, Diagnostic, Place},
     domain::{FailureClass, GpuUse, Limit, Outcome, Verdict as Judgement},
@@ -69,6 +70,7 @@ struct Attempt<'a> {
     /// Parameters that no cell reads.
     unread: Vec<String>,
     gpu_used: Option<GpuUse>,
+    machine: Machine,
     /// What says that a device, and with it the machine, was at fault.
     gpu_fault: Option<Box<Diagnostic>>,
 }
@@ -122,6 +124,7 @@ pub(crate) fn carry_out(
             kernel_began: None,
             unread: Vec::new(),
             gpu_used: None,
+            machine: machine::this(),
             gpu_fault: None,
         };
         Ok(attempt.run().await)
@@ -192,6 +195,8 @@ impl Attempt<'_> {
     /// Saves the executed notebook, now that nobody else can write there and that what may have filled the disk is removed,
     /// and writes down what is kept.
     fn keep_files(&mut self) {
+        let machine = std::mem::take(&mut self.machine);
+        self.journal.record(RecordKind::MachineSeen { machine });
         let saved = self
             .executed
             .take()
@@ -248,6 +253,8 @@ impl Attempt<'_> {
             self.journal.record(RecordKind::DevicesUnfit { devices });
         }
         self.gpu_used = used.whole;
+        self.machine.devices = used.models;
+        self.machine.driver = used.driver;
         self.gpu_fault = used.fault;
     }
 

@@ -231,7 +231,7 @@ impl Observer for Measured {
 fn unmet(checked: &Checked) -> Option<Diagnostic> {
     match checked {
         Checked::Unmet(diagnostic) => Some(diagnostic.clone()),
-        Checked::Met | Checked::NotLookedAt(_) => None,
+        Checked::Met { .. } | Checked::NotLookedAt(_) => None,
     }
 }
 

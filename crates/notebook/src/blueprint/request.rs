@@ -5,7 +5,10 @@ use blueproof_core::domain::{
 };
 
 use super::Resolved;
-use crate::snapshot::{self, SnapshotError};
+use crate::{
+    revision,
+    snapshot::{self, SnapshotError},
+};
 
 impl Resolved {
     /// Returns the request that `requested_by` makes for a run of the folder's content as it is now.
@@ -26,6 +29,7 @@ impl Resolved {
         let head = snapshot::digest(&checkout)?;
         Ok(RunRequest {
             key,
+            revision: revision::of(&checkout),
             subject: Subject {
                 project: Project::Local(checkout.clone()),
                 change: None,

@@ -25,16 +25,16 @@ const LINGER: Duration = Duration::from_millis(500);
 
 /// A program that has ended.
 #[derive(Debug)]
-pub(super) struct Ended {
+pub(crate) struct Ended {
     /// How.
-    pub(super) status: ExitStatus,
+    pub(crate) status: ExitStatus,
     /// The last of what it printed, both streams in the order they came.
-    pub(super) lines: Vec<String>,
+    pub(crate) lines: Vec<String>,
 }
 
 /// Why a program has not ended by itself.
 #[derive(Debug)]
-pub(super) enum Unfinished {
+pub(crate) enum Unfinished {
     /// It could not be started.
     NotStarted(io::Error),
     /// It was killed, with all of its process group.
@@ -44,7 +44,7 @@ pub(super) enum Unfinished {
 /// Runs `command` to its end and passes each line that it prints to `on_line`.
 ///
 /// Its standard input stays as the caller set it.
-pub(super) fn run(
+pub(crate) fn run(
     mut command: Command,
     patience: Patience<'_>,
     on_line: &mut dyn FnMut(&str),

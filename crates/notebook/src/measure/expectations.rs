@@ -29,7 +29,7 @@ pub struct Evidence<'a> {
 
 /// Returns whether an expectation holds, and if not, what was expected and what there is.
 pub fn check(expectation: &Expectation, evidence: Evidence<'_>) -> Checked {
-    let unmet = match expectation {
+    let met = match expectation {
         Expectation::Metric {
             name,
             which,
@@ -42,8 +42,14 @@ pub fn check(expectation: &Expectation, evidence: Evidence<'_>) -> Checked {
             return Checked::NotLookedAt("nobody looks at TrainJobs on this machine".to_owned());
         }
     };
-    unmet.map_or(Checked::Met, Checked::Unmet)
+    match met {
+        Ok(actual) => Checked::Met { actual },
+        Err(diagnostic) => Checked::Unmet(*diagnostic),
+    }
 }
+
+/// Of what is expected what there is, in a few words, where that says more than that it holds.
+type Met = Result<Option<String>, Box<Diagnostic>>;
 
 /// Returns the failure that unmet expectations are, or `None` where there are none.
 pub fn failure(unmet: Vec<Diagnostic>) -> Option<Failure> {
@@ -66,15 +72,13 @@ fn check_metric(
     min: Option<f64>,
     max: Option<f64>,
     metrics: &BTreeMap<String, Summary>,
-) -> Option<Diagnostic> {
+) -> Met {
     let Some(summary) = metrics.get(name).filter(|summary| summary.count > 0) else {
         let wanted = bounds(min, max);
-        return Some(
-            Diagnostic::error(
-                Code::MetricMissing,
-                format!("{name} has no value, {wanted} was expected"),
-            )
-            .hint("check that a cell prints it in the form that `spec.metrics` looks for"),
+        let message = format!("{name} has no value, {wanted} was expected");
+        return unmet(
+            Diagnostic::error(Code::MetricMissing, message)
+                .hint("check that a cell prints it in the form that `spec.metrics` looks for"),
         );
     };
     let label = match which {
@@ -95,7 +99,7 @@ fn check_metric(
     };
     let (Some(low), Some(high)) = (low, high) else {
         let wanted = bounds(min, max);
-        return Some(
+        return unmet(
             Diagnostic::error(
                 Code::MetricNotFinite,
                 format!("{label} is no finite number, {wanted} was expected"),
@@ -107,12 +111,17 @@ fn check_metric(
             .hint("look for a division by zero, or a learning rate that is too high"),
         );
     };
-    let outside = |message: String| Some(Diagnostic::error(Code::MetricOutOfBounds, message));
+    let outside = |message: String| unmet(Diagnostic::error(Code::MetricOutOfBounds, message));
     match (min, max) {
         (_, Some(max)) if high > max => outside(format!("{label} {high} > {max}")),
         (Some(min), _) if low < min => outside(format!("{label} {low} < {min}")),
-        _ => None,
+        _ if low == high => Ok(Some(low.to_string())),
+        _ => Ok(Some(format!("{low} to {high}"))),
     }
+}
+
+fn unmet(diagnostic: Diagnostic) -> Met {
+    Err(Box::new(diagnostic))
 }
 
 fn bounds(min: Option<f64>, max: Option<f64>) -> String {
@@ -124,11 +133,8 @@ fn bounds(min: Option<f64>, max: Option<f64>) -> String {
     }
 }
 
-fn check_artifact(pattern: &str, folder: &Path, before: &Before) -> Option<Diagnostic> {
-    let found = match matching(&[pattern.to_owned()], folder) {
-        Ok(found) => found,
-        Err(diagnostic) => return Some(*diagnostic),
-    };
+fn check_artifact(pattern: &str, folder: &Path, before: &Before) -> Met {
+    let found = matching(&[pattern.to_owned()], folder)?;
     let size = |target: &Target| match target {
         Target::File(_, size) => Some(*size),
         Target::Outside | Target::NoFile => None,
@@ -138,32 +144,33 @@ fn check_artifact(pattern: &str, folder: &Path, before: &Before) -> Option<Diagn
     if new.is_empty() && !found.is_empty() {
         let message =
             format!("every file that matches `{pattern}` was there before, and nothing wrote to it");
-        return Some(
+        return unmet(
             Diagnostic::error(Code::ArtifactUntouched, message)
                 .hint("take out of the repository what the notebook is to make"),
         );
     }
     let sizes: Vec<u64> = new.iter().filter_map(|found| size(&found.target)).collect();
     if sizes.iter().any(|size| *size > 0) {
-        return None;
+        let files = if sizes.len() == 1 { "file" } else { "files" };
+        return Ok(Some(format!("{} {files}", sizes.len())));
     }
     if sizes.is_empty() {
         let message = format!("no file matches `{pattern}`, at least one was expected");
-        return Some(
+        return unmet(
             Diagnostic::error(Code::ArtifactMissing, message)
                 .hint("paths are relative to the notebook's folder"),
         );
     }
     let message = format!("every file that matches `{pattern}` is empty");
-    Some(Diagnostic::error(Code::ArtifactEmpty, message))
+    unmet(Diagnostic::error(Code::ArtifactEmpty, message))
 }
 
-fn check_output(text: &str, printed: &OutputSearch) -> Option<Diagnostic> {
+fn check_output(text: &str, printed: &OutputSearch) -> Met {
     if printed.contains(text) {
-        return None;
+        return Ok(None);
     }
     let message = format!("no cell printed \"{}\"", text.escape_debug());
-    Some(Diagnostic::error(Code::OutputMissing, message))
+    unmet(Diagnostic::error(Code::OutputMissing, message))
 }
 
 #[cfg(test)]
@@ -186,10 +193,8 @@ mod tests {
     /// Returns what is said of `loss` with these values, empty where nothing is wrong.
     fn said(values: &[f64], which: Which, min: Option<f64>, max: Option<f64>) -> String {
         let metrics = BTreeMap::from([("loss".to_owned(), summary(values))]);
-        let diagnostic = check_metric("loss", which, min, max, &metrics);
-        diagnostic
-            .map(|diagnostic| diagnostic.message)
-            .unwrap_or_default()
+        let met = check_metric("loss", which, min, max, &metrics);
+        met.err().map(|diagnostic| diagnostic.message).unwrap_or_default()
     }
 
     #[test]
@@ -208,6 +213,14 @@ mod tests {
             said(three, Which::Every, Some(0.5), None),
             "loss, every value: 0.1 < 0.5"
         );
+    }
+
+    #[test]
+    fn what_is_met_is_told_with_what_there_is() {
+        let metrics = BTreeMap::from([("loss".to_owned(), summary(&[2.0, 0.5]))]);
+        let met = |which| check_metric("loss", which, None, Some(9.0), &metrics).expect("it holds");
+        assert_eq!(met(Which::Last).as_deref(), Some("0.5"));
+        assert_eq!(met(Which::Every).as_deref(), Some("0.5 to 2"));
     }
 
     #[test]
@@ -247,7 +260,7 @@ mod tests {
             .iter()
             .filter_map(|expectation| match check(expectation, evidence) {
                 Checked::Unmet(diagnostic) => Some(diagnostic),
-                Checked::Met | Checked::NotLookedAt(_) => None,
+                Checked::Met { .. } | Checked::NotLookedAt(_) => None,
             })
             .collect();
 
@@ -281,7 +294,11 @@ mod tests {
         std::fs::write(file("data/old.csv"), "1").expect("a file can be written");
         let patterns = ["*.json", "data/**"].map(str::to_owned);
         let before = Before::of(&patterns, folder.path());
-        let unmet = |pattern: &str| check_artifact(pattern, folder.path(), &before).map(|found| found.code);
+        let unmet = |pattern: &str| {
+            check_artifact(pattern, folder.path(), &before)
+                .err()
+                .map(|found| found.code)
+        };
 
         assert_eq!(unmet("old.json"), Some(Code::ArtifactUntouched));
         assert_eq!(unmet("*.json"), Some(Code::ArtifactUntouched));

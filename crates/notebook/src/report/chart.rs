@@ -2,7 +2,7 @@
 
 use blueproof_core::domain::MetricResult;
 
-use super::markup::Html;
+use super::{Bounds, markup::Html};
 
 const WIDTH: f64 = 320.0;
 const HEIGHT: f64 = 120.0;
@@ -13,8 +13,8 @@ const TOP: f64 = 8.0;
 const BOTTOM: f64 = 20.0;
 
 /// Returns the drawing, or `None` where there are fewer than two values to draw.
-pub(super) fn chart(name: &str, metric: &MetricResult) -> Option<Html> {
-    let course = Course::of(metric)?;
+pub(super) fn chart(name: &str, metric: &MetricResult, bounds: &[&Bounds]) -> Option<Html> {
+    let course = Course::of(metric, bounds)?;
     let (first, last) = (course.values[0], course.values[course.values.len() - 1]);
     let mut svg = Html::default();
     svg.push_markup(format_args!(
@@ -28,6 +28,7 @@ pub(super) fn chart(name: &str, metric: &MetricResult) -> Option<Html> {
     ));
     svg.push_markup(format_args!("</title>"));
     course.draw_axes(&mut svg, metric.count);
+    course.draw_bounds(&mut svg);
     course.draw_line(&mut svg);
     svg.push_markup(format_args!("</svg>"));
     Some(svg)
@@ -36,21 +37,63 @@ pub(super) fn chart(name: &str, metric: &MetricResult) -> Option<Html> {
 /// Finite values, at least two, and how they fit into the frame.
 struct Course {
     values: Vec<f64>,
+    /// The smallest and the largest of them.
+    least: f64,
+    most: f64,
+    /// What is expected, as far as it is near.
+    bounds: Vec<Bound>,
+    /// The ends of the vertical axis.
     low: f64,
     high: f64,
 }
 
+/// A value that is expected not to be passed.
+#[derive(Debug, Clone, Copy)]
+enum Bound {
+    AtLeast(f64),
+    AtMost(f64),
+}
+
+impl Bound {
+    fn value(self) -> f64 {
+        match self {
+            Bound::AtLeast(value) | Bound::AtMost(value) => value,
+        }
+    }
+
+    fn label(self) -> String {
+        match self {
+            Bound::AtLeast(value) => format!("at least {}", number(value)),
+            Bound::AtMost(value) => format!("at most {}", number(value)),
+        }
+    }
+}
+
 impl Course {
-    fn of(metric: &MetricResult) -> Option<Self> {
+    fn of(metric: &MetricResult, expected: &[&Bounds]) -> Option<Self> {
         let values: Vec<f64> = metric
             .trace
             .iter()
             .copied()
             .filter(|value| value.is_finite())
             .collect();
-        let low = values.iter().copied().reduce(f64::min)?;
-        let high = values.iter().copied().reduce(f64::max)?;
-        (values.len() > 1).then_some(Self { values, low, high })
+        let least = values.iter().copied().reduce(f64::min)?;
+        let most = values.iter().copied().reduce(f64::max)?;
+        let near = |bound: &Bound| is_near(bound.value(), least, most);
+        let bounds: Vec<Bound> = expected.iter().flat_map(|of| of_both(of)).filter(near).collect();
+        let values_of_bounds = || bounds.iter().map(|bound| bound.value());
+        let (low, high) = (
+            values_of_bounds().fold(least, f64::min),
+            values_of_bounds().fold(most, f64::max),
+        );
+        (values.len() > 1).then_some(Self {
+            values,
+            least,
+            most,
+            bounds,
+            low,
+            high,
+        })
     }
 
     fn x(&self, nth: usize) -> f64 {
@@ -77,10 +120,10 @@ impl Course {
         svg.push_markup(format_args!(
             "<path class=\"axis\" d=\"M{LEFT} {TOP}V{floor}H{right}\"/>"
         ));
-        let levels: &[f64] = if self.is_flat() {
-            &[self.low]
+        let levels: &[f64] = if self.least == self.most {
+            &[self.least]
         } else {
-            &[self.high, self.low]
+            &[self.most, self.least]
         };
         for level in levels {
             let line = self.y(*level);
@@ -92,11 +135,49 @@ impl Course {
                 "<text x=\"{margin}\" y=\"{below:.1}\" class=\"end\">{label}</text>"
             ));
         }
-        let under = HEIGHT - 6.0;
-        svg.push_markup(format_args!("<text x=\"{LEFT}\" y=\"{under}\">value 1</text>"));
-        svg.push_markup(format_args!(
-            "<text x=\"{right}\" y=\"{under}\" class=\"end\">{count}</text>"
-        ));
+        self.draw_steps(svg, count);
+    }
+
+    /// Numbers the values below the axis: the first, the one in the middle, and the last.
+    fn draw_steps(&self, svg: &mut Html, count: u64) {
+        let (right, under, floor) = (WIDTH - RIGHT, HEIGHT - 6.0, HEIGHT - BOTTOM);
+        let middle = (LEFT + right) / 2.0;
+        let steps = [
+            (LEFT, "start", "value 1".to_owned()),
+            (middle, "middle", count.div_ceil(2).to_string()),
+            (right, "end", count.to_string()),
+        ];
+        for (x, anchor, label) in steps
+            .iter()
+            .filter(|(_, anchor, _)| count > 3 || *anchor != "middle")
+        {
+            let tick = floor + 3.0;
+            svg.push_markup(format_args!("<path class=\"axis\" d=\"M{x} {floor}V{tick}\"/>"));
+            svg.push_markup(format_args!(
+                "<text x=\"{x}\" y=\"{under}\" class=\"{anchor}\">{label}</text>"
+            ));
+        }
+    }
+
+    fn draw_bounds(&self, svg: &mut Html) {
+        let right = WIDTH - RIGHT;
+        for bound in &self.bounds {
+            let line = self.y(bound.value());
+            // The label stands on the side that is allowed, if there is room for it.
+            let (above, below) = (line - 4.0, line + 12.0);
+            let text = match bound {
+                Bound::AtMost(_) if below < HEIGHT - BOTTOM => below,
+                Bound::AtLeast(_) if above < TOP + 8.0 => below,
+                Bound::AtMost(_) | Bound::AtLeast(_) => above,
+            };
+            svg.push_markup(format_args!(
+                "<path class=\"bound\" d=\"M{LEFT} {line:.1}H{right}\"/>"
+            ));
+            svg.push_markup(format_args!(
+                "<text x=\"{right}\" y=\"{text:.1}\" class=\"end expected\">{}</text>",
+                bound.label()
+            ));
+        }
     }
 
     fn draw_line(&self, svg: &mut Html) {
@@ -112,6 +193,20 @@ impl Course {
             "<circle class=\"dot\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3\"/>"
         ));
     }
+}
+
+fn of_both(bounds: &Bounds) -> impl Iterator<Item = Bound> {
+    let (min, max) = (bounds.min.map(Bound::AtLeast), bounds.max.map(Bound::AtMost));
+    min.into_iter().chain(max)
+}
+
+/// Whether the values could still be told apart if the axis went as far as `bound`.
+fn is_near(bound: f64, least: f64, most: f64) -> bool {
+    const AT_MOST: f64 = 4.0;
+    // Halves, because the difference of two finite values need not be finite.
+    let span = (most / 2.0 - least / 2.0).max(most.abs().max(least.abs()) / 20.0);
+    let beyond = (bound / 2.0 - most / 2.0).max(least / 2.0 - bound / 2.0);
+    bound.is_finite() && beyond <= span * AT_MOST
 }
 
 /// Returns a number in few characters: `0.352`, `1.2e-7`, `98123`.
@@ -169,7 +264,12 @@ mod tests {
                 count: 3,
                 trace: values.to_vec(),
             };
-            let svg = chart("<loss>", &metric)
+            let bounds = Bounds {
+                metric: "<loss>".into(),
+                min: Some(-f64::MAX),
+                max: Some(2.0),
+            };
+            let svg = chart("<loss>", &metric, &[&bounds])
                 .expect("there are two values")
                 .to_string();
             assert!(
@@ -182,6 +282,30 @@ mod tests {
             count: 1,
             trace: vec![1.0],
         };
-        assert_eq!(chart("loss", &one), None);
+        assert_eq!(chart("loss", &one, &[]), None);
+    }
+
+    #[test]
+    fn what_is_expected_is_a_line_and_values_have_their_numbers() {
+        let metric = MetricResult {
+            last: Some(0.5),
+            count: 400,
+            trace: vec![2.0, 1.0, 0.5],
+        };
+        let bounds = Bounds {
+            metric: "loss".into(),
+            min: Some(0.1),
+            max: Some(1e6),
+        };
+        let svg = chart("loss", &metric, &[&bounds])
+            .expect("there are values")
+            .to_string();
+        for part in ["class=\"bound\"", ">at least 0.1<", ">value 1<", ">200<", ">400<"] {
+            assert!(svg.contains(part), "{part}: {svg}");
+        }
+        assert!(
+            !svg.contains("at most"),
+            "values would be a flat line beside it: {svg}"
+        );
     }
 }

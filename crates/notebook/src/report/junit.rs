@@ -83,7 +83,7 @@ fn cell_case(cell: &Cell, failure: Option<&Failure>) -> TestCase {
 
 fn expectation_case(expectation: &ExpectationReport) -> TestCase {
     let status = match &expectation.result {
-        ExpectationResult::Met => TestCaseStatus::success(),
+        ExpectationResult::Met { .. } => TestCaseStatus::success(),
         ExpectationResult::Unmet(diagnostic) => {
             let mut status = described(NonSuccessKind::Failure, &shown(&diagnostic.message));
             status

@@ -52,6 +52,15 @@ impl Html {
         self.0.is_empty()
     }
 
+    /// Returns how many lines it has, as far as it is text.
+    pub(super) fn lines(&self) -> usize {
+        self.0.matches('\n').count() + self.0.matches("<tr>").count()
+    }
+
+    pub(super) fn is_image(&self) -> bool {
+        self.0.starts_with("<img ")
+    }
+
     #[cfg(test)]
     pub(super) fn as_str(&self) -> &str {
         &self.0

@@ -4,9 +4,9 @@ use std::{collections::BTreeMap, path::Path, time::Duration};
 
 use async_trait::async_trait;
 use blueproof_core::{
-    attempt::{AttemptLayout, Checked, KeptFile, Record, RecordKind, RunsFolder, Stage, read_regular},
+    attempt::{Checked, Record, RecordKind, RunsFolder, Stage},
     diagnostic::{Code, Diagnostic, Place},
-    domain::{AttemptId, FailureClass, Head, RunRequest, Verdict},
+    domain::{FailureClass, RunRequest, Verdict},
     figures::{Figures, Used, build_seconds, queue_seconds, start_seconds},
     ports::{CallError, Reporter},
     view::{AttemptView, RunView},
@@ -15,12 +15,10 @@ use blueproof_core::{
 use jiff::Timestamp;
 
 use super::{
-    ArtifactReport, EarlierAttempt, ExpectationReport, ExpectationResult, Report, StageReport, cells, write,
+    Bounds, Comparison, EarlierAttempt, ExpectationReport, ExpectationResult, Report, StageReport,
+    left::Left, write,
 };
-use crate::{environment::EnvironmentReport, files::digest_of, plan::Plan};
-
-/// The largest executed notebook that is read: what is kept of outputs takes 16 MiB, and the user's own cells come to it.
-const LARGEST_NOTEBOOK: u64 = 256 << 20;
+use crate::plan::{Expectation, Plan};
 
 /// How long a report may take. Only a file system that does not answer takes that long.
 const REPORT_WITHIN: Duration = Duration::from_mins(2);
@@ -38,18 +36,29 @@ impl FolderReporter {
     }
 
     /// Writes the report; blocks.
-    fn write(&self, view: &RunView, request: &RunRequest) -> Result<(), Box<Diagnostic>> {
-        let report = assemble(view, request, &self.runs);
+    fn write(
+        &self,
+        view: &RunView,
+        request: &RunRequest,
+        passed: Option<&RunView>,
+    ) -> Result<(), Box<Diagnostic>> {
+        let report = assemble(view, request, passed, &self.runs);
         write(&report, &self.runs.run(view.id)).map(drop)
     }
 }
 
 #[async_trait]
 impl Reporter for FolderReporter {
-    async fn report(&self, view: &RunView, request: &RunRequest) -> Result<(), CallError> {
+    async fn report(
+        &self,
+        view: &RunView,
+        request: &RunRequest,
+        passed: Option<&RunView>,
+    ) -> Result<(), CallError> {
         let (reporter, view, request) = (self.clone(), view.clone(), request.clone());
+        let passed = passed.cloned();
         let folder = self.runs.run(view.id);
-        let written = tokio::task::spawn_blocking(move || reporter.write(&view, &request));
+        let written = tokio::task::spawn_blocking(move || reporter.write(&view, &request, passed.as_ref()));
         match tokio::time::timeout(REPORT_WITHIN, written).await {
             Ok(Ok(written)) => written.map_err(|problem| CallError::later(*problem)),
             // A run whose report cannot be made keeps no other run from its own.
@@ -68,75 +77,16 @@ fn unwritten(folder: &Path) -> Diagnostic {
 }
 
 /// Returns all that is known.
-fn assemble(view: &RunView, request: &RunRequest, runs: &RunsFolder) -> Report {
+fn assemble(view: &RunView, request: &RunRequest, passed: Option<&RunView>, runs: &RunsFolder) -> Report {
     let plan = serde_json::from_value::<Plan>(request.job.work.clone()).ok();
     let asked = without_attempt(view, request, plan.as_ref());
-    match view.attempts.last() {
-        Some(attempt) => {
-            let left = Left::by(attempt.id, runs);
-            with_attempt(asked, view, attempt, plan.as_ref(), &left)
-        }
+    let last = view.attempts.last();
+    let left = last.map(|attempt| Left::by(attempt.id, runs));
+    let comparison = passed.and_then(|passed| Comparison::with(view, left.as_ref(), passed, runs));
+    let asked = Report { comparison, ..asked };
+    match last.zip(left) {
+        Some((attempt, left)) => with_attempt(asked, view, attempt, plan.as_ref(), &left),
         None => asked,
-    }
-}
-
-/// What an attempt's agent has left behind, and nobody has changed since.
-struct Left {
-    log: Vec<Record>,
-    /// The executed notebook's text; empty where there is none.
-    executed: String,
-    environment: Option<EnvironmentReport>,
-    artifacts: Vec<ArtifactReport>,
-    /// Of each expectation, in order, whether it holds.
-    expectations: Vec<Checked>,
-}
-
-impl Left {
-    fn by(attempt: AttemptId, runs: &RunsFolder) -> Self {
-        let layout = runs.attempt(attempt);
-        let log = runs.log(attempt).read_to_foreign();
-        let mut left = Self {
-            log: Vec::new(),
-            executed: String::new(),
-            environment: None,
-            artifacts: Vec::new(),
-            expectations: Vec::new(),
-        };
-        for record in &log {
-            if let RecordKind::EnvironmentReady { environment } = &record.kind {
-                left.environment = serde_json::from_value(environment.clone()).ok();
-            }
-            if let RecordKind::ExpectationsChecked { found } = &record.kind {
-                left.expectations.clone_from(found);
-            }
-            if let RecordKind::FilesKept { notebook, artifacts } = &record.kind {
-                let notebook = notebook.as_ref();
-                left.executed = notebook
-                    .and_then(|kept| unchanged(&layout, kept))
-                    .unwrap_or_default();
-                left.artifacts = artifacts.iter().map(ArtifactReport::of).collect();
-            }
-        }
-        Self { log, ..left }
-    }
-}
-
-/// Returns the text of the executed notebook, if it is still what the agent wrote.
-fn unchanged(layout: &AttemptLayout, kept: &KeptFile) -> Option<String> {
-    let text = read_regular(&layout.executed_notebook(), LARGEST_NOTEBOOK).ok()?;
-    if digest_of(&text) != kept.sha256 {
-        return None;
-    }
-    String::from_utf8(text).ok()
-}
-
-impl ArtifactReport {
-    fn of(kept: &KeptFile) -> Self {
-        Self {
-            path: kept.path.clone(),
-            size: kept.size,
-            sha256: kept.sha256.clone(),
-        }
     }
 }
 
@@ -156,7 +106,13 @@ fn without_attempt(view: &RunView, request: &RunRequest, plan: Option<&Plan>) ->
         earlier: Vec::new(),
         blueprint: view.subject.blueprint.clone(),
         profile: view.subject.profile.clone(),
-        head: Some(view.subject.head.clone()).filter(|head| matches!(head, Head::Commit(_))),
+        head: view.subject.head.clone(),
+        change: view.subject.change,
+        revision: view.revision.clone(),
+        parameters: plan.map(|plan| plan.parameters.clone()).unwrap_or_default(),
+        requested_by: view.requested_by.clone(),
+        machine: None,
+        version: None,
         notebook: plan.map(|plan| plan.notebook.clone()).unwrap_or_default(),
         began_at: view.requested_at,
         took,
@@ -173,9 +129,12 @@ fn without_attempt(view: &RunView, request: &RunRequest, plan: Option<&Plan>) ->
         usage: None,
         figures: Figures::default(),
         environment: None,
+        files: Vec::new(),
+        artifacts_folder: None,
         artifacts: Vec::new(),
         reproduce: vec![reproduce(view, request, plan)],
         caveats: Vec::new(),
+        comparison: None,
     }
 }
 
@@ -200,9 +159,11 @@ fn with_attempt(
             .collect(),
         began_at: attempt.reserved_at,
         took: attempt.took(ended_at),
-        notices: left.log.iter().filter_map(notice).collect(),
+        notices: left.notices(),
         stages: stages(view, attempt, &left.log),
-        cells: cells(&left.executed, &left.log).unwrap_or_default(),
+        cells: left.cells(),
+        machine: left.machine.clone(),
+        version: left.version.clone(),
         metrics: outcome.map(|outcome| outcome.metrics.clone()).unwrap_or_default(),
         expectations: plan
             .map(|plan| expectations(plan, looked_at(&verdict, left)))
@@ -210,6 +171,8 @@ fn with_attempt(
         usage: outcome.and_then(|outcome| outcome.usage.clone()),
         figures: figures(attempt),
         environment: left.environment.clone(),
+        files: left.files.clone(),
+        artifacts_folder: Some(left.folder.join("artifacts")),
         artifacts: left.artifacts.clone(),
         caveats: outcome
             .map(|outcome| outcome.notices.iter().map(sentence).collect())
@@ -241,14 +204,6 @@ fn earlier(attempt: &AttemptView) -> Option<EarlierAttempt> {
 
 fn sentence(notice: &Diagnostic) -> String {
     notice.message.clone()
-}
-
-fn notice(record: &Record) -> Option<Diagnostic> {
-    if let RecordKind::Noticed { diagnostic } = &record.kind {
-        Some(diagnostic.clone())
-    } else {
-        None
-    }
 }
 
 /// Returns the stages up to the place, which the scheduler knows, and those that the agent went through.
@@ -330,7 +285,9 @@ fn looked_at<'l>(verdict: &Verdict, left: &'l Left) -> &'l [Checked] {
 
 fn expectations(plan: &Plan, found: &[Checked]) -> Vec<ExpectationReport> {
     let result = |at: usize| match found.get(at) {
-        Some(Checked::Met) => ExpectationResult::Met,
+        Some(Checked::Met { actual }) => ExpectationResult::Met {
+            actual: actual.clone(),
+        },
         Some(Checked::Unmet(diagnostic)) => ExpectationResult::Unmet(diagnostic.clone()),
         Some(Checked::NotLookedAt(_)) | None => ExpectationResult::Unchecked,
     };
@@ -339,8 +296,20 @@ fn expectations(plan: &Plan, found: &[Checked]) -> Vec<ExpectationReport> {
         .map(|(at, expectation)| ExpectationReport {
             text: expectation.to_string(),
             result: result(at),
+            bounds: bounds(expectation),
         })
         .collect()
+}
+
+fn bounds(expectation: &Expectation) -> Option<Bounds> {
+    match expectation {
+        Expectation::Metric { name, min, max, .. } => Some(Bounds {
+            metric: name.clone(),
+            min: *min,
+            max: *max,
+        }),
+        Expectation::Artifact(_) | Expectation::Output(_) | Expectation::TrainJobs => None,
+    }
 }
 
 /// Returns the command line that asks for the same run, as it can be pasted into a shell.

@@ -50,6 +50,28 @@ fn half_seen() -> GpuUse {
     }
 }
 
+fn usage() -> Usage {
+    Usage {
+        duration: SignedDuration::from_millis(1300),
+        cpu_granted: Cpus::cores(1),
+        cpu_time: None,
+        memory_peak: Some(Bytes(123_456_789)),
+        gpu: Some(half_seen()),
+    }
+}
+
+fn environment() -> EnvironmentReport {
+    EnvironmentReport {
+        python: "3.12.4".to_owned(),
+        key: "py3.12-0123".to_owned(),
+        tool: "uv".to_owned(),
+        packages: vec![Package {
+            name: "numpy".to_owned(),
+            version: "2.5.0".to_owned(),
+        }],
+    }
+}
+
 /// An attempt that passed, of a notebook without cells.
 fn report() -> Report {
     Report {
@@ -61,7 +83,13 @@ fn report() -> Report {
         }],
         blueprint: name("nano-lm"),
         profile: None,
-        head: None,
+        head: Head::Snapshot("ab".repeat(32)),
+        change: None,
+        revision: None,
+        parameters: BTreeMap::new(),
+        requested_by: Actor::Local("ada".to_owned()),
+        machine: None,
+        version: None,
         notebook: "examples/nano-lm/nano-lm.ipynb".into(),
         began_at: Timestamp::UNIX_EPOCH,
         took: SignedDuration::from_millis(1500),
@@ -83,32 +111,27 @@ fn report() -> Report {
         )]),
         expectations: vec![ExpectationReport {
             text: "final_loss <= 0.629".to_owned(),
-            result: ExpectationResult::Met,
+            result: ExpectationResult::Met {
+                actual: Some("0.352".to_owned()),
+            },
+            bounds: None,
         }],
-        usage: Some(Usage {
-            duration: SignedDuration::from_millis(1300),
-            cpu_granted: Cpus::cores(1),
-            cpu_time: None,
-            memory_peak: Some(Bytes(123_456_789)),
-            gpu: Some(half_seen()),
-        }),
+        usage: Some(usage()),
         figures: Figures {
             average_queue_seconds: Some(12.5),
             average_build_seconds: Some(3.25),
             ..Figures::default()
         },
-        environment: Some(EnvironmentReport {
-            python: "3.12.4".to_owned(),
-            key: "py3.12-0123".to_owned(),
-            tool: "uv".to_owned(),
-            packages: vec![Package {
-                name: "numpy".to_owned(),
-                version: "2.5.0".to_owned(),
-            }],
-        }),
+        environment: Some(environment()),
+        files: vec![FileReport {
+            path: "attempts/2/executed.ipynb".into(),
+            size: Bytes(1),
+        }],
+        artifacts_folder: Some("attempts/2/artifacts".into()),
         artifacts: Vec::new(),
         reproduce: vec!["blueproof run nano-lm".to_owned()],
         caveats: Vec::new(),
+        comparison: None,
     }
 }
 
@@ -125,6 +148,10 @@ fn failed(mut report: Report, message: &str) -> Report {
         }),
     }));
     report
+}
+
+pub(super) fn seconds(seconds: f64) -> SignedDuration {
+    SignedDuration::from_secs_f64(seconds)
 }
 
 fn texts(page: &Parsed, selector: &str) -> Vec<String> {

@@ -1,5 +1,7 @@
 //! Proof, by a parser, that nothing of a hostile notebook runs in the page, is fetched for it, or breaks out of its place.
 
+use blueproof_core::view::ParameterChange;
+
 use super::*;
 
 /// Elements that the page has a use for.
@@ -63,7 +65,7 @@ const ELEMENTS: &[&str] = &[
 /// Attributes that neither run nor fetch anything, whatever their value.
 const ATTRIBUTES: &[&str] = &[
     "class", "id", "lang", "charset", "content", "name", "alt", "viewbox", "role", "d", "x", "y", "cx", "cy",
-    "r", "points", "colspan", "rowspan", "start",
+    "r", "points", "title", "colspan", "rowspan", "start",
 ];
 
 /// Panics unless the page holds no script, no handler, and no address but of its own places and images.
@@ -94,10 +96,24 @@ fn assert_inert(page: &Parsed, why: &str) {
     );
 }
 
+/// Whether an address is a place of the page, or of a file beside it that no browser runs.
+fn leads_nowhere_else(address: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-._~%/".contains(c);
+    let runs = ["html", "htm", "xhtml", "svg", "xml", "pdf", "js", "mhtml"];
+    let file = address.strip_prefix("./attempts/");
+    let is_file = file.is_some_and(|file| {
+        let extension = file.rsplit_once('.').map(|(_, extension)| extension);
+        file.chars().all(is_plain)
+            && !file.split('/').any(|part| part == "..")
+            && extension.is_some_and(|extension| !runs.contains(&extension))
+    });
+    address.starts_with("#cell-") || is_file
+}
+
 fn assert_attribute(tag: &str, attribute: &str, value: &str, why: &str) {
     let here = format!("{why}: <{tag} {attribute}=\"{value}\">");
     match attribute {
-        "href" => assert!(tag == "a" && value.starts_with("#cell-"), "{here}"),
+        "href" => assert!(tag == "a" && leads_nowhere_else(value), "{here}"),
         "src" => {
             let kinds = [
                 "data:image/png;base64,",
@@ -191,6 +207,45 @@ fn outputs_of(hostile: &str) -> Vec<Value> {
     outputs
 }
 
+/// Returns a comparison with an attempt in which the text stands wherever it can.
+fn comparison_of(hostile: &str) -> Comparison {
+    let text = || hostile.to_owned();
+    Comparison {
+        attempt: RunId(40).attempt(1),
+        ended_at: Timestamp::UNIX_EPOCH,
+        revision: None,
+        head: Head::Commit("a".repeat(40)),
+        is_same_content: false,
+        parameters: vec![ParameterChange {
+            name: text(),
+            then: Some(json!(hostile)),
+            now: None,
+        }],
+        took: Change {
+            then: Some(SignedDuration::from_secs(1)),
+            now: None,
+        },
+        cells: None,
+        metrics: vec![MetricChange {
+            name: text(),
+            then: Some(1.0),
+            now: Some(2.0),
+            difference: Some(1.0),
+            percent: Some(100.0),
+        }],
+        packages: Some(vec![PackageChange {
+            name: text(),
+            then: Some(text()),
+            now: Some(text()),
+        }]),
+        environment: vec![FactChange {
+            name: text(),
+            then: text(),
+            now: text(),
+        }],
+    }
+}
+
 /// Returns a report in which the text stands wherever a stranger has a say.
 fn report_with(hostile: &str) -> Report {
     let mut report = failed(report_of(hostile, hostile, &outputs_of(hostile)), hostile);
@@ -204,11 +259,26 @@ fn report_with(hostile: &str) -> Report {
         .push(Diagnostic::warning(Code::ArtifactRefused, hostile));
     report.expectations[0].text = hostile.to_owned();
     report.stages[0].detail = hostile.to_owned();
-    report.artifacts.push(ArtifactReport {
-        path: hostile.into(),
-        size: Bytes(1),
-        sha256: String::new(),
+    for path in [hostile.to_owned(), format!("{hostile}.txt"), "page.html".into()] {
+        report.artifacts.push(ArtifactReport {
+            path: path.into(),
+            size: Bytes(1),
+            sha256: String::new(),
+        });
+    }
+    report.requested_by = Actor::Local(hostile.to_owned());
+    report.parameters = BTreeMap::from([(hostile.to_owned(), json!(hostile))]);
+    report.version = Some(hostile.to_owned());
+    report.revision = Some(Revision {
+        commit: hostile.to_owned(),
+        branch: Some(hostile.to_owned()),
+        has_uncommitted_changes: true,
     });
+    report.machine = Some(Machine {
+        host: hostile.to_owned(),
+        ..Machine::default()
+    });
+    report.comparison = Some(comparison_of(hostile));
     report.environment.as_mut().expect("it is there").packages[0].name = hostile.to_owned();
     report
 }
@@ -243,6 +313,8 @@ fn the_proof_fails_for_a_page_that_is_not_inert() {
         "<p onclick=x>",
         "<img src=http://evil.example/x>",
         "<a href=javascript:x>",
+        "<a href='./attempts/1/artifacts/x.html'>",
+        "<a href=//evil.example/x.txt>",
         "<p style='background:url(x)'>",
         "<style></style>",
         "<svg><set/></svg>",

@@ -1,0 +1,41 @@
+//! Times and sizes as the page writes them.
+
+use blueproof_core::domain::Bytes;
+use jiff::{SignedDuration, Timestamp};
+
+/// Returns a length of time in the units that its reader thinks in.
+pub(super) fn duration(took: SignedDuration) -> String {
+    let millis = took.as_millis();
+    match millis {
+        ..1000 => format!("{millis} ms"),
+        1000..60_000 => format!("{:.1} s", took.as_secs_f64()),
+        60_000..3_600_000 => format!("{}m{:02}s", millis / 60_000, millis / 1000 % 60),
+        _ => format!("{}h{:02}m", millis / 3_600_000, millis / 60_000 % 60),
+    }
+}
+
+pub(super) fn size(bytes: Bytes) -> String {
+    let mut amount = bytes.0 as f64;
+    let mut units = ["B", "KiB", "MiB", "GiB", "TiB"].iter();
+    let mut unit = units.next().expect("there are units");
+    while amount >= 1024.0
+        && let Some(larger) = units.next()
+    {
+        amount /= 1024.0;
+        unit = larger;
+    }
+    if *unit == "B" {
+        format!("{amount} B")
+    } else {
+        format!("{amount:.1} {unit}")
+    }
+}
+
+/// Returns a share of one, in percent.
+pub(super) fn percent(ratio: f64) -> String {
+    format!("{:.0} %", ratio * 100.0)
+}
+
+pub(super) fn time(at: Timestamp) -> String {
+    at.strftime("%Y-%m-%d %H:%M:%S UTC").to_string()
+}
