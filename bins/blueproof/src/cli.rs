@@ -91,6 +91,8 @@ pub(crate) enum Command {
     Artifacts(Artifacts),
     /// List runs
     Get(Get),
+    /// List runs, as `get runs` does
+    Ls(GetRuns),
     /// Tell all about one run
     Describe(Describe),
     /// Say why a run waits, and what would end that

@@ -73,6 +73,7 @@ pub(crate) fn carry_out(cli: Cli) -> Result<Exit, Problem> {
         Command::Check(arguments) => check::check(&arguments, &cli.place),
         Command::Init(arguments) => check::init(&arguments),
         Command::Get(arguments) => get::get(&arguments, &cli.place),
+        Command::Ls(arguments) => block_on(get::get_runs(&arguments, &cli.place)),
         Command::Describe(arguments) => describe::describe(&arguments, &cli.place),
         Command::Why(arguments) => why::why(&arguments, &cli.place),
         Command::Quota(arguments) => quota::quota(&arguments, &cli.place),

@@ -48,6 +48,42 @@ impl Exit {
     }
 }
 
+/// Returns a command's examples, and below them the codes that it may end with.
+pub(crate) fn help(examples: &str, exits: &[Exit]) -> String {
+    let codes = exits
+        .iter()
+        .map(|exit| format!("  {:<4} {}", *exit as u8, exit.meaning()));
+    let codes: Vec<String> = codes.collect();
+    format!("{examples}\n\nExit codes:\n{}", codes.join("\n"))
+}
+
+impl Exit {
+    /// Every code that a run may end with, or that stands for one that goes on.
+    pub(crate) const OF_RUNS: [Exit; 8] = [
+        Exit::Ok,
+        Exit::Failed,
+        Exit::Usage,
+        Exit::Infrastructure,
+        Exit::TimedOut,
+        Exit::Refused,
+        Exit::Pending,
+        Exit::Interrupted,
+    ];
+
+    fn meaning(self) -> &'static str {
+        match self {
+            Exit::Ok => "it passed, or the question is answered",
+            Exit::Failed => "the blueprint failed, or a warning under --strict",
+            Exit::Usage => "the command, the configuration or the blueprint has a mistake",
+            Exit::Infrastructure => "infrastructure failed; another time it may go better",
+            Exit::TimedOut => "a limit of time was reached",
+            Exit::Refused => "the gate or a policy refused",
+            Exit::Pending => "it is not over yet",
+            Exit::Interrupted => "it was interrupted or cancelled",
+        }
+    }
+}
+
 impl From<Exit> for std::process::ExitCode {
     fn from(exit: Exit) -> Self {
         Self::from(exit as u8)

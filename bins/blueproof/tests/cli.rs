@@ -270,7 +270,11 @@ async fn every_run_is_written_as_its_schema_says() {
     let schema = json(&["schema", "run"]);
     let items = json(&["get", "runs", "-o", "json"]);
     for run in items["items"].as_array().expect("a list") {
-        assert_eq!(keys(run), keys(&schema["properties"]));
+        let (written, known) = (keys(run), keys(&schema["properties"]));
+        assert!(written.iter().all(|key| known.contains(key)), "{written:?}");
+        let required = schema["required"].as_array().expect("a list").iter();
+        let missing = required.filter(|key| run.get(key.as_str().expect("text")).is_none());
+        assert_eq!(missing.count(), 0, "{written:?}");
         assert_eq!(run["kind"], schema["properties"]["kind"]["const"]);
         assert_eq!(run["apiVersion"], schema["properties"]["apiVersion"]["const"]);
     }

@@ -18,7 +18,7 @@ mod backtest;
 mod durations;
 mod sample;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 
 pub use backtest::{Backtest, Held, Scores};
@@ -37,6 +37,10 @@ pub struct Estimate {
     pub end: Option<When>,
     /// What tells how long it takes.
     pub from: Basis,
+    /// The longest of the earlier runs that count, where its attempt has taken longer than that already: its end is then
+    /// further away the longer it takes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub longer_than: Option<SignedDuration>,
 }
 
 /// When something is likely to happen.

@@ -5,18 +5,22 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use jiff::SignedDuration;
 
-use crate::{output::DocumentFormat, select::RunSelector};
+use crate::{
+    exit::{self, Exit},
+    output::DocumentFormat,
+    select::RunSelector,
+};
 
 /// Test a blueprint or a notebook.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  blueproof run nano-lm\n  blueproof run examples/small-gpt --profile smoke -p steps=50\n\n\
+    after_help = exit::help("Examples:\n  blueproof run nano-lm\n  blueproof run examples/small-gpt --profile smoke -p steps=50\n\n\
     While it goes on:\n  \
     Ctrl-C   interrupts the cell and ends the notebook there; a second one ends the run at once;\n           \
     a third one lets go of it: its agent ends it, and `blueproof wait last` shows how\n  \
     SIGTERM  ends the run at once; a second one lets go of it\n  \
     SIGHUP   leaves the run to itself, as with --detach: the terminal is gone\n  \
-    With `wait` and `retry` it is the same."
+    With `wait` and `retry` it is the same.", &Exit::OF_RUNS)
 )]
 pub(crate) struct Run {
     /// The name of a blueprint in this checkout, or the path of a blueprint, its folder, or a notebook
@@ -41,6 +45,9 @@ pub(crate) struct Run {
     /// Print the run's id and leave it to itself
     #[arg(long)]
     pub(crate) detach: bool,
+    /// Print nothing but the verdict, and errors
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
     /// How the answer is written
     #[arg(short, long, value_name = "FORMAT")]
     pub(crate) output: Option<DocumentFormat>,
@@ -48,7 +55,7 @@ pub(crate) struct Run {
 
 /// Wait for runs.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  blueproof wait last --timeout 10m")]
+#[command(after_help = exit::help("Example:\n  blueproof wait last --timeout 10m", &Exit::OF_RUNS))]
 pub(crate) struct Wait {
     /// The runs: r-41, 41, last (the newest of this project), or a blueprint for its newest
     #[arg(value_name = "RUN", required = true)]
@@ -56,6 +63,9 @@ pub(crate) struct Wait {
     /// Stop waiting after this long, with exit code 8
     #[arg(long, value_name = "DURATION", value_parser = span)]
     pub(crate) timeout: Option<SignedDuration>,
+    /// Print nothing but the verdict, and errors
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
     /// How the answer is written
     #[arg(short, long, value_name = "FORMAT")]
     pub(crate) output: Option<DocumentFormat>,
@@ -63,7 +73,10 @@ pub(crate) struct Wait {
 
 /// End a run.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  blueproof cancel last")]
+#[command(after_help = exit::help(
+    "Example:\n  blueproof cancel last",
+    &[Exit::Ok, Exit::Usage, Exit::Infrastructure, Exit::Interrupted],
+))]
 pub(crate) struct Cancel {
     /// The run: r-41, 41, last (the newest of this project), or a blueprint for its newest
     #[arg(value_name = "RUN")]
@@ -72,7 +85,7 @@ pub(crate) struct Cancel {
 
 /// Try an ended run once more.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  blueproof retry last")]
+#[command(after_help = exit::help("Example:\n  blueproof retry last", &Exit::OF_RUNS))]
 pub(crate) struct Retry {
     /// The run: r-41, 41, last (the newest of this project), or a blueprint for its newest
     #[arg(value_name = "RUN")]
@@ -80,6 +93,9 @@ pub(crate) struct Retry {
     /// Print the run's id and leave it to itself
     #[arg(long)]
     pub(crate) detach: bool,
+    /// Print nothing but the verdict, and errors
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
     /// How the answer is written
     #[arg(short, long, value_name = "FORMAT")]
     pub(crate) output: Option<DocumentFormat>,
@@ -105,7 +121,10 @@ pub(crate) struct Logs {
 
 /// Look for mistakes and hazards in a blueprint and its notebook.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  blueproof check examples/nano-lm")]
+#[command(after_help = exit::help(
+    "Example:\n  blueproof check examples/nano-lm",
+    &[Exit::Ok, Exit::Failed, Exit::Usage, Exit::Infrastructure],
+))]
 pub(crate) struct Check {
     /// Blueprints, their folders, or notebooks; every blueprint of this checkout where none is named
     #[arg(value_name = "PATH")]
@@ -136,7 +155,10 @@ pub(crate) struct Init {
 /// Show where a run's report is, or print it.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  blueproof report last\n  blueproof report last --format junit > junit.xml"
+    after_help = exit::help(
+        "Examples:\n  blueproof report last --open\n  blueproof report last --format junit > junit.xml",
+        &[Exit::Ok, Exit::Usage, Exit::Infrastructure, Exit::Pending],
+    )
 )]
 pub(crate) struct Report {
     /// The run: r-41, 41, last (the newest of this project), or a blueprint for its newest
@@ -145,6 +167,9 @@ pub(crate) struct Report {
     /// Print the report in this format
     #[arg(long, value_name = "FORMAT")]
     pub(crate) format: Option<ReportFormat>,
+    /// Open the page; its path is printed, too
+    #[arg(long, conflicts_with = "format")]
+    pub(crate) open: bool,
 }
 
 /// The formats of a report.

@@ -17,16 +17,52 @@ use crate::{
     },
 };
 
+/// How much is said of a run while it goes on, and when it has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verbosity {
+    /// Each stage, the verdict, and where the report is.
+    Full,
+    /// The verdict alone.
+    VerdictOnly,
+}
+
+impl Verbosity {
+    /// Returns what `--quiet` asks for.
+    pub(crate) fn of(quiet: bool) -> Self {
+        if quiet {
+            Verbosity::VerdictOnly
+        } else {
+            Verbosity::Full
+        }
+    }
+}
+
 /// Shows how a run goes on until `done` holds of it. `None` when whoever watched let go of it.
 pub(crate) async fn follow(
     session: &Session,
     target: &Target,
     done: impl Fn(&RunView) -> bool,
+    verbosity: Verbosity,
 ) -> Result<Option<RunView>, Problem> {
+    if verbosity == Verbosity::VerdictOnly {
+        return wait_in_silence(session, target, done).await;
+    }
     show::github::begin_group("how the run goes on");
     let followed = follow_in_group(session, target, done).await;
     show::github::end_group();
     followed
+}
+
+async fn wait_in_silence(
+    session: &Session,
+    target: &Target,
+    done: impl Fn(&RunView) -> bool,
+) -> Result<Option<RunView>, Problem> {
+    let say = Progress::new().sayer();
+    tokio::select! {
+        view = session.until(target, done) => view.map(Some),
+        let_go = session.heed_signals(target, &say) => let_go.map(|()| None),
+    }
 }
 
 async fn follow_in_group(
@@ -77,6 +113,7 @@ pub(crate) async fn conclude(
     session: &Session,
     run: &RunView,
     format: Option<DocumentFormat>,
+    verbosity: Verbosity,
 ) -> Result<Exit, Problem> {
     let kept = kept(session, run).await?;
     let mut answer = show::verdict::render(run);
@@ -86,6 +123,10 @@ pub(crate) async fn conclude(
     show::github::tell(run, session.kept(), &answer);
     if let Some(format) = format {
         print_documents(session, slice::from_ref(run), format).await?;
+        return Ok(Exit::of(run));
+    }
+    if verbosity == Verbosity::VerdictOnly {
+        output::print(&show::verdict::render(run))?;
         return Ok(Exit::of(run));
     }
     if let Some(report) = kept.as_ref().and_then(Kept::report_file) {

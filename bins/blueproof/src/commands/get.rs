@@ -31,7 +31,7 @@ pub(crate) fn get(arguments: &Get, place: &Place) -> Result<Exit, Problem> {
     }
 }
 
-async fn get_runs(arguments: &GetRuns, place: &Place) -> Result<Exit, Problem> {
+pub(crate) async fn get_runs(arguments: &GetRuns, place: &Place) -> Result<Exit, Problem> {
     let mut reading = Reading::open(place)?;
     if let (None, Some(named)) = (&reading.store, arguments.runs.first()) {
         return Err(Problem::usage(named.unknown(None)));

@@ -3,6 +3,7 @@
 use std::{
     fs,
     path::{Path, PathBuf},
+    process::{Command, Stdio},
 };
 
 use blueproof_core::{
@@ -31,10 +32,41 @@ pub(crate) async fn report(reading: &Reading, arguments: &Report) -> Result<Exit
         return no_report(&run);
     }
     match arguments.format {
-        None => anstream::println!("{}", path.display()),
+        None => {
+            output::print(&format!("{}\n", path.display()))?;
+            if arguments.open {
+                open(&path);
+            }
+        }
         Some(_) => output::print(&fs::read_to_string(&path).map_err(|error| unreadable(&path, &error))?)?,
     }
     Ok(Exit::Ok)
+}
+
+/// Opens a page as a desktop does. Where there is none, its path stands on stdout already.
+fn open(page: &Path) {
+    let program = if cfg!(target_os = "macos") {
+        "open"
+    } else {
+        "xdg-open"
+    };
+    let has_desktop = cfg!(target_os = "macos")
+        || ["DISPLAY", "WAYLAND_DISPLAY"]
+            .iter()
+            .any(|variable| std::env::var_os(variable).is_some_and(|value| !value.is_empty()));
+    if !has_desktop {
+        output::note("there is no desktop here to open it on");
+        return;
+    }
+    let mut command = Command::new(program);
+    command
+        .arg(page)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    if let Err(error) = command.spawn() {
+        output::note(&format!("`{program}` could not open it: {error}"));
+    }
 }
 
 fn no_report(run: &RunView) -> Result<Exit, Problem> {

@@ -15,7 +15,7 @@ use blueproof_core::{
 use blueproof_notebook::blueprint::{self, Blueprint, Resolved};
 
 use super::{
-    follow::{conclude, detach, follow},
+    follow::{Verbosity, conclude, detach, follow},
     quota::unknown_queue,
 };
 use crate::{
@@ -53,11 +53,11 @@ pub(crate) async fn run(session: &Session, draft: RunRequest, arguments: &Run) -
         ..draft
     };
     let target = Target::Request(request.key.clone());
-    anstream::eprintln!(
-        "{} · store {}",
-        session.description,
-        brief_path(session.store.path())
-    );
+    let verbosity = Verbosity::of(arguments.quiet);
+    if verbosity == Verbosity::Full {
+        let store = brief_path(session.store.path());
+        output::note(&format!("{} · store {store}", session.description));
+    }
     if request.job.driver.gpu > Gpus(0) {
         session.warnings.iter().for_each(aside);
     }
@@ -69,8 +69,8 @@ pub(crate) async fn run(session: &Session, draft: RunRequest, arguments: &Run) -
     if arguments.detach {
         return detach(session, &target, |_| true, arguments.output).await;
     }
-    match follow(session, &target, |view| view.settled).await? {
-        Some(view) => conclude(session, &view, arguments.output).await,
+    match follow(session, &target, |view| view.settled, verbosity).await? {
+        Some(view) => conclude(session, &view, arguments.output, verbosity).await,
         None => Ok(Exit::Interrupted),
     }
 }

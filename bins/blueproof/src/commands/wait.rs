@@ -10,7 +10,7 @@ use blueproof_core::{
 };
 use jiff::Timestamp;
 
-use super::follow::{conclude, detach, follow, print_documents};
+use super::follow::{Verbosity, conclude, detach, follow, print_documents};
 use crate::{
     cli::{Cancel, Retry, Wait},
     exit::{Exit, Problem},
@@ -25,7 +25,7 @@ pub(crate) async fn wait(session: &Session, arguments: &Wait) -> Result<Exit, Pr
     for run in &arguments.runs {
         runs.push(run.resolve(&*session.store).await?.id);
     }
-    let waiting = settled(session, &runs, arguments.output);
+    let waiting = settled(session, &runs, arguments.output, Verbosity::of(arguments.quiet));
     let ended = match arguments.timeout.map(Duration::try_from) {
         None => waiting.await?,
         Some(limit) => match tokio::time::timeout(limit.unwrap_or_default(), waiting).await {
@@ -49,14 +49,15 @@ async fn settled(
     session: &Session,
     runs: &[RunId],
     format: Option<DocumentFormat>,
+    verbosity: Verbosity,
 ) -> Result<Option<Vec<RunView>>, Problem> {
     let mut ended = Vec::new();
     for run in runs {
-        let Some(view) = follow(session, &Target::Run(*run), |view| view.settled).await? else {
+        let Some(view) = follow(session, &Target::Run(*run), |view| view.settled, verbosity).await? else {
             return Ok(None);
         };
         if format.is_none() {
-            conclude(session, &view, None).await?;
+            conclude(session, &view, None, verbosity).await?;
         }
         ended.push(view);
     }
@@ -99,9 +100,9 @@ pub(crate) async fn cancel(session: &Session, arguments: &Cancel) -> Result<Exit
             how: StopMode::End,
         })
         .await?;
-    match follow(session, &Target::Run(run), |view| view.settled).await? {
+    match follow(session, &Target::Run(run), |view| view.settled, Verbosity::Full).await? {
         Some(view) => {
-            conclude(session, &view, None).await?;
+            conclude(session, &view, None, Verbosity::Full).await?;
             Ok(Exit::Ok)
         }
         None => Ok(Exit::Interrupted),
@@ -119,7 +120,10 @@ pub(crate) async fn retry(session: &Session, arguments: &Retry) -> Result<Exit, 
         );
         return Ok(Exit::Pending);
     }
-    output::note(&format!("tries {} once more", asked(&before)));
+    let verbosity = Verbosity::of(arguments.quiet);
+    if verbosity == Verbosity::Full {
+        output::note(&format!("tries {} once more", asked(&before)));
+    }
     session
         .submit(Command::Retry {
             key: new_key(),
@@ -134,8 +138,8 @@ pub(crate) async fn retry(session: &Session, arguments: &Retry) -> Result<Exit, 
     }
     // It ended before: only an end that came after that one counts.
     let again = move |view: &RunView| view.settled && view.ended_at > before.ended_at;
-    match follow(session, &target, again).await? {
-        Some(view) => conclude(session, &view, arguments.output).await,
+    match follow(session, &target, again, verbosity).await? {
+        Some(view) => conclude(session, &view, arguments.output, verbosity).await,
         None => Ok(Exit::Interrupted),
     }
 }

@@ -3,7 +3,11 @@
 use blueproof_core::estimate::{Basis, Estimate, When};
 use jiff::Timestamp;
 
+use super::text::duration;
 use crate::output::{ago, clock};
+
+/// Why nothing is said of how long a run takes.
+const NO_HISTORY: &str = "no estimate: fewer than 3 finished runs of this blueprint with these parameters";
 
 /// Returns when it is likely to start; `None` when it has, or nothing is known.
 pub(crate) fn starts(estimate: &Estimate, now: Timestamp) -> Option<String> {
@@ -12,19 +16,26 @@ pub(crate) fn starts(estimate: &Estimate, now: Timestamp) -> Option<String> {
 
 /// Returns when it is likely to end, and what tells that.
 pub(crate) fn ends(estimate: &Estimate, now: Timestamp) -> Option<String> {
-    let Some(end) = estimate.end else {
-        let unknown = "unknown: there is no history, and no limit of time";
-        return (estimate.from == Basis::Limits).then(|| unknown.to_owned());
-    };
-    let from = match end {
-        When::Likely { .. } => from(estimate.from),
-        When::AtLatest { .. } => String::new(),
-    };
-    Some(format!("{}{from}", when(end, now)))
+    if let Some(late) = late(estimate) {
+        return Some(late);
+    }
+    match (estimate.end, estimate.from) {
+        (None, Basis::Limits) => Some(format!("{NO_HISTORY}, and no limit of time")),
+        (None, Basis::Blueprint { .. }) => None,
+        (Some(When::AtLatest { at }), Basis::Limits) => Some(format!(
+            "at {} at the latest, by its limits of time; {NO_HISTORY}",
+            clock(at, now)
+        )),
+        (Some(end @ When::AtLatest { .. }), Basis::Blueprint { .. }) => Some(when(end, now)),
+        (Some(end @ When::Likely { .. }), from) => Some(format!("{}{}", when(end, now), from_runs(from))),
+    }
 }
 
 /// Returns what comes next, its start or its end, in a few words.
 pub(crate) fn next(estimate: &Estimate, now: Timestamp) -> Option<String> {
+    if let Some(late) = late(estimate) {
+        return Some(late);
+    }
     let starts = estimate.start.map(|start| ("starts", start));
     let (verb, when) = starts.or(estimate.end.map(|end| ("ends", end)))?;
     Some(match when {
@@ -33,6 +44,17 @@ pub(crate) fn next(estimate: &Estimate, now: Timestamp) -> Option<String> {
         }
         When::AtLatest { at } => format!("{verb} at {} at the latest", clock(at, now)),
     })
+}
+
+/// Says that it takes longer than any that is known. What is left then only grows, and is no estimate that helps anybody.
+fn late(estimate: &Estimate) -> Option<String> {
+    let Basis::Blueprint { runs } = estimate.from else {
+        return None;
+    };
+    let longest = duration(estimate.longer_than?);
+    Some(format!(
+        "longer than usual: the longest of {runs} earlier runs took {longest}"
+    ))
 }
 
 fn when(when: When, now: Timestamp) -> String {
@@ -50,7 +72,7 @@ fn when(when: When, now: Timestamp) -> String {
     }
 }
 
-fn from(basis: Basis) -> String {
+fn from_runs(basis: Basis) -> String {
     match basis {
         Basis::Blueprint { runs } => format!(", from {runs} earlier runs"),
         Basis::Limits => String::new(),
@@ -72,6 +94,21 @@ mod tests {
     }
 
     #[test]
+    fn one_that_takes_longer_than_all_before_it_is_said_to_and_has_no_end_that_slides() {
+        let late = Estimate {
+            start: None,
+            end: Some(When::Likely {
+                p50: after(1),
+                p90: after(9),
+            }),
+            from: Basis::Blueprint { runs: 4 },
+            longer_than: Some(SignedDuration::from_secs(252)),
+        };
+        let says = Some("longer than usual: the longest of 4 earlier runs took 4m12s".to_owned());
+        assert_eq!((ends(&late, now()), next(&late, now())), (says.clone(), says));
+    }
+
+    #[test]
     fn a_start_and_an_end_are_told_with_their_p90_and_what_tells_them() {
         let likely = |p50, p90| {
             let (p50, p90) = (after(p50), after(p90));
@@ -81,6 +118,7 @@ mod tests {
             start: likely(12, 27),
             end: likely(28, 47),
             from: Basis::Blueprint { runs: 23 },
+            longer_than: None,
         };
         let told = |estimate: &Estimate| {
             (
@@ -111,14 +149,16 @@ mod tests {
             told(&estimate),
             (
                 None,
-                Some("at 14:53 at the latest, by limits of time: there is no history".into()),
+                Some(format!(
+                    "at 14:53 at the latest, by its limits of time; {NO_HISTORY}"
+                )),
                 Some("ends at 14:53 at the latest".into())
             )
         );
         (estimate.start, estimate.end) = (likely(12, 27), None);
         assert_eq!(
             ends(&estimate, now()),
-            Some("unknown: there is no history, and no limit of time".into())
+            Some(format!("{NO_HISTORY}, and no limit of time"))
         );
     }
 }

@@ -21,6 +21,9 @@ use crate::output;
 /// How many values of a metric are kept for its sparkline.
 const TRACE: usize = 32;
 
+/// A run that waited for less was not held up.
+const HELD_UP: SignedDuration = SignedDuration::from_secs(1);
+
 /// One stage that has been passed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Line {
@@ -48,6 +51,8 @@ pub(crate) struct Stages {
     quota: Resources,
     passed: Passed,
     lines: Vec<Line>,
+    /// The stages before the place, where nothing held the run up: they and its place make one line.
+    unhindered: Option<Unhindered>,
     doing: Doing,
     attempt: Option<AttemptId>,
     run: Cells,
@@ -68,6 +73,15 @@ enum Passed {
     Place,
     Evicted,
     Report,
+}
+
+/// Stages that took no time.
+#[derive(Debug)]
+struct Unhindered {
+    /// What is worth knowing of them.
+    brief: String,
+    /// Their lines, for where the place is not made as quickly.
+    lines: Vec<Line>,
 }
 
 /// What is going on now.
@@ -93,6 +107,7 @@ impl Stages {
             quota,
             passed: Passed::Nothing,
             lines: Vec::new(),
+            unhindered: None,
             doing: Doing::default(),
             attempt: None,
             run: Cells::default(),
@@ -157,7 +172,12 @@ impl Stages {
             && self.passed < Passed::Place
         {
             self.passed = Passed::Place;
-            self.line("place", Mark::Well, place, None);
+            match self.unhindered.take() {
+                Some(Unhindered { brief, .. }) => {
+                    self.line("start", Mark::Well, &format!("{brief} · {place}"), None);
+                }
+                None => self.line("place", Mark::Well, place, None),
+            }
         }
         if let Some(why) = attempt.and_then(why_unplaced)
             && self.passed < Passed::Unplaced
@@ -256,6 +276,7 @@ impl Stages {
         let Some(attempt) = view.attempts.last() else {
             return;
         };
+        let before = self.lines.len();
         if self.passed < Passed::Gate {
             self.line("gate", Mark::Well, &approval(view, &attempt.approved_by), None);
         }
@@ -271,12 +292,13 @@ impl Stages {
             &format!("{which} in queue \"{}\"", view.queue),
             Some(waited),
         );
-        self.line(
-            "quota",
-            Mark::Well,
-            &format!("{} of {}", view.resources, self.quota),
-            None,
-        );
+        let quota = format!("{} of {}", view.resources, self.quota);
+        self.line("quota", Mark::Well, &quota, None);
+        if attempt.id.number == 1 && attempt.approved_by == view.requested_by && waited < HELD_UP {
+            let brief = format!("own run of {} · {quota}", view.requested_by);
+            let lines = self.lines.split_off(before);
+            self.unhindered = Some(Unhindered { brief, lines });
+        }
         self.attempt = Some(attempt.id);
         self.passed = Passed::Gate;
         self.run = Cells::default();
@@ -357,6 +379,9 @@ impl Stages {
     }
 
     fn line(&mut self, stage: &'static str, mark: Mark, text: &str, took: Option<SignedDuration>) {
+        let passed = self.unhindered.take();
+        self.lines
+            .extend(passed.into_iter().flat_map(|passed| passed.lines));
         self.lines.push(Line {
             stage,
             mark,

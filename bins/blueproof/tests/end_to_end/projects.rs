@@ -79,3 +79,20 @@ fn outside_of_any_project_the_last_run_is_shown_and_never_changed() {
         );
     }
 }
+
+#[test]
+fn a_quiet_run_says_its_verdict_and_nothing_else() {
+    let home = Home::new();
+    let (good, bad) = (Checkout::new(&["1"], ""), Checkout::new(&["1 / 0"], ""));
+    let passed = home.blueproof(&["run", good.typed(), "--quiet"]);
+    assert_eq!(passed.stdout.lines().count(), 1, "{passed:?}");
+    assert!(passed.stdout.starts_with("PASS story r-1 in "), "{passed:?}");
+    assert_eq!(passed.stderr, "");
+
+    let failed = home.blueproof(&["run", bad.typed(), "-q"]);
+    assert_eq!((failed.code, failed.stderr.as_str()), (Some(1), ""), "{failed:?}");
+    assert!(failed.stdout.contains("ZeroDivisionError"), "{failed:?}");
+
+    let waited = home.blueproof(&["wait", "r-1", "-q"]);
+    assert_eq!(waited.stdout, passed.stdout);
+}

@@ -48,10 +48,15 @@ impl Sample {
         self.by_length.len()
     }
 
+    /// Returns how long the longest took.
+    pub(crate) fn longest(&self) -> Option<SignedDuration> {
+        self.by_length.last().copied()
+    }
+
     /// Returns what the next one stays below with a probability of `p`, between 0 and 1, when it has already taken as long
     /// as `elapsed`; `None` when there are none to go by.
     pub(crate) fn quantile(&self, p: f64, elapsed: SignedDuration) -> Option<SignedDuration> {
-        let longest = *self.by_length.last()?;
+        let longest = self.longest()?;
         if elapsed >= longest {
             return Some(elapsed + self.excess(1.0 - p, elapsed - longest));
         }

@@ -135,6 +135,7 @@ impl<'a> Outlook<'a> {
             start: None,
             end: Some(end),
             from: guess.basis(),
+            longer_than: guess.longest().filter(|longest| elapsed > *longest),
         })
     }
 
@@ -168,6 +169,7 @@ impl<'a> Outlook<'a> {
             start: Some(start),
             end,
             from: guess.basis(),
+            longer_than: None,
         })
     }
 
@@ -216,6 +218,10 @@ impl<'a> Guess<'a> {
 
     fn is_vague(&self) -> bool {
         self.like.is_none()
+    }
+
+    fn longest(&self) -> Option<SignedDuration> {
+        self.like.and_then(|(_, sample)| sample.longest())
     }
 
     fn basis(&self) -> Basis {
