@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn whatwas_written_before_the_end_is_there_atonce() {
+    fn what_was_written_before_the_end_is_there_at_once() {
         let (folder, output, mut ends) = opened();
         ends.stderr.write_all(b"terminate called\n").unwrap();
         drop(ends);
@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn a_character_cut_in_two_is_one_and_a_byte_thatis_none_is_named() {
+    fn a_character_cut_in_two_is_one_and_a_byte_that_is_none_is_named() {
         let (_folder, output, mut ends) = opened();
         ends.stdout.write_all(b"caf\xc3").unwrap();
         let mut text = joined(&output.take_all());
