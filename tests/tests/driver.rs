@@ -78,7 +78,11 @@ async fn outcome(driver: &LocalDriver, start: &StartAction) -> Verdict {
     loop {
         let observed = driver.observe(start.attempt, known.as_ref()).await;
         match observed.expect("it is seen") {
-            Observation::Finished(outcome) => return outcome.verdict,
+            Observation::Finished(outcome) => {
+                // Its agent may still be there for a moment.
+                driver.release(start.attempt).await.expect("it ends");
+                return outcome.verdict;
+            }
             running @ Observation::Running => known = Some(running),
         }
     }

@@ -3,6 +3,7 @@
 //! The model is small and our own. What we do not need is not looked at, so that a notebook with an output or a
 //! field that nobody has heard of is read like any other; outputs and such fields stay the JSON text that they are.
 
+mod foreign;
 mod lines;
 mod read;
 mod shape;
@@ -17,6 +18,7 @@ use serde_json::{Value, value::RawValue};
 
 use blueproof_core::yaml::{Node, Source, Spot};
 
+pub use foreign::ForeignKernel;
 pub(crate) use read::{read_text, readable};
 
 /// The tag of the cell that holds a notebook's parameters.
@@ -36,6 +38,8 @@ pub struct Notebook {
     pub language: Option<String>,
     /// What people call the kernel, where the file tells it.
     pub kernel: Option<String>,
+    /// The name of the kernelspec, where the file tells it.
+    pub kernel_name: Option<String>,
     /// All cells, in order.
     pub cells: Vec<Cell>,
     pub(crate) blueprint: Option<Node>,
@@ -90,33 +94,12 @@ impl Notebook {
             .filter_map(|range| self.source.text.get(range.clone()))
     }
 
-    /// Returns what is wrong where the notebook was written for a kernel of another language than Python.
-    pub fn foreign_kernel(&self) -> Option<Diagnostic> {
-        let is_python = |name: &String| name.to_lowercase().contains("py");
-        // Kernels that people make for an environment of their own are called anything; their language is in the file then.
-        if self
-            .language
-            .as_ref()
-            .or(self.kernel.as_ref())
-            .is_none_or(is_python)
-        {
-            return None;
-        }
-        let known = [&self.kernel, &self.language];
-        let named: Vec<_> = known.into_iter().flatten().map(String::as_str).collect();
-        let message = format!(
-            "the notebook was written for the kernel {}, which is not Python",
-            named.join(" · ")
-        );
-        Some(
-            Diagnostic::error(Code::ForeignLanguage, message)
-                .hint("blueproof runs notebooks in Python; if this one is, open it with a Python kernel and save it again"),
-        )
-    }
-
     /// Returns what is wrong where no cell has anything to run.
     pub fn nothing_runs(&self) -> Option<Diagnostic> {
-        if self.code().any(|cell| runs(&cell.source)) {
+        // What a comment is, only Python's are known by.
+        let is_foreign = self.foreign_kernel().is_some();
+        let says = |cell: &Cell| is_foreign && !cell.source.trim().is_empty();
+        if self.code().any(|cell| says(cell) || runs(&cell.source)) {
             return None;
         }
         let message = match self.code().count() {

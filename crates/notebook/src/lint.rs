@@ -8,6 +8,7 @@ mod driver;
 mod gpu;
 mod imports;
 mod installs;
+mod kernel;
 mod loops;
 mod machine;
 mod names;
@@ -81,6 +82,12 @@ pub fn check(loaded: &Loaded) -> Vec<Diagnostic> {
         notebook: loaded.notebook(),
         survey: Survey::of(loaded.notebook()),
     };
+    if loaded.notebook().foreign_kernel().is_some() {
+        return [kernel::check, outputs::check]
+            .iter()
+            .flat_map(|rule| rule(&subject))
+            .collect();
+    }
     let rules = [
         parameters::check,
         syntax::check,

@@ -75,11 +75,7 @@ impl Survey {
     /// Reads all code cells of `notebook`.
     pub(crate) fn of(notebook: &Notebook) -> Self {
         let mut walk = walk::Walk::default();
-        let other_language = notebook
-            .language
-            .as_deref()
-            .is_some_and(|language| language != "python");
-        if other_language {
+        if notebook.foreign_kernel().is_some() {
             return walk.survey;
         }
         let mut reader = python::Reader::new();

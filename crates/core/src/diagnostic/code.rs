@@ -251,13 +251,19 @@ codes! {
         "A cell installs packages into its environment while it runs. What it installs is neither pinned nor cached; \
          name it under spec.env.requirements."
     414 ForeignLanguage "a notebook in another language"
-        "The notebook says which kernel it was written for. Run by Python, a notebook in another language fails in a manner that \
-         says nothing, or passes where its text happens to be Python."
+        "The notebook says which kernel it was written for, and that kernel's kernelspec is not there. It is looked for in the \
+         environment (`share/jupyter/kernels`), in the folders that JUPYTER_PATH names where blueproof is started, and in those \
+         of the machine; not in those of a user. Run by Python, such a notebook would fail in a manner that says nothing."
     415 ParameterUnused "a parameter that nothing reads"
         "A value is put into the notebook under the parameter's name. No cell has that name, so that the value changes nothing."
     416 SecretShown "a secret that a notebook let out"
         "A cell showed what is shaped like a token or a key, or a kept file holds one. What is shown is kept as `***`; a file \
          is kept as it is. Declared secrets (spec.secrets) are taken out without a word."
+    417 KernelSpecUnusable "a kernelspec that cannot be used"
+        "The notebook's kernel is started as its kernel.json says. That file cannot be read, or names a program that is not there."
+    418 ParametersForeign "parameters for a notebook in another language"
+        "Values of parameters are put into a notebook as Python. A notebook in another language takes them from a file, or has them \
+         in its own cells."
     441 MetricMissing "a metric without a value"
         "The blueprint expects something of a metric that no cell printed or showed. A pattern that matches nothing, \
          or a cell that was never reached, look the same here."

@@ -10,7 +10,7 @@ use super::{
 use crate::{
     diagnostic::{Code, Diagnostic},
     domain::{
-        Ending, Failure, FailureClass, Head, Limit, Outcome, Project, RequestKey, Resources, RunId,
+        Ending, Failure, FailureClass, Gpus, Head, Limit, Outcome, Project, RequestKey, Resources, RunId,
         RunRequest, Subject, Verdict,
     },
     event::{Approval, Call, StopMode},
@@ -345,10 +345,51 @@ pub(super) fn never_ran(verdict: Verdict) -> Box<Outcome> {
 }
 
 fn too_much(asked: Resources, quota: Resources) -> Diagnostic {
+    if asked.gpu > quota.gpu {
+        return too_many_gpus(asked.gpu, quota.gpu);
+    }
     Diagnostic::error(
         Code::AsksTooMuch,
         format!("asks for {asked}, more than the queue's whole quota of {quota}"),
     )
     .hint("choose a profile that asks for less: `blueproof get blueprints` lists them")
     .hint("or let the quota grow: `blueproof config show --origin` names where it is set")
+}
+
+fn too_many_gpus(asked: Gpus, quota: Gpus) -> Diagnostic {
+    let message = match quota {
+        Gpus(0) => format!("asks for {asked} gpu, and there is no GPU here"),
+        some => format!("asks for {asked} gpu, more than the {some} that there are here"),
+    };
+    Diagnostic::error(Code::AsksTooMuch, message)
+        .hint("choose a profile that asks for fewer: `blueproof get blueprints` lists them")
+        .hint("or run it where `nvidia-smi -L` lists enough, and CUDA_VISIBLE_DEVICES does not hide them")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::{Bytes, Cpus};
+
+    #[test]
+    fn a_run_that_asks_for_a_gpu_where_there_is_none_is_told_so() {
+        let amounts = |gpu| Resources {
+            cpu: Cpus::cores(2),
+            memory: Bytes(24_684_092 << 10),
+            gpu: Gpus(gpu),
+        };
+        let refused = |asked, quota| too_much(amounts(asked), amounts(quota)).message;
+        assert_eq!(refused(1, 0), "asks for 1 gpu, and there is no GPU here");
+        assert_eq!(
+            refused(4, 2),
+            "asks for 4 gpu, more than the 2 that there are here"
+        );
+        let processors = Resources {
+            cpu: Cpus::cores(64),
+            ..amounts(0)
+        };
+        let message =
+            "asks for 64 cpu, 23.5Gi memory, more than the queue's whole quota of 2 cpu, 23.5Gi memory";
+        assert_eq!(too_much(processors, amounts(0)).message, message);
+    }
 }

@@ -1,8 +1,9 @@
-//! One attempt from its beginning to its end: what comes before the kernel is in `prepare`, what comes after in
-//! `conclude`.
+//! One attempt from its beginning to its end: what comes before the kernel is in `prepare`, its start in `kernel`, what
+//! comes after in `conclude`.
 
 mod asked;
 mod conclude;
+mod kernel;
 mod machine;
 mod prepare;
 mod secrets;
@@ -11,7 +12,7 @@ use std::{
     collections::HashMap,
     fs, io,
     os::unix::fs::PermissionsExt,
-    path::{Component, Path, PathBuf},
+    path::{Component, PathBuf},
     time::{Duration, Instant},
 };
 
@@ -33,11 +34,11 @@ use super::{
     signals,
 };
 use crate::{
-    executor::{Belonging, Executor, Finish, Notebook, Recorder, Stops, deadline, until},
+    executor::{Belonging, Executor, Finish, Notebook, Recorder, Stops, deadline},
     files, ipynb,
-    kernel::{Channels, Kernel, Runtime, StartError, Starting, Variables, kernel_variables, visible_devices},
+    kernel::{Runtime, Variables},
     plan::Plan,
-    process::{self, Confinement, LimitsHit, MARKER, Meter},
+    process::{self, Confinement, LimitsHit, Meter},
     verdict,
 };
 
@@ -264,6 +265,8 @@ impl Attempt<'_> {
             .map_err(|problems| unreadable(&self.plan.notebook, problems))?;
         asked::refuse(&read, &self.plan, &self.spec)?;
         self.unread = asked::unread(&read, &self.plan);
+        let folder = notebook_path.parent().unwrap_or(&notebook_path);
+        let mut program = self.program(&read, prepared, secrets, folder)?;
         let mut notebook = Notebook::new(read);
         notebook.inject(&self.plan.parameters);
         let root = self.checkout();
@@ -271,16 +274,12 @@ impl Attempt<'_> {
         let executed = self.layout.executed_notebook();
         notebook.save(&executed).map_err(|error| halt_disk(&error))?;
         let cells = notebook.code_cells().len();
-        let runtime = Runtime::create(self.traces.sockets.clone(), &self.layout.work())
-            .map_err(|error| halt_disk(&error))?;
-        let folder = notebook_path.parent().unwrap_or(&notebook_path);
         self.dependencies.observer.begin(&self.plan, folder);
-        let variables = self.variables(&prepared.python, &runtime, secrets);
         let has_devices = self.spec.has_devices();
         if let Some(devices) = self.spec.devices.as_deref().filter(|_| has_devices) {
             self.dependencies.gpus.begin(devices);
         }
-        let (mut kernel, mut channels) = self.start(prepared, &runtime, &notebook_path, &variables).await?;
+        let (mut kernel, mut channels) = self.start(&mut program).await?;
         self.journal.record(RecordKind::KernelReady {
             pid: kernel.child.id(),
             cells: u32::try_from(cells).unwrap_or(u32::MAX),
@@ -300,6 +299,7 @@ impl Attempt<'_> {
             timeouts: &self.spec.timeouts,
             graces: self.dependencies.graces,
             shell_install: self.plan.shell_install,
+            kernelspec: program.kernelspec.as_ref(),
             save_to: &executed,
             root: &root,
             requests: HashMap::new(),
@@ -313,65 +313,6 @@ impl Attempt<'_> {
         self.meter.keep_child(&kernel.child);
         self.limits_hit = self.traces.confinement.hit(&self.spec.granted);
         Ok(finish)
-    }
-
-    async fn start(
-        &mut self,
-        prepared: &Prepared,
-        runtime: &Runtime,
-        notebook: &Path,
-        variables: &Variables,
-    ) -> Step<(Kernel, Channels)> {
-        let log = self.layout.kernel_log();
-        self.traces.confinement.make(&self.spec.granted);
-        let starting = Starting {
-            python: &prepared.python,
-            launcher: &self.dependencies.launcher,
-            cgroup: self.traces.confinement.cgroup(),
-            runtime,
-            folder: notebook.parent().unwrap_or(notebook),
-            variables,
-            log: &log,
-        };
-        let not_started = |error: &StartError| {
-            let hit = self.traces.confinement.hit(&self.spec.granted);
-            Halt::Failed(verdict::start_failure(error, &log, hit))
-        };
-        self.kernel_began = Some(Instant::now());
-        let mut kernel = Kernel::spawn(&starting).map_err(|error| not_started(&error))?;
-        let startup_ends = self.startup_ends();
-        let halt = tokio::select! {
-            connected = kernel.connect(runtime) => match connected {
-                Ok(channels) => {
-                    self.traces.confinement.expect(kernel.child.id());
-                    return Ok((kernel, channels));
-                }
-                Err(error) => not_started(&error),
-            },
-            _ = self.stops.next() => Halt::Stopped,
-            () = until(startup_ends) => self.startup_too_long("the kernel had not answered"),
-        };
-        kernel.end(None, self.dependencies.graces.terminate).await;
-        Err(halt)
-    }
-
-    fn variables(&self, python: &Path, runtime: &Runtime, secrets: Variables) -> Variables {
-        let threads = self.spec.granted.cpu.threads();
-        let mut variables = kernel_variables(
-            std::env::vars_os(),
-            python,
-            &self.home(),
-            &runtime.temporary(),
-            threads,
-        );
-        let given = self.dependencies.variables.iter();
-        variables.extend(given.map(|(name, value)| (name.clone(), value.into())));
-        variables.extend(secrets);
-        if let Some(devices) = &self.spec.devices {
-            variables.extend(visible_devices(devices));
-        }
-        variables.insert(MARKER.into(), self.traces.marker.clone().into());
-        variables
     }
 
     fn redact_kernel_log(&self) -> io::Result<()> {
@@ -439,7 +380,7 @@ impl Attempt<'_> {
 
 /// Names an attempt's cgroup: the same for each agent of the attempt, and another one for each other attempt, also of a store
 /// of which there is a copy.
-fn cgroup_name(spec: &AttemptSpec, layout: &AttemptLayout) -> String {
+pub(super) fn cgroup_name(spec: &AttemptSpec, layout: &AttemptLayout) -> String {
     let folder = std::path::absolute(layout.root()).unwrap_or_else(|_| layout.root().to_owned());
     let digest = Sha256::digest(folder.as_os_str().as_encoded_bytes());
     let place: String = digest.iter().take(4).map(|byte| format!("{byte:02x}")).collect();

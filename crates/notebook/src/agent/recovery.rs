@@ -9,7 +9,8 @@ use blueproof_core::{
 };
 use jiff::Timestamp;
 
-use crate::process::end_left;
+use super::{attempt::cgroup_name, halt::read_spec};
+use crate::process::{Confinement, end_left};
 
 /// Ends what an earlier agent left, and appends how the attempt ended. The notebook is not run again.
 pub(crate) fn finish(layout: &AttemptLayout, log: &mut LogWriter, records: &[Record]) -> io::Result<()> {
@@ -82,6 +83,11 @@ fn end_what_is_left(layout: &AttemptLayout, records: &[Record]) -> Option<String
             unended = Some(format!("{left} of its processes could not be ended"));
         }
         remove_folder(sockets);
+    }
+    if records.is_empty() {
+        // Nothing says any more where its cgroup is; an agent that was started where this one was had it here.
+        let named = read_spec(layout).map(|(spec, _)| Confinement::plan(&cgroup_name(&spec, layout)));
+        let _ = named.map(|confinement| confinement.end());
     }
     unended
 }

@@ -81,8 +81,9 @@ pub(super) fn file(folder: &Path, path: &Path, spot: Spot, problems: &mut Proble
 /// Reports a notebook that no run would start.
 fn notebook(loaded: &Loaded, spec: &Spec, problems: &mut Problems<'_>) {
     let notebook = loaded.notebook();
+    let has_parameters = !spec.parameters.is_empty();
     let refused = [
-        notebook.foreign_kernel(),
+        notebook.refuses_parameters().filter(|_| has_parameters),
         notebook.nothing_runs().filter(|_| !spec.allow_empty),
     ];
     for diagnostic in refused.into_iter().flatten() {

@@ -24,7 +24,7 @@ use super::{
     recorder::{Belonging, Recorder},
 };
 use crate::{
-    kernel::{Channels, Incoming, Kernel, Message, Visibility},
+    kernel::{Channels, Incoming, InterruptMode, Kernel, KernelSpec, Message, Visibility},
     plan::ShellInstall,
     process::{End, Meter},
 };
@@ -49,6 +49,8 @@ pub(crate) struct Executor<'a> {
     pub(crate) timeouts: &'a Timeouts,
     pub(crate) graces: Graces,
     pub(crate) shell_install: ShellInstall,
+    /// How the kernel is started, where it is not Python's: it is asked nothing in Python then.
+    pub(crate) kernelspec: Option<&'a KernelSpec>,
     pub(crate) save_to: &'a Path,
     /// The notebook's checkout: what lies in it is its own code.
     pub(crate) root: &'a Path,
@@ -194,7 +196,11 @@ impl Executor<'_> {
             cell: cell.position,
             nth: u32::try_from(nth).unwrap_or(u32::MAX),
         });
-        let after = HashMap::from([("after".to_owned(), probe::AFTER.to_owned())]);
+        let after = self
+            .kernelspec
+            .is_none()
+            .then(|| ("after".to_owned(), probe::AFTER.to_owned()));
+        let after = after.into_iter().collect();
         let (run, took) = match self.channels.execute(code, Visibility::Cell, after).await {
             Ok(request) => {
                 self.requests.insert(request.clone(), slot);
@@ -299,6 +305,9 @@ impl Executor<'_> {
             return;
         };
         match ending.take(self.graces) {
+            Step::Interrupt if self.is_interrupted_by_message() => {
+                let _ = self.channels.interrupt().await;
+            }
             Step::Interrupt => self.kernel.child.signal_group(Signal::INT),
             Step::Ask => {
                 let _ = self.channels.interrupt().await;
@@ -338,7 +347,8 @@ impl Executor<'_> {
             aftermath = told.unwrap_or_default();
             aftermath.silent.splice(0..0, silent);
         }
-        self.drain(if aftermath.forked {
+        // Of what another language's kernel has started nothing is known.
+        self.drain(if aftermath.forked || self.kernelspec.is_some() {
             Late::Copies
         } else {
             Late::Messages
@@ -402,6 +412,9 @@ impl Executor<'_> {
 
     /// Returns the code that is sent for a cell: the same lines, without installations that are not needed.
     async fn prepare(&mut self, cell: &Cell) -> String {
+        if self.kernelspec.is_some() {
+            return cell.source.clone();
+        }
         let installs = Installs::find(&cell.source);
         let satisfied = match (self.shell_install, installs.is_empty()) {
             (ShellInstall::Allow, _) | (_, true) => return cell.source.clone(),
@@ -418,12 +431,20 @@ impl Executor<'_> {
         code
     }
 
-    /// Has the kernel run `code` unseen and answer `question`; `None` when it does not.
+    fn is_interrupted_by_message(&self) -> bool {
+        let mode = self.kernelspec.map(|spec| spec.interrupt);
+        mode == Some(InterruptMode::Message)
+    }
+
+    /// Has the kernel run `code` unseen and answer `question`; `None` when it does not, and where it is not Python's.
     async fn ask<T: for<'de> serde::Deserialize<'de>>(
         &mut self,
         code: String,
         question: Option<&str>,
     ) -> Option<T> {
+        if self.kernelspec.is_some() {
+            return None;
+        }
         let questions = question.map(|question| ("answer".to_owned(), question.to_owned()));
         let request = self
             .channels

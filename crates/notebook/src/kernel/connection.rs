@@ -11,6 +11,15 @@ use super::wire::Endpoints;
 /// The longest path of a unix socket, its final zero byte included.
 const SOCKET_PATH_MAX: usize = 108;
 
+/// What a kernel listens on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Transport {
+    /// Unix sockets, which no two kernels ever share. Not every kernel has them.
+    Unix,
+    /// TCP ports of this machine alone. Every kernel has them, and a port that was free may be another's a moment later.
+    Tcp,
+}
+
 /// What a kernel needs on disk while it runs. The folder is removed with this.
 #[derive(Debug)]
 pub(crate) struct Runtime {
@@ -31,7 +40,7 @@ impl Runtime {
     }
 
     /// Makes `folder`, which must not be there, and the notebook's temporary folder in `work`.
-    pub(crate) fn create(folder: PathBuf, work: &Path) -> io::Result<Self> {
+    pub(crate) fn create(folder: PathBuf, work: &Path, transport: Transport) -> io::Result<Self> {
         fs::DirBuilder::new().mode(0o700).create(&folder)?;
         let sockets = folder.join("k");
         fs::DirBuilder::new().mode(0o700).create(&sockets)?;
@@ -40,13 +49,27 @@ impl Runtime {
             uuid::Uuid::new_v4().simple(),
             uuid::Uuid::new_v4().simple()
         );
-        let endpoints = Endpoints::unix(&sockets.join("s"), key);
+        let endpoints = match transport {
+            Transport::Unix => Endpoints::unix(&sockets.join("s"), key),
+            Transport::Tcp => Endpoints::tcp(key)?,
+        };
         let runtime = Self { folder, endpoints };
         write_private(&runtime.connection_file(), &runtime.endpoints.to_file())?;
         let temporary = work.join("tmp");
         fs::create_dir_all(&temporary)?;
         std::os::unix::fs::symlink(fs::canonicalize(&temporary)?, runtime.temporary())?;
         Ok(runtime)
+    }
+
+    /// Returns whether another process has taken an address that was free when it was chosen, and chooses others then.
+    pub(crate) fn renew_if_taken(&mut self) -> io::Result<bool> {
+        if !self.endpoints.are_taken() {
+            return Ok(false);
+        }
+        self.endpoints = self.endpoints.renewed()?;
+        fs::remove_file(self.connection_file())?;
+        write_private(&self.connection_file(), &self.endpoints.to_file())?;
+        Ok(true)
     }
 
     /// Returns the folder itself.
@@ -102,10 +125,30 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_port_that_was_taken_meanwhile_is_given_up_for_another() {
+        let work = tempfile::tempdir().unwrap();
+        let mut runtime = Runtime::create(Runtime::new_folder(), work.path(), Transport::Tcp).unwrap();
+        let file = |runtime: &Runtime| fs::read_to_string(runtime.connection_file()).unwrap();
+        let port = |text: &str| {
+            let file: serde_json::Value = serde_json::from_str(text).unwrap();
+            assert_eq!(
+                (&file["transport"], &file["ip"]),
+                (&"tcp".into(), &"127.0.0.1".into())
+            );
+            u16::try_from(file["shell_port"].as_u64().unwrap()).unwrap()
+        };
+        let first = file(&runtime);
+        let taken = std::net::TcpListener::bind(("127.0.0.1", port(&first))).unwrap();
+        assert!(runtime.renew_if_taken().unwrap());
+        assert_ne!(port(&file(&runtime)), port(&first));
+        drop(taken);
+    }
+
+    #[test]
     fn nobody_else_can_enter_and_sockets_have_short_paths() {
         let deep = tempfile::tempdir().unwrap();
         let work = deep.path().join("deep".repeat(40));
-        let runtime = Runtime::create(Runtime::new_folder(), &work).unwrap();
+        let runtime = Runtime::create(Runtime::new_folder(), &work, Transport::Unix).unwrap();
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!(mode(runtime.folder()), 0o700);
         assert_eq!(mode(&runtime.connection_file()), 0o600);

@@ -217,16 +217,28 @@ impl Reading {
     /// Takes out of the pipes what is in them.
     fn look(&mut self) {
         for nth in 0..self.sources.len() {
-            let at = Timestamp::now();
-            let (bytes, stream) = (self.sources[nth].read(), self.sources[nth].stream);
-            self.log.write(&bytes);
-            let text = self.sources[nth].decode(bytes);
-            if text.is_empty() || self.is_over {
-                continue;
+            let mut left = MOST_IN_PIPE;
+            while let Some((at, bytes)) = self.sources[nth].read() {
+                left = left.saturating_sub(bytes.len());
+                self.take_in(nth, at, bytes);
+                if left == 0 {
+                    break;
+                }
             }
-            self.waiting_bytes += text.len();
-            self.waiting.push_back(Written { at, stream, text });
+            // What was cut off at the very end is no character.
+            self.take_in(nth, Timestamp::now(), Vec::new());
         }
+    }
+
+    fn take_in(&mut self, nth: usize, at: Timestamp, bytes: Vec<u8>) {
+        self.log.write(&bytes);
+        let source = &mut self.sources[nth];
+        let (text, stream) = (source.decode(bytes), source.stream);
+        if text.is_empty() || self.is_over {
+            return;
+        }
+        self.waiting_bytes += text.len();
+        self.waiting.push_back(Written { at, stream, text });
     }
 }
 
@@ -241,19 +253,29 @@ impl Source {
         })
     }
 
-    fn read(&mut self) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        let mut piece = [0; 16 << 10];
-        while self.is_open && bytes.len() < MOST_IN_PIPE {
-            match self.pipe.read(&mut piece) {
-                Ok(0) => self.is_open = false,
-                Ok(count) => bytes.extend_from_slice(&piece[..count]),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                Err(_) => self.is_open = false,
-            }
+    /// Returns what is in the pipe, and a time at which it was there already and had not been read yet.
+    fn read(&mut self) -> Option<(Timestamp, Vec<u8>)> {
+        if !self.is_open || !self.is_ready() {
+            return None;
         }
-        bytes
+        let at = Timestamp::now();
+        let mut bytes = vec![0; 64 << 10];
+        match self.pipe.read(&mut bytes) {
+            Ok(0) => self.is_open = false,
+            Ok(count) => {
+                bytes.truncate(count);
+                return Some((at, bytes));
+            }
+            Err(error) => self.is_open = error.kind() == io::ErrorKind::WouldBlock,
+        }
+        None
+    }
+
+    /// Returns whether there is something to read, were it the end.
+    fn is_ready(&self) -> bool {
+        let now = rustix::event::Timespec::default();
+        let mut polled = [PollFd::from_borrowed_fd(self.pipe.as_fd(), PollFlags::IN)];
+        rustix::event::poll(&mut polled, Some(&now)).is_ok_and(|ready| ready > 0)
     }
 
     /// Returns the bytes as text, without the beginning of a character that the next ones may end.
@@ -332,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn whatwas_written_before_the_end_is_there_atonce() {
+    fn what_was_written_before_the_end_is_there_at_once() {
         let (folder, output, mut ends) = opened();
         ends.stderr.write_all(b"terminate called\n").unwrap();
         drop(ends);
@@ -344,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn a_character_cut_in_two_is_one_and_a_byte_thatis_none_is_named() {
+    fn a_character_cut_in_two_is_one_and_a_byte_that_is_none_is_named() {
         let (_folder, output, mut ends) = opened();
         ends.stdout.write_all(b"caf\xc3").unwrap();
         let mut text = joined(&output.take_all());

@@ -1,6 +1,7 @@
 //! Starting a kernel, and ending it.
 
 use std::{
+    ffi::OsString,
     io,
     path::Path,
     process::{Command, Stdio},
@@ -21,14 +22,12 @@ const WELCOME_PATIENCE: Duration = Duration::from_millis(500);
 
 /// What a kernel is started from.
 pub(crate) struct Starting<'a> {
-    /// The Python that has ipykernel.
-    pub(crate) python: &'a Path,
+    /// The program and its arguments.
+    pub(crate) command: &'a [OsString],
     /// The step between this process and the kernel.
     pub(crate) launcher: &'a Launcher,
     /// What it is in, with all that it starts.
     pub(crate) cgroup: Option<&'a Cgroup>,
-    /// Its sockets.
-    pub(crate) runtime: &'a Runtime,
     /// Where it works.
     pub(crate) folder: &'a Path,
     /// All that it sees of an environment.
@@ -110,10 +109,10 @@ impl Kernel {
 }
 
 fn command(starting: &Starting<'_>, ends: OutputEnds) -> Command {
-    let mut command = starting.launcher.command(starting.cgroup, starting.python);
+    let (program, arguments) = starting.command.split_first().expect("it names a program");
+    let mut command = starting.launcher.command(starting.cgroup, program);
     command
-        .args(["-m", "ipykernel_launcher", "-f"])
-        .arg(starting.runtime.connection_file())
+        .args(arguments)
         .current_dir(starting.folder)
         .env_clear()
         .envs(starting.variables)
@@ -123,4 +122,11 @@ fn command(starting: &Starting<'_>, ends: OutputEnds) -> Command {
         .stdout(ends.stdout)
         .stderr(ends.stderr);
     command
+}
+
+/// Returns the command that starts Python's own kernel.
+pub(crate) fn python_command(python: &Path, connection_file: &Path) -> Vec<OsString> {
+    let arguments = ["-m", "ipykernel_launcher", "-f"].map(OsString::from);
+    let first = std::iter::once(python.into());
+    first.chain(arguments).chain([connection_file.into()]).collect()
 }

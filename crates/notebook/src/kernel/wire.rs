@@ -4,6 +4,8 @@
 
 use std::{
     collections::HashMap,
+    io,
+    net::{Ipv4Addr, TcpListener},
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -85,6 +87,51 @@ impl Endpoints {
             signature_scheme: "hmac-sha256".into(),
             kernel_name: None,
         })
+    }
+
+    /// Chooses free ports of this machine, which it alone can reach.
+    pub(crate) fn tcp(key: String) -> io::Result<Self> {
+        const LOOPBACK: Ipv4Addr = Ipv4Addr::LOCALHOST;
+        // All at once: a port that is let go is the next one's.
+        let free: [TcpListener; 5] = [
+            TcpListener::bind((LOOPBACK, 0))?,
+            TcpListener::bind((LOOPBACK, 0))?,
+            TcpListener::bind((LOOPBACK, 0))?,
+            TcpListener::bind((LOOPBACK, 0))?,
+            TcpListener::bind((LOOPBACK, 0))?,
+        ];
+        let port = |at: usize| free[at].local_addr().map(|address| address.port());
+        Ok(Self(ConnectionInfo {
+            ip: LOOPBACK.to_string(),
+            transport: Transport::TCP,
+            shell_port: port(0)?,
+            iopub_port: port(1)?,
+            stdin_port: port(2)?,
+            control_port: port(3)?,
+            hb_port: port(4)?,
+            key,
+            signature_scheme: "hmac-sha256".into(),
+            kernel_name: None,
+        }))
+    }
+
+    /// Returns the same with other ports.
+    pub(crate) fn renewed(&self) -> io::Result<Self> {
+        Self::tcp(self.0.key.clone())
+    }
+
+    /// Returns whether a process listens on one of the ports; sockets that are files are nobody else's.
+    pub(crate) fn are_taken(&self) -> bool {
+        let info = &self.0;
+        let ports = [
+            info.shell_port,
+            info.iopub_port,
+            info.stdin_port,
+            info.control_port,
+            info.hb_port,
+        ];
+        let is_taken = |port: u16| TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_err();
+        info.transport == Transport::TCP && ports.into_iter().any(is_taken)
     }
 
     /// Waits until the kernel has made its sockets. Bounding the wait is up to the caller.

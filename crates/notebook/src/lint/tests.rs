@@ -458,3 +458,34 @@ fn a_command_that_changes_the_machine_is_told() {
         assert_eq!(codes(&[cell]), [], "{cell}");
     }
 }
+
+#[test]
+fn of_a_notebook_in_another_language_only_its_kernel_and_its_outputs_are_told() {
+    let folder = TempDir::new().expect("a temporary folder can be made");
+    let write =
+        |name: &str, text: &str| fs::write(folder.path().join(name), text).expect("it can be written");
+    let cells = json!([{"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": 3,
+                        "source": "x <- undefined\n!pip install torch"}]);
+    let metadata = json!({"kernelspec": {"name": "no-such-kernel", "display_name": "R", "language": "R"}});
+    let notebook = json!({"nbformat": 4, "nbformat_minor": 5, "metadata": metadata, "cells": cells});
+    write("n.ipynb", &notebook.to_string());
+    let blueprint = "apiVersion: blueproof.dev/v1alpha1\nkind: Blueprint\nspec:\n  notebook: n.ipynb\n";
+    write("blueprint.yaml", blueprint);
+    let loaded = Blueprint::load(folder.path()).expect("a run may find its kernel");
+    let found = lint::check(&loaded);
+    let codes: Vec<Code> = found.iter().map(|found| found.code).collect();
+    assert_eq!(codes, [Code::ForeignLanguage, Code::StoredOutputs]);
+    assert!(found[0].message.contains("`no-such-kernel`"), "{found:?}");
+
+    write(
+        "blueprint.yaml",
+        &format!("{blueprint}  parameters: {{n: {{type: int, default: 3}}}}\n"),
+    );
+    let refused = Blueprint::load(folder.path()).expect_err("they cannot be put in");
+    assert!(
+        refused
+            .iter()
+            .any(|refused| refused.code == Code::ParametersForeign),
+        "{refused:?}"
+    );
+}

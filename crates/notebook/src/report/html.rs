@@ -27,7 +27,7 @@ use since::SinceView;
 use words::duration;
 
 /// The most of a message that stands out. What is longer stands in a box of its own.
-const HEADLINE_CHARS: usize = 300;
+const HEADLINE_CHARS: usize = 160;
 
 #[derive(Template)]
 #[template(path = "report.html")]

@@ -18,7 +18,10 @@ pub(super) fn markdown(text: &str) -> Html {
         html.push_markup(format_args!("</pre>"));
         return html;
     }
-    let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
+    let options = Options::ENABLE_TABLES
+        | Options::ENABLE_STRIKETHROUGH
+        | Options::ENABLE_TASKLISTS
+        | Options::ENABLE_MATH;
     let mut addresses = Vec::new();
     let events = Parser::new_ext(&text, options).map(|event| harmless(event, &mut addresses));
     let mut markup = String::new();
@@ -84,6 +87,13 @@ mod tests {
             "# A *title*\n\nsee [here](javascript:x \"t\") ![pic](http://x/a.png) <b onclick=x>raw</b>\n\n<script>x</script>\n\n`a<b`",
         );
         let expected = "<h1>A <em>title</em></h1>\n<p>see <span class=\"link\">here</span> <span class=\"address\">javascript:x</span> <span class=\"link\">[image] pic</span> <span class=\"address\">http://x/a.png</span> &lt;b onclick=x&gt;raw&lt;/b&gt;</p>\n<p>&lt;script&gt;x&lt;/script&gt;\n</p>\n<p><code>a&lt;b</code></p>\n";
+        assert_eq!(html.as_str(), expected);
+    }
+
+    #[test]
+    fn a_formula_is_told_from_prose_and_a_price_is_none() {
+        let html = markdown("the loss $a_1 < b_2$ costs $5 or $6\n\n$$\\frac{1}{n}$$");
+        let expected = "<p>the loss <span class=\"math math-inline\">a_1 &lt; b_2</span> costs $5 or $6</p>\n<p><span class=\"math math-display\">\\frac{1}{n}</span></p>\n";
         assert_eq!(html.as_str(), expected);
     }
 }

@@ -54,7 +54,7 @@ impl Html {
 
     /// Returns how many lines it has, as far as it is text.
     pub(super) fn lines(&self) -> usize {
-        self.0.matches('\n').count() + self.0.matches("<tr>").count()
+        1 + self.0.matches('\n').count() + self.0.matches("<tr>").count()
     }
 
     pub(super) fn is_image(&self) -> bool {

@@ -363,3 +363,90 @@ fn the_page_tells_what_was_used_and_how_much_of_it_was_seen() {
         assert!(page.contains(&row), "{row}: {page}");
     }
 }
+
+#[test]
+fn a_long_message_stands_in_a_box_of_its_own_below_its_first_words() {
+    let message = format!("ValueError: {}\nsecond line", "long ".repeat(400));
+    let page = to_html(&failed(report_of("", "1 / 0", &[]), &message));
+    let page = Parsed::parse_document(&page);
+
+    let headline = texts(&page, "section.verdict .what").concat();
+    assert!(
+        headline.starts_with("ValueError: long") && headline.ends_with('…'),
+        "{headline}"
+    );
+    assert!(headline.chars().count() < 200, "{headline}");
+    assert!(
+        texts(&page, "section.verdict .whole")
+            .concat()
+            .ends_with("second line")
+    );
+}
+
+#[test]
+fn the_failure_stands_above_what_was_not_enforced_and_long_parts_are_folded() {
+    let source = "x = 1\n".repeat(100);
+    let text = json!({"output_type": "stream", "text": "line\n".repeat(100)});
+    let mut report = report_of("", &source, &[text]);
+    report.caveats.push("no network was asked for".to_owned());
+    let folded = texts(&Parsed::parse_document(&to_html(&report)), "details > summary");
+    assert!(folded.contains(&"100 lines of code".to_owned()), "{folded:?}");
+    assert!(folded.contains(&"output of 100 lines".to_owned()), "{folded:?}");
+
+    let page = to_html(&failed(report, "ValueError"));
+    let at = |text: &str| page.find(text).expect("it is there");
+    assert!(at("ValueError") < at("no network was asked for"));
+    let folded = texts(&Parsed::parse_document(&page), ".cell details");
+    assert_eq!(folded, Vec::<String>::new(), "the cell that failed is open");
+}
+
+#[test]
+fn pages_with_many_cells_have_an_index_and_errors_lead_to_the_next() {
+    let cell = |position: u32| Cell {
+        position,
+        kind: crate::ipynb::CellKind::Code,
+        source: "x".to_owned(),
+        outputs: Vec::new(),
+        end: Some(if position.is_multiple_of(4) {
+            CellEnd::Raised
+        } else {
+            CellEnd::Ok
+        }),
+        took: None,
+        gpu: None,
+    };
+    let mut report = report();
+    report.cells = (1..=10).map(cell).collect();
+    let page = Parsed::parse_document(&to_html(&report));
+
+    assert_eq!(texts(&page, ".index a").len(), 10);
+    assert_eq!(texts(&page, ".index a.fail"), ["4", "8"]);
+    assert_eq!(texts(&page, "#cell-4 .head a"), ["next error ↓"]);
+    assert_eq!(texts(&page, "#cell-8 .head a"), Vec::<String>::new());
+}
+
+#[test]
+fn the_page_says_where_a_run_came_from_and_what_a_met_expectation_found() {
+    let mut report = report();
+    report.revision = Some(Revision {
+        commit: "1a2b3c4d".repeat(5),
+        branch: Some("main".to_owned()),
+        has_uncommitted_changes: true,
+    });
+    report.parameters = BTreeMap::from([("epochs".to_owned(), json!(3))]);
+    report.version = Some("1.2.3".to_owned());
+    let page = to_html(&report);
+    for (name, value) in [
+        ("commit", "1a2b3c4 on main, with uncommitted changes"),
+        ("asked by", "ada"),
+        ("blueproof", "1.2.3"),
+    ] {
+        let row = format!("<dt>{name}</dt><dd>{value}</dd>");
+        assert!(page.contains(&row), "{row}: {page}");
+    }
+    assert!(
+        page.contains("<dt>epochs</dt><dd class=\"mono\">3</dd>"),
+        "{page}"
+    );
+    assert_eq!(texts(&Parsed::parse_document(&page), ".actual"), ["0.352"]);
+}

@@ -18,8 +18,14 @@ use crate::{
 
 const LAST_LINES: usize = 5;
 
-/// Says why a kernel did not come up. `log` is what it printed, `hit` which limits it met.
-pub(crate) fn start_failure(error: &StartError, log: &Path, hit: LimitsHit) -> Box<Failure> {
+/// Says why a kernel did not come up. `log` is what it printed, `hit` which limits it met; where it is not Python's own, its
+/// kernelspec has a name.
+pub(crate) fn start_failure(
+    error: &StartError,
+    log: &Path,
+    hit: LimitsHit,
+    kernelspec: Option<&str>,
+) -> Box<Failure> {
     if let (StartError::Ended(End::Killed(_)), Some(limit)) = (error, hit.memory) {
         return Box::new(limits::killed_at_start(limit));
     }
@@ -54,8 +60,10 @@ pub(crate) fn start_failure(error: &StartError, log: &Path, hit: LimitsHit) -> B
     }
     diagnostic.causes.extend(said);
     if code == Code::KernelUnusable {
-        diagnostic =
-            diagnostic.hint("ipykernel must load in this environment: look at its versions under spec.env");
+        diagnostic = diagnostic.hint(match kernelspec {
+            Some(name) => format!("the kernelspec `{name}` starts it: look for what that program needs"),
+            None => "ipykernel must load in this environment: look at its versions under spec.env".into(),
+        });
     }
     Box::new(Failure::outside_cells(class, diagnostic))
 }
@@ -115,7 +123,12 @@ mod tests {
         let log = folder.path().join("kernel.log");
         let failure = |last: &str| {
             std::fs::write(&log, format!("Traceback (most recent call last):\n{last}\n")).expect("a file");
-            start_failure(&StartError::Ended(End::Exited(1)), &log, LimitsHit::default())
+            start_failure(
+                &StartError::Ended(End::Exited(1)),
+                &log,
+                LimitsHit::default(),
+                None,
+            )
         };
         for last in [
             "OSError: [Errno 28] No space left on device",
@@ -128,8 +141,16 @@ mod tests {
             assert_eq!(failure.diagnostic.code, Code::HostExhausted, "{last}");
             assert_eq!(failure.diagnostic.causes, [last]);
         }
-        let failure = failure("ImportError: cannot import name 'x' from 'ipykernel'");
-        assert_eq!(failure.class, FailureClass::Config);
+        let import = failure("ImportError: cannot import name 'x' from 'ipykernel'");
+        assert_eq!(import.class, FailureClass::Config);
+        assert!(import.diagnostic.hints[0].contains("ipykernel"));
+        let of_another = start_failure(
+            &StartError::Ended(End::Exited(1)),
+            &log,
+            LimitsHit::default(),
+            Some("ir"),
+        );
+        assert!(of_another.diagnostic.hints[0].contains("`ir`"), "{of_another:?}");
     }
 
     #[test]
@@ -139,7 +160,7 @@ mod tests {
             memory: Some(Bytes(32 << 20)),
             processes: None,
         };
-        let failure = start_failure(&killed, Path::new("/nowhere"), hit);
+        let failure = start_failure(&killed, Path::new("/nowhere"), hit, None);
         assert_eq!(
             (failure.class, failure.diagnostic.code),
             (FailureClass::Config, Code::OutOfMemory)
@@ -149,7 +170,7 @@ mod tests {
             "{}",
             failure.diagnostic.message
         );
-        let failure = start_failure(&killed, Path::new("/nowhere"), LimitsHit::default());
+        let failure = start_failure(&killed, Path::new("/nowhere"), LimitsHit::default(), None);
         assert_eq!(failure.class, FailureClass::Infrastructure);
     }
 }

@@ -54,6 +54,22 @@ fn a_process_that_hides_is_gone_after_its_agent_was_killed() {
 }
 
 #[test]
+fn a_process_that_hides_is_gone_also_where_the_log_that_names_its_cgroup_was_taken_away() {
+    let running = Attempt::of(&[HIDDEN]).start();
+    let pid = hidden(&running);
+    let Some(cgroup) = running.cgroup("the end of hidden processes") else {
+        running.signal("TERM");
+        running.wait();
+        return;
+    };
+    fs::remove_file(running.layout().log()).expect("it is ours");
+    let done = running.kill_and_recover();
+    assert!(!is_alive(&pid), "it is still there");
+    assert!(!cgroup.folder().exists(), "its cgroup is still there");
+    assert_eq!(done.failure().diagnostic.code, Code::AttemptTampered);
+}
+
+#[test]
 fn a_cgroup_holds_the_kernel_and_not_the_agent_and_is_gone_at_the_end() {
     let running = Attempt::of(&["import time\nprint('here', flush=True)\ntime.sleep(1)"]).start();
     running.until_printed("here");

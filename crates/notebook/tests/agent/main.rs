@@ -3,6 +3,7 @@
 mod cgroups;
 mod children;
 mod endings;
+mod kernels;
 mod last_words;
 mod promises;
 mod support;

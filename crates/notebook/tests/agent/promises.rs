@@ -39,7 +39,7 @@ fn where_nothing_runs_there_is_no_pass_unless_it_was_meant() {
 }
 
 #[test]
-fn a_notebook_in_another_language_is_refused_by_name_before_anything_starts() {
+fn a_notebook_whose_kernel_is_not_there_is_refused_by_name_before_anything_starts() {
     let kernels = [
         (
             r#"{"kernelspec": {"name": "ir", "display_name": "R", "language": "R"}}"#,

@@ -21,8 +21,10 @@ const TOLERANCE: f64 = 1.1;
 /// Refuses what cannot be done here at all.
 pub(super) fn refuse(notebook: &Notebook, plan: &Plan, spec: &AttemptSpec) -> Step<()> {
     let place = || Place::file(plan.notebook.display().to_string());
-    if let Some(foreign) = notebook.foreign_kernel() {
-        return Err(config(foreign.at(place())));
+    if !plan.parameters.is_empty()
+        && let Some(refused) = notebook.refuses_parameters()
+    {
+        return Err(config(refused.at(place())));
     }
     if !plan.allow_empty
         && let Some(nothing) = notebook.nothing_runs()

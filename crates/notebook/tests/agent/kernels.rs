@@ -1,0 +1,181 @@
+//! Notebooks in other languages than Python run in kernels of their own.
+
+use std::{fs, time::Duration};
+
+use blueproof_core::{
+    attempt::RecordKind,
+    diagnostic::Code,
+    domain::{FailureClass, Limit},
+};
+use serde_json::json;
+use tempfile::TempDir;
+
+use crate::support::{Attempt, Done, python};
+
+/// A kernel of a small language. It knows no Python, and it is deaf to signals.
+const ECHO: &str = r"
+import os, signal, sys, time
+from ipykernel.kernelapp import IPKernelApp
+from ipykernel.kernelbase import Kernel
+
+class Echo(Kernel):
+    implementation = banner = 'echo'
+    implementation_version = '1'
+    language_info = {'name': 'echo', 'mimetype': 'text/plain', 'file_extension': '.echo'}
+    is_asked = False
+
+    def pre_handler_hook(self):
+        signal.signal(signal.SIGINT, lambda *_: self.say('signalled'))
+
+    def post_handler_hook(self):
+        pass
+
+    def say(self, text):
+        self.send_response(self.iopub_socket, 'stream', {'name': 'stdout', 'text': text + '\n'})
+
+    def do_execute(self, code, silent, store_history=True, user_expressions=None, allow_stdin=False, **_):
+        if silent or user_expressions:
+            self.say('asked in another language')
+        for line in code.splitlines():
+            word, _, rest = line.partition(' ')
+            if word == 'say':
+                self.say(rest)
+            elif word == 'environ':
+                self.say(os.environ.get(rest, 'nothing'))
+            elif word == 'detach':
+                if os.fork() == 0:
+                    os.setsid()
+                    os.execve('/bin/sleep', ['sleep', '600'], {})
+            elif word == 'wait':
+                while not Echo.is_asked:
+                    time.sleep(0.01)
+                self.say('asked')
+                return self.fail('Interrupted', '')
+            elif word == 'die':
+                os._exit(3)
+            else:
+                return self.fail('NoSuchWord', word)
+        return {'status': 'ok', 'execution_count': self.execution_count, 'payload': [], 'user_expressions': {}}
+
+    def fail(self, name, value):
+        content = {'ename': name, 'evalue': value, 'traceback': [name + ': ' + value]}
+        self.send_response(self.iopub_socket, 'error', content)
+        return {'status': 'error', 'execution_count': self.execution_count, **content}
+
+    async def interrupt_request(self, stream, ident, parent):
+        Echo.is_asked = True
+        self.session.send(stream, 'interrupt_reply', {'status': 'ok'}, parent, ident=ident)
+
+IPKernelApp.launch_instance(kernel_class=Echo)
+";
+
+/// A folder for `JUPYTER_PATH` that has a kernelspec `echo`.
+struct Jupyter(TempDir);
+
+impl Jupyter {
+    fn new(program: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let own = folder.path().join("kernels/echo");
+        fs::create_dir_all(&own).unwrap();
+        fs::write(own.join("echo.py"), ECHO).unwrap();
+        let kernel = json!({
+            "argv": [program, "{resource_dir}/echo.py", "-f", "{connection_file}"],
+            "display_name": "Echo", "language": "echo", "interrupt_mode": "message",
+            "env": {"WHERE": "below ${HOME}"},
+        });
+        fs::write(own.join("kernel.json"), kernel.to_string()).unwrap();
+        Self(folder)
+    }
+
+    fn attempt(&self, cells: &[&str]) -> Attempt {
+        Attempt::of(cells)
+            .variable("JUPYTER_PATH", self.0.path().to_str().unwrap())
+            .metadata(r#"{"kernelspec": {"name": "Echo", "display_name": "Echo 1", "language": "echo"}}"#)
+    }
+
+    fn run(&self, cells: &[&str]) -> Done {
+        self.attempt(cells).run()
+    }
+}
+
+#[test]
+fn a_notebook_in_another_language_runs_in_its_own_kernel() {
+    let echo = Jupyter::new("python");
+    // What is a comment, an installation or nothing at all in Python is none of it here.
+    for cell in ["# no comment", "!pip install ipykernel"] {
+        assert_eq!(
+            echo.run(&[cell]).failure().diagnostic.code,
+            Code::CellRaised,
+            "{cell}"
+        );
+    }
+    let done = echo.run(&["say first", "environ WHERE\ndetach"]);
+    done.passed();
+    let printed = done.printed();
+    assert!(
+        printed.starts_with("first\nbelow ") && printed.contains("home"),
+        "{printed}"
+    );
+    assert_eq!(printed.lines().count(), 2, "nothing of ours was asked: {printed}");
+    assert_eq!(done.notebook()["cells"][0]["outputs"][0]["text"], "first\n");
+}
+
+#[test]
+fn an_error_of_another_language_is_the_verdict_in_its_own_words() {
+    let failure = Jupyter::new("python").attempt(&["say x", "shout y"]).fails();
+    assert_eq!(
+        (failure.class, failure.diagnostic.code),
+        (FailureClass::Notebook, Code::CellRaised)
+    );
+    assert_eq!(failure.diagnostic.message, "NoSuchWord: shout");
+    assert_eq!(failure.cell.unwrap().cell, 2);
+    let failure = Jupyter::new("python").attempt(&["die"]).fails();
+    assert_eq!(failure.diagnostic.code, Code::KernelEnded);
+}
+
+#[test]
+fn a_kernel_that_wants_messages_is_interrupted_by_one_and_gets_no_signal() {
+    let done = Jupyter::new("python")
+        .attempt(&["say here\nwait"])
+        .cell_within(Duration::from_secs(1))
+        .run();
+    assert_eq!(done.failure().class, FailureClass::Timeout(Limit::Cell));
+    assert_eq!(done.printed(), "here\nasked\n");
+}
+
+#[test]
+fn a_kernelspec_whose_program_is_not_there_is_refused_before_anything_starts() {
+    let done = Jupyter::new("/nowhere/echo").run(&["say x"]);
+    let failure = done.failure();
+    assert_eq!(
+        (failure.class, failure.diagnostic.code),
+        (FailureClass::Config, Code::KernelSpecUnusable)
+    );
+    assert!(
+        failure.diagnostic.message.contains("`/nowhere/echo`"),
+        "{failure:?}"
+    );
+    let started = |kind: &RecordKind| matches!(kind, RecordKind::KernelReady { .. });
+    assert!(!done.records.iter().any(|record| started(&record.kind)));
+}
+
+#[test]
+fn parameters_are_refused_where_they_cannot_be_put_in() {
+    let mut attempt = Jupyter::new("python").attempt(&["say x"]);
+    attempt.plan.parameters.insert("n".into(), 3.into());
+    let failure = attempt.fails();
+    assert_eq!(
+        (failure.class, failure.diagnostic.code),
+        (FailureClass::Config, Code::ParametersForeign)
+    );
+}
+
+#[test]
+fn a_python_kernelspec_of_any_name_means_the_environments_own_python() {
+    let mut attempt = Attempt::of(&["import sys\nprint(sys.executable)"]);
+    attempt =
+        attempt.metadata(r#"{"kernelspec": {"name": "mine", "display_name": "Mine", "language": "python"}}"#);
+    let done = attempt.run();
+    done.passed();
+    assert_eq!(done.printed().trim(), python().to_str().unwrap());
+}
