@@ -22,7 +22,8 @@ use crate::{
     config::{Config, Surroundings},
     exit::{Exit, Problem},
     select::RunSelector,
-    session, show,
+    session,
+    show::{self, runs::Kept},
 };
 
 /// How many events are read at once.
@@ -81,6 +82,22 @@ pub(crate) async fn events(
         after = last.seq;
         take(events)?;
     }
+}
+
+/// Returns what is kept of a run; nothing of one that goes on.
+pub(crate) async fn kept(
+    store: &dyn Store,
+    runs: &RunsFolder,
+    run: &RunView,
+) -> Result<Option<Kept>, Problem> {
+    if !matches!(run.state, RunState::Ended(_)) {
+        return Ok(None);
+    }
+    let passed = match &run.last_pass {
+        Some(pass) => store.run(pass.attempt.run).await?,
+        None => None,
+    };
+    Ok(Some(Kept::of(run, passed.as_ref(), runs)))
 }
 
 /// Returns why those runs wait that do.

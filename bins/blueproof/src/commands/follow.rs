@@ -2,7 +2,7 @@
 
 use std::slice;
 
-use blueproof_core::{domain::RunState, ports::Store, view::RunView};
+use blueproof_core::view::RunView;
 use jiff::Timestamp;
 
 use crate::{
@@ -115,7 +115,7 @@ pub(crate) async fn conclude(
     format: Option<DocumentFormat>,
     verbosity: Verbosity,
 ) -> Result<Exit, Problem> {
-    let kept = kept(session, run).await?;
+    let kept = reading::kept(&*session.store, session.kept(), run).await?;
     let mut answer = show::verdict::render(run);
     if let Some(comparison) = kept.as_ref().and_then(Kept::comparison) {
         answer.push_str(&show::since::render(run, comparison, Timestamp::now()));
@@ -136,18 +136,6 @@ pub(crate) async fn conclude(
     Ok(Exit::of(run))
 }
 
-/// Returns what is kept of a run; nothing of one that goes on.
-async fn kept(session: &Session, run: &RunView) -> Result<Option<Kept>, Problem> {
-    if !matches!(run.state, RunState::Ended(_)) {
-        return Ok(None);
-    }
-    let passed = match &run.last_pass {
-        Some(pass) => session.store.run(pass.attempt.run).await?,
-        None => None,
-    };
-    Ok(Some(Kept::of(run, passed.as_ref(), session.kept())))
-}
-
 /// Prints one run, or several as a list, as `blueproof get runs` does.
 pub(crate) async fn print_documents(
     session: &Session,
@@ -157,7 +145,7 @@ pub(crate) async fn print_documents(
     let waits = reading::waits(&*session.store, runs).await?;
     let mut listed = Vec::new();
     for run in runs {
-        listed.push(Listed::of(run, &waits).with(kept(session, run).await?));
+        listed.push(Listed::of(run, &waits).with(reading::kept(&*session.store, session.kept(), run).await?));
     }
     let text = match <[_; 1]>::try_from(listed) {
         Ok([run]) => output::encode(&Document::new("Run", run), format.into())?,

@@ -17,7 +17,7 @@ use crate::{
     output::{self, Document, Encoding, Format, Width},
     reading::{self, Reading, Vigil},
     select::RunSelector,
-    show::runs::{self, Columns, Listed},
+    show::runs::{self, Columns, Kept, Listed},
 };
 
 /// How often it is looked whether there is a store at last, and whether somebody drives.
@@ -42,7 +42,7 @@ pub(crate) async fn get_runs(arguments: &GetRuns, place: &Place) -> Result<Exit,
         reading = Reading::open(place)?;
     }
     let Some(store) = &reading.store else {
-        print_all(&[], &BTreeMap::new(), format, Shape::List)?;
+        print_all(&[], &BTreeMap::new(), None, format, Shape::List)?;
         output::note("no runs yet: `blueproof run BLUEPRINT` makes the first");
         return Ok(Exit::Ok);
     };
@@ -51,7 +51,12 @@ pub(crate) async fn get_runs(arguments: &GetRuns, place: &Place) -> Result<Exit,
     }
     let found = find(store, arguments).await?;
     let waits = reading::waits(store, &found.runs).await?;
-    print_all(&found.runs, &waits, format, shape(arguments))?;
+    let shape = shape(arguments);
+    let kept = match (shape, found.runs.as_slice()) {
+        (Shape::One, [run]) => reading::kept(store, &reading.kept(store), run).await?,
+        (Shape::One | Shape::List, _) => None,
+    };
+    print_all(&found.runs, &waits, kept, format, shape)?;
     found.say_what_is_left_out(arguments);
     reading::say_who_is_left_alone(store, &found.runs)?;
     Ok(Exit::Ok)
@@ -145,9 +150,11 @@ fn shape(arguments: &GetRuns) -> Shape {
     }
 }
 
+/// Prints runs; of a single one also what is kept of it.
 fn print_all(
     views: &[RunView],
     waits: &BTreeMap<RunId, PendingReason>,
+    kept: Option<Kept>,
     format: Option<Format>,
     shape: Shape,
 ) -> Result<(), Problem> {
@@ -159,7 +166,10 @@ fn print_all(
         None => return print_table(views, waits, Columns::Usual),
     };
     let text = match (shape, views) {
-        (Shape::One, [view]) => output::encode(&Document::new("Run", Listed::of(view, waits)), encoding)?,
+        (Shape::One, [view]) => {
+            let run = Listed::of(view, waits).with(kept);
+            output::encode(&Document::new("Run", run), encoding)?
+        }
         (Shape::One | Shape::List, _) => {
             let listed = views.iter().map(|view| Listed::of(view, waits));
             output::encode(&Document::list("RunList", "Run", listed), encoding)?

@@ -91,7 +91,7 @@ fn a_run_waits_in_a_queue_that_is_there_and_holds_its_quota() {
     assert_eq!(list["kind"], "List");
     let table = home.blueproof(&["quota", "get"]).stdout;
     assert!(
-        table.contains("  box cpu                  1        2        any     any\n"),
+        table.contains("  box cpu                  1     2        any     any\n"),
         "{table}"
     );
     assert!(

@@ -163,7 +163,7 @@ impl<'a> Claims<'a> {
     pub(super) fn of(&self, holder: &Holder, units: &[DeviceUuid]) -> Result<Vec<DeviceUuid>, CallError> {
         let mut given = Vec::new();
         for unit in units {
-            if self.holder(unit)? == Some(holder.to_string()) {
+            if !self.is_foreign(unit) && self.holder(unit)? == Some(holder.to_string()) {
                 given.push(unit.clone());
             }
         }
@@ -203,10 +203,10 @@ impl<'a> Claims<'a> {
 
     /// Takes a device for an attempt, and returns whether nobody else has it.
     fn take(&self, holder: &Holder, unit: &DeviceUuid) -> Result<bool, CallError> {
-        if self.holder(unit)?.is_some_and(|before| !self.is_over(&before)) {
+        let path = self.file(unit);
+        if !self.is_foreign(unit) && self.holder(unit)?.is_some_and(|before| !self.is_over(&before)) {
             return Ok(false);
         }
-        let path = self.file(unit);
         files::write_whole(&path, holder.to_string().as_bytes())
             .map_err(|error| cannot("write", &path, &error))?;
         Ok(true)
@@ -221,12 +221,17 @@ impl<'a> Claims<'a> {
         }
     }
 
+    /// Returns whether something lies in the place of a claim that no driver put there: whoever gives devices puts its own claim in
+    /// its place, and whoever only reads cannot tell who has the device.
+    fn is_foreign(&self, unit: &DeviceUuid) -> bool {
+        let read = read_regular(&self.file(unit), LONGEST_CLAIM);
+        read.is_err_and(|error| is_foreign(&error))
+    }
+
     fn holder(&self, unit: &DeviceUuid) -> Result<Option<String>, CallError> {
         match read_regular(&self.file(unit), LONGEST_CLAIM) {
             Ok(holder) => Ok(Some(String::from_utf8_lossy(&holder).into_owned())),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            // What a driver did not write is nobody's name.
-            Err(error) if is_foreign(&error) => Ok(Some(error.to_string())),
             Err(error) => Err(cannot("read", &self.file(unit), &error)),
         }
     }

@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_in_the_place_of_a_claim_is_nobodys() {
+    fn what_lies_in_the_place_of_a_claim_is_an_error_that_names_it() {
         let machine = Machine::new();
         machine.give(1, 1);
         let unit = machine.runs.path().join(".devices/GPU-0");
@@ -327,7 +327,7 @@ mod tests {
             .and_then(|()| fs::create_dir(&unit))
             .expect("it is ours");
         let mut occupancy = Occupancy::below(machine.runs.path().to_owned());
-        let seen = occupancy.look(&machine.units).expect("it is passed over");
-        assert!(seen.is_empty(), "{seen:?}");
+        let error = occupancy.look(&machine.units).expect_err("it is no file");
+        assert!(error.diagnostic.place.is_some(), "{error:?}");
     }
 }
