@@ -249,7 +249,7 @@ pub fn write(report: &Report, folder: &Path) -> Result<Written, Box<Diagnostic>>
             let message = format!("the report `{}` could not be written", file.display());
             Diagnostic::error(Code::ReportUnwritten, message)
                 .caused_by(&error)
-                .hint("free some space, or make the folder writable; `blueproof report` writes it again")
+                .hint("free some space, or make the folder writable; after `blueproof retry` it is written anew")
         })?;
     }
     Ok(written)
