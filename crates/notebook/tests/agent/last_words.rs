@@ -67,7 +67,7 @@ fn what_is_written_right_before_an_exit_is_evidence() {
 }
 
 #[test]
-fn what_children_write_stands_between_what_was_printed_before_and_after() {
+fn what_children_write_is_all_there_and_in_its_order() {
     let done = Attempt::of(&[
         "import subprocess, sys, os\nfor i in range(20):\n    print('before', i)\n    \
          subprocess.run(['sh', '-c', f'echo child {i}'])\n    print('after', i)",
@@ -75,10 +75,16 @@ fn what_children_write_stands_between_what_was_printed_before_and_after() {
     ])
     .run();
     done.passed();
-    let expected: String = (0..20)
-        .map(|i| format!("before {i}\nchild {i}\nafter {i}\n"))
+    // Two channels bring it. On a machine without a moment to spare a child's line may come behind what was printed after it.
+    let printed = done.printed_by(1);
+    let of_children = |line: &&str| line.starts_with("child");
+    let (children, kernels): (Vec<_>, Vec<_>) = printed.lines().partition(of_children);
+    let expected: Vec<_> = (0..20).map(|i| format!("child {i}")).collect();
+    assert_eq!(children, expected);
+    let expected: Vec<_> = (0..20)
+        .flat_map(|i| [format!("before {i}"), format!("after {i}")])
         .collect();
-    assert_eq!(done.printed_by(1), expected);
+    assert_eq!(kernels, expected);
     assert_eq!(done.printed_by(2), "given\nlast\n");
     assert_eq!(done.printed_to(Stream::Stderr), "last\n");
 }
