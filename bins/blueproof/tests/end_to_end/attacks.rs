@@ -106,7 +106,7 @@ const ATTACKS: [(&str, &str, &str); 24] = [
     (
         "BP0401",
         "leaves daemons behind that clear their environment",
-        "[daemon('import time; time.sleep(600)') for _ in range(3)]; 1 / 0",
+        "[daemon(f'import time; time.sleep(600); {str(folder)!r}') for _ in range(3)]; 1 / 0",
     ),
     (
         "BP0409",

@@ -82,7 +82,7 @@ impl Home {
 
     /// Has the program do something, and waits for its end.
     pub(crate) fn blueproof(&self, arguments: &[&str]) -> Answer {
-        self.command(arguments).output().expect("it starts").into()
+        self.start(arguments).end()
     }
 
     /// Returns the newest run as a program reads it.

@@ -5,6 +5,8 @@ use std::{
     os::unix::process::CommandExt,
     path::Path,
     process::{Child, Command, Stdio},
+    sync::mpsc,
+    thread,
     time::{Duration, Instant},
 };
 
@@ -15,6 +17,9 @@ use super::{Answer, Home};
 
 /// Longer than anything that is waited for takes on a busy machine.
 const BOUND: Duration = Duration::from_secs(120);
+
+/// Longer than any command of a test takes, also one that has to make an environment first.
+const BOUND_OF_A_COMMAND: Duration = Duration::from_secs(600);
 
 /// A command that goes on, as the leader of a process group, as a shell starts it.
 #[derive(Debug)]
@@ -46,9 +51,18 @@ impl Running {
         kill_process(self.pid(), Signal::KILL).expect("it is there");
     }
 
-    /// Waits for the end.
+    /// Waits for the end, but not for ever: a command that hangs fails its test by name.
     pub(crate) fn end(self) -> Answer {
-        self.0.wait_with_output().expect("it ends").into()
+        let pid = self.pid();
+        let (ended, end) = mpsc::channel();
+        thread::spawn(move || ended.send(self.0.wait_with_output()));
+        match end.recv_timeout(BOUND_OF_A_COMMAND) {
+            Ok(output) => output.expect("it ends").into(),
+            Err(_) => {
+                let _ = kill_process_group(pid, Signal::KILL);
+                panic!("a command has not ended within {BOUND_OF_A_COMMAND:?}");
+            }
+        }
     }
 
     fn pid(&self) -> Pid {
