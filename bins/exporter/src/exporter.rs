@@ -318,18 +318,17 @@ fn blind(collected: &Collected) -> Option<Diagnostic> {
 
 /// Returns which devices do not answer, if any do not.
 fn silent(inventory: &GpuInventory, snapshot: &GpuSnapshot) -> Option<Diagnostic> {
-    let wholes = snapshot
-        .samples
-        .iter()
-        .filter(|sample| sample.partition.is_none());
-    let hanging = wholes.filter(|sample| sample.hangs());
-    let named: Vec<_> = hanging.map(|sample| sample.device.to_string()).collect();
+    let silent = snapshot.wholes().filter_map(|sample| match () {
+        () if sample.hangs() => Some(sample.device.to_string()),
+        () if sample.is_lost() => Some(format!("{}, which the driver has lost", sample.device)),
+        () => None,
+    });
+    let named: Vec<_> = silent.collect();
     let devices = named.len() + inventory.unidentified as usize;
     if devices == 0 {
         return None;
     }
-    let all = inventory.devices.len() + inventory.unidentified as usize;
-    let message = format!("{devices} of {all} devices do not answer");
+    let message = format!("{devices} of {} devices do not answer", inventory.counted());
     let told = named
         .into_iter()
         .fold(Diagnostic::error(Code::GpuHangs, message), |told, device| {
@@ -368,7 +367,8 @@ fn seen(collected: &Collected) -> Seen {
             age: collected.age.and_then(|age| SignedDuration::try_from(age).ok()),
             is_cached: collected.is_cached,
             blind: match reading {
-                Some(reading) => reading.as_ref().err().map(|error| error.reason),
+                Some(Err(error)) => Some(error.reason),
+                Some(Ok((_, snapshot))) => snapshot.hangs().then_some(Blindness::NotAnswering),
                 None => Some(Blindness::NotAnswering),
             },
             failures: collected.failures,

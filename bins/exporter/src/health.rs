@@ -103,14 +103,10 @@ impl HealthWatch {
 
 /// Returns what checks look at, so that little is kept.
 fn what_counts(snapshot: &GpuSnapshot) -> GpuSnapshot {
-    let whole = snapshot
-        .samples
-        .iter()
-        .filter(|sample| sample.partition.is_none());
     let mut kept = GpuSnapshot {
         at: snapshot.at,
         took: snapshot.took,
-        samples: whole.cloned().collect(),
+        samples: snapshot.wholes().cloned().collect(),
     };
     for sample in &mut kept.samples {
         sample.busy = Reading::Unsupported;

@@ -352,7 +352,8 @@ impl Worker {
         if let Ok((_, snapshot)) = &reading {
             state.peaks.read(snapshot);
         }
-        state.failures += u64::from(reading.is_err());
+        let is_failure = reading.as_ref().map_or(true, |(_, snapshot)| snapshot.hangs());
+        state.failures += u64::from(is_failure);
         state.events = events;
         state.reads_since = None;
         state.last = Some((begun, Arc::new(reading)));

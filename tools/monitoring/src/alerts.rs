@@ -173,6 +173,16 @@ fn of_readings() -> Vec<Alert> {
             hint: "Compare `lspci -d 10de:` with `nvidia-smi -L`, and look for Xid 79 in `dmesg`.",
         },
         Alert {
+            name: "BlueproofGpuUnidentified",
+            severity: Severity::Critical,
+            lasts: "5m",
+            expr: expr("#{kind=\"unidentified\"} > 0", &[&native::DEVICES]),
+            summary: "A GPU of {{ $labels.instance }} does not say who it is.",
+            description: "The NVIDIA driver of {{ $labels.instance }} counts {{ $value }} devices that did not answer since it was \
+                          opened: nothing is known of them.",
+            hint: "See `dmesg | grep -i -e nvrm -e xid`; drain the machine, and reset the device or the machine.",
+        },
+        Alert {
             name: "BlueproofGpuReadingsOld",
             severity: Severity::Warning,
             lasts: "5m",

@@ -1,9 +1,11 @@
 //! Devices that fare badly, and machines on which nothing can be read.
 
-use fake_kubelet::{Allocatable, FakeKubelet, Held};
-use fake_nvml::{Fault, Installed, NvmlReturn, Scenario, a10};
+use std::time::Instant;
 
-use super::program::{install, once, program, text};
+use fake_kubelet::{Allocatable, FakeKubelet, Held};
+use fake_nvml::{Clock, Delay, Fault, Installed, NvmlReturn, Scenario, a10};
+
+use super::program::{LONG, Server, install, once, program, text};
 
 fn eight(faults: Vec<Fault>) -> Installed {
     let mut scenario = Scenario::of(std::iter::repeat_with(a10).take(8));
@@ -95,6 +97,79 @@ fn an_error_on_one_of_eight_costs_that_figure_and_nothing_is_called_well_for_it(
         page.contains("blueproof_gpus{kind=\"physical\"} 8\n") && !page.contains("kind=\"healthy\""),
         "{page}"
     );
+}
+
+#[test]
+fn a_device_that_never_said_who_it_is_is_counted_and_nothing_is_called_well_for_it() {
+    let library = eight(vec![fault("*", NvmlReturn::GpuIsLost)]);
+    let output = once(&library, &[]);
+    assert_eq!(output.status.code(), Some(3), "{output:?}");
+    let page = text(&output.stdout);
+    for line in [
+        "blueproof_gpus{kind=\"physical\"} 8\n",
+        "blueproof_gpus{kind=\"unidentified\"} 1\n",
+        "blueproof_gpu_probe_up 1\n",
+    ] {
+        assert!(page.contains(line), "{line} in {page}");
+    }
+    assert!(!page.contains("kind=\"healthy\""), "who knows: {page}");
+    let mut looked = program();
+    let looked = looked.args(["health", "--library"]).arg(library.path()).output();
+    let looked = looked.expect("it can be started");
+    assert_eq!(looked.status.code(), Some(3), "{looked:?}");
+    assert!(
+        text(&looked.stdout).contains("the driver counts 8, and 1 never said who they are"),
+        "{looked:?}"
+    );
+}
+
+#[test]
+fn where_no_device_answers_nothing_could_be_read() {
+    let mut scenario = Scenario::of([a10(), a10()]);
+    scenario.clock = Clock::Real;
+    scenario.delays = vec![Delay {
+        function: "*".into(),
+        device: None,
+        from: 1.0,
+        to: None,
+        milliseconds: 3_600_000,
+    }];
+    let library = install(&scenario);
+    let server = Server::start(&[], &library);
+    let began = Instant::now();
+    let mut pages = std::iter::repeat_with(|| server.get("/metrics", &[]).text());
+    let page = pages.find(|page| {
+        assert!(began.elapsed() < LONG, "{page}");
+        page.contains("blueproof_gpu_probe_up 0\n")
+    });
+    let page = page.expect("it goes on");
+    assert!(
+        page.contains("blueproof_gpu_probe_blind{reason=\"not_answering\"} 1\n"),
+        "{page}"
+    );
+    assert!(
+        !page.contains("blueproof_gpu_collection_failures_total 0\n"),
+        "{page}"
+    );
+}
+
+#[test]
+fn a_device_that_was_lost_is_not_ready() {
+    let mut lost = fault("*", NvmlReturn::GpuIsLost);
+    lost.from = 1.0;
+    let mut scenario = Scenario::of(std::iter::repeat_with(a10).take(4));
+    scenario.clock = Clock::Real;
+    scenario.faults = vec![lost];
+    let library = install(&scenario);
+    let server = Server::start(&[], &library);
+    let began = Instant::now();
+    let mut answers = std::iter::repeat_with(|| server.get("/ready", &[]));
+    let ready = answers.find(|ready| {
+        assert!(began.elapsed() < LONG, "{}", ready.text());
+        ready.status == 503
+    });
+    let text = ready.expect("it goes on").text();
+    assert!(text.contains("which the driver has lost"), "{text}");
 }
 
 #[test]

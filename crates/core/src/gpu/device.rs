@@ -37,6 +37,13 @@ pub struct GpuInventory {
     pub unidentified: u32,
 }
 
+impl GpuInventory {
+    /// Returns how many devices the driver counts, whether they said who they are or not.
+    pub fn counted(&self) -> usize {
+        self.devices.len() + self.unidentified as usize
+    }
+}
+
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks it so")]
 fn is_none(count: &u32) -> bool {
     *count == 0

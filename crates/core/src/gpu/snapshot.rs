@@ -73,9 +73,17 @@ pub struct DeviceEvent {
 impl GpuSnapshot {
     /// Returns what was read of a whole device.
     pub fn of(&self, device: &DeviceUuid) -> Option<&Sample> {
-        self.samples
-            .iter()
-            .find(|sample| sample.device == *device && sample.partition.is_none())
+        self.wholes().find(|sample| sample.device == *device)
+    }
+
+    /// Returns what was read of devices as a whole.
+    pub fn wholes(&self) -> impl Iterator<Item = &Sample> {
+        self.samples.iter().filter(|sample| sample.partition.is_none())
+    }
+
+    /// Returns whether there are devices, and none of them answers.
+    pub fn hangs(&self) -> bool {
+        self.wholes().next().is_some() && self.wholes().all(Sample::hangs)
     }
 }
 

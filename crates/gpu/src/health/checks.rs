@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use blueproof_core::{
-    gpu::{DeviceUuid, Figure, Reading, Sample},
+    gpu::{DeviceUuid, Figure, GpuSnapshot, Reading, Sample},
     ports::Blindness,
 };
 
@@ -69,6 +69,11 @@ fn not_here(check: CheckId) -> Answer {
 
 fn driver(facts: &Facts<'_>) -> Answer {
     match facts.inventory {
+        Ok(inventory) if inventory.unidentified > 0 => Answer::undecided(format!(
+            "the driver counts {}, and {} never said who they are",
+            inventory.counted(),
+            inventory.unidentified
+        )),
         Ok(inventory) => match &inventory.driver_version {
             Some(version) => Answer::ok(format!("driver {version} answers")),
             None => Answer::undecided("the driver does not tell its version"),
@@ -140,10 +145,8 @@ fn is_lost(facts: &Facts<'_>, device: &DeviceUuid) -> bool {
 /// Returns how many devices do not answer.
 fn hanging(facts: &Facts<'_>) -> usize {
     let last = facts.snapshots.last();
-    let samples = last.into_iter().flat_map(|snapshot| &snapshot.samples);
-    samples
-        .filter(|sample| sample.partition.is_none() && sample.hangs())
-        .count()
+    let wholes = last.into_iter().flat_map(GpuSnapshot::wholes);
+    wholes.filter(|sample| sample.hangs()).count()
 }
 
 fn presence(facts: &DeviceFacts<'_>) -> Answer {

@@ -204,7 +204,7 @@ fn each<'a>(
 /// Writes how reading went.
 pub(super) fn collection(seen: &Seen, page: &mut Exposition) {
     let of = &seen.collection;
-    one(page, &UP, f64::from(u8::from(seen.devices.is_some())));
+    one(page, &UP, f64::from(u8::from(of.blind.is_none())));
     if let Some(blind) = of.blind {
         page.family(&BLIND);
         page.sample(&BLIND, &[("reason", blind.as_str())], 1.0);
@@ -223,7 +223,7 @@ fn devices(seen: &Seen, page: &mut Exposition) {
     let Some((inventory, _)) = &seen.devices else {
         return;
     };
-    health::counts(inventory.devices.len() as u64, seen, page);
+    health::counts(inventory, seen, page);
     if inventory.devices.is_empty() {
         return;
     }

@@ -158,7 +158,7 @@ pub struct Collection {
     pub age: Option<SignedDuration>,
     /// Whether this is from before, because reading takes too long now.
     pub is_cached: bool,
-    /// Why nothing can be said of any device.
+    /// Why nothing can be said of any device, but maybe which there are.
     pub blind: Option<Blindness>,
     /// How often nothing could be read, since this program began.
     pub failures: u64,

@@ -371,9 +371,9 @@ fn how_many_are_well_is_told_only_where_that_is_known_of_each() {
         findings.of(check, Some(uuid)).expect("it was done")
     };
     let (problem, unknown) = (found(1, CheckId::Presence), found(1, CheckId::Ecc));
-    let [physical, advertised] = ["physical\"} 3", "advertised\"} 5"];
+    let known = ["physical\"} 3", "unidentified\"} 0", "advertised\"} 5"];
     let expected = |healthy: &[&str]| {
-        let all = [physical, advertised].into_iter().chain(healthy.iter().copied());
+        let all = known.into_iter().chain(healthy.iter().copied());
         all.map(|line| format!("blueproof_gpus{{kind=\"{line}"))
             .collect::<Vec<_>>()
     };

@@ -1,6 +1,6 @@
 //! How devices fare, and how many there are of which kind.
 
-use blueproof_core::metrics::Exposition;
+use blueproof_core::{gpu::GpuInventory, metrics::Exposition};
 
 use super::{DEVICES, HEALTH, count};
 use crate::{
@@ -8,12 +8,14 @@ use crate::{
     pages::Seen,
 };
 
-/// Writes how many devices there are, how many the kubelet has to give, and how many are well. What is not known is left
+/// Writes how many devices there are, how many of them never said who they are, how many the kubelet has to give, and how
+/// many are well. What is not known is left
 /// out: where one device may be well or not, so is the count of those that are.
-pub(super) fn counts(physical: u64, seen: &Seen, page: &mut Exposition) {
+pub(super) fn counts(inventory: &GpuInventory, seen: &Seen, page: &mut Exposition) {
     let told = seen.attribution.as_ref().and_then(|of| of.told.as_ref());
     let counts = [
-        ("physical", Some(physical)),
+        ("physical", Some(inventory.counted() as u64)),
+        ("unidentified", Some(inventory.unidentified.into())),
         ("advertised", told.and_then(|told| told.advertised)),
         ("healthy", healthy(seen)),
     ];
@@ -28,6 +30,9 @@ pub(super) fn counts(physical: u64, seen: &Seen, page: &mut Exposition) {
 fn healthy(seen: &Seen) -> Option<u64> {
     let (inventory, _) = seen.devices.as_ref()?;
     let findings = seen.health.as_ref()?;
+    if inventory.unidentified > 0 {
+        return None;
+    }
     let counting = CheckPolicy::default().counting;
     let mut healthy = 0;
     for device in &inventory.devices {
