@@ -11,6 +11,7 @@ mod events;
 mod figures;
 mod gpm;
 mod place;
+mod possible;
 mod processes;
 mod raw;
 mod sample;

@@ -93,16 +93,6 @@ const FIELDS: [(Figure, u32); 8] = [
     (Figure::RetiredPagesPending, field::NVML_FI_DEV_RETIRED_PENDING),
 ];
 
-/// Between what figures can be, where a card that cannot tell them says something else. Cards without a sensor in their memory say
-/// 0 °C, and NVML's and DCGM's words for no value are numbers beyond 2^31. The largest cards draw 1.2 kW today.
-const POSSIBLE: [(Figure, f64, f64); 5] = [
-    (Figure::MemoryTemperature, 1.0, 200.0),
-    (Figure::Temperature, -50.0, 200.0),
-    (Figure::Power, 0.0, 20e3),
-    (Figure::SmClock, 0.0, 100e9),
-    (Figure::MemoryClock, 0.0, 100e9),
-];
-
 /// What may slow a device down.
 const SLOWDOWNS: [(Figure, ThrottleReasons); 5] = [
     (Figure::HardwareSlowdown, ThrottleReasons::HW_SLOWDOWN),
@@ -123,9 +113,7 @@ const SLOWDOWNS: [(Figure, ThrottleReasons); 5] = [
 
 /// Reads all figures of a device, but those of its performance monitors.
 pub(super) fn of_device(device: &Device<'_>) -> Readings {
-    let calls = CALLS
-        .iter()
-        .map(|(figure, get)| (*figure, possible(*figure, read(get(device)))));
+    let calls = CALLS.iter().map(|(figure, get)| (*figure, read(get(device))));
     let mut readings: Readings = calls.collect();
     readings.extend(of_memory(device));
     readings.extend(utilization(device));
@@ -214,19 +202,9 @@ fn fields(device: &Device<'_>) -> BTreeMap<Figure, Reading<f64>> {
         .zip(values)
         .map(|(figure, sample)| {
             let value = read(sample.and_then(|sample| sample.value)).map(|value| super::number(&value));
-            (figure, possible(figure, value))
+            (figure, value)
         })
         .collect()
-}
-
-/// Takes what cannot be for what the card does not tell.
-fn possible(figure: Figure, reading: Reading<f64>) -> Reading<f64> {
-    match POSSIBLE.iter().find(|(of, ..)| *of == figure) {
-        Some((_, least, most)) => {
-            reading.filter_map(|value| (*least..=*most).contains(&value).then_some(value))
-        }
-        None => reading,
-    }
 }
 
 /// Returns a share of a hundred as one of one; more than all of it cannot be.

@@ -6,7 +6,7 @@ use blueproof_core::gpu::{BusySample, DeviceUuid, Fault, Figure, Partition, Read
 use jiff::{SignedDuration, Timestamp};
 use nvml_wrapper::{Device, enum_wrappers::device::Sampling, enums::device::SampleValue, error::NvmlError};
 
-use super::{Pcie, errors, figures, gpm::Meters, now, processes};
+use super::{Pcie, errors, figures, gpm::Meters, now, possible::possible, processes};
 
 /// A driver's clock may be ahead of ours by so much.
 const AHEAD_AT_MOST: SignedDuration = SignedDuration::from_secs(1);
@@ -46,7 +46,7 @@ impl<'nvml> Reader<'_, 'nvml> {
         let whole = Sample {
             device: self.uuid.clone(),
             partition: None,
-            readings,
+            readings: possible(readings),
             processes: processes::of_device(self.device, window.since),
             busy,
         };
@@ -68,7 +68,7 @@ impl<'nvml> Reader<'_, 'nvml> {
         Sample {
             device: self.uuid.clone(),
             partition: Some(partition.uuid.clone()),
-            readings,
+            readings: possible(readings),
             processes,
             busy: Reading::Unsupported,
         }
