@@ -55,7 +55,10 @@ pub(super) fn check(declared: &Declared, problems: &mut [Problems<'_>]) {
             let twice = Diagnostic::error(Code::QueueObjectTwice, message);
             problems[found.file].report(
                 found.spot,
-                twice.hint(format!("it is also at {there}: keep one of the two")),
+                twice.hint(format!(
+                    "it is also at {there}: keep one of the two, or write the `metadata.namespace` of each, where \
+                     they were applied with `-n`"
+                )),
             );
         }
     }

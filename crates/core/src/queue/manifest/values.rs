@@ -16,7 +16,7 @@ use crate::{
             WithinClusterQueue,
         },
     },
-    yaml::{Decode, Located, Node, Problems, Schema, Value, word, words_schema},
+    yaml::{Decode, Entry, Located, Node, Problems, Schema, Value, word, words_schema},
 };
 
 /// The most labels that a flavor may have.
@@ -368,7 +368,15 @@ impl Decode for Labels {
 
 impl Decode for Selector {
     fn decode(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
-        if node.entries().is_some_and(<[_]>::is_empty) {
+        let selects_all = |entry: &Entry| match entry.key.as_str() {
+            "matchLabels" => matches!(&entry.node.value, Value::Map(labels) if labels.is_empty()),
+            "matchExpressions" => matches!(&entry.node.value, Value::List(terms) if terms.is_empty()),
+            _ => false,
+        };
+        if node
+            .entries()
+            .is_some_and(|entries| entries.iter().all(selects_all))
+        {
             return Some(Self);
         }
         problems.not_supported(
@@ -380,7 +388,14 @@ impl Decode for Selector {
     }
 
     fn schema() -> Schema {
-        json!({ "type": "object", "maxProperties": 0 })
+        json!({
+            "type": "object",
+            "properties": {
+                "matchLabels": { "type": "object", "maxProperties": 0 },
+                "matchExpressions": { "type": "array", "maxItems": 0 },
+            },
+            "additionalProperties": false,
+        })
     }
 }
 

@@ -27,6 +27,15 @@ fn a_field_that_cannot_be_acted_upon_is_refused_by_name_where_it_is_set() {
     }
     let selector = queue("").replace("{}", "¶{matchLabels: {team: a}}");
     assert_refused(&selector, Code::NotSupportedYet, "namespaceSelector: {}");
+    for all in [
+        "{matchExpressions: []}",
+        "{matchLabels: {}, matchExpressions: []}",
+    ] {
+        assert!(
+            of(&queue("").replace("{}", all)).is_ok(),
+            "{all} selects every namespace"
+        );
+    }
     let topology = format!("{A10}spec: {{¶topologyName: racks}}\n");
     assert_refused(&topology, Code::NotSupportedYet, "topologyName");
     let seconds = format!(
