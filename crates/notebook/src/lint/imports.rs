@@ -18,6 +18,7 @@ pub(super) fn check(subject: &Subject<'_>) -> Vec<Diagnostic> {
         .imports
         .iter()
         .filter(|(module, _)| !survey.optional_imports.contains(*module))
+        .filter(|(module, _)| origin(module) != Origin::Always)
         .filter(|(module, _)| !packages.iter().any(|package| brings(package, module)))
         .filter(|(module, _)| !is_beside(subject, module))
         .map(|(module, at)| (*at, module.as_str()))

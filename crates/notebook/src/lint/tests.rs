@@ -333,6 +333,11 @@ fn an_import_that_no_requirement_brings_is_told() {
             "{cell} {found:?}"
         );
     }
+    assert_eq!(
+        beside(&[], "", "import os, time, IPython"),
+        [],
+        "Python and the kernel bring them"
+    );
     let profile = "  profiles: {big: {env: {requirements: [polars]}}}\n";
     assert_eq!(beside(&[], profile, "import polars"), []);
 }
