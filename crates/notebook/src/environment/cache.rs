@@ -7,6 +7,7 @@
 use std::{
     fs::{self, File, TryLockError},
     io,
+    os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
     thread,
     time::{Duration, UNIX_EPOCH},
@@ -17,10 +18,15 @@ use blueproof_core::{
     diagnostic::{Code, Diagnostic},
 };
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use walkdir::WalkDir;
 
 use crate::files;
 
 use super::{Origin, Package, Patience, Prepared, Tool, Unprepared};
+
+/// How the names of files end from which Python takes code; `.pth` files are carried out at its start.
+const CODE_SUFFIXES: [&str; 3] = ["py", "so", "pth"];
 
 /// How often a held lock is tried again.
 const TRY_LOCK_EVERY: Duration = Duration::from_millis(50);
@@ -52,8 +58,8 @@ struct Complete {
     key: String,
     #[serde(flatten)]
     description: Description,
-    /// When a package was last added or removed, in nanoseconds of the Unix time.
-    packages_changed: u128,
+    /// The digest of what can be imported, as it was then.
+    code: String,
     /// The interpreter's file as it was then: a system's update may put another version in its place.
     stands_on: String,
 }
@@ -156,11 +162,11 @@ impl Cache {
         description: &Description,
     ) -> Result<Prepared, Unprepared> {
         let cannot = |error: io::Error| broken(folder, &error);
-        let packages_changed = changed_at(&folder.join(&description.packages_folder)).map_err(cannot)?;
+        let code = code_in(&folder.join(&description.packages_folder)).map_err(cannot)?;
         let complete = Complete {
             key: key.to_owned(),
             description: description.clone(),
-            packages_changed,
+            code,
             stands_on: stands_on(folder).map_err(cannot)?,
         };
         let text = serde_json::to_vec_pretty(&complete).expect("a description has string keys");
@@ -171,10 +177,10 @@ impl Cache {
     fn usable(&self, name: &str) -> Option<Prepared> {
         let folder = self.root.join(name);
         let complete = self.read(&folder)?;
-        let changed = changed_at(&folder.join(&complete.description.packages_folder)).ok()?;
+        let code = code_in(&folder.join(&complete.description.packages_folder)).ok()?;
         // The interpreter may have been removed, too: then its link leads nowhere.
         let same = stands_on(&folder).is_ok_and(|interpreter| interpreter == complete.stands_on);
-        let whole = same && changed == complete.packages_changed;
+        let whole = same && code == complete.code;
         whole.then(|| prepared(&complete.key, &folder, complete.description, Origin::Cached))
     }
 
@@ -225,9 +231,34 @@ fn stands_on(folder: &Path) -> io::Result<String> {
     Ok(format!("{} {size} {}", file.display(), changed_at(&file)?))
 }
 
-/// Installing or removing a package changes its folder's entries, and so the folder's time.
-fn changed_at(folder: &Path) -> io::Result<u128> {
-    let modified = fs::metadata(folder)?.modified()?;
+/// Describes all that can be imported from a folder: packages that were added or removed, and files that were edited, make
+/// another text. What Python itself compiles is left out, as it holds that against the source; what packages keep beside their
+/// code is their own affair. Nothing is read but names, sizes and times, so that tens of thousands of files take a moment.
+fn code_in(packages: &Path) -> io::Result<String> {
+    let mut digest = Sha256::new();
+    for entry in WalkDir::new(packages).sort_by_file_name() {
+        let entry = entry?;
+        let suffix = entry.path().extension();
+        if !suffix.is_some_and(|suffix| CODE_SUFFIXES.iter().any(|code| suffix == *code)) {
+            continue;
+        }
+        let path = entry.path().strip_prefix(packages).unwrap_or(entry.path());
+        let about = fs::symlink_metadata(entry.path())?;
+        digest.update(path.as_os_str().as_bytes());
+        digest.update([0]);
+        digest.update(about.len().to_le_bytes());
+        digest.update(changed_at(entry.path())?.to_le_bytes());
+    }
+    Ok(digest
+        .finalize()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect())
+}
+
+/// Returns when a file was written to, in nanoseconds of the Unix time.
+fn changed_at(file: &Path) -> io::Result<u128> {
+    let modified = fs::symlink_metadata(file)?.modified()?;
     Ok(modified
         .duration_since(UNIX_EPOCH)
         .map_or(0, |since| since.as_nanos()))

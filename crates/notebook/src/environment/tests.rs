@@ -196,6 +196,20 @@ fn a_half_built_environment_is_built_anew_and_one_whose_packages_changed_is_left
     assert_ne!(third.python, first.python);
     assert!(folder.join("bin/python").exists());
     assert_eq!(bench.prepare(&[]).expect("it is there").origin, Origin::Cached);
+
+    let modules = third
+        .python
+        .parent()
+        .and_then(Path::parent)
+        .expect("a folder")
+        .join("lib");
+    let module = walkdir::WalkDir::new(modules).into_iter().flatten();
+    let mut module = module.filter(|entry| entry.path().extension().is_some_and(|suffix| suffix == "py"));
+    let module = module.next().expect("packages have code").into_path();
+    fs::write(module, "changed = True").expect("a file can be written");
+    let fourth = bench.prepare(&[]).expect("the wheels are there");
+    assert_eq!(fourth.origin, Origin::Built, "code was edited");
+    assert_ne!(fourth.python, third.python);
 }
 
 #[test]
