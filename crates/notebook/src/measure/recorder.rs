@@ -1,13 +1,13 @@
 //! Finds the values of metrics in what a notebook prints and shows, as it comes.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, ops::Range};
 
 use blueproof_core::{
     attempt::Stream,
     diagnostic::{Code, Diagnostic},
     domain::MetricResult,
 };
-use regex::{Regex, RegexBuilder};
+use regex::{Match, Regex, RegexBuilder};
 use serde_json::Value;
 
 use super::trace::Trace;
@@ -16,8 +16,10 @@ use crate::{
     text::shown,
 };
 
-/// The most bytes of one line that are searched; the rest of a longer line is passed over.
+/// The most bytes that are searched at once. A longer line is searched piece by piece.
 const LINE_BYTES: usize = 64 * 1024;
+/// How far from the end of such a piece what is found may still go on; it is looked for again with what follows.
+const OVERLAP_BYTES: usize = 4 * 1024;
 /// The most memory that a compiled pattern may take, and its cache while it searches.
 const PATTERN_BYTES: usize = 1024 * 1024;
 
@@ -74,8 +76,8 @@ enum Source {
 #[derive(Debug, Default)]
 struct Unfinished {
     line: String,
-    /// More came than is searched: what follows is passed over up to the line's end.
-    overlong: bool,
+    /// Up to where each metric was looked for already, where the line is a long one.
+    searched: Vec<usize>,
 }
 
 impl Recorder {
@@ -102,10 +104,11 @@ impl Recorder {
                 Stream::Stdout => &mut self.stdout,
                 Stream::Stderr => &mut self.stderr,
             };
-            unfinished.add(piece.trim_end_matches(['\n', '\r']));
+            unfinished.line.push_str(piece.trim_end_matches(['\n', '\r']));
             if piece.ends_with(['\n', '\r']) {
-                let line = unfinished.take();
-                self.search(&line, &mut samples);
+                unfinished.end(&mut self.metrics, &mut samples);
+            } else if unfinished.line.len() > LINE_BYTES {
+                unfinished.go_on(&mut self.metrics, &mut samples);
             }
         }
         samples
@@ -113,11 +116,9 @@ impl Recorder {
 
     /// Takes what was printed last as complete, as it is when a cell has ended, and returns the values in it.
     pub fn cell_ended(&mut self) -> Vec<Sample> {
-        let lines = [self.stdout.take(), self.stderr.take()];
         let mut samples = Vec::new();
-        for line in lines {
-            self.search(&line, &mut samples);
-        }
+        self.stdout.end(&mut self.metrics, &mut samples);
+        self.stderr.end(&mut self.metrics, &mut samples);
         samples
     }
 
@@ -155,31 +156,6 @@ impl Recorder {
         };
         seen.map(|metric| (metric.name.clone(), result(metric))).collect()
     }
-
-    fn search(&mut self, line: &str, samples: &mut Vec<Sample>) {
-        if line.is_empty() {
-            return;
-        }
-        let uncoloured = line.contains('\x1b').then(|| shown(line));
-        let line = uncoloured.as_deref().unwrap_or(line);
-        for metric in &mut self.metrics {
-            let Source::Pattern(pattern) = &metric.source else {
-                continue;
-            };
-            let values: Vec<Option<f64>> = pattern
-                .captures_iter(line)
-                .map(|found| {
-                    number(
-                        found
-                            .get(1)
-                            .or_else(|| found.get(0))
-                            .map_or("", |text| text.as_str()),
-                    )
-                })
-                .collect();
-            samples.extend(values.into_iter().map(|value| metric.take(value)));
-        }
-    }
 }
 
 impl Followed {
@@ -194,6 +170,28 @@ impl Followed {
             summary: Summary::default(),
             trace: Trace::default(),
         })
+    }
+
+    /// Takes the values that begin in a range of a line, and returns up to where was searched.
+    fn search(&mut self, line: &str, range: Range<usize>, samples: &mut Vec<Sample>) -> usize {
+        let Source::Pattern(pattern) = &self.source else {
+            return range.end;
+        };
+        let mut at = range.start;
+        let mut values = Vec::new();
+        while let Some(found) = (at <= line.len())
+            .then(|| pattern.captures_at(line, at))
+            .flatten()
+        {
+            let whole = found.get(0).expect("it was found");
+            if whole.start() >= range.end {
+                break;
+            }
+            values.push(number(found.get(1).unwrap_or(whole).as_str()));
+            at = behind(&whole, line);
+        }
+        samples.extend(values.into_iter().map(|value| self.take(value)));
+        at.max(range.end)
     }
 
     fn take(&mut self, value: Option<f64>) -> Sample {
@@ -218,17 +216,51 @@ impl Followed {
 }
 
 impl Unfinished {
-    fn add(&mut self, piece: &str) {
-        if self.overlong {
+    /// Looks for what is on the line, which is complete.
+    fn end(&mut self, metrics: &mut [Followed], samples: &mut Vec<Sample>) {
+        if self.line.is_empty() {
             return;
         }
-        let room = LINE_BYTES - self.line.len();
-        self.overlong = piece.len() > room;
-        self.line.push_str(&piece[..piece.floor_char_boundary(room)]);
+        self.uncolour();
+        self.search(self.line.len() + 1, metrics, samples);
+        *self = Self::default();
     }
 
-    fn take(&mut self) -> String {
-        std::mem::take(self).line
+    /// Looks for what begins on the first part of a long line, and lets go of that.
+    fn go_on(&mut self, metrics: &mut [Followed], samples: &mut Vec<Sample>) {
+        self.uncolour();
+        let until = self.line.len().saturating_sub(OVERLAP_BYTES);
+        let until = self.line.floor_char_boundary(until);
+        self.search(until, metrics, samples);
+        // A character before it stays, so that what follows is not taken for the beginning of a line.
+        let gone = self.line.floor_char_boundary(until.saturating_sub(1));
+        self.line.drain(..gone);
+        for searched in &mut self.searched {
+            *searched -= gone;
+        }
+    }
+
+    fn uncolour(&mut self) {
+        if self.line.contains('\x1b') {
+            self.line = shown(&self.line);
+        }
+    }
+
+    /// Finds the values that begin before `until`.
+    fn search(&mut self, until: usize, metrics: &mut [Followed], samples: &mut Vec<Sample>) {
+        self.searched.resize(metrics.len(), 0);
+        for (metric, from) in metrics.iter_mut().zip(&mut self.searched) {
+            *from = metric.search(&self.line, *from..until, samples);
+        }
+    }
+}
+
+/// Returns where to search on behind what was found. Behind nothing that is one character on.
+fn behind(found: &Match<'_>, line: &str) -> usize {
+    let next = line[found.end()..].chars().next();
+    match found.is_empty() {
+        true => found.end() + next.map_or(1, char::len_utf8),
+        false => found.end(),
     }
 }
 
@@ -248,14 +280,30 @@ fn compile(name: &str, pattern: &str) -> Result<Regex, Box<Diagnostic>> {
     })
 }
 
-/// Returns the number that Python or a log writes as `text`; digits may be grouped by `_` or `,`.
+/// Returns the number that Python or a log writes as `text`: digits may be grouped by `_`, and by `,` in threes, and a mark of
+/// the sentence may follow. `0,2` is no number: who writes it may mean two tenths.
 fn number(text: &str) -> Option<f64> {
-    let text = text.trim();
-    let parsed = text
-        .parse()
-        .ok()
-        .or_else(|| text.replace(['_', ','], "").parse().ok());
+    let text = text.trim().trim_end_matches([',', ';', ':']);
+    let grouped = || match text.contains(',') {
+        true if !has_thousands(text) => None,
+        true | false => text.replace(['_', ','], "").parse().ok(),
+    };
+    let parsed = text.parse().ok().or_else(grouped);
     parsed.filter(|value: &f64| value.is_finite())
+}
+
+/// Returns whether each comma of a number has three digits behind it, as in `-1,234,567.8`.
+fn has_thousands(text: &str) -> bool {
+    let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let whole = unsigned.split(['.', 'e', 'E']).next().unwrap_or_default();
+    let mut groups = whole.split(',');
+    let first = groups.next().unwrap_or_default();
+    let is_digits = |group: &str| group.bytes().all(|byte| byte.is_ascii_digit());
+    let commas = |text: &str| text.matches(',').count();
+    commas(text) == commas(whole)
+        && (1..=3).contains(&first.len())
+        && is_digits(first)
+        && groups.all(|group| group.len() == 3 && is_digits(group))
 }
 
 #[cfg(test)]
@@ -294,6 +342,24 @@ mod tests {
             found.extend(recorder.cell_ended());
             let expected = [Some(0.9), Some(0.8), Some(0.7), Some(1000.0), None, Some(0.5)];
             assert_eq!(values(&found), expected, "chunks of {size}");
+        }
+    }
+
+    #[test]
+    fn digits_are_grouped_in_threes_and_a_decimal_comma_is_no_number() {
+        for (text, expected) in [
+            ("1,234", Some(1234.0)),
+            ("-1,234,567.5", Some(-1_234_567.5)),
+            ("1_000", Some(1000.0)),
+            ("0.5,", Some(0.5)),
+            ("7e-1;", Some(0.7)),
+            ("0,2", None),
+            ("1,23", None),
+            ("1234,567", None),
+            (",5", None),
+            ("0.1,234", None),
+        ] {
+            assert_eq!(number(text), expected, "{text}");
         }
     }
 
@@ -345,17 +411,27 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_never_ends_takes_bounded_memory() {
-        let mut recorder = loss();
-        recorder.text(Stream::Stdout, "loss: 0.5 ");
-        for _ in 0..100 {
-            recorder.text(Stream::Stdout, &"é".repeat(5000));
+    fn a_line_that_never_ends_takes_bounded_memory_and_is_searched_to_its_end() {
+        for length in [1, 700, 4095, 4096, 5000, 70_000] {
+            let mut recorder = recorder(&[
+                ("loss", MetricSource::Regex(r"loss[:=] ?(\S+)".to_owned())),
+                ("first", MetricSource::Regex(r"^loss: (\S+)".to_owned())),
+            ]);
+            let mut found = recorder.text(Stream::Stdout, "loss: 0 ");
+            for step in 1..100 {
+                found.extend(recorder.text(Stream::Stdout, &" é".repeat(length / 2)));
+                found.extend(recorder.text(Stream::Stdout, &format!(" loss: {step} ")));
+                assert!(recorder.stdout.line.len() <= LINE_BYTES, "{length}");
+            }
+            found.extend(recorder.text(Stream::Stdout, "\nloss: 0.25\n"));
+            let of = |name: &str| -> Vec<_> {
+                let of = found.iter().filter(|sample| sample.name == name);
+                of.map(|sample| sample.value.expect("a number")).collect()
+            };
+            let expected: Vec<f64> = (0..100).map(f64::from).chain([0.25]).collect();
+            assert_eq!(of("loss"), expected, "{length}");
+            assert_eq!(of("first"), [0.0, 0.25], "{length}");
         }
-        assert!(recorder.stdout.line.len() <= LINE_BYTES);
-        assert_eq!(
-            values(&recorder.text(Stream::Stdout, "\nloss: 0.25\n")),
-            [Some(0.5), Some(0.25)]
-        );
     }
 
     #[test]
