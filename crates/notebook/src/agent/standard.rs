@@ -205,6 +205,7 @@ impl Observer for Measured {
         let kept = measure::collect(
             &collect.plan.artifacts,
             collect.folder,
+            &self.before,
             collect.artifacts,
             ARTIFACTS,
         );

@@ -51,9 +51,16 @@ pub(super) enum Target {
     NoFile,
 }
 
-/// The files of before a notebook ran that a pattern names, each with what changes when somebody writes to it.
+/// A notebook's folder before it ran: which one it is, and its files that a pattern names, each with what changes when
+/// somebody writes to it.
 #[derive(Debug, Clone, Default)]
-pub struct Before(BTreeMap<PathBuf, Stamp>);
+pub struct Before {
+    folder: Option<Identity>,
+    files: BTreeMap<PathBuf, Stamp>,
+}
+
+/// Device and inode.
+type Identity = (u64, u64);
 
 /// Device, inode, and the time of the last change, which nobody can set: a file that is written anew or over has another one.
 type Stamp = (u64, u64, i64, i64);
@@ -65,15 +72,28 @@ impl Before {
         let stamped = found
             .into_iter()
             .filter_map(|found| Some((found.path.clone(), found.stamp()?)));
-        Self(stamped.collect())
+        Self {
+            folder: identity(folder),
+            files: stamped.collect(),
+        }
+    }
+
+    /// Returns whether this is still the folder that it was, and not a link or another one in its place.
+    pub(super) fn is_of(&self, folder: &Path) -> bool {
+        self.folder.is_some() && self.folder == identity(folder)
     }
 
     /// Returns whether the file was there before, and nothing wrote to it.
     pub(super) fn has_untouched(&self, found: &Match) -> bool {
-        self.0
+        self.files
             .get(&found.path)
             .is_some_and(|before| found.stamp() == Some(*before))
     }
+}
+
+fn identity(folder: &Path) -> Option<Identity> {
+    let about = fs::metadata(folder).ok()?;
+    Some((about.dev(), about.ino()))
 }
 
 impl Match {
@@ -88,13 +108,15 @@ impl Match {
 
 /// Copies what `patterns` match in `folder` to the same place in `into`, up to `limit` altogether.
 ///
-/// Blocks. What does not fit is left out whole, with a notice. Nothing of the notebook may be running any more.
+/// Blocks. What does not fit is left out whole, with a notice, and so is all of a folder that is not the one of `before`.
+/// Nothing of the notebook may be running any more.
 ///
 /// # Errors
 /// A pattern that is none, or `into` cannot be written, for example because the disk is full.
 pub fn collect(
     patterns: &[String],
     folder: &Path,
+    before: &Before,
     into: &Path,
     limit: Bytes,
 ) -> Result<Collected, Box<Diagnostic>> {
@@ -106,6 +128,10 @@ pub fn collect(
         let message = format!("the folder `{}` could not be made", into.display());
         Box::new(Diagnostic::error(Code::ArtifactUnkept, message).caused_by(&error))
     })?;
+    if !patterns.is_empty() && !before.is_of(folder) {
+        collected.notices.push(elsewhere());
+        return Ok(collected);
+    }
     let mut left = limit.0;
     for found in matching(patterns, folder)? {
         let shown = found.path.display();
@@ -158,6 +184,13 @@ pub fn collect(
         });
     }
     Ok(collected)
+}
+
+/// Says that a notebook put another folder in the place of its own.
+pub(super) fn elsewhere() -> Diagnostic {
+    let message = "the notebook's folder is not the one that it began in: nothing in it is looked at or kept";
+    Diagnostic::warning(Code::ArtifactRefused, message)
+        .hint("let it write into its folder, and leave the folder")
 }
 
 /// Makes a path one that can be written down, read and typed: a byte that is no UTF-8 becomes `\xE9`.
@@ -290,8 +323,9 @@ mod tests {
         let folder = folder();
         let patterns: Vec<String> = patterns.iter().map(ToString::to_string).collect();
         let into = folder.path().join("artifacts");
-        let collected =
-            collect(&patterns, &folder.path().join("work"), &into, Bytes(limit)).expect("it can be written");
+        let work = folder.path().join("work");
+        let before = Before::of(&[], &work);
+        let collected = collect(&patterns, &work, &before, &into, Bytes(limit)).expect("it can be written");
         for artifact in &collected.artifacts {
             let size = fs::metadata(into.join(&artifact.path))
                 .expect("it was copied")
@@ -332,6 +366,19 @@ mod tests {
         for (pattern, paths) in rows {
             assert_eq!(collected(&[pattern], 1000).0, *paths, "{pattern}");
         }
+    }
+
+    #[test]
+    fn nothing_is_kept_of_another_folder_in_the_place_of_the_notebooks() {
+        let folder = folder();
+        let (work, into) = (folder.path().join("work"), folder.path().join("artifacts"));
+        let before = Before::of(&[], &work);
+        fs::rename(&work, folder.path().join("moved")).expect("it can be moved");
+        symlink("/etc", &work).expect("a link can be made");
+        let collected = collect(&["hostname".to_owned()], &work, &before, &into, Bytes(1000));
+        let collected = collected.expect("it can be written");
+        assert_eq!(collected.artifacts, []);
+        assert_eq!(collected.notices.len(), 1);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use blueproof_core::{
 
 use super::{
     OutputSearch, Summary,
-    artifacts::{Before, Match, Target, matching},
+    artifacts::{Before, Match, Target, elsewhere, matching},
 };
 use crate::plan::{Expectation, Which};
 
@@ -92,9 +92,10 @@ fn check_metric(
     let (low, high) = match which {
         Which::First => (summary.first.flatten(), summary.first.flatten()),
         Which::Last => (summary.last.flatten(), summary.last.flatten()),
+        // Nothing can be said of the order of values of which one is no number.
+        Which::Min | Which::Max | Which::Every if summary.not_finite > 0 => (None, None),
         Which::Min => (summary.min, summary.min),
         Which::Max => (summary.max, summary.max),
-        Which::Every if summary.not_finite > 0 => (None, None),
         Which::Every => (summary.min, summary.max),
     };
     let (Some(low), Some(high)) = (low, high) else {
@@ -135,6 +136,11 @@ fn bounds(min: Option<f64>, max: Option<f64>) -> String {
 
 fn check_artifact(pattern: &str, folder: &Path, before: &Before) -> Met {
     let found = matching(&[pattern.to_owned()], folder)?;
+    if !before.is_of(folder) {
+        let missing = format!("no file matches `{pattern}`, at least one was expected");
+        let missing = Diagnostic::error(Code::ArtifactMissing, missing);
+        return unmet(missing.because(elsewhere().message));
+    }
     let size = |target: &Target| match target {
         Target::File(_, size) => Some(*size),
         Target::Outside | Target::NoFile => None,
@@ -233,6 +239,12 @@ mod tests {
         assert_eq!(said(&[0.1, f64::NAN, 0.1], Which::Every, None, Some(1.0)), every);
         let largest = "the largest loss is no finite number, at least 0 was expected";
         assert_eq!(said(&[f64::INFINITY], Which::Max, Some(0.0), None), largest);
+        assert_eq!(said(&[0.3, f64::INFINITY], Which::Max, Some(0.0), None), largest);
+        let smallest = "the smallest loss is no finite number, at least 0 was expected";
+        assert_eq!(
+            said(&[f64::NEG_INFINITY, 0.3], Which::Min, Some(0.0), None),
+            smallest
+        );
     }
 
     #[test]
@@ -248,7 +260,7 @@ mod tests {
             Expectation::Output("done".to_owned()),
         ];
         let metrics = BTreeMap::new();
-        let before = Before::default();
+        let before = Before::of(&[], folder.path());
         let evidence = Evidence {
             metrics: &metrics,
             folder: folder.path(),
