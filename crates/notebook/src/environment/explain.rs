@@ -36,6 +36,8 @@ const EXHAUSTED: &[&str] = &[
     "can't start new thread",
     "resource temporarily unavailable",
     "memoryerror",
+    "std::bad_alloc",
+    "failed to map segment from shared object",
     "[errno 11]",
     "[errno 12]",
     "[errno 24]",

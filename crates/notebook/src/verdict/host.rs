@@ -70,9 +70,16 @@ pub(crate) fn start_failure(
 
 /// Says that files of the attempt could not be written.
 pub(crate) fn disk_failure(error: &io::Error) -> Box<Failure> {
+    let hint = match is_disk_full(error) {
+        true => "free some space, or put the store on another disk".to_owned(),
+        false => format!(
+            "the store's folder and the one for temporary files (TMPDIR, here `{}`) must be there, and writable",
+            std::env::temp_dir().display()
+        ),
+    };
     let diagnostic = Diagnostic::error(Code::HostDisk, "the attempt's files could not be written")
         .caused_by(error)
-        .hint("free some space, or put the store on another disk");
+        .hint(hint);
     Box::new(Failure::outside_cells(FailureClass::Infrastructure, diagnostic))
 }
 
@@ -135,6 +142,8 @@ mod tests {
             "OSError: [Errno 24] Too many open files",
             "RuntimeError: can't start new thread",
             "MemoryError",
+            "terminate called after throwing an instance of 'std::bad_alloc'",
+            "python3: error while loading shared libraries: libc.so.6: failed to map segment from shared object",
         ] {
             let failure = failure(last);
             assert_eq!(failure.class, FailureClass::Infrastructure, "{last}");
@@ -172,5 +181,12 @@ mod tests {
         );
         let failure = start_failure(&killed, Path::new("/nowhere"), LimitsHit::default(), None);
         assert_eq!(failure.class, FailureClass::Infrastructure);
+    }
+
+    #[test]
+    fn who_cannot_write_is_told_to_free_space_only_where_there_is_none() {
+        let hint = |kind: io::ErrorKind| disk_failure(&kind.into()).diagnostic.hints[0].clone();
+        assert!(hint(io::ErrorKind::StorageFull).contains("free some space"));
+        assert!(hint(io::ErrorKind::NotFound).contains("TMPDIR"));
     }
 }
