@@ -5,7 +5,7 @@
 //! sampled over another moment. Beyond the defaults stand `DCGM_FI_DEV_FB_TOTAL`, which dashboards ask for, and what else
 //! OKE's and OpenShift's rules name.
 //!
-//! The words of `err_msg` are ours. Left out: what needs DCGM's own modules (`DCGM_EXP_GPU_HEALTH_STATUS`, vGPU licences), `DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL`,
+//! The words of `err_msg` are ours, but for 0, `No Error`. Left out: what needs DCGM's own modules (`DCGM_EXP_GPU_HEALTH_STATUS`, vGPU licences), `DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL`,
 //! whose unit differs from version to version, and on cards before Hopper everything that begins with `DCGM_FI_PROF_`.
 //!
 //! A device that is divided is told of by its GPU instances only, and each has its device's clocks, temperature, power and errors
@@ -247,7 +247,8 @@ fn xid_errors(
     for (series, last) in told {
         let code = last.to_string();
         let words = match last {
-            0 => "no error",
+            // As dcgm-exporter has it.
+            0 => "No Error",
             xid => xid_words(xid),
         };
         let labels = series.labels(driver, options, Some([&code, words]));
