@@ -21,7 +21,7 @@ use blueproof_core::{
     metrics::{Exposition, Family, Format, Kind},
 };
 
-use super::{Owner, Owners, Seen, native};
+use super::{Owner, Owners, Seen, native, native::instances::of_gpu_instance};
 use crate::health::xid_words;
 
 mod counters;
@@ -396,14 +396,6 @@ fn owner_of<'a>(device: &Device, parts: &[&Partition], seen: &'a Seen) -> Option
     let first = owners.next()??;
     let is_same = |other: Option<&Owner>| other.is_some_and(|other| other.is_pod_of(first));
     owners.all(is_same).then_some(first)
-}
-
-/// Returns what the GPU instance has of its device, from what a compute instance in it has: `2g.20gb` of `1c.2g.20gb`.
-fn of_gpu_instance(profile: &str) -> &str {
-    match profile.split_once('.') {
-        Some((slices, rest)) if slices.ends_with('c') => rest,
-        Some(_) | None => profile,
-    }
 }
 
 /// Returns whether what is told of a device holds for each of its instances.
