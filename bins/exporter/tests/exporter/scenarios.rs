@@ -308,3 +308,30 @@ fn how_much_a_process_ran_is_left_out_where_the_driver_has_no_sample_of_it() {
     assert_eq!(of("utilization_ratio", 2), [0.0; 0], "{page}");
     assert_eq!(of("memory_bytes", 2), [1e9], "{page}");
 }
+
+#[test]
+fn each_policy_that_held_clocks_back_is_on_the_page_when_the_file_of_fields_asks_for_it() {
+    let mut card = a10();
+    // For two seconds the power limit holds it back, and for three it keeps step with others.
+    card.figures.throttle_reasons = Steps::of([(0.0, 4.0), (2.0, 16.0), (5.0, 0.0)]);
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("counters.csv");
+    let expected = [
+        ("POWER", 2e9),
+        ("THERMAL", 0.0),
+        ("SYNC_BOOST", 3e9),
+        ("BOARD_LIMIT", 0.0),
+        ("LOW_UTIL", 0.0),
+        ("RELIABILITY", 0.0),
+    ];
+    let fields = expected.map(|(name, _)| format!("DCGM_FI_DEV_{name}_VIOLATION, counter, {name}\n"));
+    std::fs::write(&file, fields.concat()).expect("it is ours");
+    let file = file.to_str().expect("it is text");
+    let story = Story::of(Scenario::of([card]), &["-f", file]);
+    let page = story.at(6.0).dcgm();
+    assert_eq!(lines(&page, "DCGM_").len(), expected.len(), "{page}");
+    for (name, nanoseconds) in expected {
+        let name = format!("DCGM_FI_DEV_{name}_VIOLATION");
+        assert_eq!(values(&page, &name, ""), [nanoseconds], "{name}");
+    }
+}

@@ -127,6 +127,10 @@ static METRICS: &[Metric] = metrics! {
     "DCGM_FI_DEV_RETIRED_PENDING" Counter RetiredPagesPending (Unit::Whole(1.0)) "Whether pages wait to be retired at a reset",
     "DCGM_FI_DEV_POWER_VIOLATION" Counter PowerViolation (Unit::Whole(1e9)) "Time in which power held the clocks back (in ns)",
     "DCGM_FI_DEV_THERMAL_VIOLATION" Counter ThermalViolation (Unit::Whole(1e9)) "Time in which heat held the clocks back (in ns)",
+    "DCGM_FI_DEV_SYNC_BOOST_VIOLATION" Counter SyncBoostViolation (Unit::Whole(1e9)) "Time in which keeping step with others held the clocks back (in ns)",
+    "DCGM_FI_DEV_BOARD_LIMIT_VIOLATION" Counter BoardLimitViolation (Unit::Whole(1e9)) "Time in which a limit of the board held the clocks back (in ns)",
+    "DCGM_FI_DEV_LOW_UTIL_VIOLATION" Counter LowUtilizationViolation (Unit::Whole(1e9)) "Time in which low utilization held the clocks back (in ns)",
+    "DCGM_FI_DEV_RELIABILITY_VIOLATION" Counter ReliabilityViolation (Unit::Whole(1e9)) "Time in which reliability held the clocks back (in ns)",
     "DCGM_FI_PROF_GR_ENGINE_ACTIVE" Gauge EngineActive (Unit::Exact) "Share of the time in which the graphics or compute engine was active",
     "DCGM_FI_PROF_SM_ACTIVE" Gauge SmActive (Unit::Exact) "Share of the cycles in which a multiprocessor had a warp",
     "DCGM_FI_PROF_SM_OCCUPANCY" Gauge SmOccupancy (Unit::Exact) "Share of the warps that a multiprocessor could have",
@@ -422,5 +426,9 @@ fn is_shared(figure: Figure) -> bool {
             | Figure::RetiredPagesPending
             | Figure::PowerViolation
             | Figure::ThermalViolation
+            | Figure::SyncBoostViolation
+            | Figure::BoardLimitViolation
+            | Figure::LowUtilizationViolation
+            | Figure::ReliabilityViolation
     )
 }
