@@ -18,7 +18,7 @@ use blueproof_gpu::{
     collect::Collector,
     health::{CheckId, CheckPolicy, Health, LabelChange, LabelPolicy, Labels},
 };
-use jiff::{Timestamp, Unit};
+use jiff::{SignedDuration, Timestamp, Unit};
 use serde_json::json;
 
 use crate::{
@@ -50,12 +50,7 @@ pub(crate) fn run(arguments: &cli::Health) -> Result<ExitCode, Diagnostic> {
     let collector = Collector::start(open(arguments.library.clone()));
     let watch = HealthWatch::by(policy(arguments.expect));
     match &arguments.labels {
-        Some(path) => keep(
-            &collector,
-            &watch,
-            path,
-            Duration::from_secs(arguments.every.into()),
-        ),
+        Some(path) => keep(&collector, &watch, path, arguments),
         None => Ok(look(&collector, &watch, arguments.output)),
     }
 }
@@ -107,16 +102,18 @@ fn keep(
     collector: &Collector,
     watch: &HealthWatch,
     path: &Path,
-    every: Duration,
+    arguments: &cli::Health,
 ) -> Result<ExitCode, Diagnostic> {
+    let every = Duration::from_secs(arguments.every.into());
     let mut signals = DriverSignals::listen().map_err(|error| {
         Diagnostic::error(Code::GpuReleased, "signals cannot be listened to").caused_by(&error)
     })?;
     let mut shown = kept(path)?;
-    let policy = LabelPolicy {
+    let mut policy = LabelPolicy {
         counting: watch.counting().clone(),
         ..LabelPolicy::default()
     };
+    policy.ok.lasting = SignedDuration::from_secs(arguments.pass_after.into());
     // Labels hold for so long, whatever the clock is set to meanwhile.
     let (begun_at, begun) = (Timestamp::now(), Instant::now());
     let mut labels = Labels::resume(policy, begun_at, &shown);

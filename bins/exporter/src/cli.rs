@@ -274,6 +274,9 @@ pub(crate) struct Health {
         requires = "labels"
     )]
     pub(crate) every: u32,
+    /// For how many seconds all has to be ok until a node passes.
+    #[arg(long, value_name = "SECONDS", default_value = "120", requires = "labels")]
+    pub(crate) pass_after: u32,
     /// The NVIDIA driver's library, if not the system's.
     #[arg(long, value_name = "PATH")]
     pub(crate) library: Option<PathBuf>,

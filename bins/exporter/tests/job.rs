@@ -364,3 +364,23 @@ fn a_job_names_the_device_that_was_lost_and_those_nobody_listened_to() {
     assert_eq!(json["devices"][0].get("silence"), None, "{json}");
     assert_eq!(json["verdict"], "infrastructureFault", "{json}");
 }
+
+#[test]
+fn a_device_that_hangs_costs_its_neighbour_no_time_of_a_job() {
+    let mut hanging = Scenario::of([a10(), a10()]);
+    hanging.clock = Clock::Real;
+    hanging.delays = vec![Delay {
+        function: "nvmlDeviceGetTemperature".into(),
+        device: Some(0),
+        from: 2.0,
+        to: None,
+        milliseconds: 3_600_000,
+    }];
+    let (told, json) = watched(&hanging, &["sleep", "8"]);
+    let coverage = [0, 1].map(|device: usize| {
+        let seen = &json["devices"][device]["coverage"]["energy"];
+        seen.as_f64().unwrap_or_else(|| panic!("{json}"))
+    });
+    assert!(coverage[0] < 0.7 && coverage[1] > 0.9, "{coverage:?} in {json}");
+    assert_eq!(json["verdict"], "unclear", "{told}");
+}

@@ -5,7 +5,7 @@
 )]
 
 use crate::scenario::Scenario;
-use crate::source::FILE_NAME;
+use crate::source::{FILE_NAME, TIME_FILE_NAME};
 use libloading::{Library, Symbol};
 use std::collections::BTreeSet;
 use std::ffi::{CStr, CString, c_char, c_uint};
@@ -79,6 +79,14 @@ impl Installed {
     /// Sets the time, in seconds of the scenario.
     pub fn set_time(&self, seconds: f64) {
         self.symbol::<extern "C" fn(f64)>("fakeNvmlSetTime")(seconds);
+    }
+
+    /// Sets the time for every process that has the library, where the scenario's clock is [`Clock::File`](crate::Clock::File).
+    pub fn write_time(&self, seconds: f64) -> io::Result<()> {
+        let [new, path] = ["time.new", TIME_FILE_NAME].map(|name| self.folder.path().join(name));
+        fs::write(&new, seconds.to_string())?;
+        // So nobody reads half of it.
+        fs::rename(new, path)
     }
 
     /// Lets some seconds pass at once.

@@ -68,8 +68,9 @@
 //! assert!(!scenario.devices[0].figures.temperature_celsius.is_supported());
 //! ```
 //!
-//! Time stands at second 0 until it is moved; with `"clock": "real"` it passes, from the first `nvmlInit` on. Calls
-//! that are slow take real time with either clock, and so do waits for events.
+//! Time stands at second 0 until it is moved; with `"clock": "real"` it passes, from the first `nvmlInit` on, and with
+//! `"clock": "file"` it is what stands in the file `time` beside the library, which moves it for other processes. Calls that
+//! are slow take real time with each clock, and so do waits for events.
 //!
 //! # In other languages
 //!

@@ -204,6 +204,7 @@ impl Library {
     pub(crate) fn now(&self) -> f64 {
         match self.scenario.clock {
             Clock::Virtual => self.offset,
+            Clock::File => source::time().unwrap_or_default(),
             Clock::Real => {
                 self.offset
                     + self

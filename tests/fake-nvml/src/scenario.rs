@@ -80,6 +80,9 @@ pub enum Clock {
     Virtual,
     /// Time passes, from the first `nvmlInit` on.
     Real,
+    /// Time is the second that stands in the file `time` beside the library, 0 where there is none: so a test moves the
+    /// time of another process.
+    File,
 }
 
 /// One device. By default it has no figures at all; `a10()` and its like make devices that do.

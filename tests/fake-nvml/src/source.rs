@@ -3,12 +3,15 @@
 use crate::returns::{Answer, NvmlReturn};
 use crate::scenario::Scenario;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::{env, fs};
 
 /// The environment variable that names the scenario's file.
 pub(crate) const VARIABLE: &str = "FAKE_NVML_SCENARIO";
 /// The scenario's file beside the library, where the variable is not set.
 pub(crate) const FILE_NAME: &str = "scenario.json";
+/// The file beside the library that has the time, where the scenario's clock is a file.
+pub(crate) const TIME_FILE_NAME: &str = "time";
 
 /// Reads a scenario, and tells people on stderr why it could not: a return code cannot.
 ///
@@ -37,9 +40,22 @@ fn named() -> Option<PathBuf> {
 
 /// Returns the file beside this copy of the library, if there is one.
 fn beside() -> Option<PathBuf> {
-    let maps = fs::read_to_string("/proc/self/maps").ok()?;
-    let path = file_at(&maps, beside as fn() -> Option<PathBuf> as usize)?.with_file_name(FILE_NAME);
+    let path = library()?.with_file_name(FILE_NAME);
     path.exists().then_some(path)
+}
+
+/// Returns the second that stands in a file beside this copy of the library, if one does.
+pub(crate) fn time() -> Option<f64> {
+    static PATH: OnceLock<Option<PathBuf>> = OnceLock::new();
+    let path = PATH.get_or_init(|| Some(library()?.with_file_name(TIME_FILE_NAME)));
+    let text = fs::read_to_string(path.as_ref()?).ok()?;
+    text.trim().parse().ok()
+}
+
+/// Returns where this copy of the library is.
+fn library() -> Option<PathBuf> {
+    let maps = fs::read_to_string("/proc/self/maps").ok()?;
+    file_at(&maps, library as fn() -> Option<PathBuf> as usize)
 }
 
 /// Finds the file that is mapped at an address: the copy of the library that this code is part of.

@@ -391,3 +391,100 @@ fn links() -> Value {
         "keepTime": true,
     }])
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dashboards;
+
+    /// Returns every panel of every dashboard, and the defaults of its fields as Grafana reads them.
+    fn panels() -> impl Iterator<Item = (Panel, Value)> {
+        let rows = dashboards::all().into_iter().flat_map(|dashboard| dashboard.rows);
+        let panels = rows.flat_map(|row| row.panels);
+        panels.map(|panel| {
+            let json = panel.json(1, (0, 0));
+            (panel, json["fieldConfig"]["defaults"].clone())
+        })
+    }
+
+    #[test]
+    fn flags_are_shown_as_words_and_the_bad_one_in_red() {
+        let mut n_flags = 0;
+        for (panel, defaults) in panels() {
+            if !matches!(panel.unit, Unit::Fault | Unit::Wellness) {
+                continue;
+            }
+            n_flags += 1;
+            let bad = if matches!(panel.unit, Unit::Fault) {
+                "1"
+            } else {
+                "0"
+            };
+            let words = &defaults["mappings"][0]["options"];
+            for (value, word) in [("0", "no"), ("1", "yes")] {
+                assert_eq!(words[value]["text"], word, "{}", panel.title);
+                let is_red = words[value]["color"] == BAD;
+                assert_eq!(is_red, value == bad, "{}", panel.title);
+            }
+        }
+        assert!(n_flags > 0, "there are panels of flags");
+    }
+
+    #[test]
+    fn what_is_so_or_not_so_is_shown_as_a_flag() {
+        for (panel, _) in panels() {
+            // Of how many it is so is a number.
+            let is_flag = |expr: &Expr| {
+                let is_counted = ["sum", "count"].iter().any(|word| expr.text.starts_with(word));
+                !is_counted && expr.about.iter().all(|about| about.starts_with("Whether "))
+            };
+            if panel.queries.iter().all(|(expr, _)| is_flag(expr)) {
+                assert!(
+                    matches!(panel.unit, Unit::Fault | Unit::Wellness),
+                    "{} says 0 or 1",
+                    panel.title
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn numbers_and_tables_have_colours_by_value() {
+        for (panel, defaults) in panels() {
+            if !matches!(panel.view, View::Number | View::Table) {
+                continue;
+            }
+            assert_eq!(defaults["color"]["mode"], "thresholds", "{}", panel.title);
+            let steps = defaults["thresholds"]["steps"].as_array().expect("a list");
+            assert!(
+                steps.first().is_some_and(|step| step["value"].is_null()),
+                "{} has no colour for the least: {steps:?}",
+                panel.title
+            );
+            assert!(
+                steps.iter().all(|step| step["color"].is_string()),
+                "{}: {steps:?}",
+                panel.title
+            );
+        }
+    }
+
+    #[test]
+    fn temperatures_have_a_limit_from_which_they_are_looked_at_and_one_from_which_they_are_bad() {
+        let hot: Vec<_> = panels()
+            .filter(|(panel, _)| matches!(panel.unit, Unit::Celsius))
+            .collect();
+        assert!(!hot.is_empty());
+        for (panel, defaults) in hot {
+            let steps = defaults["thresholds"]["steps"].as_array().expect("a list");
+            let colours: Vec<_> = steps.iter().map(|step| step["color"].clone()).collect();
+            assert_eq!(colours, [OK, LOOK, BAD], "{}", panel.title);
+            let from: Vec<_> = steps.iter().filter_map(|step| step["value"].as_f64()).collect();
+            assert!(from.is_sorted_by(|a, b| a < b), "{}: {from:?}", panel.title);
+            if panel.view == View::Lines {
+                let drawn = &defaults["custom"]["thresholdsStyle"]["mode"];
+                assert_ne!(drawn, "off", "{}", panel.title);
+            }
+        }
+    }
+}

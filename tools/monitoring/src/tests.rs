@@ -3,7 +3,10 @@
 use std::{collections::BTreeSet, path::Path, sync::LazyLock};
 
 use blueproof_core::metrics::{self, Family, Kind};
-use blueproof_gpu::pages::{dcgm, native};
+use blueproof_gpu::{
+    health::{XidClass, xid_class},
+    pages::{dcgm, native},
+};
 use regex::Regex;
 
 use crate::{alerts, dashboards, files, readme, recorded};
@@ -144,6 +147,27 @@ fn a_name_that_nothing_exposes_is_found() {
         ("DCGM_FI_DEV_GPU_UTIL == 0 or on (job) up", vec![]),
     ] {
         assert_eq!(unknown(promql), expected, "{promql}");
+    }
+}
+
+#[test]
+fn alerts_are_about_the_errors_that_our_list_says_it_of() {
+    static NUMBERS: LazyLock<Regex> = LazyLock::new(|| Regex::new(r#"xid=~"([0-9|]*)""#).expect("a pattern"));
+    let alerts = alerts::of_devices();
+    for (name, class) in [
+        ("BlueproofGpuXidCritical", XidClass::Reset),
+        ("BlueproofGpuXidContained", XidClass::Contained),
+    ] {
+        let alert = alerts.iter().find(|alert| alert.name == name);
+        let promql = &alert.expect("it is there").expr.text;
+        let numbers = NUMBERS.captures(promql).expect("it names them");
+        let numbers: Vec<u64> = numbers[1]
+            .split('|')
+            .map(|number| number.parse().expect("a number"))
+            .collect();
+        // Past the greatest number that anybody reports.
+        let expected: Vec<_> = (0..1000).filter(|xid| xid_class(*xid) == class).collect();
+        assert_eq!(numbers, expected, "{name}");
     }
 }
 

@@ -37,7 +37,7 @@ const MANY: usize = 50;
 const TIMES_OF_MANY: usize = 20;
 /// The most that a scrape may take.
 const P99_AT_MOST: f64 = 0.010;
-/// The most that it may take while the driver hangs: the exporter may wait 40 ms of them for it (`--wait`).
+/// The most that it may take while a call of one device hangs, once that has been noticed: nobody waits for that device any more.
 const HANGING_AT_MOST: f64 = 0.050;
 
 /// How long each side is scraped in a round, and how often at least.

@@ -9,7 +9,7 @@ use std::{
     thread,
 };
 
-use fake_nvml::{Delay, Installed, Scenario, Steps, a10};
+use fake_nvml::{Clock, Delay, Installed, Scenario, Steps, a10};
 use serde_json::Value;
 
 use super::program::{LONG, install, program, text, without_driver};
@@ -83,9 +83,10 @@ impl Drop for Keeper {
 }
 
 /// Starts one that keeps labels in a file, and returns what it says.
-fn keep(library: &Installed, file: &Path) -> (Keeper, impl Iterator<Item = String>) {
+fn keep(library: &Installed, file: &Path, more: &[&str]) -> (Keeper, impl Iterator<Item = String>) {
     let mut program = program();
     program.args(["health", "--every", "1", "--labels"]).arg(file);
+    program.args(more);
     program.arg("--library").arg(library.path());
     let started = program.stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
     let mut keeper = Keeper(started.expect("it can be started"));
@@ -116,11 +117,45 @@ fn a_node_whose_driver_hangs_from_the_beginning_loses_the_pass_of_before() {
         "blueproof.dev/gpu-health=ok\nautopilot.ibm.com/gpuhealth=PASS\n",
     )
     .expect("it is ours");
-    let (_keeper, mut told) = keep(&library, &file);
+    let (_keeper, mut told) = keep(&library, &file, &[]);
     let unknown = told.find(|line| line.starts_with("blueproof.dev/gpu-health=unknown: "));
     assert!(unknown.is_some());
     let written = fs::read_to_string(&file).expect("it is there");
     assert!(!written.contains("PASS") && !written.contains("=ok"), "{written}");
+}
+
+#[test]
+fn a_node_that_passed_does_not_pass_any_more_once_a_device_or_all_of_its_driver_hangs() {
+    for (function, device) in [
+        ("nvmlDeviceGetTemperature", Some(0)),
+        ("nvmlDeviceGetCount_v2", None),
+    ] {
+        let mut scenario = Scenario::of([a10(), a10()]);
+        scenario.clock = Clock::File;
+        scenario.delays = vec![Delay {
+            function: function.into(),
+            device,
+            from: 4.0,
+            to: None,
+            milliseconds: 3_600_000,
+        }];
+        let (library, folder) = (install(&scenario), tempfile::tempdir().expect("a folder"));
+        let file = folder.path().join("blueproof-gpu");
+        let (_keeper, mut told) = keep(&library, &file, &["--expect", "2", "--pass-after", "0"]);
+        let passed = told.find(|line| line.starts_with("autopilot.ibm.com/gpuhealth=PASS: "));
+        assert!(passed.is_some(), "it is well at first");
+        let written = || fs::read_to_string(&file).expect("it is there");
+        assert!(written().contains("=PASS\n"), "{}", written());
+
+        library.write_time(5.0).expect("the folder is there");
+        let unknown = told.find(|line| line.starts_with("blueproof.dev/gpu-health=unknown: "));
+        assert!(unknown.is_some(), "{function}");
+        let written = written();
+        assert!(
+            !written.contains("PASS") && !written.contains("=ok"),
+            "{function}: {written}"
+        );
+    }
 }
 
 #[test]
@@ -132,7 +167,7 @@ fn labels_are_kept_in_a_file_and_each_change_is_told() {
         "# ours\nblueproof.dev/gpu-health=ok\nautopilot.ibm.com/gpuhealth=PASS\n",
     )
     .expect("it is ours");
-    let (_keeper, mut told) = keep(&library, &file);
+    let (_keeper, mut told) = keep(&library, &file, &[]);
     let evicted = told.find(|line| line.starts_with("autopilot.ibm.com/gpuhealth=EVICT: "));
     assert!(
         evicted.is_some_and(|line| line.contains("remapped rows")),

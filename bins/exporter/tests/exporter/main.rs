@@ -8,6 +8,7 @@ mod health;
 mod machine;
 mod owners;
 mod program;
+mod scenarios;
 mod web;
 
 use std::{io::Read as _, path::PathBuf, time::Instant};

@@ -97,6 +97,14 @@ figures! {
     PowerViolation = Counter,
     /// For how long its heat held it back, in seconds.
     ThermalViolation = Counter,
+    /// For how long it was held back to keep step with others, in seconds.
+    SyncBoostViolation = Counter,
+    /// For how long a limit of its board held it back, in seconds.
+    BoardLimitViolation = Counter,
+    /// For how long it was held back because little ran on it, in seconds.
+    LowUtilizationViolation = Counter,
+    /// For how long it was held back to stay reliable, in seconds.
+    ReliabilityViolation = Counter,
     /// Whether its hardware slows it down, for heat or for power.
     HardwareSlowdown = Flag,
     /// Whether its hardware slows it down for heat.

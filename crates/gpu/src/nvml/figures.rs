@@ -67,6 +67,18 @@ const CALLS: &[(Figure, Get)] = &[
     (Figure::ThermalViolation, |device| {
         violation(device, PerformancePolicy::Thermal)
     }),
+    (Figure::SyncBoostViolation, |device| {
+        violation(device, PerformancePolicy::SyncBoost)
+    }),
+    (Figure::BoardLimitViolation, |device| {
+        violation(device, PerformancePolicy::BoardLimit)
+    }),
+    (Figure::LowUtilizationViolation, |device| {
+        violation(device, PerformancePolicy::LowUtilization)
+    }),
+    (Figure::ReliabilityViolation, |device| {
+        violation(device, PerformancePolicy::Reliability)
+    }),
     (Figure::PcieGeneration, |device| {
         device.current_pcie_link_gen().map(f64::from)
     }),

@@ -5,7 +5,7 @@
 //! sampled over another moment. Beyond the defaults stand `DCGM_FI_DEV_FB_TOTAL`, which dashboards ask for, and what else
 //! OKE's and OpenShift's rules name.
 //!
-//! The words of `err_msg` are ours. Left out: what needs DCGM's own modules (`DCGM_EXP_GPU_HEALTH_STATUS`, vGPU licences), `DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL`,
+//! The words of `err_msg` are ours, but for 0, `No Error`. Left out: what needs DCGM's own modules (`DCGM_EXP_GPU_HEALTH_STATUS`, vGPU licences), `DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL`,
 //! whose unit differs from version to version, and on cards before Hopper everything that begins with `DCGM_FI_PROF_`.
 //!
 //! A device that is divided is told of by its GPU instances only, and each has its device's clocks, temperature, power and errors
@@ -21,7 +21,7 @@ use blueproof_core::{
     metrics::{Exposition, Family, Format, Kind},
 };
 
-use super::{Owner, Owners, Seen, native};
+use super::{Owner, Owners, Seen, native, native::instances::of_gpu_instance};
 use crate::health::xid_words;
 
 mod counters;
@@ -127,6 +127,10 @@ static METRICS: &[Metric] = metrics! {
     "DCGM_FI_DEV_RETIRED_PENDING" Counter RetiredPagesPending (Unit::Whole(1.0)) "Whether pages wait to be retired at a reset",
     "DCGM_FI_DEV_POWER_VIOLATION" Counter PowerViolation (Unit::Whole(1e9)) "Time in which power held the clocks back (in ns)",
     "DCGM_FI_DEV_THERMAL_VIOLATION" Counter ThermalViolation (Unit::Whole(1e9)) "Time in which heat held the clocks back (in ns)",
+    "DCGM_FI_DEV_SYNC_BOOST_VIOLATION" Counter SyncBoostViolation (Unit::Whole(1e9)) "Time in which keeping step with others held the clocks back (in ns)",
+    "DCGM_FI_DEV_BOARD_LIMIT_VIOLATION" Counter BoardLimitViolation (Unit::Whole(1e9)) "Time in which a limit of the board held the clocks back (in ns)",
+    "DCGM_FI_DEV_LOW_UTIL_VIOLATION" Counter LowUtilizationViolation (Unit::Whole(1e9)) "Time in which low utilization held the clocks back (in ns)",
+    "DCGM_FI_DEV_RELIABILITY_VIOLATION" Counter ReliabilityViolation (Unit::Whole(1e9)) "Time in which reliability held the clocks back (in ns)",
     "DCGM_FI_PROF_GR_ENGINE_ACTIVE" Gauge EngineActive (Unit::Exact) "Share of the time in which the graphics or compute engine was active",
     "DCGM_FI_PROF_SM_ACTIVE" Gauge SmActive (Unit::Exact) "Share of the cycles in which a multiprocessor had a warp",
     "DCGM_FI_PROF_SM_OCCUPANCY" Gauge SmOccupancy (Unit::Exact) "Share of the warps that a multiprocessor could have",
@@ -247,7 +251,8 @@ fn xid_errors(
     for (series, last) in told {
         let code = last.to_string();
         let words = match last {
-            0 => "no error",
+            // As dcgm-exporter has it.
+            0 => "No Error",
             xid => xid_words(xid),
         };
         let labels = series.labels(driver, options, Some([&code, words]));
@@ -397,14 +402,6 @@ fn owner_of<'a>(device: &Device, parts: &[&Partition], seen: &'a Seen) -> Option
     owners.all(is_same).then_some(first)
 }
 
-/// Returns what the GPU instance has of its device, from what a compute instance in it has: `2g.20gb` of `1c.2g.20gb`.
-fn of_gpu_instance(profile: &str) -> &str {
-    match profile.split_once('.') {
-        Some((slices, rest)) if slices.ends_with('c') => rest,
-        Some(_) | None => profile,
-    }
-}
-
 /// Returns whether what is told of a device holds for each of its instances.
 fn is_shared(figure: Figure) -> bool {
     matches!(
@@ -429,5 +426,9 @@ fn is_shared(figure: Figure) -> bool {
             | Figure::RetiredPagesPending
             | Figure::PowerViolation
             | Figure::ThermalViolation
+            | Figure::SyncBoostViolation
+            | Figure::BoardLimitViolation
+            | Figure::LowUtilizationViolation
+            | Figure::ReliabilityViolation
     )
 }

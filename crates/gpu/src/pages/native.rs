@@ -1,10 +1,12 @@
 //! Our own page: base units, names that end in them, and a device's identity in one series that others join with.
 //!
 //! `blueproof_gpu_power_watts * on(uuid) group_left(model) blueproof_gpu_info` is the power by model. A part of a device has the
-//! device's `uuid` and its own as `partition`, which is empty for the whole.
+//! device's `uuid` and its own as `partition`, which is empty for the whole. What several compute instances share is told of their
+//! GPU instance, whose `partition` is `MIG-GPU-…/2`.
 
 mod attempts;
 mod health;
+pub(super) mod instances;
 mod owners;
 
 use blueproof_core::{
@@ -13,6 +15,7 @@ use blueproof_core::{
 };
 use jiff::SignedDuration;
 
+use self::instances::Subject;
 use super::Seen;
 
 const DEVICE: &[&str] = &["uuid", "partition"];
@@ -69,6 +72,10 @@ figures! {
     RetiredPagesPending "retired_pages_pending" "Whether pages wait to be retired at the next reset",
     PowerViolation "power_violation_seconds_total" "Time in which its power limit held it back",
     ThermalViolation "thermal_violation_seconds_total" "Time in which its heat held it back",
+    SyncBoostViolation "sync_boost_violation_seconds_total" "Time in which it was held back to keep step with others",
+    BoardLimitViolation "board_limit_violation_seconds_total" "Time in which a limit of its board held it back",
+    LowUtilizationViolation "low_utilization_violation_seconds_total" "Time in which it was held back because little ran on it",
+    ReliabilityViolation "reliability_violation_seconds_total" "Time in which it was held back to stay reliable",
     HardwareSlowdown "hardware_slowdown" "Whether its hardware slows it down",
     HardwareThermalSlowdown "hardware_thermal_slowdown" "Whether its hardware slows it down for heat",
     HardwarePowerBrake "hardware_power_brake" "Whether the power supply slows it down",
@@ -244,7 +251,8 @@ fn info(device: &Device, [driver, api]: [&str; 2], page: &mut Exposition) {
         .partitions
         .iter()
         .map(|part| (part.uuid.to_string(), text(&part.profile)));
-    for (partition, profile) in whole.chain(parts) {
+    let shared = instances::shared(device).map(|shared| (shared.name, shared.profile.to_owned()));
+    for (partition, profile) in whole.chain(parts).chain(shared) {
         let values = [
             device.uuid.0.as_str(),
             &partition,
@@ -263,25 +271,30 @@ fn info(device: &Device, [driver, api]: [&str; 2], page: &mut Exposition) {
 }
 
 fn figures(seen: &Seen, page: &mut Exposition) {
-    let Some((_, snapshot)) = &seen.devices else {
+    let Some((inventory, snapshot)) = &seen.devices else {
         return;
     };
+    let subjects = instances::subjects(inventory, snapshot);
     for (figure, family) in FIGURES {
-        let values = snapshot.samples.iter();
-        let values = values.filter_map(|sample| Some((sample, sample.readings.value(*figure)?)));
-        series(page, family, values);
+        series(page, family, &subjects, |subject| subject.value(*figure));
     }
-    let peaks = snapshot
-        .samples
-        .iter()
-        .filter_map(|sample| Some((sample, seen.peaks.of(sample)?)));
-    series(page, &PEAK, peaks);
+    series(page, &PEAK, &subjects, |subject| {
+        subject.find(|sample| seen.peaks.of(sample))
+    });
     faults(&snapshot.samples, page);
 }
 
-/// Writes one sample for each device that has one.
-fn series<'a>(page: &mut Exposition, family: &Family, values: impl Iterator<Item = (&'a Sample, f64)>) {
-    each(page, family, values.map(|(sample, value)| (of(sample), value)));
+/// Writes one sample for each that has one.
+fn series<'a>(
+    page: &mut Exposition,
+    family: &Family,
+    subjects: &'a [Subject<'a>],
+    value: impl Fn(&Subject<'a>) -> Option<f64>,
+) {
+    let values = subjects
+        .iter()
+        .filter_map(|subject| Some((subject.labels(), value(subject)?)));
+    each(page, family, values);
 }
 
 /// What is told of a process.

@@ -2,7 +2,10 @@
 
 mod hanging;
 
-use std::time::Duration;
+use std::{
+    thread,
+    time::{Duration, Instant},
+};
 
 use blueproof_core::{
     domain::Bytes,
@@ -465,6 +468,25 @@ fn why_nothing_can_be_read_is_one_of_a_few_reasons() {
         .err()
         .expect("it is not there");
     assert_eq!(nowhere.reason, Blindness::LibraryMissing);
+}
+
+#[test]
+fn a_probe_that_is_dropped_leaves_the_driver_closed() {
+    let installed = install([a10(), h100_with_mig(2)]);
+    for times in 1..=2 {
+        let mut probe = open(&installed);
+        probe.inventory().expect("they answer");
+        probe.snapshot().expect("they answer");
+        assert_eq!(installed.calls("nvmlShutdown"), times - 1, "it is in use");
+        drop(probe);
+        let dropped = Instant::now();
+        // Whoever waits for events notices after half a second.
+        while installed.calls("nvmlShutdown") < times {
+            assert!(dropped.elapsed() < LONG, "a thread keeps the library open");
+            thread::yield_now();
+        }
+    }
+    assert_eq!(installed.calls("nvmlInit_v2"), installed.calls("nvmlShutdown"));
 }
 
 #[test]

@@ -13,6 +13,9 @@ use std::time::{Duration, Instant};
 
 const XID: u64 = nvmlEventTypeXidCriticalError as u64;
 
+/// How often it is looked whether another process has moved the time.
+const LOOKS_EVERY: Duration = Duration::from_millis(5);
+
 /// The sets that callers have made, by the handle that they hold.
 pub(crate) struct EventSets {
     sets: BTreeMap<usize, EventSet>,
@@ -166,8 +169,10 @@ fn event(library: &Library, device: usize, xid: Xid) -> Event {
 
 /// Returns how long it is until a registered device's next XID, where time passes by itself.
 fn until_next(library: &Library, set: usize) -> Option<Duration> {
-    if library.scenario.clock == Clock::Virtual {
-        return None;
+    match library.scenario.clock {
+        Clock::Virtual => return None,
+        Clock::File => return Some(LOOKS_EVERY),
+        Clock::Real => {}
     }
     let now = library.now();
     let devices = library.event_sets.sets.get(&set)?.registered.keys();

@@ -1,7 +1,7 @@
 //! Who is told of an XID, and how often.
 
 use crate::{init, install, install_device};
-use fake_nvml::{Clock, Device, Scenario, Xid, a10, h100_with_mig};
+use fake_nvml::{Clock, Device, Scenario, Steps, Xid, a10, h100_with_mig};
 use nvml_wrapper::bitmasks::event::EventTypes;
 use nvml_wrapper::enums::event::XidError;
 use nvml_wrapper::error::NvmlError;
@@ -61,6 +61,30 @@ fn each_set_is_told_of_an_xid_once() {
     for set in &sets {
         assert!(drain(set).is_empty(), "nobody is told twice");
     }
+}
+
+#[test]
+fn time_that_another_process_moves_in_a_file_brings_figures_and_wakes_whoever_waits() {
+    let mut device = a10_with(&[xid(5.0, 79)]);
+    device.figures.power_milliwatts = Steps::constant(100_000.0);
+    let mut scenario = Scenario::of([device]);
+    scenario.clock = Clock::File;
+    let installed = install(&scenario);
+    let nvml = init(&installed);
+    let set = listen(&nvml, 0);
+    let energy = || {
+        nvml.device_by_index(0)
+            .unwrap()
+            .total_energy_consumption()
+            .unwrap()
+    };
+    assert_eq!(energy(), 0, "without a file it is second 0");
+    thread::scope(|scope| {
+        let waiting = scope.spawn(move || code(&set.wait(60_000).unwrap()));
+        installed.write_time(6.0).unwrap();
+        assert_eq!(waiting.join().unwrap(), 79);
+    });
+    assert_eq!(energy(), 600_000);
 }
 
 #[test]

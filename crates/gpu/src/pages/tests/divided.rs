@@ -94,6 +94,33 @@ fn a_divided_device_is_told_by_its_gpu_instances_and_memory_counts_once() {
 }
 
 #[test]
+fn what_compute_instances_share_counts_once_on_our_own_page_too() {
+    let page = native::render(&divided(), Format::Prometheus);
+    let instance = format!("MIG-{}/2", device(0).uuid);
+    for (name, shared, alone) in [
+        ("memory_used_bytes", 300.0 * 1_048_576.0, 100.0 * 1_048_576.0),
+        ("sm_active_ratio", 0.25, 0.25),
+    ] {
+        let start = format!("blueproof_gpu_{name}{{");
+        let parts = page
+            .lines()
+            .filter(|line| line.starts_with(&start) && !line.contains("partition=\"\""));
+        let parts: Vec<_> = parts
+            .filter_map(|line| line.split("partition=\"").nth(1)?.split_once("\"} "))
+            .map(|(part, value)| (part, value.parse::<f64>().expect("a number")))
+            .collect();
+        assert_eq!(parts, [(instance.as_str(), shared), ("MIG-2", alone)], "{name}");
+    }
+    let info = page
+        .lines()
+        .filter(|line| line.starts_with("blueproof_gpu_info{"));
+    let of_instance = info.filter(|line| line.contains(&format!("partition=\"{instance}\"")));
+    let of_instance: Vec<_> = of_instance.collect();
+    assert_eq!(of_instance.len(), 1, "{page}");
+    assert!(of_instance[0].contains("profile=\"2g.35gb\""), "{of_instance:?}");
+}
+
+#[test]
 fn an_instance_is_charged_to_a_pod_that_has_all_of_it() {
     let owner = |pod: &str| Owners {
         pods: vec![Owner {
