@@ -81,7 +81,12 @@ fn range(figure: Figure) -> RangeInclusive<f64> {
         | Figure::CorrectedErrorsOfAllTime
         | Figure::UncorrectedErrorsOfAllTime => 0.0..=1e15,
         // Three centuries.
-        Figure::PowerViolation | Figure::ThermalViolation => 0.0..=1e10,
+        Figure::PowerViolation
+        | Figure::ThermalViolation
+        | Figure::SyncBoostViolation
+        | Figure::BoardLimitViolation
+        | Figure::LowUtilizationViolation
+        | Figure::ReliabilityViolation => 0.0..=1e10,
         Figure::PcieGeneration | Figure::PcieGenerationMost => 0.0..=16.0,
         Figure::PcieWidth | Figure::PcieWidthMost => 0.0..=32.0,
         Figure::PcieSent | Figure::PcieReceived | Figure::NvlinkSent | Figure::NvlinkReceived => 0.0..=1e14,
