@@ -74,10 +74,21 @@ pub(crate) fn descendants(root: u32) -> Vec<ProcessStat> {
     found
 }
 
+/// Returns how much memory the process holds where what it shares with others is shared out among them: so what several hold
+/// together counts once in their sum. `None` where the system does not tell.
+pub(crate) fn proportional_bytes(pid: u32) -> Option<u64> {
+    let rollup = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;
+    kibibytes(&rollup, "Pss:")
+}
+
 /// Returns the most resident memory that the process ever held.
 pub(crate) fn resident_peak_bytes(pid: u32) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    kibibytes(&status, "VmHWM:")
+}
+
+fn kibibytes(text: &str, key: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(key))?;
     let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     Some(kibibytes * 1024)
 }
@@ -115,5 +126,6 @@ mod tests {
         let pid = std::process::id();
         assert!(ProcessStat::read(pid).is_some_and(|stat| stat.resident_bytes > 0));
         assert!(resident_peak_bytes(pid).is_some_and(|peak| peak > 0));
+        assert!(proportional_bytes(pid).is_none_or(|bytes| bytes > 0));
     }
 }

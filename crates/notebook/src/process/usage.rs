@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{
     Child,
-    proc_fs::{ProcessStat, descendants, resident_peak_bytes},
+    proc_fs::{ProcessStat, descendants, proportional_bytes, resident_peak_bytes},
 };
 
 /// Adds up what this process' descendants use.
@@ -26,10 +26,21 @@ impl Meter {
             return;
         }
         let cpu: Duration = tree.iter().map(|stat| stat.cpu).sum();
-        let resident: u64 = tree.iter().map(|stat| stat.resident_bytes).sum();
+        let resident = self.resident(&tree);
         self.cpu = self.cpu.max(Some(cpu + self.reaped));
         let peak = self.memory_peak_bytes.max(resident_peak_bytes(kernel));
         self.memory_peak_bytes = peak.max(Some(resident));
+    }
+
+    /// Returns how much memory processes hold together. What they share must not count for each of them, and is costly to ask
+    /// for: so that is done only where it could make a new peak.
+    fn resident(&self, tree: &[ProcessStat]) -> u64 {
+        let apart: u64 = tree.iter().map(|stat| stat.resident_bytes).sum();
+        if tree.len() < 2 || Some(apart) <= self.memory_peak_bytes {
+            return apart;
+        }
+        let shared_out = |stat: &ProcessStat| proportional_bytes(stat.pid).unwrap_or(stat.resident_bytes);
+        tree.iter().map(shared_out).sum()
     }
 
     /// Takes over what a process had used when it was reaped by this one.
@@ -53,5 +64,37 @@ impl Meter {
     /// Returns the most memory held at once as sampled, or `None` where it could not be read.
     pub(crate) fn memory_peak_bytes(&self) -> Option<u64> {
         self.memory_peak_bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Command, Stdio};
+
+    use super::*;
+
+    #[test]
+    fn memory_that_processes_share_counts_once() {
+        const SHARED: u64 = 64 << 20;
+        let code = format!(
+            "import os\nheld = b'x' * {SHARED}\nchildren = [os.fork() or os.read(0, 1) or os._exit(0) for _ in range(8)]\n\
+             print('ready', flush=True)\nos.read(0, 1)\n"
+        );
+        let mut python = Command::new("python3")
+            .args(["-c", &code])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("it is on every system");
+        let mut ready = [0; 6];
+        std::io::Read::read_exact(python.stdout.as_mut().expect("it is piped"), &mut ready)
+            .expect("it goes on");
+        let mut tree = descendants(python.id());
+        tree.extend(ProcessStat::read(python.id()));
+        let resident = Meter::default().resident(&tree);
+        drop(python.stdin.take());
+        python.wait().expect("it ends");
+        assert_eq!(tree.len(), 9);
+        assert!((SHARED..3 * SHARED).contains(&resident), "{resident}");
     }
 }
