@@ -23,6 +23,9 @@ use crate::files::Digesting;
 /// The most files that are kept. Beyond, a listing of them helps nobody.
 const MOST_FILES: usize = 10_000;
 
+/// Of how many files it is told one by one that they are not kept, or not as they were.
+const MOST_TOLD: usize = 20;
+
 /// What was kept.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Collected {
@@ -120,50 +123,63 @@ pub fn collect(
     into: &Path,
     limit: Bytes,
 ) -> Result<Collected, Box<Diagnostic>> {
-    let mut collected = Collected {
-        artifacts: Vec::new(),
-        notices: Vec::new(),
-    };
     make_way(into).map_err(|error| {
         let message = format!("the folder `{}` could not be made", into.display());
         Box::new(Diagnostic::error(Code::ArtifactUnkept, message).caused_by(&error))
     })?;
+    let mut keeper = Keeper {
+        into,
+        limit,
+        left: limit.0,
+        collected: Collected::default(),
+        untold: 0,
+    };
     if !patterns.is_empty() && !before.is_of(folder) {
-        collected.notices.push(elsewhere());
-        return Ok(collected);
+        keeper.tell(elsewhere());
+        return Ok(keeper.finish());
     }
-    let mut left = limit.0;
     for found in matching(patterns, folder)? {
+        keeper.keep(&found)?;
+    }
+    Ok(keeper.finish())
+}
+
+/// Keeps one file after the other.
+struct Keeper<'a> {
+    into: &'a Path,
+    limit: Bytes,
+    left: u64,
+    collected: Collected,
+    untold: usize,
+}
+
+impl Keeper<'_> {
+    fn keep(&mut self, found: &Match) -> Result<(), Box<Diagnostic>> {
         let shown = found.path.display();
-        let (source, size) = match found.target {
-            Target::File(source, size) => (source, size),
+        let (source, size) = match &found.target {
+            Target::File(source, size) => (source, *size),
             Target::Outside => {
                 let message = format!("`{shown}` leads out of the notebook's folder and is not kept");
-                collected
-                    .notices
-                    .push(Diagnostic::warning(Code::ArtifactRefused, message));
-                continue;
+                self.tell(Diagnostic::warning(Code::ArtifactRefused, message));
+                return Ok(());
             }
             Target::NoFile => {
                 let message = format!("`{shown}` is no file and is not kept");
-                collected
-                    .notices
-                    .push(Diagnostic::warning(Code::ArtifactRefused, message));
-                continue;
+                self.tell(Diagnostic::warning(Code::ArtifactRefused, message));
+                return Ok(());
             }
         };
-        if size > left || collected.artifacts.len() == MOST_FILES {
+        if size > self.left || self.collected.artifacts.len() == MOST_FILES {
             let message = format!(
-                "`{shown}` ({}) is not kept: artifacts may take {limit} in at most {MOST_FILES} files",
-                Bytes(size)
+                "`{shown}` ({}) is not kept: artifacts may take {} in at most {MOST_FILES} files",
+                Bytes(size),
+                self.limit
             );
-            collected
-                .notices
-                .push(Diagnostic::warning(Code::ArtifactsLimited, message));
-            continue;
+            self.tell(Diagnostic::warning(Code::ArtifactsLimited, message));
+            return Ok(());
         }
         let path = readable(&found.path);
-        let (copied, sha256) = copy(&source, &into.join(&path), size).map_err(|error| {
+        let (copied, sha256) = copy(source, &self.into.join(&path), size).map_err(|error| {
             let message = format!("the artifact `{shown}` could not be kept");
             Box::new(Diagnostic::error(Code::ArtifactUnkept, message).caused_by(&error))
         })?;
@@ -172,18 +188,36 @@ pub fn collect(
                 "the name of `{shown}` is no UTF-8; it is kept as `{}`",
                 path.display()
             );
-            collected
-                .notices
-                .push(Diagnostic::warning(Code::ArtifactRenamed, message));
+            self.tell(Diagnostic::warning(Code::ArtifactRenamed, message));
         }
-        left -= copied.0;
-        collected.artifacts.push(KeptFile {
+        self.left -= copied.0;
+        self.collected.artifacts.push(KeptFile {
             path,
             size: copied,
             sha256,
         });
+        Ok(())
     }
-    Ok(collected)
+
+    /// Says what was not kept as it was, of the first few files.
+    fn tell(&mut self, notice: Diagnostic) {
+        if self.collected.notices.len() == MOST_TOLD {
+            self.untold += 1;
+            return;
+        }
+        self.collected.notices.push(notice);
+    }
+
+    fn finish(mut self) -> Collected {
+        if self.untold > 0 {
+            let message = format!("the same goes for {} more files", self.untold);
+            let more = Diagnostic::warning(Code::ArtifactsLimited, message);
+            self.collected
+                .notices
+                .push(more.hint("name what is to be kept more closely under `artifacts`"));
+        }
+        self.collected
+    }
 }
 
 /// Says that a notebook put another folder in the place of its own.
@@ -387,5 +421,23 @@ mod tests {
         assert_eq!(paths, ["output/deep/b.json"]);
         assert_eq!(notices.len(), 1);
         assert!(notices[0].starts_with("`output/a.json` ("), "{notices:?}");
+    }
+
+    #[test]
+    fn of_many_files_that_are_not_kept_the_first_are_named_and_the_others_counted() {
+        let folder = folder();
+        let work = folder.path().join("work");
+        for nth in 0..30 {
+            fs::write(work.join(format!("{nth}.bin")), "12").expect("a file can be written");
+        }
+        let before = Before::of(&[], &work);
+        let into = folder.path().join("artifacts");
+        let collected =
+            collect(&["*.bin".to_owned()], &work, &before, &into, Bytes(1)).expect("it can be written");
+        assert_eq!(collected.notices.len(), MOST_TOLD + 1);
+        assert_eq!(
+            collected.notices[MOST_TOLD].message,
+            "the same goes for 10 more files"
+        );
     }
 }

@@ -1,10 +1,10 @@
 //! What is made of an attempt whose cells have run: notices, the verdict, the outcome.
 
-use std::{path::Path, time::Instant};
+use std::{fs, path::Path, time::Instant};
 
 use blueproof_core::{
-    attempt::{RecordKind, Stage},
-    diagnostic::Diagnostic,
+    attempt::{KeptFile, RecordKind, Stage},
+    diagnostic::{Code, Diagnostic},
     domain::{Bytes, Failure, FailureClass, Outcome, Usage, Verdict as Judgement},
 };
 
@@ -85,6 +85,21 @@ impl Attempt<'_> {
         diagnostic
     }
 
+    /// Removes what is named by a secret: a name stands wherever a file is listed. Returns the others, and what is said of it.
+    fn without_secret_names(&self, files: Vec<KeptFile>) -> (Vec<KeptFile>, Vec<Diagnostic>) {
+        let is_secret = |file: &KeptFile| self.journal.redactor().is_known_in(&file.path.to_string_lossy());
+        let (named, kept): (Vec<_>, Vec<_>) = files.into_iter().partition(is_secret);
+        let told = named.iter().map(|file| {
+            let _ = fs::remove_file(self.layout.artifacts().join(&file.path));
+            let name = self.journal.redact(&file.path.to_string_lossy());
+            let message =
+                format!("the name of the artifact `{name}` holds the value of a secret: it is not kept");
+            Diagnostic::warning(Code::ArtifactRefused, message).hint("name files by what is in them")
+        });
+        let told = told.collect();
+        (kept, told)
+    }
+
     /// Returns what was used, all of it in one span: from the kernel's start until now, when nothing of it is left.
     fn usage(&self) -> Usage {
         Usage {
@@ -122,7 +137,8 @@ impl Attempt<'_> {
         for diagnostic in conclusion.notices {
             self.journal.record(RecordKind::Noticed { diagnostic });
         }
-        self.artifacts = conclusion.artifacts;
+        let (kept, named) = self.without_secret_names(conclusion.artifacts);
+        self.artifacts = kept;
         let verdict = match conclusion.failure {
             Some(failure) if has_run => Judgement::Failed(failure),
             Some(_) | None => verdict,
@@ -137,6 +153,7 @@ impl Attempt<'_> {
             self.traces.confinement.unlimited(),
         );
         notices.extend(asked::without_effect(&self.unread));
+        notices.extend(named);
         notices.extend(secrets::shown(self.journal.tokens()));
         notices.extend(secrets::in_files(
             self.journal.redactor(),
