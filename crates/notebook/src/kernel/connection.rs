@@ -99,12 +99,17 @@ impl Drop for Runtime {
     }
 }
 
-/// Returns the machine's temporary folder, or `/tmp` where the former's path is too long for sockets.
+/// Returns the machine's temporary folder, or `/tmp` where the former's path is too long for sockets, or leads elsewhere from
+/// another folder.
 fn short_base() -> PathBuf {
     // `/bp-XXXXXXXX/t/pymp-XXXXXXXX/listener-XXXXXXXX` is the longest that is usual below it.
     const BELOW: usize = 50;
     let base = std::env::temp_dir();
-    if base.as_os_str().len() + BELOW < SOCKET_PATH_MAX {
+    usable(base, BELOW)
+}
+
+fn usable(base: PathBuf, below: usize) -> PathBuf {
+    if base.is_absolute() && base.as_os_str().len() + below < SOCKET_PATH_MAX {
         base
     } else {
         PathBuf::from("/tmp")
@@ -123,6 +128,15 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
+
+    #[test]
+    fn sockets_lie_in_the_temporary_folder_unless_it_is_too_long_or_no_whole_path() {
+        let of = |base: &str| usable(base.into(), 50);
+        assert_eq!(of("/var/tmp"), Path::new("/var/tmp"));
+        for base in ["", "relative", &format!("/{}", "x".repeat(100))] {
+            assert_eq!(of(base), Path::new("/tmp"), "{base}");
+        }
+    }
 
     #[test]
     fn a_port_that_was_taken_meanwhile_is_given_up_for_another() {
