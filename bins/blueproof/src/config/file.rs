@@ -1,8 +1,11 @@
 //! A configuration file: what can stand in it, and what is wrong with it.
 
-use std::{collections::BTreeMap, ffi::OsString, fs, io, path::Path};
+use std::{collections::BTreeMap, ffi::OsString, io, path::Path};
 
-use blueproof_core::diagnostic::{Code, Diagnostic, Place};
+use blueproof_core::{
+    attempt::read_regular,
+    diagnostic::{Code, Diagnostic, Place},
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_saphyr::{Error, Location, Spanned};
@@ -88,23 +91,32 @@ pub(super) struct Setting {
     pub(super) place: Place,
 }
 
-/// Reads the file at `path`. `None` is a file that is not there.
-pub(super) fn read(path: &Path) -> Result<Option<Settings>, Problem> {
+/// Which links are followed to a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Links {
+    /// All: it is its reader's own, who may keep it elsewhere.
+    Followed,
+    /// None: a repository's file that leads out of the repository would show what it leads to.
+    Refused,
+}
+
+/// Reads the file at `path`, if it is a regular one. `None` is a file that is not there.
+pub(super) fn read(path: &Path, links: Links) -> Result<Option<Settings>, Problem> {
     let unreadable = |error: &io::Error| {
         let diagnostic = Diagnostic::error(Code::ConfigUnreadable, "the configuration file cannot be read");
         let place = Place::file(path.display().to_string());
         Problem::usage(diagnostic.at(place).caused_by(error))
     };
-    match fs::metadata(path) {
-        Ok(metadata) if metadata.len() > LARGEST => {
-            let large = io::Error::other("it is larger than 1 MiB");
-            return Err(unreadable(&large));
-        }
-        Ok(_) => {}
+    let read = || match links {
+        Links::Followed => read_regular(&path.canonicalize()?, LARGEST),
+        Links::Refused => read_regular(path, LARGEST),
+    };
+    let bytes = match read() {
+        Ok(bytes) => bytes,
         Err(error) if missing(&error) => return Ok(None),
         Err(error) => return Err(unreadable(&error)),
-    }
-    let text = fs::read_to_string(path).map_err(|error| unreadable(&error))?;
+    };
+    let text = String::from_utf8(bytes).map_err(|error| unreadable(&io::Error::other(error)))?;
     parse(&path.display().to_string(), &text).map(Some)
 }
 

@@ -76,7 +76,11 @@ impl<'a> Layers<'a> {
             if owner == Owner::Project && is_of_stranger(&path) {
                 return Err(Problem::usage(of_stranger(&path)));
             }
-            let settings = file::read(&path)?;
+            let links = match owner {
+                Owner::Project => file::Links::Refused,
+                Owner::Named | Owner::User | Owner::Machine => file::Links::Followed,
+            };
+            let settings = file::read(&path, links)?;
             let presence = match settings {
                 Some(_) => Presence::Read,
                 None => Presence::Missing,
