@@ -17,7 +17,7 @@ use blueproof_core::{
     domain::Failure,
     view::RunView,
 };
-use blueproof_notebook::{ipynb::Notebook, plan::Plan};
+use blueproof_notebook::{ipynb::Notebook, plan::Plan, text::block};
 
 /// Whether this is a step of a workflow.
 fn is_here() -> bool {
@@ -99,7 +99,10 @@ fn append(file: &Path, text: &str) -> std::io::Result<()> {
 }
 
 fn data(text: &str) -> String {
-    text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
+    block(text)
+        .replace('%', "%25")
+        .replace('\r', "%0D")
+        .replace('\n', "%0A")
 }
 
 fn property(text: &str) -> String {
@@ -112,8 +115,12 @@ mod tests {
 
     #[test]
     fn what_a_notebook_says_is_no_command() {
-        let hostile = "100 %\r\n::set-env name=X::y";
-        assert_eq!(data(hostile), "100 %25%0D%0A::set-env name=X::y");
+        let hostile = "100 %\r\n::set-env name=X::y\x1b[2J";
+        let told = data(hostile);
+        assert!(
+            told.starts_with("100 %25%0A") && !told.contains(['\n', '\r', '\x1b']),
+            "{told}"
+        );
         assert_eq!(property("a:b,c\n"), "a%3Ab%2Cc%0A");
     }
 }
