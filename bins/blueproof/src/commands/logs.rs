@@ -134,7 +134,11 @@ impl Printer {
             },
             RecordKind::Truncated { cell, limit } => self.print_text(
                 *cell,
-                &format!("\n(cell {cell} printed more than {limit}; the rest is not kept)\n"),
+                &format!("\n(cell {cell} printed or showed more than {limit}; the end of its text follows when it is over)\n"),
+            ),
+            RecordKind::LeftOut { cell, bytes } => self.print_text(
+                *cell,
+                &format!("\n({} of what cell {cell} printed are left out here)\n", bytes.rounded()),
             ),
             RecordKind::Begun { .. }
             | RecordKind::StageBegun { .. }

@@ -268,7 +268,8 @@ impl Stages {
             | RecordKind::CellUsed { .. }
             | RecordKind::DevicesUnfit { .. }
             | RecordKind::MachineSeen { .. }
-            | RecordKind::Truncated { .. } => {}
+            | RecordKind::Truncated { .. }
+            | RecordKind::LeftOut { .. } => {}
         }
     }
 
