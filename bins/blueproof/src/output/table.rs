@@ -9,9 +9,9 @@ use unicode_width::UnicodeWidthStr;
 const LEAST_LAST: usize = 12;
 
 /// What the last column has of a terminal where another can make room for it.
-const WISHED_LAST: usize = 24;
-/// No other column is made narrower: a beginning of a name that is shorter tells nothing.
-const LEAST_OTHER: usize = 16;
+const WISHED_LAST: usize = 20;
+/// No other column is made narrower. It is more than the longest state has, so that only names give way.
+const LEAST_OTHER: usize = 20;
 
 /// How wide lines may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -201,8 +201,8 @@ mod tests {
         ]);
         assert_eq!(
             table.render(Width::Columns(50)),
-            "RUN  BLUEPRINT            DETAIL\n\
-             r-1  a-name-that-goes-o…  ValueError: it is not a…\n"
+            "RUN  BLUEPRINT                DETAIL\n\
+             r-1  a-name-that-goes-on-an…  ValueError: it is n…\n"
         );
         assert!(
             table.render(Width::Columns(30)).contains(name),
