@@ -1,6 +1,7 @@
 //! What can be typed.
 
 mod act;
+mod attempt;
 mod mistake;
 mod quota;
 mod read;

@@ -4,6 +4,7 @@
 
 mod cli;
 mod commands;
+mod complete;
 mod config;
 mod current_project;
 mod exit;
@@ -29,6 +30,9 @@ fn main() -> std::process::ExitCode {
 }
 
 fn try_main() -> Result<Exit, Problem> {
+    if complete::answer_shell() {
+        return Ok(Exit::Ok);
+    }
     let cli = Cli::of_this_process()?;
     cli.look.color.apply();
     commands::carry_out(cli)

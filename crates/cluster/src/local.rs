@@ -367,6 +367,7 @@ fn observation(record: Record) -> Option<Observation> {
         | RecordKind::Text { .. }
         | RecordKind::Display { .. }
         | RecordKind::Truncated { .. }
+        | RecordKind::LeftOut { .. }
         | RecordKind::Metric { .. }
         | RecordKind::CellEnded { .. }
         | RecordKind::CellUsed { .. }

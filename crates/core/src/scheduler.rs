@@ -28,7 +28,7 @@ pub use why::{BackOff, FlavorRoom, InactiveQueue, LessUsage, PendingReason, Queu
 
 use crate::{
     action::Action,
-    domain::{AttemptId, Project, RequestKey, RunId, Subject},
+    domain::{AttemptId, Project, RequestKey, RunId, RunRequest, Subject},
     estimate::Durations,
     event::{Call, Event},
     policy::{Policy, RetryPolicy},
@@ -172,6 +172,11 @@ impl Scheduler {
     /// Returns the run as it stands.
     pub fn view(&self, run: RunId) -> Option<RunView> {
         self.runs.get(&run).map(|run| self.view_of(run))
+    }
+
+    /// Returns what was asked for.
+    pub fn request(&self, run: RunId) -> Option<&RunRequest> {
+        self.runs.get(&run).map(|run| &*run.request)
     }
 
     /// Returns every run, the first one first.

@@ -32,7 +32,7 @@ use blueproof_core::{
 };
 
 pub(crate) use check::LEAST_MEMORY;
-pub use find::{Found, Listing, find, list};
+pub use find::{Found, Listing, find, list, list_at_most};
 pub use format::{Blueprint, Retries};
 pub(crate) use load::{default_name, folder_of};
 pub use resolve::Resolved;

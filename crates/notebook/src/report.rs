@@ -7,6 +7,7 @@ mod ansi;
 mod cells;
 mod chart;
 mod comparison;
+mod failed_line;
 mod html;
 mod image;
 mod json;
@@ -40,7 +41,8 @@ use serde::{Deserialize, Serialize};
 
 pub use cells::{Cell, cells};
 pub use comparison::{CellChange, CellEdit, Change, Comparison, FactChange, MetricChange, PackageChange};
-pub use reporter::FolderReporter;
+pub use failed_line::FailedLine;
+pub use reporter::{FolderReporter, assemble};
 
 use crate::{environment::EnvironmentReport, files};
 
@@ -81,6 +83,9 @@ pub struct Report {
     pub took: SignedDuration,
     /// How it ended.
     pub verdict: Verdict,
+    /// The line of the notebook's file that failed, where it is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failed_line: Option<FailedLine>,
     /// What may explain the verdict, or will matter elsewhere.
     pub notices: Vec<Diagnostic>,
     /// What the run went through, in order.
@@ -253,6 +258,16 @@ pub fn write(report: &Report, folder: &Path) -> Result<Written, Box<Diagnostic>>
         })?;
     }
     Ok(written)
+}
+
+/// Returns what `report.json` would hold.
+pub fn to_json(report: &Report) -> String {
+    json::render(report)
+}
+
+/// Returns what `junit.xml` would hold.
+pub fn to_junit(report: &Report) -> String {
+    junit::render(report)
 }
 
 /// Returns the page as text.

@@ -3,9 +3,12 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use clap_complete::engine::{ArgValueCandidates, ArgValueCompleter};
 use jiff::SignedDuration;
 
+use super::attempt::AttemptChoice;
 use crate::{
+    complete,
     exit::{self, Exit},
     output::DocumentFormat,
     select::RunSelector,
@@ -24,6 +27,7 @@ use crate::{
 )]
 pub(crate) struct Run {
     /// The name of a blueprint in this checkout, or the path of a blueprint, its folder, or a notebook
+    #[arg(add = ArgValueCompleter::new(complete::blueprints_and_paths))]
     pub(crate) blueprint: String,
     /// The profile to test it under
     #[arg(long, value_name = "PROFILE")]
@@ -58,7 +62,7 @@ pub(crate) struct Run {
 #[command(after_help = exit::help("Example:\n  blueproof wait last --timeout 10m", &Exit::OF_RUNS))]
 pub(crate) struct Wait {
     /// The runs: r-41, 41, last (the newest of this project), or a blueprint for its newest
-    #[arg(value_name = "RUN", required = true)]
+    #[arg(value_name = "RUN", required = true, add = ArgValueCandidates::new(complete::runs))]
     pub(crate) runs: Vec<RunSelector>,
     /// Stop waiting after this long, with exit code 8
     #[arg(long, value_name = "DURATION", value_parser = span)]
@@ -79,7 +83,7 @@ pub(crate) struct Wait {
 ))]
 pub(crate) struct Cancel {
     /// The run: r-41, 41, last (the newest of this project), or a blueprint for its newest
-    #[arg(value_name = "RUN")]
+    #[arg(value_name = "RUN", add = ArgValueCandidates::new(complete::runs))]
     pub(crate) run: RunSelector,
 }
 
@@ -88,7 +92,7 @@ pub(crate) struct Cancel {
 #[command(after_help = exit::help("Example:\n  blueproof retry last", &Exit::OF_RUNS))]
 pub(crate) struct Retry {
     /// The run: r-41, 41, last (the newest of this project), or a blueprint for its newest
-    #[arg(value_name = "RUN")]
+    #[arg(value_name = "RUN", add = ArgValueCandidates::new(complete::runs))]
     pub(crate) run: RunSelector,
     /// Print the run's id and leave it to itself
     #[arg(long)]
@@ -106,10 +110,12 @@ pub(crate) struct Retry {
 #[command(after_help = "Examples:\n  blueproof logs -f last\n  blueproof logs last --failed")]
 pub(crate) struct Logs {
     /// The run: r-41, 41, last (the newest of this project), or a blueprint for its newest
-    #[arg(value_name = "RUN")]
+    #[arg(value_name = "RUN", add = ArgValueCandidates::new(complete::runs))]
     pub(crate) run: RunSelector,
+    #[command(flatten)]
+    pub(crate) attempt: AttemptChoice,
     /// Go on until the run is over
-    #[arg(short, long)]
+    #[arg(short, long, conflicts_with = "attempt")]
     pub(crate) follow: bool,
     /// Only this cell, by its position in the notebook
     #[arg(long, value_name = "N", conflicts_with = "failed")]
@@ -127,7 +133,7 @@ pub(crate) struct Logs {
 ))]
 pub(crate) struct Check {
     /// Blueprints, their folders, or notebooks; every blueprint of this checkout where none is named
-    #[arg(value_name = "PATH")]
+    #[arg(value_name = "PATH", add = ArgValueCompleter::new(complete::blueprints_and_paths))]
     pub(crate) paths: Vec<String>,
     /// Let warnings fail, too
     #[arg(long)]
@@ -162,8 +168,10 @@ pub(crate) struct Init {
 )]
 pub(crate) struct Report {
     /// The run: r-41, 41, last (the newest of this project), or a blueprint for its newest
-    #[arg(value_name = "RUN")]
+    #[arg(value_name = "RUN", add = ArgValueCandidates::new(complete::runs))]
     pub(crate) run: RunSelector,
+    #[command(flatten)]
+    pub(crate) attempt: AttemptChoice,
     /// Print the report in this format
     #[arg(long, value_name = "FORMAT")]
     pub(crate) format: Option<ReportFormat>,
@@ -185,8 +193,10 @@ pub(crate) enum ReportFormat {
 #[command(after_help = "Examples:\n  blueproof artifacts last\n  blueproof artifacts last --to ./out")]
 pub(crate) struct Artifacts {
     /// The run: r-41, 41, last (the newest of this project), or a blueprint for its newest
-    #[arg(value_name = "RUN")]
+    #[arg(value_name = "RUN", add = ArgValueCandidates::new(complete::runs))]
     pub(crate) run: RunSelector,
+    #[command(flatten)]
+    pub(crate) attempt: AttemptChoice,
     /// Copy them into this folder, which is made
     #[arg(long, value_name = "FOLDER")]
     pub(crate) to: Option<PathBuf>,

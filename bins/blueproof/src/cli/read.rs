@@ -2,9 +2,11 @@
 
 use blueproof_core::{domain::BlueprintName, metrics};
 use clap::{Args, Subcommand, ValueEnum};
-use clap_complete::Shell;
+use clap_complete::{Shell, engine::ArgValueCandidates};
 
+use super::attempt::AttemptChoice;
 use crate::{
+    complete,
     output::{DocumentFormat, Format},
     select::RunSelector,
 };
@@ -61,8 +63,10 @@ pub(crate) struct GetBlueprints {
 #[command(after_help = "Example:\n  blueproof get runs --status failed -o name")]
 pub(crate) struct GetRuns {
     /// Only these: r-41, 41, last (the newest of this project), or all of a blueprint
-    #[arg(value_name = "RUN")]
+    #[arg(value_name = "RUN", add = ArgValueCandidates::new(complete::runs))]
     pub(crate) runs: Vec<RunSelector>,
+    #[command(flatten)]
+    pub(crate) attempt: AttemptChoice,
     /// Only runs in this state, such as running or failed; `active` and `ended` are all that are not over, or are
     #[arg(
         long,
@@ -72,13 +76,13 @@ pub(crate) struct GetRuns {
     )]
     pub(crate) status: Vec<Status>,
     /// Only runs of this blueprint
-    #[arg(short, long, value_name = "NAME")]
+    #[arg(short, long, value_name = "NAME", add = ArgValueCandidates::new(complete::blueprints))]
     pub(crate) blueprint: Option<BlueprintName>,
     /// The most that are listed
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) limit: u32,
     /// Go on, and list a run again whenever it has changed
-    #[arg(short, long)]
+    #[arg(short, long, conflicts_with = "attempt")]
     pub(crate) watch: bool,
     /// How they are written
     #[arg(short, long, value_name = "FORMAT")]
@@ -124,7 +128,7 @@ pub(crate) enum DescribeKind {
     )]
     Run {
         /// The run: r-41, 41, last (the newest of this project), or a blueprint for its newest
-        #[arg(value_name = "RUN")]
+        #[arg(value_name = "RUN", add = ArgValueCandidates::new(complete::runs))]
         run: RunSelector,
     },
 }
@@ -134,7 +138,7 @@ pub(crate) enum DescribeKind {
 #[command(after_help = "Example:\n  blueproof why last")]
 pub(crate) struct Why {
     /// The run: r-41, 41, last (the newest of this project), or a blueprint for its newest
-    #[arg(value_name = "RUN")]
+    #[arg(value_name = "RUN", add = ArgValueCandidates::new(complete::runs))]
     pub(crate) run: RunSelector,
     /// How it is written
     #[arg(short, long, value_name = "FORMAT")]
@@ -174,6 +178,7 @@ impl From<MetricsFormat> for metrics::Format {
 #[command(after_help = "Example:\n  blueproof explain BP0203")]
 pub(crate) struct Explain {
     /// The code, such as BP0203; without one all are listed
+    #[arg(add = ArgValueCandidates::new(complete::codes))]
     pub(crate) code: Option<String>,
 }
 

@@ -1,16 +1,19 @@
 //! `blueproof completion SHELL`.
 
-use clap::CommandFactory;
+use blueproof_core::diagnostic::{Code, Diagnostic};
 
 use crate::{
-    cli::{Cli, Completion},
+    cli::Completion,
+    complete,
     exit::{Exit, Problem},
     output,
 };
 
 pub(crate) fn completion(arguments: &Completion) -> Result<Exit, Problem> {
     let mut script = Vec::new();
-    clap_complete::generate(arguments.shell, &mut Cli::command(), "blueproof", &mut script);
+    complete::write_script(arguments.shell, &mut script).map_err(|error| {
+        Problem::usage(Diagnostic::error(Code::Usage, "the script could not be made").caused_by(&error))
+    })?;
     output::print(&String::from_utf8_lossy(&script))?;
     Ok(Exit::Ok)
 }

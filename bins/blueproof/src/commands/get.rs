@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use blueproof_core::{
+    diagnostic::{Code, Diagnostic},
     domain::{RunId, RunState},
     ports::{Store, Version},
     scheduler::PendingReason,
@@ -49,9 +50,18 @@ pub(crate) async fn get_runs(arguments: &GetRuns, place: &Place) -> Result<Exit,
     if arguments.watch {
         return watch(store, arguments).await;
     }
-    let found = find(store, arguments).await?;
-    let waits = reading::waits(store, &found.runs).await?;
+    let mut found = find(store, arguments).await?;
     let shape = shape(arguments);
+    found.runs = match shape {
+        Shape::One => found
+            .runs
+            .into_iter()
+            .map(|run| arguments.attempt.of(run))
+            .collect::<Result<_, _>>()?,
+        Shape::List if arguments.attempt.attempt.is_some() => return Err(Problem::usage(attempt_of_many())),
+        Shape::List => found.runs,
+    };
+    let waits = reading::waits(store, &found.runs).await?;
     let kept = match (shape, found.runs.as_slice()) {
         (Shape::One, [run]) => reading::kept(store, &reading.kept(store), run).await?,
         (Shape::One | Shape::List, _) => None,
@@ -60,6 +70,11 @@ pub(crate) async fn get_runs(arguments: &GetRuns, place: &Place) -> Result<Exit,
     found.say_what_is_left_out(arguments);
     reading::say_who_is_left_alone(store, &found.runs)?;
     Ok(Exit::Ok)
+}
+
+fn attempt_of_many() -> Diagnostic {
+    Diagnostic::error(Code::Usage, "`--attempt` is of one run, and a list was asked for")
+        .hint("name the run by its id, or as `last`: `blueproof get run last --attempt 1`")
 }
 
 /// Runs that were asked for, and whether there are more.

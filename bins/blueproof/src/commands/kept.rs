@@ -9,8 +9,11 @@ use std::{
 use blueproof_core::{
     attempt::{open_regular, read_regular},
     diagnostic::{Code, Diagnostic, Place},
+    engine,
+    sqlite::SqliteStore,
     view::{ReportView, RunView},
 };
+use blueproof_notebook::report;
 
 use crate::{
     cli::{Artifacts, Report, ReportFormat},
@@ -26,6 +29,11 @@ const LONGEST_REPORT: u64 = 1 << 30;
 pub(crate) async fn report(reading: &Reading, arguments: &Report) -> Result<Exit, Problem> {
     let store = reading.store_with(&arguments.run)?;
     let run = arguments.run.resolve(store).await?;
+    let n_attempts = run.attempts.len();
+    let run = arguments.attempt.of(run)?;
+    if run.attempts.len() < n_attempts {
+        return report_of_earlier(reading, store, &run, arguments).await;
+    }
     let file = match arguments.format {
         None | Some(ReportFormat::Html) => "report.html",
         Some(ReportFormat::Json) => "report.json",
@@ -45,6 +53,42 @@ pub(crate) async fn report(reading: &Reading, arguments: &Report) -> Result<Exit
         Some(_) => output::print(&text(&path).map_err(|error| unreadable(&path, &error))?)?,
     }
     Ok(Exit::Ok)
+}
+
+/// Prints the report of an attempt that is not the last one: the report on the disk is of that.
+async fn report_of_earlier(
+    reading: &Reading,
+    store: &SqliteStore,
+    run: &RunView,
+    arguments: &Report,
+) -> Result<Exit, Problem> {
+    let write = match arguments.format {
+        Some(ReportFormat::Html) => report::to_html,
+        Some(ReportFormat::Json) => report::to_json,
+        Some(ReportFormat::Junit) => report::to_junit,
+        None => return Err(Problem::usage(page_of_last(run))),
+    };
+    let (scheduler, _) = engine::replay(store).await?;
+    let Some(request) = scheduler.request(run.id) else {
+        return no_report(run);
+    };
+    let report = report::assemble(run, request, None, &reading.kept(store));
+    output::print(&write(&report))?;
+    Ok(Exit::Ok)
+}
+
+fn page_of_last(run: &RunView) -> Diagnostic {
+    let Some(attempt) = run.attempts.last() else {
+        return Diagnostic::error(Code::NoSuchRun, format!("{} has no attempt", run.id));
+    };
+    let message = format!(
+        "the page of {} is of its last attempt, and so is its path",
+        run.id
+    );
+    Diagnostic::error(Code::Usage, message).hint(format!(
+        "`blueproof report {} --attempt {} --format html` prints the page of this one",
+        run.id, attempt.id.number
+    ))
 }
 
 /// Opens a page as a desktop does. Where there is none, its path stands on stdout already.
@@ -89,10 +133,10 @@ fn no_report(run: &RunView) -> Result<Exit, Problem> {
     ))))
 }
 
-/// Lists the files that the last attempt kept, or copies them.
+/// Lists the files that an attempt kept, the last one unless another is named, or copies them.
 pub(crate) async fn artifacts(reading: &Reading, arguments: &Artifacts) -> Result<Exit, Problem> {
     let store = reading.store_with(&arguments.run)?;
-    let run = arguments.run.resolve(store).await?;
+    let run = arguments.attempt.of(arguments.run.resolve(store).await?)?;
     let Some(attempt) = run.attempts.last() else {
         anstream::eprintln!("{} has no attempt, and so no files", run.id);
         return Ok(Exit::Ok);

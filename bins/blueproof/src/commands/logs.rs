@@ -23,10 +23,10 @@ use crate::{
 /// How often it is looked for news.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// Prints a run's last attempt; with `--follow` until the run is over.
+/// Prints an attempt of a run, the last one unless another is named; with `--follow` until the run is over.
 pub(crate) async fn logs(reading: &Reading, arguments: &Logs) -> Result<Exit, Problem> {
     let store = reading.store_with(&arguments.run)?;
-    let run = arguments.run.resolve(store).await?;
+    let run = arguments.attempt.of(arguments.run.resolve(store).await?)?;
     let Some(mut printer) = Printer::new(arguments, &run) else {
         anstream::eprintln!(
             "{} failed in no cell; `blueproof describe run {0}` says why it ended",
@@ -64,6 +64,7 @@ async fn print_all(
     loop {
         let view = store.run(run).await?;
         let Some(view) = view else { return Ok(()) };
+        let view = arguments.attempt.of(view).map_err(Ended::Problem)?;
         if let Some(attempt) = view.attempts.last() {
             printer
                 .print_news(attempt.id, &reading.kept(store))
@@ -134,7 +135,11 @@ impl Printer {
             },
             RecordKind::Truncated { cell, limit } => self.print_text(
                 *cell,
-                &format!("\n(cell {cell} printed more than {limit}; the rest is not kept)\n"),
+                &format!("\n(cell {cell} printed or showed more than {limit}; the end of its text follows when it is over)\n"),
+            ),
+            RecordKind::LeftOut { cell, bytes } => self.print_text(
+                *cell,
+                &format!("\n({} of what cell {cell} printed are left out here)\n", bytes.rounded()),
             ),
             RecordKind::Begun { .. }
             | RecordKind::StageBegun { .. }

@@ -8,6 +8,11 @@ use unicode_width::UnicodeWidthStr;
 /// The least that is left of a shortened cell; below it lines get longer than the terminal.
 const LEAST_LAST: usize = 12;
 
+/// What the last column has of a terminal where another can make room for it.
+const WISHED_LAST: usize = 20;
+/// No other column is made narrower. It is more than the longest state has, so that only names give way.
+const LEAST_OTHER: usize = 20;
+
 /// How wide lines may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Width {
@@ -32,7 +37,8 @@ pub(crate) struct Cell {
 }
 
 impl Table {
-    /// Returns an empty table. The last column is the one that may be shortened.
+    /// Returns an empty table. The last column is the one that may be shortened, and the widest of the others where that
+    /// makes all of them fit.
     pub(crate) fn new(header: impl IntoIterator<Item = &'static str>) -> Self {
         Self {
             header: header.into_iter().map(Cow::Borrowed).collect(),
@@ -102,7 +108,25 @@ impl<T: Into<String>> From<T> for Cell {
     }
 }
 
+/// Returns how wide columns are on a terminal: the widest ones give way, where that is enough for all to fit.
+fn fitted(widths: &[usize], limit: Width) -> Vec<usize> {
+    let mut fitted = widths.to_vec();
+    let (Width::Columns(columns), Some((last, others))) = (limit, fitted.split_last_mut()) else {
+        return fitted;
+    };
+    let room = columns.saturating_sub((*last).min(WISHED_LAST) + 2 * others.len());
+    while others.iter().sum::<usize>() > room {
+        match others.iter_mut().max() {
+            Some(widest) if *widest > LEAST_OTHER => *widest -= 1,
+            // It does not fit either way, so nothing is hidden.
+            Some(_) | None => return widths.to_vec(),
+        }
+    }
+    fitted
+}
+
 fn line(cells: &[Cell], widths: &[usize], limit: Width) -> String {
+    let fitted = fitted(widths, limit);
     let mut text = String::new();
     let mut used = 0;
     for (index, cell) in cells.iter().enumerate() {
@@ -111,9 +135,10 @@ fn line(cells: &[Cell], widths: &[usize], limit: Width) -> String {
             Width::Columns(columns) if last => {
                 shorten(&cell.text, columns.saturating_sub(used).max(LEAST_LAST))
             }
+            Width::Columns(_) if fitted.get(index) < widths.get(index) => shorten(&cell.text, fitted[index]),
             Width::Columns(_) | Width::Unlimited => cell.text.clone(),
         };
-        let column = widths.get(index).copied().unwrap_or(0) + 2;
+        let column = fitted.get(index).copied().unwrap_or(0) + 2;
         let gap = column.saturating_sub(shown.width()).max(2);
         used += shown.width() + gap;
         text.push_str(&format!("{}{shown}{:#}", cell.style, cell.style));
@@ -163,6 +188,27 @@ mod tests {
              r-1   passed\n\
              r-10  \u{1b}[31mfailed\u{1b}[0m  何かが壊れた: the loss is not a number\n"
         );
+    }
+
+    #[test]
+    fn a_long_name_makes_room_for_the_rest_where_that_is_enough() {
+        let mut table = Table::new(["RUN", "BLUEPRINT", "DETAIL"]);
+        let name = "a-name-that-goes-on-and-on-and-on";
+        table.row([
+            "r-1".into(),
+            name.into(),
+            Cell::from("ValueError: it is not a number"),
+        ]);
+        assert_eq!(
+            table.render(Width::Columns(50)),
+            "RUN  BLUEPRINT                DETAIL\n\
+             r-1  a-name-that-goes-on-an…  ValueError: it is n…\n"
+        );
+        assert!(
+            table.render(Width::Columns(30)).contains(name),
+            "it does not fit either way"
+        );
+        assert!(table.render(Width::Unlimited).contains("it is not a number"));
     }
 
     #[test]

@@ -11,13 +11,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use blueproof_core::{
-    attempt::{AttemptSpec, RunsFolder, read_regular},
-    diagnostic::Diagnostic,
-    domain::Failure,
-    view::RunView,
-};
-use blueproof_notebook::{ipynb::Notebook, plan::Plan, text::block};
+use blueproof_core::{attempt::RunsFolder, diagnostic::Diagnostic, domain::Failure, view::RunView};
+use blueproof_notebook::{report::FailedLine, text::block};
 
 /// Whether this is a step of a workflow.
 fn is_here() -> bool {
@@ -44,7 +39,7 @@ pub(crate) fn tell(run: &RunView, kept: &RunsFolder, verdict: &str) {
         return;
     }
     if let Some(failure) = &run.failure {
-        eprintln!("{}", annotation(run, failure, line_of(run, failure, kept)));
+        eprintln!("{}", annotation(run, failure, line_of(run, kept)));
     }
     // A summary that cannot be written is missed by nobody who sees the step's log.
     if let Some(file) = env::var_os("GITHUB_STEP_SUMMARY") {
@@ -61,20 +56,12 @@ fn annotation(run: &RunView, failure: &Failure, at: Option<(PathBuf, u32)>) -> S
 }
 
 /// Returns the line of the notebook's file that failed, relative to the workspace.
-fn line_of(run: &RunView, failure: &Failure, kept: &RunsFolder) -> Option<(PathBuf, u32)> {
-    let cell = failure.cell.as_ref()?;
-    let attempt = kept.attempt(run.attempts.last()?.id);
-    let spec = read_regular(&attempt.spec(), AttemptSpec::LONGEST).ok()?;
-    let spec: AttemptSpec = serde_json::from_slice(&spec).ok()?;
-    let plan: Plan = serde_json::from_value(spec.work).ok()?;
-    let path = spec.checkout.join(plan.notebook);
-    let line = Notebook::read(&path)
-        .ok()?
-        .place(cell.cell, cell.line.unwrap_or(1))
-        .line?;
+fn line_of(run: &RunView, kept: &RunsFolder) -> Option<(PathBuf, u32)> {
+    let failed = FailedLine::of(run, kept)?;
     let workspace = env::var_os("GITHUB_WORKSPACE").unwrap_or_default();
-    let inside = path.strip_prefix(workspace).map(Path::to_path_buf);
-    Some((inside.unwrap_or(path), line))
+    let inside = failed.file.strip_prefix(workspace);
+    let file = inside.unwrap_or(failed.file_in_repository());
+    Some((file.to_path_buf(), failed.line))
 }
 
 fn summary(run: &RunView, verdict: &str) -> String {
@@ -121,6 +108,6 @@ mod tests {
             told.starts_with("100 %25%0A") && !told.contains(['\n', '\r', '\x1b']),
             "{told}"
         );
-        assert_eq!(property("a:b,c\n"), "a%3Ab%2Cc%0A");
+        assert_eq!(property("a:b,c"), "a%3Ab%2Cc");
     }
 }

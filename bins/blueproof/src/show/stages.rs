@@ -258,7 +258,9 @@ impl Stages {
             }
             RecordKind::Metric { name, value } => self.metric(name, value.unwrap_or(f64::NAN)),
             RecordKind::Text { text, .. } => self.printed(text),
-            RecordKind::Noticed { diagnostic } => self.line("note", Mark::Note, &diagnostic.message, None),
+            RecordKind::Noticed { diagnostic } => {
+                self.line("note", Mark::Note, &with_cell(diagnostic), None);
+            }
             RecordKind::Finished { .. } => self.finish_run(record.at),
             RecordKind::Begun { .. }
             | RecordKind::EnvironmentReady { .. }
@@ -268,7 +270,8 @@ impl Stages {
             | RecordKind::CellUsed { .. }
             | RecordKind::DevicesUnfit { .. }
             | RecordKind::MachineSeen { .. }
-            | RecordKind::Truncated { .. } => {}
+            | RecordKind::Truncated { .. }
+            | RecordKind::LeftOut { .. } => {}
         }
     }
 
@@ -416,6 +419,18 @@ fn why_unplaced(attempt: &AttemptView) -> Option<&Diagnostic> {
 }
 
 /// Returns the stage in which a call is made.
+/// Returns what a notice says, and which cell it is of where it is of one.
+fn with_cell(notice: &Diagnostic) -> String {
+    let cell = notice
+        .place
+        .as_ref()
+        .filter(|place| place.file.starts_with("cell "));
+    cell.map_or_else(
+        || notice.message.clone(),
+        |cell| format!("{}: {}", cell.file, notice.message),
+    )
+}
+
 fn stage_of(call: Call) -> &'static str {
     match call {
         Call::Reserve(_) | Call::Release(_) => "place",

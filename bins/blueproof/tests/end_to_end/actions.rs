@@ -32,6 +32,17 @@ fn in_github_actions_a_failure_is_noted_at_the_notebooks_line_and_summed_up() {
         .lines()
         .position(|line| line.contains("raise ValueError"))
         .expect("a line");
+    let junit = home.blueproof(&["report", "r-1", "--format", "junit"]).stdout;
+    let case = junit
+        .lines()
+        .find(|case| case.contains("line="))
+        .expect("a case has a line");
+    let file = checkout.path().join("nb.ipynb");
+    assert!(
+        case.contains(&format!("file=\"{}\" line=\"{line}\"", file.display())),
+        "{case}"
+    );
+    assert_eq!(junit.matches("line=").count(), 1, "{junit}");
     let (place, message) = note.split_once("::ValueError").expect(note);
     assert!(
         place.contains(&format!("file=nb.ipynb,line={line},title=story r-1%3A BP0401")),

@@ -4,7 +4,9 @@
 
 mod actions;
 mod attacks;
+mod attempts;
 mod common;
+mod completion;
 mod full_disk;
 mod gpus;
 mod interrupts;

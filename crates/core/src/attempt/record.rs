@@ -98,12 +98,20 @@ pub enum RecordKind {
         /// The output object.
         output: serde_json::Value,
     },
-    /// More was printed or shown than is kept; from here on it is counted, not kept.
+    /// More was printed or shown than is kept. Of what is printed from here on the end is kept, and written when the
+    /// cell is over.
     Truncated {
         /// The cell.
         cell: u32,
         /// The most that is kept.
         limit: Bytes,
+    },
+    /// Text is missing here; the end of what the cell printed follows.
+    LeftOut {
+        /// The cell.
+        cell: u32,
+        /// How much.
+        bytes: Bytes,
     },
     /// A metric of the blueprint has a new value.
     Metric {

@@ -48,7 +48,8 @@ pub fn list(root: &Path, looking: &mut dyn FnMut(&Path)) -> Listing {
     list_at_most(MOST_ENTRIES, root, looking)
 }
 
-fn list_at_most(most: usize, root: &Path, looking: &mut dyn FnMut(&Path)) -> Listing {
+/// Returns what [`list`] returns, of no more than the first `most` files and folders.
+pub fn list_at_most(most: usize, root: &Path, looking: &mut dyn FnMut(&Path)) -> Listing {
     let walk = WalkDir::new(root)
         .max_depth(DEEPEST)
         .same_file_system(true)

@@ -116,7 +116,7 @@ impl Executor<'_> {
         }
         finish.took = begun.elapsed();
         self.drain(Late::Messages).await;
-        self.recorder.flush();
+        self.recorder.flush_ends();
         finish.written = self.recorder.written().to_owned();
         if finish.last.is_none() {
             finish.last = self
@@ -211,7 +211,7 @@ impl Executor<'_> {
             Err(_) => (self.lost(), begun.elapsed()),
         };
         self.meter.sample(self.kernel.child.id());
-        self.recorder.flush();
+        self.recorder.flush_ends();
         self.save_meanwhile();
         self.recorder.journal().record(RecordKind::CellEnded {
             cell: cell.position,

@@ -72,7 +72,32 @@ def _frames(error):
 def _message(error):
     if _isinstance(error, SyntaxError) and error.msg:
         return _text(error.msg)
+    raised = _raised_by_text(error)
+    if raised is not None:
+        return "its text could not be had: __str__ raised %s" % raised
     return _text(error)
+
+
+def _raised_by_text(error):
+    """Returns the class of what an exception raises when it is asked what it says."""
+    try:
+        _str(error)
+    except _BaseException as raised:
+        return _type(raised).__name__
+    return None
+
+
+def _asked(error):
+    """Returns the exception that IPython asked what it says, where this one is only what came of asking."""
+    for frame, _ in _traceback.walk_tb(error.__traceback__):
+        code = frame.f_code
+        if code.co_name in ("__str__", "__repr__") and code.co_argcount:
+            asked = frame.f_locals.get(code.co_varnames[0])
+            return asked if _isinstance(asked, _BaseException) and asked is not error else None
+        if _is_own(code.co_filename):
+            # The notebook asked by itself.
+            return None
+    return None
 
 
 def _process(error):
@@ -105,6 +130,7 @@ def _facts(error, relation):
         "module": _type(error).__module__,
         "bases": [base.__name__ for base in _type(error).__mro__],
         "message": _message(error),
+        "raises": _raised_by_text(error),
         "relation": relation,
         "frames": _frames(error),
         "syntax": syntax,
@@ -155,6 +181,7 @@ def _is_own(file):
 def explain():
     _look_at_workers()
     error = _getattr(_sys, "last_value", None)
+    error = error and (_asked(error) or error)
     return _answer({"chain": _chain(error), "silent": _take_silent(), "forked": _forked[0], "leaves": False})
 
 

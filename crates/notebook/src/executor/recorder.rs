@@ -1,6 +1,6 @@
 //! Takes in what the kernel publishes and keeps it: in the log as it comes, in the notebook as it stands.
 //!
-//! Memory is bounded: bursts are gathered for a moment, and what is over the limits is counted, not kept.
+//! Memory is bounded: bursts are gathered for a moment, and of what is over the limits the end alone is kept.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::{
     notebook::Cell,
-    outputs::{OutputLimits, Outputs},
+    outputs::{OutputLimits, Outputs, TextRoom},
 };
 use crate::{
     agent::{Journal, Observer},
@@ -32,6 +32,7 @@ pub(crate) struct Recorder<'a> {
     observer: &'a mut dyn Observer,
     limits: OutputLimits,
     kept_bytes: u64,
+    logged_bytes: u64,
     cells: Vec<CellRecord>,
     gathered: Option<Gathered>,
 }
@@ -51,9 +52,13 @@ pub(crate) enum Belonging {
 struct CellRecord {
     cell: Cell,
     outputs: Outputs,
-    text_bytes: u64,
+    /// How much text the log may still have of this cell while it runs.
+    log_room: u64,
+    /// The end of the text that the log had no room for.
+    unlogged: Outputs,
     display_bytes: u64,
     is_truncated: bool,
+    lacks_displays: bool,
     is_changed: bool,
     tail: String,
     /// Whether what is printed from here on is no evidence: we have ended the cell.
@@ -83,6 +88,7 @@ impl<'a> Recorder<'a> {
             observer,
             limits,
             kept_bytes: 0,
+            logged_bytes: 0,
             cells: Vec::new(),
             gathered: None,
         }
@@ -95,12 +101,15 @@ impl<'a> Recorder<'a> {
 
     /// Makes room for a cell's outputs and returns its slot.
     pub(crate) fn begin(&mut self, cell: &Cell) -> usize {
+        let room = self.limits.room(self.kept_bytes.max(self.logged_bytes));
         self.cells.push(CellRecord {
             cell: cell.clone(),
-            outputs: Outputs::default(),
-            text_bytes: 0,
+            outputs: Outputs::new(room),
+            log_room: room.head as u64,
+            unlogged: Outputs::new(TextRoom { head: 0, ..room }),
             display_bytes: 0,
             is_truncated: false,
+            lacks_displays: false,
             is_changed: true,
             tail: String::new(),
             is_being_ended: false,
@@ -159,6 +168,23 @@ impl<'a> Recorder<'a> {
         }
     }
 
+    /// Writes everything: gathered text, and the end of what the log had no room for while it came. To be called when a
+    /// cell is over.
+    pub(crate) fn flush_ends(&mut self) {
+        self.flush();
+        for slot in 0..self.cells.len() {
+            let record = &mut self.cells[slot];
+            let (left_out, text) = record.unlogged.take_text();
+            if left_out > 0 {
+                let (cell, bytes) = (record.cell.position, Bytes(left_out));
+                self.journal.record(RecordKind::LeftOut { cell, bytes });
+            }
+            for (stream, text) in text {
+                self.log_text(slot, stream, &text);
+            }
+        }
+    }
+
     /// Returns the last text that the cell in `slot` printed.
     pub(crate) fn tail(&self, slot: usize) -> &str {
         &self.cells[slot].tail
@@ -193,7 +219,7 @@ impl<'a> Recorder<'a> {
         changed
             .map(|record| {
                 record.is_changed = false;
-                (record.cell.index, record.outputs.to_json(), record.count)
+                (record.cell.index, record.outputs.in_notebook(), record.count)
             })
             .collect()
     }
@@ -254,23 +280,32 @@ impl<'a> Recorder<'a> {
         if !record.is_being_ended {
             remember_tail(&mut record.tail, text);
         }
-        let room = self.limits.cell_text.0.saturating_sub(record.text_bytes);
-        let room = room.min(self.limits.attempt.0.saturating_sub(self.kept_bytes));
-        let kept = prefix(text, room);
-        record.text_bytes += text.len() as u64;
-        self.kept_bytes += kept.len() as u64;
-        if !kept.is_empty() {
-            record.outputs.print(stream, kept);
-            record.is_changed = true;
-            self.journal.record(RecordKind::Text {
-                cell: position,
-                stream,
-                text: kept.to_owned(),
-            });
-        }
-        if kept.len() < text.len() {
+        let before = record.outputs.text_bytes();
+        record.outputs.print(stream, text);
+        record.is_changed = true;
+        self.kept_bytes = (self.kept_bytes + record.outputs.text_bytes()).saturating_sub(before);
+        let (now, rest) = text.split_at(prefix(text, record.log_room).len());
+        self.log_text(slot, stream, now);
+        if !rest.is_empty() {
+            let record = &mut self.cells[slot];
+            record.log_room = 0;
+            record.unlogged.print(stream, rest);
             self.truncated(slot, self.limits.cell_text);
         }
+    }
+
+    fn log_text(&mut self, slot: usize, stream: Stream, text: &str) {
+        if text.is_empty() {
+            return;
+        }
+        let record = &mut self.cells[slot];
+        record.log_room = record.log_room.saturating_sub(text.len() as u64);
+        self.logged_bytes += text.len() as u64;
+        self.journal.record(RecordKind::Text {
+            cell: record.cell.position,
+            stream,
+            text: text.to_owned(),
+        });
     }
 
     fn show(&mut self, slot: usize, kind: &str, content: &Value) {
@@ -297,7 +332,7 @@ impl<'a> Recorder<'a> {
         let is_full = record.display_bytes + size > self.limits.cell_display.0
             || self.kept_bytes + size > self.limits.attempt.0;
         if is_full {
-            self.truncated(slot, self.limits.cell_display);
+            self.not_shown(slot);
             return;
         }
         record.display_bytes += size;
@@ -323,7 +358,7 @@ impl<'a> Recorder<'a> {
             self.journal.record(RecordKind::Metric { name, value });
         }
         if content.to_string().len() as u64 > self.limits.cell_display.0 {
-            self.truncated(slot, self.limits.cell_display);
+            self.not_shown(slot);
             return;
         }
         for record in &mut self.cells {
@@ -364,15 +399,23 @@ impl<'a> Recorder<'a> {
         position
     }
 
+    fn not_shown(&mut self, slot: usize) {
+        let limit = self.limits.cell_display;
+        let record = &mut self.cells[slot];
+        if !std::mem::replace(&mut record.lacks_displays, true) {
+            let notice = format!("\n[blueproof: output over {limit} is not kept]\n");
+            record.outputs.print(Stream::Stderr, &notice);
+            record.is_changed = true;
+        }
+        self.truncated(slot, limit);
+    }
+
     fn truncated(&mut self, slot: usize, limit: Bytes) {
         let record = &mut self.cells[slot];
         if std::mem::replace(&mut record.is_truncated, true) {
             return;
         }
         let cell = record.cell.position;
-        let notice = format!("\n[blueproof: output over {limit} is not kept]\n");
-        record.outputs.print(Stream::Stderr, &notice);
-        record.is_changed = true;
         self.journal.record(RecordKind::Truncated { cell, limit });
     }
 }

@@ -8,7 +8,7 @@ use blueproof_core::{
 use jiff::SignedDuration;
 use quick_junit::{NonSuccessKind, Report as Junit, TestCase, TestCaseStatus, TestSuite};
 
-use super::{Cell, ExpectationReport, ExpectationResult, Report, html::class_name};
+use super::{Cell, ExpectationReport, ExpectationResult, FailedLine, Report, html::class_name};
 use crate::{ipynb::CellKind, text::shown};
 
 /// Returns the report as JUnit XML. Where the verdict is a failure, at least one case is none that passed.
@@ -21,7 +21,7 @@ pub(super) fn render(report: &Report) -> String {
         Verdict::Passed | Verdict::Stopped => None,
     };
     let code = report.cells.iter().filter(|cell| cell.kind == CellKind::Code);
-    let cells = code.map(|cell| cell_case(cell, failure));
+    let cells = code.map(|cell| cell_case(cell, failure, report.failed_line.as_ref()));
     let expectations = report.expectations.iter().map(expectation_case);
     let mut cases: Vec<TestCase> = cells.chain(expectations).collect();
     if let Some(failure) = failure
@@ -58,7 +58,7 @@ fn whole(report: &Report) -> &'static str {
     }
 }
 
-fn cell_case(cell: &Cell, failure: Option<&Failure>) -> TestCase {
+fn cell_case(cell: &Cell, failure: Option<&Failure>, failed: Option<&FailedLine>) -> TestCase {
     let here = failure.filter(|failure| {
         failure
             .cell
@@ -78,6 +78,12 @@ fn cell_case(cell: &Cell, failure: Option<&Failure>) -> TestCase {
     let brief: String = shown(first).chars().take(80).collect();
     let mut case = TestCase::new(format!("{}: {brief}", cell.label()), status);
     case.set_time(cell.took.unwrap_or(SignedDuration::ZERO).unsigned_abs());
+    if let Some(failed) = failed.filter(|_| here.is_some()) {
+        // No standard has these two, but pytest writes them, and tools that annotate a checkout go by them.
+        let file = shown(&failed.file_in_repository().display().to_string());
+        case.extra.insert("file".into(), file.into());
+        case.extra.insert("line".into(), failed.line.to_string().into());
+    }
     case
 }
 

@@ -15,8 +15,8 @@ use blueproof_core::{
 use jiff::Timestamp;
 
 use super::{
-    Bounds, Comparison, EarlierAttempt, ExpectationReport, ExpectationResult, Report, StageReport,
-    left::Left, write,
+    Bounds, Comparison, EarlierAttempt, ExpectationReport, ExpectationResult, FailedLine, Report,
+    StageReport, left::Left, write,
 };
 use crate::plan::{Expectation, Plan};
 
@@ -76,14 +76,18 @@ fn unwritten(folder: &Path) -> Diagnostic {
         .hint("what the attempt left is in its folder; `blueproof describe run` says how it ended")
 }
 
-/// Returns all that is known.
-fn assemble(view: &RunView, request: &RunRequest, passed: Option<&RunView>, runs: &RunsFolder) -> Report {
+/// Returns all that is known of a run: of its last attempt, and of `passed`, the run of its last pass. Blocks.
+pub fn assemble(view: &RunView, request: &RunRequest, passed: Option<&RunView>, runs: &RunsFolder) -> Report {
     let plan = serde_json::from_value::<Plan>(request.job.work.clone()).ok();
     let asked = without_attempt(view, request, plan.as_ref());
     let last = view.attempts.last();
     let left = last.map(|attempt| Left::by(attempt.id, runs));
     let comparison = passed.and_then(|passed| Comparison::with(view, left.as_ref(), passed, runs));
-    let asked = Report { comparison, ..asked };
+    let asked = Report {
+        comparison,
+        failed_line: FailedLine::of(view, runs),
+        ..asked
+    };
     match last.zip(left) {
         Some((attempt, left)) => with_attempt(asked, view, attempt, plan.as_ref(), &left),
         None => asked,
@@ -117,6 +121,7 @@ fn without_attempt(view: &RunView, request: &RunRequest, plan: Option<&Plan>) ->
         began_at: view.requested_at,
         took,
         verdict,
+        failed_line: None,
         notices: Vec::new(),
         stages: vec![StageReport {
             name: "queue".into(),

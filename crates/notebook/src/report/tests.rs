@@ -130,6 +130,7 @@ fn report() -> Report {
         artifacts_folder: Some("attempts/2/artifacts".into()),
         artifacts: Vec::new(),
         reproduce: vec!["blueproof run nano-lm".to_owned()],
+        failed_line: None,
         caveats: Vec::new(),
         comparison: None,
     }

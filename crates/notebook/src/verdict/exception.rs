@@ -17,6 +17,8 @@ pub(crate) struct Exception {
     pub(crate) bases: Vec<String>,
     /// What it says.
     pub(crate) message: String,
+    /// The class of what it raises itself when it is asked what it says: the kernel publishes that in its place.
+    pub(crate) raises: Option<String>,
     /// What it is to the one before it in the chain.
     pub(crate) relation: Relation,
     /// Where it passed, the place where it was raised last.

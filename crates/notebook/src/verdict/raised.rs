@@ -64,7 +64,7 @@ fn chain(facts: &Facts<'_>) -> Vec<Exception> {
     let told = &facts.run.aftermath.chain;
     // The probe tells of the last exception that the kernel saw; it counts only if it is the one that was published.
     match told.first() {
-        Some(head) if head.name == published => told.clone(),
+        Some(head) if head.name == published || head.raises.as_ref() == Some(&published) => told.clone(),
         Some(_) | None => vec![Exception {
             bases: vec![published.clone()],
             name: published,

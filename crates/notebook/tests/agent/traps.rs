@@ -181,10 +181,42 @@ fn a_flood_is_cut_with_a_notice_and_needs_little_memory() {
             .count(),
         1
     );
-    assert_eq!(done.printed_by(1).len(), 1 << 20);
+    let printed = done.printed_by(1);
+    assert!(printed.starts_with("line 0\nline 1\n"), "{}", &printed[..40]);
+    assert!(printed.ends_with("line 199999\nover\n"));
+    assert!(printed.len() <= 1 << 20 && printed.len() > (1 << 20) - (8 << 10));
+    let left_out = done.records.iter().find_map(|record| {
+        if let RecordKind::LeftOut { cell: 1, bytes } = record.kind {
+            Some(bytes.0)
+        } else {
+            None
+        }
+    });
+    let all: usize = (0..200_000).map(|i| format!("line {i}\n").len()).sum::<usize>() + 5;
+    assert_eq!(left_out, Some((all - printed.len()) as u64));
     let peak_kib: u64 = done.printed_by(2).trim().parse().unwrap();
     assert!(peak_kib < 64 << 10, "the agent held {peak_kib} KiB");
-    done.notebook();
+    let outputs = &done.notebook()["cells"][0]["outputs"];
+    assert!(outputs[1]["text"].as_str().unwrap().contains("left out here"));
+    assert!(
+        outputs[2]["text"]
+            .as_str()
+            .unwrap()
+            .ends_with("line 199999\nover\n")
+    );
+}
+
+#[test]
+fn a_progress_bar_of_several_megabytes_ends_in_its_last_state() {
+    let done = Attempt::of(&[
+        "import sys\nfor i in range(100001):\n    print('\\r' + '#' * 40, f'{i}/100000', end='', file=sys.stderr)",
+    ])
+    .run();
+    done.passed();
+    let bar = format!("{} 100000/100000", "#".repeat(40));
+    assert_eq!(done.notebook()["cells"][0]["outputs"][0]["text"], bar.as_str());
+    assert!(done.printed_to(Stream::Stderr).ends_with(&bar));
+    assert!(done.printed().len() <= 1 << 20);
 }
 
 #[test]

@@ -41,6 +41,17 @@ fn an_exception_is_named_with_the_users_own_line() {
 }
 
 #[test]
+fn an_exception_that_cannot_say_anything_is_named_by_its_class() {
+    let failure = Attempt::of(&[
+        "class Mute(Exception):\n    def __str__(self):\n        raise RuntimeError('of the text')",
+        "x = 1\nraise Mute()",
+    ])
+    .fails();
+    let message = "Mute: its text could not be had: __str__ raised RuntimeError";
+    assert_is(&failure, (Notebook, CellRaised), (2, Some(2)), message);
+}
+
+#[test]
 fn the_root_of_a_chain_is_named_and_its_line_is_shown() {
     let source = "try:\n    {}['x']\nexcept KeyError as e:\n    raise RuntimeError('cannot load') from e";
     let failure = Attempt::of(&[source]).fails();

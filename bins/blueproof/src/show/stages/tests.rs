@@ -3,7 +3,7 @@
 use blueproof_core::{
     action::Action,
     attempt::{CellEnd, Stream},
-    diagnostic::Code,
+    diagnostic::{Code, Place},
     domain::{Bytes, Cpus, Failure, FailureClass, RunId},
     event::Event,
     policy::Policy,
@@ -134,6 +134,14 @@ fn while_it_runs_it_is_said_when_it_is_likely_to_end() {
         "cell 1/2 · ends about 14:21Z (p90 14:40Z)"
     );
     assert_eq!(doing(None), "cell 1/2", "where nothing is known, nothing is said");
+}
+
+#[test]
+fn a_notice_names_its_cell() {
+    let mut stages = Stages::new(two_cores());
+    let diagnostic = Diagnostic::warning(Code::CellRaised, "it exited 1").at(Place::file("cell 3"));
+    tell(&mut stages, vec![RecordKind::Noticed { diagnostic }]);
+    assert_eq!(texts(&mut stages), ["  note    ! cell 3: it exited 1"]);
 }
 
 #[test]
