@@ -104,8 +104,12 @@ pub(super) enum Links {
 pub(super) fn read(path: &Path, links: Links) -> Result<Option<Settings>, Problem> {
     let unreadable = |error: &io::Error| {
         let diagnostic = Diagnostic::error(Code::ConfigUnreadable, "the configuration file cannot be read");
-        let place = Place::file(path.display().to_string());
-        Problem::usage(diagnostic.at(place).caused_by(error))
+        let diagnostic = diagnostic.at(Place::file(path.display().to_string()));
+        Problem::usage(
+            diagnostic.caused_by(error).hint(
+                "it must be a file of text of at most 1 MiB that you may read; a project's may be no link",
+            ),
+        )
     };
     let read = || match links {
         Links::Followed => read_regular(&path.canonicalize()?, LARGEST),
@@ -233,5 +237,35 @@ fn unknown_key(key: &str, known: &[&str]) -> Diagnostic {
     match nearest {
         Some((_, nearest)) => diagnostic.hint(format!("write `{nearest}`")),
         None => diagnostic.hint(format!("known here are {}", known.join(", "))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+
+    use super::*;
+
+    #[test]
+    fn what_keeps_its_reader_waiting_or_leads_elsewhere_is_refused() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let at = |name: &str| folder.path().join(name);
+        mknodat(CWD, at("pipe"), FileType::Fifo, Mode::RWXU, 0).expect("a pipe");
+        symlink("/dev/zero", at("endless")).expect("a link");
+        std::fs::write(at("other"), "kind: Config\napiVersion: blueproof.dev/v1alpha1\n").expect("a file");
+        symlink("other", at("link")).expect("a link");
+        for links in [Links::Followed, Links::Refused] {
+            for name in ["pipe", "endless"] {
+                assert!(read(&at(name), links).is_err(), "{name} {links:?}");
+            }
+        }
+        assert!(read(&at("link"), Links::Refused).is_err());
+        assert!(
+            read(&at("link"), Links::Followed).is_ok_and(|read| read.is_some()),
+            "a person's own may be kept elsewhere"
+        );
+        assert!(read(&at("none"), Links::Followed).is_ok_and(|read| read.is_none()));
     }
 }

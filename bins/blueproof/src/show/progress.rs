@@ -91,6 +91,10 @@ impl Progress {
                 let took = since
                     .map(|since| format!("{}  ", duration(now.duration_since(since))))
                     .unwrap_or_default();
+                // It was taken away where nothing went on for a moment between two stages.
+                if self.bar.is_finished() {
+                    self.bar.reset();
+                }
                 self.bar.enable_steady_tick(Duration::from_millis(100));
                 self.bar.set_prefix(stage);
                 self.bar.set_message(format!("{took}{text}"));
