@@ -99,6 +99,7 @@ impl SqliteStore {
     /// Returns the newest runs of the store at `path`, newest first, for whoever wants them at once or not at all: nothing
     /// is made, written or brought up to date, and nobody is waited for. Blocks for a moment.
     pub fn glance(path: &Path, limit: usize) -> Result<Vec<RunView>, StoreError> {
+        lead::check_regular(path).map_err(|error| broken(path, "open it for reading", &error))?;
         let mut connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY)
             .map_err(|error| broken(path, "open it for reading", &error))?;
         rows::views(&mut connection, limit).map_err(|error| broken(path, "read it", &error))

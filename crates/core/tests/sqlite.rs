@@ -64,6 +64,27 @@ fn who_leads_can_be_asked_without_leading() {
 }
 
 #[test]
+fn a_pipe_in_the_place_of_a_store_keeps_nobody_waiting() {
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+
+    let folder = tempfile::tempdir().expect("a folder");
+    let pipe = folder.path().join("b.db");
+    mknodat(CWD, &pipe, FileType::Fifo, Mode::RWXU, 0).expect("a pipe");
+    let opened = [
+        SqliteStore::open(&pipe).err(),
+        SqliteStore::open_existing(&pipe).err(),
+        SqliteStore::glance(&pipe, 1).err(),
+    ];
+    for opened in opened {
+        let error = opened.expect("it is no store");
+        assert_eq!(
+            error.diagnostic.code,
+            blueproof_core::diagnostic::Code::StoreBroken
+        );
+    }
+}
+
+#[test]
 fn one_leads_by_whatever_name_the_store_goes() {
     let folder = tempfile::tempdir().expect("a folder");
     let (real, alias, hard) = ["b.db", "alias.db", "hard.db"]

@@ -34,6 +34,18 @@ pub struct Leadership {
     database: Arc<DatabaseFile>,
 }
 
+/// Refuses what is no regular file: SQLite would wait for ever for somebody to write into a pipe.
+pub(super) fn check_regular(path: &Path) -> io::Result<()> {
+    match fs::metadata(path)?.is_file() {
+        true => Ok(()),
+        false => Err(no_regular_file()),
+    }
+}
+
+fn no_regular_file() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file")
+}
+
 impl DatabaseFile {
     /// Finds the database at `path`, by whatever name. Where there is none an empty file is made, for its owner only: what
     /// notebooks print and what attempts are known by is in there.
@@ -41,6 +53,7 @@ impl DatabaseFile {
         let name = |metadata: Metadata| (metadata.dev(), metadata.ino());
         let mut opened = OPENED.lock().unwrap_or_else(PoisonError::into_inner);
         let file = match fs::metadata(path) {
+            Ok(there) if !there.is_file() => return Err(no_regular_file()),
             Ok(there) => match opened.get(&name(there)) {
                 Some(known) => return Ok(Arc::clone(known)),
                 None => File::open(path)?,
