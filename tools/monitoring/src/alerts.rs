@@ -178,7 +178,7 @@ fn of_readings() -> Vec<Alert> {
             lasts: "5m",
             expr: expr("#{kind=\"unidentified\"} > 0", &[&native::DEVICES]),
             summary: "A GPU of {{ $labels.instance }} does not say who it is.",
-            description: "The NVIDIA driver of {{ $labels.instance }} counts {{ $value }} devices that did not answer since it was \
+            description: "The NVIDIA driver of {{ $labels.instance }} counts devices ({{ $value }}) that did not answer since it was \
                           opened: nothing is known of them.",
             hint: "See `dmesg | grep -i -e nvrm -e xid`; drain the machine, and reset the device or the machine.",
         },
