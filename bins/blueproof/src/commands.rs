@@ -7,6 +7,7 @@ mod check;
 mod completion;
 mod config;
 mod describe;
+mod endless;
 mod events;
 mod explain;
 mod follow;

@@ -135,6 +135,8 @@ pub struct Queues {
     protected_for: Option<SignedDuration>,
     /// Those who may not be tried yet.
     back_offs: Timers<WorkloadId>,
+    /// Names of LocalQueues that are not there any more: what a cluster had by them, namespace and name.
+    known_before: BTreeMap<String, (String, String)>,
 }
 
 /// What counts for one who is alone.
@@ -207,6 +209,7 @@ impl Queues {
             now: Timestamp::MIN,
             protected_for: None,
             back_offs: Timers::default(),
+            known_before: BTreeMap::new(),
         }
     }
 

@@ -6,6 +6,7 @@
 //! beside a scheduler that runs, hangs or is dead.
 
 mod lead;
+mod read_only;
 mod rows;
 mod schema;
 mod worker;
@@ -33,6 +34,7 @@ use crate::{
 };
 use lead::DatabaseFile;
 pub use lead::Leadership;
+use read_only::Still;
 use worker::Worker;
 
 /// How often it is looked whether another process has written.
@@ -50,6 +52,8 @@ pub struct SqliteStore {
     writer: Worker,
     reader: Worker,
     written: Notify,
+    /// What the file was when it was opened, where it is read as one that does not change.
+    still: Option<Still>,
 }
 
 impl SqliteStore {
@@ -80,6 +84,33 @@ impl SqliteStore {
             writer: Worker::new("store-writer", connection),
             reader: Worker::new("store-reader", reader),
             written: Notify::new(),
+            still: None,
+        })
+    }
+
+    /// Opens a store that is there to read it, without the right to write it or its folder. Blocks for a moment.
+    fn open_to_read(path: &Path) -> Result<Self, StoreError> {
+        let failed = |error: &dyn std::error::Error| broken(path, "open it for reading", error);
+        let database = DatabaseFile::at(path).map_err(|error| failed(&error))?;
+        let ([mut writer, reader], still) = read_only::open(path).map_err(|error| {
+            if error.sqlite_error_code() == Some(ErrorCode::NotADatabase) {
+                return schema::not_ours(path);
+            }
+            let mut error = failed(&error);
+            let hint = "whoever may only read it needs the right to read the files beside it, `-wal` and `-shm`, too";
+            error.diagnostic.hints.insert(0, hint.into());
+            error
+        })?;
+        schema::migrate(&mut writer, path)?;
+        let identity = rows::identity(&reader).map_err(|error| failed(&error))?;
+        Ok(Self {
+            path: path.into(),
+            database,
+            identity,
+            writer: Worker::new("store-writer", writer),
+            reader: Worker::new("store-reader", reader),
+            written: Notify::new(),
+            still,
         })
     }
 
@@ -90,6 +121,7 @@ impl SqliteStore {
         match fs::metadata(path) {
             // Whoever made it has not come to its first table yet.
             Ok(metadata) if metadata.is_file() && metadata.len() == 0 => Ok(None),
+            Ok(_) if read_only::is_read_only(path) => Self::open_to_read(path).map(Some),
             Ok(_) => Self::open(path).map(Some),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(broken(path, "look at it", &error)),
@@ -160,10 +192,19 @@ impl SqliteStore {
         &self,
         work: impl FnOnce(&mut Connection) -> Result<T, rows::Error> + Send + 'static,
     ) -> Result<T, StoreError> {
-        self.reader
-            .run(work)
-            .await
-            .map_err(|error| self.failed("read it", &error))
+        let read = self.reader.run(work).await;
+        if self.still.as_ref().is_some_and(Still::has_changed) {
+            return Err(self.has_changed());
+        }
+        read.map_err(|error| self.failed("read it", &error))
+    }
+
+    fn has_changed(&self) -> StoreError {
+        let error = Diagnostic::error(Code::StoreBroken, "the store was written to while it was read");
+        let error = error.at(Place::file(self.path.display().to_string()));
+        error
+            .hint("ask again: whoever may not write it sees a writer only from the beginning")
+            .into()
     }
 
     fn failed(&self, doing: &str, error: &rows::Error) -> StoreError {

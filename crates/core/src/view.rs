@@ -12,7 +12,7 @@ use crate::{
     diagnostic::Diagnostic,
     domain::{
         Actor, AttemptId, Failure, Outcome, Priority, QueueName, RequestKey, Resources, Revision, RunId,
-        RunState, Subject,
+        RunState, Subject, Verdict,
     },
     event::Call,
     ports::Retry,
@@ -169,6 +169,24 @@ pub struct AttemptView {
     pub eviction: Option<Eviction>,
     /// How it ended.
     pub outcome: Option<Outcome>,
+}
+
+impl RunView {
+    /// Returns the last attempt and why it has to give its quota back, while it has not stopped yet. Its run waits in the
+    /// queue again afterwards.
+    pub fn being_evicted(&self) -> Option<(&AttemptView, Eviction)> {
+        let attempt = self.attempts.last()?;
+        let goes_on = match self.state {
+            RunState::Reserved | RunState::Starting | RunState::Running => true,
+            RunState::AwaitingApproval | RunState::Queued | RunState::Ended(_) => false,
+        };
+        let outcome = attempt.outcome.as_ref();
+        let stops = outcome.is_none_or(|outcome| outcome.verdict == Verdict::Stopped);
+        attempt
+            .eviction
+            .filter(|_| goes_on && stops)
+            .map(|eviction| (attempt, eviction))
+    }
 }
 
 impl AttemptView {

@@ -31,7 +31,7 @@ pub(crate) enum QuotaCommand {
     after_help = "Examples:\n  blueproof quota apply -f queues.yaml --dry-run\n  blueproof quota apply -f flavors.yaml -f queues.yaml"
 )]
 pub(crate) struct QuotaApply {
-    /// A file with Kueue's objects, v1beta2 or v1beta1
+    /// A file with Kueue's objects, v1beta2 or v1beta1; `-` is standard input
     #[arg(short, long = "file", value_name = "FILE", required = true)]
     pub(crate) files: Vec<PathBuf>,
     /// Print what would change, and change nothing

@@ -7,7 +7,7 @@ use blueproof_core::simulation::{self, History, Scenario, Written, Yardstick};
 use jiff::SignedDuration;
 
 use super::{
-    policy,
+    endless, policy,
     quota::{self, read_file},
 };
 use crate::{
@@ -28,7 +28,12 @@ pub(crate) fn simulate(arguments: &Simulate) -> Result<Exit, Problem> {
     if arguments.transcript {
         let history = play("given", &scenario, arguments);
         output::print(&transcript(&scenario, &history))?;
-        return Ok(Exit::Ok);
+        let play = Play {
+            name: "given".into(),
+            scenario,
+            history,
+        };
+        return endless::refuse(&[play]);
     }
     let mut plays = vec![Play::of("given", scenario.clone(), arguments)];
     for (name, path) in policy::names(&arguments.policies)
@@ -49,7 +54,7 @@ pub(crate) fn simulate(arguments: &Simulate) -> Result<Exit, Problem> {
         None => comparison.to_string(),
     };
     output::print(&answer)?;
-    Ok(Exit::Ok)
+    endless::refuse(&plays)
 }
 
 /// Returns the plainer queues to measure beside: those that were asked for, or two where there is nothing else.

@@ -6,7 +6,7 @@ use blueproof_core::{
 };
 use jiff::SignedDuration;
 
-use super::{policy, quota, recorded};
+use super::{endless, policy, quota, recorded};
 use crate::{
     cli::{Place, WhatIf},
     exit::{Exit, Problem},
@@ -31,21 +31,19 @@ pub(crate) fn whatif(arguments: &WhatIf, place: &Place) -> Result<Exit, Problem>
     for path in &arguments.policies {
         policies.push(quota::read(std::slice::from_ref(path))?);
     }
-    let answer = answer(arguments, &recording, policies);
+    let plays = plays(&recording, policies, arguments);
+    let answer = answer(arguments, &recording, &plays);
     let text = match arguments.output {
         Some(format) => output::encode(&Document::new("WhatIfReport", &answer), format.into())?,
         None if arguments.chart => format!("{answer}\n{}", chart(&answer.comparison)),
         None => answer.to_string(),
     };
     output::print(&text)?;
-    Ok(Exit::Ok)
+    endless::refuse(&plays)
 }
 
-fn answer(arguments: &WhatIf, recording: &Recording, policies: Vec<Objects>) -> Answer {
-    let end = recording.scenario.until.unwrap_or_default();
-    let from = arguments.since.map_or(SignedDuration::ZERO, |since| {
-        (end - since).max(SignedDuration::ZERO)
-    });
+/// Returns what came of the recorded queues, and of others.
+fn plays(recording: &Recording, policies: Vec<Objects>, arguments: &WhatIf) -> Vec<Play> {
     let play = |name: String, scenario: Scenario| {
         let history = scenario.play_watched(&mut Pace::new("admissions replayed"));
         Play {
@@ -61,6 +59,14 @@ fn answer(arguments: &WhatIf, recording: &Recording, policies: Vec<Objects>) -> 
     for (name, objects) in names.zip(policies) {
         plays.push(play(name, recording.under(objects)));
     }
+    plays
+}
+
+fn answer(arguments: &WhatIf, recording: &Recording, plays: &[Play]) -> Answer {
+    let end = recording.scenario.until.unwrap_or_default();
+    let from = arguments.since.map_or(SignedDuration::ZERO, |since| {
+        (end - since).max(SignedDuration::ZERO)
+    });
     let (recorded, policies) = plays.split_first().expect("the recorded queues are the first");
     let remarks = policies.iter().map(|play| PolicyRemarks {
         name: play.name.clone(),
@@ -73,6 +79,6 @@ fn answer(arguments: &WhatIf, recording: &Recording, policies: Vec<Objects>) -> 
             .admissions()
             .eq(recording.admissions.iter().copied()),
         policies: remarks.collect(),
-        comparison: Comparison::of(from, &plays),
+        comparison: Comparison::of(from, plays),
     }
 }

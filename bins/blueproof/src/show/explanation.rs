@@ -76,6 +76,11 @@ impl Explanation {
             next,
             stands,
         };
+        if let Some((attempt, _)) = view.being_evicted() {
+            let next = format!("it waits in its queue again when {} has stopped", attempt.id);
+            let why = format!("{} has to give its quota back", attempt.id);
+            return explained("is being stopped".into(), why, Some(next));
+        }
         if let Some(reason) = &pending {
             let next = goes_on_when(reason, &unblocked_by);
             return explained(format!("is {}", view.state), reason.to_string(), Some(next));

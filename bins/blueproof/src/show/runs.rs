@@ -161,9 +161,17 @@ fn wide(view: &RunView, pending: Option<&PendingReason>, now: Timestamp) -> [Cel
         view.queue.to_string().into(),
         view.resources.to_string().into(),
         place.map_or_else(none, output::line).into(),
-        pending.map_or_else(none, reason).into(),
+        evicted_or(view, pending).into(),
         detail(view, pending).into(),
     ]
+}
+
+/// Returns in Kueue's word why a run is being stopped, or why it waits.
+fn evicted_or(view: &RunView, pending: Option<&PendingReason>) -> String {
+    match view.being_evicted() {
+        Some((_, eviction)) => eviction.reason.as_str().into(),
+        None => pending.map_or_else(none, reason),
+    }
 }
 
 /// Returns why a run waits, in Kueue's word, and how much is missing.
@@ -183,6 +191,9 @@ pub(crate) fn took(attempt: Option<&AttemptView>, now: Timestamp) -> String {
 
 /// Returns what there is to say of a run beyond its state, in one line: why it waits or failed, or what it measured.
 fn detail(view: &RunView, pending: Option<&PendingReason>) -> String {
+    if let Some((_, eviction)) = view.being_evicted() {
+        return format!("is being stopped {eviction}, and waits again then");
+    }
     if let Some(pending) = pending {
         return pending.to_string();
     }

@@ -164,3 +164,44 @@ fn files_with_mistakes_change_nothing() {
     }
     assert!(!home.store().exists(), "nothing is made");
 }
+
+#[test]
+fn a_file_without_objects_is_refused_and_takes_no_queue_away() {
+    let home = Home::new();
+    let file = queues(&home, QUEUES);
+    assert_eq!(home.blueproof(&["quota", "apply", "-f", &file]).code, Some(0));
+    for nothing in [
+        "",
+        "# what holds here\n",
+        "---\n",
+        "---\n# no\n---\n",
+        "{apiVersion: v1, kind: List, items: []}",
+    ] {
+        let empty = home.path().join("empty.yaml");
+        fs::write(&empty, nothing).expect("a file");
+        let empty = empty.to_str().expect("a plain name");
+        for files in [&["-f", empty][..], &["-f", &file, "-f", empty]] {
+            let refused = home.blueproof(&[&["quota", "apply"], files].concat());
+            assert_eq!(refused.code, Some(2), "{nothing:?}: {refused:?}");
+            assert!(
+                refused
+                    .stderr
+                    .contains("error[BP0824]: there are no objects in this file"),
+                "{nothing:?}: {refused:?}"
+            );
+        }
+    }
+    let names = home.blueproof(&["quota", "get", "-o", "name"]);
+    assert_eq!(names.stdout, "team-a\n", "{names:?}");
+}
+
+#[test]
+fn queues_are_taken_from_standard_input() {
+    let home = Home::new();
+    let file = fs::File::open(queues(&home, QUEUES)).expect("it was just written");
+    let mut command = home.command(&["quota", "apply", "-f", "-"]);
+    let applied = command.stdin(file).output().expect("it starts");
+    assert!(applied.status.success(), "{applied:?}");
+    let names = home.blueproof(&["quota", "get", "-o", "name"]);
+    assert_eq!(names.stdout, "team-a\n", "{names:?}");
+}

@@ -461,7 +461,7 @@ codes! {
          would change a decision is named."
     820 QueueRenamed "LocalQueues of one name in several namespaces"
         "Clusters often have a LocalQueue of the same name in each team's namespace. There are no namespaces here, so \
-         that each is known by both: `team-a.default-queue`."
+         that each is known by both: `team-a.default-queue`. Runs that wait in one that had its name to itself before go on."
     821 QueueUsage "an order by usage that is likely not meant"
         "With `admissionMode: UsageBasedAdmissionFairSharing` the LocalQueue that had least lately goes first. How that is \
          counted stands under admissionFairSharing in a Configuration: when it counts half, and what a core, a byte or a \
@@ -470,6 +470,16 @@ codes! {
         "The nominal quota of all ClusterQueues and Cohorts together is more than the machine has, or than `local.cpu` and \
          `local.memory` let it give. Kueue takes that too: it counts quota and sees no machine. Runs that are admitted \
          share the processors and the memory that there are; one that was promised a GPU which is not there fails."
+    823 QueuesByTurns "queues whose runs evict each other without end"
+        "By Kueue's rules the one for whom another was evicted can be evicted by that one in turn, and so on for ever: mostly where \
+         queues of one cohort take back what is theirs from any workload, and evict lower priorities of their own. In a cluster \
+         each turn takes the time that pods need to stop, so that one of them is done some day. In virtual time a job without \
+         a `grace` stops at once: the clock stands still, and the simulation would have no end. `spec.protectedRunTime` lets a \
+         newcomer run for a while before those who were evicted may evict it; a `grace` for jobs, or other preemption policies, help too."
+    824 NoQueueObjects "a file without objects"
+        "`quota apply` replaces all queues with those of its files. A file with nothing in it, such as what an interrupted \
+         `kubectl get -o yaml > queues.yaml` leaves, would take all of them away, and is refused, as kubectl refuses it. To have no \
+         ClusterQueue on purpose, apply a file with some other object, such as a ResourceFlavor."
     901 GpuLibrary "a driver's library that is not here"
         "GPUs are read through the library that comes with their driver: NVIDIA's is libnvidia-ml.so.1. A machine without \
          GPUs has none, and neither has a container that was not given it. Everything else works without."

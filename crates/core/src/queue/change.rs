@@ -1,8 +1,10 @@
 //! From one configuration to the next: who is there stays there.
 
+use std::collections::BTreeMap;
+
 use super::{
     At, Queues, forest,
-    objects::Objects,
+    objects::{LocalQueue, Objects},
     quotas::FlavorResource,
     tree::{Queue, Tree},
 };
@@ -17,6 +19,7 @@ impl Queues {
         self.now = old.now;
         self.protected_for = old.protected_for;
         self.back_offs = old.back_offs;
+        self.remember_names(&old.objects, old.known_before);
         for (number, tree) in old.trees.into_iter().enumerate() {
             if let Some(at) = self.same_tree(&old.objects, &tree) {
                 self.keep(at, tree);
@@ -29,6 +32,28 @@ impl Queues {
                 self.move_in(&tree.places, tree.cycles, queue);
             }
         }
+    }
+
+    /// Keeps what names led to that lead to nothing now.
+    fn remember_names(&mut self, old: &Objects, before: BTreeMap<String, (String, String)>) {
+        let names = old.local_queues.iter().map(|(known_as, local)| {
+            let (namespace, own_name) = local.in_cluster(known_as);
+            (known_as.clone(), (namespace.to_owned(), own_name.to_owned()))
+        });
+        let now = &self.objects.local_queues;
+        self.known_before = before.into_iter().chain(names).collect();
+        self.known_before.retain(|name, _| !now.contains_key(name));
+    }
+
+    /// Returns the LocalQueue of this name, with what it is known by now: a name leads on to the same LocalQueue of a
+    /// cluster when that is known by another, because a second one has its name in another namespace.
+    pub fn local_queue(&self, name: &str) -> Option<(&str, &LocalQueue)> {
+        let mut all = self.objects.local_queues.iter();
+        let found = self.objects.local_queues.get_key_value(name).or_else(|| {
+            let (namespace, own_name) = self.known_before.get(name)?;
+            all.find(|(known_as, local)| local.in_cluster(known_as) == (namespace, own_name))
+        });
+        found.map(|(known_as, local)| (known_as.as_str(), local))
     }
 
     /// Returns the number of the tree that is the same as one that was, if there is one.

@@ -72,6 +72,8 @@ pub struct Manifest {
     pub objects: Objects,
     /// What Kueue takes, and what is likely not meant.
     pub warnings: Vec<Diagnostic>,
+    /// The files in which there is no object.
+    pub empty: Vec<String>,
 }
 
 /// Reads files as one: an object of one may refer to those of another.
@@ -97,9 +99,13 @@ pub fn read(files: impl IntoIterator<Item = File>) -> Result<Manifest, Vec<Diagn
     if has_errors(&found) {
         return Err(found);
     }
+    let empty = sources.iter().zip(&declared.counts);
+    let empty = empty.filter(|(_, count)| **count == 0);
+    let empty = empty.map(|(source, _)| source.file.clone()).collect();
     Ok(Manifest {
         objects: assemble::objects(declared),
         warnings: found,
+        empty,
     })
 }
 

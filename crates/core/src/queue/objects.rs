@@ -160,6 +160,23 @@ pub struct LocalQueue {
     /// Who of those that come through it are told apart, where usage counts.
     #[serde(default)]
     pub users: LocalQueueUsers,
+    /// Its namespace in a cluster, where it says another than `default`; here there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+    /// Its name in that namespace, where it is known by another here: it is not the only one of its name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub own_name: Option<String>,
+}
+
+/// Where LocalQueues are put in a cluster that is told of no namespace.
+pub const DEFAULT_NAMESPACE: &str = "default";
+
+impl LocalQueue {
+    /// Returns the namespace and the name by which a cluster has it; `known_as` is what it is known by here.
+    pub fn in_cluster<'a>(&'a self, known_as: &'a str) -> (&'a str, &'a str) {
+        let namespace = self.namespace.as_deref().unwrap_or(DEFAULT_NAMESPACE);
+        (namespace, self.own_name.as_deref().unwrap_or(known_as))
+    }
 }
 
 /// Whose usage is counted together of those who come through a LocalQueue. To Kueue they are one user.

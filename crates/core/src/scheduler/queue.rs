@@ -235,15 +235,20 @@ impl Queue {
         let request = &self.entries[&run].request;
         let behind = self.cluster_queue(&request.queue);
         let user = self.user(request);
+        let through = self.queues.local_queue(request.queue.as_str());
+        let through = through.map_or_else(|| request.queue.to_string(), |(name, _)| name.to_owned());
         let entry = self.entries.get_mut(&run).expect("just looked up");
-        let is_there = behind.as_ref() == Some(&entry.workload.cluster_queue) && user == entry.workload.user;
+        let is_there = behind.as_ref() == Some(&entry.workload.cluster_queue)
+            && through == entry.workload.local_queue
+            && user == entry.workload.user;
         if is_there && entry.place == Place::Waiting {
             return;
         }
         self.queues.remove(entry.workload.id);
         entry.place = Place::Outside;
-        let Some(behind) = behind else { return };
         let workload = Arc::make_mut(&mut entry.workload);
+        workload.local_queue = through;
+        let Some(behind) = behind else { return };
         workload.cluster_queue = behind;
         workload.user = user;
         if self.queues.submit(&entry.workload).is_ok() {
@@ -256,13 +261,13 @@ impl Queue {
 
     /// Returns the ClusterQueue behind a LocalQueue that lets anybody through.
     fn cluster_queue(&self, queue: &QueueName) -> Option<String> {
-        let local = self.objects().local_queues.get(queue.as_str())?;
+        let (_, local) = self.queues.local_queue(queue.as_str())?;
         (local.stop_policy == StopPolicy::None).then(|| local.cluster_queue.clone())
     }
 
     /// Returns whose a request is of those who come through its LocalQueue, if these are told apart.
     fn user(&self, request: &RunRequest) -> Option<String> {
-        let local = self.objects().local_queues.get(request.queue.as_str())?;
+        let (_, local) = self.queues.local_queue(request.queue.as_str())?;
         let author = || request.requested_by.to_string();
         local
             .users

@@ -63,6 +63,10 @@ impl Scheduler {
         let mut page = self.tally.page.clone();
         self.forget_what_is_gone(&mut page);
         page.set(&m::BUILD_INFO, &[env!("CARGO_PKG_VERSION")], 1.0);
+        for queue in self.queue.queues().names() {
+            // There from the beginning: what grows by the first one is seen only from a zero.
+            page.add(&m::PREEMPTION_REVERSALS, &[queue], 0.0);
+        }
         self.queue.tell(self.now, &mut page);
         self.tell_stages(&mut page);
         page

@@ -151,6 +151,14 @@ pub enum Unblocker {
         /// Of what; none can be left out, and none be less.
         raises: Vec<Raise>,
     },
+    /// Its queues, which are stopped, admit again, and then one of the others comes to pass, if there are any.
+    Resumed {
+        /// Which are stopped; none can be left out.
+        stopped: Vec<InactiveQueue>,
+        /// What has to come after it; any one of these. Where nothing does, that they admit again is enough.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        then: Vec<Unblocker>,
+    },
 }
 
 impl Scheduler {
@@ -158,11 +166,7 @@ impl Scheduler {
     ///
     /// They are found by trying, which takes time in proportion to who else is there.
     pub fn unblocked_by(&self, run: RunId) -> Vec<Unblocker> {
-        self.queue
-            .unblocked_by(run)
-            .into_iter()
-            .map(Unblocker::from)
-            .collect()
+        self.queue.unblocked_by(run)
     }
 }
 
@@ -287,9 +291,10 @@ impl PendingReason {
             Self::WaitingForPreemptedWorkloads(_) => "those who make room for it have left".into(),
             Self::ExceedsMaxQuota(queued) => format!("the quota grows to at least {}", queued.asked),
             Self::NoMatchingFlavor(_) => "its queue has a flavor that is for it".into(),
+            // Nobody knows what there is room for then.
             Self::Suspended(queued) | Self::Misconfigured(queued) => match &queued.inactive {
-                Some(inactive) => inactive.remedy(),
-                None => "its queue admits again".into(),
+                Some(inactive) => format!("{}, and there is room for it then", inactive.remedy()),
+                None => "its queue admits again, and there is room for it then".into(),
             },
             Self::BackingOff(back_off) => format!("it is tried again at {}", back_off.until),
             Self::WaitingForRelease => "the last attempt's place is given back".into(),
@@ -354,6 +359,16 @@ impl fmt::Display for Unblocker {
             Self::Ends { runs, pending } => f.write_str(&ends_in_words(runs, pending)),
             Self::InTurn => f.write_str("enough of the runs with quota, and of those before it, have ended"),
             Self::MoreQuota { raises } => write!(f, "its queue has {}", raises_in_words(raises)),
+            Self::Resumed { stopped, then } => {
+                let stopped: Vec<String> = stopped.iter().map(InactiveQueue::remedy).collect();
+                f.write_str(&stopped.join(" and "))?;
+                let then: Vec<String> = then.iter().map(ToString::to_string).collect();
+                match &then[..] {
+                    [] => Ok(()),
+                    [only] => write!(f, ", and then {only}"),
+                    several => write!(f, ", and then either {}", several.join(" or ")),
+                }
+            }
         }
     }
 }

@@ -6,6 +6,7 @@
 
 mod deployed;
 mod time;
+mod turns;
 mod unadmitted;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,6 +24,7 @@ use crate::queue::{
     Admission, ExecutionTime, Preempted, Quantity, Queues, StopPolicy, Workload, WorkloadId, objects::Objects,
 };
 use time::since_begin;
+use turns::Turns;
 
 /// How many cycles one instant may lead to. With fair sharing Kueue's rules can go round for ever.
 const CYCLES_AT_MOST: usize = 1_000;
@@ -102,6 +104,8 @@ pub(super) struct Course<'a> {
     /// The jobs that were evicted and are not over.
     returning: BTreeSet<usize>,
     looks_left: usize,
+    /// Who evicted whom at this instant, and how often.
+    turns: Turns,
     history: History,
 }
 
@@ -131,6 +135,7 @@ impl<'a> Course<'a> {
             wakes_at: None,
             returning: BTreeSet::new(),
             looks_left: LOOKS_AT_MOST.saturating_mul(1 + scenario.jobs.len()),
+            turns: Turns::default(),
             history,
         };
         course.plan();
@@ -183,6 +188,9 @@ impl<'a> Course<'a> {
 
     /// Plays the instant.
     fn step(&mut self, at: SignedDuration) {
+        if at != self.now {
+            self.turns = Turns::default();
+        }
         self.now = at;
         while let Some((at, due)) = self.agenda.first().copied()
             && at == self.now
@@ -222,7 +230,8 @@ impl<'a> Course<'a> {
     /// Lets a job into the ClusterQueue behind its LocalQueue, as things are now.
     fn let_in(&mut self, job: usize) {
         let asks = &self.scenario.jobs[job];
-        let local = self.queues.objects().local_queues.get(&asks.queue);
+        let (through, local) = self.queues.local_queue(&asks.queue).unzip();
+        let through = through.unwrap_or(&asks.queue).to_owned();
         let user = local.and_then(|local| {
             let users = local.users;
             users.tell_apart(|| asks.user.clone(), || asks.repository.clone())
@@ -230,12 +239,15 @@ impl<'a> Course<'a> {
         let behind = local.filter(|local| local.stop_policy == StopPolicy::None);
         let behind = behind.map(|local| local.cluster_queue.clone());
         let state = &mut self.states[job];
-        let is_there = behind.as_ref() == Some(&state.workload.cluster_queue) && user == state.workload.user;
+        let is_there = behind.as_ref() == Some(&state.workload.cluster_queue)
+            && through == state.workload.local_queue
+            && user == state.workload.user;
         if is_there && state.place == Place::Waiting {
             return;
         }
         self.queues.remove(state.workload.id);
         state.place = Place::Outside;
+        state.workload.local_queue = through;
         let Some(behind) = behind else { return };
         state.workload.cluster_queue = behind;
         state.workload.user = user;
@@ -367,7 +379,7 @@ impl<'a> Course<'a> {
                 self.cycle();
             }
             self.drain();
-            if !self.give_out() {
+            if !self.give_out() || self.history.cut_short {
                 return;
             }
         }
@@ -395,6 +407,7 @@ impl<'a> Course<'a> {
             reversal: preempted.reversal,
         };
         self.states[number(preempted.workload)].workload.evicted_by = Some(preempted.by);
+        self.turns.note(number(preempted.workload), number(preempted.by));
         self.evict(preempted.workload, cause);
     }
 
@@ -461,14 +474,6 @@ impl<'a> Course<'a> {
     fn note(&mut self, what: What) {
         let at = self.now;
         self.history.moments.push(Moment { at, what });
-    }
-
-    fn note_eviction(&mut self, job: usize, cause: Leave) {
-        let at = self.now;
-        if let Some(stay) = self.history.fates[job].stays.last_mut() {
-            stay.evicted = stay.evicted.take().or(Some((at, cause.clone())));
-        }
-        self.note(What::Evicted { job, cause });
     }
 
     /// Notes what follows from the queues that hold.

@@ -94,7 +94,7 @@ pub fn schema() -> serde_json::Value {
 fn parts(text: &str) -> (String, String) {
     let (mut own, mut others) = (String::new(), String::new());
     for document in documents(text) {
-        let is_own = document.iter().any(|line| is_own_kind(line));
+        let is_own = is_own_kind(&document);
         for line in document {
             let (with, without) = if is_own {
                 (&mut own, &mut others)
@@ -120,9 +120,20 @@ fn documents(text: &str) -> Vec<Vec<&str>> {
     documents
 }
 
-fn is_own_kind(line: &str) -> bool {
-    let value = line.strip_prefix("kind:").map(str::trim);
-    value.is_some_and(|value| value.split_whitespace().next() == Some(KIND))
+/// Returns whether a document is ours, however its kind is written; JSON is YAML, too. Where it cannot be read, which is
+/// told once its other parts are known, a line decides.
+fn is_own_kind(document: &[&str]) -> bool {
+    let text = Source {
+        file: String::new(),
+        text: document.join("\n"),
+        format: &FORMAT,
+    };
+    if let Ok(nodes) = Node::all_from_yaml(&text) {
+        let kind = nodes.first().and_then(|node| node.get("kind"));
+        return matches!(kind.map(|kind| &kind.value), Some(Value::Text(kind)) if kind == KIND);
+    }
+    let mut kinds = document.iter().filter_map(|line| line.strip_prefix("kind:"));
+    kinds.any(|kind| kind.split_whitespace().next() == Some(KIND))
 }
 
 fn source(file: &File, text: &str) -> Source {

@@ -1,6 +1,6 @@
 //! What came of a scenario: who had quota when, and why they lost it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::SignedDuration;
 use serde::Serialize;
@@ -33,6 +33,9 @@ pub struct History {
     pub end: SignedDuration,
     /// Whether it was cut short because the rules went round for ever.
     pub cut_short: bool,
+    /// The ClusterQueues whose jobs evicted each other by turns without time passing, if that is why.
+    #[serde(skip)]
+    pub by_turns: BTreeSet<String>,
 }
 
 /// What no pod has of a resource.

@@ -1,6 +1,7 @@
 //! Histories worked out by hand.
 
 mod faults;
+mod turns;
 mod usage;
 
 use std::collections::BTreeMap;

@@ -2,7 +2,7 @@
 
 use std::{
     fs,
-    io::Read as _,
+    io::{self, Read as _},
     path::{Path, PathBuf},
 };
 
@@ -14,6 +14,7 @@ use blueproof_core::{
         manifest::{self, File, Manifest},
         objects::Objects,
     },
+    scheduler::Scheduler,
     view::RunView,
 };
 
@@ -39,7 +40,7 @@ pub(super) fn apply(arguments: &QuotaApply, place: &Place) -> Result<Exit, Probl
         let config = Config::load(place, &Surroundings::of_this_process()?)?;
         let machine = policy_here(&config).await?.quota;
         beyond(&wanted, machine).iter().for_each(show::aside);
-        warn_of_lost_runs(now.runs(), &wanted);
+        warn_of_lost_runs(&now, &wanted);
         if changes.is_empty() {
             output::note("nothing changes: these queues hold already");
             return Ok(Exit::Ok);
@@ -57,12 +58,32 @@ pub(super) fn apply(arguments: &QuotaApply, place: &Place) -> Result<Exit, Probl
 /// Reads the files, and says what in them is likely not meant.
 pub(crate) fn read(paths: &[PathBuf]) -> Result<Objects, Problem> {
     let files: Result<Vec<File>, Problem> = paths.iter().map(|path| read_file(path)).collect();
-    let Manifest { objects, warnings } = manifest::read(files?)?;
+    let Manifest {
+        objects,
+        warnings,
+        empty,
+    } = manifest::read(files?)?;
+    if !empty.is_empty() {
+        return Err(empty
+            .iter()
+            .map(|file| without_objects(file))
+            .collect::<Vec<_>>()
+            .into());
+    }
     warnings.iter().for_each(show::aside);
     Ok(objects)
 }
 
-/// Reads a file with queues, or one beside them.
+/// Returns why a file without objects is refused. What is in no file goes, so that it would take queues away.
+fn without_objects(file: &str) -> Diagnostic {
+    let error = Diagnostic::error(Code::NoQueueObjects, "there are no objects in this file");
+    error
+        .at(FilePlace::file(file))
+        .because("the queues of these files would hold from then on, and no others")
+        .hint("see that what wrote it was not interrupted; `blueproof quota get -o yaml` prints the queues that hold")
+}
+
+/// Reads a file with queues, or one beside them; `-` is standard input.
 pub(crate) fn read_file(path: &Path) -> Result<File, Problem> {
     let name = path.display().to_string();
     let failed = |code, message: &str| Diagnostic::error(code, message).at(FilePlace::file(&name));
@@ -71,7 +92,10 @@ pub(crate) fn read_file(path: &Path) -> Result<File, Problem> {
         Problem::usage(unreadable.hint("look at its path and its rights"))
     };
     // A pipe such as `<(…)` is read, too; what never ends is not.
-    let file = fs::File::open(path).map_err(unreadable)?;
+    let file: Box<dyn io::Read> = match path.to_str() {
+        Some("-") => Box::new(io::stdin()),
+        Some(_) | None => Box::new(fs::File::open(path).map_err(unreadable)?),
+    };
     let mut bytes = Vec::new();
     file.take(LARGEST + 1)
         .read_to_end(&mut bytes)
@@ -105,11 +129,12 @@ async fn leave(objects: Objects, config: &Config) -> Result<(), Problem> {
 }
 
 /// Warns of runs that wait in a LocalQueue which will not be there.
-fn warn_of_lost_runs(runs: impl Iterator<Item = RunView>, wanted: &Objects) {
-    let waits = |view: &RunView| {
-        view.state == RunState::Queued && !wanted.local_queues.contains_key(view.queue.as_str())
-    };
-    for view in runs.filter(waits) {
+fn warn_of_lost_runs(now: &Scheduler, wanted: &Objects) {
+    let mut then = now.queues().clone();
+    then.set_objects(wanted.clone());
+    let waits =
+        |view: &RunView| view.state == RunState::Queued && then.local_queue(view.queue.as_str()).is_none();
+    for view in now.runs().filter(waits) {
         let message = format!(
             "{} waits in the LocalQueue `{}`, which is not among these",
             view.id, view.queue

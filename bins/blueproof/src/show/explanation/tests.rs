@@ -12,6 +12,8 @@ use blueproof_core::{
     testing::{outcome, request, teams},
 };
 
+use std::collections::BTreeMap;
+
 use super::*;
 use crate::show::samples::{at, scheduler, trouble};
 
@@ -105,7 +107,7 @@ fn by_usage() -> Objects {
 }
 
 #[test]
-fn one_that_was_evicted_is_told_for_whom() {
+fn one_that_was_evicted_is_told_for_whom_while_it_is_stopped_and_when_it_waits_again() {
     let mut scheduler = Scheduler::new(Policy::local(Resources::default()));
     let objects = Box::new(teams(1, WithinClusterQueue::LowerPriority));
     let by = Actor::Local("admin".into());
@@ -120,6 +122,22 @@ fn one_that_was_evicted_is_told_for_whom() {
         scheduler.handle(at(run), Event::Reserved { attempt, place });
         scheduler.handle(at(run), Event::Started { attempt });
     }
+    let view = scheduler.view(RunId(3)).expect("it is known");
+    let stopping = Explanation::of(&view, &scheduler, at(5)).to_string();
+    let lines: Vec<&str> = stopping.lines().collect();
+    let of = "for r-4: another queue takes back what is its own (InCohortReclamation)";
+    assert_eq!(lines[0], "r-3 is being stopped: r-3.1 has to give its quota back");
+    assert_eq!(lines[1], format!("  evicted r-3.1 1m ago {of}"));
+    assert_eq!(
+        lines.last(),
+        Some(&"it waits in its queue again when r-3.1 has stopped")
+    );
+    let table = runs::table(&[view], &BTreeMap::new(), at(5), runs::Columns::Wide)
+        .render(crate::output::Width::Unlimited);
+    assert!(
+        table.contains(&format!("is being stopped {of}, and waits again then")),
+        "{table}"
+    );
     let attempt = RunId(3).attempt(1);
     let outcome = Box::new(outcome(Verdict::Stopped));
     scheduler.handle(at(5), Event::Finished { attempt, outcome });

@@ -63,7 +63,8 @@ pub(super) fn objects(declared: Declared) -> Objects {
 }
 
 fn local_queues(found: &[Found<LocalQueue>]) -> BTreeMap<String, objects::LocalQueue> {
-    let queues = found.iter().map(|found| objects::LocalQueue {
+    let names = local::names(found);
+    let queues = found.iter().zip(&names).map(|(found, name)| objects::LocalQueue {
         cluster_queue: behind(found).unwrap_or_default().to_owned(),
         stop_policy: found.object.spec.stop_policy,
         weight: weight(&found.object.spec.fair_sharing),
@@ -73,8 +74,17 @@ fn local_queues(found: &[Found<LocalQueue>]) -> BTreeMap<String, objects::LocalQ
             .users
             .as_ref()
             .map_or_else(Default::default, |users| users.value),
+        namespace: found
+            .object
+            .metadata
+            .namespace
+            .clone()
+            .filter(|namespace| namespace != objects::DEFAULT_NAMESPACE),
+        own_name: Some(local::own_name(found))
+            .filter(|own| own != name)
+            .map(str::to_owned),
     });
-    local::names(found).into_iter().zip(queues).collect()
+    names.iter().cloned().zip(queues).collect()
 }
 
 fn behind(found: &Found<LocalQueue>) -> Option<&str> {

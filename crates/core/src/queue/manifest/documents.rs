@@ -45,6 +45,8 @@ pub(super) struct Declared {
     pub(super) local_queues: Vec<Found<LocalQueue>>,
     pub(super) priority_classes: Vec<Found<WorkloadPriorityClass>>,
     pub(super) configurations: Vec<Found<Configuration>>,
+    /// How many objects each file has.
+    pub(super) counts: Vec<usize>,
 }
 
 /// An object, and where it stands.
@@ -60,6 +62,7 @@ pub(super) struct Found<T> {
 pub(super) fn declared(sources: &[Source], problems: &mut [Problems<'_>]) -> Declared {
     let mut declared = Declared::default();
     for (file, source) in sources.iter().enumerate() {
+        let before = declared.len();
         let problems = &mut problems[file];
         match Node::all_from_yaml(source) {
             Ok(documents) => documents
@@ -67,11 +70,21 @@ pub(super) fn declared(sources: &[Source], problems: &mut [Problems<'_>]) -> Dec
                 .for_each(|node| declared.take(node, file, problems)),
             Err(error) => problems.add(error),
         }
+        declared.counts.push(declared.len() - before);
     }
     declared
 }
 
 impl Declared {
+    fn len(&self) -> usize {
+        self.flavors.len()
+            + self.cohorts.len()
+            + self.cluster_queues.len()
+            + self.local_queues.len()
+            + self.priority_classes.len()
+            + self.configurations.len()
+    }
+
     fn take(&mut self, node: &Node, file: usize, problems: &mut Problems<'_>) {
         let (Some(version), Some(kind)) = (text(node, "apiVersion", problems), text(node, "kind", problems))
         else {

@@ -27,7 +27,8 @@ pub(super) fn names(found: &[Found<LocalQueue>]) -> Vec<String> {
     known.collect()
 }
 
-fn own_name(found: &Found<LocalQueue>) -> &str {
+/// Returns the name that it has in its namespace.
+pub(super) fn own_name(found: &Found<LocalQueue>) -> &str {
     &found.object.metadata.name.value.0
 }
 

@@ -116,6 +116,7 @@ fn what_a_cluster_exports_is_read_as_it_is() {
     };
     let local = LocalQueue {
         cluster_queue: "red-cluster-queue".into(),
+        namespace: Some("red".into()),
         ..LocalQueue::default()
     };
     let expected = Objects {
@@ -219,9 +220,21 @@ fn the_documented_example_is_read_without_a_word() {
         .split("```yaml\n")
         .nth(1)
         .and_then(|rest| rest.split("```").next());
-    let manifest = of(example.expect("the page has one")).expect("it is right");
+    let example = example.expect("the page has one");
+    let manifest = of(example).expect("it is right");
     assert_eq!(manifest.warnings, []);
     assert_eq!(manifest.objects.local_queues["red"].cluster_queue, "red");
+    assert!(manifest.objects.priority_classes.contains_key("high"));
+
+    let both: Vec<&str> = example.split("---\n").collect();
+    let [.., queue, local] = &both[..] else {
+        panic!("it ends with the two objects of a team");
+    };
+    let other = [queue, "---\n", local].concat().replace(": red\n", ": blue\n");
+    let manifest = of(&format!("{example}---\n{other}")).expect("both are right");
+    assert_eq!(manifest.warnings, []);
+    let names: Vec<&String> = manifest.objects.local_queues.keys().collect();
+    assert_eq!(names, ["blue", "red"]);
 }
 
 #[test]
@@ -252,6 +265,14 @@ fn local_queues_of_one_name_are_known_by_their_namespace_too() {
         ["default-queue"]
     );
     assert_eq!(alone.warnings, []);
+    for manifest in [&manifest, &alone] {
+        let written = write(&manifest.objects);
+        assert!(
+            written.contains("  name: default-queue\n  namespace: red\n"),
+            "as in the cluster that it is of: {written}"
+        );
+        assert_eq!(of(&written).expect("it was written").objects, manifest.objects);
+    }
     let found = of(&(queue("") + &local("red") + &local("red"))).expect_err("the very same");
     assert!(
         found.iter().any(|one| one.code == Code::QueueObjectTwice),

@@ -21,15 +21,12 @@ use crate::{
     },
 };
 
-/// Where LocalQueues are put in a cluster that is told of no namespace.
-const NAMESPACE: &str = "default";
-
 /// One object as Kueue has it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Document {
     /// Its kind.
     pub kind: &'static str,
-    /// Its name; empty where there is only one of its kind.
+    /// What it is known by here; empty where there is only one of its kind.
     pub name: String,
     /// All of it.
     pub value: Value,
@@ -105,7 +102,9 @@ fn local_queue(name: &str, queue: &LocalQueue) -> Document {
     weight(&mut spec, queue.weight);
     stop_policy(&mut spec, queue.stop_policy);
     let mut document = object("LocalQueue", name, spec);
-    document.value["metadata"]["namespace"] = json!(NAMESPACE);
+    let (namespace, own_name) = queue.in_cluster(name);
+    document.value["metadata"]["name"] = json!(own_name);
+    document.value["metadata"]["namespace"] = json!(namespace);
     if queue.users != LocalQueueUsers::default() {
         document.value["metadata"]["annotations"] = json!({ USERS: word(&queue.users) });
     }

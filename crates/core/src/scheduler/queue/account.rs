@@ -2,8 +2,8 @@
 
 use jiff::Timestamp;
 
-use super::{Entry, Queue};
-use crate::domain::{QueueName, RunId};
+use super::Queue;
+use crate::domain::RunId;
 
 /// The namespace of every LocalQueue: there are none here.
 pub(in super::super) const NAMESPACE: &str = "";
@@ -12,7 +12,7 @@ pub(in super::super) const NAMESPACE: &str = "";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in super::super) struct Account {
     pub(in super::super) cluster_queue: String,
-    pub(in super::super) local_queue: QueueName,
+    pub(in super::super) local_queue: String,
     /// The only priority class with the run's priority; empty where there is none, or several.
     pub(in super::super) priority_class: String,
     /// The cohorts that the queue is in.
@@ -22,9 +22,7 @@ pub(in super::super) struct Account {
 impl Queue {
     /// Returns by what a run that is in the queue, or has quota, is counted.
     pub(in super::super) fn account(&self, run: RunId) -> Option<Account> {
-        let Entry {
-            workload, request, ..
-        } = self.entries.get(&run)?;
+        let workload = &self.entries.get(&run)?.workload;
         let classes = self.objects().priority_classes.iter();
         let mut same = classes.filter(|(_, value)| **value == workload.priority);
         let class = same.next().filter(|_| same.next().is_none());
@@ -34,7 +32,7 @@ impl Queue {
             .unwrap_or_default();
         Some(Account {
             cluster_queue: workload.cluster_queue.clone(),
-            local_queue: request.queue.clone(),
+            local_queue: workload.local_queue.clone(),
             priority_class: class.map(|(name, _)| name.clone()).unwrap_or_default(),
             cohorts: cohorts.into_iter().map(str::to_owned).collect(),
         })

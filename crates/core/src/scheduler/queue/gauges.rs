@@ -44,7 +44,9 @@ impl Queue {
             self.add(entry, sums);
             self.add(
                 entry,
-                by_local_queue.entry(entry.request.queue.as_str()).or_default(),
+                by_local_queue
+                    .entry(entry.workload.local_queue.as_str())
+                    .or_default(),
             );
         }
         for name in self.queues.names() {

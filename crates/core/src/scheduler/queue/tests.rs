@@ -1,5 +1,7 @@
 //! The queue as the scheduler meets it: by runs, with the one queue that holds where nobody applied others.
 
+mod local_queues;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
@@ -485,6 +487,65 @@ fn every_name_that_is_missing_is_named_and_so_is_who_is_stopped() {
         }
         assert!(remedy.contains("appl"), "it says what to do: {remedy}");
     }
+}
+
+/// Returns what ends the wait of the third run of the LocalQueue `a`, whose ClusterQueue has quota for two.
+fn ends_under(change: impl FnOnce(&mut Objects)) -> Vec<String> {
+    let mut objects = cohort([("a", 2)]);
+    let mut queue = Queue::new(Resources::default());
+    queue.apply(objects.clone());
+    for run in 1..=2 {
+        submit_to(&mut queue, "a", run, 1);
+    }
+    assert_eq!(admitted(&mut queue), [1, 2]);
+    change(&mut objects);
+    queue.apply(objects);
+    submit_to(&mut queue, "a", 3, 1);
+    queue.decide(at(101));
+    queue.check();
+    let ways = queue.unblocked_by(RunId(3));
+    ways.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn of_one_whose_queue_is_stopped_all_is_named_that_it_takes() {
+    let local = |objects: &mut Objects| {
+        objects
+            .local_queues
+            .get_mut("a")
+            .expect("it is there")
+            .stop_policy = StopPolicy::Hold;
+    };
+    let cluster = |objects: &mut Objects| {
+        let queue = objects.cluster_queues.get_mut("a").expect("it is there");
+        queue.stop_policy = StopPolicy::HoldAndDrain;
+    };
+    let quota = |objects: &mut Objects| {
+        *objects = Objects {
+            local_queues: objects.local_queues.clone(),
+            ..cohort([("a", 3)])
+        };
+    };
+    let then = "and then either r-1 ends or its queue has 1 more cpu of flavor local";
+    let of_local = "the LocalQueue `a` is applied without its stopPolicy";
+    let of_cluster = "the ClusterQueue `a` is applied without its stopPolicy";
+    assert_eq!(ends_under(local), [format!("{of_local}, {then}")]);
+    assert_eq!(ends_under(cluster), [format!("{of_cluster}, {then}")]);
+    assert_eq!(
+        ends_under(|objects| {
+            local(objects);
+            cluster(objects);
+        }),
+        [format!("{of_local} and {of_cluster}, {then}")]
+    );
+    assert_eq!(
+        ends_under(|objects| {
+            local(objects);
+            quota(objects);
+        }),
+        [of_local],
+        "there is room for three"
+    );
 }
 
 #[test]

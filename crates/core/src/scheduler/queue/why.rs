@@ -6,8 +6,10 @@ use super::{
 };
 use crate::{
     domain::{Resources, RunId},
-    queue::{Unblock, Wait, WaitReason, objects::QueueingStrategy},
-    scheduler::why::{FlavorRoom, InactiveQueue, PendingReason, Queued, UsageOrder, free_in_words},
+    queue::{Queues, Standing, Wait, WaitReason, WorkloadId, objects::QueueingStrategy},
+    scheduler::why::{
+        FlavorRoom, InactiveQueue, PendingReason, Queued, Unblocker, UsageOrder, free_in_words,
+    },
 };
 
 impl Queue {
@@ -63,11 +65,41 @@ impl Queue {
     }
 
     /// Returns changes each of which would get a waiting run admitted.
-    pub(in super::super) fn unblocked_by(&self, run: RunId) -> Vec<Unblock> {
-        let waiting = self.waiting(run).filter(|entry| entry.place == Place::Waiting);
-        waiting
-            .map(|entry| self.queues.unblocked_by(entry.workload.id))
-            .unwrap_or_default()
+    pub(in super::super) fn unblocked_by(&self, run: RunId) -> Vec<Unblocker> {
+        let Some(entry) = self.waiting(run) else {
+            return Vec::new();
+        };
+        if InactiveQueue::of(&self.queues, entry.request.queue.as_str()).is_some() {
+            return self.resumed(run, entry).into_iter().collect();
+        }
+        match entry.place {
+            Place::Waiting => unblockers(&self.queues, entry.workload.id),
+            Place::Outside | Place::Held | Place::Given => Vec::new(),
+        }
+    }
+
+    /// Returns what it takes where queues that are stopped keep a run from being admitted: they admit again on a copy, and
+    /// what is still missing there is missing too. `None` is that more is wrong with them, or nothing that was tried helps.
+    fn resumed(&self, run: RunId, entry: &Entry) -> Option<Unblocker> {
+        let (mut copy, mut stopped) = (self.clone(), Vec::new());
+        while let Some(inactive) = InactiveQueue::of(&copy.queues, entry.request.queue.as_str()) {
+            if !inactive.is_stopped() {
+                return None;
+            }
+            let mut objects = copy.objects().clone();
+            inactive.resume(&mut objects);
+            copy.set_objects(objects);
+            stopped.push(inactive);
+        }
+        copy.queues.let_leave();
+        copy.queues.settle();
+        let id = copy.entries[&run].workload.id;
+        if copy.queues.standing(id) == Some(Standing::Admitted) {
+            let then = Vec::new();
+            return Some(Unblocker::Resumed { stopped, then });
+        }
+        let then = unblockers(&copy.queues, id);
+        (!then.is_empty()).then_some(Unblocker::Resumed { stopped, then })
     }
 
     /// Returns what keeps the run's attempt waiting, in a few words, or `None` when it does not wait here.
@@ -115,4 +147,9 @@ impl Queue {
         });
         rooms.collect()
     }
+}
+
+/// Returns changes each of which would get a waiting workload admitted.
+fn unblockers(queues: &Queues, id: WorkloadId) -> Vec<Unblocker> {
+    queues.unblocked_by(id).into_iter().map(Unblocker::from).collect()
 }

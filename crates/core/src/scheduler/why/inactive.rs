@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::queue::{Inactive, Queues, StopPolicy, UnknownQueue, quoted};
+use crate::queue::{Inactive, Queues, StopPolicy, UnknownQueue, objects::Objects, quoted};
 
 /// Why a run's queue admits nobody.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,10 +56,11 @@ pub enum InactiveQueue {
 impl InactiveQueue {
     /// Returns why nobody is admitted through the LocalQueue of this name; `None` is that they are.
     pub(crate) fn of(queues: &Queues, local_queue: &str) -> Option<Self> {
-        let own = local_queue.to_owned();
-        let Some(local) = queues.objects().local_queues.get(local_queue) else {
-            return Some(Self::LocalQueueNotFound { local_queue: own });
+        let Some((local_queue, local)) = queues.local_queue(local_queue) else {
+            let local_queue = local_queue.to_owned();
+            return Some(Self::LocalQueueNotFound { local_queue });
         };
+        let own = local_queue.to_owned();
         if local.stop_policy != StopPolicy::None {
             return Some(Self::LocalQueueStopped {
                 local_queue: own,
@@ -87,6 +88,24 @@ impl InactiveQueue {
             | Self::ClusterQueueNotFound { .. }
             | Self::FlavorNotFound { .. }
             | Self::CohortCycle { .. } => false,
+        }
+    }
+
+    /// Lets a queue that is stopped admit again.
+    pub(in super::super) fn resume(&self, objects: &mut Objects) {
+        match self {
+            Self::LocalQueueStopped { local_queue, .. } => {
+                let queue = objects.local_queues.get_mut(local_queue);
+                queue.expect("it is stopped").stop_policy = StopPolicy::None;
+            }
+            Self::ClusterQueueStopped { cluster_queue, .. } => {
+                let queue = objects.cluster_queues.get_mut(cluster_queue);
+                queue.expect("it is stopped").stop_policy = StopPolicy::None;
+            }
+            Self::LocalQueueNotFound { .. }
+            | Self::ClusterQueueNotFound { .. }
+            | Self::FlavorNotFound { .. }
+            | Self::CohortCycle { .. } => {}
         }
     }
 

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     diagnostic::{Code, Diagnostic},
-    queue::{manifest::wrong_case, objects::Objects},
+    queue::{Quantity, manifest::wrong_case, objects::Objects},
     simulation::Change,
     yaml::{Located, Problems, nearest},
 };
@@ -79,10 +79,12 @@ fn resources(job: &JobSpec, objects: &Objects, problems: &mut Problems<'_>) {
     let groups = queue.resource_groups.iter();
     let covered: BTreeSet<&str> = groups.flat_map(|group| group.covered_resources()).collect();
     let asked = job.pod_sets.value.iter().flat_map(|set| &set.requests.0);
-    for (resource, spot, _) in asked.filter(|(resource, ..)| !covered.contains(resource.as_str())) {
+    for (resource, spot, amount) in asked.filter(|(resource, ..)| !covered.contains(resource.as_str())) {
         let same = covered.iter().find(|name| name.eq_ignore_ascii_case(resource));
         let error = match same {
             Some(meant) => wrong_case(resource, meant),
+            // Kueue admits whoever asks for nothing of it (kubernetes-sigs/kueue#8241).
+            None if amount.of(resource) == Quantity::ZERO => continue,
             None => not_covered(resource, &covered, &job.queue.value),
         };
         problems.report(*spot, error);
@@ -93,7 +95,7 @@ fn not_covered(resource: &str, covered: &BTreeSet<&str>, queue: &str) -> Diagnos
     let message = format!("the queue `{queue}` has no quota for `{resource}`");
     let all: Vec<&str> = covered.iter().copied().collect();
     Diagnostic::error(Code::QueueReference, message)
-        .because("Kueue admits nobody who asks for a resource that no resource group covers")
+        .because("Kueue admits nobody who asks for some of a resource that no resource group covers")
         .hint(format!("it has quota for {}", all.join(", ")))
 }
 

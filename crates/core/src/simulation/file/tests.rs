@@ -273,3 +273,37 @@ fn a_pod_that_fails_is_of_a_job_that_is_known() {
     let two = mistake("{at: 9s, failPod: {job: large}, say: twice}");
     assert_eq!(two.0, Code::BadValue);
 }
+
+#[test]
+fn a_simulation_is_seen_as_one_however_its_kind_is_written() {
+    let quoted = MLBATCH.replacen("kind: Simulation", "kind: \"Simulation\"", 1);
+    let spaced = MLBATCH.replacen("kind: Simulation", "'kind'  :   'Simulation' # ours", 1);
+    for text in [quoted, spaced] {
+        assert_eq!(
+            read(&file(&text), no_other).expect("it is right").scenario,
+            mlbatch()
+        );
+    }
+    let json = r#"{
+        "apiVersion": "blueproof.dev/v1alpha1", "kind": "Simulation", "metadata": {"name": "t"},
+        "spec": {"quota": ["queues.yaml"], "jobs": [{
+            "name": "a", "queue": "red", "at": "0s", "runsFor": "1s",
+            "podSets": [{"count": 1, "requests": {"nvidia.com/gpu": "1"}}]
+        }]}
+    }"#;
+    let queues = |_: &str| Ok(file(MLBATCH.split_once("---").expect("queues come after it").1));
+    let scenario = read(&file(json), queues).expect("it is right").scenario;
+    assert_eq!(scenario.jobs.len(), 1);
+}
+
+#[test]
+fn a_job_may_ask_for_nothing_of_a_resource_that_no_group_covers() {
+    let asks =
+        |amount: &str| MLBATCH.replacen("requests: {", &format!("requests: {{rdma/hca: {amount}, "), 1);
+    let scenario = read(&file(&asks("0")), no_other)
+        .expect("Kueue takes it, too")
+        .scenario;
+    assert!(scenario.play().fates.iter().all(|fate| fate.done.is_some()));
+    let found = read(&file(&asks("1")), no_other).expect_err("Kueue admits it never");
+    assert_eq!(found[0].code, Code::QueueReference);
+}

@@ -231,12 +231,15 @@ fn objects() -> impl Strategy<Value = Objects> {
         stop_policy(),
         weight(),
         select(users.to_vec()),
+        option::of(Just("team".to_owned())),
     );
-    let local = local.prop_map(|(queue, stop_policy, weight, users)| LocalQueue {
+    let local = local.prop_map(|(queue, stop_policy, weight, users, namespace)| LocalQueue {
         cluster_queue: queue.into(),
         stop_policy,
         weight,
         users,
+        namespace,
+        own_name: None,
     });
     (
         named(&FLAVORS, flavor()),
