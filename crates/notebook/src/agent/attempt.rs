@@ -212,9 +212,8 @@ impl Attempt<'_> {
 
     /// Starts the kernel, runs the cells, ends everything that was started, and looks at what came of it.
     async fn execute(&mut self, prepared: &Prepared, secrets: Variables) -> Outcome {
-        let begun = Instant::now();
         self.journal.record(RecordKind::StageBegun { stage: Stage::Run });
-        let finish = match self.run_cells(prepared, secrets).await {
+        let (finish, begun) = match self.run_cells(prepared, secrets).await {
             Ok(finished) => finished,
             Err(halt) => return halted(halt),
         };
@@ -259,7 +258,8 @@ impl Attempt<'_> {
         self.gpu_fault = used.fault;
     }
 
-    async fn run_cells(&mut self, prepared: &Prepared, secrets: Variables) -> Step<Finish> {
+    /// Returns what came of the cells, and when the kernel was ready for them: its start is told as a time of its own.
+    async fn run_cells(&mut self, prepared: &Prepared, secrets: Variables) -> Step<(Finish, Instant)> {
         let notebook_path = self.notebook_path()?;
         let read = ipynb::Notebook::read(&notebook_path)
             .map_err(|problems| unreadable(&self.plan.notebook, problems))?;
@@ -284,6 +284,7 @@ impl Attempt<'_> {
             pid: kernel.child.id(),
             cells: u32::try_from(cells).unwrap_or(u32::MAX),
         });
+        let ready = Instant::now();
         let executor = Executor {
             kernel: &mut kernel,
             channels: &mut channels,
@@ -312,7 +313,7 @@ impl Attempt<'_> {
             .await;
         self.meter.keep_child(&kernel.child);
         self.limits_hit = self.traces.confinement.hit(&self.spec.granted);
-        Ok(finish)
+        Ok((finish, ready))
     }
 
     fn redact_kernel_log(&self) -> io::Result<()> {

@@ -284,7 +284,7 @@ fn a_metric_that_is_offered_finds_its_own_figure_and_none_with_a_longer_name() {
         .map(|(_, metrics)| metrics.trim_start_matches("metrics: [").trim_end_matches(']'))
         .map(|metric| format!("  - {metric}\n"))
         .collect();
-    let yaml = format!("{}  metrics:\n{offered}", text);
+    let yaml = format!("{text}  metrics:\n{offered}");
     let beside = written.path.with_file_name("blueprint.yaml");
     let loaded = Blueprint::parse(&beside, yaml.clone()).expect(&yaml);
     let plan = loaded.resolve(None, &[]).expect("it resolves").plan;

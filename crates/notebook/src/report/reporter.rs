@@ -98,8 +98,8 @@ fn without_attempt(view: &RunView, request: &RunRequest, plan: Option<&Plan>) ->
     };
     let took = view
         .ended_at
-        .unwrap_or(view.requested_at)
-        .duration_since(view.requested_at);
+        .unwrap_or(view.asked_at())
+        .duration_since(view.asked_at());
     Report {
         run: view.id,
         attempt: None,
@@ -114,7 +114,7 @@ fn without_attempt(view: &RunView, request: &RunRequest, plan: Option<&Plan>) ->
         machine: None,
         version: None,
         notebook: plan.map(|plan| plan.notebook.clone()).unwrap_or_default(),
-        began_at: view.requested_at,
+        began_at: view.asked_at(),
         took,
         verdict,
         notices: Vec::new(),
@@ -159,7 +159,7 @@ fn with_attempt(
             .collect(),
         began_at: attempt.reserved_at,
         took: attempt.took(ended_at),
-        notices: left.notices(),
+        notices: super::late(view).into_iter().chain(left.notices()).collect(),
         stages: stages(view, attempt, &left.log),
         cells: left.cells(),
         machine: left.machine.clone(),
@@ -208,7 +208,6 @@ fn sentence(notice: &Diagnostic) -> String {
 
 /// Returns the stages up to the place, which the scheduler knows, and those that the agent went through.
 fn stages(view: &RunView, attempt: &AttemptView, log: &[Record]) -> Vec<StageReport> {
-    let waited = attempt.reserved_at.duration_since(view.requested_at);
     let mut stages = vec![
         StageReport {
             name: "gate".into(),
@@ -218,7 +217,7 @@ fn stages(view: &RunView, attempt: &AttemptView, log: &[Record]) -> Vec<StageRep
         StageReport {
             name: "queue".into(),
             detail: format!("queue {}", view.queue),
-            took: Some(waited),
+            took: Some(view.waited_for(attempt)),
         },
         StageReport {
             name: "quota".into(),
@@ -253,6 +252,8 @@ fn gone_through(log: &[Record]) -> Vec<StageReport> {
                 detail: "started, and answered".into(),
                 took: since(*at, open),
             });
+            // What follows is the cells' time alone, so that the stages add up to the whole.
+            open = open.map(|(stage, _)| (stage, *at));
         }
         if let RecordKind::StageEnded { stage, detail, took } = kind {
             open = None;
@@ -371,7 +372,7 @@ mod tests {
             .iter()
             .map(|stage| (stage.name.as_str(), stage.took.map(|took| took.as_secs())))
             .collect();
-        assert_eq!(told, [("env", Some(3)), ("kernel", Some(2)), ("run", Some(5))]);
+        assert_eq!(told, [("env", Some(3)), ("kernel", Some(2)), ("run", Some(3))]);
     }
 
     #[test]

@@ -357,7 +357,7 @@ fn the_page_tells_what_was_used_and_how_much_of_it_was_seen() {
         ("gpu memory peak", "3.0 GiB"),
         ("gpu energy", "not read"),
         ("queue to admission", "12.5 s"),
-        ("start to verdict", "3.2 s"),
+        ("start to verdict", "3.3 s"),
     ] {
         let row = format!("<dt>{name}</dt><dd>{value}</dd>");
         assert!(page.contains(&row), "{row}: {page}");

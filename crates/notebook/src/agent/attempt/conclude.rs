@@ -127,7 +127,13 @@ impl Attempt<'_> {
             Some(failure) if has_run => Judgement::Failed(failure),
             Some(_) | None => verdict,
         };
-        if matches!(verdict, Judgement::Passed) {
+        let has_collected = match &verdict {
+            Judgement::Passed => true,
+            // What was found is no failure of looking for it.
+            Judgement::Failed(failure) => failure.class == FailureClass::Expectation,
+            Judgement::Stopped => false,
+        };
+        if has_collected {
             self.stage_ended(Stage::Collect, conclusion.detail, begun);
         }
         let mut notices = asked::not_enforced(
