@@ -31,12 +31,12 @@ pub(crate) fn cpu_seconds(time: SignedDuration) -> String {
     format!("{:.1} cpu-s", time.as_secs_f64())
 }
 
-/// Returns a number with at most four decimals, and none where it is large: `0.2215`, `12.5`, `139672`.
+/// Returns a number with at most four decimals, and none where it is very large: `0.2215`, `1234.5`, `1396724`.
 pub(crate) fn figure(value: f64) -> String {
     if !value.is_finite() {
         return "not a number".into();
     }
-    if value.abs() >= 1000.0 {
+    if value.abs() >= 1e6 {
         return format!("{value:.0}");
     }
     let text = format!("{value:.4}");
@@ -89,7 +89,8 @@ mod tests {
         for (value, text) in [
             (0.22151, "0.2215"),
             (12.5, "12.5"),
-            (139_672.4, "139672"),
+            (1234.5, "1234.5"),
+            (1_396_724.4, "1396724"),
             (3.0, "3"),
             (-0.5, "-0.5"),
             (0.0, "0"),

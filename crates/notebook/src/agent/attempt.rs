@@ -70,6 +70,7 @@ struct Attempt<'a> {
     kernel_began: Option<Instant>,
     /// Parameters that no cell reads.
     unread: Vec<String>,
+    overridden: Vec<asked::Overridden>,
     gpu_used: Option<GpuUse>,
     machine: Machine,
     /// What says that a device, and with it the machine, was at fault.
@@ -124,6 +125,7 @@ pub(crate) fn carry_out(
             environment_took: None,
             kernel_began: None,
             unread: Vec::new(),
+            overridden: Vec::new(),
             gpu_used: None,
             machine: machine::this(),
             gpu_fault: None,
@@ -265,6 +267,7 @@ impl Attempt<'_> {
             .map_err(|problems| unreadable(&self.plan.notebook, problems))?;
         asked::refuse(&read, &self.plan, &self.spec)?;
         self.unread = asked::unread(&read, &self.plan);
+        self.overridden = asked::overridden(&read, &self.plan);
         let folder = notebook_path.parent().unwrap_or(&notebook_path);
         let mut program = self.program(&read, prepared, secrets, folder)?;
         let mut notebook = Notebook::new(read);

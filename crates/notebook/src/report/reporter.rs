@@ -315,10 +315,15 @@ fn bounds(expectation: &Expectation) -> Option<Bounds> {
 
 /// Returns the command line that asks for the same run, as it can be pasted into a shell.
 fn reproduce(view: &RunView, request: &RunRequest, plan: Option<&Plan>) -> String {
-    let mut command = format!(
-        "blueproof run {}",
-        quoted(&request.job.checkout.display().to_string())
-    );
+    let checkout = &request.job.checkout;
+    // A notebook finds the blueprint that lies beside it; a folder finds neither the notebook that has none, nor which one
+    // of several is meant.
+    let beside = |plan: &&Plan| plan.notebook.components().count() == 1;
+    let what = match plan.filter(beside) {
+        Some(plan) => checkout.join(&plan.notebook),
+        None => checkout.clone(),
+    };
+    let mut command = format!("blueproof run {}", quoted(&what.display().to_string()));
     if let Some(profile) = &view.subject.profile {
         command.push_str(&format!(" --profile {profile}"));
     }

@@ -391,7 +391,10 @@ fn the_failure_stands_above_what_was_not_enforced_and_long_parts_are_folded() {
     report.caveats.push("no network was asked for".to_owned());
     let folded = texts(&Parsed::parse_document(&to_html(&report)), "details > summary");
     assert!(folded.contains(&"100 lines of code".to_owned()), "{folded:?}");
-    assert!(folded.contains(&"output of 100 lines".to_owned()), "{folded:?}");
+    assert!(
+        folded.contains(&"output, 100 lines shown".to_owned()),
+        "{folded:?}"
+    );
 
     let page = to_html(&failed(report, "ValueError"));
     let at = |text: &str| page.find(text).expect("it is there");

@@ -143,6 +143,7 @@ impl Attempt<'_> {
             self.traces.confinement.unlimited(),
         );
         notices.extend(asked::without_effect(&self.unread));
+        notices.extend(asked::without_effect_by(&self.overridden));
         notices.extend(secrets::shown(self.journal.tokens()));
         notices.extend(secrets::in_files(
             self.journal.redactor(),
