@@ -15,13 +15,13 @@ pub(crate) enum Exit {
     Ok = 0,
     /// The blueprint failed.
     Failed = 1,
-    /// The command or a configuration cannot be understood.
+    /// The command, a configuration or the blueprint has a mistake.
     Usage = 2,
     /// Infrastructure failed; another time it may go better.
     Infrastructure = 3,
     /// A limit of time was reached.
     TimedOut = 5,
-    /// The gate or a policy refused.
+    /// The gate, a queue or a policy refused.
     Refused = 6,
     /// It is not over yet.
     Pending = 8,
@@ -74,10 +74,12 @@ impl Exit {
         match self {
             Exit::Ok => "it passed, or the question is answered",
             Exit::Failed => "the blueprint failed, or a warning under --strict",
-            Exit::Usage => "the command, the configuration or the blueprint has a mistake",
+            Exit::Usage => {
+                "the command, the configuration or the blueprint has a mistake; also of a run\n       that is REFUSED because it cannot run as it is written"
+            }
             Exit::Infrastructure => "infrastructure failed; another time it may go better",
             Exit::TimedOut => "a limit of time was reached",
-            Exit::Refused => "the gate or a policy refused",
+            Exit::Refused => "the gate, a queue or a policy refused",
             Exit::Pending => "it is not over yet",
             Exit::Interrupted => "it was interrupted or cancelled",
         }

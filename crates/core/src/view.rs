@@ -69,6 +69,57 @@ pub struct RunView {
     pub settled: bool,
 }
 
+impl RunView {
+    /// Returns when it was last asked for. What lies between the end of a run and the request to try it once more is
+    /// nobody's wait.
+    pub fn asked_at(&self) -> Timestamp {
+        self.retried_at.unwrap_or(self.requested_at)
+    }
+
+    /// Returns since when it has been waiting for its next attempt: since that was asked for, or since the last one ended.
+    pub fn waiting_since(&self) -> Timestamp {
+        let ended_at = self.attempts.last().and_then(|attempt| attempt.ended_at);
+        ended_at.map_or(self.asked_at(), |ended_at| ended_at.max(self.asked_at()))
+    }
+
+    /// Returns how long it waited for an attempt: from when that was asked for, or, where it was tried again by itself, from
+    /// when it was back in the queue.
+    pub fn waited_for(&self, attempt: &AttemptView) -> SignedDuration {
+        let asked_at = if self.asked_at() <= attempt.reserved_at {
+            self.asked_at()
+        } else {
+            self.requested_at
+        };
+        let requeued_at = attempt.queued_at.filter(|_| attempt.id.number > 1);
+        let since = requeued_at.map_or(asked_at, |requeued_at| requeued_at.max(asked_at));
+        attempt.reserved_at.duration_since(since)
+    }
+
+    /// Returns the attempt that came of the last request; `None` where that ended, or stands, before it had one.
+    pub fn attempt_asked_for(&self) -> Option<&AttemptView> {
+        let last = self.attempts.last();
+        last.filter(|attempt| attempt.reserved_at >= self.asked_at())
+    }
+
+    /// Returns, of a run that passed only after it had failed, in which attempt, and how those before it failed.
+    pub fn passed_late(&self) -> Option<String> {
+        let (last, before) = self.attempts.split_last()?;
+        if last.outcome.as_ref()?.verdict != Verdict::Passed {
+            return None;
+        }
+        let failed = before.iter().filter_map(|attempt| {
+            let Verdict::Failed(failure) = &attempt.outcome.as_ref()?.verdict else {
+                return None;
+            };
+            let number = attempt.id.number;
+            Some(format!("attempt {number} failed: {}", failure.diagnostic.message))
+        });
+        let failed: Vec<String> = failed.collect();
+        let number = last.id.number;
+        (!failed.is_empty()).then(|| format!("in attempt {number} of {number}; {}", failed.join("; ")))
+    }
+}
+
 /// A call that failed for a run, and is made again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -233,3 +284,6 @@ pub enum ReportView {
     /// It could not be written, however often it was tried.
     GivenUp(Box<Diagnostic>),
 }
+
+#[cfg(test)]
+mod tests;

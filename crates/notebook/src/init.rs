@@ -16,7 +16,7 @@ use blueproof_core::diagnostic::Diagnostic;
 
 use crate::{
     blueprint::{Blueprint, FILE_NAME, default_name},
-    ipynb::Notebook,
+    ipynb::{Notebook, PARAMETERS_TAG},
     lint::placeholder::is_placeholder,
     python::syntax::{Expr, Kind},
     survey::{At, Survey, Traced, Value},
@@ -125,6 +125,19 @@ fn parameters(draft: &mut Draft, survey: &Survey) {
             at,
         );
     }
+}
+
+/// Returns the names and types of what the cell tagged `parameters` assigns, as far as a parameter can be that; nothing where
+/// no cell is tagged so.
+pub(crate) fn parameter_types(notebook: &Notebook) -> Vec<(String, &'static str)> {
+    if !notebook.code().any(|cell| cell.is_tagged(PARAMETERS_TAG)) {
+        return Vec::new();
+    }
+    let survey = Survey::of(notebook);
+    let typed = survey.parameters.iter();
+    typed
+        .filter_map(|(name, value)| Some((name.clone(), parameter(value)?.0)))
+        .collect()
 }
 
 /// Returns the type of a parameter and its default, as YAML.

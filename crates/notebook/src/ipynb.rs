@@ -23,6 +23,8 @@ pub(crate) use read::{read_text, readable};
 
 /// The tag of the cell that holds a notebook's parameters.
 pub const PARAMETERS_TAG: &str = "parameters";
+/// The tag of the cell into which values of parameters were put; papermill gives it, too.
+pub(crate) const INJECTED_TAG: &str = "injected-parameters";
 /// The tag of a cell that may raise.
 pub const RAISES_TAG: &str = "raises-exception";
 

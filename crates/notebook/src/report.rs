@@ -126,13 +126,28 @@ pub fn notices(view: &RunView, runs: &RunsFolder) -> Vec<Diagnostic> {
         return Vec::new();
     };
     let outcome = last.outcome.as_ref();
-    let mut notices = outcome.map(|outcome| outcome.notices.clone()).unwrap_or_default();
+    let mut notices: Vec<Diagnostic> = late(view).into_iter().collect();
+    notices.extend(
+        outcome
+            .into_iter()
+            .flat_map(|outcome| outcome.notices.iter().cloned()),
+    );
     let noticed = left::Left::by(last.id, runs).notices();
     notices.extend(noticed.into_iter().filter(|notice| {
         let outcome = outcome.map(|outcome| &outcome.notices);
         outcome.is_none_or(|told| !told.contains(notice))
     }));
     notices
+}
+
+/// Returns that a run passed only after it had failed.
+fn late(view: &RunView) -> Option<Diagnostic> {
+    let late = view.passed_late()?;
+    let diagnostic = Diagnostic::warning(Code::PassedLate, format!("it passed {late}"));
+    Some(
+        diagnostic
+            .hint("one of the two was by chance: look for a seed, a race, or what differs between hosts"),
+    )
 }
 
 /// An earlier attempt of the same run.

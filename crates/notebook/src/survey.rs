@@ -59,7 +59,7 @@ pub(crate) struct Survey {
     pub(crate) optional_imports: BTreeSet<String>,
     /// Environment variables that the notebook reads.
     pub(crate) environment: Vec<(At, String)>,
-    /// Figures that are printed, as in `print("loss:", loss)`, by name.
+    /// Figures that are printed, as in `print("val loss:", loss)`, by the words before them.
     pub(crate) printed: Vec<(At, String)>,
     /// Names that runtimes are compared with, as in `runtime.name == "torch-distributed"`.
     pub(crate) runtime_names: Vec<(At, String)>,

@@ -1,5 +1,6 @@
 //! What a notebook printed and said, made fit to be stored and shown: it is a stranger's text, and may be hostile.
 
+mod amounts;
 mod json;
 mod lines;
 mod redact;
@@ -9,6 +10,7 @@ mod style;
 mod tokens;
 mod visible;
 
+pub use amounts::duration;
 pub use json::harmless_json;
 pub(crate) use lines::reorders_or_hides;
 pub use lines::{Line, Lines, Run, lines, shown};

@@ -11,14 +11,15 @@ use crate::output::DocumentFormat;
 /// Play jobs against queues in virtual time.
 #[derive(Debug, Args)]
 #[command(
+    group = clap::ArgGroup::new("jobs").required(true).args(["file", "generator"]),
     after_help = "Examples:\n  blueproof simulate -f examples/mlbatch.yaml --transcript\n  blueproof simulate -f jobs.yaml --policy fair.yaml --policy strict.yaml --chart"
 )]
 pub(crate) struct Simulate {
     /// A file of the kind Simulation, with the queues in it or named in it
-    #[arg(short, long, value_name = "FILE", required_unless_present = "generator")]
+    #[arg(short, long, value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
     /// Jobs and queues that are known by a name
-    #[arg(long, value_name = "NAME", conflicts_with = "file")]
+    #[arg(long, value_name = "NAME")]
     pub(crate) generator: Option<Generator>,
     /// A file with other queues for the same jobs, as Kueue's YAML, measured beside; may be given several times
     #[arg(long = "policy", value_name = "FILE", conflicts_with = "transcript")]

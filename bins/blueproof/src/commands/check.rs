@@ -10,6 +10,7 @@ use blueproof_notebook::{
     blueprint::{self, Blueprint, Loaded, Resolved},
     init, lint,
     plan::Secret,
+    text::shell_word,
 };
 
 use super::{blueprints::of_this_checkout, run::find};
@@ -32,6 +33,9 @@ pub(crate) fn check(arguments: &Check, place: &Place) -> Result<Exit, Problem> {
             .map(|named| find(named))
             .collect::<Result<Vec<_>, _>>()?,
     };
+    if paths.is_empty() {
+        return Err(Problem::usage(nothing_to_check()));
+    }
     let diagnostics: Vec<Diagnostic> = paths.iter().flat_map(|path| check_one(path, &here)).collect();
     let count = |severity| {
         diagnostics
@@ -59,6 +63,14 @@ pub(crate) fn check(arguments: &Check, place: &Place) -> Result<Exit, Problem> {
         (0, _) => Exit::Ok,
         _ => Exit::Usage,
     })
+}
+
+/// A step of a CI job that looks in a wrong folder must not pass for ever.
+fn nothing_to_check() -> Diagnostic {
+    let none = Diagnostic::error(Code::NoSuchBlueprint, "no blueprint.yaml is here or below");
+    none.hint("change into a checkout that has one").hint(
+        "`blueproof check NOTEBOOK` looks at a notebook that has none; `blueproof init NOTEBOOK` writes one",
+    )
 }
 
 /// What a run on this machine would be given.
@@ -170,7 +182,7 @@ pub(crate) fn init(arguments: &Init) -> Result<Exit, Problem> {
     anstream::println!("{}", path.display());
     anstream::eprintln!(
         "what was inferred says from which cell; `blueproof check {}` looks for hazards",
-        path.display()
+        shell_word(&path)
     );
     Ok(Exit::Ok)
 }

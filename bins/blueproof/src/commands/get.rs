@@ -44,7 +44,10 @@ pub(crate) async fn get_runs(arguments: &GetRuns, place: &Place) -> Result<Exit,
     }
     let Some(store) = &reading.store else {
         print_all(&[], &BTreeMap::new(), None, format, Shape::List)?;
-        output::note("no runs yet: `blueproof run BLUEPRINT` makes the first");
+        let place = reading.config.store.value.display();
+        output::note(&format!(
+            "no store at {place}, so no runs yet: `blueproof run BLUEPRINT` makes the first"
+        ));
         return Ok(Exit::Ok);
     };
     if arguments.watch {

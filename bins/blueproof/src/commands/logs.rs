@@ -17,6 +17,7 @@ use blueproof_notebook::text::Sanitiser;
 use crate::{
     cli::Logs,
     exit::{Exit, Problem},
+    output,
     reading::{Reading, Vigil},
 };
 
@@ -36,7 +37,13 @@ pub(crate) async fn logs(reading: &Reading, arguments: &Logs) -> Result<Exit, Pr
     };
     match print_all(reading, store, arguments, run.id, &mut printer).await {
         // Whoever reads has seen enough, as in `blueproof logs last | head`.
-        Err(Ended::NobodyReads) | Ok(()) => Ok(Exit::Ok),
+        Err(Ended::NobodyReads) => Ok(Exit::Ok),
+        Ok(()) => {
+            if let (None, Some(wanted)) = (printer.cell, printer.only) {
+                output::note(&format!("{}: cell {wanted} printed nothing", run.id));
+            }
+            Ok(Exit::Ok)
+        }
         Err(Ended::Problem(problem)) => Err(problem),
     }
 }

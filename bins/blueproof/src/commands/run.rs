@@ -87,7 +87,20 @@ fn brief_path(path: &Path) -> String {
 fn resolve(arguments: &Run) -> Result<Resolved, Problem> {
     let path = find(&arguments.blueprint)?;
     let loaded = Blueprint::load(&path)?;
+    if let Some(name) = given_twice(&arguments.parameters) {
+        let message = format!("the parameter `{}` is given twice", output::line(name));
+        return Err(Problem::usage(
+            Diagnostic::error(Code::Usage, message).hint("leave out one `-p`"),
+        ));
+    }
     Ok(loaded.resolve(arguments.profile.as_deref(), &arguments.parameters)?)
+}
+
+fn given_twice(parameters: &[(String, String)]) -> Option<&str> {
+    let mut names: Vec<&str> = parameters.iter().map(|(name, _)| name.as_str()).collect();
+    names.sort_unstable();
+    let twice = names.windows(2).find(|pair| pair[0] == pair[1]);
+    twice.map(|pair| pair[0])
 }
 
 /// Returns the path that was typed, or that of the blueprint which is called so in this checkout.
@@ -163,6 +176,18 @@ fn unreadable(folder: &Path, error: &dyn std::error::Error) -> Problem {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_parameter_that_is_given_twice_is_found() {
+        let given = |names: &[&str]| -> Vec<(String, String)> {
+            names
+                .iter()
+                .map(|name| ((*name).to_owned(), "1".to_owned()))
+                .collect()
+        };
+        assert_eq!(given_twice(&given(&["b", "a", "b"])), Some("b"));
+        assert_eq!(given_twice(&given(&["b", "a"])), None);
+    }
 
     #[test]
     fn a_priority_is_a_number_or_the_name_of_a_class() {

@@ -193,7 +193,10 @@ fn cause(view: &RunView, ending: Ending) -> String {
             let message = output::line(&failure.diagnostic.message);
             format!("{}: {message}", blame(failure.class))
         }
-        None => without_failure(ending).into(),
+        None => match view.passed_late() {
+            Some(late) => format!("{}, {}", without_failure(ending), output::line(&late)),
+            None => without_failure(ending).into(),
+        },
     }
 }
 

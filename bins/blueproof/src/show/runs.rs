@@ -198,7 +198,7 @@ fn detail(view: &RunView, pending: Option<&PendingReason>) -> String {
         return pending.to_string();
     }
     match view.state {
-        RunState::Ended(Ending::Passed) => last_outcome(view).map(measured).unwrap_or_default(),
+        RunState::Ended(Ending::Passed) => passed(view),
         RunState::Ended(
             Ending::Failed
             | Ending::InfrastructureFailed
@@ -216,6 +216,14 @@ fn detail(view: &RunView, pending: Option<&PendingReason>) -> String {
         | RunState::Starting
         | RunState::Running => String::new(),
     }
+}
+
+/// Returns what a run measured that passed, and first whether it had failed before.
+fn passed(view: &RunView) -> String {
+    let late = view.passed_late().map(|late| output::line(&late));
+    let measured = last_outcome(view).map(measured);
+    let parts = late.into_iter().chain(measured).filter(|part| !part.is_empty());
+    parts.collect::<Vec<_>>().join(" · ")
 }
 
 /// Returns how the last attempt that is over ended.

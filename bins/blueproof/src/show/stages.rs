@@ -158,11 +158,14 @@ impl Stages {
                 self.begin(
                     "gate",
                     outlook.unwrap_or("waits for an approval"),
-                    view.requested_at,
+                    view.waiting_since(),
                 );
             }
-            RunState::Queued => self.begin("queue", outlook.unwrap_or("waits"), view.requested_at),
-            RunState::Reserved => self.begin("place", "a place is being made", view.requested_at),
+            RunState::Queued => self.begin("queue", outlook.unwrap_or("waits"), view.waiting_since()),
+            RunState::Reserved => {
+                let since = attempt.map_or(view.requested_at, |attempt| attempt.reserved_at);
+                self.begin("place", "a place is being made", since);
+            }
             RunState::Starting | RunState::Running | RunState::Ended(_) => {}
         }
         self.on_troubles(&view.troubles);
@@ -283,7 +286,7 @@ impl Stages {
         if self.passed < Passed::Gate {
             self.line("gate", Mark::Well, &approval(view, &attempt.approved_by), None);
         }
-        let waited = attempt.reserved_at.duration_since(view.requested_at);
+        let waited = view.waited_for(attempt);
         let which = if attempt.id.number > 1 {
             format!("attempt {}", attempt.id.number)
         } else {

@@ -77,16 +77,22 @@ fn word(state: RunState) -> (&'static str, Style) {
     }
 }
 
-/// Returns what is worth knowing beside the verdict: time, class, metrics, use.
+/// Returns what is worth knowing beside the verdict: that it is a late one, time, class, metrics, use.
 fn facts(run: &RunView) -> String {
     let mut facts = String::new();
+    if let Some(late) = run.passed_late() {
+        facts.push_str(&format!(" {} ·", output::line(&late)));
+    }
     if let Some(ended_at) = run.ended_at {
         facts.push_str(&times(run, ended_at));
     }
     if let Some(failure) = &run.failure {
         facts.push_str(&format!(" · {}", class(failure)));
     }
-    if let Some(outcome) = run.attempts.last().and_then(|attempt| attempt.outcome.as_ref()) {
+    if let Some(outcome) = run
+        .attempt_asked_for()
+        .and_then(|attempt| attempt.outcome.as_ref())
+    {
         outcome_facts(outcome, &mut facts);
     }
     facts
@@ -94,12 +100,12 @@ fn facts(run: &RunView) -> String {
 
 /// Returns how long the last attempt took, as everywhere, and for how long the run had waited before it.
 fn times(run: &RunView, ended_at: Timestamp) -> String {
-    let Some(attempt) = run.attempts.last() else {
-        let waited = ended_at.duration_since(run.requested_at);
+    let Some(attempt) = run.attempt_asked_for() else {
+        let waited = ended_at.duration_since(run.asked_at());
         return format!(" after {}", text::duration(waited));
     };
     let took = format!(" in {}", text::duration(attempt.took(ended_at)));
-    let waited = attempt.reserved_at.duration_since(run.requested_at);
+    let waited = run.waited_for(attempt);
     if waited < WORTH_TELLING {
         return took;
     }

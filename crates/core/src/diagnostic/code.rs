@@ -300,6 +300,9 @@ codes! {
         "The blueprint asks for something that nobody sees to on this machine. Whether the notebook keeps to it is not known, and \
          a pass says nothing of it. On Kubernetes it is enforced. Memory and processor time are enforced here, too, where cgroup \
          v2 is delegated: `systemd-run --user --scope -p Delegate=yes blueproof run`."
+    455 PassedLate "a pass after an attempt that had failed"
+        "The same content failed once and then passed, so that one of the two was by chance: a seed, a race, another host. A \
+         blueprint that shall not pass so has no `retries.blueprint`."
     501 StartupTimeout "a start that took too long"
         "Environment and kernel were not ready within spec.timeouts.startup. A first start downloads packages; later \
          ones find them in the cache."

@@ -352,8 +352,8 @@ fn too_much(asked: Resources, quota: Resources) -> Diagnostic {
         Code::AsksTooMuch,
         format!("asks for {asked}, more than the queue's whole quota of {quota}"),
     )
-    .hint("choose a profile that asks for less: `blueproof get blueprints` lists them")
-    .hint("or let the quota grow: `blueproof config show --origin` names where it is set")
+    .hint("let it ask for less (spec.driver, spec.workload), in a profile if it is for here only")
+    .hint("or let the quota grow: `blueproof quota get` shows it, `local.cpu` and `local.memory` of the configuration set it")
 }
 
 fn too_many_gpus(asked: Gpus, quota: Gpus) -> Diagnostic {
@@ -362,7 +362,7 @@ fn too_many_gpus(asked: Gpus, quota: Gpus) -> Diagnostic {
         some => format!("asks for {asked} gpu, more than the {some} that there are here"),
     };
     Diagnostic::error(Code::AsksTooMuch, message)
-        .hint("choose a profile that asks for fewer: `blueproof get blueprints` lists them")
+        .hint("let it ask for fewer (spec.driver, spec.workload), in a profile if it is for here only")
         .hint("or run it where `nvidia-smi -L` lists enough, and CUDA_VISIBLE_DEVICES does not hide them")
 }
 

@@ -70,6 +70,7 @@ struct Attempt<'a> {
     kernel_began: Option<Instant>,
     /// Parameters that no cell reads.
     unread: Vec<String>,
+    overridden: Vec<asked::Overridden>,
     gpu_used: Option<GpuUse>,
     machine: Machine,
     /// What says that a device, and with it the machine, was at fault.
@@ -124,6 +125,7 @@ pub(crate) fn carry_out(
             environment_took: None,
             kernel_began: None,
             unread: Vec::new(),
+            overridden: Vec::new(),
             gpu_used: None,
             machine: machine::this(),
             gpu_fault: None,
@@ -212,9 +214,8 @@ impl Attempt<'_> {
 
     /// Starts the kernel, runs the cells, ends everything that was started, and looks at what came of it.
     async fn execute(&mut self, prepared: &Prepared, secrets: Variables) -> Outcome {
-        let begun = Instant::now();
         self.journal.record(RecordKind::StageBegun { stage: Stage::Run });
-        let finish = match self.run_cells(prepared, secrets).await {
+        let (finish, begun) = match self.run_cells(prepared, secrets).await {
             Ok(finished) => finished,
             Err(halt) => return halted(halt),
         };
@@ -259,12 +260,14 @@ impl Attempt<'_> {
         self.gpu_fault = used.fault;
     }
 
-    async fn run_cells(&mut self, prepared: &Prepared, secrets: Variables) -> Step<Finish> {
+    /// Returns what came of the cells, and when the kernel was ready for them: its start is told as a time of its own.
+    async fn run_cells(&mut self, prepared: &Prepared, secrets: Variables) -> Step<(Finish, Instant)> {
         let notebook_path = self.notebook_path()?;
         let read = ipynb::Notebook::read(&notebook_path)
             .map_err(|problems| unreadable(&self.plan.notebook, problems))?;
         asked::refuse(&read, &self.plan, &self.spec)?;
         self.unread = asked::unread(&read, &self.plan);
+        self.overridden = asked::overridden(&read, &self.plan);
         let folder = notebook_path.parent().unwrap_or(&notebook_path);
         let mut program = self.program(&read, prepared, secrets, folder)?;
         let mut notebook = Notebook::new(read);
@@ -284,6 +287,7 @@ impl Attempt<'_> {
             pid: kernel.child.id(),
             cells: u32::try_from(cells).unwrap_or(u32::MAX),
         });
+        let ready = Instant::now();
         let executor = Executor {
             kernel: &mut kernel,
             channels: &mut channels,
@@ -312,7 +316,7 @@ impl Attempt<'_> {
             .await;
         self.meter.keep_child(&kernel.child);
         self.limits_hit = self.traces.confinement.hit(&self.spec.granted);
-        Ok(finish)
+        Ok((finish, ready))
     }
 
     fn redact_kernel_log(&self) -> io::Result<()> {

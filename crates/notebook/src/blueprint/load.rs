@@ -10,6 +10,7 @@ use blueproof_core::{
 
 use super::{Blueprint, FILE_NAME, FORMAT, Loaded, check, list};
 use crate::{
+    init,
     ipynb::{Notebook, read_text},
     text::shell_word,
 };
@@ -34,7 +35,7 @@ impl Blueprint {
     /// Loads a blueprint from its file, from the folder that holds it, or from a notebook.
     ///
     /// For a notebook it is the `blueprint.yaml` beside it that names it, else the notebook's `metadata.blueproof`,
-    /// else one with nothing but defaults. The blueprint is checked whole, with each of its profiles, and its
+    /// else one with nothing but defaults, and the parameters of the cell that is tagged so. The blueprint is checked whole, with each of its profiles, and its
     /// notebook is read; nothing is written and nothing is run.
     ///
     /// # Errors
@@ -46,6 +47,9 @@ impl Blueprint {
         }
         if path.extension().is_some_and(|extension| extension == "ipynb") {
             return from_notebook(path);
+        }
+        if path.is_file() && !is_document(path) {
+            return Err(vec![neither(path)]);
         }
         from_file(path)
     }
@@ -65,6 +69,19 @@ impl Blueprint {
         let root = Node::from_yaml(&source).map_err(|error| vec![error])?;
         assemble(source, root, folder_of(path))
     }
+}
+
+/// Returns whether a file is called as documents are, or as nothing in particular.
+fn is_document(path: &Path) -> bool {
+    let ending = path.extension().map(|ending| ending.to_ascii_lowercase());
+    ending.is_none_or(|ending| ["yaml", "yml", "json"].iter().any(|known| ending == *known))
+}
+
+fn neither(path: &Path) -> Diagnostic {
+    let message = "this is neither a notebook nor a blueprint";
+    Diagnostic::error(Code::WrongFormat, message)
+        .at(Place::file(path.display().to_string()))
+        .hint("a notebook's name ends with `.ipynb`, a blueprint's with `.yaml`; `blueproof get blueprints` lists those that are here")
 }
 
 fn from_folder(folder: &Path) -> Result<Loaded, Vec<Diagnostic>> {
@@ -139,7 +156,7 @@ fn from_notebook(path: &Path) -> Result<Loaded, Vec<Diagnostic>> {
     let source = notebook.source.clone();
     let root = match notebook.blueprint {
         Some(ref node) => completed(node.clone(), &name),
-        None => completed(empty_map(), &name),
+        None => completed(with_parameters(&notebook), &name),
     };
     assemble(source, root, folder)
 }
@@ -186,6 +203,29 @@ fn completed(mut root: Node, notebook: &str) -> Node {
     root
 }
 
+/// Returns a blueprint that declares nothing but what the cell tagged `parameters` assigns: whoever tagged it has said that these
+/// may be given other values. They have no default, so the notebook's own stay.
+fn with_parameters(notebook: &Notebook) -> Node {
+    let text = |text: &str| node(Value::Text(text.into()));
+    let map = |entries: Vec<(String, Node)>| {
+        let entry = |(key, node)| Entry {
+            key,
+            spot: Spot::default(),
+            node,
+        };
+        node(Value::Map(entries.into_iter().map(entry).collect()))
+    };
+    let types = init::parameter_types(notebook).into_iter();
+    let declared: Vec<_> = types
+        .map(|(name, kind)| (name, map(vec![("type".into(), text(kind))])))
+        .collect();
+    if declared.is_empty() {
+        return empty_map();
+    }
+    let spec = map(vec![("parameters".into(), map(declared))]);
+    map(vec![("spec".into(), spec)])
+}
+
 fn add(node: &mut Node, key: &str, value: Value) {
     let spot = node.spot;
     if let Value::Map(entries) = &mut node.value
@@ -198,10 +238,13 @@ fn add(node: &mut Node, key: &str, value: Value) {
 }
 
 fn empty_map() -> Node {
-    Node {
-        value: Value::Map(Vec::new()),
-        spot: Spot::default(),
-    }
+    node(Value::Map(Vec::new()))
+}
+
+/// Returns a value that stands in no file.
+fn node(value: Value) -> Node {
+    let spot = Spot::default();
+    Node { value, spot }
 }
 
 /// Whether every key was understood by itself.

@@ -304,7 +304,7 @@ fn unknown_parameter(name: &str, declared: &BTreeMap<String, Located<Parameter>>
         return unknown.hint(format!("did you mean `{meant}`?"));
     }
     if known.is_empty() {
-        return unknown.hint("this blueprint has no parameters; declare them under `spec.parameters`");
+        return unknown.hint("there are no parameters; declare them under `spec.parameters`, or, where there is no blueprint, tag the cell that assigns them `parameters`");
     }
     unknown.hint(format!("its parameters: {}", known.join(", ")))
 }

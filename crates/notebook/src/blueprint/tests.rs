@@ -372,6 +372,53 @@ fn another_kind_or_version_is_refused_before_its_keys_are_read() {
 }
 
 #[test]
+fn what_is_neither_a_notebook_nor_a_blueprint_is_said_to_be_so() {
+    let folder = TempDir::new().expect("a temporary folder can be made");
+    write(folder.path(), "mk.py", "print('x: y')");
+    let errors = Blueprint::load(&folder.path().join("mk.py")).expect_err("it is neither");
+    assert_eq!(errors[0].message, "this is neither a notebook nor a blueprint");
+    assert_eq!(errors.len(), 1);
+}
+
+#[test]
+fn a_notebook_without_a_blueprint_takes_the_parameters_of_its_tagged_cell() {
+    let folder = TempDir::new().expect("a temporary folder can be made");
+    let cell = |tag: &str| {
+        format!(
+            r#"{{"cell_type": "code", "id": "a", "metadata": {{"tags": ["{tag}"]}}, "outputs": [], "execution_count": null,
+            "source": ["steps = 5\n", "rate = 0.1\n", "layers = [1]"]}}"#
+        )
+    };
+    let resolve = |tag: &str, name: &str, value: &str| {
+        let text = format!(
+            r#"{{"nbformat": 4, "nbformat_minor": 5, "metadata": {{}}, "cells": [{}]}}"#,
+            cell(tag)
+        );
+        write(folder.path(), "in.ipynb", &text);
+        let loaded = Blueprint::load(&folder.path().join("in.ipynb")).expect("it is valid");
+        loaded.resolve(None, &[(name.to_owned(), value.to_owned())])
+    };
+    let parameters = resolve("parameters", "steps", "50")
+        .expect("it is there")
+        .plan
+        .parameters;
+    let given: Vec<_> = parameters.into_iter().collect();
+    assert_eq!(
+        given,
+        [("steps".to_owned(), serde_json::json!(50))],
+        "the rest stays as it is"
+    );
+    for (tag, name, value, code) in [
+        ("parameters", "steps", "many", Code::ParameterValue),
+        ("parameters", "layers", "2", Code::UnknownParameter),
+        ("other", "steps", "50", Code::UnknownParameter),
+    ] {
+        let errors = resolve(tag, name, value).expect_err("it is refused");
+        assert_eq!(errors[0].code, code, "{tag} {name} {value}");
+    }
+}
+
+#[test]
 fn a_bare_notebook_is_a_blueprint() {
     let folder = TempDir::new().expect("a temporary folder can be made");
     write(folder.path(), "My Notebook.ipynb", NOTEBOOK);

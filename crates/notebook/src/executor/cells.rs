@@ -106,7 +106,9 @@ impl Executor<'_> {
                 finish.last = Some(self.died_after(&cells, before, end, &mut finish.ends));
                 break;
             }
-            let run = self.run_cell(cell, nth, run_ends).await;
+            let is_last = nth + 1 == cells.len();
+            let ask = if is_last { probe::AFTER_LAST } else { probe::AFTER };
+            let run = self.run_cell(cell, nth, ask, run_ends).await;
             finish.take_in(cell.position, &run, self.recorder.tail(nth));
             let goes_on = run.end.is_good() && run.over.is_none();
             if !goes_on {
@@ -185,7 +187,7 @@ impl Executor<'_> {
         });
     }
 
-    async fn run_cell(&mut self, cell: &Cell, nth: usize, run_ends: Option<Instant>) -> CellRun {
+    async fn run_cell(&mut self, cell: &Cell, nth: usize, ask: &str, run_ends: Option<Instant>) -> CellRun {
         let code = self.prepare(cell).await;
         if let Some(gpus) = &mut self.gpus {
             gpus.turn_to(cell.position);
@@ -199,7 +201,7 @@ impl Executor<'_> {
         let after = self
             .kernelspec
             .is_none()
-            .then(|| ("after".to_owned(), probe::AFTER.to_owned()));
+            .then(|| ("after".to_owned(), ask.to_owned()));
         let after = after.into_iter().collect();
         let (run, took) = match self.channels.execute(code, Visibility::Cell, after).await {
             Ok(request) => {

@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json, value::RawValue};
 use super::probe::python_string;
 use crate::{
     files::Digesting,
-    ipynb::{self, CellKind, PARAMETERS_TAG, Undecoded},
+    ipynb::{self, CellKind, INJECTED_TAG, PARAMETERS_TAG, Undecoded},
 };
 
 /// A notebook that is executed, in format 4.5.
@@ -59,9 +59,6 @@ pub(crate) struct Cell {
     pub(crate) tags: Vec<String>,
 }
 
-/// The tag that papermill gives to such a cell, too.
-const INJECTED: &str = "injected-parameters";
-
 /// The id of a cell that was put in and has no place in the user's file.
 pub(crate) const INJECTED_ID: &str = "blueproof-parameters";
 
@@ -103,16 +100,16 @@ impl Notebook {
             cell_type: CellKind::Code,
             id: INJECTED_ID.to_owned(),
             source: source.trim_end().to_owned(),
-            tags: vec![INJECTED.to_owned()],
+            tags: vec![INJECTED_TAG.to_owned()],
             shown: Some(Shown::default()),
-            undecoded: BTreeMap::from([("metadata".to_owned(), raw(&json!({"tags": [INJECTED]})))]),
+            undecoded: BTreeMap::from([("metadata".to_owned(), raw(&json!({"tags": [INJECTED_TAG]})))]),
         };
         let tagged = |tag: &str| {
             self.cells
                 .iter()
                 .position(|cell| cell.tags.iter().any(|own| own == tag))
         };
-        if let Some(at) = tagged(INJECTED) {
+        if let Some(at) = tagged(INJECTED_TAG) {
             // It has its place in the user's file, and keeps it.
             cell.id.clone_from(&self.cells[at].id);
             self.cells[at] = cell;

@@ -23,6 +23,8 @@ _any, _callable, _sorted, _BaseException, _int, _bytes, _set, _id, _list, _tuple
 _KEEP = 4000
 _silent = []
 _forked = [False]
+_future = []
+_getcwd, _realpath = _os.getcwd, _os.path.realpath
 _started, _told, _signals = [], set(), {}
 _waitid, _short = _os.waitid, _reprlib.Repr().repr
 _WORKERS = ("multiprocessing.", "joblib.externals.loky.", "loky.")
@@ -185,6 +187,12 @@ def explain():
     return _answer({"chain": _chain(error), "silent": _take_silent(), "forked": _forked[0], "leaves": False})
 
 
+def after_last():
+    """As after(), and looks for exceptions that nothing asked for: nothing can ask for them any more."""
+    _look_at_unasked()
+    return after()
+
+
 def after():
     _look_at_background()
     leaves = bool(_getattr(_shell, "exit_now", False))
@@ -260,6 +268,78 @@ def _watch_children():
         return result
 
     popen._execute_child, popen._handle_exitstatus, popen.communicate = executed, handled, communicated
+
+
+def _watch_system():
+    system, to_status = _os.system, _os.waitstatus_to_exitcode
+
+    def ran(command):
+        status = system(command)
+        if status and _os.getpid() == _kernel and _is_own(_sys._getframe(1).f_code.co_filename):
+            _silent.append({"what": "system", "command": _text(command, 500), "status": to_status(status)})
+        return status
+
+    _os.system = ran
+
+
+def _watch_folder():
+    """The magic `%cd` prints why it failed, and raises nothing."""
+    magics = _shell.magics_manager.magics["line"]
+    change, tried = magics["cd"], []
+
+    def heard(event, arguments):
+        if event == "os.chdir" and tried:
+            tried.append(arguments[0])
+
+    def cd(parameter_s=""):
+        tried[:] = [None]
+        result = change(parameter_s)
+        wanted = tried[-1]
+        del tried[:]
+        if _isinstance(wanted, _str) and _realpath(wanted) != _realpath(_getcwd()):
+            _silent.append({"what": "folder", "command": _text("%cd " + parameter_s, 500), "status": 0})
+        return result
+
+    cd.__doc__ = change.__doc__
+    magics["cd"] = cd
+    _sys.addaudithook(heard)
+
+
+def _watch_futures():
+    """Marks the futures of threads and processes whose outcome somebody asked for. Tasks of asyncio know it themselves."""
+    import concurrent.futures as futures
+    future = futures.Future
+    result, exception = future.result, future.exception
+
+    def asked(method):
+        def ask(self, *arguments, **options):
+            self._blueproof_asked = True
+            return method(self, *arguments, **options)
+        return ask
+
+    future.result, future.exception = asked(result), asked(exception)
+    _future.append(future)
+
+
+def _look_at_unasked():
+    import asyncio
+    import gc
+    for one in gc.get_objects():
+        try:
+            if _isinstance(one, _future[0]):
+                what, error, asked = "future", one._exception, _getattr(one, "_blueproof_asked", False)
+            elif _isinstance(one, asyncio.Task) and one.done() and not one.cancelled():
+                what, asked = "task", not one._log_traceback
+                error = None if asked else one.exception()
+            else:
+                continue
+            # What a library leaves unasked is its own business.
+            if error is None or asked or not _any(frame["own"] or frame["count"] is not None for frame in _frames(error)):
+                continue
+            said = "%s: %s" % (_type(error).__name__, _message(error))
+            _silent.append({"what": what, "command": "", "status": 0, "said": said})
+        except Exception:
+            pass
 
 
 def _child_ended(what, child, status):
@@ -438,7 +518,7 @@ def leave_output():
     return _answer(True)
 
 
-for _watch in (_watch_shell, _watch_children, _watch_copies, _watch_starts):
+for _watch in (_watch_shell, _watch_children, _watch_copies, _watch_starts, _watch_system, _watch_folder, _watch_futures):
     try:
         _watch()
     except Exception:

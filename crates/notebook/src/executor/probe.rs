@@ -11,6 +11,8 @@ use crate::verdict::Exception;
 
 /// The user expression that each cell is sent with.
 pub(crate) const AFTER: &str = "__import__('sys').modules['_blueproof_probe'].after()";
+/// The user expression that the last cell is sent with.
+pub(crate) const AFTER_LAST: &str = "__import__('sys').modules['_blueproof_probe'].after_last()";
 /// The user expression that is asked after an exception.
 pub(crate) const EXPLAIN: &str = "__import__('sys').modules['_blueproof_probe'].explain()";
 
@@ -54,6 +56,14 @@ pub(crate) struct Silent {
 pub(crate) enum SilentKind {
     /// By a line that begins with `!`.
     Shell,
+    /// By `os.system`.
+    System,
+    /// No program: the magic `%cd`, which did not change the folder.
+    Folder,
+    /// No program: a task of asyncio that ended with an exception, for which nothing asked.
+    Task,
+    /// No program: a future of `concurrent.futures`, likewise.
+    Future,
     /// By the `subprocess` module.
     Child,
     /// By the `subprocess` module, and the notebook has not waited for it.

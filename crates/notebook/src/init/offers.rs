@@ -35,16 +35,32 @@ pub(super) fn write(draft: &mut Draft, survey: &Survey) {
             );
         }
     }
-    let mut names: Vec<&str> = Vec::new();
-    for (at, name) in &survey.printed {
-        if names.contains(&name.as_str()) {
+    let mut names: Vec<String> = Vec::new();
+    for (at, words) in &survey.printed {
+        let name = words.replace([' ', '.', '/', '-'], "_");
+        if names.contains(&name) {
             continue;
         }
+        let metric = format!(
+            "metrics: [{{name: {name}, from: {{regex: '{}'}}}}]",
+            pattern(words)
+        );
         names.push(name);
-        let regex = scalar(&format!("{name}[:=] *([-+0-9.eE]+)"));
-        let metric = format!("metrics: [{{name: {name}, from: {{regex: {regex}}}}}]");
         draft.remark(1, format!("cell {} prints a figure: {metric}", at.cell));
     }
+}
+
+/// Returns a regular expression for the figure behind these words, and behind no longer name that ends with them: `loss` is
+/// found neither in `val_loss: 0.1` nor in `val loss: 0.1`.
+///
+/// It has no quotation mark in it. `nan` is a value, so that a run which ends with it is not judged by an earlier one.
+fn pattern(words: &str) -> String {
+    // Before the name is the line's begin, a mark such as `,`, or the end of another figure and a space. A regular expression
+    // that takes linear time cannot look behind, so what is there is a part of it.
+    let before = r"(?:^|[^\w\s./-]|[^\pL_\s]\s)\s*";
+    let words: Vec<String> = words.split(' ').map(regex::escape).collect();
+    let words = words.join(r"\s+");
+    format!(r"{before}{words}\s*[:=]\s*([-+]?(?:nan|inf)|[-+0-9.eE]+)")
 }
 
 fn writes(made: &Made) -> bool {

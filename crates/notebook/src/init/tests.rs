@@ -2,12 +2,15 @@
 
 use std::{fs, path::PathBuf};
 
-use blueproof_core::diagnostic::Code;
+use blueproof_core::{attempt::Stream, diagnostic::Code};
 use serde_json::json;
 use tempfile::TempDir;
 
 use super::draft;
-use crate::blueprint::{Blueprint, Resolved};
+use crate::{
+    blueprint::{Blueprint, Resolved},
+    measure::Recorder,
+};
 
 struct Written {
     _folder: TempDir,
@@ -250,11 +253,54 @@ fn files_that_are_written_and_figures_that_are_printed_are_offered() {
         "frame.to_csv('out.csv')\nwith open('report.txt', 'w') as out:\n    out.write('x')",
     ]);
     for said in [
-        "cell 2 prints a figure: metrics: [{name: loss, from: {regex: \"loss[:=] *([-+0-9.eE]+)\"}}]",
+        r"cell 2 prints a figure: metrics: [{name: loss, from: {regex: '(?:^|[^\w\s./-]|[^\pL_\s]\s)\s*loss\s*[:=]\s*([-+]?(?:nan|inf)|[-+0-9.eE]+)'}}]",
         "metrics: [{name: accuracy,",
         "cell 3 writes a file: artifacts: [out.csv]",
         "artifacts: [report.txt]",
     ] {
         assert!(text.contains(said), "{said}\n{text}");
     }
+}
+
+#[test]
+fn a_metric_that_is_offered_finds_its_own_figure_and_none_with_a_longer_name() {
+    let written = notebook(
+        "n.ipynb",
+        &[
+            "print(f'loss: {a} val_loss: {b}')",
+            "print(f'epoch {e} - train loss: {c} | top.loss = {d}, val/acc: {f}')\nprint('accuracy =', x)",
+        ],
+    );
+    let text = draft(&written.path).expect("it can be drafted");
+    let printed = "loss: 5.0 val_loss: 0.1 train_loss=0.2\n\
+                   Epoch 1/3 - loss: 4 - val_loss: 0.3 - top.loss: 9\n\
+                   epoch 2 - train loss: 6e-1 | top.loss = 7, val/acc: 0.8\n\
+                   val loss: 0.4, (loss=3)  loss2: 8 step 7 loss: 2\n\
+                   accuracy = 0.9\nloss: nan\n";
+    let offered = text
+        .lines()
+        .filter_map(|line| line.split_once("prints a figure: "));
+    let offered: String = offered
+        .map(|(_, metrics)| metrics.trim_start_matches("metrics: [").trim_end_matches(']'))
+        .map(|metric| format!("  - {metric}\n"))
+        .collect();
+    let yaml = format!("{text}  metrics:\n{offered}");
+    let beside = written.path.with_file_name("blueprint.yaml");
+    let loaded = Blueprint::parse(&beside, yaml.clone()).expect(&yaml);
+    let plan = loaded.resolve(None, &[]).expect("it resolves").plan;
+    let mut recorder = Recorder::new(&plan.metrics).expect("its patterns are good");
+    let samples = recorder.text(Stream::Stdout, printed);
+    let of = |name: &str| -> Vec<Option<f64>> {
+        let own = samples.iter().filter(|sample| sample.name == name);
+        own.map(|sample| sample.value).collect()
+    };
+    let some = |values: &[f64]| -> Vec<Option<f64>> { values.iter().copied().map(Some).collect() };
+    let mut losses = some(&[5.0, 4.0, 3.0, 2.0]);
+    losses.push(None);
+    assert_eq!(of("loss"), losses, "{text}");
+    assert_eq!(of("val_loss"), some(&[0.1, 0.3]), "{text}");
+    assert_eq!(of("train_loss"), some(&[0.6]), "{text}");
+    assert_eq!(of("top_loss"), some(&[9.0, 7.0]), "{text}");
+    assert_eq!(of("val_acc"), some(&[0.8]), "{text}");
+    assert_eq!(of("accuracy"), some(&[0.9]), "{text}");
 }

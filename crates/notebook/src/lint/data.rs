@@ -99,7 +99,13 @@ pub(super) fn check(subject: &Subject<'_>) -> Vec<Diagnostic> {
             continue;
         }
         told.push(path);
-        let message = format!("`{}` reads {path:?}, which is not there", made.function);
+        let function = &made.function;
+        let message = match is_outside(subject, path) {
+            true => format!(
+                "`{function}` reads {path:?}, which a run lacks: it has a copy of the blueprint's folder alone"
+            ),
+            false => format!("`{function}` reads {path:?}, which is not there"),
+        };
         found.push(subject.warning(Code::DataMissing, made.at, message).hint(
             "put the file into the notebook's folder, or have a cell above this one fetch or write it",
         ));
@@ -174,6 +180,12 @@ fn is_there(subject: &Subject<'_>, path: &str) -> bool {
         .iter()
         .filter_map(|folder| folder.join(path).canonicalize().ok());
     found.any(|found| found.starts_with(&root))
+}
+
+/// Returns whether the file is there, and outside of the folder that a run has a copy of.
+fn is_outside(subject: &Subject<'_>, path: &str) -> bool {
+    let folders = [subject.folder(), subject.loaded.folder().to_path_buf()];
+    !Path::new(path).is_absolute() && folders.iter().any(|folder| folder.join(path).exists())
 }
 
 /// Returns whether something else in the notebook is about the same file: it may well write it.

@@ -343,6 +343,32 @@ fn an_import_that_no_requirement_brings_is_told() {
 }
 
 #[test]
+fn of_a_file_outside_of_the_copied_folder_it_is_said_that_a_run_lacks_it() {
+    let beside_folder = tempfile::NamedTempFile::new().expect("a file can be made");
+    let outside = beside_folder.path().file_name().expect("it has a name");
+    let cell = |name: &str| format!("open('../{name}.txt')");
+    let text = beside_folder.path().with_extension("txt");
+    fs::write(&text, "x").expect("files can be written");
+    let there = text
+        .file_stem()
+        .expect("it has a name")
+        .to_string_lossy()
+        .into_owned();
+    assert!(!outside.is_empty());
+    for (cell, says) in [
+        (cell(&there), "which a run lacks"),
+        (cell("nosuchfile"), "which is not there"),
+    ] {
+        let found = beside(&[], "", &cell);
+        assert!(
+            found.iter().any(|(_, message)| message.contains(says)),
+            "{found:?}"
+        );
+    }
+    fs::remove_file(text).expect("it is there");
+}
+
+#[test]
 fn a_file_that_is_read_and_not_there_is_told() {
     let missing = |files: &[&str], cell: &str| {
         let found = beside(files, "  env: {requirements: [pandas, requests]}\n", cell);

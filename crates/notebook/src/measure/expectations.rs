@@ -99,18 +99,7 @@ fn check_metric(
         Which::Every => (summary.min, summary.max),
     };
     let (Some(low), Some(high)) = (low, high) else {
-        let wanted = bounds(min, max);
-        return unmet(
-            Diagnostic::error(
-                Code::MetricNotFinite,
-                format!("{label} is no finite number, {wanted} was expected"),
-            )
-            .because(format!(
-                "{} of {} values are not finite",
-                summary.not_finite, summary.count
-            ))
-            .hint("look for a division by zero, or a learning rate that is too high"),
-        );
+        return unmet(no_finite_number(&label, &bounds(min, max), summary));
     };
     let outside = |message: String| unmet(Diagnostic::error(Code::MetricOutOfBounds, message));
     match (min, max) {
@@ -119,6 +108,22 @@ fn check_metric(
         _ if low == high => Ok(Some(low.to_string())),
         _ => Ok(Some(format!("{low} to {high}"))),
     }
+}
+
+fn no_finite_number(label: &str, wanted: &str, summary: &Summary) -> Diagnostic {
+    let said = |what: &str| {
+        let message = format!("{label} is no {what}, {wanted} was expected");
+        Diagnostic::error(Code::MetricNotFinite, message)
+    };
+    if let Some(text) = &summary.no_number {
+        return said("number")
+            .because(format!("`{text}` was found for it"))
+            .hint("let the group of its regular expression in `spec.metrics` match the figure alone");
+    }
+    let (not_finite, count) = (summary.not_finite, summary.count);
+    said("finite number")
+        .because(format!("{not_finite} of {count} values are not finite"))
+        .hint("look for a division by zero, or a learning rate that is too high")
 }
 
 fn unmet(diagnostic: Diagnostic) -> Met {
@@ -193,6 +198,7 @@ mod tests {
             last: values.last().map(|value| finite(*value)),
             min: all().reduce(f64::min),
             max: all().reduce(f64::max),
+            no_number: None,
         }
     }
 
@@ -245,6 +251,19 @@ mod tests {
             said(&[f64::NEG_INFINITY, 0.3], Which::Min, Some(0.0), None),
             smallest
         );
+    }
+
+    #[test]
+    fn a_text_that_is_no_number_is_shown_and_not_taken_for_an_infinite_one() {
+        let found = Summary {
+            no_number: Some("95%".to_owned()),
+            ..summary(&[f64::NAN])
+        };
+        let metrics = BTreeMap::from([("acc".to_owned(), found)]);
+        let said = check_metric("acc", Which::Last, Some(0.9), None, &metrics).expect_err("it is no number");
+        assert_eq!(said.message, "acc is no number, at least 0.9 was expected");
+        assert_eq!(said.causes, ["`95%` was found for it"]);
+        assert!(!said.hints[0].contains("zero"), "{said:?}");
     }
 
     #[test]

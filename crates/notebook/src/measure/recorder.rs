@@ -20,6 +20,8 @@ use crate::{
 const LINE_BYTES: usize = 64 * 1024;
 /// How far from the end of such a piece what is found may still go on; it is looked for again with what follows.
 const OVERLAP_BYTES: usize = 4 * 1024;
+/// The most characters of what is no number that are repeated.
+const LONGEST_TEXT: usize = 40;
 /// The most memory that a compiled pattern may take, and its cache while it searches.
 const PATTERN_BYTES: usize = 1024 * 1024;
 
@@ -55,6 +57,8 @@ pub struct Summary {
     pub min: Option<f64>,
     /// The largest finite value.
     pub max: Option<f64>,
+    /// What was found last that is no number at all, neither finite nor not.
+    pub no_number: Option<String>,
 }
 
 #[derive(Debug)]
@@ -187,7 +191,12 @@ impl Followed {
             if whole.start() >= range.end {
                 break;
             }
-            values.push(number(found.get(1).unwrap_or(whole).as_str()));
+            let text = found.get(1).unwrap_or(whole).as_str();
+            let value = number(text);
+            if value.is_none() && text.trim().parse::<f64>().is_err() {
+                self.summary.no_number = Some(text.chars().take(LONGEST_TEXT).collect());
+            }
+            values.push(value);
             at = behind(&whole, line);
         }
         samples.extend(values.into_iter().map(|value| self.take(value)));

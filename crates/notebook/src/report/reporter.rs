@@ -102,8 +102,8 @@ fn without_attempt(view: &RunView, request: &RunRequest, plan: Option<&Plan>) ->
     };
     let took = view
         .ended_at
-        .unwrap_or(view.requested_at)
-        .duration_since(view.requested_at);
+        .unwrap_or(view.asked_at())
+        .duration_since(view.asked_at());
     Report {
         run: view.id,
         attempt: None,
@@ -118,7 +118,7 @@ fn without_attempt(view: &RunView, request: &RunRequest, plan: Option<&Plan>) ->
         machine: None,
         version: None,
         notebook: plan.map(|plan| plan.notebook.clone()).unwrap_or_default(),
-        began_at: view.requested_at,
+        began_at: view.asked_at(),
         took,
         verdict,
         failed_line: None,
@@ -164,7 +164,7 @@ fn with_attempt(
             .collect(),
         began_at: attempt.reserved_at,
         took: attempt.took(ended_at),
-        notices: left.notices(),
+        notices: super::late(view).into_iter().chain(left.notices()).collect(),
         stages: stages(view, attempt, &left.log),
         cells: left.cells(),
         machine: left.machine.clone(),
@@ -213,7 +213,6 @@ fn sentence(notice: &Diagnostic) -> String {
 
 /// Returns the stages up to the place, which the scheduler knows, and those that the agent went through.
 fn stages(view: &RunView, attempt: &AttemptView, log: &[Record]) -> Vec<StageReport> {
-    let waited = attempt.reserved_at.duration_since(view.requested_at);
     let mut stages = vec![
         StageReport {
             name: "gate".into(),
@@ -223,7 +222,7 @@ fn stages(view: &RunView, attempt: &AttemptView, log: &[Record]) -> Vec<StageRep
         StageReport {
             name: "queue".into(),
             detail: format!("queue {}", view.queue),
-            took: Some(waited),
+            took: Some(view.waited_for(attempt)),
         },
         StageReport {
             name: "quota".into(),
@@ -258,6 +257,8 @@ fn gone_through(log: &[Record]) -> Vec<StageReport> {
                 detail: "started, and answered".into(),
                 took: since(*at, open),
             });
+            // What follows is the cells' time alone, so that the stages add up to the whole.
+            open = open.map(|(stage, _)| (stage, *at));
         }
         if let RecordKind::StageEnded { stage, detail, took } = kind {
             open = None;
@@ -319,10 +320,15 @@ fn bounds(expectation: &Expectation) -> Option<Bounds> {
 
 /// Returns the command line that asks for the same run, as it can be pasted into a shell.
 fn reproduce(view: &RunView, request: &RunRequest, plan: Option<&Plan>) -> String {
-    let mut command = format!(
-        "blueproof run {}",
-        quoted(&request.job.checkout.display().to_string())
-    );
+    let checkout = &request.job.checkout;
+    // A notebook finds the blueprint that lies beside it; a folder finds neither the notebook that has none, nor which one
+    // of several is meant.
+    let beside = |plan: &&Plan| plan.notebook.components().count() == 1;
+    let what = match plan.filter(beside) {
+        Some(plan) => checkout.join(&plan.notebook),
+        None => checkout.clone(),
+    };
+    let mut command = format!("blueproof run {}", quoted(&what.display().to_string()));
     if let Some(profile) = &view.subject.profile {
         command.push_str(&format!(" --profile {profile}"));
     }
@@ -376,7 +382,7 @@ mod tests {
             .iter()
             .map(|stage| (stage.name.as_str(), stage.took.map(|took| took.as_secs())))
             .collect();
-        assert_eq!(told, [("env", Some(3)), ("kernel", Some(2)), ("run", Some(5))]);
+        assert_eq!(told, [("env", Some(3)), ("kernel", Some(2)), ("run", Some(3))]);
     }
 
     #[test]

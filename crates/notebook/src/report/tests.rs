@@ -358,7 +358,7 @@ fn the_page_tells_what_was_used_and_how_much_of_it_was_seen() {
         ("gpu memory peak", "3.0 GiB"),
         ("gpu energy", "not read"),
         ("queue to admission", "12.5 s"),
-        ("start to verdict", "3.2 s"),
+        ("start to verdict", "3.3 s"),
     ] {
         let row = format!("<dt>{name}</dt><dd>{value}</dd>");
         assert!(page.contains(&row), "{row}: {page}");
@@ -392,7 +392,10 @@ fn the_failure_stands_above_what_was_not_enforced_and_long_parts_are_folded() {
     report.caveats.push("no network was asked for".to_owned());
     let folded = texts(&Parsed::parse_document(&to_html(&report)), "details > summary");
     assert!(folded.contains(&"100 lines of code".to_owned()), "{folded:?}");
-    assert!(folded.contains(&"output of 100 lines".to_owned()), "{folded:?}");
+    assert!(
+        folded.contains(&"output, 100 lines shown".to_owned()),
+        "{folded:?}"
+    );
 
     let page = to_html(&failed(report, "ValueError"));
     let at = |text: &str| page.find(text).expect("it is there");

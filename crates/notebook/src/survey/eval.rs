@@ -249,7 +249,7 @@ impl Walk {
                 .filter(|_| pair[1].text().is_none())
                 .and_then(figure);
             if let Some(name) = name.filter(|_| self.survey.printed.len() < MOST_FACTS) {
-                self.survey.printed.push((at, name.to_owned()));
+                self.survey.printed.push((at, name));
             }
         }
     }
@@ -305,12 +305,25 @@ impl Walk {
     }
 }
 
-/// Returns the name of a figure that a text announces: `loss` of `epoch done, loss: `.
-fn figure(text: &str) -> Option<&str> {
-    let before = text.trim_end().strip_suffix([':', '='])?.trim_end();
-    let name = before.rsplit(|c: char| !c.is_alphanumeric() && c != '_').next()?;
-    let begins = name.starts_with(|c: char| c.is_ascii_alphabetic());
-    (begins && name.len() <= 40 && name.is_ascii()).then_some(name)
+/// Returns the words by which a text announces a figure: `val loss` of `epoch done, val loss: `.
+///
+/// All of them, because what is announced as `val loss` is another figure than `loss`.
+fn figure(text: &str) -> Option<String> {
+    let before = text.trim_end().strip_suffix([':', '='])?;
+    let mut words: Vec<&str> = Vec::new();
+    for token in before.split_whitespace().rev() {
+        let of_word = |c: char| c.is_alphanumeric() || "_./-".contains(c);
+        let word = token.rsplit(|c| !of_word(c)).next().unwrap_or_default();
+        let is_one = word.is_ascii() && word.contains(|c: char| c.is_ascii_alphanumeric());
+        words.extend(is_one.then_some(word));
+        if !is_one || word.len() < token.len() {
+            break;
+        }
+    }
+    words.reverse();
+    let words = words.join(" ");
+    let begins = words.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+    (begins && words.len() <= 40).then_some(words)
 }
 
 fn computed(arithmetic: Arithmetic, a: &Traced, b: &Traced) -> Option<Value> {

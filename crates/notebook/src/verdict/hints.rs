@@ -46,6 +46,14 @@ pub(crate) fn exception(facts: &Facts<'_>, chain: &[Exception], line: &str) -> V
             "the host could not be reached from this machine; try it by hand, or bring the data along".into(),
         );
     }
+    if chain
+        .iter()
+        .any(|error| error.is("FileNotFoundError") && error.message.contains("'../"))
+    {
+        hints.push(
+            "a run has a copy of the blueprint's folder alone: what lies outside of it is not there".into(),
+        );
+    }
     hints.extend(memory(facts, chain, &said));
     let workers = facts.run.aftermath.silent.iter();
     let mut workers = workers.filter(|silent| silent.what == SilentKind::Worker);

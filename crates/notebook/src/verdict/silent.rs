@@ -91,10 +91,10 @@ fn announced(line: &str) -> Option<String> {
         return Some(format!("the thread {name} ended with an exception"));
     }
     if line.starts_with("Task exception was never retrieved") {
-        return Some("a task ended with an exception that nothing asked for".into());
+        return Some(workload::UNASKED_TASK.into());
     }
     if line.starts_with("Future exception was never retrieved") {
-        return Some("a future ended with an exception that nothing asked for".into());
+        return Some(workload::UNASKED_FUTURE.into());
     }
     if line.starts_with("Exception ignored in") {
         return Some("an exception was ignored by Python itself".into());

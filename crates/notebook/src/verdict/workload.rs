@@ -125,6 +125,10 @@ pub(super) fn process(silent: &Silent) -> String {
     let pid = silent.pid.map(|pid| format!("pid {pid}")).unwrap_or_default();
     let what = match silent.what {
         SilentKind::Shell => format!("the shell step `{command}`"),
+        SilentKind::System => format!("the shell step `{command}` (os.system)"),
+        SilentKind::Folder => return format!("`{command}` did not change the folder"),
+        SilentKind::Task => return UNASKED_TASK.into(),
+        SilentKind::Future => return UNASKED_FUTURE.into(),
         SilentKind::Child => format!("the child process `{command}`"),
         SilentKind::Background => {
             format!("the background process `{command}`, for which nothing has waited,")
@@ -143,6 +147,11 @@ fn of_printed(facts: &Facts<'_>, message: &str) -> Option<String> {
         .find(|said| !message.contains(said.as_str()))?;
     Some(said)
 }
+
+/// What is said of a task of asyncio whose exception nothing asked for.
+pub(super) const UNASKED_TASK: &str = "a task ended with an exception that nothing asked for";
+/// What is said of a future whose exception nothing asked for.
+pub(super) const UNASKED_FUTURE: &str = "a future ended with an exception that nothing asked for";
 
 /// Says how a process ended from the status that Python gives it.
 fn ended(status: i64) -> String {

@@ -158,3 +158,32 @@ fn a_cell_that_shuts_its_kernel_down_is_named() {
         "the cell ended its kernel by `do_shutdown()`"
     );
 }
+
+#[test]
+fn what_fails_without_a_process_of_its_own_is_noticed_too() {
+    let done = Attempt::of(&[
+        "import os\nos.system('exit 4')\nos.system('true')",
+        "%cd nosuchdir",
+        "%cd .",
+        "import asyncio, concurrent.futures as c\nasync def fails():\n    raise ValueError('of a task')\n\
+         def throws(why):\n    raise KeyError(why)\n\
+         task = asyncio.create_task(fails())\npool = c.ThreadPoolExecutor()\n\
+         future, asked = pool.submit(throws, 'unasked'), pool.submit(throws, 'asked')\nasked.exception()",
+        "pool.shutdown()",
+    ])
+    .run();
+    done.passed();
+    let noticed = noticed(&done);
+    for said in [
+        "the shell step `exit 4` (os.system) exited 4",
+        "`%cd nosuchdir` did not change the folder",
+        "a task ended with an exception that nothing asked for, and its cell went on: ValueError: of a task",
+        "a future ended with an exception that nothing asked for, and its cell went on: KeyError: 'unasked'",
+    ] {
+        assert!(
+            noticed.iter().any(|notice| notice.contains(said)),
+            "{said}: {noticed:?}"
+        );
+    }
+    assert_eq!(noticed.len(), 4, "{noticed:?}");
+}

@@ -36,6 +36,48 @@ fn parameters_are_injected_after_the_tagged_cell() {
 }
 
 #[test]
+fn a_value_that_the_notebook_overrides_is_told_with_the_verdict() {
+    let with = |mut attempt: Attempt| {
+        attempt.plan.parameters.insert("n".into(), json!(3));
+        let done = attempt.run();
+        done.passed();
+        let notices = done.outcome().notices.into_iter();
+        notices.map(|notice| notice.message).collect::<Vec<_>>()
+    };
+    let (tag, none): (&[&str], &[&str]) = (&["parameters"], &[]);
+    let told = "gives the parameter n a value of its own before anything reads it: what was asked for changes nothing";
+    for (why, attempt, cell) in [
+        ("untagged", Attempt::of(&["m = 1\nn = 1\nprint(n)"]), Some(1)),
+        (
+            "tagged twice",
+            Attempt::of(&[]).cell("n = 1", tag).cell("n = 2\nprint(n)", tag),
+            Some(2),
+        ),
+        (
+            "read before",
+            Attempt::of(&[]).cell("n = 1", tag).cell("print(n)\nn = 2", none),
+            None,
+        ),
+        ("from itself", Attempt::of(&["n = n + 1"]), None),
+        ("added to", Attempt::of(&["n += 1"]), None),
+        ("on condition", Attempt::of(&["if n > 5:\n    n = 5"]), None),
+        (
+            "another name",
+            Attempt::of(&[])
+                .cell("n = 1", tag)
+                .cell("nn = 2\nprint(n, nn)", none),
+            None,
+        ),
+    ] {
+        let expected: Vec<String> = cell
+            .map(|cell: u32| format!("cell {cell} {told}"))
+            .into_iter()
+            .collect();
+        assert_eq!(with(attempt), expected, "{why}");
+    }
+}
+
+#[test]
 fn the_users_file_is_only_read_and_the_working_copy_goes_away() {
     let done = Attempt::of(&["open('n.ipynb', 'w').write('overwritten')\nopen('new.txt', 'w').close()\nimport os\nprint(os.getcwd())"]).run();
     done.passed();

@@ -10,9 +10,13 @@ use blueproof_core::{
 
 use crate::{
     agent::halt::{Step, config},
-    ipynb::Notebook,
+    ipynb::{CellKind, INJECTED_TAG, Notebook, PARAMETERS_TAG},
     plan::{Expectation, Network, Plan},
     process::Unlimited,
+    python::{
+        Piece, Reader,
+        syntax::{Expr, Statement},
+    },
 };
 
 /// A kernel's own threads do a little more than its notebook's.
@@ -42,17 +46,104 @@ pub(super) fn refuse(notebook: &Notebook, plan: &Plan, spec: &AttemptSpec) -> St
 
 /// Returns the parameters whose name stands in no cell: their values change nothing.
 pub(super) fn unread(notebook: &Notebook, plan: &Plan) -> Vec<String> {
-    let is_word = |c: char| c.is_alphanumeric() || c == '_';
     let sources: Vec<&str> = notebook.code().map(|cell| cell.source.as_str()).collect();
-    let words: HashSet<&str> = sources
-        .iter()
-        .flat_map(|source| source.split(|c| !is_word(c)))
-        .collect();
+    let words: HashSet<&str> = sources.iter().flat_map(|source| words(source)).collect();
     let names = plan
         .parameters
         .keys()
         .filter(|name| !words.contains(name.as_str()));
     names.cloned().collect()
+}
+
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|c: char| !(c.is_alphanumeric() || c == '_'))
+}
+
+fn has_word(text: &str, name: &str) -> bool {
+    words(text).any(|word| word == name)
+}
+
+/// A parameter to which the notebook itself gives a value before anything can have read the one that was put in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Overridden {
+    name: String,
+    /// The number of the cell that does so.
+    cell: u32,
+}
+
+/// Returns the parameters that are surely overridden: what first mentions them, behind the place where values are put, is an
+/// assignment of another value, which nothing makes depend on anything.
+pub(super) fn overridden(notebook: &Notebook, plan: &Plan) -> Vec<Overridden> {
+    let tagged = |tag: &str| notebook.cells.iter().position(|cell| cell.is_tagged(tag));
+    let begin = tagged(INJECTED_TAG).or_else(|| tagged(PARAMETERS_TAG));
+    let behind = &notebook.cells[begin.map_or(0, |at| at + 1)..];
+    let code = || behind.iter().filter(|cell| cell.kind == CellKind::Code);
+    let mut reader = Reader::new();
+    let names = plan.parameters.keys();
+    names
+        .filter_map(|name| {
+            let cell = code().find(|cell| has_word(&cell.source, name))?;
+            assigns_first(&mut reader, &cell.source, name).then(|| Overridden {
+                name: name.clone(),
+                cell: cell.number,
+            })
+        })
+        .collect()
+}
+
+/// Returns whether the first statement of a cell that mentions a name gives it a value that has nothing to do with the one before.
+fn assigns_first(reader: &mut Reader, source: &str, name: &str) -> bool {
+    let mut assigns = None;
+    reader.read(source, |piece| {
+        let Piece::Statements(module) = piece else {
+            assigns.get_or_insert(false);
+            return;
+        };
+        if module.shell.iter().any(|(_, command)| has_word(command, name)) {
+            assigns.get_or_insert(false);
+        }
+        for statement in &module.statements {
+            let mentions = mentions(statement, name);
+            if mentions > 0 {
+                let is_only = mentions == 1 && is_assignment(statement, source, name);
+                assigns.get_or_insert(is_only);
+            }
+        }
+    });
+    assigns == Some(true)
+}
+
+/// Returns how often a statement mentions a name, texts included: what they are for is not known.
+fn mentions(statement: &Statement, name: &str) -> usize {
+    let mut count = 0;
+    let mut visit = |expr: &Expr| {
+        let in_text = expr.text().is_some_and(|text| has_word(text, name));
+        count += usize::from(in_text || expr.name() == Some(name));
+    };
+    statement.walk(&mut visit, &mut |_| {});
+    count
+}
+
+/// Returns whether a statement is `name = …` or `name: type = …`; `name += 1` goes on from the value that is there.
+fn is_assignment(statement: &Statement, source: &str, name: &str) -> bool {
+    let Statement::Assign { target, .. } = statement else {
+        return false;
+    };
+    let line = source.lines().nth(target.line.saturating_sub(1) as usize);
+    let rest = line.and_then(|line| line.trim_start().strip_prefix(name));
+    target.name() == Some(name) && rest.is_some_and(|rest| rest.trim_start().starts_with(['=', ':']))
+}
+
+/// Says that the notebook gives parameters values of its own.
+pub(super) fn without_effect_by(overridden: &[Overridden]) -> impl Iterator<Item = Diagnostic> {
+    overridden.iter().map(|Overridden { name, cell }| {
+        let message = format!(
+            "cell {cell} gives the parameter {name} a value of its own before anything reads it: what was asked for changes nothing"
+        );
+        Diagnostic::warning(Code::ParameterUnused, message).hint(format!(
+            "tag one cell `parameters`, and let it be the only one that assigns {name}"
+        ))
+    })
 }
 
 /// Says that values were put into the notebook that nothing reads.
@@ -118,8 +209,12 @@ fn exceeded(
     let memory = usage
         .memory_peak
         .filter(|peak| granted > Bytes(0) && *peak > granted);
-    let memory =
-        memory.map(|peak| format!("{granted} of memory were asked for (driver.memory), {peak} were used"));
+    let memory = memory.map(|peak| {
+        format!(
+            "{granted} of memory were asked for (driver.memory), {} were used",
+            peak.rounded()
+        )
+    });
     let cores = spec.granted.cpu.as_cores();
     let cpu = usage
         .average_cores()

@@ -143,7 +143,13 @@ impl Attempt<'_> {
             Some(failure) if has_run => Judgement::Failed(failure),
             Some(_) | None => verdict,
         };
-        if matches!(verdict, Judgement::Passed) {
+        let has_collected = match &verdict {
+            Judgement::Passed => true,
+            // What was found is no failure of looking for it.
+            Judgement::Failed(failure) => failure.class == FailureClass::Expectation,
+            Judgement::Stopped => false,
+        };
+        if has_collected {
             self.stage_ended(Stage::Collect, conclusion.detail, begun);
         }
         let mut notices = asked::not_enforced(
@@ -154,6 +160,7 @@ impl Attempt<'_> {
         );
         notices.extend(asked::without_effect(&self.unread));
         notices.extend(named);
+        notices.extend(asked::without_effect_by(&self.overridden));
         notices.extend(secrets::shown(self.journal.tokens()));
         notices.extend(secrets::in_files(
             self.journal.redactor(),

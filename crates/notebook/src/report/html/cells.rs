@@ -224,7 +224,7 @@ fn folded_outputs(outputs: &[Html]) -> Option<String> {
         lines += text.lines();
         bytes += text.len();
     }
-    (lines > FOLDED_LINES || bytes > FOLDED_BYTES).then(|| format!("output of {lines} lines"))
+    (lines > FOLDED_LINES || bytes > FOLDED_BYTES).then(|| format!("output, {lines} lines shown"))
 }
 
 fn code_lines(source: &str, marked: Option<u32>) -> Vec<CodeLine> {

@@ -1,18 +1,9 @@
 //! Times and sizes as the page writes them.
 
 use blueproof_core::domain::Bytes;
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 
-/// Returns a length of time in the units that its reader thinks in.
-pub(super) fn duration(took: SignedDuration) -> String {
-    let millis = took.as_millis();
-    match millis {
-        ..1000 => format!("{millis} ms"),
-        1000..60_000 => format!("{:.1} s", took.as_secs_f64()),
-        60_000..3_600_000 => format!("{}m{:02}s", millis / 60_000, millis / 1000 % 60),
-        _ => format!("{}h{:02}m", millis / 3_600_000, millis / 60_000 % 60),
-    }
-}
+pub(super) use crate::text::duration;
 
 pub(super) fn size(bytes: Bytes) -> String {
     let mut amount = bytes.0 as f64;
