@@ -285,22 +285,27 @@ def _watch_system():
 def _watch_folder():
     """The magic `%cd` prints why it failed, and raises nothing."""
     magics = _shell.magics_manager.magics["line"]
-    change, tried = magics["cd"], []
+    change, tried = [magics["cd"]], []
 
     def heard(event, arguments):
         if event == "os.chdir" and tried:
             tried.append(arguments[0])
 
     def cd(parameter_s=""):
+        load = _getattr(change[0], "_resolve", None)
+        if load is not None:
+            # Newer versions of IPython load their magics when they are first used, and put them where this one is.
+            magics["cd"] = change[0]
+            change[0] = load()
+            magics["cd"] = cd
         tried[:] = [None]
-        result = change(parameter_s)
+        result = change[0](parameter_s)
         wanted = tried[-1]
         del tried[:]
         if _isinstance(wanted, _str) and _realpath(wanted) != _realpath(_getcwd()):
             _silent.append({"what": "folder", "command": _text("%cd " + parameter_s, 500), "status": 0})
         return result
 
-    cd.__doc__ = change.__doc__
     magics["cd"] = cd
     _sys.addaudithook(heard)
 
