@@ -481,15 +481,6 @@ impl Queues {
         Some(head)
     }
 
-    /// Returns who waits before a workload in its queue, the first one first.
-    pub fn ahead_of(&self, id: WorkloadId) -> Vec<WorkloadId> {
-        let Some(at) = self.workloads.get(&id) else {
-            return Vec::new();
-        };
-        let queue = self.queue(*at);
-        queue.line.before(id, &queue.users)
-    }
-
     /// Panics when the queues contradict themselves.
     ///
     /// # Panics

@@ -127,6 +127,15 @@ pub enum Limit {
 }
 
 impl Queues {
+    /// Returns who waits before a workload in its queue, the first one first.
+    pub fn ahead_of(&self, id: WorkloadId) -> Vec<WorkloadId> {
+        let Some(at) = self.workloads.get(&id) else {
+            return Vec::new();
+        };
+        let queue = self.queue(*at);
+        queue.line.before(id, &queue.users)
+    }
+
     /// Returns why a workload waits, or `None` when it does not.
     pub fn wait(&self, id: WorkloadId) -> Option<Wait> {
         let at = *self.workloads.get(&id)?;

@@ -46,14 +46,16 @@ fn one_who_has_the_one_evicted_for_whom_it_went_is_counted_as_a_reversal() {
         number(&page, &m::PREEMPTED_WORKLOADS, &["red", "InCohortReclamation"]),
         1.0
     );
-    assert_eq!(page.series_of(&m::PREEMPTION_REVERSALS).count(), 0);
+    for queue in ["blue", "red", "slack"] {
+        assert_eq!(number(&page, &m::PREEMPTION_REVERSALS, &[queue]), 0.0);
+    }
 
     // From now on all is blue's, but red's is protected for a while.
     give(&mut objects, "red", 0);
     give(&mut objects, "slack", 0);
     give(&mut objects, "blue", 3);
     story.apply(60, objects);
-    assert_eq!(story.page().series_of(&m::PREEMPTION_REVERSALS).count(), 0);
+    assert_eq!(number(&story.page(), &m::PREEMPTION_REVERSALS, &["blue"]), 0.0);
     story.at(3600, Event::Tick);
     let page = story.page();
     assert_eq!(
