@@ -453,6 +453,13 @@ pub(crate) fn read_counters(path: &Path) -> Result<Counters, Diagnostic> {
                 .hint("remove it from the file, if nobody asks for it"),
         );
     }
+    for label in counters.labels_left_out() {
+        tell(
+            &Diagnostic::warning(Code::GpuCounters, format!("the label {label} is left out"))
+                .because("series of this page have no label of a file but the driver's version")
+                .hint("`blueproof_gpu_info` at `/metrics/native` has what devices say of themselves, such as serial numbers"),
+        );
+    }
     Ok(counters)
 }
 

@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
     sync::{
         Arc, Mutex, RwLock,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -50,6 +50,8 @@ pub(crate) struct Exporter {
     /// The file of fields that the page of dcgm-exporter shows, if one is named.
     collectors: Option<PathBuf>,
     options: RwLock<dcgm::Options>,
+    /// Whether that file asks for what is only read where it does.
+    asks_policies: Arc<AtomicBool>,
     /// Which page is the usual one, and how long who asks for one waits at most, if anybody said so.
     pub(crate) page: PageKind,
     pub(crate) wait: Option<Duration>,
@@ -141,7 +143,8 @@ impl Exporter {
             HostLabel::Small => Some(dcgm::HostLabel::Small),
             HostLabel::None => None,
         };
-        let source = source(cli)?;
+        let asks_policies = Arc::new(AtomicBool::new(ask_policies(settings.counters.as_ref())));
+        let source = source(cli, &asks_policies)?;
         let (attempts, collector) = match cli.runs.clone().map(AttemptWatch::below) {
             Some((attempts, witness)) => (Some(attempts), Collector::start_witnessed(source, witness)),
             None => (None, Collector::start(source)),
@@ -159,6 +162,7 @@ impl Exporter {
                     ModelNames::Told
                 },
             }),
+            asks_policies,
             page: settings.page,
             wait: cli.wait,
             packer: Packer::new(),
@@ -229,7 +233,11 @@ impl Exporter {
     /// they change. A file that cannot be read changes nothing.
     pub(crate) fn reload(&self) {
         match self.collectors.as_deref().map(dropin::read_counters).transpose() {
-            Ok(counters) => self.options.write().expect("no page panics").counters = counters,
+            Ok(counters) => {
+                let asked = ask_policies(counters.as_ref());
+                self.asks_policies.store(asked, Ordering::Relaxed);
+                self.options.write().expect("no page panics").counters = counters;
+            }
             Err(problem) => tell(&problem.hint("the fields of before are shown until then")),
         }
         reopen(&self.collector);
@@ -336,7 +344,9 @@ fn silent(inventory: &GpuInventory, snapshot: &GpuSnapshot) -> Option<Diagnostic
         });
     let told = match inventory.unidentified {
         0 => told,
-        count => told.because(format!("{count} that never said who they are")),
+        count => told.because(format!(
+            "{count} that never said who they are, or say that they are another"
+        )),
     };
     Some(told.hint(SEE_THE_KERNEL))
 }
@@ -377,8 +387,14 @@ fn seen(collected: &Collected) -> Seen {
     }
 }
 
+/// Returns whether a file of fields asks for what is only read where one does.
+fn ask_policies(counters: Option<&dcgm::Counters>) -> bool {
+    let mut figures = counters.into_iter().flat_map(dcgm::Counters::figures);
+    figures.any(|figure| NvmlProbe::ASKED_FOR.contains(&figure))
+}
+
 /// Returns how a probe is opened, which may be more than once.
-fn source(cli: &Cli) -> Result<Open, Diagnostic> {
+fn source(cli: &Cli, asks_policies: &Arc<AtomicBool>) -> Result<Open, Diagnostic> {
     if let Some(path) = &cli.recorded {
         let recorded = recording(path)?;
         return Ok(Box::new(move || Ok(Box::new(recorded.clone()))));
@@ -391,8 +407,9 @@ fn source(cli: &Cli) -> Result<Open, Diagnostic> {
         None => {
             let mut open = nvml(cli.library.clone());
             let counts_pcie = cli.collect.contains(&Collect::Pcie);
+            let asks_policies = Arc::clone(asks_policies);
             recorded_to(cli.record.as_deref(), move || {
-                let probe = open()?;
+                let probe = open()?.counting_policies(Arc::clone(&asks_policies));
                 Ok(if counts_pcie { probe.counting_pcie() } else { probe })
             })
         }

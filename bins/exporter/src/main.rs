@@ -24,7 +24,10 @@ use std::{
     time::Duration,
 };
 
-use blueproof_core::{diagnostic::Diagnostic, metrics::Format};
+use blueproof_core::{
+    diagnostic::{Code, Diagnostic},
+    metrics::Format,
+};
 use clap::Parser as _;
 
 use self::{
@@ -56,7 +59,15 @@ fn main() -> ExitCode {
             return ExitCode::from(USAGE);
         }
     };
-    let cli = Cli::parse_from(arguments);
+    let cli = match Cli::try_parse_from(arguments) {
+        Ok(cli) => cli,
+        Err(error) if error.use_stderr() => {
+            tell(&misunderstood(&error));
+            return ExitCode::from(USAGE);
+        }
+        // Help and the version are printed, and the process ends.
+        Err(error) => error.exit(),
+    };
     let ended = match &cli.command {
         Some(Command::Job(arguments)) => job::job(arguments).map_err(|diagnostic| vec![diagnostic]),
         Some(Command::Health(arguments)) => checkup::run(arguments).map_err(|diagnostic| vec![diagnostic]),
@@ -66,9 +77,23 @@ fn main() -> ExitCode {
         Ok(code) => code,
         Err(diagnostics) => {
             diagnostics.iter().for_each(tell);
-            ExitCode::from(INFRASTRUCTURE)
+            let is_usage = diagnostics
+                .iter()
+                .any(|diagnostic| diagnostic.code == Code::Usage);
+            ExitCode::from(if is_usage { USAGE } else { INFRASTRUCTURE })
         }
     }
+}
+
+/// Says in the way of every other error what was typed that nobody understands.
+fn misunderstood(error: &clap::Error) -> Diagnostic {
+    let text = error.render().to_string();
+    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let message = lines.next().unwrap_or_default();
+    let wrong = Diagnostic::error(Code::Usage, message.trim_start_matches("error: "));
+    let tips = lines.filter_map(|line| line.strip_prefix("tip: "));
+    tips.fold(wrong, |wrong, tip| wrong.hint(tip))
+        .hint("there are the commands `job` and `health`; `--help` shows all options")
 }
 
 fn run(cli: &Cli) -> Result<(), Vec<Diagnostic>> {

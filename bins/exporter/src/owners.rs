@@ -74,15 +74,9 @@ pub(crate) struct Owned {
 }
 
 impl OwnerSource {
-    /// Begins to ask the kubelet that is named, or the usual one if it is here; `None` where there is none. A recording is
-    /// of another time, and maybe of another node.
+    /// Begins to ask the kubelet that is named, or the usual one if it is here; `None` where there is none.
     pub(crate) fn start(cli: &Cli) -> Option<Self> {
-        let usual = Path::new(USUAL_SOCKET);
-        let usual = usual.exists().then_some(usual).filter(|_| cli.recorded.is_none());
-        let usual = usual.filter(|_| cli.drop_in.asks_kubelet());
-        let of_dcgm = cli.drop_in.pod_resources_kubelet_socket.as_deref();
-        let of_dcgm = of_dcgm.filter(|_| cli.drop_in.asks_kubelet());
-        let socket = cli.pod_resources.as_deref().or(of_dcgm).or(usual)?;
+        let socket = socket(cli, Path::new(USUAL_SOCKET))?;
         let (asks, asked) = mpsc::channel();
         let shared = Arc::new(Shared::default());
         let mut kubelet = Kubelet::at(socket, ANSWERS_WITHIN);
@@ -173,6 +167,18 @@ impl OwnerSource {
             Some(shown),
         )
     }
+}
+
+/// Returns the socket of the kubelet that is asked. Where somebody wants to know which pod has what (`--kubernetes`), it is
+/// asked where it usually is also if it is not there: a mount that was forgotten is told of, and not passed over.
+fn socket<'a>(cli: &'a Cli, usual: &'a Path) -> Option<&'a Path> {
+    let drop_in = &cli.drop_in;
+    let of_dcgm = drop_in.pod_resources_kubelet_socket.as_deref();
+    // A recording is of another time, and maybe of another node.
+    let usual = Some(usual).filter(|_| cli.recorded.is_none());
+    let usual = usual.filter(|usual| drop_in.kubernetes == Some(true) || usual.exists());
+    let asked = of_dcgm.or(usual).filter(|_| drop_in.asks_kubelet());
+    cli.pod_resources.as_deref().or(asked)
 }
 
 fn shown_of(holders: Holders) -> pages::Owners {
@@ -271,6 +277,8 @@ impl Shared {
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser as _;
+
     use super::*;
 
     /// Returns what a scrape is told now where the last answer was asked for so long ago, and another question goes on.
@@ -285,6 +293,34 @@ mod tests {
             asks_since: now.checked_sub(SLOW_AFTER),
         };
         shared.wait(now, Duration::from_secs(60)).is_some()
+    }
+
+    #[test]
+    fn a_kubelet_that_is_asked_for_is_asked_where_it_is_not_found_too() {
+        let here = tempfile::tempdir().expect("a folder");
+        let (here, nowhere) = (here.path(), Path::new("/nowhere.sock"));
+        for (arguments, usual, expected) in [
+            (&[][..], here, Some(here)),
+            (&[], nowhere, None),
+            (&["--kubernetes"], nowhere, Some(nowhere)),
+            (&["--kubernetes=false"], here, None),
+            (&["--dcgm-exporter"], here, None),
+            (&["--kubernetes", "--recorded", "file"], nowhere, None),
+            (
+                &["--kubernetes", "--pod-resources-kubelet-socket", "/other.sock"],
+                nowhere,
+                Some(Path::new("/other.sock")),
+            ),
+            (
+                &["--pod-resources", "/own.sock"],
+                nowhere,
+                Some(Path::new("/own.sock")),
+            ),
+        ] {
+            let arguments = ["blueproof-exporter"].iter().chain(arguments);
+            let cli = Cli::try_parse_from(arguments).expect("options that it has");
+            assert_eq!(socket(&cli, usual), expected);
+        }
     }
 
     #[test]

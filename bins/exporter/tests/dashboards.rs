@@ -9,20 +9,21 @@ mod machine;
 use std::{
     collections::BTreeSet,
     fs,
-    io::{BufRead as _, BufReader},
+    io::{BufRead as _, BufReader, Write as _},
     path::{Path, PathBuf},
     process::{Child, ChildStderr, Command, Stdio},
     time::Instant,
 };
 
 use blueproof_core::metrics::{Format, Kind, Page as Figures, families};
+use blueproof_gpu::pages::dcgm;
 use fake_kubelet::{Allocatable, FakeKubelet, Held, Pod};
 use fake_nvml::{Clock, Fault, Installed, NvmlReturn, Scenario, Xid, a10, h200};
 use jiff::{SignedDuration, Timestamp};
 use machine::Machine;
 use real_prometheus::{Job, PATIENCE, Page, Server, Setup, program};
 use serde_json::Value;
-use tempfile::TempDir;
+use tempfile::{NamedTempFile, TempDir};
 
 /// What is not tested where there is no Prometheus.
 const WHAT: &str = "dashboards with Prometheus";
@@ -37,12 +38,14 @@ struct Exporter {
     /// Gave a device to a run.
     _machine: Machine,
     _runs: TempDir,
+    _counters: NamedTempFile,
 }
 
 impl Exporter {
     fn start(scenario: &Scenario, kubelet: &FakeKubelet) -> Self {
         let library = Installed::new(scenario).expect("the library was built beside this test");
         let runs = tempfile::tempdir().expect("a folder");
+        let counters = counters();
         let mut machine = Machine::new(runs.path(), &[&scenario.devices[0].uuid]);
         machine.give(41, 1);
         let mut program = Command::new(env!("CARGO_BIN_EXE_blueproof-exporter"));
@@ -50,6 +53,8 @@ impl Exporter {
             .args(["--listen", "127.0.0.1:0", "--wait", "5000", "--host", "node-1"])
             .arg("--pod-resources")
             .arg(kubelet.socket())
+            .arg("--collectors")
+            .arg(counters.path())
             .arg("--runs")
             .arg(runs.path())
             .arg("--library")
@@ -71,8 +76,20 @@ impl Exporter {
             _library: library,
             _machine: machine,
             _runs: runs,
+            _counters: counters,
         }
     }
+}
+
+/// Returns a file of fields with all that the dashboards ask for: some are not in dcgm-exporter's own.
+fn counters() -> NamedTempFile {
+    let mut file = NamedTempFile::new().expect("a file");
+    for family in dcgm::families() {
+        let kind = family.kind.as_str();
+        writeln!(file, "{}, {kind}, {}", family.name, family.name).expect("it is ours");
+    }
+    writeln!(file, "DCGM_FI_DRIVER_VERSION, label, Driver Version").expect("it is ours");
+    file
 }
 
 impl Drop for Exporter {

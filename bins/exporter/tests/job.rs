@@ -121,7 +121,7 @@ fn a_command_s_end_is_passed_on() {
         assert!(text(&output.stderr).contains(says), "{output:?}");
     }
     let nothing = run(job(folder.path(), &driver, &[]));
-    assert_eq!(nothing.status.code(), Some(3));
+    assert_eq!(nothing.status.code(), Some(2));
     assert!(
         text(&nothing.stderr).contains("job -- python train.py"),
         "{nothing:?}"

@@ -18,12 +18,15 @@ mod sample;
 
 use std::{
     ffi::OsStr,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, Instant, SystemTime},
 };
 
 use blueproof_core::{
-    gpu::{GpuInventory, GpuSnapshot, Sample},
+    gpu::{Device, Figure, GpuInventory, GpuSnapshot, Sample},
     ports::{Blindness, GpuEvents, GpuProbe, ProbeError},
 };
 use jiff::{SignedDuration, Timestamp};
@@ -53,6 +56,14 @@ pub struct NvmlProbe {
     known: GpuInventory,
     patience: Duration,
     pcie: Pcie,
+    asks_policies: Arc<AtomicBool>,
+}
+
+/// What is read besides that not everybody wants.
+#[derive(Debug, Clone, Copy)]
+struct Also {
+    pcie: Pcie,
+    reads_policies: bool,
 }
 
 /// How it is read what goes over PCIe.
@@ -65,6 +76,9 @@ enum Pcie {
 }
 
 impl NvmlProbe {
+    /// For how long policies that few ask for held clocks back: each costs a call to the driver for each device.
+    pub const ASKED_FOR: [Figure; 4] = figures::OF_POLICIES;
+
     /// Loads the library that the system has, and begins to listen for errors.
     ///
     /// # Errors
@@ -89,6 +103,7 @@ impl NvmlProbe {
             known: GpuInventory::default(),
             patience: PATIENCE,
             pcie: Pcie::Monitored,
+            asks_policies: Arc::default(),
         };
         match probe.inventory() {
             // Devices that hang may go on one day, and those who wait for them cannot be ended.
@@ -101,6 +116,12 @@ impl NvmlProbe {
     /// direction of each device.
     pub fn counting_pcie(mut self) -> Self {
         self.pcie = Pcie::Counted;
+        self
+    }
+
+    /// Has it read [`Self::ASKED_FOR`], too, whenever `asked` says so.
+    pub fn counting_policies(mut self, asked: Arc<AtomicBool>) -> Self {
+        self.asks_policies = asked;
         self
     }
 
@@ -139,6 +160,9 @@ impl GpuProbe for NvmlProbe {
                 Some(who) => who,
                 None => was.cloned(),
             };
+            // One that says that it is another cannot be told from it.
+            let is_other = |device: &Device| devices.iter().any(|other: &Device| other.uuid == device.uuid);
+            let who = who.filter(|device| !is_other(device));
             unidentified += u32::from(who.is_none());
             devices.extend(who);
         }
@@ -162,12 +186,17 @@ impl GpuProbe for NvmlProbe {
 
     fn snapshot(&mut self) -> Result<GpuSnapshot, ProbeError> {
         let (at, begun) = (now(), Instant::now());
-        let pcie = self.pcie;
-        let until = self.ask(Ask::Read { at, pcie })?;
-        let mut samples = Vec::new();
+        let also = Also {
+            pcie: self.pcie,
+            reads_policies: self.asks_policies.load(Ordering::Relaxed),
+        };
+        let until = self.ask(Ask::Read { at, also })?;
+        let mut samples: Vec<Sample> = Vec::new();
         for (index, place) in (0..).zip(&mut self.places) {
             let read = place.samples(until);
-            samples.extend(read.unwrap_or_else(|| hanging(&self.known, index)));
+            let mut read = read.unwrap_or_else(|| hanging(&self.known, index));
+            read.retain(|new| samples.iter().all(|sample| sample.device != new.device));
+            samples.append(&mut read);
         }
         Ok(GpuSnapshot {
             at,

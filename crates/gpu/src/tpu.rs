@@ -48,7 +48,7 @@ impl TpuProbe {
             let body = answer.body_mut().with_config().limit(PAGE_AT_MOST);
             body.read_to_string()
         });
-        let page = page.map_err(|error| self.blind(Blindness::DriverNotLoaded, &error.to_string()))?;
+        let page = page.map_err(|error| self.blind(Blindness::NotAnswering, &error.to_string()))?;
         page::tpus(&page).map_err(|line| {
             let what = format!("line {line} of its page is not Prometheus' text");
             self.blind(Blindness::DriverError, &what)

@@ -50,7 +50,7 @@ table! {
     PEAK_MEMORY = "blueproof:run_gpu_peak:bytes1d", || peak_memory(""),
         "Peak GPU memory: how much of a device's memory was used at most by an attempt, over a day";
     QUEUE_TIME = "blueproof:run_queue:seconds1d", queue_time,
-        "Average queue time: from when only room was wanting until the run was admitted, over a day";
+        "Average queue time: from when nothing but quota was wanting until it was there, over a day";
     BUILD_TIME = "blueproof:run:seconds1d", || build_time(""),
         "Average build time: from start to verdict, over a day";
 }

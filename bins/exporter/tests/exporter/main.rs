@@ -325,6 +325,21 @@ fn a_variable_of_another_program_does_not_turn_gpus_into_tpus() {
 }
 
 #[test]
+fn what_nobody_understands_is_a_mistake_of_usage_with_what_there_is() {
+    for arguments in [&["nosuch"][..], &["--lisen", ":1"], &["job", "start"]] {
+        let mut program = program();
+        let output = program.env_remove("RUNNER_TEMP").args(arguments).output();
+        let output = output.expect("it can be started");
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        let log = text(&output.stderr);
+        assert!(
+            log.starts_with("error[BP0101]: ") && log.contains("hint: "),
+            "{log}"
+        );
+    }
+}
+
+#[test]
 fn in_the_place_of_dcgm_exporter_it_has_its_page_and_shows_what_its_file_says() {
     let library = install(&Scenario::of([a10()]));
     let folder = tempfile::tempdir().expect("a folder");
@@ -349,6 +364,12 @@ fn in_the_place_of_dcgm_exporter_it_has_its_page_and_shows_what_its_file_says() 
     assert!(
         log.contains("DCGM_FI_DEV_VGPU_LICENSE_STATUS is left out"),
         "{log}"
+    );
+
+    assert_eq!(
+        lines(&page, "blueproof_pod_resources_up ").len(),
+        1,
+        "it was asked for, whether the kubelet is there or not: {page}"
     );
 
     let refused = once(&library, &["--kubernetes-enable-pod-labels"]);

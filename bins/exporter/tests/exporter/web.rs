@@ -1,6 +1,6 @@
 //! Who may ask, over sockets that speak TLS and with passwords.
 
-use std::{fs, net::TcpStream, path::PathBuf, sync::Arc};
+use std::{fs, io::Write as _, net::TcpStream, path::PathBuf, sync::Arc, time::Instant};
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use fake_nvml::{Installed, Scenario, a10};
@@ -13,7 +13,7 @@ use tokio_rustls::rustls::{
     version::{TLS12, TLS13},
 };
 
-use super::program::{Answer, Server, ask, install, program, text};
+use super::program::{Answer, LONG, Server, ask, install, program, text};
 
 /// A folder with a web configuration and what it names.
 struct Folder(TempDir);
@@ -299,6 +299,34 @@ fn a_password_that_is_taken_back_is_refused_from_then_on() {
     );
     assert_eq!(status(&server, "second"), 200);
     server.log_until("error[BP");
+}
+
+#[test]
+fn wrong_passwords_that_cost_much_keep_nobody_else_out_and_are_forgotten_with_their_clients() {
+    let costly = bcrypt::hash("costly", 9).expect("a hash");
+    let users = format!("basic_auth_users: {{ada: {}, slow: {costly}}}\n", hash("cheap"));
+    let folder = Folder::new(&users);
+    let library = library();
+    let server = folder.serve(&library);
+    let request = format!(
+        "GET /health HTTP/1.1\r\nHost: x\r\n{}\r\n\r\n",
+        basic("slow", "wrong")
+    );
+    let mut clients: Vec<_> = (0..40).map(|_| server.connect()).collect();
+    for client in &mut clients {
+        client.write_all(request.as_bytes()).expect("it listens");
+    }
+    let slow = server.get("/health", &[&basic("slow", "wrong")]);
+    assert_eq!(slow.status, 503);
+    assert_eq!(slow.headers["retry-after"], "5");
+    let cheap = server.get("/health", &[&basic("ada", "cheap")]);
+    assert_eq!(cheap.status, 200, "another user's cost is nobody's");
+
+    drop(clients);
+    let began = Instant::now();
+    while server.get("/health", &[&basic("slow", "costly")]).status != 200 {
+        assert!(began.elapsed() < LONG, "it is let in");
+    }
 }
 
 #[test]

@@ -32,7 +32,7 @@ pub struct GpuInventory {
     pub api_version: Option<String>,
     /// The devices, in the driver's order.
     pub devices: Vec<Device>,
-    /// How many more devices the driver counts that never said who they are.
+    /// How many more devices the driver counts that never said who they are, or say that they are one of these.
     #[serde(default, skip_serializing_if = "is_none")]
     pub unidentified: u32,
 }

@@ -67,18 +67,6 @@ const CALLS: &[(Figure, Get)] = &[
     (Figure::ThermalViolation, |device| {
         violation(device, PerformancePolicy::Thermal)
     }),
-    (Figure::SyncBoostViolation, |device| {
-        violation(device, PerformancePolicy::SyncBoost)
-    }),
-    (Figure::BoardLimitViolation, |device| {
-        violation(device, PerformancePolicy::BoardLimit)
-    }),
-    (Figure::LowUtilizationViolation, |device| {
-        violation(device, PerformancePolicy::LowUtilization)
-    }),
-    (Figure::ReliabilityViolation, |device| {
-        violation(device, PerformancePolicy::Reliability)
-    }),
     (Figure::PcieGeneration, |device| {
         device.current_pcie_link_gen().map(f64::from)
     }),
@@ -92,6 +80,20 @@ const CALLS: &[(Figure, Get)] = &[
         device.max_pcie_link_width().map(f64::from)
     }),
 ];
+
+/// Figures of policies that few ask for.
+const POLICIES: [(Figure, PerformancePolicy); 4] = [
+    (Figure::SyncBoostViolation, PerformancePolicy::SyncBoost),
+    (Figure::BoardLimitViolation, PerformancePolicy::BoardLimit),
+    (Figure::LowUtilizationViolation, PerformancePolicy::LowUtilization),
+    (Figure::ReliabilityViolation, PerformancePolicy::Reliability),
+];
+
+/// The figures of [`POLICIES`].
+pub(super) const OF_POLICIES: [Figure; 4] = {
+    let [(first, _), (second, _), (third, _), (fourth, _)] = POLICIES;
+    [first, second, third, fourth]
+};
 
 /// Figures that are asked for together, by the driver's number for each.
 const FIELDS: [(Figure, u32); 8] = [
@@ -132,6 +134,12 @@ pub(super) fn of_device(device: &Device<'_>) -> Readings {
     readings.extend(slowdowns(device));
     readings.extend(fields(device));
     readings
+}
+
+/// Reads for how long policies that few ask for held a device back.
+pub(super) fn policies(device: &Device<'_>) -> impl Iterator<Item = (Figure, Reading<f64>)> {
+    let of = move |(figure, policy)| (figure, read(violation(device, policy)));
+    POLICIES.into_iter().map(of)
 }
 
 /// Counts what goes over PCIe, in each direction for 20 ms.

@@ -13,7 +13,7 @@ use jiff::Timestamp;
 use nvml_wrapper::{Nvml, error::NvmlError};
 
 use super::{
-    Pcie, Window, devices,
+    Also, Window, devices,
     gpm::Meters,
     sample::{Reader, unread},
 };
@@ -36,7 +36,7 @@ pub(super) enum Ask {
     /// Who is there.
     Who,
     /// What it does.
-    Read { at: Timestamp, pcie: Pcie },
+    Read { at: Timestamp, also: Also },
 }
 
 /// What is answered.
@@ -127,7 +127,7 @@ fn work(nvml: &Nvml, index: u32, asked: &mpsc::Receiver<Ask>, answer: &mpsc::Sen
     while let Ok(ask) = asked.recv() {
         let answered = match ask {
             Ask::Who => Answer::Who(worker.who().map(Box::new)),
-            Ask::Read { at, pcie } => Answer::Read(worker.read(at, pcie)),
+            Ask::Read { at, also } => Answer::Read(worker.read(at, also)),
         };
         if answer.send(answered).is_err() {
             return;
@@ -154,7 +154,7 @@ impl Worker<'_> {
         self.known.clone()
     }
 
-    fn read(&mut self, at: Timestamp, pcie: Pcie) -> Vec<Sample> {
+    fn read(&mut self, at: Timestamp, also: Also) -> Vec<Sample> {
         let handle = self.nvml.device_by_index(self.index);
         let named = handle.and_then(|handle| Ok::<_, NvmlError>((DeviceUuid(handle.uuid()?), handle)));
         let (uuid, handle) = match (named, &self.known) {
@@ -171,7 +171,7 @@ impl Worker<'_> {
             device: &handle,
             uuid,
             now: at,
-            pcie,
+            also,
         };
         reader.read(&mut self.meters, &mut self.seen, partitions)
     }

@@ -6,7 +6,7 @@ use blueproof_core::gpu::{BusySample, DeviceUuid, Fault, Figure, Partition, Read
 use jiff::{SignedDuration, Timestamp};
 use nvml_wrapper::{Device, enum_wrappers::device::Sampling, enums::device::SampleValue, error::NvmlError};
 
-use super::{Pcie, errors, figures, gpm::Meters, now, possible::possible, processes};
+use super::{Also, Pcie, errors, figures, gpm::Meters, now, possible::possible, processes};
 
 /// A driver's clock may be ahead of ours by so much.
 const AHEAD_AT_MOST: SignedDuration = SignedDuration::from_secs(1);
@@ -24,7 +24,7 @@ pub(super) struct Reader<'a, 'nvml> {
     pub(super) device: &'a Device<'nvml>,
     pub(super) uuid: DeviceUuid,
     pub(super) now: Timestamp,
-    pub(super) pcie: Pcie,
+    pub(super) also: Also,
 }
 
 impl<'nvml> Reader<'_, 'nvml> {
@@ -40,7 +40,10 @@ impl<'nvml> Reader<'_, 'nvml> {
         window.extend(until);
         let mut readings = figures::of_device(self.device);
         readings.extend(meters.of_device(self.device, &self.uuid, self.now));
-        if self.pcie == Pcie::Counted && readings.value(Figure::PcieSent).is_none() {
+        if self.also.reads_policies {
+            readings.extend(figures::policies(self.device));
+        }
+        if self.also.pcie == Pcie::Counted && readings.value(Figure::PcieSent).is_none() {
             readings.extend(figures::pcie(self.device));
         }
         let whole = Sample {

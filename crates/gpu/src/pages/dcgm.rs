@@ -2,8 +2,8 @@
 //!
 //! Names, types, labels and units are those of dcgm-exporter's default counters (NVIDIA/dcgm-exporter d5e5f51,
 //! `etc/default-counters.csv` and `internal/pkg/rendermetrics`); each figure's source in NVML is another than DCGM's and may be
-//! sampled over another moment. Beyond the defaults stand `DCGM_FI_DEV_FB_TOTAL`, which dashboards ask for, and what else
-//! OKE's and OpenShift's rules name.
+//! sampled over another moment. Fields that this file does not enable, such as `DCGM_FI_DEV_FB_TOTAL` and what else OKE's and
+//! OpenShift's rules name, are shown where a file of counters asks for them: a swap of the image adds no series.
 //!
 //! The words of `err_msg` are ours, but for 0, `No Error`. Left out: what needs DCGM's own modules (`DCGM_EXP_GPU_HEALTH_STATUS`, vGPU licences), `DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL`,
 //! whose unit differs from version to version, and on cards before Hopper everything that begins with `DCGM_FI_PROF_`.
@@ -35,7 +35,7 @@ pub struct Options {
     pub host_label: Option<HostLabel>,
     /// The host's name.
     pub host: String,
-    /// Which fields are shown; `None` are all that are known here.
+    /// Which fields are shown; `None` are those that dcgm-exporter's own file enables, as far as they are known here.
     pub counters: Option<Counters>,
     /// Whether blanks in a model's name are written as dashes.
     pub model_names: ModelNames,
@@ -158,11 +158,13 @@ pub fn families() -> impl Iterator<Item = &'static Family> {
     Field::all().map(Field::family)
 }
 
-/// Returns the page, which is in Prometheus' text format. It begins with how reading went, in our own words: dcgm-exporter has
+/// Returns the page, which is in Prometheus' text format. It begins with how reading and asking the kubelet went, in our own words: dcgm-exporter has
 /// none for it, and where nothing could be read there would be no telling that from a machine without devices.
 pub fn render(seen: &Seen, options: &Options) -> String {
     let mut page = Exposition::new(Format::Prometheus);
     native::collection(seen, &mut page);
+    // Without this a series without a pod could mean a free device, or a kubelet that does not answer.
+    native::owners::told(seen, &mut page);
     let Some((inventory, snapshot)) = &seen.devices else {
         return page.finish();
     };
@@ -179,7 +181,7 @@ pub fn render(seen: &Seen, options: &Options) -> String {
             }
         }
         None => {
-            for field in Field::all() {
+            for field in Field::all().filter(|field| field.is_default()) {
                 write_field(field, field.family(), &series, seen, driver, options, &mut page);
             }
         }
@@ -199,12 +201,49 @@ impl Field {
         METRICS.iter().map(Self::Metric).chain([Self::XidErrors])
     }
 
+    /// Returns whether dcgm-exporter's own file enables it.
+    fn is_default(self) -> bool {
+        match self {
+            Self::Metric(metric) => !is_extra(metric.figure),
+            Self::XidErrors => true,
+        }
+    }
+
     fn family(self) -> &'static Family {
         match self {
             Self::Metric(metric) => &metric.family,
             Self::XidErrors => &XID_ERRORS,
         }
     }
+}
+
+/// Returns whether a figure is of a field that dcgm-exporter's own file has commented out, or does not have.
+fn is_extra(figure: Figure) -> bool {
+    matches!(
+        figure,
+        Figure::MemoryTotal
+            | Figure::RowRemapPending
+            | Figure::CorrectedErrors
+            | Figure::UncorrectedErrors
+            | Figure::CorrectedErrorsOfAllTime
+            | Figure::UncorrectedErrorsOfAllTime
+            | Figure::RetiredPagesCorrectable
+            | Figure::RetiredPagesUncorrectable
+            | Figure::RetiredPagesPending
+            | Figure::PowerViolation
+            | Figure::ThermalViolation
+            | Figure::SyncBoostViolation
+            | Figure::BoardLimitViolation
+            | Figure::LowUtilizationViolation
+            | Figure::ReliabilityViolation
+            | Figure::SmActive
+            | Figure::SmOccupancy
+            | Figure::Fp64Active
+            | Figure::Fp32Active
+            | Figure::Fp16Active
+            | Figure::NvlinkSent
+            | Figure::NvlinkReceived
+    )
 }
 
 fn write_field(

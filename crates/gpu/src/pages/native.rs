@@ -7,7 +7,7 @@
 mod attempts;
 mod health;
 pub(super) mod instances;
-mod owners;
+pub(super) mod owners;
 
 use blueproof_core::{
     gpu::{Device, Figure, FigureKind, GpuProcess, Sample, Vendor},

@@ -97,7 +97,7 @@ fn a_plugin_that_is_not_there_or_serves_something_else_is_told_so() {
     let gone = TpuProbe::new(address).inventory().expect_err("nobody listens");
     assert_eq!(
         (gone.reason, gone.diagnostic.code),
-        (Blindness::DriverNotLoaded, Code::TpuPlugin)
+        (Blindness::NotAnswering, Code::TpuPlugin)
     );
     let other = TpuProbe::new(serve("<html>hello</html>"))
         .snapshot()

@@ -7,6 +7,7 @@ use std::io::BufRead;
 
 use blueproof_core::{
     diagnostic::{Code, Diagnostic, Place},
+    gpu::Figure,
     metrics::{Family, Kind},
 };
 use csv::{ReaderBuilder, StringRecord, Trim};
@@ -22,6 +23,7 @@ pub struct Counters {
     shown: Vec<(Field, Family)>,
     has_driver: bool,
     left_out: Vec<String>,
+    labels_left_out: Vec<String>,
 }
 
 impl Counters {
@@ -62,8 +64,21 @@ impl Counters {
         &self.left_out
     }
 
+    /// Returns the labels that the file names and the page does not have.
+    pub fn labels_left_out(&self) -> &[String] {
+        &self.labels_left_out
+    }
+
     pub(super) fn shown(&self) -> impl Iterator<Item = (Field, &Family)> {
         self.shown.iter().map(|(field, family)| (*field, family))
+    }
+
+    /// Returns the figures that the file asks for.
+    pub fn figures(&self) -> impl Iterator<Item = Figure> {
+        self.shown.iter().filter_map(|(field, _)| match field {
+            Field::Metric(metric) => Some(metric.figure),
+            Field::XidErrors => None,
+        })
     }
 
     /// Returns whether series have a label with the driver's version.
@@ -90,6 +105,9 @@ impl Counters {
             _ if self.shown.iter().any(|(_, family)| family.name == name) => {}
             (Some(field), Some(kind)) => self.shown.push((field, family(field, kind, help))),
             (None, None) if name == DRIVER => self.has_driver = true,
+            (Some(_) | None, None) if name.starts_with("DCGM_") => {
+                self.labels_left_out.push(name.to_owned());
+            }
             (Some(_) | None, _) if name.starts_with("DCGM_") => self.left_out.push(name.to_owned()),
             (Some(_) | None, _) => return Err(format!("`{name}` is no field of DCGM's")),
         }
@@ -134,6 +152,7 @@ impl std::fmt::Debug for Counters {
             .field("shown", &names)
             .field("has_driver", &self.has_driver)
             .field("left_out", &self.left_out)
+            .field("labels_left_out", &self.labels_left_out)
             .finish()
     }
 }
@@ -146,7 +165,8 @@ impl PartialEq for Counters {
                 .map(|(_, family)| (family.name, family.kind.as_str(), family.help))
                 .collect::<Vec<_>>()
         };
-        (shown(self), self.has_driver, &self.left_out) == (shown(other), other.has_driver, &other.left_out)
+        let left_out = |of: &Self| (of.left_out.clone(), of.labels_left_out.clone());
+        (shown(self), self.has_driver, left_out(self)) == (shown(other), other.has_driver, left_out(other))
     }
 }
 
@@ -187,8 +207,11 @@ mod tests {
         );
         assert!(counters.have_driver());
         assert_eq!(
-            counters.left_out(),
-            ["DCGM_FI_DEV_VGPU_LICENSE_STATUS", "DCGM_FI_DEV_SERIAL"]
+            (counters.left_out(), counters.labels_left_out()),
+            (
+                &["DCGM_FI_DEV_VGPU_LICENSE_STATUS".to_owned()][..],
+                &["DCGM_FI_DEV_SERIAL".to_owned()][..]
+            )
         );
     }
 

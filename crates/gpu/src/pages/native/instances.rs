@@ -66,7 +66,7 @@ pub(super) struct Shared<'a> {
     pub(super) name: String,
     /// What it has of its device.
     pub(super) profile: &'a str,
-    parts: Vec<&'a Partition>,
+    pub(super) parts: Vec<&'a Partition>,
 }
 
 /// Returns those of a device.

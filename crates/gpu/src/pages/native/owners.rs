@@ -7,9 +7,9 @@ use blueproof_core::{
 
 use super::{
     DISPUTED, DYNAMIC, KUBELET, KUBELET_AGE, KUBELET_DEVICES, KUBELET_FAILURES, KUBELET_PODS, OWNER,
-    OWNER_SHARES, SILENT, count, each, one,
+    OWNER_SHARES, SILENT, count, each, instances, one,
 };
-use crate::pages::{Owners, Seen};
+use crate::pages::{Owner, Owners, Seen};
 
 /// Writes who has what. What is not certain is not told.
 pub(super) fn owners(seen: &Seen, page: &mut Exposition) {
@@ -25,7 +25,16 @@ pub(super) fn owners(seen: &Seen, page: &mut Exposition) {
         let uuid = part.map_or(&device.uuid, |part| &part.uuid);
         Some((place(device, part), seen.owners.get(uuid)?))
     });
-    let owned: Vec<_> = owned.collect();
+    let instances: Vec<_> = inventory
+        .devices
+        .iter()
+        .flat_map(|device| of_instances(device, seen))
+        .collect();
+    let of_instances = instances.iter().map(|(device, name, owners)| {
+        let place = [("uuid", device.uuid.0.as_str()), ("partition", name.as_str())];
+        (place, owners)
+    });
+    let owned: Vec<_> = owned.chain(of_instances).collect();
     if owned.iter().any(|(_, owners)| !owners.pods.is_empty()) {
         page.family(&OWNER);
     }
@@ -52,6 +61,39 @@ pub(super) fn owners(seen: &Seen, page: &mut Exposition) {
     }
 }
 
+/// Returns who has the GPU instances that several compute instances share: their figures stand under the instance, and whoever
+/// joins figures with owners looks for both there. Of one whose compute instances are not all one pod's, nobody can be told
+/// to do what all of it does.
+fn of_instances<'a>(device: &'a Device, seen: &Seen) -> Vec<(&'a Device, String, Owners)> {
+    let owned = instances::shared(device).filter_map(|shared| {
+        let owners = shared
+            .parts
+            .iter()
+            .map(|part| seen.owners.get(&part.uuid)?.only());
+        let owners: Vec<&Owner> = owners.collect::<Option<_>>()?;
+        let (first, others) = owners.split_first()?;
+        if !others.iter().all(|other| other.is_pod_of(first)) {
+            return None;
+        }
+        let is_one_container = others.iter().all(|other| other.container == first.container);
+        let owner = Owner {
+            container: if is_one_container {
+                first.container.clone()
+            } else {
+                String::new()
+            },
+            shares: 1,
+            ..(*first).clone()
+        };
+        let owners = Owners {
+            pods: vec![owner],
+            ..Owners::default()
+        };
+        Some((device, shared.name, owners))
+    });
+    owned.collect()
+}
+
 fn of_device(place: &[(&'static str, &str)], owners: &Owners, page: &mut Exposition) {
     let sharing = if owners.is_shared { "shared" } else { "exclusive" };
     for owner in &owners.pods {
@@ -70,8 +112,8 @@ fn place<'a>(device: &'a Device, part: Option<&'a Partition>) -> [(&'static str,
     [("uuid", device.uuid.0.as_str()), ("partition", partition)]
 }
 
-/// Writes how it is known who has what, where somebody is asked for it.
-pub(super) fn attribution(seen: &Seen, page: &mut Exposition) {
+/// Writes whether the kubelet told who has what, where it is asked.
+pub(in crate::pages) fn told(seen: &Seen, page: &mut Exposition) {
     let Some(attribution) = &seen.attribution else {
         return;
     };
@@ -80,6 +122,14 @@ pub(super) fn attribution(seen: &Seen, page: &mut Exposition) {
         page.family(&SILENT);
         page.sample(&SILENT, &[("reason", reason)], 1.0);
     }
+}
+
+/// Writes how it is known who has what, where somebody is asked for it.
+pub(super) fn attribution(seen: &Seen, page: &mut Exposition) {
+    let Some(attribution) = &seen.attribution else {
+        return;
+    };
+    told(seen, page);
     one(page, &KUBELET_FAILURES, count(attribution.failures));
     let Some(told) = &attribution.told else { return };
     if let Some(age) = attribution.age {

@@ -30,7 +30,11 @@ fn divided() -> Seen {
         read.samples.push(Sample {
             device: whole.uuid.clone(),
             partition: Some(whole.partitions[place].uuid.clone()),
-            readings: readings([(Figure::MemoryUsed, used * 1_048_576.0), (Figure::SmActive, 0.25)]),
+            readings: readings([
+                (Figure::MemoryUsed, used * 1_048_576.0),
+                (Figure::SmActive, 0.25),
+                (Figure::TensorActive, 0.25),
+            ]),
             processes: Reading::Value(Vec::new()),
             busy: Reading::Unsupported,
         });
@@ -73,7 +77,7 @@ fn a_divided_device_is_told_by_its_gpu_instances_and_memory_counts_once() {
     };
     let used = of("DCGM_FI_DEV_FB_USED");
     assert_eq!(used.iter().map(|(_, value)| value).sum::<f64>(), 400.0);
-    assert_eq!(of("DCGM_FI_PROF_SM_ACTIVE").len(), 2);
+    assert_eq!(of("DCGM_FI_PROF_PIPE_TENSOR_ACTIVE").len(), 2);
     for name in [
         "DCGM_FI_DEV_FB_USED",
         "DCGM_FI_DEV_GPU_TEMP",
@@ -118,6 +122,48 @@ fn what_compute_instances_share_counts_once_on_our_own_page_too() {
     let of_instance: Vec<_> = of_instance.collect();
     assert_eq!(of_instance.len(), 1, "{page}");
     assert!(of_instance[0].contains("profile=\"2g.35gb\""), "{of_instance:?}");
+}
+
+#[test]
+fn a_gpu_instance_has_an_owner_where_its_compute_instances_have_one_so_that_its_figures_can_be_joined() {
+    let owner = |pod: &str, container: &str| Owners {
+        pods: vec![Owner {
+            namespace: "ci".into(),
+            pod: pod.into(),
+            container: container.into(),
+            ..Owner::default()
+        }],
+        ..Owners::default()
+    };
+    let instance = format!("partition=\"MIG-{}/2\"", device(0).uuid);
+    let owned = |second: Option<Owners>| {
+        let mut seen = divided();
+        let first = (DeviceUuid("MIG-0".into()), owner("one", "main"));
+        let second = second.map(|second| (DeviceUuid("MIG-1".into()), second));
+        seen.owners = [first].into_iter().chain(second).collect();
+        let page = native::render(&seen, Format::Prometheus);
+        let owners = page
+            .lines()
+            .filter(|line| line.starts_with("blueproof_gpu_owner{") && line.contains(&instance));
+        let labels = owners
+            .filter_map(|line| line.split_once("pod=\""))
+            .map(|(_, pod)| pod);
+        labels.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let one = |container| format!("one\",container=\"{container}\",sharing=\"exclusive\"}} 1");
+    assert_eq!(owned(Some(owner("one", "main"))), [one("main")]);
+    assert_eq!(owned(Some(owner("one", "other"))), [one("")]);
+    assert_eq!(
+        owned(Some(owner("two", "main"))),
+        [""; 0],
+        "neither has all of it"
+    );
+    assert_eq!(owned(None), [""; 0], "somebody else may have the rest");
+    let disputed = Owners {
+        disputing: 2,
+        ..Owners::default()
+    };
+    assert_eq!(owned(Some(disputed)), [""; 0]);
 }
 
 #[test]
