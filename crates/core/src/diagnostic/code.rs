@@ -474,15 +474,12 @@ codes! {
          `local.memory` let it give. Kueue takes that too: it counts quota and sees no machine. Runs that are admitted \
          share the processors and the memory that there are; one that was promised a GPU which is not there fails."
     823 QueuesByTurns "queues whose runs evict each other without end"
-        "By Kueue's rules the one for whom another was evicted can be evicted by that one in turn, and so on for ever: mostly where \
-         queues of one cohort take back what is theirs from any workload, and evict lower priorities of their own. In a cluster \
-         each turn takes the time that pods need to stop, so that one of them is done some day. In virtual time a job without \
-         a `grace` stops at once: the clock stands still, and the simulation would have no end. `spec.protectedRunTime` lets a \
-         newcomer run for a while before those who were evicted may evict it; a `grace` for jobs, or other preemption policies, help too."
+        "By Kueue's rules the one for whom another was evicted can be evicted by that one in turn, and so on for ever. In a cluster \
+         each turn takes the time that pods need to stop. In virtual time a job without a `grace` stops at once: the clock \
+         stands still, and the simulation would have no end. A `grace`, or `spec.protectedRunTime`, lets time pass."
     824 NoQueueObjects "a file without objects"
-        "`quota apply` replaces all queues with those of its files. A file with nothing in it, such as what an interrupted \
-         `kubectl get -o yaml > queues.yaml` leaves, would take all of them away, and is refused, as kubectl refuses it. To have no \
-         ClusterQueue on purpose, apply a file with some other object, such as a ResourceFlavor."
+        "`quota apply` replaces all queues with those of its files. One with nothing in it, such as what an interrupted `kubectl \
+         get` leaves, would take all of them away. To have none on purpose, apply another object, such as a ResourceFlavor."
     901 GpuLibrary "a driver's library that is not here"
         "GPUs are read through the library that comes with their driver: NVIDIA's is libnvidia-ml.so.1. A machine without \
          GPUs has none, and neither has a container that was not given it. Everything else works without."
