@@ -136,6 +136,7 @@ impl Executor<'_> {
         let (cell, end) = (&cells[slot], CellEnd::Raised);
         self.ended_late(cell, end, &mut ends[slot].1);
         let run = CellRun {
+            is_killed: false,
             end,
             over: None,
             error: self.recorder.error(slot).cloned(),
@@ -168,6 +169,7 @@ impl Executor<'_> {
         ends: &mut [(u32, CellEnd)],
     ) -> (Cell, CellRun) {
         let run = CellRun {
+            is_killed: false,
             over: Some(Over::Died(end)),
             ..self.lost()
         };
@@ -322,6 +324,7 @@ impl Executor<'_> {
         if let Some(end) = died {
             self.drain(Late::Copies).await;
             return CellRun {
+                is_killed: over.is_some(),
                 end: if over.is_some() {
                     CellEnd::Interrupted
                 } else {
@@ -368,6 +371,7 @@ impl Executor<'_> {
             (None, false) => CellEnd::Ok,
         };
         CellRun {
+            is_killed: false,
             end,
             over,
             error: has_raised.then(|| self.recorder.error(slot).cloned().unwrap_or(reply)),
@@ -392,6 +396,7 @@ impl Executor<'_> {
     /// What a kernel told of a cell cannot be read: nobody knows how it went.
     fn unread(&self, slot: usize, why: String) -> CellRun {
         CellRun {
+            is_killed: false,
             end: CellEnd::Unknown,
             over: Some(Over::Unreadable),
             error: Some(Value::String(why)),
@@ -402,6 +407,7 @@ impl Executor<'_> {
 
     fn lost(&self) -> CellRun {
         CellRun {
+            is_killed: false,
             end: CellEnd::KernelDied,
             over: Some(Over::Lost),
             error: None,
