@@ -91,9 +91,12 @@ fn misunderstood(error: &clap::Error) -> Diagnostic {
     let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     let message = lines.next().unwrap_or_default();
     let wrong = Diagnostic::error(Code::Usage, message.trim_start_matches("error: "));
-    let tips = lines.filter_map(|line| line.strip_prefix("tip: "));
-    tips.fold(wrong, |wrong, tip| wrong.hint(tip))
-        .hint("there are the commands `job` and `health`; `--help` shows all options")
+    let told = lines.take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more"));
+    told.fold(wrong, |wrong, line| match line.strip_prefix("tip: ") {
+        Some(tip) => wrong.hint(tip),
+        None => wrong.because(line),
+    })
+    .hint("there are the commands `job` and `health`; `--help` shows all options")
 }
 
 fn run(cli: &Cli) -> Result<(), Vec<Diagnostic>> {

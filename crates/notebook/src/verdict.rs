@@ -130,6 +130,9 @@ fn too_long(facts: &Facts<'_>, limit: Limit) -> Failure {
     if let Some(last) = printed::last_line(raised::tail(facts)) {
         diagnostic = diagnostic.because(format!("the last that it printed: {last}"));
     }
+    if facts.run.is_killed {
+        diagnostic = diagnostic.because("it did not end when it was interrupted, and its kernel was killed");
+    }
     let diagnostic = diagnostic.hint(format!(
         "allow more under spec.timeouts.{key}, or do less under a profile"
     ));

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use anstyle::Style;
 use blueproof_core::{
     diagnostic::Diagnostic,
-    domain::{Bytes, Ending, Failure, FailureClass, GpuUse, Limit, Outcome, Resources, Usage, Verdict},
+    domain::{Bytes, Ending, Failure, FailureClass, GpuUse, Head, Limit, Outcome, Usage, Verdict},
     estimate::Estimate,
     scheduler::PendingReason,
     view::{AttemptView, ReportView, RunView},
@@ -96,7 +96,7 @@ fn summary(view: &RunView, expected: Option<&Estimate>, now: Timestamp) -> Table
     let profile = subject.profile.as_ref();
     let profile = profile.map_or_else(String::new, |profile| format!(", profile {profile}"));
     row("Blueprint", format!("{}{profile}", subject.blueprint).into());
-    row("Head", subject.head.to_string().into());
+    row("Head", head(&subject.head).into());
     let change = subject
         .change
         .map_or_else(String::new, |change| format!(", pull request {change}"));
@@ -120,13 +120,17 @@ fn summary(view: &RunView, expected: Option<&Estimate>, now: Timestamp) -> Table
     }
     let priority = view.priority.0;
     row("Queue", format!("{}, priority {priority}", view.queue).into());
-    row("Resources", resources(view.resources).into());
+    row("Resources", view.resources.to_string().into());
     row("Report", report(&view.report).into());
     table
 }
 
-fn resources(amount: Resources) -> String {
-    format!("{amount}, for the whole gang")
+/// Returns a commit whole, as git takes it; of a folder's digest, which nothing takes, what tells it from others.
+fn head(head: &Head) -> String {
+    match head {
+        Head::Commit(_) => head.to_string(),
+        Head::Snapshot(_) => format!("{}, the folder's content", head.short()),
+    }
 }
 
 fn time(at: Timestamp, now: Timestamp) -> String {

@@ -10,6 +10,9 @@ use crate::output;
 const BOLD: Style = Style::new().bold();
 const DIM: Style = AnsiColor::Blue.on_default().bold();
 
+/// What each thing begins with, in a message that lists several.
+const LIST: &str = "\n- ";
+
 /// Returns a diagnostic as people read it, colour included. Words of a notebook in it are made harmless.
 pub(crate) fn render(diagnostic: &Diagnostic) -> String {
     let (word, colour) = match diagnostic.severity {
@@ -19,8 +22,16 @@ pub(crate) fn render(diagnostic: &Diagnostic) -> String {
     let mut text = format!(
         "{colour}{word}[{}]{colour:#}{BOLD}: {}{BOLD:#}\n",
         diagnostic.code,
-        output::line(&diagnostic.message)
+        output::line(
+            diagnostic
+                .message
+                .split_once(LIST)
+                .map_or(&diagnostic.message, |(first, _)| first)
+        )
     );
+    for item in diagnostic.message.split(LIST).skip(1) {
+        let _ = writeln!(text, "   - {BOLD}{}{BOLD:#}", output::line(item));
+    }
     if let Some(place) = &diagnostic.place {
         add_place(&mut text, place);
     }
@@ -67,5 +78,30 @@ fn add_note(text: &mut String, label: &str, note: &str) {
     );
     for line in lines {
         let _ = writeln!(text, "     {line}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anstream::adapter::strip_str;
+    use blueproof_core::diagnostic::Code;
+
+    use super::*;
+
+    #[test]
+    fn what_a_message_lists_stands_in_lines_of_its_own_and_nothing_else_does() {
+        let shown = |message: &str| {
+            let diagnostic = Diagnostic::error(Code::MetricOutOfBounds, message);
+            strip_str(&render(&diagnostic)).to_string()
+        };
+        let listed = shown("2 expectations do not hold:\n- loss 5 > 0.4\n- no \u{1b}[2Jcell printed it");
+        let lines: Vec<_> = listed.lines().collect();
+        assert!(lines[0].ends_with("]: 2 expectations do not hold:"), "{listed}");
+        assert_eq!(lines[1], "   - loss 5 > 0.4");
+        assert!(
+            lines[2].starts_with("   - no ") && !listed.contains('\u{1b}'),
+            "{listed:?}"
+        );
+        assert_eq!(shown("one\ntwo").lines().count(), 1);
     }
 }

@@ -1,14 +1,14 @@
 //! Runs as rows of a table.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
 };
 
 use blueproof_core::{
     attempt::RunsFolder,
     diagnostic::Diagnostic,
-    domain::{Ending, Outcome, RunId, RunState},
+    domain::{BlueprintName, Ending, Outcome, Project, RunId, RunState},
     scheduler::PendingReason,
     view::{AttemptView, RunView},
 };
@@ -124,20 +124,44 @@ pub(crate) fn table(
             "DETAIL",
         ]),
     };
+    let shared = shared_names(views);
     for view in views {
         let pending = waits.get(&view.id);
+        let name = name(view, &shared);
         match columns {
-            Columns::Usual => table.row(usual(view, pending, now)),
-            Columns::Wide => table.row(wide(view, pending, now)),
+            Columns::Usual => table.row(usual(view, name, pending, now)),
+            Columns::Wide => table.row(wide(view, name, pending, now)),
         }
     }
     table
 }
 
-fn usual(view: &RunView, pending: Option<&PendingReason>, now: Timestamp) -> [Cell; 6] {
+/// Returns the names of blueprints that are several's, of different folders or repositories.
+fn shared_names(views: &[RunView]) -> BTreeSet<&BlueprintName> {
+    let mut projects: BTreeMap<&BlueprintName, &Project> = BTreeMap::new();
+    let mut shared = BTreeSet::new();
+    for RunView { subject, .. } in views {
+        let project = projects.entry(&subject.blueprint).or_insert(&subject.project);
+        if **project != subject.project {
+            shared.insert(&subject.blueprint);
+        }
+    }
+    shared
+}
+
+/// Returns what a run's blueprint is called, and where it lies if that is not enough to tell it from another.
+fn name(view: &RunView, shared: &BTreeSet<&BlueprintName>) -> String {
+    let name = &view.subject.blueprint;
+    if !shared.contains(name) {
+        return name.to_string();
+    }
+    format!("{name} ({})", output::line(&view.subject.project.to_string()))
+}
+
+fn usual(view: &RunView, name: String, pending: Option<&PendingReason>, now: Timestamp) -> [Cell; 6] {
     [
         view.id.to_string().into(),
-        view.subject.blueprint.to_string().into(),
+        name.into(),
         output::state(view.state),
         output::ago(view.requested_at, now).into(),
         took(view.attempts.last(), now).into(),
@@ -145,12 +169,12 @@ fn usual(view: &RunView, pending: Option<&PendingReason>, now: Timestamp) -> [Ce
     ]
 }
 
-fn wide(view: &RunView, pending: Option<&PendingReason>, now: Timestamp) -> [Cell; 14] {
+fn wide(view: &RunView, name: String, pending: Option<&PendingReason>, now: Timestamp) -> [Cell; 14] {
     let profile = view.subject.profile.as_ref();
     let place = view.attempts.last().and_then(|attempt| attempt.place.as_deref());
     [
         view.id.to_string().into(),
-        view.subject.blueprint.to_string().into(),
+        name.into(),
         profile.map_or_else(none, ToString::to_string).into(),
         view.subject.head.short().into(),
         output::state(view.state),

@@ -46,7 +46,7 @@ fn notices(run: &RunView) -> &[Diagnostic] {
 pub(crate) fn class(failure: &Failure) -> &'static str {
     match failure.class {
         FailureClass::Notebook => "notebook failed",
-        FailureClass::Workload => "workload failed",
+        FailureClass::Workload => "what it started failed",
         FailureClass::Expectation => "not as expected",
         FailureClass::Timeout(Limit::Queue) => "waited too long",
         FailureClass::Timeout(Limit::Startup) => "started too slowly",

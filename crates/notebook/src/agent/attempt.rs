@@ -225,7 +225,11 @@ impl Attempt<'_> {
         let verdict = self.judge(&finish);
         let verdict = self.blame_devices(verdict);
         if matches!(verdict, Judgement::Passed) {
-            self.stage_ended(Stage::Run, format!("{} cells", finish.cells), begun);
+            let cells = match finish.cells {
+                1 => "1 cell".to_owned(),
+                cells => format!("{cells} cells"),
+            };
+            self.stage_ended(Stage::Run, cells, begun);
         }
         let outcome = self.collect(verdict);
         self.executed = Some(finish.notebook);

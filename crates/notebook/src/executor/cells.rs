@@ -138,6 +138,7 @@ impl Executor<'_> {
         let (cell, end) = (&cells[slot], CellEnd::Raised);
         self.ended_late(cell, end, &mut ends[slot].1);
         let run = CellRun {
+            is_killed: false,
             end,
             over: None,
             error: self.recorder.error(slot).cloned(),
@@ -170,6 +171,7 @@ impl Executor<'_> {
         ends: &mut [(u32, CellEnd)],
     ) -> (Cell, CellRun) {
         let run = CellRun {
+            is_killed: false,
             over: Some(Over::Died(end)),
             ..self.lost()
         };
@@ -324,6 +326,7 @@ impl Executor<'_> {
         if let Some(end) = died {
             self.drain(Late::Copies).await;
             return CellRun {
+                is_killed: over.is_some(),
                 end: if over.is_some() {
                     CellEnd::Interrupted
                 } else {
@@ -370,6 +373,7 @@ impl Executor<'_> {
             (None, false) => CellEnd::Ok,
         };
         CellRun {
+            is_killed: false,
             end,
             over,
             error: has_raised.then(|| self.recorder.error(slot).cloned().unwrap_or(reply)),
@@ -394,6 +398,7 @@ impl Executor<'_> {
     /// What a kernel told of a cell cannot be read: nobody knows how it went.
     fn unread(&self, slot: usize, why: String) -> CellRun {
         CellRun {
+            is_killed: false,
             end: CellEnd::Unknown,
             over: Some(Over::Unreadable),
             error: Some(Value::String(why)),
@@ -404,6 +409,7 @@ impl Executor<'_> {
 
     fn lost(&self) -> CellRun {
         CellRun {
+            is_killed: false,
             end: CellEnd::KernelDied,
             over: Some(Over::Lost),
             error: None,

@@ -67,6 +67,8 @@ pub(crate) struct CellRun {
     pub(crate) end: CellEnd,
     /// Why no further cell runs, when the reason is not an exception.
     pub(crate) over: Option<Over>,
+    /// Whether its kernel was killed, because the cell did not end when it was interrupted.
+    pub(crate) is_killed: bool,
     /// The error that the kernel answered with: name and value.
     pub(crate) error: Option<Value>,
     /// What the kernel told of itself afterwards.

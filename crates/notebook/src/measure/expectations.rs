@@ -51,18 +51,37 @@ pub fn check(expectation: &Expectation, evidence: Evidence<'_>) -> Checked {
 /// Of what is expected what there is, in a few words, where that says more than that it holds.
 type Met = Result<Option<String>, Box<Diagnostic>>;
 
-/// Returns the failure that unmet expectations are, or `None` where there are none.
+/// Returns the failure that unmet expectations are, or `None` where there are none. Several stand side by side, each in a line
+/// of its own, because one does not come of the other; a hint names those that it is for.
 pub fn failure(unmet: Vec<Diagnostic>) -> Option<Failure> {
-    let mut unmet = unmet.into_iter();
-    let mut diagnostic = unmet.next()?;
-    // One does not come of the other: they stand side by side.
-    for other in unmet {
-        diagnostic.message = format!("{}; {}", diagnostic.message, other.message);
-        diagnostic.causes.extend(other.causes);
-        diagnostic.hints.extend(other.hints);
+    let unmet = match <[Diagnostic; 1]>::try_from(unmet) {
+        Ok([only]) => return Some(Failure::outside_cells(FailureClass::Expectation, only)),
+        Err(unmet) => unmet,
+    };
+    let first = unmet.first()?;
+    let lines = unmet.iter().map(|one| format!("\n- {}", one.message));
+    let message = format!(
+        "{} expectations do not hold:{}",
+        unmet.len(),
+        lines.collect::<String>()
+    );
+    let mut diagnostic = Diagnostic::error(first.code, message);
+    let mut hints: Vec<(&str, Vec<&str>)> = Vec::new();
+    for one in &unmet {
+        let subject = one.message.split(',').next().unwrap_or_default();
+        let causes = one.causes.iter().map(|cause| format!("{subject}: {cause}"));
+        diagnostic.causes.extend(causes);
+        for hint in &one.hints {
+            match hints.iter_mut().find(|(known, _)| known == hint) {
+                Some((_, subjects)) => subjects.push(subject),
+                None => hints.push((hint, vec![subject])),
+            }
+        }
     }
-    let mut seen = std::collections::BTreeSet::new();
-    diagnostic.hints.retain(|hint| seen.insert(hint.clone()));
+    let hints = hints.into_iter();
+    diagnostic
+        .hints
+        .extend(hints.map(|(hint, subjects)| format!("{}: {hint}", subjects.join("; "))));
     Some(Failure::outside_cells(FailureClass::Expectation, diagnostic))
 }
 
@@ -308,8 +327,26 @@ mod tests {
         let failure = failure(unmet).expect("something is unmet");
         assert_eq!(failure.class, FailureClass::Expectation);
         assert!(
-            failure.diagnostic.message.ends_with("; no cell printed \"done\""),
-            "one does not come of the other: {failure:?}"
+            failure
+                .diagnostic
+                .message
+                .starts_with("4 expectations do not hold:\n- ")
+                && failure
+                    .diagnostic
+                    .message
+                    .ends_with("\n- no cell printed \"done\""),
+            "each in a line of its own: {failure:?}"
+        );
+        let lines = failure.diagnostic.message.lines().skip(1);
+        let subjects = lines.filter_map(|line| line.trim_start_matches("- ").split(',').next());
+        let subjects: Vec<&str> = subjects.collect();
+        assert!(
+            failure
+                .diagnostic
+                .hints
+                .iter()
+                .all(|hint| subjects.iter().any(|subject| hint.starts_with(subject))),
+            "a hint names what it is for: {failure:?}"
         );
         assert_eq!(super::failure(Vec::new()), None);
     }

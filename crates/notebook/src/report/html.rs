@@ -178,9 +178,17 @@ fn failed(class: FailureClass) -> &'static str {
 fn failure_view(failure: &Failure) -> FailureView {
     let place = failure.cell.as_ref();
     let line = |line: Option<u32>| line.map_or_else(String::new, |line| format!(", line {line}"));
+    let mut notice = notice(&failure.diagnostic);
+    if failure.class == FailureClass::Expectation {
+        // The table of what is expected says each of them.
+        notice.message = None;
+    }
     FailureView {
-        class: class_name(failure.class),
-        notice: notice(&failure.diagnostic),
+        class: match failure.class {
+            FailureClass::Workload => "what it started",
+            other => class_name(other),
+        },
+        notice,
         cell: place.map(|place| (place.cell, line(place.line))),
         source: place
             .and_then(|place| place.source.as_deref())

@@ -198,6 +198,41 @@ fn the_page_says_what_failed_where_and_what_to_do_before_anything_else() {
 }
 
 #[test]
+fn several_expectations_that_do_not_hold_are_told_once_by_the_table_with_hints_that_name_theirs() {
+    let unmet = [
+        ("loss 5 > 0.4", None),
+        ("no cell printed \"done\"", Some("print it")),
+    ];
+    let unmet = unmet.map(|(message, hint)| {
+        let diagnostic = Diagnostic::error(Code::MetricOutOfBounds, message);
+        hint.into_iter().fold(diagnostic, Diagnostic::hint)
+    });
+    let mut report = report_of("# Title", "a = 1", &[]);
+    report.verdict = Verdict::Failed(Box::new(
+        crate::measure::failure(unmet.to_vec()).expect("something is unmet"),
+    ));
+    let expectation = report.expectations[0].clone();
+    report.expectations = unmet
+        .into_iter()
+        .map(|diagnostic| ExpectationReport {
+            result: ExpectationResult::Unmet(diagnostic),
+            ..expectation.clone()
+        })
+        .collect();
+    let page = Parsed::parse_document(&to_html(&report));
+    assert_eq!(texts(&page, ".verdict .what"), ["2 expectations do not hold:"]);
+    assert_eq!(texts(&page, ".verdict .whole"), [""; 0], "the table says it");
+    assert_eq!(
+        texts(&page, ".verdict .hints li"),
+        ["no cell printed \"done\": print it"]
+    );
+    assert_eq!(
+        texts(&page, "td.actual"),
+        ["loss 5 > 0.4", "no cell printed \"done\""]
+    );
+}
+
+#[test]
 fn the_page_is_at_most_half_as_large_again_as_the_outputs_and_a_hundred_kilobytes() {
     let image = STANDARD.encode([&b"\x89PNG\r\n\x1a\n"[..], &[7; 900_000]].concat());
     let coloured: String = (0..50_000).map(|n| format!("\x1b[3{}mx", n % 8)).collect();

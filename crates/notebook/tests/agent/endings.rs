@@ -149,6 +149,11 @@ fn a_cell_that_handles_interrupts_is_ended_all_the_same() {
     let failure = done.failure();
     assert_eq!(failure.class, FailureClass::Timeout(Limit::Cell));
     assert_eq!(done.ends(), [CellEnd::Interrupted]);
+    let killed = "it did not end when it was interrupted, and its kernel was killed";
+    assert!(
+        failure.diagnostic.causes.iter().any(|cause| cause == killed),
+        "{failure:?}"
+    );
     assert_eq!(done.notebook()["cells"][0]["outputs"][0]["text"], "kept\n");
 }
 
@@ -159,6 +164,8 @@ fn a_cell_that_ends_well_when_it_is_interrupted_was_too_long_all_the_same() {
         .cell_within(Duration::from_millis(500))
         .fails();
     assert_eq!(failure.class, FailureClass::Timeout(Limit::Cell));
+    let causes = failure.diagnostic.causes;
+    assert!(!causes.iter().any(|cause| cause.contains("killed")), "{causes:?}");
 }
 
 #[test]

@@ -35,6 +35,23 @@ fn a_list_is_not_shortened_where_there_is_room() {
 }
 
 #[test]
+fn blueprints_of_one_name_are_told_apart_by_where_they_lie() {
+    let mut views = views();
+    views.truncate(3);
+    for (view, folder) in views.iter_mut().zip(["/t3/one", "/t3/two", "/t3/two"]) {
+        view.subject.blueprint = "n".parse().expect("a name");
+        view.subject.project = Project::Local(folder.into());
+    }
+    for columns in [Columns::Usual, Columns::Wide] {
+        let text = table(&views, &BTreeMap::new(), at(60), columns).render(Width::Unlimited);
+        let told = ["n (/t3/one)", "n (/t3/two)"].map(|name| text.matches(name).count());
+        assert_eq!(told, [1, 2], "{text}");
+        let alone = table(&views[1..], &BTreeMap::new(), at(60), columns).render(Width::Unlimited);
+        assert!(!alone.contains("/t3/two"), "{alone}");
+    }
+}
+
+#[test]
 fn a_wide_list_has_more_columns() {
     insta::assert_snapshot!(shown(Columns::Wide, Width::Unlimited));
 }
