@@ -184,9 +184,10 @@ fn failure_view(failure: &Failure) -> FailureView {
         notice.message = None;
     }
     FailureView {
-        class: match failure.class {
-            FailureClass::Workload => "what it started",
-            other => class_name(other),
+        class: if failure.class == FailureClass::Workload {
+            "what it started"
+        } else {
+            class_name(failure.class)
         },
         notice,
         cell: place.map(|place| (place.cell, line(place.line))),
