@@ -1,6 +1,6 @@
 //! Whether the fake driver has all that our probe asks a driver, and was itself tested with it.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
 use blueproof_core::{
     gpu::{Figure, Reading, Sample},
@@ -29,7 +29,7 @@ fn scenario() -> Scenario {
 fn read_all(installed: &Installed) -> Vec<Sample> {
     let path = installed.path();
     let probe = NvmlProbe::open_library(path.as_os_str()).expect("the scenario lets it begin");
-    let mut probe = probe.counting_pcie();
+    let mut probe = probe.counting_pcie().counting_policies(Arc::new(true.into()));
     probe.snapshot().expect("they answer");
     installed.set_time(1.0);
     probe.inventory().expect("they answer");
