@@ -330,11 +330,15 @@ impl Stages {
             1 => "1 cell".into(),
             cells => format!("{cells} cells"),
         };
-        if self.run.ended < self.run.total {
+        let is_cut_off = self.run.ended < self.run.total;
+        if is_cut_off {
             let _ = write!(text, " of {}", self.run.total);
         }
         self.add_metrics(&mut text);
-        let mark = if self.run.failed { Mark::Badly } else { Mark::Well };
+        let mark = match self.run.failed || is_cut_off {
+            true => Mark::Badly,
+            false => Mark::Well,
+        };
         self.line("run", mark, &text, Some(took));
     }
 

@@ -261,3 +261,21 @@ fn a_cell_that_failed_marks_the_stage_once_whoever_tells_of_the_end() {
     assert_eq!(texts(&mut stages), ["  run     ✗ 1 cell of 2  1.0 s"]);
     assert_eq!(stages.doing(), None);
 }
+
+#[test]
+fn a_run_that_was_cut_off_is_not_marked_as_done() {
+    let mut stages = Stages::new(two_cores());
+    stages.on_view(&views()[1], None);
+    texts(&mut stages);
+    let outcome = Box::new(testing::outcome(Verdict::Stopped));
+    tell(
+        &mut stages,
+        vec![
+            RecordKind::StageBegun { stage: Stage::Run },
+            RecordKind::KernelReady { pid: 1, cells: 2 },
+            RecordKind::Finished { outcome },
+        ],
+    );
+    let told = texts(&mut stages);
+    assert!(told[0].starts_with("  run     ✗ 0 cells of 2"), "{told:?}");
+}
