@@ -20,6 +20,10 @@ use crate::process::{Child, End, Launcher};
 /// How long a kernel may take to greet. ipykernel before 7 does not greet at all.
 const WELCOME_PATIENCE: Duration = Duration::from_millis(500);
 
+/// IPython's history of this session alone: its database would lie in a home that goes with the attempt, and making it takes
+/// a tenth of the kernel's start.
+const NO_HISTORY_FILE: &str = "--HistoryManager.hist_file=:memory:";
+
 /// What a kernel is started from.
 pub(crate) struct Starting<'a> {
     /// The program and its arguments.
@@ -126,7 +130,7 @@ fn command(starting: &Starting<'_>, ends: OutputEnds) -> Command {
 
 /// Returns the command that starts Python's own kernel.
 pub(crate) fn python_command(python: &Path, connection_file: &Path) -> Vec<OsString> {
-    let arguments = ["-m", "ipykernel_launcher", "-f"].map(OsString::from);
+    let arguments = ["-m", "ipykernel_launcher", NO_HISTORY_FILE, "-f"].map(OsString::from);
     let first = std::iter::once(python.into());
     first.chain(arguments).chain([connection_file.into()]).collect()
 }

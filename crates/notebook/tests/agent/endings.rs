@@ -1,6 +1,6 @@
 //! However an attempt ends, it ends in order and leaves nothing.
 
-use std::time::Duration;
+use std::{fs, time::Duration};
 
 use blueproof_core::{
     attempt::{CellEnd, RecordKind},
@@ -182,4 +182,69 @@ fn a_stop_during_the_start_is_a_stop() {
     });
     running.signal("INT");
     assert_eq!(running.wait().outcome().verdict, Verdict::Stopped);
+}
+
+/// What a notebook leaves to the end of its interpreter: a class that writes a file when it goes, in a cycle and not, files that
+/// nobody closes, in names, cycles, closures, classes and modules, threads, and what is registered for the end.
+const LEFT_TO_THE_END: &str = "import atexit, gzip, logging, logging.handlers, sys, threading, time, weakref, zipfile\n\
+    def file(name): return open(out + name, 'w')\n\
+    class Thing: pass\n\
+    name = file('name'); name.write('x')\n\
+    ring = Thing(); ring.ring = ring; ring.file = file('ring'); ring.file.write('x')\n\
+    def closed():\n\
+    \x20   inner = file('closure'); inner.write('x')\n\
+    \x20   def again(): return inner, again\n\
+    \x20   return again\n\
+    again = closed()\n\
+    class Class: file = file('class')\n\
+    Class.file.write('x')\n\
+    def generator():\n\
+    \x20   with file('generator') as there:\n\
+    \x20       there.write('x'); yield\n\
+    running = generator(); next(running)\n\
+    archive = zipfile.ZipFile(out + 'zip', 'w'); archive.writestr('a', 'b')\n\
+    packed = gzip.open(out + 'gzip', 'wt'); packed.write('x')\n\
+    sys.kept = file('kept'); sys.kept.write('x')\n\
+    class Last:\n\
+    \x20   def __init__(self, name): self.name = name\n\
+    \x20   def __del__(self, file=open, out=out):\n\
+    \x20       with file(out + self.name, 'w') as there: there.write('x')\n\
+    last, last_ring = Last('last'), Last('last-ring'); last_ring.ring = last_ring\n\
+    atexit.register(lambda: Last('registered'))\n\
+    weakref.finalize(ring, Last, 'finalized')\n\
+    late = threading.Thread(target=lambda: (time.sleep(0.3), Last('thread'))); late.start()\n\
+    held = logging.handlers.MemoryHandler(9, target=logging.FileHandler(out + 'log'), flushLevel=99)\n\
+    logging.getLogger().addHandler(held); logging.getLogger().warning('x')\n\
+    import helper";
+
+#[test]
+fn what_a_notebook_leaves_to_the_end_of_its_interpreter_is_done() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = format!("out = '{}/'", folder.path().display());
+    let helper = format!("{out}\nfile = open(out + 'module', 'w'); file.write('x')\n");
+    let done = Attempt::of(&[&out, LEFT_TO_THE_END])
+        .file("examples/helper.py", &helper)
+        .run();
+    done.passed();
+    let written = [
+        "class",
+        "closure",
+        "finalized",
+        "generator",
+        "gzip",
+        "kept",
+        "last",
+        "last-ring",
+        "log",
+        "module",
+        "name",
+        "registered",
+        "ring",
+        "thread",
+        "zip",
+    ];
+    let is_empty =
+        |name: &&str| fs::metadata(folder.path().join(name)).map_or(true, |found| found.len() == 0);
+    let missing: Vec<_> = written.into_iter().filter(is_empty).collect();
+    assert!(missing.is_empty(), "not written: {missing:?}");
 }
