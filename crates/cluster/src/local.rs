@@ -6,6 +6,7 @@
 //! agent's process.
 
 mod agent;
+mod changes;
 mod devices;
 mod ending;
 mod files;
@@ -44,7 +45,7 @@ use unfit::unfit;
 /// For how long it holds what was seen when accelerators were looked for.
 const LOOK_HOLDS: Duration = Duration::from_secs(10);
 
-/// How often an attempt's folder is looked at for news.
+/// How often an attempt's folder is looked at for news where nothing was written to its log.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// How often it is looked for what is only milliseconds away: an agent's first word, and its end after its last.
@@ -307,7 +308,7 @@ impl ClusterDriver for LocalDriver {
                     successor = Some(self.agent_for(attempt, Errand::Finish).await?);
                 }
                 _ if news.is_disturbed => tokio::time::sleep(LOOK_AT_DISTURBED).await,
-                _ => tokio::time::sleep(LOOK_EVERY).await,
+                _ => log.changed(LOOK_EVERY).await,
             }
         }
     }

@@ -1,6 +1,6 @@
 //! An attempt's log as its driver goes by it: every line its agent's.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, time::Duration};
 
 use blueproof_core::{
     attempt::{Cgroup, LogCursor, LogError, LogReader, ProcessName, Record, RecordKind, RunsFolder},
@@ -8,7 +8,7 @@ use blueproof_core::{
     ports::CallError,
 };
 
-use super::cannot;
+use super::{cannot, changes::Changes};
 
 /// An attempt's log, read on from where it was read to.
 pub(super) struct Log {
@@ -17,6 +17,7 @@ pub(super) struct Log {
     cursor: LogCursor,
     begun: Option<ProcessName>,
     cgroup: Option<Cgroup>,
+    changes: Option<Changes>,
 }
 
 /// What was read.
@@ -35,7 +36,14 @@ impl Log {
             cursor: LogCursor::default(),
             begun: None,
             cgroup: None,
+            changes: None,
         }
+    }
+
+    /// Returns once the log was written to since it was last asked, or after `at_most`. It may be dropped at any point.
+    pub(super) async fn changed(&mut self, at_most: Duration) {
+        let changes = self.changes.get_or_insert_with(|| Changes::of(&self.path));
+        changes.next(at_most).await;
     }
 
     /// Returns the process of the agent that has begun last, as far as it was read.

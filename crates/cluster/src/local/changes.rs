@@ -1,0 +1,86 @@
+//! Waking when a file is written to.
+
+use std::{io, mem::MaybeUninit, os::fd::OwnedFd, path::Path, time::Duration};
+
+use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
+use tokio::io::{Interest, unix::AsyncFd};
+
+/// The shortest time between two wakes: a file that is written to without pause is not looked at without pause.
+const AT_LEAST: Duration = Duration::from_millis(2);
+
+/// Tells when a file is written to. Where the system does not tell, such as on a network file system or when it has no watch
+/// left to give, only time passes.
+#[derive(Debug)]
+pub(super) struct Changes(Option<AsyncFd<OwnedFd>>);
+
+impl Changes {
+    /// Watches the file that is at `path` now.
+    pub(super) fn of(path: &Path) -> Self {
+        Self(watch(path).ok())
+    }
+
+    /// Returns once the file was written to since it was last asked, or after `at_most`. It may be dropped at any point.
+    pub(super) async fn next(&mut self, at_most: Duration) {
+        tokio::time::sleep(AT_LEAST).await;
+        let rest = at_most.saturating_sub(AT_LEAST);
+        let Some(events) = &self.0 else {
+            return tokio::time::sleep(rest).await;
+        };
+        if let Ok(Ok(mut ready)) = tokio::time::timeout(rest, events.readable()).await {
+            read_all(events.get_ref());
+            ready.clear_ready();
+        }
+    }
+}
+
+fn watch(path: &Path) -> io::Result<AsyncFd<OwnedFd>> {
+    let events = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
+    inotify::add_watch(&events, path, WatchFlags::MODIFY)?;
+    #[expect(
+        deprecated,
+        reason = "the new way is unsafe code; an owned descriptor keeps its promise anyway"
+    )]
+    AsyncFd::with_interest(events, Interest::READABLE)
+}
+
+/// Takes all events away: that there is one says it all.
+fn read_all(events: &OwnedFd) {
+    let mut buffer = [MaybeUninit::<u8>::uninit(); 1024];
+    while rustix::io::read(events, &mut buffer).is_ok_and(|(read, _)| !read.is_empty()) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, io::Write};
+
+    use super::*;
+
+    const NEVER: Duration = Duration::from_secs(3600);
+    /// Only ever reached by a test that fails.
+    const BOUND: Duration = Duration::from_secs(60);
+
+    #[tokio::test]
+    async fn a_file_that_is_written_to_wakes_at_once() {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        let mut changes = Changes::of(file.path());
+        if changes.0.is_none() {
+            println!("NOT TESTED: no inotify here");
+            return;
+        }
+        for _ in 0..2 {
+            file.write_all(b"a line\n").unwrap();
+            let woken = tokio::time::timeout(BOUND, changes.next(NEVER)).await;
+            assert!(woken.is_ok(), "not woken");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_file_that_cannot_be_watched_or_is_not_written_to_is_looked_at_when_time_is_up() {
+        let folder = tempfile::tempdir().unwrap();
+        let quiet = folder.path().join("quiet");
+        fs::write(&quiet, "").unwrap();
+        for path in [quiet, folder.path().join("missing")] {
+            Changes::of(&path).next(AT_LEAST * 2).await;
+        }
+    }
+}
