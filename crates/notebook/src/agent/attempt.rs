@@ -177,9 +177,11 @@ impl Attempt<'_> {
     async fn run(mut self) -> (Outcome, Journal) {
         let mut outcome = match self.prepare().await {
             Ok((prepared, secrets)) => self.execute(&prepared, secrets).await,
-            Err(halt) => halted(halt),
+            Err(halt) => {
+                self.end_processes();
+                halted(halt)
+            }
         };
-        self.end_processes();
         // What stays in it is as little to be ended as what a sweep leaves.
         let _ = self.traces.confinement.end();
         remove_folder(&self.layout.work());
@@ -215,11 +217,12 @@ impl Attempt<'_> {
     /// Starts the kernel, runs the cells, ends everything that was started, and looks at what came of it.
     async fn execute(&mut self, prepared: &Prepared, secrets: Variables) -> Outcome {
         self.journal.record(RecordKind::StageBegun { stage: Stage::Run });
-        let (finish, begun) = match self.run_cells(prepared, secrets).await {
-            Ok(finished) => finished,
+        let ran = self.run_cells(prepared, secrets).await;
+        self.end_processes();
+        let (finish, begun) = match ran {
+            Ok(ran) => ran,
             Err(halt) => return halted(halt),
         };
-        self.end_processes();
         self.give_devices_back();
         self.notice(&finish);
         let verdict = self.judge(&finish);

@@ -13,6 +13,8 @@ pub(crate) struct ProcessStat {
     pub(crate) has_terminal: bool,
     /// Whether it has ended and waits for its parent to notice.
     pub(crate) is_zombie: bool,
+    /// Whether it is a thread of the operating system's own: it runs no program, and has no environment.
+    pub(crate) is_system_thread: bool,
     /// Processor time of its own and of the children it has waited for.
     pub(crate) cpu: Duration,
     /// Resident memory.
@@ -39,6 +41,7 @@ impl ProcessStat {
             parent: u32::try_from(number(1)?).ok()?,
             has_terminal: fields.get(4) != Some(&"0"),
             is_zombie: fields.first() == Some(&"Z"),
+            is_system_thread: number(6)? & SYSTEM_THREAD != 0,
             cpu: Duration::from_millis(ticks * 1000 / rustix::param::clock_ticks_per_second()),
             resident_bytes: number(21)? * rustix::param::page_size() as u64,
             started: number(19)?,
@@ -46,8 +49,16 @@ impl ProcessStat {
     }
 }
 
+/// Among a process' flags: `PF_KTHREAD` of Linux' `sched.h`.
+const SYSTEM_THREAD: u64 = 0x0020_0000;
+
+/// Returns all processes that can be seen.
+pub(crate) fn processes() -> Vec<ProcessStat> {
+    all_pids().into_iter().filter_map(ProcessStat::read).collect()
+}
+
 /// Returns the ids of all processes that can be seen.
-pub(crate) fn all_pids() -> Vec<u32> {
+fn all_pids() -> Vec<u32> {
     let Ok(entries) = fs::read_dir("/proc") else {
         return Vec::new();
     };
@@ -59,9 +70,14 @@ pub(crate) fn all_pids() -> Vec<u32> {
 
 /// Returns the processes below `root`, itself left out.
 pub(crate) fn descendants(root: u32) -> Vec<ProcessStat> {
+    below(root, &processes())
+}
+
+/// Returns those of `processes` that are below `root`, itself left out.
+pub(crate) fn below(root: u32, processes: &[ProcessStat]) -> Vec<ProcessStat> {
     let mut children: BTreeMap<u32, Vec<ProcessStat>> = BTreeMap::new();
-    for stat in all_pids().into_iter().filter_map(ProcessStat::read) {
-        children.entry(stat.parent).or_default().push(stat);
+    for stat in processes {
+        children.entry(stat.parent).or_default().push(*stat);
     }
     let mut found = Vec::new();
     let mut open = vec![root];

@@ -15,7 +15,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions};
 
 use super::{
     MARKER, Meter,
-    proc_fs::{ProcessStat, all_pids, descendants, has_variable, works_in},
+    proc_fs::{ProcessStat, below, has_variable, processes, works_in},
 };
 
 /// For how long a program may go on starting processes faster than they are ended.
@@ -36,8 +36,9 @@ pub(crate) fn sweep(marker: &str, cgroup: Option<&Cgroup>, grace: Duration, mete
     let begun = Instant::now();
     let mut asked: Vec<(u32, u64)> = Vec::new();
     loop {
-        reap(meter);
-        let left = living(marker);
+        let all = processes();
+        reap(&all, meter);
+        let left = living(marker, &all);
         let is_populated = cgroup.is_some_and(|cgroup| cgroup.is_populated().unwrap_or(false));
         if left.is_empty() && !is_populated || begun.elapsed() > GIVE_UP_AFTER {
             return left.len();
@@ -64,8 +65,9 @@ pub(crate) fn sweep(marker: &str, cgroup: Option<&Cgroup>, grace: Duration, mete
 pub(crate) fn end_left(marker: &str, folder: &Path) -> usize {
     let begun = Instant::now();
     loop {
-        let mut left = marked(marker);
-        left.extend(working_in(folder));
+        let all = processes();
+        let mut left = marked(marker, &all);
+        left.extend(working_in(folder, &all));
         if left.is_empty() || begun.elapsed() > GIVE_UP_AFTER {
             return left.len();
         }
@@ -77,47 +79,40 @@ pub(crate) fn end_left(marker: &str, folder: &Path) -> usize {
 }
 
 /// Notices the end of every orphan that this process has adopted.
-fn reap(meter: &mut Meter) {
+fn reap(all: &[ProcessStat], meter: &mut Meter) {
     let own = std::process::id();
-    for stat in descendants(own) {
-        if stat.parent != own || !stat.is_zombie {
-            continue;
-        }
+    for stat in all.iter().filter(|stat| stat.parent == own && stat.is_zombie) {
         let pid = i32::try_from(stat.pid).ok().and_then(Pid::from_raw);
         if rustix::process::waitpid(pid, WaitOptions::NOHANG).is_ok_and(|ended| ended.is_some()) {
-            meter.keep(stat);
+            meter.keep(*stat);
         }
     }
 }
 
-fn living(marker: &str) -> Vec<ProcessStat> {
-    let mut left = descendants(std::process::id());
-    let known: Vec<u32> = left.iter().map(|stat| stat.pid).collect();
-    left.extend(
-        marked(marker)
-            .into_iter()
-            .filter(|stat| !known.contains(&stat.pid)),
-    );
+fn living(marker: &str, all: &[ProcessStat]) -> Vec<ProcessStat> {
+    let mut left = below(std::process::id(), all);
     left.retain(|stat| !stat.is_zombie);
+    let known: Vec<u32> = left.iter().map(|stat| stat.pid).collect();
+    let marked = marked(marker, all).into_iter();
+    left.extend(marked.filter(|stat| !known.contains(&stat.pid)));
     left
 }
 
-fn marked(marker: &str) -> Vec<ProcessStat> {
+fn marked(marker: &str, all: &[ProcessStat]) -> Vec<ProcessStat> {
     let own = std::process::id();
-    let others = all_pids().into_iter().filter(|pid| *pid != own);
-    let stats = others
-        .filter(|pid| has_variable(*pid, MARKER, marker))
-        .filter_map(ProcessStat::read);
-    stats.filter(|stat| !stat.is_zombie).collect()
+    let is_marked =
+        |stat: &&ProcessStat| stat.pid != own && runs(stat) && has_variable(stat.pid, MARKER, marker);
+    all.iter().filter(is_marked).copied().collect()
 }
 
-fn working_in(folder: &Path) -> Vec<ProcessStat> {
-    let inside = all_pids().into_iter().filter(|pid| works_in(*pid, folder));
+fn working_in(folder: &Path, all: &[ProcessStat]) -> Vec<ProcessStat> {
     // A person may be looking around in there, with a shell.
-    let stats = inside.filter_map(ProcessStat::read);
-    stats
-        .filter(|stat| !stat.is_zombie && !stat.has_terminal)
-        .collect()
+    let is_inside = |stat: &&ProcessStat| runs(stat) && !stat.has_terminal && works_in(stat.pid, folder);
+    all.iter().filter(is_inside).copied().collect()
+}
+
+fn runs(stat: &ProcessStat) -> bool {
+    !stat.is_zombie && !stat.is_system_thread
 }
 
 /// Signals exactly the process that was seen, and no later one with its id.
