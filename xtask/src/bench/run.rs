@@ -11,7 +11,7 @@ use super::{
 use crate::{process::print_line, workspace::Workspace};
 
 /// The most of papermill's time that the whole pipeline may take: store, stages and report included.
-const RATIO_AT_MOST: f64 = 0.8;
+const RATIO_AT_MOST: f64 = 0.7;
 
 /// Measures by turns, so that whatever else the machine does falls on both.
 pub(super) fn measure(workspace: &Workspace, sides: &Sides, rounds: usize) -> Result<Vec<Table>> {

@@ -22,6 +22,12 @@ const PARTS: [&str; 7] = [
     "release, report and exit",
 ];
 
+/// The parts that are the notebook's own: its kernel's start and its cells.
+const OF_NOTEBOOK: [usize; 2] = [3, 4];
+
+/// The most that all other parts may be of the whole.
+const OTHERS_AT_MOST: f64 = 0.04;
+
 /// How long each part of one run took, in seconds.
 #[derive(Debug)]
 pub(super) struct Timeline([f64; PARTS.len()]);
@@ -54,13 +60,20 @@ impl Timeline {
             (0..PARTS.len()).map(|part| median(timelines.iter().map(|line| line.0[part]).collect()));
         let middles: Vec<f64> = middles.collect::<Option<_>>().context("there was no round")?;
         let total: f64 = middles.iter().sum();
-        let rows = PARTS.iter().zip(&middles).map(|(part, seconds)| {
-            Row::of(*part, vec![Some(Quantity::seconds(*seconds))]).ratio(seconds / total)
-        });
+        let row = |name: &str, seconds: f64| {
+            Row::of(name, vec![Some(Quantity::seconds(seconds))]).ratio(seconds / total)
+        };
+        let mut rows: Vec<_> = PARTS
+            .iter()
+            .zip(&middles)
+            .map(|(part, seconds)| row(part, *seconds))
+            .collect();
+        let others = total - OF_NOTEBOOK.iter().map(|part| middles[*part]).sum::<f64>();
+        rows.push(row("all but the kernel's start and cells", others).ratio_at_most(OTHERS_AT_MOST));
         Ok(Table {
             title: "where blueproof's time goes".into(),
             columns: vec!["median".into()],
-            rows: rows.collect(),
+            rows,
             notes: vec!["the ratio is to the sum of these medians".into()],
         })
     }

@@ -5,7 +5,7 @@
 //! killed is never built over. `requests/<hash>` says to which environment a request led last.
 
 use std::{
-    fs::{self, File, TryLockError},
+    fs::{self, File, Metadata, TryLockError},
     io,
     os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
@@ -19,7 +19,7 @@ use blueproof_core::{
 };
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use walkdir::WalkDir;
+use walkdir::{DirEntry, WalkDir};
 
 use crate::files;
 
@@ -30,6 +30,9 @@ const CODE_SUFFIXES: [&str; 3] = ["py", "so", "pth"];
 
 /// How often a held lock is tried again.
 const TRY_LOCK_EVERY: Duration = Duration::from_millis(50);
+
+/// The name of the folders in which Python keeps what it compiles.
+const COMPILED: &str = "__pycache__";
 
 /// The folder that holds all environments.
 #[derive(Debug)]
@@ -227,8 +230,13 @@ fn marker(folder: &Path) -> PathBuf {
 /// Describes the file that an environment's `python` leads to.
 fn stands_on(folder: &Path) -> io::Result<String> {
     let file = folder.join("bin/python").canonicalize()?;
-    let size = fs::metadata(&file)?.len();
-    Ok(format!("{} {size} {}", file.display(), changed_at(&file)?))
+    let about = fs::metadata(&file)?;
+    Ok(format!(
+        "{} {} {}",
+        file.display(),
+        about.len(),
+        changed_at(&about)?
+    ))
 }
 
 /// Describes all that can be imported from a folder: packages that were added or removed, and files that were edited, make
@@ -236,18 +244,23 @@ fn stands_on(folder: &Path) -> io::Result<String> {
 /// code is their own affair. Nothing is read but names, sizes and times, so that tens of thousands of files take a moment.
 fn code_in(packages: &Path) -> io::Result<String> {
     let mut digest = Sha256::new();
-    for entry in WalkDir::new(packages).sort_by_file_name() {
+    let is_source = |entry: &DirEntry| entry.file_name() != COMPILED;
+    for entry in WalkDir::new(packages)
+        .sort_by_file_name()
+        .into_iter()
+        .filter_entry(is_source)
+    {
         let entry = entry?;
         let suffix = entry.path().extension();
         if !suffix.is_some_and(|suffix| CODE_SUFFIXES.iter().any(|code| suffix == *code)) {
             continue;
         }
         let path = entry.path().strip_prefix(packages).unwrap_or(entry.path());
-        let about = fs::symlink_metadata(entry.path())?;
+        let about = entry.metadata()?;
         digest.update(path.as_os_str().as_bytes());
         digest.update([0]);
         digest.update(about.len().to_le_bytes());
-        digest.update(changed_at(entry.path())?.to_le_bytes());
+        digest.update(changed_at(&about)?.to_le_bytes());
     }
     Ok(digest
         .finalize()
@@ -257,8 +270,8 @@ fn code_in(packages: &Path) -> io::Result<String> {
 }
 
 /// Returns when a file was written to, in nanoseconds of the Unix time.
-fn changed_at(file: &Path) -> io::Result<u128> {
-    let modified = fs::symlink_metadata(file)?.modified()?;
+fn changed_at(about: &Metadata) -> io::Result<u128> {
+    let modified = about.modified()?;
     Ok(modified
         .duration_since(UNIX_EPOCH)
         .map_or(0, |since| since.as_nanos()))
