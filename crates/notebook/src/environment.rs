@@ -6,6 +6,7 @@
 
 mod cache;
 pub(crate) mod child;
+mod code;
 mod explain;
 mod host;
 mod install;

@@ -7,7 +7,6 @@
 use std::{
     fs::{self, File, Metadata, TryLockError},
     io,
-    os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
     thread,
     time::{Duration, UNIX_EPOCH},
@@ -18,21 +17,13 @@ use blueproof_core::{
     diagnostic::{Code, Diagnostic},
 };
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
-use walkdir::{DirEntry, WalkDir};
 
 use crate::files;
 
-use super::{Origin, Package, Patience, Prepared, Tool, Unprepared};
-
-/// How the names of files end from which Python takes code; `.pth` files are carried out at its start.
-const CODE_SUFFIXES: [&str; 3] = ["py", "so", "pth"];
+use super::{Origin, Package, Patience, Prepared, Tool, Unprepared, code::code_in};
 
 /// How often a held lock is tried again.
 const TRY_LOCK_EVERY: Duration = Duration::from_millis(50);
-
-/// The name of the folders in which Python keeps what it compiles.
-const COMPILED: &str = "__pycache__";
 
 /// The folder that holds all environments.
 #[derive(Debug)]
@@ -239,38 +230,8 @@ fn stands_on(folder: &Path) -> io::Result<String> {
     ))
 }
 
-/// Describes all that can be imported from a folder: packages that were added or removed, and files that were edited, make
-/// another text. What Python itself compiles is left out, as it holds that against the source; what packages keep beside their
-/// code is their own affair. Nothing is read but names, sizes and times, so that tens of thousands of files take a moment.
-fn code_in(packages: &Path) -> io::Result<String> {
-    let mut digest = Sha256::new();
-    let is_source = |entry: &DirEntry| entry.file_name() != COMPILED;
-    for entry in WalkDir::new(packages)
-        .sort_by_file_name()
-        .into_iter()
-        .filter_entry(is_source)
-    {
-        let entry = entry?;
-        let suffix = entry.path().extension();
-        if !suffix.is_some_and(|suffix| CODE_SUFFIXES.iter().any(|code| suffix == *code)) {
-            continue;
-        }
-        let path = entry.path().strip_prefix(packages).unwrap_or(entry.path());
-        let about = entry.metadata()?;
-        digest.update(path.as_os_str().as_bytes());
-        digest.update([0]);
-        digest.update(about.len().to_le_bytes());
-        digest.update(changed_at(&about)?.to_le_bytes());
-    }
-    Ok(digest
-        .finalize()
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect())
-}
-
 /// Returns when a file was written to, in nanoseconds of the Unix time.
-fn changed_at(about: &Metadata) -> io::Result<u128> {
+pub(super) fn changed_at(about: &Metadata) -> io::Result<u128> {
     let modified = about.modified()?;
     Ok(modified
         .duration_since(UNIX_EPOCH)
