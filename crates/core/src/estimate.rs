@@ -37,8 +37,8 @@ pub struct Estimate {
     pub end: Option<When>,
     /// What tells how long it takes.
     pub from: Basis,
-    /// The longest of the earlier runs that count, where its attempt has taken longer than that already: its end is then
-    /// further away the longer it takes.
+    /// The longest of the earlier runs that count, or its limits of time where only these are known, where its attempt has
+    /// taken longer than that already: when it ends is then anybody's guess.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub longer_than: Option<SignedDuration>,
 }

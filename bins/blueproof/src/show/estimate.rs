@@ -48,13 +48,13 @@ pub(crate) fn next(estimate: &Estimate, now: Timestamp) -> Option<String> {
 
 /// Says that it takes longer than any that is known. What is left then only grows, and is no estimate that helps anybody.
 fn late(estimate: &Estimate) -> Option<String> {
-    let Basis::Blueprint { runs } = estimate.from else {
-        return None;
-    };
     let longest = duration(estimate.longer_than?);
-    Some(format!(
-        "longer than usual: the longest of {runs} earlier runs took {longest}"
-    ))
+    Some(match estimate.from {
+        Basis::Blueprint { runs } => {
+            format!("longer than usual: the longest of {runs} earlier runs took {longest}")
+        }
+        Basis::Limits => format!("longer than its limits of time, {longest}: it is ended by force"),
+    })
 }
 
 fn when(when: When, now: Timestamp) -> String {
@@ -106,6 +106,16 @@ mod tests {
         };
         let says = Some("longer than usual: the longest of 4 earlier runs took 4m12s".to_owned());
         assert_eq!((ends(&late, now()), next(&late, now())), (says.clone(), says));
+        let past_limits = Estimate {
+            end: None,
+            from: Basis::Limits,
+            ..late
+        };
+        let says = Some("longer than its limits of time, 4m12s: it is ended by force".to_owned());
+        assert_eq!(
+            (ends(&past_limits, now()), next(&past_limits, now())),
+            (says.clone(), says)
+        );
     }
 
     #[test]

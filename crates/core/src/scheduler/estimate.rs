@@ -130,12 +130,13 @@ impl<'a> Outlook<'a> {
             let takes = guess.takes(course, elapsed)?;
             later(attempt.reserved_at, takes)
         });
-        let end = self.when(ends.collect(), guess.is_vague())?;
-        Some(Estimate {
+        let end = self.when(ends.collect(), guess.is_vague());
+        let longer_than = guess.longest().filter(|longest| elapsed > *longest);
+        (end.is_some() || longer_than.is_some()).then(|| Estimate {
             start: None,
-            end: Some(end),
+            end,
             from: guess.basis(),
-            longer_than: guess.longest().filter(|longest| elapsed > *longest),
+            longer_than,
         })
     }
 
@@ -207,10 +208,11 @@ impl<'a> Guess<'a> {
 
     /// Returns how long the attempt takes in all in this course, when it has already taken so long. `None` is for ever.
     fn takes(&self, course: usize, elapsed: SignedDuration) -> Option<SignedDuration> {
-        let limit = self.limit.map(|limit| limit.max(elapsed));
         let Some((_, sample)) = self.like else {
-            return limit;
+            // One that is not ended by its limits is ended by force, nobody knows when.
+            return self.limit.filter(|limit| *limit >= elapsed);
         };
+        let limit = self.limit.map(|limit| limit.max(elapsed));
         let p = self.places[course] as f64 / (self.places.len() + 1) as f64;
         let takes = sample.quantile(p, elapsed)?;
         Some(limit.map_or(takes, |limit| takes.min(limit)))
@@ -220,8 +222,9 @@ impl<'a> Guess<'a> {
         self.like.is_none()
     }
 
+    /// Returns how long it takes at most, as far as anything tells.
     fn longest(&self) -> Option<SignedDuration> {
-        self.like.and_then(|(_, sample)| sample.longest())
+        self.like.map_or(self.limit, |(_, sample)| sample.longest())
     }
 
     fn basis(&self) -> Basis {

@@ -183,6 +183,19 @@ fn without_any_past_there_are_only_limits_and_where_there_are_none_nothing_is_sa
 }
 
 #[test]
+fn one_that_its_limits_have_not_ended_has_no_time_at_the_latest_and_nobody_behind_it_has() {
+    let (mut scheduler, _) = after(1, &[]);
+    let first = ask(&mut scheduler, 0, limited("a", 10, 90));
+    let second = ask(&mut scheduler, 0, limited("b", 10, 50));
+    let late = estimate(&scheduler, 101, first).expect("that it is late is known");
+    assert_eq!(
+        (late.end, late.from, late.longer_than),
+        (None, Basis::Limits, Some(seconds(100)))
+    );
+    assert_eq!(estimate(&scheduler, 101, second), None);
+}
+
+#[test]
 fn no_limit_is_exceeded_whatever_others_took() {
     let (mut scheduler, now) = after(1, &[100; 9]);
     let mut short = limited("a", 10, 50);
