@@ -8,10 +8,15 @@ mod magic;
 pub(crate) mod names;
 pub(crate) mod syntax;
 
-use std::ops::ControlFlow;
+use std::{
+    ops::ControlFlow,
+    sync::{Arc, mpsc},
+    thread,
+};
 
 use convert::Part;
 use syntax::Module;
+use tree_sitter::{Parser, Tree};
 
 /// How much of a cell is read at once, in bytes. A syntax tree takes fifty times as much memory as its source.
 const PART: usize = 32 << 10;
@@ -31,9 +36,72 @@ pub(crate) enum Piece {
     TooLong { line: u32 },
 }
 
+/// How many batches of parsed pieces may wait to be read.
+const AHEAD: usize = 2;
+
+/// Reads the source of code cells, and hands the pieces of each to `each` with the place of its cell, in their order. Each
+/// cell has at least one piece. Another thread parses ahead, by no more than a few times [`PART`].
+pub(crate) fn read_all(sources: &[&str], mut each: impl FnMut(usize, Piece)) {
+    let (ahead, batches) = mpsc::sync_channel(AHEAD);
+    thread::scope(|scope| {
+        scope.spawn(move || parse_all(sources, &ahead));
+        for (nth, parsed) in batches.into_iter().flatten() {
+            each(nth, parsed.piece());
+        }
+    });
+}
+
+/// Parses all cells, in batches of about [`PART`]: handing over each small cell by itself takes longer than parsing it.
+fn parse_all(sources: &[&str], ahead: &mpsc::SyncSender<Vec<(usize, Parsed)>>) {
+    let mut reader = Reader::new();
+    let (mut batch, mut size) = (Vec::new(), 0);
+    for (nth, source) in sources.iter().enumerate() {
+        reader.parse(source, |length, parsed| {
+            batch.push((nth, parsed));
+            size += length;
+            if size >= PART {
+                size = 0;
+                // Nobody listens any more only where the other thread panics.
+                let _ = ahead.send(std::mem::take(&mut batch));
+            }
+        });
+    }
+    let _ = ahead.send(batch);
+}
+
 /// Reads the source of code cells.
 pub(crate) struct Reader {
-    parser: tree_sitter::Parser,
+    parser: Parser,
+}
+
+/// A piece of a cell that has been parsed, and not been converted yet.
+enum Parsed {
+    Statements {
+        tree: Tree,
+        python: Arc<str>,
+        shell: Vec<(u32, String)>,
+    },
+    Foreign,
+    Broken {
+        line: u32,
+    },
+    TooLong {
+        line: u32,
+    },
+}
+
+impl Parsed {
+    fn piece(self) -> Piece {
+        match self {
+            Self::Statements { tree, python, shell } => {
+                let module = convert::module(&tree, &python);
+                Piece::Statements(Module { shell, ..module })
+            }
+            Self::Foreign => Piece::Foreign,
+            Self::Broken { line } => Piece::Broken { line },
+            Self::TooLong { line } => Piece::TooLong { line },
+        }
+    }
 }
 
 impl Reader {
@@ -45,35 +113,42 @@ impl Reader {
 
     /// Reads a cell and hands its pieces to `each`, one after the other, so that only one is there at a time.
     pub(crate) fn read(&mut self, source: &str, mut each: impl FnMut(Piece)) {
+        self.parse(source, |_, parsed| each(parsed.piece()));
+    }
+
+    /// Parses a cell and hands its pieces to `each`, with the length of each.
+    fn parse(&mut self, source: &str, mut each: impl FnMut(usize, Parsed)) {
         let plain = match magic::prepare(source) {
             magic::Prepared::Python(plain) => plain,
-            magic::Prepared::Foreign => return each(Piece::Foreign),
+            magic::Prepared::Foreign => return each(source.len(), Parsed::Foreign),
         };
         let mut shell = plain.shell;
-        for part in parts(&plain.python, &plain.starts) {
-            let piece = self.piece(&plain.python, part, &mut shell);
-            if let ControlFlow::Break(piece) = piece {
-                return each(piece);
+        let python: Arc<str> = plain.python.into();
+        for part in parts(&python, &plain.starts) {
+            let length = part.end - part.start;
+            match self.parse_part(&python, part, &mut shell) {
+                ControlFlow::Break(broken) => return each(length, broken),
+                ControlFlow::Continue(parsed) => each(length, parsed),
             }
-            piece.continue_value().into_iter().for_each(&mut each);
         }
     }
 
-    fn piece(
+    fn parse_part(
         &mut self,
-        python: &str,
+        python: &Arc<str>,
         part: Part,
         shell: &mut Vec<(u32, String)>,
-    ) -> ControlFlow<Piece, Piece> {
+    ) -> ControlFlow<Parsed, Parsed> {
         if part.end - part.start > LONGEST_STATEMENT {
-            return ControlFlow::Continue(Piece::TooLong { line: part.line });
+            return ControlFlow::Continue(Parsed::TooLong { line: part.line });
         }
-        match convert::module(&mut self.parser, python, part) {
-            Ok(mut module) => {
-                module.shell = std::mem::take(shell);
-                ControlFlow::Continue(Piece::Statements(module))
-            }
-            Err(line) => ControlFlow::Break(Piece::Broken { line }),
+        match convert::parse(&mut self.parser, python, part) {
+            Ok(tree) => ControlFlow::Continue(Parsed::Statements {
+                tree,
+                python: Arc::clone(python),
+                shell: std::mem::take(shell),
+            }),
+            Err(line) => ControlFlow::Break(Parsed::Broken { line }),
         }
     }
 }
@@ -105,6 +180,33 @@ fn parts(python: &str, starts: &[(usize, u32)]) -> Vec<Part> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn many_cells_are_read_as_each_is_by_itself_and_in_their_order() {
+        let long = "x = [1, 2, 3]\n".repeat(PART / 10);
+        let huge = format!("data = [{}]", "1, ".repeat(LONGEST_STATEMENT / 2));
+        let kinds = [
+            "x = 1\n!ls",
+            "",
+            "%%html\n<b>",
+            "x = = 1",
+            "print 'x'",
+            &long,
+            &huge,
+        ];
+        let sources: Vec<&str> = kinds.into_iter().cycle().take(500).collect();
+        let mut together = Vec::new();
+        read_all(&sources, |nth, piece| together.push((nth, format!("{piece:?}"))));
+        let mut apart = Vec::new();
+        for (nth, source) in sources.iter().enumerate() {
+            apart.extend(
+                pieces(source)
+                    .into_iter()
+                    .map(|piece| (nth, format!("{piece:?}"))),
+            );
+        }
+        assert!(together == apart);
+    }
 
     fn pieces(source: &str) -> Vec<Piece> {
         let mut pieces = Vec::new();

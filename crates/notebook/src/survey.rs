@@ -24,7 +24,7 @@ pub(crate) use value::{At, Made, Reached, Traced, Value};
 use names::Names;
 
 use crate::{
-    ipynb::{Notebook, PARAMETERS_TAG},
+    ipynb::{Cell, Notebook, PARAMETERS_TAG},
     python::{self, syntax::Function},
 };
 
@@ -78,24 +78,22 @@ impl Survey {
         if notebook.foreign_kernel().is_some() {
             return walk.survey;
         }
-        let mut reader = python::Reader::new();
         let mut names = Names::default();
-        for cell in notebook.code() {
-            let tagged = cell.is_tagged(PARAMETERS_TAG);
-            walk.survey.has_parameters_cell |= tagged;
-            let kind = if tagged {
-                walk::Tagged::Parameters
-            } else {
-                walk::Tagged::Not
-            };
-            names.enter(cell);
+        let cells: Vec<_> = notebook.code().collect();
+        let sources: Vec<&str> = cells.iter().map(|cell| cell.source.as_str()).collect();
+        let mut entered = None;
+        python::read_all(&sources, |nth, piece| {
+            let cell = cells[nth];
+            if entered.replace(nth) != Some(nth) {
+                names.enter(cell);
+            }
             let at = |line| At {
                 cell: cell.number,
                 line,
             };
-            reader.read(&cell.source, |piece| match piece {
+            match piece {
                 python::Piece::Statements(module) => {
-                    walk.module(cell.number, kind, &module);
+                    walk.module(cell.number, tagged(cell), &module);
                     names.take(module);
                 }
                 python::Piece::Foreign => names.foreign(&cell.source),
@@ -107,8 +105,9 @@ impl Survey {
                     walk.survey.too_long.push(at(line));
                     names.unknown();
                 }
-            });
-        }
+            }
+        });
+        walk.survey.has_parameters_cell = cells.iter().any(|cell| cell.is_tagged(PARAMETERS_TAG));
         let mut survey = walk.survey;
         survey.missing = names.finish();
         survey.installs.extend(install::of_shell(&survey.shell));
@@ -127,6 +126,14 @@ impl Survey {
     /// Returns whether `name` is a parameter of the notebook.
     pub(crate) fn is_parameter(&self, name: &str) -> bool {
         self.parameters.iter().any(|(known, _)| known == name)
+    }
+}
+
+fn tagged(cell: &Cell) -> walk::Tagged {
+    if cell.is_tagged(PARAMETERS_TAG) {
+        walk::Tagged::Parameters
+    } else {
+        walk::Tagged::Not
     }
 }
 

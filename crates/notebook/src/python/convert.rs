@@ -4,7 +4,7 @@ mod expressions;
 
 use std::rc::Rc;
 
-use tree_sitter::{Node, Parser, Point, Range};
+use tree_sitter::{Node, Parser, Point, Range, Tree};
 
 use super::{
     names,
@@ -24,8 +24,8 @@ pub(super) fn parser() -> Parser {
     parser
 }
 
-/// Reads Python, or returns the line at which it is none.
-pub(super) fn module(parser: &mut Parser, source: &str, part: Part) -> Result<Module, u32> {
+/// Parses Python, or returns the line at which it is none.
+pub(super) fn parse(parser: &mut Parser, source: &str, part: Part) -> Result<Tree, u32> {
     parser
         .set_included_ranges(&[part.range()])
         .expect("a single range overlaps with none");
@@ -36,20 +36,26 @@ pub(super) fn module(parser: &mut Parser, source: &str, part: Part) -> Result<Mo
     if root.has_error() {
         return Err(first_error(root));
     }
-    if let Some(line) = python_2(root) {
-        return Err(line);
+    match python_2(root) {
+        Some(line) => Err(line),
+        None => Ok(tree),
     }
+}
+
+/// Returns what a tree without mistakes says, all but its shell commands.
+pub(super) fn module(tree: &Tree, source: &str) -> Module {
+    let root = tree.root_node();
     let mut reader = Reader {
         source,
         comments: Vec::new(),
     };
     let statements = reader.statements(root, 0);
-    Ok(Module {
+    Module {
         statements,
         comments: reader.comments,
         shell: Vec::new(),
         names: names::events(root, source),
-    })
+    }
 }
 
 pub(super) fn line_of(node: Node<'_>) -> u32 {
