@@ -4,6 +4,7 @@ mod cells;
 mod finish;
 mod install;
 mod late;
+mod leave;
 mod limits;
 mod notebook;
 mod outputs;
@@ -12,6 +13,7 @@ mod recorder;
 
 pub(crate) use cells::Executor;
 pub(crate) use finish::{CellRun, Finish, Over};
+pub(crate) use leave::Leaving;
 pub use limits::Graces;
 pub(crate) use limits::{Stop, Stops, Why, deadline, until};
 pub(crate) use notebook::{Cell, INJECTED_ID, Notebook};

@@ -5,6 +5,7 @@ mod exception;
 mod hints;
 mod host;
 mod limits;
+mod parting;
 mod place;
 mod printed;
 mod raised;
@@ -23,6 +24,7 @@ use blueproof_core::{
 pub(crate) use exception::Exception;
 pub(crate) use host::{disk_failure, environment_lost, is_disk_full, start_failure};
 pub(crate) use limits::notice as limit_notice;
+pub(crate) use parting::parting;
 pub(crate) use silent::silent_failures;
 
 use crate::{

@@ -318,9 +318,7 @@ impl Attempt<'_> {
             unreadable: None,
         };
         let finish = executor.run().await;
-        kernel
-            .end(Some(&mut channels), self.dependencies.graces.terminate)
-            .await;
+        kernel.end(self.dependencies.graces.terminate).await;
         self.meter.keep_child(&kernel.child);
         self.limits_hit = self.traces.confinement.hit(&self.spec.granted);
         Ok((finish, ready))

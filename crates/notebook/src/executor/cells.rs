@@ -84,6 +84,8 @@ impl Executor<'_> {
             silent: Vec::new(),
             tails: Vec::new(),
             written: String::new(),
+            leaving: None,
+            parting: String::new(),
             notebook: self.notebook.clone(),
             cells: cells.len(),
             ends: Vec::new(),
@@ -117,18 +119,36 @@ impl Executor<'_> {
             }
         }
         finish.took = begun.elapsed();
-        self.drain(Late::Messages).await;
-        self.recorder.flush_ends();
-        finish.written = self.recorder.written().to_owned();
-        if finish.last.is_none() {
-            finish.last = self
-                .raised_late(&cells, &mut finish.ends)
-                .or_else(|| self.unread_after(&cells, &mut finish.ends))
-                .or_else(|| self.died_at_last(&cells, &mut finish.ends));
-        }
+        self.end_kernel(&cells, &mut finish).await;
         self.set_outputs();
         finish.notebook = self.notebook;
         finish
+    }
+
+    /// Ends the kernel, and looks for what is known only when nothing can come any more.
+    async fn end_kernel(&mut self, cells: &[Cell], finish: &mut Finish) {
+        let died = match finish.last {
+            None => self.died_at_last(cells, &mut finish.ends),
+            Some(_) => None,
+        };
+        let is_well = finish.last.is_none() && died.is_none() && !finish.is_stopped;
+        let grace = if is_well {
+            self.graces.leave
+        } else {
+            self.graces.terminate
+        };
+        finish.leaving = self.leave(grace).await;
+        self.recorder.flush_ends();
+        finish.written = self.recorder.written().to_owned();
+        if let Some(last) = finish.ends.len().checked_sub(1) {
+            finish.parting = self.recorder.tail(last).to_owned();
+        }
+        if finish.last.is_none() {
+            finish.last = self
+                .raised_late(cells, &mut finish.ends)
+                .or_else(|| self.unread_after(cells, &mut finish.ends))
+                .or(died);
+        }
     }
 
     /// Returns the first cell for which an exception was published after it had ended.

@@ -6,6 +6,7 @@ use blueproof_core::attempt::CellEnd;
 use serde_json::Value;
 
 use super::{
+    leave::Leaving,
     limits::Why,
     notebook::{Cell, Notebook},
     probe::{Aftermath, Silent},
@@ -26,6 +27,10 @@ pub(crate) struct Finish {
     pub(crate) tails: Vec<(u32, String)>,
     /// The end of what processes wrote by themselves, past the kernel, while the last of the cells ran.
     pub(crate) written: String,
+    /// How the kernel ended, where it had not before it was asked to.
+    pub(crate) leaving: Option<Leaving>,
+    /// What the last cell printed in all, once the kernel was gone.
+    pub(crate) parting: String,
     /// The executed notebook, with all outputs.
     pub(crate) notebook: Notebook,
     /// How many cells of code there are, and how each of them ended that has begun, by position.

@@ -20,7 +20,7 @@ pub(super) enum Late {
 }
 
 impl Late {
-    fn quiet(self) -> Duration {
+    pub(super) fn quiet(self) -> Duration {
         match self {
             Late::Messages => Duration::from_millis(5),
             Late::Copies => Duration::from_millis(40),
@@ -34,17 +34,24 @@ impl Executor<'_> {
         let give_up = Instant::now() + AT_MOST;
         while Instant::now() < give_up {
             match tokio::time::timeout(late.quiet(), self.channels.next()).await {
-                Ok(Incoming::IoPub(message)) => {
-                    self.keep_written_before(&message);
-                    self.take(&message);
-                }
-                Ok(Incoming::Unreadable(why)) => self.unreadable = Some(why),
-                Ok(Incoming::Shell(_) | Incoming::Control) => {}
+                Ok(incoming) => self.take_late(incoming),
                 Err(_) => break,
             }
         }
         let written = self.kernel.output.take_all();
         self.keep(&written);
+    }
+
+    /// Takes in what comes when no cell runs.
+    pub(super) fn take_late(&mut self, incoming: Incoming) {
+        match incoming {
+            Incoming::IoPub(message) => {
+                self.keep_written_before(&message);
+                self.take(&message);
+            }
+            Incoming::Unreadable(why) => self.unreadable = Some(why),
+            Incoming::Shell(_) | Incoming::Control => {}
+        }
     }
 
     /// Keeps what was written before the kernel made a message.

@@ -28,6 +28,8 @@ pub struct Graces {
     pub interrupt: Duration,
     /// After SIGTERM.
     pub terminate: Duration,
+    /// After all cells, for what the notebook has registered for its interpreter's end, and for threads that still run.
+    pub leave: Duration,
 }
 
 impl Default for Graces {
@@ -35,6 +37,7 @@ impl Default for Graces {
         Self {
             interrupt: Duration::from_secs(5),
             terminate: Duration::from_secs(2),
+            leave: Duration::from_secs(5),
         }
     }
 }

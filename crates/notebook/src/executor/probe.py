@@ -528,12 +528,19 @@ def _hasten_end():
     """The interpreter's end looks through all objects, and ipykernel's through all processes, for what is rarely there."""
     kernel, find = _shell.kernel, _shell.kernel._process_children
 
+    def is_alive(child):
+        # ipykernel goes on for 14 seconds ending one that is dead, and that the notebook has not waited for.
+        try:
+            return child.status() != "zombie"
+        except Exception:
+            return False
+
     def process_children():
         try:
             _waitid(_os.P_ALL, 0, _os.WEXITED | _os.WNOHANG | _os.WNOWAIT)
         except ChildProcessError:
             return []
-        return find()
+        return [child for child in find() if is_alive(child)]
 
     kernel._process_children = process_children
     # What is here before the notebook is no garbage of the notebook's. The notebook's own objects are collected as ever.

@@ -95,13 +95,10 @@ impl Kernel {
         }
     }
 
-    /// Ends the kernel: asks it, then tells it, then kills it, with `grace` before each step.
-    pub(crate) async fn end(&mut self, channels: Option<&mut Channels>, grace: Duration) {
+    /// Ends the kernel where it has not ended: tells it, then kills it after `grace`.
+    pub(crate) async fn end(&mut self, grace: Duration) {
         self.output.end();
-        if let Some(channels) = channels
-            && channels.shut_down().await.is_ok()
-            && tokio::time::timeout(grace, self.child.wait()).await.is_ok()
-        {
+        if self.child.try_wait().is_ok_and(|end| end.is_some()) {
             return;
         }
         self.child.signal_group(Signal::TERM);

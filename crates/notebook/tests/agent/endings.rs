@@ -248,3 +248,39 @@ fn what_a_notebook_leaves_to_the_end_of_its_interpreter_is_done() {
     let missing: Vec<_> = written.into_iter().filter(is_empty).collect();
     assert!(missing.is_empty(), "not written: {missing:?}");
 }
+
+#[test]
+fn a_kernel_that_does_not_end_well_after_its_cells_is_noticed_and_fails_nothing() {
+    let ends = [
+        (
+            "import atexit, os\natexit.register(os._exit, 3)",
+            "after the last cell, the kernel ended with exit status 3",
+        ),
+        (
+            "import atexit, os, signal\natexit.register(os.kill, os.getpid(), signal.SIGSEGV)",
+            "after the last cell, the kernel ended with signal 11 (SIGSEGV)",
+        ),
+        (
+            "import atexit\natexit.register(lambda: 1 / 0)",
+            "what the notebook registered for its end (atexit) raised an exception: ZeroDivisionError: division by zero",
+        ),
+        (
+            "import threading, time\nthreading.Thread(target=lambda: time.sleep(600)).start()",
+            "after the last cell, the kernel did not end within 5 s and was ended by force: a thread or a process of \
+             the notebook, or what it registered for the end, still ran",
+        ),
+    ];
+    for (source, message) in ends {
+        let done = Attempt::of(&[source]).run();
+        done.passed();
+        let notices: Vec<_> = done.noticed().into_iter().map(|notice| notice.message).collect();
+        assert_eq!(notices, [message], "{source}");
+    }
+}
+
+#[test]
+fn what_is_printed_while_the_kernel_ends_belongs_to_the_last_cell() {
+    let done = Attempt::of(&["import atexit\natexit.register(print, 'the last word')"]).run();
+    done.passed();
+    assert_eq!(done.printed(), "the last word\n");
+}

@@ -92,6 +92,7 @@ fn main() -> ExitCode {
         graces: Graces {
             interrupt: Duration::from_secs(2),
             terminate: Duration::from_secs(1),
+            leave: Duration::from_secs(5),
         },
         outputs: OutputLimits::default(),
     };

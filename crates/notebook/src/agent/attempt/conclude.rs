@@ -18,7 +18,8 @@ use crate::{
 impl Attempt<'_> {
     /// Records what failed without stopping its cell.
     pub(super) fn notice(&mut self, finish: &Finish) {
-        for diagnostic in verdict::silent_failures(finish) {
+        let in_silence = verdict::silent_failures(finish);
+        for diagnostic in in_silence.into_iter().chain(verdict::parting(finish)) {
             let diagnostic = self.redacted(diagnostic);
             self.journal.record(RecordKind::Noticed { diagnostic });
         }

@@ -119,7 +119,7 @@ impl Attempt<'_> {
             _ = self.stops.next() => Err(Halt::Stopped),
             () = until(startup_ends) => Err(self.startup_too_long("the kernel had not answered")),
         };
-        kernel.end(None, self.dependencies.graces.terminate).await;
+        kernel.end(self.dependencies.graces.terminate).await;
         halt
     }
 
