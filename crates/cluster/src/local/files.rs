@@ -74,10 +74,11 @@ pub(super) fn set_aside(folder: &Path) -> io::Result<()> {
     fs::rename(folder, free.expect("some number is free"))
 }
 
-/// Removes a folder and all in it; one that is not there is a success.
+/// Removes a folder and all in it, or what lies in its place; nothing is a success.
 pub(super) fn remove(folder: &Path) -> io::Result<()> {
     match fs::remove_dir_all(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotADirectory => fs::remove_file(folder),
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
             // A notebook may have taken our rights away from what it made.
             make_removable(folder)?;
@@ -113,5 +114,8 @@ mod tests {
         remove(&folder).expect("it goes");
         assert!(!folder.exists());
         remove(&folder).expect("and may be gone already");
+        fs::write(&folder, "").expect("a file");
+        remove(&folder).expect("a file in its place goes, too");
+        assert!(!folder.exists());
     }
 }
