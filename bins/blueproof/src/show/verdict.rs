@@ -4,7 +4,7 @@ use anstyle::{AnsiColor, Style};
 use blueproof_core::{
     diagnostic::Diagnostic,
     domain::{CellPlace, Ending, Failure, FailureClass, GpuUse, Limit, Outcome, RunState},
-    view::RunView,
+    view::{AttemptView, RunView},
 };
 
 use jiff::{SignedDuration, Timestamp};
@@ -88,6 +88,10 @@ fn facts(run: &RunView) -> String {
     }
     if let Some(failure) = &run.failure {
         facts.push_str(&format!(" · {}", class(failure)));
+        let attempts = attempts_asked_for(run);
+        if attempts > 1 {
+            facts.push_str(&format!(" · the last of {attempts} attempts"));
+        }
     }
     if let Some(outcome) = run
         .attempt_asked_for()
@@ -96,6 +100,12 @@ fn facts(run: &RunView) -> String {
         outcome_facts(outcome, &mut facts);
     }
     facts
+}
+
+/// Returns how many attempts came of the last request.
+fn attempts_asked_for(run: &RunView) -> usize {
+    let of_request = |attempt: &&AttemptView| attempt.reserved_at >= run.asked_at();
+    run.attempts.iter().filter(of_request).count()
 }
 
 /// Returns how long the last attempt took, as everywhere, and for how long the run had waited before it.

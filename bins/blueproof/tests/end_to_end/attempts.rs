@@ -65,3 +65,19 @@ fn an_attempt_that_is_not_there_is_told_with_those_that_are() {
     assert_eq!(many.code, Some(2));
     assert!(many.stderr.contains("`--attempt` is of one run"), "{many:?}");
 }
+
+#[test]
+fn a_run_that_failed_in_several_attempts_says_how_many() {
+    let home = Home::new();
+    let kill =
+        "import os, signal\nparent = int(os.environ['JPY_PARENT_PID'])\nos.kill(parent, signal.SIGKILL)";
+    let checkout = Checkout::new(&[kill], "  retries: {infrastructure: 1}\n");
+    let answer = home.blueproof(&["run", checkout.typed()]);
+    assert_eq!(answer.code, Some(3), "{answer:?}");
+    let verdict = answer
+        .stdout
+        .lines()
+        .find(|line| line.starts_with("INFRASTRUCTURE"));
+    let verdict = verdict.expect("a verdict");
+    assert!(verdict.contains(" · the last of 2 attempts"), "{verdict}");
+}
