@@ -11,6 +11,7 @@ mod installs;
 mod kernel;
 mod loops;
 mod machine;
+mod makes;
 mod names;
 mod outputs;
 mod parameters;

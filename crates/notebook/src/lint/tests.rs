@@ -415,6 +415,60 @@ fn a_secret_in_a_cell_is_told_and_not_shown() {
     }
     assert_eq!(codes(&["import os\nTOKEN = os.environ['HF_TOKEN']"]), []);
 }
+#[test]
+fn only_what_may_make_the_missing_file_keeps_it_from_being_told() {
+    let missing = |before: &str, after: &str| {
+        let cell = format!("import pandas as pd\n{before}\ndf = pd.read_csv('data/sales.csv')\n{after}");
+        let found = beside(&[], "  env: {requirements: [pandas, pooch, gdown]}\n", &cell);
+        let found = found.iter().filter(|(code, _)| *code == Code::DataMissing);
+        found.count()
+    };
+    for (before, after) in [
+        (
+            "",
+            "second = df.copy()\ndf = df.rename(columns={'a': 'b'})\ndf.replace('a', 'b')",
+        ),
+        ("frame = pd.DataFrame()\nframe.copy().rename('a')", ""),
+        ("trainer.run()\nimport asyncio\nasyncio.run(main)", ""),
+        ("import copy\ncopy.copy(x)", ""),
+        ("import shutil\nshutil.copy('/in/other.csv', 'data')", ""),
+        ("import os\nos.rename('old', 'new')", ""),
+        ("rows = cursor.fetchall()", ""),
+        (
+            "from urllib.request import urlretrieve\nurlretrieve(url, 'other.csv')",
+            "",
+        ),
+        ("!wget https://x.example/other.csv", ""),
+        ("!cp /in/other.csv data", ""),
+        ("!mv old new", ""),
+        ("import subprocess\nsubprocess.run(['ls', '-l'])", ""),
+        ("", "!git clone https://x.example/data"),
+    ] {
+        assert_eq!(missing(before, after), 1, "{before}{after}");
+    }
+    for before in [
+        "import shutil\nshutil.copytree('/in', 'data')",
+        "import shutil\nshutil.copy(source, target)",
+        "from shutil import move\nmove('/in/sales.csv', 'data')",
+        "import os\nos.rename('old', 'data')",
+        "from pathlib import Path\nPath('old').rename('data/sales.csv')",
+        "from pathlib import Path\nPath('old').rename(new)",
+        "from urllib.request import urlretrieve\nurlretrieve('https://x.example/sales.csv', name)",
+        "import pooch\npooch.retrieve(url)",
+        "import subprocess\nsubprocess.run(command)",
+        "import subprocess\nsubprocess.run(['unzip', 'x.zip'])",
+        "archive.extractall()",
+        "!wget -P data https://x.example/sales.csv",
+        "!wget -i all.txt",
+        "!curl -L $URL",
+        "!cp -r /in data",
+        "!unzip x.zip",
+        "load_dataset_download()",
+    ] {
+        assert_eq!(missing(before, ""), 0, "{before}");
+    }
+}
+
 
 #[test]
 fn a_cell_that_asks_a_person_is_told() {
