@@ -544,6 +544,17 @@ fn a_command_that_changes_the_machine_is_told() {
     }
 }
 
+        "import subprocess\nsubprocess.run(['bash', '-lc', 'sudo x'])",
+        "!DEBIAN_FRONTEND=noninteractive apt-get install -y x",
+        "!env A=1 B='2 3' apt-get -y install x",
+        "!if true; then sudo x; fi",
+        "!for i in 1 2; do rm -rf $i; done",
+        "!bash -c \"sudo x\"",
+        "!/bin/sh -ec 'cd x; rm -rf y'",
+        "!echo $(sudo x)",
+        "!(sudo x)",
+        "%rm -rf x",
+        "%sx sudo x",
 #[test]
 fn of_a_notebook_in_another_language_only_its_kernel_and_its_outputs_are_told() {
     let folder = TempDir::new().expect("a temporary folder can be made");
@@ -554,6 +565,11 @@ fn of_a_notebook_in_another_language_only_its_kernel_and_its_outputs_are_told() 
     let metadata = json!({"kernelspec": {"name": "no-such-kernel", "display_name": "R", "language": "R"}});
     let notebook = json!({"nbformat": 4, "nbformat_minor": 5, "metadata": metadata, "cells": cells});
     write("n.ipynb", &notebook.to_string());
+        "!echo 'first; sudo x'",
+        "!ls # ; sudo x",
+        "!bash -c 'echo sudo'",
+        "!bash install.sh --config=sudo",
+        "%rm x",
     let blueprint = "apiVersion: blueproof.dev/v1alpha1\nkind: Blueprint\nspec:\n  notebook: n.ipynb\n";
     write("blueprint.yaml", blueprint);
     let loaded = Blueprint::load(folder.path()).expect("a run may find its kernel");
