@@ -14,7 +14,7 @@ mod machine;
 mod makes;
 mod names;
 mod outputs;
-mod parameters;
+pub(crate) mod parameters;
 mod person;
 pub(crate) mod placeholder;
 mod secret;

@@ -80,6 +80,21 @@ fn a_missing_parameters_tag_is_told() {
 }
 
 #[test]
+fn a_declared_parameter_that_nothing_reads_is_told() {
+    let declared = "  parameters: {lr: {type: float, default: 0.5}, gpus: {type: int, default: 0}}\n";
+    let told = |cell: &str| {
+        let found = checked(declared, &[cell]).into_iter();
+        let unused = found.filter(|found| found.code == Code::ParameterUnused);
+        unused.map(|found| found.message).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        told("rate = 0.1\ndict(lr=rate)"),
+        ["no cell reads the parameters lr: their values change nothing"]
+    );
+    assert_eq!(told("print(lr)"), [""; 0]);
+}
+
+#[test]
 fn a_name_that_is_read_before_it_has_a_value_is_told_with_the_cell_that_gives_it_one() {
     let told = |cells: &[&str]| {
         let found = checked("", cells).into_iter();
@@ -401,21 +416,6 @@ fn a_file_that_is_read_and_not_there_is_told() {
 }
 
 #[test]
-fn a_secret_in_a_cell_is_told_and_not_shown() {
-    let token = format!("hf_{}", "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0eF3h");
-    for cell in [
-        format!("TOKEN = '{token}'"),
-        format!("%env HF_TOKEN={token}"),
-        format!("login(token='{token}')").replace("login", "print"),
-    ] {
-        let found = checked("", &[&cell]);
-        assert_eq!(found.len(), 1, "{found:?}");
-        assert_eq!(found[0].code, Code::SecretInSource);
-        assert!(!format!("{found:?}").contains(&token), "{found:?}");
-    }
-    assert_eq!(codes(&["import os\nTOKEN = os.environ['HF_TOKEN']"]), []);
-}
-#[test]
 fn only_what_may_make_the_missing_file_keeps_it_from_being_told() {
     let missing = |before: &str, after: &str| {
         let cell = format!("import pandas as pd\n{before}\ndf = pd.read_csv('data/sales.csv')\n{after}");
@@ -469,6 +469,21 @@ fn only_what_may_make_the_missing_file_keeps_it_from_being_told() {
     }
 }
 
+#[test]
+fn a_secret_in_a_cell_is_told_and_not_shown() {
+    let token = format!("hf_{}", "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0eF3h");
+    for cell in [
+        format!("TOKEN = '{token}'"),
+        format!("%env HF_TOKEN={token}"),
+        format!("login(token='{token}')").replace("login", "print"),
+    ] {
+        let found = checked("", &[&cell]);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert_eq!(found[0].code, Code::SecretInSource);
+        assert!(!format!("{found:?}").contains(&token), "{found:?}");
+    }
+    assert_eq!(codes(&["import os\nTOKEN = os.environ['HF_TOKEN']"]), []);
+}
 
 #[test]
 fn a_cell_that_asks_a_person_is_told() {
@@ -529,21 +544,6 @@ fn a_command_that_changes_the_machine_is_told() {
         "%%bash\nrm -r --force y",
         "import os\nos.system('sudo reboot')",
         "import subprocess\nsubprocess.run(['rm', '-rf', 'x'])",
-    ] {
-        assert_eq!(codes(&[cell]), [Code::MachineCommand], "{cell}");
-    }
-    for cell in [
-        "!rm x",
-        "!rm -f x.json",
-        "!conda list",
-        "!echo sudo",
-        "!kubectl apply -f x",
-        "%env X=rm -rf",
-    ] {
-        assert_eq!(codes(&[cell]), [], "{cell}");
-    }
-}
-
         "import subprocess\nsubprocess.run(['bash', '-lc', 'sudo x'])",
         "!DEBIAN_FRONTEND=noninteractive apt-get install -y x",
         "!env A=1 B='2 3' apt-get -y install x",
@@ -555,6 +555,26 @@ fn a_command_that_changes_the_machine_is_told() {
         "!(sudo x)",
         "%rm -rf x",
         "%sx sudo x",
+    ] {
+        assert_eq!(codes(&[cell]), [Code::MachineCommand], "{cell}");
+    }
+    for cell in [
+        "!rm x",
+        "!rm -f x.json",
+        "!conda list",
+        "!echo sudo",
+        "!kubectl apply -f x",
+        "%env X=rm -rf",
+        "!echo 'first; sudo x'",
+        "!ls # ; sudo x",
+        "!bash -c 'echo sudo'",
+        "!bash install.sh --config=sudo",
+        "%rm x",
+    ] {
+        assert_eq!(codes(&[cell]), [], "{cell}");
+    }
+}
+
 #[test]
 fn of_a_notebook_in_another_language_only_its_kernel_and_its_outputs_are_told() {
     let folder = TempDir::new().expect("a temporary folder can be made");
@@ -565,11 +585,6 @@ fn of_a_notebook_in_another_language_only_its_kernel_and_its_outputs_are_told() 
     let metadata = json!({"kernelspec": {"name": "no-such-kernel", "display_name": "R", "language": "R"}});
     let notebook = json!({"nbformat": 4, "nbformat_minor": 5, "metadata": metadata, "cells": cells});
     write("n.ipynb", &notebook.to_string());
-        "!echo 'first; sudo x'",
-        "!ls # ; sudo x",
-        "!bash -c 'echo sudo'",
-        "!bash install.sh --config=sudo",
-        "%rm x",
     let blueprint = "apiVersion: blueproof.dev/v1alpha1\nkind: Blueprint\nspec:\n  notebook: n.ipynb\n";
     write("blueprint.yaml", blueprint);
     let loaded = Blueprint::load(folder.path()).expect("a run may find its kernel");

@@ -100,7 +100,7 @@ fn what_is_asked_for_and_not_enforced_is_told_with_the_verdict() {
 fn a_parameter_that_no_cell_reads_is_told() {
     let mut attempt = Attempt::of(&[])
         .cell("rate = 1", &["parameters"])
-        .cell("print(rate)", &[]);
+        .cell("print(dict(rat=rate))  # rat", &[]);
     attempt.plan.parameters.insert("rate".into(), 2.into());
     attempt.plan.parameters.insert("rat".into(), 3.into());
     let outcome = attempt.run().outcome();

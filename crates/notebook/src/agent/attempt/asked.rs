@@ -1,7 +1,5 @@
 //! What a blueprint asks for: each is seen to, refused before anything starts, or told with the verdict as not enforced.
 
-use std::collections::HashSet;
-
 use blueproof_core::{
     attempt::AttemptSpec,
     diagnostic::{Code, Diagnostic, Place},
@@ -10,13 +8,14 @@ use blueproof_core::{
 
 use crate::{
     agent::halt::{Step, config},
-    ipynb::{CellKind, INJECTED_TAG, Notebook, PARAMETERS_TAG},
+    ipynb::Notebook,
     plan::{Expectation, Network, Plan},
     process::Unlimited,
     python::{
         Piece, Reader,
         syntax::{Expr, Statement},
     },
+    survey::reads::{Reads, behind_values, words},
 };
 
 /// A kernel's own threads do a little more than its notebook's.
@@ -44,19 +43,16 @@ pub(super) fn refuse(notebook: &Notebook, plan: &Plan, spec: &AttemptSpec) -> St
     }
 }
 
-/// Returns the parameters whose name stands in no cell: their values change nothing.
-pub(super) fn unread(notebook: &Notebook, plan: &Plan) -> Vec<String> {
-    let sources: Vec<&str> = notebook.code().map(|cell| cell.source.as_str()).collect();
-    let words: HashSet<&str> = sources.iter().flat_map(|source| words(source)).collect();
-    let names = plan
-        .parameters
-        .keys()
-        .filter(|name| !words.contains(name.as_str()));
-    names.cloned().collect()
-}
-
-fn words(text: &str) -> impl Iterator<Item = &str> {
-    text.split(|c: char| !(c.is_alphanumeric() || c == '_'))
+/// Returns the parameters that no tagged cell has and no cell reads: their values change nothing. Of those that are
+/// `overridden` that is told already.
+pub(super) fn unread(notebook: &Notebook, plan: &Plan, overridden: &[Overridden]) -> Vec<String> {
+    let reads = Reads::of(notebook);
+    let is_told = |name: &str| overridden.iter().any(|overridden| overridden.name == name);
+    let names = plan.parameters.keys();
+    names
+        .filter(|name| reads.leave_out(name) && !is_told(name))
+        .cloned()
+        .collect()
 }
 
 fn has_word(text: &str, name: &str) -> bool {
@@ -74,15 +70,11 @@ pub(super) struct Overridden {
 /// Returns the parameters that are surely overridden: what first mentions them, behind the place where values are put, is an
 /// assignment of another value, which nothing makes depend on anything.
 pub(super) fn overridden(notebook: &Notebook, plan: &Plan) -> Vec<Overridden> {
-    let tagged = |tag: &str| notebook.cells.iter().position(|cell| cell.is_tagged(tag));
-    let begin = tagged(INJECTED_TAG).or_else(|| tagged(PARAMETERS_TAG));
-    let behind = &notebook.cells[begin.map_or(0, |at| at + 1)..];
-    let code = || behind.iter().filter(|cell| cell.kind == CellKind::Code);
     let mut reader = Reader::new();
     let names = plan.parameters.keys();
     names
         .filter_map(|name| {
-            let cell = code().find(|cell| has_word(&cell.source, name))?;
+            let cell = behind_values(notebook).find(|cell| has_word(&cell.source, name))?;
             assigns_first(&mut reader, &cell.source, name).then(|| Overridden {
                 name: name.clone(),
                 cell: cell.number,
@@ -144,21 +136,6 @@ pub(super) fn without_effect_by(overridden: &[Overridden]) -> impl Iterator<Item
             "tag one cell `parameters`, and let it be the only one that assigns {name}"
         ))
     })
-}
-
-/// Says that values were put into the notebook that nothing reads.
-pub(super) fn without_effect(unread: &[String]) -> Option<Diagnostic> {
-    if unread.is_empty() {
-        return None;
-    }
-    let message = format!(
-        "no cell reads the parameters {}: their values change nothing",
-        unread.join(", ")
-    );
-    let warning = Diagnostic::warning(Code::ParameterUnused, message);
-    Some(warning.hint(
-        "give them the names that the cell tagged `parameters` has, or take them out of spec.parameters",
-    ))
 }
 
 /// Returns what was asked for and nobody saw to, for whoever goes by the verdict.
