@@ -95,6 +95,8 @@ struct Doing {
 #[derive(Debug, Default)]
 struct Cells {
     total: u32,
+    /// How many had begun, and so ended, before the one that runs.
+    begun: u32,
     ended: u32,
     begun_at: Option<Timestamp>,
     failed: bool,
@@ -251,9 +253,12 @@ impl Stages {
                     begun_at: Some(record.at),
                     ..Cells::default()
                 };
-                self.doing_cell(0, record.at);
+                self.doing_cells(record.at, None);
             }
-            RecordKind::CellBegun { nth, .. } => self.doing_cell(*nth, record.at),
+            RecordKind::CellBegun { cell, nth } => {
+                self.run.begun = *nth;
+                self.doing_cells(record.at, Some(*cell));
+            }
             RecordKind::CellEnded { end, .. } => {
                 // A cell for which an exception comes late ends twice.
                 self.run.ended = (self.run.ended + 1).min(self.run.total);
@@ -311,9 +316,16 @@ impl Stages {
         self.metrics.clear();
     }
 
-    fn doing_cell(&mut self, nth: u32, since: Timestamp) {
+    /// Says which cell runs, by the number that it has in the verdict and on the page, and how far that is.
+    fn doing_cells(&mut self, since: Timestamp, cell: Option<u32>) {
         self.printing.clear();
-        self.begin("run", &format!("cell {}/{}", nth + 1, self.run.total), since);
+        let (done, total) = (self.run.begun, self.run.total);
+        let cell = match cell {
+            Some(0) => "parameters, ".into(),
+            Some(cell) => format!("cell {cell}, "),
+            None => String::new(),
+        };
+        self.begin("run", &format!("{cell}{done} of {total} done"), since);
     }
 
     /// Ends the stage of the cells, once, whether the agent said so itself or ended before it could.

@@ -115,7 +115,8 @@ fn a_long_cell_says_where_it_is_and_what_it_prints() {
     let (stage, text, _) = stages.doing().expect("it runs");
     assert_eq!(
         (stage, text.as_str()),
-        ("run", "cell 2/2 · loss █▅▁ 1 · step 2 # #[group]")
+        ("run", "cell 3, 1 of 2 done · loss █▅▁ 1 · step 2 # #[group]"),
+        "it is called as in the verdict"
     );
 }
 
@@ -131,7 +132,12 @@ fn while_it_runs_it_is_said_when_it_is_likely_to_end() {
     };
     assert_eq!(
         doing(Some("ends about 14:21Z (p90 14:40Z)")),
-        "cell 1/2 · ends about 14:21Z (p90 14:40Z)"
+        "0 of 2 done · ends about 14:21Z (p90 14:40Z)"
+    );
+    assert_eq!(
+        doing(None),
+        "0 of 2 done",
+        "where nothing is known, nothing is said"
     );
     assert_eq!(doing(None), "cell 1/2", "where nothing is known, nothing is said");
 }
