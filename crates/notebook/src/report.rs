@@ -265,7 +265,7 @@ pub fn write(report: &Report, folder: &Path) -> Result<Written, Box<Diagnostic>>
         (&written.junit, junit::render(report)),
     ];
     for (file, text) in files {
-        files::replace(file, text.as_bytes()).map_err(|error| {
+        files::replace_private(file, text.as_bytes()).map_err(|error| {
             let message = format!("the report `{}` could not be written", file.display());
             Diagnostic::error(Code::ReportUnwritten, message)
                 .caused_by(&error)
