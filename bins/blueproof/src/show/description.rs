@@ -64,7 +64,7 @@ pub(crate) fn describe(
         let _ = write!(
             text,
             "\n{BOLD}Fails{BOLD:#}: {}\n",
-            output::line(&trouble.to_string())
+            output::line(&trouble.told(&output::clock(trouble.again_at, now)))
         );
         add_diagnostic(&mut text, &trouble.last);
     }

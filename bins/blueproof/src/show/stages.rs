@@ -201,7 +201,8 @@ impl Stages {
     /// Says what fails: a line for each thing that had not failed so before, and how it goes on beside what is going on.
     fn on_troubles(&mut self, troubles: &[Trouble]) {
         for trouble in troubles {
-            let text = trouble.to_string();
+            // It is made again within minutes, so that the day goes without saying.
+            let text = trouble.told(&output::clock(trouble.again_at, trouble.again_at));
             let is_known = self
                 .troubles
                 .iter()

@@ -213,6 +213,7 @@ fn what_fails_is_told_once_with_its_reason_and_beside_what_goes_on() {
         stages.on_view(&view, None);
         doing.extend(stages.doing().map(|(_, text, _)| text));
     }
+    let again = output::clock(again, again);
     let again = trouble(1, "").again_at;
     let first = format!("making a place for r-1.1 failed and is tried again at {again}: all GPUs are taken");
     let last = first
