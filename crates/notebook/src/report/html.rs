@@ -182,6 +182,7 @@ fn failure_view(failure: &Failure) -> FailureView {
     if failure.class == FailureClass::Expectation {
         // The table of what is expected says each of them.
         notice.message = None;
+        notice.headline = notice.headline.trim_end_matches(':').to_owned();
     }
     FailureView {
         class: if failure.class == FailureClass::Workload {
