@@ -222,6 +222,7 @@ fn expectation(expectation: &ExpectationReport) -> ExpectationView {
         ExpectationResult::Met { actual } => ("✓", "pass", actual.as_deref().map(shown)),
         ExpectationResult::Unmet(diagnostic) => ("✗", "fail", Some(shown(&diagnostic.message))),
         ExpectationResult::Unchecked => ("–", "skip", Some("not looked at".to_owned())),
+        ExpectationResult::NotLookedAt(why) => ("–", "skip", Some(shown(why))),
     };
     ExpectationView {
         text: shown(&expectation.text),

@@ -85,7 +85,7 @@ pub fn assemble(view: &RunView, request: &RunRequest, passed: Option<&RunView>, 
     let comparison = passed.and_then(|passed| Comparison::with(view, left.as_ref(), passed, runs));
     let asked = Report {
         comparison,
-        failed_line: FailedLine::of(view, runs),
+        failed_line: FailedLine::of(view, runs).or_else(|| FailedLine::of_request(view, request)),
         ..asked
     };
     match last.zip(left) {
@@ -295,7 +295,8 @@ fn expectations(plan: &Plan, found: &[Checked]) -> Vec<ExpectationReport> {
             actual: actual.clone(),
         },
         Some(Checked::Unmet(diagnostic)) => ExpectationResult::Unmet(diagnostic.clone()),
-        Some(Checked::NotLookedAt(_)) | None => ExpectationResult::Unchecked,
+        Some(Checked::NotLookedAt(why)) => ExpectationResult::NotLookedAt(why.clone()),
+        None => ExpectationResult::Unchecked,
     };
     let expectations = plan.expectations.iter().enumerate();
     expectations

@@ -12,6 +12,7 @@ use super::*;
 use crate::environment::Package;
 
 mod hostile;
+mod told;
 
 fn name(text: &str) -> BlueprintName {
     serde_json::from_value(json!(text)).expect("it is a name")
