@@ -39,16 +39,8 @@ pub(crate) fn tell(run: &RunView, kept: &RunsFolder, verdict: &str) {
         return;
     }
     if let Some(failure) = &run.failure {
-        eprintln!(
-            "{}",
-            annotation(
-                run,
-                failure,
-                FailedLine::of(run, kept)
-                    .or_else(|| FailedLine::in_report(run, kept))
-                    .map(place)
-            )
-        );
+        let failed = FailedLine::of(run, kept).or_else(|| FailedLine::in_report(run, kept));
+        eprintln!("{}", annotation(run, failure, failed.as_ref().map(place)));
     }
     // A summary that cannot be written is missed by nobody who sees the step's log.
     if let Some(file) = env::var_os("GITHUB_STEP_SUMMARY") {
@@ -68,7 +60,7 @@ fn annotation(run: &RunView, failure: &Failure, at: Option<(PathBuf, Option<u32>
 }
 
 /// Returns the notebook's file, relative to the workspace, and its line that failed, where it is one.
-fn place(failed: FailedLine) -> (PathBuf, Option<u32>) {
+fn place(failed: &FailedLine) -> (PathBuf, Option<u32>) {
     let workspace = env::var_os("GITHUB_WORKSPACE").unwrap_or_default();
     let inside = failed.file.strip_prefix(workspace);
     let file = inside.unwrap_or(failed.file_in_repository());
