@@ -65,8 +65,8 @@ fn in_github_actions_a_failure_is_noted_at_the_notebooks_line_and_summed_up() {
 #[test]
 fn in_github_actions_a_failure_outside_of_cells_is_noted_at_the_notebook() {
     for (spec, code) in [
-        ("  expect: {outputs: [{contains: done}]}\n", 1),
-        ("  driver: {cpu: 4000}\n", 2),
+        ("  expect: {output: [done]}\n", 1),
+        ("  driver: {cpu: 4000}\n", 6),
     ] {
         let (home, checkout) = (Home::new(), Checkout::new(&["x = 1"], spec));
         let mut command = home.command(&["run", checkout.typed()]);

@@ -92,6 +92,12 @@ fn what_is_asked_for_and_not_enforced_is_told_with_the_verdict() {
     }
     assert_eq!(told.len(), 2);
 
+    let mut attempt = Attempt::of(&["print(1)"]);
+    attempt.plan.network = Network::None;
+    let outcome = attempt.run().outcome();
+    assert_eq!(outcome.notices.len(), 1);
+    assert!(outcome.notices[0].message.starts_with("no network was asked for"));
+
     let plain = Attempt::of(&["print(1)"]).memory(Bytes(8 << 30)).run().outcome();
     assert_eq!(plain.notices, [], "what is kept is not told");
 }

@@ -3,7 +3,7 @@
 use blueproof_core::{
     attempt::AttemptSpec,
     diagnostic::{Code, Diagnostic, Place},
-    domain::{Bytes, Gpus, Usage},
+    domain::{Bytes, Gpus, Resources, Usage},
 };
 
 use crate::{
@@ -162,7 +162,7 @@ pub(super) fn not_enforced(
     let jobs = plan.expectations.contains(&Expectation::TrainJobs);
     let jobs =
         jobs.then(|| "TrainJobs were to complete (expect.trainJobs); nobody looked at them".to_owned());
-    let unlimited = exceeded(spec, usage, unlimited);
+    let unlimited = exceeded(&spec.granted, usage, unlimited);
     let all = [network, gpu, jobs]
         .into_iter()
         .flatten()
@@ -178,31 +178,70 @@ pub(super) fn not_enforced(
 
 /// Returns what was used beyond what was granted, each with why it was not limited.
 fn exceeded(
-    spec: &AttemptSpec,
+    granted: &Resources,
     usage: &Usage,
     unlimited: &Unlimited,
 ) -> impl Iterator<Item = (String, Option<String>)> {
-    let granted = spec.granted.memory;
-    let memory = usage
-        .memory_peak
-        .filter(|peak| granted > Bytes(0) && *peak > granted);
+    let most = granted.memory;
+    let memory = usage.memory_peak.filter(|peak| most > Bytes(0) && *peak > most);
     let memory = memory.map(|peak| {
         format!(
-            "{granted} of memory were asked for (driver.memory), {} were used",
+            "{most} of memory were asked for (driver.memory), {} were used",
             peak.rounded()
         )
     });
-    let cores = spec.granted.cpu.as_cores();
+    let cores = granted.cpu.as_cores();
     let cpu = usage
         .average_cores()
         .filter(|used| cores > 0.0 && *used > cores * TOLERANCE);
     let cpu = cpu.map(|used| {
         format!(
             "{} cpu were asked for (driver.cpu), {used:.1} were used on average",
-            spec.granted.cpu
+            granted.cpu
         )
     });
     let told = |asked: Option<String>, why: &Option<String>| asked.zip(why.clone());
     let all = [told(cpu, &unlimited.cpu), told(memory, &unlimited.memory)];
     all.into_iter().flatten().map(|(asked, why)| (asked, Some(why)))
+}
+
+#[cfg(test)]
+mod tests {
+    use blueproof_core::domain::Cpus;
+    use jiff::SignedDuration;
+
+    use super::*;
+
+    #[test]
+    fn what_was_used_beyond_what_was_granted_is_told_where_nothing_limits_it() {
+        let granted = Resources {
+            cpu: Cpus::cores(1),
+            memory: Bytes(1 << 30),
+            ..Resources::default()
+        };
+        let usage = |cpu_seconds, memory| Usage {
+            duration: SignedDuration::from_secs(10),
+            cpu_granted: granted.cpu,
+            cpu_time: Some(SignedDuration::from_secs(cpu_seconds)),
+            memory_peak: Some(Bytes(memory)),
+            gpu: None,
+        };
+        let unlimited = Unlimited {
+            memory: Some("no controller".into()),
+            cpu: Some("no controller".into()),
+        };
+        let told = |usage: &Usage, unlimited: &Unlimited| {
+            let all = exceeded(&granted, usage, unlimited);
+            all.map(|(asked, _)| asked).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            told(&usage(30, 2 << 30), &unlimited),
+            [
+                "1 cpu were asked for (driver.cpu), 3.0 were used on average",
+                "1Gi of memory were asked for (driver.memory), 2Gi were used",
+            ]
+        );
+        assert_eq!(told(&usage(10, 1 << 30), &unlimited), [""; 0]);
+        assert_eq!(told(&usage(30, 2 << 30), &Unlimited::default()), [""; 0]);
+    }
 }
