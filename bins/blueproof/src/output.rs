@@ -74,6 +74,15 @@ pub(crate) fn print(answer: &str) -> Result<(), Problem> {
     })
 }
 
+/// Returns a message in one line; what it lists, it lists between semicolons: `2 expectations do not hold: a; b`.
+pub(crate) fn joined(message: &str) -> String {
+    let (head, listed) = message.split_once("\n- ").unwrap_or((message, ""));
+    let listed: Vec<String> = listed.split("\n- ").map(line).collect();
+    format!("{} {}", line(head), listed.join("; "))
+        .trim_end()
+        .to_owned()
+}
+
 /// Says something on stderr that is not the answer.
 pub(crate) fn note(text: &str) {
     // Where stderr is gone there is nobody to tell.
@@ -88,5 +97,19 @@ pub(crate) fn width() -> Width {
     match terminal_size::terminal_size() {
         Some((terminal_size::Width(columns), _)) => Width::Columns(columns.into()),
         None => Width::Columns(80),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn what_a_message_lists_is_told_between_semicolons_in_one_line() {
+        let joined = super::joined;
+        assert_eq!(
+            joined("2 do not hold:\n- a > 1\n- b\x1b"),
+            "2 do not hold: a > 1; b\\u{1b}"
+        );
+        assert_eq!(joined("one\ntwo"), "one two");
+        assert_eq!(joined("a - b"), "a - b");
     }
 }

@@ -139,32 +139,31 @@ pub struct Trouble {
 
 impl fmt::Display for Trouble {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.call {
-            Call::Reserve(id) => write!(f, "making a place for {id}"),
-            Call::Start(id) => write!(f, "starting {id}"),
-            Call::Observe(id) => write!(f, "watching {id}"),
-            Call::Stop(id) => write!(f, "telling {id} to end"),
-            Call::Release(id) => write!(f, "clearing {id} away"),
-            Call::Report(_) => f.write_str("writing the report"),
-        }?;
-        let (again_at, why) = (&self.again_at, &self.last.message);
-        match (self.retry, self.times) {
+        f.write_str(&self.told(&format!("{:.0}", self.again_at)))
+    }
+}
+
+impl Trouble {
+    /// Returns what failed and why, with the time at which it is made again as whoever reads it tells the time.
+    pub fn told(&self, again_at: &str) -> String {
+        let doing = match self.call {
+            Call::Reserve(id) => format!("making a place for {id}"),
+            Call::Start(id) => format!("starting {id}"),
+            Call::Observe(id) => format!("watching {id}"),
+            Call::Stop(id) => format!("telling {id} to end"),
+            Call::Release(id) => format!("clearing {id} away"),
+            Call::Report(_) => "writing the report".into(),
+        };
+        let failed = match (self.retry, self.times) {
             (Retry::WhenFree, _) => {
-                write!(
-                    f,
-                    " waits for others, and is tried again when one ends, by {again_at:.0}: {why}"
-                )
+                format!("waits for others, and is tried again when one ends, by {again_at}")
             }
-            (Retry::Later | Retry::Never, 1) => {
-                write!(f, " failed and is tried again at {again_at:.0}: {why}")
-            }
+            (Retry::Later | Retry::Never, 1) => format!("failed and is tried again at {again_at}"),
             (Retry::Later | Retry::Never, times) => {
-                write!(
-                    f,
-                    " failed {times} times in a row and is tried again at {again_at:.0}: {why}"
-                )
+                format!("failed {times} times in a row and is tried again at {again_at}")
             }
-        }
+        };
+        format!("{doing} {failed}: {}", self.last.message)
     }
 }
 

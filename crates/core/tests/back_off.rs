@@ -64,9 +64,13 @@ impl Story {
 
     /// Takes an attempt to where it runs, and lets its machine fail; who is reserved for then is returned.
     fn fail(&mut self, attempt: AttemptId) -> Vec<AttemptId> {
+        self.fail_by(attempt, Code::AttemptLost)
+    }
+
+    fn fail_by(&mut self, attempt: AttemptId, code: Code) -> Vec<AttemptId> {
         let failure = Failure {
             class: FailureClass::Infrastructure,
-            diagnostic: Diagnostic::error(Code::AgentLost, "the machine is gone"),
+            diagnostic: Diagnostic::error(code, "the machine is gone"),
             cell: None,
         };
         let place = "here".into();
@@ -147,11 +151,26 @@ fn each_further_pause_is_twice_as_long_until_there_were_enough() {
     assert_eq!(story.state(run), RunState::Ended(Ending::InfrastructureFailed));
     let failure = story.scheduler.view(run).and_then(|view| view.failure);
     let told = failure.expect("it failed").diagnostic;
-    assert_eq!(told.code, Code::AgentLost);
+    assert_eq!(told.code, Code::AttemptLost);
     assert_eq!(
         told.causes,
         ["RequeuingLimitExceeded: a run is requeued 3 times at most (requeuingStrategy.backoffLimitCount)"]
     );
+}
+
+#[test]
+fn one_whose_agent_is_killed_each_time_is_tried_again_three_times_at_most() {
+    let mut story = Story::new(Some(Requeuing {
+        backoff_base_seconds: 0,
+        ..Requeuing::default()
+    }));
+    let (run, _) = story.ask();
+    for attempt in 1..=3 {
+        let next = story.fail_by(run.attempt(attempt), Code::AgentLost);
+        assert_eq!(next, [run.attempt(attempt + 1)]);
+    }
+    assert_eq!(story.fail_by(run.attempt(4), Code::AgentLost), []);
+    assert_eq!(story.state(run), RunState::Ended(Ending::InfrastructureFailed));
 }
 
 #[test]

@@ -83,7 +83,7 @@ pub struct Report {
     pub took: SignedDuration,
     /// How it ended.
     pub verdict: Verdict,
-    /// The line of the notebook's file that failed, where it is one.
+    /// The notebook's file and the line in it that failed, where it is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed_line: Option<FailedLine>,
     /// What may explain the verdict, or will matter elsewhere.
@@ -211,6 +211,8 @@ pub enum ExpectationResult {
     Unmet(Diagnostic),
     /// The attempt ended before it was looked at.
     Unchecked,
+    /// Nobody looks at it, for this reason: that it holds is not known.
+    NotLookedAt(String),
 }
 
 /// A file that is kept beside the report.
@@ -265,7 +267,7 @@ pub fn write(report: &Report, folder: &Path) -> Result<Written, Box<Diagnostic>>
         (&written.junit, junit::render(report)),
     ];
     for (file, text) in files {
-        files::replace(file, text.as_bytes()).map_err(|error| {
+        files::replace_private(file, text.as_bytes()).map_err(|error| {
             let message = format!("the report `{}` could not be written", file.display());
             Diagnostic::error(Code::ReportUnwritten, message)
                 .caused_by(&error)

@@ -8,6 +8,7 @@ mod eval;
 mod install;
 mod job;
 mod names;
+pub(crate) mod reads;
 mod value;
 mod walk;
 

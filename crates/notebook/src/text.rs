@@ -1,6 +1,7 @@
 //! What a notebook printed and said, made fit to be stored and shown: it is a stranger's text, and may be hostile.
 
 mod amounts;
+mod bare;
 mod json;
 mod lines;
 mod redact;

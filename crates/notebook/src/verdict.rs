@@ -25,7 +25,7 @@ pub(crate) use exception::Exception;
 pub(crate) use host::{disk_failure, environment_lost, is_disk_full, start_failure};
 pub(crate) use limits::notice as limit_notice;
 pub(crate) use parting::parting;
-pub(crate) use silent::silent_failures;
+pub(crate) use silent::{silent_failures, tells_of_failure};
 
 use crate::{
     executor::{Cell, CellRun, Finish, Over, Why},

@@ -3,6 +3,7 @@
 use std::{fs, io, path::Path};
 
 use blueproof_core::{domain::Bytes, engine};
+use blueproof_notebook::report;
 use jiff::Timestamp;
 
 use crate::{
@@ -32,11 +33,14 @@ async fn describe_run(run: &RunSelector, place: &Place) -> Result<Exit, Problem>
     let (scheduler, _) = engine::replay(store).await?;
     let kept = kept_files(&reading.kept(store).run(view.id));
     let now = Timestamp::now();
+    let request = scheduler.request(view.id);
+    let report = request.map(|request| report::assemble(&view, request, None, &reading.kept(store)));
     let text = description::describe(
         &view,
         scheduler.why(view.id).as_ref(),
         scheduler.estimates(now, &[view.id].into()).get(&view.id),
         &kept,
+        report.as_ref(),
         now,
         output::width(),
     );

@@ -1,6 +1,6 @@
 //! Tables: columns as wide as what stands in them, two blanks between.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, ops::Range};
 
 use anstyle::Style;
 use unicode_width::UnicodeWidthStr;
@@ -12,6 +12,11 @@ const LEAST_LAST: usize = 12;
 const WISHED_LAST: usize = 20;
 /// No other column is made narrower. It is more than the longest state has, so that only names give way.
 const LEAST_OTHER: usize = 20;
+
+/// By how much the further lines of a row stand to the right of its first one.
+const FOLDED: usize = 4;
+/// In less than that nothing is readable, folded or not.
+const LEAST_FOLDED: usize = 40;
 
 /// How wide lines may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,11 +84,22 @@ impl Table {
             .iter()
             .map(|title| Cell::from(title.as_ref()))
             .collect::<Vec<_>>();
-        format!(
-            "{}{}",
-            line(&header, &widths, width),
-            self.render_rows(&widths, width)
-        )
+        let folds = folds(&widths, width);
+        let all = std::iter::once(&header).chain(&self.rows);
+        let lines = |row: &Vec<Cell>| {
+            let parts = folds.iter().enumerate();
+            parts
+                .map(|(nth, fold)| folded(row, &widths, fold, width, nth))
+                .collect::<String>()
+        };
+        match folds.as_slice() {
+            [] | [_] => format!(
+                "{}{}",
+                line(&header, &widths, width),
+                self.render_rows(&widths, width)
+            ),
+            _ => all.map(lines).collect(),
+        }
     }
 
     /// Returns the rows as text, in columns that were measured before.
@@ -123,6 +139,44 @@ fn fitted(widths: &[usize], limit: Width) -> Vec<usize> {
         }
     }
     fitted
+}
+
+/// Returns which columns stand in which line of a row: all in one, or where they do not fit by becoming narrower, as many as do.
+fn folds(widths: &[usize], limit: Width) -> Vec<Range<usize>> {
+    let Width::Columns(columns) = limit else {
+        return Vec::new();
+    };
+    let fitted = fitted(widths, limit);
+    let others = fitted.len().saturating_sub(1);
+    let used: usize = fitted[..others].iter().map(|width| width + 2).sum();
+    if columns < LEAST_FOLDED || used + LEAST_LAST <= columns {
+        return Vec::new();
+    }
+    let (mut folds, mut begin, mut used) = (Vec::new(), 0, 0);
+    for (at, width) in widths.iter().enumerate() {
+        if at > begin && used + width > columns {
+            folds.push(begin..at);
+            (begin, used) = (at, FOLDED);
+        }
+        used += width + 2;
+    }
+    folds.push(begin..widths.len());
+    folds
+}
+
+/// Returns one of the lines that a row is folded into. Only the last column is shortened.
+fn folded(cells: &[Cell], widths: &[usize], fold: &Range<usize>, limit: Width, nth: usize) -> String {
+    let indent = if nth == 0 { 0 } else { FOLDED };
+    let part = cells.get(fold.clone()).unwrap_or_default();
+    let limit = match limit {
+        Width::Columns(columns) if fold.end == widths.len() => Width::Columns(columns.saturating_sub(indent)),
+        Width::Columns(_) | Width::Unlimited => Width::Unlimited,
+    };
+    let line = line(part, &widths[fold.clone()], limit);
+    if line.trim().is_empty() {
+        return String::new();
+    }
+    format!("{}{line}", " ".repeat(indent))
 }
 
 fn line(cells: &[Cell], widths: &[usize], limit: Width) -> String {
@@ -209,6 +263,31 @@ mod tests {
             "it does not fit either way"
         );
         assert!(table.render(Width::Unlimited).contains("it is not a number"));
+    }
+
+    #[test]
+    fn what_does_not_fit_into_a_line_goes_on_in_the_next_one() {
+        let mut table = Table::new(["RUN", "NAME", "HEAD", "STATE", "PLACE", "DETAIL"]);
+        let cells = [
+            "r-1",
+            "nano",
+            "0123456789ab",
+            "waits for quota",
+            "a machine far away",
+        ];
+        let detail = Cell::from("it waits for others who were there before");
+        table.row(cells.map(Cell::from).into_iter().chain([detail]));
+        assert_eq!(
+            table.render(Width::Columns(48)),
+            "RUN  NAME  HEAD          STATE\n    PLACE\n    DETAIL\n\
+             r-1  nano  0123456789ab  waits for quota\n    a machine far away\n    it waits for others who were there before\n"
+        );
+        for columns in [40, 60, 80, 100] {
+            let text = table.render(Width::Columns(columns));
+            assert!(text.lines().all(|line| line.width() <= columns), "{text}");
+            assert!(text.contains("a machine far away"), "{text}");
+        }
+        assert_eq!(table.render(Width::Unlimited).lines().count(), 2);
     }
 
     #[test]

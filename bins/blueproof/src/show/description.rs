@@ -5,11 +5,14 @@ use std::fmt::Write as _;
 use anstyle::Style;
 use blueproof_core::{
     diagnostic::Diagnostic,
-    domain::{Bytes, Ending, Failure, FailureClass, GpuUse, Head, Limit, Outcome, Usage, Verdict},
+    domain::{
+        Bytes, Ending, Failure, FailureClass, GpuUse, Head, Limit, MetricResult, Outcome, Usage, Verdict,
+    },
     estimate::Estimate,
     scheduler::PendingReason,
     view::{AttemptView, ReportView, RunView},
 };
+use blueproof_notebook::report::{ExpectationResult, Report};
 use jiff::Timestamp;
 
 use super::{
@@ -49,6 +52,7 @@ pub(crate) fn describe(
     pending: Option<&PendingReason>,
     expected: Option<&Estimate>,
     kept: &KeptFiles,
+    report: Option<&Report>,
     now: Timestamp,
     width: Width,
 ) -> String {
@@ -64,7 +68,7 @@ pub(crate) fn describe(
         let _ = write!(
             text,
             "\n{BOLD}Fails{BOLD:#}: {}\n",
-            output::line(&trouble.to_string())
+            output::line(&trouble.told(&output::clock(trouble.again_at, now)))
         );
         add_diagnostic(&mut text, &trouble.last);
     }
@@ -83,8 +87,40 @@ pub(crate) fn describe(
     if let Some(outcome) = runs::last_outcome(view) {
         add_outcome(&mut text, outcome, width);
     }
+    if let Some(report) = report {
+        add_asked(&mut text, report, width);
+    }
     add_files(&mut text, kept);
     text
+}
+
+/// Adds what the run was given and what is expected of it.
+fn add_asked(text: &mut String, report: &Report, width: Width) {
+    let mut parameters = Table::new(["PARAMETER", "VALUE"]);
+    for (name, value) in &report.parameters {
+        parameters.row([output::line(name).into(), output::line(&value.to_string()).into()]);
+    }
+    if !report.parameters.is_empty() {
+        section(text, "Parameters", &parameters, width);
+    }
+    let mut expectations = Table::new(["EXPECTED", "HOLDS", "FOUND"]);
+    for expectation in &report.expectations {
+        let (holds, found) = found(&expectation.result);
+        let expected = output::line(&expectation.text);
+        expectations.row([expected.into(), holds.into(), output::line(&found).into()]);
+    }
+    if !report.expectations.is_empty() {
+        section(text, "Expectations", &expectations, width);
+    }
+}
+
+fn found(result: &ExpectationResult) -> (&'static str, String) {
+    match result {
+        ExpectationResult::Met { actual } => ("yes", actual.clone().unwrap_or_default()),
+        ExpectationResult::Unmet(diagnostic) => ("no", diagnostic.message.clone()),
+        ExpectationResult::Unchecked => ("-", "not looked at".into()),
+        ExpectationResult::NotLookedAt(why) => ("-", why.clone()),
+    }
 }
 
 fn summary(view: &RunView, expected: Option<&Estimate>, now: Timestamp) -> Table {
@@ -215,7 +251,7 @@ fn add_outcome(text: &mut String, outcome: &Outcome, width: Width) {
                 output::line(name).into(),
                 runs::number(metric.last).into(),
                 metric.count.to_string().into(),
-                sparkline(&metric.trace, CURVE).into(),
+                sparkline(&course(metric), CURVE).into(),
             ]);
         }
         section(text, "Metrics", &table, width);
@@ -223,6 +259,12 @@ fn add_outcome(text: &mut String, outcome: &Outcome, width: Width) {
     if let Some(usage) = &outcome.usage {
         let _ = write!(text, "\n{BOLD}Usage{BOLD:#}\n  {}\n", used(usage));
     }
+}
+
+/// Returns the values of a metric as far as they are kept. The last one is among them where it is not finite, too.
+fn course(metric: &MetricResult) -> Vec<f64> {
+    let last = metric.last.is_none().then_some(f64::NAN);
+    metric.trace.iter().copied().chain(last).collect()
 }
 
 /// Returns what was used, in words. What could not be read is not told.

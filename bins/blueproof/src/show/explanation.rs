@@ -69,7 +69,7 @@ impl Explanation {
                 .iter()
                 .flat_map(standing)
                 .chain(evicted(view, now))
-                .chain(view.troubles.iter().map(fails))
+                .chain(view.troubles.iter().map(|trouble| fails(trouble, now)))
                 .chain(estimate.iter().flat_map(|estimate| expected(estimate, now)))
                 .collect(),
             why,
@@ -168,8 +168,9 @@ fn evicted(view: &RunView, now: Timestamp) -> Option<String> {
     (!is_over).then(|| format!("  evicted {} {when} {eviction}", attempt.id))
 }
 
-fn fails(trouble: &Trouble) -> String {
-    format!("  fails   {}", output::line(&trouble.to_string()))
+fn fails(trouble: &Trouble, now: Timestamp) -> String {
+    let told = trouble.told(&output::clock(trouble.again_at, now));
+    format!("  fails   {}", output::line(&told))
 }
 
 /// Returns when a run is likely to start and to end.
@@ -190,7 +191,7 @@ fn goes_on_when(reason: &PendingReason, unblocked_by: &[Unblocker]) -> String {
 fn cause(view: &RunView, ending: Ending) -> String {
     match &view.failure {
         Some(failure) => {
-            let message = output::line(&failure.diagnostic.message);
+            let message = output::joined(&failure.diagnostic.message);
             format!("{}: {message}", blame(failure.class))
         }
         None => match view.passed_late() {

@@ -39,7 +39,8 @@ pub(crate) fn tell(run: &RunView, kept: &RunsFolder, verdict: &str) {
         return;
     }
     if let Some(failure) = &run.failure {
-        eprintln!("{}", annotation(run, failure, line_of(run, kept)));
+        let failed = FailedLine::of(run, kept).or_else(|| FailedLine::in_report(run, kept));
+        eprintln!("{}", annotation(run, failure, failed.as_ref().map(place)));
     }
     // A summary that cannot be written is missed by nobody who sees the step's log.
     if let Some(file) = env::var_os("GITHUB_STEP_SUMMARY") {
@@ -47,21 +48,23 @@ pub(crate) fn tell(run: &RunView, kept: &RunsFolder, verdict: &str) {
     }
 }
 
-fn annotation(run: &RunView, failure: &Failure, at: Option<(PathBuf, u32)>) -> String {
+fn annotation(run: &RunView, failure: &Failure, at: Option<(PathBuf, Option<u32>)>) -> String {
     let Diagnostic { code, message, .. } = &failure.diagnostic;
     let title = format!("{} {}: {code}", run.subject.blueprint, run.id);
-    let place = at.map(|(file, line)| format!("file={},line={line},", property(&file.display().to_string())));
+    let place = at.map(|(file, line)| {
+        let line = line.map(|line| format!("line={line},")).unwrap_or_default();
+        format!("file={},{line}", property(&file.display().to_string()))
+    });
     let place = place.unwrap_or_default();
     format!("::error {place}title={}::{}", property(&title), data(message))
 }
 
-/// Returns the line of the notebook's file that failed, relative to the workspace.
-fn line_of(run: &RunView, kept: &RunsFolder) -> Option<(PathBuf, u32)> {
-    let failed = FailedLine::of(run, kept)?;
+/// Returns the notebook's file, relative to the workspace, and its line that failed, where it is one.
+fn place(failed: &FailedLine) -> (PathBuf, Option<u32>) {
     let workspace = env::var_os("GITHUB_WORKSPACE").unwrap_or_default();
     let inside = failed.file.strip_prefix(workspace);
     let file = inside.unwrap_or(failed.file_in_repository());
-    Some((file.to_path_buf(), failed.line))
+    (file.to_path_buf(), failed.line)
 }
 
 fn summary(run: &RunView, verdict: &str) -> String {

@@ -12,12 +12,15 @@ use jiff::Timestamp;
 
 use super::{
     stages::{Line, Mark, Stages},
-    text::duration,
+    text::{duration, wrapped},
 };
 use crate::output;
 
 /// How often it is said again what is going on, where nothing can be written over.
 const SAY_AGAIN: jiff::SignedDuration = jiff::SignedDuration::from_secs(30);
+
+/// Where what is said of a stage begins, behind its name and mark.
+const INDENT: usize = 12;
 
 /// Shows stages as they are passed.
 pub(crate) struct Progress {
@@ -75,6 +78,15 @@ impl Progress {
         }
     }
 
+    /// Returns how wide the terminal is, where there is one.
+    fn columns(&self) -> Option<usize> {
+        let size = terminal_size::terminal_size_of(stderr());
+        match self.live {
+            Live::Yes => Some(size.map_or(80, |(width, _)| width.0.into())),
+            Live::No => None,
+        }
+    }
+
     fn say(&self, line: &str) {
         self.sayer().line(line);
     }
@@ -82,7 +94,7 @@ impl Progress {
     /// Shows what is new.
     pub(crate) fn show(&mut self, stages: &mut Stages, now: Timestamp) {
         for line in stages.take_lines() {
-            self.say(&coloured(&line));
+            self.say(&coloured(&line, self.columns()));
             self.said_at = Some(now);
         }
         match (stages.doing(), self.live) {
@@ -119,13 +131,17 @@ impl Progress {
     }
 }
 
-fn coloured(line: &Line) -> String {
+/// Returns a line as a person sees it: in a terminal in several, where it is longer than that is wide.
+fn coloured(line: &Line, columns: Option<usize>) -> String {
     let style = match line.mark {
         Mark::Well => AnsiColor::Green.on_default(),
         Mark::Badly => AnsiColor::Red.on_default().bold(),
         Mark::Note => AnsiColor::Yellow.on_default(),
     };
-    let text = line.text();
+    let text = match columns {
+        Some(columns) => wrapped(&line.text(), columns, INDENT),
+        None => line.text(),
+    };
     let Some((before, rest)) = text.split_once(['✓', '✗', '!']) else {
         return text;
     };

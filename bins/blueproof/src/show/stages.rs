@@ -95,6 +95,8 @@ struct Doing {
 #[derive(Debug, Default)]
 struct Cells {
     total: u32,
+    /// How many had begun, and so ended, before the one that runs.
+    begun: u32,
     ended: u32,
     begun_at: Option<Timestamp>,
     failed: bool,
@@ -199,7 +201,8 @@ impl Stages {
     /// Says what fails: a line for each thing that had not failed so before, and how it goes on beside what is going on.
     fn on_troubles(&mut self, troubles: &[Trouble]) {
         for trouble in troubles {
-            let text = trouble.to_string();
+            // It is made again within minutes, so that the day goes without saying.
+            let text = trouble.told(&output::clock(trouble.again_at, trouble.again_at));
             let is_known = self
                 .troubles
                 .iter()
@@ -251,9 +254,12 @@ impl Stages {
                     begun_at: Some(record.at),
                     ..Cells::default()
                 };
-                self.doing_cell(0, record.at);
+                self.doing_cells(record.at, None);
             }
-            RecordKind::CellBegun { nth, .. } => self.doing_cell(*nth, record.at),
+            RecordKind::CellBegun { cell, nth } => {
+                self.run.begun = *nth;
+                self.doing_cells(record.at, Some(*cell));
+            }
             RecordKind::CellEnded { end, .. } => {
                 // A cell for which an exception comes late ends twice.
                 self.run.ended = (self.run.ended + 1).min(self.run.total);
@@ -311,9 +317,16 @@ impl Stages {
         self.metrics.clear();
     }
 
-    fn doing_cell(&mut self, nth: u32, since: Timestamp) {
+    /// Says which cell runs, by the number that it has in the verdict and on the page, and how far that is.
+    fn doing_cells(&mut self, since: Timestamp, cell: Option<u32>) {
         self.printing.clear();
-        self.begin("run", &format!("cell {}/{}", nth + 1, self.run.total), since);
+        let (done, total) = (self.run.begun, self.run.total);
+        let cell = match cell {
+            Some(0) => "parameters, ".into(),
+            Some(cell) => format!("cell {cell}, "),
+            None => String::new(),
+        };
+        self.begin("run", &format!("{cell}{done} of {total} done"), since);
     }
 
     /// Ends the stage of the cells, once, whether the agent said so itself or ended before it could.

@@ -2,6 +2,7 @@
 
 pub(crate) use blueproof_notebook::text::duration;
 use jiff::SignedDuration;
+use unicode_width::UnicodeWidthStr;
 
 /// Returns a count with its noun: `1 mistake`, `2 mistakes`.
 pub(crate) fn counted(count: usize, noun: &str) -> String {
@@ -31,16 +32,49 @@ pub(crate) fn cpu_seconds(time: SignedDuration) -> String {
     format!("{:.1} cpu-s", time.as_secs_f64())
 }
 
-/// Returns a number with at most four decimals, and none where it is very large: `0.2215`, `1234.5`, `1396724`.
+/// Returns a number with four decimals, or as many as its first four digits take, and none where it is very large: `0.2215`,
+/// `1234.5`, `0.001234`, `3e-5`, `1396724`.
 pub(crate) fn figure(value: f64) -> String {
     if !value.is_finite() {
         return "not a number".into();
     }
-    if value.abs() >= 1e6 {
-        return format!("{value:.0}");
+    let plain = |digits: &str| match digits.contains('.') {
+        true => digits.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        false => digits.to_owned(),
+    };
+    let decimals = match value.abs() {
+        // There is no zero below zero.
+        0.0 => return "0".into(),
+        1e15.. | ..1e-3 => {
+            let text = format!("{value:.3e}");
+            let (digits, power) = text.split_once('e').unwrap_or((&text, "0"));
+            return format!("{}e{power}", plain(digits));
+        }
+        1e6.. => 0,
+        0.1.. => 4,
+        0.01.. => 5,
+        _ => 6,
+    };
+    plain(&format!("{value:.decimals$}"))
+}
+
+/// Breaks a line between words where it is longer than `columns`, the further lines `indent` to the right.
+pub(crate) fn wrapped(line: &str, columns: usize, indent: usize) -> String {
+    if line.width() <= columns {
+        return line.to_owned();
     }
-    let text = format!("{value:.4}");
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    let (mut text, mut used) = (String::new(), 0);
+    for word in line.split_inclusive(' ') {
+        if used > indent && used + word.trim_end().width() > columns {
+            text.truncate(text.trim_end().len());
+            text.push('\n');
+            text.push_str(&" ".repeat(indent));
+            used = indent;
+        }
+        text.push_str(word);
+        used += word.width();
+    }
+    text
 }
 
 /// Returns values as `width` blocks, the lowest one lowest; fewer values, fewer blocks. One that is not finite is a cross.
@@ -94,10 +128,34 @@ mod tests {
             (3.0, "3"),
             (-0.5, "-0.5"),
             (0.0, "0"),
+            (-0.0, "0"),
+            (0.012_344, "0.01234"),
+            (0.001_234_4, "0.001234"),
+            (3e-5, "3e-5"),
+            (-1e-5, "-1e-5"),
+            (1.234_56e-7, "1.235e-7"),
+            (1e6, "1000000"),
+            (2e300, "2e300"),
             (f64::NAN, "not a number"),
         ] {
             assert_eq!(figure(value), text);
         }
+    }
+
+    #[test]
+    fn a_long_line_is_broken_between_its_words() {
+        let line = "  start   ✓ own run of ada · 1 cpu, 1Mi memory of 2 cpu, 24Gi memory · here  1.0 s";
+        assert_eq!(wrapped(line, 100, 12), line);
+        let text = wrapped(line, 40, 12);
+        assert_eq!(
+            text,
+            "  start   ✓ own run of ada · 1 cpu, 1Mi\n            memory of 2 cpu, 24Gi memory\n            · here  1.0 s"
+        );
+        let long = "x".repeat(60);
+        assert!(
+            wrapped(&format!("  a ✓ {long}"), 40, 12).contains(&long),
+            "nothing is lost"
+        );
     }
 
     #[test]

@@ -61,3 +61,24 @@ fn in_github_actions_a_failure_is_noted_at_the_notebooks_line_and_summed_up() {
     let outside = home.blueproof(&["run", checkout.typed()]);
     assert!(!outside.stderr.contains("::"), "{outside:?}");
 }
+
+#[test]
+fn in_github_actions_a_failure_outside_of_cells_is_noted_at_the_notebook() {
+    for (spec, code) in [
+        ("  expect: {output: [done]}\n", 1),
+        ("  driver: {cpu: 4000}\n", 6),
+    ] {
+        let (home, checkout) = (Home::new(), Checkout::new(&["x = 1"], spec));
+        let mut command = home.command(&["run", checkout.typed()]);
+        command.env("GITHUB_ACTIONS", "true");
+        command.env("GITHUB_WORKSPACE", checkout.path());
+        let output = command.output().expect("it starts");
+        let said = String::from_utf8(output.stderr).expect("text");
+        assert_eq!(output.status.code(), Some(code), "{said}");
+        let is_note = |line: &&str| line.starts_with("::error file=nb.ipynb,title=story r-1");
+        assert!(said.lines().any(|line| is_note(&line)), "{said}");
+        let junit = home.blueproof(&["report", "r-1", "--format", "junit"]).stdout;
+        let file = format!("file=\"{}\"", checkout.path().join("nb.ipynb").display());
+        assert!(junit.contains(&file), "{junit}");
+    }
+}

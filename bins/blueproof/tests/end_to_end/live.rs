@@ -55,7 +55,7 @@ fn the_line_that_moves_fits_and_is_gone_at_the_end() {
 
     let terminal = Terminal::start(command, COLUMNS).expect("a terminal");
     let let_end = || fs::write(&seen, "").expect("a file");
-    let (code, written) = terminal.end_once_seen(&["cell 1/1", "全角"], let_end);
+    let (code, written) = terminal.end_once_seen(&["cell 1, 0 of 1 done", "全角"], let_end);
 
     assert_eq!(code, Some(0), "{written}");
     let lines = states(&written);
@@ -65,7 +65,7 @@ fn the_line_that_moves_fits_and_is_gone_at_the_end() {
         .filter(|state| state.contains(SPINNER))
         .collect();
     assert!(
-        moving.iter().any(|state| state.contains("cell 1/1")),
+        moving.iter().any(|state| state.contains("cell 1, 0 of 1 done")),
         "{written:?}"
     );
     assert!(moving.iter().any(|state| state.contains("全角")), "{written:?}");

@@ -10,6 +10,7 @@ mod completion;
 mod full_disk;
 mod gpus;
 mod interrupts;
+mod kept;
 mod kills;
 mod live;
 mod mistakes;

@@ -205,3 +205,15 @@ fn queues_are_taken_from_standard_input() {
     let names = home.blueproof(&["quota", "get", "-o", "name"]);
     assert_eq!(names.stdout, "team-a\n", "{names:?}");
 }
+
+#[test]
+fn a_file_that_never_ends_is_refused() {
+    let home = Home::new();
+    let applied = home.blueproof(&["quota", "apply", "-f", "/dev/zero"]);
+    assert_eq!(applied.code, Some(2), "{applied:?}");
+    assert!(
+        applied.stderr.contains("BP0223") && applied.stderr.contains("more than 64 MiB"),
+        "{applied:?}"
+    );
+    assert!(!home.store().exists(), "nothing is made");
+}

@@ -68,3 +68,34 @@ fn who_asks_for_json_gets_one_document_whatever_goes_wrong() {
         assert!(answer.stderr.contains(said), "people are told, too: {answer:?}");
     }
 }
+
+#[test]
+fn what_a_run_was_given_and_what_is_expected_of_it_is_described() {
+    let spec = format!("  parameters: {{lr: {{type: float, default: 0.5}}}}\n{SPEC}");
+    let (home, checkout) = (Home::new(), Checkout::new(&["print('loss:', lr * 4)"], &spec));
+    let failed = home.blueproof(&["run", checkout.typed(), "-p", "lr=0.75"]);
+    assert_eq!(failed.code, Some(1), "{failed:?}");
+    let described = home.blueproof(&["describe", "run", "r-1"]).stdout;
+    let (_, given) = described.split_once("\nParameters\n").expect(&described);
+    assert!(
+        given.starts_with("  PARAMETER  VALUE\n  lr         0.75\n"),
+        "{described}"
+    );
+    let (_, expected) = described.split_once("\nExpectations\n").expect(&described);
+    let row = expected.lines().nth(1).expect(&described);
+    assert!(
+        row.contains("loss") && row.contains(" no ") && row.contains('3'),
+        "{described}"
+    );
+}
+
+#[test]
+fn what_is_not_enforced_is_among_the_notices_of_a_document() {
+    let (home, checkout) = (Home::new(), Checkout::new(&["1"], "  network: none\n"));
+    let ran = home.blueproof(&["run", checkout.typed(), "-o", "json"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let document = ran.json();
+    assert_eq!(document["notices"][0]["code"], "BP0454", "{document}");
+    let message = document["notices"][0]["message"].as_str().expect("it says what");
+    assert!(message.starts_with("no network was asked for"), "{message}");
+}

@@ -18,6 +18,9 @@ use crate::{
     view::Eviction,
 };
 
+/// How often a run is tried again whose agent is killed: most likely its own notebook does it.
+const MOST_LOST_AGENTS: u32 = 3;
+
 impl Scheduler {
     /// Promises quota to whoever is next, as long as there is any, and takes it from whoever has to give it back.
     pub(super) fn start_what_fits(&mut self) {
@@ -304,7 +307,11 @@ impl Scheduler {
         let (used, wanted, limit) = match failure.class {
             FailureClass::Infrastructure => (
                 &mut run.retries_used.infrastructure,
-                run.request.retries.infrastructure,
+                if failure.diagnostic.code == Code::AgentLost {
+                    run.request.retries.infrastructure.min(MOST_LOST_AGENTS)
+                } else {
+                    run.request.retries.infrastructure
+                },
                 limit,
             ),
             FailureClass::Notebook | FailureClass::Workload | FailureClass::Expectation => (

@@ -273,8 +273,8 @@ impl Attempt<'_> {
         let read = ipynb::Notebook::read(&notebook_path)
             .map_err(|problems| unreadable(&self.plan.notebook, problems))?;
         asked::refuse(&read, &self.plan, &self.spec)?;
-        self.unread = asked::unread(&read, &self.plan);
         self.overridden = asked::overridden(&read, &self.plan);
+        self.unread = asked::unread(&read, &self.plan, &self.overridden);
         let folder = notebook_path.parent().unwrap_or(&notebook_path);
         let mut program = self.program(&read, prepared, secrets, folder)?;
         let mut notebook = Notebook::new(read);

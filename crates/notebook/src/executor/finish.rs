@@ -11,7 +11,12 @@ use super::{
     notebook::{Cell, Notebook},
     probe::{Aftermath, Silent},
 };
-use crate::process::End;
+use crate::{process::End, verdict::tells_of_failure};
+
+/// Of how many cells the last text is kept, whatever it says.
+const LAST_TAILS: usize = 8;
+/// Of how many before them, where it tells of a failure.
+const TELLING_TAILS: usize = 20;
 
 /// How the cells ended, and the one that they ended in.
 pub(crate) struct Finish {
@@ -47,11 +52,21 @@ impl Finish {
             self.silent.extend(silent.map(|silent| (position, silent)));
         }
         self.tails.push((position, tail.to_owned()));
-        // Output of an earlier cell can be the cause of a later failure, but not all of it is worth keeping.
-        if self.tails.len() > 8 {
-            self.tails.remove(0);
-        }
+        self.forget_tail();
         self.ends.push((position, run.end));
+    }
+
+    /// Output of an earlier cell can be the cause of a later failure, but not all of it is worth keeping: what is, is that
+    /// of the last cells, and that which tells of something that failed in silence.
+    fn forget_tail(&mut self) {
+        let Some(at) = self.tails.len().checked_sub(LAST_TAILS + 1) else {
+            return;
+        };
+        let (position, text) = &self.tails[at];
+        let has_silent = self.silent.iter().any(|(cell, _)| cell == position);
+        if at >= TELLING_TAILS || !(has_silent || tells_of_failure(text)) {
+            self.tails.remove(at);
+        }
     }
 
     /// Returns whether each cell of code has run, to its end, and as it should. Nothing else is a pass.

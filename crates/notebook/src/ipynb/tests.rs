@@ -158,3 +158,14 @@ fn a_folder_and_a_missing_file_are_no_notebooks() {
         assert_eq!(errors[0].code, Code::FileMissing);
     }
 }
+
+#[test]
+fn a_notebook_of_more_than_fifty_mebibytes_is_refused_unread() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("n.ipynb");
+    let file = std::fs::File::create(&path).expect("a file");
+    file.set_len((50 << 20) + 1).expect("it may have holes");
+    let refused = Notebook::read(&path).expect_err("it is too large");
+    assert_eq!(refused[0].code, Code::FileTooLarge);
+    assert!(refused[0].message.ends_with("is larger than 50Mi"), "{refused:?}");
+}

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use blueproof_core::diagnostic::{Code, Diagnostic};
 
-use super::Subject;
+use super::{Subject, makes::may_make};
 use crate::survey::{Made, Reached, Traced};
 
 /// Functions that read the file which is their first argument.
@@ -44,58 +44,17 @@ const KEYWORDS: [&str; 9] = [
     "source",
     "filename_or_obj",
 ];
-/// Parts of what makes files that nothing here can foresee: downloads, archives, other folders.
-const FETCHES: [&str; 16] = [
-    "wget",
-    "curl",
-    "git clone",
-    "gdown",
-    "kaggle",
-    "unzip",
-    "tar ",
-    "gsutil",
-    "aws s3",
-    "dvc ",
-    "cd ",
-    "make",
-    "cp ",
-    "mv ",
-    "huggingface-cli",
-    "python ",
-];
-/// The same, by the names of functions.
-const FETCHERS: [&str; 14] = [
-    "extractall",
-    "unpack_archive",
-    "urlretrieve",
-    "snapshot_download",
-    "hf_hub_download",
-    "chdir",
-    "clone_from",
-    "copy",
-    "copyfile",
-    "copytree",
-    "move",
-    "rename",
-    "mount",
-    "retrieve",
-];
-
 pub(super) fn check(subject: &Subject<'_>) -> Vec<Diagnostic> {
     let survey = &subject.survey;
-    let fetched = survey
-        .shell
-        .iter()
-        .any(|(_, command)| FETCHES.iter().any(|part| command.contains(part)));
-    if fetched || survey.calls.iter().any(|made| fetches(made)) {
-        return Vec::new();
-    }
     let reads: Vec<(&Made, &Traced, &str)> = survey.calls.iter().filter_map(|made| read(made)).collect();
     let mut told: Vec<&str> = Vec::new();
     let mut found = Vec::new();
     for (made, value, path) in &reads {
         let surely = made.reached == Reached::Surely && !told.contains(path);
-        if !surely || is_there(subject, path) || is_mentioned(subject, &reads, value, path) {
+        let is_given = is_there(subject, path)
+            || is_mentioned(subject, &reads, value, path)
+            || may_make(subject, made, path);
+        if !surely || is_given {
             continue;
         }
         told.push(path);
@@ -156,15 +115,6 @@ fn first(made: &Made) -> Option<&Traced> {
         .iter()
         .find(|(name, _)| KEYWORDS.contains(&name.as_str()));
     made.arguments.first().or(keyword.map(|(_, value)| value))
-}
-
-fn fetches(made: &Made) -> bool {
-    let name = made.function.to_ascii_lowercase();
-    let shell = matches!(
-        name.as_str(),
-        "system" | "run" | "check_call" | "check_output" | "call" | "popen" | "magic"
-    );
-    shell || FETCHERS.contains(&name.as_str()) || name.contains("download") || name.contains("fetch")
 }
 
 /// A run has a copy of the blueprint's folder: what lies beside that folder is not in it.

@@ -8,6 +8,8 @@ use tempfile::TempDir;
 
 use crate::{blueprint::Blueprint, lint};
 
+mod data;
+
 const CLIENT: &str = "from kubeflow.trainer import CustomTrainer, TrainerClient\nclient = TrainerClient()";
 const TRAIN: &str =
     "job = client.train(trainer=CustomTrainer(func=f, num_nodes=2), runtime=\"torch-distributed\")";
@@ -77,6 +79,21 @@ fn a_missing_parameters_tag_is_told() {
         "from kubeflow.trainer import constants,",
     );
     assert_eq!(codes_of(&job, ""), [Code::NoParametersTag]);
+}
+
+#[test]
+fn a_declared_parameter_that_nothing_reads_is_told() {
+    let declared = "  parameters: {lr: {type: float, default: 0.5}, gpus: {type: int, default: 0}}\n";
+    let told = |cell: &str| {
+        let found = checked(declared, &[cell]).into_iter();
+        let unused = found.filter(|found| found.code == Code::ParameterUnused);
+        unused.map(|found| found.message).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        told("rate = 0.1\ndict(lr=rate)"),
+        ["no cell reads the parameters lr: their values change nothing"]
+    );
+    assert_eq!(told("print(lr)"), [""; 0]);
 }
 
 #[test]
@@ -369,38 +386,6 @@ fn of_a_file_outside_of_the_copied_folder_it_is_said_that_a_run_lacks_it() {
 }
 
 #[test]
-fn a_file_that_is_read_and_not_there_is_told() {
-    let missing = |files: &[&str], cell: &str| {
-        let found = beside(files, "  env: {requirements: [pandas, requests]}\n", cell);
-        found
-            .iter()
-            .filter(|(code, _)| *code == Code::DataMissing)
-            .count()
-    };
-    for cell in [
-        "import pandas as pd\npd.read_csv('there/sales.csv')",
-        "PATH = 'sales.csv'\nopen(PATH).read()",
-        "from pathlib import Path\nPath('notes.txt').read_text()",
-        "import numpy as np\nnp.load(file='x.npy')",
-        "import pandas as pd\npd.read_csv('sales.csv')\npd.read_csv('sales.csv')",
-        "open('../../etc/hostname.txt')",
-    ] {
-        assert_eq!(missing(&[], cell), 1, "{cell}");
-    }
-    for cell in [
-        "import pandas as pd\npd.read_csv('sales.csv')",
-        "import pandas as pd\npd.read_csv('https://x.example/other.csv')",
-        "open('out.txt', 'w').write('x')\nopen('out.txt')",
-        "!wget https://x.example/other.csv\nopen('other.csv')",
-        "import requests\nname = 'other.csv'\nsave(name)\nopen(name)",
-        "import os\nif os.path.exists('other.csv'):\n    open('other.csv')",
-        "import webbrowser\nwebbrowser.open('page.html')",
-    ] {
-        assert_eq!(missing(&["sales.csv"], cell), 0, "{cell}");
-    }
-}
-
-#[test]
 fn a_secret_in_a_cell_is_told_and_not_shown() {
     let token = format!("hf_{}", "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0eF3h");
     for cell in [
@@ -475,6 +460,17 @@ fn a_command_that_changes_the_machine_is_told() {
         "%%bash\nrm -r --force y",
         "import os\nos.system('sudo reboot')",
         "import subprocess\nsubprocess.run(['rm', '-rf', 'x'])",
+        "import subprocess\nsubprocess.run(['bash', '-lc', 'sudo x'])",
+        "!DEBIAN_FRONTEND=noninteractive apt-get install -y x",
+        "!env A=1 B='2 3' apt-get -y install x",
+        "!if true; then sudo x; fi",
+        "!for i in 1 2; do rm -rf $i; done",
+        "!bash -c \"sudo x\"",
+        "!/bin/sh -ec 'cd x; rm -rf y'",
+        "!echo $(sudo x)",
+        "!(sudo x)",
+        "%rm -rf x",
+        "%sx sudo x",
     ] {
         assert_eq!(codes(&[cell]), [Code::MachineCommand], "{cell}");
     }
@@ -485,6 +481,11 @@ fn a_command_that_changes_the_machine_is_told() {
         "!echo sudo",
         "!kubectl apply -f x",
         "%env X=rm -rf",
+        "!echo 'first; sudo x'",
+        "!ls # ; sudo x",
+        "!bash -c 'echo sudo'",
+        "!bash install.sh --config=sudo",
+        "%rm x",
     ] {
         assert_eq!(codes(&[cell]), [], "{cell}");
     }

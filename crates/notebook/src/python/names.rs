@@ -1,7 +1,7 @@
 //! Which names a cell reads and gives a value to, in the order in which the kernel would, by Python's rules of scope.
 //!
 //! What is told is about the notebook's own names, those of the module. Names of functions, comprehensions and classes
-//! stay with them. A read that may not happen, or whose failure is caught, is not told.
+//! stay with them. A read that may not happen, or whose failure is caught, is one by itself: it need not fail.
 
 use std::collections::BTreeSet;
 
@@ -23,6 +23,8 @@ pub(crate) enum Event {
     Read { name: String, line: u32 },
     /// It is read when the function of the notebook that is called `owner` is.
     ReadBy { owner: String, name: String, line: u32 },
+    /// It may be read: on a condition, or where a failure is caught.
+    MayRead(String),
     /// Names are given values that nothing here tells: `from module import *`, `exec`.
     Unknown,
 }
@@ -168,8 +170,11 @@ impl<'s> Reader<'s> {
 
     fn read(&mut self, node: Node<'_>) {
         let name = self.text(node);
-        if self.uncertain > 0 || self.is_inner(name) {
+        if self.is_inner(name) {
             return;
+        }
+        if self.uncertain > 0 {
+            return self.events.push(Event::MayRead(name.to_owned()));
         }
         let (name, line) = (name.to_owned(), line_of(node));
         self.events.push(match &self.owner {
@@ -490,7 +495,11 @@ mod tests {
         let all = events(source).into_iter();
         all.filter_map(|event| match event {
             Event::Read { name, .. } => (name != "tuple").then_some(name),
-            Event::Bound { .. } | Event::Deleted(_) | Event::ReadBy { .. } | Event::Unknown => None,
+            Event::Bound { .. }
+            | Event::Deleted(_)
+            | Event::ReadBy { .. }
+            | Event::MayRead(_)
+            | Event::Unknown => None,
         })
         .collect()
     }
@@ -499,7 +508,11 @@ mod tests {
         let all = events(source).into_iter();
         all.filter_map(|event| match event {
             Event::Bound { name, .. } => Some(name),
-            Event::Read { .. } | Event::Deleted(_) | Event::ReadBy { .. } | Event::Unknown => None,
+            Event::Read { .. }
+            | Event::Deleted(_)
+            | Event::ReadBy { .. }
+            | Event::MayRead(_)
+            | Event::Unknown => None,
         })
         .collect()
     }

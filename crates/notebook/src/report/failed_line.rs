@@ -1,38 +1,62 @@
-//! The line of the notebook's file that a run failed at: where tools that annotate a checkout put their mark.
+//! The notebook's file, and its line that a run failed at: where tools that annotate a checkout put their mark.
 
 use std::path::{Path, PathBuf};
 
 use blueproof_core::{
     attempt::{AttemptSpec, RunsFolder, read_regular},
+    domain::RunRequest,
     view::RunView,
 };
 use serde::{Deserialize, Serialize};
 
 use crate::{ipynb::Notebook, plan::Plan};
 
-/// A line of a notebook's file.
+/// A notebook's file, and a line of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FailedLine {
     /// The file.
     pub file: PathBuf,
-    /// The line, counted from one.
-    pub line: u32,
+    /// The line, counted from one, where a line is to blame.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<u32>,
 }
 
 impl FailedLine {
-    /// Returns the line at which the last attempt of a run failed. `None` where it failed at none, or where the notebook
-    /// cannot be read any more. Blocks.
+    /// Returns the file of the notebook whose last attempt failed, and at which line, if it did in a cell and the notebook
+    /// can still be read. `None` where the run did not fail, or had no attempt. Blocks.
     pub fn of(run: &RunView, runs: &RunsFolder) -> Option<Self> {
-        let cell = run.failure.as_ref()?.cell.as_ref()?;
+        let failure = run.failure.as_ref()?;
         let attempt = runs.attempt(run.attempts.last()?.id);
         let spec = read_regular(&attempt.spec(), AttemptSpec::LONGEST).ok()?;
         let spec: AttemptSpec = serde_json::from_slice(&spec).ok()?;
         let plan: Plan = serde_json::from_value(spec.work).ok()?;
         let file = spec.checkout.join(plan.notebook);
-        let notebook = Notebook::read(&file).ok()?;
-        let line = notebook.place(cell.cell, cell.line.unwrap_or(1)).line?;
+        let line = failure.cell.as_ref().and_then(|cell| {
+            let notebook = Notebook::read(&file).ok()?;
+            notebook.place(cell.cell, cell.line.unwrap_or(1)).line
+        });
         Some(Self { file, line })
+    }
+
+    /// Returns the file of the notebook that a run was asked for which failed before it had an attempt.
+    pub fn of_request(run: &RunView, request: &RunRequest) -> Option<Self> {
+        run.failure.as_ref()?;
+        let plan: Plan = serde_json::from_value(request.job.work.clone()).ok()?;
+        let file = request.job.checkout.join(plan.notebook);
+        Some(Self { file, line: None })
+    }
+
+    /// Returns what the report of a run says of it. Blocks.
+    pub fn in_report(run: &RunView, runs: &RunsFolder) -> Option<Self> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Written {
+            failed_line: Option<FailedLine>,
+        }
+        const LONGEST: u64 = 64 << 20;
+        let report = read_regular(&runs.run(run.id).join("report.json"), LONGEST).ok()?;
+        serde_json::from_slice::<Written>(&report).ok()?.failed_line
     }
 
     /// Returns the file's path within the git repository that it lies in, or its whole path where it lies in none.
@@ -58,7 +82,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let failed = FailedLine {
             file: folder.path().join("examples/a/nb.ipynb"),
-            line: 1,
+            line: Some(1),
         };
         assert_eq!(failed.file_in_repository(), failed.file);
         fs::create_dir(folder.path().join(".git")).expect("a folder");

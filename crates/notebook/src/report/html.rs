@@ -182,6 +182,7 @@ fn failure_view(failure: &Failure) -> FailureView {
     if failure.class == FailureClass::Expectation {
         // The table of what is expected says each of them.
         notice.message = None;
+        notice.headline = notice.headline.trim_end_matches(':').to_owned();
     }
     FailureView {
         class: if failure.class == FailureClass::Workload {
@@ -221,6 +222,7 @@ fn expectation(expectation: &ExpectationReport) -> ExpectationView {
         ExpectationResult::Met { actual } => ("✓", "pass", actual.as_deref().map(shown)),
         ExpectationResult::Unmet(diagnostic) => ("✗", "fail", Some(shown(&diagnostic.message))),
         ExpectationResult::Unchecked => ("–", "skip", Some("not looked at".to_owned())),
+        ExpectationResult::NotLookedAt(why) => ("–", "skip", Some(shown(why))),
     };
     ExpectationView {
         text: shown(&expectation.text),

@@ -6,7 +6,7 @@ use blueproof_core::{
     domain::{Failure, FailureClass, Verdict},
 };
 use jiff::SignedDuration;
-use quick_junit::{NonSuccessKind, Report as Junit, TestCase, TestCaseStatus, TestSuite};
+use quick_junit::{NonSuccessKind, Report as Junit, TestCase, TestCaseStatus, TestRerun, TestSuite};
 
 use super::{Cell, ExpectationReport, ExpectationResult, FailedLine, Report, html::class_name};
 use crate::{ipynb::CellKind, text::shown};
@@ -20,19 +20,22 @@ pub(super) fn render(report: &Report) -> String {
         Verdict::Failed(failure) => Some(&**failure),
         Verdict::Passed | Verdict::Stopped => None,
     };
+    let failed = report.failed_line.as_ref();
     let code = report.cells.iter().filter(|cell| cell.kind == CellKind::Code);
-    let cells = code.map(|cell| cell_case(cell, failure, report.failed_line.as_ref()));
-    let expectations = report.expectations.iter().map(expectation_case);
+    let code: Vec<&Cell> = code.collect();
+    let cells = code.iter().map(|cell| cell_case(cell, failure, failed));
+    let expectations = report.expectations.iter();
+    let expectations = expectations.map(|expectation| expectation_case(expectation, failed));
     let mut cases: Vec<TestCase> = cells.chain(expectations).collect();
     if let Some(failure) = failure
         && !cases
             .iter()
             .any(|case| matches!(case.status, TestCaseStatus::NonSuccess { .. }))
     {
-        cases.push(TestCase::new(
-            whole(report),
-            not_passed(kind(failure.class), failure),
-        ));
+        cases.push(whole_case(report, failure));
+    }
+    if report.verdict == Verdict::Passed {
+        add_flaky(report, &code, &mut cases);
     }
     if report.verdict == Verdict::Stopped {
         let why = match report.attempt {
@@ -58,6 +61,14 @@ fn whole(report: &Report) -> &'static str {
     }
 }
 
+fn whole_case(report: &Report, failure: &Failure) -> TestCase {
+    let mut case = TestCase::new(whole(report), not_passed(kind(failure.class), failure));
+    if let Some(failed) = &report.failed_line {
+        add_place(&mut case, failed);
+    }
+    case
+}
+
 fn cell_case(cell: &Cell, failure: Option<&Failure>, failed: Option<&FailedLine>) -> TestCase {
     let here = failure.filter(|failure| {
         failure
@@ -79,15 +90,52 @@ fn cell_case(cell: &Cell, failure: Option<&Failure>, failed: Option<&FailedLine>
     let mut case = TestCase::new(format!("{}: {brief}", cell.label()), status);
     case.set_time(cell.took.unwrap_or(SignedDuration::ZERO).unsigned_abs());
     if let Some(failed) = failed.filter(|_| here.is_some()) {
-        // No standard has these two, but pytest writes them, and tools that annotate a checkout go by them.
-        let file = shown(&failed.file_in_repository().display().to_string());
-        case.extra.insert("file".into(), file.into());
-        case.extra.insert("line".into(), failed.line.to_string().into());
+        add_place(&mut case, failed);
     }
     case
 }
 
-fn expectation_case(expectation: &ExpectationReport) -> TestCase {
+/// Adds the file and the line. No standard has these two, but pytest writes them, and tools that annotate a checkout go by them.
+fn add_place(case: &mut TestCase, failed: &FailedLine) {
+    let file = shown(&failed.file_in_repository().display().to_string());
+    case.extra.insert("file".into(), file.into());
+    if let Some(line) = failed.line {
+        case.extra.insert("line".into(), line.to_string().into());
+    }
+}
+
+/// Adds to a pass the failures that came before it, each to the cell that failed, or else to a case of the whole attempt.
+fn add_flaky(report: &Report, code: &[&Cell], cases: &mut Vec<TestCase>) {
+    for earlier in &report.earlier {
+        let Verdict::Failed(failure) = &earlier.verdict else {
+            continue;
+        };
+        let failed = failure.cell.as_ref();
+        let at = failed.and_then(|place| code.iter().position(|cell| cell.position == place.cell));
+        let case = match at {
+            Some(at) => &mut cases[at],
+            None => {
+                cases.push(TestCase::new(whole(report), TestCaseStatus::success()));
+                let last = cases.len() - 1;
+                &mut cases[last]
+            }
+        };
+        case.status.add_rerun(rerun(failure));
+    }
+}
+
+fn rerun(failure: &Failure) -> TestRerun {
+    let diagnostic = &failure.diagnostic;
+    // Of surefire's two elements the one that tools know, whoever was to blame.
+    let mut rerun = TestRerun::new(NonSuccessKind::Failure);
+    rerun
+        .set_message(shown(&diagnostic.message))
+        .set_type(format!("{} {}", class_name(failure.class), diagnostic.code))
+        .set_description(words(diagnostic));
+    rerun
+}
+
+fn expectation_case(expectation: &ExpectationReport, failed: Option<&FailedLine>) -> TestCase {
     let status = match &expectation.result {
         ExpectationResult::Met { .. } => TestCaseStatus::success(),
         ExpectationResult::Unmet(diagnostic) => {
@@ -98,8 +146,14 @@ fn expectation_case(expectation: &ExpectationReport) -> TestCase {
             status
         }
         ExpectationResult::Unchecked => skipped("the run ended before it was looked at"),
+        ExpectationResult::NotLookedAt(why) => skipped(&shown(why)),
     };
-    TestCase::new(format!("expects {}", shown(&expectation.text)), status)
+    let is_unmet = matches!(expectation.result, ExpectationResult::Unmet(_));
+    let mut case = TestCase::new(format!("expects {}", shown(&expectation.text)), status);
+    if let Some(failed) = failed.filter(|_| is_unmet) {
+        add_place(&mut case, failed);
+    }
+    case
 }
 
 /// JUnit's failures are of what is tested, its errors of everything around.

@@ -68,7 +68,11 @@ fn display(data: &Value) -> Html {
         html.push_markup(format_args!("<div class=\"prose\">{laid_out}</div>"));
         return html;
     }
-    let plain = text("text/plain").or_else(|| text("text/latex"));
+    // What a formula is called in Python says less than its source.
+    let is_object = |text: &String| text.starts_with('<') && text.trim_end().ends_with("object>");
+    let latex = text("text/latex");
+    let plain = text("text/plain").filter(|text| latex.is_none() || !is_object(text));
+    let plain = plain.or(latex);
     let json = || data.get("application/json").map(|value| format!("{value:#}"));
     match (plain.or_else(json), refused) {
         (Some(text), None) => pre("printed", &text),

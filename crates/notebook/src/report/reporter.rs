@@ -58,15 +58,24 @@ impl Reporter for FolderReporter {
         let (reporter, view, request) = (self.clone(), view.clone(), request.clone());
         let passed = passed.cloned();
         let folder = self.runs.run(view.id);
-        let written = tokio::task::spawn_blocking(move || reporter.write(&view, &request, passed.as_ref()));
-        match tokio::time::timeout(REPORT_WITHIN, written).await {
-            Ok(Ok(written)) => written.map_err(|problem| CallError::later(*problem)),
-            // A run whose report cannot be made keeps no other run from its own.
-            Ok(Err(broken)) => Err(CallError::never(unwritten(&folder).caused_by(&broken))),
-            Err(_) => Err(CallError::never(
-                unwritten(&folder).because(format!("its folder did not answer within {REPORT_WITHIN:?}")),
-            )),
-        }
+        let write = move || reporter.write(&view, &request, passed.as_ref());
+        within(REPORT_WITHIN, &folder, write).await
+    }
+}
+
+/// Writes a report elsewhere, and gives up one that cannot be made: a run like that keeps no other run from its own.
+async fn within(
+    limit: Duration,
+    folder: &Path,
+    write: impl FnOnce() -> Result<(), Box<Diagnostic>> + Send + 'static,
+) -> Result<(), CallError> {
+    let written = tokio::task::spawn_blocking(write);
+    match tokio::time::timeout(limit, written).await {
+        Ok(Ok(written)) => written.map_err(|problem| CallError::later(*problem)),
+        Ok(Err(broken)) => Err(CallError::never(unwritten(folder).caused_by(&broken))),
+        Err(_) => Err(CallError::never(
+            unwritten(folder).because(format!("its folder did not answer within {limit:?}")),
+        )),
     }
 }
 
@@ -85,7 +94,7 @@ pub fn assemble(view: &RunView, request: &RunRequest, passed: Option<&RunView>, 
     let comparison = passed.and_then(|passed| Comparison::with(view, left.as_ref(), passed, runs));
     let asked = Report {
         comparison,
-        failed_line: FailedLine::of(view, runs),
+        failed_line: FailedLine::of(view, runs).or_else(|| FailedLine::of_request(view, request)),
         ..asked
     };
     match last.zip(left) {
@@ -295,7 +304,8 @@ fn expectations(plan: &Plan, found: &[Checked]) -> Vec<ExpectationReport> {
             actual: actual.clone(),
         },
         Some(Checked::Unmet(diagnostic)) => ExpectationResult::Unmet(diagnostic.clone()),
-        Some(Checked::NotLookedAt(_)) | None => ExpectationResult::Unchecked,
+        Some(Checked::NotLookedAt(why)) => ExpectationResult::NotLookedAt(why.clone()),
+        None => ExpectationResult::Unchecked,
     };
     let expectations = plan.expectations.iter().enumerate();
     expectations
@@ -383,6 +393,32 @@ mod tests {
             .map(|stage| (stage.name.as_str(), stage.took.map(|took| took.as_secs())))
             .collect();
         assert_eq!(told, [("env", Some(3)), ("kernel", Some(2)), ("run", Some(3))]);
+    }
+
+    #[tokio::test]
+    async fn a_report_that_cannot_be_made_is_given_up_and_one_that_cannot_be_written_is_tried_again() {
+        use blueproof_core::ports::Retry;
+
+        let folder = Path::new("/runs/r-1");
+        let broken = within(REPORT_WITHIN, folder, || panic!("it is poisonous")).await;
+        let broken = broken.expect_err("it panicked");
+        assert_eq!(
+            (broken.retry, broken.diagnostic.code),
+            (Retry::Never, Code::ReportUnwritten)
+        );
+
+        let (answer, hangs) = std::sync::mpsc::channel::<()>();
+        let write = move || hangs.recv().map_err(|_| Box::new(unwritten(Path::new("/"))));
+        let late = within(Duration::ZERO, folder, write).await.expect_err("it hangs");
+        assert_eq!(late.retry, Retry::Never);
+        assert!(late.diagnostic.causes[0].contains("did not answer"), "{late:?}");
+        drop(answer);
+
+        let full = within(REPORT_WITHIN, folder, || Err(Box::new(unwritten(Path::new("/"))))).await;
+        assert_eq!(full.expect_err("it is unwritten").retry, Retry::Later);
+        within(REPORT_WITHIN, folder, || Ok(()))
+            .await
+            .expect("it is written");
     }
 
     #[test]

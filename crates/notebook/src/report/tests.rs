@@ -12,6 +12,7 @@ use super::*;
 use crate::environment::Package;
 
 mod hostile;
+mod told;
 
 fn name(text: &str) -> BlueprintName {
     serde_json::from_value(json!(text)).expect("it is a name")
@@ -220,7 +221,7 @@ fn several_expectations_that_do_not_hold_are_told_once_by_the_table_with_hints_t
         })
         .collect();
     let page = Parsed::parse_document(&to_html(&report));
-    assert_eq!(texts(&page, ".verdict .what"), ["2 expectations do not hold:"]);
+    assert_eq!(texts(&page, ".verdict .what"), ["2 expectations do not hold"]);
     assert_eq!(texts(&page, ".verdict .whole"), [""; 0], "the table says it");
     assert_eq!(
         texts(&page, ".verdict .hints li"),

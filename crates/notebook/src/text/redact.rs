@@ -14,13 +14,19 @@ use base64::{
 };
 use serde_json::Value;
 
-use super::tokens::{self, tokens};
+use super::{
+    bare::Bare,
+    tokens::{self, tokens},
+};
 
 /// What stands where a secret stood.
 const MASK: &str = "***";
 
 /// Secrets shorter than this stand in too much innocent text to be taken out of it.
 const SHORTEST_CHARS: usize = 4;
+
+/// How much of a stream is held back at most: what is longer is no secret in which something stands that nobody sees.
+const MOST_HELD: usize = 64 << 10;
 
 /// Knows the secrets of an attempt. Copies share them.
 #[derive(Clone)]
@@ -135,21 +141,13 @@ impl Redactor {
 
     /// Returns where secrets stand; those that overlap or touch are one.
     fn spans(&self, text: &str) -> Vec<(usize, usize)> {
-        let shaped = tokens(text);
-        if !shaped.is_empty() {
-            let met = shaped.iter().map(|token| token.name);
-            self.met
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .extend(met);
+        let bare = Bare::of(text);
+        let mut found = self.plain_spans(text);
+        if bare.differs() {
+            let seen = self.plain_spans(bare.text()).into_iter();
+            let seen = seen.map(|(start, end)| bare.range(&(start..end)));
+            found.extend(seen.map(|range| (range.start, range.end)));
         }
-        let mut found: Vec<(usize, usize)> = self
-            .patterns
-            .finder
-            .find_overlapping_iter(text)
-            .map(|hit| (hit.start(), hit.end()))
-            .chain(shaped.into_iter().map(|token| (token.at.start, token.at.end)))
-            .collect();
         found.sort_unstable();
         let mut spans: Vec<(usize, usize)> = Vec::new();
         for (start, end) in found {
@@ -161,8 +159,33 @@ impl Redactor {
         spans
     }
 
-    /// Returns where the end of `text` begins that may be the beginning of a secret.
+    /// Returns where secrets stand, in no order.
+    fn plain_spans(&self, text: &str) -> Vec<(usize, usize)> {
+        let shaped = tokens(text);
+        if !shaped.is_empty() {
+            let met = shaped.iter().map(|token| token.name);
+            self.met
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .extend(met);
+        }
+        let hits = self.patterns.finder.find_overlapping_iter(text);
+        hits.map(|hit| (hit.start(), hit.end()))
+            .chain(shaped.into_iter().map(|token| (token.at.start, token.at.end)))
+            .collect()
+    }
+
+    /// Returns where the end of `text` begins that may be the beginning of a secret, as it stands or as it is seen.
     fn undecided(&self, text: &str) -> usize {
+        let bare = Bare::of(text);
+        let seen = bare.place(self.plain_undecided(bare.text()));
+        let at = seen
+            .min(self.plain_undecided(text))
+            .min(bare.open.unwrap_or(text.len()));
+        text.floor_char_boundary(at.max(text.len().saturating_sub(MOST_HELD)))
+    }
+
+    fn plain_undecided(&self, text: &str) -> usize {
         let bytes = text.as_bytes();
         let first = bytes
             .len()
@@ -192,11 +215,10 @@ impl RedactedStream {
         let mut cut = self.redactor.undecided(&self.held);
         // Not between the parts of what is one span: the part after the cut may be all that is left of a secret.
         let mut whole = self.redactor.spans(&self.held);
-        whole.extend(
-            tokens(&self.held)
-                .into_iter()
-                .map(|token| (token.within.start, token.within.end)),
-        );
+        let bare = Bare::of(&self.held);
+        let tokens = tokens(bare.text()).into_iter();
+        let tokens = tokens.map(|token| bare.range(&token.within));
+        whole.extend(tokens.map(|within| (within.start, within.end)));
         while let Some((start, _)) = whole.iter().find(|(start, end)| *start < cut && cut < *end) {
             cut = *start;
         }
@@ -316,6 +338,39 @@ mod tests {
             assert_eq!(shown, whole, "chunks of {size}");
         }
         assert_eq!(whole, "a *** b ***et-on c ***\n***ets é ***");
+    }
+
+    #[test]
+    fn a_secret_that_is_cut_by_what_nobody_sees_is_found_however_it_comes() {
+        let token = "ghp_aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0eF3hI6";
+        let redactor = Redactor::new(["open-sesame"]);
+        for between in [
+            "\u{1b}[1m",
+            "\u{200b}",
+            "\u{1b}]8;;x\u{7}",
+            "\u{0}",
+            "x\u{8}",
+            "\u{feff}\u{1b}[0;31m",
+        ] {
+            for secret in ["open-sesame", token] {
+                let cut: Vec<String> = secret.chars().map(String::from).collect();
+                let text = format!("a {} b\n\u{1b}[1mbold\u{1b}[0m", cut.join(between));
+                let whole = redactor.redact(&text);
+                assert_eq!(whole, "a *** b\n\u{1b}[1mbold\u{1b}[0m", "{text:?}");
+                // What is taken back later has been shown by then, a letter at a time.
+                let sizes: &[usize] = if between == "x\u{8}" { &[] } else { &[1, 2, 3, 7] };
+                for size in sizes.iter().copied() {
+                    let mut stream = redactor.stream();
+                    let chars: Vec<char> = text.chars().collect();
+                    let mut shown: String = chars
+                        .chunks(size)
+                        .map(|chunk| stream.push(&chunk.iter().collect::<String>()))
+                        .collect();
+                    shown += &stream.flush();
+                    assert_eq!(shown, whole, "{text:?} in chunks of {size}");
+                }
+            }
+        }
     }
 
     #[test]

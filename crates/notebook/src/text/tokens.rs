@@ -261,6 +261,16 @@ mod tests {
             ),
             ("a Google API key", format!("AIza{}", &LETTERS[..35])),
             (
+                "a Slack webhook",
+                format!("hooks.slack.com/services/T0aB3dE6/B0gH9jK2/{}", &LETTERS[..24]),
+            ),
+            ("a Google token", format!("ya29.{LETTERS}")),
+            ("a Google token", format!("GOCSPX-{}", &LETTERS[..28])),
+            ("a Stripe key", format!("sk_live_{}", &LETTERS[..24])),
+            ("an npm token", format!("npm_{LETTERS}")),
+            ("a PyPI token", format!("pypi-{LETTERS}{LETTERS}")),
+            ("a Docker token", format!("dckr_pat_{}", &LETTERS[..27])),
+            (
                 "a JSON Web Token",
                 format!("eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.{LETTERS}"),
             ),

@@ -73,6 +73,11 @@ pub(crate) fn hints(finish: &Finish) -> Vec<String> {
     failures.map(hint).collect()
 }
 
+/// Returns whether Python tells in a text of an exception that nobody catches.
+pub(crate) fn tells_of_failure(text: &str) -> bool {
+    !in_text(text).is_empty()
+}
+
 /// Finds the words by which Python tells of exceptions that nobody catches.
 fn in_text(text: &str) -> Vec<(String, Option<String>)> {
     let plain = shown(text);

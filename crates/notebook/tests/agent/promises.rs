@@ -92,6 +92,12 @@ fn what_is_asked_for_and_not_enforced_is_told_with_the_verdict() {
     }
     assert_eq!(told.len(), 2);
 
+    let mut attempt = Attempt::of(&["print(1)"]);
+    attempt.plan.network = Network::None;
+    let outcome = attempt.run().outcome();
+    assert_eq!(outcome.notices.len(), 1);
+    assert!(outcome.notices[0].message.starts_with("no network was asked for"));
+
     let plain = Attempt::of(&["print(1)"]).memory(Bytes(8 << 30)).run().outcome();
     assert_eq!(plain.notices, [], "what is kept is not told");
 }
@@ -100,7 +106,7 @@ fn what_is_asked_for_and_not_enforced_is_told_with_the_verdict() {
 fn a_parameter_that_no_cell_reads_is_told() {
     let mut attempt = Attempt::of(&[])
         .cell("rate = 1", &["parameters"])
-        .cell("print(rate)", &[]);
+        .cell("print(dict(rat=rate))  # rat", &[]);
     attempt.plan.parameters.insert("rate".into(), 2.into());
     attempt.plan.parameters.insert("rat".into(), 3.into());
     let outcome = attempt.run().outcome();

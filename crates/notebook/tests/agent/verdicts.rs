@@ -315,6 +315,18 @@ fn what_failed_earlier_in_silence_is_named() {
 }
 
 #[test]
+fn what_failed_in_silence_long_ago_is_noticed_at_the_end() {
+    let lost = "import threading\nt = threading.Thread(target=lambda: {}['lost'])\nt.start()\nt.join()";
+    let mut cells = vec![lost];
+    cells.extend(["print(1)"; 11]);
+    let done = Attempt::of(&cells).run();
+    done.passed();
+    let noticed: Vec<String> = done.noticed().iter().map(|d| d.message.clone()).collect();
+    assert_eq!(noticed.len(), 1, "{noticed:?}");
+    assert!(noticed[0].contains("KeyError: 'lost'"), "{noticed:?}");
+}
+
+#[test]
 fn a_notebook_that_cannot_be_read_is_refused() {
     let mut attempt = Attempt::of(&["x"]);
     attempt.plan.notebook = "examples/none.ipynb".into();

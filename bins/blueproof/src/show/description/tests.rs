@@ -31,13 +31,36 @@ fn described_as(view: &RunView, scheduler: &Scheduler, width: Width) -> String {
         scheduler.why(view.id),
         scheduler.estimates(at(60), &[view.id].into()),
     );
-    let text = describe(view, why.as_ref(), expected.get(&view.id), &kept, at(60), width);
+    let text = describe(
+        view,
+        why.as_ref(),
+        expected.get(&view.id),
+        &kept,
+        None,
+        at(60),
+        width,
+    );
     strip_str(&text).to_string()
 }
 
 #[test]
 fn a_run_that_passed_tells_what_it_measured_and_used() {
     insta::assert_snapshot!(described(1, Width::Columns(80)));
+}
+
+#[test]
+fn a_metric_whose_last_value_is_no_number_ends_in_a_cross() {
+    let scheduler = scheduler();
+    let mut view = scheduler.view(RunId(1)).expect("a run of the story");
+    let outcome = view.attempts[0].outcome.as_mut().expect("it passed");
+    let metric = MetricResult {
+        last: None,
+        count: 3,
+        trace: vec![2.0, 1.0],
+    };
+    outcome.metrics = [("loss".to_owned(), metric)].into();
+    let text = described_as(&view, &scheduler, Width::Unlimited);
+    assert!(text.contains("loss    not a number  3       █▁×\n"), "{text}");
 }
 
 #[test]

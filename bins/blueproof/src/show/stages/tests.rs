@@ -115,7 +115,8 @@ fn a_long_cell_says_where_it_is_and_what_it_prints() {
     let (stage, text, _) = stages.doing().expect("it runs");
     assert_eq!(
         (stage, text.as_str()),
-        ("run", "cell 2/2 · loss █▅▁ 1 · step 2 # #[group]")
+        ("run", "cell 3, 1 of 2 done · loss █▅▁ 1 · step 2 # #[group]"),
+        "it is called as in the verdict"
     );
 }
 
@@ -131,9 +132,13 @@ fn while_it_runs_it_is_said_when_it_is_likely_to_end() {
     };
     assert_eq!(
         doing(Some("ends about 14:21Z (p90 14:40Z)")),
-        "cell 1/2 · ends about 14:21Z (p90 14:40Z)"
+        "0 of 2 done · ends about 14:21Z (p90 14:40Z)"
     );
-    assert_eq!(doing(None), "cell 1/2", "where nothing is known, nothing is said");
+    assert_eq!(
+        doing(None),
+        "0 of 2 done",
+        "where nothing is known, nothing is said"
+    );
 }
 
 #[test]
@@ -208,6 +213,7 @@ fn what_fails_is_told_once_with_its_reason_and_beside_what_goes_on() {
         doing.extend(stages.doing().map(|(_, text, _)| text));
     }
     let again = trouble(1, "").again_at;
+    let again = output::clock(again, again);
     let first = format!("making a place for r-1.1 failed and is tried again at {again}: all GPUs are taken");
     let last = first
         .replace("failed", "failed 3 times in a row")

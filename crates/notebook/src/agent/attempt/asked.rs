@@ -1,22 +1,21 @@
 //! What a blueprint asks for: each is seen to, refused before anything starts, or told with the verdict as not enforced.
 
-use std::collections::HashSet;
-
 use blueproof_core::{
     attempt::AttemptSpec,
     diagnostic::{Code, Diagnostic, Place},
-    domain::{Bytes, Gpus, Usage},
+    domain::{Bytes, Gpus, Resources, Usage},
 };
 
 use crate::{
     agent::halt::{Step, config},
-    ipynb::{CellKind, INJECTED_TAG, Notebook, PARAMETERS_TAG},
+    ipynb::Notebook,
     plan::{Expectation, Network, Plan},
     process::Unlimited,
     python::{
         Piece, Reader,
         syntax::{Expr, Statement},
     },
+    survey::reads::{Reads, behind_values, words},
 };
 
 /// A kernel's own threads do a little more than its notebook's.
@@ -44,19 +43,16 @@ pub(super) fn refuse(notebook: &Notebook, plan: &Plan, spec: &AttemptSpec) -> St
     }
 }
 
-/// Returns the parameters whose name stands in no cell: their values change nothing.
-pub(super) fn unread(notebook: &Notebook, plan: &Plan) -> Vec<String> {
-    let sources: Vec<&str> = notebook.code().map(|cell| cell.source.as_str()).collect();
-    let words: HashSet<&str> = sources.iter().flat_map(|source| words(source)).collect();
-    let names = plan
-        .parameters
-        .keys()
-        .filter(|name| !words.contains(name.as_str()));
-    names.cloned().collect()
-}
-
-fn words(text: &str) -> impl Iterator<Item = &str> {
-    text.split(|c: char| !(c.is_alphanumeric() || c == '_'))
+/// Returns the parameters that no tagged cell has and no cell reads: their values change nothing. Of those that are
+/// `overridden` that is told already.
+pub(super) fn unread(notebook: &Notebook, plan: &Plan, overridden: &[Overridden]) -> Vec<String> {
+    let reads = Reads::of(notebook);
+    let is_told = |name: &str| overridden.iter().any(|overridden| overridden.name == name);
+    let names = plan.parameters.keys();
+    names
+        .filter(|name| reads.leave_out(name) && !is_told(name))
+        .cloned()
+        .collect()
 }
 
 fn has_word(text: &str, name: &str) -> bool {
@@ -74,15 +70,11 @@ pub(super) struct Overridden {
 /// Returns the parameters that are surely overridden: what first mentions them, behind the place where values are put, is an
 /// assignment of another value, which nothing makes depend on anything.
 pub(super) fn overridden(notebook: &Notebook, plan: &Plan) -> Vec<Overridden> {
-    let tagged = |tag: &str| notebook.cells.iter().position(|cell| cell.is_tagged(tag));
-    let begin = tagged(INJECTED_TAG).or_else(|| tagged(PARAMETERS_TAG));
-    let behind = &notebook.cells[begin.map_or(0, |at| at + 1)..];
-    let code = || behind.iter().filter(|cell| cell.kind == CellKind::Code);
     let mut reader = Reader::new();
     let names = plan.parameters.keys();
     names
         .filter_map(|name| {
-            let cell = code().find(|cell| has_word(&cell.source, name))?;
+            let cell = behind_values(notebook).find(|cell| has_word(&cell.source, name))?;
             assigns_first(&mut reader, &cell.source, name).then(|| Overridden {
                 name: name.clone(),
                 cell: cell.number,
@@ -146,21 +138,6 @@ pub(super) fn without_effect_by(overridden: &[Overridden]) -> impl Iterator<Item
     })
 }
 
-/// Says that values were put into the notebook that nothing reads.
-pub(super) fn without_effect(unread: &[String]) -> Option<Diagnostic> {
-    if unread.is_empty() {
-        return None;
-    }
-    let message = format!(
-        "no cell reads the parameters {}: their values change nothing",
-        unread.join(", ")
-    );
-    let warning = Diagnostic::warning(Code::ParameterUnused, message);
-    Some(warning.hint(
-        "give them the names that the cell tagged `parameters` has, or take them out of spec.parameters",
-    ))
-}
-
 /// Returns what was asked for and nobody saw to, for whoever goes by the verdict.
 pub(super) fn not_enforced(
     plan: &Plan,
@@ -185,7 +162,7 @@ pub(super) fn not_enforced(
     let jobs = plan.expectations.contains(&Expectation::TrainJobs);
     let jobs =
         jobs.then(|| "TrainJobs were to complete (expect.trainJobs); nobody looked at them".to_owned());
-    let unlimited = exceeded(spec, usage, unlimited);
+    let unlimited = exceeded(&spec.granted, usage, unlimited);
     let all = [network, gpu, jobs]
         .into_iter()
         .flatten()
@@ -201,31 +178,70 @@ pub(super) fn not_enforced(
 
 /// Returns what was used beyond what was granted, each with why it was not limited.
 fn exceeded(
-    spec: &AttemptSpec,
+    granted: &Resources,
     usage: &Usage,
     unlimited: &Unlimited,
 ) -> impl Iterator<Item = (String, Option<String>)> {
-    let granted = spec.granted.memory;
-    let memory = usage
-        .memory_peak
-        .filter(|peak| granted > Bytes(0) && *peak > granted);
+    let most = granted.memory;
+    let memory = usage.memory_peak.filter(|peak| most > Bytes(0) && *peak > most);
     let memory = memory.map(|peak| {
         format!(
-            "{granted} of memory were asked for (driver.memory), {} were used",
+            "{most} of memory were asked for (driver.memory), {} were used",
             peak.rounded()
         )
     });
-    let cores = spec.granted.cpu.as_cores();
+    let cores = granted.cpu.as_cores();
     let cpu = usage
         .average_cores()
         .filter(|used| cores > 0.0 && *used > cores * TOLERANCE);
     let cpu = cpu.map(|used| {
         format!(
             "{} cpu were asked for (driver.cpu), {used:.1} were used on average",
-            spec.granted.cpu
+            granted.cpu
         )
     });
     let told = |asked: Option<String>, why: &Option<String>| asked.zip(why.clone());
     let all = [told(cpu, &unlimited.cpu), told(memory, &unlimited.memory)];
     all.into_iter().flatten().map(|(asked, why)| (asked, Some(why)))
+}
+
+#[cfg(test)]
+mod tests {
+    use blueproof_core::domain::Cpus;
+    use jiff::SignedDuration;
+
+    use super::*;
+
+    #[test]
+    fn what_was_used_beyond_what_was_granted_is_told_where_nothing_limits_it() {
+        let granted = Resources {
+            cpu: Cpus::cores(1),
+            memory: Bytes(1 << 30),
+            ..Resources::default()
+        };
+        let usage = |cpu_seconds, memory| Usage {
+            duration: SignedDuration::from_secs(10),
+            cpu_granted: granted.cpu,
+            cpu_time: Some(SignedDuration::from_secs(cpu_seconds)),
+            memory_peak: Some(Bytes(memory)),
+            gpu: None,
+        };
+        let unlimited = Unlimited {
+            memory: Some("no controller".into()),
+            cpu: Some("no controller".into()),
+        };
+        let told = |usage: &Usage, unlimited: &Unlimited| {
+            let all = exceeded(&granted, usage, unlimited);
+            all.map(|(asked, _)| asked).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            told(&usage(30, 2 << 30), &unlimited),
+            [
+                "1 cpu were asked for (driver.cpu), 3.0 were used on average",
+                "1Gi of memory were asked for (driver.memory), 2Gi were used",
+            ]
+        );
+        assert_eq!(told(&usage(10, 1 << 30), &unlimited), [""; 0]);
+        assert_eq!(told(&usage(30, 2 << 30), &Unlimited::default()), [""; 0]);
+    }
 }

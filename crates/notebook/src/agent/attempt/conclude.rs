@@ -12,6 +12,7 @@ use super::{Attempt, asked, secrets, signed};
 use crate::{
     agent::Collect,
     executor::{Finish, Over, Why},
+    lint::parameters::without_effect,
     verdict,
 };
 
@@ -159,7 +160,7 @@ impl Attempt<'_> {
             &usage,
             self.traces.confinement.unlimited(),
         );
-        notices.extend(asked::without_effect(&self.unread));
+        notices.extend(without_effect(&self.unread));
         notices.extend(named);
         notices.extend(asked::without_effect_by(&self.overridden));
         notices.extend(secrets::shown(self.journal.tokens()));

@@ -1,0 +1,140 @@
+//! What is kept of a run: for its owner alone, without secrets, and with all that a notebook's children said.
+
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::common::{Checkout, Home, Running, Terminal};
+
+const COLUMNS: u16 = 80;
+
+/// Returns the command as a shell starts it that takes no right from anybody.
+fn without_mask(command: &Command) -> Command {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "umask 000; exec \"$@\"", "sh"]);
+    shell.arg(command.get_program()).args(command.get_args());
+    shell.current_dir(command.get_current_dir().unwrap_or(Path::new("/")));
+    for (variable, value) in command.get_envs() {
+        match value {
+            Some(value) => shell.env(variable, value),
+            None => shell.env_remove(variable),
+        };
+    }
+    shell
+}
+
+/// Returns folders, reports and stores below a folder that others than its owner have rights to.
+fn open_to_others(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).expect("a folder").flatten() {
+        let (path, metadata) = (entry.path(), entry.metadata().expect("it is there"));
+        let name = entry.file_name().to_string_lossy().into_owned();
+        // Whatever else there is lies in folders that nobody else may enter.
+        let is_kept = name.starts_with("report.") || name.starts_with("blueproof.db") || name == "junit.xml";
+        let has_others = metadata.permissions().mode() & 0o077 != 0;
+        if has_others && (is_kept || metadata.is_dir()) {
+            found.push(path);
+        } else if metadata.is_dir() {
+            open_to_others(&path, found);
+        }
+    }
+}
+
+#[test]
+fn runs_reports_and_store_are_their_owners_alone_whatever_the_first_run_was() {
+    for (spec, code) in [("  driver: {cpu: 4000}\n", 6), ("", 0)] {
+        let (home, checkout) = (Home::new(), Checkout::new(&["1"], spec));
+        let command = without_mask(&home.command(&["run", checkout.typed()]));
+        let ran = Running::start(command).end();
+        assert_eq!(ran.code, Some(code), "{ran:?}");
+        assert!(home.run_folder("r-1").join("report.html").exists());
+        let mut found = Vec::new();
+        open_to_others(&home.path().join("data"), &mut found);
+        assert_eq!(found, Vec::<PathBuf>::new());
+    }
+}
+
+#[test]
+fn a_secret_in_an_artifact_is_told_and_in_its_name_it_is_taken_out() {
+    let cell = "import os\nfrom pathlib import Path\nos.mkdir('out')\n\
+                Path('out/a.txt').write_text('ghp_' + 'aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0eF3hI6')\n\
+                Path('out/plain.txt').write_text('nothing')\n\
+                Path('out/ghp_' + 'aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0eF3hI6.txt').write_text('x')";
+    let (home, checkout) = (Home::new(), Checkout::new(&[cell], "  artifacts: [out/*]\n"));
+    let ran = home.blueproof(&["run", checkout.typed(), "-o", "json"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let notices = ran.json()["notices"].to_string();
+    assert!(
+        notices.contains("the artifact `out/a.txt` holds what looks like a GitHub token"),
+        "{notices}"
+    );
+    assert!(!notices.contains("plain.txt"), "{notices}");
+    assert!(!ran.stdout.contains("ghp_aB3"), "{ran:?}");
+}
+
+#[test]
+fn what_a_child_prints_last_in_the_last_cell_is_measured() {
+    let spec =
+        "  metrics: [{name: loss, from: {regex: 'loss: (\\S+)'}}]\n  expect: {loss: {last: {max: 1}}}\n";
+    let cell = "import subprocess, sys\n\
+                subprocess.Popen([sys.executable, '-c', 'print(\"loss: 5\"); print(\"loss: 0.5\")']).wait()";
+    let (home, checkout) = (Home::new(), Checkout::new(&["x = 1", cell], spec));
+    let ran = home.blueproof(&["run", checkout.typed()]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.stdout.contains("loss 0.5"), "{ran:?}");
+}
+
+#[test]
+fn a_stopped_agent_is_ended_by_cancel_within_its_deadline() {
+    let cell = "import os, time\nprint('agent', os.getppid(), flush=True)\ntime.sleep(600)";
+    let (home, checkout) = (Home::new(), Checkout::new(&[cell], ""));
+    let run = home.start(&["run", checkout.typed()]);
+    home.until_printed("r-1", "agent ");
+    let said = home.blueproof(&["logs", "r-1"]).stdout;
+    let agent = said.lines().find_map(|line| line.strip_prefix("agent "));
+    let agent = agent.and_then(|pid| Pid::from_raw(pid.trim().parse().ok()?));
+    kill_process(agent.expect("its number"), Signal::STOP).expect("it is there");
+
+    let cancelled = home.blueproof(&["cancel", "r-1"]);
+    assert_eq!(cancelled.code, Some(0), "{cancelled:?}");
+    let answer = run.end();
+
+    assert_eq!(answer.code, Some(130), "{answer:?}");
+    assert_eq!(
+        home.until_settled("r-1")["state"],
+        serde_json::json!({ "ended": "cancelled" })
+    );
+    home.until_nothing_goes_on();
+}
+
+#[test]
+fn a_table_and_what_is_said_of_stages_fit_the_terminal_and_elsewhere_nothing_is_cut() {
+    let (home, checkout) = (Home::new(), Checkout::new(&["print('on')"], ""));
+    let widest = |arguments: &[&str]| {
+        let terminal = Terminal::start(home.command(arguments), COLUMNS).expect("a terminal");
+        let (code, written) = terminal.end_once_seen(&[], || ());
+        assert_eq!(code, Some(0), "{written}");
+        let plain = anstream::adapter::strip_str(&written).to_string();
+        let lines = plain.split(['\r', '\n']).map(str::to_owned);
+        lines.max_by_key(|line| line.chars().count()).unwrap_or_default()
+    };
+    for arguments in [
+        &["run", checkout.typed()][..],
+        &["get", "runs", "-o", "wide"],
+        &["get", "runs"],
+    ] {
+        let line = widest(arguments);
+        // What the run's report is called is one word, whatever its length.
+        let is_path = line.split_whitespace().any(|word| word.len() > 60);
+        assert!(
+            is_path || line.chars().count() <= COLUMNS.into(),
+            "{arguments:?}: {line}"
+        );
+    }
+    let piped = home.blueproof(&["get", "runs", "-o", "wide"]).stdout;
+    assert_eq!(piped.lines().count(), 2, "{piped}");
+}

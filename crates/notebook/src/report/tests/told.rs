@@ -1,0 +1,197 @@
+//! What the page and the JUnit file say of how a run ended.
+
+use blueproof_core::domain::Limit;
+
+use super::{super::failed_line::FailedLine, *};
+
+fn failed_as(class: FailureClass, cell: Option<u32>) -> Verdict {
+    let diagnostic = Diagnostic::error(Code::CellRaised, "it was lost");
+    let mut failure = Failure::outside_cells(class, diagnostic);
+    failure.cell = cell.map(|cell| CellPlace {
+        cell,
+        line: Some(1),
+        source: None,
+    });
+    Verdict::Failed(Box::new(failure))
+}
+
+#[test]
+fn each_ending_has_words_of_its_own_on_the_page() {
+    for (verdict, word) in [
+        (Verdict::Passed, "Passed"),
+        (Verdict::Stopped, "Stopped"),
+        (failed_as(FailureClass::Notebook, None), "Failed"),
+        (failed_as(FailureClass::Workload, None), "Failed"),
+        (failed_as(FailureClass::Expectation, None), "Not as expected"),
+        (failed_as(FailureClass::Timeout(Limit::Cell), None), "Timed out"),
+        (
+            failed_as(FailureClass::Timeout(Limit::Startup), None),
+            "Timed out",
+        ),
+        (
+            failed_as(FailureClass::Infrastructure, None),
+            "Infrastructure failed",
+        ),
+        (failed_as(FailureClass::Config, None), "Refused"),
+    ] {
+        let page = Parsed::parse_document(&to_html(&Report { verdict, ..report() }));
+        assert_eq!(texts(&page, ".chip"), [word]);
+    }
+}
+
+#[test]
+fn files_that_can_do_no_harm_are_linked_and_others_are_named() {
+    let mut report = report();
+    let file = |path: &str| ArtifactReport {
+        path: path.into(),
+        size: Bytes(3),
+        sha256: String::new(),
+    };
+    report.artifacts = vec![file("out/model.json"), file("out/page.html")];
+    report.files.push(FileReport {
+        path: "attempts/2/kernel.log".into(),
+        size: Bytes(5),
+    });
+    let page = Parsed::parse_document(&to_html(&report));
+    let selector = Selector::parse("a").expect("it is a selector");
+    let links: Vec<&str> = page.select(&selector).filter_map(|a| a.attr("href")).collect();
+    for link in [
+        "./attempts/2/executed.ipynb",
+        "./attempts/2/kernel.log",
+        "./attempts/2/artifacts/out/model.json",
+    ] {
+        assert!(links.contains(&link), "{link}: {links:?}");
+    }
+    let all = page.root_element().text().collect::<String>();
+    assert!(
+        all.contains("out/page.html") && !links.concat().contains("page.html"),
+        "{links:?}"
+    );
+}
+
+#[test]
+fn a_formula_is_shown_as_its_source_rather_than_as_an_object() {
+    let display = |plain: &str| json!({"output_type": "display_data", "data": {"text/latex": "$\\frac{1}{n}$", "text/plain": plain}});
+    let shown = |plain: &str| {
+        let report = report_of("# T", "f", &[display(plain)]);
+        texts(&Parsed::parse_document(&to_html(&report)), ".printed").concat()
+    };
+    assert_eq!(shown("<IPython.core.display.Math object>"), "$\\frac{1}{n}$");
+    assert_eq!(shown("<IPython.core.display.Latex object>"), "$\\frac{1}{n}$");
+    assert_eq!(shown("1/n"), "1/n", "what can be read stays");
+}
+
+#[test]
+fn a_word_of_what_is_expected_is_not_broken_on_a_small_screen() {
+    let page = to_html(&report());
+    assert!(page.contains("<table class=\"expected\">"), "{page}");
+    let (_, small) = page
+        .split_once("@media (max-width: 640px)")
+        .expect("it is thought of");
+    assert!(small.contains(".expected tr { display: grid;"), "{small}");
+    assert!(
+        page.contains(".expected td { overflow-wrap: break-word; }"),
+        "{page}"
+    );
+}
+
+#[test]
+fn what_nobody_looks_at_is_said_to_be_so_and_not_that_the_run_had_ended() {
+    let mut report = report();
+    let why = "nobody looks at TrainJobs on this machine";
+    report.expectations[0].result = ExpectationResult::NotLookedAt(why.to_owned());
+    let junit = junit::render(&report);
+    assert!(
+        junit.contains(&format!("<skipped message=\"{why}\"/>")),
+        "{junit}"
+    );
+    assert!(!junit.contains("ended before"), "{junit}");
+    let page = Parsed::parse_document(&to_html(&report));
+    assert_eq!(texts(&page, "td.actual"), [why]);
+}
+
+#[test]
+fn a_pass_that_came_only_after_a_retry_is_flaky_in_junit() {
+    let mut late = report_of("# T", "1 / 0", &[]);
+    late.cells[1].end = Some(CellEnd::Ok);
+    let earlier = |verdict| EarlierAttempt {
+        attempt: RunId(41).attempt(1),
+        verdict,
+    };
+    late.earlier = vec![earlier(failed_as(FailureClass::Notebook, Some(2)))];
+    let junit = junit::render(&late);
+    let (_, cell) = junit
+        .split_once("<testcase name=\"cell 2: 1 / 0\"")
+        .expect(&junit);
+    let (cell, _) = cell.split_once("</testcase>").expect(&junit);
+    assert!(
+        cell.contains("<flakyFailure message=\"it was lost\" type=\"notebook BP0401\">"),
+        "{junit}"
+    );
+    assert!(junit.contains("failures=\"0\" errors=\"0\""), "{junit}");
+
+    late.earlier = vec![earlier(failed_as(FailureClass::Infrastructure, None))];
+    let junit = junit::render(&late);
+    let (_, whole) = junit
+        .split_once("<testcase name=\"the attempt as a whole\"")
+        .expect(&junit);
+    assert!(whole.contains("<flakyFailure message=\"it was lost\""), "{junit}");
+
+    late.earlier = vec![earlier(Verdict::Stopped)];
+    assert!(
+        !junit::render(&late).contains("flaky"),
+        "giving way is no failure"
+    );
+}
+
+#[test]
+fn what_fails_outside_of_cells_names_the_notebooks_file_in_junit() {
+    let failed_line = Some(FailedLine {
+        file: "/checkout/nb.ipynb".into(),
+        line: None,
+    });
+    for class in [
+        FailureClass::Config,
+        FailureClass::Timeout(Limit::Startup),
+        FailureClass::Infrastructure,
+    ] {
+        let report = Report {
+            verdict: failed_as(class, None),
+            failed_line: failed_line.clone(),
+            ..report()
+        };
+        let junit = junit::render(&report);
+        assert_eq!(junit.matches("file=\"/checkout/nb.ipynb\"").count(), 1, "{junit}");
+        assert!(!junit.contains("line=\""), "{junit}");
+    }
+    let unmet = Diagnostic::error(Code::MetricOutOfBounds, "loss 5 > 0.4");
+    let mut report = report();
+    report.expectations[0].result = ExpectationResult::Unmet(unmet);
+    report.verdict = failed_as(FailureClass::Expectation, None);
+    report.failed_line = failed_line;
+    assert_eq!(
+        junit::render(&report)
+            .matches("file=\"/checkout/nb.ipynb\"")
+            .count(),
+        1
+    );
+}
+
+#[test]
+fn reports_and_the_folders_that_are_made_for_them_are_their_owners_alone() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let runs = folder.path().join("runs");
+    let written = write(&report(), &runs.join("s/r-41")).expect("the folder can be written");
+    let mode = |path: &Path| {
+        let metadata = std::fs::metadata(path).expect("it is there");
+        metadata.permissions().mode() & 0o777
+    };
+    for folder in [runs.clone(), runs.join("s"), runs.join("s/r-41")] {
+        assert_eq!(mode(&folder), 0o700, "{folder:?}");
+    }
+    for file in [&written.html, &written.json, &written.junit] {
+        assert_eq!(mode(file), 0o600, "{file:?}");
+    }
+}
