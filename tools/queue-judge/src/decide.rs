@@ -166,7 +166,7 @@ impl Play {
 
     /// Evicts whoever holds quota of a queue that is to be drained.
     fn drain(&mut self) {
-        for id in self.queues.to_drain() {
+        for (id, _) in self.queues.to_drain() {
             self.queues.evict(id);
             if self.victims == Victims::Leave {
                 self.queues.requeue(id);
