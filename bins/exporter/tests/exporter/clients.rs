@@ -96,6 +96,28 @@ fn many_who_send_nothing_keep_nobody_out() {
 }
 
 #[test]
+fn whether_it_is_alive_is_answered_though_all_others_wait_for_a_driver_that_hangs() {
+    let mut scenario = Scenario::of([a10()]);
+    scenario.delays = vec![Delay {
+        function: "nvmlDeviceGetCount_v2".into(),
+        device: None,
+        from: 0.0,
+        to: None,
+        milliseconds: 3_600_000,
+    }];
+    let library = install(&scenario);
+    let server = Server::with_files(128, &library);
+    let ask = b"GET /metrics HTTP/1.1\r\nHost: a\r\nX-Prometheus-Scrape-Timeout-Seconds: 3600\r\n\r\n";
+    let mut scrapers = Vec::new();
+    for _ in 0..MANY {
+        let mut scraper = server.connect();
+        scraper.write_all(ask).expect("it listens");
+        scrapers.push(scraper);
+        assert_eq!(server.get("/health", &[]).status, 200);
+    }
+}
+
+#[test]
 fn fifty_scrapers_at_once_get_the_same_page_whole() {
     let library = install(&Scenario::of([a10(), a10()]));
     let server = Server::start(&[], &library);
