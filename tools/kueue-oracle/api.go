@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -12,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+	"sigs.k8s.io/kueue/pkg/controller/core/indexer"
 )
 
 // api plays the API server: a map of workloads, and the updates that a watch would tell. What Kueue's scheduler does not
@@ -52,8 +54,36 @@ func (a *api) Get(_ context.Context, key client.ObjectKey, into client.Object, _
 	return apierrors.NewNotFound(kueue.Resource("workloads"), key.Name)
 }
 
-// List finds nothing: queues come before their workloads, and there are no limit ranges.
-func (a *api) List(context.Context, client.ObjectList, ...client.ListOption) error {
+// List knows workloads and LocalQueues by the fields that Kueue's caches index; there are no limit ranges.
+func (a *api) List(_ context.Context, into client.ObjectList, options ...client.ListOption) error {
+	wanted := (&client.ListOptions{}).ApplyOptions(options)
+	has := func(key, value string) bool {
+		if wanted.FieldSelector == nil {
+			return true
+		}
+		exact, found := wanted.FieldSelector.RequiresExactMatch(key)
+		return !found || exact == value
+	}
+	switch into := into.(type) {
+	case *kueue.WorkloadList:
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		for _, name := range slices.Sorted(maps.Keys(a.workloads)) {
+			object, admittedBy := a.workloads[name], ""
+			if object.Status.Admission != nil {
+				admittedBy = string(object.Status.Admission.ClusterQueue)
+			}
+			if has(indexer.WorkloadQueueKey, string(object.Spec.QueueName)) && has(indexer.WorkloadClusterQueueKey, admittedBy) {
+				into.Items = append(into.Items, *object)
+			}
+		}
+	case *kueue.LocalQueueList:
+		for _, name := range slices.Sorted(maps.Keys(a.locals)) {
+			if object := a.locals[name]; has(indexer.QueueClusterQueueKey, string(object.Spec.ClusterQueue)) {
+				into.Items = append(into.Items, *object)
+			}
+		}
+	}
 	return nil
 }
 

@@ -41,7 +41,7 @@ func decide(s *scenario, idle int) (answer any, err error) {
 		byUsage = byUsage || len(q.Users) > 0
 	}
 	w := newWorld(fair, byUsage)
-	w.unchecked = s.Unchecked
+	w.unchecked, w.wakes = s.Unchecked, s.Wakes
 	if err := w.setUp(s); err != nil {
 		return nil, err
 	}
@@ -154,7 +154,7 @@ func (w *world) decideScript(s *scenario, idle int) (any, error) {
 // do carries out what a step says, before any cycle.
 func (w *world) do(step *step, linger bool) error {
 	if step.verbs() != 1 {
-		return fmt.Errorf("want one of submit, finish, set_lending, set_quota, set_stop, gone; there are %d", step.verbs())
+		return fmt.Errorf("want one of submit, finish, set_lending, set_quota, set_stop, set_local_stop, set_queue, gone; there are %d", step.verbs())
 	}
 	for _, wanted := range step.Submit {
 		if err := w.submit(wanted); err != nil {
@@ -178,6 +178,10 @@ func (w *world) do(step *step, linger bool) error {
 		return w.setQuota(step.SetQuota)
 	case step.SetStop != nil:
 		return w.setStop(step.SetStop, linger)
+	case step.SetLocalStop != nil:
+		return w.setLocalStop(step.SetLocalStop, linger)
+	case step.SetQueue != nil:
+		return w.setQueue(step.SetQueue)
 	}
 	return w.releaseAll(step.Gone)
 }

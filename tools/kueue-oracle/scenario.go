@@ -10,16 +10,18 @@ import (
 
 // scenario is one line of input. Keys of an expected outcome may be there too; they are not read.
 type scenario struct {
-	Kind       string                 `json:"kind"`
-	Fair       bool                   `json:"fair"`
-	Strategies []string               `json:"strategies"`
-	Unchecked  bool                   `json:"unchecked"`
-	Flavors    map[string]flavor      `json:"flavors"`
-	Cohorts    map[string]cohort      `json:"cohorts"`
-	Queues     map[string]queue       `json:"queues"`
-	Running    map[string][]*workload `json:"running"`
-	Pending    map[string][]*workload `json:"pending"`
-	Steps      []step                 `json:"steps"`
+	Kind       string   `json:"kind"`
+	Fair       bool     `json:"fair"`
+	Strategies []string `json:"strategies"`
+	Unchecked  bool     `json:"unchecked"`
+	// Wakes mends what Kueue forgets: see wakeAll.
+	Wakes   bool                   `json:"wakes"`
+	Flavors map[string]flavor      `json:"flavors"`
+	Cohorts map[string]cohort      `json:"cohorts"`
+	Queues  map[string]queue       `json:"queues"`
+	Running map[string][]*workload `json:"running"`
+	Pending map[string][]*workload `json:"pending"`
+	Steps   []step                 `json:"steps"`
 }
 
 type flavor struct {
@@ -73,7 +75,10 @@ type step struct {
 	SetLending *lending    `json:"set_lending"`
 	SetQuota   *nominal    `json:"set_quota"`
 	SetStop    *stop       `json:"set_stop"`
-	Gone       []string    `json:"gone"`
+	// SetLocalStop names a LocalQueue.
+	SetLocalStop *stop        `json:"set_local_stop"`
+	SetQueue     *queueChange `json:"set_queue"`
+	Gone         []string     `json:"gone"`
 }
 
 type lending struct {
@@ -87,6 +92,12 @@ type nominal struct {
 	Queue  string      `json:"queue"`
 	Where  string      `json:"fr"`
 	Amount json.Number `json:"nominal"`
+}
+
+// queueChange makes a ClusterQueue with its LocalQueues, changes one, or removes it. Its stopPolicy and its LocalQueues stay.
+type queueChange struct {
+	Queue string `json:"queue"`
+	To    *queue `json:"to"`
 }
 
 // stop is another stopPolicy.
@@ -185,7 +196,8 @@ func (q *quota) UnmarshalJSON(data []byte) error {
 
 func (s *step) verbs() int {
 	count := 0
-	verbs := []bool{s.Submit != nil, s.Finish != nil, s.SetLending != nil, s.SetQuota != nil, s.SetStop != nil, s.Gone != nil}
+	verbs := []bool{s.Submit != nil, s.Finish != nil, s.SetLending != nil, s.SetQuota != nil, s.SetStop != nil,
+		s.SetLocalStop != nil, s.SetQueue != nil, s.Gone != nil}
 	for _, there := range verbs {
 		if there {
 			count++

@@ -12,8 +12,10 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilsets "k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/events"
 	testingclock "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
@@ -50,6 +52,7 @@ type world struct {
 	// inSets has the workloads that were given with `sets`.
 	inSets    map[string]bool
 	unchecked bool
+	wakes     bool
 }
 
 // newWorld makes an empty one. Where usage decides who goes first, it is charged on entry only: half of what is asked for, and
@@ -148,6 +151,11 @@ func (w *world) addFlavors(s *scenario) error {
 	for _, q := range s.Queues {
 		add(q.Groups)
 	}
+	for _, step := range s.Steps {
+		if step.SetQueue != nil && step.SetQueue.To != nil {
+			add(step.SetQueue.To.Groups)
+		}
+	}
 	maps.Copy(all, s.Flavors)
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		object := flavorObject(name, all[name])
@@ -178,6 +186,9 @@ func (w *world) addQueue(cq *kueue.ClusterQueue, users map[string]json.Number) e
 		locals = append(locals, local)
 	}
 	for _, local := range locals {
+		if w.api.locals[local.Name] != nil {
+			continue
+		}
 		w.api.locals[local.Name] = local
 		if err := firstError(w.cache.AddLocalQueue(local), w.queues.AddLocalQueue(w.ctx, local)); err != nil {
 			return err
@@ -247,8 +258,26 @@ func (w *world) deliver() []update {
 		if !workloads.IsAdmitted(u.old) && workloads.IsAdmitted(u.new) {
 			w.settlePenalty(u.new)
 		}
+		local := w.api.locals[string(u.new.Spec.QueueName)]
+		if holdsQuota(u.old) && !holdsQuota(u.new) && ptr.Deref(local.Spec.StopPolicy, kueue.None) != kueue.None {
+			w.wakeAll()
+		}
 	}
 	return updates
+}
+
+// wakeAll mends, where a scenario says so, what Kueue forgets: to let those try again who wait for quota that is free now.
+// When a workload gives it back Kueue looks for them by its LocalQueue, and finds none where that is stopped; when a queue
+// leaves a cohort it looks in the one that the queue enters. They wait until something else happens.
+func (w *world) wakeAll() {
+	if !w.wakes {
+		return
+	}
+	all := utilsets.New[kueue.ClusterQueueReference]()
+	for name := range w.clusterQs {
+		all.Insert(kueue.ClusterQueueReference(name))
+	}
+	qcache.NotifyRetryInadmissible(w.queues, all)
 }
 
 // settlePenalty makes what a workload was charged on entry part of what its LocalQueue consumed. Kueue's controller does so by
@@ -280,99 +309,6 @@ func (w *world) finish(name string) error {
 	err := finish.Finish(w.ctx, w.api, object, kueue.WorkloadFinishedReasonSucceeded, "", w.clock)
 	w.deliver()
 	return err
-}
-
-// setLending changes one lending limit of a queue; none at all where limit is nil.
-func (w *world) setLending(change *lending) error {
-	return w.edit(change.Queue, func(cq *kueue.ClusterQueue) error {
-		found, err := findQuota(cq, change.Where)
-		if err != nil {
-			return err
-		}
-		found.LendingLimit, err = optionalAmount(shortName(found.Name), change.Limit)
-		return err
-	})
-}
-
-// setQuota changes one nominal quota of a queue.
-func (w *world) setQuota(change *nominal) error {
-	return w.edit(change.Queue, func(cq *kueue.ClusterQueue) error {
-		found, err := findQuota(cq, change.Where)
-		if err != nil {
-			return err
-		}
-		found.NominalQuota, err = amount(shortName(found.Name), change.Amount)
-		return err
-	})
-}
-
-// setStop changes the stopPolicy of a queue. One that is drained evicts whoever holds its quota, which is the workload
-// controller's work: it is told of each by its queue.
-func (w *world) setStop(change *stop, linger bool) error {
-	policy := kueue.StopPolicy(change.Policy)
-	if err := oneOf("policy", policy, kueue.None, kueue.Hold, kueue.HoldAndDrain); err != nil {
-		return err
-	}
-	err := w.edit(change.Queue, func(cq *kueue.ClusterQueue) error {
-		cq.Spec.StopPolicy = &policy
-		return nil
-	})
-	if err != nil || policy != kueue.HoldAndDrain {
-		return err
-	}
-	for _, name := range slices.Sorted(maps.Keys(w.api.workloads)) {
-		object := w.api.workloads[name]
-		if !holdsQuota(object) || isLeaving(object) || string(object.Status.Admission.ClusterQueue) != change.Queue {
-			continue
-		}
-		if err := w.drain(object.DeepCopy()); err != nil {
-			return err
-		}
-		if !linger {
-			if err := w.release(name); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-func (w *world) drain(object *kueue.Workload) error {
-	err := evict.Evict(w.ctx, w.api, &events.FakeRecorder{}, object, kueue.WorkloadEvictedByClusterQueueStopped,
-		"The ClusterQueue is stopped", "", w.clock, false, nil, nil)
-	w.deliver()
-	return err
-}
-
-// edit is a changed ClusterQueue in the API server, of which its controller tells cache and queues.
-func (w *world) edit(name string, change func(*kueue.ClusterQueue) error) error {
-	old := w.clusterQs[name]
-	if old == nil {
-		return fmt.Errorf("no queue %q to change", name)
-	}
-	cq := old.DeepCopy()
-	cq.Generation++
-	if err := change(cq); err != nil {
-		return err
-	}
-	if err := check(w, validateQueue, cq); err != nil {
-		return err
-	}
-	w.clusterQs[name] = cq
-	return firstError(w.cache.UpdateClusterQueue(logr.Discard(), cq), w.queues.UpdateClusterQueue(w.ctx, cq, true))
-}
-
-func findQuota(cq *kueue.ClusterQueue, where string) (*kueue.ResourceQuota, error) {
-	for _, g := range cq.Spec.ResourceGroups {
-		for _, f := range g.Flavors {
-			for i := range f.Resources {
-				if string(f.Name)+"/"+shortName(f.Resources[i].Name) == where {
-					return &f.Resources[i], nil
-				}
-			}
-		}
-	}
-	return nil, fmt.Errorf("queue %s has no quota for %q", cq.Name, where)
 }
 
 func holdsQuota(object *kueue.Workload) bool {

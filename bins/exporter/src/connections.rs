@@ -5,6 +5,7 @@
 
 use std::{
     collections::VecDeque,
+    convert::Infallible,
     future::Future,
     io,
     pin::{Pin, pin},
@@ -16,7 +17,13 @@ use std::{
     time::Duration,
 };
 
-use axum::{Router, extract::Request, serve::Listener};
+use axum::{
+    Router,
+    extract::Request,
+    http::StatusCode,
+    response::{IntoResponse as _, Response},
+    serve::Listener,
+};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::{
     rt::{TokioIo, TokioTimer},
@@ -25,7 +32,7 @@ use hyper_util::{
 use rustix::process::{Resource, getrlimit};
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
-    sync::watch,
+    sync::{Semaphore, watch},
     task::{AbortHandle, JoinSet},
     time::{Sleep, sleep, timeout},
 };
@@ -40,6 +47,12 @@ const ENDS_WITHIN: Duration = Duration::from_secs(5);
 /// How many connections there may be at a time, where there are file descriptors enough: more than any setup has scrapers.
 const CONNECTIONS: usize = 256;
 
+/// One of so many is kept for who asks whether the program is alive: that depends on no scraper.
+const ONE_IN: usize = 8;
+
+/// The path at which that is asked.
+pub(crate) const ALIVE: &str = "/health";
+
 /// What is left of file descriptors for everything else.
 const OTHER_FILES: u64 = 64;
 
@@ -50,7 +63,7 @@ const HEAD_AT_MOST: usize = 64 << 10;
 pub(crate) fn at_most() -> usize {
     let files = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
     let half = files.saturating_sub(OTHER_FILES) / 2;
-    usize::try_from(half).unwrap_or(CONNECTIONS).clamp(1, CONNECTIONS)
+    usize::try_from(half).unwrap_or(CONNECTIONS).clamp(2, CONNECTIONS)
 }
 
 /// Answers those who connect until it is told to end, and then for a few seconds those who have asked already.
@@ -72,6 +85,8 @@ struct Connections {
     at_most: usize,
     open: VecDeque<Connection>,
     tasks: JoinSet<()>,
+    /// One for each request that may be answered at a time, but for those at [`ALIVE`].
+    turns: Arc<Semaphore>,
     /// Tells all of them to end.
     ends: watch::Sender<bool>,
 }
@@ -89,6 +104,7 @@ impl Connections {
             at_most,
             open: VecDeque::new(),
             tasks: JoinSet::new(),
+            turns: Arc::new(Semaphore::new(at_most - at_most.div_ceil(ONE_IN))),
             ends: watch::Sender::new(false),
         }
     }
@@ -97,11 +113,16 @@ impl Connections {
         while self.tasks.try_join_next().is_some() {}
         self.open.retain(|connection| !connection.task.is_finished());
         if self.open.len() >= self.at_most && !self.close_oldest() {
-            // All are being answered, and end soon; this one may come again.
+            // All are being answered, which those that are kept free of scrapes are at once; this one may come again.
             return;
         }
         let is_answered = Arc::new(AtomicBool::new(false));
-        let answering = answer(stream, app, Arc::clone(&is_answered), self.ends.subscribe());
+        let answers = Answers {
+            app: TowerToHyperService::new(app),
+            turns: Arc::clone(&self.turns),
+            is_answered: Arc::clone(&is_answered),
+        };
+        let answering = answer(stream, answers, self.ends.subscribe());
         let task = self.tasks.spawn(answering);
         self.open.push_back(Connection { task, is_answered });
     }
@@ -126,25 +147,34 @@ impl Connections {
     }
 }
 
+/// Answers what is asked on one connection.
+#[derive(Clone)]
+struct Answers {
+    app: TowerToHyperService<Router>,
+    turns: Arc<Semaphore>,
+    is_answered: Arc<AtomicBool>,
+}
+
+impl Answers {
+    async fn to(self, request: Request<Incoming>) -> Result<Response, Infallible> {
+        self.is_answered.store(true, Ordering::SeqCst);
+        let turn = self.turns.try_acquire();
+        let answer = if turn.is_ok() || request.uri().path() == ALIVE {
+            hyper::service::Service::call(&self.app, request).await
+        } else {
+            Ok((StatusCode::SERVICE_UNAVAILABLE, "too many ask at a time\n").into_response())
+        };
+        self.is_answered.store(false, Ordering::SeqCst);
+        answer
+    }
+}
+
 async fn answer(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    app: Router,
-    is_answered: Arc<AtomicBool>,
+    answers: Answers,
     mut ends: watch::Receiver<bool>,
 ) {
-    let app = TowerToHyperService::new(app);
-    let service = service_fn(move |request: Request<Incoming>| {
-        let (is_answered, answer) = (
-            Arc::clone(&is_answered),
-            hyper::service::Service::call(&app, request),
-        );
-        is_answered.store(true, Ordering::SeqCst);
-        async move {
-            let answer = answer.await;
-            is_answered.store(false, Ordering::SeqCst);
-            answer
-        }
-    });
+    let service = service_fn(move |request| answers.clone().to(request));
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(CLIENT_WITHIN)

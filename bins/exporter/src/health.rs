@@ -37,19 +37,25 @@ impl HealthWatch {
 
     /// Returns what was found, and be it only that nothing can be read.
     pub(crate) fn findings(&self, collected: &Collected) -> Findings {
-        let blind = || {
-            let blind = match collected.reading.as_deref() {
-                Some(Err(error)) => error.reason,
-                Some(Ok(_)) | None => Blindness::NotAnswering,
-            };
-            let facts = Facts {
-                inventory: Err(blind),
-                snapshots: &[],
-                reports: Reports::NONE,
-            };
-            check(&self.policy, &facts)
+        self.look(collected).unwrap_or_else(|| self.blind(collected))
+    }
+
+    /// Returns what was found where nothing can be read: what drivers reported stands, and that one reported nothing says
+    /// nothing.
+    fn blind(&self, collected: &Collected) -> Findings {
+        let blind = match collected.reading.as_deref() {
+            Some(Err(error)) => error.reason,
+            Some(Ok(_)) | None => Blindness::NotAnswering,
         };
-        self.look(collected).unwrap_or_else(blind)
+        let facts = Facts {
+            inventory: Err(blind),
+            snapshots: &[],
+            reports: Reports {
+                events: &events(collected),
+                ..Reports::NONE
+            },
+        };
+        check(&self.policy, &facts)
     }
 
     /// Returns the checks without which nothing is ok.
@@ -80,25 +86,27 @@ impl HealthWatch {
     }
 
     fn check(&self, inventory: &GpuInventory, snapshots: &[GpuSnapshot], collected: &Collected) -> Findings {
-        let events: Vec<_> = collected
-            .errors
-            .counts()
-            .map(|(device, xid, count)| DeviceEvent {
-                at: count.last,
-                device: device.clone(),
-                xid,
-            })
-            .collect();
         let facts = Facts {
             inventory: Ok(inventory),
             snapshots,
             reports: Reports {
-                events: &events,
+                events: &events(collected),
                 heard: Heard::Only(&collected.listened_to),
             },
         };
         check(&self.policy, &facts)
     }
+}
+
+/// Returns what drivers reported, each error of a device once.
+fn events(collected: &Collected) -> Vec<DeviceEvent> {
+    let counts = collected.errors.counts();
+    let events = counts.map(|(device, xid, count)| DeviceEvent {
+        at: count.last,
+        device: device.clone(),
+        xid,
+    });
+    events.collect()
 }
 
 /// Returns what checks look at, so that little is kept.
@@ -253,6 +261,23 @@ mod tests {
         assert_eq!(look(&story, &hung), "unknown");
         hung.reading = None;
         assert_eq!(look(&story, &hung), "unknown");
+    }
+
+    #[test]
+    fn an_error_that_is_reported_while_the_driver_hangs_as_a_whole_empties_the_node() {
+        let story = Story::new();
+        let mut hung = story.collector.collect(LONG);
+        hung.reading = None;
+        let mut labels = Labels::resume(LabelPolicy::default(), Timestamp::UNIX_EPOCH, &BTreeMap::new());
+        let mut evicts = |second: i64, collected: &Collected| {
+            let now = Timestamp::from_second(second).expect("it is a time");
+            let changes = labels.next(now, &story.watch.findings(collected));
+            changes.iter().any(|change| change.value == "EVICT")
+        };
+        assert!(!evicts(15, &hung), "nothing is known");
+        let (at, device) = (Timestamp::UNIX_EPOCH, story.devices[1].uuid.clone());
+        hung.errors.count(&DeviceEvent { at, device, xid: 79 });
+        assert!(evicts(30, &hung));
     }
 
     #[test]

@@ -104,7 +104,7 @@ fn app(exporter: Arc<Exporter>, web: Option<Arc<Web>>) -> Router {
         .route("/metrics", get(usual))
         .route("/metrics/native", get(native))
         .route("/metrics/dcgm", get(dcgm))
-        .route("/health", get(|| async { "alive\n" }))
+        .route(connections::ALIVE, get(|| async { "alive\n" }))
         .route("/ready", get(ready))
         .with_state(exporter);
     match web {

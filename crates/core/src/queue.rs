@@ -10,6 +10,7 @@
 mod assign;
 mod change;
 mod cycle;
+mod drain;
 mod explain;
 mod figures;
 mod forest;
@@ -40,6 +41,7 @@ use jiff::{SignedDuration, Timestamp};
 
 pub(crate) use forest::root;
 
+pub use drain::Drained;
 pub use explain::{Limit, Obstacle, ObstacleReason, Raise, Unblock, Wait, WaitReason};
 pub use figures::{CohortFigures, CohortResource};
 pub use objects::StopPolicy;
@@ -460,18 +462,6 @@ impl Queues {
             let sum = used.fold(*amount, |sum, (_, amount)| sum.plus(*amount));
             sum <= tree.quotas.total(*of)
         })
-    }
-
-    /// Returns those who hold quota of a queue that is to be drained, and were not told to go.
-    pub fn to_drain(&self) -> Vec<WorkloadId> {
-        let queues = self.trees.iter().flat_map(|tree| &tree.queues);
-        let draining =
-            queues.filter(|queue| queue.inactive == Some(Inactive::Stopped(StopPolicy::HoldAndDrain)));
-        let holders = draining.flat_map(|queue| &queue.holders);
-        holders
-            .filter(|(_, holder)| !holder.evicted)
-            .map(|(id, _)| *id)
-            .collect()
     }
 
     /// Returns who is first in a queue's line.

@@ -88,6 +88,10 @@ impl Story {
         let mut objects = objects();
         let blue = objects.cluster_queues.get_mut("blue").expect("it is there");
         blue.stop_policy = stop_policy;
+        self.apply(objects)
+    }
+
+    fn apply(&mut self, objects: Objects) -> Vec<Action> {
         let by = Actor::Local("admin".into());
         let objects = Box::new(objects);
         self.tell(Event::QuotaApplied { objects, by })
@@ -210,6 +214,30 @@ fn a_queue_that_is_drained_gives_up_what_it_runs_and_goes_on_later() {
     ));
     let actions = story.stop_blue(StopPolicy::None);
     assert_eq!(reserved(&actions), [run.attempt(2)]);
+}
+
+#[test]
+fn a_local_queue_that_is_drained_gives_up_what_it_runs_and_goes_on_later() {
+    let mut story = Story::new();
+    let run = story.run("blue");
+    let mut drained = objects();
+    let blue = drained.local_queues.get_mut("blue").expect("it is there");
+    blue.stop_policy = StopPolicy::HoldAndDrain;
+    assert_eq!(story.apply(drained), [stop(run, StopMode::Interrupt)]);
+    let view = story.scheduler.view(run).expect("it is known");
+    let eviction = view.attempts[0].eviction.expect("it was evicted");
+    assert_eq!(
+        (eviction.reason, eviction.by),
+        (EvictionReason::LocalQueueStopped, None)
+    );
+    let attempt = run.attempt(1);
+    story.stopped(attempt);
+    story.tell(Event::Released { attempt });
+    assert!(matches!(
+        story.scheduler.why(run),
+        Some(PendingReason::Suspended(_))
+    ));
+    assert_eq!(reserved(&story.apply(objects())), [run.attempt(2)]);
 }
 
 #[test]

@@ -108,6 +108,7 @@ fn device(index: u32, tpu: &Tpu) -> Device {
         is_partitioned: Reading::Value(false),
         is_virtual: Reading::Unsupported,
         partitions: Vec::new(),
+        unread_partitions: None,
     }
 }
 

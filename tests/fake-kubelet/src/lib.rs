@@ -20,6 +20,7 @@ use std::{
     path::{Path, PathBuf},
     sync::{Arc, Mutex, mpsc},
     thread::JoinHandle,
+    time::Duration,
 };
 
 use tempfile::TempDir;
@@ -92,6 +93,7 @@ pub(crate) struct Answers {
     pub(crate) is_nonsense: bool,
     pub(crate) lists: usize,
     pub(crate) connections: usize,
+    pub(crate) needs: Duration,
 }
 
 impl FakeKubelet {
@@ -103,6 +105,7 @@ impl FakeKubelet {
             is_nonsense: false,
             lists: 0,
             connections: 0,
+            needs: Duration::ZERO,
         };
         let mut kubelet = Self {
             folder: tempfile::tempdir()?,
@@ -139,6 +142,11 @@ impl FakeKubelet {
     /// Talks sense again.
     pub fn talks_sense(&self) {
         self.answers().is_nonsense = false;
+    }
+
+    /// Needs so long for each answer from now on.
+    pub fn needs(&self, needs: Duration) {
+        self.answers().needs = needs;
     }
 
     /// Keeps whoever asks waiting from now on.

@@ -52,6 +52,12 @@ impl Service<http::Request<Body>> for Lister {
 async fn answer(state: Arc<State>, request: http::Request<Body>) -> http::Response<Body> {
     let mut waits = state.waits.subscribe();
     let _ = waits.wait_for(|waits| !waits).await;
+    let needs = state
+        .answers
+        .lock()
+        .expect("nobody panics while they hold it")
+        .needs;
+    tokio::time::sleep(needs).await;
     let method = request.uri().path().rsplit('/').next().unwrap_or_default();
     let is_list = method == "List";
     let is_nonsense = {

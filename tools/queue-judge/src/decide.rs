@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, Result};
 use blueproof_core::queue::{
-    Admission, PreemptionReason, Queues, Standing, WorkloadId,
-    objects::{ClusterQueue, FairSharing, Quota},
+    Admission, PreemptionReason, Queues, Standing, StopPolicy, Workload, WorkloadId,
+    objects::{ClusterQueue, FairSharing, Objects, Quota},
 };
 
 use jiff::{SignedDuration, Timestamp};
@@ -104,7 +104,7 @@ pub(crate) fn script(script: &Script, victims: Victims) -> Result<Option<Vec<Ste
         queues: Queues::new(world::objects(&script.setup, fair.rules(&script.strategies)?)?),
         victims,
         second: 1000,
-        queue_of: BTreeMap::new(),
+        known: BTreeMap::new(),
         in_sets: BTreeSet::new(),
     };
     let mut outcomes = Vec::new();
@@ -125,7 +125,8 @@ struct Play {
     queues: Queues,
     victims: Victims,
     second: i32,
-    queue_of: BTreeMap<WorkloadId, String>,
+    /// Who was submitted and has not finished, whether a queue takes it or not.
+    known: BTreeMap<WorkloadId, Workload>,
     in_sets: BTreeSet<WorkloadId>,
 }
 
@@ -135,14 +136,23 @@ impl Play {
             self.submit(entry)?;
         }
         for name in &step.finish {
-            self.queues.remove(self.names.id(name)?);
+            let id = self.names.id(name)?;
+            self.known.remove(&id);
+            self.queues.remove(id);
         }
         for name in &step.gone {
             let id = self.names.id(name)?;
             if self.queues.standing(id) == Some(Standing::Evicted) {
-                self.queues.requeue(id);
+                self.requeue(id);
             }
         }
+        self.change(step)?;
+        self.drain();
+        Ok(())
+    }
+
+    /// Goes by other objects, if a step says so.
+    fn change(&mut self, step: &Step) -> Result<()> {
         if let Some(set) = &step.set_lending {
             self.edit_quota(&set.queue, &set.fr, |resource, quota| {
                 quota.lending_limit = set.limit.map(|limit| world::quantity(resource, limit));
@@ -155,29 +165,65 @@ impl Play {
         }
         if let Some(set) = &step.set_stop {
             let policy = world::stop_policy(&set.policy)?;
-            self.edit(&set.queue, |queue| {
+            self.edit_queue(&set.queue, |queue| {
                 queue.stop_policy = policy;
                 Ok(())
             })?;
-            self.drain();
+        }
+        if let Some(set) = &step.set_local_stop {
+            let policy = world::stop_policy(&set.policy)?;
+            self.edit(|objects| {
+                let local = objects.local_queues.get_mut(&set.queue);
+                local.context("a step names a LocalQueue")?.stop_policy = policy;
+                Ok(())
+            })?;
+        }
+        if let Some(set) = &step.set_queue {
+            self.edit(|objects| match &set.to {
+                Some(queue) => world::set_queue(objects, &set.queue, queue),
+                None => {
+                    let removed = objects.cluster_queues.remove(&set.queue);
+                    removed.context("a step names a queue").map(drop)
+                }
+            })?;
         }
         Ok(())
     }
 
-    /// Evicts whoever holds quota of a queue that is to be drained.
+    /// Evicts whoever holds quota through a queue that is to be drained.
     fn drain(&mut self) {
-        for id in self.queues.to_drain() {
+        for (id, _) in self.queues.to_drain() {
             self.queues.evict(id);
             if self.victims == Victims::Leave {
-                self.queues.requeue(id);
+                self.requeue(id);
             }
+        }
+    }
+
+    fn requeue(&mut self, id: WorkloadId) {
+        self.queues.requeue(id);
+        self.follow(id);
+    }
+
+    /// Lets a workload that waits into its queue, or out of it, as its LocalQueue has it.
+    fn follow(&mut self, id: WorkloadId) {
+        let workload = &self.known[&id];
+        let local = self.queues.objects().local_queues.get(&workload.local_queue);
+        let is_let_in = local.is_some_and(|local| local.stop_policy == StopPolicy::None);
+        match self.queues.standing(id) {
+            Some(Standing::Queued | Standing::Parked | Standing::BackingOff) if !is_let_in => {
+                self.queues.remove(id);
+            }
+            // Where its queue is not there, it waits outside.
+            None if is_let_in => drop(self.queues.submit(workload)),
+            Some(_) | None => {}
         }
     }
 
     /// Changes one quota of a queue.
     fn edit_quota(&mut self, queue: &str, of: &str, change: impl FnOnce(&str, &mut Quota)) -> Result<()> {
         let (flavor, resource) = world::flavor_resource(of)?;
-        self.edit(queue, |queue| {
+        self.edit_queue(queue, |queue| {
             let groups = queue.resource_groups.iter_mut();
             let mut flavors = groups.flat_map(|group| &mut group.flavors);
             let quotas = flavors.find(|quotas| quotas.name == flavor);
@@ -187,15 +233,24 @@ impl Play {
         })
     }
 
-    fn edit(&mut self, queue: &str, change: impl FnOnce(&mut ClusterQueue) -> Result<()>) -> Result<()> {
+    fn edit_queue(
+        &mut self,
+        queue: &str,
+        change: impl FnOnce(&mut ClusterQueue) -> Result<()>,
+    ) -> Result<()> {
+        self.edit(|objects| {
+            let queue = objects.cluster_queues.get_mut(queue);
+            change(queue.context("a step names a queue")?)
+        })
+    }
+
+    fn edit(&mut self, change: impl FnOnce(&mut Objects) -> Result<()>) -> Result<()> {
         let mut objects = self.queues.objects().clone();
-        change(
-            objects
-                .cluster_queues
-                .get_mut(queue)
-                .context("a step names a queue")?,
-        )?;
+        change(&mut objects)?;
         self.queues.set_objects(objects);
+        for id in self.known.keys().copied().collect::<Vec<_>>() {
+            self.follow(id);
+        }
         Ok(())
     }
 
@@ -211,11 +266,15 @@ impl Play {
         let queue = entry.q.as_deref().context("who is submitted names a queue")?;
         self.second += 1;
         let workload = world::workload(&self.names, queue, entry, self.now())?;
-        self.queues.submit(&workload)?;
-        self.queue_of.insert(workload.id, queue.to_owned());
         if !entry.sets.is_empty() {
             self.in_sets.insert(workload.id);
         }
+        let local_queues = &self.queues.objects().local_queues;
+        let local = local_queues.get(&workload.local_queue);
+        local.with_context(|| format!("there is no queue `{}`", workload.local_queue))?;
+        let id = workload.id;
+        self.known.insert(id, workload);
+        self.follow(id);
         Ok(())
     }
 
@@ -243,7 +302,7 @@ impl Play {
                     letter(victim.reason).to_owned(),
                 );
                 if self.victims == Victims::Leave {
-                    self.queues.requeue(victim.workload);
+                    self.requeue(victim.workload);
                 }
             }
         }
@@ -264,7 +323,8 @@ impl Play {
             match self.queues.standing(id) {
                 Some(Standing::Admitted) => {
                     running.push(name.to_owned());
-                    *running_count.entry(self.queue_of[&id].clone()).or_default() += 1;
+                    let queue = self.known[&id].cluster_queue.clone();
+                    *running_count.entry(queue).or_default() += 1;
                     if let Some(admission) = admitted.get(&id) {
                         still_admitted.insert(name.to_owned(), flavors(admission));
                         if self.in_sets.contains(&id) {
@@ -276,6 +336,7 @@ impl Play {
                 Some(Standing::Queued | Standing::Parked | Standing::BackingOff) => {
                     waiting.push(name.to_owned());
                 }
+                None if self.known.contains_key(&id) => waiting.push(name.to_owned()),
                 None => {}
             }
         }
@@ -311,7 +372,7 @@ impl Play {
     }
 
     fn shares(&self) -> Result<BTreeMap<String, Share>> {
-        let queues = self.setup.queues.keys();
+        let queues = self.queues.objects().cluster_queues.keys();
         queues
             .map(|queue| Ok((queue.clone(), share(self.queues.weighted_share(queue)?))))
             .collect()

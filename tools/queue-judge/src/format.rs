@@ -262,6 +262,9 @@ pub(crate) struct Script {
     #[serde(flatten)]
     pub(crate) setup: Setup,
     pub(crate) steps: Vec<Step>,
+    /// Whether the oracle wakes those who wait also where Kueue forgets to.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) wakes: bool,
 }
 
 /// Something happens, and then holds what holds.
@@ -280,6 +283,11 @@ pub(crate) struct Step {
     pub(crate) set_quota: Option<SetQuota>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) set_stop: Option<SetStop>,
+    /// It names a LocalQueue.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) set_local_stop: Option<SetStop>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) set_queue: Option<SetQueue>,
     #[serde(flatten)]
     pub(crate) outcome: StepOutcome,
 }
@@ -308,6 +316,14 @@ pub(crate) struct SetQuota {
 pub(crate) struct SetStop {
     pub(crate) queue: String,
     pub(crate) policy: String,
+}
+
+/// A queue is made, changed or removed. Its stopPolicy and its LocalQueues stay.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SetQueue {
+    pub(crate) queue: String,
+    pub(crate) to: Option<Queue>,
 }
 
 /// What holds after a step. What a file does not say is not asked.

@@ -2,6 +2,7 @@
 //!
 //! Times of creation are all different, or Go's order of maps would decide between heads of different queues.
 
+mod edits;
 mod queues;
 mod workloads;
 
@@ -11,9 +12,10 @@ use clap::ValueEnum;
 use fastrand::Rng;
 
 use crate::{
-    format::{CycleCase, Entry, Script, SetLending, SetQuota, SetStop, Setup, Step},
+    format::{CycleCase, Entry, Script, SetLending, SetQueue, Setup, Step},
     scenario::Scenario,
 };
+use edits::Admin;
 use queues::Catalogue;
 use workloads::Maker;
 
@@ -32,7 +34,7 @@ pub(crate) enum Kind {
     Linger,
     /// Steps, with or without fair sharing, in queues in which usage decides who goes first.
     Usage,
-    /// Steps, with or without fair sharing, in which quotas change and queues are stopped and go on.
+    /// Steps, with or without fair sharing, in which queues change, come and go, are stopped and go on.
     Edits,
 }
 
@@ -52,7 +54,7 @@ pub(crate) fn scenario(kind: Kind, seed: u64, number: u64) -> Scenario {
         }
         Kind::Usage => {
             let fair = dice.chance(30);
-            let mut script = script(&mut dice, fair);
+            let mut script = steps(&mut dice, fair, Chances { gone: 0, edit: 20 });
             by_usage(&mut dice, &mut script);
             Scenario::Script(script)
         }
@@ -163,10 +165,23 @@ fn by_usage(dice: &mut Dice, script: &mut Script) {
             queue.users = users.map(|user| (user, *dice.one_of(&WEIGHTS))).collect();
         }
     }
-    for entry in script.steps.iter_mut().flat_map(|step| &mut step.submit) {
-        let queue = &script.setup.queues[entry.q.as_deref().expect("it is in one")];
-        let users: Vec<_> = queue.users.keys().collect();
-        entry.u = (!users.is_empty()).then(|| (*dice.one_of(&users)).clone());
+    let nobody = BTreeMap::new();
+    let users = |queue: &str| {
+        let queue = script.setup.queues.get(queue);
+        queue.map_or(&nobody, |queue| &queue.users)
+    };
+    let mut one_of = |queue: &str| dice.0.choice(users(queue).keys()).cloned();
+    for step in &mut script.steps {
+        for entry in &mut step.submit {
+            entry.u = one_of(entry.q.as_deref().expect("it is in one"));
+        }
+        if let Some(set) = &mut step.set_local_stop {
+            set.queue = one_of(&set.queue).unwrap_or_else(|| set.queue.clone());
+        }
+        if let Some(SetQueue { queue, to: Some(to) }) = &mut step.set_queue {
+            (to.reclaim, to.bwc) = (None, None);
+            to.users.clone_from(users(queue));
+        }
     }
 }
 
@@ -187,12 +202,12 @@ fn steps(dice: &mut Dice, fair: bool, chances: Chances) -> Script {
     let catalogue = Catalogue::new(dice);
     let setup = catalogue.setup(dice, fair);
     let mut maker = Maker::new(dice, &catalogue, &setup);
-    let (mut now, mut known) = (setup.clone(), Vec::new());
+    let mut known = Vec::new();
+    let mut admin = Admin::new(setup.clone(), fair, chances.gone > 0);
     let mut steps = Vec::new();
-    let mut stopped = BTreeMap::new();
     for number in 0..dice.between(3, 10) {
         if number > 0 && chances.edit > 0 && dice.chance(chances.edit) {
-            steps.push(edit(dice, &mut now, &mut stopped));
+            steps.extend(admin.edit(dice, &catalogue, &mut maker));
             continue;
         }
         let submits = number == 0 || dice.chance(45) || known.is_empty();
@@ -203,7 +218,7 @@ fn steps(dice: &mut Dice, fair: bool, chances: Chances) -> Script {
                 gone: dice.some_of(&known),
                 ..Step::default()
             }
-        } else if let Some(set_lending) = lending(dice, &mut now) {
+        } else if let Some(set_lending) = lending(dice, &mut admin.setup) {
             Step {
                 set_lending: Some(set_lending),
                 ..Step::default()
@@ -238,46 +253,6 @@ fn finish(dice: &mut Dice, known: &mut Vec<String>) -> Step {
         finish,
         ..Step::default()
     }
-}
-
-/// Changes a queue: a nominal quota, or whether it admits.
-fn edit(dice: &mut Dice, setup: &mut Setup, stopped: &mut BTreeMap<String, String>) -> Step {
-    const POLICIES: [&str; 3] = ["None", "Hold", "HoldAndDrain"];
-    let names: Vec<String> = setup.queues.keys().cloned().collect();
-    let queue = dice.one_of(&names).clone();
-    if dice.chance(50)
-        && let Some(set_quota) = quota(dice, setup, &queue)
-    {
-        return Step {
-            set_quota: Some(set_quota),
-            ..Step::default()
-        };
-    }
-    let policy = stopped.entry(queue.clone()).or_insert_with(|| POLICIES[0].into());
-    // Nothing would happen, and Kueue is not told of it.
-    let others: Vec<&str> = POLICIES.into_iter().filter(|other| other != policy).collect();
-    (*dice.one_of(&others)).clone_into(policy);
-    let policy = policy.clone();
-    Step {
-        set_stop: Some(SetStop { queue, policy }),
-        ..Step::default()
-    }
-}
-
-/// Sets another nominal quota, which is not below what may be lent of it.
-fn quota(dice: &mut Dice, setup: &mut Setup, name: &str) -> Option<SetQuota> {
-    const MOST: f64 = 9.0;
-    let queue = setup.queues.get_mut(name)?;
-    let group = dice.0.choice(&mut queue.groups)?;
-    let (flavor, resources) = dice.0.choice(&mut group.0)?;
-    let resource = dice.0.choice(resources.keys().collect::<Vec<_>>())?.clone();
-    let quota = resources.get_mut(&resource)?;
-    let nominal = queues::up_to(dice, MOST);
-    quota.set_nominal(nominal).then(|| SetQuota {
-        queue: name.to_owned(),
-        fr: format!("{flavor}/{resource}"),
-        nominal,
-    })
 }
 
 /// Sets another lending limit for a queue in a cohort, sometimes.

@@ -35,6 +35,16 @@ const ALL: &[OnPurpose] = &[
             Ok(all)
         },
     },
+    // Kueue looks for those who wait for quota that is given back by the LocalQueue of whoever had it, and finds nobody where
+    // that is stopped; and when a queue leaves a cohort it looks in the one that the queue enters. They wait until something
+    // else happens. Ours lets them try at once. It is nothing else if both decide alike where Kueue is told to wake them.
+    OnPurpose {
+        name: "whom Kueue forgets to wake",
+        accounts: |scenario, alike| match scenario.waking() {
+            Some(mended) => alike(&mended),
+            None => Ok(false),
+        },
+    },
     // Kueue leaves a workload's further pod sets without quota, and admits it, when one of its sets asks for resources
     // that the queue does not have, and for zero of each: the others run for nothing. Ours counts them. It is nothing else
     // if both decide alike where the further sets are not there, and where the set does not name those resources.
@@ -113,6 +123,20 @@ mod tests {
         let one =
             r#"{"kind":"script","fair":false,"queues":{"p":{"cohort":"c"},"q":{"cohort":"c"}},"steps":[]}"#;
         assert_eq!(explained(one, true), None);
+    }
+
+    #[test]
+    fn whoever_was_not_woken_is_the_reason_if_it_makes_no_difference_where_kueue_wakes_them() {
+        let line = |step: &str| format!(r#"{{"kind":"script","queues":{{"q":{{}}}},"steps":[{step}]}}"#);
+        for step in [
+            r#"{"set_local_stop":{"queue":"q","policy":"Hold"}}"#,
+            r#"{"set_queue":{"queue":"q","to":null}}"#,
+        ] {
+            assert_eq!(explained(&line(step), true), Some("whom Kueue forgets to wake"));
+            assert_eq!(explained(&line(step), false), None);
+        }
+        let other = line(r#"{"set_stop":{"queue":"q","policy":"Hold"}}"#);
+        assert_eq!(explained(&other, true), None);
     }
 
     #[test]

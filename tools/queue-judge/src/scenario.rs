@@ -10,7 +10,7 @@ use serde_json::{Serializer, ser::Formatter};
 
 use crate::{
     decide::{self, Fair, Victims},
-    format::{CycleCase, CycleOutcome, Entry, Script, Setup, Share, StepOutcome},
+    format::{CycleCase, CycleOutcome, Entry, Script, Setup, Share, Step, StepOutcome},
 };
 
 /// A scenario.
@@ -92,6 +92,18 @@ impl Scenario {
             }
         }
         changed
+    }
+
+    /// Returns the scenario in which the oracle wakes those whom Kueue forgets; `None` is that there are none, or that it is
+    /// that scenario already.
+    pub(crate) fn waking(&self) -> Option<Self> {
+        let mut waking = self.clone();
+        let (Self::Script(script) | Self::Linger(script)) = &mut waking else {
+            return None;
+        };
+        let forgets = |step: &Step| step.set_local_stop.is_some() || step.set_queue.is_some();
+        let any = script.steps.iter().any(forgets);
+        (any && !std::mem::replace(&mut script.wakes, true)).then_some(waking)
     }
 
     /// Returns what our queue makes of it.

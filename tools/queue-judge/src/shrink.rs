@@ -106,6 +106,9 @@ impl Knife {
             self.elements(&mut step.submit);
             self.elements(&mut step.finish);
             self.elements(&mut step.gone);
+            if let Some(queue) = step.set_queue.as_mut().and_then(|set| set.to.as_mut()) {
+                self.queue(queue);
+            }
         }
         let Script { setup, steps, .. } = script;
         self.setup(setup, |queue| {

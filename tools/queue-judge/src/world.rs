@@ -111,22 +111,31 @@ pub(crate) fn objects(setup: &Setup, fair_sharing: Option<FairSharing>) -> Resul
             objects.local_queues.insert(user.clone(), local);
             objects.admission_fair_sharing = Some(charged_on_entry());
         }
-        let queue = cluster_queue(queue).with_context(|| format!("queue `{name}`"))?;
-        objects.cluster_queues.insert(name.clone(), queue);
+        set_queue(&mut objects, name, queue)?;
     }
-    let groups = objects
-        .cluster_queues
-        .values()
-        .flat_map(|queue| &queue.resource_groups);
-    let names = groups
-        .flat_map(|group| &group.flavors)
-        .map(|flavor| flavor.name.clone());
-    objects.flavors = names.map(|name| (name, ResourceFlavor::default())).collect();
     for (name, flavor) in &setup.flavors {
         let flavor = self::flavor(flavor).with_context(|| format!("flavor `{name}`"))?;
         objects.flavors.insert(name.clone(), flavor);
     }
     Ok(objects)
+}
+
+/// Makes a queue, or changes it. There is a LocalQueue of its name in front of it.
+pub(crate) fn set_queue(objects: &mut Objects, name: &str, queue: &format::Queue) -> Result<()> {
+    let mut queue = cluster_queue(queue).with_context(|| format!("queue `{name}`"))?;
+    if let Some(old) = objects.cluster_queues.get(name) {
+        queue.stop_policy = old.stop_policy;
+    }
+    for flavor in queue.resource_groups.iter().flat_map(|group| &group.flavors) {
+        objects.flavors.entry(flavor.name.clone()).or_default();
+    }
+    let local = LocalQueue {
+        cluster_queue: name.to_owned(),
+        ..LocalQueue::default()
+    };
+    objects.local_queues.entry(name.to_owned()).or_insert(local);
+    objects.cluster_queues.insert(name.to_owned(), queue);
+    Ok(())
 }
 
 fn flavor(flavor: &format::Flavor) -> Result<ResourceFlavor> {

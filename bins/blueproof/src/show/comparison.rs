@@ -7,7 +7,9 @@ use std::{
 
 use blueproof_core::{
     queue::{Quantity, amount_in_words},
-    simulation::{Allocation, Figures, History, InAll, Scenario, Series, Spread, Unadmitted, Used, in_all},
+    simulation::{
+        Allocation, Figures, History, InAll, Scenario, Series, Slowdown, Spread, Unadmitted, Used, in_all,
+    },
 };
 use jiff::SignedDuration;
 use serde::Serialize;
@@ -71,7 +73,8 @@ struct NeverAdmitted {
 impl Comparison {
     /// Works out what came of policies for the same jobs, of those who came then or later.
     pub(crate) fn of(from: SignedDuration, plays: &[Play]) -> Self {
-        let histories: Vec<&History> = plays.iter().map(|play| &play.history).collect();
+        let histories = plays.iter().map(|play| (&play.scenario, &play.history));
+        let histories: Vec<_> = histories.collect();
         let mut figures: Vec<Figures> = plays
             .iter()
             .map(|play| Figures::since(from, &play.scenario, &play.history))
@@ -160,32 +163,18 @@ impl Comparison {
                 None => makespan,
             }
         });
-        self.add_row(table, "completion mean/p99", |figures| {
-            completion(figures.completion)
-        });
-        let done_in_all = self
-            .columns
-            .first()
-            .map_or(0, |column| column.in_all.completion.count);
-        if self
-            .columns
-            .iter()
-            .any(|column| column.figures.completion.count != done_in_all)
-        {
-            let title = format!("  of the {done_in_all} done in all");
-            let cells = self
-                .columns
-                .iter()
-                .map(|column| completion(column.in_all.completion));
-            add(table, &title, cells);
-        }
-        self.add_row(table, "slowdown mean/p99", |figures| {
-            let slowdown = figures.slowdown;
-            if slowdown.count == 0 {
-                return "-".into();
-            }
-            format!("{:.2}/{:.2}", slowdown.mean, slowdown.p99)
-        });
+        self.add_compared(
+            table,
+            ["completion mean/p99", "  of the {} done in all"],
+            |column| told(column.figures.completion, completion),
+            |column| told(column.in_all.completion, completion),
+        );
+        self.add_compared(
+            table,
+            ["slowdown mean/p99", "  of the {} done in all"],
+            |column| slowdown(column.figures.slowdown),
+            |column| slowdown(column.in_all.slowdown),
+        );
         self.add_row(table, "evicted (preempted)", |figures| {
             format!("{} ({})", figures.evictions, figures.preemptions)
         });
@@ -204,30 +193,27 @@ impl Comparison {
     }
 
     fn add_waits(&self, table: &mut Table) {
-        self.add_row(table, "wait mean/p50/p90/p99", |figures| spread(figures.wait));
-        let in_all = self.columns.first().map_or(0, |column| column.in_all.wait.count);
-        if self
-            .columns
-            .iter()
-            .any(|column| column.figures.wait.count != in_all)
-        {
-            let title = format!("  of the {in_all} admitted in all");
-            add(
-                table,
-                &title,
-                self.columns.iter().map(|column| spread(column.in_all.wait)),
-            );
-        }
-        for (kind, by) in WAITS_BY {
+        self.add_compared(
+            table,
+            ["wait mean/p50/p90/p99", "  of the {} admitted in all"],
+            |column| told(column.figures.wait, spread),
+            |column| told(column.in_all.wait, spread),
+        );
+        for (kind, by, by_in_all) in WAITS_BY {
             for key in self
                 .keys(by)
                 .into_iter()
                 .filter(|keys| keys.len() <= MOST_ROWS)
                 .flatten()
             {
-                self.add_row(table, &format!("  {kind} {key}"), |figures| {
-                    by(figures).get(key).copied().map_or("-".into(), spread)
-                });
+                let of =
+                    |by: &BTreeMap<String, Spread>| told(by.get(key).copied().unwrap_or_default(), spread);
+                self.add_compared(
+                    table,
+                    [&format!("  {kind} {key}"), "    of the {} admitted in all"],
+                    |column| of(by(&column.figures)),
+                    |column| of(by_in_all(&column.in_all)),
+                );
             }
         }
     }
@@ -296,6 +282,26 @@ impl Comparison {
         of.any(|of| of.unused.is_some())
     }
 
+    /// Adds a row of a figure, and where it is of different jobs in columns that have it another, of those who are in all.
+    fn add_compared(
+        &self,
+        table: &mut Table,
+        [title, title_in_all]: [&str; 2],
+        of: impl Fn(&Column) -> Told,
+        of_in_all: impl Fn(&Column) -> Told,
+    ) {
+        let each = self.columns.iter().map(of);
+        let (counts, cells): (Vec<_>, Vec<_>) = each.unzip();
+        add(table, title, cells.into_iter());
+        let in_all: Vec<Told> = self.columns.iter().map(of_in_all).collect();
+        let common = in_all.first().map_or(0, |(count, _)| *count);
+        let told = counts.iter().filter(|count| **count > 0);
+        if told.clone().count() > 1 && told.into_iter().any(|count| *count != common) {
+            let title = title_in_all.replace("{}", &common.to_string());
+            add(table, &title, in_all.into_iter().map(|(_, cell)| cell));
+        }
+    }
+
     fn add_row(&self, table: &mut Table, title: &str, of: impl Fn(&Figures) -> String) {
         add(
             table,
@@ -317,7 +323,7 @@ impl Comparison {
     }
 
     fn write_remarks(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (kind, by) in WAITS_BY {
+        for (kind, by, _) in WAITS_BY {
             let count = self.keys(by).map_or(0, |keys| keys.len());
             if count > MOST_ROWS {
                 writeln!(f, "`-o json` tells the waits of each {kind}: there are {count}")?;
@@ -357,13 +363,30 @@ impl Column {
     }
 }
 
-type WaitsBy = fn(&Figures) -> &BTreeMap<String, Spread>;
+/// Of how many jobs a figure is, and the figure in words.
+type Told = (usize, String);
 
-const WAITS_BY: [(&str, WaitsBy); 3] = [
-    ("queue", |figures| &figures.wait_by_queue),
-    ("class", |figures| &figures.wait_by_class),
-    ("user", |figures| &figures.wait_by_user),
+type WaitsBy = fn(&Figures) -> &BTreeMap<String, Spread>;
+type WaitsByInAll = fn(&InAll) -> &BTreeMap<String, Spread>;
+
+const WAITS_BY: [(&str, WaitsBy, WaitsByInAll); 3] = [
+    ("queue", |of| &of.wait_by_queue, |of| &of.wait_by_queue),
+    ("class", |of| &of.wait_by_class, |of| &of.wait_by_class),
+    ("user", |of| &of.wait_by_user, |of| &of.wait_by_user),
 ];
+
+fn told(spread: Spread, words: fn(Spread) -> String) -> Told {
+    (spread.count, words(spread))
+}
+
+/// Returns the mean and the p99.
+fn slowdown(slowdown: Slowdown) -> Told {
+    let words = match slowdown.count {
+        0 => "-".into(),
+        _ => format!("{:.2}/{:.2}", slowdown.mean, slowdown.p99),
+    };
+    (slowdown.count, words)
+}
 
 type UsedBy = fn(&Figures) -> &BTreeMap<String, BTreeMap<String, Used>>;
 

@@ -44,8 +44,12 @@ spec:
 }
 
 fn apply(home: &Home) -> Answer {
+    apply_text(home, &quota())
+}
+
+fn apply_text(home: &Home, text: &str) -> Answer {
     let file = home.path().join("quota.yaml");
-    fs::write(&file, quota()).expect("a file");
+    fs::write(&file, text).expect("a file");
     home.blueproof(&["quota", "apply", "-f", "quota.yaml"])
 }
 
@@ -64,6 +68,22 @@ fn ask(home: &Home, queue: &str, name: &str, run: &str) -> Held {
 
 fn why(home: &Home, run: &str) -> serde_json::Value {
     home.blueproof(&["why", run, "-o", "json"]).json()
+}
+
+#[test]
+fn a_run_that_asks_for_more_than_its_queue_can_ever_have_waits_until_there_is_more() {
+    let home = Home::new();
+    assert_eq!(apply(&home).code, Some(0));
+    let large = Held::asking(&home, "large", "  driver: {cpu: 9}\n");
+    large.let_go();
+    let asked = home.blueproof(&["run", large.typed(), "--queue", "red", "--detach"]);
+    assert_eq!(asked.code, Some(0), "as in Kueue it is not refused: {asked:?}");
+    home.until_waits("r-1", "ExceedsMaxQuota");
+    let more = quota().replace("{name: cpu, nominalQuota: 1}", "{name: cpu, nominalQuota: 9}");
+    assert_eq!(apply_text(&home, &more).code, Some(0));
+    let settled = home.until_settled("r-1");
+    assert_eq!(settled["state"], json!({ "ended": "passed" }));
+    home.until_nothing_goes_on();
 }
 
 #[test]

@@ -96,6 +96,64 @@ fn many_who_send_nothing_keep_nobody_out() {
 }
 
 #[test]
+fn whether_it_is_alive_is_answered_though_all_others_wait_for_a_driver_that_hangs() {
+    let mut scenario = Scenario::of([a10()]);
+    scenario.delays = vec![Delay {
+        function: "nvmlDeviceGetCount_v2".into(),
+        device: None,
+        from: 0.0,
+        to: None,
+        milliseconds: 3_600_000,
+    }];
+    let library = install(&scenario);
+    let server = Server::with_files(128, &library);
+    let ask = b"GET /metrics HTTP/1.1\r\nHost: a\r\nX-Prometheus-Scrape-Timeout-Seconds: 3600\r\n\r\n";
+    let mut scrapers = Vec::new();
+    for _ in 0..MANY {
+        let mut scraper = server.connect();
+        scraper.write_all(ask).expect("it listens");
+        scrapers.push(scraper);
+        assert_eq!(server.get("/health", &[]).status, 200);
+    }
+}
+
+/// Returns the first line of the answer to these bytes, and whether it has a body.
+fn answered(server: &Server, request: &str) -> (String, bool) {
+    let mut client = server.connect();
+    // Whoever is refused early may be refused before all is sent.
+    let _ = client.write_all(request.as_bytes());
+    let mut answer = Vec::new();
+    let _ = client.read_to_end(&mut answer);
+    let answer = String::from_utf8_lossy(&answer);
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
+    let status = head.lines().next().unwrap_or_default();
+    (status.to_owned(), !body.is_empty())
+}
+
+#[test]
+fn what_nobody_serves_is_refused_with_its_status() {
+    let library = library();
+    let server = Server::start(&[], &library);
+    let asks = |line: &str, headers: &str| {
+        format!("{line} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n{headers}\r\n")
+    };
+    let long = format!("X-Long: {}\r\n", "a".repeat(1 << 20));
+    for (request, status) in [
+        (asks("GET /nowhere", ""), "404"),
+        (asks("GET /../etc/passwd", ""), "404"),
+        (asks("POST /metrics", "Content-Length: 0\r\n"), "405"),
+        (asks("DELETE /metrics/dcgm", ""), "405"),
+        (asks("GET /metrics", &long), "431"),
+    ] {
+        let (told, _) = answered(&server, &request);
+        assert!(told.contains(status), "{status} for {}: {told}", &request[..20]);
+    }
+    let (told, has_body) = answered(&server, &asks("HEAD /metrics", ""));
+    assert!(told.contains("200") && !has_body, "{told}");
+    assert_eq!(server.get("/health", &[]).status, 200);
+}
+
+#[test]
 fn fifty_scrapers_at_once_get_the_same_page_whole() {
     let library = install(&Scenario::of([a10(), a10()]));
     let server = Server::start(&[], &library);

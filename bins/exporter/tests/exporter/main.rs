@@ -11,7 +11,11 @@ mod program;
 mod scenarios;
 mod web;
 
-use std::{io::Read as _, path::PathBuf, time::Instant};
+use std::{
+    io::Read as _,
+    path::PathBuf,
+    time::{Duration, Instant},
+};
 
 use fake_kubelet::{FakeKubelet, Held, Pod};
 use fake_nvml::{Clock, Delay, Process, Scenario, Steps, a10, h100_with_mig};
@@ -247,6 +251,35 @@ fn a_slow_driver_is_waited_for_as_long_as_the_scraper_waits_and_pods_are_named()
         assert_eq!(lines(&page, "blueproof_gpu_owner{").len(), 1, "{page}");
         let dcgm = server.get("/metrics/dcgm", &["X-Prometheus-Scrape-Timeout-Seconds: 60"]);
         assert!(dcgm.text().contains("pod=\"r-1\""), "{}", dcgm.text());
+    }
+}
+
+#[test]
+fn a_slow_kubelet_is_waited_for_as_long_as_the_scraper_waits() {
+    let scenario = Scenario::of([a10()]);
+    let library = install(&scenario);
+    let kubelet = FakeKubelet::start().expect("a socket");
+    let held = Held::of("nvidia.com/gpu", [scenario.devices[0].uuid.as_str()]);
+    kubelet.lists(vec![Pod::with("ci", "r-1", [held])]);
+    let socket = kubelet.socket();
+    let socket = socket.to_str().expect("it is text");
+    for milliseconds in [60, 1500] {
+        kubelet.needs(Duration::from_millis(milliseconds));
+        let server = Server::start(&["--pod-resources", socket], &library);
+        for scrape in 0..5 {
+            let page = server
+                .get("/metrics", &["X-Prometheus-Scrape-Timeout-Seconds: 60"])
+                .text();
+            assert!(
+                page.contains("blueproof_pod_resources_up 1\n"),
+                "{scrape}: {page}"
+            );
+            assert_eq!(
+                lines(&page, "blueproof_gpu_owner{").len(),
+                1,
+                "{milliseconds} ms, {scrape}: {page}"
+            );
+        }
     }
 }
 

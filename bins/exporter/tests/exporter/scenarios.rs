@@ -122,6 +122,7 @@ fn values(page: &str, metric: &str, has: &str) -> Vec<f64> {
 #[test]
 fn of_a_driver_that_hangs_as_a_whole_nothing_is_known_once_its_last_reading_is_too_old() {
     let mut scenario = Scenario::of([a10(), a10()]);
+    scenario.devices[1].xids = xids([(30.0, 79)]);
     scenario.delays = vec![hang("nvmlDeviceGetCount_v2", None)];
     let story = Story::of(scenario, &["--wait", "1000"]);
     assert_eq!(values(&story.dcgm(), "DCGM_FI_DEV_GPU_UTIL", "").len(), 2);
@@ -145,6 +146,83 @@ fn of_a_driver_that_hangs_as_a_whole_nothing_is_known_once_its_last_reading_is_t
         "{dcgm}"
     );
     assert_eq!(story.server.get("/ready", &[]).status, 503);
+
+    // What its driver reports is heard all the same.
+    story.at(31.0);
+    story.until("/metrics", |page| {
+        page.contains(&format!("{} 1\n", story.xid(1, 79)))
+    });
+    let dcgm = story.until("/metrics/dcgm", |page| page.contains("DCGM_"));
+    assert_eq!(
+        values(&dcgm, "DCGM_FI_DEV_XID_ERRORS", &story.devices[1]),
+        [79.0],
+        "{dcgm}"
+    );
+    assert_eq!(
+        series(&dcgm)
+            .iter()
+            .filter(|line| line.starts_with("DCGM_"))
+            .count(),
+        1
+    );
+}
+
+#[test]
+fn of_a_divided_device_whose_parts_cannot_be_read_nothing_is_told_that_is_theirs() {
+    for function in [
+        "nvmlDeviceGetMigDeviceHandleByIndex",
+        "nvmlDeviceGetGpuInstanceId",
+    ] {
+        let mut scenario = Scenario::of([h100_with_mig(2)]);
+        scenario.faults = vec![Fault {
+            function: function.into(),
+            device: None,
+            from: 0.0,
+            to: None,
+            returns: NvmlReturn::NoPermission,
+        }];
+        let story = Story::of(scenario, &[]);
+        let dcgm = story.dcgm();
+        assert_eq!(values(&dcgm, "DCGM_FI_DEV_GPU_TEMP", "").len(), 1, "{dcgm}");
+        for name in [
+            "DCGM_FI_DEV_FB_USED",
+            "DCGM_FI_DEV_FB_FREE",
+            "DCGM_FI_PROF_GR_ENGINE_ACTIVE",
+        ] {
+            assert_eq!(values(&dcgm, name, "").len(), 0, "{function}: {dcgm}");
+        }
+    }
+}
+
+#[test]
+fn that_the_parts_of_a_divided_device_cannot_be_read_is_a_fault_of_it() {
+    for (function, returns, faults) in [
+        ("nvmlDeviceGetMaxMigDeviceCount", NvmlReturn::Unknown, 1.0),
+        (
+            "nvmlDeviceGetMigDeviceHandleByIndex",
+            NvmlReturn::NoPermission,
+            1.0,
+        ),
+        // One for each of its parts.
+        ("nvmlDeviceGetGpuInstanceId", NvmlReturn::NoPermission, 2.0),
+    ] {
+        let mut scenario = Scenario::of([h100_with_mig(2)]);
+        scenario.faults = vec![Fault {
+            function: function.into(),
+            device: None,
+            from: 0.0,
+            to: None,
+            returns,
+        }];
+        let story = Story::of(scenario, &[]);
+        let page = story.native();
+        assert_eq!(
+            values(&page, "blueproof_gpu_unreadable_figures", "partition=\"\""),
+            [faults],
+            "{page}"
+        );
+        assert_eq!(values(&story.dcgm(), "DCGM_FI_DEV_FB_USED", "").len(), 0);
+    }
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::Reading;
+use super::{Fault, Reading};
 use crate::domain::Bytes;
 
 /// What a device, or a part of one, is called by its driver, wherever it is plugged in: `GPU-…`, `MIG-…`.
@@ -74,8 +74,11 @@ pub struct Device {
     /// Whether it is seen from a virtual machine: passed through to it, or shared out by a hypervisor.
     #[serde(default = "untold")]
     pub is_virtual: Reading<bool>,
-    /// Its parts.
+    /// Its parts, as far as they could be read.
     pub partitions: Vec<Partition>,
+    /// Why there may be parts that are not told of; `None` where all could be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unread_partitions: Option<Fault>,
 }
 
 /// Recordings of before do not say it.
@@ -113,6 +116,13 @@ impl GpuInventory {
 }
 
 impl Device {
+    /// Returns whether it is divided, and it is not known into what: what is told of the whole is nobody's then.
+    pub fn is_divided_somehow(&self) -> bool {
+        let is_known = |part: &Partition| matches!(part.gpu_instance, Reading::Value(_));
+        let is_divided = self.unread_partitions.is_some() || !self.partitions.is_empty();
+        is_divided && !self.partitions.iter().any(is_known)
+    }
+
     /// Returns itself, or its parts where it can only be used in parts.
     fn units(&self) -> impl Iterator<Item = &DeviceUuid> {
         let is_whole = self.is_partitioned != Reading::Value(true);

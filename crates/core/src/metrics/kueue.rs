@@ -55,7 +55,7 @@ super::table! {
         "Attempts that had quota and came to their end, other than by eviction";
     EVICTED_WORKLOADS = Counter, "kueue_evicted_workloads_total"
         ["cluster_queue" "reason" "underlying_cause" "priority_class"]
-        "Workloads that had to give their quota back: Preempted, or ClusterQueueStopped";
+        "Workloads that had to give their quota back: Preempted, LocalQueueStopped or ClusterQueueStopped";
     EVICTED_WORKLOADS_ONCE = Counter, "kueue_evicted_workloads_once_total"
         ["cluster_queue" "reason" "underlying_cause" "priority_class"]
         "The same, each run counted once for each reason";

@@ -20,7 +20,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::run::Evictions;
 use crate::{
     domain::{AttemptId, QueueName, Resources, RunId, RunRequest},
-    queue::{Cycle, Preempted, Queues, StopPolicy, Workload, WorkloadId, objects::Objects},
+    queue::{Cycle, Queues, StopPolicy, Workload, WorkloadId, objects::Objects},
 };
 pub(super) use account::{Account, NAMESPACE};
 pub use eviction::EvictionReason;
@@ -322,43 +322,39 @@ impl Queue {
             decisions.reserved.push((RunId(admission.workload.0), waited));
         }
         for preempted in &cycle.preempted {
-            self.take_back(now, preempted.workload, Some(preempted), decisions);
+            let entry = self.entry_mut(preempted.workload);
+            Arc::make_mut(&mut entry.workload).evicted_by = Some(preempted.by);
+            let evicted = Evicted {
+                attempt: entry.attempt,
+                reason: preempted.reason.into(),
+                by: Some(RunId(preempted.by.0)),
+                reversal: preempted.reversal,
+            };
+            self.take_back(now, evicted, decisions);
         }
     }
 
     /// Takes somebody's quota back, for another or to drain the queue: at once where they were not told of it.
-    fn take_back(
-        &mut self,
-        now: Timestamp,
-        id: WorkloadId,
-        preempted: Option<&Preempted>,
-        decisions: &mut Decisions,
-    ) {
-        let entry = self.entry_mut(id);
-        let (attempt, place) = (entry.attempt, entry.place);
-        if let Some(preempted) = preempted {
-            Arc::make_mut(&mut entry.workload).evicted_by = Some(preempted.by);
-        }
-        let evicted = Evicted {
-            attempt,
-            reason: preempted.map_or(EvictionReason::ClusterQueueStopped, |preempted| {
-                preempted.reason.into()
-            }),
-            by: preempted.map(|preempted| RunId(preempted.by.0)),
-            reversal: preempted.is_some_and(|preempted| preempted.reversal),
-        };
-        if place == Place::Given {
+    fn take_back(&mut self, now: Timestamp, evicted: Evicted, decisions: &mut Decisions) {
+        let run = evicted.attempt.run;
+        if self.entries[&run].place == Place::Given {
             return decisions.evicted.push(evicted);
         }
         decisions.sent_back.push(evicted);
-        self.wait_again(now, id);
+        self.wait_again(now, run);
     }
 
-    /// Evicts whoever holds quota of a queue that is to be drained.
+    /// Evicts whoever holds quota through a queue that is to be drained.
     fn drain(&mut self, now: Timestamp, decisions: &mut Decisions) {
-        for id in self.queues.to_drain() {
+        for (id, drained) in self.queues.to_drain() {
             self.queues.evict(id);
-            self.take_back(now, id, None, decisions);
+            let evicted = Evicted {
+                attempt: self.entry_mut(id).attempt,
+                reason: drained.into(),
+                by: None,
+                reversal: false,
+            };
+            self.take_back(now, evicted, decisions);
         }
     }
 
@@ -373,15 +369,16 @@ impl Queue {
         waited
     }
 
-    /// Sends one back of whom nothing runs yet, so that it is gone at once.
-    fn wait_again(&mut self, now: Timestamp, id: WorkloadId) {
-        let entry = self.entry_mut(id);
+    /// Sends one back of whom nothing runs yet, so that it is gone at once: into its queue, if that still takes it.
+    fn wait_again(&mut self, now: Timestamp, run: RunId) {
+        let entry = self.entry_mut(WorkloadId(run.0));
         entry.place = Place::Waiting;
         entry.entered_at = now;
         Arc::make_mut(&mut entry.workload).evictions += 1;
-        self.held.remove(&RunId(id.0));
-        self.returning.insert(RunId(id.0));
-        self.queues.requeue(id);
+        self.held.remove(&run);
+        self.returning.insert(run);
+        self.queues.requeue(WorkloadId(run.0));
+        self.let_in(run);
     }
 
     /// Gives quota out, to those for whom there is room beside all who have not left yet.

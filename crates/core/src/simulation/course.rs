@@ -411,9 +411,9 @@ impl<'a> Course<'a> {
         self.evict(preempted.workload, cause);
     }
 
-    /// Evicts whoever holds quota of a queue that is to be drained.
+    /// Evicts whoever holds quota through a queue that is to be drained.
     fn drain(&mut self) {
-        for id in self.queues.to_drain() {
+        for (id, _) in self.queues.to_drain() {
             self.queues.evict(id);
             self.evict(id, Leave::Drained);
         }

@@ -10,7 +10,7 @@ use jiff::SignedDuration;
 
 use super::*;
 use crate::queue::{
-    PreemptionReason,
+    PreemptionReason, StopPolicy,
     objects::{
         ClusterQueue, FlavorQuotas, LocalQueue, Preemption, Quota, ReclaimWithinCohort, ResourceFlavor,
         ResourceGroup, WithinClusterQueue,
@@ -380,6 +380,28 @@ fn a_change_of_quota_lets_in_who_had_no_queue() {
         figures.allocation[GPU].ratio,
         12.0 / 16.0,
         "one GPU for four seconds, two for six"
+    );
+}
+
+#[test]
+fn a_local_queue_that_is_drained_gives_up_what_it_runs_and_goes_on_later() {
+    let mut scenario = Scenario::default();
+    add_queue(&mut scenario.objects, "blue", 2, WithinClusterQueue::Never);
+    let blue = scenario.objects.local_queues["blue"].clone();
+    scenario.objects.local_queues.insert("door".into(), blue);
+    scenario.jobs = vec![job("a", 1, 0, 5), job("b", 1, 0, 5)];
+    scenario.jobs[0].queue = "door".into();
+    let going = Box::new(scenario.objects.clone());
+    let mut drained = going.clone();
+    let door = drained.local_queues.get_mut("door").expect("just inserted");
+    door.stop_policy = StopPolicy::HoldAndDrain;
+    scenario.changes = vec![
+        (seconds(2), Change::Quota(drained)),
+        (seconds(7), Change::Quota(going)),
+    ];
+    assert_eq!(
+        stays(&scenario.play()),
+        [vec![(0, Some(2)), (7, Some(12))], vec![(0, Some(5))]]
     );
 }
 

@@ -115,6 +115,7 @@ pub fn device(index: u32) -> Device {
         is_partitioned: Reading::Value(false),
         is_virtual: Reading::Unsupported,
         partitions: Vec::new(),
+        unread_partitions: None,
     }
 }
 

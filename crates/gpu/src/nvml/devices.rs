@@ -2,11 +2,11 @@
 
 use blueproof_core::{
     domain::Bytes,
-    gpu::{Device, DeviceUuid, Partition, Reading, Vendor},
+    gpu::{Device, DeviceUuid, Fault, Partition, Reading, Vendor},
 };
 use nvml_wrapper::{Device as Handle, Nvml, enum_wrappers::device::GpuVirtualizationMode, error::NvmlError};
 
-use super::errors::read;
+use super::errors::{self, read};
 
 /// Returns who is in a place, and how it is divided now.
 ///
@@ -21,9 +21,12 @@ pub(super) fn device(nvml: &Nvml, place: u32, was: Option<&Device>) -> Result<De
         None => who(&handle, uuid, place)?,
     };
     let parts = was.map_or(&[][..], |was| &was.partitions);
+    let is_partitioned = read(handle.mig_mode()).map(|mode| mode.current == 1);
+    let (partitions, unread) = partitions(&handle, parts);
     Ok(Device {
-        is_partitioned: read(handle.mig_mode()).map(|mode| mode.current == 1),
-        partitions: partitions(&handle, parts),
+        unread_partitions: unread.filter(|_| is_partitioned != Reading::Value(false)),
+        is_partitioned,
+        partitions,
         ..who
     })
 }
@@ -42,6 +45,7 @@ fn who(handle: &Handle<'_>, uuid: DeviceUuid, place: u32) -> Result<Device, Nvml
         is_partitioned: Reading::Unsupported,
         is_virtual: read(handle.virtualization_mode()).map(|mode| is_guest(&mode)),
         partitions: Vec::new(),
+        unread_partitions: None,
     })
 }
 
@@ -67,13 +71,30 @@ fn is_known(device: &Device) -> bool {
     faults.into_iter().all(|fault| fault.is_none())
 }
 
-/// Returns the parts of a device, in the order of their places. Places may be empty in between.
-fn partitions(device: &Handle<'_>, were: &[Partition]) -> Vec<Partition> {
-    let most = device.mig_device_count().unwrap_or(0);
-    let handles = (0..most).filter_map(|place| device.mig_device_by_index(place).ok());
-    handles
-        .filter_map(|handle| partition(&handle, device, were).ok())
-        .collect()
+/// Returns the parts of a device, in the order of their places, and why there may be others. Places may be empty in between.
+fn partitions(device: &Handle<'_>, were: &[Partition]) -> (Vec<Partition>, Option<Fault>) {
+    let most = match device.mig_device_count() {
+        Ok(most) => most,
+        Err(error) => return (Vec::new(), unread(&error)),
+    };
+    let (mut parts, mut fault) = (Vec::new(), None);
+    for place in 0..most {
+        let part = match device.mig_device_by_index(place) {
+            // The driver's words for a place with nothing in it.
+            Err(NvmlError::NotFound | NvmlError::InvalidArg) => continue,
+            handle => handle.and_then(|handle| partition(&handle, device, were)),
+        };
+        match part {
+            Ok(part) => parts.push(part),
+            Err(error) => fault = fault.or(unread(&error)),
+        }
+    }
+    (parts, fault)
+}
+
+/// Returns why something is not known; `None` is that the card does not have it.
+fn unread(error: &NvmlError) -> Option<Fault> {
+    errors::unread::<()>(error).fault().cloned()
 }
 
 /// Returns a part. One whose UUID is known is the part that it was.

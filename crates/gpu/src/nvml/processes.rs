@@ -100,3 +100,44 @@ fn joined(running: BTreeMap<u32, Reading<Bytes>>, shares: &Reading<BTreeMap<u32,
     });
     processes.collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_of_which_only_a_sample_is_told_is_one_too() {
+        let running = BTreeMap::from([(1, Reading::Value(Bytes(5)))]);
+        let shares = Reading::Value(BTreeMap::from([(1, 0.25), (700, 0.5)]));
+        let told: Vec<_> = joined(running, &shares)
+            .into_iter()
+            .map(|process| (process.pid, process.memory, process.utilization))
+            .collect();
+        assert_eq!(
+            told,
+            [
+                (1, Reading::Value(Bytes(5)), Reading::Value(0.25)),
+                (700, Reading::Unsupported, Reading::Value(0.5)),
+            ]
+        );
+    }
+
+    #[test]
+    fn what_no_process_can_be_called_is_none() {
+        let entry = |pid| ProcessInfo {
+            pid,
+            used_gpu_memory: UsedGpuMemory::Unavailable,
+            gpu_instance_id: None,
+            compute_instance_id: None,
+        };
+        for (pid, is_one) in [
+            (0, false),
+            (1, true),
+            (1 << 22, true),
+            ((1 << 22) + 1, false),
+            (u32::MAX, false),
+        ] {
+            assert_eq!(is_process(&entry(pid)), is_one, "{pid}");
+        }
+    }
+}

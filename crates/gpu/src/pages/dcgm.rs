@@ -6,7 +6,8 @@
 //! OpenShift's rules name, are shown where a file of counters asks for them: a swap of the image adds no series.
 //!
 //! The words of `err_msg` are ours, but for 0, `No Error`. Left out: what needs DCGM's own modules (`DCGM_EXP_GPU_HEALTH_STATUS`, vGPU licences), `DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL`,
-//! whose unit differs from version to version, and on cards before Hopper everything that begins with `DCGM_FI_PROF_`.
+//! whose unit differs from version to version, and on cards before Hopper everything that begins with `DCGM_FI_PROF_`. From Hopper on that is told from the second reading on:
+//! it is what was done between two.
 //!
 //! A device that is divided is told of by its GPU instances only, and each has its device's clocks, temperature, power and errors
 //! beside its own memory and activity: so does dcgm-exporter by default (`-d f`). Sums of memory count nothing twice; what an
@@ -14,7 +15,10 @@
 //!
 //! Its counters do not end in `_total`, which OpenMetrics wants of them: the page is always in Prometheus' own format.
 
-use std::{borrow::Cow, collections::BTreeMap};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+};
 
 use blueproof_core::{
     gpu::{Device, Figure, GpuSnapshot, Partition, Reading, Sample},
@@ -166,6 +170,7 @@ pub fn render(seen: &Seen, options: &Options) -> String {
     // Without this a series without a pod could mean a free device, or a kubelet that does not answer.
     native::owners::told(seen, &mut page);
     let Some((inventory, snapshot)) = &seen.devices else {
+        reported(seen, options, &mut page);
         return page.finish();
     };
     let devices = inventory.devices.iter();
@@ -289,13 +294,50 @@ fn xid_errors(
     }
     for (series, last) in told {
         let code = last.to_string();
-        let words = match last {
-            // As dcgm-exporter has it.
-            0 => "No Error",
-            xid => xid_words(xid),
-        };
+        let words = words_of(last);
         let labels = series.labels(driver, options, Some([&code, words]));
         page.sample(family, &labels, code.parse().expect("it is a number"));
+    }
+}
+
+/// Writes the last errors of devices of which nothing else is known any more: the driver hangs, and they may say why. Of a
+/// device its UUID is all that is known then.
+fn reported(seen: &Seen, options: &Options, page: &mut Exposition) {
+    let shown = match &options.counters {
+        Some(counters) => counters
+            .shown()
+            .find(|(field, _)| matches!(field, Field::XidErrors)),
+        None => Some((Field::XidErrors, &XID_ERRORS)),
+    };
+    let devices: BTreeSet<_> = seen.errors.counts().map(|(device, _, _)| device).collect();
+    let Some((_, family)) = shown.filter(|_| !devices.is_empty()) else {
+        return;
+    };
+    page.family(family);
+    for device in devices {
+        let Some(last) = seen.errors.last(device) else {
+            continue;
+        };
+        let code = last.to_string();
+        let host = options
+            .host_label
+            .map(|label| (label.as_str(), options.host.as_str()));
+        let labels = [
+            Some(("UUID", device.0.as_str())),
+            host,
+            Some(("err_code", code.as_str())),
+            Some(("err_msg", words_of(last))),
+        ];
+        let labels: Vec<_> = labels.into_iter().flatten().collect();
+        page.sample(family, &labels, code.parse().expect("it is a number"));
+    }
+}
+
+fn words_of(error: u64) -> &'static str {
+    match error {
+        // As dcgm-exporter has it.
+        0 => "No Error",
+        xid => xid_words(xid),
     }
 }
 
@@ -352,15 +394,15 @@ impl<'a> Series<'a> {
             },
             instance,
         };
+        if device.partitions.is_empty() || device.is_divided_somehow() {
+            return vec![series(Vec::new(), None)];
+        }
         let mut instances: BTreeMap<u32, Vec<&Partition>> = BTreeMap::new();
         for part in &device.partitions {
             // Of one that does not say which it is, nothing can be told apart.
             if let Reading::Value(instance) = part.gpu_instance {
                 instances.entry(instance).or_default().push(part);
             }
-        }
-        if device.partitions.is_empty() {
-            return vec![series(Vec::new(), None)];
         }
         let instances = instances.into_iter();
         instances
@@ -373,14 +415,12 @@ impl<'a> Series<'a> {
     }
 
     /// Returns a figure. An instance has some of its own, and others of its device, as DCGM tells them; memory and activity of
-    /// the whole are no instance's.
+    /// the whole are no instance's, and so are not told where it is not known which instances there are.
     fn value(&self, figure: Figure) -> Option<f64> {
-        if self.instance.is_none() {
-            return self.whole.readings.value(figure);
-        }
+        let is_whole = self.instance.is_none() && !self.device.is_divided_somehow();
         let own = self.parts.iter().find_map(|part| part.readings.value(figure));
-        let shared = || self.whole.readings.value(figure).filter(|_| is_shared(figure));
-        own.or_else(shared)
+        let of_whole = || self.whole.readings.value(figure);
+        own.or_else(|| of_whole().filter(|_| is_whole || is_shared(figure)))
     }
 
     /// Returns the labels, in dcgm-exporter's order.

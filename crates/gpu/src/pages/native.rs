@@ -9,8 +9,10 @@ mod health;
 pub(super) mod instances;
 pub(super) mod owners;
 
+use std::collections::BTreeMap;
+
 use blueproof_core::{
-    gpu::{Device, Figure, FigureKind, GpuProcess, Sample, Vendor},
+    gpu::{Device, Figure, FigureKind, GpuInventory, GpuProcess, Sample, Vendor},
     metrics::{Exposition, Family, Format, Kind},
 };
 use jiff::SignedDuration;
@@ -281,7 +283,7 @@ fn figures(seen: &Seen, page: &mut Exposition) {
     series(page, &PEAK, &subjects, |subject| {
         subject.find(|sample| seen.peaks.of(sample))
     });
-    faults(&snapshot.samples, page);
+    faults(inventory, &snapshot.samples, page);
 }
 
 /// Writes one sample for each that has one.
@@ -332,24 +334,36 @@ fn of(sample: &Sample) -> [(&'static str, &str); 2] {
     [("uuid", sample.device.0.as_str()), ("partition", partition)]
 }
 
-fn faults(samples: &[Sample], page: &mut Exposition) {
+fn faults(inventory: &GpuInventory, samples: &[Sample], page: &mut Exposition) {
     let faulty: Vec<_> = samples
         .iter()
-        .filter(|sample| sample.readings.faults().next().is_some())
+        .map(|sample| (sample, words(inventory, sample)))
+        .filter(|(_, words)| !words.is_empty())
         .collect();
     if !faulty.is_empty() {
         page.family(&FAULTS);
     }
-    for sample in faulty {
-        let mut words: std::collections::BTreeMap<&str, u64> = std::collections::BTreeMap::new();
-        for (_, fault) in sample.readings.faults() {
-            *words.entry(fault.word.as_str()).or_default() += 1;
-        }
+    for (sample, words) in faulty {
         for (word, times) in words {
             let labels = [of(sample).as_slice(), &[("fault", word)]].concat();
             page.sample(&FAULTS, &labels, count(times));
         }
     }
+}
+
+/// Returns how many figures could not be read, by the fault; into which parts a device is divided is one of its own.
+fn words<'a>(inventory: &'a GpuInventory, sample: &'a Sample) -> BTreeMap<&'a str, u64> {
+    let whole = inventory.device(&sample.device);
+    let whole = whole.filter(|_| sample.partition.is_none());
+    let unread = whole.and_then(|device| device.unread_partitions.as_ref());
+    let parts = whole.into_iter().flat_map(|device| &device.partitions);
+    let nameless = parts.filter_map(|part| part.gpu_instance.fault());
+    let faults = sample.readings.faults().map(|(_, fault)| fault);
+    let mut words = BTreeMap::new();
+    for fault in faults.chain(unread).chain(nameless) {
+        *words.entry(fault.word.as_str()).or_default() += 1;
+    }
+    words
 }
 
 fn errors(seen: &Seen, page: &mut Exposition) {

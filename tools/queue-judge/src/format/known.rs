@@ -63,7 +63,16 @@ const CASES: [Keys; 6] = [
 ];
 
 /// What happens in a step: exactly one of these.
-const VERBS: [&str; 6] = ["submit", "finish", "gone", "set_lending", "set_quota", "set_stop"];
+const VERBS: [&str; 8] = [
+    "submit",
+    "finish",
+    "gone",
+    "set_lending",
+    "set_quota",
+    "set_stop",
+    "set_local_stop",
+    "set_queue",
+];
 
 /// What a step expects.
 const OUTCOMES: [&str; 10] = [

@@ -87,7 +87,7 @@ impl Catalogue {
         }
     }
 
-    fn queue(&self, dice: &mut Dice, fair: bool, cohorts: &[String]) -> Queue {
+    pub(super) fn queue(&self, dice: &mut Dice, fair: bool, cohorts: &[String]) -> Queue {
         let is_in_one = !cohorts.is_empty() && dice.chance(95);
         let cohort = is_in_one.then(|| dice.one_of(cohorts).clone());
         let reclaim = dice.word(75, &["LowerPriority", "Any", "Any"]);

@@ -36,6 +36,11 @@ impl Maker {
         }
     }
 
+    /// Lets workloads be made for a queue that was not there before.
+    pub(super) fn add_queue(&mut self, name: &str, queue: &Queue) {
+        self.queues.insert(name.to_owned(), queue.clone());
+    }
+
     /// Returns one that waits.
     pub(super) fn pending(&mut self, dice: &mut Dice) -> Entry {
         self.made += 1;

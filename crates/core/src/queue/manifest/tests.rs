@@ -448,6 +448,30 @@ fn whom_a_local_queue_tells_apart_is_an_annotation_of_ours() {
 }
 
 #[test]
+fn what_of_the_configuration_changes_decisions_elsewhere_is_a_warning_that_names_it() {
+    for (name, value) in [
+        ("featureGates", "{PartialAdmission: false}"),
+        ("resources", "{excludeResourcePrefixes: [example.com]}"),
+        (
+            "resources",
+            "{transformations: [{input: example.com/a, strategy: Replace}]}",
+        ),
+        ("resources", "{quotaCheckStrategy: IgnoreUndeclared}"),
+        (
+            "resources",
+            "{deviceClassMappings: [{name: a, deviceClassNames: [b]}]}",
+        ),
+    ] {
+        let text =
+            format!("apiVersion: config.kueue.x-k8s.io/v1beta2\nkind: Configuration\n{name}: {value}\n");
+        let warnings = of(&text).expect("Kueue takes it").warnings;
+        assert_eq!(warnings.len(), 1, "{value}");
+        assert_eq!(warnings[0].code, Code::QueueSetting, "{value}");
+        assert!(warnings[0].message.contains(&format!("`{name}`")), "{value}");
+    }
+}
+
+#[test]
 fn of_the_configuration_the_strategy_of_requeuing_counts() {
     let configuration = |wait: &str| {
         format!(

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::queue::PreemptionReason;
+use crate::queue::{Drained, PreemptionReason};
 
 /// Why an attempt has to give its quota back: Kueue's words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -16,7 +16,9 @@ pub enum EvictionReason {
     InCohortFairSharing,
     /// For a workload of higher priority, whose queue borrows too.
     InCohortReclaimWhileBorrowing,
-    /// Its queue was stopped and drained.
+    /// Its LocalQueue was stopped and drained.
+    LocalQueueStopped,
+    /// Its ClusterQueue was stopped and drained.
     ClusterQueueStopped,
 }
 
@@ -28,6 +30,7 @@ impl EvictionReason {
             Self::InCohortReclamation => "InCohortReclamation",
             Self::InCohortFairSharing => "InCohortFairSharing",
             Self::InCohortReclaimWhileBorrowing => "InCohortReclaimWhileBorrowing",
+            Self::LocalQueueStopped => "LocalQueueStopped",
             Self::ClusterQueueStopped => "ClusterQueueStopped",
         }
     }
@@ -39,7 +42,8 @@ impl EvictionReason {
             Self::InCohortReclamation => "another queue takes back what is its own",
             Self::InCohortFairSharing => "another queue has less than its fair share",
             Self::InCohortReclaimWhileBorrowing => "another queue's run of higher priority goes first",
-            Self::ClusterQueueStopped => "its queue was stopped and drained",
+            Self::LocalQueueStopped => "its LocalQueue was stopped and drained",
+            Self::ClusterQueueStopped => "its ClusterQueue was stopped and drained",
         }
     }
 
@@ -50,7 +54,7 @@ impl EvictionReason {
             | Self::InCohortReclamation
             | Self::InCohortFairSharing
             | Self::InCohortReclaimWhileBorrowing => "Preempted",
-            Self::ClusterQueueStopped => "ClusterQueueStopped",
+            Self::LocalQueueStopped | Self::ClusterQueueStopped => self.as_str(),
         }
     }
 }
@@ -62,6 +66,15 @@ impl From<PreemptionReason> for EvictionReason {
             PreemptionReason::InCohortReclamation => Self::InCohortReclamation,
             PreemptionReason::InCohortFairSharing => Self::InCohortFairSharing,
             PreemptionReason::InCohortReclaimWhileBorrowing => Self::InCohortReclaimWhileBorrowing,
+        }
+    }
+}
+
+impl From<Drained> for EvictionReason {
+    fn from(drained: Drained) -> Self {
+        match drained {
+            Drained::LocalQueue => Self::LocalQueueStopped,
+            Drained::ClusterQueue => Self::ClusterQueueStopped,
         }
     }
 }

@@ -115,6 +115,11 @@ const WORDS: [PreemptionReason; 4] = [
     PreemptionReason::InCohortReclaimWhileBorrowing,
 ];
 
+const STOPPED: [EvictionReason; 2] = [
+    EvictionReason::LocalQueueStopped,
+    EvictionReason::ClusterQueueStopped,
+];
+
 #[test]
 fn a_run_is_evicted_in_the_words_in_which_its_workload_is_preempted() {
     for reason in WORDS {
@@ -122,16 +127,17 @@ fn a_run_is_evicted_in_the_words_in_which_its_workload_is_preempted() {
         assert_eq!(evicted.as_str(), reason.as_str());
         assert_eq!(serde_json::to_value(evicted).expect("a word"), reason.as_str());
     }
-    let stopped = EvictionReason::ClusterQueueStopped;
-    assert_eq!(serde_json::to_value(stopped).expect("a word"), stopped.as_str());
+    for stopped in STOPPED {
+        assert_eq!(serde_json::to_value(stopped).expect("a word"), stopped.as_str());
+    }
 }
 
 #[test]
 fn every_reason_is_told_in_words_of_its_own() {
     let reasons = WORDS.map(EvictionReason::from).into_iter();
-    let all = reasons.chain([EvictionReason::ClusterQueueStopped]);
+    let all = reasons.chain(STOPPED);
     let words: BTreeSet<_> = all.map(EvictionReason::as_words).collect();
-    assert_eq!(words.len(), WORDS.len() + 1);
+    assert_eq!(words.len(), WORDS.len() + STOPPED.len());
     assert!(!words.contains(""));
 }
 

@@ -28,7 +28,8 @@ impl Course<'_> {
         if self.held.remove(&job) {
             // Nothing of it runs yet, so it is gone at once.
             self.states[job].place = Place::Waiting;
-            return self.queues.requeue(id);
+            self.queues.requeue(id);
+            return self.let_in(job);
         }
         if self.states[job].place != Place::Running {
             return;

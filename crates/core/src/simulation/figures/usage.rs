@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jiff::SignedDuration;
 use serde::Serialize;
 
-use super::{Came, total, used};
+use super::{Came, Slowdown, Spread, slowdown, total, used};
 use crate::simulation::{Fate, History, Job, Scenario, history::Stay};
 
 /// How many intervals a series has: as many as a terminal has room for.
@@ -134,46 +134,71 @@ impl Clock {
 }
 
 /// How long those took who did in every one of several histories: means over different jobs are not compared.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct InAll {
     /// From arrival to the first quota, of those who were admitted in all.
-    pub wait: super::Spread,
+    pub wait: Spread,
+    /// The same by LocalQueue.
+    pub wait_by_queue: BTreeMap<String, Spread>,
+    /// The same by class.
+    pub wait_by_class: BTreeMap<String, Spread>,
+    /// The same by user.
+    pub wait_by_user: BTreeMap<String, Spread>,
     /// From arrival to the end, of those who were done in all.
-    pub completion: super::Spread,
+    pub completion: Spread,
+    /// The same in multiples of how long the job itself takes, of those of whom it is known in all.
+    pub slowdown: Slowdown,
 }
 
 /// Returns for each history how long those took who were admitted, or done, in all of them. The histories are of the same
 /// jobs, in the same order; those count who came then or later.
-pub fn in_all(from: SignedDuration, histories: &[&History]) -> Vec<InAll> {
-    let jobs = histories
-        .iter()
-        .map(|history| history.fates.len())
-        .min()
-        .unwrap_or(0);
-    let came = (0..jobs).filter(|job| {
-        let mut fates = histories.iter().map(|history| &history.fates[*job]);
-        fates.all(|fate| fate.arrived.is_some_and(|arrived| arrived >= from))
-    });
-    let came: Vec<usize> = came.collect();
-    let spread = |history: &History, of: fn(&Fate) -> Option<SignedDuration>| {
-        let is_in_all = |job: &&usize| {
-            histories
-                .iter()
-                .all(|history| of(&history.fates[**job]).is_some())
+pub fn in_all(from: SignedDuration, histories: &[(&Scenario, &History)]) -> Vec<InAll> {
+    let admitted = common(from, histories, |_, fate| fate.wait().is_some());
+    let done = common(from, histories, |_, fate| fate.completion().is_some());
+    let slowed = common(from, histories, |job, fate| slowdown(job, fate).is_some());
+    let of_each = histories.iter().map(|(scenario, history)| {
+        let those = |jobs: &[usize]| {
+            let each = jobs.iter();
+            Came(
+                each.map(|job| (&scenario.jobs[*job], &history.fates[*job]))
+                    .collect(),
+            )
         };
-        super::Spread::of(
-            came.iter()
-                .filter(is_in_all)
-                .filter_map(|job| of(&history.fates[*job])),
-        )
-    };
-    let of_each = histories.iter().map(|history| InAll {
-        wait: spread(history, Fate::wait),
-        completion: spread(history, Fate::completion),
+        let waits = those(&admitted);
+        InAll {
+            wait: Spread::of(waits.fates().filter_map(Fate::wait)),
+            wait_by_queue: waits.waits_by(|job| &job.queue),
+            wait_by_class: waits.waits_by(|job| &job.class),
+            wait_by_user: waits.waits_by(|job| &job.user),
+            completion: Spread::of(those(&done).fates().filter_map(Fate::completion)),
+            slowdown: Slowdown::of(
+                those(&slowed)
+                    .0
+                    .iter()
+                    .filter_map(|(job, fate)| slowdown(job, fate)),
+            ),
+        }
     });
     of_each.collect()
+}
+
+/// Returns the jobs of which something holds in all histories, and which came then or later in each.
+fn common(
+    from: SignedDuration,
+    histories: &[(&Scenario, &History)],
+    holds: impl Fn(&Job, &Fate) -> bool,
+) -> Vec<usize> {
+    let lengths = histories.iter().map(|(_, history)| history.fates.len());
+    let all = 0..lengths.min().unwrap_or(0);
+    let is_common = |number: &usize| {
+        histories.iter().all(|(scenario, history)| {
+            let (job, fate) = (&scenario.jobs[*number], &history.fates[*number]);
+            fate.arrived.is_some_and(|arrived| arrived >= from) && holds(job, fate)
+        })
+    };
+    all.filter(is_common).collect()
 }
 
 impl Series {

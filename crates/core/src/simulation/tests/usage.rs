@@ -72,7 +72,8 @@ fn means_are_compared_of_those_who_were_done_everywhere() {
     let mut cut = shared();
     cut.until = Some(seconds(40));
     let (whole, part) = (short.play(), cut.play());
-    let [of_whole, of_part] = in_all(SignedDuration::ZERO, &[&whole, &part])[..] else {
+    let both = in_all(SignedDuration::ZERO, &[(&short, &whole), (&cut, &part)]);
+    let [of_whole, of_part] = &both[..] else {
         panic!("one for each");
     };
     assert_eq!(
@@ -82,10 +83,26 @@ fn means_are_compared_of_those_who_were_done_everywhere() {
     );
     assert_eq!(of_whole.completion, of_part.completion);
     assert_eq!((of_whole.wait.count, of_part.wait.count), (3, 3));
-    let [later] = in_all(seconds(30), &[&whole])[..] else {
-        panic!("one for each");
-    };
+    assert_eq!((of_whole.slowdown.count, of_part.slowdown.count), (1, 1));
+    let later = &in_all(seconds(30), &[(&short, &whole)])[0];
     assert_eq!(later.completion.count, 1, "only `c` came then");
+}
+
+#[test]
+fn waits_by_queue_are_compared_of_those_who_were_admitted_everywhere() {
+    let whole = shared();
+    let mut cut = shared();
+    cut.jobs[1].gives_up_at = Some(seconds(0));
+    let (in_whole, in_cut) = (whole.play(), cut.play());
+    assert!(in_cut.fates[1].wait().is_none(), "it gave up at once");
+    let queue = &whole.jobs[1].queue;
+    let both = in_all(SignedDuration::ZERO, &[(&whole, &in_whole), (&cut, &in_cut)]);
+    let counts = both
+        .iter()
+        .map(|of| of.wait_by_queue.get(queue).map_or(0, |wait| wait.count));
+    let counts: Vec<_> = counts.collect();
+    let admitted = whole.jobs.iter().filter(|job| job.queue == *queue).count();
+    assert_eq!(counts, [admitted - 1, admitted - 1]);
 }
 
 #[test]

@@ -28,6 +28,7 @@ fn inventory(model: &str) -> GpuInventory {
             is_partitioned: Reading::Unsupported,
             is_virtual: Reading::Unsupported,
             partitions: vec![part],
+            unread_partitions: None,
         }],
         ..GpuInventory::default()
     }

@@ -124,6 +124,7 @@ pub(super) fn inventory(devices: u32) -> GpuInventory {
         is_partitioned: Reading::Value(false),
         is_virtual: Reading::Unsupported,
         partitions: Vec::new(),
+        unread_partitions: None,
     };
     GpuInventory {
         driver_version: Some("580.159".to_owned()),

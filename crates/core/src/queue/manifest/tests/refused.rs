@@ -77,10 +77,37 @@ fn a_field_that_nobody_knows_is_refused_with_the_nearest_one() {
     }
 }
 
+fn object(version: &str, kind: &str) -> String {
+    format!("apiVersion: {version}\nkind: ¶{kind}\nmetadata: {{name: x}}\n")
+}
+
+#[test]
+fn kinds_that_are_not_read_are_refused_by_name_with_the_reason() {
+    for (version, kind, says) in [
+        ("v1", "ConfigMap", "ConfigMap"),
+        ("batch/v1", "Job", "Job"),
+        ("scheduling.k8s.io/v1", "PriorityClass", "PriorityClass"),
+        ("kueue.x-k8s.io/v1beta2", "AdmissionCheck", "admission checks"),
+        ("kueue.x-k8s.io/v1beta2", "MultiKueueCluster", "one machine"),
+        ("kueue.x-k8s.io/v1beta2", "MultiKueueConfig", "one machine"),
+        (
+            "kueue.x-k8s.io/v1beta2",
+            "ProvisioningRequestConfig",
+            "makes nodes",
+        ),
+        ("kueue.x-k8s.io/v1beta2", "Topology", "no topology"),
+        (
+            "kueue.x-k8s.io/v1beta2",
+            "Workload",
+            "`blueproof run` asks for it",
+        ),
+    ] {
+        assert_refused(&object(version, kind), Code::QueueObjectKind, says);
+    }
+}
+
 #[test]
 fn other_kinds_and_other_versions_are_named() {
-    let object =
-        |version: &str, kind: &str| format!("apiVersion: {version}\nkind: ¶{kind}\nmetadata: {{name: x}}\n");
     for (version, kind, code, says) in [
         (
             "kueue.x-k8s.io/v1alpha1",
