@@ -2,6 +2,7 @@
 
 mod amounts;
 mod bare;
+mod forms;
 mod json;
 mod lines;
 mod redact;

@@ -8,14 +8,11 @@ use std::{
 };
 
 use aho_corasick::AhoCorasick;
-use base64::{
-    Engine as _,
-    engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD},
-};
 use serde_json::Value;
 
 use super::{
     bare::Bare,
+    forms::add_forms,
     tokens::{self, tokens},
 };
 
@@ -52,7 +49,7 @@ pub struct RedactedStream {
 }
 
 impl Redactor {
-    /// Returns a redactor for these values. Also found are their Base64, URL-encoded and JSON-escaped forms, and each
+    /// Returns a redactor for these values. Also found are their forms in Base64, URLs, HTML and in quotes, and each
     /// line of a value that has several.
     pub fn new<'v>(values: impl IntoIterator<Item = &'v str>) -> Self {
         let mut too_short = 0;
@@ -62,14 +59,14 @@ impl Redactor {
                 too_short += usize::from(!value.trim().is_empty());
                 continue;
             }
-            add_forms(value, &mut known);
+            add_forms(value, SHORTEST_CHARS, &mut known);
             // A key's armour (`-----BEGIN …`) is no secret by itself, and a brace is none either.
             let parts = value
                 .lines()
                 .map(str::trim)
                 .filter(|line| line.chars().count() >= 8 && !line.starts_with("-----"));
             for part in parts {
-                add_forms(part, &mut known);
+                add_forms(part, SHORTEST_CHARS, &mut known);
             }
         }
         known.sort_unstable();
@@ -249,54 +246,11 @@ impl fmt::Debug for RedactedStream {
     }
 }
 
-fn add_forms(value: &str, forms: &mut Vec<Vec<u8>>) {
-    let mut add = |form: String| {
-        if form.chars().count() >= SHORTEST_CHARS {
-            forms.push(form.into_bytes());
-        }
-    };
-    add(value.to_owned());
-    add(value.trim().to_owned());
-    let json = Value::String(value.to_owned()).to_string();
-    add(json[1..json.len() - 1].to_owned());
-    for spaces in ["%20", "+"] {
-        let encoded = url_encoded(value, spaces);
-        add(encoded.to_ascii_lowercase());
-        add(encoded);
-    }
-    for shift in 0..3 {
-        add(base64_within(value.as_bytes(), shift, |bytes| {
-            STANDARD_NO_PAD.encode(bytes)
-        }));
-        add(base64_within(value.as_bytes(), shift, |bytes| {
-            URL_SAFE_NO_PAD.encode(bytes)
-        }));
-    }
-}
-
-/// Returns what of the Base64 text is due to `value` alone when it stands `shift` bytes after a multiple of three.
-fn base64_within(value: &[u8], shift: usize, encode: impl Fn(&[u8]) -> String) -> String {
-    let mut padded = vec![0; shift];
-    padded.extend(value);
-    let text = encode(&padded);
-    // Six bits a character: those that share a byte with a neighbour are not the value's own.
-    let first = (shift * 8).div_ceil(6);
-    let end = padded.len() * 8 / 6;
-    text[first..end].to_owned()
-}
-
-fn url_encoded(value: &str, space: &str) -> String {
-    let encode = |byte: u8| match byte {
-        b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => char::from(byte).to_string(),
-        b' ' => space.to_owned(),
-        byte => format!("%{byte:02X}"),
-    };
-    value.bytes().map(encode).collect()
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use base64::{Engine as _, engine::general_purpose::STANDARD_NO_PAD};
+
+    use super::{super::forms::url_encoded, *};
 
     const SECRET: &str = "hf_a/b+\"Zq é9\\x";
 
@@ -307,8 +261,8 @@ mod tests {
         let forms = [
             SECRET.to_owned(),
             json,
-            url_encoded(SECRET, "%20"),
-            url_encoded(SECRET, "+").to_lowercase(),
+            url_encoded(SECRET, "", "%20"),
+            url_encoded(SECRET, "", "+").to_lowercase(),
         ];
         for form in forms {
             let shown = redactor.redact(&format!("before {form} after"));

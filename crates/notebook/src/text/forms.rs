@@ -1,0 +1,144 @@
+//! The forms in which a secret slips out of a notebook without anybody's meaning it.
+
+use base64::{
+    Engine as _,
+    engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD},
+};
+use serde_json::Value;
+
+/// Adds a value as it is, as Python and JSON write it in quotes, as URLs and HTML have it, and in Base64; no form that has
+/// fewer than `shortest` characters.
+pub(super) fn add_forms(value: &str, shortest: usize, forms: &mut Vec<Vec<u8>>) {
+    let mut add = |form: String| {
+        if form.chars().count() >= shortest {
+            forms.push(form.into_bytes());
+        }
+    };
+    add(value.to_owned());
+    add(value.trim().to_owned());
+    quoted(value).into_iter().for_each(&mut add);
+    add(html_escaped(value));
+    for (safe, space) in [("", "%20"), ("", "+"), ("/", "%20"), ("/", "+")] {
+        let encoded = url_encoded(value, safe, space);
+        add(encoded.to_ascii_lowercase());
+        add(encoded);
+    }
+    for shift in 0..3 {
+        add(base64_within(value.as_bytes(), shift, |bytes| {
+            STANDARD_NO_PAD.encode(bytes)
+        }));
+        add(base64_within(value.as_bytes(), shift, |bytes| {
+            URL_SAFE_NO_PAD.encode(bytes)
+        }));
+    }
+}
+
+/// Returns what stands between the quotes: JSON's in Unicode and in ASCII, and Python's `repr` of text and of bytes, and
+/// `ascii`, with the quotes that Python escapes only where both kinds stand in the text.
+fn quoted(value: &str) -> Vec<String> {
+    let json = Value::String(value.to_owned()).to_string();
+    let json = json[1..json.len() - 1].to_owned();
+    let mut forms = vec![in_ascii(&json, utf16_escape)];
+    let repr = python_escaped(value);
+    let bytes: String = value.bytes().map(char::from).collect();
+    let bytes = in_ascii(&python_escaped(&bytes), short_escape);
+    for python in [in_ascii(&repr, short_escape), bytes, repr] {
+        forms.push(python.replace('\'', "\\'"));
+        forms.push(python);
+    }
+    forms.push(json);
+    forms
+}
+
+fn python_escaped(text: &str) -> String {
+    let escape = |c: char| match c {
+        '\\' => "\\\\".into(),
+        '\n' => "\\n".into(),
+        '\r' => "\\r".into(),
+        '\t' => "\\t".into(),
+        c if c.is_ascii_control() => format!("\\x{:02x}", c as u32),
+        c => c.to_string(),
+    };
+    text.chars().map(escape).collect()
+}
+
+fn in_ascii(text: &str, escape: impl Fn(char) -> String) -> String {
+    let ascii = |c: char| if c.is_ascii() { c.to_string() } else { escape(c) };
+    text.chars().map(ascii).collect()
+}
+
+/// As JSON has it: one or two units of UTF-16.
+fn utf16_escape(c: char) -> String {
+    let mut units = [0; 2];
+    let units = c.encode_utf16(&mut units).iter();
+    units.map(|unit| format!("\\u{unit:04x}")).collect()
+}
+
+/// As Python has it: as short as the character's number allows.
+fn short_escape(c: char) -> String {
+    match c as u32 {
+        code @ ..0x100 => format!("\\x{code:02x}"),
+        code @ ..0x1_0000 => format!("\\u{code:04x}"),
+        code => format!("\\U{code:08x}"),
+    }
+}
+
+fn html_escaped(text: &str) -> String {
+    let escape = |c: char| match c {
+        '&' => "&amp;".into(),
+        '<' => "&lt;".into(),
+        '>' => "&gt;".into(),
+        '"' => "&quot;".into(),
+        '\'' => "&#x27;".into(),
+        c => c.to_string(),
+    };
+    text.chars().map(escape).collect()
+}
+
+/// Returns what of the Base64 text is due to `value` alone when it stands `shift` bytes after a multiple of three.
+fn base64_within(value: &[u8], shift: usize, encode: impl Fn(&[u8]) -> String) -> String {
+    let mut padded = vec![0; shift];
+    padded.extend(value);
+    let text = encode(&padded);
+    // Six bits a character: those that share a byte with a neighbour are not the value's own.
+    let first = (shift * 8).div_ceil(6);
+    let end = padded.len() * 8 / 6;
+    text[first..end].to_owned()
+}
+
+pub(super) fn url_encoded(value: &str, safe: &str, space: &str) -> String {
+    let encode = |byte: u8| match byte {
+        b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => char::from(byte).to_string(),
+        b' ' => space.to_owned(),
+        byte if safe.as_bytes().contains(&byte) => char::from(byte).to_string(),
+        byte => format!("%{byte:02X}"),
+    };
+    value.bytes().map(encode).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_is_known_as_python_json_urls_and_html_write_it() {
+        let mut forms = Vec::new();
+        add_forms("Tok\"en'/é9\\zQ😀", 4, &mut forms);
+        for form in [
+            // repr, ascii, repr of its bytes
+            r#"Tok"en\'/é9\\zQ😀"#,
+            r#"Tok"en\'/\xe99\\zQ\U0001f600"#,
+            r#"Tok"en\'/\xc3\xa99\\zQ\xf0\x9f\x98\x80"#,
+            // json.dumps, with and without ensure_ascii
+            r#"Tok\"en'/\u00e99\\zQ\ud83d\ude00"#,
+            r#"Tok\"en'/é9\\zQ😀"#,
+            // urllib.parse.quote, with and without safe='/'
+            "Tok%22en%27/%C3%A99%5CzQ%F0%9F%98%80",
+            "Tok%22en%27%2F%C3%A99%5CzQ%F0%9F%98%80",
+            // html.escape
+            "Tok&quot;en&#x27;/é9\\zQ😀",
+        ] {
+            assert!(forms.contains(&form.as_bytes().to_vec()), "{form}");
+        }
+    }
+}
