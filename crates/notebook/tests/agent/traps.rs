@@ -58,6 +58,14 @@ fn a_value_that_the_notebook_overrides_is_told_with_the_verdict() {
             Attempt::of(&[]).cell("n = 1", tag).cell("print(n)\nn = 2", none),
             None,
         ),
+        (
+            "a keyword before",
+            Attempt::of(&[])
+                .cell("n = 1", tag)
+                .cell("print(dict(n=2))  # n", none)
+                .cell("n = 2\nprint(n)", none),
+            Some(3),
+        ),
         ("from itself", Attempt::of(&["n = n + 1"]), None),
         ("added to", Attempt::of(&["n += 1"]), None),
         ("on condition", Attempt::of(&["if n > 5:\n    n = 5"]), None),

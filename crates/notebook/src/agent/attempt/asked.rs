@@ -74,8 +74,10 @@ pub(super) fn overridden(notebook: &Notebook, plan: &Plan) -> Vec<Overridden> {
     let names = plan.parameters.keys();
     names
         .filter_map(|name| {
-            let cell = behind_values(notebook).find(|cell| has_word(&cell.source, name))?;
-            assigns_first(&mut reader, &cell.source, name).then(|| Overridden {
+            let mut cells = behind_values(notebook).filter(|cell| has_word(&cell.source, name));
+            let first = cells.find_map(|cell| Some((cell, assigns_first(&mut reader, &cell.source, name)?)));
+            let (cell, _) = first.filter(|(_, assigns)| *assigns)?;
+            Some(Overridden {
                 name: name.clone(),
                 cell: cell.number,
             })
@@ -83,8 +85,9 @@ pub(super) fn overridden(notebook: &Notebook, plan: &Plan) -> Vec<Overridden> {
         .collect()
 }
 
-/// Returns whether the first statement of a cell that mentions a name gives it a value that has nothing to do with the one before.
-fn assigns_first(reader: &mut Reader, source: &str, name: &str) -> bool {
+/// Returns whether the first statement of a cell that mentions a name gives it a value that has nothing to do with the one
+/// before; `None` where none does, such as where a keyword argument is called so.
+fn assigns_first(reader: &mut Reader, source: &str, name: &str) -> Option<bool> {
     let mut assigns = None;
     reader.read(source, |piece| {
         let Piece::Statements(module) = piece else {
@@ -102,7 +105,7 @@ fn assigns_first(reader: &mut Reader, source: &str, name: &str) -> bool {
             }
         }
     });
-    assigns == Some(true)
+    assigns
 }
 
 /// Returns how often a statement mentions a name, texts included: what they are for is not known.
