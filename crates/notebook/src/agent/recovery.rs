@@ -78,14 +78,16 @@ fn end_what_is_left(layout: &AttemptLayout, records: &[Record]) -> Option<String
         if let Some(Err(error)) = cgroup.as_ref().map(Cgroup::end) {
             unended = Some(format!("its cgroup could not be ended: {error}"));
         }
-        let left = end_left(marker, &work);
+        let left = end_left(Some(marker), &work);
         if left > 0 {
             unended = Some(format!("{left} of its processes could not be ended"));
         }
         remove_folder(sockets);
     }
     if records.is_empty() {
-        // Nothing says any more where its cgroup is; an agent that was started where this one was had it here.
+        // Nothing says any more how its processes are marked, nor where its cgroup is; an agent that was started where this
+        // one was had it here.
+        end_left(None, &work);
         let named = read_spec(layout).map(|(spec, _)| Confinement::plan(&cgroup_name(&spec, layout)));
         let _ = named.map(|confinement| confinement.end());
     }

@@ -59,14 +59,14 @@ pub(crate) fn sweep(marker: &str, cgroup: Option<&Cgroup>, grace: Duration, mete
     }
 }
 
-/// Kills what a killed agent left: every process that carries the marker, and those that work in `folder`.
+/// Kills what a killed agent left: every process that carries the marker, where it is known, and those that work in `folder`.
 ///
 /// Returns how many did not go.
-pub(crate) fn end_left(marker: &str, folder: &Path) -> usize {
+pub(crate) fn end_left(marker: Option<&str>, folder: &Path) -> usize {
     let begun = Instant::now();
     loop {
         let all = processes();
-        let mut left = marked(marker, &all);
+        let mut left = marker.map_or_else(Vec::new, |marker| marked(marker, &all));
         left.extend(working_in(folder, &all));
         if left.is_empty() || begun.elapsed() > GIVE_UP_AFTER {
             return left.len();

@@ -5,7 +5,7 @@ use blueproof_core::{
     domain::{FailureClass, Verdict},
 };
 
-use crate::support::{Attempt, Done};
+use crate::support::{Attempt, Done, eventually, is_alive};
 
 /// Finds the attempt's folder, and makes the line that would say that it has passed.
 const FORGE: &str = "\
@@ -76,6 +76,22 @@ fn what_a_notebook_writes_is_no_record_where_it_kills_its_agent_too() {
         let done = Attempt::of(&[&code]).start().recover();
         assert_tampered(&done);
     }
+}
+
+#[test]
+fn what_a_notebook_left_running_is_ended_where_no_record_names_it_any_more() {
+    let told = tempfile::NamedTempFile::new().unwrap();
+    let leave = format!(
+        "import subprocess\nleft = subprocess.Popen(['sleep', '600'], start_new_session=True)\n\
+         open({:?}, 'w').write(str(left.pid))\nlog.unlink()",
+        told.path()
+    );
+    let code = format!("{}\n{KILL_AGENT}", forging(&leave));
+    let done = Attempt::of(&[&code]).start().recover();
+    assert_tampered(&done);
+    let left = std::fs::read_to_string(told.path()).unwrap();
+    assert!(!left.is_empty());
+    eventually(|| (!is_alive(&left)).then_some(()));
 }
 
 #[test]
