@@ -83,7 +83,7 @@ fn what_a_notebook_left_running_is_ended_where_no_record_names_it_any_more() {
     let told = tempfile::NamedTempFile::new().unwrap();
     let leave = format!(
         "import subprocess\nleft = subprocess.Popen(['sleep', '600'], start_new_session=True)\n\
-         open({:?}, 'w').write(str(left.pid))\nlog.unlink()",
+         open({:?}, 'w').write(str(left.pid))\nlog.unlink(); (folder / 'spec.json').unlink()",
         told.path()
     );
     let code = format!("{}\n{KILL_AGENT}", forging(&leave));
