@@ -5,6 +5,7 @@ because a notebook may rebind anything later. Answers are JSON in hexadecimal, s
 """
 
 import ast as _ast
+import atexit as _atexit
 import json as _json
 import faulthandler as _faulthandler
 import gc as _gc
@@ -547,7 +548,30 @@ def _hasten_end():
     _gc.freeze()
 
 
-for _watch in (_watch_shell, _watch_children, _watch_copies, _watch_starts, _watch_system, _watch_folder, _watch_futures, _hasten_end):
+def _flush_at_exit():
+    """Registered before the notebook can, this runs after what it registers, and before ipykernel ends its own threads."""
+    if _os.getpid() != _kernel:
+        return
+    for stream in _streams:
+        try:
+            stream.flush()
+            # ipykernel's thread of control flushes once it has answered, and would wait for ever for its thread of output, which
+            # is ended meanwhile. Whoever has begun to wait is served by one more flush.
+            flush, stream.flush = stream.flush, _nothing
+            flush()
+        except Exception:
+            pass
+
+
+def _nothing():
+    pass
+
+
+def _watch_exit():
+    _atexit.register(_flush_at_exit)
+
+
+for _watch in (_watch_shell, _watch_children, _watch_copies, _watch_starts, _watch_system, _watch_folder, _watch_futures, _hasten_end, _watch_exit):
     try:
         _watch()
     except Exception:
