@@ -74,6 +74,8 @@ pub(super) struct Line {
     backing_off: BTreeSet<WorkloadId>,
     /// Who last had others evicted for it, and waits for that.
     preemptor: Option<WorkloadId>,
+    /// Whether it stays next: by the strategy of the queue when it had them evicted, which may be another now.
+    is_sticky: bool,
     progress: BTreeMap<WorkloadId, Progress>,
 }
 
@@ -87,6 +89,7 @@ impl Line {
             firsts: BTreeMap::new(),
             backing_off: BTreeSet::new(),
             preemptor: None,
+            is_sticky: false,
             progress: BTreeMap::new(),
         }
     }
@@ -98,7 +101,7 @@ impl Line {
             *self = Self { strategy, ..old };
             return self.wake();
         }
-        self.preemptor = old.preemptor;
+        (self.preemptor, self.is_sticky) = (old.preemptor, old.is_sticky);
         self.progress = old.progress;
         for (id, entry) in old.entries {
             self.insert(id, entry);
@@ -198,8 +201,8 @@ impl Line {
         if self.by_usage { entry.user } else { 0 }
     }
 
-    /// Returns who is next. In a BestEffortFIFO queue one who waits for others to be gone stays next of its user's, so that
-    /// their quota goes to nobody else.
+    /// Returns who is next. One for whom others were evicted in a BestEffortFIFO queue stays next of its user's, so that their
+    /// quota goes to nobody else.
     pub(super) fn head(&self, users: &Users) -> Option<(WorkloadId, Entry)> {
         let sticky = self.sticky().filter(|id| !self.is_parked(*id));
         let sticky = sticky.map(|id| (self.line_of(&self.entries[&id]), id));
@@ -220,8 +223,7 @@ impl Line {
 
     /// Returns who had others evicted for it and goes on to be first.
     fn sticky(&self) -> Option<WorkloadId> {
-        self.preemptor
-            .filter(|_| self.strategy == QueueingStrategy::BestEffortFIFO)
+        self.preemptor.filter(|_| self.is_sticky)
     }
 
     /// Returns whether a workload of this line is parked.
@@ -272,6 +274,7 @@ impl Line {
     /// Notes that a workload, which is next, has others evicted for it.
     pub(super) fn set_preemptor(&mut self, id: WorkloadId) {
         self.preemptor = Some(id);
+        self.is_sticky = self.strategy == QueueingStrategy::BestEffortFIFO;
     }
 
     pub(super) fn progress(&self, id: WorkloadId) -> Option<&Progress> {

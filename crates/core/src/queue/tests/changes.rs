@@ -3,8 +3,8 @@
 
 use super::{
     super::{
-        Queues, Standing, WorkloadId,
-        objects::{ClusterQueue, Objects, QueueingStrategy},
+        Queues, Standing, Workload, WorkloadId,
+        objects::{ClusterQueue, Objects, QueueingStrategy, WithinClusterQueue},
     },
     stories::*,
 };
@@ -75,4 +75,32 @@ fn those_who_wait_go_by_the_strategy_that_their_queue_has_now() {
         queues.cycle(at(2000));
     }
     assert_eq!(queues.standing(WorkloadId(3)), Some(Standing::Admitted));
+}
+
+#[test]
+fn who_has_others_evicted_stays_next_by_the_strategy_that_the_queue_had_then() {
+    use QueueingStrategy::{BestEffortFIFO, StrictFIFO};
+    let preempting = |strategy, gpus| {
+        let mut queue = of(None, quota(gpus));
+        queue.queueing_strategy = strategy;
+        queue.preemption.within_cluster_queue = WithinClusterQueue::LowerPriority;
+        configured([("q", queue)])
+    };
+    let preemptor = Workload {
+        priority: 5,
+        ..workload(2, "q", &[(GPU, 4)])
+    };
+    let asks = [workload(1, "q", &[(GPU, 4)]), preemptor, urgent(3, "q", 5)];
+    for (then, now, admitted, waiting) in [
+        (BestEffortFIFO, StrictFIFO, 2, 3),
+        (StrictFIFO, BestEffortFIFO, 3, 2),
+    ] {
+        let mut queues = story(preempting(then, 4), &asks);
+        queues.set_objects(preempting(now, 9));
+        for _ in 0..3 {
+            queues.cycle(at(2000));
+        }
+        assert_eq!(queues.standing(WorkloadId(admitted)), Some(Standing::Admitted));
+        assert_ne!(queues.standing(WorkloadId(waiting)), Some(Standing::Admitted));
+    }
 }
