@@ -61,6 +61,12 @@ pub(super) struct Papermill {
     pub(super) described: String,
 }
 
+/// What is read of the report of a run.
+#[derive(Debug, Deserialize)]
+struct Reported {
+    environment: Environment,
+}
+
 /// What blueproof says of the environment that it ran a notebook in.
 #[derive(Debug, Deserialize)]
 struct Environment {
@@ -138,7 +144,7 @@ impl Sides {
 
     /// Returns papermill on what a run of blueproof used, installed where it is not there yet.
     pub(super) fn papermill(&self, like: &Proof) -> Result<Papermill> {
-        let environment: Environment = read_json(&like.attempt().join("environment.json"))?;
+        let Reported { environment } = read_json(&like.kept.join("report.json"))?;
         let python = self
             .folder
             .join("environments")
