@@ -24,7 +24,10 @@ use std::{
 use async_trait::async_trait;
 use blueproof_core::{
     action::StartAction,
-    attempt::{AttemptLayout, AttemptSpec, Errand, Orders, Record, RecordKind, RunsFolder, read_regular},
+    attempt::{
+        AttemptLayout, AttemptSpec, Errand, Orders, Presence, ProcessName, Record, RecordKind, RunsFolder,
+        read_regular,
+    },
     diagnostic::{Code, Diagnostic, Place},
     domain::{AttemptId, Gpus, Resources},
     event::StopMode,
@@ -288,27 +291,30 @@ impl ClusterDriver for LocalDriver {
         let layout = self.layout(attempt);
         let mut log = self.log(attempt);
         let mut successor: Option<Child> = None;
+        let mut is_gone = false;
         loop {
-            // In this order: an agent that is gone has written everything that it will.
+            // In this order: an agent that is gone has written everything that it will. It is looked for only where its log says
+            // nothing new, as one that has ended is looked for among all processes.
             let ended = match &mut successor {
                 Some(child) => self.has_ended(child)?,
                 None => None,
             };
-            let agent = self.find_agent(&layout, log.begun())?;
             let news = log.news().await?;
             let observed = news.records.into_iter().filter_map(observation).next_back();
             match (observed, ended) {
                 (Some(observed), _) if known != Some(&observed) => return Ok(observed),
                 (_, Some(status)) => return Ok(Observation::Finished(agent::lost(&layout, status))),
-                // Who has begun is known only once the log was read: an agent elsewhere is not found without it.
-                _ if agent == Agent::Gone
-                    && successor.is_none()
-                    && self.find_agent(&layout, log.begun())? == Agent::Gone =>
-                {
+                _ if is_gone && successor.is_none() => {
                     successor = Some(self.agent_for(attempt, Errand::Finish).await?);
                 }
-                _ if news.is_disturbed => tokio::time::sleep(LOOK_AT_DISTURBED).await,
-                _ => log.changed(LOOK_EVERY).await,
+                _ => {
+                    is_gone = successor.is_none() && self.find_agent(&layout, log.begun())? == Agent::Gone;
+                    match (is_gone, news.is_disturbed) {
+                        (true, _) => {}
+                        (false, true) => tokio::time::sleep(LOOK_AT_DISTURBED).await,
+                        (false, false) => log.changed(LOOK_EVERY).await,
+                    }
+                }
             }
         }
     }
@@ -334,8 +340,12 @@ impl ClusterDriver for LocalDriver {
         if !is_finished_already {
             self.signal_agent(&layout, begun.as_ref(), Signal::TERM)?;
         }
-        self.end_agent(&layout, begun.as_ref(), self.release_grace)
-            .await?;
+        // One that has written down how the attempt ended, and is gone, has no successor.
+        let is_gone = |begun: &ProcessName| begun.presence() == Presence::Gone;
+        if !is_finished_already || !begun.as_ref().is_some_and(is_gone) {
+            self.end_agent(&layout, begun.as_ref(), self.release_grace)
+                .await?;
+        }
         // An agent that was killed has ended nothing of what it started.
         self.end_cgroup(log.cgroup().cloned()).await?;
         let mut records = self.log(attempt).news().await?.records;

@@ -92,7 +92,9 @@ impl AgentCommand {
             let line = line.strip_suffix(b"\0").unwrap_or(&line);
             let mut words = line.split(|byte| *byte == 0).skip(1);
             let is_agent = arguments.iter().all(|one| words.next() == Some(*one)) && words.next().is_none();
-            found.extend(ProcessName::of(pid).filter(|_| is_agent));
+            if is_agent {
+                found.extend(ProcessName::of(pid));
+            }
         }
         Ok(found)
     }

@@ -1,6 +1,6 @@
 //! Waking when a file is written to.
 
-use std::{io, mem::MaybeUninit, os::fd::OwnedFd, path::Path, time::Duration};
+use std::{io, mem::MaybeUninit, os::fd::OwnedFd, path::Path, thread, time::Duration};
 
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 use tokio::io::{Interest, unix::AsyncFd};
@@ -29,6 +29,17 @@ impl Changes {
         if let Ok(Ok(mut ready)) = tokio::time::timeout(rest, events.readable()).await {
             read_all(events.get_ref());
             ready.clear_ready();
+        }
+    }
+}
+
+impl Drop for Changes {
+    /// Leaves closing to another thread: the system waits there until nobody can be about to tell of anything, which takes a
+    /// hundredth of a second, and then has nothing more to say.
+    fn drop(&mut self) {
+        if let Some(events) = self.0.take() {
+            let events = events.into_inner();
+            let _ = thread::Builder::new().spawn(move || drop(events));
         }
     }
 }
