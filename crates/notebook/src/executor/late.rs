@@ -17,6 +17,8 @@ pub(super) enum Late {
     Messages,
     /// What a copy of the kernel's process printed, such as a worker's: it is sent to the kernel, which publishes it.
     Copies,
+    /// What the kernel had sent before its process ended: it lies in our sockets already.
+    Sent,
 }
 
 impl Late {
@@ -24,6 +26,7 @@ impl Late {
         match self {
             Late::Messages => Duration::from_millis(5),
             Late::Copies => Duration::from_millis(40),
+            Late::Sent => Duration::from_millis(1),
         }
     }
 }

@@ -32,9 +32,12 @@ impl Executor<'_> {
             }
         };
         if end.is_some() {
-            // What it sent last is on its way.
-            while let Ok(incoming) = tokio::time::timeout(Late::Messages.quiet(), self.channels.next()).await
-            {
+            let late = if self.kernelspec.is_none() {
+                Late::Sent
+            } else {
+                Late::Messages
+            };
+            while let Ok(incoming) = tokio::time::timeout(late.quiet(), self.channels.next()).await {
                 self.take_parting(incoming);
             }
         }
