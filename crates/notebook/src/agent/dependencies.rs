@@ -48,6 +48,8 @@ pub struct Preparing<'a> {
     pub spec: &'a AttemptSpec,
     /// What is to be done in it.
     pub plan: &'a Plan,
+    /// The attempt's own copy of the checkout: what was approved, whatever is changed meanwhile.
+    pub checkout: &'a Path,
 }
 
 /// A Python that has ipykernel and everything that the plan asks for.

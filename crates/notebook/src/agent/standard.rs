@@ -72,7 +72,7 @@ impl PrepareEnvironment for Environments {
         preparing: &Preparing<'_>,
         progress: &mut dyn FnMut(String),
     ) -> Result<Prepared, Box<Failure>> {
-        let (spec, wanted) = (preparing.spec, &preparing.plan.environment);
+        let wanted = &preparing.plan.environment;
         // Whoever waits for this kills what it has started when it takes too long.
         let stop = AtomicBool::new(false);
         let patience = Patience {
@@ -80,7 +80,8 @@ impl PrepareEnvironment for Environments {
             deadline: None,
         };
         let mut tell = |text: &str| progress(text.to_owned());
-        let prepared = environment::prepare(wanted, &spec.checkout, &spec.environments, patience, &mut tell);
+        let cache = &preparing.spec.environments;
+        let prepared = environment::prepare(wanted, preparing.checkout, cache, patience, &mut tell);
         match prepared {
             Ok(prepared) => {
                 let environment = serde_json::to_value(prepared.describe()).expect("plain data");

@@ -19,7 +19,11 @@ use blueproof_notebook::{
 struct Given(PathBuf);
 
 impl PrepareEnvironment for Given {
-    fn prepare(&self, _: &Preparing<'_>, progress: &mut dyn FnMut(String)) -> Result<Prepared, Box<Failure>> {
+    fn prepare(
+        &self,
+        preparing: &Preparing<'_>,
+        progress: &mut dyn FnMut(String),
+    ) -> Result<Prepared, Box<Failure>> {
         progress("found".into());
         if std::env::var_os("TEST_ENDLESS_ENVIRONMENT").is_some() {
             let _ = std::process::Command::new("sleep").arg("600").status();
@@ -27,7 +31,7 @@ impl PrepareEnvironment for Given {
         Ok(Prepared {
             python: self.0.clone(),
             detail: "given".into(),
-            environment: serde_json::Value::Null,
+            environment: serde_json::json!({ "madeFor": preparing.checkout }),
         })
     }
 }

@@ -1,6 +1,9 @@
 //! What a pass says, and what it must not.
 
+use std::path::Path;
+
 use blueproof_core::{
+    attempt::RecordKind,
     diagnostic::Code,
     domain::{Bytes, FailureClass, Verdict},
 };
@@ -36,6 +39,21 @@ fn where_nothing_runs_there_is_no_pass_unless_it_was_meant() {
     injected.plan.parameters.insert("n".into(), 3.into());
     assert_eq!(injected.fails().diagnostic.code, Code::NothingRan);
     Attempt::of(&["%%bash\ntrue"]).run().passed();
+}
+
+#[test]
+fn an_environment_is_made_for_the_copy_that_runs_and_not_for_a_folder_that_may_change() {
+    let done = Attempt::of(&["print('here')"]).run();
+    let made_for = done.records.iter().find_map(|record| match &record.kind {
+        RecordKind::EnvironmentReady { environment } => environment["madeFor"].as_str(),
+        _ => None,
+    });
+    let checkout = made_for.map(Path::new).expect("it is told");
+    assert!(
+        checkout.starts_with(done.layout().work()),
+        "{}",
+        checkout.display()
+    );
 }
 
 #[test]

@@ -85,11 +85,12 @@ impl Attempt<'_> {
         let (progress, mut told) = mpsc::unbounded_channel();
         let (done, result) = tokio::sync::oneshot::channel();
         let environment = self.dependencies.environment.clone();
-        let (spec, plan) = (self.spec.clone(), self.plan.clone());
+        let (spec, plan, checkout) = (self.spec.clone(), self.plan.clone(), self.checkout());
         std::thread::spawn(move || {
             let preparing = Preparing {
                 spec: &spec,
                 plan: &plan,
+                checkout: &checkout,
             };
             let mut tell = |message| drop(progress.send(message));
             let _ = done.send(environment.prepare(&preparing, &mut tell));
