@@ -18,6 +18,8 @@ use blueproof_core::{
 };
 use sha2::{Digest, Sha256};
 
+use crate::files::hexadecimal;
+
 /// Names of what is never part of a folder's content.
 const LEFT_OUT: [&str; 6] = [
     ".git",
@@ -86,13 +88,7 @@ struct Snapshot<'a> {
 impl Snapshot<'_> {
     fn take(mut self) -> Result<Head, SnapshotError> {
         self.folder(Path::new(""))?;
-        let digits: String = self
-            .hash
-            .finalize()
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
-        Ok(Head::Snapshot(digits))
+        Ok(Head::Snapshot(hexadecimal(&self.hash.finalize())))
     }
 
     fn folder(&mut self, relative: &Path) -> Result<(), SnapshotError> {

@@ -392,7 +392,7 @@ impl Attempt<'_> {
 pub(super) fn cgroup_name(spec: &AttemptSpec, layout: &AttemptLayout) -> String {
     let folder = std::path::absolute(layout.root()).unwrap_or_else(|_| layout.root().to_owned());
     let digest = Sha256::digest(folder.as_os_str().as_encoded_bytes());
-    let place: String = digest.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
+    let place = files::hexadecimal(&digest[..4]);
     format!("blueproof-{}-{}-{place}", spec.store, spec.attempt)
 }
 

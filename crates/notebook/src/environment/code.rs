@@ -1,17 +1,19 @@
 //! What can be imported from a folder of packages, as a text that tells whether any of it was changed.
 
 use std::{
-    fs, io,
+    ffi::{OsStr, OsString},
+    fs::{self, DirEntry, FileType, Metadata},
+    io,
     os::unix::ffi::OsStrExt,
-    path::{Path, PathBuf},
+    path::Path,
     sync::atomic::{AtomicUsize, Ordering},
     thread,
 };
 
 use sha2::{Digest, Sha256, digest::Output};
-use walkdir::{DirEntry, WalkDir};
 
 use super::cache::changed_at;
+use crate::files::hexadecimal;
 
 /// How the names of files end from which Python takes code; `.pth` files are carried out at its start.
 const SUFFIXES: [&str; 3] = [".py", ".so", ".pth"];
@@ -31,32 +33,32 @@ type Sum = Output<Sha256>;
 /// another text. What Python itself compiles is left out, as it holds that against the source; what packages keep beside their
 /// code is their own affair. Nothing is read but names, sizes and times, so that tens of thousands of files take a moment.
 pub(super) fn code_in(packages: &Path) -> io::Result<String> {
-    let entries = fs::read_dir(packages)?.map(|entry| entry.map(|entry| entry.path()));
-    let mut entries: Vec<PathBuf> = entries.collect::<io::Result<_>>()?;
-    entries.sort();
+    let names = fs::read_dir(packages)?.map(|entry| entry.map(|entry| entry.file_name()));
+    let mut names: Vec<OsString> = names.collect::<io::Result<_>>()?;
+    names.sort();
     let mut whole = Sha256::new();
-    for sum in sums(packages, &entries)? {
+    for sum in sums(packages, &names)? {
         whole.update(sum);
     }
-    let whole = whole.finalize();
-    Ok(whole.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(hexadecimal(&whole.finalize()))
 }
 
-/// Returns the sum of each entry that has code, in their order. Many threads share them out, as a few entries hold most of the files.
-fn sums(packages: &Path, entries: &[PathBuf]) -> io::Result<Vec<Sum>> {
+/// Returns the sum of each name under which there is code, in their order. Threads share them out, where there are any to be had.
+fn sums(packages: &Path, names: &[OsString]) -> io::Result<Vec<Sum>> {
     let next = AtomicUsize::new(0);
     let take = || {
         let mut taken = Vec::new();
         while let at = next.fetch_add(1, Ordering::Relaxed)
-            && let Some(entry) = entries.get(at)
+            && let Some(name) = names.get(at)
         {
-            taken.extend(sum_of(packages, entry)?.map(|sum| (at, sum)));
+            taken.extend(sum_of(packages, name)?.map(|sum| (at, sum)));
         }
         Ok::<_, io::Error>(taken)
     };
     let threads = thread::available_parallelism().map_or(1, |threads| threads.get().min(THREADS_AT_MOST));
     let taken = thread::scope(|scope| {
-        let others: Vec<_> = (1..threads).map(|_| scope.spawn(take)).collect();
+        let another = |_| thread::Builder::new().spawn_scoped(scope, take).ok();
+        let others: Vec<_> = (1..threads).filter_map(another).collect();
         let mut taken = take()?;
         for other in others {
             taken.extend(other.join().expect("it does not panic")?);
@@ -68,24 +70,50 @@ fn sums(packages: &Path, entries: &[PathBuf]) -> io::Result<Vec<Sum>> {
     Ok(taken.into_iter().map(|(_, sum)| sum).collect())
 }
 
-fn sum_of(packages: &Path, entry: &Path) -> io::Result<Option<Sum>> {
-    let mut sum = None;
-    let is_source = |entry: &DirEntry| entry.file_name() != COMPILED;
-    let below = WalkDir::new(entry).sort_by_file_name().into_iter();
-    for file in below.filter_entry(is_source) {
-        let file = file?;
-        if !is_code(&file.file_name().to_string_lossy()) {
-            continue;
-        }
-        let path = file.path().strip_prefix(packages).unwrap_or(file.path());
-        let about = file.metadata()?;
-        let sum = sum.get_or_insert_with(Sha256::new);
-        sum.update(path.as_os_str().as_bytes());
-        sum.update([0]);
-        sum.update(about.len().to_le_bytes());
-        sum.update(changed_at(&about)?.to_le_bytes());
+/// Returns the sum of what stands under a name in the folder of packages; `None` where that is no code.
+fn sum_of(packages: &Path, name: &OsStr) -> io::Result<Option<Sum>> {
+    let mut sum = Sha256::new();
+    let entry = packages.join(name);
+    let about = fs::symlink_metadata(&entry)?;
+    let has_code = add(&mut sum, Path::new(name), &entry, about.file_type(), || Ok(about))?;
+    Ok(has_code.then(|| sum.finalize()))
+}
+
+/// Adds a file that is code, and all below a folder. Returns whether there was any.
+fn add(
+    sum: &mut Sha256,
+    name: &Path,
+    path: &Path,
+    kind: FileType,
+    about: impl FnOnce() -> io::Result<Metadata>,
+) -> io::Result<bool> {
+    if kind.is_dir() {
+        return add_folder(sum, name, path);
     }
-    Ok(sum.map(Sha256::finalize))
+    // Python follows links, and any may lead to a package. They are not followed here: where they lead to is a part of them.
+    if !kind.is_symlink() && !is_code(&path.to_string_lossy()) {
+        return Ok(false);
+    }
+    let about = about()?;
+    sum.update(name.as_os_str().as_bytes());
+    sum.update([0]);
+    sum.update(about.len().to_le_bytes());
+    sum.update(changed_at(&about)?.to_le_bytes());
+    Ok(true)
+}
+
+fn add_folder(sum: &mut Sha256, name: &Path, path: &Path) -> io::Result<bool> {
+    if path.ends_with(COMPILED) {
+        return Ok(false);
+    }
+    let mut entries: Vec<DirEntry> = fs::read_dir(path)?.collect::<io::Result<_>>()?;
+    entries.sort_by_cached_key(DirEntry::file_name);
+    let mut has_code = false;
+    for entry in entries {
+        let name = name.join(entry.file_name());
+        has_code |= add(sum, &name, &entry.path(), entry.file_type()?, || entry.metadata())?;
+    }
+    Ok(has_code)
 }
 
 fn is_code(name: &str) -> bool {
@@ -95,7 +123,7 @@ fn is_code(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
+    use std::os::unix::fs::symlink;
 
     use super::*;
 
@@ -128,6 +156,24 @@ mod tests {
             write(code, "another");
             let after = code_in(folder.path()).unwrap();
             assert_ne!(after, before, "{code}");
+            before = after;
+        }
+    }
+
+    #[test]
+    fn a_link_counts_wherever_it_leads_and_is_not_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("package")).unwrap();
+        let mut before = code_in(folder.path()).unwrap();
+        for (name, target) in [
+            ("gone", "/nowhere"),
+            ("all", "/"),
+            ("self", "."),
+            ("package/deep", "/"),
+        ] {
+            symlink(target, folder.path().join(name)).unwrap();
+            let after = code_in(folder.path()).unwrap();
+            assert_ne!(after, before, "{name}");
             before = after;
         }
     }

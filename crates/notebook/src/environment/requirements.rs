@@ -11,7 +11,7 @@ use super::{
     interpreter::{Interpreter, PythonRequest},
     lockfile::Lock,
 };
-use crate::plan::Environment;
+use crate::{files::hexadecimal, plan::Environment};
 
 /// Changes when environments are built in another way, so that none of an older kind is reused.
 const FORMAT: &str = "1";
@@ -89,7 +89,7 @@ impl Wanted {
             .take(2)
             .collect::<Vec<_>>()
             .join(".");
-        format!("py{minor}-{}", hex(&hasher.finalize()[..10]))
+        format!("py{minor}-{}", hexadecimal(&hasher.finalize()[..10]))
     }
 
     /// Returns what stands for the request where no interpreter has been asked yet.
@@ -101,7 +101,7 @@ impl Wanted {
         hasher.update([0]);
         host.fingerprint(&mut hasher);
         self.add_to(&mut hasher);
-        hex(&hasher.finalize()[..16])
+        hexadecimal(&hasher.finalize()[..16])
     }
 
     fn add_to(&self, hasher: &mut Sha256) {
@@ -224,10 +224,6 @@ fn name_and_rest(requirement: &str) -> (&str, &str) {
     let end = requirement.find(|c| !is_name(c)).unwrap_or(requirement.len());
     let (name, rest) = requirement.split_at(end);
     (name, rest.trim_start())
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]
