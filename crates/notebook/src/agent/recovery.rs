@@ -75,23 +75,28 @@ fn end_what_is_left(layout: &AttemptLayout, records: &[Record]) -> Option<String
         else {
             continue;
         };
-        if let Some(Err(error)) = cgroup.as_ref().map(Cgroup::end) {
-            unended = Some(format!("its cgroup could not be ended: {error}"));
-        }
-        let left = end_left(Some(marker), &work);
-        if left > 0 {
-            unended = Some(format!("{left} of its processes could not be ended"));
-        }
+        unended = of_cgroup(cgroup.as_ref().map_or(Ok(()), Cgroup::end))
+            .or(of_processes(end_left(Some(marker), &work)))
+            .or(unended);
         remove_folder(sockets);
     }
     if records.is_empty() {
         // Nothing says any more how its processes are marked, nor where its cgroup is; an agent that was started where this
         // one was had it here.
-        end_left(None, &work);
+        let left = end_left(None, &work);
         let named = read_spec(layout).map(|(spec, _)| Confinement::plan(&cgroup_name(&spec, layout)));
-        let _ = named.map(|confinement| confinement.end());
+        unended = of_cgroup(named.map_or(Ok(()), |confinement| confinement.end())).or(of_processes(left));
     }
     unended
+}
+
+fn of_cgroup(ended: io::Result<()>) -> Option<String> {
+    let error = ended.err()?;
+    Some(format!("its cgroup could not be ended: {error}"))
+}
+
+fn of_processes(left: usize) -> Option<String> {
+    (left > 0).then(|| format!("{left} of its processes could not be ended"))
 }
 
 /// Removes a folder and what is in it, also where a notebook took away its own right to write there.
