@@ -106,6 +106,7 @@ fn add_place(case: &mut TestCase, failed: &FailedLine) {
 
 /// Adds to a pass the failures that came before it, each to the cell that failed, or else to a case of the whole attempt.
 fn add_flaky(report: &Report, code: &[&Cell], cases: &mut Vec<TestCase>) {
+    let mut as_a_whole: Option<TestCase> = None;
     for earlier in &report.earlier {
         let Verdict::Failed(failure) = &earlier.verdict else {
             continue;
@@ -114,14 +115,11 @@ fn add_flaky(report: &Report, code: &[&Cell], cases: &mut Vec<TestCase>) {
         let at = failed.and_then(|place| code.iter().position(|cell| cell.position == place.cell));
         let case = match at {
             Some(at) => &mut cases[at],
-            None => {
-                cases.push(TestCase::new(whole(report), TestCaseStatus::success()));
-                let last = cases.len() - 1;
-                &mut cases[last]
-            }
+            None => as_a_whole.get_or_insert_with(|| TestCase::new(whole(report), TestCaseStatus::success())),
         };
         case.status.add_rerun(rerun(failure));
     }
+    cases.extend(as_a_whole);
 }
 
 fn rerun(failure: &Failure) -> TestRerun {

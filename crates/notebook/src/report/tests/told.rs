@@ -130,18 +130,32 @@ fn a_pass_that_came_only_after_a_retry_is_flaky_in_junit() {
     );
     assert!(junit.contains("failures=\"0\" errors=\"0\""), "{junit}");
 
-    late.earlier = vec![earlier(failed_as(FailureClass::Infrastructure, None))];
+    late.earlier = vec![earlier(failed_as(FailureClass::Infrastructure, None)); 2];
     let junit = junit::render(&late);
-    let (_, whole) = junit
-        .split_once("<testcase name=\"the attempt as a whole\"")
-        .expect(&junit);
-    assert!(whole.contains("<flakyFailure message=\"it was lost\""), "{junit}");
+    let wholes: Vec<_> = junit.split("<testcase name=\"the attempt as a whole\"").collect();
+    let [_, whole] = wholes[..] else {
+        panic!("{junit}");
+    };
+    let flaky = whole.matches("<flakyFailure message=\"it was lost\"").count();
+    assert_eq!(flaky, 2, "{junit}");
 
     late.earlier = vec![earlier(Verdict::Stopped)];
     assert!(
         !junit::render(&late).contains("flaky"),
         "giving way is no failure"
     );
+}
+
+#[test]
+fn an_expectation_that_does_not_hold_is_told_also_where_nothing_is_left_to_make_a_table_of() {
+    let mut report = report();
+    report.verdict = failed_as(FailureClass::Expectation, None);
+    let Verdict::Failed(failure) = &mut report.verdict else {
+        unreachable!("it is made above");
+    };
+    failure.diagnostic.message = "1 expectation does not hold:\n- loss is 3, at most 1 was expected".into();
+    report.expectations.clear();
+    assert!(to_html(&report).contains("loss is 3, at most 1 was expected"));
 }
 
 #[test]
