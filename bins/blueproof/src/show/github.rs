@@ -39,7 +39,7 @@ pub(crate) fn tell(run: &RunView, kept: &RunsFolder, verdict: &str) {
         return;
     }
     if let Some(failure) = &run.failure {
-        let failed = FailedLine::of(run, kept).or_else(|| FailedLine::in_report(run, kept));
+        let failed = FailedLine::in_report(run, kept).or_else(|| FailedLine::of(run, kept));
         eprintln!("{}", annotation(run, failure, failed.as_ref().map(place)));
     }
     // A summary that cannot be written is missed by nobody who sees the step's log.

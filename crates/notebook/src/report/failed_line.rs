@@ -1,4 +1,5 @@
-//! The notebook's file, and its line that a run failed at: where tools that annotate a checkout put their mark.
+//! The notebook's file, and the line of it that a run failed at where there is one: where tools that annotate a checkout put their
+//! mark.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{ipynb::Notebook, plan::Plan};
 
-/// A notebook's file, and a line of it.
+/// The file of the notebook of a run that failed, and the line where one is to blame.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FailedLine {
@@ -39,7 +40,8 @@ impl FailedLine {
         Some(Self { file, line })
     }
 
-    /// Returns the file of the notebook that a run was asked for which failed before it had an attempt.
+    /// Returns the file of the notebook that a run was asked for which failed: all that is known where it had no attempt, or where
+    /// nothing is left of it.
     pub fn of_request(run: &RunView, request: &RunRequest) -> Option<Self> {
         run.failure.as_ref()?;
         let plan: Plan = serde_json::from_value(request.job.work.clone()).ok()?;
@@ -47,7 +49,7 @@ impl FailedLine {
         Some(Self { file, line: None })
     }
 
-    /// Returns what the report of a run says of it. Blocks.
+    /// Returns what the report of a run says of it, as it was when the run ended. Blocks.
     pub fn in_report(run: &RunView, runs: &RunsFolder) -> Option<Self> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]

@@ -113,7 +113,7 @@ pub(super) fn render(report: &Report) -> String {
             .map(|earlier| (earlier.attempt.to_string(), verdict(&earlier.verdict).word))
             .collect(),
         caveats: report.caveats.iter().map(|caveat| shown(caveat)).collect(),
-        failure: failure.map(failure_view),
+        failure: failure.map(|failure| failure_view(failure, report)),
         since: report
             .comparison
             .as_ref()
@@ -139,7 +139,7 @@ pub(super) fn render(report: &Report) -> String {
         .expect("the template writes to a text, which cannot fail")
 }
 
-/// Returns the word for a class of failures, as it stands in verdicts everywhere.
+/// Returns the word for a class of failures, as it stands in verdicts, and on the page but for one: see [`to_blame`].
 pub(super) fn class_name(class: FailureClass) -> &'static str {
     match class {
         FailureClass::Notebook => "notebook",
@@ -175,21 +175,30 @@ fn failed(class: FailureClass) -> &'static str {
     }
 }
 
-fn failure_view(failure: &Failure) -> FailureView {
+/// Returns who is to blame, for a person who may not know what blueproof calls a workload.
+fn to_blame(class: FailureClass) -> &'static str {
+    match class {
+        FailureClass::Workload => "what it started",
+        FailureClass::Notebook
+        | FailureClass::Expectation
+        | FailureClass::Timeout(_)
+        | FailureClass::Infrastructure
+        | FailureClass::Config => class_name(class),
+    }
+}
+
+fn failure_view(failure: &Failure, report: &Report) -> FailureView {
     let place = failure.cell.as_ref();
     let line = |line: Option<u32>| line.map_or_else(String::new, |line| format!(", line {line}"));
     let mut notice = notice(&failure.diagnostic);
-    if failure.class == FailureClass::Expectation {
+    let is_unmet = |one: &ExpectationReport| matches!(one.result, ExpectationResult::Unmet(_));
+    if failure.class == FailureClass::Expectation && report.expectations.iter().any(is_unmet) {
         // The table of what is expected says each of them.
         notice.message = None;
         notice.headline = notice.headline.trim_end_matches(':').to_owned();
     }
     FailureView {
-        class: if failure.class == FailureClass::Workload {
-            "what it started"
-        } else {
-            class_name(failure.class)
-        },
+        class: to_blame(failure.class),
         notice,
         cell: place.map(|place| (place.cell, line(place.line))),
         source: place
