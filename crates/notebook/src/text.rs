@@ -12,7 +12,7 @@ mod style;
 mod tokens;
 mod visible;
 
-pub use amounts::duration;
+pub use amounts::{counted, duration};
 pub use json::harmless_json;
 pub(crate) use lines::reorders_or_hides;
 pub use lines::{Line, Lines, Run, lines, shown};

@@ -10,7 +10,7 @@ use blueproof_core::{
 use blueproof_notebook::report::{CellChange, CellEdit, Comparison, PackageChange};
 use jiff::Timestamp;
 
-use super::text::{duration, figure};
+use super::text::{counted, duration, figure};
 use crate::output::{self, ago};
 
 const DIM: Style = AnsiColor::Blue.on_default().bold();
@@ -135,8 +135,7 @@ fn named(all: impl IntoIterator<Item = String>, kind: &str) -> Vec<String> {
     let more = named.len().saturating_sub(MOST_NAMED);
     named.truncate(MOST_NAMED);
     if more > 0 {
-        let plural = if more == 1 { "" } else { "s" };
-        named.push(format!("{more} more {kind}{plural}"));
+        named.push(counted(more, &format!("more {kind}")));
     }
     named
 }

@@ -12,7 +12,7 @@ use blueproof_core::{
     event::Call,
     view::{AttemptView, ReportView, RunView, Trouble},
 };
-use blueproof_notebook::text::{line, shown};
+use blueproof_notebook::text::{counted, line, shown};
 use jiff::{SignedDuration, Timestamp};
 
 use super::text::{duration, figure, sparkline};
@@ -339,10 +339,7 @@ impl Stages {
 
     fn end_run(&mut self, took: SignedDuration) {
         self.run.begun_at = None;
-        let mut text = match self.run.ended {
-            1 => "1 cell".into(),
-            cells => format!("{cells} cells"),
-        };
+        let mut text = counted(self.run.ended as usize, "cell");
         let is_cut_off = self.run.ended < self.run.total;
         if is_cut_off {
             let _ = write!(text, " of {}", self.run.total);

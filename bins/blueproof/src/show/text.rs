@@ -1,17 +1,8 @@
 //! Small texts: durations, figures and sparklines.
 
-pub(crate) use blueproof_notebook::text::duration;
+pub(crate) use blueproof_notebook::text::{counted, duration};
 use jiff::SignedDuration;
 use unicode_width::UnicodeWidthStr;
-
-/// Returns a count with its noun: `1 mistake`, `2 mistakes`.
-pub(crate) fn counted(count: usize, noun: &str) -> String {
-    if count == 1 {
-        format!("1 {noun}")
-    } else {
-        format!("{count} {noun}s")
-    }
-}
 
 /// Returns seconds as people say them beside others: `0s`, `45.5s`, `16m40s`, `3h53m`, `2d04h`.
 pub(crate) fn span(seconds: f64) -> String {

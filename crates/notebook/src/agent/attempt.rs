@@ -39,6 +39,7 @@ use crate::{
     kernel::{Runtime, Variables},
     plan::Plan,
     process::{self, Confinement, LimitsHit, Meter},
+    text::counted,
     verdict,
 };
 
@@ -228,11 +229,7 @@ impl Attempt<'_> {
         let verdict = self.judge(&finish);
         let verdict = self.blame_devices(verdict);
         if matches!(verdict, Judgement::Passed) {
-            let cells = match finish.cells {
-                1 => "1 cell".to_owned(),
-                cells => format!("{cells} cells"),
-            };
-            self.stage_ended(Stage::Run, cells, begun);
+            self.stage_ended(Stage::Run, counted(finish.cells, "cell"), begun);
         }
         let outcome = self.collect(verdict);
         self.executed = Some(finish.notebook);

@@ -19,6 +19,7 @@ use crate::{
     measure::{self, Before, Evidence, OutputSearch, Recorder, Sample},
     plan::{Expectation, Plan, Secret},
     process::Launcher,
+    text::counted,
 };
 
 /// The most that is kept of an attempt's artifacts.
@@ -223,7 +224,7 @@ impl Observer for Measured {
             metrics: self.recorder.finish(),
             failure,
             expectations: Some(checked),
-            detail: kept_detail(collected.artifacts.len()),
+            detail: counted(collected.artifacts.len(), "artifact"),
             artifacts: collected.artifacts,
             notices: collected.notices,
         }
@@ -234,13 +235,6 @@ fn unmet(checked: &Checked) -> Option<Diagnostic> {
     match checked {
         Checked::Unmet(diagnostic) => Some(diagnostic.clone()),
         Checked::Met { .. } | Checked::NotLookedAt(_) => None,
-    }
-}
-
-fn kept_detail(files: usize) -> String {
-    match files {
-        1 => "1 artifact".into(),
-        files => format!("{files} artifacts"),
     }
 }
 

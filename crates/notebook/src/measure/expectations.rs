@@ -12,7 +12,10 @@ use super::{
     OutputSearch, Summary,
     artifacts::{Before, Match, Target, elsewhere, matching},
 };
-use crate::plan::{Expectation, Which};
+use crate::{
+    plan::{Expectation, Which},
+    text::counted,
+};
 
 /// What is known when every cell has run.
 #[derive(Debug, Clone, Copy)]
@@ -181,8 +184,7 @@ fn check_artifact(pattern: &str, folder: &Path, before: &Before) -> Met {
     }
     let sizes: Vec<u64> = new.iter().filter_map(|found| size(&found.target)).collect();
     if sizes.iter().any(|size| *size > 0) {
-        let files = if sizes.len() == 1 { "file" } else { "files" };
-        return Ok(Some(format!("{} {files}", sizes.len())));
+        return Ok(Some(counted(sizes.len(), "file")));
     }
     if sizes.is_empty() {
         let message = format!("no file matches `{pattern}`, at least one was expected");

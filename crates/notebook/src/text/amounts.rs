@@ -1,6 +1,12 @@
-//! Lengths of time as people read them, the same in a terminal and on a page.
+//! Counts and lengths of time as people read them, the same in a terminal and on a page.
 
 use jiff::SignedDuration;
+
+/// Returns a count with its noun: `1 cell`, `2 cells`.
+pub fn counted(count: usize, noun: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {noun}{plural}")
+}
 
 /// Returns a length of time as people say it, rounded: `21 ms`, `1.4 s`, `1m32s`, `2h05m`.
 pub fn duration(span: SignedDuration) -> String {

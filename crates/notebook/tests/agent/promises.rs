@@ -44,9 +44,12 @@ fn where_nothing_runs_there_is_no_pass_unless_it_was_meant() {
 #[test]
 fn an_environment_is_made_for_the_copy_that_runs_and_not_for_a_folder_that_may_change() {
     let done = Attempt::of(&["print('here')"]).run();
-    let made_for = done.records.iter().find_map(|record| match &record.kind {
-        RecordKind::EnvironmentReady { environment } => environment["madeFor"].as_str(),
-        _ => None,
+    let made_for = done.records.iter().find_map(|record| {
+        if let RecordKind::EnvironmentReady { environment } = &record.kind {
+            environment["madeFor"].as_str()
+        } else {
+            None
+        }
     });
     let checkout = made_for.map(Path::new).expect("it is told");
     assert!(
