@@ -5,11 +5,11 @@
 //! killed is never built over. `requests/<hash>` says to which environment a request led last.
 
 use std::{
-    fs::{self, File, Metadata, TryLockError},
+    fs::{self, File, TryLockError},
     io,
     path::{Path, PathBuf},
     thread,
-    time::{Duration, UNIX_EPOCH},
+    time::Duration,
 };
 
 use blueproof_core::{
@@ -20,7 +20,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::files;
 
-use super::{Origin, Package, Patience, Prepared, Tool, Unprepared, code::code_in};
+use super::{
+    Origin, Package, Patience, Prepared, Tool, Unprepared,
+    code::{changed_at, code_in},
+};
 
 /// How often a held lock is tried again.
 const TRY_LOCK_EVERY: Duration = Duration::from_millis(50);
@@ -228,12 +231,4 @@ fn stands_on(folder: &Path) -> io::Result<String> {
         about.len(),
         changed_at(&about)?
     ))
-}
-
-/// Returns when a file was written to, in nanoseconds of the Unix time.
-pub(super) fn changed_at(about: &Metadata) -> io::Result<u128> {
-    let modified = about.modified()?;
-    Ok(modified
-        .duration_since(UNIX_EPOCH)
-        .map_or(0, |since| since.as_nanos()))
 }

@@ -8,11 +8,11 @@ use std::{
     path::Path,
     sync::atomic::{AtomicUsize, Ordering},
     thread,
+    time::UNIX_EPOCH,
 };
 
 use sha2::{Digest, Sha256, digest::Output};
 
-use super::cache::changed_at;
 use crate::files::hexadecimal;
 
 /// How the names of files end from which Python takes code; `.pth` files are carried out at its start.
@@ -119,6 +119,14 @@ fn add_folder(sum: &mut Sha256, name: &Path, path: &Path) -> io::Result<bool> {
 fn is_code(name: &str) -> bool {
     let ends = |suffix: &str| name.ends_with(suffix);
     SUFFIXES.iter().any(|suffix| ends(suffix)) || name.contains(VERSIONED_LIBRARY)
+}
+
+/// Returns when a file was written to, in nanoseconds of the Unix time.
+pub(super) fn changed_at(about: &Metadata) -> io::Result<u128> {
+    let modified = about.modified()?;
+    Ok(modified
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| since.as_nanos()))
 }
 
 #[cfg(test)]
