@@ -18,6 +18,8 @@ use serde_json::{Value, value::RawValue};
 
 use blueproof_core::yaml::{Node, Source, Spot};
 
+use crate::text::counted;
+
 pub use foreign::ForeignKernel;
 pub(crate) use read::{read_text, readable};
 
@@ -107,7 +109,8 @@ impl Notebook {
         let message = match self.code().count() {
             0 => "the notebook has no code: nothing would run".to_owned(),
             cells => format!(
-                "nothing would run: of {cells} cells of code, each is empty, a comment or switched off"
+                "nothing would run: of {} of code, each is empty, a comment or switched off",
+                counted(cells, "cell")
             ),
         };
         Some(

@@ -558,6 +558,21 @@ fn what_a_run_would_refuse_is_refused_before() {
 }
 
 #[test]
+fn a_notebook_in_which_nothing_would_run_is_refused_before_unless_it_is_meant() {
+    for source in ["", "# print(1)", "%%script false --no-raise-error\\nprint(1)"] {
+        for (spec, is_valid) in [("", false), ("allowEmpty: true", true)] {
+            let folder = folder(spec);
+            let notebook = NOTEBOOK.replace("print(1)", source);
+            write(folder.path(), "t.ipynb", &notebook);
+            let found = Blueprint::load(folder.path()).err().unwrap_or_default();
+            let found: Vec<Code> = found.into_iter().map(|error| error.code).collect();
+            let expected: &[Code] = if is_valid { &[] } else { &[Code::NothingRan] };
+            assert_eq!(found, expected, "{source:?} {spec:?}");
+        }
+    }
+}
+
+#[test]
 fn a_script_block_that_a_run_would_refuse_is_refused_with_its_cell() {
     for (block, code) in [
         ("# dependencies = ['./x']", Code::Requirement),

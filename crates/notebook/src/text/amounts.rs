@@ -33,6 +33,12 @@ mod tests {
     use super::*;
 
     #[test]
+    fn one_is_no_plural() {
+        let told = [0, 1, 2].map(|count| counted(count, "mistake"));
+        assert_eq!(told, ["0 mistakes", "1 mistake", "2 mistakes"]);
+    }
+
+    #[test]
     fn durations_are_said_as_people_say_them() {
         for (millis, text) in [
             (0, "0 ms"),

@@ -1,6 +1,9 @@
 //! What the page and the JUnit file say of how a run ended.
 
-use blueproof_core::domain::Limit;
+use blueproof_core::{
+    attempt::Machine,
+    domain::{Limit, Revision},
+};
 
 use super::{super::failed_line::FailedLine, *};
 
@@ -108,6 +111,33 @@ fn what_nobody_looks_at_is_said_to_be_so_and_not_that_the_run_had_ended() {
     assert!(!junit.contains("ended before"), "{junit}");
     let page = Parsed::parse_document(&to_html(&report));
     assert_eq!(texts(&page, "td.actual"), [why]);
+}
+
+#[test]
+fn the_page_says_on_which_machine_with_which_profile_and_of_which_commit() {
+    let told = Report {
+        profile: serde_json::from_value(json!("full")).ok(),
+        revision: Some(Revision {
+            commit: "1a2b3c4d5e".into(),
+            branch: Some("main".into()),
+            has_uncommitted_changes: true,
+        }),
+        change: Some(7),
+        machine: serde_json::from_value::<Machine>(json!({"host": "gpu-<b>1", "system": "Linux"})).ok(),
+        ..report()
+    };
+    let page = Parsed::parse_document(&to_html(&told));
+    let names = texts(&page, ".facts:not(.given) dt");
+    let values = texts(&page, ".facts:not(.given) dd");
+    for (name, value) in [
+        ("profile", "full"),
+        ("commit", "1a2b3c4 on main, with uncommitted changes"),
+        ("pull request", "#7"),
+        ("machine", "gpu-<b>1"),
+    ] {
+        let at = names.iter().position(|one| one == name).expect(name);
+        assert_eq!(values[at], value);
+    }
 }
 
 #[test]
