@@ -1,6 +1,10 @@
 //! `blueproof describe run RUN`.
 
-use std::{fs, io, path::Path};
+use std::{
+    fs::{self, ReadDir},
+    io,
+    path::Path,
+};
 
 use blueproof_core::{domain::Bytes, engine};
 use blueproof_notebook::report;
@@ -52,8 +56,13 @@ async fn describe_run(run: &RunSelector, place: &Place) -> Result<Exit, Problem>
 /// Returns what is kept in a run's folder. What cannot be read is not there.
 fn kept_files(folder: &Path) -> KeptFiles {
     let mut files = Vec::new();
-    // A folder that is not there, or goes away meanwhile, holds nothing.
-    let _ = add_files(folder, folder, DEEPEST, &mut files);
+    add_files(
+        folder,
+        folder,
+        DEEPEST,
+        &|folder| fs::read_dir(folder),
+        &mut files,
+    );
     files.sort_by(|a, b| a.path.cmp(&b.path));
     let more = files.len().saturating_sub(MOST_FILES);
     files.truncate(MOST_FILES);
@@ -64,24 +73,29 @@ fn kept_files(folder: &Path) -> KeptFiles {
     }
 }
 
-/// Adds the files below a folder. Links are not followed: they may lead anywhere.
-fn add_files(root: &Path, folder: &Path, depth: usize, files: &mut Vec<KeptFile>) -> io::Result<()> {
-    for entry in fs::read_dir(folder)? {
-        let entry = entry?;
-        let kind = entry.file_type()?;
-        if kind.is_dir() && depth > 1 {
-            add_files(root, &entry.path(), depth - 1, files)?;
+/// Adds the files below a folder. Links are not followed: they may lead anywhere. What is not there, goes away meanwhile or
+/// cannot be read holds nothing, and hides nothing else.
+fn add_files(
+    root: &Path,
+    folder: &Path,
+    depth: usize,
+    read: &impl Fn(&Path) -> io::Result<ReadDir>,
+    files: &mut Vec<KeptFile>,
+) {
+    for entry in read(folder).into_iter().flatten().filter_map(Result::ok) {
+        let Ok(about) = entry.metadata() else { continue };
+        let path = entry.path();
+        if about.is_dir() && depth > 1 {
+            add_files(root, &path, depth - 1, read, files);
         }
-        if kind.is_file() {
-            let path = entry.path();
+        if about.is_file() {
             let below = path.strip_prefix(root).unwrap_or(&path);
             files.push(KeptFile {
                 path: below.display().to_string(),
-                size: Bytes(entry.metadata()?.len()),
+                size: Bytes(about.len()),
             });
         }
     }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -108,6 +122,25 @@ mod tests {
             [("b/deep/x.png", 7), ("b/log.ndjson", 5), ("report.html", 3)]
         );
         assert_eq!(kept.more, 0);
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_read_hides_no_other() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = folder.path();
+        for name in ["a", "b", "c"] {
+            fs::create_dir(root.join(name)).expect("a folder");
+            fs::write(root.join(name).join("file"), "").expect("a file");
+        }
+        let read = |folder: &Path| match folder.ends_with("b") {
+            true => Err(io::ErrorKind::PermissionDenied.into()),
+            false => fs::read_dir(folder),
+        };
+        let mut files = Vec::new();
+        add_files(root, root, DEEPEST, &read, &mut files);
+        let mut files: Vec<_> = files.iter().map(|file| file.path.as_str()).collect();
+        files.sort_unstable();
+        assert_eq!(files, ["a/file", "c/file"]);
     }
 
     #[test]
