@@ -6,8 +6,13 @@ use std::{
     path::Path,
 };
 
-use blueproof_core::{domain::Bytes, engine};
-use blueproof_notebook::report;
+use blueproof_core::{
+    attempt::RunsFolder,
+    domain::{Bytes, RunRequest},
+    engine,
+    view::RunView,
+};
+use blueproof_notebook::report::{self, Report};
 use jiff::Timestamp;
 
 use crate::{
@@ -38,7 +43,7 @@ async fn describe_run(run: &RunSelector, place: &Place) -> Result<Exit, Problem>
     let kept = kept_files(&reading.kept(store).run(view.id));
     let now = Timestamp::now();
     let request = scheduler.request(view.id);
-    let report = request.map(|request| report::assemble(&view, request, None, &reading.kept(store)));
+    let report = request.map(|request| what_is_asked(&view, request, &reading.kept(store)));
     let text = description::describe(
         &view,
         scheduler.why(view.id).as_ref(),
@@ -51,6 +56,20 @@ async fn describe_run(run: &RunSelector, place: &Place) -> Result<Exit, Problem>
     output::print(&text)?;
     reading::say_who_is_left_alone(store, std::slice::from_ref(&view))?;
     Ok(Exit::Ok)
+}
+
+/// Returns what is asked for and what its attempt left.
+fn what_is_asked(view: &RunView, request: &RunRequest, runs: &RunsFolder) -> Report {
+    report::assemble(&since_it_was_asked_for(view), request, None, runs)
+}
+
+/// Returns a run without attempts where none came of the last request: what those of before found says nothing of it.
+fn since_it_was_asked_for(view: &RunView) -> RunView {
+    let mut view = view.clone();
+    if view.attempt_asked_for().is_none() {
+        view.attempts.clear();
+    }
+    view
 }
 
 /// Returns what is kept in a run's folder. What cannot be read is not there.
@@ -100,7 +119,29 @@ fn add_files(
 
 #[cfg(test)]
 mod tests {
+    use blueproof_core::{domain::RunId, event::Event, scheduler::Scheduler};
+
     use super::*;
+    use crate::show::samples::{at, scheduler};
+
+    #[test]
+    fn what_an_attempt_found_is_not_told_of_a_run_that_was_asked_for_again() {
+        let mut scheduler = scheduler();
+        let view = |scheduler: &Scheduler| scheduler.view(RunId(1)).expect("a run of the story");
+        let passed = view(&scheduler);
+        assert_eq!(since_it_was_asked_for(&passed), passed);
+        let again = Event::RetryRequested {
+            run: RunId(1),
+            by: passed.requested_by,
+            key: blueproof_core::domain::RequestKey("again".into()),
+        };
+        scheduler.handle(at(60), again);
+        let waits = view(&scheduler);
+        assert_eq!(
+            (waits.attempts.len(), since_it_was_asked_for(&waits).attempts),
+            (1, vec![])
+        );
+    }
 
     #[test]
     fn files_are_listed_in_order_and_links_are_not_followed() {

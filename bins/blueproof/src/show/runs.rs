@@ -251,7 +251,7 @@ fn passed(view: &RunView) -> String {
 }
 
 /// Returns how the last attempt that is over ended.
-pub(crate) fn last_outcome(view: &RunView) -> Option<&Outcome> {
+fn last_outcome(view: &RunView) -> Option<&Outcome> {
     view.attempts
         .iter()
         .rev()
