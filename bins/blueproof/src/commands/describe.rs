@@ -4,6 +4,7 @@ use std::{
     fs::{self, ReadDir},
     io,
     path::Path,
+    time::Duration,
 };
 
 use blueproof_core::{
@@ -30,6 +31,9 @@ const MOST_FILES: usize = 40;
 /// How deep files are looked for: an attempt's artifacts may lie in folders of their own, and no deeper counts.
 const DEEPEST: usize = 5;
 
+/// How long what an attempt left is read, which a notebook can make large, or its disk slow.
+const ASSEMBLED_WITHIN: Duration = Duration::from_secs(20);
+
 pub(crate) fn describe(arguments: &Describe, place: &Place) -> Result<Exit, Problem> {
     let DescribeKind::Run { run } = &arguments.kind;
     reading::block_on(describe_run(run, place))
@@ -43,7 +47,10 @@ async fn describe_run(run: &RunSelector, place: &Place) -> Result<Exit, Problem>
     let kept = kept_files(&reading.kept(store).run(view.id));
     let now = Timestamp::now();
     let request = scheduler.request(view.id);
-    let report = request.map(|request| what_is_asked(&view, request, &reading.kept(store)));
+    let report = match request {
+        Some(request) => what_is_asked(&view, request, &reading.kept(store)).await,
+        None => None,
+    };
     let text = description::describe(
         &view,
         scheduler.why(view.id).as_ref(),
@@ -58,9 +65,13 @@ async fn describe_run(run: &RunSelector, place: &Place) -> Result<Exit, Problem>
     Ok(Exit::Ok)
 }
 
-/// Returns what is asked for and what its attempt left.
-fn what_is_asked(view: &RunView, request: &RunRequest, runs: &RunsFolder) -> Report {
-    report::assemble(&since_it_was_asked_for(view), request, None, runs)
+/// Returns what is asked for and what its attempt left; nothing of a run of which no report can be made.
+async fn what_is_asked(view: &RunView, request: &RunRequest, runs: &RunsFolder) -> Option<Report> {
+    let (view, request, runs) = (since_it_was_asked_for(view), request.clone(), runs.clone());
+    within(ASSEMBLED_WITHIN, move || {
+        report::assemble(&view, &request, None, &runs)
+    })
+    .await
 }
 
 /// Returns a run without attempts where none came of the last request: what those of before found says nothing of it.
@@ -70,6 +81,12 @@ fn since_it_was_asked_for(view: &RunView) -> RunView {
         view.attempts.clear();
     }
     view
+}
+
+/// Makes something elsewhere; nothing where that panics or takes too long: what else is known is told all the same.
+async fn within<T: Send + 'static>(limit: Duration, make: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+    let made = tokio::task::spawn_blocking(make);
+    tokio::time::timeout(limit, made).await.ok()?.ok()
 }
 
 /// Returns what is kept in a run's folder. What cannot be read is not there.
@@ -141,6 +158,18 @@ mod tests {
             (waits.attempts.len(), since_it_was_asked_for(&waits).attempts),
             (1, vec![])
         );
+    }
+
+    #[tokio::test]
+    async fn what_cannot_be_made_of_an_attempt_or_takes_too_long_is_left_out() {
+        assert_eq!(within(ASSEMBLED_WITHIN, || 7).await, Some(7));
+        assert_eq!(
+            within(ASSEMBLED_WITHIN, || panic!("it is poisonous")).await,
+            None::<()>
+        );
+        let (done, never) = std::sync::mpsc::channel::<()>();
+        assert_eq!(within(Duration::ZERO, move || never.recv()).await, None);
+        drop(done);
     }
 
     #[test]
