@@ -232,7 +232,7 @@ fn detail(view: &RunView, pending: Option<&PendingReason>) -> String {
             | Ending::Superseded,
         ) => {
             let failure = view.failure.as_ref();
-            failure.map_or_else(String::new, |failure| output::joined(&failure.diagnostic.message))
+            failure.map_or_else(String::new, |failure| output::joined(&failure.diagnostic))
         }
         RunState::AwaitingApproval
         | RunState::Queued
