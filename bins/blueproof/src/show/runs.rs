@@ -98,9 +98,10 @@ impl<'a> Listed<'a> {
     }
 }
 
-/// Returns a table of runs. `waits` say why those wait that do.
+/// Returns a table of runs, `among` which they are told apart. `waits` say why those wait that do.
 pub(crate) fn table(
     views: &[RunView],
+    among: &[RunView],
     waits: &BTreeMap<RunId, PendingReason>,
     now: Timestamp,
     columns: Columns,
@@ -124,7 +125,7 @@ pub(crate) fn table(
             "DETAIL",
         ]),
     };
-    let shared = shared_names(views);
+    let shared = shared_names(among);
     for view in views {
         let pending = waits.get(&view.id);
         let name = name(view, &shared);
