@@ -416,7 +416,7 @@ impl<'a> Series<'a> {
             },
             instance,
         };
-        if device.partitions.is_empty() || device.is_divided_somehow() {
+        if device.partitions.is_empty() || device.has_only_unknown_parts() {
             return vec![series(Vec::new(), None)];
         }
         let mut instances: BTreeMap<u32, Vec<&Partition>> = BTreeMap::new();
@@ -439,7 +439,7 @@ impl<'a> Series<'a> {
     /// Returns a figure. An instance has some of its own, and others of its device, as DCGM tells them; memory and activity of
     /// the whole are no instance's, and so are not told where it is not known which instances there are.
     fn value(&self, figure: Figure) -> Option<f64> {
-        let is_whole = self.instance.is_none() && !self.device.is_divided_somehow();
+        let is_whole = self.instance.is_none() && !self.device.has_only_unknown_parts();
         let own = self.parts.iter().find_map(|part| part.readings.value(figure));
         let of_whole = || self.whole.readings.value(figure);
         own.or_else(|| of_whole().filter(|_| is_whole || is_shared(figure)))
