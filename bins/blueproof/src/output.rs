@@ -75,10 +75,10 @@ pub(crate) fn print(answer: &str) -> Result<(), Problem> {
 }
 
 /// Returns a message in one line; what it lists, it lists between semicolons: `2 expectations do not hold: a; b`.
-pub(crate) fn joined(message: &str) -> String {
-    let (head, listed) = message.split_once("\n- ").unwrap_or((message, ""));
-    let listed: Vec<String> = listed.split("\n- ").map(line).collect();
-    format!("{} {}", line(head), listed.join("; "))
+pub(crate) fn joined(diagnostic: &Diagnostic) -> String {
+    let (head, items) = diagnostic.listed();
+    let items: Vec<String> = items.into_iter().map(line).collect();
+    format!("{} {}", line(head), items.join("; "))
         .trim_end()
         .to_owned()
 }
@@ -102,9 +102,11 @@ pub(crate) fn width() -> Width {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
+
     #[test]
     fn what_a_message_lists_is_told_between_semicolons_in_one_line() {
-        let joined = super::joined;
+        let joined = |message: &str| super::joined(&Diagnostic::error(Code::MetricOutOfBounds, message));
         assert_eq!(
             joined("2 do not hold:\n- a > 1\n- b\x1b"),
             "2 do not hold: a > 1; b\\u{1b}"

@@ -21,7 +21,12 @@ use blueproof_core::{
     diagnostic::{Code, Diagnostic},
     metrics::Format,
 };
-use tokio::{net::TcpListener, signal::unix};
+use tokio::{
+    net::TcpListener,
+    runtime::{self, Runtime},
+    signal::unix,
+    sync::Semaphore,
+};
 
 use crate::{
     cli::{Listen, PageKind},
@@ -30,7 +35,7 @@ use crate::{
     web::{TlsListener, Web, authorize},
 };
 
-/// How many scrapes are answered at a time; more wait. Each thread keeps the memory of a page.
+/// How many requests may wait for the driver at a time; more wait. Each thread keeps the memory of a page.
 const AT_A_TIME: usize = 4;
 
 /// The header in which Prometheus says how many seconds it waits.
@@ -48,20 +53,25 @@ const INDEX: &str = "<!doctype html><title>blueproof-exporter</title><h1>bluepro
 
 /// Answers until the process is asked to end.
 pub(crate) fn serve(exporter: Exporter, listen: &Listen, web: Option<Web>) -> Result<(), Diagnostic> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .max_blocking_threads(AT_A_TIME)
-        .build();
     let failed = |error: std::io::Error| {
         Diagnostic::error(Code::NotListening, format!("could not listen on {listen}"))
             .because(error.to_string())
             .hint("choose another address with `--listen`; dcgm-exporter has port 9400, node_exporter 9100")
     };
-    let runtime = runtime.map_err(failed)?;
+    let runtime = runtime().map_err(failed)?;
     let served = runtime.block_on(listen_on(exporter, listen, web.map(Arc::new)));
     // Nobody waits at the end for a driver that hangs.
     runtime.shutdown_background();
     served.map_err(failed)
+}
+
+/// Returns what requests are answered on. One thread more than there are turns waits for no driver: with it the web
+/// configuration is read, for `/health` too.
+fn runtime() -> std::io::Result<Runtime> {
+    runtime::Builder::new_current_thread()
+        .enable_all()
+        .max_blocking_threads(AT_A_TIME + 1)
+        .build()
 }
 
 async fn listen_on(exporter: Exporter, listen: &Listen, web: Option<Arc<Web>>) -> std::io::Result<()> {
@@ -98,6 +108,47 @@ fn until_terminated(exporter: Arc<Exporter>) -> std::io::Result<impl Future<Outp
     })
 }
 
+/// The exporter, and turns to ask it.
+#[derive(Clone)]
+struct Asked {
+    exporter: Arc<Exporter>,
+    turns: Turns,
+}
+
+impl Asked {
+    /// Asks what may wait for a driver.
+    async fn in_turn<T: Send + 'static>(
+        self,
+        ask: impl FnOnce(&Exporter) -> T + Send + 'static,
+    ) -> Option<T> {
+        let Self { exporter, turns } = self;
+        turns.take(move || ask(&exporter)).await
+    }
+}
+
+/// Turns to wait for a driver in a thread.
+#[derive(Clone)]
+struct Turns(Arc<Semaphore>);
+
+impl Default for Turns {
+    fn default() -> Self {
+        Self(Arc::new(Semaphore::new(AT_A_TIME)))
+    }
+}
+
+impl Turns {
+    /// Waits for a turn, which lasts as long as the thread does, though the client may be gone by then.
+    async fn take<T: Send + 'static>(self, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+        let turn = self.0.acquire_owned().await.ok()?;
+        let worked = tokio::task::spawn_blocking(move || {
+            let worked = work();
+            drop(turn);
+            worked
+        });
+        worked.await.ok()
+    }
+}
+
 fn app(exporter: Arc<Exporter>, web: Option<Arc<Web>>) -> Router {
     let app = Router::new()
         .route("/", get(|| async { Html(INDEX) }))
@@ -106,37 +157,39 @@ fn app(exporter: Arc<Exporter>, web: Option<Arc<Web>>) -> Router {
         .route("/metrics/dcgm", get(dcgm))
         .route(connections::ALIVE, get(|| async { "alive\n" }))
         .route("/ready", get(ready))
-        .with_state(exporter);
+        .with_state(Asked {
+            exporter,
+            turns: Turns::default(),
+        });
     match web {
         Some(web) => app.layer(middleware::from_fn_with_state(web, authorize)),
         None => app,
     }
 }
 
-async fn usual(State(exporter): State<Arc<Exporter>>, headers: HeaderMap) -> Response {
-    let page = exporter.page;
-    answer(exporter, page, &headers).await
+async fn usual(State(asked): State<Asked>, headers: HeaderMap) -> Response {
+    let page = asked.exporter.page;
+    answer(asked, page, &headers).await
 }
 
-async fn native(State(exporter): State<Arc<Exporter>>, headers: HeaderMap) -> Response {
-    answer(exporter, PageKind::Native, &headers).await
+async fn native(State(asked): State<Asked>, headers: HeaderMap) -> Response {
+    answer(asked, PageKind::Native, &headers).await
 }
 
-async fn dcgm(State(exporter): State<Arc<Exporter>>, headers: HeaderMap) -> Response {
-    answer(exporter, PageKind::Dcgm, &headers).await
+async fn dcgm(State(asked): State<Asked>, headers: HeaderMap) -> Response {
+    answer(asked, PageKind::Dcgm, &headers).await
 }
 
-async fn ready(State(exporter): State<Arc<Exporter>>, headers: HeaderMap) -> Response {
-    let within = deadline(&headers, exporter.wait);
-    let blind = tokio::task::spawn_blocking(move || exporter.blind(within));
-    match blind.await {
-        Ok(None) => "devices are read\n".into_response(),
-        Ok(Some(why)) => (StatusCode::SERVICE_UNAVAILABLE, format!("{why:#}\n")).into_response(),
-        Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+async fn ready(State(asked): State<Asked>, headers: HeaderMap) -> Response {
+    let within = deadline(&headers, asked.exporter.wait);
+    match asked.in_turn(move |exporter| exporter.blind(within)).await {
+        Some(None) => "devices are read\n".into_response(),
+        Some(Some(why)) => (StatusCode::SERVICE_UNAVAILABLE, format!("{why:#}\n")).into_response(),
+        None => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
     }
 }
 
-async fn answer(exporter: Arc<Exporter>, page: PageKind, headers: &HeaderMap) -> Response {
+async fn answer(asked: Asked, page: PageKind, headers: &HeaderMap) -> Response {
     let format = match page {
         PageKind::Native => format(headers),
         // Its counters are not called as OpenMetrics wants it.
@@ -148,16 +201,16 @@ async fn answer(exporter: Arc<Exporter>, page: PageKind, headers: &HeaderMap) ->
         Coding::Identity
     };
     let wanted = Wanted { page, format, coding };
-    let within = deadline(headers, exporter.wait);
+    let within = deadline(headers, asked.exporter.wait);
     let asked_at = Instant::now();
-    let answered = tokio::task::spawn_blocking(move || {
+    let answered = asked.in_turn(move |exporter| {
         // Where many ask, some wait until a thread is free.
         let left = within.saturating_sub(asked_at.elapsed());
         let answer = exporter.answer(wanted, left);
         exporter.tell_once(&answer);
         answer.page
     });
-    let Ok(body) = answered.await else {
+    let Some(body) = answered.await else {
         return StatusCode::INTERNAL_SERVER_ERROR.into_response();
     };
     let mut response = Response::builder()
@@ -202,7 +255,35 @@ fn takes(headers: &HeaderMap, name: header::HeaderName, what: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::mpsc;
+
     use super::*;
+
+    #[test]
+    fn a_thread_is_left_for_the_web_configuration_though_all_others_wait_for_a_driver() {
+        let runtime = runtime().expect("a runtime");
+        let (answers, driver) = mpsc::channel::<()>();
+        let driver = Arc::new(std::sync::Mutex::new(driver));
+        let turns = Turns::default();
+        let read = runtime.block_on(async {
+            for _ in 0..AT_A_TIME * 2 {
+                let driver = Arc::clone(&driver);
+                let hangs = move || {
+                    driver
+                        .lock()
+                        .map(|driver| driver.recv().is_ok())
+                        .unwrap_or_default()
+                };
+                let scrape = tokio::spawn(turns.clone().take(hangs));
+                drop(scrape);
+                tokio::task::yield_now().await;
+            }
+            let read = tokio::task::spawn_blocking(|| "it is read");
+            tokio::time::timeout(Duration::from_mins(1), read).await
+        });
+        drop(answers);
+        assert!(matches!(read, Ok(Ok("it is read"))), "{read:?}");
+    }
 
     #[test]
     fn the_deadline_follows_the_scraper_and_is_never_later_than_is_allowed() {

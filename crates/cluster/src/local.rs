@@ -353,9 +353,8 @@ impl ClusterDriver for LocalDriver {
             self.finish(attempt).await?;
             records = self.log(attempt).news().await?.records;
         }
-        // Nothing of it runs any more. What cannot be removed, such as another user's file, keeps nobody from the quota;
-        // `describe run` lists it.
-        let _ = files::remove(&layout.work());
+        // Nothing of it runs any more.
+        files::remove_work(&layout);
         let Some(units) = self.units().await else {
             return Ok(());
         };

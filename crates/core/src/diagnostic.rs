@@ -4,6 +4,7 @@
 //! JSON, report, check run) renders it in its own way.
 
 mod code;
+mod list;
 
 use std::fmt;
 

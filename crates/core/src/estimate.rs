@@ -6,6 +6,7 @@
 //! in nine of ten. Nothing is random about it, and nothing is decided by it.
 //!
 //! A course supposes that
+//! - who has quota gets its place at once, and limits of time count from there;
 //! - nobody comes from now on. Whoever does and goes first, by priority, by fair share or because their queue takes back
 //!   what it lent, makes it later;
 //! - what runs is not evicted after it started, nobody is cancelled, and no attempt is tried once more;

@@ -89,6 +89,10 @@ pub struct RetryPolicy {
     /// ended by force.
     #[serde(default = "default_eviction_grace")]
     pub eviction_grace: SignedDuration,
+    /// How often a run is tried again whose agent is killed: most likely its own notebook does it. None is as often as its
+    /// blueprint asks for, as it was before there was such a limit, and as a log of then is replayed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub killed_agents: Option<u32>,
     /// How long after its own limits an attempt that does not end is told to end by the scheduler.
     pub overdue_after: SignedDuration,
 }
@@ -101,6 +105,7 @@ impl Default for RetryPolicy {
             call_failures: 5,
             protected_run_time: default_protected_run_time(),
             eviction_grace: default_eviction_grace(),
+            killed_agents: Some(3),
             overdue_after: SignedDuration::from_mins(2),
         }
     }

@@ -137,12 +137,6 @@ pub struct Trouble {
     pub again_at: Timestamp,
 }
 
-impl fmt::Display for Trouble {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.told(&format!("{:.0}", self.again_at)))
-    }
-}
-
 impl Trouble {
     /// Returns what failed and why, with the time at which it is made again as whoever reads it tells the time.
     pub fn told(&self, again_at: &str) -> String {

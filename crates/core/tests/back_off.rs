@@ -42,6 +42,13 @@ impl Story {
         story
     }
 
+    fn without_pauses() -> Self {
+        Self::new(Some(Requeuing {
+            backoff_base_seconds: 0,
+            ..Requeuing::default()
+        }))
+    }
+
     fn tell(&mut self, event: Event) -> Vec<AttemptId> {
         self.second += 1;
         self.at(self.second, event)
@@ -159,11 +166,8 @@ fn each_further_pause_is_twice_as_long_until_there_were_enough() {
 }
 
 #[test]
-fn one_whose_agent_is_killed_each_time_is_tried_again_three_times_at_most() {
-    let mut story = Story::new(Some(Requeuing {
-        backoff_base_seconds: 0,
-        ..Requeuing::default()
-    }));
+fn one_whose_agent_is_killed_each_time_is_tried_again_three_times_at_most_and_says_so() {
+    let mut story = Story::without_pauses();
     let (run, _) = story.ask();
     for attempt in 1..=3 {
         let next = story.fail_by(run.attempt(attempt), Code::AgentLost);
@@ -171,6 +175,47 @@ fn one_whose_agent_is_killed_each_time_is_tried_again_three_times_at_most() {
     }
     assert_eq!(story.fail_by(run.attempt(4), Code::AgentLost), []);
     assert_eq!(story.state(run), RunState::Ended(Ending::InfrastructureFailed));
+    let failure = story.scheduler.view(run).and_then(|view| view.failure);
+    assert_eq!(
+        failure.expect("it failed").diagnostic.causes,
+        ["a run whose agent is killed is tried again 3 times at most: most likely its own notebook kills it"]
+    );
+}
+
+#[test]
+fn only_killed_agents_count_against_their_limit_and_all_of_them_do() {
+    let mut story = Story::without_pauses();
+    let (run, _) = story.ask();
+    let codes = [Code::AttemptLost, Code::AttemptLost, Code::AttemptLost];
+    let killed = [
+        Code::AgentLost,
+        Code::AgentLost,
+        Code::AttemptLost,
+        Code::AgentLost,
+    ];
+    for (attempt, code) in (1..).zip(codes.into_iter().chain(killed)) {
+        let next = story.fail_by(run.attempt(attempt), code);
+        assert_eq!(next, [run.attempt(attempt + 1)], "after attempt {attempt}");
+    }
+    assert_eq!(story.fail_by(run.attempt(8), Code::AgentLost), []);
+    assert_eq!(story.state(run), RunState::Ended(Ending::InfrastructureFailed));
+}
+
+#[test]
+fn a_log_from_before_killed_agents_had_a_limit_replays_as_it_was_then() {
+    let mut story = Story::without_pauses();
+    let mut policy = serde_json::to_value(&story.policy).expect("it is written");
+    let retry = policy["retry"].as_object_mut().expect("it has rules of retries");
+    assert!(retry.remove("killedAgents").is_some());
+    let policy = serde_json::from_value(policy).expect("it is read");
+    story.tell(Event::Configured { policy });
+    let (run, _) = story.ask();
+    for attempt in 1..=4 {
+        let next = story.fail_by(run.attempt(attempt), Code::AgentLost);
+        assert_eq!(next, [run.attempt(attempt + 1)]);
+    }
+    story.pass(run.attempt(5));
+    assert_eq!(story.state(run), RunState::Ended(Ending::Passed));
 }
 
 #[test]

@@ -102,13 +102,7 @@ pub(crate) fn objects(setup: &Setup, fair_sharing: Option<FairSharing>) -> Resul
         objects.cohorts.insert(name.clone(), self::cohort(cohort)?);
     }
     for (name, queue) in &setup.queues {
-        for (user, weight) in &queue.users {
-            let local = LocalQueue {
-                cluster_queue: name.clone(),
-                weight: Weight(*weight),
-                ..LocalQueue::default()
-            };
-            objects.local_queues.insert(user.clone(), local);
+        if !queue.users.is_empty() {
             objects.admission_fair_sharing = Some(charged_on_entry());
         }
         set_queue(&mut objects, name, queue)?;
@@ -120,8 +114,18 @@ pub(crate) fn objects(setup: &Setup, fair_sharing: Option<FairSharing>) -> Resul
     Ok(objects)
 }
 
-/// Makes a queue, or changes it. There is a LocalQueue of its name in front of it.
+/// Makes a queue, or changes it. In front of one that is made is a LocalQueue of its name, and one of each of its users.
 pub(crate) fn set_queue(objects: &mut Objects, name: &str, queue: &format::Queue) -> Result<()> {
+    if !objects.cluster_queues.contains_key(name) {
+        for (user, weight) in &queue.users {
+            let local = LocalQueue {
+                cluster_queue: name.to_owned(),
+                weight: Weight(*weight),
+                ..LocalQueue::default()
+            };
+            objects.local_queues.insert(user.clone(), local);
+        }
+    }
     let mut queue = cluster_queue(queue).with_context(|| format!("queue `{name}`"))?;
     if let Some(old) = objects.cluster_queues.get(name) {
         queue.stop_policy = old.stop_policy;
@@ -383,4 +387,31 @@ pub(crate) fn restore(queues: &mut Queues, names: &Names, queue: &str, entry: &E
         queues.evict(workload.id);
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_queue_that_is_made_later_has_a_local_queue_of_each_user_and_one_that_is_changed_gets_none() {
+        let asked = |users: &str| -> format::Queue {
+            serde_json::from_str(&format!(r#"{{"groups": [], "users": {{{users}}}}}"#)).expect("a queue")
+        };
+        let mut objects = Objects::default();
+        set_queue(&mut objects, "new", &asked(r#""u": 2.0"#)).expect("it is made");
+        set_queue(&mut objects, "new", &asked(r#""u": 2.0, "v": 1.0"#)).expect("it is changed");
+        let local: Vec<_> = objects
+            .local_queues
+            .iter()
+            .map(|(name, local)| (&**name, local.weight.0))
+            .collect();
+        assert_eq!(local, [("new", 1.0), ("u", 2.0)]);
+        assert!(
+            objects
+                .local_queues
+                .values()
+                .all(|local| local.cluster_queue == "new")
+        );
+    }
 }

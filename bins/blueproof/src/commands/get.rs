@@ -204,7 +204,7 @@ fn print_table(
     if views.is_empty() {
         return Ok(());
     }
-    let table = runs::table(views, waits, Timestamp::now(), columns);
+    let table = runs::table(views, views, waits, Timestamp::now(), columns);
     output::print(&table.render(output::width()))
 }
 
@@ -231,13 +231,14 @@ async fn watch(store: &SqliteStore, arguments: &GetRuns) -> Result<Exit, Problem
             continue;
         }
         let waits = reading::waits(store, &runs).await?;
-        print_changed(&runs, &waits, arguments.output, &mut widths)?;
+        print_changed(&runs, &listed, &waits, arguments.output, &mut widths)?;
         shown.extend(runs.into_iter().map(|view| (view.id, view)));
     }
 }
 
 fn print_changed(
     views: &[RunView],
+    among: &[RunView],
     waits: &BTreeMap<RunId, PendingReason>,
     format: Option<Format>,
     widths: &mut Vec<usize>,
@@ -246,8 +247,8 @@ fn print_changed(
         Some(Format::Json) => Encoding::JsonLine,
         Some(Format::Yaml) => Encoding::YamlStream,
         Some(Format::Name) => return output::print(&names(views)),
-        Some(Format::Wide) => return print_more(views, waits, Columns::Wide, widths),
-        None => return print_more(views, waits, Columns::Usual, widths),
+        Some(Format::Wide) => return print_more(views, among, waits, Columns::Wide, widths),
+        None => return print_more(views, among, waits, Columns::Usual, widths),
     };
     for view in views {
         output::print(&output::encode(
@@ -261,11 +262,12 @@ fn print_changed(
 /// Goes on with a table whose header has been printed, if it has.
 fn print_more(
     views: &[RunView],
+    among: &[RunView],
     waits: &BTreeMap<RunId, PendingReason>,
     columns: Columns,
     widths: &mut Vec<usize>,
 ) -> Result<(), Problem> {
-    let table = runs::table(views, waits, Timestamp::now(), columns);
+    let table = runs::table(views, among, waits, Timestamp::now(), columns);
     let limit: Width = output::width();
     let text = if widths.is_empty() {
         *widths = table.widths();

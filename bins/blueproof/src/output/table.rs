@@ -84,27 +84,23 @@ impl Table {
             .iter()
             .map(|title| Cell::from(title.as_ref()))
             .collect::<Vec<_>>();
-        let folds = folds(&widths, width);
         let all = std::iter::once(&header).chain(&self.rows);
-        let lines = |row: &Vec<Cell>| {
-            let parts = folds.iter().enumerate();
-            parts
-                .map(|(nth, fold)| folded(row, &widths, fold, width, nth))
-                .collect::<String>()
-        };
-        match folds.as_slice() {
-            [] | [_] => format!(
-                "{}{}",
-                line(&header, &widths, width),
-                self.render_rows(&widths, width)
-            ),
-            _ => all.map(lines).collect(),
-        }
+        rendered(all, &widths, width)
     }
 
-    /// Returns the rows as text, in columns that were measured before.
+    /// Returns the rows as text, in columns that were measured before. Where there is a limit, columns that were narrower then are
+    /// as wide as is needed now.
     pub(crate) fn render_rows(&self, widths: &[usize], width: Width) -> String {
-        self.rows.iter().map(|row| line(row, widths, width)).collect()
+        let mut widths = widths.to_vec();
+        if let Width::Columns(_) = width {
+            let now = self.widths();
+            widths.resize(widths.len().max(now.len()), 0);
+            widths
+                .iter_mut()
+                .zip(now)
+                .for_each(|(width, now)| *width = now.max(*width));
+        }
+        rendered(self.rows.iter(), &widths, width)
     }
 }
 
@@ -141,6 +137,21 @@ fn fitted(widths: &[usize], limit: Width) -> Vec<usize> {
     fitted
 }
 
+/// Returns rows as text, each in one line, or in several where that is too narrow.
+fn rendered<'a>(rows: impl Iterator<Item = &'a Vec<Cell>>, widths: &[usize], limit: Width) -> String {
+    let folds = folds(widths, limit);
+    let lines = |row: &'a Vec<Cell>| -> String {
+        if folds.is_empty() {
+            return line(row, widths, limit);
+        }
+        let parts = folds.iter().enumerate();
+        parts
+            .map(|(nth, fold)| folded(row, widths, fold, limit, nth))
+            .collect()
+    };
+    rows.map(lines).collect()
+}
+
 /// Returns which columns stand in which line of a row: all in one, or where they do not fit by becoming narrower, as many as do.
 fn folds(widths: &[usize], limit: Width) -> Vec<Range<usize>> {
     let Width::Columns(columns) = limit else {
@@ -164,15 +175,15 @@ fn folds(widths: &[usize], limit: Width) -> Vec<Range<usize>> {
     folds
 }
 
-/// Returns one of the lines that a row is folded into. Only the last column is shortened.
+/// Returns one of the lines that a row is folded into. What would not fit into a line of its own is shortened.
 fn folded(cells: &[Cell], widths: &[usize], fold: &Range<usize>, limit: Width, nth: usize) -> String {
     let indent = if nth == 0 { 0 } else { FOLDED };
-    let part = cells.get(fold.clone()).unwrap_or_default();
+    let (from, to) = (fold.start.min(cells.len()), fold.end.min(cells.len()));
     let limit = match limit {
-        Width::Columns(columns) if fold.end == widths.len() => Width::Columns(columns.saturating_sub(indent)),
-        Width::Columns(_) | Width::Unlimited => Width::Unlimited,
+        Width::Columns(columns) => Width::Columns(columns - indent),
+        Width::Unlimited => Width::Unlimited,
     };
-    let line = line(part, &widths[fold.clone()], limit);
+    let line = line(&cells[from..to], &widths[fold.clone()], limit);
     if line.trim().is_empty() {
         return String::new();
     }
@@ -288,6 +299,55 @@ mod tests {
             assert!(text.contains("a machine far away"), "{text}");
         }
         assert_eq!(table.render(Width::Unlimited).lines().count(), 2);
+    }
+
+    #[test]
+    fn rows_that_come_later_are_folded_as_those_under_the_header() {
+        let row = |state: &'static str| {
+            [
+                "r-1",
+                "nano",
+                "0123456789ab",
+                state,
+                "a machine far away",
+                "detail",
+            ]
+        };
+        let header = ["RUN", "NAME", "HEAD", "STATE", "PLACE", "DETAIL"];
+        let (mut first, mut later) = (Table::new(header), Table::new(header));
+        first.row(row("waits for quota").map(Cell::from));
+        later.row(row("passed").map(Cell::from));
+        let folded = first
+            .render(Width::Columns(48))
+            .replace("waits for quota", "passed");
+        let rows = later.render_rows(&first.widths(), Width::Columns(48));
+        assert!(
+            rows.lines().count() > 1 && folded.ends_with(&rows),
+            "{folded}\n{rows}"
+        );
+        // One that was narrow enough before may not be so now.
+        let rows = later.render_rows(&[3, 4, 12, 5, 5, 6], Width::Columns(48));
+        assert!(rows.lines().all(|line| line.width() <= 48), "{rows}");
+    }
+
+    #[test]
+    fn a_column_that_is_wider_than_the_terminal_is_shortened_to_a_line_of_its_own() {
+        let mut table = Table::new(["RUN", "NAME", "HEAD", "STATE", "PLACE", "DETAIL"]);
+        let name = format!("nano-lm (/home/{}/checkout)", "somebody/".repeat(10));
+        let cells = [
+            "r-1",
+            &name,
+            "0123456789ab",
+            "waits for quota, which others have now",
+            "here",
+        ];
+        let detail = Cell::from("it waits for others who were there before");
+        table.row(cells.map(Cell::from).into_iter().chain([detail]));
+        for columns in [40, 60, 80, 100] {
+            let text = table.render(Width::Columns(columns));
+            assert!(text.lines().all(|line| line.width() <= columns), "{text}");
+            assert!(text.contains("0123456789ab"), "{text}");
+        }
     }
 
     #[test]

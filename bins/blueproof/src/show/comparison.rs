@@ -295,8 +295,7 @@ impl Comparison {
         add(table, title, cells.into_iter());
         let in_all: Vec<Told> = self.columns.iter().map(of_in_all).collect();
         let common = in_all.first().map_or(0, |(count, _)| *count);
-        let told = counts.iter().filter(|count| **count > 0);
-        if told.clone().count() > 1 && told.into_iter().any(|count| *count != common) {
+        if compares(&counts, common) {
             let title = title_in_all.replace("{}", &common.to_string());
             add(table, &title, in_all.into_iter().map(|(_, cell)| cell));
         }
@@ -449,4 +448,27 @@ pub(super) fn amounts(amounts: &BTreeMap<String, Quantity>) -> String {
         format!("{amount} {resource}")
     });
     written.collect::<Vec<_>>().join(", ")
+}
+
+/// Returns whether those who are in all columns tell more than all of each: there are some, and others in a column.
+fn compares(counts: &[usize], common: usize) -> bool {
+    let told = counts.iter().filter(|count| **count > 0);
+    common > 0 && told.clone().count() > 1 && told.into_iter().any(|count| *count != common)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn those_who_are_in_all_columns_have_a_row_where_there_are_any_and_they_are_not_all() {
+        for (why, counts, common, expected) in [
+            ("others are in each", &[5, 4][..], 3, true),
+            ("they are all", &[4, 4], 4, false),
+            ("one column has nobody, so nobody is in all", &[5, 4, 0], 0, false),
+            ("there is nothing to compare with", &[5, 0], 0, false),
+        ] {
+            assert_eq!(compares(counts, common), expected, "{why}");
+        }
+    }
 }

@@ -6,7 +6,8 @@ use anstyle::Style;
 use blueproof_core::{
     diagnostic::Diagnostic,
     domain::{
-        Bytes, Ending, Failure, FailureClass, GpuUse, Head, Limit, MetricResult, Outcome, Usage, Verdict,
+        Bytes, Ending, Failure, FailureClass, GpuUse, Head, Limit, MetricResult, Outcome, RunState, Usage,
+        Verdict,
     },
     estimate::Estimate,
     scheduler::PendingReason,
@@ -73,7 +74,12 @@ pub(crate) fn describe(
         add_diagnostic(&mut text, &trouble.last);
     }
     if let Some(failure) = &view.failure {
-        let _ = write!(text, "\n{BOLD}Failure{BOLD:#}: {}\n", blame(failure.class));
+        let title = title(
+            "Failure",
+            view,
+            view.attempts.last().filter(|last| failed_by(last, failure)),
+        );
+        let _ = write!(text, "\n{BOLD}{title}{BOLD:#}: {}\n", blame(failure.class));
         add_failure(&mut text, failure);
     }
     if !view.attempts.is_empty() {
@@ -84,18 +90,39 @@ pub(crate) fn describe(
             }
         }
     }
-    if let Some(outcome) = runs::last_outcome(view) {
-        add_outcome(&mut text, outcome, width);
+    let over = view
+        .attempts
+        .iter()
+        .rev()
+        .find(|attempt| attempt.outcome.is_some());
+    if let Some(outcome) = over.and_then(|over| over.outcome.as_ref()) {
+        add_outcome(&mut text, outcome, |what| title(what, view, over), width);
     }
     if let Some(report) = report {
-        add_asked(&mut text, report, width);
+        let expectations = title("Expectations", view, view.attempt_asked_for());
+        add_asked(&mut text, report, &expectations, width);
     }
     add_files(&mut text, kept);
     text
 }
 
+/// Returns a title that names the attempt where the run did not end with it: it waits, goes on, or was over without one.
+fn title(what: &str, view: &RunView, of: Option<&AttemptView>) -> String {
+    let is_over = matches!(view.state, RunState::Ended(_));
+    let ended_with = view.attempt_asked_for().filter(|_| is_over);
+    match of.filter(|attempt| attempt.outcome.is_some() && ended_with != Some(attempt)) {
+        Some(attempt) => format!("{what} of {}", attempt.id),
+        None => what.to_owned(),
+    }
+}
+
+fn failed_by(attempt: &AttemptView, failure: &Failure) -> bool {
+    let verdict = attempt.outcome.as_ref().map(|outcome| &outcome.verdict);
+    matches!(verdict, Some(Verdict::Failed(by)) if **by == *failure)
+}
+
 /// Adds what the run was given and what is expected of it.
-fn add_asked(text: &mut String, report: &Report, width: Width) {
+fn add_asked(text: &mut String, report: &Report, title: &str, width: Width) {
     let mut parameters = Table::new(["PARAMETER", "VALUE"]);
     for (name, value) in &report.parameters {
         parameters.row([output::line(name).into(), output::line(&value.to_string()).into()]);
@@ -110,7 +137,7 @@ fn add_asked(text: &mut String, report: &Report, width: Width) {
         expectations.row([expected.into(), holds.into(), output::line(&found).into()]);
     }
     if !report.expectations.is_empty() {
-        section(text, "Expectations", &expectations, width);
+        section(text, title, &expectations, width);
     }
 }
 
@@ -243,7 +270,7 @@ fn ending(attempt: &AttemptView) -> String {
     }
 }
 
-fn add_outcome(text: &mut String, outcome: &Outcome, width: Width) {
+fn add_outcome(text: &mut String, outcome: &Outcome, title: impl Fn(&str) -> String, width: Width) {
     if !outcome.metrics.is_empty() {
         let mut table = Table::new(["METRIC", "LAST", "VALUES", "CURVE"]);
         for (name, metric) in &outcome.metrics {
@@ -254,10 +281,10 @@ fn add_outcome(text: &mut String, outcome: &Outcome, width: Width) {
                 sparkline(&course(metric), CURVE).into(),
             ]);
         }
-        section(text, "Metrics", &table, width);
+        section(text, &title("Metrics"), &table, width);
     }
     if let Some(usage) = &outcome.usage {
-        let _ = write!(text, "\n{BOLD}Usage{BOLD:#}\n  {}\n", used(usage));
+        let _ = write!(text, "\n{BOLD}{}{BOLD:#}\n  {}\n", title("Usage"), used(usage));
     }
 }
 

@@ -10,26 +10,19 @@ use crate::output;
 const BOLD: Style = Style::new().bold();
 const DIM: Style = AnsiColor::Blue.on_default().bold();
 
-/// What each thing begins with, in a message that lists several.
-const LIST: &str = "\n- ";
-
 /// Returns a diagnostic as people read it, colour included. Words of a notebook in it are made harmless.
 pub(crate) fn render(diagnostic: &Diagnostic) -> String {
     let (word, colour) = match diagnostic.severity {
         Severity::Error => ("error", AnsiColor::Red.on_default().bold()),
         Severity::Warning => ("warning", AnsiColor::Yellow.on_default().bold()),
     };
+    let (head, items) = diagnostic.listed();
     let mut text = format!(
         "{colour}{word}[{}]{colour:#}{BOLD}: {}{BOLD:#}\n",
         diagnostic.code,
-        output::line(
-            diagnostic
-                .message
-                .split_once(LIST)
-                .map_or(&diagnostic.message, |(first, _)| first)
-        )
+        output::line(head)
     );
-    for item in diagnostic.message.split(LIST).skip(1) {
+    for item in items {
         let _ = writeln!(text, "   - {BOLD}{}{BOLD:#}", output::line(item));
     }
     if let Some(place) = &diagnostic.place {

@@ -53,7 +53,7 @@ fn late(estimate: &Estimate) -> Option<String> {
         Basis::Blueprint { runs } => {
             format!("longer than usual: the longest of {runs} earlier runs took {longest}")
         }
-        Basis::Limits => format!("longer than its limits of time, {longest}: it is ended by force"),
+        Basis::Limits => format!("past its limits of time, {longest}"),
     })
 }
 
@@ -111,7 +111,7 @@ mod tests {
             from: Basis::Limits,
             ..late
         };
-        let says = Some("longer than its limits of time, 4m12s: it is ended by force".to_owned());
+        let says = Some("past its limits of time, 4m12s".to_owned());
         assert_eq!(
             (ends(&past_limits, now()), next(&past_limits, now())),
             (says.clone(), says)

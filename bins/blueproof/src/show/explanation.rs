@@ -191,7 +191,7 @@ fn goes_on_when(reason: &PendingReason, unblocked_by: &[Unblocker]) -> String {
 fn cause(view: &RunView, ending: Ending) -> String {
     match &view.failure {
         Some(failure) => {
-            let message = output::joined(&failure.diagnostic.message);
+            let message = output::joined(&failure.diagnostic);
             format!("{}: {message}", blame(failure.class))
         }
         None => match view.passed_late() {

@@ -98,9 +98,10 @@ impl<'a> Listed<'a> {
     }
 }
 
-/// Returns a table of runs. `waits` say why those wait that do.
+/// Returns a table of runs, `among` which they are told apart. `waits` say why those wait that do.
 pub(crate) fn table(
     views: &[RunView],
+    among: &[RunView],
     waits: &BTreeMap<RunId, PendingReason>,
     now: Timestamp,
     columns: Columns,
@@ -124,7 +125,7 @@ pub(crate) fn table(
             "DETAIL",
         ]),
     };
-    let shared = shared_names(views);
+    let shared = shared_names(among);
     for view in views {
         let pending = waits.get(&view.id);
         let name = name(view, &shared);
@@ -232,7 +233,7 @@ fn detail(view: &RunView, pending: Option<&PendingReason>) -> String {
             | Ending::Superseded,
         ) => {
             let failure = view.failure.as_ref();
-            failure.map_or_else(String::new, |failure| output::joined(&failure.diagnostic.message))
+            failure.map_or_else(String::new, |failure| output::joined(&failure.diagnostic))
         }
         RunState::AwaitingApproval
         | RunState::Queued
@@ -251,7 +252,7 @@ fn passed(view: &RunView) -> String {
 }
 
 /// Returns how the last attempt that is over ended.
-pub(crate) fn last_outcome(view: &RunView) -> Option<&Outcome> {
+fn last_outcome(view: &RunView) -> Option<&Outcome> {
     view.attempts
         .iter()
         .rev()

@@ -226,6 +226,26 @@ fn that_the_parts_of_a_divided_device_cannot_be_read_is_a_fault_of_it() {
 }
 
 #[test]
+fn a_card_that_has_no_mig_has_no_parts_that_could_not_be_read() {
+    let mut scenario = Scenario::of([a10()]);
+    scenario.faults = vec![Fault {
+        function: "nvmlDeviceGetMaxMigDeviceCount".into(),
+        device: None,
+        from: 0.0,
+        to: None,
+        returns: NvmlReturn::Unknown,
+    }];
+    let story = Story::of(scenario, &[]);
+    let dcgm = story.dcgm();
+    for name in ["DCGM_FI_DEV_FB_USED", "DCGM_FI_DEV_GPU_UTIL"] {
+        assert_eq!(values(&dcgm, name, "").len(), 1, "{dcgm}");
+    }
+    let page = story.native();
+    let unreadable = values(&page, "blueproof_gpu_unreadable_figures", "partition=\"\"");
+    assert!(unreadable.is_empty(), "{page}");
+}
+
+#[test]
 fn errors_are_on_the_pages_while_a_device_hangs_its_own_and_its_neighbours() {
     let mut scenario = Scenario::of([a10(), a10()]);
     scenario.devices[0].xids = xids([(8.0, 119)]);

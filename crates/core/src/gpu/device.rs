@@ -116,8 +116,8 @@ impl GpuInventory {
 }
 
 impl Device {
-    /// Returns whether it is divided, and it is not known into what: what is told of the whole is nobody's then.
-    pub fn is_divided_somehow(&self) -> bool {
+    /// Returns whether it is divided, and of none of its parts it is known which it is: what is told of the whole is nobody's then.
+    pub fn has_only_unknown_parts(&self) -> bool {
         let is_known = |part: &Partition| matches!(part.gpu_instance, Reading::Value(_));
         let is_divided = self.unread_partitions.is_some() || !self.partitions.is_empty();
         is_divided && !self.partitions.iter().any(is_known)

@@ -18,9 +18,6 @@ use crate::{
     view::Eviction,
 };
 
-/// How often a run is tried again whose agent is killed: most likely its own notebook does it.
-const MOST_LOST_AGENTS: u32 = 3;
-
 impl Scheduler {
     /// Promises quota to whoever is next, as long as there is any, and takes it from whoever has to give it back.
     pub(super) fn start_what_fits(&mut self) {
@@ -304,14 +301,14 @@ impl Scheduler {
         let requeuing = self.queue.objects().requeuing;
         let limit = requeuing.and_then(|requeuing| requeuing.backoff_limit_count);
         let run = self.runs.get_mut(&id).expect("the attempt's run is known");
+        if failure.diagnostic.code == Code::AgentLost {
+            run.retries_used.killed_agents += 1;
+        }
+        let killed_agents = run.retries_used.killed_agents;
         let (used, wanted, limit) = match failure.class {
             FailureClass::Infrastructure => (
                 &mut run.retries_used.infrastructure,
-                if failure.diagnostic.code == Code::AgentLost {
-                    run.request.retries.infrastructure.min(MOST_LOST_AGENTS)
-                } else {
-                    run.request.retries.infrastructure
-                },
+                run.request.retries.infrastructure,
                 limit,
             ),
             FailureClass::Notebook | FailureClass::Workload | FailureClass::Expectation => (
@@ -327,6 +324,13 @@ impl Scheduler {
             if at_most < wanted {
                 run.refusal = Some(requeuing_limit_exceeded(failure, at_most));
             }
+            return Next::End(ending);
+        }
+        if failure.diagnostic.code == Code::AgentLost
+            && let Some(at_most) = self.retry.killed_agents.filter(|most| killed_agents > *most)
+        {
+            let ending = Ending::of(&failure);
+            run.refusal = Some(too_many_killed_agents(failure, at_most));
             return Next::End(ending);
         }
         *used += 1;
@@ -452,6 +456,20 @@ fn requeuing_limit_exceeded(failure: Failure, at_most: u32) -> Failure {
         ))
         .hint("try it again when the machine is well: `blueproof retry`")
         .hint("or let the admin allow more, under waitForPodsReady.requeuingStrategy of the Configuration");
+    Failure {
+        diagnostic,
+        ..failure
+    }
+}
+
+/// Says of the last failure why it is not tried again, though the blueprint asks for more retries.
+fn too_many_killed_agents(failure: Failure, at_most: u32) -> Failure {
+    let diagnostic = failure
+        .diagnostic
+        .because(format!(
+            "a run whose agent is killed is tried again {at_most} times at most: most likely its own notebook kills it"
+        ))
+        .hint("look for what the notebook kills, or try it again: `blueproof retry`");
     Failure {
         diagnostic,
         ..failure

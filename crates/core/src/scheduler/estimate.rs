@@ -90,6 +90,24 @@ struct Guess<'a> {
     places: Vec<usize>,
 }
 
+/// For how long an attempt has its quota already.
+#[derive(Debug, Clone, Copy, Default)]
+struct Taken {
+    in_all: SignedDuration,
+    /// How much of it was before it got its place: its limits of time count from there.
+    unplaced: SignedDuration,
+}
+
+impl Taken {
+    fn by(attempt: &Attempt, now: Timestamp) -> Self {
+        let since = |at: Timestamp| at.duration_since(attempt.reserved_at);
+        Self {
+            in_all: since(now),
+            unplaced: since(attempt.placed_at.unwrap_or(now)),
+        }
+    }
+}
+
 /// When a run got its quota in a course.
 #[derive(Debug, Clone, Copy)]
 struct Start {
@@ -125,13 +143,13 @@ impl<'a> Outlook<'a> {
         if attempt.stop.is_some() {
             return None;
         }
-        let elapsed = self.now.duration_since(attempt.reserved_at);
+        let taken = Taken::by(attempt, self.now);
         let ends = self.each_course().map(|course| {
-            let takes = guess.takes(course, elapsed)?;
+            let takes = guess.takes(course, taken)?;
             later(attempt.reserved_at, takes)
         });
         let end = self.when(ends.collect(), guess.is_vague());
-        let longer_than = guess.longest().filter(|longest| elapsed > *longest);
+        let longer_than = guess.exceeded_by(taken);
         (end.is_some() || longer_than.is_some()).then(|| Estimate {
             start: None,
             end,
@@ -158,7 +176,7 @@ impl<'a> Outlook<'a> {
         let starts: Vec<Option<Start>> = courses.iter().map(|starts| starts.get(&run).copied()).collect();
         let vague = starts.iter().flatten().any(|start| start.vague);
         let ends = starts.iter().zip(self.each_course()).map(|(start, course)| {
-            let takes = guess.takes(course, SignedDuration::ZERO)?;
+            let takes = guess.takes(course, Taken::default())?;
             later(start.as_ref()?.at, takes)
         });
         let end = self.when(ends.collect(), vague || guess.is_vague());
@@ -206,25 +224,29 @@ impl<'a> Guess<'a> {
         }
     }
 
-    /// Returns how long the attempt takes in all in this course, when it has already taken so long. `None` is for ever.
-    fn takes(&self, course: usize, elapsed: SignedDuration) -> Option<SignedDuration> {
+    /// Returns for how long the attempt has its quota in all in this course, when it has had it so long. `None` is for
+    /// ever.
+    fn takes(&self, course: usize, taken: Taken) -> Option<SignedDuration> {
+        let limit = self.limit.map(|limit| limit + taken.unplaced);
         let Some((_, sample)) = self.like else {
             // One that is not ended by its limits is ended by force, nobody knows when.
-            return self.limit.filter(|limit| *limit >= elapsed);
+            return limit.filter(|limit| *limit >= taken.in_all);
         };
-        let limit = self.limit.map(|limit| limit.max(elapsed));
         let p = self.places[course] as f64 / (self.places.len() + 1) as f64;
-        let takes = sample.quantile(p, elapsed)?;
-        Some(limit.map_or(takes, |limit| takes.min(limit)))
+        let takes = sample.quantile(p, taken.in_all)?;
+        Some(limit.map_or(takes, |limit| takes.min(limit.max(taken.in_all))))
     }
 
     fn is_vague(&self) -> bool {
         self.like.is_none()
     }
 
-    /// Returns how long it takes at most, as far as anything tells.
-    fn longest(&self) -> Option<SignedDuration> {
-        self.like.map_or(self.limit, |(_, sample)| sample.longest())
+    /// Returns how long it takes at most, as far as anything tells, if it has taken longer.
+    fn exceeded_by(&self, taken: Taken) -> Option<SignedDuration> {
+        let Some((_, sample)) = self.like else {
+            return self.limit.filter(|limit| taken.in_all > *limit + taken.unplaced);
+        };
+        sample.longest().filter(|longest| taken.in_all > *longest)
     }
 
     fn basis(&self) -> Basis {
@@ -319,7 +341,7 @@ impl<'a> Course<'a> {
             return self.expect_back(run, gone_at);
         }
         if holder.stop.is_none() {
-            return self.expect_gone(holder.id, holder.reserved_at);
+            return self.expect_gone(holder.id, holder.reserved_at, Taken::by(holder, self.now));
         }
         let told_at = holder.eviction.map_or(self.now, |eviction| eviction.at);
         let gone_at = later(told_at, scheduler.retry.eviction_grace)
@@ -337,9 +359,8 @@ impl<'a> Course<'a> {
         }
     }
 
-    fn expect_gone(&mut self, attempt: AttemptId, since: Timestamp) {
-        let elapsed = self.now.duration_since(since);
-        let takes = self.outlook.guesses[&attempt.run].takes(self.number, elapsed);
+    fn expect_gone(&mut self, attempt: AttemptId, since: Timestamp, taken: Taken) {
+        let takes = self.outlook.guesses[&attempt.run].takes(self.number, taken);
         let gone_at = takes.and_then(|takes| later(since, takes + self.outlook.clearing));
         if let Some(gone_at) = gone_at {
             self.due.set(Due::Gone(attempt), gone_at);
@@ -400,7 +421,7 @@ impl<'a> Course<'a> {
         let (at, vague) = (self.now, self.vague);
         self.starts.entry(attempt.run).or_insert(Start { at, vague });
         self.due.cancel(Due::GiveUp(attempt.run));
-        self.expect_gone(attempt, at);
+        self.expect_gone(attempt, at, Taken::default());
     }
 
     /// One who has to go takes its whole grace, unless it is done before.

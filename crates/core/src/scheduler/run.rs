@@ -65,6 +65,8 @@ pub(super) enum Phase {
 #[derive(Debug, Default)]
 pub(super) struct Used {
     pub(super) infrastructure: u32,
+    /// Attempts whose agent was killed.
+    pub(super) killed_agents: u32,
     pub(super) blueprint: u32,
 }
 

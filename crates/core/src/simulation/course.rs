@@ -78,6 +78,9 @@ enum Place {
 struct State {
     place: Place,
     workload: Workload,
+    /// How often it was evicted from where it ran, by which its stints go. Of the workload's evictions those count, too, at which it
+    /// held quota that others were still leaving.
+    interrupted: u32,
     execution: ExecutionTime,
     admission: Option<Admission>,
     deployment: Deployment,
@@ -297,9 +300,9 @@ impl<'a> Course<'a> {
 
     /// One who was told to go waits again, as old as it was.
     fn come_back(&mut self, job: usize) {
-        self.states[job].workload.evictions += 1;
-        self.returning.insert(job);
+        self.states[job].interrupted += 1;
         self.note(What::Requeued { job });
+        self.count_eviction(job);
         self.let_in(job);
     }
 
@@ -526,6 +529,7 @@ impl State {
         Self {
             place: Place::Away,
             workload,
+            interrupted: job.evicted_before,
             execution: ExecutionTime::new(job.maximum_execution_time),
             admission: None,
             deployment: Deployment::default(),

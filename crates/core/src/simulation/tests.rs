@@ -406,6 +406,41 @@ fn a_local_queue_that_is_drained_gives_up_what_it_runs_and_goes_on_later() {
 }
 
 #[test]
+fn one_who_is_drained_while_others_still_leave_its_quota_was_evicted_and_keeps_away_from_the_protected() {
+    let mut scenario = Scenario::default();
+    for (name, gpus) in [("a", 2), ("b", 1), ("c", 1), ("slack", 0)] {
+        add_queue(&mut scenario.objects, name, gpus, WithinClusterQueue::Never);
+    }
+    scenario.protected_for = Some(seconds(20));
+    scenario.until = Some(seconds(60));
+    // The first is told to go and has three of four; of the third and the fourth, admitted beside it, there is room for one.
+    let jobs = [
+        ("slack", 3, 0),
+        ("a", 2, 1),
+        ("b", 1, 1),
+        ("c", 1, 1),
+        ("slack", 1, 7),
+    ];
+    scenario.jobs = Vec::from(jobs.map(|(queue, gpus, arrives)| Job {
+        queue: queue.into(),
+        ..job(queue, gpus, arrives, 90)
+    }));
+    scenario.jobs[0].stints[0].grace = seconds(5);
+    let going = Box::new(scenario.objects.clone());
+    let mut drained = going.clone();
+    let local = drained.local_queues.get_mut("c").expect("just inserted");
+    local.stop_policy = StopPolicy::HoldAndDrain;
+    scenario.changes = vec![
+        (seconds(2), Change::Quota(drained)),
+        (seconds(8), Change::Quota(going)),
+    ];
+    let told = stays(&scenario.play());
+    assert_eq!(told[2], [(1, None)]);
+    assert_eq!(told[4], [(7, Some(27))]);
+    assert_eq!(told[3], [(27, None)]);
+}
+
+#[test]
 fn a_follower_comes_when_its_first_is_done_and_one_may_give_up() {
     let mut scenario = Scenario::default();
     add_queue(&mut scenario.objects, "blue", 1, WithinClusterQueue::Never);

@@ -18,7 +18,9 @@ use std::fmt::Write as _;
 
 use jiff::Timestamp;
 
-use crate::{action::Action, domain::RunId, event::Event, policy::Policy, scheduler::Scheduler};
+use crate::{
+    action::Action, domain::RunId, event::Event, policy::Policy, scheduler::Scheduler, view::Trouble,
+};
 use parse::{Line, Step};
 
 /// Plays a story.
@@ -80,7 +82,8 @@ impl Stage {
                     .scheduler
                     .view(run)
                     .ok_or_else(|| format!("  {run} is not known"))?;
-                let troubles: Vec<_> = view.troubles.iter().map(ToString::to_string).collect();
+                let told = |trouble: &Trouble| trouble.told(&format!("{:.0}", trouble.again_at));
+                let troubles: Vec<_> = view.troubles.iter().map(told).collect();
                 compare(&with, &troubles.join("; "))
             }
         }

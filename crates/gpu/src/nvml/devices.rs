@@ -23,8 +23,10 @@ pub(super) fn device(nvml: &Nvml, place: u32, was: Option<&Device>) -> Result<De
     let parts = was.map_or(&[][..], |was| &was.partitions);
     let is_partitioned = read(handle.mig_mode()).map(|mode| mode.current == 1);
     let (partitions, unread) = partitions(&handle, parts);
+    // A card that has no MIG has no parts that could not be read.
+    let may_be_partitioned = matches!(is_partitioned, Reading::Value(true) | Reading::Failed(_));
     Ok(Device {
-        unread_partitions: unread.filter(|_| is_partitioned != Reading::Value(false)),
+        unread_partitions: unread.filter(|_| may_be_partitioned),
         is_partitioned,
         partitions,
         ..who

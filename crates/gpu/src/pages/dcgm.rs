@@ -15,10 +15,7 @@
 //!
 //! Its counters do not end in `_total`, which OpenMetrics wants of them: the page is always in Prometheus' own format.
 
-use std::{
-    borrow::Cow,
-    collections::{BTreeMap, BTreeSet},
-};
+use std::{borrow::Cow, collections::BTreeMap};
 
 use blueproof_core::{
     gpu::{Device, Figure, GpuSnapshot, Partition, Reading, Sample},
@@ -293,10 +290,9 @@ fn xid_errors(
         page.family(family);
     }
     for (series, last) in told {
-        let code = last.to_string();
-        let words = words_of(last);
-        let labels = series.labels(driver, options, Some([&code, words]));
-        page.sample(family, &labels, code.parse().expect("it is a number"));
+        let error = LastError::of(last);
+        let labels = series.labels(driver, options, Some(error.labels()));
+        page.sample(family, &labels, error.number());
     }
 }
 
@@ -309,27 +305,53 @@ fn reported(seen: &Seen, options: &Options, page: &mut Exposition) {
             .find(|(field, _)| matches!(field, Field::XidErrors)),
         None => Some((Field::XidErrors, &XID_ERRORS)),
     };
-    let devices: BTreeSet<_> = seen.errors.counts().map(|(device, _, _)| device).collect();
-    let Some((_, family)) = shown.filter(|_| !devices.is_empty()) else {
+    let mut lasts = seen.errors.lasts().peekable();
+    let Some((_, family)) = shown.filter(|_| lasts.peek().is_some()) else {
         return;
     };
     page.family(family);
-    for device in devices {
-        let Some(last) = seen.errors.last(device) else {
-            continue;
-        };
-        let code = last.to_string();
-        let host = options
-            .host_label
-            .map(|label| (label.as_str(), options.host.as_str()));
+    for (device, last) in lasts {
+        let error = LastError::of(last);
+        let [code, words] = error.labels();
+        let uuid = Some(("UUID", device.0.as_str()));
         let labels = [
-            Some(("UUID", device.0.as_str())),
-            host,
-            Some(("err_code", code.as_str())),
-            Some(("err_msg", words_of(last))),
+            uuid,
+            host(options),
+            Some(("err_code", code)),
+            Some(("err_msg", words)),
         ];
         let labels: Vec<_> = labels.into_iter().flatten().collect();
-        page.sample(family, &labels, code.parse().expect("it is a number"));
+        page.sample(family, &labels, error.number());
+    }
+}
+
+/// Returns the label of the host, where there is to be one.
+fn host(options: &Options) -> Option<(&'static str, &str)> {
+    options
+        .host_label
+        .map(|label| (label.as_str(), options.host.as_str()))
+}
+
+/// The last error of a device, as labels and as a value.
+struct LastError {
+    code: String,
+    words: &'static str,
+}
+
+impl LastError {
+    fn of(error: u64) -> Self {
+        Self {
+            code: error.to_string(),
+            words: words_of(error),
+        }
+    }
+
+    fn labels(&self) -> [&str; 2] {
+        [&self.code, self.words]
+    }
+
+    fn number(&self) -> f64 {
+        self.code.parse().expect("it is a number")
     }
 }
 
@@ -394,7 +416,7 @@ impl<'a> Series<'a> {
             },
             instance,
         };
-        if device.partitions.is_empty() || device.is_divided_somehow() {
+        if device.partitions.is_empty() || device.has_only_unknown_parts() {
             return vec![series(Vec::new(), None)];
         }
         let mut instances: BTreeMap<u32, Vec<&Partition>> = BTreeMap::new();
@@ -417,7 +439,7 @@ impl<'a> Series<'a> {
     /// Returns a figure. An instance has some of its own, and others of its device, as DCGM tells them; memory and activity of
     /// the whole are no instance's, and so are not told where it is not known which instances there are.
     fn value(&self, figure: Figure) -> Option<f64> {
-        let is_whole = self.instance.is_none() && !self.device.is_divided_somehow();
+        let is_whole = self.instance.is_none() && !self.device.has_only_unknown_parts();
         let own = self.parts.iter().find_map(|part| part.readings.value(figure));
         let of_whole = || self.whole.readings.value(figure);
         own.or_else(|| of_whole().filter(|_| is_whole || is_shared(figure)))
@@ -436,9 +458,6 @@ impl<'a> Series<'a> {
             Some((number, profile)) => (Some(number.as_str()), *profile),
             None => (None, None),
         };
-        let host = options
-            .host_label
-            .map(|label| (label.as_str(), options.host.as_str()));
         let labels = [
             Some(("gpu", self.index.as_str())),
             Some(("UUID", device.uuid.0.as_str())),
@@ -447,7 +466,7 @@ impl<'a> Series<'a> {
             Some(("modelName", &*self.model)),
             profile.map(|profile| ("GPU_I_PROFILE", profile)),
             instance.map(|instance| ("GPU_I_ID", instance)),
-            host,
+            host(options),
             driver.map(|version| ("DCGM_FI_DRIVER_VERSION", version)),
             self.owner.map(|owner| ("container", owner.container.as_str())),
             error.map(|[code, _]| ("err_code", code)),

@@ -198,6 +198,11 @@ impl Errors {
         self.last.get(device).copied()
     }
 
+    /// Returns the number of the last error of each device that had any.
+    pub fn lasts(&self) -> impl Iterator<Item = (&DeviceUuid, u64)> {
+        self.last.iter().map(|(device, xid)| (device, *xid))
+    }
+
     /// Returns how often each error was reported of each device.
     pub fn counts(&self) -> impl Iterator<Item = (&DeviceUuid, u64, XidCount)> {
         let counts = self.counts.iter();

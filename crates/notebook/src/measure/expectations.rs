@@ -62,13 +62,8 @@ pub fn failure(unmet: Vec<Diagnostic>) -> Option<Failure> {
         Err(unmet) => unmet,
     };
     let first = unmet.first()?;
-    let lines = unmet.iter().map(|one| format!("\n- {}", one.message));
-    let message = format!(
-        "{} expectations do not hold:{}",
-        unmet.len(),
-        lines.collect::<String>()
-    );
-    let mut diagnostic = Diagnostic::error(first.code, message);
+    let messages: Vec<&str> = unmet.iter().map(|one| one.message.as_str()).collect();
+    let mut diagnostic = Diagnostic::listing(first.code, "expectations do not hold", &messages);
     let mut hints: Vec<(&str, Vec<&str>)> = Vec::new();
     for one in &unmet {
         let subject = one.message.split(',').next().unwrap_or_default();

@@ -1,7 +1,11 @@
 //! All about a run, as people read it.
 
 use anstream::adapter::strip_str;
-use blueproof_core::{domain::RunId, event::Call, scheduler::Scheduler};
+use blueproof_core::{
+    domain::RunId,
+    event::{Call, Event},
+    scheduler::Scheduler,
+};
 
 use super::*;
 use crate::show::samples::{at, scheduler, trouble};
@@ -92,6 +96,43 @@ fn a_run_that_failed_tells_the_cell_and_the_cause_and_nothing_that_a_terminal_ob
     );
     assert!(!text.chars().any(|c| c.is_control() && c != '\n'), "{text:?}");
     insta::assert_snapshot!(text);
+}
+
+#[test]
+fn what_an_attempt_left_is_told_as_its_own_where_the_run_did_not_end_with_it() {
+    let mut scheduler = scheduler();
+    let told = |scheduler: &Scheduler, run| {
+        let view = scheduler.view(RunId(run)).expect("a run of the story");
+        let expectations = title("Expectations", &view, view.attempts.last());
+        let text = described_as(&view, scheduler, Width::Unlimited);
+        let titles = ["Failure", "Metrics", "Usage"];
+        let titles = text
+            .lines()
+            .filter(|line| titles.iter().any(|title| line.starts_with(title)));
+        let titles: Vec<_> = titles
+            .filter_map(|line| line.split(':').next())
+            .map(str::to_owned)
+            .collect();
+        (titles.join(", "), expectations)
+    };
+    let expected = |titles: &str, expectations: &str| (titles.to_owned(), expectations.to_owned());
+    assert_eq!(told(&scheduler, 1), expected("Metrics, Usage", "Expectations"));
+    assert_eq!(told(&scheduler, 2), expected("Failure", "Expectations"));
+    for run in [1, 2].map(RunId) {
+        let (by, key) = (
+            blueproof_core::domain::Actor::Local("ada".into()),
+            blueproof_core::domain::RequestKey("again".into()),
+        );
+        scheduler.handle(at(60), Event::RetryRequested { run, by, key });
+    }
+    assert_eq!(
+        told(&scheduler, 1),
+        expected("Metrics of r-1.1, Usage of r-1.1", "Expectations of r-1.1")
+    );
+    assert_eq!(
+        told(&scheduler, 2),
+        expected("Failure of r-2.1", "Expectations of r-2.1")
+    );
 }
 
 #[test]

@@ -132,7 +132,7 @@ fn one_that_was_evicted_is_told_for_whom_while_it_is_stopped_and_when_it_waits_a
         lines.last(),
         Some(&"it waits in its queue again when r-3.1 has stopped")
     );
-    let table = runs::table(&[view], &BTreeMap::new(), at(5), runs::Columns::Wide)
+    let table = runs::table(&[view], &[], &BTreeMap::new(), at(5), runs::Columns::Wide)
         .render(crate::output::Width::Unlimited);
     assert!(
         table.contains(&format!("is being stopped {of}, and waits again then")),

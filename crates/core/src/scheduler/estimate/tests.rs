@@ -196,6 +196,28 @@ fn one_that_its_limits_have_not_ended_has_no_time_at_the_latest_and_nobody_behin
 }
 
 #[test]
+fn limits_of_time_count_from_the_place_and_not_from_the_quota() {
+    let (mut scheduler, _) = after(1, &[]);
+    let request = limited("a", 10, 90);
+    let key = request.key.clone();
+    let request = Box::new(request);
+    scheduler.handle(at(0), Event::Requested { request });
+    let run = scheduler.run_of(&key).expect("it was just asked for");
+    let behind = ask(&mut scheduler, 0, limited("b", 10, 50));
+    let told = |scheduler: &Scheduler, now, run| {
+        let estimate = estimate(scheduler, now, run).expect("limits tell");
+        (estimate.start.or(estimate.end), estimate.longer_than)
+    };
+    let latest = |second| Some(When::AtLatest { at: at(second) });
+    assert_eq!(told(&scheduler, 500, run), (latest(600), None));
+    assert_eq!(told(&scheduler, 500, behind), (latest(600), None));
+    let (attempt, place) = (run.attempt(1), "here".to_owned());
+    scheduler.handle(at(500), Event::Reserved { attempt, place });
+    assert_eq!(told(&scheduler, 600, run), (latest(600), None));
+    assert_eq!(told(&scheduler, 601, run), (None, Some(seconds(100))));
+}
+
+#[test]
 fn no_limit_is_exceeded_whatever_others_took() {
     let (mut scheduler, now) = after(1, &[100; 9]);
     let mut short = limited("a", 10, 50);

@@ -29,6 +29,7 @@ impl Course<'_> {
             // Nothing of it runs yet, so it is gone at once.
             self.states[job].place = Place::Waiting;
             self.queues.requeue(id);
+            self.count_eviction(job);
             return self.let_in(job);
         }
         if self.states[job].place != Place::Running {
@@ -42,10 +43,16 @@ impl Course<'_> {
         }
     }
 
+    /// Remembers that a job was evicted: it may not evict those who are safe from such.
+    pub(super) fn count_eviction(&mut self, job: usize) {
+        self.states[job].workload.evictions += 1;
+        self.returning.insert(job);
+    }
+
     /// Returns whether a job is so near its end that it comes to it, told to go or not.
     pub(super) fn is_past_stopping(&self, job: usize) -> bool {
         let state = &self.states[job];
-        let stint = self.scenario.jobs[job].stint(state.workload.evictions);
+        let stint = self.scenario.jobs[job].stint(state.interrupted);
         matches!(state.deployment.pods, Pods::Running { until } if until - self.now <= stint.closing)
     }
 
@@ -177,7 +184,7 @@ impl Course<'_> {
             return false;
         }
         let has_waited = matches!(state.deployment.pods, Pods::Pending { .. });
-        let until = self.now + asked.stint(state.workload.evictions).runs_for;
+        let until = self.now + asked.stint(state.interrupted).runs_for;
         state.deployment.pods = Pods::Running { until };
         self.agenda.insert((until, Due::Done(job)));
         let stay = self.history.fates[job]
@@ -198,7 +205,7 @@ impl Course<'_> {
     fn delete(&mut self, job: usize) {
         self.forget(job);
         let state = &mut self.states[job];
-        let grace = self.scenario.jobs[job].stint(state.workload.evictions).grace;
+        let grace = self.scenario.jobs[job].stint(state.interrupted).grace;
         if grace.is_zero() || matches!(state.deployment.pods, Pods::Pending { .. }) {
             return self.remove_pods(job);
         }
