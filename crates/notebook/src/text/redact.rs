@@ -22,7 +22,7 @@ const MASK: &str = "***";
 /// Secrets shorter than this stand in too much innocent text to be taken out of it.
 const SHORTEST_CHARS: usize = 4;
 
-/// How much of a stream is held back at most: what is longer is no secret in which something stands that nobody sees.
+/// How much of a stream is held back at most, beyond the longest secret: where more stands that nobody sees, it is no secret.
 const MOST_HELD: usize = 64 << 10;
 
 /// Knows the secrets of an attempt. Copies share them.
@@ -179,7 +179,8 @@ impl Redactor {
         let at = seen
             .min(self.plain_undecided(text))
             .min(bare.open.unwrap_or(text.len()));
-        text.floor_char_boundary(at.max(text.len().saturating_sub(MOST_HELD)))
+        let most = MOST_HELD + self.patterns.longest;
+        text.floor_char_boundary(at.max(text.len().saturating_sub(most)))
     }
 
     fn plain_undecided(&self, text: &str) -> usize {
@@ -254,6 +255,17 @@ mod tests {
 
     const SECRET: &str = "hf_a/b+\"Zq é9\\x";
 
+    /// Redacts a text that comes in chunks of so many characters.
+    fn in_chunks(redactor: &Redactor, text: &str, size: usize) -> String {
+        let mut stream = redactor.stream();
+        let chars: Vec<char> = text.chars().collect();
+        let chunks = chars.chunks(size);
+        let shown: String = chunks
+            .map(|chunk| stream.push(&chunk.iter().collect::<String>()))
+            .collect();
+        shown + &stream.flush()
+    }
+
     #[test]
     fn a_secret_is_found_in_the_forms_in_which_it_slips_out() {
         let redactor = Redactor::new([SECRET]);
@@ -282,16 +294,20 @@ mod tests {
         let text = "a secret-one-two-three b secret-on c secr\nsecrets é secret-one";
         let whole = redactor.redact(text);
         for size in 1..12 {
-            let mut stream = redactor.stream();
-            let chars: Vec<char> = text.chars().collect();
-            let mut shown: String = chars
-                .chunks(size)
-                .map(|chunk| stream.push(&chunk.iter().collect::<String>()))
-                .collect();
-            shown += &stream.flush();
+            let shown = in_chunks(&redactor, text, size);
             assert_eq!(shown, whole, "chunks of {size}");
         }
         assert_eq!(whole, "a *** b ***et-on c ***\n***ets é ***");
+    }
+
+    #[test]
+    fn a_secret_of_any_length_is_found_in_a_stream() {
+        let numbers = (0..).flat_map(|nth: u32| format!("{nth:x}.").into_bytes());
+        let secret: String = numbers.map(char::from).take(MOST_HELD + 30_000).collect();
+        let redactor = Redactor::new([secret.as_str()]);
+        let text = format!("a \u{1b}[1m{secret}\u{1b}[0m b");
+        assert_eq!(redactor.redact(&text), "a \u{1b}[1m***\u{1b}[0m b");
+        assert_eq!(in_chunks(&redactor, &text, 16 << 10), redactor.redact(&text));
     }
 
     #[test]
@@ -314,13 +330,7 @@ mod tests {
                 // What is taken back later has been shown by then, a letter at a time.
                 let sizes: &[usize] = if between == "x\u{8}" { &[] } else { &[1, 2, 3, 7] };
                 for size in sizes.iter().copied() {
-                    let mut stream = redactor.stream();
-                    let chars: Vec<char> = text.chars().collect();
-                    let mut shown: String = chars
-                        .chunks(size)
-                        .map(|chunk| stream.push(&chunk.iter().collect::<String>()))
-                        .collect();
-                    shown += &stream.flush();
+                    let shown = in_chunks(&redactor, &text, size);
                     assert_eq!(shown, whole, "{text:?} in chunks of {size}");
                 }
             }
@@ -338,16 +348,11 @@ mod tests {
             &line[..40]
         );
         for size in [1, 2, 3, 7, 20, 64] {
-            let mut stream = Redactor::new([]).stream();
-            let chars: Vec<char> = text.chars().collect();
-            let mut shown: String = chars
-                .chunks(size)
-                .map(|chunk| stream.push(&chunk.iter().collect::<String>()))
-                .collect();
-            shown += &stream.flush();
+            let redactor = Redactor::new([]);
+            let shown = in_chunks(&redactor, &text, size);
             let expected = "user *** said\n-----BEGIN PRIVATE KEY-----***\nAWS_SECRET_ACCESS_KEY=***\ndone";
             assert_eq!(shown, expected, "chunks of {size}");
-            let met = stream.redactor.take_met();
+            let met = redactor.take_met();
             assert_eq!(
                 met,
                 ["a GitHub token", "a private key", "an AWS secret key"].into()
