@@ -87,3 +87,14 @@ fn only_what_may_make_the_missing_file_keeps_it_from_being_told() {
         assert_eq!(missing(before, ""), 0, "{before}");
     }
 }
+
+#[test]
+fn however_often_a_missing_file_is_read_it_is_looked_for_once() {
+    let read = "pd.read_csv('sales.csv')\n".repeat(4000);
+    for (before, expected) in [("", 1), ("names = ['sales.csv']\n", 0)] {
+        let cell = format!("import pandas as pd\n{before}{read}");
+        let found = beside(&[], "  env: {requirements: [pandas]}\n", &cell);
+        let missing = found.iter().filter(|(code, _)| *code == Code::DataMissing);
+        assert_eq!(missing.count(), expected, "{before}");
+    }
+}
