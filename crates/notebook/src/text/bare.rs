@@ -9,8 +9,9 @@ use super::lines::reorders_or_hides;
 /// A text as it is seen.
 pub(super) struct Bare<'t> {
     text: Cow<'t, str>,
-    /// Where each byte stood, and where the text ended; nothing where all of it is seen.
-    places: Vec<usize>,
+    /// Where each piece of it begins, and where that stood; behind the last piece the end of both. Nothing where all of the
+    /// text is seen.
+    pieces: Vec<(usize, usize)>,
     /// Where a sequence begins that has no end yet.
     pub(super) open: Option<usize>,
 }
@@ -20,30 +21,24 @@ impl<'t> Bare<'t> {
         if !text.chars().any(is_removed) {
             return Self {
                 text: Cow::Borrowed(text),
-                places: Vec::new(),
+                pieces: Vec::new(),
                 open: None,
             };
         }
-        let (mut seen, mut places, mut open) = (String::new(), Vec::new(), None);
+        let (mut seen, mut open) = (Seen::default(), None);
         let mut chars = text.char_indices().peekable();
         while let Some((at, c)) = chars.next() {
             match c {
                 '\u{1b}' if !skip_sequence(&mut chars) => open = Some(at),
-                '\u{8}' if !seen.ends_with('\n') => {
-                    seen.pop();
-                    places.truncate(seen.len());
-                }
+                '\u{8}' => seen.take_back(),
                 c if is_removed(c) => {}
-                c => {
-                    seen.push(c);
-                    places.extend(at..at + c.len_utf8());
-                }
+                c => seen.push(c, at),
             }
         }
-        places.push(open.unwrap_or(text.len()));
+        seen.pieces.push((seen.text.len(), open.unwrap_or(text.len())));
         Self {
-            text: Cow::Owned(seen),
-            places,
+            text: Cow::Owned(seen.text),
+            pieces: seen.pieces,
             open,
         }
     }
@@ -54,18 +49,49 @@ impl<'t> Bare<'t> {
 
     /// Returns whether something was removed.
     pub(super) fn differs(&self) -> bool {
-        !self.places.is_empty()
+        !self.pieces.is_empty()
     }
 
     /// Returns where a place stood.
     pub(super) fn place(&self, at: usize) -> usize {
-        self.places.get(at).copied().unwrap_or(at)
+        let next = self.pieces.partition_point(|(seen, _)| *seen <= at);
+        let piece = next.checked_sub(1).map(|last| self.pieces[last]);
+        piece.map_or(at, |(seen, stood)| stood + (at - seen))
     }
 
     /// Returns where a part stood, with what was removed from within it.
     pub(super) fn range(&self, part: &Range<usize>) -> Range<usize> {
         let end = part.end.checked_sub(1).map_or(0, |last| self.place(last) + 1);
         self.place(part.start)..end.max(self.place(part.start))
+    }
+}
+
+/// What is seen so far.
+#[derive(Default)]
+struct Seen {
+    text: String,
+    pieces: Vec<(usize, usize)>,
+}
+
+impl Seen {
+    fn push(&mut self, c: char, at: usize) {
+        let end = self.text.len();
+        let follows = self
+            .pieces
+            .last()
+            .is_some_and(|(seen, stood)| stood + (end - seen) == at);
+        if !follows {
+            self.pieces.push((end, at));
+        }
+        self.text.push(c);
+    }
+
+    fn take_back(&mut self) {
+        if self.text.ends_with('\n') {
+            return;
+        }
+        self.text.pop();
+        while self.pieces.pop_if(|(seen, _)| *seen >= self.text.len()).is_some() {}
     }
 }
 
@@ -119,8 +145,19 @@ mod tests {
         let bare = Bare::of("a\u{1b}[31mbc\u{200b}d");
         assert_eq!(bare.range(&(1..3)), 6..8);
         assert_eq!(bare.range(&(0..4)), 0..12);
+        assert_eq!(Bare::of("ax\u{8}\u{8}b\u{8}cd").text(), "cd");
         for open in ["a\u{1b}", "a\u{1b}[3", "a\u{1b}]0;title"] {
             assert_eq!(Bare::of(open).open, Some(1), "{open:?}");
         }
+    }
+
+    #[test]
+    fn of_a_long_text_no_more_is_remembered_than_what_was_removed() {
+        let line = "a line that is seen\n".repeat(10_000);
+        let text = format!("{line}\u{1b}[31m{line}\u{feff}{line}");
+        let bare = Bare::of(&text);
+        assert_eq!(bare.text(), line.repeat(3));
+        assert_eq!(bare.pieces.len(), 3 + 1);
+        assert_eq!(bare.place(bare.text().len()), text.len());
     }
 }
