@@ -9,6 +9,7 @@ mod install;
 mod job;
 mod names;
 pub(crate) mod reads;
+pub(crate) mod shell;
 mod value;
 mod walk;
 
@@ -17,7 +18,7 @@ use std::{
     rc::Rc,
 };
 
-pub(crate) use install::{Form, Install, commands_of_calls, is_pinned};
+pub(crate) use install::{Form, Install, is_pinned};
 pub(crate) use job::{Aim, Backend, Job, Wait, is_gpu};
 pub(crate) use names::{Given, Missing};
 pub(crate) use value::{At, Made, Reached, Traced, Value};
@@ -111,8 +112,7 @@ impl Survey {
         walk.survey.has_parameters_cell = cells.iter().any(|cell| cell.is_tagged(PARAMETERS_TAG));
         let mut survey = walk.survey;
         survey.missing = names.finish();
-        survey.installs.extend(install::of_shell(&survey.shell));
-        survey.installs.extend(install::of_calls(&survey.calls));
+        survey.installs.extend(install::of_survey(&survey));
         survey.installs.sort_by_key(|install| install.at);
         survey.jobs = job::jobs(&survey);
         survey.waits = job::waits(&survey.calls);

@@ -8,7 +8,7 @@ use std::{
 
 use blueproof_core::diagnostic::{Code, Diagnostic};
 
-use super::{Subject, makes::may_make};
+use super::{Subject, makes::Makers};
 use crate::{
     ipynb::Cell,
     survey::{At, Made, Reached, Traced},
@@ -52,24 +52,27 @@ const KEYWORDS: [&str; 9] = [
     "filename_or_obj",
 ];
 
-/// A call that reads a file, what names the file, and its name.
-type Read<'s> = (&'s Made, &'s Traced, &'s str);
+/// A call that reads a file.
+struct Read<'s> {
+    made: &'s Made,
+    /// What names the file.
+    value: &'s Traced,
+    path: &'s str,
+}
 
 pub(super) fn check(subject: &Subject<'_>) -> Vec<Diagnostic> {
-    let reads: Vec<Read<'_>> = subject
-        .survey
-        .calls
-        .iter()
-        .filter_map(|made| read(made))
-        .collect();
+    let calls = subject.survey.calls.iter().enumerate();
+    let reads: Vec<(usize, Read<'_>)> = calls.filter_map(|(nth, made)| Some((nth, read(made)?))).collect();
     let mut mentions = Mentions::of(subject, &reads);
+    let makers = Makers::of(subject);
     let mut told: BTreeSet<&str> = BTreeSet::new();
     let mut found = Vec::new();
-    for (made, value, path) in reads {
+    for (nth, read) in &reads {
+        let Read { made, path, .. } = read;
         if made.reached != Reached::Surely || told.contains(path) || is_there(subject, path) {
             continue;
         }
-        if mentions.have(subject, value, path) || may_make(subject, made, path) {
+        if mentions.have(subject, read) || makers.may_make(*nth, made.from, path) {
             continue;
         }
         told.insert(path);
@@ -125,7 +128,7 @@ fn read(made: &Rc<Made>) -> Option<Read<'_>> {
     let path = value.text()?;
     let plain = !path.is_empty() && !path.contains("://") && !path.contains(['*', '{', '<', '\n', '~', '$']);
     let named = Path::new(path).extension().is_some();
-    (plain && named).then_some((&**made, value, path))
+    (plain && named).then_some(Read { made, value, path })
 }
 
 fn first(made: &Made) -> Option<&Traced> {
@@ -168,17 +171,17 @@ struct Mentions<'s> {
 }
 
 impl<'s> Mentions<'s> {
-    fn of(subject: &'s Subject<'_>, reads: &[Read<'s>]) -> Self {
+    fn of(subject: &'s Subject<'_>, reads: &[(usize, Read<'s>)]) -> Self {
         let mut read: BTreeMap<At, Vec<&str>> = BTreeMap::new();
-        for (_, value, path) in reads {
+        for (_, Read { value, path, .. }) in reads {
             read.entry(value.at).or_default().push(path);
         }
-        let reading: BTreeSet<*const Made> = reads
-            .iter()
-            .map(|(made, _, _)| std::ptr::from_ref(*made))
-            .collect();
-        let calls = subject.survey.calls.iter();
-        let others = calls.filter(|made| made.function != "Path" && !reading.contains(&Rc::as_ptr(made)));
+        let reading: BTreeSet<usize> = reads.iter().map(|(nth, _)| *nth).collect();
+        let calls = subject.survey.calls.iter().enumerate();
+        let calls = calls
+            .filter(|(nth, _)| !reading.contains(nth))
+            .map(|(_, made)| made);
+        let others = calls.filter(|made| made.function != "Path");
         let given = others.flat_map(|made| {
             let keywords = made.keywords.iter().map(|(_, value)| value);
             let values = made.arguments.iter().chain(keywords);
@@ -191,7 +194,8 @@ impl<'s> Mentions<'s> {
         }
     }
 
-    fn have(&mut self, subject: &Subject<'_>, value: &Traced, path: &str) -> bool {
+    fn have(&mut self, subject: &Subject<'_>, read: &Read<'_>) -> bool {
+        let Read { value, path, .. } = read;
         if self.given.contains(&(value.at, path)) {
             return true;
         }
