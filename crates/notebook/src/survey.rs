@@ -24,6 +24,7 @@ pub(crate) use names::{Given, Missing};
 pub(crate) use value::{At, Made, Reached, Traced, Value};
 
 use names::Names;
+use reads::Reads;
 
 use crate::{
     ipynb::{Cell, Notebook, PARAMETERS_TAG},
@@ -71,16 +72,24 @@ pub(crate) struct Survey {
     pub(crate) broken: Vec<At>,
     /// Statements that are too long to be read: they are data.
     pub(crate) too_long: Vec<At>,
+    /// What is done with the parameters that it was asked about.
+    pub(crate) reads: Reads,
 }
 
 impl Survey {
     /// Reads all code cells of `notebook`.
     pub(crate) fn of(notebook: &Notebook) -> Self {
+        Self::about(notebook, [])
+    }
+
+    /// Reads all code cells of `notebook`, and what they do with parameters of these names.
+    pub(crate) fn about<'n>(notebook: &Notebook, parameters: impl IntoIterator<Item = &'n String>) -> Self {
         let mut walk = walk::Walk::default();
         if notebook.foreign_kernel().is_some() {
             return walk.survey;
         }
         let mut names = Names::default();
+        let mut reads = Reads::about(notebook, parameters);
         let cells: Vec<_> = notebook.code().collect();
         let sources: Vec<&str> = cells.iter().map(|cell| cell.source.as_str()).collect();
         let mut entered = None;
@@ -89,6 +98,7 @@ impl Survey {
             if entered.replace(nth) != Some(nth) {
                 names.enter(cell);
             }
+            reads.take(cell, &piece);
             let at = |line| At {
                 cell: cell.number,
                 line,
@@ -112,6 +122,7 @@ impl Survey {
         walk.survey.has_parameters_cell = cells.iter().any(|cell| cell.is_tagged(PARAMETERS_TAG));
         let mut survey = walk.survey;
         survey.missing = names.finish();
+        survey.reads = reads;
         survey.installs.extend(install::of_survey(&survey));
         survey.installs.sort_by_key(|install| install.at);
         survey.jobs = job::jobs(&survey);
