@@ -2,7 +2,9 @@
 //!
 //! A secret may be cut by colours and characters without width, and be whole again once they are gone.
 
-use std::{borrow::Cow, iter::Peekable, ops::Range, str::CharIndices};
+use std::{borrow::Cow, ops::Range};
+
+use anstyle_parse::{DefaultCharAccumulator, Parser, Perform};
 
 use super::lines::reorders_or_hides;
 
@@ -25,19 +27,19 @@ impl<'t> Bare<'t> {
                 open: None,
             };
         }
-        let (mut seen, mut open) = (Seen::default(), None);
-        let mut chars = text.char_indices().peekable();
-        while let Some((at, c)) = chars.next() {
-            match c {
-                '\u{1b}' if !skip_sequence(&mut chars) => open = Some(at),
-                '\u{8}' => seen.take_back(),
-                c if is_removed(c) => {}
-                c => seen.push(c, at),
-            }
+        let mut parser = Parser::<DefaultCharAccumulator>::default();
+        let mut seen = Seen::new(text);
+        for (at, byte) in text.bytes().enumerate() {
+            seen.at = at;
+            parser.advance(&mut seen, byte);
         }
-        seen.pieces.push((seen.text.len(), open.unwrap_or(text.len())));
+        // Only outside of sequences a letter is printed.
+        let mut next = Next::default();
+        parser.advance(&mut next, b'x');
+        let open = text.rfind('\u{1b}').filter(|_| !next.is_printed);
+        seen.pieces.push((seen.shown.len(), open.unwrap_or(text.len())));
         Self {
-            text: Cow::Owned(seen.text),
+            text: Cow::Owned(seen.shown),
             pieces: seen.pieces,
             open,
         }
@@ -66,32 +68,76 @@ impl<'t> Bare<'t> {
     }
 }
 
-/// What is seen so far.
-#[derive(Default)]
-struct Seen {
-    text: String,
+/// What a terminal shows of a text so far. It is read by the parser that also finds the lines which are shown: where two
+/// disagreed on where a sequence ends, a secret could stand on the page that is not seen here.
+struct Seen<'t> {
+    text: &'t str,
+    /// Which byte the parser is given.
+    at: usize,
+    shown: String,
     pieces: Vec<(usize, usize)>,
 }
 
-impl Seen {
+impl<'t> Seen<'t> {
+    fn new(text: &'t str) -> Self {
+        Self {
+            text,
+            at: 0,
+            shown: String::new(),
+            pieces: Vec::new(),
+        }
+    }
+
     fn push(&mut self, c: char, at: usize) {
-        let end = self.text.len();
-        let follows = self
-            .pieces
-            .last()
-            .is_some_and(|(seen, stood)| stood + (end - seen) == at);
+        let end = self.shown.len();
+        let last = self.pieces.last();
+        let follows = last.is_some_and(|(seen, stood)| stood + (end - seen) == at);
         if !follows {
             self.pieces.push((end, at));
         }
-        self.text.push(c);
+        self.shown.push(c);
     }
 
     fn take_back(&mut self) {
-        if self.text.ends_with('\n') {
+        if self.shown.ends_with('\n') {
             return;
         }
-        self.text.pop();
-        while self.pieces.pop_if(|(seen, _)| *seen >= self.text.len()).is_some() {}
+        self.shown.pop();
+        while self
+            .pieces
+            .pop_if(|(seen, _)| *seen >= self.shown.len())
+            .is_some()
+        {}
+    }
+}
+
+impl Perform for Seen<'_> {
+    fn print(&mut self, c: char) {
+        let at = self.text.floor_char_boundary(self.at);
+        // What the parser makes of half a character stands nowhere.
+        if !is_removed(c) && self.text[at..].starts_with(c) {
+            self.push(c, at);
+        }
+    }
+
+    fn execute(&mut self, byte: u8) {
+        match byte {
+            b'\n' | b'\r' | b'\t' => self.push(char::from(byte), self.at),
+            0x08 => self.take_back(),
+            _ => {}
+        }
+    }
+}
+
+/// Whether the next letter is printed.
+#[derive(Default)]
+struct Next {
+    is_printed: bool,
+}
+
+impl Perform for Next {
+    fn print(&mut self, _: char) {
+        self.is_printed = true;
     }
 }
 
@@ -99,31 +145,9 @@ fn is_removed(c: char) -> bool {
     c.is_control() && !matches!(c, '\n' | '\r' | '\t') || reorders_or_hides(c)
 }
 
-/// Skips what follows an escape, and returns whether it came to its end.
-fn skip_sequence(chars: &mut Peekable<CharIndices<'_>>) -> bool {
-    let is_final = |c: char| matches!(c, '\u{40}'..='\u{7e}');
-    match chars.next() {
-        Some((_, '[')) => chars.any(|(_, c)| is_final(c)),
-        Some((_, ']' | 'P' | 'X' | '^' | '_')) => loop {
-            match chars.next() {
-                Some((_, '\u{7}')) => break true,
-                Some((_, '\u{1b}')) => {
-                    chars.next_if(|(_, c)| *c == '\\');
-                    break true;
-                }
-                Some(_) => {}
-                None => break false,
-            }
-        },
-        Some((_, ' '..='/')) => chars.any(|(_, c)| !matches!(c, ' '..='/')),
-        Some(_) => true,
-        None => false,
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::shown, *};
 
     #[test]
     fn what_is_seen_is_found_where_it_stood() {
@@ -134,6 +158,12 @@ mod tests {
             ("s\u{1b}]8;;http://x\u{7}e\u{1b}]0;t\u{1b}\\c", "sec"),
             ("sx\u{8}ec", "sec"),
             ("s\u{1b}(Be\u{1b}7c", "sec"),
+            ("s\u{1b}[3\u{1b}[0mec", "sec"),
+            ("s\u{1b}[3\u{18}ec", "sec"),
+            ("s\u{1b}]0;t\u{18}ec", "sec"),
+            ("s\u{1b}[3\n1mec", "s\nec"),
+            ("s\u{1b}Pq\u{7}x\u{1b}\\ec", "sec"),
+            ("s\u{1b}[3ém\u{9b}ec", "sec"),
         ] {
             let bare = Bare::of(text);
             assert_eq!(bare.text(), seen, "{text:?}");
@@ -159,5 +189,24 @@ mod tests {
         assert_eq!(bare.text(), line.repeat(3));
         assert_eq!(bare.pieces.len(), 3 + 1);
         assert_eq!(bare.place(bare.text().len()), text.len());
+    }
+
+    #[test]
+    fn what_is_seen_is_what_a_page_shows() {
+        let parts = [
+            "\u{1b}", "[", "]", "P", "3", "m", "\\", "\u{7}", "\u{18}", "\n", "é",
+        ];
+        let lengthen = |texts: Vec<String>| -> Vec<String> {
+            let longer = |text: &String| parts.map(|part| format!("{text}{part}"));
+            texts.iter().flat_map(longer).collect()
+        };
+        let texts = lengthen(lengthen(lengthen(lengthen(vec!["a\u{1b}".to_owned()]))));
+        for text in texts {
+            let bare = Bare::of(&text);
+            assert_eq!(shown(&text), shown(bare.text()), "{text:?}");
+            for (at, c) in bare.text().char_indices() {
+                assert!(text[bare.place(at)..].starts_with(c), "{text:?}");
+            }
+        }
     }
 }

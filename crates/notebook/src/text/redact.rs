@@ -321,6 +321,10 @@ mod tests {
             "\u{0}",
             "x\u{8}",
             "\u{feff}\u{1b}[0;31m",
+            "\u{1b}[3\u{1b}[0m",
+            "\u{1b}[3\u{18}",
+            "\u{1b}]0;x\u{1a}",
+            "\u{1b}[s",
         ] {
             for secret in ["open-sesame", token] {
                 let cut: Vec<String> = secret.chars().map(String::from).collect();
