@@ -4,6 +4,7 @@
 use std::{
     collections::BTreeSet,
     fmt,
+    ops::Range,
     sync::{Arc, Mutex, PoisonError},
 };
 
@@ -101,15 +102,7 @@ impl Redactor {
 
     /// Returns a whole text without the secrets.
     pub fn redact(&self, text: &str) -> String {
-        let mut clean = String::with_capacity(text.len());
-        let mut from = 0;
-        for (start, end) in self.spans(text) {
-            clean.push_str(&text[from..start]);
-            clean.push_str(MASK);
-            from = end;
-        }
-        clean.push_str(&text[from..]);
-        clean
+        self.find(text, &Bare::of(text)).masked(text)
     }
 
     /// Takes the secrets out of every text in `value`, the keys included.
@@ -136,28 +129,19 @@ impl Redactor {
         }
     }
 
-    /// Returns where secrets stand; those that overlap or touch are one.
-    fn spans(&self, text: &str) -> Vec<(usize, usize)> {
-        let bare = Bare::of(text);
-        let mut found = self.plain_spans(text);
+    /// Returns where secrets stand, as the text stands or as it is seen.
+    fn find(&self, text: &str, bare: &Bare<'_>) -> Found {
+        let mut found = self.find_plain(text);
         if bare.differs() {
-            let seen = self.plain_spans(bare.text()).into_iter();
-            let seen = seen.map(|(start, end)| bare.range(&(start..end)));
-            found.extend(seen.map(|range| (range.start, range.end)));
+            let seen = self.find_plain(bare.text());
+            found.secrets.extend(seen.secrets.iter().map(|at| bare.range(at)));
+            found.whole.extend(seen.whole.iter().map(|at| bare.range(at)));
         }
-        found.sort_unstable();
-        let mut spans: Vec<(usize, usize)> = Vec::new();
-        for (start, end) in found {
-            match spans.last_mut() {
-                Some((_, until)) if start <= *until => *until = end.max(*until),
-                _ => spans.push((start, end)),
-            }
-        }
-        spans
+        found.secrets = joined(found.secrets);
+        found
     }
 
-    /// Returns where secrets stand, in no order.
-    fn plain_spans(&self, text: &str) -> Vec<(usize, usize)> {
+    fn find_plain(&self, text: &str) -> Found {
         let shaped = tokens(text);
         if !shaped.is_empty() {
             let met = shaped.iter().map(|token| token.name);
@@ -167,18 +151,20 @@ impl Redactor {
                 .extend(met);
         }
         let hits = self.patterns.finder.find_overlapping_iter(text);
-        hits.map(|hit| (hit.start(), hit.end()))
-            .chain(shaped.into_iter().map(|token| (token.at.start, token.at.end)))
-            .collect()
+        let known = hits.map(|hit| hit.start()..hit.end());
+        Found {
+            secrets: known.chain(shaped.iter().map(|token| token.at.clone())).collect(),
+            whole: shaped.into_iter().map(|token| token.within).collect(),
+        }
     }
 
     /// Returns where the end of `text` begins that may be the beginning of a secret, as it stands or as it is seen.
-    fn undecided(&self, text: &str) -> usize {
-        let bare = Bare::of(text);
-        let seen = bare.place(self.plain_undecided(bare.text()));
-        let at = seen
-            .min(self.plain_undecided(text))
-            .min(bare.open.unwrap_or(text.len()));
+    fn undecided(&self, text: &str, bare: &Bare<'_>) -> usize {
+        let mut at = self.plain_undecided(text);
+        if bare.differs() {
+            let seen = bare.place(self.plain_undecided(bare.text()));
+            at = at.min(seen).min(bare.open.unwrap_or(text.len()));
+        }
         let most = MOST_HELD + self.patterns.longest;
         text.floor_char_boundary(at.max(text.len().saturating_sub(most)))
     }
@@ -210,18 +196,12 @@ impl RedactedStream {
     /// Takes in more text and returns what is certain to hold no secret. The rest follows with the next text.
     pub fn push(&mut self, text: &str) -> String {
         self.held.push_str(text);
-        let mut cut = self.redactor.undecided(&self.held);
-        // Not between the parts of what is one span: the part after the cut may be all that is left of a secret.
-        let mut whole = self.redactor.spans(&self.held);
         let bare = Bare::of(&self.held);
-        let tokens = tokens(bare.text()).into_iter();
-        let tokens = tokens.map(|token| bare.range(&token.within));
-        whole.extend(tokens.map(|within| (within.start, within.end)));
-        while let Some((start, _)) = whole.iter().find(|(start, end)| *start < cut && cut < *end) {
-            cut = *start;
-        }
+        let found = self.redactor.find(&self.held, &bare);
+        let cut = found.uncut(self.redactor.undecided(&self.held, &bare));
+        drop(bare);
         let rest = self.held.split_off(cut);
-        self.redactor.redact(&std::mem::replace(&mut self.held, rest))
+        found.masked(&std::mem::replace(&mut self.held, rest))
     }
 
     /// Returns whether nothing is held back.
@@ -233,6 +213,51 @@ impl RedactedStream {
     pub fn flush(&mut self) -> String {
         self.redactor.redact(&std::mem::take(&mut self.held))
     }
+}
+
+/// What of a text is secret.
+struct Found {
+    /// Where it stands, sorted; none overlaps or touches another.
+    secrets: Vec<Range<usize>>,
+    /// Where tokens stand with what gives them away.
+    whole: Vec<Range<usize>>,
+}
+
+impl Found {
+    /// Returns the last place up to this one that is within nothing which must stay whole: what follows a cut may be all that
+    /// is left of a secret.
+    fn uncut(&self, mut at: usize) -> usize {
+        let all = || self.secrets.iter().chain(&self.whole);
+        while let Some(around) = all().find(|part| part.start < at && at < part.end) {
+            at = around.start;
+        }
+        at
+    }
+
+    /// Returns the beginning of the text in which this was found, with a mask in place of each secret.
+    fn masked(&self, text: &str) -> String {
+        let mut clean = String::with_capacity(text.len());
+        let mut from = 0;
+        for secret in self.secrets.iter().filter(|secret| secret.start < text.len()) {
+            clean.push_str(&text[from..secret.start]);
+            clean.push_str(MASK);
+            from = secret.end;
+        }
+        clean.push_str(text.get(from..).unwrap_or_default());
+        clean
+    }
+}
+
+fn joined(mut parts: Vec<Range<usize>>) -> Vec<Range<usize>> {
+    parts.sort_unstable_by_key(|part| (part.start, part.end));
+    let mut joined: Vec<Range<usize>> = Vec::new();
+    for part in parts {
+        match joined.last_mut() {
+            Some(last) if part.start <= last.end => last.end = part.end.max(last.end),
+            _ => joined.push(part),
+        }
+    }
+    joined
 }
 
 impl fmt::Debug for Redactor {
