@@ -165,8 +165,11 @@ impl Redactor {
             let seen = bare.place(self.plain_undecided(bare.text()));
             at = at.min(seen).min(bare.open.unwrap_or(text.len()));
         }
-        let most = MOST_HELD + self.patterns.longest;
-        text.floor_char_boundary(at.max(text.len().saturating_sub(most)))
+        text.floor_char_boundary(at.max(text.len().saturating_sub(self.most_held())))
+    }
+
+    fn most_held(&self) -> usize {
+        MOST_HELD + self.patterns.longest
     }
 
     fn plain_undecided(&self, text: &str) -> usize {
@@ -198,7 +201,11 @@ impl RedactedStream {
         self.held.push_str(text);
         let bare = Bare::of(&self.held);
         let found = self.redactor.find(&self.held, &bare);
-        let cut = found.uncut(self.redactor.undecided(&self.held, &bare));
+        let undecided = self.redactor.undecided(&self.held, &bare);
+        let whole = found.uncut(undecided);
+        // What is longer than any token need not stay whole: nobody knows where it ends.
+        let is_endless = self.held.len() - whole > self.redactor.most_held();
+        let cut = if is_endless { undecided } else { whole };
         drop(bare);
         let rest = self.held.split_off(cut);
         found.masked(&std::mem::replace(&mut self.held, rest))
@@ -234,7 +241,7 @@ impl Found {
         at
     }
 
-    /// Returns the beginning of the text in which this was found, with a mask in place of each secret.
+    /// Returns the beginning of the text in which this was found, with a mask in place of each secret that begins there.
     fn masked(&self, text: &str) -> String {
         let mut clean = String::with_capacity(text.len());
         let mut from = 0;
@@ -387,6 +394,24 @@ mod tests {
                 ["a GitHub token", "a private key", "an AWS secret key"].into()
             );
         }
+    }
+
+    #[test]
+    fn of_a_token_without_end_no_more_is_held_than_of_others() {
+        let mut stream = Redactor::new(["open-sesame"]).stream();
+        let mut shown = stream.push("glpat-abcdefghij0123456789");
+        for _ in 0..50 {
+            shown += &stream.push(&"abcdef.g".repeat(512));
+            assert!(stream.held.len() <= MOST_HELD + 20, "{}", stream.held.len());
+        }
+        shown += &stream.push("open-");
+        shown += &stream.push("sesame");
+        assert!(
+            shown.starts_with("***") && !shown.contains("glpat"),
+            "{}",
+            &shown[..40]
+        );
+        assert!((shown + &stream.flush()).ends_with(".g***"));
     }
 
     #[test]
