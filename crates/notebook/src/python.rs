@@ -226,7 +226,7 @@ mod tests {
         let no_thread = thread::Builder::new().stack_size(1 << 60);
         let mut read = Vec::new();
         read_all_by(no_thread, &sources, |nth, piece| {
-            read.push((nth, format!("{piece:?}")))
+            read.push((nth, format!("{piece:?}")));
         });
         let one = |nth: usize, piece: &Piece| (nth, format!("{piece:?}"));
         let expected = [one(0, &parse(sources[0])), one(1, &parse(sources[1]))];
