@@ -59,6 +59,9 @@ const COPIERS: [&str; 14] = [
     "hardlink_to",
     "symlink_to",
 ];
+/// Functions that write the file which one of their first two arguments names.
+const WRITERS: &str = " imsave imwrite make_archive save save_pretrained savefig savetxt savez savez_compressed to_csv to_excel \
+    to_feather to_file to_hdf to_html to_json to_netcdf to_parquet to_pickle to_stata to_zarr write_csv write_image write_parquet ";
 /// Extensions that files have, and no folders.
 const FILES: &str = " bin bmp bz2 cfg csv dat db feather gif gz h5 hdf5 html ini ipynb jpeg jpg json jsonl log mat md model mp3 mp4 npy \
     npz onnx parquet pdf pickle pkl png pt pth py safetensors sqlite svg sh tar tgz tif tiff toml tsv txt wav xls xlsx xml xz yaml \
@@ -134,7 +137,8 @@ impl Makes {
     }
 }
 
-/// Returns whether the file lies in this folder, or is this one, or it is not known where one of them is.
+/// Returns whether the file lies in this folder, or is this one, with an extension perhaps, or it is not known where one of them
+/// is.
 fn covers(folder: &str, path: &str) -> bool {
     let is_elsewhere = |path: &str| path.starts_with('~') || path.split('/').any(|part| part == "..");
     let plain = |path: &str| -> PathBuf {
@@ -145,7 +149,8 @@ fn covers(folder: &str, path: &str) -> bool {
     is_elsewhere(folder)
         || is_elsewhere(path)
         || at.is_absolute() != file.is_absolute()
-        || file.starts_with(at)
+        || file.starts_with(&at)
+        || file.with_extension("") == at
 }
 
 fn of_call(survey: &Survey, made: &Made) -> Makes {
@@ -168,7 +173,44 @@ fn of_call(survey: &Survey, made: &Made) -> Makes {
     if fetches || is_unseen || made.keywords.iter().any(is_asked_to) {
         return Makes::Anything;
     }
+    written(survey, made)
+}
+
+/// Returns what a call writes. A file whose name is known is one that the notebook names.
+fn written(survey: &Survey, made: &Made) -> Makes {
+    let name = made.function.as_str();
+    let first = made.arguments.first();
+    let of_path = made.receiver.as_ref().filter(|of| may_be_path(survey, of));
+    let is_writing = |mode: Option<&Traced>| {
+        let mode = mode.and_then(Traced::text);
+        mode.is_some_and(|mode| mode.len() <= 3 && mode.contains(['w', 'a', 'x', '+']))
+    };
+    let targets: Vec<&Traced> = match name {
+        "open" if is_writing(made.argument("mode", 1)) => first.into_iter().collect(),
+        "open" if is_writing(first) => of_path.into_iter().collect(),
+        "write_text" | "write_bytes" => of_path.into_iter().collect(),
+        name if is_among(name, WRITERS) => made.arguments.iter().take(2).collect(),
+        _ => return Makes::Nothing,
+    };
+    if let Some(target) = targets.iter().find_map(|target| text_of(target)) {
+        return Makes::Under(target.to_owned());
+    }
+    if targets.iter().any(|target| is_computed_path(target)) {
+        return Makes::Anything;
+    }
     Makes::Nothing
+}
+
+fn is_computed_path(value: &Traced) -> bool {
+    match value.made() {
+        Some(made)
+            if ["join", "format", "Path", "with_suffix", "with_name"].contains(&made.function.as_str()) =>
+        {
+            made.arguments.last().is_none_or(|last| last.text().is_none())
+        }
+        Some(_) => false,
+        None => matches!(value.value, Value::Unknown),
+    }
 }
 
 fn copied(survey: &Survey, made: &Made) -> Makes {

@@ -75,6 +75,9 @@ const OF_OTHERS: &[(&str, &str)] = &[
         "frame = frames[0]\nframe.rename({'a': 'b'})\nframe.copy(True)",
         "",
     ),
+    ("x = pd.to_datetime(days)\nframe.to_csv('other.csv')", ""),
+    ("with open('other.csv', 'w') as f:\n    f.write(text)", ""),
+    ("import json\njson.load(open(path))", ""),
 ];
 /// What stands before it and may.
 const MAKERS: &[&str] = &[
@@ -124,6 +127,13 @@ const MAKERS: &[&str] = &[
     "from pathlib import Path\nfor f in Path('raw').iterdir():\n    f.rename(Path('data') / f.name)",
     "from pathlib import Path\nPath('data').symlink_to('/in')",
     "import shutil\nshutil.copytree('/in', '/content/data')",
+    "for year in years:\n    frame.to_csv(f'data/{year}.csv')",
+    "for name in names:\n    with open(f'data/{name}', 'wb') as f:\n        f.write(text)",
+    "for name in names:\n    (out / name).open('w').write(text)",
+    "for name in names:\n    (out / name).write_text(text)",
+    "import os\nfor name in names:\n    frame.to_csv(os.path.join('data', name))",
+    "frame.to_csv('data/sales')",
+    "model.save_pretrained('data')",
 ];
 
 #[test]
