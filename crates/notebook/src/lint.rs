@@ -81,7 +81,7 @@ pub fn check(loaded: &Loaded) -> Vec<Diagnostic> {
     let subject = Subject {
         loaded,
         notebook: loaded.notebook(),
-        survey: Survey::of(loaded.notebook()),
+        survey: Survey::about(loaded.notebook(), loaded.blueprint.spec.parameters.keys()),
     };
     if loaded.notebook().foreign_kernel().is_some() {
         return [kernel::check, outputs::check]

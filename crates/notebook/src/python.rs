@@ -41,14 +41,26 @@ const AHEAD: usize = 2;
 
 /// Reads the source of code cells, and hands the pieces of each to `each` with the place of its cell, in their order. Each
 /// cell has at least one piece. Another thread parses ahead, by no more than a few times [`PART`].
-pub(crate) fn read_all(sources: &[&str], mut each: impl FnMut(usize, Piece)) {
+pub(crate) fn read_all(sources: &[&str], each: impl FnMut(usize, Piece)) {
+    read_all_by(thread::Builder::new(), sources, each);
+}
+
+fn read_all_by(parser: thread::Builder, sources: &[&str], mut each: impl FnMut(usize, Piece)) {
     let (ahead, batches) = mpsc::sync_channel(AHEAD);
-    thread::scope(|scope| {
-        scope.spawn(move || parse_all(sources, &ahead));
+    let is_alone = thread::scope(|scope| {
+        let started = parser.spawn_scoped(scope, move || parse_all(sources, &ahead));
         for (nth, parsed) in batches.into_iter().flatten() {
             each(nth, parsed.piece());
         }
+        started.is_err()
     });
+    // The system gives no more threads.
+    if is_alone {
+        let mut reader = Reader::new();
+        for (nth, source) in sources.iter().enumerate() {
+            reader.read(source, |piece| each(nth, piece));
+        }
+    }
 }
 
 /// Parses all cells, in batches of about [`PART`]: handing over each small cell by itself takes longer than parsing it.
@@ -206,6 +218,19 @@ mod tests {
             );
         }
         assert!(together == apart);
+    }
+
+    #[test]
+    fn cells_are_read_where_no_thread_can_be_started_too() {
+        let sources = ["x = 1\n!ls", "x = = 1"];
+        let no_thread = thread::Builder::new().stack_size(1 << 60);
+        let mut read = Vec::new();
+        read_all_by(no_thread, &sources, |nth, piece| {
+            read.push((nth, format!("{piece:?}")));
+        });
+        let one = |nth: usize, piece: &Piece| (nth, format!("{piece:?}"));
+        let expected = [one(0, &parse(sources[0])), one(1, &parse(sources[1]))];
+        assert_eq!(read, expected);
     }
 
     fn pieces(source: &str) -> Vec<Piece> {

@@ -9,6 +9,7 @@ mod install;
 mod job;
 mod names;
 pub(crate) mod reads;
+pub(crate) mod shell;
 mod value;
 mod walk;
 
@@ -17,12 +18,13 @@ use std::{
     rc::Rc,
 };
 
-pub(crate) use install::{Form, Install, commands_of_calls, is_pinned};
+pub(crate) use install::{Form, Install, is_pinned};
 pub(crate) use job::{Aim, Backend, Job, Wait, is_gpu};
 pub(crate) use names::{Given, Missing};
 pub(crate) use value::{At, Made, Reached, Traced, Value};
 
 use names::Names;
+use reads::Reads;
 
 use crate::{
     ipynb::{Cell, Notebook, PARAMETERS_TAG},
@@ -70,16 +72,24 @@ pub(crate) struct Survey {
     pub(crate) broken: Vec<At>,
     /// Statements that are too long to be read: they are data.
     pub(crate) too_long: Vec<At>,
+    /// What is done with the parameters that it was asked about.
+    pub(crate) reads: Reads,
 }
 
 impl Survey {
     /// Reads all code cells of `notebook`.
     pub(crate) fn of(notebook: &Notebook) -> Self {
+        Self::about(notebook, [])
+    }
+
+    /// Reads all code cells of `notebook`, and what they do with parameters of these names.
+    pub(crate) fn about<'n>(notebook: &Notebook, parameters: impl IntoIterator<Item = &'n String>) -> Self {
         let mut walk = walk::Walk::default();
         if notebook.foreign_kernel().is_some() {
             return walk.survey;
         }
         let mut names = Names::default();
+        let mut reads = Reads::about(notebook, parameters);
         let cells: Vec<_> = notebook.code().collect();
         let sources: Vec<&str> = cells.iter().map(|cell| cell.source.as_str()).collect();
         let mut entered = None;
@@ -88,6 +98,7 @@ impl Survey {
             if entered.replace(nth) != Some(nth) {
                 names.enter(cell);
             }
+            reads.take(cell, &piece);
             let at = |line| At {
                 cell: cell.number,
                 line,
@@ -111,8 +122,8 @@ impl Survey {
         walk.survey.has_parameters_cell = cells.iter().any(|cell| cell.is_tagged(PARAMETERS_TAG));
         let mut survey = walk.survey;
         survey.missing = names.finish();
-        survey.installs.extend(install::of_shell(&survey.shell));
-        survey.installs.extend(install::of_calls(&survey.calls));
+        survey.reads = reads;
+        survey.installs.extend(install::of_survey(&survey));
         survey.installs.sort_by_key(|install| install.at);
         survey.jobs = job::jobs(&survey);
         survey.waits = job::waits(&survey.calls);

@@ -10,6 +10,7 @@ mod sanitise;
 mod shell;
 mod style;
 mod tokens;
+mod url;
 mod visible;
 
 pub use amounts::{counted, duration};
@@ -21,4 +22,5 @@ pub use sanitise::{Sanitiser, sanitise};
 pub use shell::shell_word;
 pub use style::{Colour, Style};
 pub(crate) use tokens::{tokens, without_tokens};
+pub(crate) use url::{percent, url_encoded};
 pub use visible::{block, line};

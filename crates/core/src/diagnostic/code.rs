@@ -255,7 +255,7 @@ codes! {
          environment (`share/jupyter/kernels`), in the folders that JUPYTER_PATH names where blueproof is started, and in those \
          of the machine; not in those of a user. Run by Python, such a notebook would fail in a manner that says nothing."
     415 ParameterUnused "a parameter that nothing reads"
-        "A value is put into the notebook under the parameter's name. No cell has that name, so that the value changes nothing."
+        "A value is put into the notebook under the parameter's name, and changes nothing: no cell reads it, or one assigns it first."
     416 SecretShown "a secret that a notebook let out"
         "A cell showed what is shaped like a token or a key, or a kept file holds one. What is shown is kept as `***`; a file \
          is kept as it is. Declared secrets (spec.secrets) are taken out without a word."

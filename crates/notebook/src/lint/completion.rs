@@ -27,7 +27,7 @@ fn is_awaited(subject: &Subject<'_>, job: &Job) -> bool {
         .survey
         .waits
         .iter()
-        .filter(|wait| wait.aim == Aim::End && wait.at >= job.made.at);
+        .filter(|wait| wait.aim == Aim::End && wait.from >= job.made.from);
     let mut awaited = after.map(|wait| wait.job.as_ref().is_none_or(|known| Rc::ptr_eq(known, &job.made)));
     let by_hand = |command: &String| {
         command.contains("kubectl wait") && (command.contains("Complete") || command.contains("complete"))

@@ -1,11 +1,18 @@
 //! Files that cells read and that are not there.
 
-use std::path::Path;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+    rc::Rc,
+};
 
 use blueproof_core::diagnostic::{Code, Diagnostic};
 
-use super::{Subject, makes::may_make};
-use crate::survey::{Made, Reached, Traced};
+use super::{Subject, makes::Makers};
+use crate::{
+    ipynb::Cell,
+    survey::{At, Made, Reached, Traced},
+};
 
 /// Functions that read the file which is their first argument.
 const READERS: [&str; 22] = [
@@ -44,36 +51,51 @@ const KEYWORDS: [&str; 9] = [
     "source",
     "filename_or_obj",
 ];
+
+/// A call that reads a file.
+struct Read<'s> {
+    made: &'s Made,
+    /// What names the file.
+    value: &'s Traced,
+    path: &'s str,
+}
+
 pub(super) fn check(subject: &Subject<'_>) -> Vec<Diagnostic> {
-    let survey = &subject.survey;
-    let reads: Vec<(&Made, &Traced, &str)> = survey.calls.iter().filter_map(|made| read(made)).collect();
-    let mut told: Vec<&str> = Vec::new();
+    let calls = subject.survey.calls.iter().enumerate();
+    let reads: Vec<(usize, Read<'_>)> = calls.filter_map(|(nth, made)| Some((nth, read(made)?))).collect();
+    let mut mentions = Mentions::of(subject, &reads);
+    let makers = Makers::of(subject);
+    let mut told: BTreeSet<&str> = BTreeSet::new();
     let mut found = Vec::new();
-    for (made, value, path) in &reads {
-        let surely = made.reached == Reached::Surely && !told.contains(path);
-        let is_given = is_there(subject, path)
-            || is_mentioned(subject, &reads, value, path)
-            || may_make(subject, made, path);
-        if !surely || is_given {
+    for (nth, read) in &reads {
+        let Read { made, path, .. } = read;
+        if made.reached != Reached::Surely || told.contains(path) || is_there(subject, path) {
             continue;
         }
-        told.push(path);
-        let function = &made.function;
-        let message = match is_outside(subject, path) {
-            true => format!(
-                "`{function}` reads {path:?}, which a run lacks: it has a copy of the blueprint's folder alone"
-            ),
-            false => format!("`{function}` reads {path:?}, which is not there"),
-        };
-        found.push(subject.warning(Code::DataMissing, made.at, message).hint(
-            "put the file into the notebook's folder, or have a cell above this one fetch or write it",
-        ));
+        if mentions.have(subject, read) || makers.may_make(*nth, made.from, path) {
+            continue;
+        }
+        told.insert(path);
+        found.push(missing(subject, made, path));
     }
     found
 }
 
+fn missing(subject: &Subject<'_>, made: &Made, path: &str) -> Diagnostic {
+    let function = &made.function;
+    let message = match is_outside(subject, path) {
+        true => format!(
+            "`{function}` reads {path:?}, which a run lacks: it has a copy of the blueprint's folder alone"
+        ),
+        false => format!("`{function}` reads {path:?}, which is not there"),
+    };
+    subject
+        .warning(Code::DataMissing, made.at, message)
+        .hint("put the file into the notebook's folder, or have a cell above this one fetch or write it")
+}
+
 /// Returns the file that a call reads, where both are known.
-fn read(made: &std::rc::Rc<Made>) -> Option<(&Made, &Traced, &str)> {
+fn read(made: &Rc<Made>) -> Option<Read<'_>> {
     let value = match made.function.as_str() {
         "open" => {
             let mode = made.argument("mode", 1).and_then(Traced::text);
@@ -106,7 +128,7 @@ fn read(made: &std::rc::Rc<Made>) -> Option<(&Made, &Traced, &str)> {
     let path = value.text()?;
     let plain = !path.is_empty() && !path.contains("://") && !path.contains(['*', '{', '<', '\n', '~', '$']);
     let named = Path::new(path).extension().is_some();
-    (plain && named).then_some((&**made, value, path))
+    (plain && named).then_some(Read { made, value, path })
 }
 
 fn first(made: &Made) -> Option<&Traced> {
@@ -138,30 +160,67 @@ fn is_outside(subject: &Subject<'_>, path: &str) -> bool {
     !Path::new(path).is_absolute() && folders.iter().any(|folder| folder.join(path).exists())
 }
 
-/// Returns whether something else in the notebook is about the same file: it may well write it.
-fn is_mentioned(subject: &Subject<'_>, reads: &[(&Made, &Traced, &str)], value: &Traced, path: &str) -> bool {
-    let name = Path::new(path).file_name().unwrap_or_default().to_string_lossy();
-    let survey = &subject.survey;
-    let own = |at| {
-        reads
+/// What in the notebook is about files, other than the calls that read them: it may well write them.
+struct Mentions<'s> {
+    /// The files that are read, by where each is named.
+    read: BTreeMap<At, Vec<&'s str>>,
+    /// What is given to calls that read nothing.
+    given: BTreeSet<(At, &'s str)>,
+    /// Whether a text, a command or a cell magic names a file of this name, once that was asked.
+    named: BTreeMap<String, bool>,
+}
+
+impl<'s> Mentions<'s> {
+    fn of(subject: &'s Subject<'_>, reads: &[(usize, Read<'s>)]) -> Self {
+        let mut read: BTreeMap<At, Vec<&str>> = BTreeMap::new();
+        for (_, Read { value, path, .. }) in reads {
+            read.entry(value.at).or_default().push(path);
+        }
+        let reading: BTreeSet<usize> = reads.iter().map(|(nth, _)| *nth).collect();
+        let calls = subject.survey.calls.iter().enumerate();
+        let calls = calls
+            .filter(|(nth, _)| !reading.contains(nth))
+            .map(|(_, made)| made);
+        let others = calls.filter(|made| made.function != "Path");
+        let given = others.flat_map(|made| {
+            let keywords = made.keywords.iter().map(|(_, value)| value);
+            let values = made.arguments.iter().chain(keywords);
+            values.filter_map(|value| Some((value.at, value.text()?)))
+        });
+        Self {
+            read,
+            given: given.collect(),
+            named: BTreeMap::new(),
+        }
+    }
+
+    fn have(&mut self, subject: &Subject<'_>, read: &Read<'_>) -> bool {
+        let Read { value, path, .. } = read;
+        if self.given.contains(&(value.at, path)) {
+            return true;
+        }
+        let name = Path::new(path).file_name().unwrap_or_default().to_string_lossy();
+        if let Some(known) = self.named.get(&*name) {
+            return *known;
+        }
+        let is_named = self.name(subject, &name);
+        self.named.insert(name.into_owned(), is_named);
+        is_named
+    }
+
+    fn name(&self, subject: &Subject<'_>, name: &str) -> bool {
+        let own = |at: &At| {
+            self.read
+                .get(at)
+                .is_some_and(|read| read.iter().any(|path| path.contains(name)))
+        };
+        let survey = &subject.survey;
+        let in_text = survey
+            .texts
             .iter()
-            .any(|(_, read, known)| read.at == at && known.contains(&*name))
-    };
-    let in_text = survey
-        .texts
-        .iter()
-        .any(|(at, _, text)| text.contains(&*name) && !own(*at));
-    let in_shell = survey.shell.iter().any(|(_, command)| command.contains(&*name));
-    let written = |cell: &crate::ipynb::Cell| {
-        cell.source.trim_start().starts_with("%%") && cell.source.contains(&*name)
-    };
-    let given = survey.calls.iter().any(|made| {
-        let reads_it = reads.iter().any(|(read, _, _)| std::ptr::eq(*read, &**made));
-        let keywords = made.keywords.iter().map(|(_, value)| value);
-        let mut values = made.arguments.iter().chain(keywords);
-        !reads_it
-            && made.function != "Path"
-            && values.any(|other| other.at == value.at && other.text() == Some(path))
-    });
-    in_text || in_shell || given || subject.notebook.code().any(written)
+            .any(|(at, _, text)| text.contains(name) && !own(at));
+        let in_shell = survey.shell.iter().any(|(_, command)| command.contains(name));
+        let written = |cell: &Cell| cell.source.trim_start().starts_with("%%") && cell.source.contains(name);
+        in_text || in_shell || subject.notebook.code().any(written)
+    }
 }

@@ -3,7 +3,7 @@
 use blueproof_core::diagnostic::{Code, Diagnostic};
 
 use super::Subject;
-use crate::survey::{At, reads::Reads};
+use crate::survey::At;
 
 pub(super) fn check(subject: &Subject<'_>) -> Vec<Diagnostic> {
     untagged(subject).into_iter().chain(unread(subject)).collect()
@@ -34,10 +34,7 @@ fn untagged(subject: &Subject<'_>) -> Option<Diagnostic> {
 
 fn unread(subject: &Subject<'_>) -> Option<Diagnostic> {
     let declared = &subject.loaded.blueprint.spec.parameters;
-    if declared.is_empty() {
-        return None;
-    }
-    let reads = Reads::of(subject.notebook);
+    let reads = &subject.survey.reads;
     // What a later cell gives a value to is undone rather than unknown.
     let is_unread = |name: &&String| reads.leave_out(name) && !reads.bind(name);
     let names: Vec<String> = declared.keys().filter(is_unread).cloned().collect();

@@ -264,6 +264,10 @@ fn a_trainjob_that_nobody_awaits_is_told() {
     );
     let helper = "def wait(name):\n    client.wait_for_job_status(name, timeout=600)\nwait(job)";
     assert_eq!(codes(&["def f(): pass", CLIENT, TRAIN, helper]), []);
+    let (defined, called) = helper
+        .rsplit_once('\n')
+        .expect("it is called in a line of its own");
+    assert_eq!(codes(&["def f(): pass", CLIENT, defined, TRAIN, called]), []);
     assert_eq!(codes(&["import xgboost\nmodel = xgboost.train({}, None)"]), []);
 }
 
@@ -471,6 +475,9 @@ fn a_command_that_changes_the_machine_is_told() {
         "!(sudo x)",
         "%rm -rf x",
         "%sx sudo x",
+        "!echo it\\'s; sudo x",
+        "import os\nos.system('# tools\\nsudo apt-get install -y x')",
+        "import subprocess\nsubprocess.run(['env', 'A=1', 'sudo', 'x'])",
     ] {
         assert_eq!(codes(&[cell]), [Code::MachineCommand], "{cell}");
     }
@@ -485,6 +492,7 @@ fn a_command_that_changes_the_machine_is_told() {
         "!ls # ; sudo x",
         "!bash -c 'echo sudo'",
         "!bash install.sh --config=sudo",
+        "import subprocess\nsubprocess.run(['echo', 'first; sudo x'])",
         "%rm x",
     ] {
         assert_eq!(codes(&[cell]), [], "{cell}");

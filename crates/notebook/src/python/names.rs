@@ -25,8 +25,10 @@ pub(crate) enum Event {
     ReadBy { owner: String, name: String, line: u32 },
     /// It may be read: on a condition, or where a failure is caught.
     MayRead(String),
-    /// Names are given values that nothing here tells: `from module import *`, `exec`.
+    /// Names are given values that nothing here tells: `from module import *`.
     Unknown,
+    /// Code that nothing here tells is run, which may read names and give them values: `exec`.
+    Hidden,
 }
 
 /// Returns what happens to names in a module that tree-sitter has parsed.
@@ -230,7 +232,10 @@ impl<'s> Reader<'s> {
             return;
         }
         match target.kind() {
-            "identifier" => self.bind(self.text(target)),
+            "identifier" => {
+                self.line = line_of(target);
+                self.bind(self.text(target));
+            }
             "attribute" | "subscript" | "call" => self.visit(target, depth + 1),
             _ => {
                 let mut cursor = target.walk();
@@ -464,15 +469,15 @@ impl<'s> Reader<'s> {
     }
 
     fn call(&mut self, node: Node<'_>, depth: u32) {
-        const GIVES_NAMES: [&str; 5] = ["exec", "globals", "run_line_magic", "run_cell_magic", "run_cell"];
+        const HIDES: [&str; 5] = ["exec", "globals", "run_line_magic", "run_cell_magic", "run_cell"];
         self.children(node, depth);
         let function = node
             .child_by_field_name("function")
             .map(|function| self.text(function))
             .unwrap_or_default();
         let last = function.rsplit('.').next().unwrap_or_default();
-        if GIVES_NAMES.contains(&last) {
-            self.events.push(Event::Unknown);
+        if HIDES.contains(&last) {
+            self.events.push(Event::Hidden);
         }
     }
 }
@@ -499,7 +504,8 @@ mod tests {
             | Event::Deleted(_)
             | Event::ReadBy { .. }
             | Event::MayRead(_)
-            | Event::Unknown => None,
+            | Event::Unknown
+            | Event::Hidden => None,
         })
         .collect()
     }
@@ -512,7 +518,8 @@ mod tests {
             | Event::Deleted(_)
             | Event::ReadBy { .. }
             | Event::MayRead(_)
-            | Event::Unknown => None,
+            | Event::Unknown
+            | Event::Hidden => None,
         })
         .collect()
     }
@@ -580,8 +587,13 @@ mod tests {
 
     #[test]
     fn names_that_nothing_tells_are_told_as_unknown() {
-        for source in ["from math import *", "exec('N = 1')", "globals().update(N=1)"] {
-            assert!(events(source).contains(&Event::Unknown), "{source}");
+        assert!(events("from math import *").contains(&Event::Unknown));
+        for source in [
+            "exec('N = 1')",
+            "globals().update(N=1)",
+            "get_ipython().run_cell(x)",
+        ] {
+            assert!(events(source).contains(&Event::Hidden), "{source}");
         }
     }
 }

@@ -189,11 +189,16 @@ impl Walk {
             return Traced::new(Value::Dict(Rc::new(keywords)), at);
         }
         if receiver.is_none()
-            && let Some((_, own)) = self.survey.functions.get(&function).cloned()
+            && let Some((cell, own)) = self.survey.functions.get(&function).cloned()
             && self.depth < DEEPEST_CALL
             && self.followed < MOST_FOLLOWED
         {
-            return self.follow(at, &own, &arguments, &keywords);
+            let caller = std::mem::replace(&mut self.cell, cell);
+            let from = self.from;
+            self.from = from.or(Some(at));
+            let returned = self.follow(at, &own, &arguments, &keywords);
+            (self.cell, self.from) = (caller, from);
+            return returned;
         }
         let made = Rc::new(Made {
             function,
@@ -201,6 +206,7 @@ impl Walk {
             arguments,
             keywords,
             at,
+            from: self.from.unwrap_or(at),
             reached: self.reached(),
         });
         if self.survey.calls.len() < MOST_FACTS {

@@ -1,8 +1,10 @@
 //! Packages that cells install by themselves.
 
-use std::rc::Rc;
-
-use super::value::{At, Made, Traced};
+use super::{
+    Survey,
+    shell::{self, Command},
+    value::At,
+};
 
 /// One command that installs packages.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,93 +52,21 @@ fn is_local(requirement: &str) -> bool {
     requirement.starts_with(['.', '/'])
 }
 
-/// Returns the installs among shell commands.
-pub(super) fn of_shell(shell: &[(At, String)]) -> Vec<Install> {
-    shell
-        .iter()
-        .flat_map(|(at, command)| of_command(*at, command, Form::Run))
+/// Returns the installs that cells run, by themselves or through calls: `subprocess.run([sys.executable, "-m", "pip", ...])`.
+pub(super) fn of_survey(survey: &Survey) -> Vec<Install> {
+    let all = shell::of_lines(survey).chain(shell::of_calls(survey));
+    all.flat_map(|(at, outside)| of_commands(at, &outside.commands(), Form::Run))
         .collect()
 }
 
 /// Returns the installs in a comment that begins with `!` or `%`.
 pub(super) fn of_comment(at: At, comment: &str) -> Vec<Install> {
-    // What follows a second `#` is a remark on the command.
-    let command = comment.split(" #").next().unwrap_or_default();
-    of_command(at, command, Form::Comment)
+    of_commands(at, &shell::of_line(comment).commands(), Form::Comment)
 }
 
-/// Returns the installs among calls: `subprocess.run([sys.executable, "-m", "pip", "install", ...])`, `os.system`.
-pub(super) fn of_calls(calls: &[Rc<Made>]) -> Vec<Install> {
-    const RUNS: [&str; 8] = [
-        "run",
-        "call",
-        "check_call",
-        "check_output",
-        "Popen",
-        "system",
-        "getoutput",
-        "run_line_magic",
-    ];
-    let runs = calls.iter().filter(|made| RUNS.contains(&made.function.as_str()));
-    runs.filter_map(|made| {
-        let first = made.arguments.first()?;
-        let words: Vec<String> = match first.text() {
-            Some(command) => split(command),
-            None => first.items().iter().map(word).collect(),
-        };
-        packages(&words).map(|packages| Install {
-            at: made.at,
-            packages,
-            form: Form::Run,
-        })
-    })
-    .collect()
-}
-
-/// Returns the commands that calls hand to a shell or to the system: `os.system("...")`, `subprocess.run([...])`.
-pub(crate) fn commands_of_calls(calls: &[Rc<Made>]) -> impl Iterator<Item = (At, String)> {
-    calls.iter().filter_map(|made| {
-        let of_system = matches!(
-            made.function.as_str(),
-            "run" | "call" | "check_call" | "check_output" | "Popen" | "system" | "getoutput"
-        );
-        let first = made.arguments.first().filter(|_| of_system)?;
-        let words = || first.items().iter().map(word).collect::<Vec<_>>().join(" ");
-        Some((made.at, first.text().map_or_else(words, str::to_owned)))
-    })
-}
-
-fn word(item: &Traced) -> String {
-    item.text().unwrap_or_default().to_owned()
-}
-
-fn of_command(at: At, command: &str, form: Form) -> Vec<Install> {
-    let command = command.trim_start_matches(['!', '%']);
-    let single = command.split(['&', ';', '|']).map(split);
-    single
-        .filter_map(|words| packages(&words).map(|packages| Install { at, packages, form }))
-        .collect()
-}
-
-/// Splits a command into words, as a shell would.
-fn split(command: &str) -> Vec<String> {
-    let mut words = Vec::new();
-    let mut word = String::new();
-    let mut quote = None;
-    for c in command.chars() {
-        match (quote, c) {
-            (Some(open), c) if c == open => quote = None,
-            (None, '"' | '\'') => quote = Some(c),
-            (None, c) if c.is_whitespace() => {
-                if !word.is_empty() {
-                    words.push(std::mem::take(&mut word));
-                }
-            }
-            (Some(_) | None, c) => word.push(c),
-        }
-    }
-    words.extend((!word.is_empty()).then_some(word));
-    words
+fn of_commands(at: At, commands: &[Command], form: Form) -> Vec<Install> {
+    let packages = commands.iter().filter_map(|command| packages(&command.words));
+    packages.map(|packages| Install { at, packages, form }).collect()
 }
 
 /// Returns the packages that a command installs; `None` where it installs none.
@@ -158,7 +88,7 @@ fn packages(words: &[String]) -> Option<Vec<String>> {
     while let Some(word) = rest.next() {
         if WITH_VALUE.contains(&word.as_str()) {
             rest.next();
-        } else if !word.starts_with('-') && !word.starts_with('>') && !word.contains('{') {
+        } else if !word.starts_with('-') && !word.contains('{') {
             packages.push(word.clone());
         }
     }
@@ -180,9 +110,13 @@ mod tests {
             ),
             ("!{sys.executable} -m pip install a", vec!["a"]),
             ("!uv pip install a[b]", vec!["a[b]"]),
+            (
+                "!pip install 'a; python_version > \"3\"' b>=2 > log 2>&1  # c",
+                vec!["a; python_version > \"3\"", "b>=2"],
+            ),
             ("!cd x && pip3 install -r requirements.txt", vec![]),
         ] {
-            let installs = of_command(At::default(), command, Form::Run);
+            let installs = of_comment(At::default(), command);
             assert_eq!(installs.len(), 1, "{command}");
             assert_eq!(installs[0].packages, expected, "{command}");
         }
@@ -192,7 +126,7 @@ mod tests {
             "%time x",
             "!apt-get install make",
         ] {
-            assert_eq!(of_command(At::default(), command, Form::Run), [], "{command}");
+            assert_eq!(of_comment(At::default(), command), [], "{command}");
         }
     }
 

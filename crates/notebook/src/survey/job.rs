@@ -40,6 +40,8 @@ pub(crate) enum Backend {
 #[derive(Debug)]
 pub(crate) struct Wait {
     pub(crate) at: At,
+    /// As [`Made::from`].
+    pub(crate) from: At,
     /// The call that created the TrainJob, where it is known.
     pub(crate) job: Option<Rc<Made>>,
     pub(crate) aim: Aim,
@@ -154,7 +156,7 @@ fn runtime(survey: &Survey, made: &Made) -> Option<(At, String)> {
         return Some((name.at, name.text()?.to_owned()));
     }
     // `if runtime.name == "torch-distributed": torch_runtime = runtime`
-    let before = survey.runtime_names.iter().filter(|(at, _)| *at <= made.at);
+    let before = survey.runtime_names.iter().filter(|(at, _)| *at <= made.from);
     before.max_by_key(|(at, _)| *at).cloned()
 }
 
@@ -171,6 +173,7 @@ pub(super) fn waits(calls: &[Rc<Made>]) -> Vec<Wait> {
                 .or_else(|| made.argument("wait_timeout", usize::MAX));
             Wait {
                 at: made.at,
+                from: made.from,
                 job: made.argument("name", 0).and_then(Traced::made).cloned(),
                 aim: aim(made
                     .argument("status", 1)

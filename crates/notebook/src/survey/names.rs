@@ -98,7 +98,7 @@ impl Names {
                 Event::Read { name, line } => self.read(name, line),
                 Event::ReadBy { owner, name, line } => self.read_by(owner, name, line),
                 Event::MayRead(_) => {}
-                Event::Unknown => self.anything = true,
+                Event::Unknown | Event::Hidden => self.anything = true,
             }
         }
     }

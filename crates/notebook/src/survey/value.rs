@@ -55,6 +55,8 @@ pub(crate) struct Made {
     pub(crate) arguments: Vec<Traced>,
     pub(crate) keywords: Vec<(String, Traced)>,
     pub(crate) at: At,
+    /// Where the notebook itself stands that comes to it: the call of the function in which it is made, if it is in one.
+    pub(crate) from: At,
     pub(crate) reached: Reached,
 }
 

@@ -20,6 +20,8 @@ pub(super) struct Walk {
     pub(super) names: BTreeMap<String, Traced>,
     pub(super) cell: u32,
     pub(super) depth: u32,
+    /// Where the notebook itself stands, while a function is followed.
+    pub(super) from: Option<At>,
     pub(super) followed: u32,
     pub(super) given_to: Option<String>,
     /// What names held before the function that is followed gave them a value of its own.

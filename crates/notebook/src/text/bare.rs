@@ -2,15 +2,18 @@
 //!
 //! A secret may be cut by colours and characters without width, and be whole again once they are gone.
 
-use std::{borrow::Cow, iter::Peekable, ops::Range, str::CharIndices};
+use std::{borrow::Cow, ops::Range};
+
+use anstyle_parse::{DefaultCharAccumulator, Parser, Perform};
 
 use super::lines::reorders_or_hides;
 
 /// A text as it is seen.
 pub(super) struct Bare<'t> {
     text: Cow<'t, str>,
-    /// Where each byte stood, and where the text ended; nothing where all of it is seen.
-    places: Vec<usize>,
+    /// Where each piece of it begins, and where that stood; behind the last piece the end of both. Nothing where all of the
+    /// text is seen.
+    pieces: Vec<(usize, usize)>,
     /// Where a sequence begins that has no end yet.
     pub(super) open: Option<usize>,
 }
@@ -20,30 +23,24 @@ impl<'t> Bare<'t> {
         if !text.chars().any(is_removed) {
             return Self {
                 text: Cow::Borrowed(text),
-                places: Vec::new(),
+                pieces: Vec::new(),
                 open: None,
             };
         }
-        let (mut seen, mut places, mut open) = (String::new(), Vec::new(), None);
-        let mut chars = text.char_indices().peekable();
-        while let Some((at, c)) = chars.next() {
-            match c {
-                '\u{1b}' if !skip_sequence(&mut chars) => open = Some(at),
-                '\u{8}' if !seen.ends_with('\n') => {
-                    seen.pop();
-                    places.truncate(seen.len());
-                }
-                c if is_removed(c) => {}
-                c => {
-                    seen.push(c);
-                    places.extend(at..at + c.len_utf8());
-                }
-            }
+        let mut parser = Parser::<DefaultCharAccumulator>::default();
+        let mut seen = Seen::new(text);
+        for (at, byte) in text.bytes().enumerate() {
+            seen.at = at;
+            parser.advance(&mut seen, byte);
         }
-        places.push(open.unwrap_or(text.len()));
+        // Only outside of sequences a letter is printed.
+        let mut next = Next::default();
+        parser.advance(&mut next, b'x');
+        let open = text.rfind('\u{1b}').filter(|_| !next.is_printed);
+        seen.pieces.push((seen.shown.len(), open.unwrap_or(text.len())));
         Self {
-            text: Cow::Owned(seen),
-            places,
+            text: Cow::Owned(seen.shown),
+            pieces: seen.pieces,
             open,
         }
     }
@@ -54,12 +51,14 @@ impl<'t> Bare<'t> {
 
     /// Returns whether something was removed.
     pub(super) fn differs(&self) -> bool {
-        !self.places.is_empty()
+        !self.pieces.is_empty()
     }
 
     /// Returns where a place stood.
     pub(super) fn place(&self, at: usize) -> usize {
-        self.places.get(at).copied().unwrap_or(at)
+        let next = self.pieces.partition_point(|(seen, _)| *seen <= at);
+        let piece = next.checked_sub(1).map(|last| self.pieces[last]);
+        piece.map_or(at, |(seen, stood)| stood + (at - seen))
     }
 
     /// Returns where a part stood, with what was removed from within it.
@@ -69,35 +68,86 @@ impl<'t> Bare<'t> {
     }
 }
 
+/// What a terminal shows of a text so far. It is read by the parser that also finds the lines which are shown: where two
+/// disagreed on where a sequence ends, a secret could stand on the page that is not seen here.
+struct Seen<'t> {
+    text: &'t str,
+    /// Which byte the parser is given.
+    at: usize,
+    shown: String,
+    pieces: Vec<(usize, usize)>,
+}
+
+impl<'t> Seen<'t> {
+    fn new(text: &'t str) -> Self {
+        Self {
+            text,
+            at: 0,
+            shown: String::new(),
+            pieces: Vec::new(),
+        }
+    }
+
+    fn push(&mut self, c: char, at: usize) {
+        let end = self.shown.len();
+        let last = self.pieces.last();
+        let follows = last.is_some_and(|(seen, stood)| stood + (end - seen) == at);
+        if !follows {
+            self.pieces.push((end, at));
+        }
+        self.shown.push(c);
+    }
+
+    fn take_back(&mut self) {
+        if self.shown.ends_with('\n') {
+            return;
+        }
+        self.shown.pop();
+        while self
+            .pieces
+            .pop_if(|(seen, _)| *seen >= self.shown.len())
+            .is_some()
+        {}
+    }
+}
+
+impl Perform for Seen<'_> {
+    fn print(&mut self, c: char) {
+        let at = self.text.floor_char_boundary(self.at);
+        // What the parser makes of half a character stands nowhere.
+        if !is_removed(c) && self.text[at..].starts_with(c) {
+            self.push(c, at);
+        }
+    }
+
+    fn execute(&mut self, byte: u8) {
+        match byte {
+            b'\n' | b'\r' | b'\t' => self.push(char::from(byte), self.at),
+            0x08 => self.take_back(),
+            _ => {}
+        }
+    }
+}
+
+/// Whether the next letter is printed.
+#[derive(Default)]
+struct Next {
+    is_printed: bool,
+}
+
+impl Perform for Next {
+    fn print(&mut self, _: char) {
+        self.is_printed = true;
+    }
+}
+
 fn is_removed(c: char) -> bool {
     c.is_control() && !matches!(c, '\n' | '\r' | '\t') || reorders_or_hides(c)
 }
 
-/// Skips what follows an escape, and returns whether it came to its end.
-fn skip_sequence(chars: &mut Peekable<CharIndices<'_>>) -> bool {
-    let is_final = |c: char| matches!(c, '\u{40}'..='\u{7e}');
-    match chars.next() {
-        Some((_, '[')) => chars.any(|(_, c)| is_final(c)),
-        Some((_, ']' | 'P' | 'X' | '^' | '_')) => loop {
-            match chars.next() {
-                Some((_, '\u{7}')) => break true,
-                Some((_, '\u{1b}')) => {
-                    chars.next_if(|(_, c)| *c == '\\');
-                    break true;
-                }
-                Some(_) => {}
-                None => break false,
-            }
-        },
-        Some((_, ' '..='/')) => chars.any(|(_, c)| !matches!(c, ' '..='/')),
-        Some(_) => true,
-        None => false,
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::shown, *};
 
     #[test]
     fn what_is_seen_is_found_where_it_stood() {
@@ -108,6 +158,12 @@ mod tests {
             ("s\u{1b}]8;;http://x\u{7}e\u{1b}]0;t\u{1b}\\c", "sec"),
             ("sx\u{8}ec", "sec"),
             ("s\u{1b}(Be\u{1b}7c", "sec"),
+            ("s\u{1b}[3\u{1b}[0mec", "sec"),
+            ("s\u{1b}[3\u{18}ec", "sec"),
+            ("s\u{1b}]0;t\u{18}ec", "sec"),
+            ("s\u{1b}[3\n1mec", "s\nec"),
+            ("s\u{1b}Pq\u{7}x\u{1b}\\ec", "sec"),
+            ("s\u{1b}[3ém\u{9b}ec", "sec"),
         ] {
             let bare = Bare::of(text);
             assert_eq!(bare.text(), seen, "{text:?}");
@@ -119,8 +175,38 @@ mod tests {
         let bare = Bare::of("a\u{1b}[31mbc\u{200b}d");
         assert_eq!(bare.range(&(1..3)), 6..8);
         assert_eq!(bare.range(&(0..4)), 0..12);
+        assert_eq!(Bare::of("ax\u{8}\u{8}b\u{8}cd").text(), "cd");
         for open in ["a\u{1b}", "a\u{1b}[3", "a\u{1b}]0;title"] {
             assert_eq!(Bare::of(open).open, Some(1), "{open:?}");
+        }
+    }
+
+    #[test]
+    fn of_a_long_text_no_more_is_remembered_than_what_was_removed() {
+        let line = "a line that is seen\n".repeat(10_000);
+        let text = format!("{line}\u{1b}[31m{line}\u{feff}{line}");
+        let bare = Bare::of(&text);
+        assert_eq!(bare.text(), line.repeat(3));
+        assert_eq!(bare.pieces.len(), 3 + 1);
+        assert_eq!(bare.place(bare.text().len()), text.len());
+    }
+
+    #[test]
+    fn what_is_seen_is_what_a_page_shows() {
+        let parts = [
+            "\u{1b}", "[", "]", "P", "3", "m", "\\", "\u{7}", "\u{18}", "\n", "é",
+        ];
+        let lengthen = |texts: Vec<String>| -> Vec<String> {
+            let longer = |text: &String| parts.map(|part| format!("{text}{part}"));
+            texts.iter().flat_map(longer).collect()
+        };
+        let texts = lengthen(lengthen(lengthen(lengthen(vec!["a\u{1b}".to_owned()]))));
+        for text in texts {
+            let bare = Bare::of(&text);
+            assert_eq!(shown(&text), shown(bare.text()), "{text:?}");
+            for (at, c) in bare.text().char_indices() {
+                assert!(text[bare.place(at)..].starts_with(c), "{text:?}");
+            }
         }
     }
 }

@@ -6,11 +6,15 @@ use base64::{
 };
 use serde_json::Value;
 
-/// Adds a value as it is, as Python and JSON write it in quotes, as URLs and HTML have it, and in Base64; no form that has
-/// fewer than `shortest` characters.
-pub(super) fn add_forms(value: &str, shortest: usize, forms: &mut Vec<Vec<u8>>) {
+use super::url::{percent, url_encoded};
+
+/// Forms shorter than this stand in too much innocent text to be taken out of it.
+pub(super) const SHORTEST_CHARS: usize = 4;
+
+/// Adds a value as it is, as Python and JSON write it in quotes, as URLs and HTML have it, and in Base64.
+pub(super) fn add_forms(value: &str, forms: &mut Vec<Vec<u8>>) {
     let mut add = |form: String| {
-        if form.chars().count() >= shortest {
+        if form.chars().count() >= SHORTEST_CHARS {
             forms.push(form.into_bytes());
         }
     };
@@ -18,11 +22,7 @@ pub(super) fn add_forms(value: &str, shortest: usize, forms: &mut Vec<Vec<u8>>) 
     add(value.trim().to_owned());
     quoted(value).into_iter().for_each(&mut add);
     add(html_escaped(value));
-    for (safe, space) in [("", "%20"), ("", "+"), ("/", "%20"), ("/", "+")] {
-        let encoded = url_encoded(value, safe, space);
-        add(encoded.to_ascii_lowercase());
-        add(encoded);
-    }
+    urls(value).for_each(&mut add);
     for shift in 0..3 {
         add(base64_within(value.as_bytes(), shift, |bytes| {
             STANDARD_NO_PAD.encode(bytes)
@@ -83,6 +83,21 @@ fn short_escape(c: char) -> String {
     }
 }
 
+/// As an address has it: with small digits or large ones, `/` as it is or not, and a space by its number or as forms have it.
+fn urls(value: &str) -> impl Iterator<Item = String> {
+    let small: fn(u8) -> String = |byte| format!("%{byte:02x}");
+    [percent, small].into_iter().flat_map(move |escaped| {
+        let kept = ["", "/", " ", "/ "].into_iter();
+        kept.map(move |kept| {
+            url_encoded(value.as_bytes(), |byte| match byte {
+                b' ' if kept.contains(' ') => "+".to_owned(),
+                b'/' if kept.contains('/') => "/".to_owned(),
+                byte => escaped(byte),
+            })
+        })
+    })
+}
+
 fn html_escaped(text: &str) -> String {
     let escape = |c: char| match c {
         '&' => "&amp;".into(),
@@ -106,16 +121,6 @@ fn base64_within(value: &[u8], shift: usize, encode: impl Fn(&[u8]) -> String) -
     text[first..end].to_owned()
 }
 
-pub(super) fn url_encoded(value: &str, safe: &str, space: &str) -> String {
-    let encode = |byte: u8| match byte {
-        b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => char::from(byte).to_string(),
-        b' ' => space.to_owned(),
-        byte if safe.as_bytes().contains(&byte) => char::from(byte).to_string(),
-        byte => format!("%{byte:02X}"),
-    };
-    value.bytes().map(encode).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -123,7 +128,7 @@ mod tests {
     #[test]
     fn a_secret_is_known_as_python_json_urls_and_html_write_it() {
         let mut forms = Vec::new();
-        add_forms("Tok\"en'/é9\\zQ😀", 4, &mut forms);
+        add_forms("Tok\"en'/é9\\zQ😀", &mut forms);
         for form in [
             // repr, ascii, repr of its bytes
             r#"Tok"en\'/é9\\zQ😀"#,
@@ -135,10 +140,25 @@ mod tests {
             // urllib.parse.quote, with and without safe='/'
             "Tok%22en%27/%C3%A99%5CzQ%F0%9F%98%80",
             "Tok%22en%27%2F%C3%A99%5CzQ%F0%9F%98%80",
+            // encoders with small digits
+            "Tok%22en%27%2f%c3%a99%5czQ%f0%9f%98%80",
             // html.escape
             "Tok&quot;en&#x27;/é9\\zQ😀",
         ] {
             assert!(forms.contains(&form.as_bytes().to_vec()), "{form}");
         }
+    }
+
+    #[test]
+    fn of_a_secret_in_an_address_only_the_escapes_are_written_otherwise() {
+        let mut forms = Vec::new();
+        add_forms("AbC d/E", &mut forms);
+        let has = |form: &str| forms.contains(&form.as_bytes().to_vec());
+        for form in ["AbC%20d%2FE", "AbC%20d%2fE", "AbC+d/E", "AbC+d%2fE", "AbC%20d/E"] {
+            assert!(has(form), "{form}");
+        }
+        let mut forms = Vec::new();
+        add_forms("AbCdE", &mut forms);
+        assert!(!forms.contains(&b"abcde".to_vec()), "another word");
     }
 }

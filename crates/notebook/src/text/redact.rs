@@ -4,6 +4,7 @@
 use std::{
     collections::BTreeSet,
     fmt,
+    ops::Range,
     sync::{Arc, Mutex, PoisonError},
 };
 
@@ -12,17 +13,14 @@ use serde_json::Value;
 
 use super::{
     bare::Bare,
-    forms::add_forms,
+    forms::{SHORTEST_CHARS, add_forms},
     tokens::{self, tokens},
 };
 
 /// What stands where a secret stood.
 const MASK: &str = "***";
 
-/// Secrets shorter than this stand in too much innocent text to be taken out of it.
-const SHORTEST_CHARS: usize = 4;
-
-/// How much of a stream is held back at most: what is longer is no secret in which something stands that nobody sees.
+/// How much of a stream is held back at most, beyond the longest secret: where more stands that nobody sees, it is no secret.
 const MOST_HELD: usize = 64 << 10;
 
 /// Knows the secrets of an attempt. Copies share them.
@@ -59,14 +57,14 @@ impl Redactor {
                 too_short += usize::from(!value.trim().is_empty());
                 continue;
             }
-            add_forms(value, SHORTEST_CHARS, &mut known);
+            add_forms(value, &mut known);
             // A key's armour (`-----BEGIN …`) is no secret by itself, and a brace is none either.
             let parts = value
                 .lines()
                 .map(str::trim)
                 .filter(|line| line.chars().count() >= 8 && !line.starts_with("-----"));
             for part in parts {
-                add_forms(part, SHORTEST_CHARS, &mut known);
+                add_forms(part, &mut known);
             }
         }
         known.sort_unstable();
@@ -101,15 +99,7 @@ impl Redactor {
 
     /// Returns a whole text without the secrets.
     pub fn redact(&self, text: &str) -> String {
-        let mut clean = String::with_capacity(text.len());
-        let mut from = 0;
-        for (start, end) in self.spans(text) {
-            clean.push_str(&text[from..start]);
-            clean.push_str(MASK);
-            from = end;
-        }
-        clean.push_str(&text[from..]);
-        clean
+        self.find(text, &Bare::of(text)).masked(text)
     }
 
     /// Takes the secrets out of every text in `value`, the keys included.
@@ -136,28 +126,19 @@ impl Redactor {
         }
     }
 
-    /// Returns where secrets stand; those that overlap or touch are one.
-    fn spans(&self, text: &str) -> Vec<(usize, usize)> {
-        let bare = Bare::of(text);
-        let mut found = self.plain_spans(text);
+    /// Returns where secrets stand, as the text stands or as it is seen.
+    fn find(&self, text: &str, bare: &Bare<'_>) -> Found {
+        let mut found = self.find_plain(text);
         if bare.differs() {
-            let seen = self.plain_spans(bare.text()).into_iter();
-            let seen = seen.map(|(start, end)| bare.range(&(start..end)));
-            found.extend(seen.map(|range| (range.start, range.end)));
+            let seen = self.find_plain(bare.text());
+            found.secrets.extend(seen.secrets.iter().map(|at| bare.range(at)));
+            found.whole.extend(seen.whole.iter().map(|at| bare.range(at)));
         }
-        found.sort_unstable();
-        let mut spans: Vec<(usize, usize)> = Vec::new();
-        for (start, end) in found {
-            match spans.last_mut() {
-                Some((_, until)) if start <= *until => *until = end.max(*until),
-                _ => spans.push((start, end)),
-            }
-        }
-        spans
+        found.secrets = joined(found.secrets);
+        found
     }
 
-    /// Returns where secrets stand, in no order.
-    fn plain_spans(&self, text: &str) -> Vec<(usize, usize)> {
+    fn find_plain(&self, text: &str) -> Found {
         let shaped = tokens(text);
         if !shaped.is_empty() {
             let met = shaped.iter().map(|token| token.name);
@@ -167,19 +148,25 @@ impl Redactor {
                 .extend(met);
         }
         let hits = self.patterns.finder.find_overlapping_iter(text);
-        hits.map(|hit| (hit.start(), hit.end()))
-            .chain(shaped.into_iter().map(|token| (token.at.start, token.at.end)))
-            .collect()
+        let known = hits.map(|hit| hit.start()..hit.end());
+        Found {
+            secrets: known.chain(shaped.iter().map(|token| token.at.clone())).collect(),
+            whole: shaped.into_iter().map(|token| token.within).collect(),
+        }
     }
 
     /// Returns where the end of `text` begins that may be the beginning of a secret, as it stands or as it is seen.
-    fn undecided(&self, text: &str) -> usize {
-        let bare = Bare::of(text);
-        let seen = bare.place(self.plain_undecided(bare.text()));
-        let at = seen
-            .min(self.plain_undecided(text))
-            .min(bare.open.unwrap_or(text.len()));
-        text.floor_char_boundary(at.max(text.len().saturating_sub(MOST_HELD)))
+    fn undecided(&self, text: &str, bare: &Bare<'_>) -> usize {
+        let mut at = self.plain_undecided(text);
+        if bare.differs() {
+            let seen = bare.place(self.plain_undecided(bare.text()));
+            at = at.min(seen).min(bare.open.unwrap_or(text.len()));
+        }
+        text.floor_char_boundary(at.max(text.len().saturating_sub(self.most_held())))
+    }
+
+    fn most_held(&self) -> usize {
+        MOST_HELD + self.patterns.longest
     }
 
     fn plain_undecided(&self, text: &str) -> usize {
@@ -209,18 +196,16 @@ impl RedactedStream {
     /// Takes in more text and returns what is certain to hold no secret. The rest follows with the next text.
     pub fn push(&mut self, text: &str) -> String {
         self.held.push_str(text);
-        let mut cut = self.redactor.undecided(&self.held);
-        // Not between the parts of what is one span: the part after the cut may be all that is left of a secret.
-        let mut whole = self.redactor.spans(&self.held);
         let bare = Bare::of(&self.held);
-        let tokens = tokens(bare.text()).into_iter();
-        let tokens = tokens.map(|token| bare.range(&token.within));
-        whole.extend(tokens.map(|within| (within.start, within.end)));
-        while let Some((start, _)) = whole.iter().find(|(start, end)| *start < cut && cut < *end) {
-            cut = *start;
-        }
+        let found = self.redactor.find(&self.held, &bare);
+        let undecided = self.redactor.undecided(&self.held, &bare);
+        let whole = found.uncut(undecided);
+        // What is longer than any token need not stay whole: nobody knows where it ends.
+        let is_endless = self.held.len() - whole > self.redactor.most_held();
+        let cut = if is_endless { undecided } else { whole };
+        drop(bare);
         let rest = self.held.split_off(cut);
-        self.redactor.redact(&std::mem::replace(&mut self.held, rest))
+        found.masked(&std::mem::replace(&mut self.held, rest))
     }
 
     /// Returns whether nothing is held back.
@@ -232,6 +217,51 @@ impl RedactedStream {
     pub fn flush(&mut self) -> String {
         self.redactor.redact(&std::mem::take(&mut self.held))
     }
+}
+
+/// What of a text is secret.
+struct Found {
+    /// Where it stands, sorted; none overlaps or touches another.
+    secrets: Vec<Range<usize>>,
+    /// Where tokens stand with what gives them away.
+    whole: Vec<Range<usize>>,
+}
+
+impl Found {
+    /// Returns the last place up to this one that is within nothing which must stay whole: what follows a cut may be all that
+    /// is left of a secret.
+    fn uncut(&self, mut at: usize) -> usize {
+        let all = || self.secrets.iter().chain(&self.whole);
+        while let Some(around) = all().find(|part| part.start < at && at < part.end) {
+            at = around.start;
+        }
+        at
+    }
+
+    /// Returns the beginning of the text in which this was found, with a mask in place of each secret that begins there.
+    fn masked(&self, text: &str) -> String {
+        let mut clean = String::with_capacity(text.len());
+        let mut from = 0;
+        for secret in self.secrets.iter().filter(|secret| secret.start < text.len()) {
+            clean.push_str(&text[from..secret.start]);
+            clean.push_str(MASK);
+            from = secret.end;
+        }
+        clean.push_str(text.get(from..).unwrap_or_default());
+        clean
+    }
+}
+
+fn joined(mut parts: Vec<Range<usize>>) -> Vec<Range<usize>> {
+    parts.sort_unstable_by_key(|part| (part.start, part.end));
+    let mut joined: Vec<Range<usize>> = Vec::new();
+    for part in parts {
+        match joined.last_mut() {
+            Some(last) if part.start <= last.end => last.end = part.end.max(last.end),
+            _ => joined.push(part),
+        }
+    }
+    joined
 }
 
 impl fmt::Debug for Redactor {
@@ -250,9 +280,20 @@ impl fmt::Debug for RedactedStream {
 mod tests {
     use base64::{Engine as _, engine::general_purpose::STANDARD_NO_PAD};
 
-    use super::{super::forms::url_encoded, *};
+    use super::*;
 
     const SECRET: &str = "hf_a/b+\"Zq é9\\x";
+
+    /// Redacts a text that comes in chunks of so many characters.
+    fn in_chunks(redactor: &Redactor, text: &str, size: usize) -> String {
+        let mut stream = redactor.stream();
+        let chars: Vec<char> = text.chars().collect();
+        let chunks = chars.chunks(size);
+        let shown: String = chunks
+            .map(|chunk| stream.push(&chunk.iter().collect::<String>()))
+            .collect();
+        shown + &stream.flush()
+    }
 
     #[test]
     fn a_secret_is_found_in_the_forms_in_which_it_slips_out() {
@@ -261,8 +302,8 @@ mod tests {
         let forms = [
             SECRET.to_owned(),
             json,
-            url_encoded(SECRET, "", "%20"),
-            url_encoded(SECRET, "", "+").to_lowercase(),
+            "hf_a%2Fb%2B%22Zq%20%C3%A99%5Cx".to_owned(),
+            "hf_a%2fb%2b%22Zq+%c3%a99%5cx".to_owned(),
         ];
         for form in forms {
             let shown = redactor.redact(&format!("before {form} after"));
@@ -282,16 +323,20 @@ mod tests {
         let text = "a secret-one-two-three b secret-on c secr\nsecrets é secret-one";
         let whole = redactor.redact(text);
         for size in 1..12 {
-            let mut stream = redactor.stream();
-            let chars: Vec<char> = text.chars().collect();
-            let mut shown: String = chars
-                .chunks(size)
-                .map(|chunk| stream.push(&chunk.iter().collect::<String>()))
-                .collect();
-            shown += &stream.flush();
+            let shown = in_chunks(&redactor, text, size);
             assert_eq!(shown, whole, "chunks of {size}");
         }
         assert_eq!(whole, "a *** b ***et-on c ***\n***ets é ***");
+    }
+
+    #[test]
+    fn a_secret_of_any_length_is_found_in_a_stream() {
+        let numbers = (0..).flat_map(|nth: u32| format!("{nth:x}.").into_bytes());
+        let secret: String = numbers.map(char::from).take(MOST_HELD + 30_000).collect();
+        let redactor = Redactor::new([secret.as_str()]);
+        let text = format!("a \u{1b}[1m{secret}\u{1b}[0m b");
+        assert_eq!(redactor.redact(&text), "a \u{1b}[1m***\u{1b}[0m b");
+        assert_eq!(in_chunks(&redactor, &text, 16 << 10), redactor.redact(&text));
     }
 
     #[test]
@@ -305,6 +350,10 @@ mod tests {
             "\u{0}",
             "x\u{8}",
             "\u{feff}\u{1b}[0;31m",
+            "\u{1b}[3\u{1b}[0m",
+            "\u{1b}[3\u{18}",
+            "\u{1b}]0;x\u{1a}",
+            "\u{1b}[s",
         ] {
             for secret in ["open-sesame", token] {
                 let cut: Vec<String> = secret.chars().map(String::from).collect();
@@ -314,13 +363,7 @@ mod tests {
                 // What is taken back later has been shown by then, a letter at a time.
                 let sizes: &[usize] = if between == "x\u{8}" { &[] } else { &[1, 2, 3, 7] };
                 for size in sizes.iter().copied() {
-                    let mut stream = redactor.stream();
-                    let chars: Vec<char> = text.chars().collect();
-                    let mut shown: String = chars
-                        .chunks(size)
-                        .map(|chunk| stream.push(&chunk.iter().collect::<String>()))
-                        .collect();
-                    shown += &stream.flush();
+                    let shown = in_chunks(&redactor, &text, size);
                     assert_eq!(shown, whole, "{text:?} in chunks of {size}");
                 }
             }
@@ -338,21 +381,34 @@ mod tests {
             &line[..40]
         );
         for size in [1, 2, 3, 7, 20, 64] {
-            let mut stream = Redactor::new([]).stream();
-            let chars: Vec<char> = text.chars().collect();
-            let mut shown: String = chars
-                .chunks(size)
-                .map(|chunk| stream.push(&chunk.iter().collect::<String>()))
-                .collect();
-            shown += &stream.flush();
+            let redactor = Redactor::new([]);
+            let shown = in_chunks(&redactor, &text, size);
             let expected = "user *** said\n-----BEGIN PRIVATE KEY-----***\nAWS_SECRET_ACCESS_KEY=***\ndone";
             assert_eq!(shown, expected, "chunks of {size}");
-            let met = stream.redactor.take_met();
+            let met = redactor.take_met();
             assert_eq!(
                 met,
                 ["a GitHub token", "a private key", "an AWS secret key"].into()
             );
         }
+    }
+
+    #[test]
+    fn of_a_token_without_end_no_more_is_held_than_of_others() {
+        let mut stream = Redactor::new(["open-sesame"]).stream();
+        let mut shown = stream.push("glpat-abcdefghij0123456789");
+        for _ in 0..50 {
+            shown += &stream.push(&"abcdef.g".repeat(512));
+            assert!(stream.held.len() <= MOST_HELD + 20, "{}", stream.held.len());
+        }
+        shown += &stream.push("open-");
+        shown += &stream.push("sesame");
+        assert!(
+            shown.starts_with("***") && !shown.contains("glpat"),
+            "{}",
+            &shown[..40]
+        );
+        assert!((shown + &stream.flush()).ends_with(".g***"));
     }
 
     #[test]

@@ -11,11 +11,7 @@ use crate::{
     ipynb::Notebook,
     plan::{Expectation, Network, Plan},
     process::Unlimited,
-    python::{
-        Piece, Reader,
-        syntax::{Expr, Statement},
-    },
-    survey::reads::{Reads, behind_values, words},
+    survey::reads::Reads,
 };
 
 /// A kernel's own threads do a little more than its notebook's.
@@ -46,17 +42,13 @@ pub(super) fn refuse(notebook: &Notebook, plan: &Plan, spec: &AttemptSpec) -> St
 /// Returns the parameters that no tagged cell has and no cell reads: their values change nothing. Of those that are
 /// `overridden` that is told already.
 pub(super) fn unread(notebook: &Notebook, plan: &Plan, overridden: &[Overridden]) -> Vec<String> {
-    let reads = Reads::of(notebook);
+    let reads = Reads::of(notebook, plan.parameters.keys());
     let is_told = |name: &str| overridden.iter().any(|overridden| overridden.name == name);
     let names = plan.parameters.keys();
     names
         .filter(|name| reads.leave_out(name) && !is_told(name))
         .cloned()
         .collect()
-}
-
-fn has_word(text: &str, name: &str) -> bool {
-    words(text).any(|word| word == name)
 }
 
 /// A parameter to which the notebook itself gives a value before anything can have read the one that was put in.
@@ -67,66 +59,17 @@ pub(super) struct Overridden {
     cell: u32,
 }
 
-/// Returns the parameters that are surely overridden: what first mentions them, behind the place where values are put, is an
-/// assignment of another value, which nothing makes depend on anything.
+/// Returns the parameters that are surely overridden: what first has to do with them, behind the place where values are put, is
+/// an assignment of another value, which nothing makes depend on anything.
 pub(super) fn overridden(notebook: &Notebook, plan: &Plan) -> Vec<Overridden> {
-    let mut reader = Reader::new();
-    let names = plan.parameters.keys();
-    names
-        .filter_map(|name| {
-            let mut cells = behind_values(notebook).filter(|cell| has_word(&cell.source, name));
-            let first = cells.find_map(|cell| Some((cell, assigns_first(&mut reader, &cell.source, name)?)));
-            let (cell, _) = first.filter(|(_, assigns)| *assigns)?;
-            Some(Overridden {
-                name: name.clone(),
-                cell: cell.number,
-            })
+    let reads = Reads::of(notebook, plan.parameters.keys());
+    let overridden = |name: &String| {
+        Some(Overridden {
+            cell: reads.undone_by(name)?,
+            name: name.clone(),
         })
-        .collect()
-}
-
-/// Returns whether the first statement of a cell that mentions a name gives it a value that has nothing to do with the one
-/// before; `None` where none does, such as where a keyword argument is called so.
-fn assigns_first(reader: &mut Reader, source: &str, name: &str) -> Option<bool> {
-    let mut assigns = None;
-    reader.read(source, |piece| {
-        let Piece::Statements(module) = piece else {
-            assigns.get_or_insert(false);
-            return;
-        };
-        if module.shell.iter().any(|(_, command)| has_word(command, name)) {
-            assigns.get_or_insert(false);
-        }
-        for statement in &module.statements {
-            let mentions = mentions(statement, name);
-            if mentions > 0 {
-                let is_only = mentions == 1 && is_assignment(statement, source, name);
-                assigns.get_or_insert(is_only);
-            }
-        }
-    });
-    assigns
-}
-
-/// Returns how often a statement mentions a name, texts included: what they are for is not known.
-fn mentions(statement: &Statement, name: &str) -> usize {
-    let mut count = 0;
-    let mut visit = |expr: &Expr| {
-        let in_text = expr.text().is_some_and(|text| has_word(text, name));
-        count += usize::from(in_text || expr.name() == Some(name));
     };
-    statement.walk(&mut visit, &mut |_| {});
-    count
-}
-
-/// Returns whether a statement is `name = …` or `name: type = …`; `name += 1` goes on from the value that is there.
-fn is_assignment(statement: &Statement, source: &str, name: &str) -> bool {
-    let Statement::Assign { target, .. } = statement else {
-        return false;
-    };
-    let line = source.lines().nth(target.line.saturating_sub(1) as usize);
-    let rest = line.and_then(|line| line.trim_start().strip_prefix(name));
-    target.name() == Some(name) && rest.is_some_and(|rest| rest.trim_start().starts_with(['=', ':']))
+    plan.parameters.keys().filter_map(overridden).collect()
 }
 
 /// Says that the notebook gives parameters values of its own.

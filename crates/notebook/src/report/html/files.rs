@@ -9,7 +9,10 @@ use std::{
 };
 
 use super::words::size;
-use crate::{report::Report, text::shown};
+use crate::{
+    report::Report,
+    text::{percent, shown, url_encoded},
+};
 
 /// What browsers show as text or as an image, or save.
 const HARMLESS: [&str; 37] = [
@@ -80,21 +83,12 @@ fn address(path: &Path) -> Option<String> {
     let extension = path.extension()?.to_str()?.to_ascii_lowercase();
     HARMLESS.contains(&extension.as_str()).then_some(())?;
     let parts = path.components().map(|part| match part {
-        Component::Normal(name) => Some(encoded(name.as_bytes())),
+        Component::Normal(name) => Some(url_encoded(name.as_bytes(), percent)),
         Component::Prefix(_) | Component::RootDir | Component::CurDir | Component::ParentDir => None,
     });
     let parts: Vec<String> = parts.collect::<Option<_>>()?;
     // A first part with a colon would be a scheme.
     Some(format!("./{}", parts.join("/")))
-}
-
-/// Writes a name as a part of an address: <https://www.rfc-editor.org/rfc/rfc3986#section-2.3>.
-fn encoded(name: &[u8]) -> String {
-    let byte = |byte: &u8| match byte {
-        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => char::from(*byte).to_string(),
-        _ => format!("%{byte:02X}"),
-    };
-    name.iter().map(byte).collect()
 }
 
 #[cfg(test)]
