@@ -93,7 +93,15 @@ fn a_declared_parameter_that_nothing_reads_is_told() {
         told("rate = 0.1\ndict(lr=rate)"),
         ["no cell reads the parameters lr: their values change nothing"]
     );
-    assert_eq!(told("print(lr)"), [""; 0]);
+    assert_eq!(told("print('lr', 0.1)").len(), 1);
+    for cell in [
+        "print(lr)",
+        "%run -i train.py",
+        "exec(open('train.py').read())",
+        "ne.evaluate('grad * lr')",
+    ] {
+        assert_eq!(told(cell), [""; 0], "{cell}");
+    }
 }
 
 #[test]

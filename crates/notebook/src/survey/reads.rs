@@ -68,13 +68,19 @@ impl Reads {
         let is_python = notebook.foreign_kernel().is_none();
         let mut reader = Reader::new();
         for cell in notebook.code() {
-            if is_python {
-                reader.read(&cell.source, |piece| reads.take(cell, &piece));
-            } else {
+            if !is_python {
                 reads.words(&cell.source);
+            } else if reads.may_matter(&cell.source) {
+                reader.read(&cell.source, |piece| reads.take(cell, &piece));
             }
         }
         reads
+    }
+
+    /// Returns whether a cell has one of the names, or may run code that is not here. Most need not be parsed.
+    fn may_matter(&self, source: &str) -> bool {
+        let names = self.uses.keys().map(String::as_str);
+        names.chain(HIDE).chain(["run"]).any(|name| source.contains(name))
     }
 
     /// Takes in a piece of a cell, the cells in their order.

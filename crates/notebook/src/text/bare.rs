@@ -61,6 +61,17 @@ impl<'t> Bare<'t> {
         piece.map_or(at, |(seen, stood)| stood + (at - seen))
     }
 
+    /// Returns the last place of the whole text, up to this one, that is within nothing that was removed.
+    pub(super) fn outside(&self, at: usize) -> usize {
+        let next = self.pieces.partition_point(|(_, stood)| *stood <= at);
+        let Some(last) = next.checked_sub(1) else {
+            return if self.differs() { 0 } else { at };
+        };
+        let (seen, stood) = self.pieces[last];
+        let length = self.pieces.get(next).map_or(0, |(next, _)| next - seen);
+        at.min(stood + length)
+    }
+
     /// Returns where a part stood, with what was removed from within it.
     pub(super) fn range(&self, part: &Range<usize>) -> Range<usize> {
         let end = part.end.checked_sub(1).map_or(0, |last| self.place(last) + 1);
@@ -175,6 +186,9 @@ mod tests {
         let bare = Bare::of("a\u{1b}[31mbc\u{200b}d");
         assert_eq!(bare.range(&(1..3)), 6..8);
         assert_eq!(bare.range(&(0..4)), 0..12);
+        let outside: Vec<usize> = (0..=12).map(|at| bare.outside(at)).collect();
+        assert_eq!(outside, [0, 1, 1, 1, 1, 1, 6, 7, 8, 8, 8, 11, 12]);
+        assert_eq!(Bare::of("\u{1b}[s").outside(2), 0);
         assert_eq!(Bare::of("ax\u{8}\u{8}b\u{8}cd").text(), "cd");
         for open in ["a\u{1b}", "a\u{1b}[3", "a\u{1b}]0;title"] {
             assert_eq!(Bare::of(open).open, Some(1), "{open:?}");

@@ -160,7 +160,7 @@ impl Redactor {
         let mut at = self.plain_undecided(text);
         if bare.differs() {
             let seen = bare.place(self.plain_undecided(bare.text()));
-            at = at.min(seen).min(bare.open.unwrap_or(text.len()));
+            at = bare.outside(at).min(seen).min(bare.open.unwrap_or(text.len()));
         }
         text.floor_char_boundary(at.max(text.len().saturating_sub(self.most_held())))
     }
@@ -368,6 +368,14 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_stream_is_not_cut_within_what_nobody_sees() {
+        let token = "hf_aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0eF3h";
+        let mut stream = Redactor::new([]).stream();
+        let shown = stream.push("\u{1b}[s") + &stream.push(token) + &stream.flush();
+        assert_eq!(shown, "\u{1b}[s***");
     }
 
     #[test]
