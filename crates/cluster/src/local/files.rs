@@ -3,11 +3,13 @@
 use std::{
     fs::{self, DirBuilder},
     io::{self, Write},
-    os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt},
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
     path::{Path, PathBuf},
 };
 
-use blueproof_core::attempt::{AttemptLayout, CACHE_TAG, CACHE_TAG_TEXT, UNFOLLOWED, clear_folder_away};
+use blueproof_core::attempt::{
+    AttemptLayout, CACHE_TAG, CACHE_TAG_TEXT, UNFOLLOWED, clear_folder_away, remove_folder,
+};
 
 /// Makes a folder that only its owner may look into: notebooks print all sorts of things.
 pub(super) fn make(folder: &Path) -> io::Result<()> {
@@ -77,7 +79,7 @@ pub(super) fn set_aside(folder: &Path) -> io::Result<()> {
 /// Removes the folder that an attempt worked in. What cannot be removed, such as another user's file, keeps nobody from the
 /// quota: the agent's log says of it why, and `describe run` lists it.
 pub(super) fn remove_work(layout: &AttemptLayout) {
-    if let Err(error) = remove(&layout.work()) {
+    if let Err(error) = remove_folder(&layout.work()) {
         // Where not even that can be written, the files themselves are all that tells.
         let _ = note(
             &layout.agent_log(),
@@ -96,88 +98,19 @@ fn note(log: &Path, line: &str) -> io::Result<()> {
     writeln!(log, "{line}")
 }
 
-/// Removes a folder and all in it that can be removed, or what lies in its place; nothing is a success. The first thing that
-/// cannot be removed is the error.
-fn remove(folder: &Path) -> io::Result<()> {
-    match fs::remove_dir_all(folder) {
-        Ok(()) => Ok(()),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(error) if error.kind() == io::ErrorKind::NotADirectory => fs::remove_file(folder),
-        // What a link leads to is nobody's here.
-        Err(error) if !is_folder(folder) => Err(refused(folder, &error)),
-        Err(_) => remove_what_goes(folder, &|file| fs::remove_file(file)),
-    }
-}
-
-fn is_folder(path: &Path) -> bool {
-    fs::symlink_metadata(path).is_ok_and(|there| there.is_dir())
-}
-
-/// Removes each thing by itself, so that one that refuses keeps no other.
-fn remove_what_goes(folder: &Path, remove_file: &impl Fn(&Path) -> io::Result<()>) -> io::Result<()> {
-    // A notebook may have taken our rights away from what it made. What that did not help against, is told below.
-    let _ = fs::set_permissions(folder, fs::Permissions::from_mode(0o700));
-    let entries = fs::read_dir(folder).map_err(|error| refused(folder, &error))?;
-    let mut removed = Ok(());
-    for entry in entries.filter_map(Result::ok) {
-        let path = entry.path();
-        let this = if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            remove_what_goes(&path, remove_file)
-        } else {
-            remove_file(&path).map_err(|error| refused(&path, &error))
-        };
-        removed = removed.and(this);
-    }
-    removed?;
-    fs::remove_dir(folder).map_err(|error| refused(folder, &error))
-}
-
-fn refused(path: &Path, error: &io::Error) -> io::Error {
-    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn what_a_notebook_locked_up_is_removed_all_the_same() {
+    fn what_could_not_be_removed_is_noted_after_what_the_agent_said() {
         let root = tempfile::tempdir().expect("a folder");
-        let folder = root.path().join("work");
-        fs::create_dir_all(folder.join("locked/deep")).expect("folders");
-        fs::set_permissions(folder.join("locked"), fs::Permissions::from_mode(0o0)).expect("rights");
-        remove(&folder).expect("it goes");
-        assert!(!folder.exists());
-        remove(&folder).expect("and may be gone already");
-        fs::write(&folder, "").expect("a file");
-        remove(&folder).expect("a file in its place goes, too");
-        assert!(!folder.exists());
-    }
-
-    #[test]
-    fn what_refuses_to_be_removed_keeps_nothing_else_and_is_named() {
-        let root = tempfile::tempdir().expect("a folder");
-        let folder = root.path().join("work");
-        fs::create_dir_all(folder.join("a/mine")).expect("folders");
-        fs::create_dir_all(folder.join("z")).expect("folders");
-        for file in ["a/roots", "a/mine/large", "z/large"] {
-            fs::write(folder.join(file), "").expect("a file");
-        }
-        let refuses = |file: &Path| match file.ends_with("roots") {
-            true => Err(io::ErrorKind::PermissionDenied.into()),
-            false => fs::remove_file(file),
-        };
-        let error = remove_what_goes(&folder, &refuses).expect_err("one file stays");
-        let roots = folder.join("a/roots");
-        assert_eq!(
-            error.to_string(),
-            format!("{}: permission denied", roots.display())
-        );
-        assert!(roots.exists() && !folder.join("a/mine").exists() && !folder.join("z").exists());
-        std::os::unix::fs::symlink(&folder, root.path().join("link")).expect("a link");
-        assert!(is_folder(&folder) && !is_folder(&root.path().join("link")));
         let log = root.path().join("agent.log");
-        note(&log, &error.to_string()).expect("it is noted");
-        assert_eq!(fs::read_to_string(log).expect("a file"), format!("{error}\n"));
+        fs::write(&log, "it said this\n").expect("a file");
+        note(&log, "a file stays").expect("it is noted");
+        assert_eq!(
+            fs::read_to_string(log).expect("a file"),
+            "it said this\na file stays\n"
+        );
     }
 }

@@ -12,6 +12,8 @@ use std::{
 
 use rustix::fs::OFlags;
 
+use super::remove_folder;
+
 /// How files are opened there, to be read or written: no link is followed, and nothing is waited for.
 pub const UNFOLLOWED: i32 = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).bits().cast_signed();
 
@@ -41,7 +43,7 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
 /// When it cannot be removed.
 pub fn clear_folder_away(path: &Path) -> io::Result<()> {
     if fs::symlink_metadata(path).is_ok_and(|there| there.is_dir()) {
-        return fs::remove_dir_all(path);
+        return remove_folder(path);
     }
     Ok(())
 }

@@ -19,7 +19,7 @@ use std::{
 use blueproof_core::{
     attempt::{
         AttemptLayout, AttemptSpec, Disturbance, KeptFile, LogWriter, Machine, ProcessName, RecordKind,
-        Stage, read_regular,
+        Stage, read_regular, remove_folder,
     },
     diagnostic::{Code, Diagnostic, Place},
     domain::{FailureClass, GpuUse, Limit, Outcome, Verdict as Judgement},
@@ -30,7 +30,7 @@ use sha2::{Digest, Sha256};
 use super::{
     AgentError, Dependencies, Journal, Prepared,
     halt::{Halt, Step, config, failed, failure, halt_disk, halted, read_spec, unreadable},
-    recovery::{remove_folder, tampered},
+    recovery::tampered,
     signals,
 };
 use crate::{
@@ -185,7 +185,8 @@ impl Attempt<'_> {
         };
         // What stays in it is as little to be ended as what a sweep leaves.
         let _ = self.traces.confinement.end();
-        remove_folder(&self.layout.work());
+        // What stays is told by the driver, which tries again.
+        let _ = remove_folder(&self.layout.work());
         // A notebook may have taken away the right to write here.
         let _ = fs::set_permissions(self.layout.root(), fs::Permissions::from_mode(0o700));
         self.keep_files();
@@ -334,7 +335,7 @@ impl Attempt<'_> {
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             // What cannot be looked through is not kept.
-            Err(_) => fs::remove_file(&path).or_else(|_| fs::remove_dir_all(&path)),
+            Err(_) => remove_folder(&path),
         }
     }
 

@@ -1,9 +1,9 @@
 //! Finishing an attempt whose agent was killed.
 
-use std::{fs, io, path::Path};
+use std::io;
 
 use blueproof_core::{
-    attempt::{AttemptLayout, Cgroup, Disturbance, LogWriter, Record, RecordKind},
+    attempt::{AttemptLayout, Cgroup, Disturbance, LogWriter, Record, RecordKind, remove_folder},
     diagnostic::{Code, Diagnostic},
     domain::{Failure, FailureClass, Outcome, Verdict},
 };
@@ -15,7 +15,7 @@ use crate::process::{Confinement, end_left};
 /// Ends what an earlier agent left, and appends how the attempt ended. The notebook is not run again.
 pub(crate) fn finish(layout: &AttemptLayout, log: &mut LogWriter, records: &[Record]) -> io::Result<()> {
     let unended = end_what_is_left(layout, records);
-    remove_folder(&layout.work());
+    let _ = remove_folder(&layout.work());
     // An agent makes sure that its first word is on the disk before it starts anything.
     let is_cut_off = records.is_empty().then_some(Disturbance::CutOff);
     let mut failure = match log.reclaim()?.or(is_cut_off) {
@@ -78,7 +78,7 @@ fn end_what_is_left(layout: &AttemptLayout, records: &[Record]) -> Option<String
         unended = of_cgroup(cgroup.as_ref().map_or(Ok(()), Cgroup::end))
             .or(of_processes(end_left(Some(marker), &work)))
             .or(unended);
-        remove_folder(sockets);
+        let _ = remove_folder(sockets);
     }
     if records.is_empty() {
         // Nothing says any more how its processes are marked, nor where its cgroup is; an agent that was started where this
@@ -97,23 +97,4 @@ fn of_cgroup(ended: io::Result<()>) -> Option<String> {
 
 fn of_processes(left: usize) -> Option<String> {
     (left > 0).then(|| format!("{left} of its processes could not be ended"))
-}
-
-/// Removes a folder and what is in it, also where a notebook took away its own right to write there.
-pub(crate) fn remove_folder(path: &Path) {
-    if fs::remove_dir_all(path).is_ok() {
-        return;
-    }
-    let mut open = vec![path.to_owned()];
-    while let Some(folder) = open.pop() {
-        use std::os::unix::fs::PermissionsExt;
-        let _ = fs::set_permissions(&folder, fs::Permissions::from_mode(0o700));
-        let entries = fs::read_dir(&folder).into_iter().flatten().flatten();
-        open.extend(
-            entries
-                .filter(|e| e.file_type().is_ok_and(|t| t.is_dir()))
-                .map(|e| e.path()),
-        );
-    }
-    let _ = fs::remove_dir_all(path);
 }

@@ -6,6 +6,8 @@
 
 use std::{fs, io, os::unix::fs::DirBuilderExt, path::Path, path::PathBuf};
 
+use blueproof_core::attempt::remove_folder;
+
 use super::wire::Endpoints;
 
 /// The longest path of a unix socket, its final zero byte included.
@@ -95,7 +97,7 @@ impl Runtime {
 
 impl Drop for Runtime {
     fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.folder);
+        let _ = remove_folder(&self.folder);
     }
 }
 

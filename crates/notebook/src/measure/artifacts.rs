@@ -11,7 +11,7 @@ use std::{
 };
 
 use blueproof_core::{
-    attempt::{KeptFile, open_regular},
+    attempt::{KeptFile, open_regular, remove_folder},
     diagnostic::{Code, Diagnostic},
     domain::Bytes,
 };
@@ -123,7 +123,7 @@ pub fn collect(
     into: &Path,
     limit: Bytes,
 ) -> Result<Collected, Box<Diagnostic>> {
-    make_way(into).map_err(|error| {
+    remove_folder(into).map_err(|error| {
         let message = format!("the folder `{}` could not be made", into.display());
         Box::new(Diagnostic::error(Code::ArtifactUnkept, message).caused_by(&error))
     })?;
@@ -238,16 +238,6 @@ fn readable(path: &Path) -> PathBuf {
         }
     }
     text.into()
-}
-
-/// Removes whatever is at the place of a folder that is to be made: it lies where a notebook can write.
-fn make_way(folder: &Path) -> io::Result<()> {
-    match fs::symlink_metadata(folder) {
-        Ok(there) if there.is_dir() => fs::remove_dir_all(folder),
-        Ok(_) => fs::remove_file(folder),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(error),
-    }
 }
 
 /// Returns what `patterns` name in `folder`, in the order of the paths, none of them twice.

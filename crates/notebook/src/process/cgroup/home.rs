@@ -6,11 +6,11 @@
 
 use std::{
     fs, io,
-    os::unix::{ffi::OsStringExt, fs::MetadataExt},
+    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
 };
 
-use blueproof_core::attempt::Cgroup;
+use blueproof_core::attempt::{Cgroup, unescaped};
 use rustix::fs::{Access, access};
 
 /// The leaf that processes are moved to which are not of an attempt.
@@ -199,27 +199,6 @@ impl Mount {
             is_writable: !is_read_only(options) && !is_read_only(own_options),
         })
     }
-}
-
-/// Reads a path in which white space and backslashes are written as `\` and three octal digits.
-fn unescaped(text: &str) -> PathBuf {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((first, after)) = rest.split_first() {
-        let digits = after.get(..3).and_then(|digits| std::str::from_utf8(digits).ok());
-        let escaped = digits.and_then(|digits| u8::from_str_radix(digits, 8).ok());
-        match escaped.filter(|_| *first == b'\\') {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = &after[3..];
-            }
-            None => {
-                bytes.push(*first);
-                rest = after;
-            }
-        }
-    }
-    std::ffi::OsString::from_vec(bytes).into()
 }
 
 #[cfg(test)]

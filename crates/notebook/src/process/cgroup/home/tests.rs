@@ -71,11 +71,6 @@ fn where_no_cgroup_can_be_made_it_is_said_why() {
 }
 
 #[test]
-fn a_path_with_white_space_is_read_as_it_is() {
-    assert_eq!(unescaped(r"/a\040b\134c\011d\9"), Path::new("/a b\\c\td\\9"));
-}
-
-#[test]
 fn a_controller_that_is_there_is_given_and_one_that_is_not_is_named() {
     let fake = Fake::new();
     let own = fake.cgroup("", "memory pids");
