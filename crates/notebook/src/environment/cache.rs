@@ -18,7 +18,7 @@ use blueproof_core::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::files;
+use crate::files::{self, digest_of};
 
 use super::{
     Origin, Package, Patience, Prepared, Tool, Unprepared,
@@ -57,7 +57,8 @@ struct Complete {
     description: Description,
     /// The digest of what can be imported, as it was then.
     code: String,
-    /// The interpreter's file as it was then: a system's update may put another version in its place.
+    /// The interpreter's file as it was then, as a system's update may put another version in its place, and what says where that
+    /// one looks for packages.
     stands_on: String,
 }
 
@@ -221,14 +222,16 @@ fn marker(folder: &Path) -> PathBuf {
     folder.join("blueproof.json")
 }
 
-/// Describes the file that an environment's `python` leads to.
+/// Describes the file that an environment's `python` leads to, and the environment's `pyvenv.cfg`.
 fn stands_on(folder: &Path) -> io::Result<String> {
     let file = folder.join("bin/python").canonicalize()?;
     let about = fs::metadata(&file)?;
+    let says = fs::read(folder.join("pyvenv.cfg"))?;
     Ok(format!(
-        "{} {} {}",
+        "{} {} {} {}",
         file.display(),
         about.len(),
-        changed_at(&about)?
+        changed_at(&about)?,
+        digest_of(&says)
     ))
 }

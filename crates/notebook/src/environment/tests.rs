@@ -210,6 +210,22 @@ fn a_half_built_environment_is_built_anew_and_one_whose_packages_changed_is_left
     let fourth = bench.prepare(&[]).expect("the wheels are there");
     assert_eq!(fourth.origin, Origin::Built, "code was edited");
     assert_ne!(fourth.python, third.python);
+
+    let folder = fourth.python.parent().and_then(Path::parent).expect("a folder");
+    let settings = folder.join("pyvenv.cfg");
+    let says = fs::read_to_string(&settings).expect("each environment has one");
+    let others = says.replace(
+        "include-system-site-packages = false",
+        "include-system-site-packages = true",
+    );
+    assert_ne!(says, others);
+    fs::write(settings, others).expect("a file can be written");
+    let fifth = bench.prepare(&[]).expect("the wheels are there");
+    assert_eq!(
+        fifth.origin,
+        Origin::Built,
+        "packages of the machine are among its own"
+    );
 }
 
 #[test]
