@@ -56,6 +56,7 @@ pub(super) fn file(folder: &Path, path: &Path, spot: Spot, problems: &mut Proble
     if let Err(missing) = readable(&whole) {
         let place_free = Diagnostic {
             place: None,
+            hints: vec!["check the path; it is relative to the folder of the blueprint".to_owned()],
             ..missing
         };
         problems.report(spot, place_free);
@@ -81,6 +82,9 @@ pub(super) fn file(folder: &Path, path: &Path, spot: Spot, problems: &mut Proble
 /// Reports a notebook that no run would start.
 fn notebook(loaded: &Loaded, spec: &Spec, problems: &mut Problems<'_>) {
     let notebook = loaded.notebook();
+    if notebook.is_unread() {
+        return;
+    }
     let has_parameters = !spec.parameters.is_empty();
     let refused = [
         notebook.refuses_parameters().filter(|_| has_parameters),

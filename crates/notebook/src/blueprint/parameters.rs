@@ -264,15 +264,24 @@ impl<'p> Values<'p> {
     }
 }
 
+/// Words that Python takes for its own: `keyword.kwlist` of Python 3.14.
+const KEYWORDS: [&str; 35] = [
+    "False", "None", "True", "and", "as", "assert", "async", "await", "break", "class", "continue", "def",
+    "del", "elif", "else", "except", "finally", "for", "from", "global", "if", "import", "in", "is",
+    "lambda", "nonlocal", "not", "or", "pass", "raise", "return", "try", "while", "with", "yield",
+];
+
 fn check_declaration(name: &str, parameter: &Located<Parameter>, problems: &mut Problems<'_>) {
     let head = name.chars().next().is_some_and(|c| c.is_alphabetic() || c == '_');
-    if !head || !name.chars().all(|c| c.is_alphanumeric() || c == '_') {
+    let is_word = head && name.chars().all(|c| c.is_alphanumeric() || c == '_');
+    let hint = match (is_word, KEYWORDS.contains(&name)) {
+        (true, false) => None,
+        (true, true) => Some("it is a keyword of Python: use another word"),
+        (false, _) => Some("use letters, digits and `_`, not beginning with a digit"),
+    };
+    if let Some(hint) = hint {
         let message = format!("`{name}` cannot be the name of a variable in the notebook");
-        problems.bad_value(
-            parameter.spot,
-            message,
-            "use letters, digits and `_`, not beginning with a digit",
-        );
+        problems.bad_value(parameter.spot, message, hint);
     }
     let Parameter { min, max, .. } = parameter.value;
     if let (Some(min), Some(max)) = (min, max)

@@ -12,6 +12,8 @@ use tempfile::TempDir;
 use super::*;
 use crate::plan::{Expectation, MetricSource, Network, Which};
 
+mod refused;
+
 const NOTEBOOK: &str = r#"{"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [
     {"cell_type": "code", "source": "print(1)"}
 ]}"#;
@@ -348,15 +350,6 @@ fn a_symbolic_link_that_leaves_the_folder_is_refused() {
 }
 
 #[test]
-fn a_missing_notebook_is_told_at_the_line_that_names_it() {
-    let folder = folder("");
-    fs::remove_file(folder.path().join("t.ipynb")).expect("it is there");
-    let errors = Blueprint::load(folder.path()).expect_err("it is gone");
-    assert_eq!(errors[0].code, Code::FileMissing);
-    assert_eq!(errors[0].place.as_ref().and_then(|place| place.line), Some(4));
-}
-
-#[test]
 fn another_kind_or_version_is_refused_before_its_keys_are_read() {
     let folder = TempDir::new().expect("a temporary folder can be made");
     write(
@@ -509,85 +502,4 @@ fn a_blueprint_is_found_by_its_name_from_anywhere() {
 fn the_schema_is_what_editors_are_told() {
     let text = serde_json::to_string_pretty(&schema()).expect("it is JSON");
     insta::assert_snapshot!(text);
-}
-
-#[test]
-fn amounts_that_cannot_be_counted_are_refused() {
-    assert_eq!(
-        codes("workload: {nodes: 4000000000, perNode: {gpu: 4000000000}}"),
-        [Code::TooMuch]
-    );
-    assert_eq!(codes("workload: {nodes: 0}"), [Code::BadValue]);
-    let zero = "parameters: {n: {type: int, default: 0}}\nworkload: {nodes: '{{n}}'}";
-    assert_eq!(codes(zero), [Code::BadValue]);
-}
-
-#[test]
-fn nobody_tries_again_without_end() {
-    for (retries, is_valid) in [
-        ("{infrastructure: 10}", true),
-        ("{infrastructure: 11}", false),
-        ("{blueprint: 4294967295}", false),
-    ] {
-        let folder = folder(&format!("retries: {retries}"));
-        let loaded = Blueprint::load(folder.path());
-        assert_eq!(loaded.is_ok(), is_valid, "{retries}");
-    }
-}
-
-#[test]
-fn what_a_run_would_refuse_is_refused_before() {
-    for (spec, code) in [
-        ("env: {requirements: ['numpy>>2']}", Code::Requirement),
-        ("env: {requirements: ['./local.whl']}", Code::Requirement),
-        ("env: {python: '3.7'}", Code::PythonVersion),
-        ("env: {python: '2.7'}", Code::PythonVersion),
-        ("driver: {memory: 2}", Code::BadValue),
-        ("workload: {perNode: {memory: 4}}", Code::BadValue),
-        ("profiles: {small: {driver: {memory: 1}}}", Code::BadValue),
-    ] {
-        assert_eq!(codes(spec), [code], "{spec}");
-    }
-    let error = &errors("driver: {memory: 2}")[0];
-    assert_eq!(
-        error.message,
-        "2 bytes of memory are too few for a Python to start"
-    );
-    assert_eq!(error.hints, ["write the unit: 2Gi"]);
-    assert_eq!(error.place.as_ref().and_then(|place| place.line), Some(5));
-}
-
-#[test]
-fn a_notebook_in_which_nothing_would_run_is_refused_before_unless_it_is_meant() {
-    for source in ["", "# print(1)", "%%script false --no-raise-error\\nprint(1)"] {
-        for (spec, is_valid) in [("", false), ("allowEmpty: true", true)] {
-            let folder = folder(spec);
-            let notebook = NOTEBOOK.replace("print(1)", source);
-            write(folder.path(), "t.ipynb", &notebook);
-            let found = Blueprint::load(folder.path()).err().unwrap_or_default();
-            let found: Vec<Code> = found.into_iter().map(|error| error.code).collect();
-            let expected: &[Code] = if is_valid { &[] } else { &[Code::NothingRan] };
-            assert_eq!(found, expected, "{source:?} {spec:?}");
-        }
-    }
-}
-
-#[test]
-fn a_script_block_that_a_run_would_refuse_is_refused_with_its_cell() {
-    for (block, code) in [
-        ("# dependencies = ['./x']", Code::Requirement),
-        ("# requires-python = '<3.7'", Code::PythonVersion),
-    ] {
-        let folder = folder("");
-        let source = format!("# /// script\\n{block}\\n# ///");
-        let cell = format!(r#"{{"cell_type": "code", "source": "{source}"}}"#);
-        write(
-            folder.path(),
-            "t.ipynb",
-            &NOTEBOOK.replace("cells\": [", &format!("cells\": [{cell},")),
-        );
-        let loaded = Blueprint::load(folder.path()).expect("the blueprint itself has no mistakes");
-        let errors = loaded.resolve(None, &[]).expect_err(block);
-        assert_eq!(errors.iter().map(|error| error.code).collect::<Vec<_>>(), [code]);
-    }
 }

@@ -48,6 +48,11 @@ impl Notebook {
 }
 
 impl Notebook {
+    /// Returns whether it stands for one that could not be read: nothing can be said of it.
+    pub(crate) fn is_unread(&self) -> bool {
+        self.source.text.is_empty()
+    }
+
     /// Stands for a notebook that could not be read while other mistakes are looked for.
     pub(crate) fn nothing(path: &Path) -> Self {
         Self {

@@ -7,11 +7,13 @@ use base64::{
 use serde_json::Value;
 
 use super::url::{percent, url_encoded};
+use crate::files::hexadecimal;
 
 /// Forms shorter than this stand in too much innocent text to be taken out of it.
 pub(super) const SHORTEST_CHARS: usize = 4;
 
-/// Adds a value as it is, as Python and JSON write it in quotes, as URLs and HTML have it, and in Base64.
+/// Adds a value as it is, as Python and JSON write it in quotes, as URLs and HTML have it, in hexadecimal digits and in
+/// Base64.
 pub(super) fn add_forms(value: &str, forms: &mut Vec<Vec<u8>>) {
     let mut add = |form: String| {
         if form.chars().count() >= SHORTEST_CHARS {
@@ -23,6 +25,9 @@ pub(super) fn add_forms(value: &str, forms: &mut Vec<Vec<u8>>) {
     quoted(value).into_iter().for_each(&mut add);
     add(html_escaped(value));
     urls(value).for_each(&mut add);
+    let hexadecimal = hexadecimal(value.as_bytes());
+    add(hexadecimal.to_ascii_uppercase());
+    add(hexadecimal);
     for shift in 0..3 {
         add(base64_within(value.as_bytes(), shift, |bytes| {
             STANDARD_NO_PAD.encode(bytes)
