@@ -12,7 +12,7 @@ mod write;
 
 use std::path::Path;
 
-use blueproof_core::diagnostic::Diagnostic;
+use blueproof_core::diagnostic::{Code, Diagnostic};
 
 use crate::{
     blueprint::{Blueprint, FILE_NAME, default_name},
@@ -34,7 +34,7 @@ const BESIDE_WAITS_SECONDS: f64 = 1800.0;
 
 /// Returns the text of a `blueprint.yaml` for the notebook at `notebook`, to stand beside it. Writes nothing.
 ///
-/// The text is valid: it is read back before it is returned.
+/// The text is valid, but for a notebook in which nothing runs, of which it says so: it is read back before it is returned.
 ///
 /// # Errors
 ///
@@ -76,9 +76,18 @@ pub fn draft(notebook: &Path) -> Result<String, Vec<Diagnostic>> {
             ),
         );
     }
+    if read.nothing_runs().is_some() {
+        draft.remark(
+            1,
+            "Nothing of the notebook runs: give it code, or say `allowEmpty: true` if that is meant.",
+        );
+    }
     let text = draft.finish();
     let beside = notebook.with_file_name(FILE_NAME);
-    Blueprint::parse(&beside, text.clone())?;
+    let mistakes = Blueprint::parse(&beside, text.clone()).err().unwrap_or_default();
+    if mistakes.iter().any(|mistake| mistake.code != Code::NothingRan) {
+        return Err(mistakes);
+    }
     Ok(text)
 }
 

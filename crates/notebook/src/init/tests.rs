@@ -72,6 +72,18 @@ fn a_notebook_without_anything_to_infer_gives_a_valid_draft() {
 }
 
 #[test]
+fn a_notebook_in_which_nothing_runs_has_a_draft_that_says_so() {
+    for cells in [&[][..], &["# only a comment"]] {
+        let written = notebook("n.ipynb", cells);
+        let text = draft(&written.path).expect("it can be drafted");
+        assert!(text.contains("# Nothing of the notebook runs"), "{text}");
+        let meant = text + "  allowEmpty: true\n";
+        Blueprint::parse(&written.path.with_file_name("blueprint.yaml"), meant)
+            .expect("that is all it lacks");
+    }
+}
+
+#[test]
 fn the_same_trainjob_is_seen_however_it_is_written() {
     let client = "from kubeflow.trainer import *\nclient = TrainerClient()";
     for train in [
