@@ -14,6 +14,7 @@ use super::{
 };
 use crate::{
     domain::{AttemptId, BlueprintName, Ending, Outcome, ProfileName, RunId, Subject, Usage, Verdict},
+    figures::Used,
     metrics::{self as m, Page},
 };
 
@@ -364,13 +365,10 @@ impl Tally {
     }
 
     fn usage(&mut self, labels: &[&str], usage: &Usage) {
-        if let Some(used) = usage.cpu_time {
-            self.page.add(&m::RUN_CPU_SECONDS, labels, used.as_secs_f64());
-            self.page.add(
-                &m::RUN_ALLOCATED_CPU_SECONDS,
-                labels,
-                usage.allocated_cpu_seconds(),
-            );
+        let used = Used::of(usage);
+        if let (Some(seconds), Some(usable)) = (used.cpu_seconds, used.usable_cpu_seconds()) {
+            self.page.add(&m::RUN_CPU_SECONDS, labels, seconds);
+            self.page.add(&m::RUN_ALLOCATED_CPU_SECONDS, labels, usable);
         }
         let Some(gpu) = &usage.gpu else { return };
         self.page

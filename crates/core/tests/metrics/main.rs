@@ -1,6 +1,7 @@
 //! What is measured of stories whose waits are known: each number here was worked out by hand.
 
 mod docs;
+mod runs;
 mod story;
 mod turns;
 
