@@ -183,7 +183,7 @@ impl From<queue::UsageOrder> for UsageOrder {
     }
 }
 
-fn runs(workloads: Vec<WorkloadId>) -> Vec<RunId> {
+pub(super) fn runs(workloads: Vec<WorkloadId>) -> Vec<RunId> {
     workloads.into_iter().map(|id| RunId(id.0)).collect()
 }
 
