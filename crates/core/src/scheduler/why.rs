@@ -2,7 +2,7 @@
 
 mod inactive;
 
-use std::fmt;
+use std::{collections::BTreeMap, fmt};
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -167,6 +167,12 @@ impl Scheduler {
     /// They are found by trying, which takes time in proportion to who else is there.
     pub fn unblocked_by(&self, run: RunId) -> Vec<Unblocker> {
         self.queue.unblocked_by(run)
+    }
+
+    /// Returns who waits behind each LocalQueue that is stopped: as in Kueue they are in no ClusterQueue meanwhile. One with
+    /// nobody behind it is there too.
+    pub fn behind_stopped(&self) -> BTreeMap<&str, Vec<RunId>> {
+        self.queue.behind_stopped()
     }
 }
 

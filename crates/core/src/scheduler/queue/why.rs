@@ -1,12 +1,14 @@
 //! Why a run waits in its queue, in figures: nothing here decides.
 
+use std::collections::BTreeMap;
+
 use super::{
     Entry, Place, Queue,
     gang::{Zeros, requests},
 };
 use crate::{
     domain::{Resources, RunId},
-    queue::{Queues, Standing, Wait, WaitReason, WorkloadId, objects::QueueingStrategy},
+    queue::{Queues, Standing, StopPolicy, Wait, WaitReason, WorkloadId, objects::QueueingStrategy},
     scheduler::why::{
         FlavorRoom, InactiveQueue, PendingReason, Queued, Unblocker, UsageOrder, free_in_words, runs,
     },
@@ -66,6 +68,26 @@ impl Queue {
             obstacles: Vec::new(),
             can_ever_fit: entry.place == Place::Held,
         }
+    }
+
+    /// Returns who waits behind each LocalQueue that is stopped, in no ClusterQueue; also where nobody does.
+    pub(in super::super) fn behind_stopped(&self) -> BTreeMap<&str, Vec<RunId>> {
+        let stopped = self
+            .objects()
+            .local_queues
+            .iter()
+            .filter(|(_, local)| local.stop_policy != StopPolicy::None);
+        let mut behind: BTreeMap<&str, Vec<RunId>> =
+            stopped.map(|(name, _)| (name.as_str(), Vec::new())).collect();
+        for (run, entry) in &self.entries {
+            let through = self.queues.local_queue(entry.request.queue.as_str());
+            if let Some(runs) = through.and_then(|(name, _)| behind.get_mut(name))
+                && entry.place == Place::Outside
+            {
+                runs.push(*run);
+            }
+        }
+        behind
     }
 
     /// Returns changes each of which would get a waiting run admitted.
