@@ -462,10 +462,12 @@ fn a_queue_that_is_removed_is_forgotten_once_nobody_holds_it() {
             attempt: attempt(4, 2),
         },
     );
-    story.apply(170, fewer);
     let page = story.page();
     assert!(!page.render(m::Format::Prometheus).contains("red"));
     assert_eq!(number(&page, &m::ADMITTED_WORKLOADS, &["blue", ""]), 4.0);
+    story.apply(170, fewer);
+    let page = story.page();
+    assert!(!page.render(m::Format::Prometheus).contains("red"));
 }
 
 /// What an attempt of 40 s with two devices used, of which 60 GPU-seconds were seen.
