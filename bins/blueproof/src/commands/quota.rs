@@ -75,7 +75,11 @@ fn names(objects: &Objects) -> String {
 
 async fn describe(arguments: &QuotaDescribe, place: &Place) -> Result<Exit, Problem> {
     let scheduler = Reading::open(place)?.scheduler().await?;
-    let name = behind(&arguments.name, scheduler.objects())?;
+    let removed = quotas::removed(scheduler.queues()).find(|name| *name == arguments.name);
+    let name = match removed {
+        Some(name) => name,
+        None => behind(&arguments.name, scheduler.objects())?,
+    };
     let runs: Vec<RunView> = scheduler.runs().collect();
     let now = Timestamp::now();
     let described = queue::describe(name, &scheduler, &runs, now, output::width());

@@ -15,14 +15,14 @@ use blueproof_core::{
 use jiff::Timestamp;
 
 use super::{
-    quotas::{amount, limit, quotas, stopped_entrances, stopped_in_words, strategy, used},
+    quotas::{amount, held, limit, quotas, stopped_entrances, stopped_in_words, strategy, used},
     text::figure,
 };
 use crate::output::{self, Cell, Table, Width};
 
 const BOLD: Style = Style::new().bold();
 
-/// Returns all about the queue, which is configured.
+/// Returns all about the queue, which is configured, or is held still.
 pub(crate) fn describe(
     name: &str,
     scheduler: &Scheduler,
@@ -32,14 +32,11 @@ pub(crate) fn describe(
 ) -> String {
     let (queues, behind) = (scheduler.queues(), scheduler.behind_stopped());
     let objects = queues.objects();
-    let queue = &objects.cluster_queues[name];
-    let mut text = summary(name, queue, queues).render_rows(&[12, 0], Width::Unlimited);
-    let quota = quota(name, queue, queues);
-    let _ = write!(text, "\n{BOLD}Quota{BOLD:#}\n{}", quota.render(width));
-    if let Ok(Some(usages)) = queues.users(name, now) {
-        let table = usage(&usages, objects);
-        let _ = write!(text, "\n{BOLD}Usage{BOLD:#}\n{}", table.render(width));
-    }
+    let configured = objects.cluster_queues.get(name);
+    let mut text = match configured {
+        Some(queue) => terms(name, queue, queues, now, width),
+        None => remains(name, queues, width),
+    };
     let mut add = |title: &str, workloads: Vec<WorkloadId>| {
         let ids = workloads.into_iter().map(|workload| RunId(workload.0));
         add_runs(&mut text, title, &ids.collect::<Vec<_>>(), runs);
@@ -50,11 +47,46 @@ pub(crate) fn describe(
         let title = format!("Wait behind {local}{}", stopped_in_words(stop));
         add_runs(&mut text, &title, held_up, runs);
     }
-    if let Some(cohort) = &queue.cohort {
+    if let Some(cohort) = configured.and_then(|queue| queue.cohort.as_ref()) {
         let _ = write!(text, "\n{BOLD}Cohorts{BOLD:#}\n");
         add_cohort(&mut text, root(cohort, objects), 1, name, objects);
     }
     text
+}
+
+/// Returns how a queue is configured, what it has, and who had how much lately.
+fn terms(name: &str, queue: &ClusterQueue, queues: &Queues, now: Timestamp, width: Width) -> String {
+    let mut text = summary(name, queue, queues).render_rows(&[12, 0], Width::Unlimited);
+    let quota = quota(name, queue, queues);
+    let _ = write!(text, "\n{BOLD}Quota{BOLD:#}\n{}", quota.render(width));
+    if let Ok(Some(usages)) = queues.users(name, now) {
+        let table = usage(&usages, queues.objects());
+        let _ = write!(text, "\n{BOLD}Usage{BOLD:#}\n{}", table.render(width));
+    }
+    text
+}
+
+/// Returns what there is still of a queue that was removed.
+fn remains(name: &str, queues: &Queues, width: Width) -> String {
+    let mut summary = Table::new([]);
+    summary.row([Cell::from("queue"), name.into()]);
+    summary.row([
+        Cell::from("admits"),
+        admits(queues.inactive(name).unwrap_or_default()).into(),
+    ]);
+    let mut used = Table::new(["  FLAVOR", "RESOURCE", "USED"]);
+    for ((flavor, resource), held) in held(queues, name) {
+        used.row([
+            Cell::from(format!("  {flavor}")),
+            resource.into(),
+            amount(resource, held).into(),
+        ]);
+    }
+    format!(
+        "{}\n{BOLD}Quota{BOLD:#}\n{}",
+        summary.render_rows(&[12, 0], Width::Unlimited),
+        used.render(width)
+    )
 }
 
 fn summary(name: &str, queue: &ClusterQueue, queues: &Queues) -> Table {
@@ -307,5 +339,29 @@ mod tests {
             "{told}"
         );
         assert!(!described(&scheduler, "blue").contains("r-1"));
+    }
+
+    #[test]
+    fn a_queue_that_was_removed_is_shown_for_as_long_as_its_quota_is_held() {
+        let mut scheduler = Scheduler::new(Policy::local(Default::default()));
+        let mut objects = teams(1, WithinClusterQueue::Never);
+        apply(&mut scheduler, objects.clone());
+        ask(&mut scheduler, "1", "red");
+        objects.cluster_queues.remove("red");
+        objects.local_queues.remove("red");
+        apply(&mut scheduler, objects);
+
+        let shown = table(scheduler.queues(), &scheduler.behind_stopped()).render(Width::Columns(80));
+        let red = shown.split("\nred").nth(1).expect("its rows");
+        assert!(
+            red.contains("  removed; ") && red.contains("  any cpu "),
+            "{shown}"
+        );
+        let told = described(&scheduler, "red");
+        assert!(told.contains("admits        no: it is removed\n"), "{told}");
+        assert!(
+            told.contains("Hold quota") && told.contains("  r-1  nano-lm"),
+            "{told}"
+        );
     }
 }

@@ -51,7 +51,37 @@ pub(crate) fn table(queues: &Queues, behind: &BehindStopped<'_>) -> Table {
             ]);
         }
     }
+    for name in removed(queues) {
+        table.row([Cell::from(name)]);
+        table.row([Cell::from(
+            "  removed; what is held of it stays until it is given back",
+        )]);
+        for ((flavor, resource), held) in held(queues, name) {
+            table.row([
+                Cell::from(format!("  {flavor} {resource}")),
+                amount(resource, held).into(),
+            ]);
+        }
+    }
     table
+}
+
+/// Returns the queues that are no longer configured, and of which quota is held.
+pub(crate) fn removed(queues: &Queues) -> impl Iterator<Item = &str> {
+    let configured = &queues.objects().cluster_queues;
+    queues.names().filter(|name| !configured.contains_key(*name))
+}
+
+/// Returns what is held of a queue, by flavor and resource.
+pub(super) fn held<'a>(queues: &'a Queues, queue: &str) -> BTreeMap<(&'a str, &'a str), Quantity> {
+    let mut sums: BTreeMap<_, Quantity> = BTreeMap::new();
+    for holder in queues.holders(queue).unwrap_or_default() {
+        for (flavor, resource, amount) in queues.held_by(holder) {
+            let sum = sums.entry((flavor, resource)).or_default();
+            *sum = sum.plus(amount);
+        }
+    }
+    sums
 }
 
 /// Returns a table of the priorities that have a name, the highest first; `None` is that there are none.

@@ -436,6 +436,9 @@ fn a_queue_that_is_removed_is_forgotten_once_nobody_holds_it() {
         1.0
     );
     assert_eq!(number(&page, &m::ADMITTED_WORKLOADS, &["red", ""]), 2.0);
+    let held = ["", "red", "any", "cpu"];
+    assert_eq!(number(&page, &m::CLUSTER_QUEUE_RESOURCE_USAGE, &held), 1.0);
+    assert_eq!(number(&page, &m::CLUSTER_QUEUE_RESOURCE_RESERVATION, &held), 1.0);
     assert!(
         page.get(&m::LOCAL_QUEUE_ADMITTED_WORKLOADS, &["red", "", ""])
             .is_none()
