@@ -9,7 +9,7 @@ use jiff::SignedDuration;
 use serde::Serialize;
 
 use super::{
-    Fate, History, Job, Scenario,
+    Change, Fate, History, Job, Scenario,
     history::{Idle, Leave, Stay},
 };
 use crate::queue::{Quantity, objects::Objects};
@@ -285,9 +285,11 @@ impl<'a> Came<'a> {
     fn jain_index(&self, scenario: &Scenario, used: impl Fn(&Stay) -> f64) -> f64 {
         let mut by_queue: BTreeMap<&str, f64> = BTreeMap::new();
         for (job, fate) in &self.0 {
-            if let Some(queue) = scenario.cluster_queue(job) {
-                let sum = total(fate.stays.iter().map(&used));
-                *by_queue.entry(queue).or_default() += sum / weight(&scenario.objects, queue);
+            for stay in &fate.stays {
+                add(job, stay.since, used(stay));
+            }
+            if fate.stays.is_empty() {
+                add(job, fate.gave_up.unwrap_or(SignedDuration::MAX), 0.0);
             }
         }
         let shares = || by_queue.values().filter(|share| share.is_finite());
@@ -320,6 +322,15 @@ impl Spread {
 }
 
 /// Returns the first of which at least so many percent are no longer.
+        let reigns = reigns(scenario);
+        let mut add = |job: &Job, at: SignedDuration, used: f64| {
+            let begun = reigns.partition_point(|(since, _)| *since <= at);
+            let (_, objects) = reigns[begun.saturating_sub(1)];
+            if let Some(local) = objects.local_queues.get(&job.queue) {
+                let queue = local.cluster_queue.as_str();
+                *by_queue.entry(queue).or_default() += used / weight(objects, queue);
+            }
+        };
 fn nearest_rank<T: Copy>(ascending: &[T], percent: usize) -> T {
     ascending[(ascending.len() * percent).div_ceil(100) - 1]
 }
@@ -335,6 +346,22 @@ impl Slowdown {
             count: times.len(),
             mean: total(times.iter().copied()) / times.len() as f64,
             p50: nearest_rank(&times, 50),
+/// Returns the queues that hold, each with the time from which on they do.
+fn reigns(scenario: &Scenario) -> Vec<(SignedDuration, &Objects)> {
+    let applied = scenario.changes.iter().filter_map(|(at, change)| match change {
+        Change::Quota(objects) => Some((*at, &**objects)),
+        Change::NodeFails(_)
+        | Change::NodeRecovers(_)
+        | Change::PodFails { .. }
+        | Change::Protection(_)
+        | Change::Remark(_) => None,
+    });
+    let first = [(SignedDuration::MIN, &scenario.objects)];
+    let mut reigns: Vec<_> = first.into_iter().chain(applied).collect();
+    reigns.sort_by_key(|(since, _)| *since);
+    reigns
+}
+
             p90: nearest_rank(&times, 90),
             p99: nearest_rank(&times, 99),
         }
