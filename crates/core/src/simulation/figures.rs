@@ -105,7 +105,8 @@ pub struct Slowdown {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Allocation {
-    /// What was in use, out of what there was from the first arrival to the last end.
+    /// What was in use, out of what there was from the first arrival to the last end: the quota, and what was held beyond it
+    /// where that was lowered.
     pub ratio: f64,
     /// What was in use.
     pub allocated: f64,
@@ -261,7 +262,8 @@ impl<'a> Came<'a> {
             let steps = history.capacity.iter();
             let steps =
                 steps.map(|(at, amounts)| (*at, amounts.get(resource).copied().unwrap_or_default().0 as f64));
-            let capacity = integral(steps, start, end);
+            let capacity =
+                integral(steps.clone(), start, end) + self.beyond(steps, resource, history, start, end);
             let used = |stay: &Stay| used(stay, resource, stay.span(history.end));
             let allocated = total(self.stays().map(used));
             let lost = self.fates().flat_map(|fate| {
@@ -281,7 +283,35 @@ impl<'a> Came<'a> {
             .collect()
     }
 
-    /// Returns how even the use of the ClusterQueues is, each divided by its weight.
+    /// Returns how much was held beyond the quota, which was lowered below it.
+    fn beyond(
+        &self,
+        quota: impl Iterator<Item = (SignedDuration, f64)>,
+        resource: &str,
+        history: &History,
+        start: SignedDuration,
+        end: SignedDuration,
+    ) -> f64 {
+        let mut changes: BTreeMap<SignedDuration, (Option<f64>, i128)> = BTreeMap::new();
+        for (at, quota) in quota {
+            changes.entry(at).or_default().0 = Some(quota);
+        }
+        for stay in self.stays() {
+            let held = i128::from(stay.held.get(resource).map_or(0, |held| held.0));
+            changes.entry(stay.since).or_default().1 += held;
+            changes.entry(stay.until.unwrap_or(history.end)).or_default().1 -= held;
+        }
+        let (mut quota, mut held) = (0.0, 0);
+        let steps = changes.into_iter().map(|(at, (applied, more))| {
+            quota = applied.unwrap_or(quota);
+            held += more;
+            (at, (held as f64 - quota).max(0.0))
+        });
+        integral(steps, start, end)
+    }
+
+    /// Returns how even the use of the ClusterQueues is, each divided by its weight: of those that held as things were then,
+    /// and of those in which somebody asked to the end and got nothing.
     fn jain_index(&self, scenario: &Scenario, used: impl Fn(&Stay) -> f64) -> f64 {
         let mut by_queue: BTreeMap<&str, f64> = BTreeMap::new();
         for (job, fate) in &self.0 {

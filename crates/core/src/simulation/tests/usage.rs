@@ -186,3 +186,17 @@ fn a_queue_in_which_somebody_asked_and_got_nothing_makes_it_less_even() {
     let figures = Figures::of(&scenario, &scenario.play());
     assert_eq!(figures.allocation[GPU].jain_index, 0.5);
 }
+
+#[test]
+fn what_is_held_beyond_quota_that_was_lowered_is_in_use_in_full_and_not_beyond_all() {
+    let mut scenario = shared();
+    let mut lowered = scenario.objects.clone();
+    add_queue(&mut lowered, "blue", 0, WithinClusterQueue::Never);
+    scenario.jobs = vec![job("a", 3, 0, 30)];
+    scenario.changes = vec![(seconds(10), Change::Quota(Box::new(lowered)))];
+    let ratio = |scenario: &Scenario| Figures::of(scenario, &scenario.play()).allocation[GPU].ratio;
+    assert_eq!(ratio(&scenario), 1.0);
+    // One of three is idle while there are three; then two of one are in use.
+    scenario.jobs = vec![job("a", 2, 0, 30)];
+    assert_eq!(ratio(&scenario), 60.0 / 70.0);
+}
