@@ -29,8 +29,8 @@ pub struct Figures {
     pub never_admitted: usize,
     /// From the first arrival to the last end.
     pub makespan_seconds: f64,
-    /// What the work alone takes, with all of the quota in use all the time: no makespan is shorter. `None` where the
-    /// quota changes.
+    /// What the work that was done takes alone, with all of the quota in use all the time: no makespan is shorter. `None`
+    /// where the quota changes.
     pub work_alone_seconds: Option<f64>,
     /// From arrival to the first quota.
     pub wait: Spread,
@@ -157,7 +157,7 @@ impl Figures {
             done: came.fates().filter(|fate| fate.done.is_some()).count(),
             never_admitted: came.fates().filter(|fate| fate.stays.is_empty()).count(),
             makespan_seconds: (end - start).as_secs_f64(),
-            work_alone_seconds: ideal::work_alone(scenario, came.0.iter().map(|(job, _)| *job)),
+            work_alone_seconds: ideal::work_alone(scenario, came.done()),
             wait: Spread::of(came.fates().filter_map(Fate::wait)),
             wait_by_queue: waits(|job| &job.queue),
             wait_by_class: waits(|job| &job.class),
@@ -223,6 +223,12 @@ impl<'a> Came<'a> {
 
     fn fates(&self) -> impl Iterator<Item = &'a Fate> {
         self.0.iter().map(|(_, fate)| *fate)
+    }
+
+    /// Returns the jobs that were done, each with how long it takes as often as it was evicted.
+    fn done(&self) -> impl Iterator<Item = (&'a Job, SignedDuration)> {
+        let done = self.0.iter().filter(|(_, fate)| fate.done.is_some());
+        done.filter_map(|(job, fate)| Some((*job, alone(job, fate)?)))
     }
 
     fn stays(&self) -> impl Iterator<Item = &'a Stay> {
@@ -314,6 +320,15 @@ impl<'a> Came<'a> {
     /// and of those in which somebody asked to the end and got nothing.
     fn jain_index(&self, scenario: &Scenario, used: impl Fn(&Stay) -> f64) -> f64 {
         let mut by_queue: BTreeMap<&str, f64> = BTreeMap::new();
+        let reigns = reigns(scenario);
+        let mut add = |job: &Job, at: SignedDuration, used: f64| {
+            let begun = reigns.partition_point(|(since, _)| *since <= at);
+            let (_, objects) = reigns[begun.saturating_sub(1)];
+            if let Some(local) = objects.local_queues.get(&job.queue) {
+                let queue = local.cluster_queue.as_str();
+                *by_queue.entry(queue).or_default() += used / weight(objects, queue);
+            }
+        };
         for (job, fate) in &self.0 {
             for stay in &fate.stays {
                 add(job, stay.since, used(stay));
@@ -329,6 +344,22 @@ impl<'a> Came<'a> {
         }
         sum * sum / (shares().count() as f64 * squares)
     }
+}
+
+/// Returns the queues that hold, each with the time from which on they do.
+fn reigns(scenario: &Scenario) -> Vec<(SignedDuration, &Objects)> {
+    let applied = scenario.changes.iter().filter_map(|(at, change)| match change {
+        Change::Quota(objects) => Some((*at, &**objects)),
+        Change::NodeFails(_)
+        | Change::NodeRecovers(_)
+        | Change::PodFails { .. }
+        | Change::Protection(_)
+        | Change::Remark(_) => None,
+    });
+    let first = [(SignedDuration::MIN, &scenario.objects)];
+    let mut reigns: Vec<_> = first.into_iter().chain(applied).collect();
+    reigns.sort_by_key(|(since, _)| *since);
+    reigns
 }
 
 impl Spread {
@@ -352,15 +383,6 @@ impl Spread {
 }
 
 /// Returns the first of which at least so many percent are no longer.
-        let reigns = reigns(scenario);
-        let mut add = |job: &Job, at: SignedDuration, used: f64| {
-            let begun = reigns.partition_point(|(since, _)| *since <= at);
-            let (_, objects) = reigns[begun.saturating_sub(1)];
-            if let Some(local) = objects.local_queues.get(&job.queue) {
-                let queue = local.cluster_queue.as_str();
-                *by_queue.entry(queue).or_default() += used / weight(objects, queue);
-            }
-        };
 fn nearest_rank<T: Copy>(ascending: &[T], percent: usize) -> T {
     ascending[(ascending.len() * percent).div_ceil(100) - 1]
 }
@@ -376,22 +398,6 @@ impl Slowdown {
             count: times.len(),
             mean: total(times.iter().copied()) / times.len() as f64,
             p50: nearest_rank(&times, 50),
-/// Returns the queues that hold, each with the time from which on they do.
-fn reigns(scenario: &Scenario) -> Vec<(SignedDuration, &Objects)> {
-    let applied = scenario.changes.iter().filter_map(|(at, change)| match change {
-        Change::Quota(objects) => Some((*at, &**objects)),
-        Change::NodeFails(_)
-        | Change::NodeRecovers(_)
-        | Change::PodFails { .. }
-        | Change::Protection(_)
-        | Change::Remark(_) => None,
-    });
-    let first = [(SignedDuration::MIN, &scenario.objects)];
-    let mut reigns: Vec<_> = first.into_iter().chain(applied).collect();
-    reigns.sort_by_key(|(since, _)| *since);
-    reigns
-}
-
             p90: nearest_rank(&times, 90),
             p99: nearest_rank(&times, 99),
         }
@@ -400,12 +406,16 @@ fn reigns(scenario: &Scenario) -> Vec<(SignedDuration, &Objects)> {
 
 /// Returns how many times as long as it runs a job took that was done.
 fn slowdown(job: &Job, fate: &Fate) -> Option<f64> {
-    let evictions = u32::try_from(fate.stays.len()).ok()?.checked_sub(1)?;
-    let alone = job.stint(job.evicted_before + evictions).runs_for;
-    let completion = fate.completion()?;
+    let (alone, completion) = (alone(job, fate)?, fate.completion()?);
     alone
         .is_positive()
         .then(|| completion.as_secs_f64() / alone.as_secs_f64())
+}
+
+/// Returns how long a job takes after as many evictions as it had; `None` where it was never admitted.
+fn alone(job: &Job, fate: &Fate) -> Option<SignedDuration> {
+    let evictions = u32::try_from(fate.stays.len()).ok()?.checked_sub(1)?;
+    Some(job.stint(job.evicted_before + evictions).runs_for)
 }
 
 impl Unused {

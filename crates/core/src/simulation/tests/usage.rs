@@ -200,3 +200,21 @@ fn what_is_held_beyond_quota_that_was_lowered_is_in_use_in_full_and_not_beyond_a
     scenario.jobs = vec![job("a", 2, 0, 30)];
     assert_eq!(ratio(&scenario), 60.0 / 70.0);
 }
+
+#[test]
+fn the_work_alone_is_that_of_the_jobs_that_were_done_so_that_no_schedule_beats_it() {
+    let mut scenario = shared();
+    scenario.jobs = vec![
+        job("too-much", 100, 0, 30),
+        job("a", 3, 0, 30),
+        of_queue(job("nowhere", 1, 0, 30), "green"),
+    ];
+    // Evicted it would take longer, and it is not.
+    scenario.jobs[1].stints.push(Stint {
+        runs_for: seconds(300),
+        ..Stint::default()
+    });
+    let figures = Figures::of(&scenario, &scenario.play());
+    assert_eq!((figures.done, figures.makespan_seconds), (1, 30.0));
+    assert_eq!(figures.work_alone_seconds, Some(30.0));
+}
