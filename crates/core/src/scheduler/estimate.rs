@@ -335,8 +335,8 @@ impl<'a> Course<'a> {
         let Outlook {
             scheduler, clearing, ..
         } = self.outlook;
-        if let Some(ended_at) = holder.ended_at {
-            let gone_at = later(ended_at, *clearing).unwrap_or(self.now).max(self.now);
+        if let Some(seen_over_at) = holder.seen_over_at {
+            let gone_at = later(seen_over_at, *clearing).unwrap_or(self.now).max(self.now);
             self.due.set(Due::Gone(holder.id), gone_at);
             return self.expect_back(run, gone_at);
         }

@@ -514,6 +514,7 @@ fn a_limit_is_told_and_what_attempts_used_too() {
         Event::Finished {
             attempt: attempt(1, 1),
             outcome,
+            ended_at: None,
         },
     );
     let page = story.page();
