@@ -233,6 +233,7 @@ impl Scheduler {
         self.clear_away(id, outcome, ended_at);
         match self.judge(id, &verdict) {
             Next::End(ending) => {
+                self.note_duration(id, &verdict);
                 self.count_finished(id.run);
                 self.end_at(id.run, ending, ended_at);
             }
@@ -241,6 +242,15 @@ impl Scheduler {
                 self.try_again(id, requeues, at_most);
             }
             Next::WaitAgain => self.wait_again(id),
+        }
+    }
+
+    /// Notes how long the attempt took with which a run is over: one that is tried again tells nothing of how long runs take.
+    fn note_duration(&mut self, id: AttemptId, verdict: &Verdict) {
+        let run = &self.runs[&id.run];
+        let took = run.attempt(id.number).and_then(Attempt::took);
+        if let Some(took) = took.filter(|_| *verdict != Verdict::Stopped) {
+            self.durations.note(id.run, &run.request, took);
         }
     }
 
@@ -264,11 +274,7 @@ impl Scheduler {
         attempt.phase = AttemptPhase::Releasing;
         attempt.ended_at = Some(ended_at);
         attempt.seen_over_at = Some(now);
-        let took = attempt.took().filter(|_| outcome.verdict != Verdict::Stopped);
         attempt.outcome = Some(outcome);
-        if let Some(took) = took {
-            self.durations.note(&self.runs[&id.run].request, took);
-        }
         self.due.push(Call::Release(id));
     }
 
