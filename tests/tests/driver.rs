@@ -56,7 +56,7 @@ async fn an_attempt_whose_agents_cannot_write_down_how_it_ended_is_over_all_the_
 
     let observed = driver.observe(start.attempt, None).await.expect("it is seen");
 
-    let Observation::Finished(outcome) = observed else {
+    let Observation::Finished { outcome, .. } = observed else {
         panic!("{observed:?}")
     };
     let Verdict::Failed(failure) = outcome.verdict else {
@@ -78,7 +78,7 @@ async fn outcome(driver: &LocalDriver, start: &StartAction) -> Verdict {
     loop {
         let observed = driver.observe(start.attempt, known.as_ref()).await;
         match observed.expect("it is seen") {
-            Observation::Finished(outcome) => {
+            Observation::Finished { outcome, .. } => {
                 // Its agent may still be there for a moment.
                 driver.release(start.attempt).await.expect("it ends");
                 return outcome.verdict;
@@ -178,7 +178,8 @@ async fn an_agent_that_does_nothing_any_more_is_ended_by_force() {
 
     driver.release(start.attempt).await.expect("it ends");
 
-    let Observation::Finished(outcome) = driver.observe(start.attempt, None).await.expect("it is seen")
+    let Observation::Finished { outcome, .. } =
+        driver.observe(start.attempt, None).await.expect("it is seen")
     else {
         panic!("it has ended")
     };
@@ -261,7 +262,7 @@ async fn an_agent_that_runs_elsewhere_is_waited_for_and_not_replaced() {
         });
     };
     let (observed, ()) = tokio::join!(driver.observe(attempt, Some(&running)), end);
-    let Observation::Finished(outcome) = observed.expect("it is seen") else {
+    let Observation::Finished { outcome, .. } = observed.expect("it is seen") else {
         panic!("it has ended")
     };
     assert_eq!(*outcome, ended);

@@ -303,7 +303,10 @@ impl ClusterDriver for LocalDriver {
             let observed = news.records.into_iter().filter_map(observation).next_back();
             match (observed, ended) {
                 (Some(observed), _) if known != Some(&observed) => return Ok(observed),
-                (_, Some(status)) => return Ok(Observation::Finished(agent::lost(&layout, status))),
+                (_, Some(status)) => {
+                    let (outcome, ended_at) = (agent::lost(&layout, status), None);
+                    return Ok(Observation::Finished { outcome, ended_at });
+                }
                 _ if is_gone && successor.is_none() => {
                     successor = Some(self.agent_for(attempt, Errand::Finish).await?);
                 }
@@ -369,7 +372,10 @@ impl ClusterDriver for LocalDriver {
 fn observation(record: Record) -> Option<Observation> {
     match record.kind {
         RecordKind::KernelReady { .. } => Some(Observation::Running),
-        RecordKind::Finished { outcome } => Some(Observation::Finished(outcome)),
+        RecordKind::Finished { outcome } => Some(Observation::Finished {
+            outcome,
+            ended_at: Some(record.at),
+        }),
         RecordKind::Begun { .. }
         | RecordKind::StageBegun { .. }
         | RecordKind::StageProgress { .. }

@@ -146,6 +146,7 @@ impl Life {
             4 => Event::Finished {
                 attempt,
                 outcome: Box::new(outcome(Verdict::Passed)),
+                ended_at: None,
             },
             5 => Event::Released { attempt },
             _ => {

@@ -87,6 +87,9 @@ pub enum Event {
         attempt: AttemptId,
         /// How it ended.
         outcome: Box<Outcome>,
+        /// When, where it says so itself: it may be seen only much later.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        ended_at: Option<Timestamp>,
     },
     /// Nothing of an attempt is left.
     Released {

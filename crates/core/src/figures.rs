@@ -2,7 +2,7 @@
 //!
 //! | figure | formula | from where |
 //! |---|---|---|
-//! | average CPU | processor-seconds used, and no more than were there / (cores allocated × seconds), both from the kernel's start to the end of all that it started | `/proc` of the attempt's processes; what the run was given |
+//! | average CPU | processor-seconds used / processor-seconds that could have been: cores allocated × seconds, and no less than what was used; all from the kernel's start to the end of all that it started | `/proc` of the attempt's processes; what the run was given |
 //! | average GPU | busy GPU-seconds / allocated GPU-seconds, both of the time that was seen | the driver's busy samples; for how long it had the devices |
 //! | peak GPU | the busiest of the driver's periods, and the most memory that was used | the same samples; memory of processes, else of the device |
 //! | average queue time | admitted − eligible; the wait for an approval comes before that | the scheduler's log |
@@ -42,8 +42,8 @@ pub struct Used {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Figures {
-    /// Which share of the processors that were there worked. Where a limit is not enforced, a run may use more processors than
-    /// it was given; that is no share of them, and is told apart.
+    /// Which share of the processors that could have worked did: [`Used::usable_cpu_seconds`]. That a run used more than it was
+    /// given, where that is no limit, is told apart.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub average_cpu: Option<f64>,
     /// Which share of the GPUs that were there worked. On shared GPUs it may be more than 1: a holder may use what the
@@ -78,9 +78,10 @@ impl Used {
         }
     }
 
-    /// Returns how much of the processor time that was there it used.
-    fn cpu_seconds_within(&self) -> Option<f64> {
-        Some(self.cpu_seconds?.min(self.allocated_cpu_seconds?))
+    /// Returns how much processor time it could have used: what it was given, and where that was no limit, what it took
+    /// beyond. So no share of it exceeds one, of one run or of many.
+    pub fn usable_cpu_seconds(&self) -> Option<f64> {
+        Some(self.cpu_seconds?.max(self.allocated_cpu_seconds?))
     }
 }
 
@@ -89,9 +90,7 @@ impl Figures {
     pub fn of(runs: &[Used]) -> Self {
         let over_one =
             |seconds: fn(&Used) -> Option<f64>| average(runs.iter().map(|run| (seconds(run), Some(1.0))));
-        let cpu = runs
-            .iter()
-            .map(|run| (run.cpu_seconds_within(), run.allocated_cpu_seconds));
+        let cpu = runs.iter().map(|run| (run.cpu_seconds, run.usable_cpu_seconds()));
         let of_gpus = || runs.iter().filter_map(|run| run.gpu.as_ref());
         let gpu = of_gpus().map(|gpu| (gpu.busy_seconds, Some(gpu.seen_seconds)));
         let peaks = of_gpus().filter_map(|gpu| gpu.peak_utilization);

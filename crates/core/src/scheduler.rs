@@ -138,7 +138,11 @@ impl Scheduler {
             Event::RetryRequested { key, run, by: _ } => self.on_retry_requested(key, run),
             Event::Reserved { attempt, place } => self.on_reserved(attempt, place),
             Event::Started { attempt } => self.on_started(attempt),
-            Event::Finished { attempt, outcome } => self.on_finished(attempt, outcome),
+            Event::Finished {
+                attempt,
+                outcome,
+                ended_at,
+            } => self.on_finished(attempt, outcome, ended_at),
             Event::Released { attempt } => self.on_released(attempt),
             Event::Reported { run, attempts } => self.on_reported(run, attempts),
             Event::CallFailed { call, error } => self.on_call_failed(call, *error),

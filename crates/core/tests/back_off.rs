@@ -84,7 +84,11 @@ impl Story {
         self.tell(Event::Reserved { attempt, place });
         self.tell(Event::Started { attempt });
         let outcome = Box::new(outcome(Verdict::Failed(Box::new(failure))));
-        self.tell(Event::Finished { attempt, outcome });
+        self.tell(Event::Finished {
+            attempt,
+            outcome,
+            ended_at: None,
+        });
         self.tell(Event::Released { attempt })
     }
 
@@ -93,7 +97,11 @@ impl Story {
         self.tell(Event::Reserved { attempt, place });
         self.tell(Event::Started { attempt });
         let outcome = Box::new(outcome(Verdict::Passed));
-        self.tell(Event::Finished { attempt, outcome });
+        self.tell(Event::Finished {
+            attempt,
+            outcome,
+            ended_at: None,
+        });
         self.tell(Event::Released { attempt })
     }
 

@@ -80,7 +80,11 @@ impl Story {
 
     fn stopped(&mut self, attempt: AttemptId) {
         let outcome = Box::new(outcome(Verdict::Stopped));
-        self.tell(Event::Finished { attempt, outcome });
+        self.tell(Event::Finished {
+            attempt,
+            outcome,
+            ended_at: None,
+        });
     }
 
     /// Applies queues of which all are as before but blue, which has this stop policy.
@@ -161,7 +165,11 @@ fn a_borrower_gives_back_what_another_team_wants_and_comes_back_in_its_turn() {
     );
     let outcome = Box::new(outcome(Verdict::Passed));
     let attempt = blue[0].attempt(1);
-    story.tell(Event::Finished { attempt, outcome });
+    story.tell(Event::Finished {
+        attempt,
+        outcome,
+        ended_at: None,
+    });
     let actions = story.tell(Event::Released { attempt });
     assert_eq!(reserved(&actions), [blue[2].attempt(2)]);
 }
@@ -195,7 +203,11 @@ fn one_that_passes_although_it_was_to_give_way_has_passed() {
     story.ask("red", 0);
     let attempt = blue[2].attempt(1);
     let outcome = Box::new(outcome(Verdict::Passed));
-    story.tell(Event::Finished { attempt, outcome });
+    story.tell(Event::Finished {
+        attempt,
+        outcome,
+        ended_at: None,
+    });
     assert_eq!(story.state(blue[2]), RunState::Ended(Ending::Passed));
 }
 

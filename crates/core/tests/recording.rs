@@ -193,7 +193,11 @@ impl Story {
             }
             Action::Stop { attempt, .. } => {
                 let outcome = Box::new(outcome(Verdict::Stopped));
-                self.tell(Event::Finished { attempt, outcome });
+                self.tell(Event::Finished {
+                    attempt,
+                    outcome,
+                    ended_at: None,
+                });
             }
             Action::Release { attempt } => self.tell(Event::Released { attempt }),
             Action::Observe { .. } | Action::Report { .. } => {}
@@ -214,7 +218,11 @@ impl Story {
         let verdict = if passes { Verdict::Passed } else { failed() };
         let outcome = Box::new(outcome(verdict));
         let attempt = running[which % running.len()].id;
-        self.tell(Event::Finished { attempt, outcome });
+        self.tell(Event::Finished {
+            attempt,
+            outcome,
+            ended_at: None,
+        });
     }
 
     fn cancel(&mut self, which: usize) {

@@ -9,7 +9,8 @@ pub(super) use apply::{read, read_file};
 
 use blueproof_core::{
     diagnostic::{Code, Diagnostic},
-    queue::{Queues, manifest, objects::Objects},
+    queue::{manifest, objects::Objects},
+    scheduler::Scheduler,
     view::RunView,
     yaml::nearest,
 };
@@ -39,7 +40,7 @@ async fn get(arguments: &QuotaGet, place: &Place) -> Result<Exit, Problem> {
         Some(Format::Json) => output::encode(&list(objects), Encoding::Json)?,
         Some(Format::Yaml) => manifest::write(objects),
         Some(Format::Name) => names(objects),
-        Some(Format::Wide) | None => tables(scheduler.queues()),
+        Some(Format::Wide) | None => tables(&scheduler),
     };
     output::print(&answer)?;
     if objects.cluster_queues.is_empty() {
@@ -48,11 +49,14 @@ async fn get(arguments: &QuotaGet, place: &Place) -> Result<Exit, Problem> {
     Ok(Exit::Ok)
 }
 
-fn tables(queues: &Queues) -> String {
-    let width = output::width();
+fn tables(scheduler: &Scheduler) -> String {
+    let (queues, width) = (scheduler.queues(), output::width());
     let classes = quotas::priority_classes(queues.objects());
     let classes = classes.map_or_else(String::new, |table| format!("\n{}", table.render(width)));
-    format!("{}{classes}", quotas::table(queues).render(width))
+    format!(
+        "{}{classes}",
+        quotas::table(queues, &scheduler.behind_stopped()).render(width)
+    )
 }
 
 /// Returns the objects as `kubectl get -o json` lists them.
@@ -71,10 +75,14 @@ fn names(objects: &Objects) -> String {
 
 async fn describe(arguments: &QuotaDescribe, place: &Place) -> Result<Exit, Problem> {
     let scheduler = Reading::open(place)?.scheduler().await?;
-    let name = behind(&arguments.name, scheduler.objects())?;
+    let removed = quotas::removed(scheduler.queues()).find(|name| *name == arguments.name);
+    let name = match removed {
+        Some(name) => name,
+        None => behind(&arguments.name, scheduler.objects())?,
+    };
     let runs: Vec<RunView> = scheduler.runs().collect();
     let now = Timestamp::now();
-    let described = queue::describe(name, scheduler.queues(), &runs, now, output::width());
+    let described = queue::describe(name, &scheduler, &runs, now, output::width());
     output::print(&described)?;
     Ok(Exit::Ok)
 }

@@ -7,49 +7,86 @@ use blueproof_core::{
     domain::{Bytes, RunId},
     queue::{
         Inactive, Quantity, Queues, UserUsage, WorkloadId,
-        objects::{ClusterQueue, FlavorFungibility, FlavorPreference, Objects, Preemption},
+        objects::{ClusterQueue, FlavorFungibility, FlavorPreference, Objects, Preemption, StopPolicy},
     },
+    scheduler::Scheduler,
     view::RunView,
 };
 use jiff::Timestamp;
 
 use super::{
-    quotas::{amount, limit, quotas, strategy, used},
+    quotas::{amount, held, limit, quotas, stopped_entrances, stopped_in_words, strategy, used},
     text::figure,
 };
 use crate::output::{self, Cell, Table, Width};
 
 const BOLD: Style = Style::new().bold();
 
-/// Returns all about the queue, which is configured.
+/// Returns all about the queue, which is configured, or is held still.
 pub(crate) fn describe(
     name: &str,
-    queues: &Queues,
+    scheduler: &Scheduler,
     runs: &[RunView],
     now: Timestamp,
     width: Width,
 ) -> String {
+    let (queues, behind) = (scheduler.queues(), scheduler.behind_stopped());
     let objects = queues.objects();
-    let queue = &objects.cluster_queues[name];
-    let mut text = summary(name, queue, queues).render_rows(&[12, 0], Width::Unlimited);
-    let quota = quota(name, queue, queues);
-    let _ = write!(text, "\n{BOLD}Quota{BOLD:#}\n{}", quota.render(width));
-    if let Ok(Some(usages)) = queues.users(name, now) {
-        let table = usage(&usages, objects);
-        let _ = write!(text, "\n{BOLD}Usage{BOLD:#}\n{}", table.render(width));
+    let configured = objects.cluster_queues.get(name);
+    let mut text = match configured {
+        Some(queue) => terms(name, queue, queues, now, width),
+        None => remains(name, queues, width),
+    };
+    let mut add = |title: &str, workloads: Vec<WorkloadId>| {
+        let ids = workloads.into_iter().map(|workload| RunId(workload.0));
+        add_runs(&mut text, title, &ids.collect::<Vec<_>>(), runs);
+    };
+    add("Hold quota", queues.holders(name).unwrap_or_default());
+    add("Wait", queues.waiting(name).unwrap_or_default());
+    for (local, stop, held_up) in stopped_entrances(name, objects, &behind) {
+        let title = format!("Wait behind {local}{}", stopped_in_words(stop));
+        add_runs(&mut text, &title, held_up, runs);
     }
-    add_runs(
-        &mut text,
-        "Hold quota",
-        &queues.holders(name).unwrap_or_default(),
-        runs,
-    );
-    add_runs(&mut text, "Wait", &queues.waiting(name).unwrap_or_default(), runs);
-    if let Some(cohort) = &queue.cohort {
+    if let Some(cohort) = configured.and_then(|queue| queue.cohort.as_ref()) {
         let _ = write!(text, "\n{BOLD}Cohorts{BOLD:#}\n");
         add_cohort(&mut text, root(cohort, objects), 1, name, objects);
     }
     text
+}
+
+/// Returns how a queue is configured, what it has, and who had how much lately.
+fn terms(name: &str, queue: &ClusterQueue, queues: &Queues, now: Timestamp, width: Width) -> String {
+    let mut text = summary(name, queue, queues).render_rows(&[12, 0], Width::Unlimited);
+    let quota = quota(name, queue, queues);
+    let _ = write!(text, "\n{BOLD}Quota{BOLD:#}\n{}", quota.render(width));
+    if let Ok(Some(usages)) = queues.users(name, now) {
+        let table = usage(&usages, queues.objects());
+        let _ = write!(text, "\n{BOLD}Usage{BOLD:#}\n{}", table.render(width));
+    }
+    text
+}
+
+/// Returns what there is still of a queue that was removed.
+fn remains(name: &str, queues: &Queues, width: Width) -> String {
+    let mut summary = Table::new([]);
+    summary.row([Cell::from("queue"), name.into()]);
+    summary.row([
+        Cell::from("admits"),
+        admits(queues.inactive(name).unwrap_or_default()).into(),
+    ]);
+    let mut used = Table::new(["  FLAVOR", "RESOURCE", "USED"]);
+    for ((flavor, resource), held) in held(queues, name) {
+        used.row([
+            Cell::from(format!("  {flavor}")),
+            resource.into(),
+            amount(resource, held).into(),
+        ]);
+    }
+    format!(
+        "{}\n{BOLD}Quota{BOLD:#}\n{}",
+        summary.render_rows(&[12, 0], Width::Unlimited),
+        used.render(width)
+    )
 }
 
 fn summary(name: &str, queue: &ClusterQueue, queues: &Queues) -> Table {
@@ -146,7 +183,12 @@ fn entrances(name: &str, objects: &Objects) -> String {
         .local_queues
         .iter()
         .filter(|(_, local)| local.cluster_queue == name);
-    let names: Vec<&str> = local.map(|(name, _)| name.as_str()).collect();
+    let names: Vec<String> = local
+        .map(|(name, local)| match local.stop_policy {
+            StopPolicy::None => name.clone(),
+            stop @ (StopPolicy::Hold | StopPolicy::HoldAndDrain) => format!("{name} (stopped: {stop:?})"),
+        })
+        .collect();
     if names.is_empty() {
         return "none: no run gets in without a LocalQueue".into();
     }
@@ -173,13 +215,13 @@ fn quota(name: &str, queue: &ClusterQueue, queues: &Queues) -> Table {
     table
 }
 
-fn add_runs(text: &mut String, title: &str, workloads: &[WorkloadId], runs: &[RunView]) {
-    if workloads.is_empty() {
+fn add_runs(text: &mut String, title: &str, ids: &[RunId], runs: &[RunView]) {
+    if ids.is_empty() {
         return;
     }
     let mut table = Table::new([]);
-    for id in workloads.iter().map(|workload| RunId(workload.0)) {
-        let view = runs.iter().find(|view| view.id == id);
+    for id in ids {
+        let view = runs.iter().find(|view| view.id == *id);
         let words = |word: &dyn Fn(&RunView) -> String| view.map(word).unwrap_or_default();
         table.row([
             Cell::from(format!("  {id}")),
@@ -233,5 +275,93 @@ fn add_cohort(text: &mut String, cohort: &str, depth: usize, described: &str, ob
     for (queue, _) in queues {
         let mark = if queue == described { "  ←" } else { "" };
         let _ = writeln!(text, "{indent}  {queue}{mark}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use blueproof_core::{
+        domain::Actor,
+        event::Event,
+        policy::Policy,
+        queue::objects::WithinClusterQueue,
+        testing::{request, teams},
+    };
+
+    use super::*;
+    use crate::show::quotas::table;
+
+    fn tell(scheduler: &mut Scheduler, event: Event) {
+        scheduler.handle(Timestamp::UNIX_EPOCH, event);
+    }
+
+    fn apply(scheduler: &mut Scheduler, objects: Objects) {
+        let (objects, by) = (Box::new(objects), Actor::Local("admin".into()));
+        tell(scheduler, Event::QuotaApplied { objects, by });
+    }
+
+    fn ask(scheduler: &mut Scheduler, run: &str, queue: &str) {
+        let mut request = request(run, "nano-lm");
+        request.queue = queue.parse().expect("a name");
+        let request = Box::new(request);
+        tell(scheduler, Event::Requested { request });
+    }
+
+    fn described(scheduler: &Scheduler, queue: &str) -> String {
+        let runs: Vec<RunView> = scheduler.runs().collect();
+        describe(queue, scheduler, &runs, Timestamp::UNIX_EPOCH, Width::Columns(80))
+    }
+
+    #[test]
+    fn a_queue_shows_who_waits_behind_its_local_queues_that_are_stopped() {
+        let mut scheduler = Scheduler::new(Policy::local(Default::default()));
+        let mut objects = teams(1, WithinClusterQueue::Never);
+        objects.local_queues.get_mut("red").expect("there").stop_policy = StopPolicy::Hold;
+        apply(&mut scheduler, objects);
+        ask(&mut scheduler, "1", "red");
+        ask(&mut scheduler, "2", "red");
+
+        let shown = table(scheduler.queues(), &scheduler.behind_stopped()).render(Width::Columns(80));
+        let mut lines = shown.lines().skip_while(|line| !line.starts_with("red "));
+        assert!(lines.next().is_some_and(|line| line.ends_with(" 2")), "{shown}");
+        let stopped = lines.find(|line| line.starts_with("  entrance"));
+        assert_eq!(stopped, Some("  entrance red, stopped (Hold): 2 wait"), "{shown}");
+        assert_eq!(shown.matches("stopped").count(), 1, "{shown}");
+
+        let told = described(&scheduler, "red");
+        assert!(told.contains("entrances     red (stopped: Hold)\n"), "{told}");
+        let waits = told
+            .split("Wait behind red, stopped (Hold)")
+            .nth(1)
+            .expect("a title");
+        assert!(
+            waits.contains("  r-1  nano-lm") && waits.contains("  r-2  nano-lm"),
+            "{told}"
+        );
+        assert!(!described(&scheduler, "blue").contains("r-1"));
+    }
+
+    #[test]
+    fn a_queue_that_was_removed_is_shown_for_as_long_as_its_quota_is_held() {
+        let mut scheduler = Scheduler::new(Policy::local(Default::default()));
+        let mut objects = teams(1, WithinClusterQueue::Never);
+        apply(&mut scheduler, objects.clone());
+        ask(&mut scheduler, "1", "red");
+        objects.cluster_queues.remove("red");
+        objects.local_queues.remove("red");
+        apply(&mut scheduler, objects);
+
+        let shown = table(scheduler.queues(), &scheduler.behind_stopped()).render(Width::Columns(80));
+        let red = shown.split("\nred").nth(1).expect("its rows");
+        assert!(
+            red.contains("  removed; ") && red.contains("  any cpu "),
+            "{shown}"
+        );
+        let told = described(&scheduler, "red");
+        assert!(told.contains("admits        no: it is removed\n"), "{told}");
+        assert!(
+            told.contains("Hold quota") && told.contains("  r-1  nano-lm"),
+            "{told}"
+        );
     }
 }

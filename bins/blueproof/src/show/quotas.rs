@@ -1,19 +1,27 @@
 //! ClusterQueues as rows of a table: each queue, and below it what it has of each resource.
 
-use std::cmp::Reverse;
+use std::{cmp::Reverse, collections::BTreeMap};
 
-use blueproof_core::queue::{
-    Quantity, Queues, amount_in_words,
-    objects::{AdmissionMode, ClusterQueue, Objects, Quota, StopPolicy},
+use blueproof_core::{
+    domain::RunId,
+    queue::{
+        Quantity, Queues, amount_in_words,
+        objects::{AdmissionMode, ClusterQueue, Objects, Quota, StopPolicy},
+    },
 };
 
 use crate::output::{Cell, Table};
 
+/// Who waits behind each LocalQueue that is stopped.
+pub(crate) type BehindStopped<'a> = BTreeMap<&'a str, Vec<RunId>>;
+
 /// Returns a table of all queues.
-pub(crate) fn table(queues: &Queues) -> Table {
+pub(crate) fn table(queues: &Queues, behind: &BehindStopped<'_>) -> Table {
     let mut table = Table::new(["QUEUE", "USED", "NOMINAL", "BORROW", "LEND", "WAITING"]);
     for (name, queue) in &queues.objects().cluster_queues {
-        let waiting = queues.waiting(name).map_or(0, |waiting| waiting.len());
+        let stopped = stopped_entrances(name, queues.objects(), behind);
+        let held_up: usize = stopped.iter().map(|(.., runs)| runs.len()).sum();
+        let waiting = held_up + queues.waiting(name).map_or(0, |waiting| waiting.len());
         let blank = || Cell::from("");
         table.row([
             name.into(),
@@ -24,6 +32,14 @@ pub(crate) fn table(queues: &Queues) -> Table {
             waiting.to_string().into(),
         ]);
         table.row([Cell::from(format!("  {}", terms(queue)))]);
+        for (local, stop, runs) in stopped {
+            let wait = match runs.len() {
+                1 => "1 waits".to_owned(),
+                n_runs => format!("{n_runs} wait"),
+            };
+            let stopped = stopped_in_words(stop);
+            table.row([Cell::from(format!("  entrance {local}{stopped}: {wait}"))]);
+        }
         for (flavor, resource, quota) in quotas(queue) {
             table.row([
                 Cell::from(format!("  {flavor} {resource}")),
@@ -35,7 +51,37 @@ pub(crate) fn table(queues: &Queues) -> Table {
             ]);
         }
     }
+    for name in removed(queues) {
+        table.row([Cell::from(name)]);
+        table.row([Cell::from(
+            "  removed; what is held of it stays until it is given back",
+        )]);
+        for ((flavor, resource), held) in held(queues, name) {
+            table.row([
+                Cell::from(format!("  {flavor} {resource}")),
+                amount(resource, held).into(),
+            ]);
+        }
+    }
     table
+}
+
+/// Returns the queues that are no longer configured, and of which quota is held.
+pub(crate) fn removed(queues: &Queues) -> impl Iterator<Item = &str> {
+    let configured = &queues.objects().cluster_queues;
+    queues.names().filter(|name| !configured.contains_key(*name))
+}
+
+/// Returns what is held of a queue, by flavor and resource.
+pub(super) fn held<'a>(queues: &'a Queues, queue: &str) -> BTreeMap<(&'a str, &'a str), Quantity> {
+    let mut sums: BTreeMap<_, Quantity> = BTreeMap::new();
+    for holder in queues.holders(queue).unwrap_or_default() {
+        for (flavor, resource, amount) in queues.held_by(holder) {
+            let sum = sums.entry((flavor, resource)).or_default();
+            *sum = sum.plus(amount);
+        }
+    }
+    sums
 }
 
 /// Returns a table of the priorities that have a name, the highest first; `None` is that there are none.
@@ -58,18 +104,39 @@ pub(super) fn quotas(queue: &ClusterQueue) -> impl Iterator<Item = (&str, &str, 
     })
 }
 
+/// Returns the LocalQueues in front of a queue that are stopped, how, and who waits behind each.
+pub(super) fn stopped_entrances<'a>(
+    queue: &str,
+    objects: &'a Objects,
+    behind: &'a BehindStopped<'_>,
+) -> Vec<(&'a str, StopPolicy, &'a [RunId])> {
+    let of_queue = behind.iter().filter_map(|(name, runs)| {
+        let (name, local) = objects.local_queues.get_key_value(*name)?;
+        (local.cluster_queue == queue).then_some((name.as_str(), local.stop_policy, runs.as_slice()))
+    });
+    of_queue.collect()
+}
+
+/// Returns what follows the name of a queue that is stopped.
+pub(super) fn stopped_in_words(stop: StopPolicy) -> &'static str {
+    match stop {
+        StopPolicy::None => "",
+        StopPolicy::Hold => ", stopped (Hold)",
+        StopPolicy::HoldAndDrain => ", stopped (HoldAndDrain)",
+    }
+}
+
 /// Returns in which cohort a queue is and how it queues.
 fn terms(queue: &ClusterQueue) -> String {
     let cohort = match &queue.cohort {
         Some(cohort) => format!("in {cohort}"),
         None => "no cohort".into(),
     };
-    let stop = match queue.stop_policy {
-        StopPolicy::None => "",
-        StopPolicy::Hold => ", stopped (Hold)",
-        StopPolicy::HoldAndDrain => ", stopped (HoldAndDrain)",
-    };
-    format!("{cohort}, {}{stop}", strategy(queue))
+    format!(
+        "{cohort}, {}{}",
+        strategy(queue),
+        stopped_in_words(queue.stop_policy)
+    )
 }
 
 /// Returns who goes next in a queue: Kueue's words.
@@ -119,7 +186,7 @@ mod tests {
             text: text.into(),
         };
         let objects = read([file]).expect("a cluster has it").objects;
-        let shown = table(&Queues::new(objects)).render(Width::Columns(80));
+        let shown = table(&Queues::new(objects), &BehindStopped::new()).render(Width::Columns(80));
         assert_eq!(
             shown,
             "\

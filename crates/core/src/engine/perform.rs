@@ -131,6 +131,10 @@ async fn start_and_watch(ports: &Ports, start: &StartAction, turn: Turn) -> Resu
 fn event_of(attempt: AttemptId, observed: Observation) -> Event {
     match observed {
         Observation::Running => Event::Started { attempt },
-        Observation::Finished(outcome) => Event::Finished { attempt, outcome },
+        Observation::Finished { outcome, ended_at } => Event::Finished {
+            attempt,
+            outcome,
+            ended_at,
+        },
     }
 }

@@ -1,20 +1,21 @@
 //! How long attempts took, by what they were of.
 
-use std::collections::BTreeMap;
+use std::{borrow::Cow, collections::BTreeMap};
 
 use jiff::SignedDuration;
 
 use super::{Basis, sample::Sample};
-use crate::domain::{BlueprintName, ProfileName, Project, RunRequest};
+use crate::domain::{BlueprintName, ProfileName, Project, RunId, RunRequest};
 
 /// Fewer tell nothing: one may have failed in its first cell, and two agree by chance.
 const RUNS_AT_LEAST: usize = 3;
 
-/// How long attempts that ended by themselves took, from their quota to their end, and how long it took to clear away
-/// what any attempt left.
+/// How long runs took that ended by themselves, from their last attempt's quota to its end, and how long it took to clear
+/// away what any attempt left.
 #[derive(Debug, Default)]
 pub(crate) struct Durations {
     by_kind: BTreeMap<Kind, Sample>,
+    by_run: BTreeMap<RunId, SignedDuration>,
     clearing: Sample,
 }
 
@@ -29,9 +30,13 @@ struct Kind {
 }
 
 impl Durations {
-    /// Notes how long an attempt took.
-    pub(crate) fn note(&mut self, request: &RunRequest, took: SignedDuration) {
-        self.by_kind.entry(Kind::of(request)).or_default().add(took);
+    /// Notes how long a run took; one that was tried once more counts once, with the last time.
+    pub(crate) fn note(&mut self, run: RunId, request: &RunRequest, took: SignedDuration) {
+        let sample = self.by_kind.entry(Kind::of(request)).or_default();
+        if let Some(before) = self.by_run.insert(run, took) {
+            sample.remove(before);
+        }
+        sample.add(took);
     }
 
     /// Notes how long an attempt still held its quota after its end.
@@ -39,9 +44,12 @@ impl Durations {
         self.clearing.add(took);
     }
 
-    /// Returns how long attempts of the same kind as a request took; `None` where there are too few to go by.
-    pub(crate) fn like(&self, request: &RunRequest) -> Option<(Basis, &Sample)> {
-        let sample = self.by_kind.get(&Kind::of(request))?;
+    /// Returns how long other runs of the same kind as a run took; `None` where there are too few to go by.
+    pub(crate) fn like(&self, run: RunId, request: &RunRequest) -> Option<(Basis, Cow<'_, Sample>)> {
+        let mut sample = Cow::Borrowed(self.by_kind.get(&Kind::of(request))?);
+        if let Some(own) = self.by_run.get(&run) {
+            sample.to_mut().remove(*own);
+        }
         let runs = sample.count();
         (runs >= RUNS_AT_LEAST).then_some((Basis::Blueprint { runs }, sample))
     }

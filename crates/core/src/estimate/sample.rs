@@ -43,6 +43,15 @@ impl Sample {
         self.by_age.push_back(took);
     }
 
+    /// Takes out the latest that took so long; one that is forgotten is no mistake.
+    pub(crate) fn remove(&mut self, took: SignedDuration) {
+        if let Some(at) = self.by_age.iter().rposition(|known| *known == took) {
+            self.by_age.remove(at);
+            let at = self.by_length.partition_point(|known| *known < took);
+            self.by_length.remove(at);
+        }
+    }
+
     /// Returns how many there are.
     pub(crate) fn count(&self) -> usize {
         self.by_length.len()

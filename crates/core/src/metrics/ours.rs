@@ -46,7 +46,7 @@ super::table! {
     RUN_CPU_SECONDS = Counter, "blueproof_run_cpu_seconds_total" ["blueprint" "profile"]
         "Processor time that attempts used, where it could be read";
     RUN_ALLOCATED_CPU_SECONDS = Counter, "blueproof_run_allocated_cpu_seconds_total" ["blueprint" "profile"]
-        "Processor time that the same attempts could have used";
+        "Processor time that the same attempts could have used: what they were granted, and no less than what they used";
     RUN_GPU_ALLOCATED_SECONDS = Counter, "blueproof_run_gpu_allocated_seconds_total" ["blueprint" "profile"]
         "GPU-seconds for which devices were there for attempts";
     RUN_GPU_SEEN_SECONDS = Counter, "blueproof_run_gpu_seen_seconds_total" ["blueprint" "profile"]

@@ -1,6 +1,7 @@
 //! Where attempts run.
 
 use async_trait::async_trait;
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::CallError;
@@ -63,5 +64,10 @@ pub enum Observation {
     /// It runs.
     Running,
     /// It is over, and everything that it started is gone.
-    Finished(Box<Outcome>),
+    Finished {
+        /// How it ended.
+        outcome: Box<Outcome>,
+        /// When, if it says so itself.
+        ended_at: Option<Timestamp>,
+    },
 }

@@ -1,7 +1,7 @@
 //! What the queues tell of themselves: who is in them, how much they hold, and how much they could.
 
 use super::{
-    Inactive, Quantity, Queues, UnknownQueue, WorkloadId,
+    At, Inactive, Quantity, Queues, UnknownQueue, WorkloadId,
     quotas::{FlavorResource, NodeId},
     share::Share,
     tree::Tree,
@@ -32,9 +32,14 @@ pub struct CohortResource<'a> {
 }
 
 impl Queues {
-    /// Returns the names of all queues, also of one that is no longer configured and held still.
+    /// Returns the names of all queues, also of one that is no longer configured, for as long as its quota is held.
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.queues.keys().map(String::as_str)
+        let is_there = |at: &At| {
+            let queue = self.queue(*at);
+            queue.inactive != Some(Inactive::Removed) || !queue.holders.is_empty()
+        };
+        let there = self.queues.iter().filter(move |(_, at)| is_there(at));
+        there.map(|(name, _)| name.as_str())
     }
 
     /// Returns what a workload holds, by flavor and resource.

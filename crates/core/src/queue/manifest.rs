@@ -53,7 +53,7 @@ static FORMAT: Format = Format {
     kinds: "keys and values are those of kueue.x-k8s.io/v1beta2",
     missing: "Kueue needs it, too",
     placeholders: Placeholders::None,
-    most_nodes: 1_000_000,
+    most_nodes: 10_000_000,
 };
 
 /// A file with objects.

@@ -1,6 +1,6 @@
 //! From the queue to the end: an attempt is placed, started, watched, judged and cleared away.
 
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 
 use super::{
     Scheduler,
@@ -63,6 +63,7 @@ impl Scheduler {
             placed_at: None,
             started_at: None,
             ended_at: None,
+            seen_over_at: None,
             place: None,
             stop: None,
             eviction: None,
@@ -140,7 +141,7 @@ impl Scheduler {
         }
         let request = self.runs[&id.run].request.clone();
         if self.gate.check(&request, self.now).is_none() {
-            self.clear_away(id, never_ran(Verdict::Stopped));
+            self.clear_away(id, never_ran(Verdict::Stopped), self.now);
             return self.wait_again(id);
         }
         self.attempt_in(id, AttemptPhase::Reserving)
@@ -165,10 +166,10 @@ impl Scheduler {
         self.due.push(Call::Observe(id));
     }
 
-    pub(super) fn on_finished(&mut self, id: AttemptId, outcome: Box<Outcome>) {
+    pub(super) fn on_finished(&mut self, id: AttemptId, outcome: Box<Outcome>, ended_at: Option<Timestamp>) {
         let live = self.live_attempt(id);
         if live.is_some_and(|attempt| attempt.phase != AttemptPhase::Reserving) {
-            self.on_finished_now(id, outcome);
+            self.on_finished_at(id, outcome, ended_at.unwrap_or(self.now));
         }
     }
 
@@ -178,9 +179,10 @@ impl Scheduler {
         };
         attempt.phase = AttemptPhase::Gone;
         let reserved_at = attempt.reserved_at;
-        let (evicted, ended_at) = (attempt.eviction, attempt.ended_at);
-        if let Some(ended_at) = ended_at {
-            self.durations.note_clearing(self.now.duration_since(ended_at));
+        let (evicted, seen_over_at) = (attempt.eviction, attempt.seen_over_at);
+        if let Some(seen_over_at) = seen_over_at {
+            self.durations
+                .note_clearing(self.now.duration_since(seen_over_at));
         }
         self.forget_failures(Call::Release(id));
         if let Some(eviction) =
@@ -217,13 +219,23 @@ impl Scheduler {
     }
 
     pub(super) fn on_finished_now(&mut self, id: AttemptId, outcome: Box<Outcome>) {
+        self.on_finished_at(id, outcome, self.now);
+    }
+
+    /// An attempt ended then, as it says itself: not before it started, and not after this was seen.
+    fn on_finished_at(&mut self, id: AttemptId, outcome: Box<Outcome>, ended_at: Timestamp) {
         let verdict = outcome.verdict.clone();
-        self.count_outcome(id, &outcome);
-        self.clear_away(id, outcome);
+        let now = self.now;
+        let attempt = self.live_attempt(id).expect("only live attempts end");
+        let began_at = attempt.started_at.unwrap_or(attempt.reserved_at);
+        let ended_at = ended_at.max(began_at).min(now);
+        self.count_outcome(id, &outcome, ended_at);
+        self.clear_away(id, outcome, ended_at);
         match self.judge(id, &verdict) {
             Next::End(ending) => {
+                self.note_duration(id, &verdict);
                 self.count_finished(id.run);
-                self.end(id.run, ending);
+                self.end_at(id.run, ending, ended_at);
             }
             Next::TryAgain { requeues, at_most } => {
                 self.count_finished(id.run);
@@ -233,8 +245,17 @@ impl Scheduler {
         }
     }
 
+    /// Notes how long the attempt took with which a run is over: one that is tried again tells nothing of how long runs take.
+    fn note_duration(&mut self, id: AttemptId, verdict: &Verdict) {
+        let run = &self.runs[&id.run];
+        let took = run.attempt(id.number).and_then(Attempt::took);
+        if let Some(took) = took.filter(|_| *verdict != Verdict::Stopped) {
+            self.durations.note(id.run, &run.request, took);
+        }
+    }
+
     /// Notes how an attempt ended and has what is left of it removed. Its quota is held until that is done.
-    fn clear_away(&mut self, id: AttemptId, outcome: Box<Outcome>) {
+    fn clear_away(&mut self, id: AttemptId, outcome: Box<Outcome>, ended_at: Timestamp) {
         let now = self.now;
         self.timers.cancel(Timer::Overdue(id));
         self.timers.cancel(Timer::Grace(id));
@@ -251,12 +272,9 @@ impl Scheduler {
             .live_attempt(id)
             .expect("only live attempts are cleared away");
         attempt.phase = AttemptPhase::Releasing;
-        attempt.ended_at = Some(now);
-        let took = attempt.took().filter(|_| outcome.verdict != Verdict::Stopped);
+        attempt.ended_at = Some(ended_at);
+        attempt.seen_over_at = Some(now);
         attempt.outcome = Some(outcome);
-        if let Some(took) = took {
-            self.durations.note(&self.runs[&id.run].request, took);
-        }
         self.due.push(Call::Release(id));
     }
 

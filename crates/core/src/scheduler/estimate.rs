@@ -2,7 +2,10 @@
 //!
 //! What it supposes stands in [`crate::estimate`]. It is the scheduler's own queue that goes on, in a copy.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+};
 
 use fastrand::Rng;
 use jiff::{SignedDuration, Timestamp, Unit};
@@ -83,7 +86,7 @@ struct Outlook<'a> {
 
 /// How long the next attempt of a run may take.
 struct Guess<'a> {
-    like: Option<(Basis, &'a Sample)>,
+    like: Option<(Basis, Cow<'a, Sample>)>,
     limit: Option<SignedDuration>,
     /// Its place among its lengths in each course: over all courses each place is taken once (Latin hypercube sampling;
     /// McKay, Beckman and Conover 1979), so that few courses do.
@@ -124,7 +127,7 @@ impl<'a> Outlook<'a> {
         // A multiple of ten, of which p50 and p90 are whole parts.
         let courses = courses / 10 * 10;
         let guesses = runs.map(|run| {
-            let like = scheduler.durations.like(&run.request);
+            let like = scheduler.durations.like(run.id, &run.request);
             (run.id, Guess::new(run.id, &run.request, like, courses))
         });
         Self {
@@ -213,7 +216,7 @@ impl<'a> Outlook<'a> {
 }
 
 impl<'a> Guess<'a> {
-    fn new(run: RunId, request: &RunRequest, like: Option<(Basis, &'a Sample)>, courses: usize) -> Self {
+    fn new(run: RunId, request: &RunRequest, like: Option<(Basis, Cow<'a, Sample>)>, courses: usize) -> Self {
         let mut places: Vec<usize> = (1..courses).collect();
         // Numbers that follow each other make seeds that are far apart.
         Rng::with_seed(run.0.wrapping_mul(0x9E37_79B9_7F4A_7C15)).shuffle(&mut places);
@@ -228,7 +231,7 @@ impl<'a> Guess<'a> {
     /// ever.
     fn takes(&self, course: usize, taken: Taken) -> Option<SignedDuration> {
         let limit = self.limit.map(|limit| limit + taken.unplaced);
-        let Some((_, sample)) = self.like else {
+        let Some((_, sample)) = &self.like else {
             // One that is not ended by its limits is ended by force, nobody knows when.
             return limit.filter(|limit| *limit >= taken.in_all);
         };
@@ -243,14 +246,14 @@ impl<'a> Guess<'a> {
 
     /// Returns how long it takes at most, as far as anything tells, if it has taken longer.
     fn exceeded_by(&self, taken: Taken) -> Option<SignedDuration> {
-        let Some((_, sample)) = self.like else {
+        let Some((_, sample)) = &self.like else {
             return self.limit.filter(|limit| taken.in_all > *limit + taken.unplaced);
         };
         sample.longest().filter(|longest| taken.in_all > *longest)
     }
 
     fn basis(&self) -> Basis {
-        self.like.map_or(Basis::Limits, |(basis, _)| basis)
+        self.like.as_ref().map_or(Basis::Limits, |(basis, _)| *basis)
     }
 }
 
@@ -335,8 +338,8 @@ impl<'a> Course<'a> {
         let Outlook {
             scheduler, clearing, ..
         } = self.outlook;
-        if let Some(ended_at) = holder.ended_at {
-            let gone_at = later(ended_at, *clearing).unwrap_or(self.now).max(self.now);
+        if let Some(seen_over_at) = holder.seen_over_at {
+            let gone_at = later(seen_over_at, *clearing).unwrap_or(self.now).max(self.now);
             self.due.set(Due::Gone(holder.id), gone_at);
             return self.expect_back(run, gone_at);
         }

@@ -2,6 +2,8 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
+use jiff::Timestamp;
+
 use super::{
     Scheduler,
     run::{AttemptPhase, Phase, Report, Run, Stop, StopReason, Used},
@@ -303,14 +305,18 @@ impl Scheduler {
 
     /// Ends a run, wherever it is, and has its report written.
     pub(super) fn end(&mut self, id: RunId, ending: Ending) {
-        let now = self.now;
+        self.end_at(id, ending, self.now);
+    }
+
+    /// Ends a run whose last attempt ended then.
+    pub(super) fn end_at(&mut self, id: RunId, ending: Ending, ended_at: Timestamp) {
         self.leave_gate(id);
         self.queue.withdraw(id);
         self.timers.cancel(Timer::QueueTimeout(id));
         self.touched.insert(id);
         let run = self.runs.get_mut(&id).expect("the run is known");
         run.phase = Phase::Ended(ending);
-        run.ended_at = Some(now);
+        run.ended_at = Some(ended_at);
         run.report = Report::Due;
         run.last_pass = self.passes.before(&run.request);
         if ending == Ending::Passed

@@ -93,6 +93,8 @@ pub(super) struct Attempt {
     pub(super) placed_at: Option<Timestamp>,
     pub(super) started_at: Option<Timestamp>,
     pub(super) ended_at: Option<Timestamp>,
+    /// When it was seen that it had ended: since then it is cleared away.
+    pub(super) seen_over_at: Option<Timestamp>,
     pub(super) place: Option<String>,
     pub(super) stop: Option<Stop>,
     pub(super) eviction: Option<Eviction>,

@@ -14,7 +14,8 @@ use super::{
 };
 use crate::{
     domain::{AttemptId, BlueprintName, Ending, Outcome, ProfileName, RunId, Subject, Usage, Verdict},
-    metrics::{self as m, Page},
+    figures::Used,
+    metrics::{self as m, Page, Value},
 };
 
 /// So many blueprints with their profiles have series of their own. A pull request may bring any number of names.
@@ -221,8 +222,8 @@ impl Scheduler {
         }
     }
 
-    /// Counts what came of an attempt that ran.
-    pub(super) fn count_outcome(&mut self, id: AttemptId, outcome: &Outcome) {
+    /// Counts what came of an attempt that ran until then.
+    pub(super) fn count_outcome(&mut self, id: AttemptId, outcome: &Outcome, ended_at: Timestamp) {
         let Some(run) = self.runs.get(&id.run) else { return };
         let started_at = run.attempt(id.number).and_then(|attempt| attempt.started_at);
         let is_verdict = match outcome.verdict {
@@ -231,7 +232,7 @@ impl Scheduler {
         };
         if let Some(started_at) = started_at.filter(|_| is_verdict) {
             self.tally
-                .outcome(&run.request.subject, outcome, started_at, self.now);
+                .outcome(&run.request.subject, outcome, started_at, ended_at);
         }
     }
 
@@ -342,7 +343,7 @@ impl Tally {
         self.page.count(&m::RUNS_TOTAL, &[verdict]);
     }
 
-    fn outcome(&mut self, subject: &Subject, outcome: &Outcome, started_at: Timestamp, now: Timestamp) {
+    fn outcome(&mut self, subject: &Subject, outcome: &Outcome, started_at: Timestamp, ended_at: Timestamp) {
         let own = (subject.blueprint.clone(), subject.profile.clone());
         let has_room = self.blueprints.len() < BLUEPRINTS_AT_MOST;
         let is_known = self.blueprints.contains(&own) || has_room && self.blueprints.insert(own.clone());
@@ -354,23 +355,25 @@ impl Tally {
             (false, _) => [OTHERS, ""],
         };
         self.page
-            .observe(&m::RUN_SECONDS, &labels, now.duration_since(started_at));
+            .observe(&m::RUN_SECONDS, &labels, ended_at.duration_since(started_at));
         if let Some(usage) = &outcome.usage {
             self.usage(&labels, usage);
         }
         if outcome.verdict == Verdict::Passed && subject.change.is_none() && is_known {
-            self.page.set(&m::BLUEPRINT_LAST_GREEN, &labels, seconds_of(now));
+            let before = match self.page.get(&m::BLUEPRINT_LAST_GREEN, &labels) {
+                Some(Value::Number(before)) => *before,
+                Some(Value::Histogram(_)) | None => 0.0,
+            };
+            let last = before.max(seconds_of(ended_at));
+            self.page.set(&m::BLUEPRINT_LAST_GREEN, &labels, last);
         }
     }
 
     fn usage(&mut self, labels: &[&str], usage: &Usage) {
-        if let Some(used) = usage.cpu_time {
-            self.page.add(&m::RUN_CPU_SECONDS, labels, used.as_secs_f64());
-            self.page.add(
-                &m::RUN_ALLOCATED_CPU_SECONDS,
-                labels,
-                usage.allocated_cpu_seconds(),
-            );
+        let used = Used::of(usage);
+        if let (Some(seconds), Some(usable)) = (used.cpu_seconds, used.usable_cpu_seconds()) {
+            self.page.add(&m::RUN_CPU_SECONDS, labels, seconds);
+            self.page.add(&m::RUN_ALLOCATED_CPU_SECONDS, labels, usable);
         }
         let Some(gpu) = &usage.gpu else { return };
         self.page

@@ -2,7 +2,7 @@
 
 mod inactive;
 
-use std::fmt;
+use std::{collections::BTreeMap, fmt};
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -168,6 +168,12 @@ impl Scheduler {
     pub fn unblocked_by(&self, run: RunId) -> Vec<Unblocker> {
         self.queue.unblocked_by(run)
     }
+
+    /// Returns who waits behind each LocalQueue that is stopped: as in Kueue they are in no ClusterQueue meanwhile. One with
+    /// nobody behind it is there too.
+    pub fn behind_stopped(&self) -> BTreeMap<&str, Vec<RunId>> {
+        self.queue.behind_stopped()
+    }
 }
 
 impl From<queue::UsageOrder> for UsageOrder {
@@ -183,7 +189,7 @@ impl From<queue::UsageOrder> for UsageOrder {
     }
 }
 
-fn runs(workloads: Vec<WorkloadId>) -> Vec<RunId> {
+pub(super) fn runs(workloads: Vec<WorkloadId>) -> Vec<RunId> {
     workloads.into_iter().map(|id| RunId(id.0)).collect()
 }
 

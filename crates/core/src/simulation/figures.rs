@@ -9,7 +9,7 @@ use jiff::SignedDuration;
 use serde::Serialize;
 
 use super::{
-    Fate, History, Job, Scenario,
+    Change, Fate, History, Job, Scenario,
     history::{Idle, Leave, Stay},
 };
 use crate::queue::{Quantity, objects::Objects};
@@ -29,8 +29,8 @@ pub struct Figures {
     pub never_admitted: usize,
     /// From the first arrival to the last end.
     pub makespan_seconds: f64,
-    /// What the work alone takes, with all of the quota in use all the time: no makespan is shorter. `None` where the
-    /// quota changes.
+    /// What the work that was done takes alone, with all of the quota in use all the time: no makespan is shorter. `None`
+    /// where the quota changes.
     pub work_alone_seconds: Option<f64>,
     /// From arrival to the first quota.
     pub wait: Spread,
@@ -105,7 +105,8 @@ pub struct Slowdown {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Allocation {
-    /// What was in use, out of what there was from the first arrival to the last end.
+    /// What was in use, out of what there was from the first arrival to the last end: the quota, and what was held beyond it
+    /// where that was lowered.
     pub ratio: f64,
     /// What was in use.
     pub allocated: f64,
@@ -156,7 +157,7 @@ impl Figures {
             done: came.fates().filter(|fate| fate.done.is_some()).count(),
             never_admitted: came.fates().filter(|fate| fate.stays.is_empty()).count(),
             makespan_seconds: (end - start).as_secs_f64(),
-            work_alone_seconds: ideal::work_alone(scenario, came.0.iter().map(|(job, _)| *job)),
+            work_alone_seconds: ideal::work_alone(scenario, came.done()),
             wait: Spread::of(came.fates().filter_map(Fate::wait)),
             wait_by_queue: waits(|job| &job.queue),
             wait_by_class: waits(|job| &job.class),
@@ -224,6 +225,12 @@ impl<'a> Came<'a> {
         self.0.iter().map(|(_, fate)| *fate)
     }
 
+    /// Returns the jobs that were done, each with how long it takes as often as it was evicted.
+    fn done(&self) -> impl Iterator<Item = (&'a Job, SignedDuration)> {
+        let done = self.0.iter().filter(|(_, fate)| fate.done.is_some());
+        done.filter_map(|(job, fate)| Some((*job, alone(job, fate)?)))
+    }
+
     fn stays(&self) -> impl Iterator<Item = &'a Stay> {
         self.fates().flat_map(|fate| &fate.stays)
     }
@@ -261,7 +268,8 @@ impl<'a> Came<'a> {
             let steps = history.capacity.iter();
             let steps =
                 steps.map(|(at, amounts)| (*at, amounts.get(resource).copied().unwrap_or_default().0 as f64));
-            let capacity = integral(steps, start, end);
+            let capacity =
+                integral(steps.clone(), start, end) + self.beyond(steps, resource, history, start, end);
             let used = |stay: &Stay| used(stay, resource, stay.span(history.end));
             let allocated = total(self.stays().map(used));
             let lost = self.fates().flat_map(|fate| {
@@ -281,13 +289,52 @@ impl<'a> Came<'a> {
             .collect()
     }
 
-    /// Returns how even the use of the ClusterQueues is, each divided by its weight.
+    /// Returns how much was held beyond the quota, which was lowered below it.
+    fn beyond(
+        &self,
+        quota: impl Iterator<Item = (SignedDuration, f64)>,
+        resource: &str,
+        history: &History,
+        start: SignedDuration,
+        end: SignedDuration,
+    ) -> f64 {
+        let mut changes: BTreeMap<SignedDuration, (Option<f64>, i128)> = BTreeMap::new();
+        for (at, quota) in quota {
+            changes.entry(at).or_default().0 = Some(quota);
+        }
+        for stay in self.stays() {
+            let held = i128::from(stay.held.get(resource).map_or(0, |held| held.0));
+            changes.entry(stay.since).or_default().1 += held;
+            changes.entry(stay.until.unwrap_or(history.end)).or_default().1 -= held;
+        }
+        let (mut quota, mut held) = (0.0, 0);
+        let steps = changes.into_iter().map(|(at, (applied, more))| {
+            quota = applied.unwrap_or(quota);
+            held += more;
+            (at, (held as f64 - quota).max(0.0))
+        });
+        integral(steps, start, end)
+    }
+
+    /// Returns how even the use of the ClusterQueues is, each divided by its weight: of those that held as things were then,
+    /// and of those in which somebody asked to the end and got nothing.
     fn jain_index(&self, scenario: &Scenario, used: impl Fn(&Stay) -> f64) -> f64 {
         let mut by_queue: BTreeMap<&str, f64> = BTreeMap::new();
+        let reigns = reigns(scenario);
+        let mut add = |job: &Job, at: SignedDuration, used: f64| {
+            let begun = reigns.partition_point(|(since, _)| *since <= at);
+            let (_, objects) = reigns[begun.saturating_sub(1)];
+            if let Some(local) = objects.local_queues.get(&job.queue) {
+                let queue = local.cluster_queue.as_str();
+                *by_queue.entry(queue).or_default() += used / weight(objects, queue);
+            }
+        };
         for (job, fate) in &self.0 {
-            if let Some(queue) = scenario.cluster_queue(job) {
-                let sum = total(fate.stays.iter().map(&used));
-                *by_queue.entry(queue).or_default() += sum / weight(&scenario.objects, queue);
+            for stay in &fate.stays {
+                add(job, stay.since, used(stay));
+            }
+            if fate.stays.is_empty() {
+                add(job, fate.gave_up.unwrap_or(SignedDuration::MAX), 0.0);
             }
         }
         let shares = || by_queue.values().filter(|share| share.is_finite());
@@ -297,6 +344,22 @@ impl<'a> Came<'a> {
         }
         sum * sum / (shares().count() as f64 * squares)
     }
+}
+
+/// Returns the queues that hold, each with the time from which on they do.
+fn reigns(scenario: &Scenario) -> Vec<(SignedDuration, &Objects)> {
+    let applied = scenario.changes.iter().filter_map(|(at, change)| match change {
+        Change::Quota(objects) => Some((*at, &**objects)),
+        Change::NodeFails(_)
+        | Change::NodeRecovers(_)
+        | Change::PodFails { .. }
+        | Change::Protection(_)
+        | Change::Remark(_) => None,
+    });
+    let first = [(SignedDuration::MIN, &scenario.objects)];
+    let mut reigns: Vec<_> = first.into_iter().chain(applied).collect();
+    reigns.sort_by_key(|(since, _)| *since);
+    reigns
 }
 
 impl Spread {
@@ -343,12 +406,16 @@ impl Slowdown {
 
 /// Returns how many times as long as it runs a job took that was done.
 fn slowdown(job: &Job, fate: &Fate) -> Option<f64> {
-    let evictions = u32::try_from(fate.stays.len()).ok()?.checked_sub(1)?;
-    let alone = job.stint(job.evicted_before + evictions).runs_for;
-    let completion = fate.completion()?;
+    let (alone, completion) = (alone(job, fate)?, fate.completion()?);
     alone
         .is_positive()
         .then(|| completion.as_secs_f64() / alone.as_secs_f64())
+}
+
+/// Returns how long a job takes after as many evictions as it had; `None` where it was never admitted.
+fn alone(job: &Job, fate: &Fate) -> Option<SignedDuration> {
+    let evictions = u32::try_from(fate.stays.len()).ok()?.checked_sub(1)?;
+    Some(job.stint(job.evicted_before + evictions).runs_for)
 }
 
 impl Unused {

@@ -168,7 +168,10 @@ impl ClusterDriver for FakeCluster {
         loop {
             let observed = match state.borrow_and_update().attempts.get(&attempt) {
                 Some(Phase::Running) => Some(Observation::Running),
-                Some(Phase::Finished(outcome)) => Some(Observation::Finished(outcome.clone())),
+                Some(Phase::Finished(outcome)) => Some(Observation::Finished {
+                    outcome: outcome.clone(),
+                    ended_at: None,
+                }),
                 Some(Phase::Reserved) => None,
                 Some(Phase::Released) | None => return Err(CallError::never(no_such(attempt))),
             };

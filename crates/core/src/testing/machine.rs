@@ -143,7 +143,11 @@ impl Machine {
 
 fn finished(attempt: AttemptId, verdict: Verdict) -> Event {
     let outcome = Box::new(outcome(verdict));
-    Event::Finished { attempt, outcome }
+    Event::Finished {
+        attempt,
+        outcome,
+        ended_at: None,
+    }
 }
 
 fn seconds(seconds: f64) -> SignedDuration {

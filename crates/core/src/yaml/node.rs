@@ -15,6 +15,9 @@ use crate::diagnostic::{Code, Diagnostic, Place};
 /// Longer lines are not repeated in an error: they are data, not something that a person wrote.
 const LONGEST_SHOWN_LINE: usize = 240;
 
+/// More than this is not repeated by aliases, however large the format's documents are.
+const MOST_REPEATED: usize = 1_000_000;
+
 /// A value and where it stands.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Node {
@@ -218,8 +221,15 @@ impl Spot {
 fn options(format: &Format) -> serde_saphyr::Options {
     serde_saphyr::options! {
         with_snippet: false,
-        budget: serde_saphyr::budget! { max_nodes: format.most_nodes },
-        alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: format.most_nodes },
+        // Documents and events are no more than a few for each value.
+        budget: serde_saphyr::budget! {
+            max_nodes: format.most_nodes,
+            max_documents: format.most_nodes,
+            max_events: format.most_nodes.saturating_mul(4),
+        },
+        alias_limits: serde_saphyr::alias_limits! {
+            max_total_replayed_events: format.most_nodes.min(MOST_REPEATED),
+        },
     }
 }
 
@@ -230,7 +240,7 @@ fn yaml_error(source: &Source, error: &serde_saphyr::Error) -> Diagnostic {
     let message = format!("this is not YAML that {} can be written in", source.format.name);
     let diagnostic = Diagnostic::error(Code::YamlSyntax, message)
         .at(place)
-        .because(in_words(error.without_snippet()));
+        .because(in_words(error.without_snippet(), source.format.most_nodes));
     if template && source.format.placeholders == Placeholders::Quoted {
         return diagnostic
             .hint("put quotes around a parameter: \"{{gpus}}\"; without them YAML reads a mapping");
@@ -244,12 +254,16 @@ fn yaml_error(source: &Source, error: &serde_saphyr::Error) -> Diagnostic {
     clippy::wildcard_enum_match_arm,
     reason = "the library tells dozens of errors apart, and most of its words are YAML's"
 )]
-fn in_words(error: &serde_saphyr::Error) -> String {
-    use serde_saphyr::{Error, MessageFormatter, UserMessageFormatter};
+fn in_words(error: &serde_saphyr::Error, most_nodes: usize) -> String {
+    use serde_saphyr::{Error, MessageFormatter, UserMessageFormatter, budget::BudgetBreach};
     match error {
         Error::DuplicateMappingKey { key: Some(key), .. } => format!("the key `{key}` is given twice"),
         Error::DuplicateMappingKey { key: None, .. } => "a key is given twice".into(),
         Error::UnknownAnchor { .. } => "an alias, such as `*name`, has no anchor `&name` before it".into(),
+        Error::Budget {
+            breach: BudgetBreach::Nodes { .. } | BudgetBreach::Events { .. } | BudgetBreach::Documents { .. },
+            ..
+        } => format!("it has more than {most_nodes} values, which is the most that is read of a file"),
         Error::Budget { .. }
         | Error::AliasReplayCounterOverflow { .. }
         | Error::AliasReplayLimitExceeded { .. }
@@ -382,7 +396,7 @@ mod tests {
             ),
             (
                 &"- a\n".repeat(20_001),
-                "it is too large, too deep, or its aliases stand for too much",
+                "it has more than 20000 values, which is the most that is read of a file",
             ),
             ("a: [1, 2", "unclosed bracket '['"),
             ("a: 1\n b: 2", "mapping values are not allowed in this context"),
@@ -393,6 +407,12 @@ mod tests {
                 assert!(!said[0].contains(of_the_library), "{said:?}");
             }
         }
+    }
+
+    #[test]
+    fn documents_are_no_fewer_than_there_may_be_values() {
+        let documents = Node::all_from_yaml(&source(&"a: 1\n---\n".repeat(6000)));
+        assert_eq!(documents.expect("it is YAML").len(), 6000);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What is measured of stories whose waits are known: each number here was worked out by hand.
 
 mod docs;
+mod runs;
 mod story;
 mod turns;
 
@@ -435,6 +436,9 @@ fn a_queue_that_is_removed_is_forgotten_once_nobody_holds_it() {
         1.0
     );
     assert_eq!(number(&page, &m::ADMITTED_WORKLOADS, &["red", ""]), 2.0);
+    let held = ["", "red", "any", "cpu"];
+    assert_eq!(number(&page, &m::CLUSTER_QUEUE_RESOURCE_USAGE, &held), 1.0);
+    assert_eq!(number(&page, &m::CLUSTER_QUEUE_RESOURCE_RESERVATION, &held), 1.0);
     assert!(
         page.get(&m::LOCAL_QUEUE_ADMITTED_WORKLOADS, &["red", "", ""])
             .is_none()
@@ -461,10 +465,12 @@ fn a_queue_that_is_removed_is_forgotten_once_nobody_holds_it() {
             attempt: attempt(4, 2),
         },
     );
-    story.apply(170, fewer);
     let page = story.page();
     assert!(!page.render(m::Format::Prometheus).contains("red"));
     assert_eq!(number(&page, &m::ADMITTED_WORKLOADS, &["blue", ""]), 4.0);
+    story.apply(170, fewer);
+    let page = story.page();
+    assert!(!page.render(m::Format::Prometheus).contains("red"));
 }
 
 /// What an attempt of 40 s with two devices used, of which 60 GPU-seconds were seen.
@@ -508,6 +514,7 @@ fn a_limit_is_told_and_what_attempts_used_too() {
         Event::Finished {
             attempt: attempt(1, 1),
             outcome,
+            ended_at: None,
         },
     );
     let page = story.page();

@@ -76,7 +76,14 @@ impl Story {
 
     pub(crate) fn end(&mut self, finished: i64, released: i64, attempt: AttemptId, verdict: Verdict) {
         let outcome = Box::new(outcome(verdict));
-        self.at(finished, Event::Finished { attempt, outcome });
+        self.at(
+            finished,
+            Event::Finished {
+                attempt,
+                outcome,
+                ended_at: None,
+            },
+        );
         self.at(released, Event::Released { attempt });
     }
 

@@ -140,7 +140,14 @@ fn one_that_was_evicted_is_told_for_whom_while_it_is_stopped_and_when_it_waits_a
     );
     let attempt = RunId(3).attempt(1);
     let outcome = Box::new(outcome(Verdict::Stopped));
-    scheduler.handle(at(5), Event::Finished { attempt, outcome });
+    scheduler.handle(
+        at(5),
+        Event::Finished {
+            attempt,
+            outcome,
+            ended_at: None,
+        },
+    );
     scheduler.handle(at(5), Event::Released { attempt });
     let view = scheduler.view(RunId(3)).expect("it is known");
     let explanation = Explanation::of(&view, &scheduler, at(6));

@@ -103,6 +103,7 @@ fn finished(run: u64, outcome: Outcome) -> Event {
     Event::Finished {
         attempt: RunId(run).attempt(1),
         outcome: Box::new(outcome),
+        ended_at: None,
     }
 }
 

@@ -2,12 +2,15 @@
 
 use super::*;
 use crate::{
-    domain::{Cpus, Resources, RunRequest, Timeouts},
+    diagnostic::{Code, Diagnostic},
+    domain::{
+        Actor, AttemptId, Cpus, Failure, FailureClass, RequestKey, Resources, RunRequest, Timeouts, Verdict,
+    },
     estimate::Basis,
     event::{Event, StopMode},
     policy::Policy,
     queue::objects::WithinClusterQueue,
-    testing::{Asked, log_of, request, teams},
+    testing::{Asked, log_of, outcome, request, teams},
 };
 
 fn at(second: i64) -> Timestamp {
@@ -124,6 +127,64 @@ fn fewer_than_three_earlier_runs_tell_nothing() {
             "the start of one behind it"
         );
     }
+}
+
+fn end(scheduler: &mut Scheduler, now: i64, attempt: AttemptId, verdict: Verdict) {
+    let outcome = Box::new(outcome(verdict));
+    let finished = Event::Finished {
+        attempt,
+        outcome,
+        ended_at: None,
+    };
+    scheduler.handle(at(now), finished);
+    scheduler.handle(at(now), Event::Released { attempt });
+}
+
+#[test]
+fn a_run_s_own_attempts_are_no_earlier_runs_to_it_and_one_to_others_when_it_is_over() {
+    let (mut scheduler, now) = after(1, &[100, 100]);
+    let mut request_of_a = request("a", "nano-lm");
+    request_of_a.retries.infrastructure = 1;
+    let run = ask(&mut scheduler, now, request_of_a);
+    let lost = Diagnostic::error(Code::AgentLost, "the agent is gone");
+    let lost = Failure::outside_cells(FailureClass::Infrastructure, lost);
+    end(
+        &mut scheduler,
+        now + 9,
+        run.attempt(1),
+        Verdict::Failed(Box::new(lost)),
+    );
+    let other = ask(&mut scheduler, now + 9, request("b", "nano-lm"));
+    scheduler.handle(at(now + 1000), Event::Tick);
+    for waits in [run, other] {
+        assert_eq!(estimate(&scheduler, now + 1000, waits), None, "two runs are over");
+    }
+    let cancelled = Event::CancelRequested {
+        run: other,
+        by: Actor::Local("ada".into()),
+        how: StopMode::End,
+    };
+    scheduler.handle(at(now + 1000), cancelled);
+    end(&mut scheduler, now + 1000, other.attempt(1), Verdict::Stopped);
+    let again = run.attempt(2);
+    let place = "here".into();
+    scheduler.handle(
+        at(now + 1000),
+        Event::Reserved {
+            attempt: again,
+            place,
+        },
+    );
+    scheduler.handle(at(now + 1000), Event::Started { attempt: again });
+    end(&mut scheduler, now + 1100, again, Verdict::Passed);
+
+    let third = ask(&mut scheduler, now + 1100, request("c", "nano-lm"));
+    let from = estimate(&scheduler, now + 1100, third).map(|estimate| estimate.from);
+    assert_eq!(from, Some(Basis::Blueprint { runs: 3 }));
+    end(&mut scheduler, now + 1200, third.attempt(1), Verdict::Stopped);
+    let (key, by) = (RequestKey("once more".into()), Actor::Local("ada".into()));
+    scheduler.handle(at(now + 1200), Event::RetryRequested { key, run, by });
+    assert_eq!(estimate(&scheduler, now + 1200, run), None, "two others are over");
 }
 
 #[test]

@@ -123,8 +123,9 @@ impl Queue {
                 sums.admitted.into(),
             );
         }
+        let cohort = cohorts.first().copied().unwrap_or_default();
         let Some(configured) = self.objects().cluster_queues.get(name) else {
-            return;
+            return tell_held([cohort, name], sums, page);
         };
         page.set(&m::PENDING_WORKLOADS, &[name, "active"], sums.active.into());
         page.set(
@@ -132,7 +133,6 @@ impl Queue {
             &[name, "inadmissible"],
             sums.inadmissible.into(),
         );
-        let cohort = cohorts.first().copied().unwrap_or_default();
         let root = cohorts.last().copied().unwrap_or_default();
         page.set(&m::CLUSTER_QUEUE_INFO, &[name, cohort, root], 1.0);
         self.tell_quota([cohort, name], configured, sums, page);
@@ -218,6 +218,22 @@ impl Queue {
             };
             page.set(&m::LOCAL_QUEUE_RESOURCE_RESERVATION, &labels, of(&sums.reserved));
             page.set(&m::LOCAL_QUEUE_RESOURCE_USAGE, &labels, of(&sums.used));
+        }
+    }
+}
+
+/// Sets what is still held of a queue that was removed.
+fn tell_held([cohort, name]: [&str; 2], sums: &Sums<'_>, page: &mut Page) {
+    for (family, held) in [
+        (&m::CLUSTER_QUEUE_RESOURCE_RESERVATION, &sums.reserved),
+        (&m::CLUSTER_QUEUE_RESOURCE_USAGE, &sums.used),
+    ] {
+        for ((flavor, resource), amount) in held {
+            page.set(
+                family,
+                &[cohort, name, flavor, resource],
+                units(resource, *amount),
+            );
         }
     }
 }

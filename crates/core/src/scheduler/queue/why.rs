@@ -1,14 +1,16 @@
 //! Why a run waits in its queue, in figures: nothing here decides.
 
+use std::collections::BTreeMap;
+
 use super::{
     Entry, Place, Queue,
     gang::{Zeros, requests},
 };
 use crate::{
     domain::{Resources, RunId},
-    queue::{Queues, Standing, Wait, WaitReason, WorkloadId, objects::QueueingStrategy},
+    queue::{Queues, Standing, StopPolicy, Wait, WaitReason, WorkloadId, objects::QueueingStrategy},
     scheduler::why::{
-        FlavorRoom, InactiveQueue, PendingReason, Queued, Unblocker, UsageOrder, free_in_words,
+        FlavorRoom, InactiveQueue, PendingReason, Queued, Unblocker, UsageOrder, free_in_words, runs,
     },
 };
 
@@ -16,24 +18,28 @@ impl Queue {
     /// Returns why the run's attempt still waits, or `None` when it does not wait here.
     pub(in super::super) fn why(&self, run: RunId) -> Option<PendingReason> {
         let entry = self.waiting(run)?;
+        let id = entry.workload.id;
+        let (reason, mut queued) = self.queued(entry);
+        queued.ahead = runs(self.queues.ahead_of(id));
+        queued.usage = self.queues.usage_order(id).map(UsageOrder::from);
+        Some(PendingReason::in_queue(reason, queued))
+    }
+
+    /// Returns why an entry waits and how it stands, but not who is before it.
+    fn queued(&self, entry: &Entry) -> (WaitReason, Queued) {
         let (id, queue) = (entry.workload.id, &entry.workload.cluster_queue);
         let wait = self.queues.wait(id).unwrap_or_else(|| self.outside(entry));
         let queued = Queued {
             asked: entry.asked(),
             flavors: self.rooms(queue, entry.asked()),
-            ahead: self
-                .queues
-                .ahead_of(id)
-                .into_iter()
-                .map(|id| RunId(id.0))
-                .collect(),
+            ahead: Vec::new(),
             obstacles: wait.obstacles,
             can_ever_fit: wait.can_ever_fit,
             inactive: InactiveQueue::of(&self.queues, entry.request.queue.as_str()),
             strict_head: self.strict_head(entry),
-            usage: self.queues.usage_order(id).map(UsageOrder::from),
+            usage: None,
         };
-        Some(PendingReason::in_queue(wait.reason, queued))
+        (wait.reason, queued)
     }
 
     /// Returns the head of an entry's queue where nobody may overtake it, unless the entry is the head itself.
@@ -62,6 +68,26 @@ impl Queue {
             obstacles: Vec::new(),
             can_ever_fit: entry.place == Place::Held,
         }
+    }
+
+    /// Returns who waits behind each LocalQueue that is stopped, in no ClusterQueue; also where nobody does.
+    pub(in super::super) fn behind_stopped(&self) -> BTreeMap<&str, Vec<RunId>> {
+        let stopped = self
+            .objects()
+            .local_queues
+            .iter()
+            .filter(|(_, local)| local.stop_policy != StopPolicy::None);
+        let mut behind: BTreeMap<&str, Vec<RunId>> =
+            stopped.map(|(name, _)| (name.as_str(), Vec::new())).collect();
+        for (run, entry) in &self.entries {
+            let through = self.queues.local_queue(entry.request.queue.as_str());
+            if let Some(runs) = through.and_then(|(name, _)| behind.get_mut(name))
+                && entry.place == Place::Outside
+            {
+                runs.push(*run);
+            }
+        }
+        behind
     }
 
     /// Returns changes each of which would get a waiting run admitted.
@@ -102,13 +128,20 @@ impl Queue {
         (!then.is_empty()).then_some(Unblocker::Resumed { stopped, then })
     }
 
-    /// Returns what keeps the run's attempt waiting, in a few words, or `None` when it does not wait here.
+    /// Returns what keeps the run's attempt waiting, in a few words, or `None` when it does not wait here: what [`Self::why`]
+    /// says.
     ///
-    /// Unlike [`Self::why`] it does not count those before it, and so costs the same however many they are.
+    /// Unlike that it does not count those before it, and so costs the same however many they are.
     pub(in super::super) fn obstacle(&self, run: RunId) -> Option<String> {
         let entry = self.waiting(run)?;
-        let rooms = self.rooms(&entry.workload.cluster_queue, entry.asked());
-        let needs = format!("asks for {}; {}", entry.asked(), free_in_words(&rooms));
+        let (reason, queued) = self.queued(entry);
+        if !matches!(
+            reason,
+            WaitReason::PendingEvaluation | WaitReason::WaitingForQuota
+        ) {
+            return Some(PendingReason::in_queue(reason, queued).to_string());
+        }
+        let needs = format!("asks for {}; {}", queued.asked, free_in_words(&queued.flavors));
         let head = self
             .queues
             .head(&entry.workload.cluster_queue)

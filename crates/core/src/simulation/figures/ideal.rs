@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use jiff::SignedDuration;
+
 use super::{Job, Scenario};
 use crate::queue::{
     PodSet,
@@ -22,21 +24,24 @@ enum Tree<'a> {
     Alone(&'a str),
 }
 
-/// Returns how many seconds these jobs take at the least: those of the tree and resource that have the most to do. `None`
+/// Returns how many seconds these jobs, each with how long it takes, need at the least: those of the tree and resource that have the most to do. `None`
 /// where the quota does not stay as it is.
-pub(super) fn work_alone<'a>(scenario: &'a Scenario, jobs: impl Iterator<Item = &'a Job>) -> Option<f64> {
+pub(super) fn work_alone<'a>(
+    scenario: &'a Scenario,
+    jobs: impl Iterator<Item = (&'a Job, SignedDuration)>,
+) -> Option<f64> {
     let changes = |(_, change): &(_, Change)| matches!(change, Change::Quota(_));
     if scenario.changes.iter().any(changes) {
         return None;
     }
     let quota = quota(&scenario.objects);
     let mut work = ByTree::new();
-    for job in jobs {
+    for (job, takes) in jobs {
         if let Some(tree) = scenario
             .cluster_queue(job)
             .and_then(|queue| tree(&scenario.objects, queue))
         {
-            add_work(&mut work, tree, job);
+            add_work(&mut work, tree, job, takes);
         }
     }
     let spans = work.into_iter().filter_map(|(of, work)| {
@@ -54,14 +59,8 @@ fn tree<'a>(objects: &'a Objects, queue: &'a str) -> Option<Tree<'a>> {
     }
 }
 
-fn add_work<'a>(work: &mut ByTree<'a>, tree: Tree<'a>, job: &'a Job) {
-    let seconds = job
-        .stints
-        .last()
-        .copied()
-        .unwrap_or_default()
-        .runs_for
-        .as_secs_f64();
+fn add_work<'a>(work: &mut ByTree<'a>, tree: Tree<'a>, job: &'a Job, takes: SignedDuration) {
+    let seconds = takes.as_secs_f64();
     for set in &job.pod_sets {
         let pods = f64::from(least(set));
         for (resource, amount) in &set.requests {

@@ -162,3 +162,59 @@ fn under_other_queues_the_same_jobs_come_and_those_queues_hold_throughout() {
     assert_eq!(under.changes, [(seconds(6), Change::Remark("then".into()))]);
     assert_eq!(under.without_queue(), ["red"]);
 }
+
+#[test]
+fn how_even_the_queues_were_is_told_of_those_that_held_then_and_not_of_those_at_the_beginning() {
+    let always = shared();
+    let mut applied = always.clone();
+    // As in a log, which begins with one queue for everybody.
+    applied.objects = Objects::default();
+    add_queue(&mut applied.objects, "local", 3, WithinClusterQueue::Never);
+    let teams = Change::Quota(Box::new(always.objects.clone()));
+    applied.changes.push((seconds(0), teams));
+    let even = |scenario: &Scenario| Figures::of(scenario, &scenario.play()).allocation[GPU].jain_index;
+    // 60 and 90 GPU-seconds.
+    assert_eq!(even(&always), 150.0 * 150.0 / (2.0 * (60.0 * 60.0 + 90.0 * 90.0)));
+    assert_eq!(even(&applied), even(&always));
+}
+
+#[test]
+fn a_queue_in_which_somebody_asked_and_got_nothing_makes_it_less_even() {
+    let mut scenario = shared();
+    add_queue(&mut scenario.objects, "none", 0, WithinClusterQueue::Never);
+    scenario.jobs = vec![job("a", 1, 0, 10), of_queue(job("b", 9, 0, 10), "none")];
+    let figures = Figures::of(&scenario, &scenario.play());
+    assert_eq!(figures.allocation[GPU].jain_index, 0.5);
+}
+
+#[test]
+fn what_is_held_beyond_quota_that_was_lowered_is_in_use_in_full_and_not_beyond_all() {
+    let mut scenario = shared();
+    let mut lowered = scenario.objects.clone();
+    add_queue(&mut lowered, "blue", 0, WithinClusterQueue::Never);
+    scenario.jobs = vec![job("a", 3, 0, 30)];
+    scenario.changes = vec![(seconds(10), Change::Quota(Box::new(lowered)))];
+    let ratio = |scenario: &Scenario| Figures::of(scenario, &scenario.play()).allocation[GPU].ratio;
+    assert_eq!(ratio(&scenario), 1.0);
+    // One of three is idle while there are three; then two of one are in use.
+    scenario.jobs = vec![job("a", 2, 0, 30)];
+    assert_eq!(ratio(&scenario), 60.0 / 70.0);
+}
+
+#[test]
+fn the_work_alone_is_that_of_the_jobs_that_were_done_so_that_no_schedule_beats_it() {
+    let mut scenario = shared();
+    scenario.jobs = vec![
+        job("too-much", 100, 0, 30),
+        job("a", 3, 0, 30),
+        of_queue(job("nowhere", 1, 0, 30), "green"),
+    ];
+    // Evicted it would take longer, and it is not.
+    scenario.jobs[1].stints.push(Stint {
+        runs_for: seconds(300),
+        ..Stint::default()
+    });
+    let figures = Figures::of(&scenario, &scenario.play());
+    assert_eq!((figures.done, figures.makespan_seconds), (1, 30.0));
+    assert_eq!(figures.work_alone_seconds, Some(30.0));
+}

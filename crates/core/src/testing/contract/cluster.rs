@@ -86,7 +86,7 @@ async fn release_twice(cluster: &dyn ClusterDriver, start: &StartAction) {
 
 async fn outcome_of(cluster: &dyn ClusterDriver, start: &StartAction) -> Outcome {
     match within(cluster.observe(start.attempt, Some(&Observation::Running))).await {
-        Ok(Observation::Finished(outcome)) => *outcome,
+        Ok(Observation::Finished { outcome, .. }) => *outcome,
         other => panic!("{}: observed {other:?} instead of an end", start.attempt),
     }
 }

@@ -106,6 +106,14 @@ fn time(word: &str) -> Option<Timestamp> {
     Timestamp::from_second(seconds).ok()
 }
 
+fn finished(attempt: AttemptId, ended: &str) -> Result<Event, String> {
+    Ok(Event::Finished {
+        attempt,
+        outcome: Box::new(outcome(verdict(ended)?)),
+        ended_at: None,
+    })
+}
+
 fn step(words: &[&str]) -> Result<Step, String> {
     let (verb, rest) = words.split_first().ok_or("nothing happens")?;
     let subject = rest.first().copied().unwrap_or_default();
@@ -161,10 +169,7 @@ fn step(words: &[&str]) -> Result<Step, String> {
         "reported" => return Ok(Step::Report(run_id(subject)?)),
         "tick" => Event::Tick,
         how @ ("failing" | "blocked") => failed(how, subject, &rest[1..])?,
-        ended => Event::Finished {
-            attempt: attempt(subject)?,
-            outcome: Box::new(outcome(verdict(ended)?)),
-        },
+        ended => finished(attempt(subject)?, ended)?,
     };
     Ok(Step::Event(Box::new(event)))
 }

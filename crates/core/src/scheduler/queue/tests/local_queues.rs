@@ -195,3 +195,27 @@ fn one_that_loses_quota_of_which_it_was_not_told_is_not_in_a_queue_that_takes_it
     stop(&mut queue, "c", StopPolicy::None);
     assert_eq!(admitted(&mut queue), [4]);
 }
+
+#[test]
+fn whoever_gives_up_waiting_names_the_cause_that_they_were_told_while_they_waited() {
+    let told_last = |change: fn(&mut Objects)| {
+        let mut queue = two_doors(1);
+        let mut objects = queue.objects().clone();
+        change(&mut objects);
+        queue.apply(objects);
+        submit_to(&mut queue, "a", 1, 1);
+        assert_eq!(admitted(&mut queue), [0; 0]);
+        let obstacle = queue.obstacle(RunId(1)).expect("it waits");
+        assert_eq!(obstacle, told(&queue, 1));
+        obstacle
+    };
+    let local =
+        told_last(|objects| objects.local_queues.get_mut("a").expect("there").stop_policy = StopPolicy::Hold);
+    assert_eq!(local, "its LocalQueue `a` is stopped (stopPolicy Hold)");
+    let cluster = told_last(|objects| {
+        objects.cluster_queues.get_mut("a").expect("there").stop_policy = StopPolicy::Hold
+    });
+    assert_eq!(cluster, "its ClusterQueue `a` is stopped (stopPolicy Hold)");
+    let missing = told_last(|objects| drop(objects.local_queues.remove("a")));
+    assert_eq!(missing, "there is no LocalQueue `a`");
+}
