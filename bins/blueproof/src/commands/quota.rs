@@ -33,7 +33,7 @@ pub(crate) fn quota(arguments: &Quota, place: &Place) -> Result<Exit, Problem> {
 }
 
 async fn get(arguments: &QuotaGet, place: &Place) -> Result<Exit, Problem> {
-    let scheduler = Reading::open(place)?.scheduler().await?;
+    let scheduler = Reading::open(place)?.scheduler_as_stored().await?;
     let objects = scheduler.objects();
     let answer = match arguments.output {
         Some(Format::Json) => output::encode(&list(objects), Encoding::Json)?,
@@ -70,7 +70,7 @@ fn names(objects: &Objects) -> String {
 }
 
 async fn describe(arguments: &QuotaDescribe, place: &Place) -> Result<Exit, Problem> {
-    let scheduler = Reading::open(place)?.scheduler().await?;
+    let scheduler = Reading::open(place)?.scheduler_as_stored().await?;
     let name = behind(&arguments.name, scheduler.objects())?;
     let runs: Vec<RunView> = scheduler.runs().collect();
     let now = Timestamp::now();
