@@ -57,7 +57,7 @@ codes! {
          all the same; `blueproof get runs` tells."
     108 LeftAlone "a run that no process drives"
         "The process that drove this run has ended, or was killed. Nothing is lost: an attempt goes on by itself, and the \
-         next `blueproof wait`, `blueproof run` or scheduler on the same store takes the run over."
+         next `blueproof wait`, `blueproof run` or scheduler on the same store takes the run over. Why one that drove for `--detach` ended stands in `runs/host.log` beside the store."
     109 ConfigOfStranger "a configuration file that somebody else put there"
         "A project's `.blueproof/config.yaml` was found in a folder that everybody may write to, and belongs to somebody \
          else. It could name a program to run as you. `--config FILE` uses it all the same."
