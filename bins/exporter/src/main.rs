@@ -28,7 +28,6 @@ use blueproof_core::{
     diagnostic::{Code, Diagnostic},
     metrics::Format,
 };
-use clap::Parser as _;
 
 use self::{
     cli::{Cli, Command},
@@ -52,6 +51,8 @@ fn main() -> ExitCode {
             value.to_string_lossy().into_owned(),
         )
     });
+    // What templates leave of a value that is not set is not set.
+    let variables = variables.filter(|(_, value)| !value.is_empty());
     let arguments = match dropin::without_others(env::args_os(), variables) {
         Ok(arguments) => arguments,
         Err(diagnostics) => {
@@ -59,7 +60,7 @@ fn main() -> ExitCode {
             return ExitCode::from(USAGE);
         }
     };
-    let cli = match Cli::try_parse_from(arguments) {
+    let cli = match Cli::understood(arguments) {
         Ok(cli) => cli,
         Err(error) if error.use_stderr() => {
             tell(&misunderstood(&error));
