@@ -29,7 +29,10 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(15);
 const LOG: &str = "host.log";
 
 pub(super) async fn host(config: &Config) -> Result<Exit, Problem> {
-    let log = Log(config.runs().join(LOG));
+    let mut log = Log {
+        file: config.runs().join(LOG),
+        unwritten: String::new(),
+    };
     let (mut session, mut trouble) = (None, Trouble::default());
     loop {
         let began = Instant::now();
@@ -106,25 +109,31 @@ impl Trouble {
 }
 
 /// Where a host says what is wrong: on stderr, and where there is a folder of runs, in a file in it.
-struct Log(PathBuf);
+struct Log {
+    file: PathBuf,
+    /// What a disk that is full has not taken yet.
+    unwritten: String,
+}
 
 impl Log {
-    fn say(&self, text: &str) {
+    fn say(&mut self, text: &str) {
         let line = format!(
             "{} host {}: {text}",
             output::absolute(Timestamp::now()),
             std::process::id()
         );
         output::note(&line);
-        // A disk that is full takes no word. The next one may be taken.
-        let _ = append(&self.0, &line);
+        self.unwritten.push_str(&format!("{line}\n"));
+        if append(&self.file, &self.unwritten).is_ok() {
+            self.unwritten.clear();
+        }
     }
 }
 
 /// Makes no folder: one that is not marked as a folder of runs would be a part of the checkout that it may lie in.
-fn append(file: &Path, line: &str) -> std::io::Result<()> {
+fn append(file: &Path, lines: &str) -> std::io::Result<()> {
     let mut file = OpenOptions::new().append(true).create(true).open(file)?;
-    file.write_all(format!("{line}\n").as_bytes())
+    file.write_all(lines.as_bytes())
 }
 
 #[cfg(test)]
@@ -157,5 +166,26 @@ mod tests {
         }
         let went_well_until = now + LONGEST_PAUSE * 2;
         assert_eq!(trouble.pause(now, went_well_until), Some(Duration::from_secs(1)));
+    }
+
+    #[test]
+    fn what_the_log_did_not_take_stands_before_what_it_takes() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let runs = folder.path().join("runs");
+        let mut log = Log {
+            file: runs.join(LOG),
+            unwritten: String::new(),
+        };
+        log.say("one");
+        assert!(!runs.exists(), "it makes no folder");
+        std::fs::create_dir(&runs).expect("a folder");
+        log.say("two");
+        log.say("three");
+        let written = std::fs::read_to_string(runs.join(LOG)).expect("it is there");
+        let texts: Vec<_> = written
+            .lines()
+            .filter_map(|line| line.rsplit(": ").next())
+            .collect();
+        assert_eq!(texts, ["one", "two", "three"]);
     }
 }
