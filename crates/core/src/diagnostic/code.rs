@@ -404,7 +404,7 @@ codes! {
         "Memory, threads, processes or open files ran out while an environment was made or a kernel started. That says nothing of \
          the blueprint: it is the machine's failure, and the run may be tried again."
     701 StoreBroken "a store that cannot be used"
-        "The file that holds all runs could not be opened, read or written: a full disk, missing rights, or damage. \
+        "The file that holds all runs is not where it was named, or could not be opened, read or written: a full disk, missing rights, or damage. \
          Nothing is decided without it; attempts that run go on by themselves."
     702 StoreTooNew "a store of a newer version"
         "A newer blueproof has changed the store's tables. An older one would misread them, so it does not try."
