@@ -202,3 +202,31 @@ fn whoever_drives_for_nobody_goes_on_when_there_is_space_again() {
     let run = tight.blueproof(&["get", "run", "r-1", "-o", "json"]).json();
     assert_eq!(run["settled"], true, "{run}");
 }
+
+#[test]
+fn what_is_stored_is_read_on_a_full_disk() {
+    let Some(tight) = Tight::new() else { return };
+    let checkout = Checkout::new(&["print('before')"], "");
+    assert_eq!(tight.blueproof(&["run", checkout.typed()]).code, Some(0));
+    for free_kib in [0, 4, 16, 32] {
+        tight.disk.fill_up_to(free_kib);
+        // Whoever writes fails, and leaves what it made.
+        tight.blueproof(&["run", checkout.typed()]);
+        for command in [
+            &["get", "runs"][..],
+            &["get", "events"],
+            &["get", "run", "r-1", "-o", "json"],
+            &["describe", "run", "r-1"],
+            &["why", "r-1"],
+            &["quota", "get"],
+            &["metrics"],
+            &["logs", "r-1"],
+        ] {
+            let answer = tight.blueproof(command);
+            assert_eq!(answer.code, Some(0), "{free_kib} KiB, {command:?}: {answer:?}");
+            assert!(!answer.stdout.is_empty(), "{command:?}: {answer:?}");
+        }
+        tight.disk.empty();
+    }
+    tight.assert_everything_goes_on();
+}
