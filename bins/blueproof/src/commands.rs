@@ -12,6 +12,7 @@ mod events;
 mod explain;
 mod follow;
 mod get;
+mod host;
 mod kept;
 mod logs;
 mod metrics;
@@ -54,9 +55,10 @@ pub(crate) fn carry_out(cli: Cli) -> Result<Exit, Problem> {
         Command::Retry(arguments) => {
             with_session(&cli.place, async |session| wait::retry(session, &arguments).await)
         }
-        Command::Host => with_session(&cli.place, async |session| {
-            session.until_idle().await.map(|()| Exit::Ok)
-        }),
+        Command::Host => {
+            let config = Config::load(&cli.place, &Surroundings::of_this_process()?)?;
+            block_on(host::host(&config))
+        }
         Command::Agent(arguments) => agent::agent(&arguments),
         Command::AgentLaunch(arguments) => agent::become_program(arguments),
         Command::Logs(arguments) => {

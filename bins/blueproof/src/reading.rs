@@ -3,12 +3,13 @@
 use std::{
     collections::BTreeMap,
     future::Future,
+    path::Path,
     time::{Duration, Instant},
 };
 
 use blueproof_core::{
     attempt::RunsFolder,
-    diagnostic::{Code, Diagnostic},
+    diagnostic::{Code, Diagnostic, Place as FilePlace},
     domain::{RunId, RunState},
     engine,
     ports::{LoggedEvent, Seq, Store, StoreError},
@@ -19,8 +20,9 @@ use blueproof_core::{
 
 use crate::{
     cli::Place,
-    config::{Config, Surroundings},
+    config::{Config, Origin, Surroundings},
     exit::{Exit, Problem},
+    output,
     select::RunSelector,
     session,
     show::{self, runs::Kept},
@@ -58,6 +60,27 @@ impl Reading {
         Ok(Scheduler::new(session::policy_here(&self.config).await?))
     }
 
+    /// Returns the same to be shown as what the store says. One that somebody named and that is not there says nothing: a
+    /// typing error or a disk that is not mounted is no idle machine. The usual one comes with the first run.
+    pub(crate) async fn scheduler_as_stored(&self) -> Result<Scheduler, Problem> {
+        if self.store.is_none() {
+            let store = &self.config.store;
+            if store.origin != Origin::BuiltIn {
+                return Err(Problem::usage(named_but_missing(&store.value, &store.origin)));
+            }
+            self.say_there_is_no_store();
+        }
+        self.scheduler().await
+    }
+
+    /// Says on stderr that there is no store yet.
+    pub(crate) fn say_there_is_no_store(&self) {
+        output::note(&format!(
+            "no store at {}, so no runs yet: `blueproof run BLUEPRINT` makes the first",
+            self.config.store.value.display()
+        ));
+    }
+
     /// Returns where what is kept of a store's runs is.
     pub(crate) fn kept(&self, store: &SqliteStore) -> RunsFolder {
         self.config.runs_of(store.identity())
@@ -68,6 +91,13 @@ impl Reading {
         let store = self.store.as_ref();
         store.ok_or_else(|| Problem::usage(run.unknown(None)))
     }
+}
+
+fn named_but_missing(store: &Path, named_by: &Origin) -> Diagnostic {
+    Diagnostic::error(Code::StoreBroken, "the store that was named is not there")
+        .at(FilePlace::file(store.display().to_string()))
+        .because(format!("{named_by} names it"))
+        .hint("see that the name is right and that its disk is mounted; the first `blueproof run` or `quota apply` makes a store")
 }
 
 /// Hands on all events of a store, the oldest first, a part of them at a time.

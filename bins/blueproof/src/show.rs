@@ -25,6 +25,8 @@ pub(crate) mod transcript;
 pub(crate) mod verdict;
 pub(crate) mod whatif;
 
+use std::io::Write as _;
+
 use blueproof_core::diagnostic::Diagnostic;
 
 use crate::exit::Problem;
@@ -38,5 +40,6 @@ pub(crate) fn problem(problem: &Problem) {
 
 /// Shows on stderr something that is not the answer.
 pub(crate) fn aside(diagnostic: &Diagnostic) {
-    anstream::eprint!("{}", render(diagnostic));
+    // Where stderr is gone, or a file on a full disk, there is nobody to tell.
+    let _ = write!(anstream::stderr(), "{}", render(diagnostic));
 }

@@ -98,6 +98,17 @@ fn without_any_run_nothing_is_made() {
 }
 
 #[test]
+fn before_the_first_run_the_usual_store_is_empty_and_is_said_to_be_missing() {
+    let home = tempfile::tempdir().expect("a folder");
+    let cases = cases(home.path());
+    cases.env("BLUEPROOF_STORE", "");
+    cases.case("tests/cmd/before/*.trycmd").run();
+    drop(cases);
+    let left = std::fs::read_dir(home.path()).expect("it is there").count();
+    assert_eq!(left, 0, "reading makes no file");
+}
+
+#[test]
 fn help_and_mistakes_are_answered() {
     let home = tempfile::tempdir().expect("a folder");
     let cases = cases(home.path());

@@ -53,16 +53,18 @@ struct Clerk {
 }
 
 impl AttemptWatch {
-    /// Watches the attempts below the folder `runs`. Returns also who is to be told of what is read.
+    /// Watches the attempts below the folder `runs`. Returns also who is to be told of what is read. Until something is, it
+    /// is known whether there is such a folder.
     pub(crate) fn below(runs: PathBuf) -> (Self, Box<dyn Witness>) {
+        let mut occupancy = Occupancy::below(runs);
         let books = Arc::new(Mutex::new(Books {
             ledger: Ledger::new(WITNESSED_EVERY),
             attempts: BTreeMap::new(),
             devices: Vec::new(),
-            silent: None,
+            silent: occupancy.look(&[]).err().map(|error| *error.diagnostic),
         }));
         let clerk = Clerk {
-            occupancy: Occupancy::below(runs),
+            occupancy,
             books: Arc::clone(&books),
         };
         (Self { books }, Box::new(clerk))

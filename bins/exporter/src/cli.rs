@@ -1,7 +1,8 @@
 //! The arguments.
 
 use std::{
-    ffi::OsString,
+    env,
+    ffi::{OsStr, OsString},
     fmt,
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs as _},
     path::PathBuf,
@@ -10,7 +11,10 @@ use std::{
 };
 
 use blueproof_cluster::pod_resources::USUAL_CHECKPOINT;
-use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum, builder::BoolishValueParser};
+use clap::{
+    ArgAction, Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum,
+    builder::{BoolishValueParser, Resettable},
+};
 
 /// What the GPUs of this machine are and do, for Prometheus.
 #[derive(Debug, Parser)]
@@ -120,6 +124,24 @@ pub(crate) struct Cli {
 
     #[command(flatten)]
     pub(crate) drop_in: DropIn,
+}
+
+impl Cli {
+    /// Returns what was typed. A variable that is set to nothing counts as not set: that is what templates of Kubernetes
+    /// leave of a value that is not.
+    pub(crate) fn understood(arguments: Vec<OsString>) -> Result<Self, clap::Error> {
+        let matches = without_empty_variables(Self::command()).try_get_matches_from(arguments)?;
+        Self::from_arg_matches(&matches)
+    }
+}
+
+fn without_empty_variables(command: clap::Command) -> clap::Command {
+    let is_empty = |variable: &OsStr| env::var_os(variable).is_some_and(|value| value.is_empty());
+    let command = command.mut_args(|argument| match argument.get_env() {
+        Some(variable) if is_empty(variable) => argument.env(Resettable::Reset),
+        Some(_) | None => argument,
+    });
+    command.mut_subcommands(without_empty_variables)
 }
 
 /// Where we listen, if nobody says anything else.

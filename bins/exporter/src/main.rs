@@ -28,7 +28,6 @@ use blueproof_core::{
     diagnostic::{Code, Diagnostic},
     metrics::Format,
 };
-use clap::Parser as _;
 
 use self::{
     cli::{Cli, Command},
@@ -39,7 +38,7 @@ use self::{
 /// How long somebody waits who wants to see one page: as long as Prometheus does by default.
 const ONCE_WITHIN: Duration = Duration::from_secs(10);
 
-/// The exit code for options that are not understood, as clap has it.
+/// The exit code for options that are not understood, as clap has it, and for files that they name and that are wrong.
 const USAGE: u8 = 2;
 
 /// The exit code for what may go better another time, as everywhere in blueproof.
@@ -52,6 +51,8 @@ fn main() -> ExitCode {
             value.to_string_lossy().into_owned(),
         )
     });
+    // What templates leave of a value that is not set is not set.
+    let variables = variables.filter(|(_, value)| !value.is_empty());
     let arguments = match dropin::without_others(env::args_os(), variables) {
         Ok(arguments) => arguments,
         Err(diagnostics) => {
@@ -59,7 +60,7 @@ fn main() -> ExitCode {
             return ExitCode::from(USAGE);
         }
     };
-    let cli = match Cli::try_parse_from(arguments) {
+    let cli = match Cli::understood(arguments) {
         Ok(cli) => cli,
         Err(error) if error.use_stderr() => {
             tell(&misunderstood(&error));
@@ -69,18 +70,43 @@ fn main() -> ExitCode {
         Err(error) => error.exit(),
     };
     let ended = match &cli.command {
-        Some(Command::Job(arguments)) => job::job(arguments).map_err(|diagnostic| vec![diagnostic]),
-        Some(Command::Health(arguments)) => checkup::run(arguments).map_err(|diagnostic| vec![diagnostic]),
+        Some(Command::Job(arguments)) => job::job(arguments).map_err(Failed::of),
+        Some(Command::Health(arguments)) => checkup::run(arguments).map_err(Failed::of),
         None => run(&cli).map(|()| ExitCode::SUCCESS),
     };
     match ended {
         Ok(code) => code,
-        Err(diagnostics) => {
-            diagnostics.iter().for_each(tell);
-            let is_usage = diagnostics
-                .iter()
-                .any(|diagnostic| diagnostic.code == Code::Usage);
-            ExitCode::from(if is_usage { USAGE } else { INFRASTRUCTURE })
+        Err(failed) => {
+            failed.diagnostics.iter().for_each(tell);
+            ExitCode::from(failed.code)
+        }
+    }
+}
+
+/// Why it could not do what it was asked, and what the process ends with.
+struct Failed {
+    diagnostics: Vec<Diagnostic>,
+    code: u8,
+}
+
+impl Failed {
+    /// Returns one of what was configured, which goes no better another time.
+    fn configured(diagnostics: Vec<Diagnostic>) -> Self {
+        Self {
+            diagnostics,
+            code: USAGE,
+        }
+    }
+
+    /// Returns one of anything else, where only what was typed goes no better another time.
+    fn of(diagnostic: Diagnostic) -> Self {
+        let is_typed = matches!(
+            diagnostic.code,
+            Code::Usage | Code::FileMissing | Code::GpuRecording
+        );
+        Self {
+            diagnostics: vec![diagnostic],
+            code: if is_typed { USAGE } else { INFRASTRUCTURE },
         }
     }
 }
@@ -99,19 +125,20 @@ fn misunderstood(error: &clap::Error) -> Diagnostic {
     .hint("there are the commands `job` and `health`; `--help` shows all options")
 }
 
-fn run(cli: &Cli) -> Result<(), Vec<Diagnostic>> {
+fn run(cli: &Cli) -> Result<(), Failed> {
     let of_dcgm = cli.drop_in.web_config_file.as_ref();
     let web = cli.web_config.as_ref().or(of_dcgm);
-    let web = web.map(|path| Web::read(path)).transpose()?;
-    let settings = dropin::settings(cli).map_err(|diagnostic| vec![diagnostic])?;
+    let web = web.map(|path| Web::read(path)).transpose();
+    let web = web.map_err(Failed::configured)?;
+    let settings = dropin::settings(cli).map_err(|diagnostic| Failed::configured(vec![diagnostic]))?;
     let listen = settings.listen.clone();
-    let exporter = Exporter::start(cli, settings).map_err(|diagnostic| vec![diagnostic])?;
+    let exporter = Exporter::start(cli, settings).map_err(Failed::of)?;
     let ended = if cli.once {
         once(&exporter)
     } else {
         server::serve(exporter, &listen, web)
     };
-    ended.map_err(|diagnostic| vec![diagnostic])
+    ended.map_err(Failed::of)
 }
 
 /// Prints the page, also where it says that nothing can be read, and why on the side.

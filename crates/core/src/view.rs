@@ -256,8 +256,9 @@ pub struct Eviction {
 
 impl fmt::Display for Eviction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(by) = self.by {
-            write!(f, "for {by}: ")?;
+        match self.by {
+            Some(by) => write!(f, "for {by}: ")?,
+            None => f.write_str("because ")?,
         }
         write!(f, "{} ({})", self.reason.as_words(), self.reason.as_str())
     }

@@ -3,7 +3,11 @@
 //! A plan is made once, when a run is requested, and is kept with the request: a retry does exactly the same. It
 //! travels as `AttemptSpec::work`.
 
-use std::{collections::BTreeMap, fmt, path::PathBuf};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    path::PathBuf,
+};
 
 use serde::{Deserialize, Serialize};
 
@@ -32,6 +36,9 @@ pub struct Plan {
     /// Whether it may pass though nothing of it runs.
     #[serde(default)]
     pub allow_empty: bool,
+    /// Files in the checkout that are not part of it, relative to it: the output of whoever asked is written there.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub left_out: BTreeSet<PathBuf>,
 }
 
 /// The Python that runs a notebook. `ipykernel` is always there.

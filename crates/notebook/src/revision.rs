@@ -4,6 +4,7 @@
 //! is run: no hook, no file system monitor, and no filter, which `git status` would start otherwise.
 
 use std::{
+    collections::BTreeSet,
     env,
     path::{Path, PathBuf},
     process::{Command, Stdio},
@@ -25,10 +26,11 @@ const WITHIN: Duration = Duration::from_secs(5);
 const MOST_SETTINGS: usize = 256;
 
 /// Returns the commit that a folder was checked out from, or `None` where it lies in no repository, or git is not there.
+/// Untracked files at the paths `without`, relative to the folder, are no change.
 ///
 /// Blocks: git looks at every file of the folder.
-pub(crate) fn of(folder: &Path) -> Option<Revision> {
-    let root = repository(folder)?;
+pub(crate) fn of(folder: &Path, without: &BTreeSet<PathBuf>) -> Option<Revision> {
+    repository(folder)?;
     let deadline = Instant::now() + WITHIN;
     let mut status = Status::default();
     let mut command = git(folder);
@@ -42,7 +44,7 @@ pub(crate) fn of(folder: &Path) -> Option<Revision> {
         "--",
         ".",
     ]);
-    run(command, deadline, &mut |line| status.read(line, &root))?;
+    run(command, deadline, &mut |line| status.read(line, folder, without))?;
     status.revision()
 }
 
@@ -64,6 +66,7 @@ fn git(folder: &Path) -> Command {
     }
     command.env("GIT_OPTIONAL_LOCKS", "0").env("LC_ALL", "C");
     command.args(["-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"]);
+    command.args(["-c", "status.relativePaths=true"]);
     command
 }
 
@@ -107,14 +110,15 @@ struct Status {
 }
 
 impl Status {
-    fn read(&mut self, line: &str, root: &Path) {
+    fn read(&mut self, line: &str, folder: &Path, without: &BTreeSet<PathBuf>) {
         if let Some(commit) = line.strip_prefix("# branch.oid ") {
             self.commit = Some(commit.to_owned()).filter(|commit| is_commit(commit));
         } else if let Some(branch) = line.strip_prefix("# branch.head ") {
             self.branch = Some(branch.to_owned()).filter(|branch| branch != "(detached)");
         } else if let Some(untracked) = line.strip_prefix("? ") {
             let name = untracked.trim_matches('"').trim_end_matches('/');
-            self.is_changed |= !snapshot::is_left_out(&root.join(name));
+            let is_content = !without.contains(Path::new(name)) && !snapshot::is_left_out(&folder.join(name));
+            self.is_changed |= is_content;
         } else if line.starts_with(['1', '2', 'u']) {
             self.is_changed = true;
         }
@@ -139,6 +143,10 @@ mod tests {
     use std::fs;
 
     use super::*;
+
+    fn of(folder: &Path) -> Option<Revision> {
+        super::of(folder, &BTreeSet::new())
+    }
 
     fn command(folder: &Path, arguments: &[&str]) {
         let mut command = git(folder);
@@ -186,6 +194,9 @@ mod tests {
             changed.to_string(),
             format!("{} on topic, with uncommitted changes", &clean.commit[..7])
         );
+
+        let own = BTreeSet::from([PathBuf::from("new file.py")]);
+        assert_eq!(super::of(&folder, &own), Some(clean));
 
         fs::remove_file(folder.join("new file.py")).expect("it is there");
         fs::write(folder.join("a.ipynb"), "[]").expect("a file");

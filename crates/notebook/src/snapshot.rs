@@ -1,14 +1,21 @@
 //! A folder's content: named by a digest, and copied so that a run cannot change what it tests.
 //!
 //! Folders that tools make by themselves are left out of both, a store of ours too, since it changes with the very run
-//! that is asked for; a notebook that needs one of them makes it again.
+//! that is asked for; a notebook that needs one of them makes it again. So does a log that whoever asks writes into the
+//! folder: which files that are, only the process that asks knows, and the request says it to whoever copies.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     ffi::OsString,
-    fs::{self, File},
+    fs::{self, File, Metadata},
     io::{self, Read, Write},
-    os::unix::{ffi::OsStrExt, fs::PermissionsExt},
+    os::{
+        fd::{AsFd, BorrowedFd},
+        unix::{
+            ffi::OsStrExt,
+            fs::{MetadataExt, PermissionsExt},
+        },
+    },
     path::{Path, PathBuf},
 };
 
@@ -57,10 +64,12 @@ pub(crate) fn canonical(folder: &Path) -> Result<PathBuf, SnapshotError> {
 
 /// Returns the digest of a folder's content: names, bytes, the right to execute, and where links point to.
 ///
-/// Reads every file once. Two folders have the same digest when a copy of one cannot be told from the other.
-pub fn digest(folder: &Path) -> Result<Head, SnapshotError> {
+/// Reads every file once. Two folders have the same digest when a copy of one cannot be told from the other. Files at the
+/// paths `without`, relative to the folder, are no content.
+pub fn digest(folder: &Path, without: &BTreeSet<PathBuf>) -> Result<Head, SnapshotError> {
     Snapshot {
         root: folder,
+        without,
         copy_to: None,
         hash: Sha256::new(),
     }
@@ -69,18 +78,73 @@ pub fn digest(folder: &Path) -> Result<Head, SnapshotError> {
 
 /// Copies a folder's content into `to`, which is made, and returns the digest of what was copied.
 ///
-/// Links are copied as links. What is copied may be written to, whatever it was before.
-pub fn copy(folder: &Path, to: &Path) -> Result<Head, SnapshotError> {
+/// Links are copied as links. What is copied may be written to, whatever it was before. Files at the paths `without`,
+/// relative to the folder, are no content.
+pub fn copy(folder: &Path, to: &Path, without: &BTreeSet<PathBuf>) -> Result<Head, SnapshotError> {
     Snapshot {
         root: folder,
+        without,
         copy_to: Some(to),
         hash: Sha256::new(),
     }
     .take()
 }
 
+/// Returns the files of a folder, relative to it, that this process' standard output or error is written to. They change
+/// with the very run that is asked for.
+pub(crate) fn own_output(folder: &Path) -> Result<BTreeSet<PathBuf>, SnapshotError> {
+    let (stdout, stderr) = (io::stdout(), io::stderr());
+    let streams = [stdout.as_fd(), stderr.as_fd()];
+    let files: BTreeSet<FileId> = streams.into_iter().filter_map(file_behind).collect();
+    let mut found = BTreeSet::new();
+    if !files.is_empty() {
+        find(folder, Path::new(""), &files, &mut found)?;
+    }
+    Ok(found)
+}
+
+/// A file's device and inode.
+type FileId = (u64, u64);
+
+fn id(metadata: &Metadata) -> FileId {
+    (metadata.dev(), metadata.ino())
+}
+
+/// Returns the file that is written to, where it is one and no terminal, pipe or device.
+fn file_behind(stream: BorrowedFd<'_>) -> Option<FileId> {
+    let file = File::from(stream.try_clone_to_owned().ok()?);
+    let metadata = file.metadata().ok()?;
+    metadata.is_file().then(|| id(&metadata))
+}
+
+/// Adds the files of a folder that are among these, below whatever names they have.
+fn find(
+    root: &Path,
+    relative: &Path,
+    files: &BTreeSet<FileId>,
+    found: &mut BTreeSet<PathBuf>,
+) -> Result<(), SnapshotError> {
+    for (name, kind) in content(&root.join(relative))? {
+        let relative = relative.join(name);
+        let path = root.join(&relative);
+        match kind {
+            Kind::Link => {}
+            Kind::Folder => find(root, &relative, files, found)?,
+            Kind::File => {
+                let metadata = path.symlink_metadata().map_err(failed("look at", &path))?;
+                // A name that is not UTF-8 cannot be said in a request.
+                if files.contains(&id(&metadata)) && relative.to_str().is_some() {
+                    found.insert(relative);
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
 struct Snapshot<'a> {
     root: &'a Path,
+    without: &'a BTreeSet<PathBuf>,
     copy_to: Option<&'a Path>,
     hash: Sha256,
 }
@@ -105,6 +169,7 @@ impl Snapshot<'_> {
                     self.name("folder", &relative);
                     self.folder(&relative)?;
                 }
+                Kind::File if self.without.contains(&relative) => {}
                 Kind::File => self.file(&relative)?,
             }
         }
@@ -247,6 +312,10 @@ fn failed(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Snapsho
 mod tests {
     use super::*;
 
+    fn digest(folder: &Path) -> Result<Head, SnapshotError> {
+        super::digest(folder, &BTreeSet::new())
+    }
+
     fn folder() -> tempfile::TempDir {
         let folder = tempfile::tempdir().expect("a folder");
         fs::create_dir(folder.path().join("data")).expect("a folder");
@@ -261,7 +330,7 @@ mod tests {
         let (from, to) = (folder(), tempfile::tempdir().expect("a folder"));
         let to = to.path().join("copy");
         let head = digest(from.path()).expect("a digest");
-        assert_eq!(copy(from.path(), &to).expect("a copy"), head);
+        assert_eq!(copy(from.path(), &to, &BTreeSet::new()).expect("a copy"), head);
         assert_eq!(digest(&to).expect("a digest"), head);
     }
 
@@ -321,5 +390,43 @@ mod tests {
         assert_eq!(digest(folder.path()).expect("a digest"), with_data);
         fs::write(folder.path().join("uv.lock"), "").expect("a file");
         assert_ne!(digest(folder.path()).expect("a digest"), with_data);
+    }
+
+    #[test]
+    fn a_file_that_is_written_to_is_found_by_all_its_names_and_is_in_no_digest_and_no_copy() {
+        let folder = folder();
+        let before = digest(folder.path()).expect("a digest");
+        let log = File::create(folder.path().join("data/run.log")).expect("a file");
+        fs::hard_link(folder.path().join("data/run.log"), folder.path().join("same")).expect("a name");
+        fs::write(folder.path().join("old.log"), "before").expect("a file");
+        let with_old_log = {
+            let other = self::folder();
+            fs::write(other.path().join("old.log"), "before").expect("a file");
+            digest(other.path()).expect("a digest")
+        };
+        assert_ne!(with_old_log, before);
+
+        let written = BTreeSet::from([file_behind(log.as_fd()).expect("it is a file")]);
+        let mut without = BTreeSet::new();
+        find(folder.path(), Path::new(""), &written, &mut without).expect("a search");
+
+        assert_eq!(without, ["data/run.log", "same"].map(PathBuf::from).into());
+        for said in ["", "a line\n"] {
+            fs::write(folder.path().join("data/run.log"), said).expect("a file");
+            let head = super::digest(folder.path(), &without).expect("a digest");
+            assert_eq!(head, with_old_log);
+            let to = tempfile::tempdir().expect("a folder");
+            let to = to.path().join("copy");
+            assert_eq!(copy(folder.path(), &to, &without).expect("a copy"), with_old_log);
+            assert!(!to.join("data/run.log").exists() && to.join("old.log").exists());
+        }
+    }
+
+    #[test]
+    fn what_is_no_file_is_none_that_is_written_to() {
+        for device in ["/dev/null", "/"] {
+            let device = File::open(device).expect("it is there");
+            assert_eq!(file_behind(device.as_fd()), None);
+        }
     }
 }

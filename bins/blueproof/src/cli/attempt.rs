@@ -39,19 +39,19 @@ impl AttemptChoice {
 
 fn after(mut run: RunView, at: usize) -> RunView {
     run.attempts.truncate(at + 1);
-    run.ended_at = run.attempts[at].ended_at;
-    let (ending, failure) = match run.attempts[at]
-        .outcome
-        .as_ref()
-        .map(|outcome: &Outcome| &outcome.verdict)
-    {
-        Some(Verdict::Passed) => (Ending::Passed, None),
-        Some(Verdict::Failed(failure)) => (Ending::of(failure), Some((**failure).clone())),
-        // Without an outcome it had to give its quota back.
-        Some(Verdict::Stopped) | None => (Ending::Cancelled, None),
+    let attempt = &run.attempts[at];
+    let verdict = attempt.outcome.as_ref().map(|outcome: &Outcome| &outcome.verdict);
+    let (state, failure) = match verdict {
+        Some(Verdict::Passed) => (RunState::Ended(Ending::Passed), None),
+        Some(Verdict::Failed(failure)) => (RunState::Ended(Ending::of(failure)), Some((**failure).clone())),
+        // Whoever had to give its quota back waits again, and nobody cancelled it.
+        Some(Verdict::Stopped) | None if attempt.eviction.is_some() => (RunState::Queued, None),
+        Some(Verdict::Stopped) | None => (RunState::Ended(Ending::Cancelled), None),
     };
+    let ended_at = attempt.ended_at.filter(|_| matches!(state, RunState::Ended(_)));
     RunView {
-        state: RunState::Ended(ending),
+        state,
+        ended_at,
         failure,
         // It was chosen for the attempt that ended the run.
         last_pass: None,
@@ -69,6 +69,50 @@ fn unknown(run: &RunView, number: u32) -> Diagnostic {
         all => {
             let known: Vec<String> = all.iter().map(known).collect();
             error.hint(format!("its attempts are {}", known.join(", ")))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use blueproof_core::{scheduler::EvictionReason, testing::outcome, view::Eviction};
+
+    use super::*;
+    use crate::show::samples;
+
+    #[test]
+    fn a_run_after_an_attempt_that_was_evicted_waits_again_and_was_cancelled_by_nobody() {
+        let views = samples::views();
+        let run = views
+            .into_iter()
+            .find(|view| view.attempts.len() == 1)
+            .expect("one of them ran");
+        let eviction = Eviction {
+            reason: EvictionReason::InCohortReclamation,
+            by: None,
+            at: samples::at(1),
+        };
+        for (eviction, state) in [
+            (Some(eviction), RunState::Queued),
+            (None, RunState::Ended(Ending::Cancelled)),
+        ] {
+            for stopped in [None, Some(outcome(Verdict::Stopped))] {
+                let mut run = run.clone();
+                let mut again = run.attempts[0].clone();
+                again.id = run.id.attempt(2);
+                run.attempts[0].eviction = eviction;
+                run.attempts[0].outcome = stopped;
+                run.attempts[0].ended_at = Some(samples::at(2));
+                run.attempts.push(again);
+
+                let first = AttemptChoice {
+                    attempt: NonZeroU32::new(1),
+                };
+                let after = first.of(run).expect("it has two");
+
+                assert_eq!(after.state, state);
+                assert_eq!(after.ended_at.is_some(), state != RunState::Queued);
+            }
         }
     }
 }

@@ -44,10 +44,7 @@ pub(crate) async fn get_runs(arguments: &GetRuns, place: &Place) -> Result<Exit,
     }
     let Some(store) = &reading.store else {
         print_all(&[], &BTreeMap::new(), None, format, Shape::List)?;
-        let place = reading.config.store.value.display();
-        output::note(&format!(
-            "no store at {place}, so no runs yet: `blueproof run BLUEPRINT` makes the first"
-        ));
+        reading.say_there_is_no_store();
         return Ok(Exit::Ok);
     };
     if arguments.watch {

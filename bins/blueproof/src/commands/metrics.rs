@@ -9,7 +9,7 @@ use crate::{
 
 pub(crate) fn metrics(arguments: &Metrics, place: &Place) -> Result<Exit, Problem> {
     let reading = Reading::open(place)?;
-    let scheduler = reading::block_on(reading.scheduler())?;
+    let scheduler = reading::block_on(reading.scheduler_as_stored())?;
     output::print(&scheduler.metrics().render(arguments.output.into()))?;
     Ok(Exit::Ok)
 }

@@ -34,7 +34,7 @@ pub(crate) fn quota(arguments: &Quota, place: &Place) -> Result<Exit, Problem> {
 }
 
 async fn get(arguments: &QuotaGet, place: &Place) -> Result<Exit, Problem> {
-    let scheduler = Reading::open(place)?.scheduler().await?;
+    let scheduler = Reading::open(place)?.scheduler_as_stored().await?;
     let objects = scheduler.objects();
     let answer = match arguments.output {
         Some(Format::Json) => output::encode(&list(objects), Encoding::Json)?,
@@ -74,7 +74,7 @@ fn names(objects: &Objects) -> String {
 }
 
 async fn describe(arguments: &QuotaDescribe, place: &Place) -> Result<Exit, Problem> {
-    let scheduler = Reading::open(place)?.scheduler().await?;
+    let scheduler = Reading::open(place)?.scheduler_as_stored().await?;
     let removed = quotas::removed(scheduler.queues()).find(|name| *name == arguments.name);
     let name = match removed {
         Some(name) => name,

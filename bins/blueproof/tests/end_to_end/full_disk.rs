@@ -1,7 +1,11 @@
 //! A disk that is full, from the beginning or all of a sudden: a verdict or an error with a code, and once there is
 //! space again everything goes on.
 
-use std::fs;
+use std::{
+    fs,
+    io::{BufRead, BufReader, Lines},
+    process::{Child, ChildStderr, Command, Stdio},
+};
 
 use serde_json::json;
 
@@ -49,6 +53,29 @@ impl Tight {
             let waited = self.blueproof(&["wait", run, "-o", "json"]);
             assert_eq!(waited.json()["settled"], true, "{waited:?}");
         }
+    }
+}
+
+/// Drives for nobody, and says on stderr what is wrong.
+struct Host {
+    process: Child,
+    said: Lines<BufReader<ChildStderr>>,
+}
+
+impl Host {
+    fn start(mut command: Command) -> Self {
+        let mut process = command.stderr(Stdio::piped()).spawn().expect("it starts");
+        let said = BufReader::new(process.stderr.take().expect("it is piped")).lines();
+        Self { process, said }
+    }
+
+    fn until_said(&mut self, text: &str) {
+        let mut lines = self.said.by_ref().map(|line| line.expect("text"));
+        assert!(lines.any(|line| line.contains(text)), "it ended without `{text}`");
+    }
+
+    fn until_ended(mut self) {
+        assert!(self.process.wait().expect("it was started").success());
     }
 }
 
@@ -139,5 +166,67 @@ fn a_disk_that_others_fill_while_a_notebook_runs_is_infrastructure() {
     let is_told = answer.stderr.contains("error[BP0") || answer.stdout.contains("error[BP0");
     assert!(is_told, "{answer:?}");
     tight.disk.empty();
+    tight.assert_everything_goes_on();
+}
+
+#[test]
+fn whoever_drives_for_nobody_waits_for_a_store_that_cannot_be_opened_yet() {
+    let home = Home::new();
+    let data = home.path().join("data");
+    fs::write(&data, "no folder").expect("a file");
+    let mut host = Host::start(home.command(&["host"]));
+    host.until_said("the store cannot be used");
+
+    fs::remove_file(&data).expect("it is there");
+
+    host.until_ended();
+}
+
+#[test]
+fn whoever_drives_for_nobody_goes_on_when_there_is_space_again() {
+    let Some(tight) = Tight::new() else { return };
+    let held = Held::before(&tight.home, "held", &["print('Z' * 20_000)"]);
+    tight.start_held(&held).kill_nine();
+    let mut host = Host::start(tight.disk.seen_by(&tight.home.command(&["host"])));
+    eventually("it drives", || {
+        let alone = tight.blueproof(&["get", "runs"]).stderr;
+        (!alone.contains("BP0108")).then_some(())
+    });
+
+    tight.disk.fill_up_to(0);
+    held.let_go();
+    host.until_said("tries again");
+    tight.disk.empty();
+
+    host.until_ended();
+    let run = tight.blueproof(&["get", "run", "r-1", "-o", "json"]).json();
+    assert_eq!(run["settled"], true, "{run}");
+}
+
+#[test]
+fn what_is_stored_is_read_on_a_full_disk() {
+    let Some(tight) = Tight::new() else { return };
+    let checkout = Checkout::new(&["print('before')"], "");
+    assert_eq!(tight.blueproof(&["run", checkout.typed()]).code, Some(0));
+    for free_kib in [0, 4, 16, 32] {
+        tight.disk.fill_up_to(free_kib);
+        // Whoever writes fails, and leaves what it made.
+        tight.blueproof(&["run", checkout.typed()]);
+        for command in [
+            &["get", "runs"][..],
+            &["get", "events"],
+            &["get", "run", "r-1", "-o", "json"],
+            &["describe", "run", "r-1"],
+            &["why", "r-1"],
+            &["quota", "get"],
+            &["metrics"],
+            &["logs", "r-1"],
+        ] {
+            let answer = tight.blueproof(command);
+            assert_eq!(answer.code, Some(0), "{free_kib} KiB, {command:?}: {answer:?}");
+            assert!(!answer.stdout.is_empty(), "{command:?}: {answer:?}");
+        }
+        tight.disk.empty();
+    }
     tight.assert_everything_goes_on();
 }

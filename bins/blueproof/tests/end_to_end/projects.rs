@@ -1,5 +1,7 @@
 //! Which run is the last one: the newest of the project that somebody stands in.
 
+use std::process::Stdio;
+
 use serde_json::{Value, json};
 
 use crate::common::{Answer, Checkout, Home};
@@ -95,4 +97,31 @@ fn a_quiet_run_says_its_verdict_and_nothing_else() {
 
     let waited = home.blueproof(&["wait", "r-1", "-q"]);
     assert_eq!(waited.stdout, passed.stdout);
+}
+
+#[test]
+fn what_a_run_says_may_be_written_into_the_folder_that_it_tests() {
+    let home = Home::new();
+    let checkout = Checkout::new(
+        &[
+            "import os\nassert not os.path.exists('run.log')",
+            "assert os.path.exists('old.log')",
+        ],
+        "",
+    );
+    std::fs::write(checkout.path().join("old.log"), "of another run").expect("a file");
+    let log = checkout.path().join("run.log");
+    for stdout_too in [true, false] {
+        let file = std::fs::File::create(&log).expect("a file");
+        let mut command = home.command(&["run", "."]);
+        command.current_dir(checkout.path()).stdout(Stdio::null());
+        if stdout_too {
+            command.stdout(file.try_clone().expect("a file"));
+        }
+        let ended = command.stderr(file).status().expect("it starts");
+        let said = std::fs::read_to_string(&log).expect("it is there");
+        assert!(ended.success(), "{said}");
+        assert!(!said.is_empty(), "it was written there");
+        std::fs::remove_file(&log).expect("it is there");
+    }
 }

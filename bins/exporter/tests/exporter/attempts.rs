@@ -4,7 +4,7 @@ use fake_nvml::{Clock, Installed, Scenario, a10};
 
 use super::{
     machine::Machine,
-    program::{Server, install, lines, once, text},
+    program::{Server, install, lines, once, program, text},
 };
 
 struct Place {
@@ -128,4 +128,25 @@ fn one_page_has_those_that_have_devices_now() {
         info[0].contains("attempt=\"r-7.1\",run=\"r-7\",repository=\"\""),
         "{page}"
     );
+}
+
+#[test]
+fn a_folder_of_runs_that_is_not_there_is_no_machine_without_attempts() {
+    let place = Place::new();
+    let missing = place.runs.path().join("missing");
+    let library = missing.join("libnvidia-ml.so.1");
+    let runs = missing.to_str().expect("it is text");
+    let with_devices = once(&place.library, &["--runs", runs]);
+    let mut without_driver = program();
+    let without_driver = without_driver
+        .args(["--once", "--runs", runs, "--library"])
+        .arg(library)
+        .output()
+        .expect("it can be started");
+    for output in [with_devices, without_driver] {
+        let page = text(&output.stdout);
+        assert_eq!(lines(&page, "blueproof_attempt"), ["blueproof_attempts_up 0"]);
+        let log = text(&output.stderr);
+        assert!(log.contains("could not read the folder of runs"), "{log}");
+    }
 }

@@ -409,6 +409,57 @@ fn in_the_place_of_dcgm_exporter_it_has_its_page_and_shows_what_its_file_says() 
     assert_eq!(refused.status.code(), Some(2), "{refused:?}");
     assert!(text(&refused.stderr).contains("error[BP0921]"), "{refused:?}");
     let unread = once(&library, &["-f", "/nowhere.csv"]);
-    assert_eq!(unread.status.code(), Some(3), "{unread:?}");
+    assert_eq!(unread.status.code(), Some(2), "{unread:?}");
     assert!(text(&unread.stderr).contains("error[BP0920]"), "{unread:?}");
+}
+
+#[test]
+fn a_variable_that_is_set_to_nothing_is_not_set() {
+    let help = program().arg("--help").output().expect("it can be started");
+    let help = text(&help.stdout);
+    let known = help.split("[env: ").skip(1);
+    let mut variables: Vec<&str> = known.filter_map(|rest| rest.split('=').next()).collect();
+    assert!(variables.contains(&"DCGM_EXPORTER_KUBERNETES"), "{help}");
+    variables.extend([
+        "DCGM_EXPORTER_CONFIG_FILE",
+        "DCGM_EXPORTER_DEBUG",
+        "DCGM_EXPORTER_OF_TOMORROW",
+    ]);
+    let library = install(&Scenario::of([a10()]));
+    for variable in variables {
+        let mut program = program();
+        program.args(["--once", "--library"]).arg(library.path());
+        let output = program.env(variable, "").output().expect("it can be started");
+        assert!(output.status.success(), "{variable}: {output:?}");
+        assert!(output.stderr.is_empty(), "{variable}: {output:?}");
+        assert!(
+            text(&output.stdout).contains("blueproof_gpu_probe_up 1"),
+            "{variable}"
+        );
+    }
+}
+
+#[test]
+fn what_is_configured_wrong_ends_as_what_is_typed_wrong_does() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let broken = folder.path().join("broken");
+    std::fs::write(&broken, "{not, what: [is wanted").expect("a file");
+    let broken = broken.to_str().expect("it is text");
+    let library = install(&Scenario::of([a10()]));
+    for wrong in [
+        &["-f", broken][..],
+        &["-f", "/nowhere/counters.csv"],
+        &["-d", "g"],
+        &["--fake-gpus"],
+        &["--unknown"],
+    ] {
+        let output = once(&library, wrong);
+        assert_eq!(output.status.code(), Some(2), "{wrong:?}: {output:?}");
+    }
+    for wrong in [["--recorded", broken], ["--web-config", broken]] {
+        let mut program = program();
+        let output = program.args(wrong).args(["--listen", "127.0.0.1:0"]).output();
+        let output = output.expect("it can be started");
+        assert_eq!(output.status.code(), Some(2), "{wrong:?}: {output:?}");
+    }
 }

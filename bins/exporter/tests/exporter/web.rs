@@ -65,7 +65,7 @@ impl Folder {
             .args(["--listen", "127.0.0.1:0", "--web-config"])
             .arg(self.path("web.yml"));
         let output = program.output().expect("it can be started");
-        assert_eq!(output.status.code(), Some(3), "{output:?}");
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
         text(&output.stderr).replace(self.0.path().to_str().expect("it is text"), "FOLDER")
     }
 }

@@ -5,7 +5,7 @@
 
 use std::{
     collections::BTreeMap,
-    fs,
+    fs, io,
     path::{Path, PathBuf},
     sync::Arc,
     time::SystemTime,
@@ -13,6 +13,7 @@ use std::{
 
 use blueproof_core::{
     attempt::{AttemptLayout, AttemptSpec, LogCursor, LogError, LogReader, Record, RecordKind, read_regular},
+    diagnostic::{Code, Diagnostic, Place},
     gpu::DeviceUuid,
     ports::CallError,
 };
@@ -60,7 +61,7 @@ struct Known {
 }
 
 impl Occupancy {
-    /// Returns one for the attempts below the folder `runs`, which need not be there yet.
+    /// Returns one for the attempts below the folder `runs`, which may come later. Nothing is read yet.
     pub fn below(runs: PathBuf) -> Self {
         Self {
             runs,
@@ -75,8 +76,10 @@ impl Occupancy {
     ///
     /// # Errors
     ///
-    /// When something there cannot be read. Then nobody is known to have anything; what is known of attempts stays.
+    /// When something there cannot be read, or the folder itself is not there: a wrong path and a mount that is missing look
+    /// like that. Then nobody is known to have anything; what is known of attempts stays.
     pub fn look(&mut self, units: &[DeviceUuid]) -> Result<Vec<Occupant>, CallError> {
+        fs::read_dir(&self.runs).map_err(|error| no_runs(&self.runs, &error))?;
         let mut given: BTreeMap<Holder, (Vec<DeviceUuid>, SystemTime)> = BTreeMap::new();
         for (unit, holder, since) in Claims::below(&self.runs).all(units)? {
             let (devices, first) = given.entry(holder).or_insert((Vec::new(), since));
@@ -159,6 +162,14 @@ impl Occupant {
         let mut ancestors = std::iter::successors(Some(pid), |pid| parent(*pid)).take(ANCESTORS_AT_MOST);
         ancestors.any(|ancestor| ancestor == agent)
     }
+}
+
+fn no_runs(runs: &Path, error: &io::Error) -> CallError {
+    let diagnostic = Diagnostic::error(Code::AttemptFolder, "could not read the folder of runs")
+        .at(Place::file(runs.display().to_string()))
+        .caused_by(error)
+        .hint("name the folder `runs` beside blueproof's store; the first run makes it");
+    CallError::later(diagnostic)
 }
 
 fn ended_at(record: &Record) -> Option<Timestamp> {
@@ -273,6 +284,19 @@ mod tests {
             "as it wrote down"
         );
         assert_eq!(machine.look(&mut occupancy), [], "it is told once");
+    }
+
+    #[test]
+    fn a_folder_of_runs_that_is_none_tells_of_nobody_until_it_is_one() {
+        let place = tempfile::tempdir().expect("a folder");
+        let runs = place.path().join("runs");
+        let mut occupancy = Occupancy::below(runs.clone());
+        assert!(occupancy.look(&[]).is_err(), "it is not there");
+        fs::write(&runs, "").expect("a file");
+        assert!(occupancy.look(&[]).is_err(), "it is a file");
+        fs::remove_file(&runs).expect("it is there");
+        fs::create_dir(&runs).expect("a folder");
+        assert_eq!(occupancy.look(&[]).expect("it can be read"), []);
     }
 
     #[test]

@@ -57,7 +57,7 @@ codes! {
          all the same; `blueproof get runs` tells."
     108 LeftAlone "a run that no process drives"
         "The process that drove this run has ended, or was killed. Nothing is lost: an attempt goes on by itself, and the \
-         next `blueproof wait`, `blueproof run` or scheduler on the same store takes the run over."
+         next `blueproof wait`, `blueproof run` or scheduler on the same store takes the run over. Why one that drove for `--detach` ended stands in `runs/host.log` beside the store."
     109 ConfigOfStranger "a configuration file that somebody else put there"
         "A project's `.blueproof/config.yaml` was found in a folder that everybody may write to, and belongs to somebody \
          else. It could name a program to run as you. `--config FILE` uses it all the same."
@@ -404,7 +404,7 @@ codes! {
         "Memory, threads, processes or open files ran out while an environment was made or a kernel started. That says nothing of \
          the blueprint: it is the machine's failure, and the run may be tried again."
     701 StoreBroken "a store that cannot be used"
-        "The file that holds all runs could not be opened, read or written: a full disk, missing rights, or damage. \
+        "The file that holds all runs is not where it was named, or could not be opened, read or written: a full disk, missing rights, or damage. \
          Nothing is decided without it; attempts that run go on by themselves."
     702 StoreTooNew "a store of a newer version"
         "A newer blueproof has changed the store's tables. An older one would misread them, so it does not try."

@@ -1,4 +1,4 @@
-//! A store that this user may read and not write: another user's, or one on a disk that is mounted so.
+//! A store that can be read and not written: another user's, or one on a disk that is mounted so or is full.
 //!
 //! SQLite's readers of a write-ahead log write, too: into the index beside it, which they make where there is none. While
 //! somebody has the store open the index is there, and reading it is enough. When nobody has, the log and its index are gone,
@@ -13,12 +13,15 @@ use std::{
 };
 
 use rusqlite::{Connection, OpenFlags};
-use rustix::fs::{Access, access};
+use rustix::fs::{Access, access, statvfs};
 
 use super::BUSY;
 
 /// How often it is tried to open one whose writers come and go.
 const TRIES: usize = 5;
+
+/// How many bytes there must be on a disk for a store to be opened as one that is written: its log's index takes 32 KiB.
+const ROOM: u64 = 64 << 10;
 
 /// A file that is read as one that does not change, as it was then.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,11 +30,11 @@ pub(super) struct Still {
     state: State,
 }
 
-/// What is different once a file was written to: its device, inode, size and time of its last change; and whether there is
-/// a log.
-type State = (u64, u64, u64, (i64, i64), bool);
+/// What is different once a file was written to: its device, inode, size and time of its last change; and how long its log
+/// is, which is nothing where there is none.
+type State = (u64, u64, u64, (i64, i64), u64);
 
-/// Returns whether the store, or the folder in which its log would be, may be read only.
+/// Returns whether the store, or the folder in which its log would be, can be read only.
 pub(super) fn is_read_only(path: &Path) -> bool {
     let folder = path
         .parent()
@@ -40,20 +43,38 @@ pub(super) fn is_read_only(path: &Path) -> bool {
     [path, folder]
         .iter()
         .any(|place| access(*place, Access::WRITE_OK).is_err())
+        || !has_room(folder)
+}
+
+/// Returns whether there is room for a log. A file system that does not say how large it is has some.
+fn has_room(folder: &Path) -> bool {
+    let room = statvfs(folder).ok().filter(|disk| disk.f_blocks > 0);
+    room.is_none_or(|disk| disk.f_bavail.saturating_mul(disk.f_frsize) >= ROOM)
 }
 
 /// Opens the store twice, making and changing nothing. Where nobody has it open, it is told as what it was then.
 pub(super) fn open(path: &Path) -> Result<([Connection; 2], Option<Still>), rusqlite::Error> {
     let mut tries = 1..TRIES;
     loop {
-        let still = (!log_of(path).exists()).then(|| Still::of(path).ok()).flatten();
-        let opened = connect(path, still.as_ref())
-            .and_then(|one| connect(path, still.as_ref()).map(|other| ([one, other], still)));
+        let still = Still::of(path).ok().filter(Still::is_whole);
+        let opened = match log_of(path).exists() {
+            // Whoever failed on a full disk leaves an empty log without an index, which nobody can make.
+            true => open_as(path, None).or_else(|error| match still {
+                Some(still) => open_as(path, Some(still)),
+                None => Err(error),
+            }),
+            false => open_as(path, still),
+        };
         // The log may have come, or gone, just then.
         if opened.is_ok() || tries.next().is_none() {
             return opened;
         }
     }
+}
+
+fn open_as(path: &Path, still: Option<Still>) -> Result<([Connection; 2], Option<Still>), rusqlite::Error> {
+    let both = [connect(path, still.as_ref())?, connect(path, still.as_ref())?];
+    Ok((both, still))
 }
 
 fn connect(path: &Path, still: Option<&Still>) -> Result<Connection, rusqlite::Error> {
@@ -93,17 +114,22 @@ impl Still {
         state(&path).map(|state| Self { path, state })
     }
 
-    /// Returns whether somebody has opened or changed it since.
+    /// Returns whether all that was written is in the file, and nothing in a log.
+    fn is_whole(&self) -> bool {
+        self.state.4 == 0
+    }
+
+    /// Returns whether somebody has changed it since.
     pub(super) fn has_changed(&self) -> bool {
         state(&self.path).ok() != Some(self.state)
     }
 }
 
 fn state(path: &Path) -> io::Result<State> {
-    let has_log = log_of(path).exists();
+    let log = fs::metadata(log_of(path)).map_or(0, |log| log.len());
     let file = fs::metadata(path)?;
     let changed_at = (file.ctime(), file.ctime_nsec());
-    Ok((file.dev(), file.ino(), file.size(), changed_at, has_log))
+    Ok((file.dev(), file.ino(), file.size(), changed_at, log))
 }
 
 #[cfg(test)]

@@ -79,3 +79,28 @@ fn a_pass_after_a_failure_says_so_and_what_failed() {
         assert_eq!(view.passed_late(), None);
     }
 }
+
+#[test]
+fn an_eviction_is_told_so_that_it_goes_on_from_what_was_evicted() {
+    let eviction = |by: Option<u64>, reason| Eviction {
+        at: at(0),
+        by: by.map(RunId),
+        reason,
+    };
+    for (eviction, told) in [
+        (
+            eviction(Some(3), EvictionReason::InCohortReclamation),
+            "for r-3: another queue takes back what is its own (InCohortReclamation)",
+        ),
+        (
+            eviction(None, EvictionReason::LocalQueueStopped),
+            "because its LocalQueue was stopped and drained (LocalQueueStopped)",
+        ),
+        (
+            eviction(None, EvictionReason::ClusterQueueStopped),
+            "because its ClusterQueue was stopped and drained (ClusterQueueStopped)",
+        ),
+    ] {
+        assert_eq!(eviction.to_string(), told);
+    }
+}

@@ -13,23 +13,27 @@ use crate::{
 impl Resolved {
     /// Returns the request that `requested_by` makes for a run of the folder's content as it is now.
     ///
-    /// Blocks: every file of the folder is read once, to name the content.
+    /// Blocks: every file of the folder is read once, to name the content. What this process' own standard output and error
+    /// are written to is none.
     ///
     /// # Errors
     ///
     /// Something in the folder cannot be read.
     pub fn request(
-        self,
+        mut self,
         key: RequestKey,
         requested_by: Actor,
         queue: QueueName,
         priority: Priority,
     ) -> Result<RunRequest, SnapshotError> {
         let checkout = snapshot::canonical(&self.checkout)?;
-        let head = snapshot::digest(&checkout)?;
+        let left_out = snapshot::own_output(&checkout)?;
+        let head = snapshot::digest(&checkout, &left_out)?;
+        let revision = revision::of(&checkout, &left_out);
+        self.plan.left_out = left_out;
         Ok(RunRequest {
             key,
-            revision: revision::of(&checkout),
+            revision,
             subject: Subject {
                 project: Project::Local(checkout.clone()),
                 change: None,

@@ -1,6 +1,9 @@
 //! From a blueprint, a profile and values of parameters to a plan with nothing left to decide.
 
-use std::{collections::BTreeMap, path::PathBuf};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::PathBuf,
+};
 
 use blueproof_core::{
     diagnostic::{Code, Diagnostic, Place},
@@ -271,6 +274,7 @@ fn plan(spec: Spec, values: BTreeMap<String, ParameterValue>) -> Plan {
         expectations: expectations(spec.expect),
         artifacts: spec.artifacts.into_iter().map(|glob| glob.0).collect(),
         allow_empty: spec.allow_empty,
+        left_out: BTreeSet::new(),
     }
 }
 

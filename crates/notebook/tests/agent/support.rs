@@ -79,6 +79,7 @@ impl Attempt {
                 expectations: Vec::new(),
                 artifacts: Vec::new(),
                 allow_empty: false,
+                left_out: Default::default(),
             },
         };
         for source in sources {
@@ -168,7 +169,7 @@ impl Attempt {
             blueprint: "test".parse().unwrap(),
             profile: None,
             checkout: root.join("checkout"),
-            head: blueproof_notebook::snapshot::digest(&root.join("checkout")).unwrap(),
+            head: blueproof_notebook::snapshot::digest(&root.join("checkout"), &self.plan.left_out).unwrap(),
             environments: root.join("environments"),
             granted: Resources {
                 cpu: Cpus::cores(2),

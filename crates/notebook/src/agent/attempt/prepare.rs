@@ -57,7 +57,7 @@ impl Attempt<'_> {
 
     fn copy_checkout(&self) -> Step<()> {
         let checkout = Place::file(self.spec.checkout.display().to_string());
-        let copied = snapshot::copy(&self.spec.checkout, &self.checkout());
+        let copied = snapshot::copy(&self.spec.checkout, &self.checkout(), &self.plan.left_out);
         let head = copied.map_err(|error| not_copied(&error, checkout.clone()))?;
         // What was approved is what runs: a folder may have changed since, a commit cannot.
         if matches!(self.spec.head, Head::Snapshot(_)) && head != self.spec.head {
@@ -68,7 +68,8 @@ impl Attempt<'_> {
             return Err(config(
                 changed
                     .at(checkout)
-                    .hint("ask for a new run of what is there now"),
+                    .hint("ask for a new run of what is there now")
+                    .hint("a log that another program writes into the folder, such as `tee`, changes it: let it write elsewhere"),
             ));
         }
         let home = self.home();

@@ -213,7 +213,7 @@ fn whoever_gives_up_waiting_names_the_cause_that_they_were_told_while_they_waite
         told_last(|objects| objects.local_queues.get_mut("a").expect("there").stop_policy = StopPolicy::Hold);
     assert_eq!(local, "its LocalQueue `a` is stopped (stopPolicy Hold)");
     let cluster = told_last(|objects| {
-        objects.cluster_queues.get_mut("a").expect("there").stop_policy = StopPolicy::Hold
+        objects.cluster_queues.get_mut("a").expect("there").stop_policy = StopPolicy::Hold;
     });
     assert_eq!(cluster, "its ClusterQueue `a` is stopped (stopPolicy Hold)");
     let missing = told_last(|objects| drop(objects.local_queues.remove("a")));
