@@ -35,15 +35,17 @@ pub(crate) fn simulate(arguments: &Simulate) -> Result<Exit, Problem> {
         };
         return endless::refuse(&[play]);
     }
+    let plainer = plainer(arguments);
+    let taken: Vec<&str> = plainer.iter().copied().map(name).chain(["given"]).collect();
     let mut plays = vec![Play::of("given", scenario.clone(), arguments)];
-    for (name, path) in policy::names(&arguments.policies)
+    for (name, path) in policy::names(&arguments.policies, &taken)
         .into_iter()
         .zip(&arguments.policies)
     {
         let objects = quota::read(std::slice::from_ref(path))?;
         plays.push(Play::of(&name, scenario.under(objects), arguments));
     }
-    for plainer in plainer(arguments) {
+    for plainer in plainer {
         let plain = Yardstick::from(plainer).applied_to(&scenario);
         plays.push(Play::of(name(plainer), plain, arguments));
     }

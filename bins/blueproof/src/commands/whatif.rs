@@ -55,7 +55,7 @@ fn plays(recording: &Recording, policies: Vec<Objects>, arguments: &WhatIf) -> V
     let mut plays = vec![play("recorded".into(), recording.scenario.clone())];
     let names = ["policy".to_owned()]
         .into_iter()
-        .chain(policy::names(&arguments.policies));
+        .chain(policy::names(&arguments.policies, &["recorded", "policy"]));
     for (name, objects) in names.zip(policies) {
         plays.push(play(name, recording.under(objects)));
     }
