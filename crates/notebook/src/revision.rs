@@ -196,7 +196,7 @@ mod tests {
         );
 
         let own = BTreeSet::from([PathBuf::from("new file.py")]);
-        assert_eq!(super::of(&folder, &own), Some(clean.clone()));
+        assert_eq!(super::of(&folder, &own), Some(clean));
 
         fs::remove_file(folder.join("new file.py")).expect("it is there");
         fs::write(folder.join("a.ipynb"), "[]").expect("a file");
