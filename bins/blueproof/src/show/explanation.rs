@@ -68,6 +68,7 @@ impl Explanation {
             standing: pending
                 .iter()
                 .flat_map(standing)
+                .chain(unblocked_by.iter().flat_map(|way| over(way, scheduler)))
                 .chain(evicted(view, now))
                 .chain(view.troubles.iter().map(|trouble| fails(trouble, now)))
                 .chain(estimate.iter().flat_map(|estimate| expected(estimate, now)))
@@ -157,6 +158,31 @@ fn user(of: &UserUsage) -> String {
         Some(user) => output::line(&format!("{user} in {}", of.local_queue)),
         None => of.local_queue.clone(),
     }
+}
+
+/// Returns, of those whose end is waited for, which are over already: they keep their quota until they are cleared away.
+fn over(way: &Unblocker, scheduler: &Scheduler) -> Vec<String> {
+    let runs = match way {
+        Unblocker::Ends { runs, .. } => runs,
+        Unblocker::Resumed { then, .. } => {
+            return then.iter().flat_map(|way| over(way, scheduler)).collect();
+        }
+        Unblocker::Time | Unblocker::InTurn | Unblocker::MoreQuota { .. } => return Vec::new(),
+    };
+    let views = runs.iter().filter_map(|run| scheduler.view(*run));
+    let told = views.filter_map(|view| match view.state {
+        RunState::Ended(ending) => Some(format!(
+            "  over    {} {}, and keeps its quota until its place is cleared away",
+            view.id,
+            verb(ending)
+        )),
+        RunState::AwaitingApproval
+        | RunState::Queued
+        | RunState::Reserved
+        | RunState::Starting
+        | RunState::Running => None,
+    });
+    told.collect()
 }
 
 /// Returns for whom a run that waits again was evicted last, and why.

@@ -57,6 +57,26 @@ fn what_fails_for_a_run_is_named_with_its_reason() {
 }
 
 #[test]
+fn of_one_whose_end_is_waited_for_it_is_told_that_it_is_over_and_keeps_its_quota() {
+    let mut scheduler = scheduler();
+    let told = |scheduler: &Scheduler| {
+        let view = scheduler.view(RunId(4)).expect("a run of the story");
+        Explanation::of(&view, scheduler, at(60)).to_string()
+    };
+    let over = "  over    r-3 passed, and keeps its quota until its place is cleared away\n";
+    let running = told(&scheduler);
+    assert!(
+        running.contains("r-3 ends") && !running.contains(over),
+        "{running}"
+    );
+    let attempt = RunId(3).attempt(1);
+    let outcome = Box::new(outcome(Verdict::Passed));
+    scheduler.handle(at(61), Event::Finished { attempt, outcome });
+    let ended = told(&scheduler);
+    assert!(ended.contains(over), "{ended}");
+}
+
+#[test]
 fn one_who_waits_because_others_had_less_is_told_so_with_the_figures() {
     let mut scheduler = Scheduler::new(Policy::local(Resources::default()));
     let by = Actor::Local("admin".into());
