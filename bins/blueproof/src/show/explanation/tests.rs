@@ -71,7 +71,14 @@ fn of_one_whose_end_is_waited_for_it_is_told_that_it_is_over_and_keeps_its_quota
     );
     let attempt = RunId(3).attempt(1);
     let outcome = Box::new(outcome(Verdict::Passed));
-    scheduler.handle(at(61), Event::Finished { attempt, outcome });
+    scheduler.handle(
+        at(61),
+        Event::Finished {
+            attempt,
+            outcome,
+            ended_at: None,
+        },
+    );
     let ended = told(&scheduler);
     assert!(ended.contains(over), "{ended}");
 }
