@@ -191,7 +191,7 @@ enum Exists {
 
 fn missing_name(lines: &[String]) -> Option<Absent> {
     static PIP: LazyLock<Regex> = LazyLock::new(|| {
-        Regex::new(r"satisfies the requirement (.+?) \(from versions: (.*)\)").expect("the pattern is one")
+        Regex::new(r"satisfies the requirement (.+?) \(from versions: ([^)]*)\)").expect("the pattern is one")
     });
     static UV_NOWHERE: LazyLock<Regex> = LazyLock::new(|| {
         Regex::new(r"(?:Because |and |cause: )?([A-Za-z0-9._-]+) (?:was not found in the package registry|was not found in the provided package locations)")
@@ -332,6 +332,8 @@ mod tests {
         let pip =
             "ERROR: Could not find a version that satisfies the requirement nosuch>=1 (from versions: none)";
         assert_eq!(absent(&[pip]), nowhere("nosuch>=1"));
+        let later = "WARNING: Retrying (Retry(total=4, connect=None)) after connection broken by 'ReadTimeoutError()'";
+        assert_eq!(absent(&[pip, later]), nowhere("nosuch>=1"));
         let uv = [
             "  × No solution found when resolving dependencies:",
             "  ╰─▶ Because nosuch was not found in the package registry and you require",
