@@ -39,6 +39,7 @@ use crate::{
     kernel::{Runtime, Variables},
     plan::Plan,
     process::{self, Confinement, LimitsHit, Meter},
+    survey::reads::Reads,
     text::counted,
     verdict,
 };
@@ -271,8 +272,9 @@ impl Attempt<'_> {
         let read = ipynb::Notebook::read(&notebook_path)
             .map_err(|problems| unreadable(&self.plan.notebook, problems))?;
         asked::refuse(&read, &self.plan, &self.spec)?;
-        self.overridden = asked::overridden(&read, &self.plan);
-        self.unread = asked::unread(&read, &self.plan, &self.overridden);
+        let reads = Reads::of(&read, self.plan.parameters.keys());
+        self.overridden = asked::overridden(&reads, &self.plan);
+        self.unread = asked::unread(&reads, &self.plan, &self.overridden);
         let folder = notebook_path.parent().unwrap_or(&notebook_path);
         let mut program = self.program(&read, prepared, secrets, folder)?;
         let mut notebook = Notebook::new(read);

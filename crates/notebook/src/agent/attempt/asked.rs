@@ -41,8 +41,7 @@ pub(super) fn refuse(notebook: &Notebook, plan: &Plan, spec: &AttemptSpec) -> St
 
 /// Returns the parameters that no tagged cell has and no cell reads: their values change nothing. Of those that are
 /// `overridden` that is told already.
-pub(super) fn unread(notebook: &Notebook, plan: &Plan, overridden: &[Overridden]) -> Vec<String> {
-    let reads = Reads::of(notebook, plan.parameters.keys());
+pub(super) fn unread(reads: &Reads, plan: &Plan, overridden: &[Overridden]) -> Vec<String> {
     let is_told = |name: &str| overridden.iter().any(|overridden| overridden.name == name);
     let names = plan.parameters.keys();
     names
@@ -61,8 +60,7 @@ pub(super) struct Overridden {
 
 /// Returns the parameters that are surely overridden: what first has to do with them, behind the place where values are put, is
 /// an assignment of another value, which nothing makes depend on anything.
-pub(super) fn overridden(notebook: &Notebook, plan: &Plan) -> Vec<Overridden> {
-    let reads = Reads::of(notebook, plan.parameters.keys());
+pub(super) fn overridden(reads: &Reads, plan: &Plan) -> Vec<Overridden> {
     let overridden = |name: &String| {
         Some(Overridden {
             cell: reads.undone_by(name)?,
