@@ -91,7 +91,8 @@ fn add(
         return add_folder(sum, name, path);
     }
     // Python follows links, and any may lead to a package. They are not followed here: where they lead to is a part of them.
-    if !kind.is_symlink() && !is_code(&path.to_string_lossy()) {
+    let file = path.file_name().unwrap_or_default();
+    if !kind.is_symlink() && !is_code(&file.to_string_lossy()) {
         return Ok(false);
     }
     let about = about()?;
