@@ -24,8 +24,8 @@ enum Tree<'a> {
     Alone(&'a str),
 }
 
-/// Returns how many seconds these jobs, each with how long it takes, need at the least: those of the tree and resource that have the most to do. `None`
-/// where the quota does not stay as it is.
+/// Returns how many seconds these jobs, each with how long it takes, need at the least: those of the tree and resource that have
+/// the most to do. `None` where the quota does not stay as it is.
 pub(super) fn work_alone<'a>(
     scenario: &'a Scenario,
     jobs: impl Iterator<Item = (&'a Job, SignedDuration)>,
