@@ -171,12 +171,7 @@ async fn whoever_watches_sees_a_run_again_when_it_has_changed() {
     };
     assert_eq!(next_state(), "running");
     let attempt = RunId(3).attempt(1);
-    let outcome = Box::new(blueproof_core::testing::outcome(Verdict::Passed));
-    let finished = Event::Finished {
-        attempt,
-        outcome,
-        ended_at: None,
-    };
+    let finished = blueproof_core::testing::finished(attempt, Verdict::Passed);
     tell(&store, &mut scheduler, story::at(61), finished).await;
     tell(&store, &mut scheduler, story::at(61), Event::Released { attempt }).await;
     let mut last = next_state();

@@ -12,7 +12,7 @@ use blueproof_core::{
     event::{Approval, Call, Event, StopMode},
     policy::Policy,
     scheduler::Scheduler,
-    testing::{outcome, request},
+    testing::{finished, request},
 };
 use jiff::{SignedDuration, Timestamp};
 use measure::{Figure, Samples, timed};
@@ -105,11 +105,7 @@ impl Crowd {
             let (ended, attempt) = (self.running, self.running.attempt(1));
             let request = self.next_request();
             self.ask(request);
-            let finished = self.handle(Event::Finished {
-                attempt,
-                outcome: Box::new(outcome(Verdict::Passed)),
-                ended_at: None,
-            });
+            let finished = self.handle(finished(attempt, Verdict::Passed));
             samples.push(finished + self.handle(Event::Released { attempt }));
             let next = self.actions.iter().find_map(reserved).expect("somebody waits");
             self.handle(Event::Reported {

@@ -9,7 +9,7 @@ use blueproof_core::{
     policy::Policy,
     queue::objects::{Requeuing, RequeuingTimestamp},
     scheduler::{PendingReason, Scheduler},
-    testing::{outcome, request, reserved},
+    testing::{finished, request, reserved},
 };
 use jiff::{SignedDuration, Timestamp};
 
@@ -83,12 +83,7 @@ impl Story {
         let place = "here".into();
         self.tell(Event::Reserved { attempt, place });
         self.tell(Event::Started { attempt });
-        let outcome = Box::new(outcome(Verdict::Failed(Box::new(failure))));
-        self.tell(Event::Finished {
-            attempt,
-            outcome,
-            ended_at: None,
-        });
+        self.tell(finished(attempt, Verdict::Failed(Box::new(failure))));
         self.tell(Event::Released { attempt })
     }
 
@@ -96,12 +91,7 @@ impl Story {
         let place = "here".into();
         self.tell(Event::Reserved { attempt, place });
         self.tell(Event::Started { attempt });
-        let outcome = Box::new(outcome(Verdict::Passed));
-        self.tell(Event::Finished {
-            attempt,
-            outcome,
-            ended_at: None,
-        });
+        self.tell(finished(attempt, Verdict::Passed));
         self.tell(Event::Released { attempt })
     }
 

@@ -10,7 +10,7 @@ use blueproof_core::{
     policy::Policy,
     queue::objects::{Objects, StopPolicy, WithinClusterQueue},
     scheduler::{EvictionReason, PendingReason, Scheduler, Unblocker},
-    testing::{outcome, request, reserved, teams},
+    testing::{finished, request, reserved, teams},
 };
 use jiff::{SignedDuration, Timestamp};
 
@@ -79,12 +79,7 @@ impl Story {
     }
 
     fn stopped(&mut self, attempt: AttemptId) {
-        let outcome = Box::new(outcome(Verdict::Stopped));
-        self.tell(Event::Finished {
-            attempt,
-            outcome,
-            ended_at: None,
-        });
+        self.tell(finished(attempt, Verdict::Stopped));
     }
 
     /// Applies queues of which all are as before but blue, which has this stop policy.
@@ -163,13 +158,8 @@ fn a_borrower_gives_back_what_another_team_wants_and_comes_back_in_its_turn() {
             pending: Vec::new(),
         }
     );
-    let outcome = Box::new(outcome(Verdict::Passed));
     let attempt = blue[0].attempt(1);
-    story.tell(Event::Finished {
-        attempt,
-        outcome,
-        ended_at: None,
-    });
+    story.tell(finished(attempt, Verdict::Passed));
     let actions = story.tell(Event::Released { attempt });
     assert_eq!(reserved(&actions), [blue[2].attempt(2)]);
 }
@@ -202,12 +192,7 @@ fn one_that_passes_although_it_was_to_give_way_has_passed() {
     let blue: Vec<RunId> = (0..3).map(|_| story.run("blue")).collect();
     story.ask("red", 0);
     let attempt = blue[2].attempt(1);
-    let outcome = Box::new(outcome(Verdict::Passed));
-    story.tell(Event::Finished {
-        attempt,
-        outcome,
-        ended_at: None,
-    });
+    story.tell(finished(attempt, Verdict::Passed));
     assert_eq!(story.state(blue[2]), RunState::Ended(Ending::Passed));
 }
 

@@ -10,7 +10,7 @@ use blueproof_core::{
     policy::{GatePolicy, LocalApproval, Policy},
     ports::{CallError, Retry},
     scheduler::Scheduler,
-    testing::{outcome, request},
+    testing::{finished, request},
 };
 use jiff::{SignedDuration, Timestamp};
 use proptest::prelude::*;
@@ -134,7 +134,7 @@ fn any_event() -> impl Strategy<Value = Event> {
         6 => any_attempt().prop_map(|attempt| Event::Reserved { attempt, place: "here".into() }),
         6 => any_attempt().prop_map(|attempt| Event::Started { attempt }),
         6 => (any_attempt(), any_verdict())
-            .prop_map(|(attempt, verdict)| Event::Finished { attempt, outcome: Box::new(outcome(verdict)), ended_at: None }),
+            .prop_map(|(attempt, verdict)| finished(attempt, verdict)),
         6 => any_attempt().prop_map(|attempt| Event::Released { attempt }),
         2 => (run(), 0..4u32).prop_map(|(run, attempts)| Event::Reported { run, attempts }),
         3 => any_failed_call(),
@@ -175,11 +175,7 @@ fn answer(action: Action) -> Option<Event> {
         Action::Start(start) => Some(Event::Started {
             attempt: start.attempt,
         }),
-        Action::Observe { attempt } => Some(Event::Finished {
-            attempt,
-            outcome: Box::new(outcome(Verdict::Passed)),
-            ended_at: None,
-        }),
+        Action::Observe { attempt } => Some(finished(attempt, Verdict::Passed)),
         Action::Stop { .. } => None,
         Action::Release { attempt } => Some(Event::Released { attempt }),
         Action::Report { view, .. } => Some(Event::Reported {

@@ -18,7 +18,7 @@ use blueproof_core::{
     },
     scheduler::Scheduler,
     simulation::{Recorder, Recording},
-    testing::{TEAMS, outcome, request, teams},
+    testing::{TEAMS, finished, request, teams},
 };
 use jiff::{SignedDuration, Timestamp};
 use proptest::{collection::vec, option, prelude::*, sample::select};
@@ -192,12 +192,7 @@ impl Story {
                 self.tell(Event::Started { attempt });
             }
             Action::Stop { attempt, .. } => {
-                let outcome = Box::new(outcome(Verdict::Stopped));
-                self.tell(Event::Finished {
-                    attempt,
-                    outcome,
-                    ended_at: None,
-                });
+                self.tell(finished(attempt, Verdict::Stopped));
             }
             Action::Release { attempt } => self.tell(Event::Released { attempt }),
             Action::Observe { .. } | Action::Report { .. } => {}
@@ -216,13 +211,8 @@ impl Story {
             return;
         }
         let verdict = if passes { Verdict::Passed } else { failed() };
-        let outcome = Box::new(outcome(verdict));
         let attempt = running[which % running.len()].id;
-        self.tell(Event::Finished {
-            attempt,
-            outcome,
-            ended_at: None,
-        });
+        self.tell(finished(attempt, verdict));
     }
 
     fn cancel(&mut self, which: usize) {

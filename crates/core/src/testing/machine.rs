@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use fastrand::Rng;
 use jiff::{SignedDuration, Timestamp};
 
-use super::{outcome, request};
+use super::{finished, request};
 use crate::{
     action::Action,
-    domain::{AttemptId, Cpus, Resources, RunRequest, Verdict},
+    domain::{Cpus, Resources, RunRequest, Verdict},
     event::Event,
     policy::Policy,
     ports::{LoggedEvent, Seq},
@@ -138,15 +138,6 @@ impl Machine {
                 self.expect(now, Event::Reported { run, attempts });
             }
         }
-    }
-}
-
-fn finished(attempt: AttemptId, verdict: Verdict) -> Event {
-    let outcome = Box::new(outcome(verdict));
-    Event::Finished {
-        attempt,
-        outcome,
-        ended_at: None,
     }
 }
 

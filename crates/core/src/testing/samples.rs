@@ -100,6 +100,15 @@ fn team_queue(cpus: u32, within: WithinClusterQueue) -> ClusterQueue {
     }
 }
 
+/// An attempt's end of which nothing but the verdict is told.
+pub fn finished(attempt: AttemptId, verdict: Verdict) -> Event {
+    Event::Finished {
+        attempt,
+        outcome: Box::new(outcome(verdict)),
+        ended_at: None,
+    }
+}
+
 /// Returns an outcome with nothing but a verdict.
 pub fn outcome(verdict: Verdict) -> Outcome {
     Outcome {

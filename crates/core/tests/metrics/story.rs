@@ -10,7 +10,7 @@ use blueproof_core::{
     policy::Policy,
     queue::objects::{LocalQueue, Objects, StopPolicy, WithinClusterQueue},
     scheduler::Scheduler,
-    testing::{outcome, request, teams},
+    testing::{finished, request, teams},
 };
 use jiff::Timestamp;
 
@@ -74,16 +74,8 @@ impl Story {
         self.at(started, Event::Started { attempt });
     }
 
-    pub(crate) fn end(&mut self, finished: i64, released: i64, attempt: AttemptId, verdict: Verdict) {
-        let outcome = Box::new(outcome(verdict));
-        self.at(
-            finished,
-            Event::Finished {
-                attempt,
-                outcome,
-                ended_at: None,
-            },
-        );
+    pub(crate) fn end(&mut self, ended: i64, released: i64, attempt: AttemptId, verdict: Verdict) {
+        self.at(ended, finished(attempt, verdict));
         self.at(released, Event::Released { attempt });
     }
 

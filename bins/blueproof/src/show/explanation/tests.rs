@@ -9,7 +9,7 @@ use blueproof_core::{
         manifest::{self, File},
         objects::{Objects, Quota, WithinClusterQueue},
     },
-    testing::{outcome, request, teams},
+    testing::{finished, request, teams},
 };
 
 use std::collections::BTreeMap;
@@ -70,15 +70,7 @@ fn of_one_whose_end_is_waited_for_it_is_told_that_it_is_over_and_keeps_its_quota
         "{running}"
     );
     let attempt = RunId(3).attempt(1);
-    let outcome = Box::new(outcome(Verdict::Passed));
-    scheduler.handle(
-        at(61),
-        Event::Finished {
-            attempt,
-            outcome,
-            ended_at: None,
-        },
-    );
+    scheduler.handle(at(61), finished(attempt, Verdict::Passed));
     let ended = told(&scheduler);
     assert!(ended.contains(over), "{ended}");
 }
@@ -166,15 +158,7 @@ fn one_that_was_evicted_is_told_for_whom_while_it_is_stopped_and_when_it_waits_a
         "{table}"
     );
     let attempt = RunId(3).attempt(1);
-    let outcome = Box::new(outcome(Verdict::Stopped));
-    scheduler.handle(
-        at(5),
-        Event::Finished {
-            attempt,
-            outcome,
-            ended_at: None,
-        },
-    );
+    scheduler.handle(at(5), finished(attempt, Verdict::Stopped));
     scheduler.handle(at(5), Event::Released { attempt });
     let view = scheduler.view(RunId(3)).expect("it is known");
     let explanation = Explanation::of(&view, &scheduler, at(6));

@@ -10,7 +10,7 @@ use crate::{
     event::{Event, StopMode},
     policy::Policy,
     queue::objects::WithinClusterQueue,
-    testing::{Asked, log_of, outcome, request, teams},
+    testing::{Asked, finished, log_of, request, teams},
 };
 
 fn at(second: i64) -> Timestamp {
@@ -130,12 +130,7 @@ fn fewer_than_three_earlier_runs_tell_nothing() {
 }
 
 fn end(scheduler: &mut Scheduler, now: i64, attempt: AttemptId, verdict: Verdict) {
-    let outcome = Box::new(outcome(verdict));
-    let finished = Event::Finished {
-        attempt,
-        outcome,
-        ended_at: None,
-    };
+    let finished = finished(attempt, verdict);
     scheduler.handle(at(now), finished);
     scheduler.handle(at(now), Event::Released { attempt });
 }
