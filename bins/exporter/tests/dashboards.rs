@@ -136,13 +136,7 @@ fn no_driver() -> Scenario {
 }
 
 fn fault(function: &str, returns: NvmlReturn) -> Fault {
-    Fault {
-        function: function.into(),
-        device: None,
-        from: 0.0,
-        to: None,
-        returns,
-    }
+    Fault::always(function, None, returns)
 }
 
 /// Returns a page with a few series of every metric of the scheduler; what is counted grows with each reading.

@@ -328,13 +328,7 @@ fn a_job_on_a_machine_whose_driver_does_not_say_what_there_is_has_unknown_device
         assert_unknown(&scenario);
     }
     let mut scenario = Scenario::of([a10()]);
-    scenario.delays = vec![Delay {
-        function: "nvmlDeviceGetCount_v2".into(),
-        device: None,
-        from: 0.0,
-        to: None,
-        milliseconds: 3_600_000,
-    }];
+    scenario.delays = vec![Delay::always("nvmlDeviceGetCount_v2", None, 3_600_000)];
     assert_unknown(&scenario);
 }
 

@@ -371,6 +371,19 @@ pub struct Fault {
     pub returns: NvmlReturn,
 }
 
+impl Fault {
+    /// Returns one that is there from the beginning, and does not go.
+    pub fn always(function: &str, device: Option<usize>, returns: NvmlReturn) -> Self {
+        Self {
+            function: function.to_owned(),
+            device,
+            from: 0.0,
+            to: None,
+            returns,
+        }
+    }
+}
+
 /// Calls that take long for some time. Others go on meanwhile.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -388,4 +401,17 @@ pub struct Delay {
     pub to: Option<f64>,
     /// How long they take, in real time whatever the clock is.
     pub milliseconds: u64,
+}
+
+impl Delay {
+    /// Returns one that is there from the beginning, and does not go.
+    pub fn always(function: &str, device: Option<usize>, milliseconds: u64) -> Self {
+        Self {
+            function: function.to_owned(),
+            device,
+            from: 0.0,
+            to: None,
+            milliseconds,
+        }
+    }
 }

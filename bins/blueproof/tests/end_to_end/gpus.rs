@@ -206,13 +206,7 @@ fn more_gpus_than_there_are_are_refused_before_anything_runs() {
 #[test]
 fn a_driver_that_has_to_be_loaded_first_is_waited_for_and_that_is_said() {
     let mut scenario = Scenario::of([a10()]);
-    scenario.delays = vec![Delay {
-        function: "nvmlInit_v2".into(),
-        device: None,
-        from: 0.0,
-        to: None,
-        milliseconds: 1500,
-    }];
+    scenario.delays = vec![Delay::always("nvmlInit_v2", None, 1500)];
     let driver = Installed::new(&scenario).expect("the library was built beside this test");
     let home = Home::new();
     let checkout = Checkout::new(&[SEEN], "");
@@ -297,13 +291,11 @@ fn whoever_comes_after_is_given_another_device_than_the_one_that_broke() {
 fn a_device_that_is_lost_is_given_to_nobody() {
     let home = Home::new();
     let scenario = Scenario {
-        faults: vec![Fault {
-            function: "nvmlDeviceGetTemperature".into(),
-            device: Some(0),
-            from: 0.0,
-            to: None,
-            returns: NvmlReturn::GpuIsLost,
-        }],
+        faults: vec![Fault::always(
+            "nvmlDeviceGetTemperature",
+            Some(0),
+            NvmlReturn::GpuIsLost,
+        )],
         ..Scenario::of([busy(), busy()])
     };
     let driver = Installed::new(&scenario).expect("the library was built beside this test");

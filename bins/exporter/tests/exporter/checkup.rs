@@ -103,13 +103,7 @@ fn keep(library: &Installed, file: &Path, more: &[&str]) -> (Keeper, impl Iterat
 #[test]
 fn a_node_whose_driver_hangs_from_the_beginning_loses_the_pass_of_before() {
     let mut scenario = Scenario::of([a10(), a10()]);
-    scenario.delays = vec![Delay {
-        function: "nvmlDeviceGetTemperature".into(),
-        device: Some(0),
-        from: 0.0,
-        to: None,
-        milliseconds: 3_600_000,
-    }];
+    scenario.delays = vec![Delay::always("nvmlDeviceGetTemperature", Some(0), 3_600_000)];
     let (library, folder) = (install(&scenario), tempfile::tempdir().expect("a folder"));
     let file = folder.path().join("blueproof-gpu");
     fs::write(

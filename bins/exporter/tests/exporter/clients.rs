@@ -52,13 +52,7 @@ fn it_ends_when_it_is_asked_to_though_a_client_has_sent_half_a_request() {
 #[test]
 fn it_ends_when_it_is_asked_to_though_a_scrape_waits_for_a_driver_that_hangs() {
     let mut scenario = Scenario::of([a10()]);
-    scenario.delays = vec![Delay {
-        function: "nvmlDeviceGetPowerUsage".into(),
-        device: None,
-        from: 0.0,
-        to: None,
-        milliseconds: 3_600_000,
-    }];
+    scenario.delays = vec![Delay::always("nvmlDeviceGetPowerUsage", None, 3_600_000)];
     let library = install(&scenario);
     let mut server = Server::start(&["--wait", "3600000"], &library);
     let mut client = server.connect();
@@ -98,13 +92,7 @@ fn many_who_send_nothing_keep_nobody_out() {
 #[test]
 fn whether_it_is_alive_is_answered_though_all_others_wait_for_a_driver_that_hangs() {
     let mut scenario = Scenario::of([a10()]);
-    scenario.delays = vec![Delay {
-        function: "nvmlDeviceGetCount_v2".into(),
-        device: None,
-        from: 0.0,
-        to: None,
-        milliseconds: 3_600_000,
-    }];
+    scenario.delays = vec![Delay::always("nvmlDeviceGetCount_v2", None, 3_600_000)];
     let library = install(&scenario);
     let server = Server::with_files(128, &library);
     let ask = b"GET /metrics HTTP/1.1\r\nHost: a\r\nX-Prometheus-Scrape-Timeout-Seconds: 3600\r\n\r\n";

@@ -14,13 +14,7 @@ fn eight(faults: Vec<Fault>) -> Installed {
 }
 
 fn fault(function: &str, returns: NvmlReturn) -> Fault {
-    Fault {
-        function: function.into(),
-        device: Some(3),
-        from: 0.0,
-        to: None,
-        returns,
-    }
+    Fault::always(function, Some(3), returns)
 }
 
 fn page(library: &Installed) -> String {

@@ -203,13 +203,7 @@ fn a_device_that_hangs_is_unknown_on_both_pages_in_health_and_readiness_and_the_
 #[test]
 fn who_may_not_wait_gets_what_was_read_before_and_is_told_so() {
     let mut scenario = Scenario::of([a10()]);
-    scenario.delays = vec![Delay {
-        function: "nvmlDeviceGetPowerUsage".into(),
-        device: None,
-        from: 0.0,
-        to: None,
-        milliseconds: 50,
-    }];
+    scenario.delays = vec![Delay::always("nvmlDeviceGetPowerUsage", None, 50)];
     let library = install(&scenario);
     let server = Server::start(&["--wait", "0"], &library);
     let began = Instant::now();
@@ -227,13 +221,7 @@ fn who_may_not_wait_gets_what_was_read_before_and_is_told_so() {
 #[test]
 fn a_slow_driver_is_waited_for_as_long_as_the_scraper_waits_and_pods_are_named() {
     let mut scenario = Scenario::of(std::iter::repeat_with(a10).take(8));
-    scenario.delays = vec![Delay {
-        function: "nvmlDeviceGetPowerUsage".into(),
-        device: None,
-        from: 0.0,
-        to: None,
-        milliseconds: 70,
-    }];
+    scenario.delays = vec![Delay::always("nvmlDeviceGetPowerUsage", None, 70)];
     let library = install(&scenario);
     let kubelet = FakeKubelet::start().expect("a socket");
     let held = Held::of("nvidia.com/gpu", [scenario.devices[0].uuid.as_str()]);

@@ -48,13 +48,7 @@ pub(crate) fn lines(page: &str, start: &str) -> Vec<String> {
 /// A machine whose driver is not loaded.
 pub(crate) fn without_driver() -> Installed {
     let mut scenario = Scenario::of([a10()]);
-    scenario.faults = vec![Fault {
-        function: "nvmlInit_v2".into(),
-        device: None,
-        from: 0.0,
-        to: None,
-        returns: NvmlReturn::DriverNotLoaded,
-    }];
+    scenario.faults = vec![Fault::always("nvmlInit_v2", None, NvmlReturn::DriverNotLoaded)];
     install(&scenario)
 }
 

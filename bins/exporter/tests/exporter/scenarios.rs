@@ -174,13 +174,7 @@ fn of_a_divided_device_whose_parts_cannot_be_read_nothing_is_told_that_is_theirs
         "nvmlDeviceGetGpuInstanceId",
     ] {
         let mut scenario = Scenario::of([h100_with_mig(2)]);
-        scenario.faults = vec![Fault {
-            function: function.into(),
-            device: None,
-            from: 0.0,
-            to: None,
-            returns: NvmlReturn::NoPermission,
-        }];
+        scenario.faults = vec![Fault::always(function, None, NvmlReturn::NoPermission)];
         let story = Story::of(scenario, &[]);
         let dcgm = story.dcgm();
         assert_eq!(values(&dcgm, "DCGM_FI_DEV_GPU_TEMP", "").len(), 1, "{dcgm}");
@@ -207,13 +201,7 @@ fn that_the_parts_of_a_divided_device_cannot_be_read_is_a_fault_of_it() {
         ("nvmlDeviceGetGpuInstanceId", NvmlReturn::NoPermission, 2.0),
     ] {
         let mut scenario = Scenario::of([h100_with_mig(2)]);
-        scenario.faults = vec![Fault {
-            function: function.into(),
-            device: None,
-            from: 0.0,
-            to: None,
-            returns,
-        }];
+        scenario.faults = vec![Fault::always(function, None, returns)];
         let story = Story::of(scenario, &[]);
         let page = story.native();
         assert_eq!(
@@ -228,13 +216,11 @@ fn that_the_parts_of_a_divided_device_cannot_be_read_is_a_fault_of_it() {
 #[test]
 fn a_card_that_has_no_mig_has_no_parts_that_could_not_be_read() {
     let mut scenario = Scenario::of([a10()]);
-    scenario.faults = vec![Fault {
-        function: "nvmlDeviceGetMaxMigDeviceCount".into(),
-        device: None,
-        from: 0.0,
-        to: None,
-        returns: NvmlReturn::Unknown,
-    }];
+    scenario.faults = vec![Fault::always(
+        "nvmlDeviceGetMaxMigDeviceCount",
+        None,
+        NvmlReturn::Unknown,
+    )];
     let story = Story::of(scenario, &[]);
     let dcgm = story.dcgm();
     for name in ["DCGM_FI_DEV_FB_USED", "DCGM_FI_DEV_GPU_UTIL"] {

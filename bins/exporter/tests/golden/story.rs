@@ -45,13 +45,11 @@ pub(crate) fn recorded() -> String {
 
 fn scenario() -> Scenario {
     let mut scenario = Scenario::of([faulty(), training(), divided()]);
-    scenario.faults = vec![Fault {
-        function: "nvmlDeviceGetPowerUsage".into(),
-        device: Some(0),
-        from: 0.0,
-        to: None,
-        returns: NvmlReturn::Unknown,
-    }];
+    scenario.faults = vec![Fault::always(
+        "nvmlDeviceGetPowerUsage",
+        Some(0),
+        NvmlReturn::Unknown,
+    )];
     scenario
 }
 

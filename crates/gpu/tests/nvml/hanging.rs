@@ -74,13 +74,7 @@ fn errors_are_told_while_a_device_hangs_and_each_before_the_next_one_hides_it() 
 #[test]
 fn a_device_that_hangs_before_it_says_who_it_is_is_counted() {
     let mut scenario = Scenario::of([a10(), a10()]);
-    scenario.delays = vec![Delay {
-        function: "nvmlDeviceGetUUID".into(),
-        device: Some(0),
-        from: 0.0,
-        to: None,
-        milliseconds: 3_600_000,
-    }];
+    scenario.delays = vec![Delay::always("nvmlDeviceGetUUID", Some(0), 3_600_000)];
     let installed = install_scenario(&scenario);
     let mut probe = open(&installed).with_patience(Duration::from_secs(2));
     let inventory = probe.inventory().expect("one answers");

@@ -53,13 +53,7 @@ fn value(sample: &Sample, figure: Figure) -> f64 {
 }
 
 fn fault(function: &str, device: Option<usize>, returns: NvmlReturn) -> Fault {
-    Fault {
-        function: function.into(),
-        device,
-        from: 0.0,
-        to: None,
-        returns,
-    }
+    Fault::always(function, device, returns)
 }
 
 fn busy_a10() -> Device {
@@ -502,13 +496,7 @@ fn a_machine_whose_driver_knows_no_device_has_none() {
 #[test]
 fn a_call_that_is_slow_is_waited_for_and_its_time_is_told() {
     let mut scenario = Scenario::of([a10()]);
-    scenario.delays = vec![Delay {
-        function: "nvmlDeviceGetPowerUsage".into(),
-        device: None,
-        from: 0.0,
-        to: None,
-        milliseconds: 30,
-    }];
+    scenario.delays = vec![Delay::always("nvmlDeviceGetPowerUsage", None, 30)];
     let installed = install_scenario(&scenario);
     let snapshot = open(&installed).snapshot().expect("it answers");
     assert!(snapshot.took.as_millis() >= 30, "{:?}", snapshot.took);

@@ -108,13 +108,7 @@ fn a_wait_shows_a_lost_device_once_no_event_is_left() {
 
 #[test]
 fn a_slow_call_does_not_hold_up_a_call_about_another_device() {
-    let delay = Delay {
-        function: "nvmlDeviceGetPowerUsage".to_owned(),
-        device: Some(0),
-        from: 0.0,
-        to: None,
-        milliseconds: 3_600_000,
-    };
+    let delay = Delay::always("nvmlDeviceGetPowerUsage", Some(0), 3_600_000);
     let installed = install(&Scenario {
         delays: vec![delay],
         ..Scenario::of([a10(), h200()])
