@@ -10,7 +10,10 @@ use blueproof_core::{
 use jiff::Timestamp;
 
 use super::{attempt::cgroup_name, halt::read_spec};
-use crate::process::{Confinement, end_left};
+use crate::{
+    kernel::Runtime,
+    process::{Confinement, end_left},
+};
 
 /// Ends what an earlier agent left, and appends how the attempt ended. The notebook is not run again.
 pub(crate) fn finish(layout: &AttemptLayout, log: &mut LogWriter, records: &[Record]) -> io::Result<()> {
@@ -81,11 +84,12 @@ fn end_what_is_left(layout: &AttemptLayout, records: &[Record]) -> Option<String
         let _ = remove_folder(sockets);
     }
     if records.is_empty() {
-        // Nothing says any more how its processes are marked, nor where its cgroup is; an agent that was started where this
-        // one was had it here.
+        // Nothing says any more how its processes are marked, nor where its cgroup and its sockets are; an agent that was
+        // started where this one was had them here.
         let left = end_left(None, &work);
         let named = read_spec(layout).map(|(spec, _)| Confinement::plan(&cgroup_name(&spec, layout)));
         unended = of_cgroup(named.map_or(Ok(()), |confinement| confinement.end())).or(of_processes(left));
+        Runtime::remove_left(&work);
     }
     unended
 }

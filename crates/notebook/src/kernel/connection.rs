@@ -4,7 +4,11 @@
 //! because a unix socket's path has at most 108 bytes. The notebook's temporary folder is reached through it for the
 //! same reason: Python's multiprocessing makes sockets there.
 
-use std::{fs, io, os::unix::fs::DirBuilderExt, path::Path, path::PathBuf};
+use std::{
+    fs, io,
+    os::unix::{ffi::OsStrExt, fs::DirBuilderExt},
+    path::{Path, PathBuf},
+};
 
 use blueproof_core::attempt::remove_folder;
 
@@ -12,6 +16,9 @@ use super::wire::Endpoints;
 
 /// The longest path of a unix socket, its final zero byte included.
 const SOCKET_PATH_MAX: usize = 108;
+
+/// What the name of a kernel's folder begins with.
+const PREFIX: &str = "bp-";
 
 /// What a kernel listens on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,7 +45,21 @@ impl Runtime {
             .chars()
             .take(8)
             .collect();
-        short_base().join(format!("bp-{name}"))
+        short_base().join(format!("{PREFIX}{name}"))
+    }
+
+    /// Removes the folders of kernels that ended and whose notebook had its temporary folder in `work`.
+    pub(crate) fn remove_left(work: &Path) {
+        let temporary = work.join("tmp");
+        let Ok(entries) = fs::read_dir(short_base()) else {
+            return;
+        };
+        for entry in entries.flatten() {
+            let is_ours = entry.file_name().as_bytes().starts_with(PREFIX.as_bytes());
+            if is_ours && fs::read_link(entry.path().join("t")).is_ok_and(|link| link == temporary) {
+                let _ = remove_folder(&entry.path());
+            }
+        }
     }
 
     /// Makes `folder`, which must not be there, and the notebook's temporary folder in `work`.

@@ -95,6 +95,20 @@ fn what_a_notebook_left_running_is_ended_where_no_record_names_it_any_more() {
 }
 
 #[test]
+fn a_kernels_sockets_are_gone_also_where_no_record_names_their_folder() {
+    let told = tempfile::NamedTempFile::new().unwrap();
+    let take = format!(
+        "import os\nopen({:?}, 'w').write(os.path.dirname(os.environ['TMPDIR']))\nlog.unlink()",
+        told.path()
+    );
+    let code = format!("{}\n{KILL_AGENT}", forging(&take));
+    assert_tampered(&Attempt::of(&[&code]).start().recover());
+    let sockets = std::fs::read_to_string(told.path()).unwrap();
+    assert!(sockets.contains("/bp-"), "{sockets}");
+    assert!(!std::path::Path::new(&sockets).exists(), "{sockets}");
+}
+
+#[test]
 fn what_a_notebook_puts_in_the_place_of_what_is_kept_is_replaced() {
     let ways = [
         "(folder / 'executed.ipynb').unlink(); os.mkfifo(folder / 'executed.ipynb')",
