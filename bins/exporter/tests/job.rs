@@ -333,6 +333,32 @@ fn a_job_on_a_machine_whose_driver_does_not_say_what_there_is_has_unknown_device
 }
 
 #[test]
+fn between_steps_a_driver_that_does_not_say_what_there_is_has_unknown_devices_and_not_none() {
+    let mut scenario = Scenario::of([a10()]);
+    scenario.faults = vec![fault("nvmlInit_v2", None, 0.0, NvmlReturn::NoPermission)];
+    let driver = Installed::new(&scenario).expect("the library was built beside this test");
+    let folder = tempfile::tempdir().expect("a folder");
+    let step = |arguments: &[&str]| {
+        let mut command = job(folder.path(), &driver, arguments);
+        command.env("RUNNER_TEMP", folder.path());
+        run(command)
+    };
+    let started = step(&["start"]);
+    assert!(started.status.success(), "{started:?}");
+    assert!(
+        text(&started.stderr).starts_with("watching GPUs, though it is not known which there are ("),
+        "{started:?}"
+    );
+    let stopped = step(&["stop", "--json", "gpu.json"]);
+    assert!(
+        text(&stopped.stderr).contains("It is not known which GPUs it had"),
+        "{stopped:?}"
+    );
+    let json = read(&folder.path().join("gpu.json"));
+    assert!(json["devicesUnknown"].is_string(), "{json}");
+}
+
+#[test]
 fn a_job_names_the_device_that_was_lost_and_those_nobody_listened_to() {
     let mut deaf = Scenario::of([a10(), a10()]);
     deaf.devices[1].supported_event_types = 0;

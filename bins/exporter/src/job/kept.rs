@@ -136,12 +136,21 @@ pub(super) fn start(start: &Start) -> Result<(), Diagnostic> {
         }
         thread::sleep(LOOK_EVERY);
     }
-    let summary = folder.read()?;
-    eprintln!(
-        "watching {} GPUs until `blueproof-exporter job stop`",
-        summary.devices.len()
-    );
+    let watched = what_is_watched(&folder.read()?);
+    eprintln!("watching {watched} until `blueproof-exporter job stop`");
     Ok(())
+}
+
+fn what_is_watched(summary: &JobSummary) -> String {
+    let devices = match summary.devices.len() {
+        1 => "1 GPU".to_owned(),
+        count => format!("{count} GPUs"),
+    };
+    match (&summary.devices_unknown, summary.devices.is_empty()) {
+        (Some(why), true) => format!("GPUs, though it is not known which there are ({why}),"),
+        (Some(why), false) => format!("{devices}, though it is not known whether these are all ({why}),"),
+        (None, _) => devices,
+    }
 }
 
 /// Watches until it is told to end.
