@@ -40,7 +40,7 @@ use crate::{
     plan::Plan,
     process::{self, Confinement, LimitsHit, Meter},
     survey::reads::Reads,
-    text::counted,
+    text::{counted, duration},
     verdict,
 };
 
@@ -370,8 +370,8 @@ impl Attempt<'_> {
         let message = format!("{what} within {limit:#} (timeouts.startup)");
         let mut diagnostic = Diagnostic::error(Code::StartupTimeout, message);
         if let Some(took) = self.environment_took {
-            diagnostic =
-                diagnostic.because(format!("making the environment took {:#.0} of it", signed(took)));
+            let took = duration(signed(took));
+            diagnostic = diagnostic.because(format!("making the environment took {took} of it"));
         }
         let diagnostic = diagnostic
             .hint("allow more under spec.timeouts.startup; a second start finds the packages in the cache");

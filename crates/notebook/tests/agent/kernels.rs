@@ -160,6 +160,25 @@ fn a_kernelspec_whose_program_is_not_there_is_refused_before_anything_starts() {
 }
 
 #[test]
+fn a_kernel_that_does_not_answer_in_time_is_told_with_what_the_environment_took() {
+    let mute = Jupyter::new("python");
+    let program = mute.0.path().join("kernels/echo/echo.py");
+    fs::write(program, "import time\ntime.sleep(600)").unwrap();
+    let mut attempt = mute.attempt(&["say x"]);
+    attempt.timeouts.startup = Some(jiff::SignedDuration::from_secs(4));
+    let failure = attempt.fails();
+    assert_eq!(failure.class, FailureClass::Timeout(Limit::Startup));
+    let diagnostic = failure.diagnostic;
+    assert_eq!(
+        diagnostic.message,
+        "the kernel had not answered within 4s (timeouts.startup)"
+    );
+    let share = diagnostic.causes[0].strip_prefix("making the environment took ");
+    let share = share.and_then(|share| share.strip_suffix(" of it")).unwrap();
+    assert_eq!(share.split(' ').count(), 2, "a figure and its unit: {share}");
+}
+
+#[test]
 fn parameters_are_refused_where_they_cannot_be_put_in() {
     let mut attempt = Jupyter::new("python").attempt(&["say x"]);
     attempt.plan.parameters.insert("n".into(), 3.into());
