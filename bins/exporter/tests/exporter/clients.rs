@@ -4,12 +4,13 @@ use std::{
     io::{ErrorKind, Read as _, Write as _},
     net::TcpStream,
     thread,
+    time::Instant,
 };
 
-use fake_nvml::{Delay, Installed, Scenario, a10};
+use fake_nvml::{Delay, Installed, Scenario, a10, h100_with_mig};
 use rustix::process::Signal;
 
-use super::program::{Server, install, lines};
+use super::program::{LONG, Server, install, lines};
 
 /// More than may be connected at a time.
 const MANY: usize = 300;
@@ -90,6 +91,28 @@ fn many_who_send_nothing_keep_nobody_out() {
 }
 
 #[test]
+fn who_does_not_read_its_answers_is_not_waited_for_without_end() {
+    let library = library();
+    let server = Server::start(&[], &library);
+    let mut client = server.connect();
+    client.set_nonblocking(true).expect("it can be asked not to wait");
+    let asks = b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n".repeat(1000);
+    // As long as the other side is waited for, nothing more of what is asked is taken.
+    let taken = |client: &mut TcpStream| match client.write(&asks) {
+        Ok(_) => None,
+        Err(error) => Some(error.kind()),
+    };
+    while taken(&mut client) != Some(ErrorKind::WouldBlock) {}
+    assert_eq!(server.get("/health", &[]).status, 200);
+    let began = Instant::now();
+    while taken(&mut client).is_none_or(|kind| kind == ErrorKind::WouldBlock) {
+        assert!(began.elapsed() < LONG, "it is closed");
+        thread::yield_now();
+    }
+    assert_eq!(server.get("/health", &[]).status, 200);
+}
+
+#[test]
 fn whether_it_is_alive_is_answered_though_all_others_wait_for_a_driver_that_hangs() {
     let mut scenario = Scenario::of([a10()]);
     scenario.delays = vec![Delay::always("nvmlDeviceGetCount_v2", None, 3_600_000)];
@@ -156,6 +179,21 @@ fn fifty_scrapers_at_once_get_the_same_page_whole() {
             assert_eq!(lines(&page, "DCGM_FI_DEV_FB_FREE"), expected);
         }
     });
+}
+
+#[test]
+fn fifty_scrapers_at_once_of_sixteen_divided_devices_take_no_more_than_forty_mebibytes() {
+    let devices = (0..16).map(|number| h100_with_mig(7).numbered(number));
+    let library = install(&Scenario::of(devices));
+    let server = Server::start(&[], &library);
+    thread::scope(|scope| {
+        for path in ["/metrics", "/metrics/dcgm"].repeat(25) {
+            let server = &server;
+            scope.spawn(move || assert_eq!(server.get(path, &[]).status, 200));
+        }
+    });
+    let peak = server.memory_peak();
+    assert!(peak < 40 << 20, "{} MiB", peak >> 20);
 }
 
 #[test]

@@ -122,6 +122,24 @@ fn a_reading_that_is_older_than_its_bound_is_unknown() {
 }
 
 #[test]
+fn a_reading_is_told_for_fifteen_seconds_where_nothing_else_is_asked_for() {
+    let told_after = |seconds| {
+        let begun = Instant::now().checked_sub(Duration::from_secs(seconds));
+        let state = State {
+            last: begun.map(|begun| (begun, Arc::new(Err(blind())))),
+            ..State::default()
+        };
+        let limits = Limits::default();
+        state
+            .collected(Instant::now(), limits.fresh_for)
+            .reading
+            .is_some()
+    };
+    assert!(told_after(14));
+    assert!(!told_after(16));
+}
+
+#[test]
 fn errors_are_told_while_a_reading_hangs_in_their_order() {
     let (hangs, (go, let_go)) = (Arc::new(AtomicBool::new(false)), mpsc::channel());
     let probe = FakeProbe::of(vec![device(0), device(1)]);

@@ -121,6 +121,27 @@ fn a_long_cell_says_where_it_is_and_what_it_prints() {
 }
 
 #[test]
+fn a_metric_that_is_no_number_any_more_ends_in_a_cross_while_it_runs() {
+    let mut stages = Stages::new(two_cores());
+    let loss = |value| RecordKind::Metric {
+        name: "loss".into(),
+        value,
+    };
+    tell(
+        &mut stages,
+        vec![
+            RecordKind::KernelReady { pid: 1, cells: 1 },
+            RecordKind::CellBegun { cell: 1, nth: 0 },
+            loss(Some(2.0)),
+            loss(Some(1.0)),
+            loss(None),
+        ],
+    );
+    let (_, text, _) = stages.doing().expect("it runs");
+    assert_eq!(text, "cell 1, 0 of 1 done · loss █▁× not a number");
+}
+
+#[test]
 fn while_it_runs_it_is_said_when_it_is_likely_to_end() {
     let mut stages = Stages::new(two_cores());
     let mut view = views()[1].clone();
