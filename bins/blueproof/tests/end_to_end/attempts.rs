@@ -1,4 +1,4 @@
-//! An earlier attempt of a run, by its number.
+//! Attempts of a run: an earlier one by its number, and how long they took.
 
 use std::fs;
 
@@ -80,4 +80,18 @@ fn a_run_that_failed_in_several_attempts_says_how_many() {
         .find(|line| line.starts_with("INFRASTRUCTURE"));
     let verdict = verdict.expect("a verdict");
     assert!(verdict.contains(" · the last of 2 attempts"), "{verdict}");
+}
+
+#[test]
+fn the_verdict_the_table_and_the_document_tell_one_time_of_a_run() {
+    let (home, checkout) = (Home::new(), Checkout::new(&["import time\ntime.sleep(0.3)"], ""));
+    let ran = home.blueproof(&["run", checkout.typed()]);
+    let verdict = ran.stdout.lines().next().expect("a verdict");
+    let told = verdict.split_once(" in ").expect("a time").1;
+    let told = told.split(" · ").next().expect("a time");
+
+    let table = home.blueproof(&["get", "runs"]).stdout;
+    assert!(table.contains(&format!("  {told}\n")), "{verdict}\n{table}");
+    let described = home.blueproof(&["describe", "run", "r-1"]).stdout;
+    assert!(described.contains(told), "{verdict}\n{described}");
 }

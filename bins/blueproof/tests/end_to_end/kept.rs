@@ -7,8 +7,6 @@ use std::{
     process::Command,
 };
 
-use rustix::process::{Pid, Signal, kill_process};
-
 use crate::common::{Checkout, Home, Running, Terminal};
 
 const COLUMNS: u16 = 80;
@@ -86,29 +84,6 @@ fn what_a_child_prints_last_in_the_last_cell_is_measured() {
     let ran = home.blueproof(&["run", checkout.typed()]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert!(ran.stdout.contains("loss 0.5"), "{ran:?}");
-}
-
-#[test]
-fn a_stopped_agent_is_ended_by_cancel_within_its_deadline() {
-    let cell = "import os, time\nprint('agent', os.getppid(), flush=True)\ntime.sleep(600)";
-    let (home, checkout) = (Home::new(), Checkout::new(&[cell], ""));
-    let run = home.start(&["run", checkout.typed()]);
-    home.until_printed("r-1", "agent ");
-    let said = home.blueproof(&["logs", "r-1"]).stdout;
-    let agent = said.lines().find_map(|line| line.strip_prefix("agent "));
-    let agent = agent.and_then(|pid| Pid::from_raw(pid.trim().parse().ok()?));
-    kill_process(agent.expect("its number"), Signal::STOP).expect("it is there");
-
-    let cancelled = home.blueproof(&["cancel", "r-1"]);
-    assert_eq!(cancelled.code, Some(0), "{cancelled:?}");
-    let answer = run.end();
-
-    assert_eq!(answer.code, Some(130), "{answer:?}");
-    assert_eq!(
-        home.until_settled("r-1")["state"],
-        serde_json::json!({ "ended": "cancelled" })
-    );
-    home.until_nothing_goes_on();
 }
 
 #[test]

@@ -21,5 +21,6 @@ mod quota;
 mod reading;
 mod samples;
 mod since;
+mod stopped_agents;
 mod terminal;
 mod together;

@@ -1,0 +1,48 @@
+//! An agent that does nothing any more, stopped by a signal: whoever is to end its run ends it by force.
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::common::{Checkout, Home, Running};
+
+const NAMES_ITS_AGENT: &str = "import os, time\nprint('agent', os.getppid(), flush=True)\ntime.sleep(600)";
+
+/// Starts a run of this and waits until its agent, stopped by its own notebook, does nothing any more.
+fn run_with_stopped_agent(home: &Home, checkout: &Checkout) -> Running {
+    let run = home.start(&["run", checkout.typed()]);
+    home.until_printed("r-1", "agent ");
+    let said = home.blueproof(&["logs", "r-1"]).stdout;
+    let agent = said.lines().find_map(|line| line.strip_prefix("agent "));
+    let agent = agent.and_then(|pid| Pid::from_raw(pid.trim().parse().ok()?));
+    kill_process(agent.expect("its number"), Signal::STOP).expect("it is there");
+    run
+}
+
+#[test]
+fn a_stopped_agent_is_ended_by_cancel_within_its_deadline() {
+    let (home, checkout) = (Home::new(), Checkout::new(&[NAMES_ITS_AGENT], ""));
+    let run = run_with_stopped_agent(&home, &checkout);
+
+    let cancelled = home.blueproof(&["cancel", "r-1"]);
+    assert_eq!(cancelled.code, Some(0), "{cancelled:?}");
+    let answer = run.end();
+
+    assert_eq!(answer.code, Some(130), "{answer:?}");
+    assert_eq!(
+        home.until_settled("r-1")["state"],
+        serde_json::json!({ "ended": "cancelled" })
+    );
+    home.until_nothing_goes_on();
+}
+
+#[test]
+fn a_stopped_agent_is_ended_where_its_client_is_told_to_end() {
+    let (home, checkout) = (Home::new(), Checkout::new(&[NAMES_ITS_AGENT], ""));
+    let run = run_with_stopped_agent(&home, &checkout);
+
+    run.terminate();
+    let answer = run.end();
+
+    assert_eq!(answer.code, Some(130), "{answer:?}");
+    assert!(answer.stdout.starts_with("CANCELLED story r-1"), "{answer:?}");
+    home.until_nothing_goes_on();
+}
