@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use nix::sys::resource::{UsageWho, getrusage};
+
 use super::{
     Child,
     proc_fs::{ProcessStat, descendants, proportional_bytes, resident_peak_bytes},
@@ -16,9 +18,15 @@ pub(crate) struct Meter {
     reaped: Duration,
     cpu: Option<Duration>,
     memory_peak_bytes: Option<u64>,
+    largest_before: u64,
 }
 
 impl Meter {
+    /// Takes note that the kernel is about to start: what was waited for until now is not the notebook's.
+    pub(crate) fn begin(&mut self) {
+        self.largest_before = largest_bytes();
+    }
+
     /// Looks at every process below this one. `kernel` is the one whose own peak is known to the system.
     pub(crate) fn sample(&mut self, kernel: u32) {
         let tree = descendants(std::process::id());
@@ -61,10 +69,20 @@ impl Meter {
         self.cpu
     }
 
-    /// Returns the most memory held at once as sampled, or `None` where it could not be read.
+    /// Returns the most memory held at once as sampled, or by one process that was gone before a sample; `None` where it could
+    /// not be read. Of several such processes at once the largest alone is known.
     pub(crate) fn memory_peak_bytes(&self) -> Option<u64> {
-        self.memory_peak_bytes
+        let largest = largest_bytes();
+        let unseen = (largest > self.largest_before).then_some(largest);
+        self.memory_peak_bytes.max(unseen)
     }
+}
+
+/// Returns the most that one process held of all that have been waited for, by this process or by one of them.
+fn largest_bytes() -> u64 {
+    let used = getrusage(UsageWho::RUSAGE_CHILDREN);
+    let kibibytes = used.map_or(0, |used| used.max_rss());
+    u64::try_from(kibibytes).unwrap_or(0) << 10
 }
 
 #[cfg(test)]

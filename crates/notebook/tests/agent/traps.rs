@@ -318,6 +318,16 @@ fn usage_counts_children_too() {
 }
 
 #[test]
+fn memory_of_a_child_that_lives_for_a_moment_only_is_told() {
+    let child = "import subprocess, sys\n\
+                 subprocess.run([sys.executable, '-c', 'b\"1\" * (300 << 20)'], check=True)";
+    let done = Attempt::of(&[child]).run();
+    done.passed();
+    let usage = done.outcome().usage.unwrap();
+    assert!(usage.memory_peak.unwrap().0 > 300 << 20, "{usage:?}");
+}
+
+#[test]
 fn what_is_made_of_devices_is_told_by_cell_and_of_all() {
     let done = Attempt::of(&["import os", "print(os.environ['CUDA_VISIBLE_DEVICES'])"])
         .variable("CUDA_VISIBLE_DEVICES", "0,1,2,3")

@@ -75,6 +75,7 @@ impl Attempt<'_> {
     /// Starts the kernel, and waits until it answers.
     pub(super) async fn start(&mut self, program: &mut Program) -> Step<(Kernel, Channels)> {
         self.traces.confinement.make(&self.spec.granted);
+        self.meter.begin();
         self.kernel_began = Some(Instant::now());
         for _ in 1..STARTS_AT_MOST {
             match self.start_once(program).await? {
