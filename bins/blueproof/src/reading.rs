@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeMap,
+    fs,
     future::Future,
     path::Path,
     time::{Duration, Instant},
@@ -214,10 +215,30 @@ fn left_alone(store: &SqliteStore, views: &[RunView]) -> Result<Option<Diagnosti
         .filter(|view| needs_driving(view))
         .map(|view| view.id)
         .collect();
-    if unfinished.is_empty() || store.is_led()? {
+    if unfinished.is_empty() {
         return Ok(None);
     }
+    if store.is_led()? {
+        return Ok(stopped_driver(store));
+    }
     Ok(warning(&unfinished))
+}
+
+/// Returns what is to be said where the process that drives was stopped, as by Ctrl-Z: it holds the store all the same.
+pub(crate) fn stopped_driver(store: &SqliteStore) -> Option<Diagnostic> {
+    let pid = store.leader()?;
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let state = status.lines().find_map(|line| line.strip_prefix("State:"))?;
+    if !state.trim_start().starts_with(['T', 't']) {
+        return None;
+    }
+    let message = format!(
+        "process {pid}, which drives the runs of this store, is stopped: nothing is started or ended"
+    );
+    let warning = Diagnostic::warning(Code::LeftAlone, message);
+    Some(warning.hint(format!(
+        "`fg` in its terminal, or `kill -CONT {pid}`, lets it go on; after `kill -KILL {pid}` whoever waits takes over"
+    )))
 }
 
 /// Returns whether something remains to be done that does not wait for a person.

@@ -8,7 +8,7 @@ mod watch;
 
 pub(crate) use watch::Watch;
 
-use std::{os::unix::process::CommandExt, process::Stdio, sync::Arc, time::Duration};
+use std::{convert::Infallible, os::unix::process::CommandExt, process::Stdio, sync::Arc, time::Duration};
 
 use blueproof_cluster::local::{AgentCommand, LocalDriver};
 use blueproof_core::{
@@ -29,10 +29,15 @@ use crate::{
     config::Config,
     exit::{Exit, Problem},
     gpus,
+    reading::stopped_driver,
+    show::progress::Say,
 };
 
 /// How often a process that follows looks whether it is its turn to drive.
 const LOOK_FOR_TURN: Duration = Duration::from_millis(200);
+
+/// How often a process that follows looks whether whoever drives was stopped.
+const LOOK_AFTER_DRIVER: Duration = Duration::from_secs(1);
 
 /// Everything that a session works with.
 pub(crate) struct Session {
@@ -159,6 +164,20 @@ impl Session {
             }
             // Whoever drives instead may stop as soon as its own run is over; what then remains is ours.
             tokio::time::sleep(LOOK_FOR_TURN).await;
+        }
+    }
+
+    /// Says that the process which drives for everybody was stopped, once each time that it is; it may go on at any time. For
+    /// ever; safe to drop.
+    pub(crate) async fn look_after_the_driver(&self, say: &Say) -> Infallible {
+        let mut was_stopped = false;
+        loop {
+            tokio::time::sleep(LOOK_AFTER_DRIVER).await;
+            let stopped = stopped_driver(&self.store);
+            if let Some(warning) = stopped.as_ref().filter(|_| !was_stopped) {
+                say.warning(warning);
+            }
+            was_stopped = stopped.is_some();
         }
     }
 

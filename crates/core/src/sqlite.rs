@@ -149,6 +149,12 @@ impl SqliteStore {
         is_led.map_err(|error| broken(&self.path, "look at its lock", &error))
     }
 
+    /// Returns the process that has the right to append just now; `None` where nobody has, and where the system does not tell
+    /// (it is told by `/proc/locks`, which knows processes of this machine alone). Does not wait.
+    pub fn leader(&self) -> Option<u32> {
+        self.database.leader()
+    }
+
     /// Returns what tells it from every other store.
     pub fn identity(&self) -> &StoreIdentity {
         &self.identity

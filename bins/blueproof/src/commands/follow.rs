@@ -61,6 +61,7 @@ async fn wait_in_silence(
     let say = Progress::new().sayer();
     tokio::select! {
         view = session.until(target, done) => view.map(Some),
+        never = session.look_after_the_driver(&say) => match never {},
         let_go = session.heed_signals(target, &say) => let_go.map(|()| None),
     }
 }
@@ -76,6 +77,7 @@ async fn follow_in_group(
     let view = tokio::select! {
         view = session.until(target, done) => view?,
         never = watch.go_on(&mut progress) => match never? {},
+        never = session.look_after_the_driver(&say) => match never {},
         let_go = session.heed_signals(target, &say) => {
             progress.end();
             let_go?;

@@ -7,10 +7,12 @@ use std::{
 };
 
 use anstyle::AnsiColor;
+use blueproof_core::diagnostic::Diagnostic;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use jiff::Timestamp;
 
 use super::{
+    aside,
     stages::{Line, Mark, Stages},
     text::{duration, wrapped},
 };
@@ -38,6 +40,11 @@ impl Say {
     /// Prints a line on stderr, which may be gone: a run does not end with its terminal.
     pub(crate) fn line(&self, line: &str) {
         self.bar.suspend(|| output::note(line));
+    }
+
+    /// Prints what is wrong beside the run.
+    pub(crate) fn warning(&self, warning: &Diagnostic) {
+        self.bar.suspend(|| aside(warning));
     }
 }
 

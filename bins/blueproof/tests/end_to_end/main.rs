@@ -21,6 +21,6 @@ mod quota;
 mod reading;
 mod samples;
 mod since;
-mod stopped_agents;
+mod stopped;
 mod terminal;
 mod together;

@@ -112,9 +112,45 @@ impl DatabaseFile {
         }
     }
 
+    /// Returns the process that has the right to append just now; `None` where nobody has, or the system does not tell.
+    pub(super) fn leader(&self) -> Option<u32> {
+        let file = self.file.metadata().ok()?;
+        let locks = fs::read_to_string("/proc/locks").ok()?;
+        let holds = |pid: &u32| has_open(*pid, &file).unwrap_or(false);
+        holders(&locks, file.ino()).into_iter().find(holds)
+    }
+
     fn is_led_here(&self) -> MutexGuard<'_, bool> {
         self.is_led_here.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Returns who holds a lock on a file with this inode, of all locks as proc(5) lists them. Of which device it is says more
+/// than one file system in its own way.
+fn holders(locks: &str, inode: u64) -> Vec<u32> {
+    let holder = |line: &str| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        match words[..] {
+            [_, "FLOCK", _, "WRITE", pid, held, ..]
+                if held.rsplit(':').next() == Some(&inode.to_string()) =>
+            {
+                pid.parse().ok()
+            }
+            _ => None,
+        }
+    };
+    locks.lines().filter_map(holder).collect()
+}
+
+fn has_open(pid: u32, file: &Metadata) -> io::Result<bool> {
+    for entry in fs::read_dir(format!("/proc/{pid}/fd"))? {
+        let is_same = |open: Metadata| (open.dev(), open.ino()) == (file.dev(), file.ino());
+        // One that was closed meanwhile is none.
+        if fs::metadata(entry?.path()).is_ok_and(is_same) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 impl Drop for Leadership {
@@ -124,5 +160,18 @@ impl Drop for Leadership {
         if self.database.file.unlock().is_ok() {
             *is_led_here = false;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_leads_is_told_by_the_lock_on_the_file() {
+        let locks = "1: POSIX  ADVISORY  WRITE 7 fe:00:131 0 EOF\n2: FLOCK  ADVISORY  READ 8 fe:00:131 0 EOF\n\
+                     2: -> FLOCK  ADVISORY  WRITE 10 fe:00:131 0 EOF\n3: FLOCK  ADVISORY  WRITE 9 fe:00:131 0 EOF\n";
+        assert_eq!(holders(locks, 131), [9]);
+        assert!(holders(locks, 31).is_empty());
     }
 }

@@ -51,6 +51,16 @@ impl Running {
         kill_process(self.pid(), Signal::KILL).expect("it is there");
     }
 
+    /// Stops it, as Ctrl-Z does; nothing of it goes on until it is woken.
+    pub(crate) fn stop(&self) {
+        kill_process(self.pid(), Signal::STOP).expect("it is there");
+    }
+
+    /// Lets it go on once it was stopped.
+    pub(crate) fn wake(&self) {
+        kill_process(self.pid(), Signal::CONT).expect("it is there");
+    }
+
     /// Waits for the end, but not for ever: a command that hangs fails its test by name.
     pub(crate) fn end(self) -> Answer {
         let pid = self.pid();

@@ -1,8 +1,8 @@
-//! An agent that does nothing any more, stopped by a signal: whoever is to end its run ends it by force.
+//! Processes that do nothing any more, stopped by a signal: an agent is ended by force, one that drives is named.
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::common::{Checkout, Home, Running};
+use crate::common::{Checkout, Held, Home, Running, Terminal};
 
 const NAMES_ITS_AGENT: &str = "import os, time\nprint('agent', os.getppid(), flush=True)\ntime.sleep(600)";
 
@@ -45,4 +45,28 @@ fn a_stopped_agent_is_ended_where_its_client_is_told_to_end() {
     assert_eq!(answer.code, Some(130), "{answer:?}");
     assert!(answer.stdout.starts_with("CANCELLED story r-1"), "{answer:?}");
     home.until_nothing_goes_on();
+}
+
+#[test]
+fn a_process_that_drives_and_was_stopped_is_named_to_whoever_waits_for_it() {
+    let home = Home::new();
+    let held = Held::new(&home, "held");
+    let driving = home.start(&["run", held.typed()]);
+    home.until_printed("r-1", "held waits");
+    driving.stop();
+
+    let listed = home.blueproof(&["get", "runs"]);
+    let other = Checkout::new(&["x = 1"], "");
+    let waiting = Terminal::start(home.command(&["run", other.typed()]), 80).expect("a terminal");
+    let (code, written) = waiting.end_once_seen(&["is stopped"], || {
+        driving.wake();
+        held.let_go();
+    });
+
+    assert!(
+        listed.stderr.contains("BP0108") && listed.stderr.contains("is stopped"),
+        "{listed:?}"
+    );
+    assert_eq!(code, Some(0), "{written}");
+    assert_eq!(driving.end().code, Some(0));
 }
