@@ -24,7 +24,10 @@ use crate::{
     exit::{Exit, Problem},
     output,
     session::{Session, Target, local_user, new_key},
-    show::{aside, looking::Looking},
+    show::{
+        aside,
+        looking::{Looking, Meanwhile},
+    },
 };
 
 /// The queue of whoever names none.
@@ -36,6 +39,10 @@ pub(crate) fn draft(arguments: &Run) -> Result<RunRequest, Problem> {
     let resolved = resolve(arguments)?;
     let folder = resolved.checkout.clone();
     let queue = DEFAULT_QUEUE.parse().expect("it is a name");
+    let _meanwhile = Meanwhile::say(format!(
+        "reading every file of {}, as each run works on a copy of them: large data is better kept elsewhere",
+        output::line(&folder.display().to_string())
+    ));
     let request = resolved.request(new_key(), local_user(), queue, Priority::default());
     let request = request.map_err(|error| unreadable(&folder, &error))?;
     Ok(RunRequest {

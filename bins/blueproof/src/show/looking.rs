@@ -1,8 +1,10 @@
-//! What is looked at while blueprints are looked for, where that takes its time and there is a terminal.
+//! What is looked at before there is a run, where that takes its time.
 
 use std::{
     io::{IsTerminal, stderr},
     path::Path,
+    sync::mpsc::{self, RecvTimeoutError, Sender},
+    thread::{self, JoinHandle},
     time::{Duration, Instant},
 };
 
@@ -54,5 +56,37 @@ impl Looking {
 impl Drop for Looking {
     fn drop(&mut self) {
         self.bar.finish_and_clear();
+    }
+}
+
+/// Says on stderr what is being done, once that has taken a moment.
+pub(crate) struct Meanwhile {
+    done: Option<Sender<()>>,
+    sayer: Option<JoinHandle<()>>,
+}
+
+impl Meanwhile {
+    /// Says `text` unless this is dropped soon.
+    pub(crate) fn say(text: String) -> Self {
+        let (done, until_done) = mpsc::channel();
+        let wait = move || {
+            if until_done.recv_timeout(SHOW_AFTER) == Err(RecvTimeoutError::Timeout) {
+                output::note(&text);
+            }
+        };
+        Self {
+            done: Some(done),
+            // Where no thread can be had, nothing is said.
+            sayer: thread::Builder::new().spawn(wait).ok(),
+        }
+    }
+}
+
+impl Drop for Meanwhile {
+    fn drop(&mut self) {
+        drop(self.done.take());
+        if let Some(sayer) = self.sayer.take() {
+            let _ = sayer.join();
+        }
     }
 }
