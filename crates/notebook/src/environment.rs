@@ -13,6 +13,7 @@ mod install;
 mod interpreter;
 mod lockfile;
 mod offline;
+mod own;
 mod pep723;
 mod requirements;
 #[cfg(test)]
@@ -32,6 +33,7 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use explain::{exhausted, exhausted_line};
 pub use host::Host;
+pub(crate) use own::{copy as own_copy, installs};
 pub use pep723::pep723;
 pub(crate) use requirements::checked as checked_requirement;
 
@@ -134,6 +136,12 @@ pub(crate) fn checked_python(text: &str) -> Result<(), Box<Diagnostic>> {
     interpreter::PythonRequest::parse(text)
         .and_then(|request| request.supported())
         .map_err(of_config)
+}
+
+/// Returns whether the environment of this interpreter is still as it was made. One that cannot be read is not.
+pub(crate) fn is_as_made(python: &Path) -> bool {
+    let folder = python.parent().and_then(Path::parent);
+    folder.is_some_and(cache::is_as_made)
 }
 
 fn of_config(unprepared: Unprepared) -> Box<Diagnostic> {

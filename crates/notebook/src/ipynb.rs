@@ -21,7 +21,7 @@ use blueproof_core::yaml::{Node, Source, Spot};
 use crate::text::counted;
 
 pub use foreign::ForeignKernel;
-pub(crate) use read::{read_text, readable};
+pub(crate) use read::{LARGEST_NOTEBOOK, read_text, readable};
 
 /// The tag of the cell that holds a notebook's parameters.
 pub const PARAMETERS_TAG: &str = "parameters";

@@ -7,6 +7,7 @@ mod attacks;
 mod attempts;
 mod common;
 mod completion;
+mod environments;
 mod full_disk;
 mod gpus;
 mod interrupts;

@@ -340,8 +340,7 @@ codes! {
         "The blueprint names a secret whose value this machine does not have. On one's own machine it is taken from the \
          environment variable that the blueprint names, as it is set where blueproof is started."
     608 NotebookUnreadable "a file that is no notebook"
-        "The file could not be read as a Jupyter notebook of format 4. `jupyter nbconvert --to notebook` upgrades \
-         older ones."
+        "It is no Jupyter notebook of format 4. `jupyter nbconvert --to notebook` upgrades older ones."
     631 PackageDownload "a download of packages that broke off"
         "The package index was reached but did not deliver: a timeout, a broken connection, or a server error. Trying \
          again usually helps."
@@ -351,11 +350,12 @@ codes! {
     633 EnvironmentFolder "a folder for environments that cannot be used"
         "The folder that keeps environments between runs could not be made, read or written."
     634 ReportUnwritten "a report that could not be written"
-        "The attempt is over and its outcome is kept; only the pages about it are missing. `blueproof report` writes \
-         them again."
+        "The attempt is over and its outcome is kept; only pages are missing. `blueproof report` writes them again."
     635 ExecutedNotebook "an executed notebook that cannot be read"
-        "The notebook with its outputs is damaged, as it is when the machine went down while it was written. The log \
-         of the attempt still has everything that was printed."
+        "The notebook with its outputs is damaged, as by a machine that went down. The attempt's log has what was printed."
+    636 EnvironmentChanged "an environment that was changed meanwhile"
+        "Runs share environments. Another run, or a program that the notebook started, changed this one while the notebook \
+         ran, so that its outcome says nothing. The next attempt has a copy of its own."
     640 AttemptLost "an attempt that no longer answers"
         "The attempt was told to end and did not, or its agent is gone without a last word. Whatever it left is \
          removed, and the run is tried again as often as `spec.retries.infrastructure` allows."

@@ -3,6 +3,7 @@
 
 mod asked;
 mod conclude;
+mod environment;
 mod kernel;
 mod machine;
 mod prepare;
@@ -13,6 +14,7 @@ use std::{
     fs, io,
     os::unix::fs::PermissionsExt,
     path::{Component, PathBuf},
+    thread::JoinHandle,
     time::{Duration, Instant},
 };
 
@@ -66,6 +68,10 @@ struct Attempt<'a> {
     /// The executed notebook, once its cells have run.
     executed: Option<Notebook>,
     artifacts: Vec<KeptFile>,
+    /// Whether the environment is this attempt's alone.
+    has_own_environment: bool,
+    /// Looks whether the shared environment is still as it was, from the last cell's end on.
+    environment_look: Option<JoinHandle<bool>>,
     /// How long the environment took, once it is there.
     environment_took: Option<Duration>,
     /// When the kernel was started.
@@ -124,6 +130,8 @@ pub(crate) fn carry_out(
             begun: Instant::now(),
             executed: None,
             artifacts: Vec::new(),
+            has_own_environment: false,
+            environment_look: None,
             environment_took: None,
             kernel_began: None,
             unread: Vec::new(),
@@ -222,14 +230,21 @@ impl Attempt<'_> {
         self.journal.record(RecordKind::StageBegun { stage: Stage::Run });
         let ran = self.run_cells(prepared, secrets).await;
         self.end_processes();
+        let is_changed = self.is_environment_changed(prepared);
         let (finish, begun) = match ran {
             Ok(ran) => ran,
+            Err(Halt::Failed(failure)) if is_changed => return failed(environment::changed(Some(&failure))),
             Err(halt) => return halted(halt),
         };
         self.give_devices_back();
         self.notice(&finish);
         let verdict = self.judge(&finish);
         let verdict = self.blame_devices(verdict);
+        let verdict = if is_changed {
+            environment::blame_environment(verdict)
+        } else {
+            verdict
+        };
         if matches!(verdict, Judgement::Passed) {
             self.stage_ended(Stage::Run, counted(finish.cells, "cell"), begun);
         }
@@ -318,6 +333,7 @@ impl Attempt<'_> {
             unreadable: None,
         };
         let finish = executor.run().await;
+        self.look_at_environment(prepared);
         kernel.end(self.dependencies.graces.terminate).await;
         self.meter.keep_child(&kernel.child);
         self.limits_hit = self.traces.confinement.hit(&self.spec.granted);

@@ -50,6 +50,8 @@ pub struct Preparing<'a> {
     pub plan: &'a Plan,
     /// The attempt's own copy of the checkout: what was approved, whatever is changed meanwhile.
     pub checkout: &'a Path,
+    /// Where to make it for this attempt alone; `None` where it may be one that others use, too.
+    pub own: Option<&'a Path>,
 }
 
 /// A Python that has ipykernel and everything that the plan asks for.
@@ -78,6 +80,9 @@ pub trait PrepareEnvironment: Send + Sync {
         preparing: &Preparing<'_>,
         progress: &mut dyn FnMut(String),
     ) -> Result<Prepared, Box<Failure>>;
+
+    /// Returns whether a Python that others use, too, is still as it was prepared. It may block.
+    fn is_as_prepared(&self, prepared: &Prepared) -> bool;
 }
 
 /// Sees what cells print and show, before any limit cuts it and after secrets are redacted.

@@ -1,10 +1,10 @@
 //! The agent as blueproof starts it: real environments, real measuring.
 
-use std::{collections::BTreeMap, env, path::Path, sync::atomic::AtomicBool};
+use std::{collections::BTreeMap, env, io, path::Path, sync::atomic::AtomicBool};
 
 use blueproof_core::{
     attempt::{AttemptLayout, AttemptSpec, Checked, Stream, read_regular},
-    diagnostic::{Code, Diagnostic},
+    diagnostic::{Code, Diagnostic, Place},
     domain::{Bytes, Failure, FailureClass},
     ports::GpuMeter,
 };
@@ -84,19 +84,43 @@ impl PrepareEnvironment for Environments {
         let cache = &preparing.spec.environments;
         let prepared = environment::prepare(wanted, preparing.checkout, cache, patience, &mut tell);
         match prepared {
-            Ok(prepared) => {
-                let environment = serde_json::to_value(prepared.describe()).expect("plain data");
-                let detail = describe(&prepared, &wanted.requirements);
-                Ok(Prepared {
-                    python: prepared.python,
-                    detail,
-                    environment,
-                })
-            }
+            Ok(prepared) => found(prepared, &wanted.requirements, preparing.own),
             Err(Unprepared::Failed(failure)) => Err(failure),
             Err(Unprepared::Stopped | Unprepared::OutOfTime) => Err(Box::new(gave_up())),
         }
     }
+
+    fn is_as_prepared(&self, prepared: &Prepared) -> bool {
+        environment::is_as_made(&prepared.python)
+    }
+}
+
+fn found(
+    prepared: environment::Prepared,
+    requirements: &[String],
+    own: Option<&Path>,
+) -> Result<Prepared, Box<Failure>> {
+    let environment = serde_json::to_value(prepared.describe()).expect("plain data");
+    let mut detail = describe(&prepared, requirements);
+    let python = match own {
+        None => prepared.python,
+        Some(own) => {
+            detail.push_str(" (a copy for this attempt)");
+            environment::own_copy(&prepared.python, own).map_err(|error| Box::new(not_copied(own, &error)))?
+        }
+    };
+    Ok(Prepared {
+        python,
+        detail,
+        environment,
+    })
+}
+
+fn not_copied(own: &Path, error: &io::Error) -> Failure {
+    let diagnostic = Diagnostic::error(Code::WorkingCopy, "could not copy the environment")
+        .at(Place::file(own.display().to_string()))
+        .caused_by(error);
+    Failure::outside_cells(FailureClass::Infrastructure, diagnostic)
 }
 
 fn gave_up() -> Failure {

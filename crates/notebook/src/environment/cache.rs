@@ -144,7 +144,7 @@ impl Cache {
             }
             let folder = self.root.join(name);
             // One that a notebook changed may be in use. One that was never completed is nobody's.
-            let changed = self.read(&folder).is_some() && folder.join("bin/python").exists();
+            let changed = read(&folder).is_some() && folder.join("bin/python").exists();
             if !changed {
                 return Found::Free(folder);
             }
@@ -174,17 +174,31 @@ impl Cache {
 
     fn usable(&self, name: &str) -> Option<Prepared> {
         let folder = self.root.join(name);
-        let complete = self.read(&folder)?;
-        let code = code_in(&folder.join(&complete.description.packages_folder)).ok()?;
-        // The interpreter may have been removed, too: then its link leads nowhere.
-        let same = stands_on(&folder).is_ok_and(|interpreter| interpreter == complete.stands_on);
-        let whole = same && code == complete.code;
-        whole.then(|| prepared(&complete.key, &folder, complete.description, Origin::Cached))
+        let complete = as_made(&folder)?;
+        Some(prepared(
+            &complete.key,
+            &folder,
+            complete.description,
+            Origin::Cached,
+        ))
     }
+}
 
-    fn read(&self, folder: &Path) -> Option<Complete> {
-        serde_json::from_slice(&fs::read(marker(folder)).ok()?).ok()
-    }
+/// Returns whether the environment in this folder is complete, and nothing of it was changed since.
+pub(super) fn is_as_made(folder: &Path) -> bool {
+    as_made(folder).is_some()
+}
+
+fn as_made(folder: &Path) -> Option<Complete> {
+    let complete = read(folder)?;
+    let code = code_in(&folder.join(&complete.description.packages_folder)).ok()?;
+    // The interpreter may have been removed, too: then its link leads nowhere.
+    let same = stands_on(folder).is_ok_and(|interpreter| interpreter == complete.stands_on);
+    (same && code == complete.code).then_some(complete)
+}
+
+fn read(folder: &Path) -> Option<Complete> {
+    serde_json::from_slice(&fs::read(marker(folder)).ok()?).ok()
 }
 
 /// Returns the failure of not being able to keep environments at `path`.

@@ -15,8 +15,9 @@ use sha2::{Digest, Sha256, digest::Output};
 
 use crate::files::hexadecimal;
 
-/// How the names of files end from which Python takes code; `.pth` files are carried out at its start.
-const SUFFIXES: [&str; 3] = [".py", ".so", ".pth"];
+/// How the names of files end from which Python takes code; `.pth` files are carried out at its start, and what is compiled is
+/// imported without a source where it lies beside others.
+const SUFFIXES: [&str; 4] = [".py", ".so", ".pth", ".pyc"];
 
 /// What stands in the name of a shared library that has a version.
 const VERSIONED_LIBRARY: &str = ".so.";
@@ -30,13 +31,19 @@ const THREADS_AT_MOST: usize = 8;
 type Sum = Output<Sha256>;
 
 /// Describes all that can be imported from a folder: packages that were added or removed, and files that were edited, make
-/// another text. What Python itself compiles is left out, as it holds that against the source; what packages keep beside their
-/// code is their own affair. Nothing is read but names, sizes and times, so that tens of thousands of files take a moment.
+/// another text. What Python itself compiles into folders of its own is left out, as it holds that against the source; what
+/// packages keep beside their code is their own affair. Nothing is read but names, sizes and times, so that tens of thousands of
+/// files take a moment.
 pub(super) fn code_in(packages: &Path) -> io::Result<String> {
     let names = fs::read_dir(packages)?.map(|entry| entry.map(|entry| entry.file_name()));
     let mut names: Vec<OsString> = names.collect::<io::Result<_>>()?;
     names.sort();
     let mut whole = Sha256::new();
+    // Whatever is named here was installed, and a folder without code can be imported, too.
+    for name in names.iter().filter(|name| *name != COMPILED) {
+        whole.update(name.as_bytes());
+        whole.update([0]);
+    }
     for sum in sums(packages, &names)? {
         whole.update(sum);
     }
@@ -150,7 +157,7 @@ mod tests {
         for other in [
             "package/__pycache__/module.cpython-312.pyc",
             "package/data.csv",
-            "a.dist-info/RECORD",
+            "package/cache/index.json",
         ] {
             write(other, "x");
             assert_eq!(code_in(folder.path()).unwrap(), before, "{other}");
@@ -161,6 +168,9 @@ mod tests {
             "site.pth",
             "package/deep/er/_c.cpython-312-x86_64-linux-gnu.so",
             "package.libs/libgfortran-040039e1.so.5.0.0",
+            "package/hidden.pyc",
+            "a.dist-info/RECORD",
+            "folder/data.json",
         ] {
             write(code, "another");
             let after = code_in(folder.path()).unwrap();

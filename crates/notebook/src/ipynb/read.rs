@@ -14,7 +14,7 @@ use crate::text::shell_word;
 use blueproof_core::yaml::{Node, Source, Spot};
 
 /// The largest notebook that is read: GitHub warns of files above it, and Jupyter is hardly usable with it.
-const LARGEST_NOTEBOOK: u64 = 50 << 20;
+pub(crate) const LARGEST_NOTEBOOK: u64 = 50 << 20;
 /// How deep metadata may be nested; notebooks in use stay below ten.
 const DEEPEST_METADATA: usize = 64;
 

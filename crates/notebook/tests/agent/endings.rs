@@ -284,3 +284,25 @@ fn what_is_printed_while_the_kernel_ends_belongs_to_the_last_cell() {
     done.passed();
     assert_eq!(done.printed(), "the last word\n");
 }
+
+#[test]
+fn where_the_environment_was_changed_meanwhile_a_notebook_neither_passes_nor_fails() {
+    for cell in ["print('on')", "import not_there_any_more"] {
+        let failure = Attempt::of(&[cell])
+            .variable("TEST_CHANGED_ENVIRONMENT", "1")
+            .fails();
+        assert_eq!(failure.class, FailureClass::Infrastructure, "{cell}");
+        assert_eq!(failure.diagnostic.code, Code::EnvironmentChanged);
+        let told = failure.diagnostic.causes.join("\n");
+        assert_eq!(
+            told.contains("ModuleNotFoundError"),
+            cell.starts_with("import"),
+            "{told}"
+        );
+    }
+    // What it installs is for itself alone: then it changes nothing that others use.
+    Attempt::of(&["print(1)  # pip install a"])
+        .variable("TEST_CHANGED_ENVIRONMENT", "1")
+        .run()
+        .passed();
+}

@@ -34,6 +34,10 @@ impl PrepareEnvironment for Given {
             environment: serde_json::json!({ "madeFor": preparing.checkout }),
         })
     }
+
+    fn is_as_prepared(&self, _: &Prepared) -> bool {
+        std::env::var_os("TEST_CHANGED_ENVIRONMENT").is_none()
+    }
 }
 
 /// Has each cell use its devices for as many seconds as it is cells from the beginning.

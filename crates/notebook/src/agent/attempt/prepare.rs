@@ -32,6 +32,7 @@ impl Attempt<'_> {
         self.copy_checkout()?;
         let begun = Instant::now();
         self.journal.record(RecordKind::StageBegun { stage: Stage::Env });
+        self.has_own_environment = self.needs_own_environment()?;
         let prepared = self.prepare_environment().await?;
         self.environment_took = Some(begun.elapsed());
         let environment = prepared.environment.clone();
@@ -87,11 +88,13 @@ impl Attempt<'_> {
         let (done, result) = tokio::sync::oneshot::channel();
         let environment = self.dependencies.environment.clone();
         let (spec, plan, checkout) = (self.spec.clone(), self.plan.clone(), self.checkout());
+        let own = self.has_own_environment.then(|| self.layout.work().join("env"));
         std::thread::spawn(move || {
             let preparing = Preparing {
                 spec: &spec,
                 plan: &plan,
                 checkout: &checkout,
+                own: own.as_deref(),
             };
             let mut tell = |message| drop(progress.send(message));
             let _ = done.send(environment.prepare(&preparing, &mut tell));
