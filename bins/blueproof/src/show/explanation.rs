@@ -164,7 +164,7 @@ fn user(of: &UserUsage) -> String {
 fn over(way: &Unblocker, scheduler: &Scheduler) -> Vec<String> {
     let runs = match way {
         Unblocker::Ends { runs, .. } => runs,
-        Unblocker::Resumed { then, .. } => {
+        Unblocker::Resumed { then, .. } | Unblocker::Cancelled { then, .. } => {
             return then.iter().flat_map(|way| over(way, scheduler)).collect();
         }
         Unblocker::Time | Unblocker::InTurn | Unblocker::MoreQuota { .. } => return Vec::new(),

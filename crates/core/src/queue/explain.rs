@@ -141,15 +141,7 @@ impl Queues {
         let at = *self.workloads.get(&id)?;
         let tree = &self.trees[at.tree];
         let queue = &tree.queues[at.queue];
-        let entry = queue.line.entry(id)?;
-        let shape = &queue.shapes[entry.class.shape];
-        let ask = Ask {
-            queue: at.queue,
-            evictions: entry.evictions,
-            priority: entry.class.priority,
-            queued_at: entry.queued_at,
-            shape,
-        };
+        let ask = self.ask(at, id)?;
         let mut quotas = tree.quotas.clone();
         let mut scene = Scene {
             quotas: &mut quotas,
@@ -173,6 +165,25 @@ impl Queues {
             reason,
             obstacles: obstacles.collect(),
             can_ever_fit: self.fits_empty(at, &ask),
+        })
+    }
+
+    /// Returns whether one that waits could be admitted were nobody else there.
+    pub(crate) fn fits_ever(&self, id: WorkloadId) -> bool {
+        let at = self.workloads.get(&id).copied();
+        let ask = at.and_then(|at| Some((at, self.ask(at, id)?)));
+        ask.is_some_and(|(at, ask)| self.fits_empty(at, &ask))
+    }
+
+    fn ask(&self, at: At, id: WorkloadId) -> Option<Ask<'_>> {
+        let queue = self.queue(at);
+        let entry = queue.line.entry(id)?;
+        Some(Ask {
+            queue: at.queue,
+            evictions: entry.evictions,
+            priority: entry.class.priority,
+            queued_at: entry.queued_at,
+            shape: &queue.shapes[entry.class.shape],
         })
     }
 

@@ -65,7 +65,26 @@ impl fmt::Display for Unblock {
             Self::Ends { workloads, pending } => f.write_str(&ends_in_words(workloads, pending)),
             Self::InTurn => f.write_str("enough of those with quota, and of those before it, have ended"),
             Self::MoreQuota { raises } => write!(f, "its queue has {}", raises_in_words(raises)),
+            Self::Cancelled { workloads, then } => {
+                write!(f, "{}{}", cancelled_in_words(workloads), then_in_words(then))
+            }
         }
+    }
+}
+
+/// Says who has to be cancelled.
+pub(crate) fn cancelled_in_words<T: fmt::Display>(runs: &[T]) -> String {
+    let verb = if runs.len() == 1 { "is" } else { "are" };
+    format!("{}, which can never fit, {verb} cancelled", names(runs))
+}
+
+/// Says what has to come after something else, any one of these.
+pub(crate) fn then_in_words<T: fmt::Display>(then: &[T]) -> String {
+    let then: Vec<String> = then.iter().map(ToString::to_string).collect();
+    match &then[..] {
+        [] => String::new(),
+        [only] => format!(", and then {only}"),
+        several => format!(", and then either {}", several.join(" or ")),
     }
 }
 

@@ -13,7 +13,7 @@ use crate::{
     queue::{
         self, Obstacle, ObstacleReason, Quantity, Raise, Unblock, UserUsage, WaitReason, WorkloadId,
         amount_in_words,
-        words::{ends_in_words, raises_in_words},
+        words::{cancelled_in_words, ends_in_words, raises_in_words, then_in_words},
     },
 };
 
@@ -85,6 +85,10 @@ pub struct Queued {
     /// before it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub strict_head: Option<RunId>,
+    /// That this head can never fit as its queue is: whoever is behind it waits until it is cancelled, or there is more
+    /// quota.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub head_never_fits: bool,
     /// What its user and those before it had lately, where its ClusterQueue goes by that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<UsageOrder>,
@@ -151,6 +155,15 @@ pub enum Unblocker {
         /// Of what; none can be left out, and none be less.
         raises: Vec<Raise>,
     },
+    /// These, which are before it and can never fit, are cancelled, and then one of the others comes to pass, if there are
+    /// any.
+    Cancelled {
+        /// Which; none can be left out.
+        runs: Vec<RunId>,
+        /// What has to come after it; any one of these. Where nothing does, that they are cancelled is enough.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        then: Vec<Unblocker>,
+    },
     /// Its queues, which are stopped, admit again, and then one of the others comes to pass, if there are any.
     Resumed {
         /// Which are stopped; none can be left out.
@@ -203,6 +216,25 @@ impl From<Unblock> for Unblocker {
             },
             Unblock::InTurn => Self::InTurn,
             Unblock::MoreQuota { raises } => Self::MoreQuota { raises },
+            Unblock::Cancelled { workloads, then } => Self::Cancelled {
+                runs: runs(workloads),
+                then: then.into_iter().map(Self::from).collect(),
+            },
+        }
+    }
+}
+
+impl Queued {
+    /// Returns what it takes until it is the run's turn, in general and without a full stop.
+    fn turn(&self) -> String {
+        let asked = self.asked;
+        let head = self.strict_head.filter(|_| self.head_never_fits);
+        match (head, self.ahead.last()) {
+            (Some(head), _) => format!("{head}, which can never fit, is cancelled, and {asked} are free"),
+            (None, Some(run)) => {
+                format!("{run}, which is before it, has been admitted, and {asked} are free")
+            }
+            (None, None) => format!("a running attempt ends, so that {asked} are free"),
         }
     }
 }
@@ -285,17 +317,12 @@ impl PendingReason {
     pub fn unblocked_by(&self) -> String {
         match self {
             Self::AwaitingApproval => "a maintainer approves this head".into(),
-            Self::PendingEvaluation(queued) | Self::WaitingForQuota(queued) => match queued.ahead.last() {
-                Some(run) => {
-                    format!(
-                        "{run}, which is before it, has been admitted, and {} are free",
-                        queued.asked
-                    )
-                }
-                None => format!("a running attempt ends, so that {} are free", queued.asked),
-            },
+            Self::PendingEvaluation(queued) | Self::WaitingForQuota(queued) => queued.turn(),
             Self::WaitingForPreemptedWorkloads(_) => "those who make room for it have left".into(),
-            Self::ExceedsMaxQuota(queued) => format!("the quota grows to at least {}", queued.asked),
+            Self::ExceedsMaxQuota(queued) => format!(
+                "its queue could have {}, and there is room for it then",
+                queued.asked
+            ),
             Self::NoMatchingFlavor(_) => "its queue has a flavor that is for it".into(),
             // Nobody knows what there is room for then.
             Self::Suspended(queued) | Self::Misconfigured(queued) => match &queued.inactive {
@@ -317,8 +344,13 @@ impl fmt::Display for PendingReason {
             Self::PendingEvaluation(queued) => match queued.strict_head {
                 Some(head) => write!(
                     f,
-                    "{} before it in the queue, which is StrictFIFO: nobody is admitted before {head}, its head",
-                    queued.ahead.len()
+                    "{} before it in the queue, which is StrictFIFO: nobody is admitted before {head}, its head{}",
+                    queued.ahead.len(),
+                    if queued.head_never_fits {
+                        ", which can never fit"
+                    } else {
+                        ""
+                    }
                 ),
                 None => write!(f, "{} before it in the queue", queued.ahead.len()),
             },
@@ -367,13 +399,10 @@ impl fmt::Display for Unblocker {
             Self::MoreQuota { raises } => write!(f, "its queue has {}", raises_in_words(raises)),
             Self::Resumed { stopped, then } => {
                 let stopped: Vec<String> = stopped.iter().map(InactiveQueue::remedy).collect();
-                f.write_str(&stopped.join(" and "))?;
-                let then: Vec<String> = then.iter().map(ToString::to_string).collect();
-                match &then[..] {
-                    [] => Ok(()),
-                    [only] => write!(f, ", and then {only}"),
-                    several => write!(f, ", and then either {}", several.join(" or ")),
-                }
+                write!(f, "{}{}", stopped.join(" and "), then_in_words(then))
+            }
+            Self::Cancelled { runs, then } => {
+                write!(f, "{}{}", cancelled_in_words(runs), then_in_words(then))
             }
         }
     }

@@ -339,6 +339,74 @@ fn one_who_is_third_in_line_waits_for_those_before_it_too() {
     assert_eq!(story(objects, &asks).unblocked_by(WorkloadId(4))[0], in_turn);
 }
 
+fn strict(nominal: i64) -> Objects {
+    let queue = ClusterQueue {
+        queueing_strategy: QueueingStrategy::StrictFIFO,
+        ..of(None, quota(nominal))
+    };
+    configured([("q", queue)])
+}
+
+#[test]
+fn behind_heads_that_never_fit_it_takes_that_they_are_cancelled_or_quota_for_them_too() {
+    let cancelled = |ids: &[u64], then: &[u64]| Unblock::Cancelled {
+        workloads: ids.iter().copied().map(WorkloadId).collect(),
+        then: match then {
+            [] => Vec::new(),
+            ids => vec![ends(ids)],
+        },
+    };
+    let queues = |asks: &[i64]| {
+        let ids = 1..=u64::try_from(asks.len()).expect("few");
+        let asks = ids.zip(asks).map(|(id, gpus)| workload(id, "q", &[(GPU, *gpus)]));
+        story(strict(2), &asks.collect::<Vec<_>>())
+    };
+    assert_eq!(
+        queues(&[6, 2]).unblocked_by(WorkloadId(2)),
+        [cancelled(&[1], &[]), more(6)]
+    );
+    assert_eq!(
+        queues(&[6, 7, 1]).unblocked_by(WorkloadId(3)),
+        [cancelled(&[1, 2], &[]), more(12)]
+    );
+    assert_eq!(
+        queues(&[1, 5, 2]).unblocked_by(WorkloadId(3)),
+        [cancelled(&[2], &[1]), more(6)]
+    );
+    assert_eq!(
+        queues(&[6, 2]).unblocked_by(WorkloadId(2))[0].to_string(),
+        "workload 1, which can never fit, is cancelled"
+    );
+}
+
+#[test]
+fn quota_is_asked_for_those_of_its_cohort_too_who_take_what_it_lends() {
+    let queue = |nominal, borrowing| {
+        let quota = Quota {
+            borrowing_limit: Some(Quantity(borrowing)),
+            ..quota(nominal)
+        };
+        ClusterQueue {
+            queueing_strategy: QueueingStrategy::StrictFIFO,
+            ..of(Some("lab"), quota)
+        }
+    };
+    let objects = configured([("q0", queue(1, 1)), ("q1", queue(2, 0)), ("q2", queue(1, 2))]);
+    let asks = [
+        workload(1, "q0", &[(GPU, 1)]),
+        workload(2, "q0", &[(GPU, 1)]),
+        workload(3, "q0", &[(GPU, 3)]),
+        urgent(4, "q0", 3),
+        workload(5, "q2", &[(GPU, 3)]),
+    ];
+    let queues = story(objects, &asks);
+    assert_eq!(
+        queues.wait(WorkloadId(3)).expect("it waits").reason,
+        WaitReason::ExceedsMaxQuota
+    );
+    assert_eq!(queues.unblocked_by(WorkloadId(3)).last(), Some(&more(7)));
+}
+
 #[test]
 fn where_nothing_helps_nothing_is_promised() {
     let asks = workload(1, "q", &[("tpu", 1)]);

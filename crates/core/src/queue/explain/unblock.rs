@@ -44,6 +44,15 @@ pub enum Unblock {
         /// Of what; none can be left out, and none be less.
         raises: Vec<Raise>,
     },
+    /// These, which are before it and can never fit, are cancelled, and then one of the others comes to pass, if there are
+    /// any.
+    Cancelled {
+        /// Who; none can be left out.
+        workloads: Vec<WorkloadId>,
+        /// What has to come after it; any one of these. Where nothing does, that they are cancelled is enough.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        then: Vec<Unblock>,
+    },
 }
 
 /// More quota of one resource in one flavor.
@@ -69,7 +78,8 @@ impl Queues {
         if self.admits_after(id, |_| {}) {
             return vec![Unblock::Time];
         }
-        self.ends(id).into_iter().chain(self.more_quota(id)).collect()
+        let others = self.ends(id).or_else(|| self.cancelled(id));
+        others.into_iter().chain(self.more_quota(id)).collect()
     }
 
     /// Returns whether a workload is admitted after a change, once those who were told to go have left.
@@ -119,6 +129,33 @@ impl Queues {
         Some(ends(workloads, pending))
     }
 
+    /// Returns who of those before it has to be cancelled because nobody's end makes them fit, and what it takes then.
+    fn cancelled(&self, id: WorkloadId) -> Option<Unblock> {
+        let mut never = self.ahead_of(id);
+        never.retain(|other| !self.fits_ever(*other));
+        let helps = |those: &[WorkloadId]| {
+            let copy = self.without(those);
+            let others = copy.holders_by_age(id).zip(copy.pending_beside(id));
+            others.is_some_and(|(holders, pending)| copy.admits_when_end(id, &[holders, pending].concat()))
+        };
+        let workloads = least_set(&never, SETS, helps).filter(|those| !those.is_empty())?;
+        let copy = self.without(&workloads);
+        let then = match copy.admits_after(id, |_| {}) {
+            true => Vec::new(),
+            false => vec![copy.ends(id)?],
+        };
+        Some(Unblock::Cancelled { workloads, then })
+    }
+
+    /// Returns a copy in which these are gone.
+    pub(in super::super) fn without(&self, those: &[WorkloadId]) -> Self {
+        let mut copy = self.clone();
+        for other in those {
+            copy.remove(*other);
+        }
+        copy
+    }
+
     /// Returns who holds quota in a workload's tree, the longest first.
     fn holders_by_age(&self, id: WorkloadId) -> Option<Vec<WorkloadId>> {
         let queues = &self.trees[self.workloads.get(&id)?.tree].queues;
@@ -147,7 +184,12 @@ impl Queues {
         // What it asks for is always enough for itself, but there may be others before it.
         let times = u32::try_from(1 + queue.line.before(id, &queue.users).len()).ok()?;
         let found = ways(&queue.terms, shape).into_iter().filter_map(|asked| {
-            let raises = self.least_raises(id, &queue.name, &asked, times)?;
+            let enough = |raise: &Raise| raise.more.times(times);
+            // Others of its cohort take what it does not use yet, and those before it may ask for more than it does.
+            let for_all = |raise: &Raise| raise.more.plus(self.asked_by_all(id, &raise.resource));
+            let raises = self
+                .least_raises(id, &queue.name, &asked, enough)
+                .or_else(|| self.least_raises(id, &queue.name, &asked, for_all))?;
             let share = |raise: &Raise, asked: &Raise| raise.more.0.saturating_mul(1000) / asked.more.0;
             let shares = raises
                 .iter()
@@ -161,13 +203,31 @@ impl Queues {
         (!raises.is_empty()).then_some(Unblock::MoreQuota { raises })
     }
 
+    /// Returns how much of a resource all ask for who wait in a workload's tree.
+    fn asked_by_all(&self, id: WorkloadId, resource: &str) -> Quantity {
+        let queues = &self.trees[self.workloads[&id].tree].queues;
+        let asked = queues.iter().flat_map(|queue| {
+            let waiting = queue.line.in_order(&queue.users).into_iter();
+            let entries = waiting.filter_map(|id| queue.line.entry(id));
+            entries.flat_map(|entry| queue.terms.asked(&queue.shapes[entry.class.shape]))
+        });
+        let of_resource = asked.filter(|(asked, _)| *asked == resource);
+        of_resource.fold(Quantity::ZERO, |sum, (_, amount)| sum.plus(amount))
+    }
+
     /// Returns how much more of each there has to be: none can be less while the others are as they are. `None` is that
-    /// even so many times what is asked for is not enough.
-    fn least_raises(&self, id: WorkloadId, queue: &str, asked: &[Raise], times: u32) -> Option<Vec<Raise>> {
+    /// even what should be enough is not.
+    fn least_raises(
+        &self,
+        id: WorkloadId,
+        queue: &str,
+        asked: &[Raise],
+        enough: impl Fn(&Raise) -> Quantity,
+    ) -> Option<Vec<Raise>> {
         let admits = |raises: &[Raise]| self.admits_after(id, |copy| copy.raise(queue, raises));
         let mut raises = asked.to_vec();
         for raise in &mut raises {
-            raise.more = raise.more.times(times);
+            raise.more = enough(raise);
         }
         if !admits(&raises) {
             return None;

@@ -134,6 +134,12 @@ fn apply(queues: &mut Queues, id: WorkloadId, unblock: &Unblock) {
             let name = queues.queue(queues.workloads[&id]).name.clone();
             queues.raise(&name, raises);
         }
+        Unblock::Cancelled { workloads, then } => {
+            *queues = queues.without(workloads);
+            for unblock in then {
+                apply(queues, id, unblock);
+            }
+        }
     }
 }
 

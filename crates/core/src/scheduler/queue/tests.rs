@@ -426,6 +426,28 @@ fn the_head_of_a_strict_fifo_queue_is_named_as_such() {
     assert_eq!(head.strict_head, None, "it is the head itself");
 }
 
+#[test]
+fn one_behind_a_head_that_can_never_fit_is_told_that_it_has_to_go() {
+    let mut queue = Queue::new(cpus(2));
+    submit(&mut queue, 1, 0, 1, 3);
+    submit(&mut queue, 2, 0, 2, 1);
+    assert_eq!(admitted(&mut queue), [0; 0]);
+    let why = queue.why(RunId(2)).expect("it waits");
+    assert!(
+        why.to_string()
+            .ends_with("before r-1, its head, which can never fit"),
+        "{why}"
+    );
+    assert_eq!(
+        why.unblocked_by(),
+        "r-1, which can never fit, is cancelled, and 1 cpu, 0 memory are free"
+    );
+    let runs = vec![RunId(1)];
+    let then = Vec::new();
+    let cancelled = crate::scheduler::Unblocker::Cancelled { runs, then };
+    assert_eq!(queue.unblocked_by(RunId(2))[0], cancelled);
+}
+
 /// Returns what is told to a run of the LocalQueue `a`, and what would put that right.
 fn told_under(change: impl FnOnce(&mut Objects)) -> (String, String) {
     let mut objects = cohort([("a", 1)]);

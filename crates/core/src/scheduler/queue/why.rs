@@ -29,14 +29,16 @@ impl Queue {
     fn queued(&self, entry: &Entry) -> (WaitReason, Queued) {
         let (id, queue) = (entry.workload.id, &entry.workload.cluster_queue);
         let wait = self.queues.wait(id).unwrap_or_else(|| self.outside(entry));
+        let strict_head = self.strict_head(entry);
         let queued = Queued {
             asked: entry.asked(),
             flavors: self.rooms(queue, entry.asked()),
             ahead: Vec::new(),
             obstacles: wait.obstacles,
-            can_ever_fit: wait.can_ever_fit,
+            can_ever_fit: wait.can_ever_fit || wait.reason == WaitReason::Misconfigured,
             inactive: InactiveQueue::of(&self.queues, entry.request.queue.as_str()),
-            strict_head: self.strict_head(entry),
+            head_never_fits: strict_head.is_some_and(|head| !self.queues.fits_ever(WorkloadId(head.0))),
+            strict_head,
             usage: None,
         };
         (wait.reason, queued)
