@@ -65,10 +65,12 @@ impl Queue {
             Some(inactive) if inactive.is_stopped() => WaitReason::Suspended,
             Some(_) | None => WaitReason::Misconfigured,
         };
+        // Where something is missing, nobody knows what there will be room for.
+        let fits = self.queues.can_ever_fit(&entry.workload).unwrap_or(true);
         Wait {
             reason,
             obstacles: Vec::new(),
-            can_ever_fit: entry.place == Place::Held,
+            can_ever_fit: fits || reason != WaitReason::Suspended,
         }
     }
 

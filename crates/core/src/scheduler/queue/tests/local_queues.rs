@@ -115,6 +115,28 @@ fn a_local_queue_that_is_drained_evicts_what_came_through_it_and_nothing_else() 
 }
 
 #[test]
+fn that_it_never_fits_is_said_only_where_it_is_known() {
+    let fits = |cores, change: fn(&mut Objects)| {
+        let mut queue = two_doors(2);
+        submit_to(&mut queue, "a", 1, cores);
+        let mut objects = queue.objects().clone();
+        change(&mut objects);
+        queue.apply(objects);
+        let why = queue.why(RunId(1)).expect("it waits");
+        why.queued().expect("in its queue").1.can_ever_fit
+    };
+    let stopped = |objects: &mut Objects| {
+        let local = objects.local_queues.get_mut("a");
+        local.expect("it is there").stop_policy = StopPolicy::Hold;
+    };
+    assert!(fits(2, stopped));
+    assert!(!fits(3, stopped), "its ClusterQueue has two");
+    assert!(fits(3, |objects| objects.local_queues.clear()));
+    assert!(fits(3, |objects| objects.cluster_queues.clear()));
+    assert!(fits(3, |objects| objects.flavors.clear()));
+}
+
+#[test]
 fn a_local_queue_that_is_held_evicts_nothing() {
     let mut queue = two_doors(1);
     submit_to(&mut queue, "a", 1, 1);
