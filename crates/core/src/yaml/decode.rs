@@ -141,11 +141,22 @@ pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
     let distance =
         |known: &str| strsim::damerau_levenshtein(&word.to_ascii_lowercase(), &known.to_ascii_lowercase());
     let allowed = (word.chars().count() / 3).max(1);
-    let scored = known.into_iter().map(|known| (distance(known), known));
-    scored
+    let known: Vec<&str> = known.into_iter().collect();
+    let scored = known.iter().map(|known| (distance(known), *known));
+    let nearest = scored
         .filter(|(distance, _)| *distance <= allowed)
-        .min_by_key(|(distance, _)| *distance)
+        .min_by_key(|(distance, _)| *distance);
+    nearest
         .map(|(_, known)| known)
+        .or_else(|| only_that_begins_with(word, &known))
+}
+
+/// Returns the only known word that begins with `word`, if that is long enough to mean something.
+fn only_that_begins_with<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
+    let lower = word.to_ascii_lowercase();
+    let begins = |known: &&&str| lower.len() > 2 && known.to_ascii_lowercase().starts_with(&lower);
+    let mut longer = known.iter().filter(begins);
+    longer.next().filter(|_| longer.next().is_none()).copied()
 }
 
 /// The entries of a mapping that is being read as a record.

@@ -71,7 +71,11 @@ fn a_field_that_nobody_knows_is_refused_with_the_nearest_one() {
             Code::UnknownKey,
             "`nominalQuota`",
         ),
-        ("  ¶cohort: main\n", Code::UnknownKey, "cohortName"),
+        (
+            "  ¶cohort: main\n",
+            Code::UnknownKey,
+            "did you mean `cohortName`?",
+        ),
     ] {
         assert_refused(&queue(spec), code, says);
     }
