@@ -146,7 +146,7 @@ fn text<'n>(node: &'n Node, key: &str, problems: &mut Problems<'_>) -> Option<&'
 /// Returns why an object of this version and kind is not read.
 fn refused(version: &str, kind: &str) -> Diagnostic {
     let group = version.split_once('/').map(|(group, _)| group);
-    let of_another_version = group == Some(GROUP) && version != VERSION
+    let of_another_version = group == Some(GROUP) && version != VERSION && KINDS.contains(&kind)
         || group == Some(CONFIGURATION_GROUP) && version != CONFIGURATION;
     if of_another_version {
         return another_version(version, kind);
@@ -175,7 +175,8 @@ fn another_version(version: &str, kind: &str) -> Diagnostic {
     if version.starts_with(CONFIGURATION_GROUP) {
         return error.hint(format!("write `apiVersion: {CONFIGURATION}`"));
     }
-    let plural = format!("{}s", kind.to_ascii_lowercase());
+    let ending = if kind.ends_with('s') { "es" } else { "s" };
+    let plural = kind.to_ascii_lowercase() + ending;
     error.hint(format!(
         "convert with kubectl, which asks the cluster for it: `kubectl get {plural}.v1beta2.{GROUP} -o yaml`"
     ))

@@ -107,6 +107,8 @@ fn kinds_that_are_not_read_are_refused_by_name_with_the_reason() {
         ),
     ] {
         assert_refused(&object(version, kind), Code::QueueObjectKind, says);
+        let older = version.replace("v1beta2", "v1beta1");
+        assert_refused(&object(&older, kind), Code::QueueObjectKind, says);
     }
 }
 
@@ -118,6 +120,12 @@ fn other_kinds_and_other_versions_are_named() {
             "ClusterQueue",
             Code::QueueObjectVersion,
             "kubectl get clusterqueues.v1beta2",
+        ),
+        (
+            "kueue.x-k8s.io/v1alpha1",
+            "WorkloadPriorityClass",
+            Code::QueueObjectVersion,
+            "kubectl get workloadpriorityclasses.v1beta2",
         ),
         (
             "config.kueue.x-k8s.io/v1alpha1",
