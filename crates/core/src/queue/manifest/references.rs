@@ -121,15 +121,21 @@ fn circles(declared: &Declared, problems: &mut [Problems<'_>]) {
             continue;
         };
         if circle.iter().all(|cohort| told.insert(*cohort)) {
-            let message = format!(
-                "the cohorts {} are each other's parents, and admit nothing",
-                circle.join(", ")
-            );
+            let (message, hint) = match &circle[..] {
+                [own] => (
+                    format!("the cohort {own} is its own parent, and admits nothing"),
+                    "leave out its parentName",
+                ),
+                several => (
+                    format!(
+                        "the cohorts {} are each other's parents, and admit nothing",
+                        several.join(", ")
+                    ),
+                    "leave out the parentName of one of them",
+                ),
+            };
             let warning = Diagnostic::warning(Code::QueueCircle, message);
-            problems[found.file].report(
-                parent.spot,
-                warning.hint("leave out the parentName of one of them"),
-            );
+            problems[found.file].report(parent.spot, warning.hint(hint));
         }
     }
 }

@@ -174,6 +174,13 @@ fn what_kueue_takes_and_nobody_means_is_a_warning() {
     );
     assert_eq!(manifest.warnings[0].hints, ["did you mean `a10`?"]);
 
+    let own = of(&cohort("lab", "lab")).expect("Kueue takes it").warnings;
+    assert_eq!(
+        own[0].message,
+        "the cohort lab is its own parent, and admits nothing"
+    );
+    assert_eq!(own[0].hints, ["leave out its parentName"]);
+
     let unreachable = of(&queue("").replace("  namespaceSelector: {}\n", "")).expect("Kueue takes it");
     assert_eq!(unreachable.warnings[0].code, Code::QueueUnreachable);
 

@@ -158,6 +158,9 @@ impl InactiveQueue {
                 quoted(flavors, "and a ResourceFlavor")
             ),
             Self::CohortCycle { cohorts, .. } => {
+                if let [own] = &cohorts[..] {
+                    return format!("the Cohort `{own}` is applied with another parent");
+                }
                 format!(
                     "one of the Cohorts {} is applied with another parent",
                     quoted(cohorts, "and")
