@@ -55,7 +55,7 @@ pub fn read(
 ) -> Result<Written, Vec<Diagnostic>> {
     let (own, queues) = parts(&file.text);
     let source = source(file, &file.text);
-    let node = Node::from_yaml(&self::source(file, &own)).map_err(|error| vec![error])?;
+    let node = only(&self::source(file, &own)).map_err(|error| vec![error])?;
     let mut problems = Problems::new(&source);
     let simulation = if is_simulation(&node, &mut problems) {
         Simulation::decode(&node, &mut problems)
@@ -88,6 +88,19 @@ pub fn schema() -> serde_json::Value {
     schema["$id"] = "https://blueproof.dev/schemas/v1alpha1/simulation.json".into();
     schema["title"] = KIND.into();
     schema
+}
+
+/// Reads the only document of ours.
+fn only(own: &Source) -> Result<Node, Diagnostic> {
+    match Node::all_from_yaml(own).as_deref() {
+        Ok([_, second, ..]) => Err(Diagnostic::error(
+            Code::WrongFormat,
+            format!("this is another {KIND}, and a file has one"),
+        )
+        .at(own.place(second.spot))
+        .hint("give each a file of its own")),
+        Ok(_) | Err(_) => Node::from_yaml(own),
+    }
 }
 
 /// Parts a file into the document of ours and all the others; in each the others' lines are empty, so that places stay.

@@ -50,6 +50,18 @@ fn line_of(text: &str) -> Option<u32> {
 }
 
 #[test]
+fn a_second_simulation_in_a_file_is_pointed_at() {
+    let two = "apiVersion: blueproof.dev/v1alpha1\nkind: Simulation\n---\n".repeat(2);
+    let found = read(&file(&two), no_other).expect_err("there are two");
+    let line = found[0].place.as_ref().and_then(|place| place.line);
+    assert_eq!(
+        (found.len(), found[0].code, line),
+        (1, Code::WrongFormat, Some(4))
+    );
+    assert_eq!(found[0].message, "this is another Simulation, and a file has one");
+}
+
+#[test]
 fn every_key_counts() {
     let scenario = mlbatch();
     assert_eq!(scenario.slack.as_deref(), Some("slack-cluster-queue"));
