@@ -107,6 +107,7 @@ impl Told<'_> {
                 && fate.done.is_none()
                 && fate.gave_up.is_none()
                 && fate.failed.is_none()
+                && fate.deactivated.is_none()
                 && !holds
         });
         waiting.map(
