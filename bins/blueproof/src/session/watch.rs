@@ -15,7 +15,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::{Session, Target};
 use crate::{
     exit::Problem,
-    show::{estimate, progress::Progress, stages::Stages},
+    show::{estimate, explanation, progress::Progress, stages::Stages},
 };
 
 /// How often it is looked for news.
@@ -140,7 +140,10 @@ fn outlook(scheduler: &Scheduler, view: &RunView, now: Timestamp) -> Option<Stri
     let next = estimate.and_then(|estimate| estimate::next(estimate, now));
     let waits = matches!(view.state, RunState::AwaitingApproval | RunState::Queued);
     let why = scheduler.why(view.id).filter(|_| waits);
-    let why = why.map(|why| format!("{why}; ends when {}", why.unblocked_by()));
+    let why = why.map(|reason| {
+        let (why, until) = (explanation::why(&reason, now), explanation::until(&reason, now));
+        format!("{why}; ends when {until}")
+    });
     let parts: Vec<String> = next.into_iter().chain(why).collect();
     (!parts.is_empty()).then(|| parts.join(" · "))
 }

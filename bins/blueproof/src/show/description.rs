@@ -17,7 +17,7 @@ use blueproof_notebook::report::{ExpectationResult, Report};
 use jiff::Timestamp;
 
 use super::{
-    estimate, render, runs,
+    estimate, explanation, render, runs,
     text::{cpu_seconds, duration, sparkline},
 };
 use crate::output::{self, Cell, Table, Width};
@@ -61,8 +61,9 @@ pub(crate) fn describe(
     if let Some(pending) = pending {
         let _ = write!(
             text,
-            "\n{BOLD}Waits{BOLD:#}\n  why    {pending}\n  until  {}\n",
-            pending.unblocked_by()
+            "\n{BOLD}Waits{BOLD:#}\n  why    {}\n  until  {}\n",
+            explanation::why(pending, now),
+            explanation::until(pending, now)
         );
     }
     for trouble in &view.troubles {

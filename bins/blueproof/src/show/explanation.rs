@@ -83,8 +83,8 @@ impl Explanation {
             return explained("is being stopped".into(), why, Some(next));
         }
         if let Some(reason) = &pending {
-            let next = goes_on_when(reason, &unblocked_by);
-            return explained(format!("is {}", view.state), reason.to_string(), Some(next));
+            let next = goes_on_when(reason, &unblocked_by, now);
+            return explained(format!("is {}", view.state), why(reason, now), Some(next));
         }
         if let RunState::Ended(ending) = view.state {
             let when = view
@@ -107,12 +107,12 @@ impl Explanation {
     }
 }
 
-/// Returns, of one that waits in a queue, Kueue's word, what is missing, and who is ahead.
+/// Returns the reason in a word, and of one that waits in a queue what is missing, and who is ahead.
 fn standing(reason: &PendingReason) -> Vec<String> {
-    let Some((word, queued)) = reason.queued() else {
-        return Vec::new();
+    let mut lines = vec![format!("  reason  {}", reason.as_str())];
+    let Some((_, queued)) = reason.queued() else {
+        return lines;
     };
-    let mut lines = vec![format!("  reason  {word}")];
     lines.extend(
         queued
             .obstacles
@@ -206,10 +206,26 @@ fn expected(estimate: &Estimate, now: Timestamp) -> impl Iterator<Item = String>
     starts.into_iter().chain(ends)
 }
 
-fn goes_on_when(reason: &PendingReason, unblocked_by: &[Unblocker]) -> String {
+/// Says why a run waits, with times as the reader's clock shows them.
+pub(crate) fn why(reason: &PendingReason, now: Timestamp) -> String {
+    if let PendingReason::BackingOff(back_off) = reason {
+        return back_off.told(&output::clock(back_off.until, now));
+    }
+    reason.to_string()
+}
+
+/// Says in general what ends a wait, with times as the reader's clock shows them.
+pub(crate) fn until(reason: &PendingReason, now: Timestamp) -> String {
+    if let PendingReason::BackingOff(back_off) = reason {
+        return format!("it is tried again at {}", output::clock(back_off.until, now));
+    }
+    reason.unblocked_by()
+}
+
+fn goes_on_when(reason: &PendingReason, unblocked_by: &[Unblocker], now: Timestamp) -> String {
     let mut ways: Vec<String> = unblocked_by.iter().map(ToString::to_string).collect();
     if ways.is_empty() {
-        ways.push(reason.unblocked_by());
+        ways.push(until(reason, now));
     }
     format!("it goes on when {}", ways.join(", or when "))
 }

@@ -17,7 +17,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::text::duration;
+use super::{explanation, text::duration};
 use crate::output::{self, Cell, Table};
 
 /// How many metrics a row tells.
@@ -166,7 +166,7 @@ fn usual(view: &RunView, name: String, pending: Option<&PendingReason>, now: Tim
         output::state(view.state),
         output::ago(view.requested_at, now).into(),
         took(view.attempts.last(), now).into(),
-        detail(view, pending).into(),
+        detail(view, pending, now).into(),
     ]
 }
 
@@ -187,7 +187,7 @@ fn wide(view: &RunView, name: String, pending: Option<&PendingReason>, now: Time
         view.resources.to_string().into(),
         place.map_or_else(none, output::line).into(),
         evicted_or(view, pending).into(),
-        detail(view, pending).into(),
+        detail(view, pending, now).into(),
     ]
 }
 
@@ -215,12 +215,12 @@ pub(crate) fn took(attempt: Option<&AttemptView>, now: Timestamp) -> String {
 }
 
 /// Returns what there is to say of a run beyond its state, in one line: why it waits or failed, or what it measured.
-fn detail(view: &RunView, pending: Option<&PendingReason>) -> String {
+fn detail(view: &RunView, pending: Option<&PendingReason>, now: Timestamp) -> String {
     if let Some((_, eviction)) = view.being_evicted() {
         return format!("is being stopped {eviction}, and waits again then");
     }
     if let Some(pending) = pending {
-        return pending.to_string();
+        return explanation::why(pending, now);
     }
     match view.state {
         RunState::Ended(Ending::Passed) => passed(view),

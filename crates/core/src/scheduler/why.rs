@@ -329,12 +329,26 @@ impl PendingReason {
                 Some(inactive) => format!("{}, and there is room for it then", inactive.remedy()),
                 None => "its queue admits again, and there is room for it then".into(),
             },
-            Self::BackingOff(back_off) => format!("it is tried again at {}", back_off.until),
+            Self::BackingOff(back_off) => format!("it is tried again at {}", to_the_second(back_off.until)),
             Self::WaitingForRelease => "the last attempt's place is given back".into(),
             Self::BeingPlaced => "the driver has made a place".into(),
             Self::BeingStarted => "environment and kernel are ready".into(),
         }
     }
+}
+
+impl BackOff {
+    /// Says how it is tried again, with the time as it was put into words for whoever reads it.
+    pub fn told(&self, until: &str) -> String {
+        let Self {
+            requeues, at_most, ..
+        } = self;
+        format!("waits until {until} before its next attempt, retry {requeues} of at most {at_most}")
+    }
+}
+
+fn to_the_second(at: Timestamp) -> String {
+    at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
 impl fmt::Display for PendingReason {
@@ -375,14 +389,7 @@ impl fmt::Display for PendingReason {
                 Some(inactive) => inactive.fmt(f),
                 None => f.write_str("its queue admits nobody"),
             },
-            Self::BackingOff(BackOff {
-                until,
-                requeues,
-                at_most,
-            }) => write!(
-                f,
-                "waits until {until} before its next attempt, retry {requeues} of at most {at_most}"
-            ),
+            Self::BackingOff(back_off) => f.write_str(&back_off.told(&to_the_second(back_off.until))),
             Self::WaitingForRelease => f.write_str("its last attempt is being cleared away"),
             Self::BeingPlaced => f.write_str("quota is promised; a place is being made"),
             Self::BeingStarted => f.write_str("environment and kernel are being started"),

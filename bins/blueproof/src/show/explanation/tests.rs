@@ -9,6 +9,7 @@ use blueproof_core::{
         manifest::{self, File},
         objects::{Objects, Quota, WithinClusterQueue},
     },
+    scheduler::BackOff,
     testing::{finished, request, teams},
 };
 
@@ -36,6 +37,25 @@ fn a_program_gets_the_reason_with_its_figures() {
     let explanation = Explanation::of(&view, &scheduler, at(60));
     let json = serde_json::to_string_pretty(&explanation).expect("it is plain data");
     insta::assert_snapshot!(json);
+}
+
+#[test]
+fn a_retry_is_told_by_the_readers_clock_and_by_its_reason() {
+    let back_off = BackOff {
+        until: at(90) + jiff::SignedDuration::from_nanos(281_802_360),
+        requeues: 1,
+        at_most: 3,
+    };
+    let (reason, clock) = (
+        PendingReason::BackingOff(back_off),
+        crate::output::clock(back_off.until, at(60)),
+    );
+    assert!(!clock.contains('.') && !clock.contains('T'), "{clock}");
+    let told = format!("waits until {clock} before its next attempt, retry 1 of at most 3");
+    assert_eq!(why(&reason, at(60)), told);
+    assert_eq!(until(&reason, at(60)), format!("it is tried again at {clock}"));
+    assert_eq!(standing(&reason), ["  reason  BackingOff"]);
+    assert!(!reason.to_string().contains('.'), "to the second: {reason}");
 }
 
 #[test]
