@@ -24,7 +24,9 @@ use jiff::Timestamp;
 pub use gate::ApprovedHead;
 pub use queue::EvictionReason;
 pub(crate) use queue::{default_objects, pod_sets};
-pub use why::{BackOff, FlavorRoom, InactiveQueue, LessUsage, PendingReason, Queued, Unblocker, UsageOrder};
+pub use why::{
+    BackOff, FlavorRoom, InactiveQueue, LessUsage, Lost, PendingReason, Queued, Unblocker, UsageOrder,
+};
 
 use crate::{
     action::Action,

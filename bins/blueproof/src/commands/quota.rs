@@ -22,7 +22,7 @@ use crate::{
     exit::{Exit, Problem},
     output::{self, Encoding, Format},
     reading::{self, Reading},
-    show::{queue, quotas},
+    show::{queue, quotas, runs::Columns},
 };
 
 pub(crate) fn quota(arguments: &Quota, place: &Place) -> Result<Exit, Problem> {
@@ -40,7 +40,8 @@ async fn get(arguments: &QuotaGet, place: &Place) -> Result<Exit, Problem> {
         Some(Format::Json) => output::encode(&list(objects), Encoding::Json)?,
         Some(Format::Yaml) => manifest::write(objects),
         Some(Format::Name) => names(objects),
-        Some(Format::Wide) | None => tables(&scheduler),
+        Some(Format::Wide) => tables(&scheduler, Columns::Wide),
+        None => tables(&scheduler, Columns::Usual),
     };
     output::print(&answer)?;
     if objects.cluster_queues.is_empty() {
@@ -49,13 +50,13 @@ async fn get(arguments: &QuotaGet, place: &Place) -> Result<Exit, Problem> {
     Ok(Exit::Ok)
 }
 
-fn tables(scheduler: &Scheduler) -> String {
+fn tables(scheduler: &Scheduler, columns: Columns) -> String {
     let (queues, width) = (scheduler.queues(), output::width());
     let classes = quotas::priority_classes(queues.objects());
     let classes = classes.map_or_else(String::new, |table| format!("\n{}", table.render(width)));
     format!(
         "{}{classes}",
-        quotas::table(queues, &scheduler.behind_stopped()).render(width)
+        quotas::table(queues, &scheduler.behind_stopped(), &scheduler.lost(), columns).render(width)
     )
 }
 
@@ -77,12 +78,17 @@ async fn describe(arguments: &QuotaDescribe, place: &Place) -> Result<Exit, Prob
     let scheduler = Reading::open(place)?.scheduler_as_stored().await?;
     let removed = quotas::removed(scheduler.queues()).find(|name| *name == arguments.name);
     let name = match removed {
-        Some(name) => name,
-        None => behind(&arguments.name, scheduler.objects())?,
+        Some(name) => Ok(name),
+        None => behind(&arguments.name, scheduler.objects()),
     };
     let runs: Vec<RunView> = scheduler.runs().collect();
     let now = Timestamp::now();
-    let described = queue::describe(name, &scheduler, &runs, now, output::width());
+    let lost = queue::lost(&arguments.name, &scheduler.lost(), &runs);
+    let described = match name {
+        Ok(name) => queue::describe(name, &scheduler, &runs, now, output::width()),
+        Err(_) if !lost.is_empty() => lost,
+        Err(unknown) => return Err(unknown),
+    };
     output::print(&described)?;
     Ok(Exit::Ok)
 }

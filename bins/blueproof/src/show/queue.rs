@@ -9,7 +9,7 @@ use blueproof_core::{
         Inactive, Quantity, Queues, UserUsage, WorkloadId,
         objects::{ClusterQueue, FlavorFungibility, FlavorPreference, Objects, Preemption, StopPolicy},
     },
-    scheduler::Scheduler,
+    scheduler::{Lost, Scheduler},
     view::RunView,
 };
 use jiff::Timestamp;
@@ -47,9 +47,22 @@ pub(crate) fn describe(
         let title = format!("Wait behind {local}{}", stopped_in_words(stop));
         add_runs(&mut text, &title, held_up, runs);
     }
+    text.push_str(&lost(name, &scheduler.lost(), runs));
     if let Some(cohort) = configured.and_then(|queue| queue.cohort.as_ref()) {
         let _ = write!(text, "\n{BOLD}Cohorts{BOLD:#}\n");
         add_cohort(&mut text, root(cohort, objects), 1, name, objects);
+    }
+    text
+}
+
+/// Returns who waits in a queue of this name in vain, and what is missing; nothing where nobody does.
+pub(crate) fn lost(name: &str, all: &[Lost<'_>], runs: &[RunView]) -> String {
+    let mut text = String::new();
+    for lost in all
+        .iter()
+        .filter(|lost| [lost.local_queue, lost.cluster_queue].contains(&name))
+    {
+        add_runs(&mut text, &format!("Wait: {}", lost.missing), &lost.runs, runs);
     }
     text
 }
@@ -281,7 +294,7 @@ fn add_cohort(text: &mut String, cohort: &str, depth: usize, described: &str, ob
 #[cfg(test)]
 mod tests {
     use blueproof_core::{
-        domain::Actor,
+        domain::{Actor, RunState},
         event::Event,
         policy::Policy,
         queue::objects::WithinClusterQueue,
@@ -289,7 +302,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::show::quotas::table;
+    use crate::show::{quotas::table, runs::Columns};
 
     fn tell(scheduler: &mut Scheduler, event: Event) {
         scheduler.handle(Timestamp::UNIX_EPOCH, event);
@@ -307,6 +320,35 @@ mod tests {
         tell(scheduler, Event::Requested { request });
     }
 
+    fn shown(scheduler: &Scheduler, columns: Columns) -> String {
+        let (behind, lost) = (scheduler.behind_stopped(), scheduler.lost());
+        table(scheduler.queues(), &behind, &lost, columns).render(Width::Columns(120))
+    }
+
+    #[test]
+    fn a_wide_list_of_queues_tells_what_each_could_have_too() {
+        let mut scheduler = Scheduler::new(Policy::local(Default::default()));
+        apply(&mut scheduler, teams(1, WithinClusterQueue::Never));
+        ask(&mut scheduler, "1", "red");
+        let wide = shown(&scheduler, Columns::Wide);
+        let cpu = |line: &&str| line.starts_with("  any cpu");
+        let columns = |line: &str| {
+            line.split_whitespace()
+                .skip(2)
+                .map(str::to_owned)
+                .collect::<Vec<_>>()
+        };
+        let rows: Vec<_> = wide.lines().filter(cpu).map(columns).collect();
+        assert!(
+            wide.lines()
+                .next()
+                .is_some_and(|head| head.ends_with("FREE  MOST")),
+            "{wide}"
+        );
+        assert_eq!(rows[0], ["0", "1", "any", "any", "2", "3"], "{wide}");
+        assert!(!shown(&scheduler, Columns::Usual).contains("FREE"));
+    }
+
     fn described(scheduler: &Scheduler, queue: &str) -> String {
         let runs: Vec<RunView> = scheduler.runs().collect();
         describe(queue, scheduler, &runs, Timestamp::UNIX_EPOCH, Width::Columns(80))
@@ -321,7 +363,7 @@ mod tests {
         ask(&mut scheduler, "1", "red");
         ask(&mut scheduler, "2", "red");
 
-        let shown = table(scheduler.queues(), &scheduler.behind_stopped()).render(Width::Columns(80));
+        let shown = shown(&scheduler, Columns::Usual);
         let mut lines = shown.lines().skip_while(|line| !line.starts_with("red "));
         assert!(lines.next().is_some_and(|line| line.ends_with(" 2")), "{shown}");
         let stopped = lines.find(|line| line.starts_with("  entrance"));
@@ -351,7 +393,7 @@ mod tests {
         objects.local_queues.remove("red");
         apply(&mut scheduler, objects);
 
-        let shown = table(scheduler.queues(), &scheduler.behind_stopped()).render(Width::Columns(80));
+        let shown = shown(&scheduler, Columns::Usual);
         let red = shown.split("\nred").nth(1).expect("its rows");
         assert!(
             red.contains("  removed; ") && red.contains("  any cpu "),
@@ -363,5 +405,43 @@ mod tests {
             told.contains("Hold quota") && told.contains("  r-1  nano-lm"),
             "{told}"
         );
+    }
+
+    #[test]
+    fn who_waits_where_an_object_is_missing_is_shown_with_its_name() {
+        let mut scheduler = Scheduler::new(Policy::local(Default::default()));
+        let mut objects = teams(1, WithinClusterQueue::Never);
+        apply(&mut scheduler, objects.clone());
+        for run in ["1", "2", "3", "4", "5"] {
+            ask(&mut scheduler, run, "red");
+        }
+        ask(&mut scheduler, "6", "blue");
+        objects.cluster_queues.remove("red");
+        objects.local_queues.remove("red");
+        let blue = objects.local_queues.get_mut("blue").expect("there");
+        blue.cluster_queue = "nowhere".into();
+        apply(&mut scheduler, objects);
+        let waiting = scheduler
+            .runs()
+            .filter(|view| view.state == RunState::Queued)
+            .count();
+
+        let lost = scheduler.lost();
+        assert_eq!(lost.iter().map(|lost| lost.runs.len()).sum::<usize>(), waiting);
+        let in_red: Vec<RunId> = lost
+            .iter()
+            .filter(|lost| lost.local_queue == "red")
+            .flat_map(|lost| lost.runs.clone())
+            .collect();
+        assert!(in_red.contains(&RunId(5)), "{in_red:?}");
+        let shown = shown(&scheduler, Columns::Usual);
+        let row = format!(" {}\n  there is no LocalQueue `red`\n", in_red.len());
+        assert!(shown.contains(&row), "{shown}");
+        let told = described(&scheduler, "red");
+        assert!(told.contains("Wait: there is no LocalQueue `red`"), "{told}");
+        for run in in_red {
+            assert!(told.contains(&format!("  {run}  nano-lm")), "{told}");
+        }
+        assert_eq!(super::lost("green", &lost, &[]), "");
     }
 }

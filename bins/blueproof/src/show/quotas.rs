@@ -8,16 +8,27 @@ use blueproof_core::{
         Quantity, Queues, amount_in_words,
         objects::{AdmissionMode, ClusterQueue, Objects, Quota, StopPolicy},
     },
+    scheduler::Lost,
 };
 
+use super::runs::Columns;
 use crate::output::{Cell, Table};
 
 /// Who waits behind each LocalQueue that is stopped.
 pub(crate) type BehindStopped<'a> = BTreeMap<&'a str, Vec<RunId>>;
 
 /// Returns a table of all queues.
-pub(crate) fn table(queues: &Queues, behind: &BehindStopped<'_>) -> Table {
-    let mut table = Table::new(["QUEUE", "USED", "NOMINAL", "BORROW", "LEND", "WAITING"]);
+pub(crate) fn table(
+    queues: &Queues,
+    behind: &BehindStopped<'_>,
+    lost: &[Lost<'_>],
+    columns: Columns,
+) -> Table {
+    let usual = ["QUEUE", "USED", "NOMINAL", "BORROW", "LEND", "WAITING"];
+    let mut table = match columns {
+        Columns::Usual => Table::new(usual),
+        Columns::Wide => Table::new(usual.into_iter().chain(["FREE", "MOST"])),
+    };
     for (name, queue) in &queues.objects().cluster_queues {
         let stopped = stopped_entrances(name, queues.objects(), behind);
         let held_up: usize = stopped.iter().map(|(.., runs)| runs.len()).sum();
@@ -41,14 +52,23 @@ pub(crate) fn table(queues: &Queues, behind: &BehindStopped<'_>) -> Table {
             table.row([Cell::from(format!("  entrance {local}{stopped}: {wait}"))]);
         }
         for (flavor, resource, quota) in quotas(queue) {
-            table.row([
+            let usual = [
                 Cell::from(format!("  {flavor} {resource}")),
                 used(queues, name, flavor, resource).into(),
                 amount(resource, quota.nominal).into(),
                 limit(queue, resource, quota.borrowing_limit).into(),
                 limit(queue, resource, quota.lending_limit).into(),
                 blank(),
-            ]);
+            ];
+            let could_have = [
+                queues.available(name, flavor, resource),
+                queues.potential(name, flavor, resource),
+            ];
+            let could_have = could_have.map(|of| amount(resource, of.unwrap_or(Quantity::ZERO)).into());
+            match columns {
+                Columns::Usual => table.row(usual),
+                Columns::Wide => table.row(usual.into_iter().chain(could_have)),
+            }
         }
     }
     for name in removed(queues) {
@@ -62,6 +82,18 @@ pub(crate) fn table(queues: &Queues, behind: &BehindStopped<'_>) -> Table {
                 amount(resource, held).into(),
             ]);
         }
+    }
+    for Lost {
+        local_queue,
+        missing,
+        runs,
+        ..
+    } in lost
+    {
+        let waiting = Cell::from(runs.len().to_string());
+        let [used, nominal, borrow, lend] = [""; 4].map(Cell::from);
+        table.row([Cell::from(*local_queue), used, nominal, borrow, lend, waiting]);
+        table.row([Cell::from(format!("  {missing}"))]);
     }
     table
 }
@@ -186,7 +218,8 @@ mod tests {
             text: text.into(),
         };
         let objects = read([file]).expect("a cluster has it").objects;
-        let shown = table(&Queues::new(objects), &BehindStopped::new()).render(Width::Columns(80));
+        let shown = table(&Queues::new(objects), &BehindStopped::new(), &[], Columns::Usual)
+            .render(Width::Columns(80));
         assert_eq!(
             shown,
             "\

@@ -187,6 +187,24 @@ impl Scheduler {
     pub fn behind_stopped(&self) -> BTreeMap<&str, Vec<RunId>> {
         self.queue.behind_stopped()
     }
+
+    /// Returns who waits in no ClusterQueue because their LocalQueue is not there, or names one that is not.
+    pub fn lost(&self) -> Vec<Lost<'_>> {
+        self.queue.lost()
+    }
+}
+
+/// Runs that wait in no ClusterQueue, because an object is missing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lost<'a> {
+    /// The LocalQueue that they name.
+    pub local_queue: &'a str,
+    /// The ClusterQueue that is missing, or that they waited in last.
+    pub cluster_queue: &'a str,
+    /// What is missing.
+    pub missing: InactiveQueue,
+    /// Which runs.
+    pub runs: Vec<RunId>,
 }
 
 impl From<queue::UsageOrder> for UsageOrder {

@@ -10,7 +10,7 @@ use crate::{
     domain::{Resources, RunId},
     queue::{Queues, Standing, StopPolicy, Wait, WaitReason, WorkloadId, objects::QueueingStrategy},
     scheduler::why::{
-        FlavorRoom, InactiveQueue, PendingReason, Queued, Unblocker, UsageOrder, free_in_words, runs,
+        FlavorRoom, InactiveQueue, Lost, PendingReason, Queued, Unblocker, UsageOrder, free_in_words, runs,
     },
 };
 
@@ -92,6 +92,33 @@ impl Queue {
             }
         }
         behind
+    }
+
+    /// Returns who waits in no ClusterQueue because their LocalQueue is not there, or names one that is not.
+    pub(in super::super) fn lost(&self) -> Vec<Lost<'_>> {
+        let configured = &self.objects().cluster_queues;
+        let mut lost: BTreeMap<_, Lost<'_>> = BTreeMap::new();
+        for (run, entry) in &self.entries {
+            let (name, workload) = (entry.request.queue.as_str(), &entry.workload);
+            let behind = self.queues.local_queue(name);
+            let behind = behind.map(|(_, local)| local.cluster_queue.as_str());
+            let waits = matches!(entry.place, Place::Outside | Place::Waiting);
+            if !waits || behind.is_some_and(|behind| configured.contains_key(behind)) {
+                continue;
+            }
+            let cluster_queue = behind.unwrap_or(&workload.cluster_queue);
+            let Some(missing) = InactiveQueue::of(&self.queues, name) else {
+                continue;
+            };
+            let those = lost.entry((name, cluster_queue)).or_insert_with(|| Lost {
+                local_queue: name,
+                cluster_queue,
+                missing,
+                runs: Vec::new(),
+            });
+            those.runs.push(*run);
+        }
+        lost.into_values().collect()
     }
 
     /// Returns changes each of which would get a waiting run admitted.
