@@ -3,11 +3,28 @@
 //! SIGTERM is for those who will not ask twice: it ends the run at once. SIGHUP is no wish of anybody's, the terminal is
 //! gone: the run is left to a process of its own.
 
-use blueproof_core::{event::StopMode, ports::Command};
+use blueproof_core::{domain::RunState, event::StopMode, ports::Command};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::{Session, Target, local_user, new_key};
 use crate::{exit::Problem, show::progress::Say};
+
+/// Returns what is said of what a signal does to a run that is in this state; `None` is that nobody has taken it up yet.
+fn said(how: StopMode, state: Option<RunState>) -> &'static str {
+    match (how, state) {
+        (StopMode::End, _) => "ending the run; press Ctrl-C again to let go of it",
+        (StopMode::Interrupt, Some(RunState::Running)) => {
+            "interrupting the cell; press Ctrl-C again to end the run"
+        }
+        (StopMode::Interrupt, Some(RunState::Reserved | RunState::Starting)) => {
+            "no cell runs yet: ending the run; press Ctrl-C again to end it at once"
+        }
+        (StopMode::Interrupt, Some(RunState::AwaitingApproval | RunState::Queued) | None) => {
+            "cancelling the run, which has not started"
+        }
+        (StopMode::Interrupt, Some(RunState::Ended(_))) => "the run is over",
+    }
+}
 
 impl Session {
     /// Turns signals into wishes, and returns when the run is to be let go of. Safe to drop.
@@ -28,10 +45,8 @@ impl Session {
                 return Ok(());
             }
             asked = Some(how);
-            say.line(match how {
-                StopMode::Interrupt => "interrupting the cell; press Ctrl-C again to end the run",
-                StopMode::End => "ending the run; press Ctrl-C again to let go of it",
-            });
+            let view = target.read(&*self.store).await?;
+            say.line(said(how, view.map(|view| view.state)));
             self.cancel(target, how).await?;
         }
     }
@@ -51,5 +66,23 @@ impl Session {
             how,
         })
         .await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn that_a_cell_is_interrupted_is_said_only_where_one_may_run() {
+        let state = |state| said(StopMode::Interrupt, state);
+        assert!(state(Some(RunState::Running)).starts_with("interrupting the cell"));
+        for before in [RunState::AwaitingApproval, RunState::Queued] {
+            assert_eq!(state(Some(before)), "cancelling the run, which has not started");
+        }
+        assert_eq!(state(None), "cancelling the run, which has not started");
+        for beginning in [RunState::Reserved, RunState::Starting] {
+            assert!(state(Some(beginning)).starts_with("no cell runs yet"));
+        }
     }
 }
