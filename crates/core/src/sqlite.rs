@@ -60,7 +60,7 @@ impl SqliteStore {
     /// Opens the store at `path` and brings its schema up to date; makes it, and its folder, where there is none.
     /// Blocks for a moment.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
-        let failed = |doing: &str, error: &dyn std::error::Error| broken(path, doing, error);
+        let failed = |doing: &str, error: &(dyn std::error::Error + 'static)| broken(path, doing, error);
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder).map_err(|error| failed("make its folder", &error))?;
         }
@@ -90,7 +90,7 @@ impl SqliteStore {
 
     /// Opens a store that is there to read it, without the right to write it or its folder. Blocks for a moment.
     fn open_to_read(path: &Path) -> Result<Self, StoreError> {
-        let failed = |error: &dyn std::error::Error| broken(path, "open it for reading", error);
+        let failed = |error: &(dyn std::error::Error + 'static)| broken(path, "open it for reading", error);
         let database = DatabaseFile::at(path).map_err(|error| failed(&error))?;
         let ([mut writer, reader], still) = read_only::open(path).map_err(|error| {
             if error.sqlite_error_code() == Some(ErrorCode::NotADatabase) {
@@ -236,7 +236,7 @@ impl Store for SqliteStore {
     }
 
     async fn submit(&self, at: Timestamp, command: Command) -> Result<(), StoreError> {
-        self.write("leave a wish in it", move |connection| {
+        self.write("write a request to it", move |connection| {
             rows::submit(connection, at, &command)
         })
         .await
@@ -293,7 +293,26 @@ fn use_wal(connection: &Connection) -> Result<(), rusqlite::Error> {
     }
 }
 
-fn broken(path: &Path, doing: &str, error: &dyn std::error::Error) -> StoreError {
+/// Returns whether it was somebody else who held the store for too long.
+fn is_held(error: &(dyn std::error::Error + 'static)) -> bool {
+    let mut causes = std::iter::successors(Some(error), |error| error.source());
+    causes.any(|cause| {
+        let code = cause.downcast_ref().and_then(rusqlite::Error::sqlite_error_code);
+        matches!(code, Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
+    })
+}
+
+fn broken(path: &Path, doing: &str, error: &(dyn std::error::Error + 'static)) -> StoreError {
+    if is_held(error) {
+        let held = Diagnostic::error(
+            Code::StoreBroken,
+            format!("another program holds the store: could not {doing}"),
+        );
+        let held = held.at(Place::file(path.display().to_string())).caused_by(error);
+        return held
+            .hint("try again when that program, such as a SQLite client with a transaction, has let go of it")
+            .into();
+    }
     let diagnostic = Diagnostic::error(
         Code::StoreBroken,
         format!("the store cannot be used: could not {doing}"),
@@ -303,4 +322,27 @@ fn broken(path: &Path, doing: &str, error: &dyn std::error::Error) -> StoreError
     .hint("see that the disk is not full and that the file and its folder are yours")
     .hint("attempts that run are not lost: they go on, and are taken over when the store is back");
     diagnostic.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::ffi::{Error, SQLITE_BUSY, SQLITE_FULL};
+
+    use super::*;
+
+    #[test]
+    fn a_store_that_another_program_holds_is_not_said_to_lack_space_or_rights() {
+        let told = |code| {
+            let error = rusqlite::Error::SqliteFailure(Error::new(code), None);
+            let error = broken(Path::new("store"), "append to it", &rows::Error::from(error));
+            format!("{:#}", error.diagnostic)
+        };
+        let held = told(SQLITE_BUSY);
+        assert!(
+            held.contains("another program holds the store: could not append to it")
+                && !held.contains("disk"),
+            "{held}"
+        );
+        assert!(told(SQLITE_FULL).contains("see that the disk is not full"));
+    }
 }
