@@ -1,5 +1,7 @@
 //! Quota that the machine does not have: the queue takes it, as Kueue does, so that it is said when it is applied.
 
+use std::cmp::Reverse;
+
 use blueproof_core::{
     diagnostic::{Code, Diagnostic},
     domain::Resources,
@@ -8,6 +10,9 @@ use blueproof_core::{
         objects::{Objects, ResourceGroup},
     },
 };
+
+/// So many of those who have quota are named of each resource, those with the most.
+const NAMED: usize = 8;
 
 /// Returns a warning for each resource of which there is more quota than the machine has; quota that cohorts have of
 /// their own counts, too.
@@ -51,10 +56,15 @@ fn nominal(groups: &[ResourceGroup], resource: &str) -> Quantity {
 fn warning(resource: &str, sum: Quantity, has: Quantity, owners: &[(String, Quantity)]) -> Diagnostic {
     let [quota, has] = [sum, has].map(|of| amount_in_words(resource, of));
     let message = format!("these queues have a quota of {quota} {resource}, and this machine has {has}");
-    let each = owners
-        .iter()
-        .map(|(name, of)| format!("{name} has {}", amount_in_words(resource, *of)));
-    let warning = each.fold(
+    let mut most = owners.iter().collect::<Vec<_>>();
+    if owners.len() > NAMED {
+        most.sort_by_key(|(_, of)| Reverse(*of));
+    }
+    let named = most.iter().take(NAMED);
+    let each = named.map(|(name, of)| format!("{name} has {}", amount_in_words(resource, *of)));
+    let more = owners.len().saturating_sub(NAMED);
+    let more = (more > 0).then(|| format!("{more} more have none that is larger"));
+    let warning = each.chain(more).fold(
         Diagnostic::warning(Code::QueueBeyondMachine, message),
         Diagnostic::because,
     );
@@ -122,6 +132,23 @@ spec:
             .iter()
             .map(|one| format!("{one:#}"))
             .collect()
+    }
+
+    #[test]
+    fn of_many_queues_those_with_the_most_are_named() {
+        let owners: Vec<_> = (1..=3000)
+            .map(|n| (format!("q{n}"), Quantity(n * 1000)))
+            .collect();
+        let warned = format!(
+            "{:#}",
+            warning("cpu", Quantity(9_000_000), Quantity(1000), &owners)
+        );
+        assert_eq!(warned.matches("caused by").count(), NAMED + 1, "{warned}");
+        assert!(warned.contains("caused by: q3000 has 3000\n"), "{warned}");
+        assert!(
+            warned.contains("caused by: 2992 more have none that is larger\n"),
+            "{warned}"
+        );
     }
 
     #[test]
