@@ -150,6 +150,12 @@ fn priority(objects: &Objects, typed: &str) -> Result<Priority, Problem> {
 }
 
 fn unknown_class(typed: &str, classes: &BTreeMap<String, i32>) -> Diagnostic {
+    let digits = typed.trim_start_matches(['-', '+']);
+    if !digits.is_empty() && digits.chars().all(|digit| digit.is_ascii_digit()) {
+        let message = format!("the priority {typed} is out of range");
+        let (least, most) = (i32::MIN, i32::MAX);
+        return Diagnostic::error(Code::Usage, message).hint(format!("it is from {least} to {most}"));
+    }
     let message = format!("there is no WorkloadPriorityClass `{}`", output::line(typed));
     let error = Diagnostic::error(Code::NoSuchPriorityClass, message);
     let error = match nearest(typed, classes.keys().map(String::as_str)) {
@@ -208,7 +214,7 @@ mod tests {
         }
         for (typed, says) in [
             ("hihg", "did you mean `high`?"),
-            ("2147483648", "there is 7 (70), high (1000)"),
+            ("urgent", "there is 7 (70), high (1000)"),
         ] {
             let problem = priority(&objects, typed).expect_err("there is none");
             let [error] = &problem.diagnostics[..] else {
@@ -216,6 +222,12 @@ mod tests {
             };
             assert_eq!(error.code, Code::NoSuchPriorityClass);
             assert!(error.hints[0].starts_with(says), "{error:?}");
+        }
+        for typed in ["2147483648", "-99999999999"] {
+            let problem = priority(&objects, typed).expect_err("it is no i32");
+            let error = &problem.diagnostics[0];
+            assert_eq!(error.message, format!("the priority {typed} is out of range"));
+            assert_eq!(error.hints, ["it is from -2147483648 to 2147483647"]);
         }
         let bare = priority(&Objects::default(), "high").expect_err("there is none");
         assert!(bare.diagnostics[0].hints[0].contains("--priority 10"), "{bare:?}");
