@@ -76,6 +76,10 @@ pub(super) fn problem(typed: &[OsString], error: &clap::Error) -> Problem {
     } else {
         in_our_way(&error.render().to_string())
     };
+    let diagnostic = match asks_for_a_document(error) {
+        true => diagnostic.hint("`blueproof get run ID -o json` writes all that is known of a run"),
+        false => diagnostic,
+    };
     Problem::usage(diagnostic.hint("`--help` behind a command shows all that it takes"))
 }
 
@@ -104,6 +108,16 @@ fn unknown_command(typed: &[OsString], error: &clap::Error) -> Diagnostic {
         Some(meant) => diagnostic.hint(format!("did you mean `blueproof{path} {meant}`?")),
         None => diagnostic.hint(format!("there are: {}", names.join(", "))),
     }
+}
+
+/// Returns whether a run was to be written for programs by a command that writes for people.
+fn asks_for_a_document(error: &clap::Error) -> bool {
+    let usage = error.get(ContextKind::Usage).map(ToString::to_string);
+    let of_runs = ["blueproof describe run", "blueproof cancel", "blueproof logs"];
+    let of_runs = usage.is_some_and(|usage| of_runs.iter().any(|command| usage.contains(command)));
+    let unknown =
+        text_of(error, ContextKind::InvalidArg).filter(|_| error.kind() == ErrorKind::UnknownArgument);
+    of_runs && unknown.is_some_and(|word| word.starts_with("-o") || word.starts_with("--output"))
 }
 
 fn is_of_run(error: &clap::Error) -> bool {
@@ -206,6 +220,28 @@ mod tests {
                 "{line}"
             );
         }
+    }
+
+    #[test]
+    fn who_asks_for_json_where_there_is_none_is_told_where_there_is() {
+        for line in [
+            "describe run 2 -o json",
+            "cancel 2 --output=json",
+            "logs last -ojson",
+        ] {
+            let said = said(&format!("blueproof {line}"));
+            let named = said
+                .hints
+                .iter()
+                .any(|hint| hint.contains("`blueproof get run ID -o json`"));
+            assert!(named, "{line}: {said:?}");
+        }
+        assert!(
+            !said("blueproof cancel 2 --now")
+                .hints
+                .iter()
+                .any(|hint| hint.contains("json"))
+        );
     }
 
     #[test]
