@@ -1,6 +1,7 @@
 //! `blueproof logs RUN`: what the notebook printed, made harmless for a terminal.
 
 use std::{
+    collections::BTreeSet,
     io::{self, Write},
     time::Duration,
 };
@@ -40,7 +41,7 @@ pub(crate) async fn logs(reading: &Reading, arguments: &Logs) -> Result<Exit, Pr
         Err(Ended::NobodyReads) => Ok(Exit::Ok),
         Ok(()) => {
             if let (None, Some(wanted)) = (printer.cell, printer.only) {
-                output::note(&format!("{}: cell {wanted} printed nothing", run.id));
+                output::note(&format!("{}: {}", run.id, without_text(wanted, &printer.begun)));
             }
             Ok(Exit::Ok)
         }
@@ -90,7 +91,18 @@ struct Printer {
     only: Option<u32>,
     reading: Option<(AttemptId, LogReader, LogCursor)>,
     cell: Option<u32>,
+    /// The cells that ran.
+    begun: BTreeSet<u32>,
     sanitiser: Sanitiser,
+}
+
+/// Returns why there is nothing to be read of a cell, by those that ran.
+fn without_text(wanted: u32, begun: &BTreeSet<u32>) -> String {
+    match begun.last() {
+        _ if begun.contains(&wanted) => format!("cell {wanted} printed nothing"),
+        Some(last) => format!("there is no cell {wanted} that ran; the last one that did is cell {last}"),
+        None => "no cell ran".into(),
+    }
 }
 
 impl Printer {
@@ -110,6 +122,7 @@ impl Printer {
             only,
             reading: None,
             cell: None,
+            begun: BTreeSet::new(),
             sanitiser: Sanitiser::default(),
         })
     }
@@ -135,6 +148,10 @@ impl Printer {
 
     fn print(&mut self, record: &Record) -> io::Result<()> {
         match &record.kind {
+            RecordKind::CellBegun { cell, .. } => {
+                self.begun.insert(*cell);
+                Ok(())
+            }
             RecordKind::Text { cell, text, .. } => self.print_text(*cell, text),
             RecordKind::Display { cell, output } => match plain_text(output) {
                 Some(text) => self.print_text(*cell, &format!("{text}\n")),
@@ -154,7 +171,6 @@ impl Printer {
             | RecordKind::StageEnded { .. }
             | RecordKind::EnvironmentReady { .. }
             | RecordKind::KernelReady { .. }
-            | RecordKind::CellBegun { .. }
             | RecordKind::Metric { .. }
             | RecordKind::CellEnded { .. }
             | RecordKind::CellUsed { .. }
@@ -211,5 +227,21 @@ fn plain_text(output: &serde_json::Value) -> Option<String> {
         | serde_json::Value::Bool(_)
         | serde_json::Value::Number(_)
         | serde_json::Value::Object(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cell_that_did_not_run_is_not_said_to_have_printed_nothing() {
+        let begun = BTreeSet::from([1, 2]);
+        assert_eq!(without_text(2, &begun), "cell 2 printed nothing");
+        assert_eq!(
+            without_text(3, &begun),
+            "there is no cell 3 that ran; the last one that did is cell 2"
+        );
+        assert_eq!(without_text(3, &BTreeSet::new()), "no cell ran");
     }
 }
