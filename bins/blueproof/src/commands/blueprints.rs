@@ -1,5 +1,7 @@
 //! `blueproof get blueprints`: what this checkout has to be tested.
 
+use std::{env, path::Path};
+
 use blueproof_core::domain::Resources;
 use blueproof_notebook::{
     blueprint::{self, Blueprint, Found},
@@ -57,7 +59,8 @@ pub(crate) fn get_blueprints(arguments: &GetBlueprints) -> Result<Exit, Problem>
         Some(Format::Json) => document(Encoding::Json)?,
         Some(Format::Yaml) => document(Encoding::Yaml)?,
         Some(Format::Name) => listed.iter().map(|one| format!("{}\n", one.name)).collect(),
-        Some(Format::Wide) | None => table(&listed).render(output::width()),
+        Some(Format::Wide) => table(&listed, Path::new("")).render(output::width()),
+        None => table(&listed, &env::current_dir().unwrap_or_default()).render(output::width()),
     };
     output::print(&answer)?;
     if listed.is_empty() {
@@ -86,7 +89,8 @@ fn look_at(found: Found) -> Listed {
     }
 }
 
-fn table(listed: &[Listed]) -> Table {
+/// Returns a table in which files below this folder are named from there.
+fn table(listed: &[Listed], folder: &Path) -> Table {
     let mut table = Table::new(["BLUEPRINT", "ASKS", "PROFILES", "FILE"]);
     for one in listed {
         let asks = match one.resources {
@@ -96,9 +100,35 @@ fn table(listed: &[Listed]) -> Table {
                 text::counted(one.mistakes, "mistake")
             ),
         };
-        table.row(
-            [&one.name, &asks, &one.profiles.join(","), &one.path].map(|text| Cell::from(text.as_str())),
-        );
+        let file = Path::new(&one.path);
+        let file = file.strip_prefix(folder).unwrap_or(file).display().to_string();
+        table.row([&one.name, &asks, &one.profiles.join(","), &file].map(|text| Cell::from(text.as_str())));
     }
     table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::output::Width;
+
+    #[test]
+    fn files_below_the_current_folder_are_named_from_there_and_others_in_full() {
+        let one = |name: &str, path: &str| Listed {
+            name: name.into(),
+            path: path.into(),
+            profiles: Vec::new(),
+            resources: None,
+            mistakes: 1,
+        };
+        let listed = [
+            one("a", "/home/ann/lab/a/blueprint.yaml"),
+            one("b", "/home/ann/b/blueprint.yaml"),
+        ];
+        let shown = table(&listed, Path::new("/home/ann/lab")).render(Width::Unlimited);
+        assert!(
+            shown.contains(" a/blueprint.yaml\n") && shown.contains(" /home/ann/b/blueprint.yaml\n"),
+            "{shown}"
+        );
+    }
 }
