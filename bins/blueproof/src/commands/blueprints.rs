@@ -122,12 +122,12 @@ mod tests {
             mistakes: 1,
         };
         let listed = [
-            one("a", "/home/ann/lab/a/blueprint.yaml"),
-            one("b", "/home/ann/b/blueprint.yaml"),
+            one("a", "/home/user/lab/a/blueprint.yaml"),
+            one("b", "/home/user/b/blueprint.yaml"),
         ];
-        let shown = table(&listed, Path::new("/home/ann/lab")).render(Width::Unlimited);
+        let shown = table(&listed, Path::new("/home/user/lab")).render(Width::Unlimited);
         assert!(
-            shown.contains(" a/blueprint.yaml\n") && shown.contains(" /home/ann/b/blueprint.yaml\n"),
+            shown.contains(" a/blueprint.yaml\n") && shown.contains(" /home/user/b/blueprint.yaml\n"),
             "{shown}"
         );
     }

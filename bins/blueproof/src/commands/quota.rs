@@ -86,7 +86,7 @@ async fn describe(arguments: &QuotaDescribe, place: &Place) -> Result<Exit, Prob
     let lost = queue::lost(&arguments.name, &scheduler.lost(), &runs);
     let described = match name {
         Ok(name) => queue::describe(name, &scheduler, &runs, now, output::width()),
-        Err(_) if !lost.is_empty() => lost,
+        Err(_) if !lost.is_empty() => lost.trim_start().to_owned(),
         Err(unknown) => return Err(unknown),
     };
     output::print(&described)?;

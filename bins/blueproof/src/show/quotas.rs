@@ -51,25 +51,7 @@ pub(crate) fn table(
             let stopped = stopped_in_words(stop);
             table.row([Cell::from(format!("  entrance {local}{stopped}: {wait}"))]);
         }
-        for (flavor, resource, quota) in quotas(queue) {
-            let usual = [
-                Cell::from(format!("  {flavor} {resource}")),
-                used(queues, name, flavor, resource).into(),
-                amount(resource, quota.nominal).into(),
-                limit(queue, resource, quota.borrowing_limit).into(),
-                limit(queue, resource, quota.lending_limit).into(),
-                blank(),
-            ];
-            let could_have = [
-                queues.available(name, flavor, resource),
-                queues.potential(name, flavor, resource),
-            ];
-            let could_have = could_have.map(|of| amount(resource, of.unwrap_or(Quantity::ZERO)).into());
-            match columns {
-                Columns::Usual => table.row(usual),
-                Columns::Wide => table.row(usual.into_iter().chain(could_have)),
-            }
-        }
+        add_quotas(&mut table, queues, name, queue, columns);
     }
     for name in removed(queues) {
         table.row([Cell::from(name)]);
@@ -83,6 +65,35 @@ pub(crate) fn table(
             ]);
         }
     }
+    add_lost(&mut table, lost);
+    table
+}
+
+/// Adds what a queue has of each resource.
+fn add_quotas(table: &mut Table, queues: &Queues, name: &str, queue: &ClusterQueue, columns: Columns) {
+    for (flavor, resource, quota) in quotas(queue) {
+        let usual = [
+            Cell::from(format!("  {flavor} {resource}")),
+            used(queues, name, flavor, resource).into(),
+            amount(resource, quota.nominal).into(),
+            limit(queue, resource, quota.borrowing_limit).into(),
+            limit(queue, resource, quota.lending_limit).into(),
+            Cell::from(""),
+        ];
+        let could_have = [
+            queues.available(name, flavor, resource),
+            queues.potential(name, flavor, resource),
+        ];
+        let could_have = could_have.map(|of| amount(resource, of.unwrap_or(Quantity::ZERO)).into());
+        match columns {
+            Columns::Usual => table.row(usual),
+            Columns::Wide => table.row(usual.into_iter().chain(could_have)),
+        }
+    }
+}
+
+/// Adds who waits where an object is missing.
+fn add_lost(table: &mut Table, lost: &[Lost<'_>]) {
     for Lost {
         local_queue,
         missing,
@@ -95,7 +106,6 @@ pub(crate) fn table(
         table.row([Cell::from(*local_queue), used, nominal, borrow, lend, waiting]);
         table.row([Cell::from(format!("  {missing}"))]);
     }
-    table
 }
 
 /// Returns the queues that are no longer configured, and of which quota is held.
