@@ -284,9 +284,26 @@ fn a_watcher_that_is_killed_leaves_what_it_knew() {
     let pid = fs::read_to_string(folder.path().join("kept/pid")).expect("a file");
     let killed = Command::new("kill").args(["-KILL", pid.trim()]).status();
     assert!(killed.expect("there is a kill").success());
-    let stopped = step(&["stop"]);
+    let shown = step(&["report"]);
+    assert!(text(&shown.stdout).contains("The watch ended early"), "{shown:?}");
+    let stopped = step(&["stop", "--json", "gpu.json"]);
     assert!(stopped.status.success(), "{stopped:?}");
-    assert!(text(&stopped.stderr).contains("### GPU use of"), "{stopped:?}");
+    let told = text(&stopped.stderr);
+    assert!(told.contains("### GPU use of"), "{told}");
+    assert!(
+        told.contains("The watch ended early") && !told.contains("| none |"),
+        "{told}"
+    );
+    let json = read(&folder.path().join("gpu.json"));
+    assert_eq!(json["watchEndedEarly"], true, "{json}");
+    assert!(
+        json["seenUntil"].is_string() && json["until"].is_string(),
+        "{json}"
+    );
+    assert_eq!(json["devices"][0]["listenedTo"], false, "{json}");
+
+    step(&["stop", "--json", "again.json"]);
+    assert_eq!(read(&folder.path().join("again.json")), json, "it ended once");
 }
 
 /// Returns a job's table and its JSON, of a machine with a scenario.

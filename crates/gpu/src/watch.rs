@@ -275,6 +275,7 @@ impl Watch {
             })
         })?;
         let witnessed = Witnessed {
+            seen_until: Some(Timestamp::now()),
             devices_unknown: self.devices_unknown.clone(),
             listened_to: self.listened_to.clone().unwrap_or_default(),
             silent: books.silent.clone(),

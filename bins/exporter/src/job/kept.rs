@@ -15,6 +15,7 @@ use std::{
 
 use blueproof_core::diagnostic::{Code, Diagnostic, Place};
 use blueproof_gpu::account::JobSummary;
+use jiff::Timestamp;
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -206,7 +207,11 @@ pub(super) fn stop(stop: &Stop) -> Result<(), Diagnostic> {
         }
         thread::sleep(LOOK_EVERY);
     }
-    let summary = folder.read()?;
+    let mut summary = folder.read()?;
+    if summary.until.is_none() {
+        summary.cut_short(Some(Timestamp::now()));
+        write_whole(&folder.summary(), json(&summary).as_bytes())?;
+    }
     if stop.published.is_told {
         eprint!("{}", summary.to_markdown());
     }
@@ -215,7 +220,13 @@ pub(super) fn stop(stop: &Stop) -> Result<(), Diagnostic> {
 
 /// Prints what is known of a job.
 pub(super) fn report(report: &Report) -> Result<(), Diagnostic> {
-    let summary = Folder::of(&report.state)?.read()?;
+    let folder = Folder::of(&report.state)?;
+    // Who may not look for the lock knows nothing of whoever watches.
+    let is_watched = folder.is_watched().unwrap_or(true);
+    let mut summary = folder.read()?;
+    if summary.until.is_none() && !is_watched {
+        summary.cut_short(None);
+    }
     let text = match report.output {
         ReportFormat::Markdown => summary.to_markdown(),
         ReportFormat::Json => json(&summary),

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use jiff::Unit;
+
 use super::{
     bill::{MemoryOf, Source},
     summary::{DeviceSummary, JobSummary, Silence},
@@ -40,6 +42,9 @@ impl JobSummary {
                 writeln!(text, "- {}", evidence_words(evidence)).expect("a string takes all");
             }
         }
+        if let Some(note) = cut_short(self) {
+            writeln!(text, "\n{note}").expect("a string takes all");
+        }
         if let Some(why) = &self.devices_unknown {
             writeln!(text, "\nIt may have had more GPUs: {}.", code(why)).expect("a string takes all");
         }
@@ -51,6 +56,15 @@ impl JobSummary {
         }
         text
     }
+}
+
+/// Returns that whoever watched was killed.
+fn cut_short(job: &JobSummary) -> Option<String> {
+    let seen_until = job.seen_until.filter(|_| job.watch_ended_early)?;
+    let seen_until = seen_until.round(Unit::Second).unwrap_or(seen_until);
+    Some(format!(
+        "**The watch ended early.** Whoever watched was killed: what came after {seen_until} nobody saw."
+    ))
 }
 
 fn without_devices(job: &JobSummary) -> String {

@@ -33,6 +33,12 @@ pub struct JobSummary {
     /// When it gave them back; absent while it has some.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Timestamp>,
+    /// Until when it was watched, where that was not until its end: it goes on, or whoever watched was killed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seen_until: Option<Timestamp>,
+    /// Whether whoever watched was killed. What came after `seen_until` is in no figure then.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub watch_ended_early: bool,
     /// Why it is not known which devices it had, or whether these are all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub devices_unknown: Option<String>,
@@ -60,6 +66,8 @@ pub struct JobSummary {
 /// What is known of a job's devices beside what they were used for.
 #[derive(Debug, Clone, Default)]
 pub struct Witnessed {
+    /// Until when it was watched; looked at where it goes on.
+    pub seen_until: Option<Timestamp>,
     /// Why it is not known which devices it had, or whether these are all.
     pub devices_unknown: Option<String>,
     /// Those whose drivers' reports were listened to from beginning to end.
@@ -158,7 +166,33 @@ pub struct CoverageSummary {
     pub late_edges: u32,
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes it so")]
+fn is_false(is_so: &bool) -> bool {
+    !is_so
+}
+
 impl JobSummary {
+    /// Notes that nobody watches any more, and that the job ended at a time, where it has.
+    pub fn cut_short(&mut self, until: Option<Timestamp>) {
+        self.watch_ended_early = true;
+        self.verdict = match self.verdict {
+            Some(AttemptVerdict::Clean) => Some(AttemptVerdict::Unclear),
+            other => other,
+        };
+        let seen_until = *self.seen_until.get_or_insert(self.from);
+        self.until = until.map(|until| until.max(seen_until));
+        let unseen = self.until.unwrap_or(seen_until).duration_since(seen_until);
+        for device in &mut self.devices {
+            device.miss(unseen.as_secs_f64());
+        }
+        if let Some(allocated) = &mut self.allocated_gpu_seconds {
+            *allocated += unseen.as_secs_f64() * self.devices.len() as f64;
+        }
+        if let Some(until) = self.until {
+            self.figures.average_build_seconds = Some(until.duration_since(self.from).as_secs_f64());
+        }
+    }
+
     /// Sums a job up. The devices' names come from `inventory`; what a bill cannot know, such as the use of processors,
     /// from `used`, whose figures of GPUs are not looked at.
     pub fn new(bill: &Bill, inventory: &GpuInventory, used: &Used, witnessed: Witnessed) -> Self {
@@ -173,6 +207,8 @@ impl JobSummary {
             holder: bill.holder.clone(),
             from: bill.from,
             until: bill.until,
+            seen_until: witnessed.seen_until.filter(|_| bill.until.is_none()),
+            watch_ended_early: false,
             allocated_gpu_seconds: (witnessed.devices_unknown.is_none() || !bill.devices.is_empty())
                 .then(|| total.allocated_seconds()),
             devices_unknown: witnessed.devices_unknown.clone(),
@@ -192,6 +228,24 @@ impl JobSummary {
 }
 
 impl DeviceSummary {
+    /// Notes that it was there for the job for so long more, and nobody saw it.
+    fn miss(&mut self, seconds: f64) {
+        self.listened_to = false;
+        let seen = self.allocated_seconds;
+        self.allocated_seconds += seconds;
+        let share = seen / self.allocated_seconds;
+        let shares = [
+            &mut self.coverage.busy,
+            &mut self.coverage.energy,
+            &mut self.coverage.memory,
+        ];
+        if share.is_finite() {
+            for of in shares {
+                *of = Some(of.unwrap_or(0.0) * share);
+            }
+        }
+    }
+
     fn new(bill: &DeviceBill, inventory: &GpuInventory, witnessed: &Witnessed) -> Self {
         let of_part = inventory.devices.iter().find_map(|device| {
             let mut parts = device.partitions.iter();

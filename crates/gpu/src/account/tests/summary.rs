@@ -6,6 +6,7 @@ use blueproof_core::{
 };
 
 use super::*;
+use crate::health::AttemptVerdict;
 
 fn inventory(model: &str) -> GpuInventory {
     let part = Partition {
@@ -268,4 +269,24 @@ fn a_name_without_end_is_cut() {
         job.to_markdown()
             .contains(&format!("<code>{}…</code>", "x".repeat(80)))
     );
+}
+
+#[test]
+fn a_job_whose_watch_ended_early_lasts_until_its_end_and_nothing_is_known_of_the_rest() {
+    let mut summary = job();
+    summary.until = None;
+    summary.seen_until = Some(at(2.0));
+    summary.verdict = Some(AttemptVerdict::Clean);
+    summary.devices[0].xids.clear();
+    summary.cut_short(Some(at(8.0)));
+    assert_eq!(summary.until, Some(at(8.0)));
+    assert_eq!(summary.verdict, Some(AttemptVerdict::Unclear));
+    let told = summary.to_markdown();
+    for part in [
+        "| 8.0 s | 1.5 s | 100 % | 12.0 GiB | 300 J | – | 25 % |",
+        "took 8.0 s",
+        "**The watch ended early.** Whoever watched was killed: what came after 1970-01-01T00:00:02Z nobody saw.",
+    ] {
+        assert!(told.contains(part), "{part} in {told}");
+    }
 }
