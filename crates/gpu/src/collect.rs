@@ -17,7 +17,7 @@
 mod pace;
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     fmt,
     sync::{Arc, Condvar, Mutex, MutexGuard, mpsc},
     thread,
@@ -50,6 +50,9 @@ const IDLE_AFTER: Duration = Duration::from_secs(300);
 /// The same, for books that are kept of what is witnessed.
 pub const WITNESSED_EVERY: SignedDuration = SignedDuration::from_secs(EVENTS_EVERY.as_secs().cast_signed());
 
+/// For how long it is not known whether an error was reported, after nobody listened for a while.
+const UNHEARD_FOR: Duration = Duration::from_secs(600);
+
 /// How long it takes until the probe is opened again, at first and at most.
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
 const AGAIN_AFTER_AT_MOST: Duration = Duration::from_secs(60);
@@ -78,7 +81,7 @@ pub type Reading = Result<(GpuInventory, GpuSnapshot), ProbeError>;
 pub struct Collector {
     asks: mpsc::Sender<Ask>,
     shared: Arc<Shared>,
-    fresh_for: Duration,
+    limits: Limits,
 }
 
 /// What the thread that reads is asked for.
@@ -97,6 +100,7 @@ struct Limits {
     fresh_for: Duration,
     idle_after: Duration,
     again_after: Duration,
+    unheard_for: Duration,
 }
 
 impl Default for Limits {
@@ -105,6 +109,7 @@ impl Default for Limits {
             fresh_for: FRESH_FOR,
             idle_after: IDLE_AFTER,
             again_after: AGAIN_AFTER,
+            unheard_for: UNHEARD_FOR,
         }
     }
 }
@@ -122,8 +127,10 @@ pub struct Collected {
     pub peaks: Peaks,
     /// The errors that drivers reported.
     pub errors: Errors,
-    /// The devices that are listened to.
+    /// The devices that are listened to, and were without a break of late.
     pub listened_to: BTreeSet<DeviceUuid>,
+    /// Those to which nobody listened at some time since they were listened to first.
+    pub missed: BTreeSet<DeviceUuid>,
     /// How often nothing could be read.
     pub failures: u64,
     /// How the machine's clock was set, if it was.
@@ -157,9 +164,23 @@ struct State {
     peaks: Peaks,
     errors: Errors,
     events: Option<Arc<dyn GpuEvents>>,
+    hearing: BTreeMap<DeviceUuid, Hearing>,
     failures: u64,
     clock_set: Option<ClockSet>,
     is_over: bool,
+}
+
+/// Since when a device is listened to: at first, and without a break.
+#[derive(Debug, Clone, Copy)]
+struct Hearing {
+    first: Instant,
+    since: Instant,
+}
+
+impl Hearing {
+    fn missed_some(&self) -> bool {
+        self.first != self.since
+    }
 }
 
 impl Collector {
@@ -198,11 +219,7 @@ impl Collector {
         if started.is_err() {
             shared.lock().is_over = true;
         }
-        Self {
-            asks,
-            shared,
-            fresh_for: limits.fresh_for,
-        }
+        Self { asks, shared, limits }
     }
 
     /// Reads all devices, and waits for that at most so long; less where the driver hangs already.
@@ -218,8 +235,8 @@ impl Collector {
             !is_new && !state.is_over
         };
         let waited = self.shared.ended.wait_timeout_while(state, within, is_waiting);
-        let (state, _) = waited.expect("nobody panics while they hold it");
-        state.collected(asked_at, self.fresh_for)
+        let (mut state, _) = waited.expect("nobody panics while they hold it");
+        state.collected(asked_at, self.limits)
     }
 
     /// Closes the driver, as soon as it answers, for so long or until [`Self::reopen`]: meanwhile nothing is known of any
@@ -262,23 +279,38 @@ impl Shared {
 }
 
 impl State {
-    fn collected(&self, asked_at: Instant, fresh_for: Duration) -> Collected {
+    /// Returns the devices to which somebody listens, and did without a break of late.
+    fn hear(&mut self, unheard_for: Duration) -> BTreeSet<DeviceUuid> {
+        let heard = self.events.as_ref().map(|events| events.listened_since());
+        let mut listened_to = BTreeSet::new();
+        for (device, since) in heard.unwrap_or_default() {
+            let new = Hearing { first: since, since };
+            let hearing = self.hearing.entry(device.clone()).or_insert(new);
+            hearing.since = since;
+            if !hearing.missed_some() || since.elapsed() >= unheard_for {
+                listened_to.insert(device);
+            }
+        }
+        listened_to
+    }
+
+    fn collected(&mut self, asked_at: Instant, limits: Limits) -> Collected {
+        let listened_to = self.hear(limits.unheard_for);
+        let missed = self.hearing.iter().filter(|(_, of)| of.missed_some());
+        let missed = missed.map(|(device, _)| device.clone()).collect();
         let last = self
             .last
             .as_ref()
             .map(|(begun, reading)| (begun.elapsed(), reading));
-        let fresh = last.filter(|(age, _)| *age <= fresh_for);
+        let fresh = last.filter(|(age, _)| *age <= limits.fresh_for);
         Collected {
             reading: fresh.map(|(_, reading)| Arc::clone(reading)),
             age: last.map(|(age, _)| age),
             is_cached: self.last.as_ref().is_some_and(|(begun, _)| *begun < asked_at),
             peaks: self.peaks.clone(),
             errors: self.errors.clone(),
-            listened_to: self
-                .events
-                .as_ref()
-                .map(|events| events.listened_to())
-                .unwrap_or_default(),
+            listened_to,
+            missed,
             failures: self.failures,
             clock_set: self.clock_set,
         }
@@ -355,6 +387,8 @@ impl Worker {
         let is_failure = reading.as_ref().map_or(true, |(_, snapshot)| snapshot.hangs());
         state.failures += u64::from(is_failure);
         state.events = events;
+        // Also where nobody asks before it is closed.
+        state.hear(self.limits.unheard_for);
         state.reads_since = None;
         state.last = Some((begun, Arc::new(reading)));
         drop(state);

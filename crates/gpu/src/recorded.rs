@@ -21,11 +21,11 @@
 //! ```
 
 use std::{
-    collections::{BTreeSet, VecDeque},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     fmt,
     io::{self, BufRead, Write},
     sync::{Arc, Mutex, MutexGuard},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use blueproof_core::{
@@ -169,8 +169,8 @@ impl<W: Write + Send> GpuEvents for RecordedEvents<W> {
         events
     }
 
-    fn listened_to(&self) -> BTreeSet<DeviceUuid> {
-        self.inner.listened_to()
+    fn listened_since(&self) -> BTreeMap<DeviceUuid, Instant> {
+        self.inner.listened_since()
     }
 }
 

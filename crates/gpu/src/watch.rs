@@ -320,7 +320,7 @@ impl Watch {
         let collected = self.collector.collect(within);
         let is_answered = !collected.is_cached && collected.reading.is_some();
         self.unanswered = (!is_answered).then(|| hung_since.unwrap_or(asked_at));
-        let heard = collected.listened_to;
+        let heard = &collected.listened_to - &collected.missed;
         self.listened_to = Some(match self.listened_to.take() {
             Some(before) => before.intersection(&heard).cloned().collect(),
             None => heard,

@@ -227,7 +227,14 @@ fn the_driver_is_closed_and_opened_again_by_signals() {
     let library = library();
     let mut server = Server::start(&[], &library);
     let up = |server: &Server| lines(&server.get("/metrics", &[]).text(), "blueproof_gpu_probe_");
+    let xids = |server: &Server| {
+        let page = server.get("/metrics/native", &[]).text();
+        let found = lines(&page, "blueproof_gpu_health{");
+        let found = found.into_iter().filter(|line| line.contains("check=\"xids\""));
+        found.collect::<Vec<_>>()
+    };
     assert_eq!(up(&server), ["blueproof_gpu_probe_up 1"]);
+    assert!(xids(&server).iter().all(|line| line.contains("\"ok\"")));
     server.signal(Signal::USR1);
     server.log_until("the driver is closed");
     assert_eq!(
@@ -240,4 +247,9 @@ fn the_driver_is_closed_and_opened_again_by_signals() {
     server.signal(Signal::HUP);
     server.log_until("the driver is opened again");
     assert_eq!(up(&server), ["blueproof_gpu_probe_up 1"]);
+
+    // Nobody listened meanwhile.
+    assert!(xids(&server).iter().all(|line| line.contains("unknown")));
+    let dcgm = server.get("/metrics/dcgm", &[]).text();
+    assert!(lines(&dcgm, "DCGM_FI_DEV_XID_ERRORS{").is_empty(), "{dcgm}");
 }

@@ -4,7 +4,7 @@ use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
     fmt,
     sync::{Arc, Condvar, Mutex, MutexGuard},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use crate::{
@@ -43,12 +43,21 @@ pub trait GpuEvents: Send + Sync {
     /// Returns what was reported since the last time, each once, in the order in which it arrived.
     fn take(&self) -> Vec<DeviceEvent>;
 
-    /// Returns the devices that are listened to. That nothing is reported of another one means nothing.
-    fn listened_to(&self) -> BTreeSet<DeviceUuid>;
+    /// Returns the devices that are listened to, and since when without a break. That nothing was reported of another one, or
+    /// before, means nothing.
+    fn listened_since(&self) -> BTreeMap<DeviceUuid, Instant>;
+
+    /// Returns the devices that are listened to.
+    fn listened_to(&self) -> BTreeSet<DeviceUuid> {
+        self.listened_since().into_keys().collect()
+    }
 }
 
 /// So many reports wait to be taken; a device in trouble reports without end, and the first ones say why.
 const REPORTS_AT_MOST: usize = 1024;
+
+/// Who waits for reports comes back several times a second. One who was away for so long hears nothing.
+const DEAF_AFTER: Duration = Duration::from_secs(5);
 
 /// Reports that wait to be taken: what a probe's own threads put in, others take out.
 #[derive(Debug, Default)]
@@ -60,7 +69,15 @@ pub struct EventQueue {
 #[derive(Debug, Default)]
 struct QueueState {
     events: VecDeque<DeviceEvent>,
-    listened_to: BTreeSet<DeviceUuid>,
+    listened_to: BTreeMap<DeviceUuid, Listened>,
+}
+
+/// How a device is listened to.
+#[derive(Debug, Clone, Copy)]
+struct Listened {
+    since: Instant,
+    /// When whoever waits for its reports came back last; `None` where nobody has to.
+    came_back: Option<Instant>,
 }
 
 impl EventQueue {
@@ -76,7 +93,18 @@ impl EventQueue {
 
     /// Notes that a device is listened to from now on.
     pub fn listen(&self, device: DeviceUuid) {
-        self.lock().listened_to.insert(device);
+        let listened = Listened {
+            since: Instant::now(),
+            came_back: None,
+        };
+        self.lock().listened_to.entry(device).or_insert(listened);
+    }
+
+    /// Notes that whoever waits for the reports of a device that is listened to came back from it, and will do so again.
+    pub fn come_back(&self, device: &DeviceUuid) {
+        if let Some(listened) = self.lock().listened_to.get_mut(device) {
+            listened.came_back = Some(Instant::now());
+        }
     }
 
     /// Notes that a device is listened to no more.
@@ -101,8 +129,11 @@ impl GpuEvents for EventQueue {
         self.lock().events.drain(..).collect()
     }
 
-    fn listened_to(&self) -> BTreeSet<DeviceUuid> {
-        self.lock().listened_to.clone()
+    fn listened_since(&self) -> BTreeMap<DeviceUuid, Instant> {
+        let state = self.lock();
+        let is_heard = |of: &Listened| of.came_back.is_none_or(|at| at.elapsed() < DEAF_AFTER);
+        let heard = state.listened_to.iter().filter(|(_, of)| is_heard(of));
+        heard.map(|(device, of)| (device.clone(), of.since)).collect()
     }
 }
 
@@ -189,5 +220,31 @@ impl Blindness {
 impl fmt::Display for Blindness {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_does_not_come_back_from_waiting_hears_nothing() {
+        let (queue, device) = (EventQueue::default(), DeviceUuid("GPU-1".into()));
+        queue.listen(device.clone());
+        queue.come_back(&device);
+        let since = queue.listened_since();
+        assert!(since.contains_key(&device));
+        let long_ago = Instant::now()
+            .checked_sub(DEAF_AFTER)
+            .expect("the machine runs for longer");
+        queue
+            .lock()
+            .listened_to
+            .get_mut(&device)
+            .expect("it is there")
+            .came_back = Some(long_ago);
+        assert!(queue.listened_to().is_empty());
+        queue.come_back(&device);
+        assert_eq!(queue.listened_since(), since, "what was reported meanwhile waits");
     }
 }

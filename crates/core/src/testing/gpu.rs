@@ -56,6 +56,12 @@ impl FakeProbe {
         self.events.push(event);
     }
 
+    /// Has nobody listened to a device for a moment.
+    pub fn miss(&self, device: &DeviceUuid) {
+        self.events.leave(device);
+        self.events.listen(device.clone());
+    }
+
     /// Lets every call fail from now on, or none any more.
     pub fn fail(&self, error: Option<ProbeError>) {
         self.lock().error = error;

@@ -125,15 +125,12 @@ fn a_reading_that_is_older_than_its_bound_is_unknown() {
 fn a_reading_is_told_for_fifteen_seconds_where_nothing_else_is_asked_for() {
     let told_after = |seconds| {
         let begun = Instant::now().checked_sub(Duration::from_secs(seconds));
-        let state = State {
+        let mut state = State {
             last: begun.map(|begun| (begun, Arc::new(Err(blind())))),
             ..State::default()
         };
         let limits = Limits::default();
-        state
-            .collected(Instant::now(), limits.fresh_for)
-            .reading
-            .is_some()
+        state.collected(Instant::now(), limits).reading.is_some()
     };
     assert!(told_after(14));
     assert!(!told_after(16));
@@ -191,7 +188,7 @@ fn the_driver_is_closed_when_nobody_asks_and_on_request_and_opened_again() {
         !collector
             .shared
             .lock()
-            .collected(Instant::now(), LONG)
+            .collected(Instant::now(), Limits::default())
             .listened_to
             .is_empty()
     };
@@ -343,4 +340,27 @@ fn a_clock_that_is_set_is_told_of_before_what_is_read_by_it() {
     told.dedup();
     let expected = ["read", "3h ago", "read", "1h", "read"];
     assert_eq!(told, expected);
+}
+
+#[test]
+fn of_a_device_to_which_nobody_listened_for_a_while_nothing_is_known_for_a_while() {
+    for (unheard_for, is_heard) in [(LONG * 60, false), (Duration::ZERO, true)] {
+        let probe = FakeProbe::of(vec![device(0), device(1)]);
+        let (limits, open) = (
+            Limits {
+                unheard_for,
+                ..Limits::default()
+            },
+            probe.clone(),
+        );
+        let open: Open = Box::new(move || Ok(Box::new(open.clone())));
+        let collector = Collector::start_with(open, None, limits, Box::new(Timestamp::now));
+        let before = collector.collect(LONG);
+        assert_eq!((before.listened_to.len(), before.missed.len()), (2, 0));
+        probe.miss(&device(1).uuid);
+        let after = collector.collect(LONG);
+        assert!(after.listened_to.contains(&device(0).uuid));
+        assert_eq!(after.listened_to.contains(&device(1).uuid), is_heard);
+        assert_eq!(after.missed, [device(1).uuid].into());
+    }
 }

@@ -306,7 +306,7 @@ fn ecc(facts: &DeviceFacts<'_>) -> Answer {
 
 fn xids(facts: &DeviceFacts<'_>) -> Answer {
     let Some(events) = &facts.events else {
-        return Answer::undecided("nobody listened to its driver");
+        return Answer::undecided("nobody listened to its driver, or not all the time of late");
     };
     let of = |class: XidClass| -> Vec<u64> {
         let numbers = events.iter().map(|event| event.xid);

@@ -93,6 +93,7 @@ impl Listener {
             let set = register(&self.nvml, &self.uuid);
             if matches!(set, Ok(Some(_))) {
                 self.queue.listen(self.uuid.clone());
+                self.queue.come_back(&self.uuid);
             }
             drop(begun.take());
             match set {
@@ -112,7 +113,9 @@ impl Listener {
     fn wait(&self, set: &EventSet<'_>) {
         let milliseconds = u32::try_from(WAITS_FOR.as_millis()).unwrap_or(u32::MAX);
         while self.stopped.try_recv() != Err(mpsc::TryRecvError::Disconnected) {
-            match set.wait(milliseconds) {
+            let waited = set.wait(milliseconds);
+            self.queue.come_back(&self.uuid);
+            match waited {
                 Ok(event) => {
                     if let Some(xid) = event.event_data {
                         self.report(&xid);

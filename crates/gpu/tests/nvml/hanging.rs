@@ -86,3 +86,33 @@ fn a_device_that_hangs_before_it_says_who_it_is_is_counted() {
     let nobody = probe.inventory().expect_err("none answers");
     assert_eq!(nobody.reason, Blindness::NotAnswering, "that is not to have none");
 }
+
+#[test]
+fn a_device_whose_reports_could_not_be_waited_for_is_listened_to_since_then_only() {
+    let mut scenario = Scenario::of([a10()]);
+    scenario.faults = vec![Fault {
+        function: "nvmlEventSetWait_v2".into(),
+        device: None,
+        from: 5.0,
+        to: Some(10.0),
+        returns: NvmlReturn::Unknown,
+    }];
+    let installed = install_scenario(&scenario);
+    let mut probe = open(&installed);
+    let device = probe.inventory().expect("it answers").devices.remove(0).uuid;
+    let events = probe.events();
+    let since = move || events.listened_since().get(&device).copied();
+    let wait_until = |is_so: &dyn Fn() -> bool| {
+        let began = std::time::Instant::now();
+        while !is_so() {
+            assert!(began.elapsed() < Duration::from_secs(60), "it comes to that");
+            std::thread::yield_now();
+        }
+    };
+    let before = since().expect("it is listened to");
+    installed.set_time(6.0);
+    wait_until(&|| since().is_none());
+    installed.set_time(11.0);
+    wait_until(&|| since().is_some());
+    assert!(since() > Some(before));
+}
