@@ -21,6 +21,9 @@ use super::{
 /// So many stretches wait for what is yet to be read of them: minutes, where a shared device is read each second.
 const WAIT_AT_MOST: usize = 512;
 
+/// No card draws more: the largest ones draw some 1.2 kW today.
+const MOST_WATTS: u128 = 2000;
+
 /// A device, or a part of one.
 #[derive(Debug, Clone)]
 pub(super) struct Meter {
@@ -255,12 +258,21 @@ impl Meter {
     }
 
     /// Charges with what the counter shows more than before. If it shows less, the driver was loaded anew: it counts from
-    /// there, and what was drawn before that is not known.
+    /// there, and what was drawn before that is not known. If it shows more than can have been drawn since, it did not begin
+    /// anew, and nobody knows what was drawn.
     fn charge_energy(&mut self, at: i64, counted: u128) {
         let Some((since, before)) = self.counter.replace((at, counted)) else {
             return;
         };
         let is_reload = counted < before;
+        let most = MOST_WATTS * u128::from((at - since).max(0).unsigned_abs());
+        if is_reload && counted > most {
+            if before - counted <= most {
+                // It will be there again soon, and would count that twice.
+                self.counter = Some((since, before));
+            }
+            return;
+        }
         let energy = if is_reload { counted } else { counted - before };
         let seen = |micros| if is_reload { 0 } else { picos(micros) };
         let all = u128::from((at - since).max(1).unsigned_abs());

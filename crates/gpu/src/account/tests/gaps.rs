@@ -21,6 +21,32 @@ fn a_counter_that_goes_back_counts_from_there() {
 }
 
 #[test]
+fn a_counter_that_goes_back_a_little_did_not_begin_anew() {
+    let mut told = Told::new();
+    told.read(0.0, [sample().joules(10_000.0)]);
+    told.hold(0.0, "r-1.1");
+    told.read(1.0, [sample().joules(10_100.0)]);
+    told.read(2.0, [sample().joules(10_090.0)]);
+    told.read(3.0, [sample().joules(10_300.0)]);
+    told.release(3.0, "r-1.1");
+    let bill = told.bill("r-1.1");
+    assert_eq!((bill.amounts.joules(), bill.reloads), (Some(300.0), 0));
+}
+
+#[test]
+fn a_counter_that_goes_far_back_to_what_cannot_have_been_drawn_since_says_nothing_of_that_time() {
+    let mut told = Told::new();
+    told.read(0.0, [sample().joules(90_000.0)]);
+    told.hold(0.0, "r-1.1");
+    told.read(1.0, [sample().joules(50_000.0)]);
+    told.read(2.0, [sample().joules(50_100.0)]);
+    told.release(2.0, "r-1.1");
+    let bill = told.bill("r-1.1");
+    assert_eq!((bill.amounts.joules(), bill.reloads), (Some(100.0), 0));
+    assert_eq!(coverage(&bill).1, 0.5);
+}
+
+#[test]
 fn a_reload_with_an_edge_in_it_is_one_reload() {
     let mut told = Told::new();
     told.read(0.0, [sample().joules(5000.0)]);
