@@ -1,6 +1,7 @@
 //! From a reading of devices to a page.
 
 use std::{
+    collections::BTreeSet,
     fs::{File, OpenOptions},
     io::BufReader,
     path::{Path, PathBuf},
@@ -14,7 +15,7 @@ use std::{
 use axum::body::Bytes;
 use blueproof_core::{
     diagnostic::{Code, Diagnostic},
-    gpu::{GpuInventory, GpuSnapshot},
+    gpu::{Fault, FaultKind, GpuInventory, GpuSnapshot, Sample},
     metrics::Format,
     ports::{Blindness, GpuProbe, ProbeError},
 };
@@ -326,30 +327,61 @@ fn blind(collected: &Collected) -> Option<Diagnostic> {
 
 /// Returns which devices do not answer, if any do not.
 fn silent(inventory: &GpuInventory, snapshot: &GpuSnapshot) -> Option<Diagnostic> {
-    let silent = snapshot.wholes().filter_map(|sample| match () {
-        () if sample.hangs() => Some(sample.device.to_string()),
-        () if sample.is_lost() => Some(format!("{}, which the driver has lost", sample.device)),
-        () => None,
-    });
-    let named: Vec<_> = silent.collect();
+    let known = snapshot
+        .wholes()
+        .filter_map(|sample| Some((sample, sample.silence()?)));
+    let (named, faults): (Vec<_>, Vec<_>) = known
+        .map(|(sample, fault)| (format!("{}: {}", sample.device, words(fault)), fault))
+        .unzip();
     let devices = named.len() + inventory.unidentified as usize;
     if devices == 0 {
         return None;
     }
-    let message = format!("{devices} of {} devices do not answer", inventory.counted());
+    let may_not = |fault: &&Fault| fault.kind == FaultKind::NoPermission;
+    let refused = faults
+        .into_iter()
+        .chain(&inventory.unidentified_because)
+        .filter(may_not);
+    let is_refused = refused.count() == devices;
+    let (code, what, hint) = if is_refused {
+        (Code::GpuPermission, "may not be used", ASK_FOR_THEM)
+    } else {
+        (Code::GpuHangs, "do not answer", SEE_THE_KERNEL)
+    };
+    let message = format!("{devices} of {} devices {what}", inventory.counted());
     let told = named
         .into_iter()
-        .fold(Diagnostic::error(Code::GpuHangs, message), |told, device| {
+        .fold(Diagnostic::error(code, message), |told, device| {
             told.because(device)
         });
     let told = match inventory.unidentified {
         0 => told,
-        count => told.because(format!(
-            "{count} that never said who they are, or say that they are another"
-        )),
+        count => told.because(unidentified(count, &inventory.unidentified_because)),
     };
-    Some(told.hint(SEE_THE_KERNEL))
+    Some(told.hint(hint))
 }
+
+fn words(fault: &Fault) -> String {
+    match fault.kind {
+        FaultKind::Lost => "the driver has lost it".to_owned(),
+        FaultKind::Hangs => "no call comes back".to_owned(),
+        FaultKind::NoPermission | FaultKind::Driver => format!("every call ends with {}", fault.word),
+    }
+}
+
+fn unidentified(count: u32, because: &[Fault]) -> String {
+    let words: BTreeSet<_> = because.iter().map(|fault| fault.word.as_str()).collect();
+    let words = Vec::from_iter(words).join(", ");
+    let told = format!("{count} that never said who they are, or say that they are another");
+    if words.is_empty() {
+        return told;
+    }
+    format!("{told} ({words})")
+}
+
+/// What to do about devices that others may use.
+const ASK_FOR_THEM: &str =
+    "let this user open /dev/nvidia*; a container that is given some of the devices only sees the others so";
 
 /// What to do about a driver that hangs.
 const SEE_THE_KERNEL: &str =
@@ -378,12 +410,22 @@ fn seen(collected: &Collected) -> Seen {
             is_cached: collected.is_cached,
             blind: match reading {
                 Some(Err(error)) => Some(error.reason),
-                Some(Ok((_, snapshot))) => snapshot.hangs().then_some(Blindness::NotAnswering),
+                Some(Ok((_, snapshot))) => snapshot.is_silent().then(|| blindness(snapshot)),
                 None => Some(Blindness::NotAnswering),
             },
             failures: collected.failures,
         },
         ..Seen::default()
+    }
+}
+
+/// Returns why no device tells anything.
+fn blindness(snapshot: &GpuSnapshot) -> Blindness {
+    let mut faults = snapshot.wholes().filter_map(Sample::silence);
+    match faults.next().map(|fault| fault.kind) {
+        Some(FaultKind::NoPermission) => Blindness::NoPermission,
+        Some(FaultKind::Driver) => Blindness::DriverError,
+        Some(FaultKind::Lost | FaultKind::Hangs) | None => Blindness::NotAnswering,
     }
 }
 

@@ -87,7 +87,8 @@ pub struct Collector {
 /// What the thread that reads is asked for.
 #[derive(Debug, Clone, Copy)]
 enum Ask {
-    Read,
+    /// To read, for somebody who waits until a time.
+    Read(Instant),
     /// To close the driver for so long.
     Release(Duration),
     /// To open it again, if it was closed.
@@ -226,7 +227,7 @@ impl Collector {
     pub fn collect(&self, within: Duration) -> Collected {
         let asked_at = Instant::now();
         // A thread that has ended is told by `is_over`.
-        let _ = self.asks.send(Ask::Read);
+        let _ = self.asks.send(Ask::Read(asked_at + within.min(HANGS_AFTER)));
         let state = self.shared.lock();
         let hung = state.reads_since.map_or(Duration::ZERO, |since| since.elapsed());
         let within = within.min(HANGS_AFTER.saturating_sub(hung));
@@ -340,7 +341,9 @@ impl Worker {
         loop {
             match asked.recv_timeout(EVENTS_EVERY) {
                 Ok(first) => self.answer(std::iter::once(first).chain(asked.try_iter())),
-                Err(mpsc::RecvTimeoutError::Timeout) if self.is_witnessed => self.read(),
+                Err(mpsc::RecvTimeoutError::Timeout) if self.is_witnessed => {
+                    self.read(Instant::now() + HANGS_AFTER);
+                }
                 Err(mpsc::RecvTimeoutError::Timeout) => self.close_if_idle(),
                 Err(mpsc::RecvTimeoutError::Disconnected) => return,
             }
@@ -349,29 +352,30 @@ impl Worker {
 
     /// Does what was asked until now; who asked for a reading is answered by one.
     fn answer(&mut self, asks: impl Iterator<Item = Ask>) {
-        let mut reads = false;
+        let mut waits_until = None;
         for ask in asks {
             match ask {
-                Ask::Read => reads = true,
+                Ask::Read(until) => waits_until = waits_until.max(Some(until)),
                 Ask::Release(lasts) => self.release(lasts),
                 Ask::Reopen => self.not_before = Instant::now(),
             }
         }
-        if reads {
+        if let Some(until) = waits_until {
             self.asked_at = Instant::now();
-            self.read();
+            self.read(until);
         }
     }
 
-    fn read(&mut self) {
+    /// Reads all devices, for whoever waits until a time.
+    fn read(&mut self, until: Instant) {
         self.notice_clock();
         let mut begun = Instant::now();
         self.shared.lock().reads_since = Some(begun);
-        let mut reading = self.try_read();
+        let mut reading = self.try_read(until);
         if self.notice_clock() {
             // Nobody knows of which clock its time is.
             begun = Instant::now();
-            reading = self.try_read();
+            reading = self.try_read(until);
         }
         if let (Some(witness), Ok((inventory, snapshot))) = (self.shared.witness().as_mut(), &reading) {
             witness.read(inventory, snapshot);
@@ -384,7 +388,9 @@ impl Worker {
         if let Ok((_, snapshot)) = &reading {
             state.peaks.read(snapshot);
         }
-        let is_failure = reading.as_ref().map_or(true, |(_, snapshot)| snapshot.hangs());
+        let is_failure = reading
+            .as_ref()
+            .map_or(true, |(_, snapshot)| snapshot.is_silent());
         state.failures += u64::from(is_failure);
         state.events = events;
         // Also where nobody asks before it is closed.
@@ -410,8 +416,9 @@ impl Worker {
         true
     }
 
-    fn try_read(&mut self) -> Reading {
+    fn try_read(&mut self, until: Instant) -> Reading {
         let probe = self.probe()?;
+        probe.wait_until(until);
         let read = probe
             .inventory()
             .and_then(|inventory| Ok((inventory, probe.snapshot()?)));

@@ -35,16 +35,19 @@ use nvml_wrapper::Nvml;
 use self::{
     errors::blind,
     events::Listeners,
-    place::{Ask, Place},
+    place::{Ask, Patience, Place},
     sample::{Window, number, unread},
 };
 
 /// The name under which loaders find the library.
 const LIBRARY: &str = "libnvidia-ml.so.1";
 
-/// How long one device is waited for. A driver that is loaded and quick answers in milliseconds, and one that has to wake a
-/// device up in about a second.
+/// How long one call is waited for, and a device at least. A driver that is loaded and quick answers in milliseconds, and one
+/// that has to wake a device up in about a second.
 const PATIENCE: Duration = Duration::from_secs(3);
+
+/// Which share of the time for which somebody waits devices have to answer.
+const TO_READ: f64 = 0.9;
 
 /// Reads NVIDIA's devices.
 pub struct NvmlProbe {
@@ -55,6 +58,8 @@ pub struct NvmlProbe {
     /// Who was there when that was last asked.
     known: GpuInventory,
     patience: Duration,
+    /// Until when whoever asked waits.
+    waits_until: Instant,
     pcie: Pcie,
     asks_policies: Arc<AtomicBool>,
 }
@@ -102,6 +107,7 @@ impl NvmlProbe {
             nvml: Arc::new(nvml),
             known: GpuInventory::default(),
             patience: PATIENCE,
+            waits_until: Instant::now(),
             pcie: Pcie::Monitored,
             asks_policies: Arc::default(),
         };
@@ -125,7 +131,7 @@ impl NvmlProbe {
         self
     }
 
-    /// Has it wait for a device no longer than this.
+    /// Has it wait for a call no longer than this, and for a device as long where nobody waits for longer.
     pub fn with_patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
         self
@@ -137,8 +143,8 @@ impl NvmlProbe {
         count.map_err(|error| blind("could not count the NVIDIA devices", &error))
     }
 
-    /// Asks all places at once, and returns until when they are waited for.
-    fn ask(&mut self, ask: Ask) -> Result<Instant, ProbeError> {
+    /// Asks all places at once, and returns how long they are waited for.
+    fn ask(&mut self, ask: Ask) -> Result<Patience, ProbeError> {
         let count = self.count()?;
         self.places.truncate(count as usize);
         let started = self.places.len() as u32;
@@ -146,18 +152,25 @@ impl NvmlProbe {
             self.places.push(Place::start(&self.nvml, index));
         }
         self.places.iter_mut().for_each(|place| place.ask(ask));
-        Ok(Instant::now() + self.patience)
+        Ok(Patience {
+            of_a_call: self.patience,
+            until: self.waits_until.max(Instant::now() + self.patience),
+        })
     }
 }
 
 impl GpuProbe for NvmlProbe {
     fn inventory(&mut self) -> Result<GpuInventory, ProbeError> {
-        let until = self.ask(Ask::Who)?;
-        let (mut devices, mut unidentified) = (Vec::new(), 0);
+        let patience = self.ask(Ask::Who)?;
+        let (mut devices, mut unidentified, mut because) = (Vec::new(), 0, Vec::new());
         for (index, place) in (0..).zip(&mut self.places) {
             let was = self.known.devices.iter().find(|device| device.index == index);
-            let who = match place.who(until) {
-                Some(who) => who,
+            let who = match place.who(patience) {
+                Some(Ok(who)) => Some(who),
+                Some(Err(fault)) => {
+                    because.push(fault);
+                    None
+                }
                 None => was.cloned(),
             };
             // One that says that it is another cannot be told from it.
@@ -167,7 +180,7 @@ impl GpuProbe for NvmlProbe {
             devices.extend(who);
         }
         if devices.is_empty() && unidentified > 0 {
-            return Err(errors::silent(unidentified));
+            return Err(errors::silent(unidentified, &because));
         }
         let known = GpuInventory {
             driver_version: self.nvml.sys_driver_version().ok(),
@@ -178,8 +191,10 @@ impl GpuProbe for NvmlProbe {
                 .map(devices::cuda_version),
             devices,
             unidentified,
+            unidentified_because: because,
         };
-        self.listeners.follow(&self.nvml, &known, until);
+        self.listeners
+            .follow(&self.nvml, &known, Instant::now() + self.patience);
         self.known.clone_from(&known);
         Ok(known)
     }
@@ -190,10 +205,10 @@ impl GpuProbe for NvmlProbe {
             pcie: self.pcie,
             reads_policies: self.asks_policies.load(Ordering::Relaxed),
         };
-        let until = self.ask(Ask::Read { at, also })?;
+        let patience = self.ask(Ask::Read { at, also })?;
         let mut samples: Vec<Sample> = Vec::new();
         for (index, place) in (0..).zip(&mut self.places) {
-            let read = place.samples(until);
+            let read = place.samples(patience);
             let mut read = read.unwrap_or_else(|| hanging(&self.known, index));
             read.retain(|new| samples.iter().all(|sample| sample.device != new.device));
             samples.append(&mut read);
@@ -203,6 +218,12 @@ impl GpuProbe for NvmlProbe {
             took: SignedDuration::try_from(begun.elapsed()).unwrap_or(SignedDuration::MAX),
             samples,
         })
+    }
+
+    fn wait_until(&mut self, until: Instant) {
+        // Whoever waits is still to be told.
+        let left = until.saturating_duration_since(Instant::now());
+        self.waits_until = Instant::now() + left.mul_f64(TO_READ);
     }
 
     fn events(&mut self) -> Arc<dyn GpuEvents> {

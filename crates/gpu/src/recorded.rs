@@ -137,6 +137,10 @@ impl<P: GpuProbe, W: Write + Send + 'static> GpuProbe for Recorder<P, W> {
         Ok(snapshot)
     }
 
+    fn wait_until(&mut self, until: Instant) {
+        self.probe.wait_until(until);
+    }
+
     fn events(&mut self) -> Arc<dyn GpuEvents> {
         Arc::new(RecordedEvents {
             inner: self.probe.events(),

@@ -163,7 +163,7 @@ fn a_device_that_was_lost_is_not_ready() {
         ready.status == 503
     });
     let text = ready.expect("it goes on").text();
-    assert!(text.contains("which the driver has lost"), "{text}");
+    assert!(text.contains("the driver has lost it"), "{text}");
 }
 
 #[test]

@@ -9,6 +9,7 @@ mod machine;
 mod owners;
 mod program;
 mod scenarios;
+mod silent;
 mod web;
 
 use std::{

@@ -35,6 +35,9 @@ pub struct GpuInventory {
     /// How many more devices the driver counts that never said who they are, or say that they are one of these.
     #[serde(default, skip_serializing_if = "is_none")]
     pub unidentified: u32,
+    /// Why they do not say it, of those that gave a reason.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unidentified_because: Vec<Fault>,
 }
 
 impl GpuInventory {

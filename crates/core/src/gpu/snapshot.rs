@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use super::{DeviceUuid, FaultKind, Reading, Readings};
+use super::{DeviceUuid, Fault, FaultKind, Reading, Readings};
 use crate::domain::Bytes;
 
 /// What was read of all devices, one after the other.
@@ -82,8 +82,8 @@ impl GpuSnapshot {
     }
 
     /// Returns whether there are devices, and none of them answers.
-    pub fn hangs(&self) -> bool {
-        self.wholes().next().is_some() && self.wholes().all(Sample::hangs)
+    pub fn is_silent(&self) -> bool {
+        self.wholes().next().is_some() && self.wholes().all(|sample| sample.silence().is_some())
     }
 }
 
@@ -98,9 +98,23 @@ impl Sample {
         self.has_fault(FaultKind::Lost)
     }
 
+    /// Returns why it is of a device that tells nothing: it does not answer, is gone, or every call fails. `None` of one that
+    /// tells something, or has nothing to tell.
+    pub fn silence(&self) -> Option<&Fault> {
+        let is_over = |fault: &&Fault| matches!(fault.kind, FaultKind::Hangs | FaultKind::Lost);
+        let mut told = self.readings.iter().map(|(_, reading)| reading);
+        let tells = told.any(|reading| matches!(reading, Reading::Value(_)));
+        self.faults()
+            .find(is_over)
+            .or(self.faults().next().filter(|_| !tells))
+    }
+
     fn has_fault(&self, kind: FaultKind) -> bool {
+        self.faults().any(|fault| fault.kind == kind)
+    }
+
+    fn faults(&self) -> impl Iterator<Item = &Fault> {
         let of_figures = self.readings.faults().map(|(_, fault)| fault);
-        let of_processes = self.processes.fault();
-        of_figures.chain(of_processes).any(|fault| fault.kind == kind)
+        of_figures.chain(self.processes.fault())
     }
 }

@@ -28,6 +28,11 @@ pub trait GpuProbe: Send {
     /// [`FaultKind::Hangs`]: crate::gpu::FaultKind::Hangs
     fn snapshot(&mut self) -> Result<GpuSnapshot, ProbeError>;
 
+    /// Says until when somebody waits for what is asked next. By default it is not heeded.
+    fn wait_until(&mut self, until: Instant) {
+        let _ = until;
+    }
+
     /// Returns where drivers' reports arrive while a reading goes on, for other threads. It is the same each time. By default
     /// nothing arrives, and no device is listened to.
     fn events(&mut self) -> Arc<dyn GpuEvents> {

@@ -326,9 +326,10 @@ fn xids(facts: &DeviceFacts<'_>) -> Answer {
         return Answer::undecided(told(&unknown));
     }
     match facts.samples.last() {
-        Some(Some(last)) if last.hangs() => return Answer::undecided("it does not answer"),
-        Some(Some(last)) if !last.is_lost() => {}
-        Some(_) => return Answer::undecided("what is gone reports nothing"),
+        Some(Some(last)) if last.is_lost() => return Answer::undecided("what is gone reports nothing"),
+        Some(Some(last)) if last.silence().is_some() => return Answer::undecided("it does not answer"),
+        Some(Some(_)) => {}
+        Some(None) => return Answer::undecided("what is gone reports nothing"),
         None => return Answer::undecided("no snapshot was taken"),
     }
     let harmless = [of(XidClass::Application), of(XidClass::Informational)].concat();

@@ -14,11 +14,11 @@ use super::errors::{self, read};
 /// were not known are asked for all of it. How they are divided may change at any time.
 pub(super) fn device(nvml: &Nvml, place: u32, was: Option<&Device>) -> Result<Device, NvmlError> {
     let handle = nvml.device_by_index(place)?;
-    let uuid = DeviceUuid(handle.uuid()?);
+    let uuid = uuid(&handle)?;
     let was = was.filter(|was| was.uuid == uuid);
     let who = match was.filter(|was| is_known(was)) {
         Some(was) => was.clone(),
-        None => who(&handle, uuid, place)?,
+        None => who(&handle, uuid, place),
     };
     let parts = was.map_or(&[][..], |was| &was.partitions);
     let is_partitioned = read(handle.mig_mode()).map(|mode| mode.current == 1);
@@ -33,13 +33,20 @@ pub(super) fn device(nvml: &Nvml, place: u32, was: Option<&Device>) -> Result<De
     })
 }
 
-/// Returns what a device says of itself, without how it is divided.
-fn who(handle: &Handle<'_>, uuid: DeviceUuid, place: u32) -> Result<Device, NvmlError> {
-    Ok(Device {
+/// Returns what a device is called; no name is none.
+pub(super) fn uuid(handle: &Handle<'_>) -> Result<DeviceUuid, NvmlError> {
+    let uuid = handle.uuid()?;
+    let is_one = !uuid.trim().is_empty();
+    is_one.then_some(DeviceUuid(uuid)).ok_or(NvmlError::Unknown)
+}
+
+/// Returns what a device says of itself, without how it is divided. It is known by its UUID, whatever else it does not say.
+fn who(handle: &Handle<'_>, uuid: DeviceUuid, place: u32) -> Device {
+    Device {
         uuid,
         index: place,
         vendor: Vendor::Nvidia,
-        model: handle.name()?,
+        model: handle.name().unwrap_or_default(),
         pci_bus_id: read(handle.pci_info()).map(|pci| pci.bus_id),
         minor: read(handle.minor_number()),
         serial: read(handle.serial()),
@@ -48,7 +55,7 @@ fn who(handle: &Handle<'_>, uuid: DeviceUuid, place: u32) -> Result<Device, Nvml
         is_virtual: read(handle.virtualization_mode()).map(|mode| is_guest(&mode)),
         partitions: Vec::new(),
         unread_partitions: None,
-    })
+    }
 }
 
 /// Returns whether the driver runs in a virtual machine, and not on the machine that has the device.
@@ -70,7 +77,7 @@ fn is_known(device: &Device) -> bool {
         device.memory.fault(),
         device.is_virtual.fault(),
     ];
-    faults.into_iter().all(|fault| fault.is_none())
+    !device.model.is_empty() && faults.into_iter().all(|fault| fault.is_none())
 }
 
 /// Returns the parts of a device, in the order of their places, and why there may be others. Places may be empty in between.
@@ -87,6 +94,10 @@ fn partitions(device: &Handle<'_>, were: &[Partition]) -> (Vec<Partition>, Optio
             handle => handle.and_then(|handle| partition(&handle, device, were)),
         };
         match part {
+            // One that says that it is another cannot be told from it.
+            Ok(part) if parts.iter().any(|other: &Partition| other.uuid == part.uuid) => {
+                fault = fault.or(unread(&NvmlError::Unknown));
+            }
             Ok(part) => parts.push(part),
             Err(error) => fault = fault.or(unread(&error)),
         }
@@ -101,7 +112,7 @@ fn unread(error: &NvmlError) -> Option<Fault> {
 
 /// Returns a part. One whose UUID is known is the part that it was.
 fn partition(handle: &Handle<'_>, device: &Handle<'_>, were: &[Partition]) -> Result<Partition, NvmlError> {
-    let uuid = DeviceUuid(handle.uuid()?);
+    let uuid = uuid(handle)?;
     let was = were.iter().find(|was| was.uuid == uuid);
     if let Some(was) = was.filter(|was| is_known_part(was)) {
         return Ok(was.clone());

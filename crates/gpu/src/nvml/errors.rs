@@ -7,8 +7,11 @@ use blueproof_core::{
 };
 use nvml_wrapper::error::NvmlError;
 
+use super::place::go_on;
+
 /// Returns what came of a call.
 pub(super) fn read<T>(result: Result<T, NvmlError>) -> Reading<T> {
+    go_on();
     match result {
         Ok(value) => Reading::Value(value),
         Err(error) => unread(&error),
@@ -27,7 +30,11 @@ pub(super) fn unread<T>(error: &NvmlError) -> Reading<T> {
 pub(super) fn fault(error: &NvmlError) -> Fault {
     let kind = if matches!(error, NvmlError::GpuLost) {
         FaultKind::Lost
-    } else if matches!(error, NvmlError::NoPermission | NvmlError::OperatingSystem) {
+    } else if matches!(
+        error,
+        // Of a device, the last one is that this process was not given its file.
+        NvmlError::NoPermission | NvmlError::OperatingSystem | NvmlError::DriverNotLoaded
+    ) {
         FaultKind::NoPermission
     } else {
         FaultKind::Driver
@@ -88,6 +95,11 @@ fn word(error: &NvmlError) -> String {
 )]
 pub(super) fn blind(what: &str, error: &NvmlError) -> ProbeError {
     let (reason, code, hint) = match error {
+        NvmlError::LibloadingError(why) if !is_missing(&why.to_string()) => (
+            Blindness::DriverError,
+            Code::GpuLibrary,
+            "what is there is no library of the driver: install the driver anew, or name another one with `--library`",
+        ),
         NvmlError::LibloadingError(_) | NvmlError::LibraryNotFound => (
             Blindness::LibraryMissing,
             Code::GpuLibrary,
@@ -123,8 +135,20 @@ pub(super) fn blind(what: &str, error: &NvmlError) -> ProbeError {
     }
 }
 
+/// Returns whether a loader says that there is no such file, in the words of the C library.
+fn is_missing(words: &str) -> bool {
+    words.contains("No such file or directory")
+}
+
 /// Returns that no device says who it is, where there are some.
-pub(super) fn silent(devices: u32) -> ProbeError {
+pub(super) fn silent(devices: u32, because: &[Fault]) -> ProbeError {
+    let may_not = |fault: &Fault| fault.kind == FaultKind::NoPermission;
+    if because.len() == devices as usize && because.iter().all(may_not) {
+        return blind(
+            "could not use any of the NVIDIA devices",
+            &NvmlError::NoPermission,
+        );
+    }
     let message = format!("none of {devices} NVIDIA devices says who it is");
     let diagnostic = Diagnostic::error(Code::GpuHangs, message)
         .because("the driver counts them, and does not answer what is asked of them")

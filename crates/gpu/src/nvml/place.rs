@@ -1,19 +1,24 @@
 //! One thread for each device, so that one that hangs takes no other along.
 
 use std::{
+    cell::OnceCell,
     collections::BTreeMap,
     mem,
-    sync::{Arc, mpsc},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+        mpsc,
+    },
     thread,
-    time::Instant,
+    time::{Duration, Instant},
 };
 
-use blueproof_core::gpu::{BusySample, Device, DeviceUuid, Reading, Sample};
+use blueproof_core::gpu::{BusySample, Device, DeviceUuid, Fault, Reading, Sample};
 use jiff::Timestamp;
 use nvml_wrapper::{Nvml, error::NvmlError};
 
 use super::{
-    Also, Window, devices,
+    Also, Window, devices, errors,
     gpm::Meters,
     sample::{Reader, unread},
 };
@@ -22,12 +27,59 @@ use super::{
 pub(super) struct Place {
     asks: mpsc::Sender<Ask>,
     answers: mpsc::Receiver<Answer>,
+    progress: Progress,
     /// Whether an answer is still to come.
     is_asked: bool,
     /// Whether that answers what was asked last. An answer that hung is of another time.
     is_current: bool,
     /// How busy the device was, by answers that came too late for anything else: the driver tells it once.
     carried: Vec<BusySample>,
+}
+
+/// How long a place is waited for: as long as it goes on, call by call, and no longer than until a time.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Patience {
+    pub(super) of_a_call: Duration,
+    pub(super) until: Instant,
+}
+
+/// When a place's thread came back from a call last.
+#[derive(Clone)]
+struct Progress {
+    epoch: Instant,
+    micros: Arc<AtomicU64>,
+}
+
+thread_local! {
+    /// The progress of the place whose thread this is.
+    static PROGRESS: OnceCell<Progress> = const { OnceCell::new() };
+}
+
+/// Notes that a call came back. One that did is no sign that the device hangs, however long it took.
+pub(super) fn go_on() {
+    PROGRESS.with(|progress| {
+        if let Some(progress) = progress.get() {
+            progress.note();
+        }
+    });
+}
+
+impl Progress {
+    fn new() -> Self {
+        Self {
+            epoch: Instant::now(),
+            micros: Arc::default(),
+        }
+    }
+
+    fn note(&self) {
+        let micros = u64::try_from(self.epoch.elapsed().as_micros()).unwrap_or(u64::MAX);
+        self.micros.store(micros, Ordering::Relaxed);
+    }
+
+    fn last(&self) -> Instant {
+        self.epoch + Duration::from_micros(self.micros.load(Ordering::Relaxed))
+    }
 }
 
 /// What is asked of a place.
@@ -41,7 +93,7 @@ pub(super) enum Ask {
 
 /// What is answered.
 enum Answer {
-    Who(Option<Box<Device>>),
+    Who(Result<Box<Device>, Fault>),
     Read(Vec<Sample>),
 }
 
@@ -49,14 +101,19 @@ impl Place {
     pub(super) fn start(nvml: &Arc<Nvml>, index: u32) -> Self {
         let (asks, asked) = mpsc::channel();
         let (answer, answers) = mpsc::channel();
-        let nvml = Arc::clone(nvml);
+        let (nvml, progress) = (Arc::clone(nvml), Progress::new());
+        let noted = progress.clone();
         // Where there can be no more threads, nobody answers, and the device is not known.
         let _ = thread::Builder::new()
             .name(format!("gpu-{index}"))
-            .spawn(move || work(&nvml, index, &asked, &answer));
+            .spawn(move || {
+                let _ = PROGRESS.with(|progress| progress.set(noted));
+                work(&nvml, index, &asked, &answer);
+            });
         Self {
             asks,
             answers,
+            progress,
             is_asked: false,
             is_current: false,
             carried: Vec::new(),
@@ -72,21 +129,22 @@ impl Place {
                 Err(_) => return,
             }
         }
+        self.progress.note();
         self.is_asked = self.asks.send(ask).is_ok();
         self.is_current = self.is_asked;
     }
 
-    /// Returns who is there, once that was asked; `None` where it is not answered until a time.
-    pub(super) fn who(&mut self, until: Instant) -> Option<Option<Device>> {
-        let Answer::Who(device) = self.answer(until)? else {
+    /// Returns who is there, or why that is not known, once that was asked; `None` where it is not answered in time.
+    pub(super) fn who(&mut self, patience: Patience) -> Option<Result<Device, Fault>> {
+        let Answer::Who(device) = self.answer(patience)? else {
             return None;
         };
         Some(device.map(|device| *device))
     }
 
-    /// Returns what was read, once that was asked; `None` where it is not answered until a time.
-    pub(super) fn samples(&mut self, until: Instant) -> Option<Vec<Sample>> {
-        let Answer::Read(mut samples) = self.answer(until)? else {
+    /// Returns what was read, once that was asked; `None` where it is not answered in time.
+    pub(super) fn samples(&mut self, patience: Patience) -> Option<Vec<Sample>> {
+        let Answer::Read(mut samples) = self.answer(patience)? else {
             return None;
         };
         if let Some(Reading::Value(busy)) = samples.first_mut().map(|whole| &mut whole.busy) {
@@ -96,14 +154,24 @@ impl Place {
         Some(samples)
     }
 
-    fn answer(&mut self, until: Instant) -> Option<Answer> {
+    fn answer(&mut self, patience: Patience) -> Option<Answer> {
         if !self.is_current {
             return None;
         }
-        let left = until.saturating_duration_since(Instant::now());
-        let answer = self.answers.recv_timeout(left).ok()?;
-        self.is_asked = false;
-        Some(answer)
+        loop {
+            let until = patience.until.min(self.progress.last() + patience.of_a_call);
+            let left = until.saturating_duration_since(Instant::now());
+            match self.answers.recv_timeout(left) {
+                Ok(answer) => {
+                    self.is_asked = false;
+                    return Some(answer);
+                }
+                Err(_) if left.is_zero() => return None,
+                // It may have gone on meanwhile.
+                Err(mpsc::RecvTimeoutError::Timeout) => {}
+                Err(mpsc::RecvTimeoutError::Disconnected) => return None,
+            }
+        }
     }
 
     fn carry(&mut self, late: Answer) {
@@ -147,20 +215,20 @@ struct Worker<'nvml> {
 }
 
 impl Worker<'_> {
-    fn who(&mut self) -> Option<Device> {
-        if let Ok(device) = devices::device(self.nvml, self.index, self.known.as_ref()) {
-            self.known = Some(device);
+    fn who(&mut self) -> Result<Device, Fault> {
+        match devices::device(self.nvml, self.index, self.known.as_ref()) {
+            Ok(device) => Ok(self.known.insert(device).clone()),
+            Err(error) => self.known.clone().ok_or_else(|| errors::fault(&error)),
         }
-        self.known.clone()
     }
 
     fn read(&mut self, at: Timestamp, also: Also) -> Vec<Sample> {
         let handle = self.nvml.device_by_index(self.index);
-        let named = handle.and_then(|handle| Ok::<_, NvmlError>((DeviceUuid(handle.uuid()?), handle)));
+        let named = handle.and_then(|handle| Ok::<_, NvmlError>((devices::uuid(&handle)?, handle)));
         let (uuid, handle) = match (named, &self.known) {
             (Ok(named), _) => named,
             (Err(error), Some(known)) => {
-                return vec![unread(known.uuid.clone(), &super::errors::fault(&error))];
+                return vec![unread(known.uuid.clone(), &errors::fault(&error))];
             }
             // It never said who it is, so there is nobody to tell of.
             (Err(_), None) => return Vec::new(),

@@ -15,6 +15,8 @@ pub(super) fn possible(readings: Readings) -> Readings {
     let total = readings
         .value(Figure::MemoryTotal)
         .filter(|total| range(Figure::MemoryTotal).contains(total));
+    let is_absurd = |used: f64| total.is_some_and(|total| used > total);
+    let used_is_absurd = readings.value(Figure::MemoryUsed).is_some_and(is_absurd);
     let told = readings.into_iter().map(|(figure, reading)| {
         let reading = reading.filter_map(|value| rounded(figure, value));
         let is_part = matches!(
@@ -22,9 +24,11 @@ pub(super) fn possible(readings: Readings) -> Readings {
             Figure::MemoryUsed | Figure::MemoryFree | Figure::MemoryReserved
         );
         let most = total.filter(|_| is_part).unwrap_or(f64::INFINITY);
+        // What is left of it is the driver's difference of the two.
+        let is_told = |value: f64| value <= most && !(figure == Figure::MemoryFree && used_is_absurd);
         (
             figure,
-            reading.filter_map(|value| (value <= most).then_some(value)),
+            reading.filter_map(|value| is_told(value).then_some(value)),
         )
     });
     told.collect()
@@ -44,7 +48,9 @@ const SHARE: RangeInclusive<f64> = 0.0..=1.0;
 /// Returns between what a figure can be, in its unit. The largest cards draw 1.2 kW and have lanes for some 2 TB/s today.
 fn range(figure: Figure) -> RangeInclusive<f64> {
     match figure {
-        Figure::SmClock | Figure::MemoryClock => 0.0..=100e9,
+        // The fastest are at some 3 and 15 GHz.
+        Figure::SmClock => 0.0..=10e9,
+        Figure::MemoryClock => 0.0..=50e9,
         Figure::Temperature => -50.0..=200.0,
         Figure::MemoryTemperature => 1.0..=200.0,
         Figure::Power => 0.0..=20e3,
@@ -144,5 +150,25 @@ mod tests {
     fn of_memory_no_part_is_larger_than_all() {
         assert_eq!(told(Figure::MemoryUsed, 80e9), Some(80e9));
         assert_eq!(told(Figure::MemoryUsed, 81e9), None);
+    }
+
+    #[test]
+    fn what_is_left_of_memory_is_not_known_where_what_is_used_cannot_be() {
+        let left = |used: f64| {
+            let readings = [
+                (Figure::MemoryTotal, Reading::Value(80e9)),
+                (Figure::MemoryUsed, Reading::Value(used)),
+                (Figure::MemoryFree, Reading::Value(0.0)),
+            ];
+            possible(readings.into_iter().collect()).value(Figure::MemoryFree)
+        };
+        assert_eq!((left(80e9), left(81e9)), (Some(0.0), None));
+    }
+
+    #[test]
+    fn no_clock_is_as_fast_as_drivers_have_told() {
+        assert_eq!(told(Figure::SmClock, 20e9), None);
+        assert_eq!(told(Figure::MemoryClock, 65.535e9), None);
+        assert_eq!(told(Figure::MemoryClock, 15e9), Some(15e9));
     }
 }

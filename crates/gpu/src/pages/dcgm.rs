@@ -366,7 +366,7 @@ fn words_of(error: u64) -> &'static str {
 /// Returns the number of the last error of a device, 0 where there was none, and `None` where that is not known: nobody
 /// listens, or it does not answer.
 fn last_error(sample: &Sample, seen: &Seen) -> Option<u64> {
-    let is_silent = sample.hangs() || sample.is_lost() || !seen.listened_to.contains(&sample.device);
+    let is_silent = sample.silence().is_some() || !seen.listened_to.contains(&sample.device);
     let none = (!is_silent && !seen.collection.is_cached).then_some(0);
     seen.errors.last(&sample.device).or(none)
 }

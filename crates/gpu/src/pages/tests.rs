@@ -73,6 +73,7 @@ fn seen() -> Seen {
         api_version: Some("13.0".into()),
         devices,
         unidentified: 0,
+        unidentified_because: Vec::new(),
     };
     Seen {
         owners,

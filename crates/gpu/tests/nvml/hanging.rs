@@ -116,3 +116,32 @@ fn a_device_whose_reports_could_not_be_waited_for_is_listened_to_since_then_only
     wait_until(&|| since().is_some());
     assert!(since() > Some(before));
 }
+
+#[test]
+fn a_device_that_is_slow_is_waited_for_as_long_as_somebody_waits_and_one_that_hangs_is_not() {
+    let mut scenario = Scenario::of([a10(), a10()]);
+    let mut delays = [
+        Delay::always("*", Some(0), 30),
+        Delay::always("nvmlDeviceGetTemperature", Some(1), 3_600_000),
+    ];
+    delays[1].from = 4.0;
+    scenario.delays = delays.into();
+    let installed = install_scenario(&scenario);
+    let mut probe = open(&installed).with_patience(Duration::from_millis(400));
+    installed.set_time(6.0);
+    probe.wait_until(Instant::now() + LONG);
+    assert_eq!(probe.inventory().expect("they answer").devices.len(), 2);
+    let (asked_at, snapshot) = (Instant::now(), probe.snapshot().expect("one answers"));
+    assert!(
+        asked_at.elapsed() > Duration::from_millis(400),
+        "it takes longer than one call may"
+    );
+    assert!(!snapshot.samples[0].hangs() && snapshot.samples[1].hangs());
+
+    probe.wait_until(Instant::now());
+    let in_a_hurry = probe.snapshot().expect("it ends");
+    assert!(
+        in_a_hurry.samples.iter().all(Sample::hangs),
+        "nobody waits for it"
+    );
+}

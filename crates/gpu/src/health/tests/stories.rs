@@ -131,6 +131,7 @@ pub(super) fn inventory(devices: u32) -> GpuInventory {
         api_version: Some("13.0".to_owned()),
         devices: (0..devices).map(device).collect(),
         unidentified: 0,
+        unidentified_because: Vec::new(),
     }
 }
 
