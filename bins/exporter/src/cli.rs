@@ -257,6 +257,7 @@ impl DropIn {
             || self.pod_resources_kubelet_socket.is_some()
             || self.replace_blanks_in_model_name
             || self.devices.is_some()
+            || !self.nvidia_resource_names.is_empty()
     }
 
     /// Returns whether the kubelet is asked who has what.

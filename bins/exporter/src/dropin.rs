@@ -302,9 +302,14 @@ const UNDERSTOOD: &[&str] = &[
     "DCGM_EXPORTER_WEB_CONFIG_FILE",
     "DCGM_EXPORTER_REPLACE_BLANKS_IN_MODEL_NAME",
     "DCGM_EXPORTER_DEVICES_STR",
+    "DCGM_POD_RESOURCES_KUBELET_SOCKET",
+    "NVIDIA_RESOURCE_NAMES",
 ];
 
-/// Takes out of the arguments what is passed over.
+/// What puts the exporter in the place of dcgm-exporter, whatever else is asked.
+const IN_ITS_PLACE: &str = "--dcgm-exporter";
+
+/// Takes out of the arguments what is passed over. Whoever says anything to dcgm-exporter asks for it.
 ///
 /// # Errors
 ///
@@ -313,7 +318,7 @@ pub(crate) fn without_others(
     arguments: impl IntoIterator<Item = OsString>,
     variables: impl IntoIterator<Item = (String, String)>,
 ) -> Result<Vec<OsString>, Vec<Diagnostic>> {
-    let (mut kept, mut problems) = (Vec::new(), Vec::new());
+    let (mut kept, mut problems, mut is_asked) = (Vec::new(), Vec::new(), false);
     let mut arguments = arguments.into_iter().peekable();
     while let Some(argument) = arguments.next() {
         let text = argument.to_string_lossy().into_owned();
@@ -333,6 +338,7 @@ pub(crate) fn without_others(
                 .next_if(|next| !next.to_string_lossy().starts_with('-'))
                 .map(|next| next.to_string_lossy().into_owned()),
         };
+        is_asked = true;
         // An option without a value switches something on.
         judge(
             &format!("--{name}"),
@@ -343,17 +349,21 @@ pub(crate) fn without_others(
     }
     for (name, value) in variables {
         let mut others = OTHERS.iter();
+        is_asked |= UNDERSTOOD.contains(&name.as_str());
         if let Some((.., otherwise)) = others.find(|(_, _, variable, _)| *variable == name) {
+            is_asked = true;
             judge(&name, &value, otherwise, &mut problems);
         } else if name.starts_with("DCGM_EXPORTER_") && !UNDERSTOOD.contains(&name.as_str()) {
             problems.push(refused(&name, "this exporter does not know it"));
         }
     }
-    if problems.is_empty() {
-        Ok(kept)
-    } else {
-        Err(problems)
+    if !problems.is_empty() {
+        return Err(problems);
     }
+    if is_asked && !kept.iter().any(|argument| argument == IN_ITS_PLACE) {
+        kept.insert(kept.len().min(1), IN_ITS_PLACE.into());
+    }
+    Ok(kept)
 }
 
 /// Returns the option that an argument is, with the value that stands in it.
@@ -464,130 +474,4 @@ pub(crate) fn read_counters(path: &Path) -> Result<Counters, Diagnostic> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn judged(arguments: &[&str], variables: &[(&str, &str)]) -> Result<Vec<String>, Vec<String>> {
-        let arguments = ["blueproof-exporter"].iter().chain(arguments).map(OsString::from);
-        let variables = variables
-            .iter()
-            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-        let kept = without_others(arguments, variables);
-        kept.map(|kept| {
-            kept.into_iter()
-                .skip(1)
-                .map(|one| one.to_string_lossy().into_owned())
-                .collect()
-        })
-        .map_err(|problems| problems.into_iter().map(|problem| problem.message).collect())
-    }
-
-    #[test]
-    fn what_cannot_be_kept_to_is_refused_by_name() {
-        for (arguments, variables, name) in [
-            (
-                &["--kubernetes-enable-pod-labels"][..],
-                &[][..],
-                "`--kubernetes-enable-pod-labels`",
-            ),
-            (&["-m", "ns:name"], &[], "`--configmap-data`"),
-            (&["--switch-devices=g:0"], &[], "`--switch-devices`"),
-            (
-                &[],
-                &[("DCGM_EXPORTER_CONFIG_FILE", "/etc/x.yaml")],
-                "`DCGM_EXPORTER_CONFIG_FILE`",
-            ),
-            (
-                &[],
-                &[("KUBERNETES_ENABLE_DRA", "true")],
-                "`KUBERNETES_ENABLE_DRA`",
-            ),
-            (
-                &[],
-                &[("DCGM_EXPORTER_OF_TOMORROW", "1")],
-                "`DCGM_EXPORTER_OF_TOMORROW`",
-            ),
-        ] {
-            let problems = judged(arguments, variables).expect_err(name);
-            assert!(
-                problems.len() == 1 && problems[0].contains(name),
-                "{name}: {problems:?}"
-            );
-        }
-    }
-
-    /// Returns what options and variables come to, as a process of their own reads them.
-    fn settled(arguments: &[&str]) -> (Cli, Settings) {
-        let cli = <Cli as clap::Parser>::try_parse_from([&["blueproof-exporter"], arguments].concat());
-        let cli = cli.unwrap_or_else(|why| panic!("{arguments:?}: {why}"));
-        let settings = settings(&cli).unwrap_or_else(|why| panic!("{arguments:?}: {why}"));
-        (cli, settings)
-    }
-
-    #[test]
-    fn each_variable_of_dcgm_exporter_that_is_understood_is_that_of_an_option() {
-        let command = <Cli as clap::CommandFactory>::command();
-        let variables: Vec<_> = command.get_arguments().filter_map(clap::Arg::get_env).collect();
-        let others = ["DCGM_POD_RESOURCES_KUBELET_SOCKET", "NVIDIA_RESOURCE_NAMES"];
-        for variable in UNDERSTOOD.iter().copied().chain(others) {
-            assert!(variables.iter().any(|known| *known == variable), "{variable}");
-        }
-    }
-
-    #[test]
-    fn any_option_of_dcgm_exporter_puts_it_in_its_place() {
-        let (_, ours) = settled(&[]);
-        assert_eq!(
-            (ours.listen.addresses[0].port(), ours.page),
-            (9477, PageKind::Native)
-        );
-        for arguments in [
-            &["--dcgm-exporter"][..],
-            &["-k"],
-            &["-n"],
-            &["-c", "30000"],
-            &["-d", "f"],
-            &["--web-config-file", "web.yml"],
-            &["--pod-resources-kubelet-socket", "/kubelet.sock"],
-            &["--replace-blanks-in-model-name"],
-            &["--kubernetes-enable-pod-uid"],
-        ] {
-            let (_, settings) = settled(arguments);
-            let told = (settings.listen.addresses[0].port(), settings.page);
-            assert_eq!(told, (9400, PageKind::Dcgm), "{arguments:?}");
-        }
-        let (cli, settings) = settled(&["-a", "127.0.0.1:1234", "--nvidia-resource-names", "a.b/c,d.e/f"]);
-        assert_eq!(settings.listen.addresses[0].port(), 1234);
-        assert_eq!(cli.drop_in.nvidia_resource_names, ["a.b/c", "d.e/f"]);
-        assert!(!cli.drop_in.asks_kubelet() && settled(&["-k"]).0.drop_in.asks_kubelet());
-        let chosen = <Cli as clap::Parser>::try_parse_from(["blueproof-exporter", "-d", "g:0"]);
-        assert!(
-            super::settings(&chosen.expect("it is read")).is_err(),
-            "some devices alone"
-        );
-    }
-
-    #[test]
-    fn what_changes_nothing_is_passed_over_and_the_rest_is_kept() {
-        let arguments = [
-            "--debug",
-            "-r",
-            "localhost:5555",
-            "-f",
-            "a.csv",
-            "--log-format=text",
-            "-k",
-            "--configmap-data",
-            "none",
-        ];
-        let variables = [
-            ("DCGM_EXPORTER_KUBERNETES_ENABLE_POD_LABELS", "false"),
-            ("DCGM_EXPORTER_LISTEN", ":9400"),
-            ("PATH", "/bin"),
-        ];
-        let kept = judged(&arguments, &variables).expect("nothing is refused");
-        assert_eq!(kept, ["-f", "a.csv", "-k"]);
-        let job = ["job", "--", "program", "--debug", "-r"];
-        assert_eq!(judged(&job, &[]).expect("a command is its own"), job);
-    }
-}
+mod tests;
