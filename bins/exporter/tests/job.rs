@@ -350,6 +350,22 @@ fn a_job_on_a_machine_whose_driver_does_not_say_what_there_is_has_unknown_device
 }
 
 #[test]
+fn a_job_on_a_machine_whose_library_is_broken_has_unknown_devices_and_not_none() {
+    let (folder, driver) = (tempfile::tempdir().expect("a folder"), driver());
+    for content in ["", "no library"] {
+        fs::write(folder.path().join("libnvidia-ml.so.1"), content).expect("it can be written");
+        let mut command = job(folder.path(), &driver, &["--", "true"]);
+        command.env("LD_LIBRARY_PATH", folder.path());
+        let output = run(command);
+        let told = text(&output.stderr);
+        assert!(
+            told.contains("It is not known which GPUs it had") && told.contains("install the driver anew"),
+            "{told}"
+        );
+    }
+}
+
+#[test]
 fn between_steps_a_driver_that_does_not_say_what_there_is_has_unknown_devices_and_not_none() {
     let mut scenario = Scenario::of([a10()]);
     scenario.faults = vec![fault("nvmlInit_v2", None, 0.0, NvmlReturn::NoPermission)];
