@@ -131,6 +131,11 @@ pub(crate) fn locked_names(folder: &Path, lock: &Path) -> Option<Vec<String>> {
     )
 }
 
+/// Reports a lock in `folder` that no environment can be made of.
+pub(crate) fn checked_lock(folder: &Path, lock: &Path) -> Result<(), Box<Diagnostic>> {
+    lockfile::Lock::read(folder, lock).map(drop).map_err(of_config)
+}
+
 /// Reports a version of Python that `text` does not tell, or one that no kernel runs on any more.
 pub(crate) fn checked_python(text: &str) -> Result<(), Box<Diagnostic>> {
     interpreter::PythonRequest::parse(text)

@@ -2,6 +2,7 @@
 
 mod amounts;
 mod bare;
+pub(crate) mod encoding;
 mod forms;
 mod json;
 mod lines;

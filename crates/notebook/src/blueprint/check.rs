@@ -14,7 +14,7 @@ use super::{
     format::{Env, Metric, Spec},
 };
 use crate::{
-    environment::{checked_python, checked_requirement},
+    environment::{checked_lock, checked_python, checked_requirement},
     ipynb::readable,
 };
 
@@ -114,7 +114,11 @@ fn environment(loaded: &Loaded, env: &Env, problems: &mut Problems<'_>) {
         }
     }
     if let Some(lock) = &env.lock {
-        file(&loaded.folder, &lock.value.0, lock.spot, problems);
+        let there = file(&loaded.folder, &lock.value.0, lock.spot, problems);
+        // As with requirements: what the run refuses is refused here.
+        if there && let Err(refused) = checked_lock(&loaded.folder, &lock.value.0) {
+            problems.report(lock.spot, *refused);
+        }
     }
 }
 

@@ -13,6 +13,7 @@ use blueproof_core::diagnostic::{Code, Diagnostic, Place};
 use serde::Deserialize;
 
 use super::{Unprepared, requirements};
+use crate::text::encoding;
 
 /// The most that a lock may hold. The largest in the wild are a few megabytes.
 const LOCK_BYTES: u64 = 32 * 1024 * 1024;
@@ -214,7 +215,12 @@ fn read_inside(checkout: &Path, path: &Path) -> Result<String, Unprepared> {
         );
         return Err(Unprepared::config(refuse(message)));
     }
-    fs::read_to_string(&real).map_err(cannot)
+    let bytes = fs::read(&real).map_err(cannot)?;
+    if let Some(text) = encoding::utf_8(&bytes) {
+        return Ok(text.to_owned());
+    }
+    let refused = refuse(format!("the lock `{shown}` is not text in UTF-8"));
+    Err(Unprepared::config(refused.hint(encoding::hint(path, &bytes))))
 }
 
 #[cfg(test)]

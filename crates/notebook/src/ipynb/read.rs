@@ -10,7 +10,7 @@ use blueproof_core::diagnostic::{Code, Diagnostic, Place};
 use serde_json::value::RawValue;
 
 use super::{Cell, CellKind, Notebook, Undecoded, lines::LineIndex, shape, spot_of};
-use crate::text::shell_word;
+use crate::text::{encoding, shell_word};
 use blueproof_core::yaml::{Node, Source, Spot};
 
 /// The largest notebook that is read: GitHub warns of files above it, and Jupyter is hardly usable with it.
@@ -335,23 +335,22 @@ pub(crate) fn read_text(path: &Path, largest: u64) -> Result<String, Diagnostic>
     if bytes.len() as u64 > largest {
         return Err(too_large(&shown, largest));
     }
-    let text = String::from_utf8(bytes).map_err(|error| {
-        let bad = error.utf8_error();
-        let before = &error.as_bytes()[..bad.valid_up_to()];
-        let spot = Spot::of_offset(&String::from_utf8_lossy(before), before.len());
-        Diagnostic::error(Code::NotebookSyntax, "this file is not text in UTF-8")
-            .at(Place {
-                line: Some(spot.line),
-                column: Some(spot.column),
-                ..Place::file(&shown)
-            })
-            .caused_by(&bad)
-            .hint(format!(
-                "iconv -f latin1 -t utf-8 {}, if it was written with another encoding",
-                shell_word(path)
-            ))
-    })?;
-    Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))
+    if let Some(text) = encoding::utf_8(&bytes) {
+        return Ok(text.to_owned());
+    }
+    let bad = std::str::from_utf8(&bytes).err();
+    let valid = bad.map_or(0, |bad| bad.valid_up_to());
+    let spot = Spot::of_offset(&String::from_utf8_lossy(&bytes[..valid]), valid);
+    let diagnostic = Diagnostic::error(Code::NotebookSyntax, "this file is not text in UTF-8").at(Place {
+        line: Some(spot.line),
+        column: Some(spot.column),
+        ..Place::file(&shown)
+    });
+    let diagnostic = match bad {
+        Some(bad) => diagnostic.caused_by(&bad),
+        None => diagnostic.because("it has NULs"),
+    };
+    Err(diagnostic.hint(encoding::hint(path, &bytes)))
 }
 
 /// Returns the size of the file at `path`, or why it cannot be read.

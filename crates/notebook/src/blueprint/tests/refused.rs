@@ -124,3 +124,33 @@ fn a_missing_notebook_is_told_at_the_line_that_names_it() {
     assert_eq!(missing.place.as_ref().and_then(|place| place.line), Some(4));
     assert!(missing.hints[0].contains("the folder of the blueprint"));
 }
+
+#[test]
+fn a_lock_that_no_run_takes_is_refused_before_it() {
+    let utf_16: Vec<u8> = "six==1.17.0".encode_utf16().flat_map(u16::to_be_bytes).collect();
+    let rows: [(&[u8], &str); 6] = [
+        (b"-r base.txt\n", "leads to another file"),
+        (b"-e .\n", "leads to another file"),
+        (b"./local.whl\n", "is not a requirement"),
+        (b"tabulate==0.9.0 junk\n", "is not a requirement"),
+        (&utf_16, "is not text in UTF-8"),
+        (b"six==1.17.0 \\\n  --hash=sha256:aa\n", ""),
+    ];
+    for (lock, says) in rows {
+        let folder = folder("env: {lock: r.txt}");
+        fs::write(folder.path().join("r.txt"), lock).expect("files can be written");
+        let found = match Blueprint::load(folder.path()) {
+            Ok(loaded) => loaded.resolve(None, &[]).err().unwrap_or_default(),
+            Err(found) => found,
+        };
+        assert_eq!(found.is_empty(), says.is_empty(), "{says}: {found:?}");
+        assert!(
+            found.iter().all(|error| error.code == Code::LockFile),
+            "{found:?}"
+        );
+        assert!(
+            found.iter().all(|error| error.message.contains(says)),
+            "{found:?}"
+        );
+    }
+}
