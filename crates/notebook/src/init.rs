@@ -60,7 +60,7 @@ pub fn draft(notebook: &Path) -> Result<String, Vec<Diagnostic>> {
     metadata(&mut draft, notebook, &survey);
     draft.line(0, "spec:");
     draft.line(1, format!("notebook: {}", scalar(&file)));
-    packages::write(&mut draft, &survey, &Given::read(&read, notebook));
+    packages::write(&mut draft, &survey, &Given::read(&read, &survey, notebook));
     parameters(&mut draft, &survey);
     resources::write(&mut draft, &survey);
     timeouts(&mut draft, &survey);

@@ -239,8 +239,19 @@ pub(crate) fn origin(module: &str) -> Origin<'_> {
 pub(crate) fn is_local(module: &str, folders: &[&Path]) -> bool {
     folders.iter().any(|folder| {
         let package = folder.join(module);
-        folder.join(format!("{module}.py")).is_file() || package.is_dir()
+        // Of a folder without this file Python makes a module only where no package has the name.
+        let is_package =
+            || matches!(origin(module), Origin::Guessed(_)) || package.join("__init__.py").is_file();
+        folder.join(format!("{module}.py")).is_file() || package.is_dir() && is_package()
     })
+}
+
+/// Returns what to ask for where a module is missing: its package, or in words what is to be found out.
+pub(crate) fn wanted(module: &str) -> String {
+    match origin(module) {
+        Origin::Package(name) | Origin::Guessed(name) => name.to_owned(),
+        Origin::Always | Origin::Shared => format!("the package that brings `{module}`"),
+    }
 }
 
 /// Returns whether a package, by its normalised name, brings a module: its own, or as one that it needs.

@@ -8,6 +8,7 @@ mod eval;
 mod install;
 mod job;
 mod names;
+mod own;
 pub(crate) mod reads;
 pub(crate) mod shell;
 mod value;
@@ -21,6 +22,7 @@ use std::{
 pub(crate) use install::{Form, Install, is_pinned};
 pub(crate) use job::{Aim, Backend, Job, Wait, is_gpu};
 pub(crate) use names::{Given, Missing};
+pub(crate) use own::{OwnModules, Whose};
 pub(crate) use value::{At, Made, Reached, Traced, Value};
 
 use names::Names;
@@ -60,6 +62,8 @@ pub(crate) struct Survey {
     pub(crate) imports: BTreeMap<String, At>,
     /// Those among them that it does without, because each of their imports may fail or be left out.
     pub(crate) optional_imports: BTreeSet<String>,
+    /// What assignments add to `sys.path`.
+    search_path: Vec<Traced>,
     /// Environment variables that the notebook reads.
     pub(crate) environment: Vec<(At, String)>,
     /// Figures that are printed, as in `print("val loss:", loss)`, by the words before them.

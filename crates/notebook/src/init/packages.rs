@@ -1,17 +1,16 @@
 //! What the notebook's own kernel needs installed.
 
-use std::{
-    collections::BTreeMap,
-    path::{Path, PathBuf},
-};
+use std::path::Path;
+
+use blueproof_core::diagnostic::Code;
 
 use super::{Draft, scalar};
 use crate::{
     blueprint::folder_of,
     environment::{checked_requirement, pep723},
     ipynb::{Notebook, read_text},
-    modules::{Origin, is_local, is_package_of, normalised, origin},
-    survey::{At, Form, Survey},
+    modules::{Origin, is_package_of, normalised, origin},
+    survey::{At, Form, OwnModules, Survey, Whose},
     text::line,
 };
 
@@ -46,22 +45,23 @@ pub(super) fn write(draft: &mut Draft, survey: &Survey, given: &Given) {
     }
 }
 
-/// What is said of packages outside the cells' code, and the folders that own modules may lie in.
-#[derive(Default)]
+/// What is said of packages outside the cells' code, and which modules need none.
 pub(super) struct Given {
     /// Requirements, with where they stand.
     pub(super) requirements: Vec<(String, String)>,
     /// What else is said there, which a person has to look at.
     pub(super) remarks: Vec<String>,
-    pub(super) folder: PathBuf,
+    pub(super) own: OwnModules,
 }
 
 impl Given {
     /// Reads the `requirements.txt` beside a notebook, and the script block (PEP 723) of its first cell of code.
-    pub(super) fn read(notebook: &Notebook, path: &Path) -> Self {
+    pub(super) fn read(notebook: &Notebook, survey: &Survey, path: &Path) -> Self {
+        let folder = folder_of(path);
         let mut given = Self {
-            folder: folder_of(path),
-            ..Self::default()
+            requirements: Vec::new(),
+            remarks: Vec::new(),
+            own: OwnModules::of(notebook, survey, &folder, &folder),
         };
         if let Some(first) = notebook.code().next()
             && let Ok(Some(own)) = pep723(&first.source)
@@ -73,8 +73,15 @@ impl Given {
             );
             own.requirements.iter().for_each(|text| given.take(text, &from));
         }
-        if let Ok(text) = read_text(&path.with_file_name(REQUIREMENTS), LARGEST_REQUIREMENTS) {
-            text.lines().for_each(|text| given.take(text, REQUIREMENTS));
+        match read_text(&path.with_file_name(REQUIREMENTS), LARGEST_REQUIREMENTS) {
+            Ok(text) => {
+                let whole = text.replace("\r\n", "\n").replace("\\\n", " ");
+                whole.lines().for_each(|text| given.take(text, REQUIREMENTS));
+            }
+            Err(missing) if missing.code == Code::FileMissing => {}
+            Err(unread) => given
+                .remarks
+                .push(format!("{REQUIREMENTS} was left out: {}", line(&unread.message))),
         }
         given
     }
@@ -85,22 +92,49 @@ impl Given {
         if bare.is_empty() || bare.starts_with('#') {
             return;
         }
-        match checked_requirement(bare) {
-            Ok(()) => self.requirements.push((bare.to_owned(), from.to_owned())),
-            Err(_) => self
-                .remarks
-                .push(format!("{from} says {}, which has no place here", line(bare))),
+        // Hashes and other options of one requirement.
+        let requirement = bare.split(" --").next().unwrap_or(bare).trim();
+        if checked_requirement(requirement).is_err() {
+            let said = format!("{from} says {}, which has no place here", line(bare));
+            self.remarks.push(said);
+            return;
+        }
+        let name = normalised(requirement);
+        let other = self
+            .requirements
+            .iter()
+            .find(|(known, source)| normalised(known) == name && source != from);
+        match other {
+            Some((known, _)) if known == requirement => {}
+            Some((known, source)) => {
+                let said = format!("{from} says {}, and {source} {}", line(requirement), line(known));
+                self.remarks.push(said);
+            }
+            None => self.requirements.push((requirement.to_owned(), from.to_owned())),
         }
     }
 }
 
-/// Returns requirements with remarks, each package once: those that are written down first, then by cells.
+/// A requirement of a draft, in the order in which they are written: those that are written down first, then by cells.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Found {
+    at: At,
+    nth: usize,
+    requirement: String,
+    remark: String,
+}
+
+/// Returns requirements with remarks: of packages that cells name each once, of those that are written down every line.
 fn requirements(survey: &Survey, given: &Given) -> (Vec<(String, String)>, Vec<String>) {
-    let mut found: BTreeMap<String, (At, usize, String, String)> = BTreeMap::new();
-    for (nth, (requirement, from)) in given.requirements.iter().enumerate() {
-        let entry = (At::default(), nth, requirement.clone(), from.clone());
-        found.entry(normalised(requirement)).or_insert(entry);
-    }
+    let written = given.requirements.iter().enumerate();
+    let mut found: Vec<Found> = written
+        .map(|(nth, (requirement, from))| Found {
+            at: At::default(),
+            nth,
+            requirement: requirement.clone(),
+            remark: from.clone(),
+        })
+        .collect();
     for form in [Form::Run, Form::Comment] {
         for install in survey.installs_by(form) {
             let remark = match form {
@@ -109,48 +143,83 @@ fn requirements(survey: &Survey, given: &Given) -> (Vec<(String, String)>, Vec<S
             };
             let packages = install.packages.iter().filter(|package| is_requirement(package));
             for (nth, package) in packages.enumerate() {
-                let entry = (install.at, nth, package.clone(), remark.clone());
-                found.entry(normalised(package)).or_insert(entry);
+                add(&mut found, install.at, nth, package, &remark);
             }
         }
     }
     let mut remarks = given.remarks.clone();
     for (module, at) in &survey.imports {
-        let brought = found.keys().any(|package| is_package_of(package, module));
-        if brought || is_local(module, &[given.folder.as_path()]) {
+        if found
+            .iter()
+            .any(|known| is_package_of(&normalised(&known.requirement), module))
+        {
             continue;
         }
-        let (package, remark) = match origin(module) {
-            Origin::Always => continue,
-            Origin::Shared => {
-                remarks.push(format!(
-                    "cell {} imports {module}: name the package that brings it",
-                    at.cell
-                ));
-                continue;
-            }
-            Origin::Package(package) => (package, format!("cell {} imports it", at.cell)),
-            Origin::Guessed(package) => (
-                package,
-                format!("cell {} imports it; is this the package's name?", at.cell),
-            ),
-        };
-        if survey.optional_imports.contains(module) {
-            remarks.push(format!(
-                "cell {} imports {module} where it is there: {package}",
-                at.cell
-            ));
-            continue;
+        match imported(survey, given, module, *at) {
+            Imported::Nothing => {}
+            Imported::Remark(remark) => remarks.push(remark),
+            Imported::Package(package, remark) => add(&mut found, *at, 0, package, &remark),
         }
-        let entry = (*at, 0, package.to_owned(), remark);
-        found.entry(normalised(package)).or_insert(entry);
     }
-    let mut ordered: Vec<_> = found.into_values().collect();
-    ordered.sort();
-    let ordered = ordered
-        .into_iter()
-        .map(|(_, _, requirement, remark)| (requirement, remark));
+    found.sort();
+    found.dedup_by(|a, b| a.requirement == b.requirement);
+    let ordered = found.into_iter().map(|found| (found.requirement, found.remark));
     (ordered.collect(), remarks)
+}
+
+/// Adds a requirement, unless its package is there.
+fn add(found: &mut Vec<Found>, at: At, nth: usize, requirement: &str, remark: &str) {
+    let name = normalised(requirement);
+    if found.iter().any(|known| normalised(&known.requirement) == name) {
+        return;
+    }
+    found.push(Found {
+        at,
+        nth,
+        requirement: requirement.to_owned(),
+        remark: remark.to_owned(),
+    });
+}
+
+/// What a draft says of a module that no package brings which is asked for already.
+enum Imported<'m> {
+    Nothing,
+    Remark(String),
+    /// A package, and why it is asked for.
+    Package(&'m str, String),
+}
+
+fn imported<'m>(survey: &Survey, given: &Given, module: &'m str, at: At) -> Imported<'m> {
+    let imports = format!("cell {} imports {module}", at.cell);
+    let whose = given.own.whose(module);
+    match &whose {
+        Whose::Own => return Imported::Nothing,
+        Whose::OutsideOfCopy(folder) => {
+            return Imported::Remark(format!(
+                "{imports}, which lies in {}: a run has a copy of the blueprint's folder alone, so put blueprint.yaml above both",
+                line(&folder.to_string_lossy())
+            ));
+        }
+        Whose::Unknown | Whose::Others => {}
+    }
+    let (package, remark) = match origin(module) {
+        Origin::Always => return Imported::Nothing,
+        Origin::Shared => return Imported::Remark(format!("{imports}: name the package that brings it")),
+        Origin::Guessed(_) if whose == Whose::Unknown => {
+            return Imported::Remark(format!(
+                "{imports}: if that is no module of your own, which may lie anywhere as cells change where Python looks, name its package"
+            ));
+        }
+        Origin::Package(package) => (package, format!("cell {} imports it", at.cell)),
+        Origin::Guessed(package) => (
+            package,
+            format!("cell {} imports it; is this the package's name?", at.cell),
+        ),
+    };
+    if survey.optional_imports.contains(module) {
+        return Imported::Remark(format!("{imports} where it is there: {package}"));
+    }
+    Imported::Package(package, remark)
 }
 
 fn is_requirement(text: &str) -> bool {

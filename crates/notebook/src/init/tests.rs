@@ -216,6 +216,93 @@ fn every_import_is_in_the_draft() {
 }
 
 #[test]
+fn the_notebooks_own_modules_are_no_requirements() {
+    let project = TempDir::new().expect("a temporary folder can be made");
+    for file in [
+        "src/data.py",
+        "utils.py",
+        "book/lib/inlib.py",
+        "book/datasets/a.csv",
+    ] {
+        let file = project.path().join(file);
+        fs::create_dir_all(file.parent().expect("it has one")).expect("folders can be made");
+        fs::write(file, "").expect("files can be written");
+    }
+    let (own, elsewhere, unknown) = ("", "which lies in", "if that is no module of your own");
+    for (before, module, said) in [
+        ("%%writefile own_xq.py\nx = 1", "own_xq", own),
+        ("%%writefile -a pkg_xq/part.py\nx = 1", "pkg_xq", own),
+        ("open('own_xq.py', 'w').write('x')", "own_xq", own),
+        (
+            "from pathlib import Path\nPath('own_xq.py').write_text('x')",
+            "own_xq",
+            own,
+        ),
+        ("!cp ../elsewhere/own_xq.py .", "own_xq", own),
+        (
+            "import urllib.request as r\nr.urlretrieve('https://example.org/own_xq.py', 'own_xq.py')",
+            "own_xq",
+            own,
+        ),
+        ("import sys\nsys.path.insert(0, 'lib')", "inlib", own),
+        ("import sys\nsys.path.extend(['nowhere', 'lib'])", "inlib", own),
+        ("import sys\nsys.path[:0] = ['lib']", "inlib", own),
+        ("import sys\nsys.path = ['lib'] + sys.path", "inlib", own),
+        ("import os\nos.chdir('lib')", "inlib", own),
+        (
+            "import sys, os\nsys.path.insert(0, os.path.abspath('..'))",
+            "src",
+            elsewhere,
+        ),
+        (
+            "import sys, os\nsys.path.insert(0, os.path.join(os.getcwd(), '..'))",
+            "utils",
+            elsewhere,
+        ),
+        (
+            "import sys, os\nsys.path += [os.path.dirname(os.getcwd())]",
+            "utils",
+            elsewhere,
+        ),
+        (
+            "import sys\nfrom pathlib import Path\nsys.path.append(str(Path.cwd().parent))",
+            "src",
+            elsewhere,
+        ),
+        (
+            "import sys\nfrom pathlib import Path\nsys.path.append(str(Path('..').resolve() / 'src'))",
+            "data",
+            elsewhere,
+        ),
+        ("import sys\nsys.path.append(find())", "own_xq", unknown),
+        (
+            "!git clone https://example.org/a/repo\n%cd repo",
+            "own_xq",
+            unknown,
+        ),
+        (
+            "import sys\nsys.path.append(find())",
+            "pandas",
+            "- pandas  # cell",
+        ),
+        ("x = 1", "own_xq", "- own_xq  # cell"),
+        ("x = 1", "datasets", "- datasets  # cell"),
+    ] {
+        let written = notebook("n.ipynb", &["y = 1", before, &format!("from {module} import x")]);
+        let path = project.path().join("book/n.ipynb");
+        fs::copy(&written.path, &path).expect("files can be copied");
+        let text = draft(&path).expect("it can be drafted");
+        let listed = text.contains(&format!("- {module}"));
+        assert_eq!(listed, said.starts_with('-'), "{before}\n{text}");
+        assert!(text.contains(said), "{before}\n{said}\n{text}");
+        assert!(
+            said != own || !text.contains(&format!("imports {module}")),
+            "{before}\n{text}"
+        );
+    }
+}
+
+#[test]
 fn requirements_beside_the_notebook_and_in_its_script_block_are_in_the_draft() {
     let block = "# /// script\n# requires-python = '>=3.10'\n# dependencies = ['polars==1.2']\n# ///\nimport polars, own";
     let written = notebook("n.ipynb", &[block, "import numpy, pandas, yaml"]);
@@ -241,6 +328,28 @@ fn requirements_beside_the_notebook_and_in_its_script_block_are_in_the_draft() {
     ] {
         assert!(text.contains(said), "{said}\n{text}");
     }
+}
+
+#[test]
+fn a_list_of_requirements_is_read_as_pip_reads_it_or_it_is_said_why_not() {
+    let written = notebook("n.ipynb", &["x = 1"]);
+    let beside = written.path.with_file_name("requirements.txt");
+    let text = "numpy>=2 \\\r\n    --hash=sha256:aa\r\nnumpy<3\nscipy\\\n>=1\nscipy>=1\n";
+    fs::write(&beside, text).expect("files can be written");
+    let drafted = draft(&written.path).expect("it can be drafted");
+    for said in ["- \"numpy>=2\"", "- \"numpy<3\"", "- \"scipy >=1\""] {
+        assert!(drafted.contains(said), "{said}\n{drafted}");
+    }
+    assert!(!drafted.contains("no place here"), "{drafted}");
+    let utf_16 = [0xff, 0xfe]
+        .into_iter()
+        .chain("numpy".encode_utf16().flat_map(u16::to_le_bytes));
+    fs::write(&beside, utf_16.collect::<Vec<u8>>()).expect("files can be written");
+    let drafted = draft(&written.path).expect("it can be drafted");
+    assert!(
+        drafted.contains("# requirements.txt was left out: this file is not text in UTF-8"),
+        "{drafted}"
+    );
 }
 
 #[test]

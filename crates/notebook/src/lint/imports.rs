@@ -5,8 +5,8 @@ use blueproof_core::diagnostic::{Code, Diagnostic};
 use super::Subject;
 use crate::{
     environment::{locked_names, pep723},
-    modules::{Origin, brings, is_local, normalised, origin},
-    survey::{At, Form, Made},
+    modules::{Origin, brings, normalised, origin, wanted},
+    survey::{At, Form, OwnModules, Whose},
 };
 
 pub(super) fn check(subject: &Subject<'_>) -> Vec<Diagnostic> {
@@ -14,42 +14,65 @@ pub(super) fn check(subject: &Subject<'_>) -> Vec<Diagnostic> {
         return Vec::new();
     };
     let survey = &subject.survey;
-    let mut missing: Vec<(At, &str)> = survey
-        .imports
-        .iter()
-        .filter(|(module, _)| !survey.optional_imports.contains(*module))
-        .filter(|(module, _)| origin(module) != Origin::Always)
-        .filter(|(module, _)| !packages.iter().any(|package| brings(package, module)))
-        .filter(|(module, _)| !is_beside(subject, module))
-        .map(|(module, at)| (*at, module.as_str()))
-        .collect();
+    let own = OwnModules::of(
+        subject.notebook,
+        survey,
+        &subject.folder(),
+        subject.loaded.folder(),
+    );
+    let mut missing: Vec<(At, &str)> = Vec::new();
+    let mut outside: Vec<(At, &str)> = Vec::new();
+    for (module, at) in &survey.imports {
+        let brought = || packages.iter().any(|package| brings(package, module));
+        if survey.optional_imports.contains(module) || origin(module) == Origin::Always || brought() {
+            continue;
+        }
+        match own.whose(module) {
+            Whose::Own | Whose::Unknown => {}
+            Whose::OutsideOfCopy(_) => outside.push((*at, module)),
+            Whose::Others => missing.push((*at, module)),
+        }
+    }
     missing.sort_unstable();
-    let Some((first, _)) = missing.first() else {
-        return Vec::new();
-    };
-    let names: Vec<String> = missing
-        .iter()
-        .map(|(at, module)| match at.cell == first.cell {
-            true => format!("`{module}`"),
-            false => format!("`{module}` (cell {})", at.cell),
-        })
-        .collect();
-    let wanted: Vec<&str> = missing
-        .iter()
-        .map(|(_, module)| match origin(module) {
-            Origin::Always | Origin::Shared => *module,
-            Origin::Package(name) | Origin::Guessed(name) => name,
-        })
-        .collect();
-    let message = format!("it imports {}, which no requirement brings", names.join(", "));
-    vec![
-        subject
-            .warning(Code::ImportMissing, *first, message)
-            .hint(format!(
-                "add to `spec.env.requirements`: {}; or put the module beside the notebook",
-                wanted.join(", ")
-            )),
-    ]
+    outside.sort_unstable();
+    let missing = missing
+        .first()
+        .map(|(first, _)| unbrought(subject, *first, &missing));
+    let outside = outside.first().map(|(first, _)| {
+        let message = format!(
+            "it imports {}, which a run lacks: it has a copy of the blueprint's folder alone",
+            named(*first, &outside)
+        );
+        let warning = subject.warning(Code::ImportMissing, *first, message);
+        warning.hint("put the blueprint into a folder above both, and name the notebook from there")
+    });
+    missing.into_iter().chain(outside).collect()
+}
+
+fn unbrought(subject: &Subject<'_>, first: At, missing: &[(At, &str)]) -> Diagnostic {
+    let mut packages: Vec<String> = Vec::new();
+    for (_, module) in missing {
+        let package = wanted(module);
+        if !packages.contains(&package) {
+            packages.push(package);
+        }
+    }
+    let message = format!(
+        "it imports {}, which no requirement brings",
+        named(first, missing)
+    );
+    subject.warning(Code::ImportMissing, first, message).hint(format!(
+        "add to `spec.env.requirements`: {}; or put the module beside the notebook",
+        packages.join(", ")
+    ))
+}
+
+fn named(first: At, modules: &[(At, &str)]) -> String {
+    let names = modules.iter().map(|(at, module)| match at.cell == first.cell {
+        true => format!("`{module}`"),
+        false => format!("`{module}` (cell {})", at.cell),
+    });
+    names.collect::<Vec<_>>().join(", ")
 }
 
 /// Returns the names of all packages that are asked for, or nothing where they cannot be known.
@@ -88,24 +111,4 @@ fn packages(subject: &Subject<'_>) -> Option<Vec<String>> {
         names.extend(install.packages.iter().map(|package| normalised(package)));
     }
     Some(names)
-}
-
-fn is_beside(subject: &Subject<'_>, module: &str) -> bool {
-    let folder = subject.folder();
-    let mut folders = vec![folder.clone(), subject.loaded.folder().to_path_buf()];
-    let mut anywhere = false;
-    for made in subject.survey.calls.iter().filter(|made| extends_path(made)) {
-        match made.arguments.iter().find_map(|argument| argument.text()) {
-            Some(text) => folders.push(folder.join(text)),
-            None => anywhere = true,
-        }
-    }
-    let folders: Vec<_> = folders.iter().map(std::path::PathBuf::as_path).collect();
-    anywhere || is_local(module, &folders)
-}
-
-/// Returns whether a call adds to where Python looks for modules: `sys.path.append("..")`.
-fn extends_path(made: &Made) -> bool {
-    let of_path = made.receiver.as_ref().and_then(|receiver| receiver.symbol());
-    matches!(made.function.as_str(), "append" | "insert" | "extend") && of_path == Some("sys.path")
 }

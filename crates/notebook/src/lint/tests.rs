@@ -321,7 +321,9 @@ fn a_cell_that_is_no_python_is_told_and_the_rest_is_still_checked() {
 fn beside(files: &[&str], env: &str, cell: &str) -> Vec<(Code, String)> {
     let folder = TempDir::new().expect("a temporary folder can be made");
     for file in files {
-        fs::write(folder.path().join(file), "").expect("files can be written");
+        let file = folder.path().join(file);
+        fs::create_dir_all(file.parent().expect("it has one")).expect("folders can be made");
+        fs::write(file, "").expect("files can be written");
     }
     let notebook = json!({"nbformat": 4, "cells": [{"cell_type": "code", "source": cell}]});
     fs::write(folder.path().join("n.ipynb"), notebook.to_string()).expect("files can be written");
@@ -369,6 +371,49 @@ fn an_import_that_no_requirement_brings_is_told() {
     );
     let profile = "  profiles: {big: {env: {requirements: [polars]}}}\n";
     assert_eq!(beside(&[], profile, "import polars"), []);
+}
+
+#[test]
+fn a_module_that_cells_write_or_put_where_python_looks_is_told_as_what_it_is() {
+    for cell in [
+        "open('own_xq.py', 'w').write('x = 1')\nimport own_xq",
+        "!wget https://example.org/own_xq.py\nimport own_xq",
+        "import sys\nsys.path.insert(0, 'lib')\nimport inlib",
+        "import sys\nsys.path += ['lib']\nimport inlib",
+        "%cd lib\nimport inlib",
+    ] {
+        let found = beside(&["lib/inlib.py"], "", cell);
+        let told = found.iter().any(|(code, _)| *code == Code::ImportMissing);
+        assert!(!told, "{cell} {found:?}");
+    }
+    let parent = TempDir::new().expect("a temporary folder can be made");
+    let place = parent.path().display();
+    fs::write(parent.path().join("inparent.py"), "").expect("files can be written");
+    let found = beside(
+        &[],
+        "",
+        &format!("import sys\nsys.path.append('{place}')\nimport inparent, other"),
+    );
+    let said: Vec<&str> = found.iter().map(|(_, message)| message.as_str()).collect();
+    assert!(
+        said.iter()
+            .any(|said| said.contains("`inparent`, which a run lacks"))
+            && said
+                .iter()
+                .any(|said| said.contains("`other`, which no requirement brings")),
+        "{said:?}"
+    );
+}
+
+#[test]
+fn a_missing_package_is_named_once_and_one_of_many_is_not_guessed() {
+    let cells = ["import setuptools, pkg_resources\nfrom google.cloud import storage"];
+    let found = checked("", &cells);
+    let hint = &found[0].hints[0];
+    assert!(
+        hint.contains(": setuptools, the package that brings `google`;"),
+        "{hint}"
+    );
 }
 
 #[test]

@@ -8,7 +8,7 @@ use tree_sitter::{Node, Parser, Point, Range, Tree};
 
 use super::{
     names,
-    syntax::{Expr, Function, Import, Kind, Module, Statement},
+    syntax::{Arithmetic, Expr, Function, Import, Kind, Module, Operator, Statement},
 };
 
 /// What is nested deeper holds no facts that anyone wrote by hand.
@@ -175,6 +175,10 @@ impl<'s> Reader<'s> {
     }
 
     fn expression_statement(&mut self, node: Node<'_>, depth: u32, into: &mut Vec<Statement>) {
+        if let Some(added) = self.added(node, depth) {
+            into.push(added);
+            return;
+        }
         if node.kind() != "assignment" {
             into.push(Statement::Expr(self.expr(node, depth)));
             return;
@@ -195,6 +199,26 @@ impl<'s> Reader<'s> {
         let target = self.field(node, "left", depth);
         let value = self.expr(right, depth);
         into.push(Statement::Assign { target, value });
+    }
+
+    /// Reads `of.name += value`. Of names themselves, it is not known how often it is done.
+    fn added(&mut self, node: Node<'_>, depth: u32) -> Option<Statement> {
+        let operator = node
+            .child_by_field_name("operator")
+            .map(|operator| self.text(operator));
+        if node.kind() != "augmented_assignment" || operator != Some("+=") {
+            return None;
+        }
+        let target = self.field(node, "left", depth);
+        if !matches!(target.kind, Kind::Attribute(_, _)) {
+            return None;
+        }
+        let right = self.field(node, "right", depth);
+        let line = target.line;
+        let operator = Operator::Compute(Arithmetic::Add);
+        let kind = Kind::Binary(Box::new(target.clone()), operator, Box::new(right));
+        let value = Expr { line, kind };
+        Some(Statement::Assign { target, value })
     }
 
     fn branch(&mut self, node: Node<'_>, depth: u32) -> Statement {

@@ -3,6 +3,7 @@
 use std::{cmp::Ordering, rc::Rc};
 
 use super::{
+    own::part_of_path,
     value::{At, MOST_ENTRIES, Made, Reached, Traced, Value},
     walk::Walk,
 };
@@ -42,10 +43,16 @@ impl Walk {
             Kind::List(items) => Value::List(Rc::new(items.iter().map(|item| self.eval(item)).collect())),
             Kind::Dict(entries) => self.dict(entries),
             Kind::Call(call) => return self.call(at, call),
-            Kind::Attribute(of, name) => match self.eval(of).symbol() {
-                Some(symbol) => Value::Symbol(format!("{symbol}.{name}")),
-                None => Value::Symbol(name.clone()),
-            },
+            Kind::Attribute(of, name) => {
+                let of = self.eval(of);
+                let parent = (name == "parent")
+                    .then(|| part_of_path(&of, name, None))
+                    .flatten();
+                parent.unwrap_or_else(|| match of.symbol() {
+                    Some(symbol) => Value::Symbol(format!("{symbol}.{name}")),
+                    None => Value::Symbol(name.clone()),
+                })
+            }
             Kind::Subscript(of, key) => return self.subscript(at, of, key),
             Kind::Binary(left, operator, right) => self.binary(left, *operator, right),
             Kind::Not(of) => match self.eval(of).truth() {
@@ -139,6 +146,9 @@ impl Walk {
             Operator::Or | Operator::And => {
                 let left_counts = a.truth().map(|truth| truth == (operator == Operator::Or));
                 left_counts.map_or(Value::Unknown, |left| if left { a.value } else { b.value })
+            }
+            Operator::Compute(Arithmetic::Divide) if a.made().is_some() => {
+                part_of_path(&a, "joinpath", Some(&b)).unwrap_or(Value::Unknown)
             }
             Operator::Compute(arithmetic) => computed(arithmetic, &a, &b).unwrap_or(Value::Unknown),
             Operator::Compare(comparison) => a

@@ -93,6 +93,7 @@ impl Walk {
     fn statement(&mut self, statement: &Statement) -> Option<Traced> {
         match statement {
             Statement::Assign { target, value } => {
+                self.search_path(target, value);
                 self.given_to = target.name().map(str::to_owned);
                 let value = self.eval(value);
                 self.given_to = None;

@@ -1,21 +1,16 @@
 //! What to do about a failure, where the failure says enough to know.
 
-use super::{Facts, exception::Exception};
-use crate::{executor::SilentKind, process::End};
+use std::path::Path;
 
-/// Modules whose package has another name.
-const PACKAGES: [(&str, &str); 10] = [
-    ("Crypto", "pycryptodome"),
-    ("PIL", "pillow"),
-    ("attr", "attrs"),
-    ("bs4", "beautifulsoup4"),
-    ("cv2", "opencv-python-headless"),
-    ("dateutil", "python-dateutil"),
-    ("dotenv", "python-dotenv"),
-    ("skimage", "scikit-image"),
-    ("sklearn", "scikit-learn"),
-    ("yaml", "pyyaml"),
-];
+use super::{Facts, exception::Exception};
+use crate::{
+    executor::SilentKind,
+    modules::{Origin, is_local, origin},
+    process::End,
+};
+
+/// So many folders above the blueprint's are looked at for modules that a run lacks.
+const LEVELS_ABOVE: usize = 3;
 
 const SIGKILL: i32 = 9;
 
@@ -24,12 +19,7 @@ pub(crate) fn exception(facts: &Facts<'_>, chain: &[Exception], line: &str) -> V
     let mut hints = Vec::new();
     let missing = chain.iter().find_map(|error| error.missing.as_deref());
     if let Some(module) = missing.or_else(|| missing_in(line)) {
-        let top = module.split('.').next().unwrap_or(module);
-        let package = PACKAGES
-            .iter()
-            .find(|(name, _)| *name == top)
-            .map_or(top, |(_, package)| package);
-        hints.push(format!("add `{package}` to spec.env.requirements"));
+        hints.push(module_missing(module, &facts.spec.checkout));
     }
     if chain.iter().any(|error| error.is("StdinNotImplementedError")) {
         hints.push("nobody can answer: take the value from a parameter instead of `input()`".into());
@@ -115,6 +105,35 @@ fn memory(facts: &Facts<'_>, chain: &[Exception], said: &str) -> Option<String> 
     })
 }
 
+/// Says what to do about a module that is missing, where the blueprint lies in `folder`.
+fn module_missing(module: &str, folder: &Path) -> String {
+    let top = module.split('.').next().unwrap_or(module);
+    // What is well known as a package is looked for nowhere else.
+    let above = || {
+        folder
+            .ancestors()
+            .skip(1)
+            .take(LEVELS_ABOVE)
+            .find(|above| is_local(top, &[above]))
+    };
+    match origin(top) {
+        Origin::Always => {
+            format!("`{top}` is a part of Python that this one lacks; ask for another by spec.env.python")
+        }
+        Origin::Shared => format!("add the package that brings `{module}` to spec.env.requirements"),
+        Origin::Package(package) => format!("add `{package}` to spec.env.requirements"),
+        Origin::Guessed(package) => match above() {
+            Some(above) => format!(
+                "`{top}` lies in {}, and a run has a copy of the blueprint's folder alone: put the blueprint there, and name the notebook from there",
+                above.display()
+            ),
+            None => format!(
+                "add `{package}` to spec.env.requirements, or put the module beside the notebook if it is your own"
+            ),
+        },
+    }
+}
+
 fn missing_in(line: &str) -> Option<&str> {
     line.split_once("No module named '")?.1.split('\'').next()
 }
@@ -147,4 +166,40 @@ fn is_device_count(said: &str) -> bool {
         "no CUDA-capable device",
     ];
     WORDS.iter().any(|words| said.contains(words))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn a_missing_module_is_looked_for_above_the_blueprint_before_it_is_called_a_package() {
+        let project = tempfile::TempDir::new().expect("a temporary folder can be made");
+        let blueprint = project.path().join("notebooks/first");
+        for folder in ["notebooks/first", "src", "torch"] {
+            fs::create_dir_all(project.path().join(folder)).expect("folders can be made");
+        }
+        fs::write(project.path().join("notebooks/helper.py"), "").expect("files can be written");
+        for (module, said) in [
+            ("src.data", "put the blueprint there"),
+            (
+                "helper",
+                "/notebooks, and a run has a copy of the blueprint's folder alone",
+            ),
+            ("torch", "add `torch` to"),
+            ("sklearn.svm", "add `scikit-learn` to"),
+            ("google.cloud", "add the package that brings `google.cloud` to"),
+            ("azure", "add the package that brings `azure` to"),
+            ("distutils", "a part of Python that this one lacks"),
+            (
+                "unheard_of",
+                "add `unheard_of` to spec.env.requirements, or put the module beside",
+            ),
+        ] {
+            let hint = module_missing(module, &blueprint);
+            assert!(hint.contains(said), "{module}: {hint}");
+        }
+    }
 }
