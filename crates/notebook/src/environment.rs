@@ -9,6 +9,7 @@ pub(crate) mod child;
 mod code;
 mod explain;
 mod host;
+mod index;
 mod install;
 mod interpreter;
 mod lockfile;

@@ -11,6 +11,7 @@ use regex::Regex;
 use super::{
     Unprepared,
     cache::DISK_HINT,
+    index,
     install::Build,
     interpreter::Interpreter,
     offline,
@@ -150,6 +151,14 @@ pub(super) fn failed(build: &Build<'_>, wanted: &Wanted, lines: &[String]) -> Re
     if let Some(word) = said(lines, EXHAUSTED) {
         return Err(Unprepared::infrastructure(exhausted(&masked(reason(word)))));
     }
+    let missing = missing_name(lines).filter(|absent| absent.exists == Exists::Nowhere);
+    let unfound = missing.as_ref().map(|absent| absent.requirement.as_str());
+    let itself = index::excludes_itself(lines);
+    let asked = index::asked_again(build, wanted, lines, unfound.or(itself))?;
+    let lines = asked.as_slice();
+    if let Some(trouble) = index::trouble(lines) {
+        return Err(trouble);
+    }
     if let Some(word) = said(lines, OFFLINE) {
         return Err(offline::failure(build, wanted, &masked(reason(word)))?);
     }
@@ -158,6 +167,9 @@ pub(super) fn failed(build: &Build<'_>, wanted: &Wanted, lines: &[String]) -> Re
         return Err(Unprepared::infrastructure(
             diagnostic.because(masked(reason(word))),
         ));
+    }
+    if let Some(ignored) = index::ignored(lines).filter(|_| unfound.or(itself).is_some()) {
+        return Err(ignored);
     }
     let diagnostic = if said(lines, CONFLICT).is_some() && missing_name(lines).is_none() {
         Diagnostic::error(Code::PackageConflict, "the requirements exclude each other")
@@ -269,7 +281,7 @@ fn disk_full() -> Unprepared {
     Unprepared::infrastructure(diagnostic.hint(DISK_HINT))
 }
 
-fn said<'l>(lines: &'l [String], words: &[&str]) -> Option<&'l str> {
+pub(super) fn said<'l>(lines: &'l [String], words: &[&str]) -> Option<&'l str> {
     let says = |line: &&String| {
         let lower = line.to_lowercase();
         words.iter().any(|word| lower.contains(word))
@@ -289,7 +301,7 @@ fn with_words(mut diagnostic: Diagnostic, lines: &[String]) -> Diagnostic {
 }
 
 /// Returns what an installer said, fit to be shown: without user names and passwords of URLs, and not too long.
-fn masked(text: &str) -> String {
+pub(super) fn masked(text: &str) -> String {
     static CREDENTIALS: LazyLock<Regex> =
         LazyLock::new(|| Regex::new(r"://[^/@\s]+@").expect("the pattern is one"));
     let text = CREDENTIALS.replace_all(text, "://***@");

@@ -300,6 +300,79 @@ fn without_a_network_everything_that_is_missing_is_named_and_nothing_else() {
     assert_eq!(failure.diagnostic.message, expected);
 }
 
+/// Answers everything with this status, on a port of its own, for as long as the tests run.
+fn index_that_answers(status: &'static str) -> String {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port is free");
+    let port = listener.local_addr().expect("it listens").port();
+    thread::spawn(move || {
+        for mut connection in listener.incoming().flatten() {
+            let mut lines = std::io::BufRead::lines(std::io::BufReader::new(
+                connection.try_clone().expect("a socket can be copied"),
+            ));
+            while lines
+                .next()
+                .is_some_and(|line| line.is_ok_and(|line| !line.is_empty()))
+            {}
+            let answer = format!("HTTP/1.1 {status}\r\nContent-Length: 2\r\nConnection: close\r\n\r\nno");
+            // A client that has gone away wants no answer.
+            let _ = std::io::Write::write_all(&mut connection, answer.as_bytes());
+        }
+    });
+    format!("http://127.0.0.1:{port}/simple")
+}
+
+#[test]
+fn an_index_that_fails_is_not_told_as_a_package_that_it_lacks() {
+    for (status, locked, class, code) in [
+        (
+            "401 Unauthorized",
+            None,
+            FailureClass::Config,
+            Code::InstallFailed,
+        ),
+        (
+            "503 Service Unavailable",
+            None,
+            FailureClass::Infrastructure,
+            Code::PackageDownload,
+        ),
+        (
+            "503 Service Unavailable",
+            Some("absent==1\n"),
+            FailureClass::Infrastructure,
+            Code::PackageDownload,
+        ),
+        ("404 Not Found", None, FailureClass::Config, Code::PackageMissing),
+        (
+            "404 Not Found",
+            Some("absent==1\n"),
+            FailureClass::Config,
+            Code::PackageMissing,
+        ),
+    ] {
+        let index = index_that_answers(status);
+        let mut bench = Bench::new()
+            .with("PIP_INDEX_URL", &index)
+            .with("UV_INDEX_URL", &index)
+            .with("UV_HTTP_RETRIES", "0")
+            .with("PIP_RETRIES", "0");
+        bench
+            .variables
+            .retain(|(name, _)| name != "PIP_NO_INDEX" && name != "UV_NO_INDEX");
+        let mut environment = asking(&["absent"]);
+        if let Some(lock) = locked {
+            fs::write(bench.folder.path().join("lock.txt"), lock).expect("files can be written");
+            environment.lock = Some("lock.txt".into());
+        }
+        let failure = failure(bench.prepare_with(&environment, PATIENT));
+        assert_eq!(
+            (failure.class, failure.diagnostic.code),
+            (class, code),
+            "{status} {failure:?}"
+        );
+    }
+}
+
 #[test]
 fn a_name_on_the_path_that_does_not_run_is_tried_told_and_passed_over() {
     let shims = tempfile::tempdir().expect("a folder can be made");
