@@ -60,7 +60,9 @@ fn pattern(words: &str) -> String {
     let before = r"(?:^|[^\w\s./-]|[^\pL_\s]\s)\s*";
     let words: Vec<String> = words.split(' ').map(regex::escape).collect();
     let words = words.join(r"\s+");
-    format!(r"{before}{words}\s*[:=]\s*([-+]?(?:nan|inf)|[-+0-9.eE]+)")
+    // Digits in groups of three come first: of `1,234` the other would read 1.
+    let grouped = r"[0-9]{1,3}(?:[,_][0-9]{3})+\b(?:\.[0-9]+)?";
+    format!(r"{before}{words}\s*[:=]\s*([-+]?(?:nan|inf|{grouped})|[-+0-9.eE]+)")
 }
 
 fn writes(made: &Made) -> bool {

@@ -374,7 +374,7 @@ fn files_that_are_written_and_figures_that_are_printed_are_offered() {
         "frame.to_csv('out.csv')\nwith open('report.txt', 'w') as out:\n    out.write('x')",
     ]);
     for said in [
-        r"cell 2 prints a figure: metrics: [{name: loss, from: {regex: '(?:^|[^\w\s./-]|[^\pL_\s]\s)\s*loss\s*[:=]\s*([-+]?(?:nan|inf)|[-+0-9.eE]+)'}}]",
+        r"cell 2 prints a figure: metrics: [{name: loss, from: {regex: '(?:^|[^\w\s./-]|[^\pL_\s]\s)\s*loss\s*[:=]\s*([-+]?(?:nan|inf|[0-9]{1,3}(?:[,_][0-9]{3})+\b(?:\.[0-9]+)?)|[-+0-9.eE]+)'}}]",
         "metrics: [{name: accuracy,",
         "cell 3 writes a file: artifacts: [out.csv]",
         "artifacts: [report.txt]",
@@ -397,7 +397,8 @@ fn a_metric_that_is_offered_finds_its_own_figure_and_none_with_a_longer_name() {
                    Epoch 1/3 - loss: 4 - val_loss: 0.3 - top.loss: 9\n\
                    epoch 2 - train loss: 6e-1 | top.loss = 7, val/acc: 0.8\n\
                    val loss: 0.4, (loss=3)  loss2: 8 step 7 loss: 2\n\
-                   accuracy = 0.9\nloss: nan\n";
+                   accuracy = 0.9\naccuracy = -1,234,567.89, or 12\naccuracy = 1_200\naccuracy = 1234\n\
+                   accuracy = 0.5,0.25\nloss: nan\n";
     let offered = text
         .lines()
         .filter_map(|line| line.split_once("prints a figure: "));
@@ -423,5 +424,9 @@ fn a_metric_that_is_offered_finds_its_own_figure_and_none_with_a_longer_name() {
     assert_eq!(of("train_loss"), some(&[0.6]), "{text}");
     assert_eq!(of("top_loss"), some(&[9.0, 7.0]), "{text}");
     assert_eq!(of("val_acc"), some(&[0.8]), "{text}");
-    assert_eq!(of("accuracy"), some(&[0.9]), "{text}");
+    assert_eq!(
+        of("accuracy"),
+        some(&[0.9, -1_234_567.89, 1200.0, 1234.0, 0.5]),
+        "{text}"
+    );
 }
