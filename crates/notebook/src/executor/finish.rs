@@ -30,7 +30,7 @@ pub(crate) struct Finish {
     pub(crate) silent: Vec<(u32, Silent)>,
     /// The last text that each cell printed, by position, for the verdict.
     pub(crate) tails: Vec<(u32, String)>,
-    /// The end of what processes wrote by themselves, past the kernel, while the last of the cells ran.
+    /// The end of what processes wrote to their standard error by themselves, past the kernel, while the last of the cells ran.
     pub(crate) written: String,
     /// How the kernel ended, where it had not before it was asked to.
     pub(crate) leaving: Option<Leaving>,

@@ -63,7 +63,7 @@ struct CellRecord {
     tail: String,
     /// Whether what is printed from here on is no evidence: we have ended the cell.
     is_being_ended: bool,
-    /// The end of what the kernel's processes wrote by themselves, past the kernel.
+    /// The end of what the kernel's processes wrote to their standard error by themselves, past the kernel.
     written: String,
     error: Option<Value>,
     count: Option<u64>,
@@ -140,7 +140,10 @@ impl<'a> Recorder<'a> {
         let Some(slot) = self.cells.len().checked_sub(1) else {
             return;
         };
-        remember_tail(&mut self.cells[slot].written, &written.text);
+        // What is printed tells how far it was, and not what went wrong.
+        if written.stream == Stream::Stderr {
+            remember_tail(&mut self.cells[slot].written, &written.text);
+        }
         match belonging {
             Belonging::Cell => self.gather(slot, written.stream, &written.text),
             Belonging::Log => {}
@@ -198,7 +201,7 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Returns the end of what processes wrote by themselves while the last cell ran.
+    /// Returns the end of what processes wrote to their standard error by themselves while the last cell ran.
     pub(crate) fn written(&self) -> &str {
         self.cells.last().map_or("", |record| &record.written)
     }

@@ -67,6 +67,21 @@ fn what_is_written_right_before_an_exit_is_evidence() {
 }
 
 #[test]
+fn what_was_printed_before_an_abort_is_no_cause_of_it() {
+    let source = "import os\nfor e in range(3):\n    print('epoch', e, 'done')\nos.abort()";
+    let failure = Attempt::of(&[source]).fails();
+    assert_died(
+        &failure,
+        4,
+        "the kernel was killed in this cell, by signal 6 (SIGABRT)",
+    );
+    assert_eq!(
+        failure.diagnostic.causes,
+        ["the last that it printed: epoch 2 done"]
+    );
+}
+
+#[test]
 fn what_children_write_is_all_there_and_in_its_order() {
     let done = Attempt::of(&[
         "import subprocess, sys, os\nfor i in range(20):\n    print('before', i)\n    \
@@ -114,5 +129,8 @@ fn what_comes_after_our_own_interrupt_is_no_evidence() {
 fn what_was_printed_right_before_an_exit_is_shown() {
     let done = Attempt::of(&["import os\nprint('step 12')\nos._exit(4)"]).run();
     assert_eq!(done.printed(), "step 12\n");
-    assert_eq!(done.failure().diagnostic.causes, ["step 12"]);
+    assert_eq!(
+        done.failure().diagnostic.causes,
+        ["the last that it printed: step 12"]
+    );
 }
