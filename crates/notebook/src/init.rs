@@ -108,7 +108,7 @@ fn parameters(draft: &mut Draft, survey: &Survey) {
         .filter_map(|(name, value)| Some((name, parameter(value)?, value.at)));
     let typed: Vec<_> = typed.collect();
     for (name, value) in &survey.parameters {
-        if let Some(kind) = untyped(value) {
+        if let Some(kind) = kind_without_type(value) {
             let cell = value.at.cell;
             let said = format!(
                 "cell {cell}: {} is {kind}, which no parameter can be; it stays in the cell",
@@ -149,6 +149,14 @@ pub(crate) fn parameter_types(notebook: &Notebook) -> Vec<(String, &'static str)
         .collect()
 }
 
+/// Returns what the cell tagged `parameters` gives a name, where that tells no type: `None`, a list.
+pub(crate) fn untyped_parameter(notebook: &Notebook, name: &str) -> Option<&'static str> {
+    let survey = Survey::of(notebook);
+    let mut assigned = survey.parameters.iter();
+    let (_, value) = assigned.find(|(known, _)| known == name)?;
+    kind_without_type(value)
+}
+
 /// Returns the type of a parameter and its default, as YAML.
 fn parameter(value: &Traced) -> Option<(&'static str, String)> {
     match &value.value {
@@ -167,7 +175,7 @@ fn parameter(value: &Traced) -> Option<(&'static str, String)> {
 }
 
 /// Returns what a value is that no type of a parameter takes.
-fn untyped(value: &Traced) -> Option<&'static str> {
+fn kind_without_type(value: &Traced) -> Option<&'static str> {
     match &value.value {
         Value::List(_) => Some("a list"),
         Value::Dict(_) => Some("a dictionary"),

@@ -8,6 +8,8 @@ use blueproof_core::{
 };
 use serde_json::json;
 
+use crate::{init::untyped_parameter, ipynb::Notebook};
+
 choice! {
     /// What a parameter's values are.
     pub enum ParameterType {
@@ -138,6 +140,9 @@ impl Parameter {
                 Some(number) if number.is_finite() => Ok(Float(number)),
                 Some(_) | None => wrong("a finite number"),
             },
+            (ParameterType::Int, Text(text)) if is_whole(text) => {
+                wrong(&format!("a whole number from {} to {}", i64::MIN, i64::MAX))
+            }
             (ParameterType::Int, Float(_) | Text(_) | Bool(_)) => wrong("a whole number"),
             (ParameterType::Float, Text(_) | Bool(_)) => wrong("a number"),
             (ParameterType::String, Int(_) | Float(_) | Bool(_)) => wrong("text (use quotes)"),
@@ -159,6 +164,11 @@ impl Parameter {
         };
         typed.unwrap_or_else(|| ParameterValue::Text(text.into()))
     }
+}
+
+fn is_whole(text: &str) -> bool {
+    let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
+    !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// Declared parameters, and the values that they have been given so far.
@@ -198,13 +208,22 @@ impl<'p> Values<'p> {
     }
 
     /// Gives the values of a command line.
-    pub(crate) fn give_texts(&mut self, texts: &[(String, String)], problems: &mut Problems<'_>) {
+    pub(crate) fn give_texts(
+        &mut self,
+        texts: &[(String, String)],
+        notebook: &Notebook,
+        problems: &mut Problems<'_>,
+    ) {
         for (name, text) in texts {
-            let value = match self.declared.get(name) {
-                Some(parameter) => parameter.value.read(text),
-                None => ParameterValue::Text(text.clone()),
+            let Some(parameter) = self.declared.get(name) else {
+                let unknown = untyped_parameter(notebook, name).map_or_else(
+                    || unknown_parameter(name, self.declared),
+                    |kind| without_type(name, kind),
+                );
+                problems.report(Spot::default(), unknown);
+                continue;
             };
-            self.give(name, &value, Spot::default(), problems);
+            self.give(name, &parameter.value.read(text), Spot::default(), problems);
         }
     }
 
@@ -254,11 +273,12 @@ impl<'p> Values<'p> {
             }
             Err(why) => {
                 let message = format!("the parameter `{name}` does not take this value: {why}");
-                problems.report(
-                    spot,
-                    Diagnostic::error(Code::ParameterValue, message)
-                        .hint(format!("its declaration stands under `spec.parameters.{name}`")),
-                );
+                // What stands in no file was read off the notebook: there is no blueprint.
+                let hint = match parameter.spot == Spot::default() {
+                    true => "its type is that of the value in the cell tagged `parameters`; a blueprint.yaml can declare another".to_owned(),
+                    false => format!("its declaration stands under `spec.parameters.{name}`"),
+                };
+                problems.report(spot, Diagnostic::error(Code::ParameterValue, message).hint(hint));
             }
         }
     }
@@ -304,6 +324,16 @@ fn check_declaration(name: &str, parameter: &Located<Parameter>, problems: &mut 
             );
         }
     }
+}
+
+/// Reports a name that the cell tagged `parameters` assigns, and of which it cannot be told what values it takes.
+fn without_type(name: &str, kind: &str) -> Diagnostic {
+    let message = format!("unknown parameter `{name}`: it has no type that can be read");
+    Diagnostic::error(Code::UnknownParameter, message)
+        .because(format!("what the cell tagged `parameters` gives it is {kind}"))
+        .hint(format!(
+            "declare it in a blueprint.yaml, such as `spec: {{parameters: {{{name}: {{type: string}}}}}}`, or write a number, a text, True or False into the cell"
+        ))
 }
 
 fn unknown_parameter(name: &str, declared: &BTreeMap<String, Located<Parameter>>) -> Diagnostic {

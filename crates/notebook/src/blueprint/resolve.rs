@@ -125,7 +125,7 @@ impl Loaded {
         if let Some(Profile { parameters, .. }) = overrides {
             values.give_profile(parameters, problems);
         }
-        values.give_texts(parameters, problems);
+        values.give_texts(parameters, self.notebook(), problems);
         let spot = |keys: &[&str]| self.spot_of(keys);
         let driver = driver(&spec.driver, &values, problems);
         let memory = driver.as_ref().map(|driver| driver.memory);

@@ -379,7 +379,7 @@ fn a_notebook_without_a_blueprint_takes_the_parameters_of_its_tagged_cell() {
     let cell = |tag: &str| {
         format!(
             r#"{{"cell_type": "code", "id": "a", "metadata": {{"tags": ["{tag}"]}}, "outputs": [], "execution_count": null,
-            "source": ["steps = 5\n", "rate = 0.1\n", "layers = [1]"]}}"#
+            "source": ["steps = 5\n", "rate = 0.1\n", "layers = [1]\n", "path = None\n", "big = 10**6"]}}"#
         )
     };
     let resolve = |tag: &str, name: &str, value: &str| {
@@ -408,6 +408,25 @@ fn a_notebook_without_a_blueprint_takes_the_parameters_of_its_tagged_cell() {
     ] {
         let errors = resolve(tag, name, value).expect_err("it is refused");
         assert_eq!(errors[0].code, code, "{tag} {name} {value}");
+    }
+    assert!(resolve("parameters", "big", "7").is_ok(), "a power is a number");
+    for (name, value, says) in [
+        ("layers", "2", "it has no type that can be read"),
+        ("path", "x", "what the cell tagged `parameters` gives it is None"),
+        ("path", "x", "{parameters: {path: {type: string}}}"),
+        ("steps", "many", "a blueprint.yaml can declare another"),
+        (
+            "steps",
+            "99999999999999999999",
+            "a whole number from -9223372036854775808 to",
+        ),
+    ] {
+        let errors = resolve("parameters", name, value).expect_err("it is refused");
+        let told = format!("{:?}", errors[0]);
+        assert!(
+            told.contains(says) && !told.contains("spec.parameters.steps"),
+            "{told}"
+        );
     }
 }
 

@@ -113,6 +113,7 @@ pub(crate) enum Arithmetic {
     Subtract,
     Multiply,
     Divide,
+    Power,
 }
 
 /// An operator that looks at which of two values is the larger one.

@@ -352,6 +352,7 @@ fn computed(arithmetic: Arithmetic, a: &Traced, b: &Traced) -> Option<Value> {
         Arithmetic::Subtract => a.checked_sub(b),
         Arithmetic::Multiply => a.checked_mul(b),
         Arithmetic::Divide => a.checked_div(b),
+        Arithmetic::Power => a.checked_pow(u32::try_from(b).ok()?),
     };
     number.map(Value::Int)
 }

@@ -90,6 +90,7 @@ impl Reader<'_> {
             "+" => Some(Operator::Compute(Arithmetic::Add)),
             "-" => Some(Operator::Compute(Arithmetic::Subtract)),
             "*" => Some(Operator::Compute(Arithmetic::Multiply)),
+            "**" => Some(Operator::Compute(Arithmetic::Power)),
             "/" | "//" => Some(Operator::Compute(Arithmetic::Divide)),
             "or" => Some(Operator::Or),
             "and" => Some(Operator::And),
