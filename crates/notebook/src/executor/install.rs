@@ -1,9 +1,11 @@
-//! Lines that install packages while the notebook runs, such as `!pip install -U kubeflow`.
+//! Lines that install packages while the notebook runs, such as `!pip install kubeflow`.
 //!
 //! They are found as IPython finds them. One that asks for nothing but packages that are there already can be left
 //! out; it is replaced in place, so that every other line keeps its number.
 
 use blueproof_core::diagnostic::{Code, Diagnostic, Place};
+
+use crate::survey::is_pinned;
 
 /// The installing lines of a cell.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -23,8 +25,7 @@ pub(crate) struct Install {
 }
 
 /// Options that change nothing about which packages are there.
-const HARMLESS: [&str; 14] = [
-    "-U",
+const HARMLESS: [&str; 12] = [
     "-q",
     "-qq",
     "-qqq",
@@ -36,9 +37,10 @@ const HARMLESS: [&str; 14] = [
     "--progress-bar=off",
     "--quiet",
     "--system",
-    "--upgrade",
     "--user",
 ];
+/// Options by which whatever is there gives way to what is newest.
+const UPGRADE: [&str; 2] = ["-U", "--upgrade"];
 const HARMLESS_WITH_VALUE: [&str; 8] = [
     "-f",
     "-i",
@@ -175,8 +177,9 @@ fn pip_arguments(line: &str) -> Option<Vec<&str>> {
 }
 
 fn requirements(words: Vec<&str>) -> Option<Vec<String>> {
-    let mut found = Vec::new();
-    let mut words = words.into_iter();
+    let mut found: Vec<String> = Vec::new();
+    let upgrades = words.iter().any(|word| UPGRADE.contains(word));
+    let mut words = words.into_iter().filter(|word| !UPGRADE.contains(word));
     while let Some(word) = words.next() {
         if HARMLESS.contains(&word) {
             continue;
@@ -202,7 +205,9 @@ fn requirements(words: Vec<&str>) -> Option<Vec<String>> {
         }
         found.push(name.to_owned());
     }
-    (!found.is_empty()).then_some(found)
+    // Only the index knows what is newest, but of an exact version there is one.
+    let is_known = !upgrades || found.iter().all(|requirement| is_pinned(requirement));
+    (is_known && !found.is_empty()).then_some(found)
 }
 
 #[cfg(test)]
@@ -212,7 +217,8 @@ mod tests {
     #[test]
     fn lines_that_ask_for_packages_by_name_are_read() {
         for (line, wanted) in [
-            ("!pip install -U kubeflow", vec!["kubeflow"]),
+            ("!pip install -q kubeflow", vec!["kubeflow"]),
+            ("!pip install --upgrade kubeflow==0.5.0", vec!["kubeflow==0.5.0"]),
             ("%pip install -q 'a[x]>=1,<2' b", vec!["a[x]>=1,<2", "b"]),
             (
                 "!{sys.executable} -m pip install --index-url https://i.example/simple a",
@@ -235,6 +241,11 @@ mod tests {
             "!pip install a && b",
             "!pip install $PKG",
             "!pip install ./a.whl",
+            "!pip install -U a",
+            "!pip install a>=1 --upgrade",
+            "!pip install --upgrade a==1 b",
+            "!pip install --force-reinstall a",
+            "!pip install --pre a",
         ] {
             let installs = Installs::find(line);
             assert!(!installs.is_empty(), "{line}");

@@ -158,13 +158,13 @@ fn a_cell_that_may_raise_may() {
 
 #[test]
 fn installations_that_are_not_needed_are_left_out_and_lines_stay() {
-    let done = Attempt::of(&["if True:\n    !pip install -U ipykernel\nprint('on')\n1 / 0"]).run();
+    let done = Attempt::of(&["if True:\n    !pip install -q ipykernel\nprint('on')\n1 / 0"]).run();
     assert_eq!(done.printed(), "on\n");
     assert_eq!(done.noticed()[0].code, Code::InstallLeftOut);
     let failure = done.failure();
     assert_eq!(failure.cell.unwrap().line, Some(4));
     let source = &done.notebook()["cells"][0]["source"];
-    assert!(source.to_string().contains("!pip install -U ipykernel"));
+    assert!(source.to_string().contains("!pip install -q ipykernel"));
 }
 
 #[test]
