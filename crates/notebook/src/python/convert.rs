@@ -338,10 +338,11 @@ impl<'s> Reader<'s> {
     fn block(&mut self, node: Node<'_>, depth: u32) -> Statement {
         let mut values = Vec::new();
         let mut body = Vec::new();
+        let may_fail = node.kind() == "try_statement" || self.suppresses(node);
         for child in self.children(node) {
             match child.kind() {
                 // What is tried may fail and be caught, as what an `if` holds may not be reached.
-                "block" if node.kind() == "try_statement" => body.push(Statement::If {
+                "block" if may_fail => body.push(Statement::If {
                     test: Expr {
                         line: line_of(node),
                         kind: Kind::Other(Vec::new()),
@@ -364,6 +365,22 @@ impl<'s> Reader<'s> {
             }
         }
         Statement::Block { values, body }
+    }
+
+    /// Returns whether a statement is `with suppress(...):`, which does what `try` does.
+    fn suppresses(&self, node: Node<'_>) -> bool {
+        let mut cursor = node.walk();
+        let mut clauses = node
+            .named_children(&mut cursor)
+            .filter(|child| child.kind() == "with_clause");
+        clauses.any(|clause| {
+            let mut cursor = clause.walk();
+            let mut items = clause.named_children(&mut cursor);
+            items.any(|item| {
+                let called = self.text(item).split('(').next().unwrap_or_default().trim();
+                called.rsplit('.').next() == Some("suppress")
+            })
+        })
     }
 
     fn body(&mut self, node: Node<'_>, field: &str, depth: u32) -> Vec<Statement> {

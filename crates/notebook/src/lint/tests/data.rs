@@ -18,6 +18,7 @@ fn a_file_that_is_read_and_not_there_is_told() {
         "import numpy as np\nnp.load(file='x.npy')",
         "import pandas as pd\npd.read_csv('sales.csv')\npd.read_csv('sales.csv')",
         "open('../../etc/hostname.txt')",
+        "import contextlib\nwith contextlib.closing(x):\n    open('optional.txt')",
     ] {
         assert_eq!(missing(&[], cell), 1, "{cell}");
     }
@@ -29,6 +30,8 @@ fn a_file_that_is_read_and_not_there_is_told() {
         "import requests\nname = 'other.csv'\nsave(name)\nopen(name)",
         "import os\nif os.path.exists('other.csv'):\n    open('other.csv')",
         "import webbrowser\nwebbrowser.open('page.html')",
+        "import contextlib\nwith contextlib.suppress(FileNotFoundError):\n    open('optional.txt')",
+        "from contextlib import suppress\nwith suppress(OSError, ValueError) as s:\n    open('optional.txt').read()",
     ] {
         assert_eq!(missing(&["sales.csv"], cell), 0, "{cell}");
     }
