@@ -40,7 +40,7 @@ print(json.dumps({
 ";
 
 /// The oldest 3.x that the kernel can be installed on.
-const OLDEST_MINOR: u64 = 8;
+const OLDEST_MINOR: u64 = 9;
 
 /// Which versions of Python will do.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -114,7 +114,7 @@ impl PythonRequest {
             return Ok(());
         }
         let message = format!("no kernel runs on Python {}", self.text);
-        let oldest = format!("ask for Python 3.{OLDEST_MINOR} or newer; ipykernel needs it");
+        let oldest = format!("ask for Python 3.{OLDEST_MINOR} or newer: notebooks run on nothing older");
         Err(Unprepared::config(
             Diagnostic::error(Code::PythonVersion, message).hint(oldest),
         ))
@@ -371,7 +371,7 @@ mod tests {
     #[test]
     fn a_python_that_no_kernel_runs_on_is_refused() {
         let supported = |text| PythonRequest::parse(text).and_then(|request| request.supported());
-        for old in ["3.7", "2.7", "3.7.9", "<3.8", "4"] {
+        for old in ["3.8", "2.7", "3.7.9", "<3.9", "4"] {
             assert!(supported(old).is_err(), "{old}");
         }
         for fine in ["3.12", "3", "3.12.4", ">=3.7", ">=3.11.3,<3.12", "<4"] {
