@@ -12,6 +12,7 @@ mod usage;
 pub(crate) use cgroup::{Confinement, LimitsHit, Unlimited};
 pub(crate) use child::{Child, End, signal_name};
 pub use launch::{Launcher, launch};
+pub(crate) use proc_fs::total_memory;
 pub(crate) use sweep::{adopt_orphans, end_left, sweep};
 pub(crate) use usage::Meter;
 

@@ -2,6 +2,8 @@
 
 use std::{collections::BTreeMap, fs, path::Path, time::Duration};
 
+use blueproof_core::domain::Bytes;
+
 /// A process as `/proc/PID/stat` has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ProcessStat {
@@ -47,6 +49,14 @@ impl ProcessStat {
             started: number(19)?,
         })
     }
+}
+
+/// Returns how much memory this machine has, where `/proc/meminfo` says so.
+pub(crate) fn total_memory() -> Option<Bytes> {
+    let text = fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(Bytes(kibibytes << 10))
 }
 
 /// Among a process' flags: `PF_KTHREAD` of Linux' `sched.h`.

@@ -2,11 +2,13 @@
 
 use std::path::Path;
 
+use blueproof_core::domain::Bytes;
+
 use super::{Facts, exception::Exception};
 use crate::{
     executor::SilentKind,
     modules::{Origin, is_local, origin},
-    process::End,
+    process::{End, total_memory},
 };
 
 /// So many folders above the blueprint's are looked at for modules that a run lacks.
@@ -44,6 +46,11 @@ pub(crate) fn exception(facts: &Facts<'_>, chain: &[Exception], line: &str) -> V
             "a run has a copy of the blueprint's folder alone: what lies outside of it is not there".into(),
         );
     }
+    hints.extend(missing_in_home(
+        chain,
+        &facts.kernel_log.with_file_name("work").join("home"),
+    ));
+    hints.extend(chain.iter().find_map(unset_variable));
     hints.extend(memory(facts, chain, &said));
     let workers = facts.run.aftermath.silent.iter();
     let mut workers = workers.filter(|silent| silent.what == SilentKind::Worker);
@@ -97,10 +104,56 @@ fn memory(facts: &Facts<'_>, chain: &[Exception], said: &str) -> Option<String> 
         );
     }
     let is_host = chain.iter().any(|error| error.is("MemoryError")) || said.contains("MemoryError");
-    is_host.then(|| {
+    is_host.then(|| host_memory(facts.spec.granted.memory, said, total_memory()))
+}
+
+/// Says what to do where memory did not suffice. What this machine lacks altogether need not be asked of it.
+fn host_memory(granted: Bytes, said: &str, machine: Option<Bytes>) -> String {
+    let asked = asked_for(said);
+    match (asked, machine) {
+        (Some(asked), Some(machine)) if asked >= machine => format!(
+            "{asked} were asked for at once, and this machine has {machine} in all: hold less at once, such as a part of the data or smaller numbers"
+        ),
+        (_, _) => format!("{granted} was granted; ask for more under spec.driver.memory"),
+    }
+}
+
+/// Returns what NumPy or PyTorch says that it asked for: `Unable to allocate 7.28 TiB for an array`.
+fn asked_for(said: &str) -> Option<Bytes> {
+    let amount = ["Unable to allocate ", "tried to allocate "]
+        .iter()
+        .find_map(|words| Some(said.split_once(words)?.1))?;
+    let mut words = amount.split_whitespace();
+    let number: f64 = words.next()?.parse().ok()?;
+    let unit = words.next()?.trim_end_matches(['.', ',', ';']);
+    let units = ["bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+    let power = units.iter().position(|known| *known == unit)?;
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "it is not negative, and more than fits is as good as all that fits"
+    )]
+    let bytes = (number.max(0.0) * 1024_f64.powi(i32::try_from(power).ok()?)) as u64;
+    Some(Bytes(bytes))
+}
+
+/// Explains a file that is missing below the folder that `~` is.
+fn missing_in_home(chain: &[Exception], home: &Path) -> Option<String> {
+    let home = home.to_str()?;
+    let mut missing = chain.iter().filter(|error| error.is("FileNotFoundError"));
+    missing.any(|error| error.message.contains(home)).then(|| {
+        "`~` is an empty folder in a run: put the file into the blueprint's folder, or name its whole path".to_owned()
+    })
+}
+
+/// Explains `os.environ["NAME"]` where that is not set.
+fn unset_variable(error: &Exception) -> Option<String> {
+    let asked = error.frames.last().filter(|_| error.is("KeyError"))?;
+    let of_environ = asked.file == "<frozen os>" || asked.file.ends_with("/os.py");
+    let name = error.message.trim_matches(['\'', '"']);
+    (of_environ && asked.function == "__getitem__").then(|| {
         format!(
-            "{} was granted; ask for more under spec.driver.memory",
-            facts.spec.granted.memory
+            "a run begins with few variables, and `{name}` is none of them: give it by spec.secrets, as {{name: …, env: {name}}}, or as a parameter"
         )
     })
 }
@@ -173,6 +226,65 @@ mod tests {
     use std::fs;
 
     use super::*;
+
+    #[test]
+    fn a_run_is_not_told_to_ask_for_more_memory_than_the_machine_has() {
+        let hint = |said: &str| host_memory(Bytes(2 << 30), said, Some(Bytes(16 << 30)));
+        let too_much = "MemoryError: Unable to allocate 7.28 TiB for an array with shape (1000000, 1000000)";
+        assert!(
+            hint(too_much).contains("this machine has 16Gi in all"),
+            "{}",
+            hint(too_much)
+        );
+        for may_fit in [
+            "MemoryError: Unable to allocate 7.28 GiB for an array",
+            "MemoryError",
+            "MemoryError: tried to allocate many things",
+        ] {
+            assert!(
+                hint(may_fit).contains("ask for more under spec.driver.memory"),
+                "{may_fit}"
+            );
+        }
+        let of_torch = "DefaultCPUAllocator: not enough memory: you tried to allocate 8000000000000 bytes.";
+        assert_eq!(asked_for(of_torch), Some(Bytes(8_000_000_000_000)));
+    }
+
+    #[test]
+    fn what_a_clean_start_lacks_is_explained() {
+        let error = |name: &str, message: &str, file: &str| Exception {
+            name: name.into(),
+            bases: vec![name.into()],
+            message: message.into(),
+            frames: vec![super::super::exception::Frame {
+                file: file.into(),
+                function: "__getitem__".into(),
+                ..Default::default()
+            }],
+            ..Exception::default()
+        };
+        for os in ["<frozen os>", "/usr/lib/python3.12/os.py"] {
+            let hint = unset_variable(&error("KeyError", "'MY_DB_URL'", os)).expect("it is explained");
+            assert!(
+                hint.contains("`MY_DB_URL`") && hint.contains("spec.secrets"),
+                "{hint}"
+            );
+        }
+        assert_eq!(
+            unset_variable(&error("KeyError", "'a'", "/x/pandas/frame.py")),
+            None
+        );
+        let home = Path::new("/runs/7/work/home");
+        let missing = |path: &str| {
+            let message = format!("[Errno 2] No such file or directory: '{path}'");
+            missing_in_home(&[error("FileNotFoundError", &message, "x")], home)
+        };
+        assert!(
+            missing("/runs/7/work/home/data/x.csv")
+                .is_some_and(|hint| hint.contains("`~` is an empty folder"))
+        );
+        assert_eq!(missing("/runs/7/work/checkout/x.csv"), None);
+    }
 
     #[test]
     fn a_missing_module_is_looked_for_above_the_blueprint_before_it_is_called_a_package() {

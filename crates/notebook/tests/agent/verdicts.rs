@@ -125,7 +125,7 @@ fn a_missing_module_names_the_package() {
     assert_is(&failure, (Notebook, ModuleMissing), (1, Some(1)), message);
     assert_eq!(
         failure.diagnostic.hints,
-        ["add `pyyaml` to spec.env.requirements"]
+        ["add `PyYAML` to spec.env.requirements"]
     );
 }
 
@@ -426,4 +426,19 @@ fn an_assertion_that_says_nothing_is_shown_with_its_values() {
         failure.diagnostic.causes,
         ["where limit = 1", "where loss = 3.25"]
     );
+}
+
+#[test]
+fn what_a_clean_start_lacks_is_explained_where_it_is_missed() {
+    for (source, says) in [
+        (
+            "import os\nopen(os.path.expanduser('~/data/x.csv'))",
+            "`~` is an empty folder in a run",
+        ),
+        ("import os\nos.environ['MY_DB_URL']", "{name: …, env: MY_DB_URL}"),
+    ] {
+        let failure = Attempt::of(&[source]).fails();
+        let hints = failure.diagnostic.hints.join("\n");
+        assert!(hints.contains(says), "{failure:#?}");
+    }
 }
