@@ -215,6 +215,76 @@ fn every_import_is_in_the_draft() {
     }
 }
 
+/// What a draft says of a module: nothing, that it lies outside of the blueprint's folder, that it may be the notebook's own.
+const OWN: &str = "";
+const ELSEWHERE: &str = "which lies in";
+const UNKNOWN: &str = "if that is no module of your own";
+/// What stands before an import, the module, and what a draft says of it.
+const IMPORTS: &[(&str, &str, &str)] = &[
+    ("%%writefile own_xq.py\nx = 1", "own_xq", OWN),
+    ("%%writefile -a pkg_xq/part.py\nx = 1", "pkg_xq", OWN),
+    ("open('own_xq.py', 'w').write('x')", "own_xq", OWN),
+    (
+        "from pathlib import Path\nPath('own_xq.py').write_text('x')",
+        "own_xq",
+        OWN,
+    ),
+    ("!cp ../elsewhere/own_xq.py .", "own_xq", OWN),
+    (
+        "import urllib.request as r\nr.urlretrieve('https://example.org/own_xq.py', 'own_xq.py')",
+        "own_xq",
+        OWN,
+    ),
+    ("import sys\nsys.path.insert(0, 'lib')", "inlib", OWN),
+    ("import sys\nsys.path.extend(['nowhere', 'lib'])", "inlib", OWN),
+    ("import sys\nsys.path[:0] = ['lib']", "inlib", OWN),
+    ("import sys\nsys.path = ['lib'] + sys.path", "inlib", OWN),
+    ("import os\nos.chdir('lib')", "inlib", OWN),
+    (
+        "import sys\nfor folder in ['.', 'lib']:\n    if folder not in sys.path:\n        sys.path.append(folder)",
+        "inlib",
+        OWN,
+    ),
+    (
+        "import sys, os\nsys.path.insert(0, os.path.abspath('..'))",
+        "src",
+        ELSEWHERE,
+    ),
+    (
+        "import sys, os\nsys.path.insert(0, os.path.join(os.getcwd(), '..'))",
+        "utils",
+        ELSEWHERE,
+    ),
+    (
+        "import sys, os\nsys.path += [os.path.dirname(os.getcwd())]",
+        "utils",
+        ELSEWHERE,
+    ),
+    (
+        "import sys\nfrom pathlib import Path\nsys.path.append(str(Path.cwd().parent))",
+        "src",
+        ELSEWHERE,
+    ),
+    (
+        "import sys\nfrom pathlib import Path\nsys.path.append(str(Path('..').resolve() / 'src'))",
+        "data",
+        ELSEWHERE,
+    ),
+    ("import sys\nsys.path.append(find())", "own_xq", UNKNOWN),
+    (
+        "!git clone https://example.org/a/repo\n%cd repo",
+        "own_xq",
+        UNKNOWN,
+    ),
+    (
+        "import sys\nsys.path.append(find())",
+        "pandas",
+        "- pandas  # cell",
+    ),
+    ("x = 1", "own_xq", "- own_xq  # cell"),
+    ("x = 1", "datasets", "- datasets  # cell"),
+];
+
 #[test]
 fn the_notebooks_own_modules_are_no_requirements() {
     let project = TempDir::new().expect("a temporary folder can be made");
@@ -228,66 +298,7 @@ fn the_notebooks_own_modules_are_no_requirements() {
         fs::create_dir_all(file.parent().expect("it has one")).expect("folders can be made");
         fs::write(file, "").expect("files can be written");
     }
-    let (own, elsewhere, unknown) = ("", "which lies in", "if that is no module of your own");
-    for (before, module, said) in [
-        ("%%writefile own_xq.py\nx = 1", "own_xq", own),
-        ("%%writefile -a pkg_xq/part.py\nx = 1", "pkg_xq", own),
-        ("open('own_xq.py', 'w').write('x')", "own_xq", own),
-        (
-            "from pathlib import Path\nPath('own_xq.py').write_text('x')",
-            "own_xq",
-            own,
-        ),
-        ("!cp ../elsewhere/own_xq.py .", "own_xq", own),
-        (
-            "import urllib.request as r\nr.urlretrieve('https://example.org/own_xq.py', 'own_xq.py')",
-            "own_xq",
-            own,
-        ),
-        ("import sys\nsys.path.insert(0, 'lib')", "inlib", own),
-        ("import sys\nsys.path.extend(['nowhere', 'lib'])", "inlib", own),
-        ("import sys\nsys.path[:0] = ['lib']", "inlib", own),
-        ("import sys\nsys.path = ['lib'] + sys.path", "inlib", own),
-        ("import os\nos.chdir('lib')", "inlib", own),
-        (
-            "import sys, os\nsys.path.insert(0, os.path.abspath('..'))",
-            "src",
-            elsewhere,
-        ),
-        (
-            "import sys, os\nsys.path.insert(0, os.path.join(os.getcwd(), '..'))",
-            "utils",
-            elsewhere,
-        ),
-        (
-            "import sys, os\nsys.path += [os.path.dirname(os.getcwd())]",
-            "utils",
-            elsewhere,
-        ),
-        (
-            "import sys\nfrom pathlib import Path\nsys.path.append(str(Path.cwd().parent))",
-            "src",
-            elsewhere,
-        ),
-        (
-            "import sys\nfrom pathlib import Path\nsys.path.append(str(Path('..').resolve() / 'src'))",
-            "data",
-            elsewhere,
-        ),
-        ("import sys\nsys.path.append(find())", "own_xq", unknown),
-        (
-            "!git clone https://example.org/a/repo\n%cd repo",
-            "own_xq",
-            unknown,
-        ),
-        (
-            "import sys\nsys.path.append(find())",
-            "pandas",
-            "- pandas  # cell",
-        ),
-        ("x = 1", "own_xq", "- own_xq  # cell"),
-        ("x = 1", "datasets", "- datasets  # cell"),
-    ] {
+    for (before, module, said) in IMPORTS.iter().copied() {
         let written = notebook("n.ipynb", &["y = 1", before, &format!("from {module} import x")]);
         let path = project.path().join("book/n.ipynb");
         fs::copy(&written.path, &path).expect("files can be copied");
@@ -296,7 +307,7 @@ fn the_notebooks_own_modules_are_no_requirements() {
         assert_eq!(listed, said.starts_with('-'), "{before}\n{text}");
         assert!(text.contains(said), "{before}\n{said}\n{text}");
         assert!(
-            said != own || !text.contains(&format!("imports {module}")),
+            said != OWN || !text.contains(&format!("imports {module}")),
             "{before}\n{text}"
         );
     }

@@ -3,6 +3,7 @@
 use std::{
     collections::BTreeSet,
     path::{Component, Path, PathBuf},
+    rc::Rc,
 };
 
 use super::{
@@ -184,7 +185,9 @@ fn plain(path: &Path) -> PathBuf {
             Component::ParentDir if matches!(plain.components().next_back(), Some(Component::Normal(_))) => {
                 plain.pop();
             }
-            part => plain.push(part),
+            Component::ParentDir | Component::Prefix(_) | Component::RootDir | Component::Normal(_) => {
+                plain.push(part);
+            }
         }
     }
     plain
@@ -213,9 +216,10 @@ fn files(notebook: &Notebook, survey: &Survey) -> Vec<String> {
 impl Walk {
     /// Notes what an assignment makes a part of `sys.path`: `sys.path += ["lib"]`, `sys.path[:0] = [".."]`.
     pub(super) fn search_path(&mut self, target: &Expr, value: &Expr) {
-        let target = match &target.kind {
-            Kind::Subscript(of, _) => of,
-            _ => target,
+        let target = if let Kind::Subscript(of, _) = &target.kind {
+            of
+        } else {
+            target
         };
         if self.is_search_path(target) && self.survey.search_path.len() < MOST_FACTS {
             self.parts_of_path(value);
@@ -223,20 +227,24 @@ impl Walk {
     }
 
     fn parts_of_path(&mut self, value: &Expr) {
-        match &value.kind {
-            Kind::Binary(left, Operator::Compute(Arithmetic::Add), right) => {
-                self.parts_of_path(left);
-                self.parts_of_path(right);
-            }
-            Kind::List(items) => {
-                let items: Vec<Traced> = items.iter().map(|item| self.eval(item)).collect();
-                self.survey.search_path.extend(items);
-            }
-            _ if self.is_search_path(value) => {}
-            _ => {
-                let value = self.eval(value);
-                self.survey.search_path.push(value);
-            }
+        if let Kind::Binary(left, Operator::Compute(Arithmetic::Add), right) = &value.kind {
+            self.parts_of_path(left);
+            self.parts_of_path(right);
+        } else if let Kind::List(items) = &value.kind {
+            let items: Vec<Traced> = items.iter().map(|item| self.eval(item)).collect();
+            self.survey.search_path.extend(items);
+        } else if !self.is_search_path(value) {
+            let value = self.eval(value);
+            self.survey.search_path.push(value);
+        }
+    }
+
+    /// Notes the other items of a loop of which one is added: a loop's body is walked once, with its first.
+    pub(super) fn search_path_of_loop(&mut self, before: usize, items: &[Traced]) {
+        let of_path = |made: &Rc<Made>| made.receiver.as_ref().and_then(Traced::symbol) == Some("sys.path");
+        let calls = self.survey.calls.get(before..).unwrap_or_default();
+        if calls.iter().any(of_path) && self.survey.search_path.len() < MOST_FACTS {
+            self.survey.search_path.extend(items.iter().skip(1).cloned());
         }
     }
 
@@ -261,7 +269,7 @@ pub(super) fn part_of_path(of: &Traced, function: &str, rest: Option<&Traced>) -
             "Path" | "PurePath" | "cwd" | "resolve" | "absolute" | "parent" | "joinpath"
         )
     })?;
-    Some(Value::Made(std::rc::Rc::new(Made {
+    Some(Value::Made(Rc::new(Made {
         function: function.to_owned(),
         receiver: Some(of.clone()),
         arguments: rest.into_iter().cloned().collect(),

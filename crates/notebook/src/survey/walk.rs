@@ -178,7 +178,10 @@ impl Walk {
         let first = values.items().first().cloned();
         let item = first.unwrap_or_else(|| Traced::new(Value::Unknown, self.at(target.line)));
         self.bind(target, item);
-        self.statements(body)
+        let before = self.survey.calls.len();
+        let returned = self.statements(body);
+        self.search_path_of_loop(before, values.items());
+        returned
     }
 
     /// Walks the branch that is taken where that is known and no parameter can change it, else both.
