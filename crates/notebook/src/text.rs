@@ -6,11 +6,14 @@ pub(crate) mod encoding;
 mod forms;
 mod json;
 mod lines;
+mod made;
 mod redact;
 mod sanitise;
 mod shell;
+mod spread;
 mod style;
 mod tokens;
+mod unescaped;
 mod url;
 mod visible;
 

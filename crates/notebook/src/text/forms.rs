@@ -1,5 +1,8 @@
 //! The forms in which a secret slips out of a notebook without anybody's meaning it.
 
+use std::ops::Range;
+
+use aho_corasick::AhoCorasick;
 use base64::{
     Engine as _,
     engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD},
@@ -28,13 +31,77 @@ pub(super) fn add_forms(value: &str, forms: &mut Vec<Vec<u8>>) {
     let hexadecimal = hexadecimal(value.as_bytes());
     add(hexadecimal.to_ascii_uppercase());
     add(hexadecimal);
-    for shift in 0..3 {
-        add(base64_within(value.as_bytes(), shift, |bytes| {
-            STANDARD_NO_PAD.encode(bytes)
-        }));
-        add(base64_within(value.as_bytes(), shift, |bytes| {
-            URL_SAFE_NO_PAD.encode(bytes)
-        }));
+    base64_forms(value).for_each(add);
+}
+
+/// Returns what of Base64 is the value's own, wherever in the encoded text it stands.
+pub(super) fn base64_forms(value: &str) -> impl Iterator<Item = String> {
+    let encoders: [fn(&[u8]) -> String; 2] = [
+        |bytes| STANDARD_NO_PAD.encode(bytes),
+        |bytes| URL_SAFE_NO_PAD.encode(bytes),
+    ];
+    let within = move |shift| encoders.map(|encode| base64_within(value.as_bytes(), shift, encode));
+    (0..3).flat_map(within)
+}
+
+/// Returns the digits of a value, and those that are its own where words of two bytes are printed, the last byte first.
+pub(super) fn hexadecimal_forms(value: &str) -> impl Iterator<Item = String> {
+    let words = |bytes: &[u8]| {
+        let words = bytes.chunks_exact(2).map(|word| [word[1], word[0]]);
+        hexadecimal(&words.collect::<Vec<_>>().concat())
+    };
+    let bytes = value.as_bytes();
+    let later = bytes.get(1..).unwrap_or_default();
+    [hexadecimal(bytes), words(bytes), words(later)].into_iter()
+}
+
+/// Texts that are looked for.
+pub(super) struct Forms {
+    /// Sorted, without duplicates.
+    known: Vec<Vec<u8>>,
+    pub(super) longest: usize,
+    finder: AhoCorasick,
+}
+
+impl Forms {
+    pub(super) fn new(mut known: Vec<Vec<u8>>) -> Self {
+        known.sort_unstable();
+        known.dedup();
+        Self {
+            longest: known.iter().map(Vec::len).max().unwrap_or(0),
+            finder: AhoCorasick::new(&known).expect("secrets are far smaller than what the finder can hold"),
+            known,
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.known.is_empty()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.known.len()
+    }
+
+    pub(super) fn is_in(&self, text: &str) -> bool {
+        self.finder.is_match(text)
+    }
+
+    /// Returns where they stand, also those that overlap.
+    pub(super) fn find<'t>(&'t self, text: &'t str) -> impl Iterator<Item = Range<usize>> + 't {
+        let hits = self.finder.find_overlapping_iter(text);
+        hits.map(|hit| hit.start()..hit.end())
+    }
+
+    /// Returns where the end of `text` begins that is the beginning of one. That need not be where a character begins.
+    pub(super) fn undecided(&self, text: &str) -> usize {
+        let bytes = text.as_bytes();
+        let first = bytes.len().saturating_sub(self.longest.saturating_sub(1));
+        let may_begin = |at: &usize| {
+            let end = &bytes[*at..];
+            let next = self.known.partition_point(|known| known.as_slice() <= end);
+            self.known.get(next).is_some_and(|known| known.starts_with(end))
+        };
+        (first..bytes.len()).find(may_begin).unwrap_or(bytes.len())
     }
 }
 

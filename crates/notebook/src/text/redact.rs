@@ -8,13 +8,14 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use aho_corasick::AhoCorasick;
 use serde_json::Value;
 
 use super::{
     bare::Bare,
-    forms::{SHORTEST_CHARS, add_forms},
+    forms::{Forms, SHORTEST_CHARS, add_forms},
+    spread::Spread,
     tokens::{self, tokens},
+    unescaped::{ESCAPES, Unescaped},
 };
 
 /// What stands where a secret stood.
@@ -22,6 +23,8 @@ const MASK: &str = "***";
 
 /// How much of a stream is held back at most, beyond the longest secret: where more stands that nobody sees, it is no secret.
 const MOST_HELD: usize = 64 << 10;
+/// How often a text may have been escaped, beyond the once that the forms of a secret are of.
+const MOST_ESCAPED: usize = 2;
 
 /// Knows the secrets of an attempt. Copies share them.
 #[derive(Clone)]
@@ -33,10 +36,8 @@ pub struct Redactor {
 }
 
 struct Patterns {
-    /// Sorted, without duplicates.
-    known: Vec<Vec<u8>>,
-    longest: usize,
-    finder: AhoCorasick,
+    whole: Forms,
+    spread: Spread,
 }
 
 /// Redacts one stream of text whose chunks may be cut within a secret.
@@ -51,31 +52,23 @@ impl Redactor {
     /// line of a value that has several.
     pub fn new<'v>(values: impl IntoIterator<Item = &'v str>) -> Self {
         let mut too_short = 0;
-        let mut known = Vec::new();
+        let mut parts = Vec::new();
         for value in values {
             if value.trim().chars().count() < SHORTEST_CHARS {
                 too_short += usize::from(!value.trim().is_empty());
                 continue;
             }
-            add_forms(value, &mut known);
+            parts.push(value);
             // A key's armour (`-----BEGIN …`) is no secret by itself, and a brace is none either.
-            let parts = value
-                .lines()
-                .map(str::trim)
-                .filter(|line| line.chars().count() >= 8 && !line.starts_with("-----"));
-            for part in parts {
-                add_forms(part, &mut known);
-            }
+            let lines = value.lines().map(str::trim);
+            parts.extend(lines.filter(|line| line.chars().count() >= 8 && !line.starts_with("-----")));
         }
-        known.sort_unstable();
-        known.dedup();
-        let finder = AhoCorasick::new(&known).expect("secrets are far smaller than what the finder can hold");
-        let longest = known.iter().map(Vec::len).max().unwrap_or(0);
+        let mut forms = Vec::new();
+        parts.iter().for_each(|part| add_forms(part, &mut forms));
         Self {
             patterns: Arc::new(Patterns {
-                known,
-                longest,
-                finder,
+                whole: Forms::new(forms),
+                spread: Spread::new(&parts),
             }),
             too_short,
             met: Arc::default(),
@@ -89,7 +82,7 @@ impl Redactor {
 
     /// Returns whether a known secret stands in the text.
     pub fn is_known_in(&self, text: &str) -> bool {
-        self.patterns.finder.is_match(text)
+        self.patterns.whole.is_in(text)
     }
 
     /// Returns how many values are too short to be taken out: fewer than four characters. Say so to whoever set them.
@@ -134,6 +127,8 @@ impl Redactor {
             found.secrets.extend(seen.secrets.iter().map(|at| bare.range(at)));
             found.whole.extend(seen.whole.iter().map(|at| bare.range(at)));
         }
+        let written = self.find_written(bare.text(), MOST_ESCAPED);
+        found.secrets.extend(written.iter().map(|at| bare.range(at)));
         found.secrets = joined(found.secrets);
         found
     }
@@ -147,12 +142,28 @@ impl Redactor {
                 .unwrap_or_else(PoisonError::into_inner)
                 .extend(met);
         }
-        let hits = self.patterns.finder.find_overlapping_iter(text);
-        let known = hits.map(|hit| hit.start()..hit.end());
+        let known = self.patterns.whole.find(text);
         Found {
             secrets: known.chain(shaped.iter().map(|token| token.at.clone())).collect(),
             whole: shaped.into_iter().map(|token| token.within).collect(),
         }
+    }
+
+    /// Returns where known secrets stand that are written in several pieces, or were escaped up to so many times.
+    fn find_written(&self, text: &str, escaped: usize) -> Vec<Range<usize>> {
+        if self.patterns.whole.is_empty() {
+            return Vec::new();
+        }
+        let mut found = self.patterns.spread.find(text);
+        let Some(deeper) = escaped.checked_sub(1) else {
+            return found;
+        };
+        for before in ESCAPES.iter().filter_map(|escape| Unescaped::of(text, escape)) {
+            let inner = self.find_written(before.text(), deeper).into_iter();
+            let inner = inner.chain(self.patterns.whole.find(before.text()));
+            found.extend(inner.map(|at| before.place(at.start)..before.place(at.end)));
+        }
+        found
     }
 
     /// Returns where the end of `text` begins that may be the beginning of a secret, as it stands or as it is seen.
@@ -162,33 +173,40 @@ impl Redactor {
             let seen = bare.place(self.plain_undecided(bare.text()));
             at = bare.outside(at).min(seen).min(bare.open.unwrap_or(text.len()));
         }
+        let written = self.written_undecided(bare.text(), MOST_ESCAPED);
+        if written < bare.text().len() {
+            at = at.min(bare.place(written));
+        }
         text.floor_char_boundary(at.max(text.len().saturating_sub(self.most_held())))
     }
 
     fn most_held(&self) -> usize {
-        MOST_HELD + self.patterns.longest
+        MOST_HELD + self.patterns.whole.longest
     }
 
     fn plain_undecided(&self, text: &str) -> usize {
-        let bytes = text.as_bytes();
-        let first = bytes
-            .len()
-            .saturating_sub(self.patterns.longest.saturating_sub(1));
-        let may_begin = |at: &usize| {
-            let end = &bytes[*at..];
-            let next = self
-                .patterns
-                .known
-                .partition_point(|known| known.as_slice() <= end);
-            self.patterns
-                .known
-                .get(next)
-                .is_some_and(|known| known.starts_with(end))
-        };
-        let at = (first..bytes.len()).find(may_begin).unwrap_or(bytes.len());
-        let at = at.min(tokens::undecided(text));
+        let at = self.patterns.whole.undecided(text).min(tokens::undecided(text));
         // What is cut must be text: a secret begins at a character, so an earlier cut holds back a little more.
         text.floor_char_boundary(at)
+    }
+
+    /// Returns where the end of `text` begins that may be the beginning of what [`Self::find_written`] finds.
+    fn written_undecided(&self, text: &str, escaped: usize) -> usize {
+        if self.patterns.whole.is_empty() {
+            return text.len();
+        }
+        let at = self.patterns.spread.undecided(text);
+        let Some(deeper) = escaped.checked_sub(1) else {
+            return at;
+        };
+        let before = ESCAPES.iter().filter_map(|escape| Unescaped::of(text, escape));
+        let escaped = before.map(|before| {
+            let whole = before.whole();
+            let known = whole.floor_char_boundary(self.patterns.whole.undecided(whole));
+            let at = before.place(known.min(self.written_undecided(whole, deeper)));
+            before.open.map_or(at, |open| open.min(at))
+        });
+        escaped.fold(at, usize::min)
     }
 }
 
@@ -266,7 +284,7 @@ fn joined(mut parts: Vec<Range<usize>>) -> Vec<Range<usize>> {
 
 impl fmt::Debug for Redactor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Redactor({} forms)", self.patterns.known.len())
+        write!(f, "Redactor({} forms)", self.patterns.whole.len())
     }
 }
 
@@ -317,6 +335,133 @@ mod tests {
             let shown = redactor.redact(&encoded);
             assert!(shown.contains("***"), "{before}: {shown}");
             assert!(shown.len() < 20 + before.len() * 2, "{before}: {shown}");
+        }
+    }
+
+    /// The lines of a program that prints bytes: a place, so many bytes in groups, and perhaps what they say.
+    fn dumped(text: &str, per_line: usize, line: impl Fn(usize, &[u8], &str) -> String) -> String {
+        let lines = text.as_bytes().chunks(per_line).enumerate();
+        let line =
+            |(nth, bytes): (usize, &[u8])| line(nth * per_line, bytes, &String::from_utf8_lossy(bytes));
+        lines.map(line).collect()
+    }
+
+    fn grouped(bytes: &[u8], group: usize, between: &str) -> String {
+        let groups: Vec<String> = bytes.chunks(group).map(hexadecimal).collect();
+        groups.join(between)
+    }
+
+    fn wrapped(text: &str, columns: usize) -> String {
+        dumped(text, columns, |_, _, line| format!("{line}\n"))
+    }
+
+    #[test]
+    fn an_encoded_secret_is_found_however_it_is_wrapped_and_printed() {
+        let token = "hf-Tk_aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0eF3hI6uX8kL1nO4rS7wA0cD2f";
+        assert_eq!(token.len(), 61);
+        let bytes = token.as_bytes();
+        let base64 = STANDARD_NO_PAD.encode(token);
+        let within = STANDARD_NO_PAD.encode(format!("user:{token}"));
+        let swapped: Vec<u8> = bytes
+            .chunks(2)
+            .flat_map(|word| word.iter().rev().copied())
+            .collect();
+        let xxd =
+            |at, bytes: &[u8], text: &str| format!("{at:08x}: {:<39}  {text}\n", grouped(bytes, 2, " "));
+        let canonical = |at, bytes: &[u8], text: &str| {
+            let (left, right) = bytes.split_at(bytes.len().min(8));
+            let columns = grouped(left, 1, " ") + "  " + &grouped(right, 1, " ");
+            format!("{at:08x}  {columns:<48}  |{text}|\n")
+        };
+        let od = |at, bytes: &[u8], text: &str| format!("{at:07o} {}  >{text}<\n", grouped(bytes, 1, " "));
+        let words = |at, bytes: &[u8], _: &str| format!("{at:07o} {}\n", grouped(bytes, 2, " "));
+        let literal = grouped(bytes, 1, ", 0x");
+        let rows = [
+            ("", wrapped(&base64, 76)),
+            ("", wrapped(&base64, 64)),
+            ("", wrapped(&base64, 20).replace('\n', "\r\n> ")),
+            ("", wrapped(&base64, 76).replace('\n', "\\n")),
+            ("dXNlcjp", wrapped(&within, 16)),
+            ("", wrapped(&hexadecimal(bytes), 60)),
+            ("", grouped(bytes, 1, ":")),
+            ("", grouped(bytes, 1, " ").to_uppercase()),
+            ("0x", wrapped(&literal, 72)),
+            ("", dumped(token, 16, xxd)),
+            ("", dumped(token, 16, canonical)),
+            ("", dumped(token, 16, od)),
+            ("", dumped(&String::from_utf8_lossy(&swapped), 16, words)),
+        ];
+        let redactor = Redactor::new([token]);
+        for (before, text) in rows {
+            let text = format!("step 30\n{text}\nstep 31");
+            let whole = redactor.redact(&text);
+            let (head, rest) = whole
+                .split_once("***")
+                .unwrap_or_else(|| panic!("{text} is kept"));
+            assert!(head.len() <= "step 30\n".len() + before.len(), "{whole}");
+            // The place of the last byte, which in words of two has no word of its own.
+            let left = rest.chars().filter(char::is_ascii_alphanumeric).count();
+            assert!(left <= "0000074 66 step 31".len(), "{whole}");
+            for size in [1, 2, 3, 7, 50] {
+                assert_eq!(
+                    in_chunks(&redactor, &text, size),
+                    whole,
+                    "{text} in chunks of {size}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn columns_of_numbers_and_words_that_hold_no_secret_are_kept() {
+        let redactor = Redactor::new(["1234", "words", "abcd", "hunter2-and-more"]);
+        for text in [
+            "31 32 33 34\n0000000 61 62 63 64\n",
+            "2021 12 31 08\n2022: 11 30\nd29 yZH M",
+            "68 75 6e 74 65 72\n0 1 2 3 4 5 6 7 8 9\n",
+        ] {
+            assert_eq!(redactor.redact(text), text);
+            for size in [1, 3, 7] {
+                assert_eq!(in_chunks(&redactor, text, size), text, "chunks of {size}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_secret_is_found_however_its_quotes_are_escaped_and_how_often() {
+        let secret = "p&ss\"w0'rd<Lo\\ng\u{e9}\u{1f600}";
+        let json = |text: &str| serde_json::to_string(text).expect("a text is JSON");
+        let ascii = |text: &str| {
+            text.replace('\u{e9}', "\\u00e9")
+                .replace('\u{1f600}', "\\ud83d\\ude00")
+        };
+        let html = secret.replace('&', "&amp;").replace('<', "&lt;");
+        let rows = [
+            html.clone(),
+            html.replace('\'', "&#39;").replace('"', "&#34;"),
+            html.replace('\'', "&apos;").replace('"', "&quot;"),
+            html.replace('\'', "&#x27;")
+                .replace('\u{e9}', "&#233;")
+                .replace('\u{1f600}', "&#128512;"),
+            html.replace('&', "&amp;"),
+            json(&json(secret)),
+            json(&ascii(&json(secret))),
+            json(&json(&ascii(&json(secret)))),
+            json(&html),
+            secret.chars().map(|c| format!("&#x{:x};", c as u32)).collect(),
+        ];
+        let redactor = Redactor::new([secret]);
+        for form in rows {
+            let text = format!("a {form} b");
+            let whole = redactor.redact(&text);
+            assert_eq!(whole.replace(['"', '\\'], ""), "a *** b", "{text}");
+            for size in [1, 2, 3, 7, 50] {
+                assert_eq!(
+                    in_chunks(&redactor, &text, size),
+                    whole,
+                    "{text} in chunks of {size}"
+                );
+            }
         }
     }
 
