@@ -3,6 +3,7 @@
 use std::{
     fs::{self, File},
     io::{self, Read},
+    ops::Range,
     path::Path,
 };
 
@@ -33,7 +34,7 @@ impl Notebook {
             text,
             format: &crate::blueprint::FORMAT,
         };
-        let parts = parts(&source).map_err(|error| vec![error])?;
+        let (source, parts) = read(source).map_err(|error| vec![error])?;
         Ok(Self {
             minor: parts.minor,
             language: parts.language,
@@ -80,6 +81,67 @@ struct Parts {
     cells: Vec<Cell>,
     blueprint: Option<Node>,
     undecoded: Undecoded,
+}
+
+/// Reads a file, also one with Python's words for numbers that JSON has none for: they are nothing here.
+fn read(source: Source) -> Result<(Source, Parts), Diagnostic> {
+    let refused = match parts(&source) {
+        Ok(parts) => return Ok((source, parts)),
+        Err(refused) => refused,
+    };
+    // Only a file that cannot be read is looked through for them.
+    let words = pythons_words(&source.text);
+    if words.is_empty() {
+        return Err(refused);
+    }
+    // A stand-in that is as long as what it stands for leaves a mistake behind it where it is.
+    let as_long = with_instead(&source.text, &words, "0");
+    serde_json::from_str::<shape::File<'_>>(&as_long).map_err(|error| syntax(&source, &error))?;
+    let text = with_instead(&source.text, &words, "null");
+    let source = Source { text, ..source };
+    let parts = parts(&source)?;
+    Ok((source, parts))
+}
+
+/// Returns where `NaN`, `Infinity` and `-Infinity` stand outside of texts, as `json.dumps` writes them.
+fn pythons_words(json: &str) -> Vec<Range<usize>> {
+    const WORDS: [&[u8]; 3] = [b"NaN", b"Infinity", b"-Infinity"];
+    let bytes = json.as_bytes();
+    let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || b"_.+-".contains(byte) || !byte.is_ascii();
+    let mut found: Vec<Range<usize>> = Vec::new();
+    let mut in_text = false;
+    let mut at = 0;
+    while let Some(byte) = bytes.get(at) {
+        match byte {
+            b'\\' if in_text => at += 1,
+            b'"' => in_text = !in_text,
+            b'N' | b'I' | b'-'
+                if !in_text && !at.checked_sub(1).is_some_and(|last| is_part(&bytes[last])) =>
+            {
+                let here = &bytes[at..];
+                let word = WORDS.into_iter().find(|word| here.starts_with(word));
+                let word = word.filter(|word| !here.get(word.len()).is_some_and(is_part));
+                found.extend(word.map(|word| at..at + word.len()));
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    found
+}
+
+/// Returns the text with a value instead of each of these parts, and spaces behind it where the part was longer.
+fn with_instead(text: &str, parts: &[Range<usize>], value: &str) -> String {
+    let mut made = String::with_capacity(text.len() + parts.len());
+    let mut from = 0;
+    for part in parts {
+        made.push_str(&text[from..part.start]);
+        made.push_str(value);
+        made.extend(std::iter::repeat_n(' ', part.len().saturating_sub(value.len())));
+        from = part.end;
+    }
+    made.push_str(&text[from..]);
+    made
 }
 
 fn parts(source: &Source) -> Result<Parts, Diagnostic> {
@@ -132,7 +194,10 @@ fn check_format(source: &Source, file: &shape::File<'_>) -> Result<u32, Diagnost
         ))),
         None => Err(Diagnostic::error(
             Code::NotebookSyntax,
-            "this JSON is not a notebook: it has no nbformat",
+            match file.nbformat {
+                None => "this JSON is not a notebook: it has no nbformat",
+                Some(_) => "this JSON is not a notebook: its nbformat is no whole number",
+            },
         )
         .at(Place::file(&source.file))
         .hint("is it the right file? a notebook is written by Jupyter and says `\"nbformat\": 4`")),

@@ -83,6 +83,40 @@ fn reading_does_not_change_the_file() {
 }
 
 #[test]
+fn pythons_numbers_that_json_has_not_are_read_as_nothing() {
+    let text = r#"{"nbformat": 4, "metadata": {"x": [NaN,-Infinity]}, "cells": [{"cell_type": "code", "source": "NaN, \"-Infinity\"", "execution_count": NaN, "outputs": [{"data": {"y": [1,NaN, Infinity]}}]}]}"#;
+    let notebook = parse(text).expect("Jupyter reads it");
+    let cell = &notebook.cells[0];
+    assert_eq!(
+        (cell.source.as_str(), cell.execution_count),
+        ("NaN, \"-Infinity\"", None)
+    );
+    let outputs: Vec<serde_json::Value> = notebook
+        .outputs(cell)
+        .map(|output| serde_json::from_str(output).expect("it is JSON"))
+        .collect();
+    assert_eq!(outputs, [serde_json::json!({"data": {"y": [1, null, null]}})]);
+}
+
+#[test]
+fn a_mistake_in_a_file_with_pythons_numbers_is_told_where_it_is() {
+    for (text, column) in [
+        (r#"{"nbformat": 4, "x": [NaN,NaN,-Infinity], "y": nan}"#, 49),
+        (r#"{"nbformat": 4, "x": [NaN], "y": -NaN}"#, 35),
+        (r#"{"nbformat": 4, "x": [NaN], "y": NaNs}"#, 34),
+    ] {
+        let refused = Notebook::parse("n.ipynb", text.to_owned()).expect_err("it is no JSON");
+        assert_eq!(refused[0].code, Code::NotebookSyntax);
+        let place = refused[0].place.as_ref().expect("it has one");
+        assert_eq!((place.line, place.column), (Some(1), Some(column)), "{text}");
+        assert_eq!(place.source.as_deref(), Some(text));
+    }
+    let refused = Notebook::parse("n.ipynb", r#"{"nbformat": "4", "cells": []}"#.to_owned());
+    let said = refused.expect_err("4 is no text").remove(0).message;
+    assert!(said.ends_with("its nbformat is no whole number"), "{said}");
+}
+
+#[test]
 fn hostile_files_are_refused_with_a_code() {
     let deep = format!("{{\"nbformat\": 4, \"cells\": {}", "[".repeat(200_000));
     let deep_metadata = format!(
