@@ -9,7 +9,10 @@ use std::{
     path::PathBuf,
 };
 
+use blueproof_core::diagnostic::{Code, Diagnostic};
 use serde::{Deserialize, Serialize};
+
+use crate::text::Redactor;
 
 /// A blueprint with its profile and parameters applied.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -147,6 +150,33 @@ pub enum Which {
     Max,
     /// Every one.
     Every,
+}
+
+impl Secret {
+    /// Returns why nothing is run with this value of it.
+    pub fn refused(&self, value: Option<&str>) -> Option<Diagnostic> {
+        let (what, hint) = match value {
+            None => ("is not set here", "set"),
+            Some(value) if value.trim().is_empty() => ("is empty here", "give a value to"),
+            Some(_) => return None,
+        };
+        let message = format!("the secret `{}` {what}", self.name);
+        let refused = Diagnostic::error(Code::SecretMissing, message);
+        Some(refused.hint(format!("{hint} {} where blueproof is started", self.env)))
+    }
+
+    /// Says that this value of it is too short to be taken out of texts.
+    pub fn too_short(&self, value: &str) -> Option<Diagnostic> {
+        let is_short = Redactor::new([value]).too_short() > 0;
+        is_short.then(|| {
+            let message = format!(
+                "the secret `{}` has fewer than four characters: it is not taken out of what is stored and shown",
+                self.name
+            );
+            Diagnostic::warning(Code::SecretShown, message)
+                .hint("give it a longer value, or make it a parameter if it is none")
+        })
+    }
 }
 
 impl fmt::Display for Expectation {

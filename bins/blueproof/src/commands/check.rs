@@ -77,7 +77,7 @@ fn nothing_to_check() -> Diagnostic {
 struct Here {
     /// All that the queue may promise; nothing where others than this machine's own queue were applied.
     quota: Option<Resources>,
-    is_set: fn(&str) -> bool,
+    value: fn(&str) -> Option<String>,
 }
 
 impl Here {
@@ -97,7 +97,7 @@ impl Here {
         })?;
         Ok(Self {
             quota,
-            is_set: |variable| std::env::var(variable).is_ok(),
+            value: |variable| std::env::var(variable).ok(),
         })
     }
 }
@@ -123,8 +123,8 @@ fn refusals(loaded: &Loaded, here: &Here) -> Vec<Diagnostic> {
         .plan
         .secrets
         .iter()
-        .filter(|secret| !(here.is_set)(&secret.env))
-        .map(|secret| unset(loaded, secret))
+        .filter_map(|secret| unfit(secret, (here.value)(&secret.env).as_deref()))
+        .map(|unfit| unfit.at(loaded.place_of(&["spec", "secrets"])))
         .collect();
     found.extend(too_much(loaded, &plain, here));
     for name in loaded.profiles() {
@@ -143,11 +143,8 @@ fn refusals(loaded: &Loaded, here: &Here) -> Vec<Diagnostic> {
     found
 }
 
-fn unset(loaded: &Loaded, secret: &Secret) -> Diagnostic {
-    let message = format!("the secret `{}` is not set here", secret.name);
-    Diagnostic::error(Code::SecretMissing, message)
-        .at(loaded.place_of(&["spec", "secrets"]))
-        .hint(format!("set {} where blueproof is started", secret.env))
+fn unfit(secret: &Secret, value: Option<&str>) -> Option<Diagnostic> {
+    secret.refused(value).or_else(|| secret.too_short(value?))
 }
 
 fn too_much(loaded: &Loaded, resolved: &Resolved, here: &Here) -> Option<Diagnostic> {
@@ -238,7 +235,11 @@ mod tests {
                 memory: Bytes(8 << 30),
                 gpu: Gpus(0),
             }),
-            is_set: |variable| variable == "SET",
+            value: |variable| {
+                let set = [("SET", "a-value"), ("EMPTY", ""), ("SHORT", "abc")].into_iter();
+                let mut value = set.filter(|(name, _)| *name == variable);
+                value.next().map(|(_, value)| value.to_owned())
+            },
         };
         let loaded = Blueprint::load(&path).expect("it is valid");
         let found = refusals(&loaded, &here).into_iter();
@@ -269,6 +270,17 @@ mod tests {
         assert_eq!(
             codes("secrets: [{name: a, env: SET}, {name: b, env: UNSET}]"),
             [(Code::SecretMissing, Severity::Error)]
+        );
+    }
+
+    #[test]
+    fn a_secret_that_is_empty_is_refused_and_of_a_short_one_it_is_warned() {
+        assert_eq!(
+            codes("secrets: [{name: a, env: EMPTY}, {name: b, env: SHORT}]"),
+            [
+                (Code::SecretMissing, Severity::Error),
+                (Code::SecretShown, Severity::Warning)
+            ]
         );
     }
 }

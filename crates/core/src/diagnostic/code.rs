@@ -258,7 +258,7 @@ codes! {
         "A value is put into the notebook under the parameter's name, and changes nothing: no cell reads it, or one assigns it first."
     416 SecretShown "a secret that a notebook let out"
         "A cell showed what is shaped like a token or a key, or a kept file holds one. What is shown is kept as `***`; a file \
-         is kept as it is. Declared secrets (spec.secrets) are taken out without a word."
+         is kept as it is. Declared secrets (spec.secrets) are taken out without a word, unless they are too short for it."
     417 KernelSpecUnusable "a kernelspec that cannot be used"
         "The notebook's kernel is started as its kernel.json says. That file cannot be read, or names a program that is not there."
     418 ParametersForeign "parameters for a notebook in another language"
@@ -337,7 +337,7 @@ codes! {
         "Each attempt works on a copy of its own of the checkout, so that the checkout is never changed. The copy \
          could not be made."
     607 SecretMissing "a secret that was not given"
-        "The blueprint names a secret whose value this machine does not have. On one's own machine it is taken from the \
+        "The blueprint names a secret whose value this machine does not have, or has empty. It is taken from the \
          environment variable that the blueprint names, as it is set where blueproof is started."
     608 NotebookUnreadable "a file that is no notebook"
         "It is no Jupyter notebook of format 4. `jupyter nbconvert --to notebook` upgrades older ones."

@@ -139,6 +139,24 @@ fn a_secret_that_is_not_known_is_refused() {
 }
 
 #[test]
+fn a_secret_that_is_empty_is_refused_and_a_short_one_is_told_of() {
+    let empty = Attempt::of(&["x = 1"]).secret("hf-read", "HF_TOKEN", "");
+    let refused = empty.fails().diagnostic;
+    assert_eq!(refused.code, Code::SecretMissing);
+    assert!(refused.message.contains("is empty"), "{refused:?}");
+
+    let short = Attempt::of(&["x = 1"]).secret("pin", "PIN", "abc").run();
+    short.passed();
+    let notices = short.outcome().notices;
+    assert_eq!(notices[0].code, Code::SecretShown);
+    assert!(
+        notices[0]
+            .message
+            .starts_with("the secret `pin` has fewer than four characters")
+    );
+}
+
+#[test]
 fn input_fails_at_once() {
     let failure = Attempt::of(&["x = input('name?')"]).fails();
     assert_eq!(failure.diagnostic.code, Code::InputRefused);

@@ -163,6 +163,10 @@ impl Attempt<'_> {
         notices.extend(without_effect(&self.unread));
         notices.extend(named);
         notices.extend(asked::without_effect_by(&self.overridden));
+        notices.extend(secrets::too_short(
+            &self.plan.secrets,
+            &*self.dependencies.secrets,
+        ));
         notices.extend(secrets::shown(self.journal.tokens()));
         notices.extend(secrets::in_files(
             self.journal.redactor(),

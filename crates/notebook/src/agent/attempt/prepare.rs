@@ -44,14 +44,11 @@ impl Attempt<'_> {
     fn secrets(&self) -> Step<Variables> {
         let mut found = Variables::new();
         for secret in &self.plan.secrets {
-            let Some(value) = self.dependencies.secrets.value(&secret.name) else {
-                let message = format!("the value of the secret `{}` is not known here", secret.name);
-                let missing = Diagnostic::error(Code::SecretMissing, message);
-                return Err(config(
-                    missing.hint(format!("set {} where blueproof is started", secret.env)),
-                ));
-            };
-            found.insert(secret.env.clone(), value.into());
+            let value = self.dependencies.secrets.value(&secret.name);
+            if let Some(refused) = secret.refused(value.as_deref()) {
+                return Err(config(refused));
+            }
+            found.insert(secret.env.clone(), value.unwrap_or_default().into());
         }
         Ok(found)
     }

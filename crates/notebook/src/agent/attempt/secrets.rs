@@ -11,11 +11,24 @@ use blueproof_core::{
     diagnostic::{Code, Diagnostic, Place},
 };
 
-use crate::text::{Redactor, tokens};
+use crate::{
+    agent::SecretValues,
+    plan::Secret,
+    text::{Redactor, tokens},
+};
 
 /// How much of one file is looked through, and how much of all of them.
 const MOST_OF_FILE: u64 = 8 << 20;
 const MOST_OF_ALL: u64 = 64 << 20;
+
+/// Says which secrets are too short to be taken out.
+pub(super) fn too_short<'s>(
+    secrets: &'s [Secret],
+    values: &'s dyn SecretValues,
+) -> impl Iterator<Item = Diagnostic> + 's {
+    let told = |secret: &Secret| secret.too_short(&values.value(&secret.name)?);
+    secrets.iter().filter_map(told)
+}
 
 /// Says that cells have shown what is shaped like a token, and that it was taken out.
 pub(super) fn shown(tokens: &BTreeMap<&'static str, BTreeSet<u32>>) -> Vec<Diagnostic> {
