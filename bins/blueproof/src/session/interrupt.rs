@@ -9,6 +9,11 @@ use tokio::signal::unix::{SignalKind, signal};
 use super::{Session, Target, local_user, new_key};
 use crate::{exit::Problem, show::progress::Say};
 
+const LET_GO: &str = "letting go; the run is ended by its agent. `blueproof wait last` shows how";
+
+const LEFT_BEHIND: &str = "letting go of a request that no process has taken up yet: whoever drives next carries it out, and \
+                           `blueproof cancel` ends it then";
+
 /// Returns what is said of what a signal does to a run that is in this state; `None` is that nobody has taken it up yet.
 fn said(how: StopMode, state: Option<RunState>) -> &'static str {
     match (how, state) {
@@ -34,20 +39,26 @@ impl Session {
         let mut terminate = signal(SignalKind::terminate()).unwrap_or_else(broken);
         let mut hang_up = signal(SignalKind::hangup()).unwrap_or_else(broken);
         let mut asked = None;
+        // What was asked for and is not left for whoever drives: that takes until the request has become a run.
+        let mut unsaid = None;
         loop {
             let how = tokio::select! {
                 _ = interrupt.recv() => if asked.is_none() { StopMode::Interrupt } else { StopMode::End },
                 _ = terminate.recv() => StopMode::End,
                 _ = hang_up.recv() => return self.spawn_host(),
+                left = self.cancel(target, unsaid.unwrap_or(StopMode::End)), if unsaid.is_some() => {
+                    left?;
+                    unsaid = None;
+                    continue;
+                }
             };
             if asked == Some(StopMode::End) {
-                say.line("letting go; the run is ended by its agent. `blueproof wait last` shows how");
+                say.line(if unsaid.is_some() { LEFT_BEHIND } else { LET_GO });
                 return Ok(());
             }
-            asked = Some(how);
+            (asked, unsaid) = (Some(how), Some(how));
             let view = target.read(&*self.store).await?;
             say.line(said(how, view.map(|view| view.state)));
-            self.cancel(target, how).await?;
         }
     }
 

@@ -70,3 +70,21 @@ fn a_process_that_drives_and_was_stopped_is_named_to_whoever_waits_for_it() {
     assert_eq!(code, Some(0), "{written}");
     assert_eq!(driving.end().code, Some(0));
 }
+
+#[test]
+fn who_waits_for_a_process_that_was_stopped_can_let_go() {
+    let home = Home::new();
+    let held = Held::new(&home, "held");
+    let driving = home.start(&["run", held.typed()]);
+    home.until_printed("r-1", "held waits");
+    driving.stop();
+
+    let other = Checkout::new(&["x = 1"], "");
+    let waiting = home.start(&["run", other.typed()]);
+    let let_go = waiting.press_ctrl_c_until_it_ends();
+    driving.wake();
+    held.let_go();
+
+    assert_eq!(let_go.code, Some(130), "{let_go:?}");
+    assert_eq!(driving.end().code, Some(0));
+}

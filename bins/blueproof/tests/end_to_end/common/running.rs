@@ -36,6 +36,24 @@ impl Running {
         kill_process_group(self.pid(), Signal::INT).expect("it is there");
     }
 
+    /// Presses Ctrl-C until it has ended, from when on it listens.
+    pub(crate) fn press_ctrl_c_until_it_ends(mut self) -> Answer {
+        while self.0.try_wait().expect("it is ours").is_none() {
+            if self.listens_to_ctrl_c() {
+                self.press_ctrl_c();
+            }
+            thread::yield_now();
+        }
+        self.end()
+    }
+
+    fn listens_to_ctrl_c(&self) -> bool {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.0.id())).unwrap_or_default();
+        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+        let caught = caught.and_then(|caught| u64::from_str_radix(caught.trim(), 16).ok());
+        caught.is_some_and(|caught| caught >> (Signal::INT.as_raw() - 1) & 1 == 1)
+    }
+
     /// Sends what a supervisor or a CI job sends to end a command.
     pub(crate) fn terminate(&self) {
         kill_process(self.pid(), Signal::TERM).expect("it is there");
