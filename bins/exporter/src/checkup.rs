@@ -15,7 +15,7 @@ use std::{
 
 use blueproof_core::diagnostic::{Code, Diagnostic};
 use blueproof_gpu::{
-    collect::Collector,
+    collect::{Collected, Collector},
     health::{CheckId, CheckPolicy, Health, LabelChange, LabelPolicy, Labels},
 };
 use jiff::{SignedDuration, Timestamp, Unit};
@@ -118,8 +118,11 @@ fn keep(
     let (begun_at, begun) = (Timestamp::now(), Instant::now());
     let mut labels = Labels::resume(policy, begun_at, &shown);
     let holds_for = every * LOOKS + LOOK_WITHIN + BETWEEN_READS;
+    let mut told = None;
     loop {
-        let findings = watch.findings(&collector.collect(LOOK_WITHIN));
+        let collected = collector.collect(LOOK_WITHIN);
+        say_once(&collected, &mut told);
+        let findings = watch.findings(&collected);
         let changes = labels.next(begun_at + begun.elapsed(), &findings);
         let new = changes
             .iter()
@@ -129,6 +132,19 @@ fn keep(
         changes.iter().for_each(say);
         signals.wait(every, collector);
     }
+}
+
+/// Says why nothing can be read, when that is so for another reason than before.
+fn say_once(collected: &Collected, told: &mut Option<Code>) {
+    let blind = collected
+        .reading
+        .as_deref()
+        .and_then(|reading| reading.as_ref().err());
+    let code = blind.map(|blind| blind.diagnostic.code);
+    if let Some(blind) = blind.filter(|_| *told != code) {
+        tell(&blind.diagnostic);
+    }
+    *told = code;
 }
 
 /// Returns the labels that stand in a file, which need not be there yet.

@@ -456,10 +456,20 @@ pub(crate) fn read_counters(path: &Path) -> Result<Counters, Diagnostic> {
             .hint("name a file such as dcgm-exporter's `default-counters.csv` with `--collectors`")
     })?;
     let counters = Counters::read(&name, BufReader::new(file))?;
+    if counters.is_empty() {
+        tell(
+            &Diagnostic::warning(
+                Code::GpuCounters,
+                format!("`{name}` names no field that is shown"),
+            )
+            .because("so its page has no figure of any device")
+            .hint("write one field a line, as in dcgm-exporter's `default-counters.csv`, or name no file"),
+        );
+    }
     for field in counters.left_out() {
         tell(
             &Diagnostic::warning(Code::GpuCounters, format!("{field} is left out"))
-                .because("NVML does not tell it")
+                .because("this exporter does not show it")
                 .hint("remove it from the file, if nobody asks for it"),
         );
     }

@@ -29,6 +29,11 @@ use blueproof_core::{
     metrics::Format,
 };
 
+use clap::{
+    CommandFactory as _,
+    error::{ContextKind, ContextValue},
+};
+
 use self::{
     cli::{Cli, Command},
     exporter::{Coding, Exporter, Wanted},
@@ -111,6 +116,27 @@ impl Failed {
     }
 }
 
+/// Returns the variable that has what is wrong, where no argument does.
+fn variable_of(error: &clap::Error) -> Option<String> {
+    let Some(ContextValue::String(wrong)) = error.get(ContextKind::InvalidArg) else {
+        return None;
+    };
+    let mut command = Cli::command();
+    command.build();
+    let option = command
+        .get_arguments()
+        .find(|option| option.to_string() == *wrong)?;
+    let variable = option.get_env().filter(|name| env::var_os(name).is_some())?;
+    let long = option.get_long().map(|long| format!("--{long}"));
+    let short = option.get_short().map(|short| format!("-{short}"));
+    let names = [long, short];
+    let is_given = env::args().any(|argument| {
+        let mut names = names.iter().flatten();
+        names.any(|name| argument.starts_with(name))
+    });
+    (!is_given).then(|| variable.to_string_lossy().into_owned())
+}
+
 /// Says in the way of every other error what was typed that nobody understands.
 fn misunderstood(error: &clap::Error) -> Diagnostic {
     let text = error.render().to_string();
@@ -118,11 +144,15 @@ fn misunderstood(error: &clap::Error) -> Diagnostic {
     let message = lines.next().unwrap_or_default();
     let wrong = Diagnostic::error(Code::Usage, message.trim_start_matches("error: "));
     let told = lines.take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more"));
-    told.fold(wrong, |wrong, line| match line.strip_prefix("tip: ") {
+    let wrong = told.fold(wrong, |wrong, line| match line.strip_prefix("tip: ") {
         Some(tip) => wrong.hint(tip),
         None => wrong.because(line),
-    })
-    .hint("there are the commands `job` and `health`; `--help` shows all options")
+    });
+    let variable = variable_of(error).map(|name| format!("the variable {name} says so"));
+    variable
+        .into_iter()
+        .fold(wrong, Diagnostic::because)
+        .hint("there are the commands `job` and `health`; `--help` shows all options")
 }
 
 fn run(cli: &Cli) -> Result<(), Failed> {

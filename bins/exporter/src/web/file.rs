@@ -24,7 +24,7 @@ const LARGEST: u64 = 1 << 20;
 static FORMAT: Format = Format {
     name: "a web configuration",
     kinds: "see https://prometheus.io/docs/prometheus/latest/configuration/https/",
-    missing: "TLS needs at least `cert_file` and `key_file`",
+    missing: "TLS needs `cert_file` and `key_file`, and `client_ca_file` where clients show certificates",
     placeholders: Placeholders::None,
     most_nodes: 10_000,
 };

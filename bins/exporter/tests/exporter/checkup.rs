@@ -70,6 +70,7 @@ fn where_nothing_can_be_read_nothing_is_ok() {
         told.contains("error[BP0902]") && told.contains("= hint: "),
         "{told}"
     );
+    assert!(!text(&output.stdout).contains("driver_not_loaded"), "{output:?}");
 }
 
 /// One that keeps labels, which ends with this.
@@ -189,6 +190,28 @@ fn labels_that_cannot_be_written_are_an_error_with_a_code() {
     let told = text(&output.stderr);
     assert!(
         told.contains("error[BP") && told.contains("/nowhere/labels"),
+        "{told}"
+    );
+}
+
+#[test]
+fn who_keeps_labels_is_told_why_nothing_can_be_read() {
+    let output = health(&without_driver(), &["--labels", "/nowhere/labels"]);
+    let told = text(&output.stderr);
+    assert_eq!(told.matches("error[BP0902]").count(), 1, "{told}");
+}
+
+#[test]
+fn labels_that_are_no_text_are_not_said_to_be_on_a_full_disk() {
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    fs::write(file.path(), b"\xff\xfe=\n").expect("it can be written");
+    let output = health(
+        &broken(),
+        &["--labels", file.path().to_str().expect("it is text")],
+    );
+    let told = text(&output.stderr);
+    assert!(
+        told.contains("this one is no text") && !told.contains("full"),
         "{told}"
     );
 }

@@ -452,3 +452,42 @@ fn what_is_configured_wrong_ends_as_what_is_typed_wrong_does() {
         assert_eq!(output.status.code(), Some(2), "{wrong:?}: {output:?}");
     }
 }
+
+#[test]
+fn a_variable_that_nobody_understands_is_named_and_not_only_its_option() {
+    let library = install(&Scenario::of([a10()]));
+    let mut program = program();
+    program.args(["--once", "--library"]).arg(library.path());
+    let output = program.env("DCGM_EXPORTER_INTERVAL", "abc").output();
+    let told = text(&output.expect("it can be started").stderr);
+    assert!(
+        told.contains("the variable DCGM_EXPORTER_INTERVAL says so"),
+        "{told}"
+    );
+
+    let typed = text(&once(&library, &["--collect-interval", "abc"]).stderr);
+    assert!(typed.contains("abc") && !typed.contains("says so"), "{typed}");
+}
+
+#[test]
+fn a_file_that_names_no_field_and_one_that_is_not_shown_are_told() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("counters.csv");
+    let library = install(&Scenario::of([a10()]));
+    let log = |content: &str| {
+        std::fs::write(&file, content).expect("a file");
+        text(&once(&library, &["-f", file.to_str().expect("it is text")]).stderr)
+    };
+    for content in ["", "# nothing\n"] {
+        let told = log(content);
+        assert!(
+            told.contains("warning[BP0920]") && told.contains("names no field"),
+            "{told}"
+        );
+    }
+    let told = log("DCGM_FI_DEV_PSTATE, gauge, its state\nDCGM_FI_DEV_GPU_TEMP, gauge, how warm\n");
+    assert!(
+        told.contains("this exporter does not show it") && !told.contains("names no field"),
+        "{told}"
+    );
+}

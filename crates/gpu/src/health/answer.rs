@@ -377,7 +377,10 @@ impl fmt::Display for Why {
             Self::NotRead { figure } => write!(f, "nobody asked for {}", words_of(*figure)),
             Self::Absurd { figure, told } => write!(f, "{} cannot be {told}", words_of(*figure)),
             Self::Undecided { words } => f.write_str(words),
-            Self::Blind { reason } => write!(f, "nothing can be seen of any device: {reason}"),
+            Self::Blind { reason } => {
+                let words = reason.replace('_', " ");
+                write!(f, "nothing can be seen of any device: {words}")
+            }
             Self::NotDoneHere { needs } => write!(f, "not done here: needs {needs}"),
         }
     }

@@ -106,7 +106,7 @@ fn devices_are_counted_against_what_is_expected() {
         count(Some(1), Err(Blindness::NoDevices)),
         "warn: only 0 of 1 answer"
     );
-    let blind = "unknown: nothing can be seen of any device: no_permission";
+    let blind = "unknown: nothing can be seen of any device: no permission";
     assert_eq!(count(Some(1), Err(Blindness::NoPermission)), blind);
 }
 

@@ -64,6 +64,11 @@ impl Counters {
         &self.left_out
     }
 
+    /// Returns whether nothing is shown by it.
+    pub fn is_empty(&self) -> bool {
+        self.shown.is_empty()
+    }
+
     /// Returns the labels that the file names and the page does not have.
     pub fn labels_left_out(&self) -> &[String] {
         &self.labels_left_out
