@@ -205,6 +205,18 @@ mod tests {
     }
 
     #[test]
+    fn an_index_that_pip_does_not_trust_is_named_with_what_trusts_it() {
+        let pip = "WARNING: The repository located at h.example is not a trusted or secure host and is being ignored. If this repository is available via HTTPS we recommend you use HTTPS instead";
+        let Some(Unprepared::Failed(failure)) = ignored(&lines(pip)) else {
+            panic!("it is ignored");
+        };
+        assert_eq!(failure.class, FailureClass::Config);
+        assert!(failure.diagnostic.causes[0].contains("h.example"));
+        assert!(failure.diagnostic.hints[0].contains("PIP_TRUSTED_HOST"));
+        assert_eq!(ignored(&lines("Looking in indexes: http://h.example")), None);
+    }
+
+    #[test]
     fn a_requirement_that_excludes_itself_alone_is_one_of_which_nothing_was_found() {
         let same = "The conflict is caused by:\n    The user requested x==1\n    The user requested (constraint) x==1\n";
         assert_eq!(excludes_itself(&lines(same)), Some("x==1"));
