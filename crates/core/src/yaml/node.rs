@@ -236,6 +236,14 @@ fn options(format: &Format) -> serde_saphyr::Options {
 fn yaml_error(source: &Source, error: &serde_saphyr::Error) -> Diagnostic {
     let spot = error.location().map_or(Spot::default(), spot_of);
     let place = source.place(spot);
+    if matches!(
+        error.without_snippet(),
+        serde_saphyr::Error::NonFiniteFloat { .. }
+    ) {
+        return Diagnostic::error(Code::BadValue, "a number must be finite")
+            .at(place)
+            .hint("give a finite one, or leave the key out where there is no bound");
+    }
     let template = place.source.as_deref().is_some_and(|line| line.contains("{{"));
     let message = format!("this is not YAML that {} can be written in", source.format.name);
     let diagnostic = Diagnostic::error(Code::YamlSyntax, message)
@@ -406,6 +414,16 @@ mod tests {
             for of_the_library in ["Options", "Policy", "budget", "breached"] {
                 assert!(!said[0].contains(of_the_library), "{said:?}");
             }
+        }
+    }
+
+    #[test]
+    fn a_number_that_is_not_finite_is_refused_as_a_number() {
+        for number in [".inf", "-.inf", ".nan", "1e400"] {
+            let refused = yaml(&format!("max: {number}")).expect_err("it is no bound");
+            assert_eq!(refused.code, Code::BadValue, "{number}");
+            assert!(refused.message.contains("finite"), "{refused:?}");
+            assert_eq!(refused.place.and_then(|place| place.column), Some(6));
         }
     }
 

@@ -85,7 +85,10 @@ impl Decode for Expect {
                     Vec::<Glob>::schema(),
                     "Globs relative to the notebook's folder; each must match a file that is not empty.",
                 ),
-                "output": property(Vec::<String>::schema(), "Texts; each must be printed by some cell."),
+                "output": property(
+                    json!({ "type": "array", "items": { "type": "string", "minLength": 1 } }),
+                    "Texts; each must be printed by some cell.",
+                ),
             },
             "additionalProperties": property(MetricBounds::schema(), "Bounds of the metric of this name."),
         })
@@ -101,7 +104,7 @@ impl Expect {
         match entry.key.as_str() {
             "trainJobs" => self.train_jobs = Some(TrainJobs::decode(&entry.node, problems)?),
             "artifacts" => self.artifacts = Decode::decode(&entry.node, problems)?,
-            "output" => self.output = Decode::decode(&entry.node, problems)?,
+            "output" => self.output = texts(&entry.node, problems)?,
             "gpuBusy" => {
                 problems.report(
                     entry.spot,
@@ -122,4 +125,20 @@ impl Expect {
         }
         Some(())
     }
+}
+
+/// Reads the texts that must be printed. An empty one stands in whatever is printed, and in what is not.
+fn texts(node: &Node, problems: &mut Problems<'_>) -> Option<Vec<String>> {
+    let texts: Vec<Located<String>> = Decode::decode(node, problems)?;
+    let empty: Vec<_> = texts.iter().filter(|text| text.value.is_empty()).collect();
+    for text in &empty {
+        let hint = "write what some cell prints: output: [\"accuracy: \"]";
+        problems.bad_value(
+            text.spot,
+            "nothing is expected of the output: the text is empty",
+            hint,
+        );
+    }
+    let is_whole = empty.is_empty();
+    is_whole.then(|| texts.into_iter().map(|text| text.value).collect())
 }

@@ -320,6 +320,26 @@ profiles:
 }
 
 #[test]
+fn what_is_empty_and_would_hold_of_everything_is_refused_as_that() {
+    for (spec, says) in [
+        (
+            "expect: {output: [x, '']}",
+            "nothing is expected of the output: the text is empty",
+        ),
+        ("expect: {artifacts: ['']}", "the glob is empty"),
+        ("artifacts: ['']", "the glob is empty"),
+        (
+            "metrics: [{name: l, from: {display: m}}]\nexpect: {l: {last: {max: .inf}}}",
+            "a number must be finite",
+        ),
+    ] {
+        let refused = errors(spec);
+        assert_eq!(refused[0].code, Code::BadValue, "{spec}");
+        assert_eq!(refused[0].message, says);
+    }
+}
+
+#[test]
 fn a_python_version_that_yaml_would_round_is_refused() {
     assert_eq!(codes("env: {python: 3.10}"), [Code::WrongType]);
 }

@@ -249,8 +249,16 @@ impl Decode for Glob {
             problems.bad_value(node.spot, message, "write it like `output/*.json` or `**/*.png`");
             return None;
         }
+        if text.is_empty() {
+            problems.bad_value(
+                node.spot,
+                "the glob is empty",
+                "write it like `output/*.json` or `**/*.png`",
+            );
+            return None;
+        }
         let outside = text.starts_with('/') || text.split('/').any(|part| part == "..");
-        if outside || text.is_empty() {
+        if outside {
             let message = format!("the glob `{text}` leaves its folder");
             problems.report(
                 node.spot,
