@@ -28,7 +28,8 @@ pub(crate) fn failure(facts: &Facts<'_>) -> Failure {
             in_cell(facts, FailureClass::Workload, diagnostic, line)
         }
         None => {
-            let mut diagnostic = Diagnostic::error(code(&chain), causal_line(&chain));
+            let message = answered(facts).unwrap_or_else(|| causal_line(&chain));
+            let mut diagnostic = Diagnostic::error(code(&chain), message);
             diagnostic.causes = causes(&chain);
             in_cell(facts, FailureClass::Notebook, diagnostic, line)
         }
@@ -37,6 +38,24 @@ pub(crate) fn failure(facts: &Facts<'_>) -> Failure {
     failure.diagnostic.causes.splice(0..0, own);
     failure.diagnostic.hints = hints::exception(facts, &chain, &failure.diagnostic.message);
     failure
+}
+
+/// Returns what the kernel answered where that tells of no exception, as `aborted` does.
+fn answered(facts: &Facts<'_>) -> Option<String> {
+    let error = facts.run.error.as_ref()?;
+    let says = |key: &str| error[key].as_str().is_some_and(|text| !text.is_empty());
+    if says("ename") || says("evalue") || !facts.run.aftermath.chain.is_empty() {
+        return None;
+    }
+    let status: String = match &error["status"] {
+        Value::String(status) => format!("`{status}`"),
+        Value::Null => return Some("the kernel said of an error, and not which".to_owned()),
+        status => format!("`{status}`"),
+    };
+    let status: String = status.chars().take(100).collect();
+    Some(format!(
+        "the kernel did not run the cell to its end: it answered {status}, and told of no exception"
+    ))
 }
 
 /// Returns the line of the cell that ran when it was interrupted, where the kernel could still say so.

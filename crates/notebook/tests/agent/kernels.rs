@@ -51,6 +51,8 @@ class Echo(Kernel):
                     time.sleep(0.01)
                 self.say('asked')
                 return self.fail('Interrupted', '')
+            elif word == 'answer':
+                return {'status': 7 if rest == '7' else rest, 'execution_count': self.execution_count}
             elif word == 'die':
                 os._exit(3)
             else:
@@ -129,6 +131,10 @@ fn an_error_of_another_language_is_the_verdict_in_its_own_words() {
     );
     assert_eq!(failure.diagnostic.message, "NoSuchWord: shout");
     assert_eq!(failure.cell.unwrap().cell, 2);
+    for (cell, status) in [("answer aborted", "`aborted`"), ("answer 7", "`7`")] {
+        let message = Jupyter::new("python").attempt(&[cell]).fails().diagnostic.message;
+        assert!(message.contains(&format!("it answered {status}")), "{message}");
+    }
     let failure = Jupyter::new("python").attempt(&["die"]).fails();
     assert_eq!(failure.diagnostic.code, Code::KernelEnded);
 }
