@@ -200,6 +200,9 @@ pub(crate) struct Artifacts {
     /// Copy them into this folder, which is made
     #[arg(long, value_name = "FOLDER")]
     pub(crate) to: Option<PathBuf>,
+    /// How they are listed: as documents with the names as they are, which else stand one a line, with escapes as in `ls -b`
+    #[arg(short, long, value_name = "FORMAT")]
+    pub(crate) output: Option<DocumentFormat>,
 }
 
 /// Carry out one attempt: what a cluster driver starts, not people.

@@ -1,24 +1,27 @@
 //! `blueproof report` and `blueproof artifacts`: what is kept of a run.
 
 use std::{
+    fmt::Write as _,
     fs, io,
+    os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
     process::{Command, Stdio},
 };
 
 use blueproof_core::{
-    attempt::{open_regular, read_regular},
+    attempt::{RunsFolder, open_regular, read_regular},
     diagnostic::{Code, Diagnostic, Place},
     engine,
     sqlite::SqliteStore,
     view::{ReportView, RunView},
 };
 use blueproof_notebook::report;
+use serde::{Serialize, Serializer};
 
 use crate::{
     cli::{Artifacts, Report, ReportFormat},
     exit::{Exit, Problem},
-    output,
+    output::{self, Document},
     reading::Reading,
 };
 
@@ -142,19 +145,73 @@ pub(crate) async fn artifacts(reading: &Reading, arguments: &Artifacts) -> Resul
         return Ok(Exit::Ok);
     };
     let folder = reading.kept(store).attempt(attempt.id).artifacts();
+    if let Some(gone) = gone(&run, &reading.kept(store)) {
+        return Err(Problem::usage(gone));
+    }
     let files = files(&folder).map_err(|error| unreadable(&folder, &error))?;
     if files.is_empty() {
         anstream::eprintln!("{} kept no files", run.id);
     }
+    let mut listed = Vec::new();
     for file in files {
         let kept = folder.join(&file);
-        let shown = match &arguments.to {
+        let path = match &arguments.to {
             None => kept,
             Some(to) => copy(&kept, &to.join(&file))?,
         };
-        anstream::println!("{}", shown.display());
+        match arguments.output {
+            None => output::print(&format!("{}\n", escaped(&path)))?,
+            Some(_) => listed.push(Artifact { path }),
+        }
+    }
+    if let Some(format) = arguments.output {
+        let list = Document::<Artifact>::list("ArtifactList", "Artifact", listed);
+        output::print(&output::encode(&list, format.into())?)?;
     }
     Ok(Exit::Ok)
+}
+
+/// A file that an attempt kept, or a copy of it.
+#[derive(Serialize)]
+struct Artifact {
+    #[serde(serialize_with = "lossy")]
+    path: PathBuf,
+}
+
+fn lossy<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&path.to_string_lossy())
+}
+
+/// Returns a path as one line in which nothing is hidden: a notebook chooses the names.
+fn escaped(path: &Path) -> String {
+    let mut shown = String::new();
+    for chunk in path.as_os_str().as_bytes().utf8_chunks() {
+        for c in chunk.valid().chars() {
+            match c {
+                '\\' => shown.push_str("\\\\"),
+                '\n' | '\r' | '\t' => shown.extend(c.escape_default()),
+                c => shown.push_str(&output::line(c.encode_utf8(&mut [0; 4]))),
+            }
+        }
+        for byte in chunk.invalid() {
+            let _ = write!(shown, "\\x{byte:02x}");
+        }
+    }
+    shown
+}
+
+/// Says that what was kept of a run is gone: its report was written into the folder that is not there.
+pub(super) fn gone(run: &RunView, runs: &RunsFolder) -> Option<Diagnostic> {
+    let folder = runs.run(run.id);
+    let is_gone = run.report == ReportView::Written && !folder.exists();
+    is_gone.then(|| {
+        Diagnostic::error(Code::FileMissing, format!("what was kept of {} is gone", run.id))
+            .at(Place::file(folder.display().to_string()))
+            .hint(format!(
+                "`blueproof describe run {}` says what the store knows of it",
+                run.id
+            ))
+    })
 }
 
 /// Reads a report. A notebook may have put something else in its place.
@@ -202,4 +259,25 @@ fn unreadable(path: &Path, error: &std::io::Error) -> Problem {
             .at(Place::file(path.display().to_string()))
             .caused_by(error),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsStr;
+
+    use super::*;
+
+    #[test]
+    fn a_name_is_one_line_in_which_nothing_is_hidden() {
+        for (name, shown) in [
+            (&b"out/a b.png"[..], "out/a b.png"),
+            ("out/é".as_bytes(), "out/é"),
+            (b"out/a\n/etc/passwd", r"out/a\n/etc/passwd"),
+            ("a\u{202e}gnp.b".as_bytes(), r"a\u{202e}gnp.b"),
+            (b"a\x1b[31mb\r\t", r"a\u{1b}[31mb\r\t"),
+            (b"a\\n\xff", r"a\\n\xff"),
+        ] {
+            assert_eq!(escaped(Path::new(OsStr::from_bytes(name))), shown);
+        }
+    }
 }

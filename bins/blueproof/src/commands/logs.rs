@@ -15,6 +15,7 @@ use blueproof_core::{
 };
 use blueproof_notebook::text::Sanitiser;
 
+use super::kept::gone;
 use crate::{
     cli::Logs,
     exit::{Exit, Problem},
@@ -29,6 +30,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 pub(crate) async fn logs(reading: &Reading, arguments: &Logs) -> Result<Exit, Problem> {
     let store = reading.store_with(&arguments.run)?;
     let run = arguments.attempt.of(arguments.run.resolve(store).await?)?;
+    if let Some(gone) = gone(&run, &reading.kept(store)) {
+        return Err(Problem::usage(gone));
+    }
     let Some(mut printer) = Printer::new(arguments, &run) else {
         anstream::eprintln!(
             "{} failed in no cell; `blueproof describe run {0}` says why it ended",

@@ -57,7 +57,7 @@ pub(crate) fn describe(
     now: Timestamp,
     width: Width,
 ) -> String {
-    let mut text = summary(view, expected, now).render_rows(&[11, 0], Width::Unlimited);
+    let mut text = summary(view, expected, kept, now).render_rows(&[11, 0], Width::Unlimited);
     if let Some(pending) = pending {
         let _ = write!(
             text,
@@ -151,7 +151,7 @@ fn found(result: &ExpectationResult) -> (&'static str, String) {
     }
 }
 
-fn summary(view: &RunView, expected: Option<&Estimate>, now: Timestamp) -> Table {
+fn summary(view: &RunView, expected: Option<&Estimate>, kept: &KeptFiles, now: Timestamp) -> Table {
     let subject = &view.subject;
     let mut table = Table::new([]);
     let mut row = |name: &'static str, value: Cell| table.row([name.into(), value]);
@@ -185,7 +185,7 @@ fn summary(view: &RunView, expected: Option<&Estimate>, now: Timestamp) -> Table
     let priority = view.priority.0;
     row("Queue", format!("{}, priority {priority}", view.queue).into());
     row("Resources", view.resources.to_string().into());
-    row("Report", report(&view.report).into());
+    row("Report", report(&view.report, kept).into());
     table
 }
 
@@ -201,10 +201,13 @@ fn time(at: Timestamp, now: Timestamp) -> String {
     format!("{} ({})", output::ago(at, now), output::absolute(at))
 }
 
-fn report(report: &ReportView) -> String {
+fn report(report: &ReportView, kept: &KeptFiles) -> String {
     match report {
         ReportView::NotDue => "written when the run has ended".into(),
         ReportView::Due => "being written".into(),
+        ReportView::Written if kept.files.is_empty() => {
+            format!("gone, with all of {}", output::line(&kept.folder))
+        }
         ReportView::Written => "written".into(),
         ReportView::GivenUp(why) => format!("given up: {}", output::line(&why.message)),
     }

@@ -113,3 +113,33 @@ fn a_table_and_what_is_said_of_stages_fit_the_terminal_and_elsewhere_nothing_is_
     let piped = home.blueproof(&["get", "runs", "-o", "wide"]).stdout;
     assert_eq!(piped.lines().count(), 2, "{piped}");
 }
+
+#[test]
+fn a_hostile_name_is_one_line_and_stands_as_it_is_in_a_document() {
+    let cell = "import os\nos.mkdir('out')\nopen('out/a\\nb\\u202e.txt', 'w').write('x')";
+    let (home, checkout) = (Home::new(), Checkout::new(&[cell], "  artifacts: [out/*]\n"));
+    let ran = home.blueproof(&["run", checkout.typed()]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let listed = home.blueproof(&["artifacts", "r-1"]).stdout;
+    assert_eq!(listed.lines().count(), 1, "{listed}");
+    assert!(listed.trim_end().ends_with(r"out/a\nb\u{202e}.txt"), "{listed}");
+    let document = home.blueproof(&["artifacts", "r-1", "-o", "json"]).json();
+    let path = document["items"][0]["path"].as_str().expect("a path");
+    assert!(Path::new(path).is_file(), "{path:?}");
+}
+
+#[test]
+fn that_what_was_kept_is_gone_is_said_by_all_who_would_show_it() {
+    let (home, checkout) = (Home::new(), Checkout::new(&["print('on')"], ""));
+    let ran = home.blueproof(&["run", checkout.typed()]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    fs::remove_dir_all(home.run_folder("r-1")).expect("it is there");
+    for command in ["logs", "artifacts", "report"] {
+        let said = home.blueproof(&[command, "r-1"]);
+        assert_eq!(said.code, Some(2), "{said:?}");
+        assert!(said.stderr.contains("is gone"), "{said:?}");
+    }
+    let described = home.blueproof(&["describe", "run", "r-1"]);
+    assert_eq!(described.code, Some(0), "{described:?}");
+    assert!(described.stdout.contains("gone, with all of"), "{described:?}");
+}
