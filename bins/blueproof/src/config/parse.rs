@@ -47,7 +47,7 @@ pub(super) fn path(given: &Given, surroundings: &Surroundings) -> Result<PathBuf
         Ok(below) => {
             let home = surroundings
                 .home()
-                .ok_or("`~` is the home folder, and HOME is not set")?;
+                .ok_or_else(|| format!("`~` is the home folder, and {}", surroundings.why_no_home()))?;
             Ok(home.join(below))
         }
         Err(_) => Ok(given.folder.join(path)),

@@ -67,7 +67,7 @@ impl Surroundings {
     fn ours(&self, variable: &str, below_home: &str) -> Result<PathBuf, Problem> {
         let base = match self.absolute(variable) {
             Some(base) => base.to_owned(),
-            None => self.home().ok_or_else(no_home)?.join(below_home),
+            None => self.home().ok_or_else(|| self.no_home())?.join(below_home),
         };
         Ok(base.join("blueproof"))
     }
@@ -77,12 +77,20 @@ impl Surroundings {
         let path = Path::new(self.variable(variable)?);
         path.is_absolute().then_some(path)
     }
-}
 
-fn no_home() -> Problem {
-    let diagnostic = Diagnostic::error(Code::NoHome, "there is no home folder: HOME is not set");
-    Problem::usage(
-        diagnostic
-            .hint("set HOME, or say where things go: `--store FILE` and `BLUEPROOF_ENVIRONMENTS=FOLDER`"),
-    )
+    /// Says why there is no home folder.
+    pub(crate) fn why_no_home(&self) -> String {
+        match self.variable("HOME") {
+            None => "HOME is not set".to_owned(),
+            Some(home) => format!("HOME is no whole path: `{}`", home.display()),
+        }
+    }
+
+    fn no_home(&self) -> Problem {
+        let message = format!("there is no home folder: {}", self.why_no_home());
+        Problem::usage(
+            Diagnostic::error(Code::NoHome, message)
+                .hint("set HOME, or say where things go: `--store FILE` and `BLUEPROOF_ENVIRONMENTS=FOLDER`"),
+        )
+    }
 }

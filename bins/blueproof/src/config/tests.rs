@@ -158,6 +158,19 @@ fn without_a_home_it_is_said_what_to_set() {
 }
 
 #[test]
+fn a_home_that_is_no_whole_path_is_said_to_be_that() {
+    let mut world = World::new();
+    world.surroundings.variables.clear();
+    world.set("HOME", "rel");
+    let refused = world.error();
+    assert_eq!(refused.code, Code::NoHome);
+    assert!(
+        refused.message.ends_with("HOME is no whole path: `rel`"),
+        "{refused:?}"
+    );
+}
+
+#[test]
 fn mistakes_are_shown_at_their_place() {
     let cases = [
         ("stoer: a", Code::UnknownKey, Some((3, 1)), "write `store`"),
