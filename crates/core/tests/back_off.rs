@@ -62,9 +62,13 @@ impl Story {
     }
 
     fn ask(&mut self) -> (RunId, Vec<AttemptId>) {
+        self.ask_with(9)
+    }
+
+    fn ask_with(&mut self, retries: u32) -> (RunId, Vec<AttemptId>) {
         self.asked += 1;
         let mut request = request(&format!("ask-{}", self.asked), "nano-lm");
-        request.retries.infrastructure = 9;
+        request.retries.infrastructure = retries;
         let request = Box::new(request);
         (RunId(self.asked), self.tell(Event::Requested { request }))
     }
@@ -178,6 +182,26 @@ fn one_whose_agent_is_killed_each_time_is_tried_again_three_times_at_most_and_sa
         failure.expect("it failed").diagnostic.causes,
         ["a run whose agent is killed is tried again 3 times at most: most likely its own notebook kills it"]
     );
+}
+
+#[test]
+fn an_agent_that_was_killed_in_every_attempt_is_said_to_be_killed_by_its_own_notebook() {
+    let retried = |codes: [Code; 3]| {
+        let mut story = Story::without_pauses();
+        let (run, _) = story.ask_with(2);
+        for (attempt, code) in (1..).zip(codes) {
+            story.fail_by(run.attempt(attempt), code);
+        }
+        assert_eq!(story.state(run), RunState::Ended(Ending::InfrastructureFailed));
+        let failure = story.scheduler.view(run).and_then(|view| view.failure);
+        failure.expect("it failed").diagnostic.causes
+    };
+    assert_eq!(
+        retried([Code::AgentLost; 3]),
+        ["the agent was killed in each of 3 attempts: most likely its own notebook kills it"]
+    );
+    let once = retried([Code::AttemptLost, Code::AttemptLost, Code::AgentLost]);
+    assert!(once.is_empty(), "{once:?}");
 }
 
 #[test]

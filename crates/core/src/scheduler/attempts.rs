@@ -339,8 +339,12 @@ impl Scheduler {
         let at_most = limit.map_or(wanted, |limit| limit.min(wanted));
         if *used >= at_most {
             let ending = Ending::of(&failure);
+            let is_killed_each_time = killed_agents > 1 && killed_agents == *used + 1;
             if at_most < wanted {
                 run.refusal = Some(requeuing_limit_exceeded(failure, at_most));
+            } else if is_killed_each_time && self.retry.killed_agents.is_some() {
+                let why = format!("the agent was killed in each of {killed_agents} attempts");
+                run.refusal = Some(killed_by_itself(failure, &why));
             }
             return Next::End(ending);
         }
@@ -482,11 +486,16 @@ fn requeuing_limit_exceeded(failure: Failure, at_most: u32) -> Failure {
 
 /// Says of the last failure why it is not tried again, though the blueprint asks for more retries.
 fn too_many_killed_agents(failure: Failure, at_most: u32) -> Failure {
-    let diagnostic = failure
-        .diagnostic
-        .because(format!(
-            "a run whose agent is killed is tried again {at_most} times at most: most likely its own notebook kills it"
-        ))
+    let why = format!("a run whose agent is killed is tried again {at_most} times at most");
+    killed_by_itself(failure, &why)
+}
+
+/// Says of an agent that was killed again and again what most likely kills it. Once it says nothing about the notebook.
+fn killed_by_itself(failure: Failure, why: &str) -> Failure {
+    let mut diagnostic = failure.diagnostic;
+    diagnostic.hints.clear();
+    let diagnostic = diagnostic
+        .because(format!("{why}: most likely its own notebook kills it"))
         .hint("look for what the notebook kills, or try it again: `blueproof retry`");
     Failure {
         diagnostic,
