@@ -18,6 +18,7 @@ mod unfit;
 use std::{
     path::{Path, PathBuf},
     process::ExitStatus,
+    thread,
     time::{Duration, Instant},
 };
 
@@ -42,7 +43,10 @@ pub use devices::{Devices, Holder, LookForDevices};
 use log::{Log, is_finished};
 pub use occupancy::{Occupancy, Occupant};
 use rustix::process::Signal;
-use tokio::{process::Child, sync::OnceCell};
+use tokio::{
+    process::Child,
+    sync::{OnceCell, oneshot},
+};
 use unfit::unfit;
 
 /// For how long it holds what was seen when accelerators were looked for.
@@ -110,8 +114,13 @@ impl LocalDriver {
 
     async fn look_now(&self) -> Devices {
         let look = self.look.clone();
-        let looked = tokio::task::spawn_blocking(move || (look.0)()).await;
-        looked.expect("looking does not panic")
+        let (say, looked) = oneshot::channel();
+        let thread = thread::Builder::new().spawn(move || say.send((look.0)()));
+        match thread {
+            Ok(_) => looked.await.expect("looking does not panic"),
+            // To wait where others wait, too, is better than not to look.
+            Err(_) => (self.look.0)(),
+        }
     }
 
     /// Returns the devices that attempts may be given.

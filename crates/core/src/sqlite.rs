@@ -77,12 +77,15 @@ impl SqliteStore {
             .and_then(|connection| prepare(&connection).map(|()| connection))
             .map_err(|error| failed("open it for reading", &error))?;
         let identity = rows::identity(&connection).map_err(|error| failed("read whose it is", &error))?;
+        let worker = |name, connection| {
+            Worker::new(name, connection).map_err(|error| failed("make a thread for it", &error))
+        };
         Ok(Self {
             path: path.into(),
             database,
             identity,
-            writer: Worker::new("store-writer", connection),
-            reader: Worker::new("store-reader", reader),
+            writer: worker("store-writer", connection)?,
+            reader: worker("store-reader", reader)?,
             written: Notify::new(),
             still: None,
         })
@@ -103,12 +106,13 @@ impl SqliteStore {
         })?;
         schema::migrate(&mut writer, path)?;
         let identity = rows::identity(&reader).map_err(|error| failed(&error))?;
+        let worker = |name, connection| Worker::new(name, connection).map_err(|error| failed(&error));
         Ok(Self {
             path: path.into(),
             database,
             identity,
-            writer: Worker::new("store-writer", writer),
-            reader: Worker::new("store-reader", reader),
+            writer: worker("store-writer", writer)?,
+            reader: worker("store-reader", reader)?,
             written: Notify::new(),
             still,
         })
@@ -293,6 +297,19 @@ fn use_wal(connection: &Connection) -> Result<(), rusqlite::Error> {
     }
 }
 
+/// Says why a store can never be at a path: something else is there.
+fn no_file(path: &Path) -> Option<String> {
+    if let Ok(there) = fs::metadata(path) {
+        return match there.is_dir() {
+            true => Some("it is a folder".to_owned()),
+            false => (!there.is_file()).then(|| "it is no regular file".to_owned()),
+        };
+    }
+    let above = path.ancestors().skip(1).find(|above| above.exists())?;
+    let is_folder = above.is_dir();
+    (!is_folder).then(|| format!("`{}` is no folder, so nothing is below it", above.display()))
+}
+
 /// Returns whether it was somebody else who held the store for too long.
 fn is_held(error: &(dyn std::error::Error + 'static)) -> bool {
     let mut causes = std::iter::successors(Some(error), |error| error.source());
@@ -317,10 +334,17 @@ fn broken(path: &Path, doing: &str, error: &(dyn std::error::Error + 'static)) -
         Code::StoreBroken,
         format!("the store cannot be used: could not {doing}"),
     )
-    .at(Place::file(path.display().to_string()))
-    .caused_by(error)
-    .hint("see that the disk is not full and that the file and its folder are yours")
-    .hint("attempts that run are not lost: they go on, and are taken over when the store is back");
+    .at(Place::file(path.display().to_string()));
+    if let Some(what) = no_file(path) {
+        return diagnostic
+            .because(what)
+            .hint("name a file for the store, such as with `--store FILE`")
+            .into();
+    }
+    let diagnostic = diagnostic
+        .caused_by(error)
+        .hint("see that the disk is not full and that the file and its folder are yours")
+        .hint("attempts that run are not lost: they go on, and are taken over when the store is back");
     diagnostic.into()
 }
 

@@ -51,6 +51,28 @@ fn a_store_that_is_not_made_yet_is_none_and_what_is_no_file_is_an_error() {
 }
 
 #[test]
+fn what_can_never_be_a_store_is_said_to_be_what_it_is() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("file");
+    std::fs::write(&file, "x").expect("a file");
+    for (path, what) in [
+        (folder.path().to_owned(), "it is a folder"),
+        (file.join("below/b.db"), "is no folder, so nothing is below it"),
+        ("/dev/null".into(), "it is no regular file"),
+    ] {
+        for refused in [
+            SqliteStore::open(&path).err(),
+            SqliteStore::open_existing(&path).err(),
+        ] {
+            let told = refused.expect("it is no store").diagnostic;
+            assert_eq!(told.code, Code::StoreBroken);
+            assert!(told.causes[0].ends_with(what), "{told:?}");
+            assert!(told.hints.iter().all(|hint| !hint.contains("disk")), "{told:?}");
+        }
+    }
+}
+
+#[test]
 fn who_leads_can_be_asked_without_leading() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = SqliteStore::open(&folder.path().join("b.db")).expect("a store");

@@ -1,6 +1,6 @@
 //! A connection on a thread of its own: SQLite blocks, its callers must not.
 
-use std::{fmt, sync::mpsc, thread};
+use std::{fmt, io, sync::mpsc, thread};
 
 use rusqlite::Connection;
 use tokio::sync::oneshot;
@@ -16,17 +16,14 @@ pub(super) struct Worker {
 }
 
 impl Worker {
-    pub(super) fn new(name: &str, mut connection: Connection) -> Self {
+    pub(super) fn new(name: &str, mut connection: Connection) -> io::Result<Self> {
         let (sender, receiver) = mpsc::channel::<Work>();
         let run = move || receiver.into_iter().for_each(|work| work(&mut connection));
-        let thread = thread::Builder::new()
-            .name(name.into())
-            .spawn(run)
-            .expect("a thread can be made");
-        Self {
+        let thread = thread::Builder::new().name(name.into()).spawn(run)?;
+        Ok(Self {
             work: Some(sender),
             thread: Some(thread),
-        }
+        })
     }
 
     /// Does `work` and returns what came of it. Once called it is done, even when nobody waits for it any more.
