@@ -41,3 +41,17 @@ fn policies_that_few_ask_for_are_asked_of_the_driver_only_while_somebody_does() 
         }
     }
 }
+
+#[test]
+fn of_two_parts_that_say_the_same_uuid_one_is_told_and_the_other_could_not_be_read() {
+    let mut scenario = Scenario::of([h100_with_mig(2)]);
+    let mig = scenario.devices[0].mig.as_mut().expect("it is divided");
+    mig.instances[1].uuid = mig.instances[0].uuid.clone();
+    let installed = install_scenario(&scenario);
+    let mut probe = open(&installed);
+    let inventory = probe.inventory().expect("it answers");
+    let device = &inventory.devices[0];
+    assert_eq!(device.partitions.len(), 1);
+    assert!(device.unread_partitions.is_some());
+    assert_eq!(probe.snapshot().expect("it answers").samples.len(), 2);
+}
