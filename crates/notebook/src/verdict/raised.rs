@@ -47,14 +47,14 @@ fn answered(facts: &Facts<'_>) -> Option<String> {
     if says("ename") || says("evalue") || !facts.run.aftermath.chain.is_empty() {
         return None;
     }
-    let status: String = match &error["status"] {
-        Value::String(status) => format!("`{status}`"),
-        Value::Null => return Some("the kernel said of an error, and not which".to_owned()),
-        status => format!("`{status}`"),
-    };
+    let status = &error["status"];
+    if status.is_null() {
+        return Some("the kernel said of an error, and not which".to_owned());
+    }
+    let status = status.as_str().map_or_else(|| status.to_string(), str::to_owned);
     let status: String = status.chars().take(100).collect();
     Some(format!(
-        "the kernel did not run the cell to its end: it answered {status}, and told of no exception"
+        "the kernel did not run the cell to its end: it answered `{status}`, and told of no exception"
     ))
 }
 

@@ -154,14 +154,21 @@ impl Attempt<'_> {
         if has_collected {
             self.stage_ended(Stage::Collect, conclusion.detail, begun);
         }
-        let mut notices = asked::not_enforced(
-            &self.plan,
-            &self.spec,
-            &usage,
-            self.traces.confinement.unlimited(),
-        );
-        notices.extend(without_effect(&self.unread));
+        let mut notices = self.notices(&usage);
         notices.extend(named);
+        Outcome {
+            verdict,
+            usage: Some(usage),
+            metrics: conclusion.metrics,
+            notices,
+        }
+    }
+
+    /// Returns what is to be said of an attempt beside its verdict, whatever that is.
+    fn notices(&self, usage: &Usage) -> Vec<Diagnostic> {
+        let mut notices =
+            asked::not_enforced(&self.plan, &self.spec, usage, self.traces.confinement.unlimited());
+        notices.extend(without_effect(&self.unread));
         notices.extend(asked::without_effect_by(&self.overridden));
         notices.extend(secrets::too_short(
             &self.plan.secrets,
@@ -173,11 +180,6 @@ impl Attempt<'_> {
             &self.layout.artifacts(),
             &self.artifacts,
         ));
-        Outcome {
-            verdict,
-            usage: Some(usage),
-            metrics: conclusion.metrics,
-            notices,
-        }
+        notices
     }
 }
