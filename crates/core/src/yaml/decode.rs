@@ -141,22 +141,17 @@ pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
     let distance =
         |known: &str| strsim::damerau_levenshtein(&word.to_ascii_lowercase(), &known.to_ascii_lowercase());
     let allowed = (word.chars().count() / 3).max(1);
-    let known: Vec<&str> = known.into_iter().collect();
-    let scored = known.iter().map(|known| (distance(known), *known));
-    let nearest = scored
+    let scored = known.into_iter().map(|known| (distance(known), known));
+    scored
         .filter(|(distance, _)| *distance <= allowed)
-        .min_by_key(|(distance, _)| *distance);
-    nearest
+        .min_by_key(|(distance, _)| *distance)
         .map(|(_, known)| known)
-        .or_else(|| only_that_begins_with(word, &known))
 }
 
 /// Returns the only known word that begins with `word`, if that is long enough to mean something.
-fn only_that_begins_with<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
-    let lower = word.to_ascii_lowercase();
-    let begins = |known: &&&str| lower.len() > 2 && known.to_ascii_lowercase().starts_with(&lower);
-    let mut longer = known.iter().filter(begins);
-    longer.next().filter(|_| longer.next().is_none()).copied()
+fn only_that_begins_with<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let mut longer = known.filter(|known| word.len() > 2 && known.starts_with(word));
+    longer.next().filter(|_| longer.next().is_none())
 }
 
 /// The entries of a mapping that is being read as a record.
@@ -207,7 +202,8 @@ fn refused_key(key: &str, known: &[String], later: &[(&str, &str)]) -> Diagnosti
         return not_supported(key, instead);
     }
     let unknown = Diagnostic::error(Code::UnknownKey, format!("unknown key `{key}`"));
-    if let Some(meant) = nearest(key, known.iter().map(String::as_str)) {
+    let known_keys = || known.iter().map(String::as_str);
+    if let Some(meant) = nearest(key, known_keys()).or_else(|| only_that_begins_with(key, known_keys())) {
         return unknown.hint(format!("did you mean `{meant}`?"));
     }
     unknown.hint(format!("known here: {}", known.join(", ")))
