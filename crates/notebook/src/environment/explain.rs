@@ -18,6 +18,15 @@ use super::{
     requirements::{Wanted, name_of},
 };
 
+/// How an installer's lines begin that tell only how far it is.
+const GOES_ON: [&str; 5] = [
+    "Looking in ",
+    "Collecting ",
+    "Downloading ",
+    "Using cached ",
+    "Requirement already ",
+];
+
 /// The most lines of an installer that are passed on.
 const SHOWN_LINES: usize = 12;
 /// The most characters of such a line.
@@ -294,8 +303,15 @@ fn with_words(mut diagnostic: Diagnostic, lines: &[String]) -> Diagnostic {
     let marked = |line: &&String| line.starts_with("ERROR") || line.starts_with("error");
     let first = lines.iter().position(|line| marked(&line) || line.contains('×'));
     let from = first.unwrap_or(lines.len().saturating_sub(SHOWN_LINES));
-    for line in lines[from..].iter().take(SHOWN_LINES) {
-        diagnostic = diagnostic.because(masked(line.trim()));
+    let mut shown: Vec<&str> = Vec::new();
+    for line in lines[from..].iter().map(|line| line.trim()) {
+        // It is asked once more what an index answers, and then says the same again.
+        if !shown.contains(&line) && !GOES_ON.iter().any(|word| line.starts_with(word)) {
+            shown.push(line);
+        }
+    }
+    for line in shown.into_iter().take(SHOWN_LINES) {
+        diagnostic = diagnostic.because(masked(line));
     }
     diagnostic
 }
@@ -410,5 +426,22 @@ mod tests {
         for (line, told) in rows {
             assert_eq!(progress(line).as_deref(), told);
         }
+    }
+
+    #[test]
+    fn an_installers_words_are_passed_on_once_and_without_how_far_it_was() {
+        let lines = [
+            "ERROR: No matching distribution found for nosuch",
+            "Looking in indexes: https://example.org/simple",
+            "Collecting ipykernel",
+            "  Downloading ipykernel-7.4.0-py3-none-any.whl (123 kB)",
+            "ERROR: No matching distribution found for nosuch",
+            "The conflict is caused by:",
+        ];
+        let told = with_words(
+            Diagnostic::error(Code::PackageMissing, "none"),
+            &lines.map(str::to_owned),
+        );
+        assert_eq!(told.causes, [lines[0], lines[5]]);
     }
 }
