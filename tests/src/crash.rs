@@ -5,16 +5,16 @@ use std::str::FromStr;
 use async_trait::async_trait;
 use blueproof_core::{
     domain::{RequestKey, RunId},
-    ports::{Batch, Command, CommandId, LoggedEvent, Seq, Store, StoreError, Version},
+    ports::{Batch, Command, CommandId, LoggedFact, Seq, Store, StoreError, Version},
     sqlite::SqliteStore,
     view::RunView,
 };
 use jiff::Timestamp;
 
-/// The moment of a crash: before or after an event of a kind has been appended.
+/// The moment of a crash: before or after a fact of a kind has been appended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CrashAt {
-    /// The event's kind.
+    /// The fact's kind.
     pub kind: String,
     /// On which side of the append.
     pub moment: Moment,
@@ -23,9 +23,9 @@ pub struct CrashAt {
 /// On which side of an append.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Moment {
-    /// The event is lost.
+    /// The fact is lost.
     Before,
-    /// The event is durable, and nothing has been done about it yet.
+    /// The fact is durable, and nothing has been done about it yet.
     After,
 }
 
@@ -40,9 +40,8 @@ pub struct CrashingStore {
 
 impl CrashingStore {
     fn crash(&self, batch: &Batch, moment: Moment) {
-        let hit = |at: &CrashAt| {
-            at.moment == moment && batch.events.iter().any(|(_, event)| event.kind() == at.kind)
-        };
+        let hit =
+            |at: &CrashAt| at.moment == moment && batch.facts.iter().any(|(_, fact)| fact.kind() == at.kind);
         if self.at.as_ref().is_some_and(hit) {
             let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
         }
@@ -58,8 +57,8 @@ impl Store for CrashingStore {
         Ok(last)
     }
 
-    async fn events(&self, after: Seq, limit: usize) -> Result<Vec<LoggedEvent>, StoreError> {
-        self.inner.events(after, limit).await
+    async fn facts(&self, after: Seq, limit: usize) -> Result<Vec<LoggedFact>, StoreError> {
+        self.inner.facts(after, limit).await
     }
 
     async fn submit(&self, at: Timestamp, command: Command) -> Result<(), StoreError> {

@@ -13,7 +13,7 @@ use blueproof_core::{
     diagnostic::{Code, Diagnostic, Place as FilePlace},
     domain::{RunId, RunState},
     engine,
-    ports::{LoggedEvent, Seq, Store, StoreError},
+    ports::{LoggedFact, Seq, Store, StoreError},
     scheduler::{PendingReason, Scheduler},
     sqlite::SqliteStore,
     view::RunView,
@@ -101,17 +101,17 @@ fn named_but_missing(store: &Path, named_by: &Origin) -> Diagnostic {
         .hint("see that the name is right and that its disk is mounted; the first `blueproof run` or `quota apply` makes a store")
 }
 
-/// Hands on all events of a store, the oldest first, a part of them at a time.
-pub(crate) async fn events(
+/// Hands on all facts of a store, the oldest first, a part of them at a time.
+pub(crate) async fn facts(
     store: &SqliteStore,
-    mut take: impl FnMut(Vec<LoggedEvent>) -> Result<(), Problem>,
+    mut take: impl FnMut(Vec<LoggedFact>) -> Result<(), Problem>,
 ) -> Result<(), Problem> {
     let mut after = Seq::default();
     loop {
-        let events = store.events(after, CHUNK).await?;
-        let Some(last) = events.last() else { return Ok(()) };
+        let facts = store.facts(after, CHUNK).await?;
+        let Some(last) = facts.last() else { return Ok(()) };
         after = last.seq;
-        take(events)?;
+        take(facts)?;
     }
 }
 

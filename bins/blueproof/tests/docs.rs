@@ -37,11 +37,11 @@ async fn the_page_on_estimates_shows_how_often_they_hold() {
     let path = home.path().join("blueproof.db");
     let log = busy_log(5, told::story::at(0), 100).into_iter();
     let batch = Batch {
-        events: log.map(|logged| (logged.at, logged.event)).collect(),
+        facts: log.map(|logged| (logged.at, logged.fact)).collect(),
         ..Batch::default()
     };
     let store = SqliteStore::open(&path).expect("a store");
-    store.append(Seq(0), batch).await.expect("it takes events");
+    store.append(Seq(0), batch).await.expect("it takes facts");
     drop(store);
     let cases = cases(home.path());
     cases.env("BLUEPROOF_STORE", path.display().to_string());

@@ -175,7 +175,7 @@ impl Crowd {
     fn handle(&mut self, event: Event) -> Duration {
         let (scheduler, now, actions) = (&mut self.scheduler, self.now, &mut self.actions);
         timed(|| {
-            *actions = scheduler.handle(now, event);
+            *actions = scheduler.handle(now, event).actions;
             black_box((scheduler.take_changed(), scheduler.next_wakeup()));
         })
     }

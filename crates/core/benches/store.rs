@@ -59,7 +59,7 @@ fn main() {
 fn plain_file(folder: &Path) -> Samples {
     let mut file = File::create(folder.join("plain")).expect("the folder is there");
     let mut life = Life::default();
-    let line = serde_json::to_vec(&life.batch(1).events[0].1).expect("plain data");
+    let line = serde_json::to_vec(&life.batch(1).facts[0].1).expect("plain data");
     let mut write = || {
         file.write_all(&line).expect("the disk is not full");
         file.sync_data().expect("the disk works");
@@ -115,23 +115,25 @@ impl Default for Life {
 impl Life {
     const EVENTS_OF_A_RUN: usize = 6;
 
-    /// Returns the next events with the runs that they change, as the engine appends them.
-    fn batch(&mut self, events: usize) -> Batch {
+    /// Returns what comes of the next inputs, with the runs that change, as the engine appends it.
+    fn batch(&mut self, inputs: usize) -> Batch {
         let now = Timestamp::UNIX_EPOCH;
-        let events: Vec<_> = (0..events).map(|_| (now, self.event())).collect();
-        for (at, event) in &events {
-            self.scheduler.handle(*at, event.clone());
+        let mut facts = Vec::new();
+        for _ in 0..inputs {
+            let input = self.input();
+            let step = self.scheduler.handle(now, input);
+            facts.extend(step.facts.into_iter().map(|fact| (now, fact)));
         }
         let changed = self.scheduler.take_changed();
         let views = changed.into_iter().filter_map(|run| self.scheduler.view(run));
         Batch {
             views: views.collect(),
-            events,
+            facts,
             taken: Vec::new(),
         }
     }
 
-    fn event(&mut self) -> Event {
+    fn input(&mut self) -> Event {
         let (run, attempt) = (self.run, self.run.attempt(1));
         self.next += 1;
         match self.next {

@@ -1,6 +1,6 @@
 //! Carries out what the scheduler wants, and decides nothing.
 //!
-//! An event is in the log before its actions are carried out. After a crash the log is replayed, and what is still
+//! Facts are in the log before the actions that follow are carried out. After a crash the log is replayed, and what is still
 //! outstanding is carried out again: every action may be repeated, so it does not matter how far it came.
 
 mod perform;
@@ -10,13 +10,14 @@ use std::sync::Arc;
 use crate::{
     action::Action,
     event::Event,
+    fact::Fact,
     policy::Policy,
     ports::{Batch, Clock, ClusterDriver, CommandId, Reporter, Seq, Store, StoreError, Version},
-    scheduler::Scheduler,
+    scheduler::{Replay, Scheduler},
 };
 use perform::Calls;
 
-/// How many events are read from the log at once.
+/// How many facts are read from the log at once.
 const REPLAY_CHUNK: usize = 4096;
 
 /// The backends that an engine works with.
@@ -115,20 +116,23 @@ impl Engine {
         self.take_in(events, taken).await
     }
 
-    async fn take_in(&mut self, events: Vec<Event>, taken: Vec<CommandId>) -> Result<(), StoreError> {
+    async fn take_in(&mut self, inputs: Vec<Event>, taken: Vec<CommandId>) -> Result<(), StoreError> {
         let now = self.ports.clock.now();
-        let mut actions = Vec::new();
-        for event in &events {
-            actions.extend(self.scheduler.handle(now, event.clone()));
+        let (mut facts, mut actions) = (Vec::new(), Vec::new());
+        for input in inputs {
+            let step = self.scheduler.handle(now, input);
+            facts.extend(step.facts.into_iter().map(|fact| (step.at, fact)));
+            actions.extend(step.actions);
         }
         let changed = self.scheduler.take_changed();
-        let views = changed
+        let views: Vec<_> = changed
             .into_iter()
             .filter_map(|run| self.scheduler.view(run))
             .collect();
-        let events = events.into_iter().map(|event| (now, event)).collect();
-        let batch = Batch { events, views, taken };
-        self.last = self.ports.store.append(self.last, batch).await?;
+        if !(facts.is_empty() && views.is_empty() && taken.is_empty()) {
+            let batch = Batch { facts, views, taken };
+            self.last = self.ports.store.append(self.last, batch).await?;
+        }
         self.carry_out(actions);
         Ok(())
     }
@@ -140,15 +144,15 @@ impl Engine {
     }
 }
 
-/// Returns a scheduler that has handled every event of the store's log, and the policy that was last in force.
+/// Returns a scheduler that every fact of the store's log was applied to, and the policy that was last in force.
 ///
-/// It only reads; whoever wants to know why a run waits asks this scheduler.
+/// It only reads, and decides nothing; whoever wants to know why a run waits asks this scheduler.
 pub async fn replay(store: &dyn Store) -> Result<(Scheduler, Option<Policy>), StoreError> {
     let replayed = Replayed::of(store).await?;
     Ok((replayed.scheduler, replayed.policy))
 }
 
-/// What a log comes to, up to its last event.
+/// What a log comes to, up to its last fact.
 struct Replayed {
     scheduler: Scheduler,
     policy: Option<Policy>,
@@ -157,22 +161,23 @@ struct Replayed {
 
 impl Replayed {
     async fn of(store: &dyn Store) -> Result<Self, StoreError> {
-        let mut replayed = Self {
-            scheduler: Scheduler::new(Policy::local(Default::default())),
-            policy: None,
-            last: Seq::default(),
-        };
+        let (mut replay, mut policy, mut last) = (Replay::new(), None, Seq::default());
         loop {
-            let events = store.events(replayed.last, REPLAY_CHUNK).await?;
-            let Some(last) = events.last() else {
-                return Ok(replayed);
+            let facts = store.facts(last, REPLAY_CHUNK).await?;
+            let Some(end) = facts.last() else {
+                let scheduler = replay.finish();
+                return Ok(Self {
+                    scheduler,
+                    policy,
+                    last,
+                });
             };
-            replayed.last = last.seq;
-            for logged in events {
-                if let Event::Configured { policy } = &logged.event {
-                    replayed.policy = Some((**policy).clone());
+            last = end.seq;
+            for logged in facts {
+                replay.apply(logged.at, &logged.fact);
+                if let Fact::Input(Event::Configured { policy: configured }) = logged.fact {
+                    policy = Some(*configured);
                 }
-                replayed.scheduler.handle(logged.at, logged.event);
             }
         }
     }

@@ -10,6 +10,7 @@ pub mod domain;
 pub mod engine;
 pub mod estimate;
 pub mod event;
+pub mod fact;
 pub mod figures;
 pub mod gpu;
 pub mod metrics;

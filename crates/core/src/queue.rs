@@ -21,6 +21,7 @@ pub mod objects;
 mod progress;
 mod quantity;
 mod quotas;
+mod restore;
 mod scene;
 mod share;
 pub mod slack;
@@ -246,45 +247,6 @@ impl Queues {
         self.workloads.insert(workload.id, at);
         self.trees[at.tree].searched.clear();
         self.restless.insert(at.tree);
-        Ok(())
-    }
-
-    /// Gives a workload quota that it has already, as when a log is replayed; whether it fits is not asked.
-    /// `pod_sets` is what its sets got, in their order.
-    pub fn restore(
-        &mut self,
-        workload: &Workload,
-        pod_sets: &[PodSetAssignment],
-        reserved_at: Timestamp,
-    ) -> Result<(), UnknownQueue> {
-        let at = self.at(&workload.cluster_queue)?;
-        let entry = self.entry(at, workload);
-        let tree = &mut self.trees[at.tree];
-        let mut usage: BTreeMap<_, Quantity> = BTreeMap::new();
-        for (set, got) in workload.pod_sets.iter().zip(pod_sets) {
-            for (resource, flavor) in &got.flavors {
-                let place = tree.place(flavor, resource);
-                let (Some(of), Some(per_pod)) = (place, terms::per_pod(set, resource)) else {
-                    continue;
-                };
-                let sum = usage.entry(of).or_default();
-                *sum = sum.plus(per_pod.times(got.count));
-            }
-        }
-        let usage: Vec<_> = usage.into_iter().collect();
-        let queue = &mut tree.queues[at.queue];
-        tree.quotas.add(queue.node, &usage);
-        for (of, amount) in &usage {
-            queue.users.note(entry.user, &tree.places[of.0].1, *amount);
-        }
-        let holder = Holder {
-            entry,
-            reserved_at,
-            usage,
-            evicted: false,
-        };
-        queue.holders.insert(workload.id, holder);
-        self.workloads.insert(workload.id, at);
         Ok(())
     }
 

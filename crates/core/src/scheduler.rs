@@ -1,9 +1,13 @@
 //! What is to be done next.
 //!
-//! The scheduler is told what happened and what time it is, and says what is to be done. It has no clock, no random
-//! numbers, no locks and nothing asynchronous: the same events give the same actions. It is the only place that
-//! decides; the engine around it carries out.
+//! The scheduler is told what came in and what time it is; it returns what it decided, and what is to be done. It has no
+//! clock, no random numbers, no locks and nothing asynchronous. It is the only place that decides; the engine around it
+//! writes the facts down and carries out the actions.
+//!
+//! To decide and to change are two things. [`Scheduler::handle`] decides; state changes by applying a fact (`apply`), and
+//! [`Replay`] applies facts that were decided once.
 
+mod apply;
 mod attempts;
 mod calls;
 mod check;
@@ -11,6 +15,7 @@ mod estimate;
 mod gate;
 mod passes;
 mod queue;
+mod replay;
 mod requests;
 mod run;
 mod tally;
@@ -19,11 +24,12 @@ mod why;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 pub use gate::ApprovedHead;
 pub use queue::EvictionReason;
 pub(crate) use queue::{default_objects, pod_sets};
+pub use replay::Replay;
 pub use why::{
     BackOff, FlavorRoom, InactiveQueue, LessUsage, Lost, PendingReason, Queued, Unblocker, UsageOrder,
 };
@@ -33,6 +39,7 @@ use crate::{
     domain::{AttemptId, Project, RequestKey, RunId, RunRequest, Subject},
     estimate::Durations,
     event::{Call, Event},
+    fact::{Decision, Fact},
     policy::{Policy, RetryPolicy},
     queue::{Queues, objects::Objects},
     timers::Timers,
@@ -45,13 +52,16 @@ use run::{AttemptPhase, Phase, Run};
 use tally::Tally;
 use timers::Timer;
 
-/// The state of everything, and the rules by which it changes.
+/// A clock that is so much behind the log was set back; less than that it is taken to stand still.
+const CLOCK_TOLERANCE: SignedDuration = SignedDuration::from_mins(5);
+
+/// The state of everything, and the rules by which it is decided what comes next.
 ///
 /// ```
-/// use blueproof_core::{domain::Resources, event::Event, policy::Policy, scheduler::Scheduler};
+/// use blueproof_core::{domain::Resources, event::Event, policy::Policy, scheduler::{Scheduler, Step}};
 ///
 /// let mut scheduler = Scheduler::new(Policy::local(Resources::default()));
-/// assert_eq!(scheduler.handle(jiff::Timestamp::UNIX_EPOCH, Event::Tick), []);
+/// assert_eq!(scheduler.handle(jiff::Timestamp::UNIX_EPOCH, Event::Tick), Step::default());
 /// ```
 #[derive(Debug)]
 pub struct Scheduler {
@@ -72,10 +82,26 @@ pub struct Scheduler {
     passes: Passes,
     due: Vec<Call>,
     tally: Tally,
-    /// The runs that the event in hand changes.
+    /// What came in and was decided in the step in hand.
+    facts: Vec<Fact>,
+    /// How many decisions this scheduler made itself.
+    decided: u64,
+    /// The runs that the fact in hand changes.
     touched: BTreeSet<RunId>,
-    /// The runs that changed since somebody asked.
+    /// The runs that changed since this was last asked.
     changed: BTreeSet<RunId>,
+}
+
+/// What came of an input.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Step {
+    /// When: by the clock, unless that went back a little.
+    pub at: Timestamp,
+    /// The input and the decisions, in the order in which they were applied: what is to be logged before anything is done.
+    /// A tick is no fact.
+    pub facts: Vec<Fact>,
+    /// What is to be done.
+    pub actions: Vec<Action>,
 }
 
 /// How a run stands with its quota.
@@ -113,47 +139,79 @@ impl Scheduler {
             passes: Passes::default(),
             due: Vec::new(),
             tally: Tally::default(),
+            facts: Vec::new(),
+            decided: 0,
             touched: BTreeSet::new(),
             changed: BTreeSet::new(),
         }
     }
 
-    /// Takes in one event and returns what is to be done about it.
+    /// Takes in one input, and returns what was decided, which is applied already, and what is to be done.
     ///
-    /// A clock that goes back is taken to stand still.
-    pub fn handle(&mut self, now: Timestamp, event: Event) -> Vec<Action> {
+    /// It takes every input: one that is repeated, late or unknown changes nothing. A clock that goes back by up to five
+    /// minutes is taken to stand still; where it goes back further, each deadline moves with it.
+    pub fn handle(&mut self, now: Timestamp, input: Event) -> Step {
+        if self.now.duration_since(now) > CLOCK_TOLERANCE {
+            self.decide(Decision::ClockSetBack { to: now });
+        }
         self.now = self.now.max(now);
         while let Some(timer) = self.timers.pop_due(self.now) {
             self.on_timer(timer);
         }
-        match event {
-            Event::Configured { policy } => self.on_configured(*policy),
-            Event::QuotaApplied { objects, by: _ } => self.on_quota_applied(*objects),
-            Event::Requested { request } => self.on_requested(*request),
+        self.take(input);
+        self.start_what_fits();
+        self.wait_for_queue();
+        self.settle();
+        Step {
+            at: self.now,
+            facts: std::mem::take(&mut self.facts),
+            actions: self.take_due(),
+        }
+    }
+
+    /// Applies an input, and decides what follows from it.
+    fn take(&mut self, input: Event) {
+        if input == Event::Tick {
+            return;
+        }
+        let at = self.facts.len();
+        if self.apply_input(&input) {
+            self.react(&input);
+        }
+        self.facts.insert(at, Fact::Input(input));
+    }
+
+    /// Decides what follows from an input that was just applied, and was no old news.
+    fn react(&mut self, input: &Event) {
+        match input {
+            Event::Configured { .. } => self.on_configured(),
+            Event::Requested { request } => self.on_requested(&request.key),
             Event::Approved { approval } => self.on_approved(approval),
             Event::HeadMoved {
                 project,
                 change,
                 head,
-            } => self.on_head_moved(project, change, &head),
-            Event::CancelRequested { run, by: _, how } => self.on_cancel_requested(run, how),
-            Event::RetryRequested { key, run, by: _ } => self.on_retry_requested(key, run),
-            Event::Reserved { attempt, place } => self.on_reserved(attempt, place),
-            Event::Started { attempt } => self.on_started(attempt),
-            Event::Finished {
-                attempt,
-                outcome,
-                ended_at,
-            } => self.on_finished(attempt, outcome, ended_at),
-            Event::Released { attempt } => self.on_released(attempt),
-            Event::Reported { run, attempts } => self.on_reported(run, attempts),
-            Event::CallFailed { call, error } => self.on_call_failed(call, *error),
-            Event::Tick => {}
+            } => self.on_head_moved(project, *change, head),
+            Event::CancelRequested { run, by: _, how } => self.on_cancel_requested(*run, *how),
+            Event::RetryRequested { run, .. } => self.requeue(*run),
+            Event::Reserved { attempt, .. } => self.on_reserved(*attempt),
+            Event::Finished { attempt, .. } => self.conclude(*attempt),
+            Event::Released { attempt } => self.on_released(*attempt),
+            Event::CallFailed { call, error } => self.on_call_failed(*call, error),
+            Event::QuotaApplied { .. } | Event::Started { .. } | Event::Reported { .. } | Event::Tick => {}
         }
-        self.start_what_fits();
-        self.wait_for_queue();
-        self.settle();
-        self.take_due()
+    }
+
+    /// Decides something: it holds from now on, and is logged with the input in hand.
+    fn decide(&mut self, decision: Decision) {
+        self.apply_decision(&decision);
+        self.record(decision);
+    }
+
+    /// Notes a decision that was applied already.
+    fn record(&mut self, decision: Decision) {
+        self.decided += 1;
+        self.facts.push(Fact::Decision(decision));
     }
 
     /// Returns when [`Event::Tick`] is to be sent at the latest, if nothing else happens before.
@@ -239,6 +297,16 @@ impl Scheduler {
         }
     }
 
+    /// Returns how many decisions this scheduler made itself, and did not take from a log.
+    pub fn decided(&self) -> u64 {
+        self.decided
+    }
+
+    /// Returns what time it is, by the last input.
+    pub fn now(&self) -> Timestamp {
+        self.now
+    }
+
     /// Returns whether nothing remains to be done for any run, until something new is asked.
     pub fn is_idle(&self) -> bool {
         self.unsettled
@@ -274,11 +342,7 @@ impl Scheduler {
         back_off.filter(|back_off| back_off.until > self.now)
     }
 
-    fn on_configured(&mut self, policy: Policy) {
-        self.gate.set_policy(policy.gate);
-        self.queue.set_quota(policy.quota);
-        self.queue.protect_for(policy.retry.protected_run_time);
-        self.retry = policy.retry;
+    fn on_configured(&mut self) {
         let awaiting: Vec<RunId> = self.awaiting.values().flatten().copied().collect();
         for run in awaiting {
             self.pass_gate(run);
@@ -292,10 +356,6 @@ impl Scheduler {
             .set_or_cancel(Timer::BackOff, self.queue.next_back_off_ends());
     }
 
-    fn on_quota_applied(&mut self, objects: Objects) {
-        self.queue.apply(objects);
-    }
-
     fn on_timer(&mut self, timer: Timer) {
         match timer {
             Timer::QueueTimeout(run) => self.on_queue_timeout(run),
@@ -305,14 +365,11 @@ impl Scheduler {
             Timer::TryAgain => self.queue.wake(),
             // The queue looks whose is over each time that it decides.
             Timer::BackOff => {}
-            Timer::Call(call) => {
-                self.touched.insert(call.run());
-                self.due.push(call);
-            }
+            Timer::Call(call) => self.decide(Decision::CallRepeated { call }),
         }
     }
 
-    /// Forgets of the runs that this event changed what is only needed while something remains to be done.
+    /// Forgets of the runs that this step changed what is only needed while something remains to be done.
     ///
     /// Only of those: a replay asks for the changed ones once, at its end, and would else go over all of them each time.
     fn settle(&mut self) {

@@ -5,6 +5,7 @@
 //! SQLite and not redb or fjall, because those let one process open the file at a time, and `blueproof get` must work
 //! beside a scheduler that runs, hangs or is dead.
 
+mod first_log;
 mod lead;
 mod read_only;
 mod rows;
@@ -28,7 +29,7 @@ use crate::{
     attempt::StoreIdentity,
     diagnostic::{Code, Diagnostic, Place},
     domain::{RequestKey, RunId},
-    ports::{Batch, Command, CommandId, LoggedEvent, Seq, Store, StoreError, Version},
+    ports::{Batch, Command, CommandId, LoggedFact, Seq, Store, StoreError, Version},
     queue::objects::Objects,
     view::RunView,
 };
@@ -220,7 +221,10 @@ impl SqliteStore {
     fn failed(&self, doing: &str, error: &rows::Error) -> StoreError {
         match error {
             rows::Error::Overtaken { after, last } => StoreError::overtaken(*after, *last),
-            rows::Error::Sqlite(_) | rows::Error::Row { .. } => broken(&self.path, doing, error),
+            rows::Error::Sqlite(_)
+            | rows::Error::Row { .. }
+            | rows::Error::Fact { .. }
+            | rows::Error::DecidedOtherwise { .. } => broken(&self.path, doing, error),
         }
     }
 }
@@ -234,8 +238,8 @@ impl Store for SqliteStore {
         .await
     }
 
-    async fn events(&self, after: Seq, limit: usize) -> Result<Vec<LoggedEvent>, StoreError> {
-        self.read(move |connection| rows::events(connection, after, limit))
+    async fn facts(&self, after: Seq, limit: usize) -> Result<Vec<LoggedFact>, StoreError> {
+        self.read(move |connection| rows::facts(connection, after, limit))
             .await
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 /// At most one time for each timer, and the earliest of all at hand.
 #[derive(Debug, Clone)]
@@ -41,6 +41,14 @@ impl<T: Copy + Ord> Timers<T> {
         if let Some(at) = self.at.remove(&timer) {
             self.order.remove(&(at, timer));
         }
+    }
+
+    /// Moves every time by a span, which may be negative.
+    pub(crate) fn move_by(&mut self, by: SignedDuration) {
+        for at in self.at.values_mut() {
+            *at = at.saturating_add(by).expect("a time span");
+        }
+        self.order = self.at.iter().map(|(timer, at)| (*at, *timer)).collect();
     }
 
     /// Returns when the timer is due.

@@ -56,7 +56,7 @@ impl Story {
 
     fn at(&mut self, second: i64, event: Event) -> Vec<AttemptId> {
         self.second = second;
-        let actions = self.scheduler.handle(at(second), event);
+        let actions = self.scheduler.handle(at(second), event).actions;
         self.scheduler.check();
         reserved(&actions)
     }

@@ -6,6 +6,7 @@ use blueproof_core::{
     diagnostic::{Code, Diagnostic},
     domain::{Cpus, Ending, RequestKey, Resources, RunId, RunState, Verdict},
     engine::{Engine, Ports},
+    fact::Fact,
     policy::Policy,
     ports::{CallError, Clock, Command, Seq, Store},
     scheduler::Scheduler,
@@ -100,8 +101,8 @@ async fn two_engines_at_once_lose_no_request_and_mix_up_no_run() {
         let run = run.expect("no request is lost");
         assert_eq!((run.id, run.attempts.len()), (RunId(number), 1), "{key}");
     }
-    let log = world.store.events(Seq(0), 1000).await.expect("a read");
-    let reserved = log.iter().filter(|logged| logged.event.kind() == "reserved");
+    let log = world.store.facts(Seq(0), 1000).await.expect("a read");
+    let reserved = log.iter().filter(|logged| logged.fact.kind() == "reserved");
     assert_eq!(reserved.count(), 6, "nothing is decided twice");
 }
 
@@ -160,8 +161,11 @@ async fn an_engine_that_dies_after_any_event_changes_nothing_in_the_end() {
         .await
         .expect("a store that works");
     let expected = quiet.store.run(RunId(1)).await.expect("a read");
-    let events = quiet.store.events(Seq(0), 100).await.expect("a read").len();
-    for survives in 1..=events {
+    let facts = quiet.store.facts(Seq(0), 100).await.expect("a read");
+    let inputs = facts
+        .iter()
+        .filter(|logged| matches!(logged.fact, Fact::Input(_)));
+    for survives in 1..=inputs.count() {
         let world = World::new(FakeCluster::passing(two_cores()));
         world.ask("a").await;
         let mut engine = world.engine().await;
@@ -244,8 +248,8 @@ async fn one_call_fails_and_the_engine_dies_after(survives: usize) -> Came {
         .expect("a store that works");
     assert_eq!(world.cluster.starts(RunId(1).attempt(1)), 1, "after {survives}");
     assert_eq!(world.cluster.left(), [], "after {survives}");
-    let events = world.store.events(Seq(0), 100).await.expect("a read");
-    let has = |kind: &str| events.iter().any(|logged| logged.event.kind() == kind);
+    let facts = world.store.facts(Seq(0), 100).await.expect("a read");
+    let has = |kind: &str| facts.iter().any(|logged| logged.fact.kind() == kind);
     let view = world
         .store
         .run(RunId(1))
@@ -256,7 +260,7 @@ async fn one_call_fails_and_the_engine_dies_after(survives: usize) -> Came {
         view.state,
         view.settled,
         view.attempts.len(),
-        has("callFailed") && has("tick"),
+        has("callFailed") && has("callRepeated"),
     )
 }
 

@@ -44,7 +44,7 @@ impl Story {
 
     fn tell(&mut self, event: Event) -> Vec<Action> {
         self.second += 1;
-        let actions = self.scheduler.handle(self.now(), event);
+        let actions = self.scheduler.handle(self.now(), event).actions;
         self.scheduler.check();
         actions
     }

@@ -8,7 +8,7 @@ use blueproof_core::{
     domain::{Actor, Cpus, Failure, FailureClass, Priority, Resources, RunId, Verdict},
     event::{Event, StopMode},
     policy::Policy,
-    ports::{LoggedEvent, Seq},
+    ports::{LoggedFact, Seq},
     queue::{
         Quantity,
         objects::{
@@ -16,7 +16,7 @@ use blueproof_core::{
             StopPolicy, WithinClusterQueue,
         },
     },
-    scheduler::Scheduler,
+    scheduler::{Replay, Scheduler},
     simulation::{Recorder, Recording},
     testing::{TEAMS, finished, request, teams},
 };
@@ -94,7 +94,7 @@ struct Story {
     scheduler: Scheduler,
     objects: Objects,
     second: i64,
-    log: Vec<LoggedEvent>,
+    log: Vec<LoggedFact>,
     calls: Vec<Action>,
     asked: u64,
 }
@@ -139,14 +139,12 @@ impl Story {
     }
 
     fn log(&mut self, at: Timestamp, event: Event) {
-        let seq = Seq(self.log.len() as u64 + 1);
-        let logged = event.clone();
-        self.log.push(LoggedEvent {
-            seq,
-            at,
-            event: logged,
-        });
-        self.calls.extend(self.scheduler.handle(at, event));
+        let step = self.scheduler.handle(at, event);
+        for fact in step.facts {
+            let seq = Seq(self.log.len() as u64 + 1);
+            self.log.push(LoggedFact { seq, at, fact });
+        }
+        self.calls.extend(step.actions);
         self.scheduler.check();
     }
 
@@ -233,10 +231,22 @@ impl Story {
         self.apply(changed);
     }
 
+    /// Returns what the log alone leads to.
+    fn replay(&self) -> Scheduler {
+        let mut replay = Replay::new();
+        for logged in &self.log {
+            replay.apply(logged.at, &logged.fact);
+        }
+        let again = replay.finish();
+        again.check();
+        assert_eq!(again.decided(), 0);
+        again
+    }
+
     fn recording(&self) -> Recording {
         let mut recorder = Recorder::default();
         for logged in &self.log {
-            recorder.take_in(logged.clone());
+            recorder.take_in(logged);
         }
         recorder.finish()
     }
@@ -269,6 +279,9 @@ proptest! {
         for step in steps {
             story.take(step);
         }
+        let again = story.replay();
+        prop_assert!(story.scheduler.runs().eq(again.runs()));
+        prop_assert_eq!(story.scheduler.outstanding(), again.outstanding());
         let recording = story.recording();
         prop_assert_eq!(recording.admissions.len(), attempts(&story));
         let history = recording.scenario.play();

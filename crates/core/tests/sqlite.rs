@@ -4,6 +4,7 @@ use blueproof_core::{
     diagnostic::Code,
     domain::Actor,
     event::Event,
+    fact::Fact,
     ports::{Batch, Seq, Store},
     queue::objects::Objects,
     sqlite::SqliteStore,
@@ -146,12 +147,14 @@ async fn the_queues_that_were_applied_last_are_found_without_a_replay() {
             by,
         }
     };
-    let events = [applied(1), applied(2), Event::Tick];
+    let inputs = [applied(1), applied(2), Event::Tick];
     let batch = Batch {
-        events: events.map(|event| (Timestamp::UNIX_EPOCH, event)).into(),
+        facts: inputs
+            .map(|input| (Timestamp::UNIX_EPOCH, Fact::Input(input)))
+            .into(),
         ..Batch::default()
     };
-    store.append(Seq(0), batch).await.expect("it takes events");
+    store.append(Seq(0), batch).await.expect("it takes facts");
     let found = store.applied_quota().await.expect("a read").expect("some were");
     assert_eq!(found.priority_classes["high"], 2);
 }

@@ -15,23 +15,33 @@ use blueproof_core::{
 use blueproof_tests::pull_request;
 use story::Story;
 
-/// What every event of a run's life is called in the log.
-const KINDS: [&str; 9] = [
+/// What each fact of a run's life is called in the log.
+const KINDS: [&str; 14] = [
     "configured",
     "requested",
+    "enqueued",
+    "cyclesRun",
+    "quotaReserved",
+    "admitted",
     "reserved",
     "started",
     "finished",
+    "ended",
     "released",
     "callFailed",
-    "tick",
-    "reported",
+    "callPostponed",
+    "callRepeated",
 ];
+
+/// A cell that kills the process which runs it.
+const KILL_THE_AGENT: &str = "import os, signal, time
+os.kill(os.getppid(), signal.SIGKILL)
+time.sleep(600)";
 
 const MOMENTS: [&str; 2] = ["before", "after"];
 
 #[tokio::test]
-async fn a_crash_at_any_event_changes_nothing_in_the_end() {
+async fn a_crash_at_any_fact_changes_nothing_in_the_end() {
     for kind in KINDS {
         for moment in MOMENTS {
             let (story, at) = (Story::new(), format!("{moment}:{kind}"));
@@ -45,7 +55,7 @@ async fn a_crash_at_any_event_changes_nothing_in_the_end() {
 #[tokio::test]
 async fn a_crash_at_an_approval_starts_what_was_approved_once() {
     for moment in MOMENTS {
-        let (story, at) = (Story::new(), format!("{moment}:approved"));
+        let (story, at) = (Story::new(), format!("{moment}:approvalAccepted"));
         let request = pull_request::from_contributor(story.request());
         let subject = request.subject.clone();
         story.ask_for(request).await;
@@ -94,7 +104,7 @@ async fn a_crash_while_a_push_takes_a_running_attempt_back_leaves_nothing_of_it(
 #[tokio::test]
 async fn a_crash_while_a_running_attempt_is_cancelled_leaves_nothing_of_it() {
     for moment in MOMENTS {
-        let (story, at) = (endless(), format!("{moment}:cancelRequested"));
+        let (story, at) = (endless(), format!("{moment}:stopRequested"));
         story.ask().await;
         crash_while_it_runs(&story, &at, cancel()).await;
         assert_stopped(&story, &at, Ending::Cancelled).await;
@@ -132,11 +142,24 @@ async fn a_crash_while_a_run_is_tried_again_makes_one_more_attempt_and_no_other(
 }
 
 #[tokio::test]
+async fn a_crash_while_a_failed_run_is_requeued_makes_one_more_attempt_and_no_other() {
+    for moment in MOMENTS {
+        let retries = "  retries: {infrastructure: 1}\n";
+        let (story, at) = (
+            Story::ending_with(KILL_THE_AGENT, retries),
+            format!("{moment}:requeued"),
+        );
+        story.ask().await;
+        crash_and_go_on(&story, &at);
+        let end = story.end().await;
+        assert_eq!((end.attempts.len(), end.settled), (2, true), "{at}");
+        story.assert_nothing_is_left(&at);
+    }
+}
+
+#[tokio::test]
 async fn an_agent_that_is_killed_is_an_infrastructure_failure_and_leaves_nothing_behind() {
-    let kill_the_agent = "import os, signal, time
-os.kill(os.getppid(), signal.SIGKILL)
-time.sleep(600)";
-    let story = Story::ending_with(kill_the_agent, "  retries: {infrastructure: 0}\n");
+    let story = Story::ending_with(KILL_THE_AGENT, "  retries: {infrastructure: 0}\n");
     story.ask().await;
     assert!(story.drive(None).success());
     let end = story.end().await;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, Result, bail};
 use blueproof_core::queue::{
-    PodSet, PodSetAssignment, Quantity, Queues, Workload, WorkloadId,
+    PodSet, Quantity, Queues, Workload, WorkloadId,
     objects::{
         AdmissionFairSharing, AdmissionMode, BorrowWithinCohort, ClusterQueue, Cohort, FairRule, FairSharing,
         FlavorFungibility, FlavorPreference, FlavorQuotas, LocalQueue, Objects, Preemption, QueueingStrategy,
@@ -377,12 +377,11 @@ pub(crate) fn restore(queues: &mut Queues, names: &Names, queue: &str, entry: &E
             let flavor = flavor(resource).unwrap_or(DEFAULT_FLAVOR);
             (resource.clone(), flavor.to_owned())
         });
-        PodSetAssignment {
-            count: set.count,
-            flavors: flavors.collect(),
-        }
+        (set.count, flavors.collect())
     });
-    queues.restore(&workload, &pod_sets.collect::<Vec<_>>(), at(entry.t))?;
+    let assigned = workload.pod_sets.iter().zip(pod_sets);
+    let assigned = assigned.map(|(set, (count, flavors))| set.assigned(count, flavors));
+    queues.restore(&workload, &assigned.collect::<Vec<_>>(), at(entry.t))?;
     if entry.evicted {
         queues.evict(workload.id);
     }

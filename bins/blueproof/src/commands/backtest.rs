@@ -12,7 +12,7 @@ use crate::{
 
 pub(crate) fn backtest(arguments: &cli::Backtest, place: &Place) -> Result<Exit, Problem> {
     let (log, mut backtest) = (arguments.log.as_deref(), Backtest::default());
-    recorded::events(log, place, |event| backtest.take_in(event))?;
+    recorded::facts(log, place, |fact| backtest.take_in(fact))?;
     let scores = backtest.finish(arguments.since);
     if scores.runs == 0 {
         return Err(recorded::nothing_to_replay(log));

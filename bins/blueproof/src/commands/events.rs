@@ -1,6 +1,6 @@
 //! `blueproof get events`.
 
-use blueproof_core::ports::LoggedEvent;
+use blueproof_core::ports::LoggedFact;
 
 use crate::{
     cli::{EventFormat, GetEvents, Place},
@@ -16,18 +16,16 @@ pub(super) async fn get_events(arguments: &GetEvents, place: &Place) -> Result<E
         return Ok(Exit::Ok);
     };
     match arguments.output {
-        Some(EventFormat::Jsonl) => reading::events(&store, |events| print_lines(&events)).await?,
+        Some(EventFormat::Jsonl) => reading::facts(&store, |facts| print_lines(&facts)).await?,
         None => {
             let mut table = show::events::Rows::default();
-            reading::events(&store, |events| output::print(&table.render(&events))).await?;
+            reading::facts(&store, |facts| output::print(&table.render(&facts))).await?;
         }
     }
     Ok(Exit::Ok)
 }
 
-fn print_lines(events: &[LoggedEvent]) -> Result<(), Problem> {
-    let lines = events
-        .iter()
-        .map(|event| output::encode(event, Encoding::JsonLine));
+fn print_lines(facts: &[LoggedFact]) -> Result<(), Problem> {
+    let lines = facts.iter().map(|fact| output::encode(fact, Encoding::JsonLine));
     output::print(&lines.collect::<Result<String, _>>()?)
 }

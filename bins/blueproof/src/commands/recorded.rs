@@ -1,4 +1,4 @@
-//! Events that were recorded: those of the store, or of a file.
+//! A log that was recorded: that of the store, or of a file.
 
 mod log;
 
@@ -6,7 +6,7 @@ use std::path::Path;
 
 use blueproof_core::{
     diagnostic::{Code, Diagnostic, Place as FilePlace},
-    ports::LoggedEvent,
+    ports::LoggedFact,
 };
 
 use crate::{
@@ -16,16 +16,16 @@ use crate::{
     show::pace::Pace,
 };
 
-/// Hands on all events of a log, or of the store where none is named, the oldest first.
-pub(super) fn events(
+/// Hands on all facts of a log, or of the store where none is named, the oldest first.
+pub(super) fn facts(
     log: Option<&Path>,
     place: &Place,
-    mut take: impl FnMut(LoggedEvent),
+    mut take: impl FnMut(&LoggedFact),
 ) -> Result<(), Problem> {
     let mut pace = Pace::new("events read");
-    let mut take = |event| {
+    let mut take = |fact: &LoggedFact| {
         pace.add(1);
-        take(event);
+        take(fact);
     };
     if let Some(path) = log {
         return log::read(path, take);
@@ -34,8 +34,8 @@ pub(super) fn events(
         let Some(store) = Reading::open(place)?.store else {
             return Ok(());
         };
-        reading::events(&store, |events| {
-            events.into_iter().for_each(&mut take);
+        reading::facts(&store, |facts| {
+            facts.iter().for_each(&mut take);
             Ok(())
         })
         .await

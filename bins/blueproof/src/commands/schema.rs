@@ -1,6 +1,6 @@
 //! `blueproof schema KIND`.
 
-use blueproof_core::{ports::LoggedEvent, simulation};
+use blueproof_core::{ports::LoggedFact, simulation};
 use blueproof_notebook::blueprint;
 
 use crate::{
@@ -21,7 +21,7 @@ fn schema_for(kind: SchemaKind) -> serde_json::Value {
     match kind {
         SchemaKind::Blueprint => blueprint::schema(),
         SchemaKind::Config => schemars::schema_for!(ConfigFile).to_value(),
-        SchemaKind::Event => output::schema_of::<LoggedEvent>().to_value(),
+        SchemaKind::Event => output::schema_of::<LoggedFact>().to_value(),
         SchemaKind::Simulation => simulation::schema(),
         SchemaKind::Run => output::document_schema::<Listed<'_>>("Run").to_value(),
     }

@@ -22,7 +22,7 @@ use crate::{
 pub(crate) fn whatif(arguments: &WhatIf, place: &Place) -> Result<Exit, Problem> {
     let objects = quota::read(&arguments.files)?;
     let (log, mut recorder) = (arguments.log.as_deref(), Recorder::default());
-    recorded::events(log, place, |event| recorder.take_in(event))?;
+    recorded::facts(log, place, |fact| recorder.take_in(fact))?;
     let recording = recorder.finish();
     if recording.scenario.jobs.is_empty() {
         return Err(recorded::nothing_to_replay(log));

@@ -1,13 +1,14 @@
-//! Events of the log as rows of a table.
+//! What the log holds, as rows of a table.
 
 use blueproof_core::{
     event::{Call, Event},
-    ports::LoggedEvent,
+    fact::{Decision, Fact},
+    ports::LoggedFact,
 };
 
 use crate::output::{self, Cell, Table};
 
-/// Rows of events that come one part after the other.
+/// Rows of facts that come one part after the other.
 #[derive(Default)]
 pub(crate) struct Rows {
     /// How wide the columns are, once there is a header.
@@ -16,9 +17,9 @@ pub(crate) struct Rows {
 
 impl Rows {
     /// Returns the next rows, under a header if they are the first.
-    pub(crate) fn render(&mut self, events: &[LoggedEvent]) -> String {
+    pub(crate) fn render(&mut self, facts: &[LoggedFact]) -> String {
         let mut table = Table::new(["EVENT", "AT", "KIND", "OF"]);
-        for logged in events {
+        for logged in facts {
             table.row(row(logged));
         }
         let limit = output::width();
@@ -30,18 +31,22 @@ impl Rows {
     }
 }
 
-fn row(logged: &LoggedEvent) -> [Cell; 4] {
+fn row(logged: &LoggedFact) -> [Cell; 4] {
     [
         logged.seq.0.to_string().into(),
         output::absolute(logged.at).into(),
-        logged.event.kind().into(),
-        of(&logged.event).into(),
+        logged.fact.kind().into(),
+        match &logged.fact {
+            Fact::Input(input) => of_input(input),
+            Fact::Decision(decision) => of_decision(decision),
+        }
+        .into(),
     ]
 }
 
-/// Returns whom or what an event is about.
-fn of(event: &Event) -> String {
-    match event {
+/// Returns whom or what an input is about.
+fn of_input(input: &Event) -> String {
+    match input {
         Event::Configured { .. } | Event::Tick => String::new(),
         Event::QuotaApplied { by, .. } => by.to_string(),
         Event::Requested { request } => request.subject.blueprint.to_string(),
@@ -55,6 +60,26 @@ fn of(event: &Event) -> String {
         | Event::Finished { attempt, .. }
         | Event::Released { attempt } => attempt.to_string(),
         Event::CallFailed { call, .. } => called(*call),
+    }
+}
+
+/// Returns what a decision is about.
+fn of_decision(decision: &Decision) -> String {
+    match decision {
+        Decision::ApprovalAccepted { approval } => approval.subject.blueprint.to_string(),
+        Decision::ApprovalRefused { subject, .. } => subject.blueprint.to_string(),
+        Decision::ApprovalAwaited { run }
+        | Decision::Enqueued { run, .. }
+        | Decision::Requeued { run, .. }
+        | Decision::Ended { run, .. }
+        | Decision::ReportGivenUp { run } => run.to_string(),
+        Decision::QuotaReserved { attempt, .. }
+        | Decision::Admitted { attempt, .. }
+        | Decision::Evicted { attempt, .. }
+        | Decision::StopRequested { attempt, .. }
+        | Decision::AttemptEnded { attempt, .. } => attempt.to_string(),
+        Decision::CallPostponed { call, .. } | Decision::CallRepeated { call } => called(*call),
+        Decision::CyclesRun { .. } | Decision::ClockSetBack { .. } => String::new(),
     }
 }
 

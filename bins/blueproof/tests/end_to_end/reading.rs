@@ -33,20 +33,22 @@ fn write_pairs(store: &SqliteStore, stop: &AtomicBool) -> u64 {
                 },
             )
         });
-        for (at, event) in pair.clone() {
-            scheduler.handle(at, event);
-        }
+        let facts = pair.into_iter().flat_map(|(at, event)| {
+            let facts = scheduler.handle(at, event).facts.into_iter();
+            facts.map(move |fact| (at, fact)).collect::<Vec<_>>()
+        });
+        let facts = facts.collect();
         let changed = scheduler.take_changed();
         let views = changed
             .into_iter()
             .filter_map(|run| scheduler.view(run))
             .collect();
         let batch = Batch {
-            events: pair.into(),
+            facts,
             views,
             taken: Vec::new(),
         };
-        last = wait_for(store.append(last, batch)).expect("it takes events");
+        last = wait_for(store.append(last, batch)).expect("it takes facts");
         n_runs += 2;
     }
     n_runs

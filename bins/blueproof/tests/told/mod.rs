@@ -25,19 +25,18 @@ pub(crate) async fn store(path: &Path) -> SqliteStore {
 }
 
 pub(crate) async fn tell(store: &SqliteStore, scheduler: &mut Scheduler, at: Timestamp, event: Event) {
-    scheduler.handle(at, event.clone());
+    let facts = scheduler.handle(at, event).facts;
     let changed = scheduler.take_changed();
     let views = changed
         .into_iter()
         .filter_map(|run| scheduler.view(run))
         .collect();
-    let events = vec![(at, event)];
     let batch = Batch {
-        events,
+        facts: facts.into_iter().map(|fact| (at, fact)).collect(),
         views,
         taken: Vec::new(),
     };
-    let log = store.events(Seq(0), i64::MAX as usize).await.expect("it reads");
+    let log = store.facts(Seq(0), i64::MAX as usize).await.expect("it reads");
     let last = log.last().map_or(Seq(0), |logged| logged.seq);
-    store.append(last, batch).await.expect("it takes events");
+    store.append(last, batch).await.expect("it takes facts");
 }

@@ -7,22 +7,24 @@ use serde::Serialize;
 
 use super::{Estimate, When};
 use crate::{
-    domain::{Ending, RunId, RunState},
+    domain::{Ending, RequestKey, RunId, RunState},
     event::Event,
-    policy::Policy,
-    ports::LoggedEvent,
-    scheduler::Scheduler,
+    fact::Fact,
+    ports::LoggedFact,
+    scheduler::Replay,
     view::RunView,
 };
 
 /// Replays a log and estimates each run when it is asked for.
 ///
 /// Starts are compared for runs that had to wait, and ends for runs that ended by themselves.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Backtest {
-    scheduler: Scheduler,
+    replay: Replay,
+    /// The run that was just asked for, when, and which is estimated once all is applied that was decided about it.
+    asked: Option<(RequestKey, Timestamp)>,
     estimates: BTreeMap<RunId, Option<Estimate>>,
-    now: Timestamp,
+    last_at: Option<Timestamp>,
 }
 
 /// How often estimates held.
@@ -65,42 +67,41 @@ struct Case {
     came: Timestamp,
 }
 
-impl Default for Backtest {
-    fn default() -> Self {
-        Self {
-            scheduler: Scheduler::new(Policy::local(Default::default())),
-            estimates: BTreeMap::new(),
-            now: Timestamp::MIN,
+impl Backtest {
+    /// Takes in the next fact.
+    pub fn take_in(&mut self, logged: &LoggedFact) {
+        if logged.begins_step(self.last_at) {
+            self.estimate();
+        }
+        self.last_at = self.last_at.max(Some(logged.at));
+        self.replay.apply(logged.at, &logged.fact);
+        if let Fact::Input(Event::Requested { request }) = &logged.fact {
+            self.asked = Some((request.key.clone(), logged.at));
         }
     }
-}
 
-impl Backtest {
-    /// Takes in the next event.
-    pub fn take_in(&mut self, logged: LoggedEvent) {
-        let LoggedEvent { at, event, .. } = logged;
-        self.now = self.now.max(at);
-        let Event::Requested { request } = &event else {
-            self.scheduler.handle(at, event);
+    /// Estimates the run that was just asked for, from what was known then.
+    fn estimate(&mut self) {
+        let Some((key, at)) = self.asked.take() else {
             return;
         };
-        let key = request.key.clone();
-        self.scheduler.handle(at, event);
-        let run = self.scheduler.run_of(&key);
-        let Some(run) = run.filter(|run| !self.estimates.contains_key(run)) else {
-            return;
-        };
-        let estimate = self.scheduler.estimates(at, &[run].into()).remove(&run);
-        self.estimates.insert(run, estimate);
+        let scheduler = self.replay.scheduler();
+        let run = scheduler.run_of(&key);
+        if let Some(run) = run.filter(|run| !self.estimates.contains_key(run)) {
+            let estimate = scheduler.estimates(at, &[run].into()).remove(&run);
+            self.estimates.insert(run, estimate);
+        }
     }
 
     /// Returns how often estimates held, of runs that were asked for within `since` before the end of the log.
-    pub fn finish(self, since: Option<SignedDuration>) -> Scores {
-        let from = since.and_then(|since| self.now.checked_sub(since).ok());
+    pub fn finish(mut self, since: Option<SignedDuration>) -> Scores {
+        self.estimate();
+        let now = self.last_at.unwrap_or(Timestamp::MIN);
+        let from = since.and_then(|since| now.checked_sub(since).ok());
         let mut scores = Scores::default();
         let (mut starts, mut ends) = (Vec::new(), BTreeMap::<String, Vec<Case>>::new());
         for (run, estimate) in &self.estimates {
-            let Some(view) = self.scheduler.view(*run) else {
+            let Some(view) = self.replay.scheduler().view(*run) else {
                 continue;
             };
             if from.is_some_and(|from| view.requested_at < from) {

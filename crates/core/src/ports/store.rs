@@ -8,22 +8,23 @@ use crate::{
     diagnostic::{Code, Diagnostic},
     domain::{Actor, Head, Project, RequestKey, RunId, RunRequest},
     event::{Approval, Event, StopMode},
+    fact::Fact,
     queue::objects::Objects,
     view::RunView,
 };
 
-/// The log of events, what is projected from it, and the wishes that nobody has taken up yet.
+/// The log of facts, what is projected from it, and the wishes that nobody has taken up yet.
 ///
 /// One engine at a time appends; any number of other processes read, and may leave wishes.
 #[async_trait]
 pub trait Store: Send + Sync {
-    /// Appends events and what follows from them, all or nothing, and returns when that will outlive a power cut, with the
-    /// position of the last event. Where the log does not end at `after` any more, nothing is appended and the error is
+    /// Appends facts and what follows from them, all or nothing, and returns when that will outlive a power cut, with the
+    /// position of the last fact. Where the log does not end at `after` any more, nothing is appended and the error is
     /// [`Overtaken`](crate::diagnostic::Code::StoreOvertaken): somebody else has written.
     async fn append(&self, after: Seq, batch: Batch) -> Result<Seq, StoreError>;
 
-    /// Returns at most `limit` events after `after`, the oldest first.
-    async fn events(&self, after: Seq, limit: usize) -> Result<Vec<LoggedEvent>, StoreError>;
+    /// Returns at most `limit` facts after `after`, the oldest first.
+    async fn facts(&self, after: Seq, limit: usize) -> Result<Vec<LoggedFact>, StoreError>;
 
     /// Leaves a wish for whichever engine is or will be there. A wish whose key was left before changes nothing.
     async fn submit(&self, at: Timestamp, command: Command) -> Result<(), StoreError>;
@@ -35,7 +36,7 @@ pub trait Store: Send + Sync {
     /// process. Versions are only good for being compared. Safe to drop.
     async fn changed(&self, since: Option<Version>) -> Version;
 
-    /// Returns a run as it stood when its last event was appended.
+    /// Returns a run as it stood when its last fact was appended.
     async fn run(&self, run: RunId) -> Result<Option<RunView>, StoreError>;
 
     /// Returns the run that a request made.
@@ -45,7 +46,7 @@ pub trait Store: Send + Sync {
     async fn runs(&self, limit: usize) -> Result<Vec<RunView>, StoreError>;
 }
 
-/// The position of an event in the log, counted from one; zero is before the first.
+/// The position of a fact in the log, counted from one; zero is before the first.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
@@ -55,25 +56,33 @@ pub struct Seq(pub u64);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Version(pub u64);
 
-/// An event as it stands in the log.
+/// A fact as it stands in the log.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct LoggedEvent {
+pub struct LoggedFact {
     /// Its position.
     pub seq: Seq,
     /// When it was handled.
     pub at: Timestamp,
-    /// What happened.
+    /// What came in, or was decided.
     #[serde(flatten)]
-    pub event: Event,
+    pub fact: Fact,
+}
+
+impl LoggedFact {
+    /// Returns whether another step of the scheduler begins here: an input is followed by what was decided about it, and what
+    /// fell due has a time of its own. `last_at` is the time of the fact before.
+    pub fn begins_step(&self, last_at: Option<Timestamp>) -> bool {
+        matches!(self.fact, Fact::Input(_)) || last_at != Some(self.at)
+    }
 }
 
 /// What is appended at once.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Batch {
-    /// New events.
-    pub events: Vec<(Timestamp, Event)>,
-    /// The runs that changed, as they stand after these events.
+    /// New facts, each with the time at which it was applied.
+    pub facts: Vec<(Timestamp, Fact)>,
+    /// The runs that changed, as they stand after these facts.
     pub views: Vec<RunView>,
     /// The wishes that became events here.
     pub taken: Vec<CommandId>,
@@ -190,7 +199,7 @@ impl StoreError {
     /// Returns the error of an engine whose log has grown without it.
     pub fn overtaken(after: Seq, last: Seq) -> Self {
         let message = format!(
-            "somebody else has written to the store: its log ends at event {}, not at {}",
+            "somebody else has written to the store: its log ends at fact {}, not at {}",
             last.0, after.0
         );
         let diagnostic = Diagnostic::error(Code::StoreOvertaken, message);

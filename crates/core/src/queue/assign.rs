@@ -12,7 +12,7 @@ use super::{
     terms::{GroupAsk, Mismatch, SetShape},
     tree::Queue,
     victims,
-    workload::{Admission, PodSetAssignment, WorkloadId},
+    workload::{Admission, WorkloadId},
 };
 
 /// What has to happen before a workload can have its flavors; the later, the better.
@@ -43,7 +43,9 @@ pub(super) struct Assignment {
 impl Assignment {
     /// Returns it by the names of resources and flavors.
     pub(super) fn admission(&self, queue: &Queue, id: WorkloadId) -> Admission {
-        let pod_sets = self.sets.iter().map(|set| {
+        let entry = queue.holders.get(&id).expect("it was just given its quota").entry;
+        let asked = &queue.shape_pod_sets[entry.class.shape];
+        let pod_sets = self.sets.iter().zip(asked.iter()).map(|(set, asked)| {
             let flavors = set.flavors.iter().map(|choice| {
                 let group = &queue.terms.groups[choice.group];
                 (
@@ -51,10 +53,7 @@ impl Assignment {
                     group.flavors[choice.flavor].name.clone(),
                 )
             });
-            PodSetAssignment {
-                count: set.count,
-                flavors: flavors.collect(),
-            }
+            asked.assigned(set.count, flavors.collect())
         });
         Admission {
             workload: id,

@@ -1,9 +1,10 @@
 //! From one configuration to the next: who is there stays there.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    At, Queues, forest,
+    At, Queues,
+    forest::{self, Held},
     objects::{LocalQueue, Objects},
     quotas::FlavorResource,
     tree::{Queue, Tree},
@@ -13,8 +14,21 @@ impl Queues {
     /// Goes by other objects from now on. Who holds quota keeps it, also where there is too little now; who waits keeps
     /// their place. A tree about which nothing is different does not notice.
     pub fn set_objects(&mut self, objects: Objects) {
+        self.grow_anew(objects, Held::new());
+    }
+
+    /// Makes room for what a queue gives that no object says: it was given once, and counts for as long as it is held.
+    pub(super) fn hold_place(&mut self, cluster_queue: &str, places: BTreeSet<(String, String)>) {
+        let held = Held::from([(cluster_queue.to_owned(), places)]);
+        self.grow_anew(self.objects.clone(), held);
+    }
+
+    fn grow_anew(&mut self, objects: Objects, to_be_held: Held) {
         let old = std::mem::replace(self, Self::new(Objects::default()));
-        let held = old.trees.iter().flat_map(Tree::held).collect();
+        let mut held: Held = old.trees.iter().flat_map(Tree::held).collect();
+        for (queue, places) in to_be_held {
+            held.entry(queue).or_default().extend(places);
+        }
         *self = Self::grow(objects, &held);
         self.now = old.now;
         self.protected_for = old.protected_for;

@@ -181,6 +181,7 @@ impl<'a> Builder<'a> {
             line: Line::new(queue.queueing_strategy, users.by_usage()),
             users,
             shapes: Vec::new(),
+            shape_pod_sets: Vec::new(),
             shape_numbers: BTreeMap::new(),
             generation: 0,
         }

@@ -9,12 +9,13 @@ use std::{
 use jiff::Timestamp;
 
 use super::{
+    Quantity,
     line::{Entry, Line},
     objects::{ResourceFlavor, StopPolicy},
     quotas::{FlavorResource, NodeId, Quotas, Usage},
     terms::{Shape, Terms},
     users::Users,
-    workload::{PodSet, WorkloadId},
+    workload::{PodSet, PodSetAssignment, WorkloadId},
 };
 
 /// One tree.
@@ -38,6 +39,22 @@ impl Tree {
     pub(super) fn place(&self, flavor: &str, resource: &str) -> Option<FlavorResource> {
         let at = self.places.iter().position(|(f, r)| f == flavor && r == resource);
         at.map(FlavorResource)
+    }
+
+    /// Returns what a workload uses whose pod sets have this.
+    pub(super) fn usage_of(&self, pod_sets: &[PodSetAssignment]) -> Usage {
+        let mut usage: BTreeMap<_, Quantity> = BTreeMap::new();
+        for set in pod_sets {
+            for (resource, flavor) in &set.flavors {
+                let place = self.place(flavor, resource);
+                let (Some(of), Some(amount)) = (place, set.resource_usage.get(resource)) else {
+                    continue;
+                };
+                let sum = usage.entry(of).or_default();
+                *sum = sum.plus(*amount);
+            }
+        }
+        usage.into_iter().collect()
     }
 
     /// Returns the name of a resource by its number.
@@ -85,6 +102,8 @@ pub(super) struct Queue {
     pub(super) line: Line,
     pub(super) users: Users,
     pub(super) shapes: Vec<Arc<Shape>>,
+    /// The pod sets of each shape.
+    pub(super) shape_pod_sets: Vec<Arc<[PodSet]>>,
     pub(super) shape_numbers: BTreeMap<Arc<[PodSet]>, usize>,
     /// Counts what may have freed quota of this queue.
     pub(super) generation: u64,
@@ -110,7 +129,9 @@ impl Queue {
             return *number;
         }
         self.shapes.push(Arc::new(self.terms.shape(pod_sets, flavors)));
-        self.shape_numbers.insert(pod_sets.into(), self.shapes.len() - 1);
+        let pod_sets: Arc<[PodSet]> = pod_sets.into();
+        self.shape_pod_sets.push(Arc::clone(&pod_sets));
+        self.shape_numbers.insert(pod_sets, self.shapes.len() - 1);
         self.shapes.len() - 1
     }
 }

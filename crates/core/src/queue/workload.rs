@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fmt};
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use super::{Quantity, objects::Toleration};
+use super::{Quantity, objects::Toleration, terms};
 
 /// Names a workload. Where all else is equal, the lesser one goes first, and is evicted first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -97,13 +97,35 @@ pub struct Admission {
     pub pod_sets: Vec<PodSetAssignment>,
 }
 
-/// Quota given to a pod set.
+/// Quota given to a pod set: Kueue's `podSetAssignments`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
 pub struct PodSetAssignment {
+    /// The pod set's name within the workload.
+    pub name: String,
     /// For how many pods.
     pub count: u32,
     /// Of which flavor, by resource.
     pub flavors: BTreeMap<String, String>,
+    /// How much of each resource, for all pods of the set together.
+    pub resource_usage: BTreeMap<String, Quantity>,
+}
+
+impl PodSet {
+    /// Returns what the set has when so many of its pods get quota of these flavors.
+    pub fn assigned(&self, count: u32, flavors: BTreeMap<String, String>) -> PodSetAssignment {
+        let usage = flavors.keys().filter_map(|resource| {
+            let per_pod = terms::per_pod(self, resource)?;
+            Some((resource.clone(), per_pod.times(count)))
+        });
+        PodSetAssignment {
+            name: self.name.clone(),
+            count,
+            resource_usage: usage.collect(),
+            flavors,
+        }
+    }
 }
 
 /// A workload that loses its quota to another.

@@ -1,21 +1,19 @@
-//! From the queue to the end: an attempt is placed, started, watched, judged and cleared away.
+//! From the queue to the end: what is decided about attempts.
 
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
     Scheduler,
-    queue::Evicted,
+    queue::{Evicted, QuotaDecision},
     requests::never_ran,
-    run::{Attempt, AttemptPhase, Phase, Stop, StopReason},
-    timers::Timer,
     why::BackOff,
 };
 use crate::{
     diagnostic::{Code, Diagnostic},
     domain::{AttemptId, Ending, Failure, FailureClass, Limit, Outcome, RunId, Verdict},
-    event::{Call, StopMode},
+    event::StopMode,
+    fact::{Decision, RetryAfter, RetryUsed, StopReason},
     queue::objects::RequeuingTimestamp,
-    view::Eviction,
 };
 
 impl Scheduler {
@@ -24,9 +22,14 @@ impl Scheduler {
         loop {
             let decided = self.queue.decide(self.now);
             self.touched.extend(&decided.tried_again);
-            self.count_decisions(&decided);
-            for evicted in &decided.evicted {
-                self.evict(evicted);
+            if decided.successes + decided.failures > 0 {
+                self.decide(Decision::CyclesRun {
+                    admitted: decided.successes,
+                    inadmissible: decided.failures,
+                });
+            }
+            for decision in decided.quota {
+                self.on_quota_decided(decision);
             }
             if decided.admitted.is_empty() {
                 return;
@@ -37,168 +40,83 @@ impl Scheduler {
         }
     }
 
-    fn begin(&mut self, attempt: AttemptId) {
-        let id = attempt.run;
-        let request = self.runs[&id].request.clone();
-        self.timers.cancel(Timer::QueueTimeout(id));
-        let Some(head) = self.gate.check(&request, self.now) else {
-            // The approval has expired, or the policy that it was given under has changed.
-            self.queue.release(attempt);
-            return self.pass_gate(id);
-        };
-        let reserved_at = self.now;
-        let entered_at = self.queue.times(id).map(|(entered_at, _)| entered_at);
-        let run = self.change(id).expect("queued runs are known");
-        let Phase::Queued { since: queued_at, .. } = run.phase else {
-            unreachable!("only queued runs are admitted");
-        };
-        run.phase = Phase::Active;
-        run.attempts.push(Attempt {
-            id: attempt,
-            head,
-            phase: AttemptPhase::Reserving,
-            queued_at,
-            entered_at,
-            reserved_at,
-            placed_at: None,
-            started_at: None,
-            ended_at: None,
-            seen_over_at: None,
-            place: None,
-            stop: None,
-            eviction: None,
-            outcome: None,
-        });
-        if let Some(end) = run.execution.ends_at(reserved_at) {
-            self.timers.set(Timer::ExecutionTime(attempt), end);
+    /// Goes on from what the queue decided, and has applied to itself.
+    fn on_quota_decided(&mut self, decision: QuotaDecision) {
+        match decision {
+            QuotaDecision::Reserved {
+                attempt,
+                assignment,
+                waited,
+            } => {
+                self.count_reserved(attempt.run, waited);
+                self.record(Decision::QuotaReserved { attempt, assignment });
+            }
+            QuotaDecision::Evicted(evicted) => {
+                let Evicted {
+                    attempt,
+                    reason,
+                    by,
+                    reversal,
+                    was_admitted,
+                } = evicted;
+                self.note_eviction(&evicted);
+                self.record(Decision::Evicted {
+                    attempt,
+                    reason,
+                    by,
+                    reversal,
+                });
+                if was_admitted {
+                    self.stop_attempt(attempt.run, StopMode::Interrupt, StopReason::Evicted);
+                }
+            }
         }
-        self.count_admission(id);
-        self.due.push(Call::Reserve(attempt));
     }
 
-    /// Asks an attempt to give its quota back: first by an interrupt, then, after its grace, by ending it.
-    fn evict(&mut self, evicted: &Evicted) {
-        let Evicted {
-            attempt: id,
-            reason,
-            by,
-            reversal: _,
-        } = *evicted;
-        let at = self.now;
-        let Some(attempt) = self.live_attempt(id) else {
-            return;
-        };
-        attempt.eviction = Some(Eviction { reason, by, at });
-        self.count_eviction(evicted);
-        self.stop_attempt(id.run, Stop::gently(StopReason::Evicted));
+    fn begin(&mut self, attempt: AttemptId) {
+        let request = self.runs[&attempt.run].request.clone();
+        match self.gate.check(&request, self.now) {
+            Some(head) => self.decide(Decision::Admitted {
+                attempt,
+                approved_by: head.by().clone(),
+            }),
+            // The approval has expired, or the policy that it was given under has changed.
+            None => self.decide(Decision::ApprovalAwaited { run: attempt.run }),
+        }
     }
 
     /// The run's attempts have had quota for as long as they may; it does not come back.
     pub(super) fn on_execution_time_over(&mut self, id: AttemptId) {
         if self.live_attempt(id).is_some() {
-            self.stop_attempt(id.run, Stop::gently(StopReason::ExecutionTimeOver));
-        }
-    }
-
-    /// Sees to it that an attempt that was asked to end does so: one that was interrupted is told to end when its grace is
-    /// over, and one that was told to end is then given up, and ended by force.
-    pub(super) fn expect_end_of(&mut self, id: AttemptId, how: StopMode) {
-        let end = self.now.saturating_add(self.retry.eviction_grace);
-        let end = end.expect("a time span");
-        let timer = match how {
-            StopMode::Interrupt => Timer::Grace(id),
-            StopMode::End => Timer::Overdue(id),
-        };
-        if self.timers.get(timer).is_none_or(|earlier| end < earlier) {
-            self.timers.set(timer, end);
+            self.stop_attempt(id.run, StopMode::Interrupt, StopReason::ExecutionTimeOver);
         }
     }
 
     pub(super) fn on_grace_over(&mut self, id: AttemptId) {
-        let Some(why) = self
-            .live_attempt(id)
-            .and_then(|attempt| attempt.stop)
-            .map(|stop| stop.why)
-        else {
-            return;
-        };
-        let how = StopMode::End;
-        self.stop_attempt(id.run, Stop { how, why });
+        if let Some(stop) = self.live_attempt(id).and_then(|attempt| attempt.stop) {
+            self.stop_attempt(id.run, StopMode::End, stop.why);
+        }
     }
 
-    pub(super) fn on_reserved(&mut self, id: AttemptId, place: String) {
-        let now = self.now;
-        let Some(attempt) = self.attempt_in(id, AttemptPhase::Reserving) else {
-            return;
-        };
-        attempt.place = Some(place);
-        attempt.placed_at = Some(now);
-        let (stopped, reserved_at) = (attempt.stop.is_some(), attempt.reserved_at);
-        self.count_place(reserved_at);
-        self.forget_failures(Call::Reserve(id));
+    pub(super) fn on_reserved(&mut self, id: AttemptId) {
+        let run = &self.runs[&id.run];
+        let stopped = run
+            .attempt(id.number)
+            .is_some_and(|attempt| attempt.stop.is_some());
         if stopped {
-            return self.on_finished_now(id, never_ran(Verdict::Stopped));
+            return self.end_attempt(id, never_ran(Verdict::Stopped));
         }
-        let request = self.runs[&id.run].request.clone();
-        if self.gate.check(&request, self.now).is_none() {
-            self.clear_away(id, never_ran(Verdict::Stopped), self.now);
-            return self.wait_again(id);
-        }
-        self.attempt_in(id, AttemptPhase::Reserving)
-            .expect("just found")
-            .phase = AttemptPhase::Starting;
-        self.expect_end_within(id, request.job.timeouts.attempt());
-        self.due.push(Call::Start(id));
-    }
-
-    pub(super) fn on_started(&mut self, id: AttemptId) {
-        let now = self.now;
-        let Some(attempt) = self.attempt_in(id, AttemptPhase::Starting) else {
-            return;
-        };
-        attempt.phase = AttemptPhase::Running;
-        attempt.started_at = Some(now);
-        let (placed_at, admitted_at) = (attempt.placed_at, attempt.reserved_at);
-        self.count_start(id.run, placed_at, admitted_at);
-        self.forget_failures(Call::Start(id));
-        let limit = self.runs[&id.run].request.job.timeouts.run;
-        self.expect_end_within(id, limit);
-        self.due.push(Call::Observe(id));
-    }
-
-    pub(super) fn on_finished(&mut self, id: AttemptId, outcome: Box<Outcome>, ended_at: Option<Timestamp>) {
-        let live = self.live_attempt(id);
-        if live.is_some_and(|attempt| attempt.phase != AttemptPhase::Reserving) {
-            self.on_finished_at(id, outcome, ended_at.unwrap_or(self.now));
+        if self.gate.check(&run.request, self.now).is_none() {
+            self.decide(Decision::AttemptEnded {
+                attempt: id,
+                outcome: never_ran(Verdict::Stopped),
+            });
+            self.wait_again(id);
         }
     }
 
     pub(super) fn on_released(&mut self, id: AttemptId) {
-        let Some(attempt) = self.attempt_in(id, AttemptPhase::Releasing) else {
-            return;
-        };
-        attempt.phase = AttemptPhase::Gone;
-        let reserved_at = attempt.reserved_at;
-        let (evicted, seen_over_at) = (attempt.eviction, attempt.seen_over_at);
-        if let Some(seen_over_at) = seen_over_at {
-            self.durations
-                .note_clearing(self.now.duration_since(seen_over_at));
-        }
-        self.forget_failures(Call::Release(id));
-        if let Some(eviction) =
-            evicted.filter(|_| matches!(self.runs[&id.run].phase, Phase::ComingBack { back_off: None, .. }))
-        {
-            self.count_return(
-                id.run,
-                eviction.reason.kind(),
-                self.now.duration_since(eviction.at),
-            );
-        }
-        self.queue.release(id);
         self.call_whoever_waits_for_others();
-        let span = self.now.duration_since(reserved_at);
-        let run = self.change(id.run).expect("the attempt's run is known");
-        run.execution.spend(span);
         self.requeue(id.run);
     }
 
@@ -209,234 +127,151 @@ impl Scheduler {
             return;
         };
         if attempt.stop.is_none_or(|stop| stop.how != StopMode::End) {
-            let stop = Stop {
-                how: StopMode::End,
-                why: StopReason::Overdue,
-            };
-            return self.stop_attempt(id.run, stop);
+            return self.stop_attempt(id.run, StopMode::End, StopReason::Overdue);
         }
-        self.on_finished_now(id, never_ran(Verdict::Stopped));
+        self.end_attempt(id, never_ran(Verdict::Stopped));
     }
 
-    pub(super) fn on_finished_now(&mut self, id: AttemptId, outcome: Box<Outcome>) {
-        self.on_finished_at(id, outcome, self.now);
+    /// Ends an attempt of which no news says so, and decides what follows.
+    pub(super) fn end_attempt(&mut self, attempt: AttemptId, outcome: Box<Outcome>) {
+        self.decide(Decision::AttemptEnded { attempt, outcome });
+        self.conclude(attempt);
     }
 
-    /// An attempt ended then, as it says itself: not before it started, and not after this was seen.
-    fn on_finished_at(&mut self, id: AttemptId, outcome: Box<Outcome>, ended_at: Timestamp) {
-        let verdict = outcome.verdict.clone();
-        let now = self.now;
-        let attempt = self.live_attempt(id).expect("only live attempts end");
-        let began_at = attempt.started_at.unwrap_or(attempt.reserved_at);
-        let ended_at = ended_at.max(began_at).min(now);
-        self.count_outcome(id, &outcome, ended_at);
-        self.clear_away(id, outcome, ended_at);
-        match self.judge(id, &verdict) {
-            Next::End(ending) => {
-                self.note_duration(id, &verdict);
-                self.count_finished(id.run);
-                self.end_at(id.run, ending, ended_at);
-            }
-            Next::TryAgain { requeues, at_most } => {
-                self.count_finished(id.run);
-                self.try_again(id, requeues, at_most);
-            }
+    /// Decides what the end of a run's attempt means for the run.
+    pub(super) fn conclude(&mut self, id: AttemptId) {
+        match self.judge(id) {
+            Next::End(ending, failure) => self.end(id.run, ending, failure),
+            Next::TryAgain {
+                after,
+                requeues,
+                at_most,
+            } => self.try_again(id, after, requeues, at_most),
             Next::WaitAgain => self.wait_again(id),
         }
     }
 
-    /// Notes how long the attempt took with which a run is over: one that is tried again tells nothing of how long runs take.
-    fn note_duration(&mut self, id: AttemptId, verdict: &Verdict) {
+    fn judge(&self, id: AttemptId) -> Next {
         let run = &self.runs[&id.run];
-        let took = run.attempt(id.number).and_then(Attempt::took);
-        if let Some(took) = took.filter(|_| *verdict != Verdict::Stopped) {
-            self.durations.note(id.run, &run.request, took);
-        }
-    }
-
-    /// Notes how an attempt ended and has what is left of it removed. Its quota is held until that is done.
-    fn clear_away(&mut self, id: AttemptId, outcome: Box<Outcome>, ended_at: Timestamp) {
-        let now = self.now;
-        self.timers.cancel(Timer::Overdue(id));
-        self.timers.cancel(Timer::Grace(id));
-        self.timers.cancel(Timer::ExecutionTime(id));
-        for call in [
-            Call::Reserve(id),
-            Call::Start(id),
-            Call::Observe(id),
-            Call::Stop(id),
-        ] {
-            self.forget_failures(call);
-        }
-        let attempt = self
-            .live_attempt(id)
-            .expect("only live attempts are cleared away");
-        attempt.phase = AttemptPhase::Releasing;
-        attempt.ended_at = Some(ended_at);
-        attempt.seen_over_at = Some(now);
-        attempt.outcome = Some(outcome);
-        self.due.push(Call::Release(id));
-    }
-
-    /// Decides what a verdict means for the run.
-    fn judge(&mut self, id: AttemptId, verdict: &Verdict) -> Next {
-        let run = self.runs.get_mut(&id.run).expect("the attempt's run is known");
-        let stop = run.attempt(id.number).and_then(|attempt| attempt.stop);
-        let failure = match (verdict, stop.map(|stop| stop.why)) {
-            (Verdict::Passed, _) => return Next::End(Ending::Passed),
-            (Verdict::Failed(failure), None | Some(StopReason::Evicted)) => (**failure).clone(),
-            (Verdict::Failed(_), Some(StopReason::HeadMoved))
-            | (Verdict::Stopped, Some(StopReason::HeadMoved)) => {
-                return Next::End(Ending::Superseded);
+        let attempt = run.attempt(id.number).expect("only attempts that were made end");
+        let outcome = attempt.outcome.as_ref().expect("it has ended");
+        match (&outcome.verdict, attempt.stop.map(|stop| stop.why)) {
+            (Verdict::Passed, _) => Next::End(Ending::Passed, None),
+            (Verdict::Failed(failure), None | Some(StopReason::Evicted)) => {
+                self.judge_failure(id.run, failure, None)
             }
+            (Verdict::Failed(_), Some(StopReason::HeadMoved))
+            | (Verdict::Stopped, Some(StopReason::HeadMoved)) => Next::End(Ending::Superseded, None),
             (
                 Verdict::Failed(failure),
                 Some(StopReason::Cancelled | StopReason::Overdue | StopReason::ExecutionTimeOver),
-            ) => {
-                return Next::End(Ending::of(failure));
-            }
-            (Verdict::Stopped, Some(StopReason::Cancelled)) => return Next::End(Ending::Cancelled),
-            (Verdict::Stopped, Some(StopReason::Evicted)) => return Next::WaitAgain,
-            (Verdict::Stopped, Some(StopReason::Overdue)) => {
-                run.refusal = Some(overdue());
-                return Next::End(Ending::TimedOut);
-            }
+            ) => Next::End(Ending::of(failure), None),
+            (Verdict::Stopped, Some(StopReason::Cancelled)) => Next::End(Ending::Cancelled, None),
+            (Verdict::Stopped, Some(StopReason::Evicted)) => Next::WaitAgain,
+            (Verdict::Stopped, Some(StopReason::Overdue)) => Next::End(Ending::TimedOut, Some(overdue())),
             (Verdict::Stopped, Some(StopReason::ExecutionTimeOver)) => {
-                run.refusal = Some(execution_time_over(run.request.job.timeouts.execution));
-                return Next::End(Ending::TimedOut);
+                let limit = run.request.job.timeouts.execution;
+                Next::End(Ending::TimedOut, Some(execution_time_over(limit)))
             }
             // Nobody here asked for it: a machine that shuts down, or an admin with `kill`.
             (Verdict::Stopped, None) => {
-                run.refusal = Some(stopped_by_others());
-                stopped_by_others()
+                self.judge_failure(id.run, &stopped_by_others(), Some(stopped_by_others()))
             }
-        };
-        self.judge_failure(id.run, failure)
+        }
     }
 
-    /// Decides whether a run is tried again after a failure.
-    fn judge_failure(&mut self, id: RunId, failure: Failure) -> Next {
+    /// Decides whether a run is tried again after a failure. `said` is the failure where no attempt says it.
+    fn judge_failure(&self, id: RunId, failure: &Failure, said: Option<Failure>) -> Next {
         let requeuing = self.queue.objects().requeuing;
         let limit = requeuing.and_then(|requeuing| requeuing.backoff_limit_count);
-        let run = self.runs.get_mut(&id).expect("the attempt's run is known");
-        if failure.diagnostic.code == Code::AgentLost {
-            run.retries_used.killed_agents += 1;
-        }
-        let killed_agents = run.retries_used.killed_agents;
-        let (used, wanted, limit) = match failure.class {
-            FailureClass::Infrastructure => (
-                &mut run.retries_used.infrastructure,
-                run.request.retries.infrastructure,
-                limit,
-            ),
+        let run = &self.runs[&id];
+        let (used, killed_agents) = (&run.retries_used, run.retries_used.killed_agents);
+        let (after, used, wanted, limit) = match failure.class {
+            FailureClass::Infrastructure => {
+                let wanted = run.request.retries.infrastructure;
+                (RetryAfter::Infrastructure, used.infrastructure, wanted, limit)
+            }
             FailureClass::Notebook | FailureClass::Workload | FailureClass::Expectation => (
-                &mut run.retries_used.blueprint,
+                RetryAfter::Blueprint,
+                used.blueprint,
                 run.request.retries.blueprint,
                 None,
             ),
-            FailureClass::Timeout(_) | FailureClass::Config => return Next::End(Ending::of(&failure)),
+            FailureClass::Timeout(_) | FailureClass::Config => return Next::End(Ending::of(failure), said),
         };
         let at_most = limit.map_or(wanted, |limit| limit.min(wanted));
-        if *used >= at_most {
-            let ending = Ending::of(&failure);
-            let is_killed_each_time = killed_agents > 1 && killed_agents == *used + 1;
-            if at_most < wanted {
-                run.refusal = Some(requeuing_limit_exceeded(failure, at_most));
+        if used >= at_most {
+            let is_killed_each_time = killed_agents > 1 && killed_agents == used + 1;
+            let said = if at_most < wanted {
+                Some(requeuing_limit_exceeded(failure.clone(), at_most))
             } else if is_killed_each_time && self.retry.killed_agents.is_some() {
                 let why = format!("the agent was killed in each of {killed_agents} attempts");
-                run.refusal = Some(killed_by_itself(failure, &why));
-            }
-            return Next::End(ending);
+                Some(killed_by_itself(failure.clone(), &why))
+            } else {
+                said
+            };
+            return Next::End(Ending::of(failure), said);
         }
         if failure.diagnostic.code == Code::AgentLost
             && let Some(at_most) = self.retry.killed_agents.filter(|most| killed_agents > *most)
         {
-            let ending = Ending::of(&failure);
-            run.refusal = Some(too_many_killed_agents(failure, at_most));
-            return Next::End(ending);
+            let said = too_many_killed_agents(failure.clone(), at_most);
+            return Next::End(Ending::of(failure), Some(said));
         }
-        *used += 1;
-        let requeues = *used;
-        run.refusal = None;
-        Next::TryAgain { requeues, at_most }
+        Next::TryAgain {
+            after,
+            requeues: used + 1,
+            at_most,
+        }
     }
 
     /// Sends a run back to the gate and into its queue, where it is not tried before its back-off is over.
-    fn try_again(&mut self, id: AttemptId, requeues: u32, at_most: u32) {
+    fn try_again(&mut self, id: AttemptId, after: RetryAfter, requeues: u32, at_most: u32) {
         let now = self.now;
         let requeuing = self.queue.objects().requeuing;
         let pause = requeuing.map_or_else(
             || self.retry.wait_after(requeues),
             |requeuing| requeuing.pause_before(requeues),
         );
-        let until = now.saturating_add(pause).expect("a time span");
-        let run = self.change(id.run).expect("the run is known");
         let since = match requeuing.unwrap_or_default().timestamp {
             RequeuingTimestamp::Eviction => now,
-            RequeuingTimestamp::Creation => run.attempt(id.number).expect("it was just judged").queued_at,
+            RequeuingTimestamp::Creation => self.age_of(id),
         };
-        let back_off = Some(BackOff {
-            until,
+        let back_off = BackOff {
+            until: now.saturating_add(pause).expect("a time span"),
             requeues,
             at_most,
+        };
+        self.decide(Decision::Requeued {
+            run: id.run,
+            since,
+            retry: Some(RetryUsed { after, back_off }),
         });
-        run.phase = Phase::ComingBack { since, back_off };
     }
 
     /// Sends a run back to the gate and into its queue, once nothing is left of the attempt that had to give way; there
     /// it is as old as it was.
     fn wait_again(&mut self, id: AttemptId) {
-        let run = self.change(id.run).expect("the run is known");
-        let since = run.attempt(id.number).expect("it was just judged").queued_at;
-        run.phase = Phase::ComingBack {
-            since,
-            back_off: None,
-        };
+        self.decide(Decision::Requeued {
+            run: id.run,
+            since: self.age_of(id),
+            retry: None,
+        });
     }
 
-    fn expect_end_within(&mut self, id: AttemptId, limit: Option<SignedDuration>) {
-        let told = |attempt: &mut Attempt| attempt.stop.is_some_and(|stop| stop.how == StopMode::End);
-        if self.live_attempt(id).is_some_and(told) {
-            return;
-        }
-        match limit {
-            Some(limit) => {
-                let span = limit.saturating_add(self.retry.overdue_after);
-                self.timers.set(
-                    Timer::Overdue(id),
-                    self.now.saturating_add(span).expect("a time span"),
-                );
-            }
-            None => self.timers.cancel(Timer::Overdue(id)),
-        }
-    }
-
-    fn live_attempt(&mut self, id: AttemptId) -> Option<&mut Attempt> {
-        let attempt = self
-            .runs
-            .get_mut(&id.run)?
-            .attempt_mut(id.number)
-            .filter(|attempt| attempt.is_live())?;
-        self.touched.insert(id.run);
-        Some(attempt)
-    }
-
-    fn attempt_in(&mut self, id: AttemptId, phase: AttemptPhase) -> Option<&mut Attempt> {
-        let attempt = self
-            .runs
-            .get_mut(&id.run)?
-            .attempt_mut(id.number)
-            .filter(|attempt| attempt.phase == phase)?;
-        self.touched.insert(id.run);
-        Some(attempt)
+    fn age_of(&self, id: AttemptId) -> Timestamp {
+        let attempt = self.runs[&id.run].attempt(id.number);
+        attempt.expect("only attempts that were made end").queued_at
     }
 }
 
 /// What follows on an attempt's end.
 enum Next {
-    End(Ending),
+    /// The run is over, for a reason of its own where the attempt does not say it.
+    End(Ending, Option<Failure>),
     /// It is tried again, for the so many-th time of so many at most.
     TryAgain {
+        after: RetryAfter,
         requeues: u32,
         at_most: u32,
     },

@@ -10,66 +10,47 @@ use super::{
 };
 use crate::{
     action::{Action, StartAction},
-    domain::{AttemptId, Failure, FailureClass, RunId, Verdict},
+    domain::{AttemptId, Failure, FailureClass, Verdict},
     event::Call,
+    fact::Decision,
     ports::{CallError, Retry},
     view::Trouble,
 };
 
 impl Scheduler {
-    pub(super) fn on_reported(&mut self, id: RunId, attempts: u32) {
-        let Some(run) = self.runs.get_mut(&id) else { return };
-        // A report of an earlier ending says nothing about the one that is due now.
-        if run.report == Report::Due && run.attempts.len() == attempts as usize {
-            run.report = Report::Written;
-            self.touched.insert(id);
-            self.forget_failures(Call::Report(id));
-        }
-    }
-
-    pub(super) fn on_call_failed(&mut self, call: Call, error: CallError) {
-        if self.action(call).is_none() {
-            return;
-        }
+    pub(super) fn on_call_failed(&mut self, call: Call, error: &CallError) {
         if let Call::Reserve(attempt) | Call::Start(attempt) = call
             && self.is_told_to_stop(attempt)
         {
-            return self.on_finished_now(attempt, never_ran(Verdict::Stopped));
+            return self.end_attempt(attempt, never_ran(Verdict::Stopped));
         }
-        let before = self
-            .troubles
-            .get(&call.run())
-            .and_then(|of_run| of_run.get(&call));
-        let times = before.map_or(0, |trouble| trouble.times) + 1;
+        let times = self.troubles[&call.run()][&call].times;
         let bearable = match error.retry {
             Retry::Later => times <= self.retry.call_failures,
             Retry::WhenFree => true,
             Retry::Never => false,
         };
         match call {
-            Call::Reserve(_) | Call::Start(_) | Call::Report(_) if !bearable => self.give_up(call, error),
+            Call::Reserve(attempt) | Call::Start(attempt) if !bearable => {
+                let failure = Failure {
+                    class: FailureClass::Infrastructure,
+                    diagnostic: (*error.diagnostic).clone(),
+                    cell: None,
+                };
+                self.end_attempt(attempt, never_ran(Verdict::Failed(Box::new(failure))));
+            }
+            Call::Report(run) if !bearable => self.decide(Decision::ReportGivenUp { run }),
             Call::Reserve(_)
             | Call::Start(_)
             | Call::Observe(_)
             | Call::Stop(_)
             | Call::Release(_)
-            | Call::Report(_) => self.call_again(call, times, error),
+            | Call::Report(_) => {
+                let until = self.now.saturating_add(self.retry.wait_after(times));
+                let until = until.expect("a time span");
+                self.decide(Decision::CallPostponed { call, until });
+            }
         }
-    }
-
-    fn call_again(&mut self, call: Call, times: u32, error: CallError) {
-        let wait = self.retry.wait_after(times);
-        let again_at = self.now.saturating_add(wait).expect("a time span");
-        self.timers.set(Timer::Call(call), again_at);
-        let trouble = Trouble {
-            call,
-            times,
-            last: error.diagnostic,
-            retry: error.retry,
-            again_at,
-        };
-        self.troubles.entry(call.run()).or_default().insert(call, trouble);
-        self.touched.insert(call.run());
     }
 
     /// Makes the calls at once that others kept from succeeding: one of them has given back what it had.
@@ -78,8 +59,7 @@ impl Scheduler {
         let troubles = self.troubles.values().flat_map(BTreeMap::values).filter(waits);
         for call in troubles.map(|trouble| trouble.call).collect::<Vec<_>>() {
             if self.waits_to_be_made(call) {
-                self.timers.cancel(Timer::Call(call));
-                self.on_timer(Timer::Call(call));
+                self.decide(Decision::CallRepeated { call });
             }
         }
     }
@@ -97,26 +77,6 @@ impl Scheduler {
     fn is_told_to_stop(&self, id: AttemptId) -> bool {
         let attempt = self.runs.get(&id.run).and_then(|run| run.attempt(id.number));
         attempt.is_some_and(|attempt| attempt.stop.is_some())
-    }
-
-    fn give_up(&mut self, call: Call, error: CallError) {
-        self.forget_failures(call);
-        match call {
-            Call::Reserve(attempt) | Call::Start(attempt) => {
-                let class = FailureClass::Infrastructure;
-                let failure = Failure {
-                    class,
-                    diagnostic: *error.diagnostic,
-                    cell: None,
-                };
-                self.on_finished_now(attempt, never_ran(Verdict::Failed(Box::new(failure))));
-            }
-            Call::Report(run) => {
-                let run = self.change(run).expect("the call is wanted");
-                run.report = Report::GivenUp(error.diagnostic);
-            }
-            Call::Observe(_) | Call::Stop(_) | Call::Release(_) => {}
-        }
     }
 
     pub(super) fn forget_failures(&mut self, call: Call) {

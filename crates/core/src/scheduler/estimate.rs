@@ -13,12 +13,13 @@ use jiff::{SignedDuration, Timestamp, Unit};
 use super::{
     Scheduler,
     queue::Queue,
-    run::{Attempt, Evictions, Phase, Run, StopReason},
+    run::{Attempt, Evictions, Phase, Run},
     timers::Timer,
 };
 use crate::{
     domain::{AttemptId, RunId, RunRequest},
     estimate::{Basis, Estimate, Sample, When},
+    fact::StopReason,
     timers::Timers,
 };
 
@@ -405,7 +406,7 @@ impl<'a> Course<'a> {
     fn decide(&mut self) {
         loop {
             let decided = self.queue.decide(self.now);
-            for evicted in decided.evicted {
+            for evicted in decided.evicted() {
                 self.evict(evicted.attempt, evicted.by);
             }
             if decided.admitted.is_empty() {

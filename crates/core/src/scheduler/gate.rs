@@ -10,6 +10,7 @@ use jiff::Timestamp;
 use crate::{
     domain::{Actor, Head, Project, RunRequest, Subject},
     event::Approval,
+    fact::ApprovalRefusal,
     policy::{GatePolicy, LocalApproval},
 };
 
@@ -23,6 +24,11 @@ pub struct ApprovedHead {
 }
 
 impl ApprovedHead {
+    /// Returns a head that the gate found approved when it was admitted, as the log says.
+    pub(super) fn admitted(head: Head, by: Actor) -> Self {
+        Self { head, by }
+    }
+
     /// Returns the head.
     pub fn head(&self) -> &Head {
         &self.head
@@ -56,14 +62,27 @@ impl Gate {
         self.policy = policy;
     }
 
-    /// Keeps an approval, if whoever gave it may, under the policy that holds.
-    pub(super) fn approve(&mut self, approval: Approval) {
-        if self.policy.approvers.contains(&approval.by) && approval.policy == self.policy.digest {
-            self.approvals
-                .entry((approval.subject.project.clone(), approval.subject.change))
-                .or_default()
-                .insert(approval.subject.clone(), approval);
+    /// Returns whether an approval counts, under the policy that holds. One of a head that the pull request does not have is
+    /// kept: news of the push may be on its way.
+    pub(super) fn judge(&self, approval: &Approval, now: Timestamp) -> Result<(), ApprovalRefusal> {
+        if !self.policy.approvers.contains(&approval.by) {
+            return Err(ApprovalRefusal::NotEntitled);
         }
+        if approval.policy != self.policy.digest {
+            return Err(ApprovalRefusal::OtherPolicy);
+        }
+        if approval.expires_at.is_some_and(|expires_at| expires_at <= now) {
+            return Err(ApprovalRefusal::Expired);
+        }
+        Ok(())
+    }
+
+    /// Keeps an approval that counts.
+    pub(super) fn approve(&mut self, approval: Approval) {
+        self.approvals
+            .entry((approval.subject.project.clone(), approval.subject.change))
+            .or_default()
+            .insert(approval.subject.clone(), approval);
     }
 
     /// Takes note of a pull request's new head. What was approved of its earlier ones counts no more, not even

@@ -8,6 +8,7 @@ mod account;
 mod eviction;
 mod gang;
 mod gauges;
+mod replay;
 mod why;
 
 use std::{
@@ -20,7 +21,8 @@ use jiff::{SignedDuration, Timestamp};
 use super::run::Evictions;
 use crate::{
     domain::{AttemptId, QueueName, Resources, RunId, RunRequest},
-    queue::{Cycle, Queues, StopPolicy, Workload, WorkloadId, objects::Objects},
+    fact::Assignment,
+    queue::{Cycle, PodSetAssignment, Queues, StopPolicy, Workload, WorkloadId, objects::Objects},
 };
 pub(super) use account::{Account, NAMESPACE};
 pub use eviction::EvictionReason;
@@ -58,6 +60,8 @@ struct Entry {
     entered_at: Timestamp,
     /// When it got its quota.
     reserved_at: Timestamp,
+    /// What its pod sets have, while it has quota.
+    pod_sets: Vec<PodSetAssignment>,
 }
 
 /// Where a run stands.
@@ -73,22 +77,30 @@ enum Place {
     Given,
 }
 
-/// What is to be done, and what there is to tell of it.
+/// What was decided, which the queue itself has applied already.
 #[derive(Debug, Default)]
 pub(super) struct Decisions {
-    /// Attempts that have quota now.
+    /// Whose quota was reserved and whose was taken, in order.
+    pub(super) quota: Vec<QuotaDecision>,
+    /// Attempts whose quota is free for them now.
     pub(super) admitted: Vec<AttemptId>,
-    /// Attempts that have to give theirs back.
-    pub(super) evicted: Vec<Evicted>,
     /// Runs whose back-off is over.
     pub(super) tried_again: Vec<RunId>,
-    /// Those whose quota was taken before they were told of it; they wait again.
-    pub(super) sent_back: Vec<Evicted>,
-    /// Whose quota was reserved, and how long they had waited for it.
-    pub(super) reserved: Vec<(RunId, SignedDuration)>,
-    /// How many cycles in which somebody was tried gave quota to anybody, and how many did not.
+    /// How many cycles in which a workload was tried gave quota to any, and how many did not.
     pub(super) successes: u32,
     pub(super) failures: u32,
+}
+
+/// That quota was given or taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum QuotaDecision {
+    Reserved {
+        attempt: AttemptId,
+        assignment: Assignment,
+        /// How long it had waited.
+        waited: SignedDuration,
+    },
+    Evicted(Evicted),
 }
 
 /// Whose quota is taken, and for whom.
@@ -99,6 +111,24 @@ pub(super) struct Evicted {
     pub(super) by: Option<RunId>,
     /// Whether that one had been evicted for this one.
     pub(super) reversal: bool,
+    /// Whether the attempt was admitted, and so has to end first; else it waits again already.
+    pub(super) was_admitted: bool,
+}
+
+impl Decisions {
+    /// Returns whether nothing was decided about any quota.
+    pub(super) fn is_empty(&self) -> bool {
+        self.quota.is_empty() && self.admitted.is_empty() && self.tried_again.is_empty()
+    }
+
+    /// Returns the attempts that were admitted and have to give their quota back.
+    pub(super) fn evicted(&self) -> Vec<Evicted> {
+        let evicted = self.quota.iter().filter_map(|decision| match decision {
+            QuotaDecision::Evicted(evicted) => Some(*evicted),
+            QuotaDecision::Reserved { .. } => None,
+        });
+        evicted.filter(|evicted| evicted.was_admitted).collect()
+    }
 }
 
 impl Queue {
@@ -222,6 +252,7 @@ impl Queue {
             not_before: None,
             entered_at: now,
             reserved_at: now,
+            pod_sets: Vec::new(),
         };
         self.entries.insert(attempt.run, entry);
         if evictions.count > 0 {
@@ -276,12 +307,19 @@ impl Queue {
 
     /// Takes a run's waiting attempt out of the queue; one that does not wait is no mistake.
     pub(super) fn withdraw(&mut self, run: RunId) {
+        if self.holds_waiting(run) {
+            self.forget(run);
+        }
+    }
+
+    /// Takes an attempt out of the queue that does not begin, whether it waits or has quota already.
+    pub(super) fn drop_attempt(&mut self, attempt: AttemptId) {
         if self
             .entries
-            .get(&run)
-            .is_some_and(|entry| entry.place != Place::Given)
+            .get(&attempt.run)
+            .is_some_and(|entry| entry.attempt == attempt)
         {
-            self.forget(run);
+            self.forget(attempt.run);
         }
     }
 
@@ -294,11 +332,10 @@ impl Queue {
 
     /// Decides who gets quota now, and who has to give theirs back.
     pub(super) fn decide(&mut self, now: Timestamp) -> Decisions {
-        let mut decisions = Decisions::default();
-        for id in self.queues.end_back_offs(now) {
-            self.entry_mut(id).not_before = None;
-            decisions.tried_again.push(RunId(id.0));
-        }
+        let mut decisions = Decisions {
+            tried_again: self.end_back_offs(now),
+            ..Decisions::default()
+        };
         if std::mem::take(&mut self.drain) {
             self.drain(now, &mut decisions);
         }
@@ -313,56 +350,79 @@ impl Queue {
         decisions
     }
 
+    /// Ends the back-offs whose time has come, and returns the runs that may be tried again.
+    fn end_back_offs(&mut self, now: Timestamp) -> Vec<RunId> {
+        let over = self.queues.end_back_offs(now);
+        for id in &over {
+            self.entry_mut(*id).not_before = None;
+        }
+        over.into_iter().map(|id| RunId(id.0)).collect()
+    }
+
     fn take_in(&mut self, now: Timestamp, cycle: &Cycle, decisions: &mut Decisions) {
         let gave = !cycle.admitted.is_empty();
         decisions.successes += u32::from(gave);
         decisions.failures += u32::from(cycle.tried > 0 && !gave);
         for admission in &cycle.admitted {
-            let waited = self.hold(now, admission.workload);
-            decisions.reserved.push((RunId(admission.workload.0), waited));
+            let waited = self.hold(now, admission.workload, admission.pod_sets.clone());
+            let entry = &self.entries[&RunId(admission.workload.0)];
+            decisions.quota.push(QuotaDecision::Reserved {
+                attempt: entry.attempt,
+                assignment: entry.assignment(),
+                waited,
+            });
         }
         for preempted in &cycle.preempted {
-            let entry = self.entry_mut(preempted.workload);
-            Arc::make_mut(&mut entry.workload).evicted_by = Some(preempted.by);
-            let evicted = Evicted {
-                attempt: entry.attempt,
-                reason: preempted.reason.into(),
-                by: Some(RunId(preempted.by.0)),
+            let (run, by) = (RunId(preempted.workload.0), Some(RunId(preempted.by.0)));
+            let evicted = self.take_back(now, run, preempted.reason.into(), by);
+            decisions.quota.push(QuotaDecision::Evicted(Evicted {
                 reversal: preempted.reversal,
-            };
-            self.take_back(now, evicted, decisions);
+                ..evicted
+            }));
         }
     }
 
-    /// Takes somebody's quota back, for another or to drain the queue: at once where they were not told of it.
-    fn take_back(&mut self, now: Timestamp, evicted: Evicted, decisions: &mut Decisions) {
-        let run = evicted.attempt.run;
-        if self.entries[&run].place == Place::Given {
-            return decisions.evicted.push(evicted);
+    /// Takes a run's quota back, for another or to drain the queue: at once where its attempt was not admitted yet.
+    fn take_back(
+        &mut self,
+        now: Timestamp,
+        run: RunId,
+        reason: EvictionReason,
+        by: Option<RunId>,
+    ) -> Evicted {
+        let entry = self.entry_mut(WorkloadId(run.0));
+        if let Some(by) = by {
+            Arc::make_mut(&mut entry.workload).evicted_by = Some(WorkloadId(by.0));
         }
-        decisions.sent_back.push(evicted);
-        self.wait_again(now, run);
+        let evicted = Evicted {
+            attempt: entry.attempt,
+            reason,
+            by,
+            reversal: false,
+            was_admitted: entry.place == Place::Given,
+        };
+        if !evicted.was_admitted {
+            self.wait_again(now, run);
+        }
+        evicted
     }
 
     /// Evicts whoever holds quota through a queue that is to be drained.
     fn drain(&mut self, now: Timestamp, decisions: &mut Decisions) {
         for (id, drained) in self.queues.to_drain() {
             self.queues.evict(id);
-            let evicted = Evicted {
-                attempt: self.entry_mut(id).attempt,
-                reason: drained.into(),
-                by: None,
-                reversal: false,
-            };
-            self.take_back(now, evicted, decisions);
+            let evicted = self.take_back(now, RunId(id.0), drained.into(), None);
+            decisions.quota.push(QuotaDecision::Evicted(evicted));
         }
     }
 
-    /// Keeps quota for somebody, and returns how long they had waited.
-    fn hold(&mut self, now: Timestamp, id: WorkloadId) -> SignedDuration {
+    /// Keeps quota for a workload until it is admitted, and returns how long it had waited.
+    fn hold(&mut self, now: Timestamp, id: WorkloadId, pod_sets: Vec<PodSetAssignment>) -> SignedDuration {
         let entry = self.entry_mut(id);
         entry.place = Place::Held;
+        entry.not_before = None;
         entry.reserved_at = now;
+        entry.pod_sets = pod_sets;
         let waited = now.duration_since(entry.entered_at);
         self.held.insert(RunId(id.0));
         self.returning.remove(&RunId(id.0));
@@ -374,6 +434,7 @@ impl Queue {
         let entry = self.entry_mut(WorkloadId(run.0));
         entry.place = Place::Waiting;
         entry.entered_at = now;
+        entry.pod_sets.clear();
         Arc::make_mut(&mut entry.workload).evictions += 1;
         self.held.remove(&run);
         self.returning.insert(run);
@@ -451,6 +512,15 @@ impl Entry {
     /// Returns what it asks for.
     fn asked(&self) -> Resources {
         self.request.job.gang()
+    }
+
+    /// Returns the quota that it has, if any.
+    fn assignment(&self) -> Assignment {
+        Assignment {
+            cluster_queue: self.workload.cluster_queue.clone(),
+            local_queue: self.workload.local_queue.clone(),
+            pod_sets: self.pod_sets.clone(),
+        }
     }
 }
 

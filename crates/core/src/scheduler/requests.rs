@@ -1,131 +1,59 @@
-//! From a wish to the queue: requests, approvals, heads that move, cancelling and asking again.
+//! From a request to the queue: requests, approvals, heads that move, cancelling and asking again.
 
-use std::{collections::BTreeSet, sync::Arc};
-
-use jiff::Timestamp;
+use std::sync::Arc;
 
 use super::{
     Scheduler,
-    run::{AttemptPhase, Phase, Report, Run, Stop, StopReason, Used},
-    timers::Timer,
+    run::{Phase, Run, Stop},
 };
 use crate::{
     diagnostic::{Code, Diagnostic},
     domain::{
         Ending, Failure, FailureClass, Gpus, Head, Limit, Outcome, Project, RequestKey, Resources, RunId,
-        RunRequest, Subject, Verdict,
+        Subject, Verdict,
     },
-    event::{Approval, Call, StopMode},
-    queue::ExecutionTime,
+    event::{Approval, StopMode},
+    fact::{Decision, StopReason},
 };
 
 impl Scheduler {
-    pub(super) fn on_requested(&mut self, request: RunRequest) {
-        if self.by_key.contains_key(&request.key) {
-            return;
+    pub(super) fn on_requested(&mut self, key: &RequestKey) {
+        if let Some(id) = self.by_key.get(key) {
+            self.pass_gate(*id);
         }
-        let id = RunId(self.runs.last_key_value().map_or(1, |(last, _)| last.0 + 1));
-        let gang = request.job.gang();
-        let execution = ExecutionTime::new(request.job.timeouts.execution);
-        self.by_key.insert(request.key.clone(), id);
-        if let Some(change) = request.subject.change {
-            self.by_change
-                .entry((request.subject.project.clone(), change))
-                .or_default()
-                .insert(id);
-        }
-        self.unsettled.insert(id);
-        self.touched.insert(id);
-        self.runs.insert(
-            id,
-            Run {
-                id,
-                request: Arc::new(request),
-                gang,
-                requested_at: self.now,
-                retried_at: None,
-                ended_at: None,
-                phase: Phase::AwaitingApproval { since: self.now },
-                refusal: None,
-                attempts: Vec::new(),
-                evicted_for: BTreeSet::new(),
-                retries_used: Used::default(),
-                execution,
-                retry_keys: BTreeSet::new(),
-                report: Report::NotDue,
-                last_pass: None,
-            },
-        );
-        self.pass_gate(id);
     }
 
-    pub(super) fn on_approved(&mut self, approval: Approval) {
-        let subject = approval.subject.clone();
-        self.gate.approve(approval);
-        let waiting: Vec<RunId> = self
-            .awaiting
-            .get(&subject)
-            .into_iter()
-            .flatten()
-            .copied()
-            .collect();
-        for run in waiting {
+    pub(super) fn on_approved(&mut self, approval: &Approval) {
+        let subject = &approval.subject;
+        if let Err(reason) = self.gate.judge(approval, self.now) {
+            return self.decide(Decision::ApprovalRefused {
+                subject: subject.clone(),
+                by: approval.by.clone(),
+                reason,
+            });
+        }
+        let approval = approval.clone();
+        self.decide(Decision::ApprovalAccepted { approval });
+        let waiting = self.awaiting.get(subject).into_iter().flatten();
+        for run in waiting.copied().collect::<Vec<_>>() {
             self.pass_gate(run);
         }
     }
 
-    pub(super) fn on_head_moved(&mut self, project: Project, change: u64, head: &Head) {
-        self.gate.head_moved(&project, change, head);
-        let runs = self
+    pub(super) fn on_head_moved(&mut self, project: &Project, change: u64, head: &Head) {
+        let of_change = self
             .by_change
-            .get(&(project, change))
-            .cloned()
-            .unwrap_or_default();
-        for run in runs {
-            if self.runs[&run].request.subject.head != *head {
-                self.stop(
-                    run,
-                    Stop {
-                        how: StopMode::End,
-                        why: StopReason::HeadMoved,
-                    },
-                );
-            }
+            .get(&(project.clone(), change))
+            .into_iter()
+            .flatten();
+        let at_others = of_change.filter(|run| self.runs[run].request.subject.head != *head);
+        for run in at_others.copied().collect::<Vec<_>>() {
+            self.stop(run, StopMode::End, StopReason::HeadMoved);
         }
     }
 
     pub(super) fn on_cancel_requested(&mut self, run: RunId, how: StopMode) {
-        if self.runs.contains_key(&run) {
-            self.stop(
-                run,
-                Stop {
-                    how,
-                    why: StopReason::Cancelled,
-                },
-            );
-        }
-    }
-
-    pub(super) fn on_retry_requested(&mut self, key: RequestKey, id: RunId) {
-        let Some(run) = self.runs.get_mut(&id) else { return };
-        let fresh = run.retry_keys.insert(key);
-        if !fresh || !matches!(run.phase, Phase::Ended(_)) {
-            return;
-        }
-        run.retried_at = Some(self.now);
-        run.ended_at = None;
-        run.refusal = None;
-        run.retries_used = Used::default();
-        run.execution = ExecutionTime::new(run.request.job.timeouts.execution);
-        run.report = Report::NotDue;
-        run.phase = Phase::ComingBack {
-            since: self.now,
-            back_off: None,
-        };
-        self.touched.insert(id);
-        self.unsettled.insert(id);
-        self.forget_failures(Call::Report(id));
-        self.requeue(id);
+        self.stop(run, how, StopReason::Cancelled);
     }
 
     pub(super) fn on_queue_timeout(&mut self, id: RunId) {
@@ -143,8 +71,7 @@ impl Scheduler {
             diagnostic,
             cell: None,
         };
-        self.runs.get_mut(&id).expect("just found").refusal = Some(failure);
-        self.end(id, Ending::TimedOut);
+        self.end(id, Ending::TimedOut, Some(failure));
     }
 
     /// Sends a run on to the queue, if the gate lets it and the machine could ever hold it.
@@ -158,24 +85,28 @@ impl Scheduler {
             return self.refuse(id, too_much(gang, quota));
         }
         if self.gate.is_stale(&request.subject) || self.at_other_heads(id).any(|other| other > id) {
-            return self.end(id, Ending::Superseded);
+            return self.end(id, Ending::Superseded, None);
         }
         self.supersede_older(id);
         if self.gate.check(&request, self.now).is_none() {
-            self.awaiting
-                .entry(request.subject.clone())
-                .or_default()
-                .insert(id);
             return self.await_approval(id);
         }
-        self.enqueue(id);
+        let (since, back_off) = match self.runs[&id].phase {
+            Phase::ComingBack { since, back_off } => (since, back_off),
+            Phase::AwaitingApproval { .. } | Phase::Queued { .. } | Phase::Active | Phase::Ended(_) => {
+                (self.now, None)
+            }
+        };
+        self.decide(Decision::Enqueued {
+            run: id,
+            since,
+            back_off,
+        });
     }
 
     fn await_approval(&mut self, id: RunId) {
-        let since = self.now;
-        let run = self.change(id).expect("the run is known");
-        if !matches!(run.phase, Phase::AwaitingApproval { .. }) {
-            run.phase = Phase::AwaitingApproval { since };
+        if !matches!(self.runs[&id].phase, Phase::AwaitingApproval { .. }) {
+            self.decide(Decision::ApprovalAwaited { run: id });
         }
     }
 
@@ -203,37 +134,7 @@ impl Scheduler {
     fn supersede_older(&mut self, id: RunId) {
         let older: Vec<RunId> = self.at_other_heads(id).filter(|other| *other < id).collect();
         for other in older {
-            let stop = Stop {
-                how: StopMode::End,
-                why: StopReason::HeadMoved,
-            };
-            self.stop(other, stop);
-        }
-    }
-
-    fn enqueue(&mut self, id: RunId) {
-        let now = self.now;
-        self.leave_gate(id);
-        if let Phase::AwaitingApproval { since } = self.runs[&id].phase {
-            self.count_gate(since);
-        }
-        let run = self.change(id).expect("the run is known");
-        let (since, back_off) = match run.phase {
-            Phase::ComingBack { since, back_off } => (since, back_off),
-            Phase::AwaitingApproval { .. } | Phase::Queued { .. } | Phase::Active | Phase::Ended(_) => {
-                (now, None)
-            }
-        };
-        run.phase = Phase::Queued { since, back_off };
-        let (attempt, request, evictions) = (run.next_attempt(), Arc::clone(&run.request), run.evictions());
-        self.queue.submit(now, attempt, &request, since, evictions);
-        if let Some(back_off) = back_off {
-            self.queue.back_off(id, back_off.until);
-        }
-        if let Some(limit) = request.job.timeouts.queue {
-            let tried_at = back_off.map_or(now, |back_off| back_off.until.max(now));
-            let end = tried_at.saturating_add(limit).expect("a time span");
-            self.timers.set(Timer::QueueTimeout(id), end);
+            self.stop(other, StopMode::End, StopReason::HeadMoved);
         }
     }
 
@@ -246,9 +147,9 @@ impl Scheduler {
     }
 
     /// Ends a run, or asks its attempt to end, whichever it takes.
-    fn stop(&mut self, id: RunId, stop: Stop) {
-        let Some(run) = self.runs.get_mut(&id) else { return };
-        let ending = match stop.why {
+    fn stop(&mut self, id: RunId, how: StopMode, why: StopReason) {
+        let Some(run) = self.runs.get(&id) else { return };
+        let ending = match why {
             StopReason::HeadMoved => Ending::Superseded,
             StopReason::Cancelled
             | StopReason::Overdue
@@ -258,38 +159,25 @@ impl Scheduler {
         match run.phase {
             Phase::Ended(_) => {}
             Phase::AwaitingApproval { .. } | Phase::Queued { .. } | Phase::ComingBack { .. } => {
-                self.end(id, ending);
+                self.end(id, ending, None);
             }
-            Phase::Active => self.stop_attempt(id, stop),
+            Phase::Active => self.stop_attempt(id, how, why),
         }
     }
 
-    pub(super) fn stop_attempt(&mut self, id: RunId, stop: Stop) {
-        let Some(attempt) = self.runs.get_mut(&id).and_then(Run::active_mut) else {
+    pub(super) fn stop_attempt(&mut self, id: RunId, how: StopMode, why: StopReason) {
+        let Some(attempt) = self.runs.get(&id).and_then(Run::active) else {
             return;
         };
-        // The first reason stays, so that the ending names what began it; the harder way replaces the softer. One who is
-        // evicted would come back, so any other reason to stop replaces that one.
-        let merged = attempt.stop.map_or(stop, |earlier| Stop {
-            how: earlier.how.max(stop.how),
-            why: if earlier.why == StopReason::Evicted {
-                stop.why
-            } else {
-                earlier.why
-            },
-        });
-        if attempt.stop == Some(merged) {
+        let (attempt, earlier) = (attempt.id, attempt.stop);
+        let merged = earlier.map_or(Stop { how, why }, |earlier| earlier.and(how, why));
+        if earlier == Some(merged) {
             return;
         }
-        attempt.stop = Some(merged);
-        let attempt_id = attempt.id;
-        if matches!(attempt.phase, AttemptPhase::Starting | AttemptPhase::Running) {
-            self.due.push(Call::Stop(attempt_id));
-            self.expect_end_of(attempt_id, merged.how);
-        }
-        self.touched.insert(id);
-        if self.waits_to_try_again(attempt_id) {
-            self.on_finished_now(attempt_id, never_ran(Verdict::Stopped));
+        let Stop { how, why } = merged;
+        self.decide(Decision::StopRequested { attempt, how, why });
+        if self.waits_to_try_again(attempt) {
+            self.end_attempt(attempt, never_ran(Verdict::Stopped));
         }
     }
 
@@ -299,44 +187,16 @@ impl Scheduler {
             diagnostic,
             cell: None,
         };
-        self.runs.get_mut(&id).expect("the run is known").refusal = Some(failure);
-        self.end(id, Ending::Refused);
+        self.end(id, Ending::Refused, Some(failure));
     }
 
-    /// Ends a run, wherever it is, and has its report written.
-    pub(super) fn end(&mut self, id: RunId, ending: Ending) {
-        self.end_at(id, ending, self.now);
-    }
-
-    /// Ends a run whose last attempt ended then.
-    pub(super) fn end_at(&mut self, id: RunId, ending: Ending, ended_at: Timestamp) {
-        self.leave_gate(id);
-        self.queue.withdraw(id);
-        self.timers.cancel(Timer::QueueTimeout(id));
-        self.touched.insert(id);
-        let run = self.runs.get_mut(&id).expect("the run is known");
-        run.phase = Phase::Ended(ending);
-        run.ended_at = Some(ended_at);
-        run.report = Report::Due;
-        run.last_pass = self.passes.before(&run.request);
-        if ending == Ending::Passed
-            && let Some(attempt) = run.attempts.last()
-        {
-            self.passes.note(&run.request, attempt.id);
-        }
-        self.tally.ended(ending);
-        self.due.push(Call::Report(id));
-    }
-
-    fn leave_gate(&mut self, id: RunId) {
-        let subject = &self.runs[&id].request.subject;
-        let Some(others) = self.awaiting.get_mut(subject) else {
-            return;
-        };
-        others.remove(&id);
-        if others.is_empty() {
-            self.awaiting.remove(subject);
-        }
+    /// Ends a run, wherever it is.
+    pub(super) fn end(&mut self, run: RunId, ending: Ending, failure: Option<Failure>) {
+        self.decide(Decision::Ended {
+            run,
+            ending,
+            failure: failure.map(Box::new),
+        });
     }
 }
 

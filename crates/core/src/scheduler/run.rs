@@ -11,6 +11,7 @@ use crate::{
         AttemptId, Ending, Failure, Outcome, RequestKey, Resources, RunId, RunRequest, RunState, Verdict,
     },
     event::StopMode,
+    fact::StopReason,
     queue::ExecutionTime,
     view::{AttemptView, Eviction, LastPass, ReportView, RunView, Trouble},
 };
@@ -135,21 +136,18 @@ pub(super) struct Stop {
 }
 
 impl Stop {
-    /// Returns one that interrupts what runs.
-    pub(super) fn gently(why: StopReason) -> Self {
-        let how = StopMode::Interrupt;
-        Self { how, why }
+    /// Returns both. The first reason stays, so that the ending names what began it, and the harder way replaces the softer.
+    /// One who is evicted would come back, so any other reason to stop replaces that one.
+    pub(super) fn and(self, how: StopMode, why: StopReason) -> Self {
+        Self {
+            how: self.how.max(how),
+            why: if self.why == StopReason::Evicted {
+                why
+            } else {
+                self.why
+            },
+        }
     }
-}
-
-/// Why an attempt was asked to end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum StopReason {
-    Cancelled,
-    HeadMoved,
-    Overdue,
-    ExecutionTimeOver,
-    Evicted,
 }
 
 impl Run {
@@ -176,8 +174,9 @@ impl Run {
         self.attempts.last().filter(|attempt| attempt.is_live())
     }
 
-    pub(super) fn active_mut(&mut self) -> Option<&mut Attempt> {
-        self.attempts.last_mut().filter(|attempt| attempt.is_live())
+    /// Returns an attempt that is not over.
+    pub(super) fn live_mut(&mut self, id: AttemptId) -> Option<&mut Attempt> {
+        self.attempt_mut(id.number).filter(|attempt| attempt.is_live())
     }
 
     pub(super) fn next_attempt(&self) -> AttemptId {

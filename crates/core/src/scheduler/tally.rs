@@ -9,7 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{
     Scheduler,
-    queue::{Account, Decisions, Evicted, NAMESPACE},
+    queue::{Account, Evicted, NAMESPACE},
     run::{AttemptPhase, Phase},
 };
 use crate::{
@@ -129,25 +129,20 @@ impl Scheduler {
         self.tally.stage(Stage::Gate, self.now.duration_since(since));
     }
 
-    pub(super) fn count_decisions(&mut self, decisions: &Decisions) {
-        let Decisions {
-            successes, failures, ..
-        } = decisions;
-        for (result, cycles) in [("success", *successes), ("inadmissible", *failures)] {
+    /// Counts cycles in which a workload was tried: those that gave quota to any, and those that did not.
+    pub(super) fn count_cycles(&mut self, admitted: u32, inadmissible: u32) {
+        for (result, cycles) in [("success", admitted), ("inadmissible", inadmissible)] {
             if cycles > 0 {
-                self.tally
-                    .page
-                    .add(&m::ADMISSION_ATTEMPTS, &[result], cycles.into());
+                let page = &mut self.tally.page;
+                page.add(&m::ADMISSION_ATTEMPTS, &[result], cycles.into());
             }
         }
-        for (run, waited) in &decisions.reserved {
-            if let Some(account) = self.queue.account(*run) {
-                self.tally.reserved(&account, *waited);
-            }
-        }
-        for evicted in &decisions.sent_back {
-            self.count_eviction(evicted);
-            self.count_return(evicted.attempt.run, evicted.reason.kind(), SignedDuration::ZERO);
+    }
+
+    /// Counts that quota was reserved for a run that had waited for it.
+    pub(super) fn count_reserved(&mut self, run: RunId, waited: SignedDuration) {
+        if let Some(account) = self.queue.account(run) {
+            self.tally.reserved(&account, waited);
         }
     }
 

@@ -1,6 +1,6 @@
-//! From a log of events to a scenario: who asked for quota when, and how long they had it.
+//! From a log to a scenario: who asked for quota when, and how long they had it.
 //!
-//! The scheduler itself is told the events and watched, so that nothing of its rules is written twice. Two events are
+//! The facts are applied and what changes is watched, so that nothing of the rules is written twice. Two inputs are
 //! never at the same instant here: the later one is put a nanosecond behind, so that one decision follows the other as
 //! it did, and what time it was by the scheduler's clock is noted. Under the recorded queues the scenario comes to the
 //! recorded admissions.
@@ -16,24 +16,26 @@ use super::{Arrival, Change, Job, Scenario, Stint};
 use crate::{
     domain::{AttemptId, RunId, RunRequest},
     event::Event,
+    fact::Fact,
     policy::Policy,
-    ports::LoggedEvent,
+    ports::LoggedFact,
     queue::objects::Objects,
     retry::Terms,
-    scheduler::{Scheduler, Standing, pod_sets},
+    scheduler::{Replay, Standing, pod_sets},
     view::AttemptView,
 };
 
 /// Apart by this much, one event is after the other.
 const NEXT: SignedDuration = SignedDuration::from_nanos(1);
 
-/// Makes a recording of events, one after the other.
+/// Makes a recording of facts, one after the other.
 #[derive(Debug)]
 pub struct Recorder {
-    scheduler: Scheduler,
+    replay: Replay,
+    last_at: Option<Timestamp>,
     begun: Option<Timestamp>,
     now: SignedDuration,
-    /// The time of the last event, which the clock of the scheduler shows.
+    /// The time of the last fact, which the clock of the scheduler shows.
     told_at: SignedDuration,
     requests: BTreeMap<RunId, RunRequest>,
     tracks: BTreeMap<RunId, Track>,
@@ -50,7 +52,7 @@ pub struct Recording {
     pub scenario: Scenario,
     /// Who was admitted when; jobs are named by their numbers.
     pub admissions: Vec<(SignedDuration, usize)>,
-    /// When the first event was.
+    /// When the first fact was.
     pub begun: Timestamp,
 }
 
@@ -104,13 +106,13 @@ enum Seen {
 
 impl Default for Recorder {
     fn default() -> Self {
-        let policy = Policy::local(Default::default());
-        let scheduler = Scheduler::new(policy.clone());
+        let (policy, replay) = (Policy::local(Default::default()), Replay::new());
         let mut recording = Recording::default();
-        recording.scenario.objects = scheduler.objects().clone();
+        recording.scenario.objects = replay.scheduler().objects().clone();
         recording.scenario.protected_for = protection(&policy);
         Self {
-            scheduler,
+            replay,
+            last_at: None,
             begun: None,
             now: SignedDuration::ZERO,
             told_at: SignedDuration::ZERO,
@@ -124,34 +126,47 @@ impl Default for Recorder {
 }
 
 impl Recorder {
-    /// Takes in the next event.
-    pub fn take_in(&mut self, logged: LoggedEvent) {
-        let LoggedEvent { at, event, .. } = logged;
-        match self.begun {
-            Some(begun) => self.go_on_to(at.duration_since(begun)),
-            None => self.begun = Some(at),
+    /// Takes in the next fact.
+    pub fn take_in(&mut self, logged: &LoggedFact) {
+        let LoggedFact { at, fact, .. } = logged;
+        if logged.begins_step(self.last_at) {
+            self.look();
+            match self.begun {
+                Some(begun) => self.go_on_to(at.duration_since(begun)),
+                None => self.begun = Some(*at),
+            }
         }
-        let is_quota = self.is_quota(&event);
-        let request = requested(&event).cloned();
-        if let Event::Configured { policy } = &event {
+        self.last_at = Some(*at);
+        self.replay.apply(*at, fact);
+        if let Fact::Input(input) = fact {
+            self.note_input(input);
+        }
+    }
+
+    /// Notes of an input what changes the queues, and what was asked for.
+    fn note_input(&mut self, input: &Event) {
+        if let Event::Configured { policy } = input {
             self.change(Change::Protection(protection(policy)));
         }
-        self.scheduler.handle(at, event);
-        if let Some(request) = request
-            && let Some(run) = self.scheduler.run_of(&request.key)
+        if let Some(request) = requested(input)
+            && let Some(run) = self.replay.scheduler().run_of(&request.key)
         {
-            self.requests.entry(run).or_insert(request);
+            self.requests.entry(run).or_insert_with(|| request.clone());
         }
-        if is_quota {
-            let objects = self.scheduler.objects().clone();
+        if self.is_quota(input) {
+            let objects = self.replay.scheduler().objects().clone();
             self.change(Change::Quota(Box::new(objects)));
         }
-        for run in self.scheduler.take_changed() {
+    }
+
+    /// Looks at what changed in the last step.
+    fn look(&mut self) {
+        for run in self.replay.take_changed() {
             self.look_at(run);
         }
     }
 
-    /// Goes on to the next event, which is never at the instant of the one before.
+    /// Goes on to the next step, which is never at the instant of the one before.
     fn go_on_to(&mut self, at: SignedDuration) {
         self.told_at = self.told_at.max(at);
         self.now = self.told_at.max(self.now + NEXT);
@@ -169,6 +184,7 @@ impl Recorder {
 
     /// Ends the recording.
     pub fn finish(mut self) -> Recording {
+        self.look();
         for track in self.tracks.values() {
             if let Stage::Holding(job, hold) = track.stage {
                 let seen = hold.open_at(self.now + NEXT);
@@ -209,10 +225,10 @@ impl Recorder {
     }
 
     fn look_at(&mut self, run: RunId) {
-        let Some(view) = self.scheduler.view(run) else {
+        let Some(view) = self.replay.scheduler().view(run) else {
             return;
         };
-        let standing = self.scheduler.standing(run);
+        let standing = self.replay.scheduler().standing(run);
         let mut track = self.tracks.remove(&run).unwrap_or_default();
         if let Stage::Holding(job, hold) = track.stage {
             let seen = view.attempts.iter().find(|attempt| attempt.id == hold.attempt);
@@ -276,7 +292,7 @@ impl Recorder {
             None => (Arrival::At(self.now), SignedDuration::ZERO),
         };
         let job = self.requests.get(&run).map(|request| asked(run, request));
-        let view = self.scheduler.view(run);
+        let view = self.replay.scheduler().view(run);
         let attempts = view.iter().flat_map(|view| &view.attempts);
         let evictions = attempts.filter(|attempt| attempt.eviction.is_some()).count();
         let job = Job {

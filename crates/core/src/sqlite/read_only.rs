@@ -137,12 +137,13 @@ mod tests {
     use super::{super::SqliteStore, *};
     use crate::{
         event::Event,
+        fact::Fact,
         ports::{Batch, Seq, Store},
     };
 
     fn tick() -> Batch {
         Batch {
-            events: vec![(jiff::Timestamp::UNIX_EPOCH, Event::Tick)],
+            facts: vec![(jiff::Timestamp::UNIX_EPOCH, Fact::Input(Event::Tick))],
             ..Batch::default()
         }
     }
@@ -161,12 +162,12 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("a store?#100%.db");
         let store = SqliteStore::open(&path).expect("a store");
-        store.append(Seq(0), tick()).await.expect("it takes events");
+        store.append(Seq(0), tick()).await.expect("it takes facts");
         drop(store);
         let before = names(folder.path());
 
         let store = SqliteStore::open_to_read(&path).expect("it is there");
-        assert_eq!(store.events(Seq(0), 10).await.expect("a read").len(), 1);
+        assert_eq!(store.facts(Seq(0), 10).await.expect("a read").len(), 1);
         assert!(store.append(Seq(1), tick()).await.is_err(), "it is only read");
         assert_eq!(names(folder.path()), before);
     }
@@ -181,9 +182,9 @@ mod tests {
             writer
                 .append(Seq(count - 1), tick())
                 .await
-                .expect("it takes events");
-            let events = reader.events(Seq(0), 10).await.expect("a read");
-            assert_eq!(events.len() as u64, count);
+                .expect("it takes facts");
+            let facts = reader.facts(Seq(0), 10).await.expect("a read");
+            assert_eq!(facts.len() as u64, count);
         }
     }
 
@@ -194,8 +195,8 @@ mod tests {
         drop(SqliteStore::open(&path).expect("a store"));
         let reader = SqliteStore::open_to_read(&path).expect("it is there");
         let writer = SqliteStore::open(&path).expect("a store");
-        writer.append(Seq(0), tick()).await.expect("it takes events");
-        let error = reader.events(Seq(0), 10).await.expect_err("it has changed");
+        writer.append(Seq(0), tick()).await.expect("it takes facts");
+        let error = reader.facts(Seq(0), 10).await.expect_err("it has changed");
         assert!(
             error
                 .diagnostic

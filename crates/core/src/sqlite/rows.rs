@@ -8,7 +8,8 @@ use crate::{
     attempt::StoreIdentity,
     domain::{RequestKey, RunId},
     event::Event,
-    ports::{Batch, Command, CommandId, LoggedEvent, Seq, Version},
+    fact::Fact,
+    ports::{Batch, Command, CommandId, LoggedFact, Seq, Version},
     queue::objects::Objects,
     view::RunView,
 };
@@ -18,8 +19,17 @@ use crate::{
 pub(super) enum Error {
     #[error("SQLite refused")]
     Sqlite(#[from] rusqlite::Error),
-    #[error("the log ends at event {}, not at {}", .last.0, .after.0)]
+    #[error("the log ends at fact {}, not at {}", .last.0, .after.0)]
     Overtaken { after: Seq, last: Seq },
+    #[error("fact {} of the log, of kind `{kind}`, cannot be understood", .seq.0)]
+    Fact {
+        seq: Seq,
+        kind: String,
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    #[error("{run} comes out otherwise than the store says when what the log has is decided on once more")]
+    DecidedOtherwise { run: RunId },
     #[error("a row of table `{table}` cannot be understood")]
     Row {
         table: &'static str,
@@ -47,15 +57,11 @@ pub(super) fn append(connection: &mut Connection, after: Seq, batch: &Batch) -> 
     }
     {
         let mut insert =
-            transaction.prepare_cached("INSERT INTO event (seq, at, kind, body) VALUES (?1, ?2, ?3, ?4)")?;
-        for (at, event) in &batch.events {
+            transaction.prepare_cached("INSERT INTO fact (seq, at, kind, body) VALUES (?1, ?2, ?3, ?4)")?;
+        for (at, fact) in &batch.facts {
             last.0 += 1;
-            insert.execute(params![
-                last.0,
-                at.to_string(),
-                event.kind(),
-                json("event", event)?
-            ])?;
+            let body = json("fact", fact)?;
+            insert.execute(params![last.0, at.to_string(), fact.kind(), body])?;
         }
         let mut take = transaction.prepare_cached("UPDATE command SET taken = 1, body = '' WHERE id = ?1")?;
         for id in &batch.taken {
@@ -68,7 +74,7 @@ pub(super) fn append(connection: &mut Connection, after: Seq, batch: &Batch) -> 
 }
 
 fn last_seq(connection: &Connection) -> Result<Seq, rusqlite::Error> {
-    let mut select = connection.prepare_cached("SELECT coalesce(max(seq), 0) FROM event")?;
+    let mut select = connection.prepare_cached("SELECT coalesce(max(seq), 0) FROM fact")?;
     select.query_row([], |row| row.get(0)).map(Seq)
 }
 
@@ -89,26 +95,27 @@ fn put_views(transaction: &Transaction<'_>, views: &[RunView]) -> Result<(), Err
     Ok(())
 }
 
-pub(super) fn events(
-    connection: &mut Connection,
-    after: Seq,
-    limit: usize,
-) -> Result<Vec<LoggedEvent>, Error> {
-    let mut select =
-        connection.prepare_cached("SELECT seq, at, body FROM event WHERE seq > ?1 ORDER BY seq LIMIT ?2")?;
+pub(super) fn facts(connection: &mut Connection, after: Seq, limit: usize) -> Result<Vec<LoggedFact>, Error> {
+    let mut select = connection
+        .prepare_cached("SELECT seq, at, kind, body FROM fact WHERE seq > ?1 ORDER BY seq LIMIT ?2")?;
     let rows = select.query_map(params![after.0, limit], |row| {
-        Ok((row.get(0)?, text(row, 1)?, text(row, 2)?))
+        Ok((row.get(0)?, text(row, 1)?, text(row, 2)?, text(row, 3)?))
     })?;
     rows.map(|row| {
-        let (seq, at, body) = row?;
-        let at = at.parse::<Timestamp>().map_err(|error| Error::Row {
-            table: "event",
-            source: error.into(),
-        })?;
-        Ok(LoggedEvent {
+        let (seq, at, kind, body) = row?;
+        let unreadable = |source| Error::Fact {
+            seq: Seq(seq),
+            kind: kind.clone(),
+            source,
+        };
+        let at = at
+            .parse::<Timestamp>()
+            .map_err(|error| unreadable(error.into()))?;
+        let fact = serde_json::from_str(&body).map_err(|error| unreadable(error.into()))?;
+        Ok(LoggedFact {
             seq: Seq(seq),
             at,
-            event: value("event", &body)?,
+            fact,
         })
     })
     .collect()
@@ -116,11 +123,11 @@ pub(super) fn events(
 
 pub(super) fn applied_quota(connection: &mut Connection) -> Result<Option<Objects>, Error> {
     let mut select = connection
-        .prepare_cached("SELECT body FROM event WHERE kind = 'quotaApplied' ORDER BY seq DESC LIMIT 1")?;
+        .prepare_cached("SELECT body FROM fact WHERE kind = 'quotaApplied' ORDER BY seq DESC LIMIT 1")?;
     let found = select.query_row([], |row| text(row, 0)).optional()?;
-    let event = found.map(|body| value("event", &body)).transpose()?;
-    Ok(match event {
-        Some(Event::QuotaApplied { objects, by: _ }) => Some(*objects),
+    let fact = found.map(|body| value("fact", &body)).transpose()?;
+    Ok(match fact {
+        Some(Fact::Input(Event::QuotaApplied { objects, by: _ })) => Some(*objects),
         Some(_) | None => None,
     })
 }
@@ -176,14 +183,14 @@ fn text(row: &Row<'_>, column: usize) -> Result<String, rusqlite::Error> {
     row.get(column)
 }
 
-fn json(table: &'static str, value: &impl serde::Serialize) -> Result<String, Error> {
+pub(super) fn json(table: &'static str, value: &impl serde::Serialize) -> Result<String, Error> {
     serde_json::to_string(value).map_err(|error| Error::Row {
         table,
         source: error.into(),
     })
 }
 
-fn value<T: DeserializeOwned>(table: &'static str, body: &str) -> Result<T, Error> {
+pub(super) fn value<T: DeserializeOwned>(table: &'static str, body: &str) -> Result<T, Error> {
     serde_json::from_str(body).map_err(|error| Error::Row {
         table,
         source: error.into(),

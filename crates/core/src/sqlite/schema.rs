@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use rusqlite::{Connection, TransactionBehavior};
+use rusqlite::{Connection, Transaction, TransactionBehavior};
 
-use super::broken;
+use super::{broken, first_log, rows};
 use crate::{
     attempt::STORE_ID,
     diagnostic::{Code, Diagnostic, Place},
@@ -12,8 +12,9 @@ use crate::{
 };
 
 /// What takes a file from each version to the next. A step that has shipped is never changed.
-const STEPS: &[&str] = &[
-    "CREATE TABLE event (
+const STEPS: &[Step] = &[
+    Step::Sql(
+        "CREATE TABLE event (
          seq  INTEGER PRIMARY KEY,
          at   TEXT NOT NULL,
          kind TEXT NOT NULL,
@@ -24,8 +25,10 @@ const STEPS: &[&str] = &[
          key   TEXT NOT NULL UNIQUE,
          view  TEXT NOT NULL
      ) STRICT;",
+    ),
     // Wishes of other processes came second: at first only the process that held the store could ask.
-    "CREATE TABLE command (
+    Step::Sql(
+        "CREATE TABLE command (
          id    INTEGER PRIMARY KEY AUTOINCREMENT,
          key   TEXT NOT NULL UNIQUE,
          at    TEXT NOT NULL,
@@ -33,11 +36,13 @@ const STEPS: &[&str] = &[
          body  TEXT NOT NULL
      ) STRICT;
      CREATE INDEX command_waiting ON command (id) WHERE taken = 0;",
+    ),
     // Whoever asks for a run looks which queues there are, and waits for no replay.
-    "CREATE INDEX event_quota ON event (seq) WHERE kind = 'quotaApplied';",
+    Step::Sql("CREATE INDEX event_quota ON event (seq) WHERE kind = 'quotaApplied';"),
     // Runs are counted from one in each store. Folders of theirs, which may outlive a store or be another's, need a name.
     // Those of a store that has runs already have none before their numbers.
-    "CREATE TABLE identity (
+    Step::Sql(
+        "CREATE TABLE identity (
          only   INTEGER PRIMARY KEY CHECK (only = 1),
          id     TEXT NOT NULL,
          folder TEXT NOT NULL,
@@ -45,7 +50,36 @@ const STEPS: &[&str] = &[
      ) STRICT;
      INSERT INTO identity VALUES (1, lower(hex(randomblob(6))), '', randomblob(32));
      UPDATE identity SET folder = id WHERE NOT EXISTS (SELECT 1 FROM run);",
+    ),
+    // The log had what came in, and each binary decided about it anew. From here on it has what was decided, too.
+    Step::Sql(
+        "CREATE TABLE fact (
+         seq  INTEGER PRIMARY KEY,
+         at   TEXT NOT NULL,
+         kind TEXT NOT NULL,
+         body TEXT NOT NULL
+     ) STRICT;
+     CREATE INDEX fact_quota ON fact (seq) WHERE kind = 'quotaApplied';",
+    ),
+    Step::Decide,
+    Step::Sql("DROP TABLE event;"),
 ];
+
+/// A step from one version to the next.
+enum Step {
+    Sql(&'static str),
+    /// What the log of version 1 does not have is decided once more.
+    Decide,
+}
+
+impl Step {
+    fn take(&self, transaction: &Transaction<'_>) -> Result<(), rows::Error> {
+        match self {
+            Self::Sql(sql) => Ok(transaction.execute_batch(sql)?),
+            Self::Decide => first_log::decide_again(transaction),
+        }
+    }
+}
 
 /// Brings a file to the newest version. What is there stays; a file that is not ours, or is newer, is not touched.
 ///
@@ -72,7 +106,8 @@ pub(super) fn migrate(connection: &mut Connection, path: &Path) -> Result<(), St
         return Err(too_new(path, version, known));
     }
     for step in &STEPS[usize::try_from(version).unwrap_or(0)..] {
-        transaction.execute_batch(step).map_err(failed)?;
+        step.take(&transaction)
+            .map_err(|error| not_migrated(path, &error))?;
     }
     if version < known {
         transaction
@@ -102,6 +137,15 @@ pub(super) fn not_ours(path: &Path) -> StoreError {
     diagnostic.into()
 }
 
+/// Says why a store of an older version stays as it is.
+fn not_migrated(path: &Path, error: &rows::Error) -> StoreError {
+    let mut error = broken(path, "bring it up to date", error);
+    let hint =
+        "it was not touched: use the blueproof that wrote it, or copy it to whoever looks after blueproof";
+    error.diagnostic.hints.insert(0, hint.into());
+    error
+}
+
 fn too_new(path: &Path, version: i64, known: i64) -> StoreError {
     let message = format!("the store has version {version}; this blueproof knows versions up to {known}");
     let diagnostic = Diagnostic::error(Code::StoreTooNew, message)
@@ -114,7 +158,9 @@ fn too_new(path: &Path, version: i64, known: i64) -> StoreError {
 mod tests {
     use super::*;
     use crate::{
+        domain::RunId,
         event::Event,
+        fact::Fact,
         ports::{Seq, Store},
         sqlite::SqliteStore,
     };
@@ -122,14 +168,17 @@ mod tests {
     /// Makes a file as the first version made it, with one event in it.
     fn old_file(path: &Path) {
         let connection = Connection::open(path).expect("a file");
-        connection.execute_batch(STEPS[0]).expect("the first version");
+        let Step::Sql(first) = STEPS[0] else {
+            panic!("the first version is plain SQL")
+        };
+        connection.execute_batch(first).expect("the first version");
         connection
             .pragma_update(None, "application_id", STORE_ID)
             .expect("a pragma");
         connection
             .pragma_update(None, "user_version", 1)
             .expect("a pragma");
-        let insert = "INSERT INTO event VALUES (1, '2026-01-02T03:04:05Z', 'tick', '{\"kind\":\"tick\"}')";
+        let insert = "INSERT INTO event VALUES (1, '2026-01-02T03:04:05Z', 'reported', '{\"kind\":\"reported\",\"run\":\"r-1\",\"attempts\":1}')";
         connection.execute(insert, []).expect("a row");
     }
 
@@ -139,9 +188,13 @@ mod tests {
         let path = folder.path().join("old.db");
         old_file(&path);
         let store = SqliteStore::open(&path).expect("it is brought up to date");
-        let events = store.events(Seq(0), 10).await.expect("a read");
-        assert_eq!(events.len(), 1);
-        assert_eq!(events[0].event, Event::Tick);
+        let facts = store.facts(Seq(0), 10).await.expect("a read");
+        let reported = Event::Reported {
+            run: RunId(1),
+            attempts: 1,
+        };
+        assert_eq!(facts.len(), 1);
+        assert_eq!(facts[0].fact, Fact::Input(reported));
         assert_eq!(store.commands().await.expect("the second version's table"), []);
     }
 

@@ -11,7 +11,7 @@ use crate::{
     domain::{Cpus, Resources, RunRequest, Verdict},
     event::Event,
     policy::Policy,
-    ports::{LoggedEvent, Seq},
+    ports::{LoggedFact, Seq},
     scheduler::Scheduler,
 };
 
@@ -37,11 +37,11 @@ struct Machine {
     due: BTreeMap<(Timestamp, u64), Event>,
     known: u64,
     takes: BTreeMap<String, SignedDuration>,
-    log: Vec<LoggedEvent>,
+    log: Vec<LoggedFact>,
 }
 
 /// Returns the log of a machine on which these runs are asked for, until nothing more happens.
-pub fn log_of(policy: Policy, begun: Timestamp, runs: Vec<Asked>) -> Vec<LoggedEvent> {
+pub fn log_of(policy: Policy, begun: Timestamp, runs: Vec<Asked>) -> Vec<LoggedFact> {
     let mut machine = Machine {
         scheduler: Scheduler::new(policy.clone()),
         due: BTreeMap::new(),
@@ -62,7 +62,7 @@ pub fn log_of(policy: Policy, begun: Timestamp, runs: Vec<Asked>) -> Vec<LoggedE
 
 /// Returns the log of a machine of two cores on which so many runs of three blueprints are asked for, now and then, by
 /// the numbers that follow from a seed.
-pub fn busy_log(seed: u64, begun: Timestamp, runs: usize) -> Vec<LoggedEvent> {
+pub fn busy_log(seed: u64, begun: Timestamp, runs: usize) -> Vec<LoggedFact> {
     // Its name, the seconds that it takes in the middle, and how widely these are spread.
     const BLUEPRINTS: [(&str, f64, f64); 3] = [
         ("nano-lm", 60.0, 0.2),
@@ -105,14 +105,12 @@ impl Machine {
                 None => return false,
             },
         };
-        let seq = Seq(self.log.len() as u64 + 1);
-        let logged = event.clone();
-        self.log.push(LoggedEvent {
-            seq,
-            at,
-            event: logged,
-        });
-        for action in self.scheduler.handle(at, event) {
+        let step = self.scheduler.handle(at, event);
+        for fact in step.facts {
+            let (seq, at) = (Seq(self.log.len() as u64 + 1), step.at);
+            self.log.push(LoggedFact { seq, at, fact });
+        }
+        for action in step.actions {
             self.carry_out(at, action);
         }
         true

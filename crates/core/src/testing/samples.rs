@@ -170,13 +170,14 @@ pub fn start_action(number: u64, request: RunRequest) -> StartAction {
         },
     );
     let attempt = RunId(number).attempt(1);
-    let actions = scheduler.handle(
+    let step = scheduler.handle(
         now,
         Event::Reserved {
             attempt,
             place: String::new(),
         },
     );
+    let actions = step.actions;
     match actions.into_iter().next() {
         Some(Action::Start(start)) => *start,
         other => panic!("a placed attempt of an approved head is started, not {other:?}"),

@@ -19,7 +19,13 @@ use std::fmt::Write as _;
 use jiff::Timestamp;
 
 use crate::{
-    action::Action, domain::RunId, event::Event, policy::Policy, scheduler::Scheduler, view::Trouble,
+    action::Action,
+    domain::RunId,
+    event::Event,
+    fact::Fact,
+    policy::Policy,
+    scheduler::{Replay, Scheduler},
+    view::Trouble,
 };
 use parse::{Line, Step};
 
@@ -40,28 +46,29 @@ pub fn play(story: &str) -> Result<(), String> {
     stage.replay()
 }
 
-/// A scheduler, and all that it was told.
+/// A scheduler, and the log of it.
 struct Stage {
     scheduler: Scheduler,
-    told: Vec<(Timestamp, Event)>,
+    facts: Vec<(Timestamp, Fact)>,
 }
 
 impl Stage {
     fn new() -> Self {
         Self {
             scheduler: Scheduler::new(Policy::local(Default::default())),
-            told: Vec::new(),
+            facts: Vec::new(),
         }
     }
 
     fn play(&mut self, line: Line) -> Result<(), String> {
         match line {
             Line::Happens { at, step, expected } => {
-                let event = self.event(step)?;
-                self.told.push((at, event.clone()));
-                let actions = self.scheduler.handle(at, event);
+                let input = self.event(step)?;
+                let step = self.scheduler.handle(at, input);
+                self.facts
+                    .extend(step.facts.into_iter().map(|fact| (step.at, fact)));
                 self.scheduler.check();
-                compare(&expected, &describe(&actions))
+                compare(&expected, &describe(&step.actions))
             }
             Line::Is { run, state } => {
                 let view = self
@@ -111,15 +118,18 @@ impl Stage {
         }
     }
 
-    /// Tells a new scheduler the same again: the same state and the same work left over must come of it.
+    /// Applies the log to a new scheduler: the same state and the same work left over must come of it, with nothing decided.
     fn replay(self) -> Result<(), String> {
-        let mut again = Scheduler::new(Policy::local(Default::default()));
-        for (at, event) in self.told {
-            again.handle(at, event);
+        let mut replay = Replay::new();
+        for (at, fact) in &self.facts {
+            replay.apply(*at, fact);
         }
-        let same =
-            self.scheduler.runs().eq(again.runs()) && self.scheduler.outstanding() == again.outstanding();
-        if same {
+        let again = replay.finish();
+        again.check();
+        let same = self.scheduler.runs().eq(again.runs())
+            && self.scheduler.outstanding() == again.outstanding()
+            && self.scheduler.metrics() == again.metrics();
+        if same && again.decided() == 0 {
             Ok(())
         } else {
             Err("a replay comes out otherwise".into())

@@ -8,7 +8,7 @@ use tokio::sync::watch;
 
 use crate::{
     domain::{RequestKey, RunId},
-    ports::{Batch, Command, CommandId, LoggedEvent, Seq, Store, StoreError, Version},
+    ports::{Batch, Command, CommandId, LoggedFact, Seq, Store, StoreError, Version},
     view::RunView,
 };
 
@@ -21,7 +21,7 @@ pub struct MemoryStore {
 #[derive(Debug, Default)]
 struct State {
     version: u64,
-    events: Vec<LoggedEvent>,
+    facts: Vec<LoggedFact>,
     runs: BTreeMap<RunId, RunView>,
     commands: BTreeMap<CommandId, Command>,
     keys: BTreeSet<RequestKey>,
@@ -31,16 +31,16 @@ struct State {
 #[async_trait]
 impl Store for MemoryStore {
     async fn append(&self, after: Seq, batch: Batch) -> Result<Seq, StoreError> {
-        let (mut last, added) = (Seq::default(), batch.events.len() as u64);
+        let (mut last, added) = (Seq::default(), batch.facts.len() as u64);
         self.state.send_if_modified(|state| {
-            last = Seq(state.events.len() as u64);
+            last = Seq(state.facts.len() as u64);
             if last != after {
                 return false;
             }
             state.version += 1;
-            for (at, event) in batch.events {
-                let seq = Seq(state.events.len() as u64 + 1);
-                state.events.push(LoggedEvent { seq, at, event });
+            for (at, fact) in batch.facts {
+                let seq = Seq(state.facts.len() as u64 + 1);
+                state.facts.push(LoggedFact { seq, at, fact });
             }
             state
                 .runs
@@ -56,10 +56,10 @@ impl Store for MemoryStore {
         Ok(Seq(last.0 + added))
     }
 
-    async fn events(&self, after: Seq, limit: usize) -> Result<Vec<LoggedEvent>, StoreError> {
+    async fn facts(&self, after: Seq, limit: usize) -> Result<Vec<LoggedFact>, StoreError> {
         let state = self.state.borrow();
         Ok(state
-            .events
+            .facts
             .iter()
             .filter(|logged| logged.seq > after)
             .take(limit)

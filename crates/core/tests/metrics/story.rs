@@ -6,32 +6,34 @@ use blueproof_core::{
         Actor, AttemptId, Bytes, Cpus, Failure, FailureClass, Priority, Resources, RunId, RunRequest, Verdict,
     },
     event::Event,
+    fact::Fact,
     metrics::{Format, Page},
     policy::Policy,
     queue::objects::{LocalQueue, Objects, StopPolicy, WithinClusterQueue},
-    scheduler::Scheduler,
+    scheduler::{Replay, Scheduler},
     testing::{finished, request, teams},
 };
 use jiff::Timestamp;
 
-/// A scheduler, and all that it was told.
+/// A scheduler, and the log of it.
 pub(crate) struct Story {
     pub(crate) scheduler: Scheduler,
-    told: Vec<(Timestamp, Event)>,
+    facts: Vec<(Timestamp, Fact)>,
 }
 
 impl Story {
     pub(crate) fn new() -> Self {
         Self {
             scheduler: Scheduler::new(Policy::local(Resources::default())),
-            told: Vec::new(),
+            facts: Vec::new(),
         }
     }
 
     pub(crate) fn at(&mut self, second: i64, event: Event) {
         let now = Timestamp::from_second(second).expect("small");
-        self.told.push((now, event.clone()));
-        self.scheduler.handle(now, event);
+        let step = self.scheduler.handle(now, event);
+        self.facts
+            .extend(step.facts.into_iter().map(|fact| (step.at, fact)));
         self.scheduler.check();
     }
 
@@ -81,10 +83,12 @@ impl Story {
 
     /// Returns the page, which a replay comes to as well.
     pub(crate) fn page(&self) -> Page {
-        let mut again = Scheduler::new(Policy::local(Resources::default()));
-        for (at, event) in &self.told {
-            again.handle(*at, event.clone());
+        let mut replay = Replay::new();
+        for (at, fact) in &self.facts {
+            replay.apply(*at, fact);
         }
+        let mut again = replay.finish();
+        again.handle(self.scheduler.now(), Event::Tick);
         let page = self.scheduler.metrics();
         let text = page.render(Format::OpenMetrics);
         assert_eq!(again.metrics().render(Format::OpenMetrics), text);

@@ -31,7 +31,7 @@ fn two_cores() -> Resources {
 fn views() -> Vec<RunView> {
     let mut scheduler = Scheduler::new(Policy::local(two_cores()));
     let request = Box::new(testing::request("a", "nano-lm"));
-    let actions = scheduler.handle(at(0), Event::Requested { request });
+    let actions = scheduler.handle(at(0), Event::Requested { request }).actions;
     let Some(Action::Reserve { attempt, .. }) = actions.first() else {
         panic!("it is admitted at once")
     };

@@ -2,13 +2,15 @@
 
 use super::*;
 use crate::{
-    domain::{Bytes, Cpus, Resources},
+    domain::{Bytes, Cpus, Resources, RunId},
+    fact::Decision,
+    policy::Policy,
     testing::{Asked, busy_log, log_of, request},
 };
 
-fn scores(log: &[LoggedEvent], since: Option<SignedDuration>) -> Scores {
+fn scores(log: &[LoggedFact], since: Option<SignedDuration>) -> Scores {
     let mut backtest = Backtest::default();
-    log.iter().for_each(|event| backtest.take_in(event.clone()));
+    log.iter().for_each(|logged| backtest.take_in(logged));
     backtest.finish(since)
 }
 
@@ -38,7 +40,7 @@ fn what_is_estimated_holds_as_often_as_it_says() {
 }
 
 /// Returns the log of one core on which runs of one blueprint come at these seconds and take so long.
-fn log(runs: &[(i64, i64)]) -> Vec<LoggedEvent> {
+fn log(runs: &[(i64, i64)]) -> Vec<LoggedFact> {
     let quota = Resources {
         cpu: Cpus::cores(1),
         memory: Bytes(1 << 30),
@@ -82,11 +84,14 @@ fn a_request_that_comes_again_and_a_run_that_does_not_end_are_not_compared() {
     let mut log = log(&[(0, 100), (110, 100), (220, 100), (330, 100)]);
     let again = log
         .iter()
-        .find(|logged| matches!(logged.event, Event::Requested { .. }));
+        .find(|logged| matches!(logged.fact, Fact::Input(Event::Requested { .. })));
     log.extend(again.cloned());
-    let finished =
-        |logged: &LoggedEvent| matches!(&logged.event, Event::Finished { attempt, .. } if attempt.run.0 == 4);
-    log.retain(|logged| !finished(logged));
+    let ends = |logged: &LoggedFact| match &logged.fact {
+        Fact::Input(Event::Finished { attempt, .. }) => attempt.run == RunId(4),
+        Fact::Decision(Decision::Ended { run, .. }) => *run == RunId(4),
+        Fact::Input(_) | Fact::Decision(_) => false,
+    };
+    log.retain(|logged| !ends(logged));
     let scores = scores(&log, None);
     assert_eq!((scores.runs, scores.ends), (4, Held::default()));
 }

@@ -10,6 +10,7 @@ use crate::{
     event::{Event, StopMode},
     policy::Policy,
     queue::objects::WithinClusterQueue,
+    scheduler::Replay,
     testing::{Asked, finished, log_of, request, teams},
 };
 
@@ -38,12 +39,12 @@ fn after(cores: u32, took: &[i64]) -> (Scheduler, i64) {
         begins += took + 1;
         asked
     });
-    let log = log_of(policy.clone(), at(0), runs.collect());
-    let mut scheduler = Scheduler::new(policy);
+    let log = log_of(policy, at(0), runs.collect());
+    let mut replay = Replay::new();
     for logged in log {
-        scheduler.handle(logged.at, logged.event);
+        replay.apply(logged.at, &logged.fact);
     }
-    (scheduler, begins)
+    (replay.finish(), begins)
 }
 
 /// Asks for a run, which starts at once where there is room, and returns it.

@@ -193,7 +193,7 @@ fn one_who_was_evicted_takes_nothing_back_before_the_other_had_its_time() {
         at(2),
         evictions,
     );
-    assert!(queue.decide(at(159)).evicted.is_empty());
+    assert!(queue.decide(at(159)).evicted().is_empty());
     assert_eq!(queue.try_again_at(), Some(at(160)));
     queue.wake();
     let expected = Evicted {
@@ -201,8 +201,9 @@ fn one_who_was_evicted_takes_nothing_back_before_the_other_had_its_time() {
         reason: EvictionReason::InClusterQueue,
         by: Some(RunId(2)),
         reversal: true,
+        was_admitted: true,
     };
-    assert_eq!(queue.decide(at(160)).evicted, [expected]);
+    assert_eq!(queue.decide(at(160)).evicted(), [expected]);
 }
 
 #[test]
@@ -218,7 +219,11 @@ fn whoever_was_not_evicted_need_not_wait_for_anybodys_time() {
             at(2),
             evictions,
         );
-        assert_eq!(queue.decide(at(100)).evicted.len(), 1, "{protected_for} {count}");
+        assert_eq!(
+            queue.decide(at(100)).evicted().len(),
+            1,
+            "{protected_for} {count}"
+        );
     }
 }
 
@@ -274,7 +279,7 @@ fn crowded() -> Queue {
     submit_to(&mut queue, "c", 4, 1);
     let decisions = queue.decide(at(100));
     queue.check();
-    assert_eq!(decisions.evicted.len(), 1);
+    assert_eq!(decisions.evicted().len(), 1);
     assert_eq!(decisions.admitted, [RunId(3).attempt(1)]);
     queue
 }
@@ -299,7 +304,7 @@ fn one_whose_queue_is_drained_before_it_was_told_of_its_quota_waits_again() {
     queue.apply(objects);
     let decisions = queue.decide(at(101));
     queue.check();
-    assert!(decisions.evicted.is_empty(), "nothing of it runs");
+    assert!(decisions.evicted().is_empty(), "nothing of it runs");
     assert!(matches!(queue.why(RunId(4)), Some(PendingReason::Suspended(_))));
 }
 

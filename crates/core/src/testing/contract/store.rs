@@ -6,6 +6,7 @@ use super::super::samples::request;
 use crate::{
     domain::{RequestKey, Resources, RunId},
     event::Event,
+    fact::Fact,
     policy::Policy,
     ports::{Batch, Command, Seq, Store},
     scheduler::Scheduler,
@@ -24,38 +25,45 @@ pub async fn store_keeps_its_promises(store: &dyn Store) {
     it_tells_of_changes(store).await;
 }
 
+/// Returns a fact that changes nothing.
+fn reported() -> Fact {
+    let (run, attempts) = (RunId(99), 1);
+    Fact::Input(Event::Reported { run, attempts })
+}
+
 async fn it_gives_back_what_was_appended(store: &dyn Store) {
     let at = Timestamp::from_nanosecond(1_500_000_001).expect("small");
     let requested = Event::Requested {
         request: Box::new(request("log", "nano-lm")),
     };
-    let events = vec![(at, Event::Tick), (at, requested.clone())];
+    let requested = Fact::Input(requested);
+    let facts = vec![(at, reported()), (at, requested.clone())];
     let batch = Batch {
-        events,
+        facts,
         ..Batch::default()
     };
     let last = store.append(Seq(0), batch).await.expect("an append");
-    assert_eq!(last, Seq(2), "the position of the last event is told");
-    let all = store.events(Seq(0), 100).await.expect("a read");
+    assert_eq!(last, Seq(2), "the position of the last fact is told");
+    let all = store.facts(Seq(0), 100).await.expect("a read");
     let seqs: Vec<_> = all.iter().map(|logged| logged.seq).collect();
     assert_eq!(seqs, [Seq(1), Seq(2)], "positions count from one");
     assert_eq!(
-        (&all[1].event, all[1].at),
+        (&all[1].fact, all[1].at),
         (&requested, at),
-        "events come back as they were, to the nanosecond"
+        "facts come back as they were, to the nanosecond"
     );
     assert_eq!(
-        store.events(Seq(1), 100).await.expect("a read"),
+        store.facts(Seq(1), 100).await.expect("a read"),
         all[1..],
         "reading goes on after a position"
     );
     assert_eq!(
-        store.events(Seq(0), 1).await.expect("a read"),
+        store.facts(Seq(0), 1).await.expect("a read"),
         all[..1],
         "no more than asked"
     );
     assert_eq!(
-        store.events(Seq(2), 100).await.expect("a read"),
+        store.facts(Seq(2), 100).await.expect("a read"),
         [],
         "after the last there is nothing"
     );
@@ -116,7 +124,7 @@ async fn it_appends_only_where_the_log_still_ends(store: &dyn Store) {
     store.submit(Timestamp::UNIX_EPOCH, wish).await.expect("a wish");
     let left = store.commands().await.expect("a read");
     let batch = Batch {
-        events: vec![(Timestamp::UNIX_EPOCH, Event::Tick)],
+        facts: vec![(Timestamp::UNIX_EPOCH, reported())],
         views: vec![changed],
         taken: vec![left[0].0],
     };
@@ -127,7 +135,7 @@ async fn it_appends_only_where_the_log_still_ends(store: &dyn Store) {
             .expect_err("it ends at 2");
         assert!(refused.is_overtaken(), "{stale:?}: {refused}");
     }
-    assert_eq!(store.events(Seq(0), 100).await.expect("a read").len(), 2);
+    assert_eq!(store.facts(Seq(0), 100).await.expect("a read").len(), 2);
     assert_eq!(
         store.run(view.id).await.expect("a read"),
         Some(view),
@@ -186,7 +194,7 @@ async fn it_takes_each_wish_once(store: &dyn Store) {
 async fn it_tells_of_changes(store: &dyn Store) {
     let before = store.changed(None).await;
     let tick = Batch {
-        events: vec![(Timestamp::UNIX_EPOCH, Event::Tick)],
+        facts: vec![(Timestamp::UNIX_EPOCH, reported())],
         ..Batch::default()
     };
     let (after, appended) = tokio::join!(store.changed(Some(before)), store.append(Seq(3), tick));

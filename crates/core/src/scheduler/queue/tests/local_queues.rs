@@ -89,7 +89,7 @@ fn two_doors(cores: u32) -> Queue {
 fn evictions(queue: &mut Queue) -> Vec<(u64, EvictionReason)> {
     let decisions = queue.decide(at(101));
     queue.check();
-    let evicted = decisions.evicted.into_iter();
+    let evicted = decisions.evicted().into_iter();
     evicted
         .map(|evicted| (evicted.attempt.run.0, evicted.reason))
         .collect()
