@@ -1,6 +1,7 @@
 //! The words of the domain, as types that cannot be wrong.
 
 mod amount;
+mod decode;
 mod head;
 mod id;
 mod name;

@@ -5,7 +5,6 @@
 
 pub mod action;
 pub mod attempt;
-pub mod diagnostic;
 pub mod domain;
 pub mod engine;
 pub mod estimate;
@@ -25,5 +24,3 @@ pub mod sqlite;
 pub mod testing;
 mod timers;
 pub mod view;
-#[cfg(feature = "yaml")]
-pub mod yaml;

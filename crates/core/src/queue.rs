@@ -119,7 +119,7 @@ use crate::timers::Timers;
 /// );
 /// assert_eq!(queues.unblocked_by(WorkloadId(2))[0].to_string(), "workload 1 ends");
 /// # }
-/// # Ok::<(), Vec<blueproof_core::diagnostic::Diagnostic>>(())
+/// # Ok::<(), Vec<blueproof_diagnostic::Diagnostic>>(())
 /// ```
 #[derive(Debug, Clone)]
 pub struct Queues {

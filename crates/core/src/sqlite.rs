@@ -20,13 +20,13 @@ use std::{
 };
 
 use async_trait::async_trait;
+use blueproof_diagnostic::{Code, Diagnostic, Place};
 use jiff::Timestamp;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use tokio::sync::Notify;
 
 use crate::{
     attempt::StoreIdentity,
-    diagnostic::{Code, Diagnostic, Place},
     domain::{RequestKey, RunId},
     ports::{Batch, Command, CommandId, LoggedEvent, Seq, Store, StoreError, Version},
     queue::objects::Objects,

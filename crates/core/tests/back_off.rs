@@ -1,7 +1,6 @@
 //! What failed for no fault of its own is tried again after a pause, in which it holds nobody up.
 
 use blueproof_core::{
-    diagnostic::{Code, Diagnostic},
     domain::{
         Actor, AttemptId, Bytes, Cpus, Ending, Failure, FailureClass, Resources, RunId, RunState, Verdict,
     },
@@ -11,6 +10,7 @@ use blueproof_core::{
     scheduler::{PendingReason, Scheduler},
     testing::{finished, request, reserved},
 };
+use blueproof_diagnostic::{Code, Diagnostic};
 use jiff::{SignedDuration, Timestamp};
 
 /// A scheduler with room for one, and the time.

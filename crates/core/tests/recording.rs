@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use blueproof_core::{
     action::Action,
-    diagnostic::{Code, Diagnostic},
     domain::{Actor, Cpus, Failure, FailureClass, Priority, Resources, RunId, Verdict},
     event::{Event, StopMode},
     policy::Policy,
@@ -20,6 +19,7 @@ use blueproof_core::{
     simulation::{Recorder, Recording},
     testing::{TEAMS, finished, request, teams},
 };
+use blueproof_diagnostic::{Code, Diagnostic};
 use jiff::{SignedDuration, Timestamp};
 use proptest::{collection::vec, option, prelude::*, sample::select};
 

@@ -8,12 +8,11 @@ use std::collections::BTreeSet;
 pub(super) use apply::{read, read_file};
 
 use blueproof_core::{
-    diagnostic::{Code, Diagnostic},
     queue::{manifest, objects::Objects},
     scheduler::Scheduler,
     view::RunView,
-    yaml::nearest,
 };
+use blueproof_diagnostic::{Code, Diagnostic, yaml::nearest};
 use jiff::Timestamp;
 use serde_json::json;
 

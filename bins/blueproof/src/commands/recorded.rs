@@ -4,10 +4,8 @@ mod log;
 
 use std::path::Path;
 
-use blueproof_core::{
-    diagnostic::{Code, Diagnostic, Place as FilePlace},
-    ports::LoggedEvent,
-};
+use blueproof_core::ports::LoggedEvent;
+use blueproof_diagnostic::{Code, Diagnostic, Place as FilePlace};
 
 use crate::{
     cli::Place,

@@ -6,12 +6,11 @@ use std::{
 };
 
 use blueproof_core::{
-    diagnostic::{Code, Diagnostic, Place},
     domain::{Gpus, Priority, QueueName, RunRequest},
     ports::Command,
     queue::objects::Objects,
-    yaml::nearest,
 };
+use blueproof_diagnostic::{Code, Diagnostic, Place, yaml::nearest};
 use blueproof_notebook::blueprint::{self, Blueprint, Resolved};
 
 use super::{

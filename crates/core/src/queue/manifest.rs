@@ -18,7 +18,7 @@
 //! let file = File { name: "queues.yaml".into(), text: text.into() };
 //! let manifest = manifest::read([file])?;
 //! assert_eq!(manifest.objects.priority_classes["high"], 10);
-//! # Ok::<(), Vec<blueproof_core::diagnostic::Diagnostic>>(())
+//! # Ok::<(), Vec<blueproof_diagnostic::Diagnostic>>(())
 //! ```
 
 mod assemble;
@@ -35,11 +35,12 @@ mod usage;
 mod values;
 mod write;
 
-use super::objects::Objects;
-use crate::{
-    diagnostic::{Diagnostic, Severity},
+use blueproof_diagnostic::{
+    Diagnostic, Severity,
     yaml::{Format, Placeholders, Problems, Source},
 };
+
+use super::objects::Objects;
 
 pub(crate) use assemble::toleration;
 pub(crate) use kinds::Toleration as TolerationSpec;

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use blueproof_diagnostic::{Code, Diagnostic};
 use jiff::SignedDuration;
 
 use super::{Pod, PodPhase};
-use crate::diagnostic::{Code, Diagnostic};
 
 /// What the annotations' keys begin with.
 const PREFIX: &str = "workload.codeflare.dev.appwrapper/";

@@ -1,5 +1,6 @@
 //! From the queue to the end: an attempt is placed, started, watched, judged and cleared away.
 
+use blueproof_diagnostic::{Code, Diagnostic};
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
@@ -11,7 +12,6 @@ use super::{
     why::BackOff,
 };
 use crate::{
-    diagnostic::{Code, Diagnostic},
     domain::{AttemptId, Ending, Failure, FailureClass, Limit, Outcome, RunId, Verdict},
     event::{Call, StopMode},
     queue::objects::RequeuingTimestamp,

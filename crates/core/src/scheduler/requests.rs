@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
+use blueproof_diagnostic::{Code, Diagnostic};
 use jiff::Timestamp;
 
 use super::{
@@ -10,7 +11,6 @@ use super::{
     timers::Timer,
 };
 use crate::{
-    diagnostic::{Code, Diagnostic},
     domain::{
         Ending, Failure, FailureClass, Gpus, Head, Limit, Outcome, Project, RequestKey, Resources, RunId,
         RunRequest, Subject, Verdict,

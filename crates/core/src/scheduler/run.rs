@@ -2,11 +2,11 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
+use blueproof_diagnostic::Diagnostic;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{gate::ApprovedHead, why::BackOff};
 use crate::{
-    diagnostic::Diagnostic,
     domain::{
         AttemptId, Ending, Failure, Outcome, RequestKey, Resources, RunId, RunRequest, RunState, Verdict,
     },

@@ -6,18 +6,20 @@
 mod check;
 mod spec;
 
+use blueproof_diagnostic::{
+    Code, Diagnostic,
+    yaml::{Decode, Format, Node, Placeholders, Problems, Source, Value},
+};
 use jiff::SignedDuration;
 
 use super::{Arrival, Change, Job, Node as Machine, Scenario, Stint};
 use crate::{
-    diagnostic::{Code, Diagnostic},
     queue::{
         PodSet,
         manifest::{self, File, toleration},
         objects::Objects,
     },
     retry::Terms,
-    yaml::{Decode, Format, Node, Placeholders, Problems, Source, Value},
 };
 use spec::{EventSpec, Grace, JobSpec, NodeSpec, PodSetSpec, Simulation};
 

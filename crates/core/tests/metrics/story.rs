@@ -1,7 +1,6 @@
 //! Stories whose waits are known.
 
 use blueproof_core::{
-    diagnostic::{Code, Diagnostic},
     domain::{
         Actor, AttemptId, Bytes, Cpus, Failure, FailureClass, Priority, Resources, RunId, RunRequest, Verdict,
     },
@@ -12,6 +11,7 @@ use blueproof_core::{
     scheduler::Scheduler,
     testing::{finished, request, teams},
 };
+use blueproof_diagnostic::{Code, Diagnostic};
 use jiff::Timestamp;
 
 /// A scheduler, and all that it was told.

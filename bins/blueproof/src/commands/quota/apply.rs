@@ -7,7 +7,6 @@ use std::{
 };
 
 use blueproof_core::{
-    diagnostic::{Code, Diagnostic, Place as FilePlace},
     domain::RunState,
     ports::Command,
     queue::{
@@ -17,6 +16,7 @@ use blueproof_core::{
     scheduler::Scheduler,
     view::RunView,
 };
+use blueproof_diagnostic::{Code, Diagnostic, Place as FilePlace};
 
 use super::beyond::beyond;
 use crate::{

@@ -3,13 +3,13 @@
 use std::cmp::Reverse;
 
 use blueproof_core::{
-    diagnostic::{Code, Diagnostic},
     domain::Resources,
     queue::{
         Quantity, amount_in_words,
         objects::{Objects, ResourceGroup},
     },
 };
+use blueproof_diagnostic::{Code, Diagnostic};
 
 /// So many of those who have quota are named of each resource, those with the most.
 const NAMED: usize = 8;

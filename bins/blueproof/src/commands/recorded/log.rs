@@ -6,10 +6,8 @@ use std::{
     path::Path,
 };
 
-use blueproof_core::{
-    diagnostic::{Code, Diagnostic, Place},
-    ports::LoggedEvent,
-};
+use blueproof_core::ports::LoggedEvent;
+use blueproof_diagnostic::{Code, Diagnostic, Place};
 use serde::Deserialize;
 
 use crate::exit::Problem;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use blueproof_diagnostic::yaml::Located;
 use jiff::SignedDuration;
 
 use super::{
@@ -14,10 +15,7 @@ use super::{
     local,
     values::{Amount, List, Operator},
 };
-use crate::{
-    queue::objects::{self, FlavorQuotas, Objects, Quota, Requeuing, Weight},
-    yaml::Located,
-};
+use crate::queue::objects::{self, FlavorQuotas, Objects, Quota, Requeuing, Weight};
 
 /// Kueue's, where none is said.
 const USUAL_SAMPLING_INTERVAL: SignedDuration = SignedDuration::from_mins(5);

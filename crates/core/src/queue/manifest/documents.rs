@@ -1,12 +1,13 @@
 //! From the text of files to the kinds that are declared in them.
 
+use blueproof_diagnostic::{
+    Code, Diagnostic,
+    yaml::{Decode, Node, Problems, Source, Spot, Value, nearest},
+};
+
 use super::{
     kinds::{ClusterQueue, Cohort, Configuration, LocalQueue, ResourceFlavor, WorkloadPriorityClass},
     older,
-};
-use crate::{
-    diagnostic::{Code, Diagnostic},
-    yaml::{Decode, Node, Problems, Source, Spot, Value, nearest},
 };
 
 pub(super) const GROUP: &str = "kueue.x-k8s.io";

@@ -5,13 +5,12 @@
 
 use std::collections::BTreeMap;
 
+use blueproof_diagnostic::yaml::{Located, choice, record};
+
 use super::values::{Amount, Count, Ignored, Labels, List, Metadata, Name, Operator, Remark, Selector, Span};
-use crate::{
-    queue::objects::{
-        AdmissionMode, FairRule, FlavorPreference, QueueingStrategy, ReclaimWithinCohort, RequeuingTimestamp,
-        StopPolicy, TaintEffect, WhenCanBorrow, WhenCanPreempt, WithinClusterQueue,
-    },
-    yaml::{Located, choice, record},
+use crate::queue::objects::{
+    AdmissionMode, FairRule, FlavorPreference, QueueingStrategy, ReclaimWithinCohort, RequeuingTimestamp,
+    StopPolicy, TaintEffect, WhenCanBorrow, WhenCanPreempt, WithinClusterQueue,
 };
 
 record! {

@@ -4,15 +4,13 @@
 
 use std::collections::BTreeMap;
 
+use blueproof_diagnostic::{Code, Diagnostic, yaml::Problems};
+
 use super::{
     documents::{Declared, Found},
     kinds::LocalQueue,
 };
-use crate::{
-    diagnostic::{Code, Diagnostic},
-    domain::QueueName,
-    yaml::Problems,
-};
+use crate::domain::QueueName;
 
 /// Returns what each is known by.
 pub(super) fn names(found: &[Found<LocalQueue>]) -> Vec<String> {

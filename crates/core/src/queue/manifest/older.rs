@@ -3,11 +3,12 @@
 //! What has another name there is renamed where it stands, so that a mistake is still shown at its place. What means the
 //! same under the same name is not touched.
 
-use super::documents::{CONFIGURATION, CONFIGURATION_GROUP, GROUP, KINDS, VERSION};
-use crate::{
-    diagnostic::{Code, Diagnostic},
+use blueproof_diagnostic::{
+    Code, Diagnostic,
     yaml::{Entry, Node, Problems, Spot, Value},
 };
+
+use super::documents::{CONFIGURATION, CONFIGURATION_GROUP, GROUP, KINDS, VERSION};
 
 /// Returns an object of an older version as one of v1beta2; `None` is that it is of no version that is converted.
 pub(super) fn converted(node: &Node, version: &str, kind: &str, problems: &mut Problems<'_>) -> Option<Node> {

@@ -2,14 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use blueproof_diagnostic::{
+    Code, Diagnostic,
+    yaml::{Located, Problems, nearest},
+};
+
 use super::{
     documents::{Declared, Found},
     kinds::LocalQueue,
     values::Name,
-};
-use crate::{
-    diagnostic::{Code, Diagnostic},
-    yaml::{Located, Problems, nearest},
 };
 
 /// Reports each name that nothing has, and cohorts that are their own ancestors.

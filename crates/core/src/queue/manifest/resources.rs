@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use super::{documents::Declared, kinds::ResourceGroup};
-use crate::{
-    diagnostic::{Code, Diagnostic},
+use blueproof_diagnostic::{
+    Code, Diagnostic,
     yaml::{Located, Problems},
 };
+
+use super::{documents::Declared, kinds::ResourceGroup};
 
 /// Resources that clusters have.
 const WELL_KNOWN: [&str; 14] = [

@@ -2,6 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use blueproof_diagnostic::{
+    Code, Diagnostic,
+    yaml::{Located, Problems, Spot},
+};
+
 use super::{
     documents::{Declared, Found},
     kinds::{
@@ -10,11 +15,7 @@ use super::{
     },
     values::{Metadata, Operator, is_label_key, is_label_value},
 };
-use crate::{
-    diagnostic::{Code, Diagnostic},
-    queue::objects::{FairRule, ReclaimWithinCohort, WhenCanBorrow, WhenCanPreempt},
-    yaml::{Located, Problems, Spot},
-};
+use crate::queue::objects::{FairRule, ReclaimWithinCohort, WhenCanBorrow, WhenCanPreempt};
 
 /// The most flavors, and the most resources, of all groups of a queue.
 const MOST_IN_ALL: usize = 256;

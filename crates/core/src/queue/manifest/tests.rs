@@ -7,10 +7,11 @@ mod round_trip;
 
 use std::collections::BTreeMap;
 
+use blueproof_diagnostic::Code;
 use jiff::SignedDuration;
 
 use super::{super::objects::*, *};
-use crate::{diagnostic::Code, queue::Quantity};
+use crate::queue::Quantity;
 
 fn file(name: &str, text: &str) -> File {
     File {

@@ -1,15 +1,13 @@
 //! What the order by usage needs beside the ClusterQueue that has it, and what in it is likely not meant.
 
+use blueproof_diagnostic::{Code, Diagnostic, yaml::Problems};
+
 use super::{
     documents::{Declared, Found},
     kinds::{AdmissionFairSharing, ClusterQueueSpec, LocalQueue},
     values::{Metadata, USERS},
 };
-use crate::{
-    diagnostic::{Code, Diagnostic},
-    queue::objects::{AdmissionMode, LocalQueueUsers},
-    yaml::Problems,
-};
+use crate::queue::objects::{AdmissionMode, LocalQueueUsers};
 
 /// Reports users that are told apart where nobody comes through.
 pub(super) fn users_elsewhere(declared: &Declared, problems: &mut [Problems<'_>]) {

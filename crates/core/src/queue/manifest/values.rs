@@ -2,11 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use blueproof_diagnostic::{
+    Code, Diagnostic,
+    yaml::{Decode, Entry, Located, Node, Problems, Schema, Value, word, words_schema},
+};
 use jiff::SignedDuration;
 use serde_json::json;
 
 use crate::{
-    diagnostic::{Code, Diagnostic},
     domain::quantity,
     queue::{
         Quantity,
@@ -16,7 +19,6 @@ use crate::{
             WithinClusterQueue,
         },
     },
-    yaml::{Decode, Entry, Located, Node, Problems, Schema, Value, word, words_schema},
 };
 
 /// The most labels that a flavor may have.

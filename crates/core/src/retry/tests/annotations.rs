@@ -1,7 +1,8 @@
 //! Terms as annotations say them.
 
+use blueproof_diagnostic::{Code, Diagnostic};
+
 use super::*;
-use crate::diagnostic::{Code, Diagnostic};
 
 fn annotated(name: &str, value: &str) -> Result<Terms, Vec<Diagnostic>> {
     let key = format!("workload.codeflare.dev.appwrapper/{name}");

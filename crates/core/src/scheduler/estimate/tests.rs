@@ -1,8 +1,9 @@
 //! Estimates worked out by hand.
 
+use blueproof_diagnostic::{Code, Diagnostic};
+
 use super::*;
 use crate::{
-    diagnostic::{Code, Diagnostic},
     domain::{
         Actor, AttemptId, Cpus, Failure, FailureClass, RequestKey, Resources, RunRequest, Timeouts, Verdict,
     },

@@ -2,15 +2,18 @@
 
 use std::collections::BTreeSet;
 
+use blueproof_diagnostic::{
+    Code, Diagnostic,
+    yaml::{Located, Problems, nearest},
+};
+
 use super::{
     MOST_JOBS,
     spec::{EventSpec, JobSpec, NodeSpec, PodFailure, PodSetSpec},
 };
 use crate::{
-    diagnostic::{Code, Diagnostic},
     queue::{Quantity, manifest::wrong_case, objects::Objects},
     simulation::Change,
-    yaml::{Located, Problems, nearest},
 };
 
 /// More names than these help nobody.

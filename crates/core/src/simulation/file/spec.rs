@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use blueproof_diagnostic::yaml::{Decode, Located, Node, Problems, Schema, Spot, choice, record};
 use jiff::SignedDuration;
 use serde_json::json;
 
 use crate::{
     queue::manifest::{Amount, Span, TolerationSpec},
     retry::Terms,
-    yaml::{Decode, Located, Node, Problems, Schema, Spot, choice, record},
 };
 
 choice! {

@@ -6,8 +6,9 @@
 mod flavors;
 mod groups;
 
+use blueproof_diagnostic::Code;
+
 use super::{A10, assert_refused, gpus, of, queue, unmarked};
-use crate::diagnostic::Code;
 
 /// A rule: what it lets pass, and what it does not, with a `¶` where the mistake is said to be.
 struct Rule {

@@ -1,7 +1,9 @@
 //! Objects of older versions: they say the same as their conversion to v1beta2.
 
+use blueproof_diagnostic::Code;
+
 use super::{A10, assert_refused, gpus, of, queue};
-use crate::{diagnostic::Code, queue::objects::Objects};
+use crate::queue::objects::Objects;
 
 /// Returns what a text says.
 fn says(text: &str) -> Objects {

@@ -1,7 +1,8 @@
 //! What is refused, each with its code, its place and what to do.
 
+use blueproof_diagnostic::Code;
+
 use super::{A10, assert_refused, gpus, of, queue};
-use crate::diagnostic::Code;
 
 #[test]
 fn a_field_that_cannot_be_acted_upon_is_refused_by_name_where_it_is_set() {

@@ -1,7 +1,8 @@
 //! Kueue's rules about what nodes can have.
 
+use blueproof_diagnostic::Code;
+
 use super::{Row, assert_rules, of_flavor, unmarked};
-use crate::diagnostic::Code;
 
 const FLAVORS: [Row<'_>; 14] = [
     (

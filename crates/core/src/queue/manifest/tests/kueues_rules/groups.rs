@@ -1,7 +1,8 @@
 //! Kueue's rules about quotas, and about the groups that they stand in.
 
+use blueproof_diagnostic::Code;
+
 use super::{super::gpus, Row, assert_rules, of, of_queue, queue, rule, taken};
-use crate::diagnostic::Code;
 
 /// Quotas of a ClusterQueue in a cohort.
 const QUOTAS: [Row<'_>; 7] = [

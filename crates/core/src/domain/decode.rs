@@ -1,14 +1,11 @@
-//! Decoders of what the domain has: amounts, and names.
+//! How amounts and names are read from a document that somebody wrote.
 
 use std::{fmt, str::FromStr};
 
+use blueproof_diagnostic::yaml::{Decode, Node, Problems, Schema, Spot, Value};
 use serde_json::json;
 
-use super::{Decode, Problems, Schema};
-use crate::{
-    domain::{BlueprintName, Bytes, Cpus, ProfileName},
-    yaml::node::{Node, Spot, Value},
-};
+use super::{BlueprintName, Bytes, Cpus, ProfileName};
 
 /// Reads what is written as Kubernetes writes quantities: a number, or a text with a unit.
 fn quantity<T: FromStr<Err: fmt::Display>>(node: &Node, problems: &mut Problems<'_>) -> Option<T> {

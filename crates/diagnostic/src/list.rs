@@ -1,6 +1,6 @@
 //! Several things that one message tells, each in a line of its own.
 
-use super::{Code, Diagnostic};
+use crate::{Code, Diagnostic};
 
 /// What each of them begins with.
 const ITEM: &str = "\n- ";

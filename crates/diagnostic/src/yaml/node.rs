@@ -10,7 +10,7 @@ use serde::{
 };
 use serde_saphyr::Spanned;
 
-use crate::diagnostic::{Code, Diagnostic, Place};
+use crate::{Code, Diagnostic, Place};
 
 /// Longer lines are not repeated in an error: they are data, not something that a person wrote.
 const LONGEST_SHOWN_LINE: usize = 240;

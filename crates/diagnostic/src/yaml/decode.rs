@@ -4,13 +4,12 @@
 //! `record!`, and its decoder, its list of known keys and its JSON Schema all come from that declaration, so that they
 //! cannot disagree.
 
-mod domain;
 mod plain;
 
 use serde_json::json;
 
 use super::node::{Entry, Node, Source, Spot, Value};
-use crate::diagnostic::{Code, Diagnostic, Place};
+use crate::{Code, Diagnostic, Place};
 
 /// A JSON Schema.
 pub type Schema = serde_json::Value;

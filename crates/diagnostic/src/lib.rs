@@ -1,10 +1,14 @@
 //! What people are told when something is wrong: what, where, why, and what to do next, with a code.
 //!
 //! The same shape serves a mistake in a file, a failed notebook and a broken machine; whoever shows it (terminal,
-//! JSON, report, check run) renders it in its own way.
+//! JSON, report, check run) renders it in its own way. [`yaml`] reads what people write so that each mistake becomes one of
+//! these, at its place.
+//!
+//! Nothing of runs, queues or clusters is known here.
 
 mod code;
 mod list;
+pub mod yaml;
 
 use std::fmt;
 

@@ -4,7 +4,7 @@
 //! and [`record!`] and [`choice!`] declare what it may hold. What any one document is about is not known here.
 //!
 //! ```
-//! use blueproof_core::yaml::{Decode, Format, Node, Placeholders, Problems, Source, record};
+//! use blueproof_diagnostic::yaml::{Decode, Format, Node, Placeholders, Problems, Source, record};
 //!
 //! record! {
 //!     /// A box.
@@ -27,7 +27,7 @@
 //! let read = Crate::decode(&node, &mut problems);
 //! let mistakes = problems.finish(read).expect_err("it has no such key");
 //! assert_eq!(mistakes[0].hints, ["did you mean `holds`?"]);
-//! # Ok::<(), blueproof_core::diagnostic::Diagnostic>(())
+//! # Ok::<(), blueproof_diagnostic::Diagnostic>(())
 //! ```
 
 mod decode;
