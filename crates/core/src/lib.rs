@@ -14,7 +14,6 @@ pub mod gpu;
 pub mod metrics;
 pub mod policy;
 pub mod ports;
-pub mod queue;
 pub mod retry;
 pub mod scheduler;
 pub mod simulation;
@@ -22,5 +21,4 @@ pub mod simulation;
 pub mod sqlite;
 #[cfg(feature = "testing")]
 pub mod testing;
-mod timers;
 pub mod view;

@@ -19,6 +19,7 @@ mod why;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use blueproof_queue::{Queues, objects::Objects, timers::Timers};
 use jiff::Timestamp;
 
 pub use gate::ApprovedHead;
@@ -34,8 +35,6 @@ use crate::{
     estimate::Durations,
     event::{Call, Event},
     policy::{Policy, RetryPolicy},
-    queue::{Queues, objects::Objects},
-    timers::Timers,
     view::{RunView, Trouble},
 };
 use gate::Gate;

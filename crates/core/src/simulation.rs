@@ -1,6 +1,6 @@
 //! Queues in virtual time: what becomes of jobs that are known beforehand, under given queues.
 //!
-//! [`crate::queue`] decides, as it does for real runs. Here stands what happens around it: jobs arrive, run for their
+//! [`blueproof_queue`] decides, as it does for real runs. Here stands what happens around it: jobs arrive, run for their
 //! time, give way and come back; quota changes; nodes fail. No time passes and nothing is random: the same scenario gives
 //! the same history, and the same digest of it.
 //!
@@ -9,7 +9,6 @@
 mod course;
 mod deployment;
 mod figures;
-#[cfg(feature = "manifests")]
 mod file;
 mod fragmentation;
 mod generator;
@@ -23,12 +22,12 @@ mod yardstick;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use blueproof_queue::{PodSet, Quantity, objects::Objects};
 use jiff::SignedDuration;
 
 pub use figures::{
     Allocation, Fairness, Figures, InAll, Series, Slowdown, Spread, Starved, Unused, Used, in_all, starved,
 };
-#[cfg(feature = "manifests")]
 pub use file::{Written, read, schema};
 pub use generator::kueue_baseline;
 pub use history::{Fate, Fewer, History, Idle, Leave, Moment, Reset, Stay, What};
@@ -36,10 +35,7 @@ pub use recording::{Recorder, Recording};
 pub use unadmitted::Unadmitted;
 pub use yardstick::Yardstick;
 
-use crate::{
-    queue::{PodSet, Quantity, objects::Objects},
-    retry::Terms,
-};
+use crate::retry::Terms;
 
 /// All that a simulation goes by. Times count from its beginning.
 #[derive(Debug, Clone, Default, PartialEq)]

@@ -21,6 +21,7 @@ use std::{
 
 use async_trait::async_trait;
 use blueproof_diagnostic::{Code, Diagnostic, Place};
+use blueproof_queue::objects::Objects;
 use jiff::Timestamp;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use tokio::sync::Notify;
@@ -29,7 +30,6 @@ use crate::{
     attempt::StoreIdentity,
     domain::{RequestKey, RunId},
     ports::{Batch, Command, CommandId, LoggedEvent, Seq, Store, StoreError, Version},
-    queue::objects::Objects,
     view::RunView,
 };
 use lead::DatabaseFile;

@@ -6,11 +6,11 @@ use blueproof_core::{
     },
     event::Event,
     policy::Policy,
-    queue::objects::{Requeuing, RequeuingTimestamp},
     scheduler::{PendingReason, Scheduler},
     testing::{finished, request, reserved},
 };
 use blueproof_diagnostic::{Code, Diagnostic};
+use blueproof_queue::objects::{Requeuing, RequeuingTimestamp};
 use jiff::{SignedDuration, Timestamp};
 
 /// A scheduler with room for one, and the time.

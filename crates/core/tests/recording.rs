@@ -8,18 +8,18 @@ use blueproof_core::{
     event::{Event, StopMode},
     policy::Policy,
     ports::{LoggedEvent, Seq},
-    queue::{
-        Quantity,
-        objects::{
-            AdmissionFairSharing, AdmissionMode, Objects, QueueingStrategy, Requeuing, RequeuingTimestamp,
-            StopPolicy, WithinClusterQueue,
-        },
-    },
     scheduler::Scheduler,
     simulation::{Recorder, Recording},
     testing::{TEAMS, finished, request, teams},
 };
 use blueproof_diagnostic::{Code, Diagnostic};
+use blueproof_queue::{
+    Quantity,
+    objects::{
+        AdmissionFairSharing, AdmissionMode, Objects, QueueingStrategy, Requeuing, RequeuingTimestamp,
+        StopPolicy, WithinClusterQueue,
+    },
+};
 use jiff::{SignedDuration, Timestamp};
 use proptest::{collection::vec, option, prelude::*, sample::select};
 

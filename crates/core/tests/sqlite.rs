@@ -4,10 +4,10 @@ use blueproof_core::{
     domain::Actor,
     event::Event,
     ports::{Batch, Seq, Store},
-    queue::objects::Objects,
     sqlite::SqliteStore,
 };
 use blueproof_diagnostic::Code;
+use blueproof_queue::objects::Objects;
 use jiff::Timestamp;
 
 #[test]

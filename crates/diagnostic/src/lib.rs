@@ -2,12 +2,14 @@
 //!
 //! The same shape serves a mistake in a file, a failed notebook and a broken machine; whoever shows it (terminal,
 //! JSON, report, check run) renders it in its own way. [`yaml`] reads what people write so that each mistake becomes one of
-//! these, at its place.
+//! these, at its place; [`amount`] and [`name`] are what Kubernetes' documents are full of.
 //!
 //! Nothing of runs, queues or clusters is known here.
 
+pub mod amount;
 mod code;
 mod list;
+pub mod name;
 pub mod yaml;
 
 use std::fmt;

@@ -8,10 +8,10 @@ use std::{
 use blueproof_core::{
     domain::{Gpus, Priority, QueueName, RunRequest},
     ports::Command,
-    queue::objects::Objects,
 };
 use blueproof_diagnostic::{Code, Diagnostic, Place, yaml::nearest};
 use blueproof_notebook::blueprint::{self, Blueprint, Resolved};
+use blueproof_queue::objects::Objects;
 
 use super::{
     follow::{Verbosity, conclude, detach, follow},

@@ -5,12 +5,10 @@ use std::{
     fmt,
 };
 
-use blueproof_core::{
-    queue::{Quantity, amount_in_words},
-    simulation::{
-        Allocation, Figures, History, InAll, Scenario, Series, Slowdown, Spread, Unadmitted, Used, in_all,
-    },
+use blueproof_core::simulation::{
+    Allocation, Figures, History, InAll, Scenario, Series, Slowdown, Spread, Unadmitted, Used, in_all,
 };
+use blueproof_queue::{Quantity, amount_in_words};
 use jiff::SignedDuration;
 use serde::Serialize;
 

@@ -2,13 +2,13 @@
 
 use async_trait::async_trait;
 use blueproof_diagnostic::{Code, Diagnostic};
+use blueproof_queue::objects::Objects;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::{
     domain::{Actor, Head, Project, RequestKey, RunId, RunRequest},
     event::{Approval, Event, StopMode},
-    queue::objects::Objects,
     view::RunView,
 };
 

@@ -1,6 +1,7 @@
 //! From the queue to the end: an attempt is placed, started, watched, judged and cleared away.
 
 use blueproof_diagnostic::{Code, Diagnostic};
+use blueproof_queue::objects::RequeuingTimestamp;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
@@ -14,7 +15,6 @@ use super::{
 use crate::{
     domain::{AttemptId, Ending, Failure, FailureClass, Limit, Outcome, RunId, Verdict},
     event::{Call, StopMode},
-    queue::objects::RequeuingTimestamp,
     view::Eviction,
 };
 

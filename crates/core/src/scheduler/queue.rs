@@ -1,6 +1,6 @@
 //! Between runs and queues: which attempt is next, and who has to go for it.
 //!
-//! [`crate::queue`] decides by Kueue's rules; it knows workloads, and a run is one workload, by its number. What stands
+//! [`blueproof_queue`] decides by Kueue's rules; it knows workloads, and a run is one workload, by its number. What stands
 //! around those rules stands here: an attempt that was admitted into room that others are still leaving waits until they
 //! are gone, and a round of decisions has an end even where Kueue's would not.
 
@@ -15,13 +15,11 @@ use std::{
     sync::Arc,
 };
 
+use blueproof_queue::{Cycle, Queues, StopPolicy, Workload, WorkloadId, objects::Objects};
 use jiff::{SignedDuration, Timestamp};
 
 use super::run::Evictions;
-use crate::{
-    domain::{AttemptId, QueueName, Resources, RunId, RunRequest},
-    queue::{Cycle, Queues, StopPolicy, Workload, WorkloadId, objects::Objects},
-};
+use crate::domain::{AttemptId, QueueName, Resources, RunId, RunRequest};
 pub(super) use account::{Account, NAMESPACE};
 pub use eviction::EvictionReason;
 use gang::{CPU, DEFAULT};

@@ -3,6 +3,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use blueproof_diagnostic::{Code, Diagnostic};
+use blueproof_queue::ExecutionTime;
 use jiff::Timestamp;
 
 use super::{
@@ -16,7 +17,6 @@ use crate::{
         RunRequest, Subject, Verdict,
     },
     event::{Approval, Call, StopMode},
-    queue::ExecutionTime,
 };
 
 impl Scheduler {

@@ -3,6 +3,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use blueproof_diagnostic::Diagnostic;
+use blueproof_queue::ExecutionTime;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{gate::ApprovedHead, why::BackOff};
@@ -11,7 +12,6 @@ use crate::{
         AttemptId, Ending, Failure, Outcome, RequestKey, Resources, RunId, RunRequest, RunState, Verdict,
     },
     event::StopMode,
-    queue::ExecutionTime,
     view::{AttemptView, Eviction, LastPass, ReportView, RunView, Trouble},
 };
 

@@ -11,6 +11,9 @@ mod unadmitted;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use blueproof_queue::{
+    Admission, ExecutionTime, Preempted, Quantity, Queues, StopPolicy, Workload, WorkloadId, objects::Objects,
+};
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
@@ -19,9 +22,6 @@ use super::{
     fragmentation::Shapes,
     history::{Fate, Fewer, History, Leave, Moment, Stay, What},
     nodes::Nodes,
-};
-use crate::queue::{
-    Admission, ExecutionTime, Preempted, Quantity, Queues, StopPolicy, Workload, WorkloadId, objects::Objects,
 };
 use time::since_begin;
 use turns::Turns;

@@ -5,13 +5,11 @@
 
 use std::collections::BTreeSet;
 
+use blueproof_queue::Quantity;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{Job, nodes::Nodes};
-use crate::{
-    queue::Quantity,
-    retry::{Component, Machine, Phase, Pod, PodPhase, PodsReady, Quota, Reason, Seen, Step, Wanted},
-};
+use crate::retry::{Component, Machine, Phase, Pod, PodPhase, PodsReady, Quota, Reason, Seen, Step, Wanted};
 
 /// What there is of a job, and its machine.
 #[derive(Debug, Default)]

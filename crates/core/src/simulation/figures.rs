@@ -5,6 +5,7 @@ mod usage;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use blueproof_queue::{Quantity, objects::Objects};
 use jiff::SignedDuration;
 use serde::Serialize;
 
@@ -12,7 +13,6 @@ use super::{
     Change, Fate, History, Job, Scenario,
     history::{Idle, Leave, Stay},
 };
-use crate::queue::{Quantity, objects::Objects};
 
 pub use usage::{InAll, Series, Used, in_all};
 

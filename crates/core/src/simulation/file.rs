@@ -10,17 +10,15 @@ use blueproof_diagnostic::{
     Code, Diagnostic,
     yaml::{Decode, Format, Node, Placeholders, Problems, Source, Value},
 };
+use blueproof_queue::{
+    PodSet,
+    manifest::{self, File},
+    objects::Objects,
+};
 use jiff::SignedDuration;
 
 use super::{Arrival, Change, Job, Node as Machine, Scenario, Stint};
-use crate::{
-    queue::{
-        PodSet,
-        manifest::{self, File, toleration},
-        objects::Objects,
-    },
-    retry::Terms,
-};
+use crate::retry::Terms;
 use spec::{EventSpec, Grace, JobSpec, NodeSpec, PodSetSpec, Simulation};
 
 const VERSION: &str = "blueproof.dev/v1alpha1";
@@ -330,7 +328,7 @@ fn pod_set(spec: &PodSetSpec) -> PodSet {
             .map(|(resource, _, amount)| (resource.clone(), amount.of(resource)))
             .collect(),
         node_selector: spec.node_selector.clone(),
-        tolerations: spec.tolerations.iter().cloned().map(toleration).collect(),
+        tolerations: spec.tolerations.iter().cloned().map(Into::into).collect(),
     }
 }
 

@@ -6,11 +6,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Job, history::Idle};
-use crate::queue::{
+use blueproof_queue::{
     PodSet, Quantity, mismatch,
     objects::{ClusterQueue, Objects},
 };
+
+use super::{Job, history::Idle};
 
 /// The pods of a workload by what they look like, and how many look so.
 #[derive(Debug, Default)]

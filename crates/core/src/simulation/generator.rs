@@ -2,16 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use jiff::SignedDuration;
-
-use super::{Arrival, Job, Scenario, Stint};
-use crate::queue::{
+use blueproof_queue::{
     PodSet, Quantity,
     objects::{
         ClusterQueue, FlavorQuotas, LocalQueue, Objects, Preemption, Quota, ReclaimWithinCohort,
         ResourceFlavor, ResourceGroup, WithinClusterQueue,
     },
 };
+use jiff::SignedDuration;
+
+use super::{Arrival, Job, Scenario, Stint};
 
 const COHORTS: usize = 5;
 const QUEUES_EACH: usize = 6;

@@ -2,15 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use blueproof_queue::{PreemptionReason, Quantity};
 use jiff::SignedDuration;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use super::Unadmitted;
-use crate::{
-    queue::{PreemptionReason, Quantity},
-    retry::Reason,
-};
+use crate::retry::Reason;
 
 /// All that happened.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]

@@ -5,12 +5,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Job, Node, fragmentation::Shapes, history::Idle};
-use crate::queue::{
+use blueproof_queue::{
     Admission, Quantity,
     objects::{ClusterQueue, ResourceFlavor},
     slack::{self, Schedulability},
 };
+
+use super::{Job, Node, fragmentation::Shapes, history::Idle};
 
 /// The nodes, and who is on them.
 #[derive(Debug)]

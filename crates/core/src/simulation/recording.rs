@@ -10,6 +10,7 @@
 
 use std::collections::BTreeMap;
 
+use blueproof_queue::objects::Objects;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{Arrival, Change, Job, Scenario, Stint};
@@ -18,7 +19,6 @@ use crate::{
     event::Event,
     policy::Policy,
     ports::LoggedEvent,
-    queue::objects::Objects,
     retry::Terms,
     scheduler::{Scheduler, Standing, pod_sets},
     view::AttemptView,

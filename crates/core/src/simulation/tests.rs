@@ -6,16 +6,16 @@ mod usage;
 
 use std::collections::BTreeMap;
 
-use jiff::SignedDuration;
-
-use super::*;
-use crate::queue::{
+use blueproof_queue::{
     PreemptionReason, StopPolicy,
     objects::{
         ClusterQueue, FlavorQuotas, LocalQueue, Preemption, Quota, ReclaimWithinCohort, ResourceFlavor,
         ResourceGroup, WithinClusterQueue,
     },
 };
+use jiff::SignedDuration;
+
+use super::*;
 
 const GPU: &str = "gpu";
 

@@ -2,12 +2,10 @@
 
 use std::fmt;
 
+use blueproof_queue::{Obstacle, WaitReason};
 use serde::Serialize;
 
-use crate::{
-    queue::{Obstacle, WaitReason},
-    scheduler::InactiveQueue,
-};
+use crate::scheduler::InactiveQueue;
 
 /// That a job was never admitted, and why it was not at last: when it gave up, or at the end.
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Change, Job, Scenario};
-use crate::queue::objects::{
+use blueproof_queue::objects::{
     ClusterQueue, FlavorQuotas, LocalQueue, Objects, Preemption, QueueingStrategy, ResourceGroup,
 };
+
+use super::{Change, Job, Scenario};
 
 /// The name of the one queue that has everything.
 const POOL: &str = "pool";

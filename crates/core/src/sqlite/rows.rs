@@ -1,5 +1,6 @@
 //! Rows in, rows out.
 
+use blueproof_queue::objects::Objects;
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, TransactionBehavior, params};
 use serde::de::DeserializeOwned;
@@ -9,7 +10,6 @@ use crate::{
     domain::{RequestKey, RunId},
     event::Event,
     ports::{Batch, Command, CommandId, LoggedEvent, Seq, Version},
-    queue::objects::Objects,
     view::RunView,
 };
 

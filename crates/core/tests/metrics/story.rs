@@ -7,11 +7,11 @@ use blueproof_core::{
     event::Event,
     metrics::{Format, Page},
     policy::Policy,
-    queue::objects::{LocalQueue, Objects, StopPolicy, WithinClusterQueue},
     scheduler::Scheduler,
     testing::{finished, request, teams},
 };
 use blueproof_diagnostic::{Code, Diagnostic};
+use blueproof_queue::objects::{LocalQueue, Objects, StopPolicy, WithinClusterQueue};
 use jiff::Timestamp;
 
 /// A scheduler, and all that it was told.

@@ -1,6 +1,7 @@
 //! Estimates worked out by hand.
 
 use blueproof_diagnostic::{Code, Diagnostic};
+use blueproof_queue::objects::WithinClusterQueue;
 
 use super::*;
 use crate::{
@@ -10,7 +11,6 @@ use crate::{
     estimate::Basis,
     event::{Event, StopMode},
     policy::Policy,
-    queue::objects::WithinClusterQueue,
     testing::{Asked, finished, log_of, request, teams},
 };
 

@@ -2,16 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use crate::{
-    domain::{Bytes, Cpus, Gpus, Job, Resources},
-    queue::{
-        PodSet, Quantity,
-        objects::{
-            ClusterQueue, FlavorQuotas, LocalQueue, Objects, QueueingStrategy, Quota, ResourceFlavor,
-            ResourceGroup,
-        },
+use blueproof_queue::{
+    PodSet, Quantity,
+    objects::{
+        ClusterQueue, FlavorQuotas, LocalQueue, Objects, QueueingStrategy, Quota, ResourceFlavor,
+        ResourceGroup,
     },
 };
+
+use crate::domain::{Bytes, Cpus, Gpus, Job, Resources};
 
 pub(super) const CPU: &str = "cpu";
 const MEMORY: &str = "memory";

@@ -2,9 +2,8 @@
 
 use std::fmt;
 
+use blueproof_queue::{Inactive, Queues, StopPolicy, UnknownQueue, objects::Objects, words::quoted};
 use serde::{Deserialize, Serialize};
-
-use crate::queue::{Inactive, Queues, StopPolicy, UnknownQueue, objects::Objects, quoted};
 
 /// Why a run's queue admits nobody.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -3,11 +3,11 @@
 //! The machine alone decides when a job is created again, given up, or moved away from a bad node. Here is what it decides
 //! about.
 
+use blueproof_queue::WorkloadId;
 use jiff::SignedDuration;
 
 use super::{Course, Due, Place, number};
 use crate::{
-    queue::WorkloadId,
     retry::{Step, Todo, Wanted},
     simulation::{
         deployment::{Pods, Turn},

@@ -1,8 +1,9 @@
 //! Those who go away, or are left at the end, without ever having had quota, and why.
 
+use blueproof_queue::WaitReason;
+
 use super::{Course, Place};
 use crate::{
-    queue::WaitReason,
     scheduler::InactiveQueue,
     simulation::{Unadmitted, history::What},
 };

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use blueproof_queue::{
+    PodSet,
+    objects::{Objects, ResourceGroup},
+    root_cohort,
+};
 use jiff::SignedDuration;
 
 use super::{Job, Scenario};
-use crate::queue::{
-    PodSet,
-    objects::{Objects, ResourceGroup},
-    root,
-};
 use crate::simulation::Change;
 
 /// Work or quota by the tree of cohorts that it is in and by resource.
@@ -54,7 +54,7 @@ pub(super) fn work_alone<'a>(
 /// Returns the tree that a queue is in; `None` where cohorts make a circle, and nobody is admitted.
 fn tree<'a>(objects: &'a Objects, queue: &'a str) -> Option<Tree<'a>> {
     match &objects.cluster_queues.get(queue)?.cohort {
-        Some(cohort) => root(objects, cohort).map(Tree::Below),
+        Some(cohort) => root_cohort(objects, cohort).map(Tree::Below),
         None => Some(Tree::Alone(queue)),
     }
 }
@@ -79,10 +79,9 @@ fn quota(objects: &Objects) -> ByTree<'_> {
         .cluster_queues
         .iter()
         .filter_map(|(name, queue)| Some((tree(objects, name)?, &queue.resource_groups)));
-    let cohorts = objects
-        .cohorts
-        .iter()
-        .filter_map(|(name, cohort)| Some((Tree::Below(root(objects, name)?), &cohort.resource_groups)));
+    let cohorts = objects.cohorts.iter().filter_map(|(name, cohort)| {
+        Some((Tree::Below(root_cohort(objects, name)?), &cohort.resource_groups))
+    });
     let mut quota = ByTree::new();
     for (tree, groups) in queues.chain(cohorts) {
         add_quota(&mut quota, tree, groups);

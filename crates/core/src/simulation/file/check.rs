@@ -6,15 +6,13 @@ use blueproof_diagnostic::{
     Code, Diagnostic,
     yaml::{Located, Problems, nearest},
 };
+use blueproof_queue::{Quantity, manifest::wrong_case, objects::Objects};
 
 use super::{
     MOST_JOBS,
     spec::{EventSpec, JobSpec, NodeSpec, PodFailure, PodSetSpec},
 };
-use crate::{
-    queue::{Quantity, manifest::wrong_case, objects::Objects},
-    simulation::Change,
-};
+use crate::simulation::Change;
 
 /// More names than these help nobody.
 const MOST_NAMED: usize = 20;

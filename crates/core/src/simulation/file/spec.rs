@@ -3,13 +3,11 @@
 use std::collections::BTreeMap;
 
 use blueproof_diagnostic::yaml::{Decode, Located, Node, Problems, Schema, Spot, choice, record};
+use blueproof_queue::manifest::{Amount, Span, TolerationSpec};
 use jiff::SignedDuration;
 use serde_json::json;
 
-use crate::{
-    queue::manifest::{Amount, Span, TolerationSpec},
-    retry::Terms,
-};
+use crate::retry::Terms;
 
 choice! {
     /// The version of the format.

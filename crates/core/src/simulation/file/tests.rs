@@ -2,11 +2,11 @@
 
 mod schema;
 
+use blueproof_queue::Quantity;
 use jiff::SignedDuration;
 
 use super::*;
 use crate::{
-    queue::Quantity,
     retry::Reason,
     simulation::{History, Leave, Reset},
 };
