@@ -26,7 +26,6 @@ use std::{
 
 use blueproof_core::metrics::Format;
 use blueproof_diagnostic::{Code, Diagnostic};
-
 use clap::{
     CommandFactory as _,
     error::{ContextKind, ContextValue},

@@ -14,9 +14,7 @@ pub mod gpu;
 pub mod metrics;
 pub mod policy;
 pub mod ports;
-pub mod retry;
 pub mod scheduler;
-pub mod simulation;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 #[cfg(feature = "testing")]

@@ -24,7 +24,8 @@ use jiff::Timestamp;
 
 pub use gate::ApprovedHead;
 pub use queue::EvictionReason;
-pub(crate) use queue::{default_objects, pod_sets};
+pub(crate) use queue::default_objects;
+pub use queue::pod_sets;
 pub use why::{
     BackOff, FlavorRoom, InactiveQueue, LessUsage, Lost, PendingReason, Queued, Unblocker, UsageOrder,
 };
@@ -79,14 +80,19 @@ pub struct Scheduler {
 
 /// How a run stands with its quota.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub enum Standing {
     /// It asks for none.
     Outside,
     /// It waits for it, and is as old as this.
-    Waits { since: Timestamp },
+    Waits {
+        /// Its age.
+        since: Timestamp,
+    },
     /// An attempt has it that was as old as this.
     Holds {
+        /// The attempt.
         attempt: AttemptId,
+        /// The age that the run had.
         queued_at: Timestamp,
     },
 }
@@ -217,7 +223,7 @@ impl Scheduler {
     }
 
     /// Returns how a run stands with its quota.
-    pub(crate) fn standing(&self, run: RunId) -> Standing {
+    pub fn standing(&self, run: RunId) -> Standing {
         let Some(run) = self.runs.get(&run) else {
             return Standing::Outside;
         };

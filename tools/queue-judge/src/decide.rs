@@ -7,7 +7,6 @@ use blueproof_queue::{
     Admission, PreemptionReason, Queues, Standing, StopPolicy, Workload, WorkloadId,
     objects::{ClusterQueue, FairSharing, Objects, Quota},
 };
-
 use jiff::{SignedDuration, Timestamp};
 
 use crate::{

@@ -5,10 +5,10 @@ use std::{
     fmt,
 };
 
-use blueproof_core::simulation::{
+use blueproof_queue::{Quantity, amount_in_words};
+use blueproof_simulation::{
     Allocation, Figures, History, InAll, Scenario, Series, Slowdown, Spread, Unadmitted, Used, in_all,
 };
-use blueproof_queue::{Quantity, amount_in_words};
 use jiff::SignedDuration;
 use serde::Serialize;
 

@@ -1,11 +1,8 @@
 //! What happened in a simulation, one line each: when, who, and why.
 
-use blueproof_core::{
-    retry::Reason,
-    scheduler::EvictionReason,
-    simulation::{Fewer, History, Leave, Moment, Scenario, What},
-};
+use blueproof_core::scheduler::EvictionReason;
 use blueproof_queue::amount_in_words;
+use blueproof_simulation::{Fewer, History, Leave, Moment, Scenario, What, retry::Reason};
 use jiff::SignedDuration;
 
 use super::comparison::amounts;

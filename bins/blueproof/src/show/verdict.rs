@@ -6,7 +6,6 @@ use blueproof_core::{
     view::{AttemptView, RunView},
 };
 use blueproof_diagnostic::Diagnostic;
-
 use jiff::{SignedDuration, Timestamp};
 
 use super::{diagnostic, text};

@@ -22,8 +22,9 @@ use super::run::Evictions;
 use crate::domain::{AttemptId, QueueName, Resources, RunId, RunRequest};
 pub(super) use account::{Account, NAMESPACE};
 pub use eviction::EvictionReason;
+pub use gang::pod_sets;
 use gang::{CPU, DEFAULT};
-pub(crate) use gang::{default_objects, pod_sets, resources};
+pub(crate) use gang::{default_objects, resources};
 
 /// How many cycles one event may lead to. With fair sharing Kueue's rules can go round for ever; whatever is left is
 /// decided on after the next event.

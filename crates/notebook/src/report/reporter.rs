@@ -11,7 +11,6 @@ use blueproof_core::{
     view::{AttemptView, RunView},
 };
 use blueproof_diagnostic::{Code, Diagnostic, Place};
-
 use jiff::Timestamp;
 
 use super::{

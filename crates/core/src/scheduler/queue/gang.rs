@@ -54,7 +54,7 @@ pub(crate) fn default_objects(quota: Resources) -> Objects {
 }
 
 /// Returns the pod sets of a run: the notebook's own kernel, and what it starts, if anything.
-pub(crate) fn pod_sets(job: &Job) -> Vec<PodSet> {
+pub fn pod_sets(job: &Job) -> Vec<PodSet> {
     let set = |name: &str, asked| PodSet {
         name: name.into(),
         count: 1,

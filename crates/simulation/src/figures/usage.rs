@@ -6,7 +6,7 @@ use jiff::SignedDuration;
 use serde::Serialize;
 
 use super::{Came, Slowdown, Spread, slowdown, total, used};
-use crate::simulation::{Fate, History, Job, Scenario, history::Stay};
+use crate::{Fate, History, Job, Scenario, history::Stay};
 
 /// How many intervals a series has: as many as a terminal has room for.
 const INTERVALS: usize = 60;

@@ -1,9 +1,9 @@
 //! Who used how much and over time, who is compared with whom, and why somebody was never admitted.
 
+use blueproof_core::scheduler::InactiveQueue;
 use blueproof_queue::WaitReason;
 
 use super::*;
-use crate::scheduler::InactiveQueue;
 
 fn of_queue(mut job: Job, queue: &str) -> Job {
     job.queue = queue.into();

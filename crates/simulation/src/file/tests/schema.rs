@@ -107,10 +107,7 @@ fn every_example_is_as_the_schema_says() {
         .collect();
     assert!(!simulations.is_empty(), "there is an example");
     for text in simulations {
-        assert_eq!(
-            mistakes(&crate::simulation::schema(), &document(text), ""),
-            [""; 0]
-        );
+        assert_eq!(mistakes(&crate::schema(), &document(text), ""), [""; 0]);
     }
 }
 
@@ -133,7 +130,7 @@ fn the_schema_refuses_what_the_reader_refuses() {
         assert!(MLBATCH.contains(text), "{text}");
         // Only the part of ours: the reader's other mistakes would come from the queues.
         let other = MLBATCH.replacen(text, instead, 1);
-        let found = mistakes(&crate::simulation::schema(), &own(&other), "");
+        let found = mistakes(&crate::schema(), &own(&other), "");
         assert!(found.contains(&mistake.to_owned()), "{instead}: {found:?}");
         assert!(read(&file(&other), no_other).is_err(), "{instead}");
     }
@@ -146,7 +143,7 @@ fn own(text: &str) -> Value {
 
 #[test]
 fn the_schema_says_what_each_key_is() {
-    let schema = crate::simulation::schema();
+    let schema = crate::schema();
     let runs_for = &schema["properties"]["spec"]["properties"]["jobs"]["items"]["properties"]["runsFor"];
     assert_eq!(runs_for["description"], json!("How long each runs."));
 }

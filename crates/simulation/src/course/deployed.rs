@@ -7,12 +7,10 @@ use blueproof_queue::WorkloadId;
 use jiff::SignedDuration;
 
 use super::{Course, Due, Place, number};
+use crate::retry::{Step, Todo, Wanted};
 use crate::{
-    retry::{Step, Todo, Wanted},
-    simulation::{
-        deployment::{Pods, Turn},
-        history::{Leave, Reset, What},
-    },
+    deployment::{Pods, Turn},
+    history::{Leave, Reset, What},
 };
 
 impl Course<'_> {

@@ -9,7 +9,6 @@ use blueproof_core::{
     policy::Policy,
     ports::{LoggedEvent, Seq},
     scheduler::Scheduler,
-    simulation::{Recorder, Recording},
     testing::{TEAMS, finished, request, teams},
 };
 use blueproof_diagnostic::{Code, Diagnostic};
@@ -20,6 +19,7 @@ use blueproof_queue::{
         StopPolicy, WithinClusterQueue,
     },
 };
+use blueproof_simulation::{Recorder, Recording};
 use jiff::{SignedDuration, Timestamp};
 use proptest::{collection::vec, option, prelude::*, sample::select};
 

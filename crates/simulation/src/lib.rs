@@ -15,6 +15,7 @@ mod generator;
 mod history;
 mod nodes;
 mod recording;
+pub mod retry;
 #[cfg(test)]
 mod tests;
 mod unadmitted;
@@ -35,7 +36,7 @@ pub use recording::{Recorder, Recording};
 pub use unadmitted::Unadmitted;
 pub use yardstick::Yardstick;
 
-use crate::retry::Terms;
+use retry::Terms;
 
 /// All that a simulation goes by. Times count from its beginning.
 #[derive(Debug, Clone, Default, PartialEq)]

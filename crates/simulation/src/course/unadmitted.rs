@@ -1,12 +1,10 @@
 //! Those who go away, or are left at the end, without ever having had quota, and why.
 
+use blueproof_core::scheduler::InactiveQueue;
 use blueproof_queue::WaitReason;
 
 use super::{Course, Place};
-use crate::{
-    scheduler::InactiveQueue,
-    simulation::{Unadmitted, history::What},
-};
+use crate::{Unadmitted, history::What};
 
 impl Course<'_> {
     pub(super) fn on_give_up(&mut self, job: usize) {

@@ -6,12 +6,10 @@ use blueproof_queue::Quantity;
 use jiff::SignedDuration;
 
 use super::*;
-use crate::{
-    retry::Reason,
-    simulation::{History, Leave, Reset},
-};
+use crate::retry::Reason;
+use crate::{History, Leave, Reset};
 
-const MLBATCH: &str = include_str!("../../../../../examples/mlbatch.yaml");
+const MLBATCH: &str = include_str!("../../../../examples/mlbatch.yaml");
 
 fn file(text: &str) -> File {
     File {

@@ -10,7 +10,7 @@ use blueproof_queue::{
 use jiff::SignedDuration;
 
 use super::{Job, Scenario};
-use crate::simulation::Change;
+use crate::Change;
 
 /// Work or quota by the tree of cohorts that it is in and by resource.
 type ByTree<'a> = BTreeMap<(Tree<'a>, &'a str), f64>;

@@ -10,19 +10,19 @@
 
 use std::collections::BTreeMap;
 
-use blueproof_queue::objects::Objects;
-use jiff::{SignedDuration, Timestamp};
-
-use super::{Arrival, Change, Job, Scenario, Stint};
-use crate::{
+use blueproof_core::{
     domain::{AttemptId, RunId, RunRequest},
     event::Event,
     policy::Policy,
     ports::LoggedEvent,
-    retry::Terms,
     scheduler::{Scheduler, Standing, pod_sets},
     view::AttemptView,
 };
+use blueproof_queue::objects::Objects;
+use jiff::{SignedDuration, Timestamp};
+
+use super::{Arrival, Change, Job, Scenario, Stint};
+use crate::retry::Terms;
 
 /// Apart by this much, one event is after the other.
 const NEXT: SignedDuration = SignedDuration::from_nanos(1);

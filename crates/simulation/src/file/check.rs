@@ -12,7 +12,7 @@ use super::{
     MOST_JOBS,
     spec::{EventSpec, JobSpec, NodeSpec, PodFailure, PodSetSpec},
 };
-use crate::simulation::Change;
+use crate::Change;
 
 /// More names than these help nobody.
 const MOST_NAMED: usize = 20;

@@ -2,10 +2,9 @@
 
 use std::fmt;
 
+use blueproof_core::scheduler::InactiveQueue;
 use blueproof_queue::{Obstacle, WaitReason};
 use serde::Serialize;
-
-use crate::scheduler::InactiveQueue;
 
 /// That a job was never admitted, and why it was not at last: when it gave up, or at the end.
 #[derive(Debug, Clone, PartialEq, Serialize)]

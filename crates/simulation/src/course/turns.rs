@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Course;
-use crate::simulation::history::{Leave, What};
+use crate::history::{Leave, What};
 
 /// How often a job may be evicted at one instant. By Kueue's rules jobs can evict each other for ever; in a cluster each
 /// eviction takes its time, so that one of them is done some day. Here none passes, and no job comes near this otherwise.
