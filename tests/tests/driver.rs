@@ -6,11 +6,11 @@ use blueproof_cluster::local::{AgentCommand, LocalDriver};
 use blueproof_core::{
     action::StartAction,
     attempt::{Cgroup, LogWriter, ProcessName, Record, RecordKind, RunsFolder, StoreIdentity},
-    diagnostic::Code,
     domain::{FailureClass, RunId, Verdict},
     ports::{ClusterDriver, Observation, Retry},
     testing::{contract, outcome as outcome_of, start_action},
 };
+use blueproof_diagnostic::Code;
 use blueproof_tests::{checkout, checkout::Checkout};
 
 /// A driver of a store of its own, with that agent.

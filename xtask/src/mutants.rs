@@ -1,8 +1,8 @@
 //! `cargo xtask mutants`: whether the tests of the queue notice when its code is changed.
 //!
-//! cargo-mutants changes one place at a time in a copy of the tree. Two judges look at each mutant, the cheaper first:
-//! the recorded cases, which are Kueue's own answers, then core's tests. One that neither notices survives, and must be
-//! on the list of those that may, each with a reason.
+//! cargo-mutants changes one place at a time in a copy of the tree. Several judges look at each mutant, the cheapest first:
+//! the recorded cases, which are Kueue's own answers, then the queue's tests and those of the crates above it. One that none
+//! of them notices survives, and must be on the list of those that may, each with a reason.
 
 mod judge;
 mod known;
@@ -98,14 +98,12 @@ fn survivors<'a>(workspace: &Workspace, program: &Path, chosen: &[&'a Mutant]) -
     let lab = Lab::new(workspace, program);
     let mut alive = chosen.to_vec();
     for judge in JUDGES {
-        let (seen, unseen): (Vec<_>, Vec<_>) = alive.into_iter().partition(|mutant| judge.reaches(mutant));
-        alive = unseen;
-        if seen.is_empty() {
-            continue;
+        if alive.is_empty() {
+            break;
         }
-        print_line(&format!("\n== {}: {} mutants", judge.what, seen.len()));
-        let missed = lab.missed_by(judge, &seen)?;
-        alive.extend(seen.into_iter().filter(|mutant| missed.contains(&mutant.name)));
+        print_line(&format!("\n== {}: {} mutants", judge.what, alive.len()));
+        let missed = lab.missed_by(judge, &alive)?;
+        alive.retain(|mutant| missed.contains(&mutant.name));
     }
     Ok(alive)
 }

@@ -10,7 +10,8 @@ use std::{
     path::PathBuf,
 };
 
-use blueproof_core::{diagnostic::Code, sqlite::SqliteStore, view::RunView};
+use blueproof_core::{sqlite::SqliteStore, view::RunView};
+use blueproof_diagnostic::Code;
 use blueproof_notebook::blueprint;
 use clap::CommandFactory;
 use clap_complete::{

@@ -5,11 +5,8 @@
 
 use std::path::{Path, PathBuf};
 
-use blueproof_core::{
-    diagnostic::{Code, Diagnostic},
-    domain::Project,
-    view::RunView,
-};
+use blueproof_core::{domain::Project, view::RunView};
+use blueproof_diagnostic::{Code, Diagnostic};
 use blueproof_notebook::blueprint::FILE_NAME;
 
 use crate::exit::Problem;

@@ -1,11 +1,11 @@
 //! What the process ends with.
 
 use blueproof_core::{
-    diagnostic::Diagnostic,
     domain::{Ending, RunState},
     ports::{CallError, StoreError},
     view::RunView,
 };
+use blueproof_diagnostic::Diagnostic;
 
 /// The exit codes of every command, as documented.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -130,7 +130,7 @@ impl From<CallError> for Problem {
 
 impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
-        use blueproof_core::diagnostic::Code;
+        use blueproof_diagnostic::Code;
         let theirs = matches!(error.diagnostic.code, Code::StoreTooNew | Code::StoreNotOurs);
         let exit = if theirs { Exit::Usage } else { Exit::Infrastructure };
         Self {

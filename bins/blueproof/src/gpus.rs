@@ -116,7 +116,7 @@ fn unreadable(error: &ProbeError) -> Devices {
 
 #[cfg(test)]
 mod tests {
-    use blueproof_core::diagnostic::{Code, Diagnostic};
+    use blueproof_diagnostic::{Code, Diagnostic};
 
     use super::*;
 

@@ -10,7 +10,7 @@ mod time;
 
 use std::io::{self, IsTerminal, Write};
 
-use blueproof_core::diagnostic::{Code, Diagnostic};
+use blueproof_diagnostic::{Code, Diagnostic};
 use clap::ValueEnum;
 
 use crate::exit::{Exit, Problem};

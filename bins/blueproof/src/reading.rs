@@ -10,7 +10,6 @@ use std::{
 
 use blueproof_core::{
     attempt::RunsFolder,
-    diagnostic::{Code, Diagnostic, Place as FilePlace},
     domain::{RunId, RunState},
     engine,
     ports::{LoggedFact, Seq, Store, StoreError},
@@ -18,6 +17,7 @@ use blueproof_core::{
     sqlite::SqliteStore,
     view::RunView,
 };
+use blueproof_diagnostic::{Code, Diagnostic, Place as FilePlace};
 
 use crate::{
     cli::Place,

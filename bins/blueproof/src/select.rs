@@ -4,12 +4,11 @@
 use std::{collections::BTreeSet, fmt, path::Path, str::FromStr};
 
 use blueproof_core::{
-    diagnostic::{Code, Diagnostic},
     domain::{AttemptId, BlueprintName, RunId},
     ports::Store,
     view::RunView,
-    yaml::nearest,
 };
+use blueproof_diagnostic::{Code, Diagnostic, yaml::nearest};
 
 use crate::{current_project::CurrentProject, exit::Problem, output};
 

@@ -13,7 +13,6 @@ use std::{convert::Infallible, os::unix::process::CommandExt, process::Stdio, sy
 use blueproof_cluster::local::{AgentCommand, LocalDriver};
 use blueproof_core::{
     attempt::{RunsFolder, StoreIdentity},
-    diagnostic::{Code, Diagnostic},
     domain::{Actor, RequestKey, Resources, RunId},
     engine::{Engine, Ports},
     policy::Policy,
@@ -22,6 +21,7 @@ use blueproof_core::{
     sqlite::SqliteStore,
     view::RunView,
 };
+use blueproof_diagnostic::{Code, Diagnostic};
 use blueproof_notebook::report::FolderReporter;
 use jiff::Timestamp;
 

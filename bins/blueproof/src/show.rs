@@ -27,7 +27,7 @@ pub(crate) mod whatif;
 
 use std::io::Write as _;
 
-use blueproof_core::diagnostic::Diagnostic;
+use blueproof_diagnostic::Diagnostic;
 
 use crate::exit::Problem;
 

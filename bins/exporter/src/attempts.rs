@@ -12,9 +12,9 @@ use std::{
 use blueproof_cluster::local::{self, Occupancy, Occupant};
 use blueproof_core::{
     attempt::AttemptSpec,
-    diagnostic::Diagnostic,
     gpu::{DeviceEvent, DeviceUuid, GpuInventory, GpuSnapshot, Reading},
 };
+use blueproof_diagnostic::Diagnostic;
 use blueproof_gpu::{
     account::{Holder, Ledger},
     collect::{WITNESSED_EVERY, Witness},

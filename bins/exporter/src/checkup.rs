@@ -13,7 +13,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use blueproof_core::diagnostic::{Code, Diagnostic};
+use blueproof_diagnostic::{Code, Diagnostic};
 use blueproof_gpu::{
     collect::{Collected, Collector},
     health::{CheckId, CheckPolicy, Health, LabelChange, LabelPolicy, Labels},

@@ -10,7 +10,7 @@ use std::{
     path::Path,
 };
 
-use blueproof_core::diagnostic::{Code, Diagnostic};
+use blueproof_diagnostic::{Code, Diagnostic};
 use blueproof_gpu::pages::dcgm::Counters;
 
 use crate::{

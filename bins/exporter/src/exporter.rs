@@ -14,11 +14,11 @@ use std::{
 
 use axum::body::Bytes;
 use blueproof_core::{
-    diagnostic::{Code, Diagnostic},
     gpu::{Fault, FaultKind, GpuInventory, GpuSnapshot, Sample},
     metrics::Format,
     ports::{Blindness, GpuProbe, ProbeError},
 };
+use blueproof_diagnostic::{Code, Diagnostic};
 use blueproof_gpu::{
     collect::{ClockSet, Collected, Collector, Open, Reading},
     nvml::NvmlProbe,

@@ -11,10 +11,10 @@ mod push;
 use std::{env, num::NonZero, process::ExitCode, thread, time::Duration};
 
 use blueproof_core::{
-    diagnostic::Diagnostic,
     figures::Used,
     ports::{Blindness, ProbeError},
 };
+use blueproof_diagnostic::Diagnostic;
 use blueproof_gpu::{account::Holder, visible::visible, watch::Watch};
 
 use crate::{

@@ -24,11 +24,8 @@ use std::{
     time::Duration,
 };
 
-use blueproof_core::{
-    diagnostic::{Code, Diagnostic},
-    metrics::Format,
-};
-
+use blueproof_core::metrics::Format;
+use blueproof_diagnostic::{Code, Diagnostic};
 use clap::{
     CommandFactory as _,
     error::{ContextKind, ContextValue},

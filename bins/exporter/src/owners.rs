@@ -19,10 +19,8 @@ use std::{
 use blueproof_cluster::pod_resources::{
     Holders, Kubelet, KubeletError, Resources, Sharing, Silence, Told, USUAL_SOCKET, attribute,
 };
-use blueproof_core::{
-    diagnostic::{Code, Diagnostic},
-    gpu::{DeviceUuid, GpuInventory},
-};
+use blueproof_core::gpu::{DeviceUuid, GpuInventory};
+use blueproof_diagnostic::{Code, Diagnostic};
 use blueproof_gpu::pages;
 use jiff::SignedDuration;
 

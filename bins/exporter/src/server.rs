@@ -17,10 +17,8 @@ use axum::{
     response::{Html, IntoResponse, Response},
     routing::get,
 };
-use blueproof_core::{
-    diagnostic::{Code, Diagnostic},
-    metrics::Format,
-};
+use blueproof_core::metrics::Format;
+use blueproof_diagnostic::{Code, Diagnostic};
 use tokio::{
     net::TcpListener,
     runtime::{self, Runtime},

@@ -13,7 +13,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use blueproof_core::diagnostic::{Code, Diagnostic, Place};
+use blueproof_diagnostic::{Code, Diagnostic, Place};
 use tokio_rustls::rustls::ServerConfig;
 
 pub(crate) use self::{auth::authorize, tls::TlsListener};

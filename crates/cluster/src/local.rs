@@ -29,12 +29,12 @@ use blueproof_core::{
         AttemptLayout, AttemptSpec, Errand, Orders, Presence, ProcessName, Record, RecordKind, RunsFolder,
         read_regular,
     },
-    diagnostic::{Code, Diagnostic, Place},
     domain::{AttemptId, Gpus, Resources},
     event::StopMode,
     gpu::DeviceUuid,
     ports::{CallError, ClusterDriver, Inventory, Observation},
 };
+use blueproof_diagnostic::{Code, Diagnostic, Place};
 
 pub use agent::AgentCommand;
 use agent::{Agent, is_locked};

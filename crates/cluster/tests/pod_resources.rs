@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use blueproof_cluster::pod_resources::{Kubelet, KubeletError, Silence, Told};
-use blueproof_core::diagnostic::Code;
+use blueproof_diagnostic::Code;
 use fake_kubelet::{Allocatable, FakeKubelet, Held, Pod};
 
 /// Longer than anything here takes.

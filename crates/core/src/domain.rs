@@ -1,6 +1,7 @@
 //! The words of the domain, as types that cannot be wrong.
 
 mod amount;
+mod decode;
 mod head;
 mod id;
 mod name;
@@ -10,11 +11,10 @@ mod revision;
 mod state;
 mod timeouts;
 
-pub use amount::{Bytes, Cpus, Gpus, ParseAmountError, Resources, Rounded};
-pub(crate) use amount::{quantity, too_large};
+pub use amount::{Bytes, Cpus, Gpus, Resources};
 pub use head::{Head, ParseHeadError};
 pub use id::{AttemptId, ParseIdError, RunId};
-pub use name::{BlueprintName, ParseNameError, ProfileName, QueueName};
+pub use name::{BlueprintName, ProfileName, QueueName};
 pub use outcome::{CellPlace, Failure, FailureClass, GpuUse, Limit, MetricResult, Outcome, Usage, Verdict};
 pub use request::{Actor, Job, Priority, Project, RequestKey, Retries, RunRequest, Subject};
 pub use revision::Revision;

@@ -3,6 +3,7 @@
 //! Events are facts and wishes from outside. They are the truth of the whole system: what is in the log is replayed
 //! after a crash, and the same events give the same state.
 
+use blueproof_queue::objects::Objects;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +11,6 @@ use crate::{
     domain::{Actor, AttemptId, Head, Outcome, Project, RequestKey, RunId, RunRequest, Subject},
     policy::Policy,
     ports::CallError,
-    queue::objects::Objects,
 };
 
 /// Something that happened, or that somebody wants.

@@ -5,13 +5,13 @@
 //!
 //! [docs/design/facts-and-ports.md]: https://github.com/kubeflow/blueproof/blob/main/docs/design/facts-and-ports.md
 
+use blueproof_queue::PodSetAssignment;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::{
     domain::{Actor, AttemptId, Ending, Failure, Outcome, RunId, Subject},
     event::{Approval, Call, Event, StopMode},
-    queue::PodSetAssignment,
     scheduler::{BackOff, EvictionReason},
 };
 

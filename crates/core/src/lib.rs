@@ -5,7 +5,6 @@
 
 pub mod action;
 pub mod attempt;
-pub mod diagnostic;
 pub mod domain;
 pub mod engine;
 pub mod estimate;
@@ -16,15 +15,9 @@ pub mod gpu;
 pub mod metrics;
 pub mod policy;
 pub mod ports;
-pub mod queue;
-pub mod retry;
 pub mod scheduler;
-pub mod simulation;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 #[cfg(feature = "testing")]
 pub mod testing;
-mod timers;
 pub mod view;
-#[cfg(feature = "yaml")]
-pub mod yaml;

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use blueproof_queue::objects::Objects;
 use jiff::SignedDuration;
 use serde::{Deserialize, Serialize};
 
 use crate::{
     domain::{Actor, Resources},
-    queue::objects::Objects,
     scheduler::default_objects,
 };
 

@@ -9,9 +9,8 @@ mod gpu;
 mod reporter;
 mod store;
 
+use blueproof_diagnostic::Diagnostic;
 use serde::{Deserialize, Serialize};
-
-use crate::diagnostic::Diagnostic;
 
 pub use clock::{Clock, SystemClock};
 pub use cluster::{ClusterDriver, Inventory, Observation};

@@ -24,11 +24,13 @@ mod why;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use blueproof_queue::{Queues, objects::Objects, timers::Timers};
 use jiff::{SignedDuration, Timestamp};
 
 pub use gate::ApprovedHead;
 pub use queue::EvictionReason;
-pub(crate) use queue::{default_objects, pod_sets};
+pub(crate) use queue::default_objects;
+pub use queue::pod_sets;
 pub use replay::Replay;
 pub use why::{
     BackOff, FlavorRoom, InactiveQueue, LessUsage, Lost, PendingReason, Queued, Unblocker, UsageOrder,
@@ -41,8 +43,6 @@ use crate::{
     event::{Call, Event},
     fact::{Decision, Fact},
     policy::{Policy, RetryPolicy},
-    queue::{Queues, objects::Objects},
-    timers::Timers,
     view::{RunView, Trouble},
 };
 use gate::Gate;
@@ -106,14 +106,19 @@ pub struct Step {
 
 /// How a run stands with its quota.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub enum Standing {
     /// It asks for none.
     Outside,
     /// It waits for it, and is as old as this.
-    Waits { since: Timestamp },
+    Waits {
+        /// Its age.
+        since: Timestamp,
+    },
     /// An attempt has it that was as old as this.
     Holds {
+        /// The attempt.
         attempt: AttemptId,
+        /// The age that the run had.
         queued_at: Timestamp,
     },
 }
@@ -276,7 +281,7 @@ impl Scheduler {
     }
 
     /// Returns how a run stands with its quota.
-    pub(crate) fn standing(&self, run: RunId) -> Standing {
+    pub fn standing(&self, run: RunId) -> Standing {
         let Some(run) = self.runs.get(&run) else {
             return Standing::Outside;
         };

@@ -21,16 +21,16 @@ use std::{
 };
 
 use async_trait::async_trait;
+use blueproof_diagnostic::{Code, Diagnostic, Place};
+use blueproof_queue::objects::Objects;
 use jiff::Timestamp;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use tokio::sync::Notify;
 
 use crate::{
     attempt::StoreIdentity,
-    diagnostic::{Code, Diagnostic, Place},
     domain::{RequestKey, RunId},
     ports::{Batch, Command, CommandId, LoggedFact, Seq, Store, StoreError, Version},
-    queue::objects::Objects,
     view::RunView,
 };
 use lead::DatabaseFile;

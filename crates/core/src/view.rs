@@ -5,11 +5,11 @@
 
 use std::{fmt, path::PathBuf};
 
+use blueproof_diagnostic::Diagnostic;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    diagnostic::Diagnostic,
     domain::{
         Actor, AttemptId, Failure, Outcome, Priority, QueueName, RequestKey, Resources, Revision, RunId,
         RunState, Subject, Verdict,

@@ -1,16 +1,16 @@
 //! What failed for no fault of its own is tried again after a pause, in which it holds nobody up.
 
 use blueproof_core::{
-    diagnostic::{Code, Diagnostic},
     domain::{
         Actor, AttemptId, Bytes, Cpus, Ending, Failure, FailureClass, Resources, RunId, RunState, Verdict,
     },
     event::Event,
     policy::Policy,
-    queue::objects::{Requeuing, RequeuingTimestamp},
     scheduler::{PendingReason, Scheduler},
     testing::{finished, request, reserved},
 };
+use blueproof_diagnostic::{Code, Diagnostic};
+use blueproof_queue::objects::{Requeuing, RequeuingTimestamp};
 use jiff::{SignedDuration, Timestamp};
 
 /// A scheduler with room for one, and the time.

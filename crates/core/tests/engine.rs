@@ -3,7 +3,6 @@
 use std::sync::{Arc, Mutex};
 
 use blueproof_core::{
-    diagnostic::{Code, Diagnostic},
     domain::{Cpus, Ending, RequestKey, Resources, RunId, RunState, Verdict},
     engine::{Engine, Ports},
     fact::Fact,
@@ -13,6 +12,7 @@ use blueproof_core::{
     sqlite::SqliteStore,
     testing::{self, FakeClock, FakeCluster, FakeReporter, MemoryStore, contract},
 };
+use blueproof_diagnostic::{Code, Diagnostic};
 use jiff::{SignedDuration, Timestamp};
 
 fn two_cores() -> Resources {

@@ -8,10 +8,10 @@ use blueproof_core::{
     },
     event::{Event, StopMode},
     policy::Policy,
-    queue::objects::{Objects, StopPolicy, WithinClusterQueue},
     scheduler::{EvictionReason, PendingReason, Scheduler, Unblocker},
     testing::{finished, request, reserved, teams},
 };
+use blueproof_queue::objects::{Objects, StopPolicy, WithinClusterQueue};
 use jiff::{SignedDuration, Timestamp};
 
 fn objects() -> Objects {

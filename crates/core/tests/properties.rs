@@ -73,14 +73,15 @@ fn any_attempt() -> impl Strategy<Value = AttemptId> {
 
 fn any_verdict() -> impl Strategy<Value = Verdict> {
     let failed = |class, code| {
-        let diagnostic = blueproof_core::diagnostic::Diagnostic::error(code, "it happened");
+        let diagnostic = blueproof_diagnostic::Diagnostic::error(code, "it happened");
         Verdict::Failed(Box::new(blueproof_core::domain::Failure {
             class,
             diagnostic,
             cell: None,
         }))
     };
-    use blueproof_core::{diagnostic::Code, domain::FailureClass};
+    use blueproof_core::domain::FailureClass;
+    use blueproof_diagnostic::Code;
     prop_oneof![
         Just(Verdict::Passed),
         Just(Verdict::Stopped),
@@ -103,8 +104,8 @@ fn any_failed_call() -> impl Strategy<Value = Event> {
         prop_oneof![Just(Retry::Later), Just(Retry::WhenFree), Just(Retry::Never)],
     )
         .prop_map(|(call, retry)| {
-            let code = blueproof_core::diagnostic::Code::AttemptLost;
-            let diagnostic = blueproof_core::diagnostic::Diagnostic::error(code, "it happened");
+            let code = blueproof_diagnostic::Code::AttemptLost;
+            let diagnostic = blueproof_diagnostic::Diagnostic::error(code, "it happened");
             Event::CallFailed {
                 call,
                 error: Box::new(CallError {

@@ -1,14 +1,14 @@
 //! What the store in SQLite promises beyond the contract: to those who only read, and about who leads.
 
 use blueproof_core::{
-    diagnostic::Code,
     domain::Actor,
     event::Event,
     fact::Fact,
     ports::{Batch, Seq, Store},
-    queue::objects::Objects,
     sqlite::SqliteStore,
 };
+use blueproof_diagnostic::Code;
+use blueproof_queue::objects::Objects;
 use jiff::Timestamp;
 
 #[test]
@@ -100,10 +100,7 @@ fn a_pipe_in_the_place_of_a_store_keeps_nobody_waiting() {
     ];
     for opened in opened {
         let error = opened.expect("it is no store");
-        assert_eq!(
-            error.diagnostic.code,
-            blueproof_core::diagnostic::Code::StoreBroken
-        );
+        assert_eq!(error.diagnostic.code, blueproof_diagnostic::Code::StoreBroken);
     }
 }
 

@@ -25,10 +25,10 @@ use std::{
 };
 
 use blueproof_core::{
-    diagnostic::{Code, Diagnostic},
     gpu::{DeviceEvent, DeviceUuid, GpuInventory, GpuSnapshot, Sample},
     ports::{Blindness, GpuEvents, GpuProbe, ProbeError},
 };
+use blueproof_diagnostic::{Code, Diagnostic};
 use jiff::{SignedDuration, Timestamp};
 use pace::{Pace, Wall};
 

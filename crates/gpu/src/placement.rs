@@ -67,7 +67,7 @@
 //! };
 //! use jiff::{SignedDuration, Timestamp};
 //!
-//! let gpus = |text| -> Result<ResourceList, blueproof_core::domain::ParseAmountError> {
+//! let gpus = |text| -> Result<ResourceList, blueproof_diagnostic::amount::ParseAmountError> {
 //!     Ok([("nvidia.com/gpu".to_owned(), read_quantity("nvidia.com/gpu", text)?)].into())
 //! };
 //! let node = |name: &str, allocatable| Node {
@@ -108,7 +108,7 @@ mod tests;
 
 use std::collections::BTreeMap;
 
-use blueproof_core::queue::Quantity;
+use blueproof_queue::Quantity;
 use jiff::{SignedDuration, Timestamp};
 
 pub use amounts::{ResourceList, read_quantity};

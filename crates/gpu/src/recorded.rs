@@ -29,10 +29,10 @@ use std::{
 };
 
 use blueproof_core::{
-    diagnostic::{Code, Diagnostic, Place},
     gpu::{DeviceEvent, DeviceUuid, GpuInventory, GpuSnapshot},
     ports::{EventQueue, GpuEvents, GpuProbe, ProbeError},
 };
+use blueproof_diagnostic::{Code, Diagnostic, Place};
 use serde::{Deserialize, Serialize};
 
 /// What a recording calls itself.

@@ -9,11 +9,11 @@ mod page;
 use std::time::Duration;
 
 use blueproof_core::{
-    diagnostic::{Code, Diagnostic},
     domain::Bytes,
     gpu::{Device, DeviceUuid, Figure, GpuInventory, GpuSnapshot, Reading, Readings, Sample, Vendor},
     ports::{Blindness, GpuProbe, ProbeError},
 };
+use blueproof_diagnostic::{Code, Diagnostic};
 use jiff::{SignedDuration, Timestamp};
 
 use page::Tpu;

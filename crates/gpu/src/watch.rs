@@ -13,11 +13,11 @@ use std::{
 };
 
 use blueproof_core::{
-    diagnostic::{Code, Diagnostic},
     figures::Used,
     gpu::{Device, DeviceEvent, DeviceUuid, GpuInventory, GpuSnapshot, Reading},
     ports::{Blindness, GpuMeter, GpuUsed, ProbeError},
 };
+use blueproof_diagnostic::{Code, Diagnostic};
 use jiff::{SignedDuration, Timestamp};
 
 use crate::{

@@ -7,7 +7,7 @@
 //! let loaded = Blueprint::load(Path::new("examples/nano-lm"))?;
 //! let resolved = loaded.resolve(Some("smoke"), &[("steps".into(), "40".into())])?;
 //! assert_eq!(resolved.name.as_str(), "nano-lm");
-//! # Ok::<(), Vec<blueproof_core::diagnostic::Diagnostic>>(())
+//! # Ok::<(), Vec<blueproof_diagnostic::Diagnostic>>(())
 //! ```
 
 mod check;
@@ -25,9 +25,9 @@ pub mod value;
 
 use std::path::{Path, PathBuf};
 
-use blueproof_core::{
-    diagnostic::Place,
-    domain::BlueprintName,
+use blueproof_core::domain::BlueprintName;
+use blueproof_diagnostic::{
+    Place,
     yaml::{Decode, Format, Node, Placeholders, Source, Spot},
 };
 

@@ -26,10 +26,8 @@ use std::{
     time::Instant,
 };
 
-use blueproof_core::{
-    diagnostic::Diagnostic,
-    domain::{Failure, FailureClass},
-};
+use blueproof_core::domain::{Failure, FailureClass};
+use blueproof_diagnostic::Diagnostic;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use explain::{exhausted, exhausted_line};

@@ -12,7 +12,7 @@ mod write;
 
 use std::path::Path;
 
-use blueproof_core::diagnostic::{Code, Diagnostic};
+use blueproof_diagnostic::{Code, Diagnostic};
 
 use crate::{
     blueprint::{Blueprint, FILE_NAME, default_name},

@@ -12,11 +12,12 @@ mod tests;
 
 use std::{collections::BTreeMap, ops::Range};
 
-use blueproof_core::diagnostic::{Code, Diagnostic, Place};
+use blueproof_diagnostic::{
+    Code, Diagnostic, Place,
+    yaml::{Node, Source, Spot},
+};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, value::RawValue};
-
-use blueproof_core::yaml::{Node, Source, Spot};
 
 use crate::text::counted;
 

@@ -25,7 +25,7 @@ mod waits;
 
 use std::path::{Path, PathBuf};
 
-use blueproof_core::diagnostic::{Code, Diagnostic};
+use blueproof_diagnostic::{Code, Diagnostic};
 
 use crate::{
     blueprint::Loaded,

@@ -9,7 +9,7 @@ use std::{
     path::PathBuf,
 };
 
-use blueproof_core::diagnostic::{Code, Diagnostic};
+use blueproof_diagnostic::{Code, Diagnostic};
 use serde::{Deserialize, Serialize};
 
 use crate::text::Redactor;

@@ -28,7 +28,6 @@ use std::{
 
 use blueproof_core::{
     attempt::{Machine, RunsFolder},
-    diagnostic::{Code, Diagnostic},
     domain::{
         Actor, AttemptId, BlueprintName, Bytes, Head, MetricResult, ProfileName, Revision, RunId, Usage,
         Verdict,
@@ -36,6 +35,7 @@ use blueproof_core::{
     figures::Figures,
     view::RunView,
 };
+use blueproof_diagnostic::{Code, Diagnostic};
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 

@@ -17,9 +17,9 @@ use std::path::Path;
 
 use blueproof_core::{
     attempt::AttemptSpec,
-    diagnostic::{Code, Diagnostic},
     domain::{Bytes, CellPlace, Failure, FailureClass, Limit},
 };
+use blueproof_diagnostic::{Code, Diagnostic};
 
 pub(crate) use exception::Exception;
 pub(crate) use host::{disk_failure, environment_lost, is_disk_full, start_failure};

@@ -7,13 +7,13 @@ use std::{env, error::Error, path::Path, process::exit, sync::Arc};
 use blueproof_cluster::local::{AgentCommand, LocalDriver};
 use blueproof_core::{
     attempt::{AttemptLayout, LogWriter, Orders, ProcessName, Record, RecordKind, RunsFolder},
-    diagnostic::{Code, Diagnostic},
     engine::{Engine, Ports},
     policy::Policy,
     ports::{CallError, ClusterDriver, SystemClock},
     sqlite::SqliteStore,
     testing::FakeReporter,
 };
+use blueproof_diagnostic::{Code, Diagnostic};
 use blueproof_notebook::{
     Launcher,
     agent::{self, Dependencies, NothingMeasured},

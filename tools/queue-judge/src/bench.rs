@@ -11,7 +11,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, ensure};
-use blueproof_core::queue::{
+use blueproof_queue::{
     Cycle, PodSet, Quantity, Queues, Workload, WorkloadId,
     objects::{
         ClusterQueue, FairSharing, FlavorQuotas, Objects, Preemption, Quota, ResourceFlavor, ResourceGroup,

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, fmt, fs, path::Path};
 
 use anyhow::{Context, Result};
-use blueproof_core::queue::{Quantity, Queues};
+use blueproof_queue::{Quantity, Queues};
 
 use crate::{
     decide::{self, Fair, Victims},
@@ -333,7 +333,7 @@ fn partial_admission(case: &PartialAdmission) -> Result<Vec<String>> {
     }
     queues.submit(&world::workload(&names, QUEUE, &pending, world::at(0))?)?;
     let now = queues.cycle(world::at(1000));
-    let counts = |cycle: &blueproof_core::queue::Cycle| -> Vec<u32> {
+    let counts = |cycle: &blueproof_queue::Cycle| -> Vec<u32> {
         cycle
             .admitted
             .iter()

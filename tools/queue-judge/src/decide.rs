@@ -3,11 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, Result};
-use blueproof_core::queue::{
+use blueproof_queue::{
     Admission, PreemptionReason, Queues, Standing, StopPolicy, Workload, WorkloadId,
     objects::{ClusterQueue, FairSharing, Objects, Quota},
 };
-
 use jiff::{SignedDuration, Timestamp};
 
 use crate::{

@@ -10,7 +10,7 @@ mod tests;
 mod words;
 
 use anyhow::{Context, Result, bail, ensure};
-use blueproof_core::retry::{
+use blueproof_simulation::retry::{
     Component, Machine, Phase, PodPhase, PodsReady, Quota, Seen, Step, Terms, Wanted,
 };
 use jiff::{SignedDuration, Timestamp};

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, Result, bail};
-use blueproof_core::queue::{
+use blueproof_queue::{
     PodSet, Quantity, Queues, Workload, WorkloadId,
     objects::{
         AdmissionFairSharing, AdmissionMode, BorrowWithinCohort, ClusterQueue, Cohort, FairRule, FairSharing,

@@ -8,23 +8,23 @@ use serde::Deserialize;
 use crate::{process::Invocation, workspace::Workspace};
 
 /// The package whose code is changed.
-pub(super) const PACKAGE: &str = "blueproof-core";
+pub(super) const PACKAGE: &str = "blueproof-queue";
 
 /// Where who gets quota, and at whose expense, is decided. What tells of it, and what stands around it, is not here.
 const MODULES: [&str; 13] = [
-    "queue/assign.rs",
-    "queue/cycle.rs",
-    "queue/cycle/*.rs",
-    "queue/forest.rs",
-    "queue/line.rs",
-    "queue/progress.rs",
-    "queue/quotas.rs",
-    "queue/scene.rs",
-    "queue/share.rs",
-    "queue/terms.rs",
-    "queue/tree.rs",
-    "queue/victims.rs",
-    "queue/victims/*.rs",
+    "assign.rs",
+    "cycle.rs",
+    "cycle/*.rs",
+    "forest.rs",
+    "line.rs",
+    "progress.rs",
+    "quotas.rs",
+    "scene.rs",
+    "share.rs",
+    "terms.rs",
+    "tree.rs",
+    "victims.rs",
+    "victims/*.rs",
 ];
 
 /// One change to the code.
@@ -67,7 +67,7 @@ pub(super) fn all(workspace: &Workspace, program: &Path) -> Result<Vec<Mutant>> 
 
 fn ask(program: &Path) -> Invocation {
     let words = ["mutants", "--no-config", "--list", "--json", "--package", PACKAGE].map(str::to_owned);
-    let files = MODULES.map(|module| format!("--file=crates/core/src/{module}"));
+    let files = MODULES.map(|module| format!("--file=crates/queue/src/{module}"));
     Invocation::of(program, words.into_iter().chain(files))
 }
 
@@ -103,7 +103,7 @@ mod tests {
     fn a_change_is_known_by_its_function_and_its_line_and_not_by_where_they_are() {
         let json = r#"{
             "name": "src/share.rs:27:13: replace < with == in Share::compare",
-            "package": "blueproof-core",
+            "package": "blueproof-queue",
             "file": "src/share.rs",
             "function": {"function_name": "Share::compare", "return_type": "-> Ordering"},
             "span": {"start": {"line": 27, "column": 13}, "end": {"line": 27, "column": 14}},
@@ -136,7 +136,7 @@ mod tests {
         for module in MODULES {
             let path = workspace
                 .root
-                .join("crates/core/src")
+                .join("crates/queue/src")
                 .join(module.trim_end_matches("/*.rs"));
             assert!(path.exists(), "{module}");
         }

@@ -1,7 +1,8 @@
 //! Which package may use which.
 //!
-//! `core` decides and knows nobody; adapters know `core` and never each other; programs and tests put them together. Libraries
-//! that speak to the outside stay in the one crate that adapts them, so that their types cannot spread.
+//! `core` decides, with a few crates below and above it, in a row in which each knows only those before it. Adapters know
+//! these and never each other; programs and tests put them together. Libraries that speak to the outside stay in the one crate
+//! that adapts them, so that their types cannot spread.
 
 use super::Complaint;
 use crate::workspace::{Package, Workspace};
@@ -9,8 +10,8 @@ use crate::workspace::{Package, Workspace};
 /// What a package is, by the folder that it lies in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Layer {
-    /// `crates/core`.
-    Core,
+    /// One of [`DECIDING`], by its place there.
+    Deciding(usize),
     /// Any other folder in `crates`.
     Adapter,
     /// A folder in `bins`.
@@ -26,6 +27,14 @@ enum Layer {
     /// Anywhere else.
     Unknown,
 }
+
+/// The crates that see no outside, the lowest first. Each may use those before it.
+const DECIDING: [&str; 4] = [
+    "crates/diagnostic",
+    "crates/queue",
+    "crates/core",
+    "crates/simulation",
+];
 
 /// Outside libraries, and the only package that is shipped whose code may name each.
 const OWNED: [(&str, &str); 11] = [
@@ -92,8 +101,10 @@ fn complaint(package: &Package, message: String) -> Complaint {
 impl Layer {
     fn of(folder: &str) -> Self {
         let parts: Vec<_> = folder.split(['/', '\\']).collect();
+        if let Some(place) = DECIDING.iter().position(|deciding| *deciding == parts.join("/")) {
+            return Layer::Deciding(place);
+        }
         match parts[..] {
-            ["crates", "core"] => Layer::Core,
             ["crates", _] => Layer::Adapter,
             ["bins", _] => Layer::Program,
             ["tests"] => Layer::Tests,
@@ -106,10 +117,11 @@ impl Layer {
 
     fn may_use(self, other: Layer) -> bool {
         match self {
-            Layer::Core | Layer::StandIn | Layer::Chores | Layer::Unknown => false,
-            Layer::Adapter => other == Layer::Core,
-            Layer::Program | Layer::Tool => matches!(other, Layer::Core | Layer::Adapter),
-            Layer::Tests => matches!(other, Layer::Core | Layer::Adapter | Layer::Program),
+            Layer::StandIn | Layer::Chores | Layer::Unknown => false,
+            Layer::Deciding(place) => matches!(other, Layer::Deciding(other) if other < place),
+            Layer::Adapter => matches!(other, Layer::Deciding(_)),
+            Layer::Program | Layer::Tool => matches!(other, Layer::Deciding(_) | Layer::Adapter),
+            Layer::Tests => matches!(other, Layer::Deciding(_) | Layer::Adapter | Layer::Program),
         }
     }
 
@@ -121,8 +133,8 @@ impl Layer {
 
     fn rule(self) -> &'static str {
         match self {
-            Layer::Core => "core knows none of the others",
-            Layer::Adapter => "adapters depend on core, and never on each other",
+            Layer::Deciding(_) => "of diagnostic, queue, core and simulation each knows only those before it",
+            Layer::Adapter => "adapters depend on crates that decide, and never on each other",
             Layer::Program => "programs put crates together, and no program is part of another",
             Layer::Tests => "chores and tools are not under test from there",
             Layer::StandIn => "what stands in for the outside knows nothing of ours",
@@ -144,7 +156,10 @@ mod tests {
 
     fn said_of(folder: &str, dependency: &str, is_shipped: bool) -> Vec<String> {
         let folders = [
+            "crates/diagnostic",
+            "crates/queue",
             "crates/core",
+            "crates/simulation",
             "crates/gpu",
             "crates/cluster",
             "bins/blueproof",
@@ -172,17 +187,21 @@ mod tests {
 
     #[test]
     fn edges_that_the_layers_do_not_allow_are_found() {
+        let in_a_row = "of diagnostic, queue, core and simulation each knows only those before it";
         for (folder, dependency, why) in [
-            ("crates/core", "crates-gpu", "core knows none of the others"),
+            ("crates/core", "crates-gpu", in_a_row),
+            ("crates/core", "crates-simulation", in_a_row),
+            ("crates/queue", "crates-core", in_a_row),
+            ("crates/diagnostic", "crates-queue", in_a_row),
             (
                 "crates/gpu",
                 "crates-cluster",
-                "adapters depend on core, and never on each other",
+                "adapters depend on crates that decide, and never on each other",
             ),
             (
                 "crates/gpu",
                 "bins-blueproof",
-                "adapters depend on core, and never on each other",
+                "adapters depend on crates that decide, and never on each other",
             ),
             (
                 "bins/blueproof",
@@ -202,7 +221,7 @@ mod tests {
             (
                 "crates/gpu",
                 "tests-fake",
-                "adapters depend on core, and never on each other",
+                "adapters depend on crates that decide, and never on each other",
             ),
             (
                 "tests",
@@ -224,7 +243,10 @@ mod tests {
     fn edges_that_the_layers_allow_are_not_complained_of() {
         for (folder, dependency) in [
             ("crates/gpu", "crates-core"),
+            ("crates/gpu", "crates-diagnostic"),
             ("crates/core", "crates-core"),
+            ("crates/core", "crates-queue"),
+            ("crates/simulation", "crates-core"),
             ("bins/blueproof", "crates-gpu"),
             ("tests", "bins-blueproof"),
             ("tools/judge", "crates-core"),

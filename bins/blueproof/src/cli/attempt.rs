@@ -3,10 +3,10 @@
 use std::num::NonZeroU32;
 
 use blueproof_core::{
-    diagnostic::{Code, Diagnostic},
     domain::{Ending, Outcome, RunState, Verdict},
     view::{AttemptView, RunView},
 };
+use blueproof_diagnostic::{Code, Diagnostic};
 use clap::Args;
 
 use crate::exit::Problem;

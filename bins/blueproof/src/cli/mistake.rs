@@ -2,10 +2,7 @@
 
 use std::ffi::OsString;
 
-use blueproof_core::{
-    diagnostic::{Code, Diagnostic},
-    yaml::nearest,
-};
+use blueproof_diagnostic::{Code, Diagnostic, yaml::nearest};
 use clap::{
     Command, CommandFactory,
     error::{ContextKind, ContextValue, ErrorKind},

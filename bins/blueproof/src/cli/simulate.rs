@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use blueproof_core::simulation::Yardstick;
+use blueproof_simulation::Yardstick;
 use clap::{Args, ValueEnum};
 use jiff::SignedDuration;
 

@@ -1,7 +1,7 @@
 //! `blueproof agent FOLDER`: one attempt, in a process of its own.
 
 use blueproof_core::attempt::{AttemptLayout, Orders};
-use blueproof_core::diagnostic::{Code, Diagnostic, Place};
+use blueproof_diagnostic::{Code, Diagnostic, Place};
 use blueproof_notebook::{Launcher, agent, agent::Dependencies, launch};
 
 use crate::{

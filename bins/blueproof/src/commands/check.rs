@@ -2,10 +2,8 @@
 
 use std::{fs, io::Write, path::Path};
 
-use blueproof_core::{
-    diagnostic::{self, Code, Diagnostic, Severity},
-    domain::{Gpus, Resources},
-};
+use blueproof_core::domain::{Gpus, Resources};
+use blueproof_diagnostic::{Code, Diagnostic, Severity};
 use blueproof_notebook::{
     blueprint::{self, Blueprint, Loaded, Resolved},
     init, lint,
@@ -188,7 +186,7 @@ fn refuse_to_replace(path: &Path) -> Result<(), Problem> {
     if !path.exists() {
         return Ok(());
     }
-    let place = diagnostic::Place::file(path.display().to_string());
+    let place = blueproof_diagnostic::Place::file(path.display().to_string());
     let there = Diagnostic::error(Code::Usage, "there is a blueprint already").at(place);
     Err(Problem::usage(
         there.hint("--force replaces it; --stdout prints the new one"),
@@ -197,7 +195,7 @@ fn refuse_to_replace(path: &Path) -> Result<(), Problem> {
 
 fn write_whole(path: &Path, text: &str) -> Result<(), Problem> {
     let failed = |error: &std::io::Error| {
-        let place = diagnostic::Place::file(path.display().to_string());
+        let place = blueproof_diagnostic::Place::file(path.display().to_string());
         Problem::usage(
             Diagnostic::error(Code::FileMissing, "could not write the blueprint")
                 .at(place)

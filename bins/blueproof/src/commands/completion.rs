@@ -1,6 +1,6 @@
 //! `blueproof completion SHELL`.
 
-use blueproof_core::diagnostic::{Code, Diagnostic};
+use blueproof_diagnostic::{Code, Diagnostic};
 
 use crate::{
     cli::Completion,

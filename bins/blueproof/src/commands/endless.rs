@@ -1,9 +1,7 @@
 //! What is said where queues, in virtual time, come to no end.
 
-use blueproof_core::{
-    diagnostic::{Code, Diagnostic},
-    simulation::History,
-};
+use blueproof_diagnostic::{Code, Diagnostic};
+use blueproof_simulation::History;
 
 use crate::{
     exit::{Exit, Problem},

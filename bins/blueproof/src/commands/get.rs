@@ -3,13 +3,13 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use blueproof_core::{
-    diagnostic::{Code, Diagnostic},
     domain::{RunId, RunState},
     ports::{Store, Version},
     scheduler::PendingReason,
     sqlite::SqliteStore,
     view::RunView,
 };
+use blueproof_diagnostic::{Code, Diagnostic};
 use jiff::Timestamp;
 
 use crate::{

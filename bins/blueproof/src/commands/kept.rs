@@ -10,11 +10,11 @@ use std::{
 
 use blueproof_core::{
     attempt::{RunsFolder, open_regular, read_regular},
-    diagnostic::{Code, Diagnostic, Place},
     engine,
     sqlite::SqliteStore,
     view::{ReportView, RunView},
 };
+use blueproof_diagnostic::{Code, Diagnostic, Place};
 use blueproof_notebook::report;
 use serde::{Serialize, Serializer};
 

@@ -7,13 +7,9 @@ use std::collections::BTreeSet;
 
 pub(super) use apply::{read, read_file};
 
-use blueproof_core::{
-    diagnostic::{Code, Diagnostic},
-    queue::{manifest, objects::Objects},
-    scheduler::Scheduler,
-    view::RunView,
-    yaml::nearest,
-};
+use blueproof_core::{scheduler::Scheduler, view::RunView};
+use blueproof_diagnostic::{Code, Diagnostic, yaml::nearest};
+use blueproof_queue::{manifest, objects::Objects};
 use jiff::Timestamp;
 use serde_json::json;
 
@@ -146,7 +142,7 @@ pub(super) fn unknown_queue<'a>(
 
 #[cfg(test)]
 mod tests {
-    use blueproof_core::queue::objects::{ClusterQueue, LocalQueue};
+    use blueproof_queue::objects::{ClusterQueue, LocalQueue};
 
     use super::*;
 

@@ -4,10 +4,8 @@ mod log;
 
 use std::path::Path;
 
-use blueproof_core::{
-    diagnostic::{Code, Diagnostic, Place as FilePlace},
-    ports::LoggedFact,
-};
+use blueproof_core::ports::LoggedFact;
+use blueproof_diagnostic::{Code, Diagnostic, Place as FilePlace};
 
 use crate::{
     cli::Place,

@@ -6,13 +6,12 @@ use std::{
 };
 
 use blueproof_core::{
-    diagnostic::{Code, Diagnostic, Place},
     domain::{Gpus, Priority, QueueName, RunRequest},
     ports::Command,
-    queue::objects::Objects,
-    yaml::nearest,
 };
+use blueproof_diagnostic::{Code, Diagnostic, Place, yaml::nearest};
 use blueproof_notebook::blueprint::{self, Blueprint, Resolved};
+use blueproof_queue::objects::Objects;
 
 use super::{
     follow::{Verbosity, conclude, detach, follow},

@@ -1,6 +1,6 @@
 //! `blueproof schema KIND`.
 
-use blueproof_core::{ports::LoggedFact, simulation};
+use blueproof_core::ports::LoggedFact;
 use blueproof_notebook::blueprint;
 
 use crate::{
@@ -22,7 +22,7 @@ fn schema_for(kind: SchemaKind) -> serde_json::Value {
         SchemaKind::Blueprint => blueprint::schema(),
         SchemaKind::Config => schemars::schema_for!(ConfigFile).to_value(),
         SchemaKind::Event => output::schema_of::<LoggedFact>().to_value(),
-        SchemaKind::Simulation => simulation::schema(),
+        SchemaKind::Simulation => blueproof_simulation::schema(),
         SchemaKind::Run => output::document_schema::<Listed<'_>>("Run").to_value(),
     }
 }

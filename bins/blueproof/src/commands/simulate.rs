@@ -2,8 +2,7 @@
 
 use std::path::Path;
 
-use blueproof_core::simulation::{self, History, Scenario, Written, Yardstick};
-
+use blueproof_simulation::{History, Scenario, Written, Yardstick};
 use jiff::SignedDuration;
 
 use super::{
@@ -101,7 +100,7 @@ fn name(plainer: Plainer) -> &'static str {
 fn scenario(arguments: &Simulate) -> Result<Scenario, Problem> {
     match (&arguments.file, arguments.generator) {
         (Some(path), _) => read(path),
-        (None, Some(Generator::KueueBaseline)) => Ok(simulation::kueue_baseline()),
+        (None, Some(Generator::KueueBaseline)) => Ok(blueproof_simulation::kueue_baseline()),
         (None, None) => unreachable!("one of the two is required"),
     }
 }
@@ -109,7 +108,7 @@ fn scenario(arguments: &Simulate) -> Result<Scenario, Problem> {
 fn read(path: &Path) -> Result<Scenario, Problem> {
     let folder = path.parent().unwrap_or(Path::new(""));
     let open = |named: &str| read_file(&folder.join(named)).map_err(|problem| problem.diagnostics);
-    let Written { scenario, warnings } = simulation::read(&read_file(path)?, open)?;
+    let Written { scenario, warnings } = blueproof_simulation::read(&read_file(path)?, open)?;
     warnings.iter().for_each(show::aside);
     Ok(scenario)
 }

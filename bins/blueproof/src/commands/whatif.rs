@@ -1,9 +1,7 @@
 //! `blueproof whatif`.
 
-use blueproof_core::{
-    queue::objects::Objects,
-    simulation::{Recorder, Recording, Scenario, starved},
-};
+use blueproof_queue::objects::Objects;
+use blueproof_simulation::{Recorder, Recording, Scenario, starved};
 use jiff::SignedDuration;
 
 use super::{endless, policy, quota, recorded};

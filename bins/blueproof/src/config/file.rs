@@ -2,10 +2,8 @@
 
 use std::{collections::BTreeMap, ffi::OsString, io, path::Path};
 
-use blueproof_core::{
-    attempt::read_regular,
-    diagnostic::{Code, Diagnostic, Place},
-};
+use blueproof_core::attempt::read_regular;
+use blueproof_diagnostic::{Code, Diagnostic, Place};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_saphyr::{Error, Location, Spanned};

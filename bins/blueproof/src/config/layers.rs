@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use blueproof_core::diagnostic::{self, Code, Diagnostic};
+use blueproof_diagnostic::{Code, Diagnostic};
 
 use super::{
     Key, Origin, Surroundings, Value,
@@ -55,7 +55,7 @@ pub(super) struct Given {
     /// What a relative path is relative to.
     pub(super) folder: PathBuf,
     origin: Origin,
-    place: diagnostic::Place,
+    place: blueproof_diagnostic::Place,
 }
 
 impl Owner {
@@ -180,7 +180,7 @@ impl<'a> Layers<'a> {
         let said = |text: OsString, origin: Origin| Given {
             text,
             folder: self.surroundings.folder.clone(),
-            place: diagnostic::Place::file(origin.to_string()),
+            place: blueproof_diagnostic::Place::file(origin.to_string()),
             origin,
         };
         if let (Key::Store, Some(path)) = (key, &self.place.store) {
@@ -249,17 +249,17 @@ fn is_planted(project_mode: u32, owner: u32, user: u32) -> bool {
 fn of_stranger(path: &Path) -> Diagnostic {
     let message = "this configuration is somebody else's, in a folder that everybody may write to";
     Diagnostic::error(Code::ConfigOfStranger, message)
-        .at(diagnostic::Place::file(path.display().to_string()))
+        .at(blueproof_diagnostic::Place::file(path.display().to_string()))
         .hint("remove it, work in a folder of your own, or name it with `--config` if you trust it")
 }
 
 fn named_but_missing(path: &Path) -> Diagnostic {
     Diagnostic::error(Code::ConfigUnreadable, "the configuration file that was named is not there")
-        .at(diagnostic::Place::file(path.display().to_string()))
+        .at(blueproof_diagnostic::Place::file(path.display().to_string()))
         .hint("see that `--config` and `BLUEPROOF_CONFIG` name a file that is there; relative names start at the current folder")
 }
 
-fn not_from_project(place: diagnostic::Place) -> Diagnostic {
+fn not_from_project(place: blueproof_diagnostic::Place) -> Diagnostic {
     let message = "a project's file cannot say who approves its runs";
     Diagnostic::error(Code::ConfigNotHere, message).at(place).hint(
         "move `local.selfApprove` to your own file, `~/.config/blueproof/config.yaml`, \

@@ -12,7 +12,7 @@ use super::{Surroundings, layers::Given};
 pub(super) fn cpu(given: &Given, _: &Surroundings) -> Result<Cpus, String> {
     let cpu: Cpus = text(given)?
         .parse()
-        .map_err(|error: blueproof_core::domain::ParseAmountError| error.to_string())?;
+        .map_err(|error: blueproof_diagnostic::amount::ParseAmountError| error.to_string())?;
     if cpu == Cpus::default() {
         return Err("with no processor nothing can run".into());
     }
@@ -22,7 +22,7 @@ pub(super) fn cpu(given: &Given, _: &Surroundings) -> Result<Cpus, String> {
 pub(super) fn memory(given: &Given, _: &Surroundings) -> Result<Bytes, String> {
     let memory: Bytes = text(given)?
         .parse()
-        .map_err(|error: blueproof_core::domain::ParseAmountError| error.to_string())?;
+        .map_err(|error: blueproof_diagnostic::amount::ParseAmountError| error.to_string())?;
     if memory == Bytes(0) {
         return Err("with no memory nothing can run".into());
     }

@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use blueproof_core::diagnostic::{Code, Diagnostic};
+use blueproof_diagnostic::{Code, Diagnostic};
 
 use crate::exit::{Exit, Problem};
 

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use blueproof_core::diagnostic::{Code, Diagnostic};
+use blueproof_diagnostic::{Code, Diagnostic};
 use tempfile::TempDir;
 
 use super::*;
@@ -253,9 +253,7 @@ fn a_bad_variable_is_named() {
     assert_eq!(error.code, Code::ConfigValue);
     assert_eq!(
         error.place,
-        Some(blueproof_core::diagnostic::Place::file(
-            "BLUEPROOF_LOCAL_SELF_APPROVE"
-        ))
+        Some(blueproof_diagnostic::Place::file("BLUEPROOF_LOCAL_SELF_APPROVE"))
     );
     world.set("BLUEPROOF_LOCAL_SELF_APPROVE", "");
     assert_eq!(

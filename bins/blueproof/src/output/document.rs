@@ -1,6 +1,6 @@
 //! Answers for programs.
 
-use blueproof_core::diagnostic::{Code, Diagnostic};
+use blueproof_diagnostic::{Code, Diagnostic};
 use blueproof_notebook::text::{self, harmless_json};
 use schemars::{JsonSchema, Schema, generate::SchemaSettings};
 use serde::Serialize;

@@ -4,7 +4,7 @@
 
 use std::env;
 
-use blueproof_core::diagnostic::Diagnostic;
+use blueproof_diagnostic::Diagnostic;
 use serde::Serialize;
 
 use super::{Document, Encoding, encode, print};

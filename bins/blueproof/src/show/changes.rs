@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, fmt::Write as _};
 
 use anstyle::{AnsiColor, Style};
-use blueproof_core::queue::{
+use blueproof_queue::{
     manifest::{self, Document},
     objects::Objects,
 };
@@ -191,7 +191,7 @@ fn add_line(text: &mut String, line: Line<'_>) {
 
 #[cfg(test)]
 mod tests {
-    use blueproof_core::queue::objects::{ClusterQueue, Cohort, LocalQueue, QueueingStrategy};
+    use blueproof_queue::objects::{ClusterQueue, Cohort, LocalQueue, QueueingStrategy};
 
     use super::*;
 

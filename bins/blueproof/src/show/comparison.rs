@@ -5,11 +5,9 @@ use std::{
     fmt,
 };
 
-use blueproof_core::{
-    queue::{Quantity, amount_in_words},
-    simulation::{
-        Allocation, Figures, History, InAll, Scenario, Series, Slowdown, Spread, Unadmitted, Used, in_all,
-    },
+use blueproof_queue::{Quantity, amount_in_words};
+use blueproof_simulation::{
+    Allocation, Figures, History, InAll, Scenario, Series, Slowdown, Spread, Unadmitted, Used, in_all,
 };
 use jiff::SignedDuration;
 use serde::Serialize;

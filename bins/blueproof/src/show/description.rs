@@ -4,7 +4,6 @@ use std::fmt::Write as _;
 
 use anstyle::Style;
 use blueproof_core::{
-    diagnostic::Diagnostic,
     domain::{
         Bytes, Ending, Failure, FailureClass, GpuUse, Head, Limit, MetricResult, Outcome, RunState, Usage,
         Verdict,
@@ -13,6 +12,7 @@ use blueproof_core::{
     scheduler::PendingReason,
     view::{AttemptView, ReportView, RunView},
 };
+use blueproof_diagnostic::Diagnostic;
 use blueproof_notebook::report::{ExpectationResult, Report};
 use jiff::Timestamp;
 

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use anstyle::{AnsiColor, Style};
-use blueproof_core::diagnostic::{Diagnostic, Place, Severity};
+use blueproof_diagnostic::{Diagnostic, Place, Severity};
 
 use crate::output;
 
@@ -77,7 +77,7 @@ fn add_note(text: &mut String, label: &str, note: &str) {
 #[cfg(test)]
 mod tests {
     use anstream::adapter::strip_str;
-    use blueproof_core::diagnostic::Code;
+    use blueproof_diagnostic::Code;
 
     use super::*;
 

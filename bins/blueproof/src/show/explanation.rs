@@ -5,10 +5,10 @@ use std::fmt;
 use blueproof_core::{
     domain::{Ending, RunId, RunState},
     estimate::Estimate,
-    queue::UserUsage,
     scheduler::{PendingReason, Scheduler, Unblocker, UsageOrder},
     view::{AttemptView, Eviction, RunView, Trouble},
 };
+use blueproof_queue::UserUsage;
 use jiff::Timestamp;
 use serde::Serialize;
 

@@ -11,7 +11,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use blueproof_core::{attempt::RunsFolder, diagnostic::Diagnostic, domain::Failure, view::RunView};
+use blueproof_core::{attempt::RunsFolder, domain::Failure, view::RunView};
+use blueproof_diagnostic::Diagnostic;
 use blueproof_notebook::{report::FailedLine, text::block};
 
 /// Whether this is a step of a workflow.

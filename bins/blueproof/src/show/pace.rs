@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use blueproof_core::simulation::Watch;
+use blueproof_simulation::Watch;
 use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 /// What takes less is not spoken of.

@@ -7,7 +7,7 @@ use std::{
 };
 
 use anstyle::AnsiColor;
-use blueproof_core::diagnostic::Diagnostic;
+use blueproof_diagnostic::Diagnostic;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use jiff::Timestamp;
 

@@ -5,12 +5,12 @@ use std::fmt::Write as _;
 use anstyle::Style;
 use blueproof_core::{
     domain::{Bytes, RunId},
-    queue::{
-        Inactive, Quantity, Queues, UserUsage, WorkloadId,
-        objects::{ClusterQueue, FlavorFungibility, FlavorPreference, Objects, Preemption, StopPolicy},
-    },
     scheduler::{Lost, Scheduler},
     view::RunView,
+};
+use blueproof_queue::{
+    Inactive, Quantity, Queues, UserUsage, WorkloadId,
+    objects::{ClusterQueue, FlavorFungibility, FlavorPreference, Objects, Preemption, StopPolicy},
 };
 use jiff::Timestamp;
 
@@ -297,9 +297,9 @@ mod tests {
         domain::{Actor, RunState},
         event::Event,
         policy::Policy,
-        queue::objects::WithinClusterQueue,
         testing::{request, teams},
     };
+    use blueproof_queue::objects::WithinClusterQueue;
 
     use super::*;
     use crate::show::{quotas::table, runs::Columns};

@@ -2,13 +2,10 @@
 
 use std::{cmp::Reverse, collections::BTreeMap};
 
-use blueproof_core::{
-    domain::RunId,
-    queue::{
-        Quantity, Queues, amount_in_words,
-        objects::{AdmissionMode, ClusterQueue, Objects, Quota, StopPolicy},
-    },
-    scheduler::Lost,
+use blueproof_core::{domain::RunId, scheduler::Lost};
+use blueproof_queue::{
+    Quantity, Queues, amount_in_words,
+    objects::{AdmissionMode, ClusterQueue, Objects, Quota, StopPolicy},
 };
 
 use super::runs::Columns;
@@ -215,14 +212,14 @@ pub(super) fn amount(resource: &str, amount: Quantity) -> String {
 
 #[cfg(test)]
 mod tests {
-    use blueproof_core::queue::manifest::{File, read};
+    use blueproof_queue::manifest::{File, read};
 
     use super::*;
     use crate::output::Width;
 
     #[test]
     fn a_team_s_queue_of_a_cluster_is_shown_in_80_columns() {
-        let text = include_str!("../../../../crates/core/src/queue/manifest/tests/exported.yaml");
+        let text = include_str!("../../../../crates/queue/src/manifest/tests/exported.yaml");
         let file = File {
             name: "exported.yaml".into(),
             text: text.into(),

@@ -7,11 +7,11 @@ use std::{
 
 use blueproof_core::{
     attempt::RunsFolder,
-    diagnostic::Diagnostic,
     domain::{BlueprintName, Ending, Outcome, Project, RunId, RunState},
     scheduler::PendingReason,
     view::{AttemptView, RunView},
 };
+use blueproof_diagnostic::Diagnostic;
 use blueproof_notebook::report::{self, Comparison};
 use jiff::Timestamp;
 use schemars::JsonSchema;

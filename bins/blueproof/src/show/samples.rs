@@ -3,13 +3,13 @@
 mod story;
 
 use blueproof_core::{
-    diagnostic::{Code, Diagnostic},
     event::Call,
     policy::Policy,
     ports::Retry,
     scheduler::Scheduler,
     view::{RunView, Trouble},
 };
+use blueproof_diagnostic::{Code, Diagnostic};
 
 pub(crate) use story::at;
 

@@ -7,11 +7,11 @@ use std::fmt::Write as _;
 
 use blueproof_core::{
     attempt::{Record, RecordKind, Stage},
-    diagnostic::Diagnostic,
     domain::{Actor, AttemptId, Resources, RunState, Verdict},
     event::Call,
     view::{AttemptView, ReportView, RunView, Trouble},
 };
+use blueproof_diagnostic::Diagnostic;
 use blueproof_notebook::text::{counted, line, shown};
 use jiff::{SignedDuration, Timestamp};
 

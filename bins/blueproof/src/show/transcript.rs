@@ -1,11 +1,8 @@
 //! What happened in a simulation, one line each: when, who, and why.
 
-use blueproof_core::{
-    queue::amount_in_words,
-    retry::Reason,
-    scheduler::EvictionReason,
-    simulation::{Fewer, History, Leave, Moment, Scenario, What},
-};
+use blueproof_core::scheduler::EvictionReason;
+use blueproof_queue::amount_in_words;
+use blueproof_simulation::{Fewer, History, Leave, Moment, Scenario, What, retry::Reason};
 use jiff::SignedDuration;
 
 use super::comparison::amounts;
@@ -86,7 +83,7 @@ impl Told<'_> {
         }
     }
 
-    fn lending(&self, resource: &str, limit: Option<blueproof_core::queue::Quantity>) -> String {
+    fn lending(&self, resource: &str, limit: Option<blueproof_queue::Quantity>) -> String {
         let slack = self.scenario.slack.as_deref().unwrap_or_default();
         match limit {
             Some(limit) => format!(

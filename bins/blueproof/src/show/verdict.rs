@@ -2,11 +2,10 @@
 
 use anstyle::{AnsiColor, Style};
 use blueproof_core::{
-    diagnostic::Diagnostic,
     domain::{CellPlace, Ending, Failure, FailureClass, GpuUse, Limit, Outcome, RunState},
     view::{AttemptView, RunView},
 };
-
+use blueproof_diagnostic::Diagnostic;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{diagnostic, text};

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use blueproof_core::simulation::Starved;
+use blueproof_simulation::Starved;
 use serde::Serialize;
 
 use super::{comparison::Comparison, text::span};

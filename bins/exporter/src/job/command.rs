@@ -10,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use blueproof_core::diagnostic::{Code, Diagnostic};
+use blueproof_diagnostic::{Code, Diagnostic};
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::{
     process::{Child, Command},

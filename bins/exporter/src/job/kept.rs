@@ -13,7 +13,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use blueproof_core::diagnostic::{Code, Diagnostic, Place};
+use blueproof_diagnostic::{Code, Diagnostic, Place};
 use blueproof_gpu::account::JobSummary;
 use jiff::Timestamp;
 use rustix::process::{Pid, Signal, kill_process};

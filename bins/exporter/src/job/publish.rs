@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use blueproof_core::diagnostic::Diagnostic;
+use blueproof_diagnostic::Diagnostic;
 use blueproof_gpu::account::JobSummary;
 
 use super::push::push;

@@ -5,7 +5,7 @@
 
 use std::{env, sync::Arc, time::Duration};
 
-use blueproof_core::diagnostic::{Code, Diagnostic};
+use blueproof_diagnostic::{Code, Diagnostic};
 use blueproof_gpu::account::JobSummary;
 use jiff::Timestamp;
 use tokio_rustls::rustls::crypto::ring;

@@ -10,8 +10,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use blueproof_core::{
-    diagnostic::{Code, Diagnostic, Place},
+use blueproof_diagnostic::{
+    Code, Diagnostic, Place,
     yaml::{Fields, Format, Located, Node, Placeholders, Problems, Source, choice},
 };
 use sha2::{Digest as _, Sha256};

@@ -5,7 +5,7 @@
 use std::{collections::VecDeque, error::Error, io, net::SocketAddr, path::Path, sync::Arc, time::Duration};
 
 use axum::serve::Listener;
-use blueproof_core::diagnostic::{Code, Diagnostic, Place};
+use blueproof_diagnostic::{Code, Diagnostic, Place};
 use tokio::{
     net::{TcpListener, TcpStream},
     task::{AbortHandle, JoinSet},

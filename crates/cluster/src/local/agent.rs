@@ -11,10 +11,10 @@ use std::{
 
 use blueproof_core::{
     attempt::{AttemptLayout, Orders, Presence, ProcessName, UNFOLLOWED, open_regular, read_regular},
-    diagnostic::{Code, Diagnostic},
     domain::{Failure, FailureClass, Outcome, Verdict},
     ports::CallError,
 };
+use blueproof_diagnostic::{Code, Diagnostic};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use tokio::{
     io::AsyncWriteExt,

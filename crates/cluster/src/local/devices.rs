@@ -18,11 +18,11 @@ use std::{
 
 use blueproof_core::{
     attempt::{AttemptLayout, LogCursor, LogReader, read_regular},
-    diagnostic::{Code, Diagnostic, Place},
     domain::{AttemptId, Gpus},
     gpu::DeviceUuid,
     ports::CallError,
 };
+use blueproof_diagnostic::{Code, Diagnostic, Place};
 
 use super::{agent::is_locked, cannot, files, log::is_finished};
 

@@ -4,10 +4,10 @@ use std::{future::Future, io, path::Path, time::Duration};
 
 use blueproof_core::{
     attempt::{AttemptLayout, Cgroup, Errand, ProcessName},
-    diagnostic::{Code, Diagnostic, Place},
     domain::AttemptId,
     ports::CallError,
 };
+use blueproof_diagnostic::{Code, Diagnostic, Place};
 use rustix::process::Signal;
 
 use super::{

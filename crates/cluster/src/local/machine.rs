@@ -3,10 +3,10 @@
 use std::{fs, path::Path, thread};
 
 use blueproof_core::{
-    diagnostic::{Code, Diagnostic, Place},
     domain::{Bytes, Cpus, Gpus, Resources},
     ports::{CallError, Inventory},
 };
+use blueproof_diagnostic::{Code, Diagnostic, Place};
 
 use super::Devices;
 

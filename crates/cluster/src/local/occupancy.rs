@@ -13,10 +13,10 @@ use std::{
 
 use blueproof_core::{
     attempt::{AttemptLayout, AttemptSpec, LogCursor, LogError, LogReader, Record, RecordKind, read_regular},
-    diagnostic::{Code, Diagnostic, Place},
     gpu::DeviceUuid,
     ports::CallError,
 };
+use blueproof_diagnostic::{Code, Diagnostic, Place};
 use jiff::Timestamp;
 
 use super::{

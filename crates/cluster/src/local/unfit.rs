@@ -6,13 +6,8 @@
 
 use std::{collections::BTreeMap, fs, io};
 
-use blueproof_core::{
-    attempt::read_regular,
-    diagnostic::{Code, Diagnostic},
-    domain::AttemptId,
-    gpu::DeviceUuid,
-    ports::CallError,
-};
+use blueproof_core::{attempt::read_regular, domain::AttemptId, gpu::DeviceUuid, ports::CallError};
+use blueproof_diagnostic::{Code, Diagnostic};
 use jiff::Timestamp;
 
 use super::{

@@ -2,12 +2,12 @@
 
 use std::{collections::BTreeMap, path::PathBuf};
 
+use blueproof_diagnostic::Diagnostic;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::{Cgroup, ProcessName};
 use crate::{
-    diagnostic::Diagnostic,
     domain::{Bytes, GpuUse, Outcome},
     gpu::DeviceUuid,
 };

@@ -2,15 +2,8 @@
 
 use std::{fmt, str::FromStr};
 
+use blueproof_diagnostic::name::{self, ParseNameError};
 use serde::{Deserialize, Serialize};
-
-/// A text that cannot be a name.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{text}` is not a name: {rule}")]
-pub struct ParseNameError {
-    text: String,
-    rule: &'static str,
-}
 
 macro_rules! name {
     ($(#[$doc:meta])* $name:ident) => {
@@ -40,7 +33,7 @@ macro_rules! name {
             type Err = ParseNameError;
 
             fn from_str(text: &str) -> Result<Self, Self::Err> {
-                check(text).map(|()| Self(text.into()))
+                name::check(text).map(|()| Self(text.into()))
             }
         }
 
@@ -48,7 +41,7 @@ macro_rules! name {
             type Error = ParseNameError;
 
             fn try_from(text: String) -> Result<Self, Self::Error> {
-                check(&text).map(|()| Self(text))
+                name::check(&text).map(|()| Self(text))
             }
         }
 
@@ -71,40 +64,4 @@ name! {
 name! {
     /// The name of a queue (Kueue: a LocalQueue).
     QueueName
-}
-
-fn check(text: &str) -> Result<(), ParseNameError> {
-    let refuse = |rule| {
-        Err(ParseNameError {
-            text: text.into(),
-            rule,
-        })
-    };
-    if text.is_empty() || text.len() > 63 {
-        return refuse("it must have 1 to 63 characters");
-    }
-    let inner = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-' || b == b'.';
-    if !text.bytes().all(inner) {
-        return refuse("only a-z, 0-9, `-` and `.` are allowed");
-    }
-    let end = |b: Option<u8>| b.is_some_and(|b| b.is_ascii_alphanumeric());
-    if !end(text.bytes().next()) || !end(text.bytes().last()) {
-        return refuse("it must start and end with a letter or a digit");
-    }
-    Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_are_dns_labels() {
-        for good in ["nano-lm", "qwen2.5-alpaca", "a", "9"] {
-            assert!(good.parse::<BlueprintName>().is_ok(), "{good}");
-        }
-        for bad in ["", "Nano", "a b", "-a", "a-", ".", "a/b", "ä", &"x".repeat(64)] {
-            assert!(bad.parse::<BlueprintName>().is_err(), "{bad}");
-        }
-    }
 }

@@ -2,13 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use blueproof_diagnostic::Diagnostic;
 use jiff::SignedDuration;
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    diagnostic::Diagnostic,
-    domain::{Bytes, Cpus},
-};
+use crate::domain::{Bytes, Cpus};
 
 /// How an attempt ended, with what it used and measured.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

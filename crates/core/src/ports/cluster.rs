@@ -1,13 +1,13 @@
 //! Where attempts run.
 
 use async_trait::async_trait;
+use blueproof_diagnostic::Diagnostic;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::CallError;
 use crate::{
     action::StartAction,
-    diagnostic::Diagnostic,
     domain::{AttemptId, Outcome, Resources},
     event::StopMode,
 };

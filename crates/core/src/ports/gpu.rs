@@ -7,8 +7,9 @@ use std::{
     time::{Duration, Instant},
 };
 
+use blueproof_diagnostic::Diagnostic;
+
 use crate::{
-    diagnostic::Diagnostic,
     domain::GpuUse,
     gpu::{DeviceEvent, DeviceUuid, GpuInventory, GpuSnapshot},
 };

@@ -1,15 +1,15 @@
 //! What outlives us.
 
 use async_trait::async_trait;
+use blueproof_diagnostic::{Code, Diagnostic};
+use blueproof_queue::objects::Objects;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    diagnostic::{Code, Diagnostic},
     domain::{Actor, Head, Project, RequestKey, RunId, RunRequest},
     event::{Approval, Event, StopMode},
     fact::Fact,
-    queue::objects::Objects,
     view::RunView,
 };
 
@@ -20,7 +20,7 @@ use crate::{
 pub trait Store: Send + Sync {
     /// Appends facts and what follows from them, all or nothing, and returns when that will outlive a power cut, with the
     /// position of the last fact. Where the log does not end at `after` any more, nothing is appended and the error is
-    /// [`Overtaken`](crate::diagnostic::Code::StoreOvertaken): somebody else has written.
+    /// [`Overtaken`](blueproof_diagnostic::Code::StoreOvertaken): somebody else has written.
     async fn append(&self, after: Seq, batch: Batch) -> Result<Seq, StoreError>;
 
     /// Returns at most `limit` facts after `after`, the oldest first.

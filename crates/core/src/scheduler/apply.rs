@@ -5,6 +5,8 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
+use blueproof_diagnostic::Code;
+use blueproof_queue::ExecutionTime;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
@@ -14,13 +16,11 @@ use super::{
     timers::Timer,
 };
 use crate::{
-    diagnostic::Code,
     domain::{Actor, AttemptId, Ending, Failure, Outcome, RequestKey, RunId, RunRequest, Verdict},
     event::{Call, Event, StopMode},
     fact::{Decision, RetryAfter, RetryUsed, StopReason},
     policy::Policy,
     ports::CallError,
-    queue::ExecutionTime,
     scheduler::why::BackOff,
     view::{Eviction, Trouble},
 };

@@ -1,5 +1,7 @@
 //! From the queue to the end: what is decided about attempts.
 
+use blueproof_diagnostic::{Code, Diagnostic};
+use blueproof_queue::objects::RequeuingTimestamp;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
@@ -9,11 +11,9 @@ use super::{
     why::BackOff,
 };
 use crate::{
-    diagnostic::{Code, Diagnostic},
     domain::{AttemptId, Ending, Failure, FailureClass, Limit, Outcome, RunId, Verdict},
     event::StopMode,
     fact::{Decision, RetryAfter, RetryUsed, StopReason},
-    queue::objects::RequeuingTimestamp,
 };
 
 impl Scheduler {

@@ -7,6 +7,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
 };
 
+use blueproof_queue::timers::Timers;
 use fastrand::Rng;
 use jiff::{SignedDuration, Timestamp, Unit};
 
@@ -20,7 +21,6 @@ use crate::{
     domain::{AttemptId, RunId, RunRequest},
     estimate::{Basis, Estimate, Sample, When},
     fact::StopReason,
-    timers::Timers,
 };
 
 /// How many runs may be there, all courses counted, so that an answer comes at once.

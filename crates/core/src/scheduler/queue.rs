@@ -1,6 +1,6 @@
 //! Between runs and queues: which attempt is next, and who has to go for it.
 //!
-//! [`crate::queue`] decides by Kueue's rules; it knows workloads, and a run is one workload, by its number. What stands
+//! [`blueproof_queue`] decides by Kueue's rules; it knows workloads, and a run is one workload, by its number. What stands
 //! around those rules stands here: an attempt that was admitted into room that others are still leaving waits until they
 //! are gone, and a round of decisions has an end even where Kueue's would not.
 
@@ -16,18 +16,19 @@ use std::{
     sync::Arc,
 };
 
+use blueproof_queue::{Cycle, PodSetAssignment, Queues, StopPolicy, Workload, WorkloadId, objects::Objects};
 use jiff::{SignedDuration, Timestamp};
 
 use super::run::Evictions;
 use crate::{
     domain::{AttemptId, QueueName, Resources, RunId, RunRequest},
     fact::Assignment,
-    queue::{Cycle, PodSetAssignment, Queues, StopPolicy, Workload, WorkloadId, objects::Objects},
 };
 pub(super) use account::{Account, NAMESPACE};
 pub use eviction::EvictionReason;
+pub use gang::pod_sets;
 use gang::{CPU, DEFAULT};
-pub(crate) use gang::{default_objects, pod_sets, resources};
+pub(crate) use gang::{default_objects, resources};
 
 /// How many cycles one event may lead to. With fair sharing Kueue's rules can go round for ever; whatever is left is
 /// decided on after the next event.

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use blueproof_diagnostic::{Code, Diagnostic};
+
 use super::{
     Scheduler,
     run::{Phase, Run, Stop},
 };
 use crate::{
-    diagnostic::{Code, Diagnostic},
     domain::{
         Ending, Failure, FailureClass, Gpus, Head, Limit, Outcome, Project, RequestKey, Resources, RunId,
         Subject, Verdict,

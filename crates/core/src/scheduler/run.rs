@@ -2,17 +2,17 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
+use blueproof_diagnostic::Diagnostic;
+use blueproof_queue::ExecutionTime;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{gate::ApprovedHead, why::BackOff};
 use crate::{
-    diagnostic::Diagnostic,
     domain::{
         AttemptId, Ending, Failure, Outcome, RequestKey, Resources, RunId, RunRequest, RunState, Verdict,
     },
     event::StopMode,
     fact::StopReason,
-    queue::ExecutionTime,
     view::{AttemptView, Eviction, LastPass, ReportView, RunView, Trouble},
 };
 

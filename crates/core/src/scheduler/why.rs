@@ -4,18 +4,15 @@ mod inactive;
 
 use std::{collections::BTreeMap, fmt};
 
+use blueproof_queue::{
+    Obstacle, ObstacleReason, Quantity, Raise, Unblock, UserUsage, WaitReason, WorkloadId, amount_in_words,
+    words::{cancelled_in_words, ends_in_words, raises_in_words, then_in_words},
+};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::Scheduler;
-use crate::{
-    domain::{Resources, RunId},
-    queue::{
-        self, Obstacle, ObstacleReason, Quantity, Raise, Unblock, UserUsage, WaitReason, WorkloadId,
-        amount_in_words,
-        words::{cancelled_in_words, ends_in_words, raises_in_words, then_in_words},
-    },
-};
+use crate::domain::{Resources, RunId};
 
 /// The one reason why a run waits. Those of a run that waits for quota are Kueue's words.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -207,8 +204,8 @@ pub struct Lost<'a> {
     pub runs: Vec<RunId>,
 }
 
-impl From<queue::UsageOrder> for UsageOrder {
-    fn from(order: queue::UsageOrder) -> Self {
+impl From<blueproof_queue::UsageOrder> for UsageOrder {
+    fn from(order: blueproof_queue::UsageOrder) -> Self {
         let less = order.less.into_iter().map(|(of, workloads)| LessUsage {
             of,
             runs: runs(workloads),

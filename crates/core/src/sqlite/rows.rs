@@ -1,5 +1,6 @@
 //! Rows in, rows out.
 
+use blueproof_queue::objects::Objects;
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, TransactionBehavior, params};
 use serde::de::DeserializeOwned;
@@ -10,7 +11,6 @@ use crate::{
     event::Event,
     fact::Fact,
     ports::{Batch, Command, CommandId, LoggedFact, Seq, Version},
-    queue::objects::Objects,
     view::RunView,
 };
 

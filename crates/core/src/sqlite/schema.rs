@@ -2,14 +2,11 @@
 
 use std::path::Path;
 
+use blueproof_diagnostic::{Code, Diagnostic, Place};
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 use super::{broken, first_log, rows};
-use crate::{
-    attempt::STORE_ID,
-    diagnostic::{Code, Diagnostic, Place},
-    ports::StoreError,
-};
+use crate::{attempt::STORE_ID, ports::StoreError};
 
 /// What takes a file from each version to the next. A step that has shipped is never changed.
 const STEPS: &[Step] = &[

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
+use blueproof_diagnostic::{Code, Diagnostic};
 use tokio::sync::watch;
 
 use super::samples::outcome;
 use crate::{
     action::StartAction,
-    diagnostic::{Code, Diagnostic},
     domain::{AttemptId, Outcome, Resources, Verdict},
     event::StopMode,
     ports::{CallError, ClusterDriver, Inventory, Observation},

@@ -2,6 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use blueproof_queue::{
+    Quantity,
+    objects::{
+        ClusterQueue, FlavorQuotas, LocalQueue, Objects, Preemption, Quota, ReclaimWithinCohort,
+        ResourceFlavor, ResourceGroup, WithinClusterQueue,
+    },
+};
 use jiff::Timestamp;
 
 use crate::{
@@ -12,13 +19,6 @@ use crate::{
     },
     event::{Event, StopMode},
     policy::Policy,
-    queue::{
-        Quantity,
-        objects::{
-            ClusterQueue, FlavorQuotas, LocalQueue, Objects, Preemption, Quota, ReclaimWithinCohort,
-            ResourceFlavor, ResourceGroup, WithinClusterQueue,
-        },
-    },
     scheduler::Scheduler,
 };
 

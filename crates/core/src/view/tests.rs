@@ -1,8 +1,9 @@
 //! What is said of a run that had several attempts.
 
+use blueproof_diagnostic::Code;
+
 use super::*;
 use crate::{
-    diagnostic::Code,
     domain::FailureClass,
     event::Event,
     policy::Policy,

@@ -12,11 +12,11 @@ use blueproof_core::{
     event::{Approval, Event, StopMode},
     metrics::{self as m, Family, Page, Value},
     policy::Policy,
-    queue::{
-        Quantity,
-        objects::{FairSharing, StopPolicy, Weight, WithinClusterQueue},
-    },
     testing::{outcome, teams},
+};
+use blueproof_queue::{
+    Quantity,
+    objects::{FairSharing, StopPolicy, Weight, WithinClusterQueue},
 };
 use jiff::SignedDuration;
 use story::{Story, attempt, cpus, room_that_is_still_left, two_teams};

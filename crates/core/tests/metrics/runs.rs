@@ -5,9 +5,9 @@ use blueproof_core::{
     event::Event,
     figures::{Figures, Used},
     metrics as m,
-    queue::objects::WithinClusterQueue,
     testing::{outcome, teams},
 };
+use blueproof_queue::objects::WithinClusterQueue;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{

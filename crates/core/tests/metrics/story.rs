@@ -1,7 +1,6 @@
 //! Stories whose waits are known.
 
 use blueproof_core::{
-    diagnostic::{Code, Diagnostic},
     domain::{
         Actor, AttemptId, Bytes, Cpus, Failure, FailureClass, Priority, Resources, RunId, RunRequest, Verdict,
     },
@@ -9,10 +8,11 @@ use blueproof_core::{
     fact::Fact,
     metrics::{Format, Page},
     policy::Policy,
-    queue::objects::{LocalQueue, Objects, StopPolicy, WithinClusterQueue},
     scheduler::{Replay, Scheduler},
     testing::{finished, request, teams},
 };
+use blueproof_diagnostic::{Code, Diagnostic};
+use blueproof_queue::objects::{LocalQueue, Objects, StopPolicy, WithinClusterQueue};
 use jiff::Timestamp;
 
 /// A scheduler, and the log of it.

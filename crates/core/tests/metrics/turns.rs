@@ -2,17 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use blueproof_core::{
-    domain::Verdict,
-    event::Event,
-    metrics as m,
-    queue::{
-        Quantity,
-        objects::{
-            AdmissionFairSharing, AdmissionMode, LocalQueue, Objects, StopPolicy, Weight, WithinClusterQueue,
-        },
+use blueproof_core::{domain::Verdict, event::Event, metrics as m, testing::teams};
+use blueproof_queue::{
+    Quantity,
+    objects::{
+        AdmissionFairSharing, AdmissionMode, LocalQueue, Objects, StopPolicy, Weight, WithinClusterQueue,
     },
-    testing::teams,
 };
 use jiff::SignedDuration;
 

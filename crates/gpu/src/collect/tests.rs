@@ -6,11 +6,11 @@ use std::sync::{
 };
 
 use blueproof_core::{
-    diagnostic::{Code, Diagnostic},
     gpu::{BusySample, DeviceUuid},
     ports::Blindness,
     testing::{FakeProbe, device, snapshot},
 };
+use blueproof_diagnostic::{Code, Diagnostic};
 use jiff::Timestamp;
 
 use super::*;

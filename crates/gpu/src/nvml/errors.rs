@@ -1,10 +1,10 @@
 //! From NVML's errors to ours: what a card does not have is told apart from what could not be read.
 
 use blueproof_core::{
-    diagnostic::{Code, Diagnostic},
     gpu::{Fault, FaultKind, Reading},
     ports::{Blindness, ProbeError},
 };
+use blueproof_diagnostic::{Code, Diagnostic};
 use nvml_wrapper::error::NvmlError;
 
 use super::place::go_on;

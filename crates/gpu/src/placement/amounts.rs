@@ -1,13 +1,12 @@
 //! Amounts of resources by name, as nodes list and pods request them.
 //!
-//! The grammar of a quantity is not here: `blueproof_core::domain` reads it.
+//! The grammar of a quantity is not here: `blueproof_diagnostic::amount` reads it.
 
 use std::collections::BTreeMap;
 
-use blueproof_core::{
-    domain::{Bytes, Cpus, ParseAmountError},
-    queue::Quantity,
-};
+use blueproof_core::domain::{Bytes, Cpus};
+use blueproof_diagnostic::amount::ParseAmountError;
+use blueproof_queue::Quantity;
 
 pub(super) const CPU: &str = "cpu";
 pub(super) const MEMORY: &str = "memory";
@@ -28,13 +27,13 @@ pub type ResourceList = BTreeMap<String, Quantity>;
 /// Returns an error for a text that is no quantity, or a negative one, which Kubernetes refuses in a request.
 ///
 /// ```
-/// use blueproof_core::queue::Quantity;
+/// use blueproof_queue::Quantity;
 /// use blueproof_gpu::placement::read_quantity;
 ///
 /// assert_eq!(read_quantity("cpu", "1500m")?, Quantity(1500)); // thousandths of a core
 /// assert_eq!(read_quantity("memory", "2Ki")?, Quantity(2048)); // bytes
 /// assert_eq!(read_quantity("nvidia.com/gpu", "8")?, Quantity(8));
-/// # Ok::<(), blueproof_core::domain::ParseAmountError>(())
+/// # Ok::<(), blueproof_diagnostic::amount::ParseAmountError>(())
 /// ```
 pub fn read_quantity(resource: &str, text: &str) -> Result<Quantity, ParseAmountError> {
     let amount = match resource {

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use blueproof_core::queue::Quantity;
+use blueproof_queue::Quantity;
 
 use super::{
     Available, Bounds, Ceilings, Node, PerResource, Pod, Resource, Scope,

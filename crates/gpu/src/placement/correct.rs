@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use blueproof_core::queue::{
+use blueproof_queue::{
     Quantity,
     objects::{TaintEffect, Toleration},
 };

@@ -2,7 +2,7 @@
 //!
 //! The formula is `Normalize` in `open-cluster-management-io/sdk-go:pkg/apis/cluster/v1alpha1/score.go`.
 
-use blueproof_core::queue::Quantity;
+use blueproof_queue::Quantity;
 
 use super::{Node, PerResource, Resource, Scope, names::GpuName};
 
@@ -36,7 +36,7 @@ impl Bounds {
     /// zero. With the two equal, every value is above or not.
     ///
     /// ```
-    /// use blueproof_core::queue::Quantity;
+    /// use blueproof_queue::Quantity;
     /// use blueproof_gpu::placement::Bounds;
     ///
     /// let gpus = Bounds { min: Quantity(0), max: Quantity(20) };

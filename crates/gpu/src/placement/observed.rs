@@ -2,7 +2,7 @@
 //!
 //! Only what the scores need is here. Reading it from a cluster is the caller's matter.
 
-use blueproof_core::queue::objects::Taint;
+use blueproof_queue::objects::Taint;
 use jiff::Timestamp;
 
 use super::ResourceList;

@@ -4,7 +4,7 @@ mod defects;
 mod examples;
 mod properties;
 
-use blueproof_core::queue::{
+use blueproof_queue::{
     Quantity,
     objects::{Taint, TaintEffect},
 };

@@ -2,10 +2,8 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use blueproof_core::{
-    diagnostic::{Code, Diagnostic},
-    gpu::{DeviceEvent, DeviceUuid, GpuInventory, GpuSnapshot},
-};
+use blueproof_core::gpu::{DeviceEvent, DeviceUuid, GpuInventory, GpuSnapshot};
+use blueproof_diagnostic::{Code, Diagnostic};
 
 use crate::health::{
     AttemptVerdict, Blame, CheckPolicy, Evidence, Facts, Flight, Heard, Judgement, Reports, judge,

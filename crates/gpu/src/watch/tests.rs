@@ -6,11 +6,11 @@ use std::sync::{
 };
 
 use blueproof_core::{
-    diagnostic::{Code, Diagnostic},
     gpu::{BusySample, Figure, Reading, Readings, Sample},
     ports::{Blindness, GpuProbe},
     testing::{FakeProbe, device},
 };
+use blueproof_diagnostic::{Code, Diagnostic};
 use jiff::SignedDuration;
 
 use super::*;

@@ -23,9 +23,9 @@ use blueproof_core::{
         AttemptLayout, AttemptSpec, Disturbance, KeptFile, LogWriter, Machine, ProcessName, RecordKind,
         Stage, read_regular, remove_folder,
     },
-    diagnostic::{Code, Diagnostic, Place},
     domain::{FailureClass, GpuUse, Limit, Outcome, Verdict as Judgement},
 };
+use blueproof_diagnostic::{Code, Diagnostic, Place};
 use jiff::SignedDuration;
 use sha2::{Digest, Sha256};
 

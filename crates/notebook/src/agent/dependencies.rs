@@ -9,11 +9,11 @@ use std::{
 
 use blueproof_core::{
     attempt::{AttemptSpec, Checked, KeptFile, Stream},
-    diagnostic::Diagnostic,
     domain::{Failure, MetricResult},
     gpu::DeviceUuid,
     ports::{GpuMeter, GpuUsed},
 };
+use blueproof_diagnostic::Diagnostic;
 use serde_json::Value;
 
 use crate::{

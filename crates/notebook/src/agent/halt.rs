@@ -4,9 +4,9 @@ use std::{io, path::Path};
 
 use blueproof_core::{
     attempt::{AttemptLayout, AttemptSpec, read_regular},
-    diagnostic::{Code, Diagnostic, Place},
     domain::{Failure, FailureClass, Outcome, Verdict},
 };
+use blueproof_diagnostic::{Code, Diagnostic, Place};
 
 use crate::{plan::Plan, verdict};
 

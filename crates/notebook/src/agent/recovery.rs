@@ -4,9 +4,9 @@ use std::io;
 
 use blueproof_core::{
     attempt::{AttemptLayout, Cgroup, Disturbance, LogWriter, Record, RecordKind, remove_folder},
-    diagnostic::{Code, Diagnostic},
     domain::{Failure, FailureClass, Outcome, Verdict},
 };
+use blueproof_diagnostic::{Code, Diagnostic};
 use jiff::Timestamp;
 
 use super::{attempt::cgroup_name, halt::read_spec};

@@ -4,10 +4,10 @@ use std::{collections::BTreeMap, env, io, path::Path, sync::atomic::AtomicBool};
 
 use blueproof_core::{
     attempt::{AttemptLayout, AttemptSpec, Checked, Stream, read_regular},
-    diagnostic::{Code, Diagnostic, Place},
     domain::{Bytes, Failure, FailureClass},
     ports::GpuMeter,
 };
+use blueproof_diagnostic::{Code, Diagnostic, Place};
 use serde_json::Value;
 
 use super::{

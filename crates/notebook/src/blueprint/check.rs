@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use blueproof_core::{
-    diagnostic::{Code, Diagnostic},
-    domain::Bytes,
+use blueproof_core::domain::Bytes;
+use blueproof_diagnostic::{
+    Code, Diagnostic,
     yaml::{Located, Problems, Spot, nearest},
 };
 

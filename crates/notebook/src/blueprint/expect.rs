@@ -1,7 +1,7 @@
 //! What must hold once every cell has run.
 
-use blueproof_core::{
-    diagnostic::{Code, Diagnostic},
+use blueproof_diagnostic::{
+    Code, Diagnostic,
     yaml::{Decode, Entry, Located, Node, Problems, Value, choice, described, nullable, record},
 };
 use serde_json::json;

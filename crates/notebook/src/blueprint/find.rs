@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use blueproof_core::{
-    diagnostic::{Code, Diagnostic, Place},
+use blueproof_diagnostic::{
+    Code, Diagnostic, Place,
     yaml::{Node, Source, Value, nearest},
 };
 use walkdir::{DirEntry, WalkDir};

@@ -2,10 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use blueproof_core::{
-    domain::{BlueprintName, Bytes, Cpus},
-    yaml::{Located, choice, record},
-};
+use blueproof_core::domain::{BlueprintName, Bytes, Cpus};
+use blueproof_diagnostic::yaml::{Located, choice, record};
 
 use super::{
     expect::Expect,

@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use blueproof_core::{
-    diagnostic::{Code, Diagnostic, Place},
-    domain::BlueprintName,
+use blueproof_core::domain::BlueprintName;
+use blueproof_diagnostic::{
+    Code, Diagnostic, Place,
     yaml::{Decode, Entry, Node, Problems, Source, Spot, Value},
 };
 

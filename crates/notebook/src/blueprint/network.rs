@@ -1,6 +1,6 @@
 //! Which hosts a notebook may reach.
 
-use blueproof_core::yaml::{Decode, Located, Node, Problems, Value, choice, record, word};
+use blueproof_diagnostic::yaml::{Decode, Located, Node, Problems, Value, choice, record, word};
 use serde_json::json;
 
 /// Which hosts a notebook may reach.

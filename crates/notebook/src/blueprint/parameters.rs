@@ -2,8 +2,8 @@
 
 use std::{collections::BTreeMap, fmt};
 
-use blueproof_core::{
-    diagnostic::{Code, Diagnostic},
+use blueproof_diagnostic::{
+    Code, Diagnostic,
     yaml::{Decode, Located, Node, Problems, Spot, Value, choice, nearest, record},
 };
 use serde_json::json;

@@ -5,9 +5,9 @@ use std::{
     path::PathBuf,
 };
 
-use blueproof_core::{
-    diagnostic::{Code, Diagnostic, Place},
-    domain::{self, BlueprintName, Bytes, Gpus, ProfileName, Resources},
+use blueproof_core::domain::{self, BlueprintName, Bytes, Gpus, ProfileName, Resources};
+use blueproof_diagnostic::{
+    Code, Diagnostic, Place,
     yaml::{Decode, Located, Node, Problems, Value, nearest},
 };
 

@@ -2,10 +2,8 @@
 
 use std::{fs, path::Path};
 
-use blueproof_core::{
-    diagnostic::{Code, Diagnostic},
-    domain::{Bytes, Cpus, Gpus, Resources},
-};
+use blueproof_core::domain::{Bytes, Cpus, Gpus, Resources};
+use blueproof_diagnostic::{Code, Diagnostic};
 use jiff::SignedDuration;
 use tempfile::TempDir;
 

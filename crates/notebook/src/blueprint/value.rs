@@ -6,8 +6,8 @@ use std::{
     str::FromStr,
 };
 
-use blueproof_core::{
-    diagnostic::{Code, Diagnostic},
+use blueproof_diagnostic::{
+    Code, Diagnostic,
     yaml::{Decode, Located, Node, Problems, Value},
 };
 use jiff::SignedDuration;

@@ -12,10 +12,8 @@ use std::{
     time::Duration,
 };
 
-use blueproof_core::{
-    attempt::{CACHE_TAG, CACHE_TAG_TEXT},
-    diagnostic::{Code, Diagnostic},
-};
+use blueproof_core::attempt::{CACHE_TAG, CACHE_TAG_TEXT};
+use blueproof_diagnostic::{Code, Diagnostic};
 use serde::{Deserialize, Serialize};
 
 use crate::files::{self, digest_of};

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use blueproof_core::diagnostic::{Code, Diagnostic};
+use blueproof_diagnostic::{Code, Diagnostic};
 
 use super::{
     Unprepared, cache,

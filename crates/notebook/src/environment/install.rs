@@ -6,7 +6,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use blueproof_core::diagnostic::{Code, Diagnostic};
+use blueproof_diagnostic::{Code, Diagnostic};
 use serde::Deserialize;
 
 use super::{

@@ -10,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use blueproof_core::diagnostic::{Code, Diagnostic};
+use blueproof_diagnostic::{Code, Diagnostic};
 use pep440_rs::{Version, VersionSpecifiers};
 use serde::Deserialize;
 

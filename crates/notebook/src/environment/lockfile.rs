@@ -9,7 +9,7 @@ use std::{
     path::{Component, Path},
 };
 
-use blueproof_core::diagnostic::{Code, Diagnostic, Place};
+use blueproof_diagnostic::{Code, Diagnostic, Place};
 use serde::Deserialize;
 
 use super::{Unprepared, requirements};

@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use blueproof_core::diagnostic::{Code, Diagnostic};
+use blueproof_diagnostic::{Code, Diagnostic};
 
 use super::{
     Unprepared,

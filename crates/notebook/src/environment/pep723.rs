@@ -1,6 +1,6 @@
 //! Reads what a script says of its own environment: a `# /// script` block, as PEP 723 defines it.
 
-use blueproof_core::diagnostic::{Code, Diagnostic};
+use blueproof_diagnostic::{Code, Diagnostic};
 use serde::Deserialize;
 
 use crate::plan::Environment;

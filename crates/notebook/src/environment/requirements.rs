@@ -2,7 +2,7 @@
 
 use std::{path::Path, str::FromStr};
 
-use blueproof_core::diagnostic::{Code, Diagnostic};
+use blueproof_diagnostic::{Code, Diagnostic};
 use pep440_rs::VersionSpecifiers;
 use sha2::{Digest, Sha256};
 

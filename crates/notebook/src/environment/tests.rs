@@ -11,10 +11,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use blueproof_core::{
-    diagnostic::Code,
-    domain::{Failure, FailureClass},
-};
+use blueproof_core::domain::{Failure, FailureClass};
+use blueproof_diagnostic::Code;
 use tempfile::TempDir;
 
 use super::*;

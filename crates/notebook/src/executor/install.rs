@@ -3,7 +3,7 @@
 //! They are found as IPython finds them. One that asks for nothing but packages that are there already can be left
 //! out; it is replaced in place, so that every other line keeps its number.
 
-use blueproof_core::diagnostic::{Code, Diagnostic, Place};
+use blueproof_diagnostic::{Code, Diagnostic, Place};
 
 use crate::survey::is_pinned;
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use blueproof_core::diagnostic::Code;
+use blueproof_diagnostic::Code;
 
 use super::{Draft, scalar};
 use crate::{

@@ -2,7 +2,8 @@
 
 use std::{fs, path::PathBuf};
 
-use blueproof_core::{attempt::Stream, diagnostic::Code};
+use blueproof_core::attempt::Stream;
+use blueproof_diagnostic::Code;
 use serde_json::json;
 use tempfile::TempDir;
 

@@ -1,8 +1,7 @@
 //! Where the parts of a file stand.
 
+use blueproof_diagnostic::yaml::{Entry, Node, Spot, Value};
 use serde_json::value::RawValue;
-
-use blueproof_core::yaml::{Entry, Node, Spot, Value};
 
 /// The lines of a text, for finding the place of a part that was borrowed from it.
 pub(super) struct LineIndex<'t> {

@@ -7,12 +7,14 @@ use std::{
     path::Path,
 };
 
-use blueproof_core::diagnostic::{Code, Diagnostic, Place};
+use blueproof_diagnostic::{
+    Code, Diagnostic, Place,
+    yaml::{Node, Source, Spot},
+};
 use serde_json::value::RawValue;
 
 use super::{Cell, CellKind, Notebook, Undecoded, lines::LineIndex, shape, spot_of};
 use crate::text::{encoding, shell_word};
-use blueproof_core::yaml::{Node, Source, Spot};
 
 /// The largest notebook that is read: GitHub warns of files above it, and Jupyter is hardly usable with it.
 pub(crate) const LARGEST_NOTEBOOK: u64 = 50 << 20;

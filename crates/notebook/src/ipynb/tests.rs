@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use blueproof_core::diagnostic::Code;
+use blueproof_diagnostic::Code;
 use tempfile::TempDir;
 
 use super::*;

@@ -11,7 +11,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use blueproof_core::diagnostic::{Code, Diagnostic, Place};
+use blueproof_diagnostic::{Code, Diagnostic, Place};
 use serde::Deserialize;
 
 use super::Variables;

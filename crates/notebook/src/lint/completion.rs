@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use blueproof_core::diagnostic::{Code, Diagnostic};
+use blueproof_diagnostic::{Code, Diagnostic};
 
 use super::Subject;
 use crate::survey::{Aim, Job};

@@ -6,7 +6,7 @@ use std::{
     rc::Rc,
 };
 
-use blueproof_core::diagnostic::{Code, Diagnostic};
+use blueproof_diagnostic::{Code, Diagnostic};
 
 use super::{Subject, makes::Makers};
 use crate::{

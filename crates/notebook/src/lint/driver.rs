@@ -2,10 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use blueproof_core::{
-    diagnostic::{Code, Diagnostic},
-    domain::Gpus,
-};
+use blueproof_core::domain::Gpus;
+use blueproof_diagnostic::{Code, Diagnostic};
 
 use super::Subject;
 use crate::survey::Backend;

@@ -1,6 +1,6 @@
 //! GPUs that a TrainJob asks for and its training function does not use.
 
-use blueproof_core::diagnostic::{Code, Diagnostic};
+use blueproof_diagnostic::{Code, Diagnostic};
 
 use super::Subject;
 use crate::{

@@ -1,6 +1,6 @@
 //! Modules that cells import and that nothing brings.
 
-use blueproof_core::diagnostic::{Code, Diagnostic};
+use blueproof_diagnostic::{Code, Diagnostic};
 
 use super::Subject;
 use crate::{

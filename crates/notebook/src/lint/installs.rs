@@ -1,6 +1,6 @@
 //! Packages that the notebook or its TrainJobs install.
 
-use blueproof_core::diagnostic::{Code, Diagnostic};
+use blueproof_diagnostic::{Code, Diagnostic};
 
 use super::Subject;
 use crate::survey::{Form, is_pinned};

@@ -1,6 +1,6 @@
 //! Whether the kernel of a notebook in another language is to be had, as far as that is known before there is an environment.
 
-use blueproof_core::diagnostic::{Code, Diagnostic, Place};
+use blueproof_diagnostic::{Code, Diagnostic, Place};
 
 use super::Subject;
 use crate::kernel::KernelSpecs;

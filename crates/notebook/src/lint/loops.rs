@@ -1,6 +1,6 @@
 //! Loops over a constant number of nodes, while the number of nodes is set elsewhere.
 
-use blueproof_core::diagnostic::{Code, Diagnostic};
+use blueproof_diagnostic::{Code, Diagnostic};
 
 use super::Subject;
 use crate::survey::Value;

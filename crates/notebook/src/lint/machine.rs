@@ -1,6 +1,6 @@
 //! Commands that change the machine that they run on.
 
-use blueproof_core::diagnostic::{Code, Diagnostic};
+use blueproof_diagnostic::{Code, Diagnostic};
 
 use super::Subject;
 use crate::survey::shell::{self, Command};

@@ -1,6 +1,6 @@
 //! Names that cells read and that have no value by then.
 
-use blueproof_core::diagnostic::{Code, Diagnostic};
+use blueproof_diagnostic::{Code, Diagnostic};
 
 use super::{Subject, placeholder::is_constant};
 use crate::survey::{Given, Missing};

@@ -1,6 +1,6 @@
 //! Outputs and execution counts of an earlier run, left in the file.
 
-use blueproof_core::diagnostic::{Code, Diagnostic};
+use blueproof_diagnostic::{Code, Diagnostic};
 
 use super::Subject;
 use crate::survey::At;

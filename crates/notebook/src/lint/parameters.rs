@@ -1,6 +1,6 @@
 //! A notebook without a cell that is tagged `parameters`, and parameters that it does not have.
 
-use blueproof_core::diagnostic::{Code, Diagnostic};
+use blueproof_diagnostic::{Code, Diagnostic};
 
 use super::Subject;
 use crate::survey::At;

@@ -1,6 +1,6 @@
 //! Cells that ask a person, and notebooks that do nothing.
 
-use blueproof_core::diagnostic::{Code, Diagnostic};
+use blueproof_diagnostic::{Code, Diagnostic};
 
 use super::Subject;
 use crate::survey::{At, Made, Reached, Traced};

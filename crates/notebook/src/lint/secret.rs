@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use blueproof_core::diagnostic::{Code, Diagnostic};
+use blueproof_diagnostic::{Code, Diagnostic};
 use regex::Regex;
 
 use super::{Subject, placeholder::is_placeholder};

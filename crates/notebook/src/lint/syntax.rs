@@ -1,6 +1,6 @@
 //! Cells that are no Python, or too much of it.
 
-use blueproof_core::diagnostic::{Code, Diagnostic};
+use blueproof_diagnostic::{Code, Diagnostic};
 
 use super::Subject;
 

@@ -1,6 +1,6 @@
 //! How a notebook waits for its TrainJobs.
 
-use blueproof_core::diagnostic::{Code, Diagnostic};
+use blueproof_diagnostic::{Code, Diagnostic};
 
 use super::Subject;
 use crate::survey::Aim;

@@ -12,9 +12,9 @@ use std::{
 
 use blueproof_core::{
     attempt::{KeptFile, open_regular, remove_folder},
-    diagnostic::{Code, Diagnostic},
     domain::Bytes,
 };
+use blueproof_diagnostic::{Code, Diagnostic};
 use globset::{GlobBuilder, GlobMatcher};
 use walkdir::WalkDir;
 

@@ -4,9 +4,9 @@ use std::{collections::BTreeMap, path::Path};
 
 use blueproof_core::{
     attempt::Checked,
-    diagnostic::{Code, Diagnostic},
     domain::{Failure, FailureClass},
 };
+use blueproof_diagnostic::{Code, Diagnostic};
 
 use super::{
     OutputSearch, Summary,

@@ -2,11 +2,8 @@
 
 use std::{collections::BTreeMap, ops::Range};
 
-use blueproof_core::{
-    attempt::Stream,
-    diagnostic::{Code, Diagnostic},
-    domain::MetricResult,
-};
+use blueproof_core::{attempt::Stream, domain::MetricResult};
+use blueproof_diagnostic::{Code, Diagnostic};
 use regex::{Match, Regex, RegexBuilder};
 use serde_json::Value;
 

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use blueproof_core::{
     attempt::{CellEnd, Record, RecordKind},
-    diagnostic::{Code, Diagnostic},
     domain::GpuUse,
 };
+use blueproof_diagnostic::{Code, Diagnostic};
 use jiff::SignedDuration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

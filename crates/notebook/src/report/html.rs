@@ -9,10 +9,8 @@ mod words;
 use std::fmt;
 
 use askama::Template;
-use blueproof_core::{
-    diagnostic::{Code, Diagnostic},
-    domain::{Failure, FailureClass, Limit, MetricResult, Verdict},
-};
+use blueproof_core::domain::{Failure, FailureClass, Limit, MetricResult, Verdict};
+use blueproof_diagnostic::{Code, Diagnostic};
 
 use super::{
     Bounds, ExpectationReport, ExpectationResult, Report, StageReport,

@@ -2,9 +2,9 @@
 
 use blueproof_core::{
     attempt::CellEnd,
-    diagnostic::Diagnostic,
     domain::{Failure, FailureClass, Verdict},
 };
+use blueproof_diagnostic::Diagnostic;
 use jiff::SignedDuration;
 use quick_junit::{NonSuccessKind, Report as Junit, TestCase, TestCaseStatus, TestRerun, TestSuite};
 

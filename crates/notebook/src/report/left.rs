@@ -7,9 +7,9 @@ use std::{
 
 use blueproof_core::{
     attempt::{AttemptLayout, Checked, KeptFile, Machine, Record, RecordKind, RunsFolder, read_regular},
-    diagnostic::Diagnostic,
     domain::{AttemptId, Bytes},
 };
+use blueproof_diagnostic::Diagnostic;
 
 use super::{ArtifactReport, Cell, FileReport, cells};
 use crate::{environment::EnvironmentReport, files::digest_of};

@@ -5,13 +5,12 @@ use std::{collections::BTreeMap, path::Path, time::Duration};
 use async_trait::async_trait;
 use blueproof_core::{
     attempt::{Checked, Record, RecordKind, RunsFolder, Stage},
-    diagnostic::{Code, Diagnostic, Place},
     domain::{FailureClass, RunRequest, Verdict},
     figures::{Figures, Used, build_seconds, queue_seconds, start_seconds},
     ports::{CallError, Reporter},
     view::{AttemptView, RunView},
 };
-
+use blueproof_diagnostic::{Code, Diagnostic, Place};
 use jiff::Timestamp;
 
 use super::{

@@ -1,9 +1,7 @@
 //! The verdict on a kernel that ended while a cell ran: how, and what its processes said last.
 
-use blueproof_core::{
-    diagnostic::{Code, Diagnostic},
-    domain::{Failure, FailureClass},
-};
+use blueproof_core::domain::{Failure, FailureClass};
+use blueproof_diagnostic::{Code, Diagnostic};
 
 use super::{Facts, hints, in_cell, place::line_in_source, printed, raised};
 use crate::{process::End, text::shown};

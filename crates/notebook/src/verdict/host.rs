@@ -4,9 +4,9 @@ use std::{io, path::Path};
 
 use blueproof_core::{
     attempt::open_regular,
-    diagnostic::{Code, Diagnostic},
     domain::{Failure, FailureClass},
 };
+use blueproof_diagnostic::{Code, Diagnostic};
 
 use super::limits;
 use crate::{

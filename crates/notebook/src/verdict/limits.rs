@@ -1,9 +1,7 @@
 //! Failures at the limits of the attempt's cgroup: what was granted was used up, and nobody else is to blame.
 
-use blueproof_core::{
-    diagnostic::{Code, Diagnostic},
-    domain::{Bytes, Failure, FailureClass},
-};
+use blueproof_core::domain::{Bytes, Failure, FailureClass};
+use blueproof_diagnostic::{Code, Diagnostic};
 
 use super::{Facts, in_cell};
 use crate::{

@@ -1,6 +1,6 @@
 //! What went wrong when a kernel ended whose cells had all run.
 
-use blueproof_core::diagnostic::{Code, Diagnostic, Place};
+use blueproof_diagnostic::{Code, Diagnostic, Place};
 
 use super::printed;
 use crate::{

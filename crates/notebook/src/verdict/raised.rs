@@ -1,9 +1,7 @@
 //! The verdict on an exception that left a cell.
 
-use blueproof_core::{
-    diagnostic::{Code, Diagnostic},
-    domain::{Failure, FailureClass},
-};
+use blueproof_core::domain::{Failure, FailureClass};
+use blueproof_diagnostic::{Code, Diagnostic};
 use serde_json::Value;
 
 use super::{

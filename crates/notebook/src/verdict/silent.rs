@@ -1,6 +1,6 @@
 //! What failed without stopping its cell. It may explain what fails later.
 
-use blueproof_core::diagnostic::{Code, Diagnostic, Place};
+use blueproof_diagnostic::{Code, Diagnostic, Place};
 
 use super::{printed, workload};
 use crate::{

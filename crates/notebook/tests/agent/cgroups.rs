@@ -4,9 +4,9 @@ use std::fs;
 
 use blueproof_core::{
     attempt::RecordKind,
-    diagnostic::Code,
     domain::{Bytes, FailureClass},
 };
+use blueproof_diagnostic::Code;
 
 use crate::support::{Attempt, Running, is_alive};
 

@@ -1,9 +1,7 @@
 //! What the processes that a notebook starts come to: named for what they are, with their own words.
 
-use blueproof_core::{
-    diagnostic::Code::{CellRaised, WorkloadFailed},
-    domain::FailureClass::{Notebook, Workload},
-};
+use blueproof_core::domain::FailureClass::{Notebook, Workload};
+use blueproof_diagnostic::Code::{CellRaised, WorkloadFailed};
 
 use crate::support::{Attempt, Done};
 

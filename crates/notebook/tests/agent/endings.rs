@@ -4,9 +4,9 @@ use std::{fs, time::Duration};
 
 use blueproof_core::{
     attempt::{CellEnd, RecordKind},
-    diagnostic::Code,
     domain::{FailureClass, Limit, Verdict},
 };
+use blueproof_diagnostic::Code;
 
 use crate::support::{Attempt, Done, eventually, is_alive};
 

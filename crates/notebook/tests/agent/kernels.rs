@@ -4,9 +4,9 @@ use std::{fs, time::Duration};
 
 use blueproof_core::{
     attempt::RecordKind,
-    diagnostic::Code,
     domain::{FailureClass, Limit},
 };
+use blueproof_diagnostic::Code;
 use serde_json::json;
 use tempfile::TempDir;
 

@@ -4,9 +4,9 @@ use std::{fs, time::Duration};
 
 use blueproof_core::{
     attempt::Stream,
-    diagnostic::Code::{CellTimeout, KernelEnded},
     domain::{Failure, FailureClass},
 };
+use blueproof_diagnostic::Code::{CellTimeout, KernelEnded};
 
 use crate::support::Attempt;
 

@@ -4,11 +4,11 @@ use std::{collections::BTreeMap, path::PathBuf, process::ExitCode, sync::Arc, ti
 
 use blueproof_core::{
     attempt::{AttemptLayout, Orders},
-    diagnostic::{Code, Diagnostic},
     domain::{Failure, GpuUse},
     gpu::DeviceUuid,
     ports::{GpuMeter, GpuUsed},
 };
+use blueproof_diagnostic::{Code, Diagnostic};
 use blueproof_notebook::{
     Graces, Launcher, OutputLimits,
     agent::{self, Dependencies, NothingMeasured, PrepareEnvironment, Prepared, Preparing},

@@ -4,9 +4,9 @@ use std::path::Path;
 
 use blueproof_core::{
     attempt::RecordKind,
-    diagnostic::Code,
     domain::{Bytes, FailureClass, Verdict},
 };
+use blueproof_diagnostic::Code;
 use blueproof_notebook::plan::{Expectation, Network};
 
 use crate::support::Attempt;

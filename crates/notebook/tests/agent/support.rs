@@ -14,12 +14,12 @@ use blueproof_core::{
         AttemptLayout, AttemptSpec, CellEnd, Cgroup, Errand, LogKey, LogReader, Orders, Record, RecordKind,
         Stream,
     },
-    diagnostic::Diagnostic,
     domain::{
         AttemptId, Bytes, Cpus, Failure, Outcome, Project, RequestKey, Resources, RunId, Timeouts, Verdict,
     },
     gpu::DeviceUuid,
 };
+use blueproof_diagnostic::Diagnostic;
 use blueproof_notebook::plan::{Network, Plan, Secret, ShellInstall};
 use jiff::SignedDuration;
 use serde_json::{Value, json};

@@ -1,9 +1,7 @@
 //! What a notebook does to its own attempt's files is noticed, and is itself the verdict.
 
-use blueproof_core::{
-    diagnostic::Code,
-    domain::{FailureClass, Verdict},
-};
+use blueproof_core::domain::{FailureClass, Verdict};
+use blueproof_diagnostic::Code;
 
 use crate::support::{Attempt, Done, eventually, is_alive};
 

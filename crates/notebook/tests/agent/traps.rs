@@ -4,9 +4,9 @@ use std::{fs, time::Duration};
 
 use blueproof_core::{
     attempt::{CellEnd, RecordKind, Stream},
-    diagnostic::Code,
     domain::FailureClass,
 };
+use blueproof_diagnostic::Code;
 use serde_json::json;
 
 use crate::support::Attempt;

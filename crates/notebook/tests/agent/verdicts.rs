@@ -4,15 +4,15 @@ use std::time::Duration;
 
 use blueproof_core::{
     attempt::CellEnd,
-    diagnostic::Code::{
-        self, CellExited, CellRaised, CellSyntax, CellTimeout, KernelEnded, KernelUnusable, ModuleMissing,
-        RunTimeout, StartupTimeout, WorkloadFailed,
-    },
     domain::{
         Failure,
         FailureClass::{self, Config, Notebook, Timeout, Workload},
         Limit,
     },
+};
+use blueproof_diagnostic::Code::{
+    self, CellExited, CellRaised, CellSyntax, CellTimeout, KernelEnded, KernelUnusable, ModuleMissing,
+    RunTimeout, StartupTimeout, WorkloadFailed,
 };
 use blueproof_notebook::plan::Network;
 

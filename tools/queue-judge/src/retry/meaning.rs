@@ -1,6 +1,6 @@
 //! What a sentence means: what is seen of a workload, under which terms, and for how long.
 
-use blueproof_core::retry::{Component, Phase, PodPhase, Seen, Terms, Wanted};
+use blueproof_simulation::retry::{Component, Phase, PodPhase, Seen, Terms, Wanted};
 use jiff::SignedDuration;
 
 use super::{

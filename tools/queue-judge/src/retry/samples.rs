@@ -1,6 +1,6 @@
 //! What can be seen of a workload of two components with two pods.
 
-use blueproof_core::retry::{Component, Pod, PodPhase, Seen, Wanted};
+use blueproof_simulation::retry::{Component, Pod, PodPhase, Seen, Wanted};
 
 const NODE: &str = "node";
 const GPU: &str = "nvidia.com/gpu";

@@ -1,6 +1,6 @@
 //! What a sentence of a case says, told by its words.
 
-use blueproof_core::retry::Wanted;
+use blueproof_simulation::retry::Wanted;
 
 /// The words of a sentence, in small letters.
 #[derive(Debug)]

@@ -6,16 +6,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use blueproof_core::{
-    diagnostic::{Code, Diagnostic, Place as FilePlace},
-    domain::RunState,
-    ports::Command,
-    queue::{
-        manifest::{self, File, Manifest},
-        objects::Objects,
-    },
-    scheduler::Scheduler,
-    view::RunView,
+use blueproof_core::{domain::RunState, ports::Command, scheduler::Scheduler, view::RunView};
+use blueproof_diagnostic::{Code, Diagnostic, Place as FilePlace};
+use blueproof_queue::{
+    manifest::{self, File, Manifest},
+    objects::Objects,
 };
 
 use super::beyond::beyond;

@@ -2,13 +2,11 @@
 
 use std::cmp::Reverse;
 
-use blueproof_core::{
-    diagnostic::{Code, Diagnostic},
-    domain::Resources,
-    queue::{
-        Quantity, amount_in_words,
-        objects::{Objects, ResourceGroup},
-    },
+use blueproof_core::domain::Resources;
+use blueproof_diagnostic::{Code, Diagnostic};
+use blueproof_queue::{
+    Quantity, amount_in_words,
+    objects::{Objects, ResourceGroup},
 };
 
 /// So many of those who have quota are named of each resource, those with the most.
@@ -76,10 +74,8 @@ fn warning(resource: &str, sum: Quantity, has: Quantity, owners: &[(String, Quan
 
 #[cfg(test)]
 mod tests {
-    use blueproof_core::{
-        domain::{Bytes, Cpus, Gpus},
-        queue::manifest::File,
-    };
+    use blueproof_core::domain::{Bytes, Cpus, Gpus};
+    use blueproof_queue::manifest::File;
 
     use super::*;
 
@@ -120,7 +116,7 @@ spec:
             name: "queues.yaml".into(),
             text: QUEUES.into(),
         };
-        let objects = blueproof_core::queue::manifest::read([file])
+        let objects = blueproof_queue::manifest::read([file])
             .expect("Kueue takes it")
             .objects;
         let machine = Resources {

@@ -7,12 +7,12 @@ use std::{
 };
 
 use blueproof_core::{
-    diagnostic::{Code, Diagnostic, Place},
     event::Event,
     policy::Policy,
     ports::{LoggedFact, Seq},
     scheduler::Scheduler,
 };
+use blueproof_diagnostic::{Code, Diagnostic, Place};
 use jiff::Timestamp;
 use serde::Deserialize;
 

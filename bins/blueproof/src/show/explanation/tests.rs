@@ -4,13 +4,13 @@ use blueproof_core::{
     domain::{Actor, Resources, RunId, Verdict},
     event::{Call, Event},
     policy::Policy,
-    queue::{
-        Quantity,
-        manifest::{self, File},
-        objects::{Objects, Quota, WithinClusterQueue},
-    },
     scheduler::BackOff,
     testing::{finished, request, teams},
+};
+use blueproof_queue::{
+    Quantity,
+    manifest::{self, File},
+    objects::{Objects, Quota, WithinClusterQueue},
 };
 
 use std::collections::BTreeMap;

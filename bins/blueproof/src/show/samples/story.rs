@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use blueproof_core::{
-    diagnostic::{Code, Diagnostic},
     domain::{
         Actor, Bytes, CellPlace, Cpus, Failure, FailureClass, Head, MetricResult, Outcome, Project,
         Resources, RunId, RunRequest, Usage, Verdict,
@@ -12,6 +11,7 @@ use blueproof_core::{
     policy::Policy,
     testing::{outcome, request},
 };
+use blueproof_diagnostic::{Code, Diagnostic};
 use jiff::{SignedDuration, Timestamp};
 
 /// Returns a time `minutes` after the story begins.

@@ -3,7 +3,6 @@
 use blueproof_core::{
     action::Action,
     attempt::{CellEnd, Stream},
-    diagnostic::{Code, Place},
     domain::{Bytes, Cpus, Failure, FailureClass, RunId},
     event::Event,
     policy::Policy,
@@ -11,6 +10,7 @@ use blueproof_core::{
     testing,
     view::Eviction,
 };
+use blueproof_diagnostic::{Code, Place};
 
 use super::*;
 use crate::show::samples::trouble;

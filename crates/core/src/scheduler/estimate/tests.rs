@@ -1,15 +1,16 @@
 //! Estimates worked out by hand.
 
+use blueproof_diagnostic::{Code, Diagnostic};
+use blueproof_queue::objects::WithinClusterQueue;
+
 use super::*;
 use crate::{
-    diagnostic::{Code, Diagnostic},
     domain::{
         Actor, AttemptId, Cpus, Failure, FailureClass, RequestKey, Resources, RunRequest, Timeouts, Verdict,
     },
     estimate::Basis,
     event::{Event, StopMode},
     policy::Policy,
-    queue::objects::WithinClusterQueue,
     scheduler::Replay,
     testing::{Asked, finished, log_of, request, teams},
 };

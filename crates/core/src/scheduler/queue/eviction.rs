@@ -1,8 +1,7 @@
 //! Why quota is taken from somebody who has it.
 
+use blueproof_queue::{Drained, PreemptionReason};
 use serde::{Deserialize, Serialize};
-
-use crate::queue::{Drained, PreemptionReason};
 
 /// Why an attempt has to give its quota back: Kueue's words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

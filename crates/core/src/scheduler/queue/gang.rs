@@ -2,16 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use crate::{
-    domain::{Bytes, Cpus, Gpus, Job, Resources},
-    queue::{
-        PodSet, Quantity,
-        objects::{
-            ClusterQueue, FlavorQuotas, LocalQueue, Objects, QueueingStrategy, Quota, ResourceFlavor,
-            ResourceGroup,
-        },
+use blueproof_queue::{
+    PodSet, Quantity,
+    objects::{
+        ClusterQueue, FlavorQuotas, LocalQueue, Objects, QueueingStrategy, Quota, ResourceFlavor,
+        ResourceGroup,
     },
 };
+
+use crate::domain::{Bytes, Cpus, Gpus, Job, Resources};
 
 pub(super) const CPU: &str = "cpu";
 const MEMORY: &str = "memory";
@@ -55,7 +54,7 @@ pub(crate) fn default_objects(quota: Resources) -> Objects {
 }
 
 /// Returns the pod sets of a run: the notebook's own kernel, and what it starts, if anything.
-pub(crate) fn pod_sets(job: &Job) -> Vec<PodSet> {
+pub fn pod_sets(job: &Job) -> Vec<PodSet> {
     let set = |name: &str, asked| PodSet {
         name: name.into(),
         count: 1,

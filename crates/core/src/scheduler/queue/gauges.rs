@@ -4,16 +4,14 @@
 
 use std::collections::BTreeMap;
 
+use blueproof_queue::{
+    CohortFigures, Inactive, Quantity, Standing, StopPolicy,
+    objects::{ClusterQueue, LocalQueue, Quota},
+};
 use jiff::Timestamp;
 
 use super::{CPU, Entry, NAMESPACE, Place, Queue};
-use crate::{
-    metrics::{self as m, Page},
-    queue::{
-        CohortFigures, Inactive, Quantity, Standing, StopPolicy,
-        objects::{ClusterQueue, LocalQueue, Quota},
-    },
-};
+use crate::metrics::{self as m, Page};
 
 /// What the workloads of one queue come to.
 #[derive(Default)]

@@ -5,13 +5,13 @@
 
 use std::sync::Arc;
 
+use blueproof_queue::{Workload, WorkloadId};
 use jiff::{SignedDuration, Timestamp};
 
 use super::{Entry, Evicted, EvictionReason, Place, Queue};
 use crate::{
     domain::{AttemptId, RunId},
     fact::Assignment,
-    queue::{Workload, WorkloadId},
 };
 
 impl Queue {

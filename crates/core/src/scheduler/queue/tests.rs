@@ -7,17 +7,17 @@ use std::{
     sync::Arc,
 };
 
+use blueproof_queue::{
+    PreemptionReason,
+    objects::{
+        AdmissionFairSharing, AdmissionMode, ClusterQueue, Cohort, FlavorQuotas, LocalQueue, LocalQueueUsers,
+        Preemption, QueueingStrategy, ReclaimWithinCohort, ResourceFlavor, WithinClusterQueue,
+    },
+};
+
 use super::*;
 use crate::{
     domain::{Actor, Cpus, Gpus, Priority},
-    queue::{
-        PreemptionReason,
-        objects::{
-            AdmissionFairSharing, AdmissionMode, ClusterQueue, Cohort, FlavorQuotas, LocalQueue,
-            LocalQueueUsers, Preemption, QueueingStrategy, ReclaimWithinCohort, ResourceFlavor,
-            WithinClusterQueue,
-        },
-    },
     scheduler::{InactiveQueue, PendingReason},
     testing::request,
 };
@@ -145,7 +145,7 @@ fn every_reason_is_told_in_words_of_its_own() {
 fn a_run_is_a_pod_set_and_another_for_what_it_starts() {
     let mut job = asks(0, 2).job;
     job.workload = Resources::default();
-    let named = |sets: &[crate::queue::PodSet]| -> Vec<Vec<String>> {
+    let named = |sets: &[blueproof_queue::PodSet]| -> Vec<Vec<String>> {
         sets.iter()
             .map(|set| set.requests.keys().cloned().collect())
             .collect()

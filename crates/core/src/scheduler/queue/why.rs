@@ -2,13 +2,16 @@
 
 use std::collections::BTreeMap;
 
+use blueproof_queue::{
+    Queues, Standing, StopPolicy, Wait, WaitReason, WorkloadId, objects::QueueingStrategy,
+};
+
 use super::{
     Entry, Place, Queue,
     gang::{Zeros, requests},
 };
 use crate::{
     domain::{Resources, RunId},
-    queue::{Queues, Standing, StopPolicy, Wait, WaitReason, WorkloadId, objects::QueueingStrategy},
     scheduler::why::{
         FlavorRoom, InactiveQueue, Lost, PendingReason, Queued, Unblocker, UsageOrder, free_in_words, runs,
     },

@@ -2,9 +2,8 @@
 
 use std::fmt;
 
+use blueproof_queue::{Inactive, Queues, StopPolicy, UnknownQueue, objects::Objects, words::quoted};
 use serde::{Deserialize, Serialize};
-
-use crate::queue::{Inactive, Queues, StopPolicy, UnknownQueue, objects::Objects, quoted};
 
 /// Why a run's queue admits nobody.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -55,7 +54,7 @@ pub enum InactiveQueue {
 
 impl InactiveQueue {
     /// Returns why nobody is admitted through the LocalQueue of this name; `None` is that they are.
-    pub(crate) fn of(queues: &Queues, local_queue: &str) -> Option<Self> {
+    pub fn of(queues: &Queues, local_queue: &str) -> Option<Self> {
         let Some((local_queue, local)) = queues.local_queue(local_queue) else {
             let local_queue = local_queue.to_owned();
             return Some(Self::LocalQueueNotFound { local_queue });
@@ -81,7 +80,7 @@ impl InactiveQueue {
     }
 
     /// Returns whether it was stopped, and nothing is missing.
-    pub(crate) fn is_stopped(&self) -> bool {
+    pub fn is_stopped(&self) -> bool {
         match self {
             Self::LocalQueueStopped { .. } | Self::ClusterQueueStopped { .. } => true,
             Self::LocalQueueNotFound { .. }

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use blueproof_diagnostic::{Code, Diagnostic};
 use jiff::{SignedDuration, Timestamp};
 
 use super::run_id;
 use crate::{
-    diagnostic::{Code, Diagnostic},
     domain::{
         Actor, AttemptId, Bytes, Cpus, Failure, FailureClass, Head, Priority, Project, RequestKey, Resources,
         RunId, Subject, Verdict,

@@ -6,10 +6,10 @@
 use std::io::BufRead;
 
 use blueproof_core::{
-    diagnostic::{Code, Diagnostic, Place},
     gpu::Figure,
     metrics::{Family, Kind},
 };
+use blueproof_diagnostic::{Code, Diagnostic, Place};
 use csv::{ReaderBuilder, StringRecord, Trim};
 
 use super::Field;

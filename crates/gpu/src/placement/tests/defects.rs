@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use blueproof_core::queue::{
+use blueproof_queue::{
     Quantity,
     objects::{TaintEffect, Toleration},
 };

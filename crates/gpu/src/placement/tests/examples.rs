@@ -1,6 +1,6 @@
 //! The addon's own examples, and the edges: no nodes, nothing listed, more used than there is.
 
-use blueproof_core::queue::{Quantity, objects::TaintEffect};
+use blueproof_queue::{Quantity, objects::TaintEffect};
 
 use super::{
     Ceilings, GPU, Mode, Node, Pod, PodPhase, TAKEN, both, cordoned, correct, gpus, init, list, node, pod,

@@ -1,6 +1,6 @@
 //! What holds of every cluster: random nodes and pods.
 
-use blueproof_core::queue::{Quantity, objects::TaintEffect};
+use blueproof_queue::{Quantity, objects::TaintEffect};
 use proptest::{collection::vec, prelude::*, sample::select};
 
 use super::{

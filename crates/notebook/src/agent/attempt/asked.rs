@@ -2,9 +2,9 @@
 
 use blueproof_core::{
     attempt::AttemptSpec,
-    diagnostic::{Code, Diagnostic, Place},
     domain::{Bytes, Gpus, Resources, Usage},
 };
+use blueproof_diagnostic::{Code, Diagnostic, Place};
 
 use crate::{
     agent::halt::{Step, config},

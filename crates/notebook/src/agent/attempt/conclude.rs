@@ -4,9 +4,9 @@ use std::{fs, path::Path, time::Instant};
 
 use blueproof_core::{
     attempt::{KeptFile, RecordKind, Stage},
-    diagnostic::{Code, Diagnostic},
     domain::{Bytes, Failure, FailureClass, Outcome, Usage, Verdict as Judgement},
 };
+use blueproof_diagnostic::{Code, Diagnostic};
 
 use super::{Attempt, asked, secrets, signed};
 use crate::{

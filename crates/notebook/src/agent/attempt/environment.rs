@@ -4,9 +4,9 @@ use std::thread;
 
 use blueproof_core::{
     attempt::read_regular,
-    diagnostic::{Code, Diagnostic},
     domain::{Failure, FailureClass, Verdict as Judgement},
 };
+use blueproof_diagnostic::{Code, Diagnostic};
 
 use super::Attempt;
 use crate::{

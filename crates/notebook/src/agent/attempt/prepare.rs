@@ -4,9 +4,9 @@ use std::{fs, time::Instant};
 
 use blueproof_core::{
     attempt::{RecordKind, Stage},
-    diagnostic::{Code, Diagnostic, Place},
     domain::{FailureClass, Head},
 };
+use blueproof_diagnostic::{Code, Diagnostic, Place};
 use tokio::sync::mpsc;
 
 use super::Attempt;

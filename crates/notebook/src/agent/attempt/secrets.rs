@@ -6,10 +6,8 @@ use std::{
     path::Path,
 };
 
-use blueproof_core::{
-    attempt::{KeptFile, open_regular},
-    diagnostic::{Code, Diagnostic, Place},
-};
+use blueproof_core::attempt::{KeptFile, open_regular};
+use blueproof_diagnostic::{Code, Diagnostic, Place};
 
 use crate::{
     agent::SecretValues,

@@ -1,0 +1,21 @@
+//! Codes from BP0701 to BP0799: the store.
+
+macro_rules! store {
+    ([$next:ident $($later:ident)*] $($before:tt)*) => { $next! { [$($later)*] $($before)*
+    701 StoreBroken "a store that cannot be used"
+        "The file that holds all runs is not where it was named, or could not be opened, read or written: a full disk, missing rights, or damage. \
+         Nothing is decided without it; attempts that run go on by themselves."
+    702 StoreTooNew "a store of a newer version"
+        "A newer blueproof has changed the store's tables. An older one would misread them, so it does not try."
+    703 StoreNotOurs "a file that is no store"
+        "The file is an SQLite database, but blueproof did not make it."
+    704 LogUnreadable "a log that cannot be replayed"
+        "A log is what `blueproof get events -o jsonl` writes: one event a line, numbered from one without a gap, because \
+         what an event does follows from all before it. A copy that broke off, lines that were taken out or moved, and \
+         events that only a newer blueproof knows look like this."
+    705 StoreOvertaken "a store that somebody else has written to"
+        "Two processes drove the same store at once, which its lock should prevent: some file systems do not share locks \
+         between machines or mounts. Of the two, the one that came later appended nothing and read the log again, so that \
+         nothing was lost or done twice. Let one machine drive a store."
+    }};
+}

@@ -1,0 +1,61 @@
+//! Jobs that evict each other by turns, without end, and without time passing.
+
+use std::collections::BTreeMap;
+
+use super::Course;
+use crate::history::{Leave, What};
+
+/// How often a job may be evicted at one instant. By Kueue's rules jobs can evict each other for ever; in a cluster each
+/// eviction takes its time, so that one of them is done some day. Here none passes, and no job comes near this otherwise.
+const EVICTIONS_AT_ONCE: usize = 100;
+
+/// Who evicts whom at one instant.
+#[derive(Debug, Default)]
+pub(super) struct Turns {
+    /// How often each job that ran was evicted.
+    evicted: BTreeMap<usize, usize>,
+    /// How often each job was evicted by another, also before it ran.
+    by: BTreeMap<(usize, usize), usize>,
+}
+
+impl Turns {
+    /// Notes that a job is evicted by another, whether it runs or has quota that others are still leaving.
+    pub(super) fn note(&mut self, job: usize, by: usize) {
+        *self.by.entry((job, by)).or_default() += 1;
+    }
+
+    /// Notes that a job that ran is evicted, and returns whether that goes on for ever.
+    fn note_eviction(&mut self, job: usize) -> bool {
+        let times = self.evicted.entry(job).or_default();
+        *times += 1;
+        *times >= EVICTIONS_AT_ONCE
+    }
+
+    /// Returns the jobs that go round. The others were evicted on the way there.
+    fn jobs(&self) -> impl Iterator<Item = usize> {
+        let often = self
+            .by
+            .iter()
+            .filter(|(_, times)| **times > EVICTIONS_AT_ONCE / 2);
+        often.flat_map(|((job, by), _)| [*job, *by])
+    }
+}
+
+impl Course<'_> {
+    /// Notes that a job is evicted, and ends the course where that goes on for ever.
+    pub(super) fn note_eviction(&mut self, job: usize, cause: Leave) {
+        let at = self.now;
+        if let Some(stay) = self.history.fates[job].stays.last_mut() {
+            stay.evicted = stay.evicted.take().or(Some((at, cause.clone())));
+        }
+        self.note(What::Evicted { job, cause });
+        if self.turns.note_eviction(job) && !self.history.cut_short {
+            self.history.cut_short = true;
+            let queues = self
+                .turns
+                .jobs()
+                .map(|job| &self.states[job].workload.cluster_queue);
+            self.history.by_turns = queues.cloned().collect();
+        }
+    }
+}
