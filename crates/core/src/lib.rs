@@ -2,6 +2,8 @@
 //!
 //! This crate sees no network, no Kubernetes, no GitHub client and no clock. Adapters depend on it and
 //! never on each other; what two of them must agree on stands here.
+//!
+//! What is said of mistakes is below, in [`blueproof_diagnostic`], and so are Kueue's rules, in [`blueproof_queue`].
 
 pub mod action;
 pub mod attempt;
