@@ -7,8 +7,12 @@ use blueproof_core::{
     action::StartAction,
     attempt::{Cgroup, LogWriter, ProcessName, Record, RecordKind, RunsFolder, StoreIdentity},
     domain::{FailureClass, RunId, Verdict},
-    ports::{ClusterDriver, Observation, Retry},
-    testing::{contract, outcome as outcome_of, start_action},
+    event::Call,
+    ports::{AttemptNews, ClusterDriver, Retry},
+    testing::{
+        contract::{self, NewsOf},
+        outcome as outcome_of, start_action,
+    },
 };
 use blueproof_diagnostic::Code;
 use blueproof_tests::{checkout, checkout::Checkout};
@@ -33,13 +37,23 @@ fn runs(home: &Path, store: &str) -> RunsFolder {
 
 #[tokio::test]
 async fn the_local_driver_keeps_the_contract() {
+    the_contract_is_kept().await;
+}
+
+async fn the_contract_is_kept() {
     let home = tempfile::tempdir().expect("a folder");
     let driver = driver(home.path(), "agent");
     let passing = Checkout::new(&["print('done')"], "");
     let endless = Checkout::new(&["import time\ntime.sleep(600)"], "");
     let first = start_action(1, passing.request("a"));
     let second = start_action(2, endless.request("b"));
-    contract::cluster_keeps_its_promises(&driver, &first, &second).await;
+    let third = start_action(3, endless.request("c"));
+    contract::cluster_keeps_its_promises(&driver, &first, &second, &third).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_local_driver_keeps_the_contract_on_several_threads() {
+    the_contract_is_kept().await;
 }
 
 #[tokio::test]
@@ -48,17 +62,12 @@ async fn an_attempt_whose_agents_cannot_write_down_how_it_ended_is_over_all_the_
     let driver = driver(home.path(), "agent-on-a-full-disk");
     let checkout = Checkout::new(&["print('done')"], "");
     let start = start_action(1, checkout.request("a"));
-    driver
-        .reserve(start.attempt, start.job().driver)
-        .await
-        .expect("there is room");
+    let mut news = NewsOf::listen(&driver);
+    news.place(&start).await;
     driver.start(&start).await.expect("the agent begins");
 
-    let observed = driver.observe(start.attempt, None).await.expect("it is seen");
+    let outcome = news.outcome(start.attempt).await;
 
-    let Observation::Finished { outcome, .. } = observed else {
-        panic!("{observed:?}")
-    };
     let Verdict::Failed(failure) = outcome.verdict else {
         panic!("{outcome:?}")
     };
@@ -71,21 +80,13 @@ async fn an_attempt_whose_agents_cannot_write_down_how_it_ended_is_over_all_the_
 
 /// Runs an attempt to its end, and returns how it ended.
 async fn outcome(driver: &LocalDriver, start: &StartAction) -> Verdict {
-    let reserved = driver.reserve(start.attempt, start.job().driver).await;
-    reserved.expect("there is room");
+    let mut news = NewsOf::listen(driver);
+    news.place(start).await;
     driver.start(start).await.expect("it starts");
-    let mut known = None;
-    loop {
-        let observed = driver.observe(start.attempt, known.as_ref()).await;
-        match observed.expect("it is seen") {
-            Observation::Finished { outcome, .. } => {
-                // Its agent may still be there for a moment.
-                driver.release(start.attempt).await.expect("it ends");
-                return outcome.verdict;
-            }
-            running @ Observation::Running => known = Some(running),
-        }
-    }
+    let outcome = news.outcome(start.attempt).await;
+    // Its agent may still be there for a moment.
+    news.release(start.attempt).await;
+    outcome.verdict
 }
 
 /// Checks that the notebook itself ran, and raised.
@@ -135,8 +136,8 @@ async fn a_folder_in_which_another_attempt_still_runs_is_refused() {
     let sleeping = Checkout::new(&["import time\ntime.sleep(600)"], "");
     let endless = start_action(1, sleeping.request("a"));
     let other = start_action(1, sleeping.request("b"));
-    let reserved = driver.reserve(endless.attempt, endless.job().driver).await;
-    reserved.expect("there is room");
+    let mut news = NewsOf::listen(&driver);
+    news.place(&endless).await;
     driver.start(&endless).await.expect("it starts");
 
     let refused = driver.start(&other).await.expect_err("it is another's");
@@ -145,7 +146,7 @@ async fn a_folder_in_which_another_attempt_still_runs_is_refused() {
         (refused.diagnostic.code, refused.retry),
         (Code::AttemptFolderTaken, Retry::Never)
     );
-    driver.release(endless.attempt).await.expect("it ends");
+    news.release(endless.attempt).await;
 }
 
 #[tokio::test]
@@ -156,11 +157,10 @@ async fn an_agent_that_does_nothing_any_more_is_ended_by_force() {
         "import os, signal, time\nprint('x')\nos.kill(os.getppid(), signal.SIGSTOP)\ntime.sleep(600)";
     let checkout = Checkout::new(&[stopping], "");
     let start = start_action(1, checkout.request("a"));
-    let reserved = driver.reserve(start.attempt, start.job().driver).await;
-    reserved.expect("there is room");
+    let mut news = NewsOf::listen(&driver);
+    news.place(&start).await;
     driver.start(&start).await.expect("it starts");
-    let running = driver.observe(start.attempt, None).await.expect("it is seen");
-    assert_eq!(running, Observation::Running);
+    assert_eq!(news.next(start.attempt).await, AttemptNews::Running);
     let records = runs(home.path(), "a-store").log(start.attempt).read_to_foreign();
     let agent = records.iter().find_map(|record| {
         let RecordKind::Begun { process, .. } = &record.kind else {
@@ -176,13 +176,10 @@ async fn an_agent_that_does_nothing_any_more_is_ended_by_force() {
         tokio::task::yield_now().await;
     }
 
-    driver.release(start.attempt).await.expect("it ends");
+    news.release(start.attempt).await;
 
-    let Observation::Finished { outcome, .. } =
-        driver.observe(start.attempt, None).await.expect("it is seen")
-    else {
-        panic!("it has ended")
-    };
+    driver.observe(start.attempt).await.expect("it is asked for");
+    let outcome = news.outcome(start.attempt).await;
     assert!(matches!(outcome.verdict, Verdict::Failed(_)), "{outcome:?}");
     assert!(!driver.layout(start.attempt).work().exists());
 }
@@ -218,11 +215,17 @@ async fn what_an_agent_that_was_killed_left_in_its_cgroup_is_ended_where_no_othe
     let at = jiff::Timestamp::UNIX_EPOCH;
     log.append(&Record { at, kind }).expect("it is written");
 
-    let released = driver.release(attempt).await;
+    let mut news = NewsOf::listen(&driver);
+    driver.release(attempt).await.expect("it is handed over");
 
+    let AttemptNews::Failed { call, error } = news.next(attempt).await else {
+        panic!("a folder with files is no cgroup that could be removed")
+    };
     assert_eq!(left.wait().expect("it ran").signal(), Some(9));
-    let refused = released.expect_err("a folder with files is no cgroup that could be removed");
-    assert_eq!(refused.diagnostic.code, Code::AttemptFolder);
+    assert_eq!(
+        (call, error.diagnostic.code),
+        (Call::Release(attempt), Code::AttemptFolder)
+    );
 }
 
 #[tokio::test]
@@ -253,17 +256,12 @@ async fn an_agent_that_runs_elsewhere_is_waited_for_and_not_replaced() {
     write(RecordKind::KernelReady { pid: 1, cells: 1 });
     // One that would come in its place ends at once, and the attempt would be taken for lost.
     let driver = driver(home.path(), "no-agent");
-    let running = Observation::Running;
     let ended = outcome_of(Verdict::Stopped);
-    let end = async {
-        tokio::time::sleep(Duration::from_millis(100)).await;
-        write(RecordKind::Finished {
-            outcome: Box::new(ended.clone()),
-        });
-    };
-    let (observed, ()) = tokio::join!(driver.observe(attempt, Some(&running)), end);
-    let Observation::Finished { outcome, .. } = observed.expect("it is seen") else {
-        panic!("it has ended")
-    };
-    assert_eq!(*outcome, ended);
+    let mut news = NewsOf::listen(&driver);
+    driver.observe(attempt).await.expect("it is asked for");
+    assert_eq!(news.next(attempt).await, AttemptNews::Running);
+    write(RecordKind::Finished {
+        outcome: Box::new(ended.clone()),
+    });
+    assert_eq!(news.outcome(attempt).await, ended);
 }

@@ -3,76 +3,43 @@
 //! For each attempt a process of its own is started, the agent, in a folder of its own. The agent writes down what
 //! happens there and needs nobody to listen: a scheduler that comes later reads on from where the file is. The driver
 //! keeps nothing in memory that a crash could lose; all it goes by is what the agent has signed in the folder, and the
-//! agent's process.
+//! agent's process. `attempts` does what is asked for; what comes of it is told by `follow`.
 
 mod agent;
+mod attempts;
 mod changes;
 mod devices;
 mod ending;
 mod files;
+mod follow;
 mod log;
 mod machine;
 mod occupancy;
 mod unfit;
 
-use std::{
-    path::{Path, PathBuf},
-    process::ExitStatus,
-    thread,
-    time::{Duration, Instant},
-};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use blueproof_core::{
-    action::StartAction,
-    attempt::{
-        AttemptLayout, AttemptSpec, Errand, Orders, Presence, ProcessName, Record, RecordKind, RunsFolder,
-        read_regular,
-    },
-    domain::{AttemptId, Gpus, Resources},
+    action::{Reservation, StartAction},
+    attempt::{AttemptLayout, RunsFolder},
+    domain::AttemptId,
     event::StopMode,
-    gpu::DeviceUuid,
-    ports::{CallError, ClusterDriver, Inventory, Observation},
+    ports::{AttemptNews, CallError, ClusterDriver, Inventory, News},
 };
-use blueproof_diagnostic::{Code, Diagnostic, Place};
+use tokio::sync::mpsc;
 
 pub use agent::AgentCommand;
-use agent::{Agent, is_locked};
-use devices::Claims;
+use attempts::{Attempts, cannot};
 pub use devices::{Devices, Holder, LookForDevices};
-use log::{Log, is_finished};
+use follow::Followed;
 pub use occupancy::{Occupancy, Occupant};
-use rustix::process::Signal;
-use tokio::{
-    process::Child,
-    sync::{OnceCell, oneshot},
-};
-use unfit::unfit;
-
-/// For how long it holds what was seen when accelerators were looked for.
-const LOOK_HOLDS: Duration = Duration::from_secs(10);
-
-/// How often an attempt's folder is looked at for news where nothing was written to its log.
-const LOOK_EVERY: Duration = Duration::from_millis(20);
-
-/// How often it is looked for what is only milliseconds away: an agent's first word, and its end after its last.
-const LOOK_CLOSELY: Duration = Duration::from_millis(2);
-
-/// How often it is looked for news where something else than the agent has written: all is read again each time.
-const LOOK_AT_DISTURBED: Duration = Duration::from_secs(1);
-
-/// How long an agent has to end by itself before its attempt is released by force.
-const RELEASE_GRACE: Duration = Duration::from_secs(20);
 
 /// The driver that runs attempts as processes on this machine.
 #[derive(Debug)]
 pub struct LocalDriver {
-    runs: RunsFolder,
-    environments: PathBuf,
-    agent: AgentCommand,
-    release_grace: Duration,
-    look: LookForDevices,
-    devices: OnceCell<(Instant, Devices)>,
+    attempts: Arc<Attempts>,
+    followed: Followed,
 }
 
 impl LocalDriver {
@@ -80,358 +47,70 @@ impl LocalDriver {
     /// Nothing is made before it is needed.
     pub fn new(runs: RunsFolder, environments: PathBuf, agent: AgentCommand) -> Self {
         Self {
-            runs,
-            environments,
-            agent,
-            release_grace: RELEASE_GRACE,
-            look: LookForDevices::default(),
-            devices: OnceCell::new(),
+            attempts: Arc::new(Attempts::new(runs, environments, agent)),
+            followed: Followed::default(),
         }
     }
 
     /// Has it look for accelerators when they are first asked for, give them to attempts, and look again before that
     /// whether they are fit.
     pub fn with_devices(mut self, look: LookForDevices) -> Self {
-        self.look = look;
+        self.change(|attempts| attempts.set_devices(look));
         self
     }
 
     /// Sets how long an agent has to end by itself before it is killed; 20 seconds otherwise.
     pub fn with_release_grace(mut self, grace: Duration) -> Self {
-        self.release_grace = grace;
+        self.change(|attempts| attempts.set_release_grace(grace));
         self
+    }
+
+    fn change(&mut self, change: impl FnOnce(&mut Attempts)) {
+        change(Arc::get_mut(&mut self.attempts).expect("nothing was asked of a driver that is being made"));
     }
 
     /// Returns where an attempt's files are.
     pub fn layout(&self, attempt: AttemptId) -> AttemptLayout {
-        self.runs.attempt(attempt)
-    }
-
-    async fn first_look(&self) -> &(Instant, Devices) {
-        let look = || async { (Instant::now(), self.look_now().await) };
-        self.devices.get_or_init(look).await
-    }
-
-    async fn look_now(&self) -> Devices {
-        let look = self.look.clone();
-        let (say, looked) = oneshot::channel();
-        let thread = thread::Builder::new().spawn(move || say.send((look.0)()));
-        match thread {
-            Ok(_) => looked.await.expect("looking does not panic"),
-            // To wait where others wait, too, is better than not to look.
-            Err(_) => (self.look.0)(),
-        }
-    }
-
-    /// Returns the devices that attempts may be given.
-    async fn units(&self) -> Option<&[DeviceUuid]> {
-        self.first_look().await.1.units.as_deref()
-    }
-
-    /// Gives an attempt what it was promised, of what is fit now.
-    async fn give(
-        &self,
-        attempt: AttemptId,
-        units: &[DeviceUuid],
-        promised: Gpus,
-    ) -> Result<Vec<DeviceUuid>, CallError> {
-        let (looked_at, first) = self.first_look().await;
-        let seen = if looked_at.elapsed() < LOOK_HOLDS {
-            first.clone()
-        } else {
-            self.look_now().await
-        };
-        let claims = self.claims();
-        claims.give(
-            &self.holder(attempt),
-            units,
-            &unfit(units, &seen, &claims)?,
-            promised,
-        )
-    }
-
-    /// Returns which devices an attempt may use, as they were given to it when its place was made.
-    async fn devices_of(&self, attempt: AttemptId) -> Result<Option<Vec<DeviceUuid>>, CallError> {
-        let units = self.units().await;
-        units
-            .map(|units| self.claims().of(&self.holder(attempt), units))
-            .transpose()
-    }
-
-    fn spec(&self, start: &StartAction, devices: Option<Vec<DeviceUuid>>) -> AttemptSpec {
-        let (subject, job) = (&start.request.subject, start.job());
-        AttemptSpec {
-            store: self.runs.store().id.clone(),
-            attempt: start.attempt,
-            request: start.request.key.clone(),
-            project: subject.project.clone(),
-            change: subject.change,
-            blueprint: subject.blueprint.clone(),
-            profile: subject.profile.clone(),
-            checkout: job.checkout.clone(),
-            head: start.head.head().clone(),
-            environments: self.environments.clone(),
-            granted: job.driver,
-            devices,
-            timeouts: job.timeouts.clone(),
-            work: job.work.clone(),
-        }
-    }
-
-    fn claims(&self) -> Claims<'_> {
-        Claims::below(self.runs.root())
-    }
-
-    fn holder(&self, attempt: AttemptId) -> Holder {
-        Holder {
-            folder: self.runs.store().folder.clone(),
-            attempt,
-        }
-    }
-
-    fn log(&self, attempt: AttemptId) -> Log {
-        Log::of(attempt, &self.runs)
-    }
-
-    async fn agent_for(&self, attempt: AttemptId, errand: Errand) -> Result<Child, CallError> {
-        let orders = Orders {
-            key: self.runs.log_key(attempt),
-            errand,
-        };
-        let spawned = self.agent.spawn(&self.layout(attempt), &orders).await;
-        spawned.map_err(|error| self.agent.cannot_start(&error))
-    }
-
-    /// Has an agent begin in the folder, and returns once it has said so.
-    async fn begin(&self, attempt: AttemptId) -> Result<(), CallError> {
-        let mut child = self.agent_for(attempt, Errand::CarryOut).await?;
-        let mut log = self.log(attempt);
-        loop {
-            // In this order: an agent that has ended has written everything that it will.
-            let ended = self.has_ended(&mut child)?;
-            if !log.news().await?.records.is_empty() {
-                return Ok(());
-            }
-            if let Some(status) = ended {
-                return Err(self.agent.said_nothing(&self.layout(attempt), status));
-            }
-            tokio::time::sleep(LOOK_CLOSELY).await;
-        }
-    }
-
-    fn has_ended(&self, child: &mut Child) -> Result<Option<ExitStatus>, CallError> {
-        child.try_wait().map_err(|error| self.agent.cannot_start(&error))
-    }
-
-    /// Returns whether the attempt's folder holds this very attempt.
-    fn is_in_place(&self, spec: &AttemptSpec) -> bool {
-        let kept = read_regular(&self.layout(spec.attempt).spec(), AttemptSpec::LONGEST);
-        let kept = kept
-            .ok()
-            .and_then(|kept| serde_json::from_slice::<AttemptSpec>(&kept).ok());
-        kept.is_some_and(|kept| kept.is_same_attempt(spec))
-    }
-
-    /// Makes room where something else lies in the attempt's place: a store that was put back as it was before counts on from
-    /// a number that was used already. Nothing of it is taken over or removed.
-    fn set_aside_others(&self, attempt: AttemptId) -> Result<(), CallError> {
-        let layout = self.layout(attempt);
-        let is_locked = is_locked(&layout).map_err(|error| cannot("look at", &layout.lock(), &error))?;
-        if is_locked || self.find_agent(&layout, None)? != Agent::Gone {
-            return Err(CallError::never(taken(&layout)));
-        }
-        let aside = files::set_aside(layout.root());
-        aside
-            .and_then(|()| files::make(layout.root()))
-            .map_err(|error| cannot("set aside", layout.root(), &error))
+        self.attempts.layout(attempt)
     }
 }
 
 #[async_trait]
 impl ClusterDriver for LocalDriver {
     async fn inventory(&self) -> Result<Inventory, CallError> {
-        let (_, seen) = self.first_look().await;
-        let units = seen.units.as_deref().unwrap_or_default();
-        let unfit = unfit(units, seen, &self.claims())?;
-        machine::inventory(seen, unfit.into_values().collect())
+        self.attempts.inventory().await
     }
 
-    async fn reserve(&self, attempt: AttemptId, resources: Resources) -> Result<String, CallError> {
-        let layout = self.layout(attempt);
-        let root = self.runs.root();
-        files::tag(root).map_err(|error| cannot("make the folder of runs", root, &error))?;
-        files::make(layout.root())
-            .map_err(|error| cannot("make the attempt's folder", layout.root(), &error))?;
-        let mut place = format!(
-            "process on this machine · threads capped at {}",
-            resources.cpu.threads()
-        );
-        if resources.gpu > Gpus(0)
-            && let Some(units) = self.units().await
-        {
-            let given = self.give(attempt, units, resources.gpu).await?;
-            given
-                .iter()
-                .for_each(|unit| place.push_str(&format!(" · {unit}")));
-        }
-        Ok(place)
+    fn news(&self) -> mpsc::Receiver<News> {
+        self.followed.listen()
+    }
+
+    async fn reserve(&self, reservation: &Reservation) -> Result<(), CallError> {
+        let attempt = reservation.attempt;
+        let placement = self.attempts.reserve(attempt, reservation.resources).await?;
+        self.followed
+            .tell(attempt, AttemptNews::Reserved(placement))
+            .await;
+        Ok(())
     }
 
     async fn start(&self, start: &StartAction) -> Result<(), CallError> {
-        let layout = self.layout(start.attempt);
-        let spec = self.spec(start, self.devices_of(start.attempt).await?);
-        if self.is_in_place(&spec) {
-            if !self.log(start.attempt).news().await?.records.is_empty() {
-                return Ok(());
-            }
-        } else if !files::is_empty(layout.root()) {
-            self.set_aside_others(start.attempt)?;
-        }
-        let spec = serde_json::to_vec_pretty(&spec).expect("a spec is plain data");
-        files::write_whole(&layout.spec(), &spec).map_err(|error| cannot("write", &layout.spec(), &error))?;
-        self.begin(start.attempt).await
+        self.attempts.start(start).await?;
+        self.followed.follow(&self.attempts, start.attempt);
+        Ok(())
     }
 
-    async fn observe(
-        &self,
-        attempt: AttemptId,
-        known: Option<&Observation>,
-    ) -> Result<Observation, CallError> {
-        let layout = self.layout(attempt);
-        let mut log = self.log(attempt);
-        let mut successor: Option<Child> = None;
-        let mut is_gone = false;
-        loop {
-            // In this order: an agent that is gone has written everything that it will. It is looked for only where its log says
-            // nothing new, as one that has ended is looked for among all processes.
-            let ended = match &mut successor {
-                Some(child) => self.has_ended(child)?,
-                None => None,
-            };
-            let news = log.news().await?;
-            let observed = news.records.into_iter().filter_map(observation).next_back();
-            match (observed, ended) {
-                (Some(observed), _) if known != Some(&observed) => return Ok(observed),
-                (_, Some(status)) => {
-                    let (outcome, ended_at) = (agent::lost(&layout, status), None);
-                    return Ok(Observation::Finished { outcome, ended_at });
-                }
-                _ if is_gone && successor.is_none() => {
-                    successor = Some(self.agent_for(attempt, Errand::Finish).await?);
-                }
-                _ => {
-                    is_gone = successor.is_none() && self.find_agent(&layout, log.begun())? == Agent::Gone;
-                    match (is_gone, news.is_disturbed) {
-                        (true, _) => {}
-                        (false, true) => tokio::time::sleep(LOOK_AT_DISTURBED).await,
-                        (false, false) => log.changed(LOOK_EVERY).await,
-                    }
-                }
-            }
-        }
+    async fn observe(&self, attempt: AttemptId) -> Result<(), CallError> {
+        self.followed.follow(&self.attempts, attempt);
+        Ok(())
     }
 
     async fn stop(&self, attempt: AttemptId, how: StopMode) -> Result<(), CallError> {
-        let signal = match how {
-            StopMode::Interrupt => Signal::INT,
-            StopMode::End => Signal::TERM,
-        };
-        let mut log = self.log(attempt);
-        log.news().await?;
-        self.signal_agent(&self.layout(attempt), log.begun(), signal)
+        self.attempts.stop(attempt, how).await
     }
 
     async fn release(&self, attempt: AttemptId) -> Result<(), CallError> {
-        let layout = self.layout(attempt);
-        if !layout.root().exists() {
-            return Ok(());
-        }
-        let mut log = self.log(attempt);
-        let is_finished_already = log.news().await?.is_finished();
-        let begun = log.begun().cloned();
-        if !is_finished_already {
-            self.signal_agent(&layout, begun.as_ref(), Signal::TERM)?;
-        }
-        // One that has written down how the attempt ended, and is gone, has no successor.
-        let is_gone = |begun: &ProcessName| begun.presence() == Presence::Gone;
-        if !is_finished_already || !begun.as_ref().is_some_and(is_gone) {
-            self.end_agent(&layout, begun.as_ref(), self.release_grace)
-                .await?;
-        }
-        // An agent that was killed has ended nothing of what it started.
-        self.end_cgroup(log.cgroup().cloned()).await?;
-        let mut records = self.log(attempt).news().await?.records;
-        if begun.is_some() && !is_finished(&records) {
-            self.finish(attempt).await?;
-            records = self.log(attempt).news().await?.records;
-        }
-        // Nothing of it runs any more.
-        files::remove_work(&layout);
-        let Some(units) = self.units().await else {
-            return Ok(());
-        };
-        let (claims, holder) = (self.claims(), self.holder(attempt));
-        if !claims.of(&holder, units)?.is_empty() {
-            set_aside(&claims, attempt, &records)?;
-        }
-        claims.take_back(&holder, units)
+        self.followed.release(&self.attempts, attempt);
+        Ok(())
     }
-}
-
-fn observation(record: Record) -> Option<Observation> {
-    match record.kind {
-        RecordKind::KernelReady { .. } => Some(Observation::Running),
-        RecordKind::Finished { outcome } => Some(Observation::Finished {
-            outcome,
-            ended_at: Some(record.at),
-        }),
-        RecordKind::Begun { .. }
-        | RecordKind::StageBegun { .. }
-        | RecordKind::StageProgress { .. }
-        | RecordKind::StageEnded { .. }
-        | RecordKind::EnvironmentReady { .. }
-        | RecordKind::CellBegun { .. }
-        | RecordKind::Text { .. }
-        | RecordKind::Display { .. }
-        | RecordKind::Truncated { .. }
-        | RecordKind::LeftOut { .. }
-        | RecordKind::Metric { .. }
-        | RecordKind::CellEnded { .. }
-        | RecordKind::CellUsed { .. }
-        | RecordKind::DevicesUnfit { .. }
-        | RecordKind::MachineSeen { .. }
-        | RecordKind::Noticed { .. }
-        | RecordKind::ExpectationsChecked { .. }
-        | RecordKind::FilesKept { .. } => None,
-    }
-}
-
-/// Keeps from others what failed under an attempt.
-fn set_aside(claims: &Claims<'_>, attempt: AttemptId, records: &[Record]) -> Result<(), CallError> {
-    for record in records {
-        if let RecordKind::DevicesUnfit { devices } = &record.kind {
-            for (unit, why) in devices {
-                claims.set_aside(attempt, unit, record.at, why)?;
-            }
-        }
-    }
-    Ok(())
-}
-
-fn taken(layout: &AttemptLayout) -> Diagnostic {
-    let message = "the attempt's folder belongs to another attempt, of which something still runs";
-    Diagnostic::error(Code::AttemptFolderTaken, message)
-        .at(Place::file(layout.root().display().to_string()))
-        .hint("end what runs there, and retry the run: the folder is then moved aside")
-}
-
-fn cannot(doing: &str, path: &Path, error: &dyn std::error::Error) -> CallError {
-    let diagnostic = Diagnostic::error(
-        Code::AttemptFolder,
-        format!("could not {doing} an attempt's files"),
-    )
-    .at(Place::file(path.display().to_string()))
-    .caused_by(error)
-    .hint("see that the disk is not full and that the folder is yours");
-    CallError::later(diagnostic)
 }

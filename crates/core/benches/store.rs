@@ -14,7 +14,7 @@ use std::{
 };
 
 use blueproof_core::{
-    domain::{RunId, Verdict},
+    domain::{Placement, RunId, Verdict},
     engine,
     event::Event,
     policy::Policy,
@@ -142,7 +142,7 @@ impl Life {
             },
             2 => Event::Reserved {
                 attempt,
-                place: "process on this machine · threads capped at 1".into(),
+                place: Placement::on("local"),
             },
             3 => Event::Started { attempt },
             4 => finished(attempt, Verdict::Passed),

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use crate::{
     domain::{AttemptId, Job, Resources, RunRequest},
     event::{Call, StopMode},
+    fact::Assignment,
     scheduler::ApprovedHead,
     view::RunView,
 };
@@ -14,16 +15,11 @@ use crate::{
 /// Something to be done through a port.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Action {
-    /// Make a place for an attempt; its quota is already promised.
-    Reserve {
-        /// The attempt.
-        attempt: AttemptId,
-        /// What was promised.
-        resources: Resources,
-    },
-    /// Start an attempt in its place, and watch it until it runs or ends.
+    /// Ask for a place for an attempt; its quota is already promised.
+    Reserve(Box<Reservation>),
+    /// Start an attempt in its place.
     Start(Box<StartAction>),
-    /// Watch a running attempt until it ends.
+    /// Have it told how a running attempt stands, from now on.
     Observe {
         /// The attempt.
         attempt: AttemptId,
@@ -51,6 +47,17 @@ pub enum Action {
     },
 }
 
+/// All that is needed to make a place for an attempt.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reservation {
+    /// The attempt.
+    pub attempt: AttemptId,
+    /// What was promised, of all pod sets together.
+    pub resources: Resources,
+    /// The quota that was reserved: its queue, and the flavors of each pod set.
+    pub assignment: Assignment,
+}
+
 /// All that is needed to start an attempt.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StartAction {
@@ -73,7 +80,7 @@ impl Action {
     /// Returns the call that carries this out.
     pub fn call(&self) -> Call {
         match self {
-            Action::Reserve { attempt, .. } => Call::Reserve(*attempt),
+            Action::Reserve(reservation) => Call::Reserve(reservation.attempt),
             Action::Start(start) => Call::Start(start.attempt),
             Action::Observe { attempt } => Call::Observe(*attempt),
             Action::Stop { attempt, .. } => Call::Stop(*attempt),

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    domain::{Actor, AttemptId, Head, Outcome, Project, RequestKey, RunId, RunRequest, Subject},
+    domain::{Actor, AttemptId, Head, Outcome, Placement, Project, RequestKey, RunId, RunRequest, Subject},
     policy::Policy,
     ports::CallError,
 };
@@ -69,12 +69,21 @@ pub enum Event {
         /// Who.
         by: Actor,
     },
-    /// The driver has made a place for an attempt.
+    /// An attempt waits for a place.
+    Pending {
+        /// The attempt.
+        attempt: AttemptId,
+        /// Why, in the cluster's own word.
+        reason: String,
+        /// Why, in words.
+        message: String,
+    },
+    /// An attempt has a place.
     Reserved {
         /// The attempt.
         attempt: AttemptId,
-        /// Where, in words.
-        place: String,
+        /// Where.
+        place: Placement,
     },
     /// An attempt runs.
     Started {
@@ -125,6 +134,7 @@ impl Event {
             Event::HeadMoved { .. } => "headMoved",
             Event::CancelRequested { .. } => "cancelRequested",
             Event::RetryRequested { .. } => "retryRequested",
+            Event::Pending { .. } => "pending",
             Event::Reserved { .. } => "reserved",
             Event::Started { .. } => "started",
             Event::Finished { .. } => "finished",

@@ -13,7 +13,7 @@ use blueproof_diagnostic::Diagnostic;
 use serde::{Deserialize, Serialize};
 
 pub use clock::{Clock, SystemClock};
-pub use cluster::{ClusterDriver, Inventory, Observation};
+pub use cluster::{AttemptNews, ClusterDriver, Inventory, NEWS_AT_MOST, News};
 pub use gpu::{Blindness, EventQueue, GpuEvents, GpuMeter, GpuProbe, GpuUsed, ProbeError};
 pub use reporter::Reporter;
 pub use store::{Batch, Command, CommandId, LoggedFact, Seq, Store, StoreError, Version};

@@ -82,6 +82,9 @@ pub struct Scheduler {
     passes: Passes,
     due: Vec<Call>,
     tally: Tally,
+    /// Whether an attempt that is told to end while it waits for a place does so only when it has one, as it was before
+    /// decisions were logged.
+    keeps_waiting_for_places: bool,
     /// What came in and was decided in the step in hand.
     facts: Vec<Fact>,
     /// How many decisions this scheduler made itself.
@@ -144,10 +147,19 @@ impl Scheduler {
             passes: Passes::default(),
             due: Vec::new(),
             tally: Tally::default(),
+            keeps_waiting_for_places: false,
             facts: Vec::new(),
             decided: 0,
             touched: BTreeSet::new(),
             changed: BTreeSet::new(),
+        }
+    }
+
+    /// Returns one that decides as it was decided when only inputs were logged, to migrate such a log.
+    pub fn of_first_log() -> Self {
+        Self {
+            keeps_waiting_for_places: true,
+            ..Self::new(Policy::local(Default::default()))
         }
     }
 
@@ -203,7 +215,11 @@ impl Scheduler {
             Event::Finished { attempt, .. } => self.conclude(*attempt),
             Event::Released { attempt } => self.on_released(*attempt),
             Event::CallFailed { call, error } => self.on_call_failed(*call, error),
-            Event::QuotaApplied { .. } | Event::Started { .. } | Event::Reported { .. } | Event::Tick => {}
+            Event::QuotaApplied { .. }
+            | Event::Pending { .. }
+            | Event::Started { .. }
+            | Event::Reported { .. }
+            | Event::Tick => {}
         }
     }
 
@@ -330,7 +346,10 @@ impl Scheduler {
             Phase::Queued { .. } => self.queue.why(run.id),
             Phase::ComingBack { .. } => Some(PendingReason::WaitingForRelease),
             Phase::Active => match run.active()?.phase {
-                AttemptPhase::Reserving => Some(PendingReason::BeingPlaced),
+                AttemptPhase::Reserving => Some(match run.active()?.pending.clone() {
+                    Some(pending) => PendingReason::WaitingForPlace(pending),
+                    None => PendingReason::BeingPlaced,
+                }),
                 AttemptPhase::Starting => Some(PendingReason::BeingStarted),
                 AttemptPhase::Running | AttemptPhase::Releasing | AttemptPhase::Gone => None,
             },

@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     domain::{
-        Actor, AttemptId, Failure, Outcome, Priority, QueueName, RequestKey, Resources, Revision, RunId,
-        RunState, Subject, Verdict,
+        Actor, AttemptId, Failure, LOCAL_CLUSTER, Outcome, Placement, Priority, QueueName, RequestKey,
+        Resources, Revision, RunId, RunState, Subject, Verdict,
     },
     event::Call,
     ports::Retry,
@@ -197,8 +197,11 @@ pub struct AttemptView {
     pub id: AttemptId,
     /// Who approved the head that it tests.
     pub approved_by: Actor,
-    /// Where it runs, in words.
-    pub place: Option<String>,
+    /// Where it runs.
+    pub place: Option<Placement>,
+    /// Why it waits for a place, as its cluster says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pending: Option<PlacePending>,
     /// When the run entered the queue for it, or entered it again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queued_at: Option<Timestamp>,
@@ -234,10 +237,40 @@ impl RunView {
 }
 
 impl AttemptView {
+    /// Returns in words where it runs, with what it has there of what its run asks for.
+    pub fn place_in_words(&self, resources: Resources) -> Option<String> {
+        let Placement {
+            cluster,
+            nodes,
+            devices,
+        } = self.place.as_ref()?;
+        let mut words = match cluster.as_str() {
+            LOCAL_CLUSTER => {
+                let threads = resources.cpu.threads();
+                vec![format!("process on this machine · threads capped at {threads}")]
+            }
+            other => vec![other.to_owned()],
+        };
+        words.extend(nodes.iter().cloned());
+        words.extend(devices.iter().map(|device| device.0.clone()));
+        Some(words.join(" · "))
+    }
+
     /// Returns how long it took, or has taken until `now`: from when quota was promised to it until it was over.
     pub fn took(&self, now: Timestamp) -> SignedDuration {
         self.ended_at.unwrap_or(now).duration_since(self.reserved_at)
     }
+}
+
+/// Why an attempt waits for a place, as its cluster says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct PlacePending {
+    /// In the cluster's own word.
+    pub cluster_reason: String,
+    /// In words.
+    pub message: String,
 }
 
 /// That an attempt had to give its quota back before it was over.

@@ -312,6 +312,7 @@ async fn the_store_in_sqlite_keeps_the_contract() {
 async fn the_cluster_in_memory_keeps_the_contract() {
     let passing = testing::start_action(1, testing::request("a", "nano-lm"));
     let endless = testing::start_action(2, testing::request("b", "nano-lm"));
+    let unstarted = testing::start_action(3, testing::request("c", "nano-lm"));
     let cluster = FakeCluster::waiting(two_cores());
     let ends = async {
         cluster
@@ -321,7 +322,7 @@ async fn the_cluster_in_memory_keeps_the_contract() {
     };
     tokio::join!(
         ends,
-        contract::cluster_keeps_its_promises(&cluster, &passing, &endless)
+        contract::cluster_keeps_its_promises(&cluster, &passing, &endless, &unstarted)
     );
 }
 

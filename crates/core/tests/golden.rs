@@ -116,7 +116,8 @@ fn drive_on(scheduler: &mut Scheduler) {
 
 fn answer(action: Action) -> Option<Event> {
     match action {
-        Action::Reserve { attempt, .. } => {
+        Action::Reserve(reservation) => {
+            let attempt = reservation.attempt;
             let place = "here".into();
             Some(Event::Reserved { attempt, place })
         }

@@ -180,8 +180,8 @@ type Log = Vec<(Timestamp, Fact)>;
 /// Returns what a world in which everything succeeds answers to an action.
 fn answer(action: Action) -> Option<Event> {
     match action {
-        Action::Reserve { attempt, .. } => Some(Event::Reserved {
-            attempt,
+        Action::Reserve(reservation) => Some(Event::Reserved {
+            attempt: reservation.attempt,
             place: "here".into(),
         }),
         Action::Start(start) => Some(Event::Started {
@@ -273,7 +273,7 @@ proptest! {
         let starts = |actions: &[Action]| {
             let start = |action: &Action| match action {
                 Action::Start(start) => Some(start.attempt),
-                Action::Reserve { .. } | Action::Observe { .. } | Action::Stop { .. } => None,
+                Action::Reserve(_) | Action::Observe { .. } | Action::Stop { .. } => None,
                 Action::Release { .. } | Action::Report { .. } => None,
             };
             let mut started: Vec<_> = actions.iter().filter_map(start).collect();

@@ -181,7 +181,8 @@ impl Story {
             count => self.calls.remove(which % count),
         };
         match call {
-            Action::Reserve { attempt, .. } => {
+            Action::Reserve(reservation) => {
+                let attempt = reservation.attempt;
                 let place = "here".into();
                 self.tell(Event::Reserved { attempt, place });
             }

@@ -250,14 +250,14 @@ fn add_diagnostic(text: &mut String, diagnostic: &Diagnostic) {
 fn attempts(view: &RunView, now: Timestamp) -> Table {
     let mut table = Table::new(["ATTEMPT", "ENDED", "APPROVED BY", "RESERVED", "TOOK", "PLACE"]);
     for attempt in &view.attempts {
-        let place = attempt.place.as_deref();
+        let place = attempt.place_in_words(view.resources);
         table.row([
             attempt.id.to_string().into(),
             ending(attempt).into(),
             output::line(&attempt.approved_by.to_string()).into(),
             output::ago(attempt.reserved_at, now).into(),
             runs::took(Some(attempt), now).into(),
-            place.map_or_else(runs::none, output::line).into(),
+            place.map_or_else(runs::none, |place| output::line(&place)).into(),
         ]);
     }
     table

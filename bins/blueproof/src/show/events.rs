@@ -55,7 +55,8 @@ fn of_input(input: &Event) -> String {
         Event::CancelRequested { run, .. }
         | Event::RetryRequested { run, .. }
         | Event::Reported { run, .. } => run.to_string(),
-        Event::Reserved { attempt, .. }
+        Event::Pending { attempt, .. }
+        | Event::Reserved { attempt, .. }
         | Event::Started { attempt }
         | Event::Finished { attempt, .. }
         | Event::Released { attempt } => attempt.to_string(),

@@ -6,7 +6,7 @@ use blueproof_core::{
     domain::{Ending, RunId, RunState},
     estimate::Estimate,
     scheduler::{PendingReason, Scheduler, Unblocker, UsageOrder},
-    view::{AttemptView, Eviction, RunView, Trouble},
+    view::{Eviction, RunView, Trouble},
 };
 use blueproof_queue::UserUsage;
 use jiff::Timestamp;
@@ -101,7 +101,7 @@ impl Explanation {
         let next = "it ends when the notebook does".into();
         explained(
             format!("does not wait, it has been running for {ran}"),
-            activity(attempt),
+            activity(view),
             Some(next),
         )
     }
@@ -255,11 +255,13 @@ fn after(view: &RunView, ending: Ending) -> Option<String> {
     }
 }
 
-fn activity(attempt: Option<&AttemptView>) -> String {
-    let Some(attempt) = attempt else {
+fn activity(view: &RunView) -> String {
+    let Some(attempt) = view.attempts.last() else {
         return "it is about to be attempted".into();
     };
-    let place = attempt.place.as_deref().map(output::line);
+    let place = attempt
+        .place_in_words(view.resources)
+        .map(|place| output::line(&place));
     let place = place.map_or_else(String::new, |place| format!(" ({place})"));
     match attempt.ended_at {
         Some(_) => format!("{} is over and is being cleared away{place}", attempt.id),

@@ -172,7 +172,10 @@ fn usual(view: &RunView, name: String, pending: Option<&PendingReason>, now: Tim
 
 fn wide(view: &RunView, name: String, pending: Option<&PendingReason>, now: Timestamp) -> [Cell; 14] {
     let profile = view.subject.profile.as_ref();
-    let place = view.attempts.last().and_then(|attempt| attempt.place.as_deref());
+    let place = view
+        .attempts
+        .last()
+        .and_then(|attempt| attempt.place_in_words(view.resources));
     [
         view.id.to_string().into(),
         name.into(),
@@ -185,7 +188,7 @@ fn wide(view: &RunView, name: String, pending: Option<&PendingReason>, now: Time
         output::line(&view.requested_by.to_string()).into(),
         view.queue.to_string().into(),
         view.resources.to_string().into(),
-        place.map_or_else(none, output::line).into(),
+        place.map_or_else(none, |place| output::line(&place)).into(),
         evicted_or(view, pending).into(),
         detail(view, pending, now).into(),
     ]

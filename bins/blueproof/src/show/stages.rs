@@ -173,7 +173,7 @@ impl Stages {
         self.on_troubles(&view.troubles);
         let goes_on = matches!(view.state, RunState::Starting | RunState::Running);
         self.ends = outlook.filter(|_| goes_on).map(output::line);
-        if let Some(place) = attempt.and_then(|attempt| attempt.place.as_deref())
+        if let Some(place) = attempt.and_then(|attempt| attempt.place_in_words(view.resources))
             && self.passed < Passed::Place
         {
             self.passed = Passed::Place;
@@ -181,7 +181,7 @@ impl Stages {
                 Some(Unhindered { brief, .. }) => {
                     self.line("start", Mark::Well, &format!("{brief} · {place}"), None);
                 }
-                None => self.line("place", Mark::Well, place, None),
+                None => self.line("place", Mark::Well, &place, None),
             }
         }
         if let Some(why) = attempt.and_then(why_unplaced)

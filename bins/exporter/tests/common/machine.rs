@@ -4,8 +4,10 @@ use std::{path::Path, sync::Arc};
 
 use blueproof_cluster::local::{AgentCommand, Devices, LocalDriver, LookForDevices};
 use blueproof_core::{
+    action::Reservation,
     attempt::{RunsFolder, StoreIdentity},
     domain::{AttemptId, Gpus, Resources, RunId},
+    fact::Assignment,
     gpu::DeviceUuid,
     ports::ClusterDriver as _,
 };
@@ -55,7 +57,16 @@ impl Machine {
             gpu: Gpus(gpus),
             ..Resources::default()
         };
-        let given = self.driver.reserve(attempt, resources);
+        let reservation = Reservation {
+            attempt,
+            resources,
+            assignment: Assignment {
+                cluster_queue: "local".into(),
+                local_queue: "local".into(),
+                pod_sets: Vec::new(),
+            },
+        };
+        let given = self.driver.reserve(&reservation);
         self.runtime.block_on(given).expect("they are free");
         self.given.push(attempt);
     }
@@ -64,7 +75,12 @@ impl Machine {
 impl Drop for Machine {
     fn drop(&mut self) {
         for attempt in &self.given {
-            let _ = self.runtime.block_on(self.driver.release(*attempt));
+            let mut news = self.driver.news();
+            let released = async {
+                self.driver.release(*attempt).await.expect("it is handed over");
+                news.recv().await
+            };
+            let _ = self.runtime.block_on(released);
         }
     }
 }

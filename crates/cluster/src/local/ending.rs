@@ -11,8 +11,8 @@ use blueproof_diagnostic::{Code, Diagnostic, Place};
 use rustix::process::Signal;
 
 use super::{
-    LOOK_CLOSELY, LocalDriver,
     agent::{self, Agent},
+    attempts::{Attempts, LOOK_CLOSELY},
     cannot,
 };
 
@@ -22,7 +22,7 @@ const KILL_GRACE: Duration = Duration::from_secs(10);
 /// How long an agent may take to end what another one left, and to write down how the attempt ended.
 const FINISH_GRACE: Duration = Duration::from_mins(2);
 
-impl LocalDriver {
+impl Attempts {
     /// Returns whether the attempt has an agent, which is `begun` as far as its log is known.
     pub(super) fn find_agent(
         &self,

@@ -8,7 +8,7 @@ use blueproof_core::{
     ports::CallError,
 };
 
-use super::{cannot, changes::Changes};
+use super::{attempts::cannot, changes::Changes};
 
 /// An attempt's log, read on from where it was read to.
 pub(super) struct Log {

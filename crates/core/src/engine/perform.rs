@@ -1,140 +1,141 @@
-//! Calls to ports that are under way.
+//! Calls to ports that are under way, and what comes of them.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::{BTreeMap, VecDeque};
 
-use tokio::{sync::Mutex, task::JoinSet};
+use tokio::{sync::mpsc, task::JoinSet};
 
 use super::Ports;
 use crate::{
-    action::{Action, StartAction},
-    domain::{AttemptId, RunId},
-    event::{Call, Event},
-    ports::{CallError, Observation},
+    action::Action,
+    domain::RunId,
+    event::Event,
+    ports::{AttemptNews, CallError, News},
 };
 
-/// Calls to ports that are under way, and the events that come of them.
+/// Calls to ports that are under way, and the inputs that come of them.
+///
+/// Calls about one run are made one at a time, in the order in which they were wanted, on whichever runtime: the next one
+/// begins when the one before has returned.
 pub(super) struct Calls {
     ports: Ports,
-    under_way: JoinSet<Option<Event>>,
-    turns: BTreeMap<RunId, Turn>,
+    news: mpsc::Receiver<News>,
+    under_way: JoinSet<(RunId, Option<Event>)>,
+    /// What is still to be called for each run of which a call is under way.
+    waiting: BTreeMap<RunId, VecDeque<Action>>,
 }
-
-/// Calls about one run are made one at a time, in the order in which they were wanted. Watching is not a turn.
-type Turn = Arc<Mutex<()>>;
 
 impl Calls {
     pub(super) fn new(ports: Ports) -> Self {
+        let news = ports.cluster.news();
         Self {
             ports,
+            news,
             under_way: JoinSet::new(),
-            turns: BTreeMap::new(),
+            waiting: BTreeMap::new(),
         }
     }
 
     pub(super) fn begin(&mut self, action: Action) {
-        let call = action.call();
-        let run = match call {
-            Call::Report(run) => run,
-            Call::Reserve(id) | Call::Start(id) | Call::Observe(id) | Call::Stop(id) | Call::Release(id) => {
-                id.run
-            }
-        };
-        self.turns.retain(|_, turn| Arc::strong_count(turn) > 1);
-        let turn = Arc::clone(self.turns.entry(run).or_default());
-        let ports = self.ports.clone();
-        self.under_way.spawn(async move {
-            match perform(&ports, action, turn).await {
-                Ok(event) => event,
-                Err(error) => Some(Event::CallFailed {
-                    call,
-                    error: Box::new(error),
-                }),
-            }
-        });
-    }
-
-    /// Waits for the next event that comes of a call; for ever, when none is under way. Safe to drop.
-    pub(super) async fn next(&mut self) -> Event {
-        loop {
-            match self.under_way.join_next().await {
-                Some(done) => {
-                    if let Some(event) = done.expect("a port call does not panic") {
-                        return event;
-                    }
-                }
-                None => std::future::pending().await,
+        let run = action.call().run();
+        match self.waiting.get_mut(&run) {
+            Some(waiting) => waiting.push_back(action),
+            None => {
+                self.waiting.insert(run, VecDeque::new());
+                self.spawn(run, action);
             }
         }
     }
 
-    /// Returns an event that a call has already come to.
+    fn spawn(&mut self, run: RunId, action: Action) {
+        let ports = self.ports.clone();
+        self.under_way.spawn(async move {
+            let call = action.call();
+            let done = perform(&ports, action).await.unwrap_or_else(|error| {
+                let error = Box::new(error);
+                Some(Event::CallFailed { call, error })
+            });
+            (run, done)
+        });
+    }
+
+    /// Goes on with the next call about a run, and returns what came of the last one.
+    fn go_on(&mut self, (run, done): (RunId, Option<Event>)) -> Option<Event> {
+        let next = self.waiting.get_mut(&run).and_then(VecDeque::pop_front);
+        match next {
+            Some(action) => self.spawn(run, action),
+            None => {
+                self.waiting.remove(&run);
+            }
+        }
+        done
+    }
+
+    /// Waits for the next input that comes of a call, or that a cluster tells; for ever, where there is none. Safe to drop.
+    pub(super) async fn next(&mut self) -> Event {
+        loop {
+            tokio::select! {
+                Some(done) = self.under_way.join_next() => {
+                    if let Some(event) = self.go_on(done.expect("a port call does not panic")) {
+                        return event;
+                    }
+                }
+                Some(news) = self.news.recv() => return event_of(news),
+                else => std::future::pending().await,
+            }
+        }
+    }
+
+    /// Returns an input that is there already.
     pub(super) fn try_next(&mut self) -> Option<Event> {
         while let Some(done) = self.under_way.try_join_next() {
-            let event = done.expect("a port call does not panic");
+            let event = self.go_on(done.expect("a port call does not panic"));
             if event.is_some() {
                 return event;
             }
         }
-        None
+        self.news.try_recv().ok().map(event_of)
     }
 }
 
-async fn perform(ports: &Ports, action: Action, turn: Turn) -> Result<Option<Event>, CallError> {
+async fn perform(ports: &Ports, action: Action) -> Result<Option<Event>, CallError> {
     let cluster = &*ports.cluster;
     match action {
-        Action::Reserve { attempt, resources } => {
-            let _turn = turn.lock().await;
-            let place = cluster.reserve(attempt, resources).await?;
-            Ok(Some(Event::Reserved { attempt, place }))
-        }
-        Action::Start(start) => start_and_watch(ports, &start, turn).await.map(Some),
-        Action::Observe { attempt } => {
-            drop(turn);
-            let observed = cluster.observe(attempt, Some(&Observation::Running)).await?;
-            Ok(Some(event_of(attempt, observed)))
-        }
-        Action::Stop { attempt, how } => {
-            let _turn = turn.lock().await;
-            cluster.stop(attempt, how).await?;
-            Ok(None)
-        }
-        Action::Release { attempt } => {
-            let _turn = turn.lock().await;
-            cluster.release(attempt).await?;
-            Ok(Some(Event::Released { attempt }))
-        }
+        Action::Reserve(reservation) => cluster.reserve(&reservation).await.map(|()| None),
+        Action::Start(start) => cluster.start(&start).await.map(|()| None),
+        Action::Observe { attempt } => cluster.observe(attempt).await.map(|()| None),
+        Action::Stop { attempt, how } => cluster.stop(attempt, how).await.map(|()| None),
+        Action::Release { attempt } => cluster.release(attempt).await.map(|()| None),
         Action::Report {
             view,
             request,
             passed,
         } => {
-            let _turn = turn.lock().await;
             ports.reporter.report(&view, &request, passed.as_deref()).await?;
             let attempts = u32::try_from(view.attempts.len()).expect("fewer attempts than u32 can count");
-            Ok(Some(Event::Reported {
-                run: view.id,
-                attempts,
-            }))
+            let run = view.id;
+            Ok(Some(Event::Reported { run, attempts }))
         }
     }
 }
 
-async fn start_and_watch(ports: &Ports, start: &StartAction, turn: Turn) -> Result<Event, CallError> {
-    let held = turn.lock().await;
-    ports.cluster.start(start).await?;
-    drop(held);
-    drop(turn);
-    let observed = ports.cluster.observe(start.attempt, None).await?;
-    Ok(event_of(start.attempt, observed))
-}
-
-fn event_of(attempt: AttemptId, observed: Observation) -> Event {
-    match observed {
-        Observation::Running => Event::Started { attempt },
-        Observation::Finished { outcome, ended_at } => Event::Finished {
+fn event_of(News { attempt, news }: News) -> Event {
+    match news {
+        AttemptNews::Pending { reason, message } => Event::Pending {
+            attempt,
+            reason,
+            message,
+        },
+        AttemptNews::Reserved(place) => Event::Reserved { attempt, place },
+        AttemptNews::Running => Event::Started { attempt },
+        AttemptNews::Finished { outcome, ended_at } => Event::Finished {
             attempt,
             outcome,
             ended_at,
         },
+        AttemptNews::Released => Event::Released { attempt },
+        AttemptNews::Failed { call, error } => {
+            let error = Box::new(error);
+            Event::CallFailed { call, error }
+        }
     }
 }

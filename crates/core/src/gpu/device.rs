@@ -9,6 +9,7 @@ use crate::domain::Bytes;
 
 /// What a device, or a part of one, is called by its driver, wherever it is plugged in: `GPU-…`, `MIG-…`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct DeviceUuid(pub String);
 

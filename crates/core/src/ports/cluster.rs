@@ -1,47 +1,56 @@
 //! Where attempts run.
 
 use async_trait::async_trait;
-use blueproof_diagnostic::Diagnostic;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use tokio::sync::mpsc;
 
 use super::CallError;
 use crate::{
-    action::StartAction,
-    domain::{AttemptId, Outcome, Resources},
-    event::StopMode,
+    action::{Reservation, StartAction},
+    domain::{AttemptId, Outcome, Placement, Resources},
+    event::{Call, StopMode},
 };
+use blueproof_diagnostic::Diagnostic;
+
+/// How much news may wait to be taken. A driver waits where there is no room, and loses nothing.
+pub const NEWS_AT_MOST: usize = 256;
 
 /// A kind of cluster that attempts run on: this machine is one, too.
 ///
-/// Every call may be repeated, after a crash as well, and none of them decides whether something is tried again.
+/// A call hands something over and returns at once: it never waits for a place, for an attempt to begin or to end, nor for
+/// others. What becomes of it is [news](Self::news). Every call may be repeated, after a crash as well, and none of them
+/// decides whether something is tried again. Calls about one run come in order, each after the one before has returned.
 #[async_trait]
 pub trait ClusterDriver: Send + Sync {
     /// Returns what there is to be promised, used or not.
     async fn inventory(&self) -> Result<Inventory, CallError>;
 
-    /// Makes a place for an attempt whose quota is promised, and returns where, in words. Repeating it gives the
-    /// same place. Where others have what it needs the error says [`WhenFree`](super::Retry::WhenFree), and it is called
-    /// again once an attempt has been released.
-    async fn reserve(&self, attempt: AttemptId, resources: Resources) -> Result<String, CallError>;
+    /// Returns the news of this cluster from now on, until it is dropped. Several may listen; each is told everything.
+    ///
+    /// Nothing is told of an attempt before a call names it. News may be late, come twice, and come of an attempt that was
+    /// released meanwhile.
+    fn news(&self) -> mpsc::Receiver<News>;
 
-    /// Starts an attempt in its place, and returns when it has been handed over. Repeating it starts no second one,
-    /// not even when the first one is already over.
+    /// Asks for a place for an attempt whose quota is promised. Told is [`Pending`](AttemptNews::Pending) while it waits for
+    /// one, then [`Reserved`](AttemptNews::Reserved), the same one each time that it is asked again. Where others have what
+    /// it needs the error says [`WhenFree`](super::Retry::WhenFree), and it is called again once an attempt has been released.
+    async fn reserve(&self, reservation: &Reservation) -> Result<(), CallError>;
+
+    /// Starts an attempt in its place. Told is [`Running`](AttemptNews::Running), and then how it ended. Repeating it starts
+    /// no second one, not even when the first one is already over.
     async fn start(&self, start: &StartAction) -> Result<(), CallError>;
 
-    /// Waits until there is something to tell of a started attempt. With `known` it waits for something else than
-    /// that. An attempt whose traces are lost has ended, with an infrastructure failure. Safe to drop.
-    async fn observe(
-        &self,
-        attempt: AttemptId,
-        known: Option<&Observation>,
-    ) -> Result<Observation, CallError>;
+    /// Has it told how a started attempt stands, and each change from then on: what a driver knew is lost with its process.
+    /// One whose traces are lost has ended, with an infrastructure failure.
+    async fn observe(&self, attempt: AttemptId) -> Result<(), CallError>;
 
-    /// Asks an attempt to end, and does not wait for it. One that is already over is a success.
+    /// Asks an attempt to end. One that is already over is a success.
     async fn stop(&self, attempt: AttemptId, how: StopMode) -> Result<(), CallError>;
 
-    /// Removes whatever is left of an attempt, and returns when it is gone. What retention keeps (its log, notebook
-    /// and artifacts) stays. One that never was is a success.
+    /// Removes whatever is left of an attempt, in whichever phase it is: one that still waits for a place waits no more. Told
+    /// is [`Released`](AttemptNews::Released), also of one that never was. What retention keeps (its log, notebook and
+    /// artifacts) stays.
     async fn release(&self, attempt: AttemptId) -> Result<(), CallError>;
 }
 
@@ -58,9 +67,27 @@ pub struct Inventory {
     pub warnings: Vec<Diagnostic>,
 }
 
+/// Something that a cluster tells.
+#[derive(Debug, Clone, PartialEq)]
+pub struct News {
+    /// Of which attempt.
+    pub attempt: AttemptId,
+    /// What.
+    pub news: AttemptNews,
+}
+
 /// Something to tell of an attempt.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Observation {
+pub enum AttemptNews {
+    /// It waits for a place.
+    Pending {
+        /// Why, in the cluster's own word: Kueue's reasons are passed on as they are.
+        reason: String,
+        /// Why, in words.
+        message: String,
+    },
+    /// It has a place.
+    Reserved(Placement),
     /// It runs.
     Running,
     /// It is over, and everything that it started is gone.
@@ -69,5 +96,14 @@ pub enum Observation {
         outcome: Box<Outcome>,
         /// When, if it says so itself.
         ended_at: Option<Timestamp>,
+    },
+    /// Nothing of it is left.
+    Released,
+    /// What a call handed over did not succeed.
+    Failed {
+        /// The call.
+        call: Call,
+        /// Why.
+        error: CallError,
     },
 }

@@ -16,13 +16,13 @@ use super::{
     timers::Timer,
 };
 use crate::{
-    domain::{Actor, AttemptId, Ending, Failure, Outcome, RequestKey, RunId, RunRequest, Verdict},
+    domain::{Actor, AttemptId, Ending, Failure, Outcome, Placement, RequestKey, RunId, RunRequest, Verdict},
     event::{Call, Event, StopMode},
     fact::{Decision, RetryAfter, RetryUsed, StopReason},
     policy::Policy,
     ports::CallError,
     scheduler::why::BackOff,
-    view::{Eviction, Trouble},
+    view::{Eviction, PlacePending, Trouble},
 };
 
 impl Scheduler {
@@ -39,6 +39,11 @@ impl Scheduler {
             } => self.gate.head_moved(project, *change, head),
             Event::CancelRequested { run, .. } => return self.runs.contains_key(run),
             Event::RetryRequested { key, run, by: _ } => return self.reopen(key, *run),
+            Event::Pending {
+                attempt,
+                reason,
+                message,
+            } => return self.note_pending(*attempt, reason, message),
             Event::Reserved { attempt, place } => return self.place(*attempt, place),
             Event::Started { attempt } => return self.note_start(*attempt),
             Event::Finished {
@@ -229,6 +234,7 @@ impl Scheduler {
             ended_at: None,
             seen_over_at: None,
             place: None,
+            pending: None,
             stop: None,
             eviction: None,
             outcome: None,
@@ -240,12 +246,24 @@ impl Scheduler {
         self.due.push(Call::Reserve(attempt));
     }
 
-    fn place(&mut self, id: AttemptId, place: &str) -> bool {
+    fn note_pending(&mut self, id: AttemptId, reason: &str, message: &str) -> bool {
+        let Some(attempt) = self.attempt_in(id, AttemptPhase::Reserving) else {
+            return false;
+        };
+        attempt.pending = Some(PlacePending {
+            cluster_reason: reason.to_owned(),
+            message: message.to_owned(),
+        });
+        true
+    }
+
+    fn place(&mut self, id: AttemptId, place: &Placement) -> bool {
         let now = self.now;
         let Some(attempt) = self.attempt_in(id, AttemptPhase::Reserving) else {
             return false;
         };
-        attempt.place = Some(place.to_owned());
+        attempt.place = Some(place.clone());
+        attempt.pending = None;
         attempt.placed_at = Some(now);
         attempt.phase = AttemptPhase::Starting;
         let reserved_at = attempt.reserved_at;

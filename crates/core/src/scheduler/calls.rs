@@ -9,7 +9,7 @@ use super::{
     timers::Timer,
 };
 use crate::{
-    action::{Action, StartAction},
+    action::{Action, Reservation, StartAction},
     domain::{AttemptId, Failure, FailureClass, Verdict},
     event::Call,
     fact::Decision,
@@ -122,11 +122,12 @@ impl Scheduler {
     pub(super) fn action(&self, call: Call) -> Option<Action> {
         match call {
             Call::Reserve(id) => {
-                self.attempt_at(call, AttemptPhase::Reserving)
-                    .map(|(run, _)| Action::Reserve {
-                        attempt: id,
-                        resources: run.gang,
-                    })
+                let (run, _) = self.attempt_at(call, AttemptPhase::Reserving)?;
+                Some(Action::Reserve(Box::new(Reservation {
+                    attempt: id,
+                    resources: run.gang,
+                    assignment: self.queue.assignment(id)?,
+                })))
             }
             Call::Start(id) => self
                 .attempt_at(call, AttemptPhase::Starting)

@@ -481,6 +481,12 @@ impl Queue {
         (entry.attempt == attempt && entry.place == Place::Given).then(|| entry.asked())
     }
 
+    /// Returns the quota that was reserved for an attempt.
+    pub(super) fn assignment(&self, attempt: AttemptId) -> Option<Assignment> {
+        self.promised(attempt)?;
+        self.entries.get(&attempt.run).map(Entry::assignment)
+    }
+
     /// Returns every attempt that holds a promise.
     pub(super) fn holders(&self) -> impl Iterator<Item = AttemptId> {
         let given = self.entries.values().filter(|entry| entry.place == Place::Given);

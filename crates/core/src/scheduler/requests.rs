@@ -6,7 +6,7 @@ use blueproof_diagnostic::{Code, Diagnostic};
 
 use super::{
     Scheduler,
-    run::{Phase, Run, Stop},
+    run::{AttemptPhase, Phase, Run, Stop},
 };
 use crate::{
     domain::{
@@ -170,14 +170,16 @@ impl Scheduler {
         let Some(attempt) = self.runs.get(&id).and_then(Run::active) else {
             return;
         };
-        let (attempt, earlier) = (attempt.id, attempt.stop);
+        let (attempt, earlier, phase) = (attempt.id, attempt.stop, attempt.phase);
         let merged = earlier.map_or(Stop { how, why }, |earlier| earlier.and(how, why));
         if earlier == Some(merged) {
             return;
         }
         let Stop { how, why } = merged;
         self.decide(Decision::StopRequested { attempt, how, why });
-        if self.waits_to_try_again(attempt) {
+        // What waits for a place is over at once, wherever it waits: to release it takes the request for a place back.
+        let waits_for_place = phase == AttemptPhase::Reserving && !self.keeps_waiting_for_places;
+        if waits_for_place || self.waits_to_try_again(attempt) {
             self.end_attempt(attempt, never_ran(Verdict::Stopped));
         }
     }

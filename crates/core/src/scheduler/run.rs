@@ -9,11 +9,12 @@ use jiff::{SignedDuration, Timestamp};
 use super::{gate::ApprovedHead, why::BackOff};
 use crate::{
     domain::{
-        AttemptId, Ending, Failure, Outcome, RequestKey, Resources, RunId, RunRequest, RunState, Verdict,
+        AttemptId, Ending, Failure, Outcome, Placement, RequestKey, Resources, RunId, RunRequest, RunState,
+        Verdict,
     },
     event::StopMode,
     fact::StopReason,
-    view::{AttemptView, Eviction, LastPass, ReportView, RunView, Trouble},
+    view::{AttemptView, Eviction, LastPass, PlacePending, ReportView, RunView, Trouble},
 };
 
 /// One run and all of its attempts.
@@ -96,7 +97,9 @@ pub(super) struct Attempt {
     pub(super) ended_at: Option<Timestamp>,
     /// When it was seen that it had ended: since then it is cleared away.
     pub(super) seen_over_at: Option<Timestamp>,
-    pub(super) place: Option<String>,
+    pub(super) place: Option<Placement>,
+    /// Why it waits for a place, as its cluster says.
+    pub(super) pending: Option<PlacePending>,
     pub(super) stop: Option<Stop>,
     pub(super) eviction: Option<Eviction>,
     pub(super) outcome: Option<Box<Outcome>>,
@@ -273,6 +276,7 @@ impl Attempt {
             id: self.id,
             approved_by: self.head.by().clone(),
             place: self.place.clone(),
+            pending: self.pending.clone(),
             queued_at: self.entered_at,
             reserved_at: self.reserved_at,
             started_at: self.started_at,

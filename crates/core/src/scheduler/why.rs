@@ -12,7 +12,10 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::Scheduler;
-use crate::domain::{Resources, RunId};
+use crate::{
+    domain::{Resources, RunId},
+    view::PlacePending,
+};
 
 /// The one reason why a run waits. Those of a run that waits for quota are Kueue's words.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -41,6 +44,8 @@ pub enum PendingReason {
     WaitingForRelease,
     /// Quota is promised and a place is being made.
     BeingPlaced,
+    /// Quota is promised, and its cluster says why it has no place yet.
+    WaitingForPlace(PlacePending),
     /// It has a place; environment and kernel are being started.
     BeingStarted,
 }
@@ -285,6 +290,7 @@ impl PendingReason {
             | Self::BackingOff(_)
             | Self::WaitingForRelease
             | Self::BeingPlaced
+            | Self::WaitingForPlace(_)
             | Self::BeingStarted => None,
         }
     }
@@ -303,6 +309,7 @@ impl PendingReason {
             Self::BackingOff(_) => "BackingOff",
             Self::WaitingForRelease => "WaitingForRelease",
             Self::BeingPlaced => "BeingPlaced",
+            Self::WaitingForPlace(_) => "WaitingForPlace",
             Self::BeingStarted => "BeingStarted",
         }
     }
@@ -346,7 +353,7 @@ impl PendingReason {
             },
             Self::BackingOff(back_off) => format!("it is tried again at {}", to_the_second(back_off.until)),
             Self::WaitingForRelease => "the last attempt's place is given back".into(),
-            Self::BeingPlaced => "the driver has made a place".into(),
+            Self::BeingPlaced | Self::WaitingForPlace(_) => "the driver has made a place".into(),
             Self::BeingStarted => "environment and kernel are ready".into(),
         }
     }
@@ -407,6 +414,15 @@ impl fmt::Display for PendingReason {
             Self::BackingOff(back_off) => f.write_str(&back_off.told(&to_the_second(back_off.until))),
             Self::WaitingForRelease => f.write_str("its last attempt is being cleared away"),
             Self::BeingPlaced => f.write_str("quota is promised; a place is being made"),
+            Self::WaitingForPlace(PlacePending {
+                cluster_reason,
+                message,
+            }) => {
+                write!(
+                    f,
+                    "quota is promised; its cluster has no place yet: {message} ({cluster_reason})"
+                )
+            }
             Self::BeingStarted => f.write_str("environment and kernel are being started"),
         }
     }

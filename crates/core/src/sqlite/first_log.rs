@@ -7,10 +7,7 @@ use jiff::Timestamp;
 use rusqlite::{Connection, Transaction, params};
 
 use super::rows::{self, Error};
-use crate::{
-    domain::AttemptId, event::Event, fact::Fact, policy::Policy, ports::Seq, scheduler::Scheduler,
-    view::RunView,
-};
+use crate::{domain::AttemptId, event::Event, fact::Fact, ports::Seq, scheduler::Scheduler, view::RunView};
 
 /// How many inputs are read at once.
 const CHUNK: u64 = 4096;
@@ -23,7 +20,7 @@ type Happened = (
 
 /// Fills the table `fact` from the table `event`.
 pub(super) fn decide_again(transaction: &Transaction<'_>) -> Result<(), Error> {
-    let mut scheduler = Scheduler::new(Policy::local(Default::default()));
+    let mut scheduler = Scheduler::of_first_log();
     let (mut read, mut written) = (0, 0);
     loop {
         let inputs = inputs(transaction, read)?;

@@ -1,25 +1,31 @@
 //! A cluster in memory.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
 
 use async_trait::async_trait;
 use blueproof_diagnostic::{Code, Diagnostic};
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 
 use super::samples::outcome;
 use crate::{
-    action::StartAction,
-    domain::{AttemptId, Outcome, Resources, Verdict},
+    action::{Reservation, StartAction},
+    domain::{AttemptId, Outcome, Placement, Resources, Verdict},
     event::StopMode,
-    ports::{CallError, ClusterDriver, Inventory, Observation},
+    ports::{AttemptNews, CallError, ClusterDriver, Inventory, NEWS_AT_MOST, News},
 };
 
 /// A cluster in memory, on which attempts end when the test says so.
 #[derive(Debug)]
 pub struct FakeCluster {
     total: Resources,
+    /// Whether an attempt has its place as soon as that is asked for.
+    places_at_once: bool,
     ends: Ends,
     state: watch::Sender<State>,
+    listeners: Mutex<Vec<mpsc::Sender<News>>>,
 }
 
 /// When attempts end.
@@ -38,6 +44,7 @@ struct State {
 
 #[derive(Debug, Clone, PartialEq)]
 enum Phase {
+    Pending,
     Reserved,
     Running,
     Finished(Box<Outcome>),
@@ -47,27 +54,49 @@ enum Phase {
 impl FakeCluster {
     /// Returns a cluster on which every attempt passes at once.
     pub fn passing(total: Resources) -> Self {
-        Self {
-            total,
-            ends: Ends::AtOnce,
-            state: watch::Sender::default(),
-        }
+        Self::new(total, true, Ends::AtOnce)
     }
 
     /// Returns a cluster on which attempts run until [`finish`](Self::finish) is called or they are stopped.
     pub fn waiting(total: Resources) -> Self {
+        Self::new(total, true, Ends::WhenTold)
+    }
+
+    /// Returns a cluster on which attempts wait for a place until [`place`](Self::place) is called, and then run as on
+    /// [`waiting`](Self::waiting).
+    pub fn crowded(total: Resources) -> Self {
+        Self::new(total, false, Ends::WhenTold)
+    }
+
+    fn new(total: Resources, places_at_once: bool, ends: Ends) -> Self {
         Self {
             total,
-            ends: Ends::WhenTold,
+            places_at_once,
+            ends,
             state: watch::Sender::default(),
+            listeners: Mutex::default(),
         }
+    }
+
+    /// Gives a waiting attempt its place.
+    pub fn place(&self, attempt: AttemptId) {
+        self.change(attempt, |phase| match phase {
+            Phase::Pending => Some(Phase::Reserved),
+            Phase::Reserved | Phase::Running | Phase::Finished(_) | Phase::Released => None,
+        });
     }
 
     /// Ends a running attempt.
     pub fn finish(&self, attempt: AttemptId, outcome: Outcome) {
-        self.state.send_modify(|state| {
-            state.attempts.insert(attempt, Phase::Finished(Box::new(outcome)));
-        });
+        self.change(attempt, |_| Some(Phase::Finished(Box::new(outcome))));
+    }
+
+    /// Tells once more how an attempt stands, as clusters do.
+    pub fn repeat(&self, attempt: AttemptId) {
+        let phase = self.state.borrow().attempts.get(&attempt).cloned();
+        if let Some(phase) = phase {
+            self.tell(attempt, &phase);
+        }
     }
 
     /// Lets the next reserve or start fail.
@@ -77,24 +106,24 @@ impl FakeCluster {
 
     /// Returns the attempts that run.
     pub fn running(&self) -> Vec<AttemptId> {
-        let state = self.state.borrow();
-        state
-            .attempts
-            .iter()
-            .filter(|(_, phase)| **phase == Phase::Running)
-            .map(|(id, _)| *id)
-            .collect()
+        let is_running = |phase: &Phase| *phase == Phase::Running;
+        self.those(is_running)
+    }
+
+    /// Returns the attempts that wait for a place.
+    pub fn pending(&self) -> Vec<AttemptId> {
+        self.those(|phase| *phase == Phase::Pending)
     }
 
     /// Returns the attempts of which something is left.
     pub fn left(&self) -> Vec<AttemptId> {
+        self.those(|phase| *phase != Phase::Released)
+    }
+
+    fn those(&self, of: impl Fn(&Phase) -> bool) -> Vec<AttemptId> {
         let state = self.state.borrow();
-        state
-            .attempts
-            .iter()
-            .filter(|(_, phase)| **phase != Phase::Released)
-            .map(|(id, _)| *id)
-            .collect()
+        let those = state.attempts.iter().filter(|(_, phase)| of(phase));
+        those.map(|(id, _)| *id).collect()
     }
 
     /// Returns how often an attempt really began.
@@ -104,24 +133,60 @@ impl FakeCluster {
 
     /// Waits until `holds` is true of the attempts that run.
     pub async fn until_running(&self, holds: impl Fn(&[AttemptId]) -> bool) {
+        self.until(|cluster| holds(&cluster.running())).await;
+    }
+
+    /// Waits until something holds.
+    pub async fn until(&self, holds: impl Fn(&Self) -> bool) {
         let mut state = self.state.subscribe();
-        while !holds(&self.running()) {
-            state
-                .changed()
-                .await
-                .expect("the cluster lives as long as its borrower");
+        while !holds(self) {
+            let changed = state.changed().await;
+            changed.expect("the cluster lives as long as its borrower");
         }
     }
 
-    fn try_change<T>(&self, change: impl FnOnce(&mut State) -> T) -> Result<T, CallError> {
-        let mut result = None;
+    /// Takes an attempt to its next phase, if it has one, and tells of it.
+    fn change(&self, attempt: AttemptId, next: impl FnOnce(&Phase) -> Option<Phase>) {
+        let mut changed = None;
         self.state.send_modify(|state| {
-            result = Some(match state.failing.take() {
-                Some(error) => Err(error),
-                None => Ok(change(state)),
-            });
+            changed = state.attempts.get(&attempt).and_then(next);
+            if let Some(phase) = &changed {
+                state.attempts.insert(attempt, phase.clone());
+            }
         });
-        result.expect("send_modify calls its argument")
+        if let Some(phase) = changed {
+            self.tell(attempt, &phase);
+        }
+    }
+
+    fn tell(&self, attempt: AttemptId, phase: &Phase) {
+        let news = match phase {
+            Phase::Pending => AttemptNews::Pending {
+                reason: "Crowded".into(),
+                message: "others have every place".into(),
+            },
+            Phase::Reserved => AttemptNews::Reserved(Placement::on("memory")),
+            Phase::Running => AttemptNews::Running,
+            Phase::Finished(outcome) => AttemptNews::Finished {
+                outcome: outcome.clone(),
+                ended_at: None,
+            },
+            Phase::Released => AttemptNews::Released,
+        };
+        // Tests tell of fewer things than may wait, and one that listens no more is told nothing.
+        let news = News { attempt, news };
+        self.listeners()
+            .retain(|listener| listener.try_send(news.clone()).is_ok());
+    }
+
+    fn listeners(&self) -> MutexGuard<'_, Vec<mpsc::Sender<News>>> {
+        self.listeners.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn fails(&self) -> Result<(), CallError> {
+        let mut failing = None;
+        self.state.send_modify(|state| failing = state.failing.take());
+        failing.map_or(Ok(()), Err)
     }
 }
 
@@ -135,65 +200,56 @@ impl ClusterDriver for FakeCluster {
         })
     }
 
-    async fn reserve(&self, attempt: AttemptId, _resources: Resources) -> Result<String, CallError> {
-        self.try_change(|state| {
-            state.attempts.entry(attempt).or_insert(Phase::Reserved);
-            "in memory".into()
-        })
+    fn news(&self) -> mpsc::Receiver<News> {
+        let (sender, receiver) = mpsc::channel(NEWS_AT_MOST);
+        self.listeners().push(sender);
+        receiver
+    }
+
+    async fn reserve(&self, reservation: &Reservation) -> Result<(), CallError> {
+        self.fails()?;
+        let attempt = reservation.attempt;
+        let asked = match self.places_at_once {
+            true => Phase::Reserved,
+            false => Phase::Pending,
+        };
+        self.state.send_modify(|state| {
+            state.attempts.entry(attempt).or_insert(asked);
+        });
+        self.repeat(attempt);
+        Ok(())
     }
 
     async fn start(&self, start: &StartAction) -> Result<(), CallError> {
-        self.try_change(|state| {
-            let Some(phase) = state
-                .attempts
-                .get_mut(&start.attempt)
-                .filter(|phase| **phase == Phase::Reserved)
-            else {
-                return;
-            };
-            *state.starts.entry(start.attempt).or_default() += 1;
-            *phase = match self.ends {
-                Ends::AtOnce => Phase::Finished(Box::new(outcome(Verdict::Passed))),
-                Ends::WhenTold => Phase::Running,
-            };
-        })
+        self.fails()?;
+        let attempt = start.attempt;
+        let begun = match self.ends {
+            Ends::AtOnce => Phase::Finished(Box::new(outcome(Verdict::Passed))),
+            Ends::WhenTold => Phase::Running,
+        };
+        self.state.send_modify(|state| {
+            if state.attempts.get(&attempt) == Some(&Phase::Reserved) {
+                *state.starts.entry(attempt).or_default() += 1;
+                state.attempts.insert(attempt, begun);
+            }
+        });
+        self.repeat(attempt);
+        Ok(())
     }
 
-    async fn observe(
-        &self,
-        attempt: AttemptId,
-        known: Option<&Observation>,
-    ) -> Result<Observation, CallError> {
-        let mut state = self.state.subscribe();
-        loop {
-            let observed = match state.borrow_and_update().attempts.get(&attempt) {
-                Some(Phase::Running) => Some(Observation::Running),
-                Some(Phase::Finished(outcome)) => Some(Observation::Finished {
-                    outcome: outcome.clone(),
-                    ended_at: None,
-                }),
-                Some(Phase::Reserved) => None,
-                Some(Phase::Released) | None => return Err(CallError::never(no_such(attempt))),
-            };
-            if let Some(observed) = observed.filter(|observed| known != Some(observed)) {
-                return Ok(observed);
-            }
-            state
-                .changed()
-                .await
-                .expect("the cluster lives as long as its borrower");
+    async fn observe(&self, attempt: AttemptId) -> Result<(), CallError> {
+        if !self.state.borrow().attempts.contains_key(&attempt) {
+            let lost = Diagnostic::error(Code::AttemptLost, format!("nothing is known of {attempt}"));
+            return Err(CallError::never(lost));
         }
+        self.repeat(attempt);
+        Ok(())
     }
 
     async fn stop(&self, attempt: AttemptId, _how: StopMode) -> Result<(), CallError> {
-        self.state.send_modify(|state| {
-            if let Some(phase) = state
-                .attempts
-                .get_mut(&attempt)
-                .filter(|phase| **phase == Phase::Running)
-            {
-                *phase = Phase::Finished(Box::new(outcome(Verdict::Stopped)));
-            }
+        self.change(attempt, |phase| match phase {
+            Phase::Running => Some(Phase::Finished(Box::new(outcome(Verdict::Stopped)))),
+            Phase::Pending | Phase::Reserved | Phase::Finished(_) | Phase::Released => None,
         });
         Ok(())
     }
@@ -204,10 +260,7 @@ impl ClusterDriver for FakeCluster {
                 *phase = Phase::Released;
             }
         });
+        self.tell(attempt, &Phase::Released);
         Ok(())
     }
-}
-
-fn no_such(attempt: AttemptId) -> Diagnostic {
-    Diagnostic::error(Code::AttemptLost, format!("nothing is known of {attempt}"))
 }

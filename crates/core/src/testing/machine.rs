@@ -118,7 +118,8 @@ impl Machine {
 
     fn carry_out(&mut self, now: Timestamp, action: Action) {
         match action {
-            Action::Reserve { attempt, .. } => {
+            Action::Reserve(reservation) => {
+                let attempt = reservation.attempt;
                 let place = "here".into();
                 self.expect(now, Event::Reserved { attempt, place });
             }

@@ -14,8 +14,8 @@ use jiff::Timestamp;
 use crate::{
     action::{Action, StartAction},
     domain::{
-        Actor, AttemptId, Bytes, Cpus, Head, Job, Outcome, Priority, Project, RequestKey, Resources, Retries,
-        RunId, RunRequest, Subject, Timeouts, Verdict,
+        Actor, AttemptId, Bytes, Cpus, Head, Job, Outcome, Placement, Priority, Project, RequestKey,
+        Resources, Retries, RunId, RunRequest, Subject, Timeouts, Verdict,
     },
     event::{Event, StopMode},
     policy::Policy,
@@ -122,7 +122,7 @@ pub fn outcome(verdict: Verdict) -> Outcome {
 /// Returns the attempts for which a place is to be reserved, in the order of the actions.
 pub fn reserved(actions: &[Action]) -> Vec<AttemptId> {
     let reserved = actions.iter().filter_map(|action| match action {
-        Action::Reserve { attempt, .. } => Some(*attempt),
+        Action::Reserve(reservation) => Some(reservation.attempt),
         Action::Start(_)
         | Action::Observe { .. }
         | Action::Stop { .. }
@@ -158,7 +158,7 @@ pub fn start_action(number: u64, request: RunRequest) -> StartAction {
             now,
             Event::Reserved {
                 attempt,
-                place: String::new(),
+                place: Placement::default(),
             },
         );
         scheduler.handle(now, Event::Released { attempt });
@@ -174,7 +174,7 @@ pub fn start_action(number: u64, request: RunRequest) -> StartAction {
         now,
         Event::Reserved {
             attempt,
-            place: String::new(),
+            place: Placement::default(),
         },
     );
     let actions = step.actions;

@@ -145,7 +145,7 @@ pub fn describe(actions: &[Action]) -> String {
             text.push_str(", ");
         }
         match action {
-            Action::Reserve { attempt, .. } => write!(text, "reserve {attempt}"),
+            Action::Reserve(reservation) => write!(text, "reserve {}", reservation.attempt),
             Action::Start(start) => write!(text, "start {}", start.attempt),
             Action::Observe { attempt } => write!(text, "observe {attempt}"),
             Action::Stop { attempt, how } => write!(text, "stop {attempt} {}", parse::stop_word(*how)),

@@ -8,7 +8,7 @@ mod turns;
 use std::collections::BTreeSet;
 
 use blueproof_core::{
-    domain::{Actor, Bytes, Cpus, GpuUse, Outcome, Project, RunId, Usage, Verdict},
+    domain::{Actor, Bytes, Cpus, GpuUse, Outcome, Placement, Project, RunId, Usage, Verdict},
     event::{Approval, Event, StopMode},
     metrics::{self as m, Family, Page, Value},
     policy::Policy,
@@ -456,7 +456,7 @@ fn a_queue_that_is_removed_is_forgotten_once_nobody_holds_it() {
         161,
         Event::Reserved {
             attempt: attempt(4, 2),
-            place: String::new(),
+            place: Placement::default(),
         },
     );
     story.at(

@@ -238,10 +238,10 @@ fn stages(view: &RunView, attempt: &AttemptView, log: &[Record]) -> Vec<StageRep
             took: None,
         },
     ];
-    if let Some(place) = &attempt.place {
+    if let Some(place) = attempt.place_in_words(view.resources) {
         stages.push(StageReport {
             name: "place".into(),
-            detail: place.clone(),
+            detail: place,
             took: None,
         });
     }

@@ -8,7 +8,6 @@ use std::{
 
 use blueproof_core::{
     event::Event,
-    policy::Policy,
     ports::{LoggedFact, Seq},
     scheduler::Scheduler,
 };
@@ -75,7 +74,7 @@ struct FirstLog {
 impl FirstLog {
     fn new() -> Self {
         Self {
-            scheduler: Scheduler::new(Policy::local(Default::default())),
+            scheduler: Scheduler::of_first_log(),
             last: Seq::default(),
         }
     }

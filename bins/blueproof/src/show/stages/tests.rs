@@ -32,14 +32,15 @@ fn views() -> Vec<RunView> {
     let mut scheduler = Scheduler::new(Policy::local(two_cores()));
     let request = Box::new(testing::request("a", "nano-lm"));
     let actions = scheduler.handle(at(0), Event::Requested { request }).actions;
-    let Some(Action::Reserve { attempt, .. }) = actions.first() else {
+    let Some(Action::Reserve(reservation)) = actions.first() else {
         panic!("it is admitted at once")
     };
+    let attempt = reservation.attempt;
     let first = scheduler.view(attempt.run).expect("it is known");
     scheduler.handle(
         at(1),
         Event::Reserved {
-            attempt: *attempt,
+            attempt: reservation.attempt,
             place: "here".into(),
         },
     );

@@ -269,7 +269,7 @@ fn limits_of_time_count_from_the_place_and_not_from_the_quota() {
     let latest = |second| Some(When::AtLatest { at: at(second) });
     assert_eq!(told(&scheduler, 500, run), (latest(600), None));
     assert_eq!(told(&scheduler, 500, behind), (latest(600), None));
-    let (attempt, place) = (run.attempt(1), "here".to_owned());
+    let (attempt, place) = (run.attempt(1), "here".into());
     scheduler.handle(at(500), Event::Reserved { attempt, place });
     assert_eq!(told(&scheduler, 600, run), (latest(600), None));
     assert_eq!(told(&scheduler, 601, run), (None, Some(seconds(100))));

@@ -2,18 +2,115 @@
 
 use std::time::Duration;
 
+use tokio::sync::mpsc;
+
 use crate::{
-    action::StartAction,
-    domain::{Outcome, Verdict},
+    action::{Reservation, StartAction},
+    domain::{AttemptId, Outcome, Placement, Verdict},
     event::StopMode,
-    ports::{ClusterDriver, Observation},
+    fact::Assignment,
+    ports::{AttemptNews, ClusterDriver, News},
 };
 
 /// The longest that anything here may take on a slow machine.
 const BOUND: Duration = Duration::from_secs(120);
 
-/// Puts a driver to everything that the port promises, with two attempts that nothing else uses: `passing` ends well
-/// by itself, `endless` runs until it is stopped.
+/// The news of a driver, one attempt's at a time.
+pub struct NewsOf<'a> {
+    cluster: &'a dyn ClusterDriver,
+    news: mpsc::Receiver<News>,
+}
+
+impl<'a> NewsOf<'a> {
+    /// Listens to a driver from now on.
+    pub fn listen(cluster: &'a dyn ClusterDriver) -> Self {
+        let news = cluster.news();
+        Self { cluster, news }
+    }
+
+    /// Returns the next that is told of an attempt; what is told of others is passed over.
+    ///
+    /// # Panics
+    /// When nothing is told of it within two minutes.
+    pub async fn next(&mut self, attempt: AttemptId) -> AttemptNews {
+        loop {
+            let news = within(self.news.recv()).await.expect("news go on");
+            if news.attempt == attempt {
+                return news.news;
+            }
+        }
+    }
+
+    /// Asks for a place for an attempt, and returns it.
+    ///
+    /// # Panics
+    /// When it gets none.
+    pub async fn place(&mut self, start: &StartAction) -> Placement {
+        let asked = self.cluster.reserve(&reservation(start)).await;
+        assert_eq!(asked, Ok(()), "{}: a place is asked for", start.attempt);
+        loop {
+            match self.next(start.attempt).await {
+                AttemptNews::Pending { .. } => {}
+                AttemptNews::Reserved(placement) => return placement,
+                other => panic!("{}: told {other:?} instead of a place", start.attempt),
+            }
+        }
+    }
+
+    /// Returns how an attempt ended, once it has.
+    ///
+    /// # Panics
+    /// When it is told that nothing is left of it, or something failed, before that.
+    pub async fn outcome(&mut self, attempt: AttemptId) -> Outcome {
+        loop {
+            match self.next(attempt).await {
+                AttemptNews::Finished { outcome, .. } => return *outcome,
+                AttemptNews::Running | AttemptNews::Reserved(_) | AttemptNews::Pending { .. } => {}
+                other @ (AttemptNews::Released | AttemptNews::Failed { .. }) => {
+                    panic!("{attempt}: told {other:?} instead of an end")
+                }
+            }
+        }
+    }
+
+    /// Has an attempt removed, and returns once nothing is left of it.
+    ///
+    /// # Panics
+    /// When that fails.
+    pub async fn release(&mut self, attempt: AttemptId) {
+        assert_eq!(
+            self.cluster.release(attempt).await,
+            Ok(()),
+            "{attempt}: it is released"
+        );
+        loop {
+            match self.next(attempt).await {
+                AttemptNews::Released => return,
+                AttemptNews::Failed { call, error } => panic!("{attempt}: {call:?} failed: {error:?}"),
+                AttemptNews::Finished { .. }
+                | AttemptNews::Running
+                | AttemptNews::Reserved(_)
+                | AttemptNews::Pending { .. } => {}
+            }
+        }
+    }
+}
+
+/// Returns what a driver is asked for the place of an attempt with.
+pub fn reservation(start: &StartAction) -> Reservation {
+    Reservation {
+        attempt: start.attempt,
+        resources: start.job().gang(),
+        assignment: Assignment {
+            cluster_queue: "local".into(),
+            local_queue: "local".into(),
+            pod_sets: Vec::new(),
+        },
+    }
+}
+
+/// Puts a driver to everything that the port promises, with three attempts that nothing else uses: `passing` ends well by
+/// itself, `endless` runs until it is stopped, and `unstarted` is never started.
 ///
 /// # Panics
 /// When a promise is not kept.
@@ -21,78 +118,95 @@ pub async fn cluster_keeps_its_promises(
     cluster: &dyn ClusterDriver,
     passing: &StartAction,
     endless: &StartAction,
+    unstarted: &StartAction,
 ) {
-    assert_eq!(
-        cluster.release(passing.attempt).await,
-        Ok(()),
-        "releasing what never was is a success"
-    );
-    an_attempt_passes(cluster, passing).await;
-    an_attempt_is_stopped(cluster, endless).await;
+    let mut news = NewsOf::listen(cluster);
+    // Nothing was ever asked for it.
+    news.release(passing.attempt).await;
+    an_attempt_passes(cluster, &mut news, passing).await;
+    an_attempt_is_released_that_never_began(cluster, &mut news, unstarted).await;
+    an_attempt_is_stopped_and_news_are_taken_up_again(cluster, news, endless).await;
 }
 
-async fn an_attempt_passes(cluster: &dyn ClusterDriver, start: &StartAction) {
-    place_and_start_twice(cluster, start).await;
-    let outcome = outcome_of(cluster, start).await;
+async fn an_attempt_passes(cluster: &dyn ClusterDriver, news: &mut NewsOf<'_>, start: &StartAction) {
+    let attempt = start.attempt;
+    place_and_start_twice(cluster, news, start).await;
+    let outcome = news.outcome(attempt).await;
     assert_eq!(outcome.verdict, Verdict::Passed);
     assert_eq!(
         cluster.start(start).await,
         Ok(()),
         "starting what is over is a success"
     );
-    assert_eq!(outcome_of(cluster, start).await, outcome, "and starts nothing");
+    assert_eq!(news.outcome(attempt).await, outcome, "and starts nothing");
     assert_eq!(
-        cluster.stop(start.attempt, StopMode::End).await,
+        cluster.stop(attempt, StopMode::End).await,
         Ok(()),
         "stopping what is over is a success"
     );
-    release_twice(cluster, start).await;
+    news.release(attempt).await;
+    // Releasing may be repeated.
+    news.release(attempt).await;
 }
 
-async fn an_attempt_is_stopped(cluster: &dyn ClusterDriver, start: &StartAction) {
-    place_and_start_twice(cluster, start).await;
-    let observed = within(cluster.observe(start.attempt, None)).await;
-    assert_eq!(observed, Ok(Observation::Running));
-    assert_eq!(cluster.stop(start.attempt, StopMode::End).await, Ok(()));
+async fn an_attempt_is_released_that_never_began(
+    cluster: &dyn ClusterDriver,
+    news: &mut NewsOf<'_>,
+    start: &StartAction,
+) {
+    assert_eq!(cluster.reserve(&reservation(start)).await, Ok(()));
     assert_eq!(
         cluster.stop(start.attempt, StopMode::End).await,
         Ok(()),
+        "stopping what never began is a success"
+    );
+    news.release(start.attempt).await;
+}
+
+async fn an_attempt_is_stopped_and_news_are_taken_up_again(
+    cluster: &dyn ClusterDriver,
+    mut news: NewsOf<'_>,
+    start: &StartAction,
+) {
+    let attempt = start.attempt;
+    place_and_start_twice(cluster, &mut news, start).await;
+    until_it_runs(&mut news, attempt).await;
+    drop(news);
+
+    let mut news = NewsOf::listen(cluster);
+    assert_eq!(cluster.observe(attempt).await, Ok(()));
+    until_it_runs(&mut news, attempt).await;
+    assert_eq!(cluster.stop(attempt, StopMode::End).await, Ok(()));
+    assert_eq!(
+        cluster.stop(attempt, StopMode::End).await,
+        Ok(()),
         "stopping may be repeated"
     );
-    assert_eq!(outcome_of(cluster, start).await.verdict, Verdict::Stopped);
-    release_twice(cluster, start).await;
+    assert_eq!(news.outcome(attempt).await.verdict, Verdict::Stopped);
+    news.release(attempt).await;
 }
 
-async fn place_and_start_twice(cluster: &dyn ClusterDriver, start: &StartAction) {
-    let asked = start.job().gang();
-    let place = cluster.reserve(start.attempt, asked).await.expect("a place");
-    assert_eq!(
-        cluster.reserve(start.attempt, asked).await,
-        Ok(place),
-        "repeating gives the same place"
-    );
+async fn until_it_runs(news: &mut NewsOf<'_>, attempt: AttemptId) {
+    loop {
+        match news.next(attempt).await {
+            AttemptNews::Running => return,
+            AttemptNews::Reserved(_) | AttemptNews::Pending { .. } => {}
+            other @ (AttemptNews::Finished { .. } | AttemptNews::Released | AttemptNews::Failed { .. }) => {
+                panic!("{attempt}: told {other:?} instead of that it runs")
+            }
+        }
+    }
+}
+
+async fn place_and_start_twice(cluster: &dyn ClusterDriver, news: &mut NewsOf<'_>, start: &StartAction) {
+    let place = news.place(start).await;
+    assert_eq!(news.place(start).await, place, "repeating gives the same place");
     assert_eq!(cluster.start(start).await, Ok(()));
     assert_eq!(cluster.start(start).await, Ok(()), "starting may be repeated");
-}
-
-async fn release_twice(cluster: &dyn ClusterDriver, start: &StartAction) {
-    assert_eq!(within(cluster.release(start.attempt)).await, Ok(()));
-    assert_eq!(
-        within(cluster.release(start.attempt)).await,
-        Ok(()),
-        "releasing may be repeated"
-    );
-}
-
-async fn outcome_of(cluster: &dyn ClusterDriver, start: &StartAction) -> Outcome {
-    match within(cluster.observe(start.attempt, Some(&Observation::Running))).await {
-        Ok(Observation::Finished { outcome, .. }) => *outcome,
-        other => panic!("{}: observed {other:?} instead of an end", start.attempt),
-    }
 }
 
 async fn within<T>(work: impl Future<Output = T>) -> T {
     tokio::time::timeout(BOUND, work)
         .await
-        .expect("it ends within two minutes")
+        .expect("it is told within two minutes")
 }

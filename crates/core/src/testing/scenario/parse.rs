@@ -156,6 +156,11 @@ fn step(words: &[&str]) -> Result<Step, String> {
                 by: actor("ada"),
             }
         }
+        "pending" => Event::Pending {
+            attempt: attempt(subject)?,
+            reason: rest.get(1).ok_or("pending ATTEMPT REASON")?.to_string(),
+            message: "the story says so".into(),
+        },
         "placed" => Event::Reserved {
             attempt: attempt(subject)?,
             place: "here".into(),
