@@ -5,9 +5,8 @@
 use std::sync::Arc;
 
 use crate::{
-    domain::{AttemptId, Job, Resources, RunRequest},
+    domain::{ApprovedHead, AttemptId, Job, Resources, RunRequest},
     event::{Call, StopMode},
-    scheduler::ApprovedHead,
     view::RunView,
 };
 

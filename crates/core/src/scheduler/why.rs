@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::Scheduler;
-use crate::domain::{Resources, RunId};
+use crate::domain::{BackOff, Resources, RunId};
 
 /// The one reason why a run waits. Those of a run that waits for quota are Kueue's words.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -46,19 +46,6 @@ pub enum PendingReason {
 }
 
 pub use inactive::InactiveQueue;
-
-/// How a run that failed is tried again by itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase")]
-pub struct BackOff {
-    /// When it may be tried again.
-    pub until: Timestamp,
-    /// How often it was requeued for failures of this kind, this time included: Kueue's `requeueState.count`.
-    pub requeues: u32,
-    /// How often it may be.
-    pub at_most: u32,
-}
 
 /// How a run stands in its queue.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
