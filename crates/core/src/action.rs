@@ -4,11 +4,11 @@
 
 use std::sync::Arc;
 
+use blueproof_queue::Assignment;
+
 use crate::{
-    domain::{AttemptId, Job, Resources, RunRequest},
+    domain::{ApprovedHead, AttemptId, Job, Resources, RunRequest},
     event::{Call, StopMode},
-    fact::Assignment,
-    scheduler::ApprovedHead,
     view::RunView,
 };
 

@@ -1,23 +1,30 @@
 //! The words of the domain, as types that cannot be wrong.
 
 mod amount;
+mod approved_head;
+mod back_off;
 mod decode;
 mod head;
 mod id;
 mod name;
 mod outcome;
 mod placement;
+mod quota;
 mod request;
 mod revision;
 mod state;
 mod timeouts;
 
 pub use amount::{Bytes, Cpus, Gpus, Resources};
+pub use approved_head::ApprovedHead;
+pub use back_off::BackOff;
 pub use head::{Head, ParseHeadError};
 pub use id::{AttemptId, ParseIdError, RunId};
 pub use name::{BlueprintName, ProfileName, QueueName};
 pub use outcome::{CellPlace, Failure, FailureClass, GpuUse, Limit, MetricResult, Outcome, Usage, Verdict};
 pub use placement::{LOCAL_CLUSTER, Placement};
+pub(crate) use quota::{CPU, DEFAULT, Zeros, requests, resources};
+pub use quota::{default_objects, pod_sets};
 pub use request::{Actor, Job, Priority, Project, RequestKey, Retries, RunRequest, Subject};
 pub use revision::Revision;
 pub use state::{Ending, RunState};

@@ -5,14 +5,13 @@
 //!
 //! [docs/design/facts-and-ports.md]: https://github.com/kubeflow/blueproof/blob/main/docs/design/facts-and-ports.md
 
-use blueproof_queue::PodSetAssignment;
+use blueproof_queue::{Assignment, EvictionReason};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    domain::{Actor, AttemptId, Ending, Failure, Outcome, RunId, Subject},
+    domain::{Actor, AttemptId, BackOff, Ending, Failure, Outcome, RunId, Subject},
     event::{Approval, Call, Event, StopMode},
-    scheduler::{BackOff, EvictionReason},
 };
 
 /// Something that came in, or that was decided.
@@ -188,19 +187,6 @@ impl Decision {
             Decision::ClockSetBack { .. } => "clockSetBack",
         }
     }
-}
-
-/// The quota that an attempt has.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase")]
-pub struct Assignment {
-    /// The ClusterQueue that gives it.
-    pub cluster_queue: String,
-    /// The LocalQueue that it came through.
-    pub local_queue: String,
-    /// What each pod set has.
-    pub pod_sets: Vec<PodSetAssignment>,
 }
 
 /// Why an approval does not count.

@@ -6,10 +6,7 @@ use blueproof_queue::objects::Objects;
 use jiff::SignedDuration;
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    domain::{Actor, Resources},
-    scheduler::default_objects,
-};
+use crate::domain::{Actor, Resources, default_objects};
 
 /// Everything that the scheduler goes by. It is an event in the log, so that a replay decides as it was decided.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

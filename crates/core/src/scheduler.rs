@@ -27,18 +27,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use blueproof_queue::{Queues, objects::Objects, timers::Timers};
 use jiff::{SignedDuration, Timestamp};
 
-pub use gate::ApprovedHead;
-pub use queue::EvictionReason;
-pub(crate) use queue::default_objects;
-pub use queue::pod_sets;
 pub use replay::Replay;
-pub use why::{
-    BackOff, FlavorRoom, InactiveQueue, LessUsage, Lost, PendingReason, Queued, Unblocker, UsageOrder,
-};
+pub use why::{FlavorRoom, InactiveQueue, LessUsage, Lost, PendingReason, Queued, Unblocker, UsageOrder};
 
 use crate::{
     action::Action,
-    domain::{AttemptId, Project, RequestKey, RunId, RunRequest, Subject},
+    domain::{AttemptId, BackOff, Project, RequestKey, RunId, RunRequest, Subject},
     estimate::Durations,
     event::{Call, Event},
     fact::{Decision, Fact},

@@ -17,5 +17,5 @@ pub use cluster::FakeCluster;
 pub use gpu::{FakeProbe, device, snapshot};
 pub use machine::{Asked, busy_log, log_of};
 pub use reporter::FakeReporter;
-pub use samples::{TEAMS, finished, outcome, request, reserved, start_action, teams};
+pub use samples::{TEAMS, finished, outcome, request, reservation, reserved, start_action, teams};
 pub use store::MemoryStore;

@@ -6,6 +6,7 @@
 use std::{fmt, path::PathBuf};
 
 use blueproof_diagnostic::Diagnostic;
+use blueproof_queue::EvictionReason;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
@@ -16,7 +17,6 @@ use crate::{
     },
     event::Call,
     ports::Retry,
-    scheduler::EvictionReason,
 };
 
 /// One run as it stands.

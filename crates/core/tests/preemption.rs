@@ -8,10 +8,13 @@ use blueproof_core::{
     },
     event::{Event, StopMode},
     policy::Policy,
-    scheduler::{EvictionReason, PendingReason, Scheduler, Unblocker},
+    scheduler::{PendingReason, Scheduler, Unblocker},
     testing::{finished, request, reserved, teams},
 };
-use blueproof_queue::objects::{Objects, StopPolicy, WithinClusterQueue};
+use blueproof_queue::{
+    EvictionReason,
+    objects::{Objects, StopPolicy, WithinClusterQueue},
+};
 use jiff::{SignedDuration, Timestamp};
 
 fn objects() -> Objects {

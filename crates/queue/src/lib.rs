@@ -5,7 +5,8 @@
 //! here: what becomes of an admission or a preemption is the caller's matter.
 //!
 //! [`manifest`] reads ClusterQueues, Cohorts, LocalQueues, ResourceFlavors and WorkloadPriorityClasses from Kueue's YAML,
-//! [`Queues`] takes [`Workload`]s, and each [`Queues::cycle`] is one of Kueue's scheduling cycles.
+//! [`Queues`] takes [`Workload`]s, and each [`Queues::cycle`] is one of Kueue's scheduling cycles. [`AdmissionQueue`] is the
+//! layer around them that a scheduler needs: it keeps quota for a workload until its victims are gone, and admits it then.
 //!
 //! ```
 //! use blueproof_queue::{PodSet, Quantity, Queues, Workload, WorkloadId, manifest};
@@ -75,10 +76,12 @@
 //! Left out on purpose, and refused where it is configured: topologies, admission checks, MultiKueue, elastic and
 //! concurrent variants of workloads.
 
+mod admission;
 mod assign;
 mod change;
 mod cycle;
 mod drain;
+mod eviction;
 mod explain;
 mod figures;
 mod forest;
@@ -108,7 +111,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 
+pub use admission::{
+    AdmissionEntry, AdmissionQueue, AdmissionStatus, Assignment, DecisionRound, DecisionStep, Decisions,
+    Eviction, Origin, QuotaDecision, Reservation,
+};
 pub use drain::Drained;
+pub use eviction::EvictionReason;
 pub use explain::{Limit, Obstacle, ObstacleReason, Raise, Unblock, Wait, WaitReason};
 pub use figures::{CohortFigures, CohortResource};
 pub use forest::root_cohort;

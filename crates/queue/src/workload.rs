@@ -41,6 +41,23 @@ pub struct Workload {
     pub pod_sets: Vec<PodSet>,
 }
 
+impl Workload {
+    /// Returns a workload of priority zero that was never evicted, before it is known in which queue it is.
+    pub fn new(id: WorkloadId, queued_at: Timestamp, pod_sets: Vec<PodSet>) -> Self {
+        Self {
+            id,
+            cluster_queue: String::new(),
+            local_queue: String::new(),
+            user: None,
+            priority: 0,
+            queued_at,
+            evictions: 0,
+            evicted_by: None,
+            pod_sets,
+        }
+    }
+}
+
 /// How long a workload may have quota, over all of its admissions: Kueue's `maximumExecutionTimeSeconds`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ExecutionTime {

@@ -1,8 +1,7 @@
 //! The course of a scenario: what is due next, and what the queues make of it. What becomes of those who have their
 //! quota is in `deployed`.
 //!
-//! What stands around the queues is as in the scheduler: one who was admitted into room that others are still leaving
-//! starts when they are gone, and one who never started leaves at once.
+//! What decides is the scheduler's own [`AdmissionQueue`].
 
 mod deployed;
 mod time;
@@ -12,7 +11,8 @@ mod unadmitted;
 use std::collections::{BTreeMap, BTreeSet};
 
 use blueproof_queue::{
-    Admission, ExecutionTime, Preempted, Quantity, Queues, StopPolicy, Workload, WorkloadId, objects::Objects,
+    AdmissionQueue, DecisionRound, DecisionStep, Eviction, ExecutionTime, Origin, PodSetAssignment, Quantity,
+    Reservation, Workload, WorkloadId, objects::Objects,
 };
 use jiff::{SignedDuration, Timestamp};
 
@@ -26,10 +26,7 @@ use super::{
 use time::since_begin;
 use turns::Turns;
 
-/// How many cycles one instant may lead to. With fair sharing Kueue's rules can go round for ever.
-const CYCLES_AT_MOST: usize = 1_000;
-
-/// How many instants there may be for each job, for the same reason.
+/// How many instants there may be for each job. With fair sharing Kueue's rules can go round for ever.
 const INSTANTS_AT_MOST: usize = 1_000;
 
 /// How often a machine may look for each job.
@@ -61,12 +58,8 @@ enum Due {
 enum Place {
     /// It is not there yet, stays away, or is done.
     Away,
-    /// No queue takes it.
-    Outside,
-    /// It waits for quota.
-    Waiting,
-    /// It has quota that others are still leaving.
-    Held,
+    /// It is in the queue, which knows how far it is.
+    Queued,
     /// It has its quota.
     Running,
     /// It has its quota, and was told to give it back.
@@ -77,12 +70,14 @@ enum Place {
 #[derive(Debug)]
 struct State {
     place: Place,
+    /// Its workload, as it was when it was last submitted or removed.
     workload: Workload,
-    /// How often it was evicted from where it ran, by which its stints go. Of the workload's evictions those count, too, at which it
-    /// held quota that others were still leaving.
+    /// How often it was evicted from where it ran, by which its stints go. Of the workload's evictions those count, too,
+    /// before it was admitted.
     interrupted: u32,
     execution: ExecutionTime,
-    admission: Option<Admission>,
+    /// What its pod sets have, while it has quota.
+    pod_sets: Vec<PodSetAssignment>,
     deployment: Deployment,
 }
 
@@ -90,8 +85,8 @@ struct State {
 pub(super) struct Course<'a> {
     scenario: &'a Scenario,
     watch: &'a mut dyn Watch,
-    queues: Queues,
-    /// The queues before any lending limit was changed.
+    queue: AdmissionQueue,
+    /// The objects before any lending limit was changed.
     objects: Objects,
     nodes: Nodes,
     shapes: Shapes,
@@ -101,11 +96,8 @@ pub(super) struct Course<'a> {
     followers: BTreeMap<usize, Vec<usize>>,
     now: SignedDuration,
     states: Vec<State>,
-    held: BTreeSet<usize>,
     /// When everybody tries again.
     wakes_at: Option<SignedDuration>,
-    /// The jobs that were evicted and are not over.
-    returning: BTreeSet<usize>,
     looks_left: usize,
     /// Who evicted whom at this instant, and how often.
     turns: Turns,
@@ -114,8 +106,8 @@ pub(super) struct Course<'a> {
 
 impl<'a> Course<'a> {
     pub(super) fn new(scenario: &'a Scenario, watch: &'a mut dyn Watch) -> Self {
-        let mut queues = Queues::new(scenario.objects.clone());
-        queues.protect_for(scenario.protected_for);
+        let mut queue = AdmissionQueue::new(scenario.objects.clone());
+        queue.protect_for(scenario.protected_for);
         let states = scenario.jobs.iter().enumerate();
         let states = states.map(|(number, job)| State::new(number, job)).collect();
         let history = History {
@@ -125,7 +117,7 @@ impl<'a> Course<'a> {
         let mut course = Self {
             scenario,
             watch,
-            queues,
+            queue,
             objects: scenario.objects.clone(),
             nodes: Nodes::new(&scenario.nodes),
             shapes: Shapes::default(),
@@ -134,9 +126,7 @@ impl<'a> Course<'a> {
             followers: BTreeMap::new(),
             now: SignedDuration::ZERO,
             states,
-            held: BTreeSet::new(),
             wakes_at: None,
-            returning: BTreeSet::new(),
             looks_left: LOOKS_AT_MOST.saturating_mul(1 + scenario.jobs.len()),
             turns: Turns::default(),
             history,
@@ -216,7 +206,7 @@ impl<'a> Course<'a> {
             Due::Look(job) => self.look(job),
             Due::Arrival(job) => self.on_arrival(job),
             Due::GiveUp(job) => self.on_give_up(job),
-            Due::Wake => self.queues.wake(),
+            Due::Wake => self.queue.wake(),
         }
     }
 
@@ -224,39 +214,20 @@ impl<'a> Course<'a> {
         self.history.fates[job].arrived = Some(self.now);
         self.note(What::Arrived { job });
         self.states[job].workload.queued_at = self.timestamp(self.now) - self.scenario.jobs[job].aged;
-        if self.states[job].workload.evictions > 0 {
-            self.returning.insert(job);
-        }
-        self.let_in(job);
+        self.submit(job);
     }
 
-    /// Lets a job into the ClusterQueue behind its LocalQueue, as things are now.
-    fn let_in(&mut self, job: usize) {
+    fn submit(&mut self, job: usize) {
         let asks = &self.scenario.jobs[job];
-        let (through, local) = self.queues.local_queue(&asks.queue).unzip();
-        let through = through.unwrap_or(&asks.queue).to_owned();
-        let user = local.and_then(|local| {
-            let users = local.users;
-            users.tell_apart(|| asks.user.clone(), || asks.repository.clone())
-        });
-        let behind = local.filter(|local| local.stop_policy == StopPolicy::None);
-        let behind = behind.map(|local| local.cluster_queue.clone());
+        let origin = Origin {
+            local_queue: asks.queue.clone(),
+            author: asks.user.clone(),
+            repository: asks.repository.clone(),
+        };
+        let now = self.timestamp(self.now);
         let state = &mut self.states[job];
-        let is_there = behind.as_ref() == Some(&state.workload.cluster_queue)
-            && through == state.workload.local_queue
-            && user == state.workload.user;
-        if is_there && state.place == Place::Waiting {
-            return;
-        }
-        self.queues.remove(state.workload.id);
-        state.place = Place::Outside;
-        state.workload.local_queue = through;
-        let Some(behind) = behind else { return };
-        state.workload.cluster_queue = behind;
-        state.workload.user = user;
-        if self.queues.submit(&state.workload).is_ok() {
-            state.place = Place::Waiting;
-        }
+        state.place = Place::Queued;
+        self.queue.submit(now, state.workload.clone(), origin);
     }
 
     fn on_done(&mut self, job: usize) {
@@ -278,8 +249,9 @@ impl<'a> Course<'a> {
             .map(|stay| self.timestamp(stay.since));
         let state = &mut self.states[job];
         state.place = Place::Away;
-        self.queues.remove(state.workload.id);
-        self.returning.remove(&job);
+        if let Some(workload) = self.queue.remove(state.workload.id) {
+            state.workload = workload;
+        }
         if let (Some(stay), Some(since)) = (self.history.fates[job].stays.last_mut(), since) {
             stay.until = Some(self.now);
             if let Some(end) = state.execution.ends_at(since) {
@@ -295,15 +267,15 @@ impl<'a> Course<'a> {
             return;
         }
         self.history.fates[job].deactivated = Some(self.now);
-        self.evict(self.states[job].workload.id, Leave::MaximumExecutionTimeExceeded);
+        self.evict(job, Leave::MaximumExecutionTimeExceeded);
     }
 
     /// One who was told to go waits again, as old as it was.
     fn come_back(&mut self, job: usize) {
         self.states[job].interrupted += 1;
+        self.states[job].workload.evictions += 1;
         self.note(What::Requeued { job });
-        self.count_eviction(job);
-        self.let_in(job);
+        self.submit(job);
     }
 
     fn on_change(&mut self, number: usize) {
@@ -315,7 +287,7 @@ impl<'a> Course<'a> {
                 let objects = self.limited();
                 self.set_objects(objects);
             }
-            Change::Protection(span) => self.queues.protect_for(*span),
+            Change::Protection(span) => self.queue.protect_for(*span),
             Change::Remark(text) => self.note(What::Remark { text: text.clone() }),
             Change::NodeFails(node) => self.on_node_failed(node),
             Change::NodeRecovers(node) => self.on_node_recovered(node),
@@ -326,7 +298,7 @@ impl<'a> Course<'a> {
     /// Goes by the lending limit that the nodes leave to the slack queue.
     fn follow_nodes(&mut self) {
         let objects = self.limited();
-        if objects != *self.queues.objects() {
+        if objects != *self.queue.objects() {
             self.set_objects(objects);
         }
     }
@@ -348,7 +320,7 @@ impl<'a> Course<'a> {
 
     fn note_limits(&mut self, new: &Objects) {
         let Some(slack) = &self.scenario.slack else { return };
-        let before = lending_limits(self.queues.objects(), slack);
+        let before = lending_limits(self.queue.objects(), slack);
         let after = lending_limits(new, slack).into_iter();
         let changed = after.filter(|(of, limit)| before.get(of) != Some(limit));
         let told = changed.map(|((flavor, resource), limit)| What::LendingLimit {
@@ -363,78 +335,59 @@ impl<'a> Course<'a> {
 
     fn set_objects(&mut self, objects: Objects) {
         self.note_limits(&objects);
-        self.queues.set_objects(objects);
+        self.queue.set_objects(objects);
         self.look_at_queues();
-        for job in 0..self.states.len() {
-            if matches!(self.states[job].place, Place::Outside | Place::Waiting) {
-                self.let_in(job);
-            }
-        }
     }
 
-    /// Decides who gets quota now, and who has to give theirs back.
+    /// Has the queue decide, until nothing comes of it any more.
     fn decide(&mut self) {
+        let now = self.timestamp(self.now);
         loop {
-            for _ in 0..CYCLES_AT_MOST {
-                if !self.queues.is_restless() {
-                    break;
+            let (mut round, mut any_admitted) = (DecisionRound::default(), false);
+            self.watch.cycle_begins();
+            while let Some(step) = self.queue.step(now, &mut round) {
+                match step {
+                    DecisionStep::Beginning { retried: _, drained } => {
+                        for eviction in drained {
+                            self.on_evicted(&eviction, Leave::Drained);
+                        }
+                    }
+                    DecisionStep::Cycle {
+                        tried: _,
+                        reserved,
+                        evicted,
+                    } => {
+                        self.watch.cycle_ended(reserved.len());
+                        self.on_cycle(reserved, &evicted);
+                    }
+                    DecisionStep::Admitted(id) => {
+                        self.start(number(id));
+                        any_admitted = true;
+                    }
                 }
-                self.cycle();
+                self.watch.cycle_begins();
             }
-            self.drain();
-            if !self.give_out() || self.history.cut_short {
+            if !any_admitted || self.history.cut_short {
                 return;
             }
         }
     }
 
-    fn cycle(&mut self) {
-        self.watch.cycle_begins();
-        let cycle = self.queues.cycle(self.timestamp(self.now));
-        self.watch.cycle_ended(cycle.admitted.len());
-        for admission in cycle.admitted {
-            let job = number(admission.workload);
-            self.states[job].place = Place::Held;
-            self.states[job].admission = Some(admission);
-            self.held.insert(job);
+    fn on_cycle(&mut self, reserved: Vec<Reservation>, evicted: &[Eviction]) {
+        for reservation in reserved {
+            let pod_sets = reservation.assignment.pod_sets;
+            self.states[number(reservation.workload)].pod_sets = pod_sets;
         }
-        for preempted in cycle.preempted {
-            self.preempt(preempted);
+        for eviction in evicted {
+            let by = eviction.by.expect("a cycle evicts for a workload");
+            let cause = Leave::Preempted {
+                by: number(by),
+                reason: eviction.reason,
+                reversal: eviction.reversal,
+            };
+            self.turns.note(number(eviction.workload), number(by));
+            self.on_evicted(eviction, cause);
         }
-    }
-
-    fn preempt(&mut self, preempted: Preempted) {
-        let cause = Leave::Preempted {
-            by: number(preempted.by),
-            reason: preempted.reason,
-            reversal: preempted.reversal,
-        };
-        self.states[number(preempted.workload)].workload.evicted_by = Some(preempted.by);
-        self.turns.note(number(preempted.workload), number(preempted.by));
-        self.evict(preempted.workload, cause);
-    }
-
-    /// Evicts whoever holds quota through a queue that is to be drained.
-    fn drain(&mut self) {
-        for (id, _) in self.queues.to_drain() {
-            self.queues.evict(id);
-            self.evict(id, Leave::Drained);
-        }
-    }
-
-    /// Starts those for whom there is room beside all who have not left yet, and returns whether there were any.
-    fn give_out(&mut self) -> bool {
-        let mut given = false;
-        for job in self.held.clone() {
-            let states = &self.states;
-            let has_it = |id: WorkloadId| matches!(states[number(id)].place, Place::Running | Place::Leaving);
-            if self.queues.has_room_beside(states[job].workload.id, has_it) {
-                self.held.remove(&job);
-                self.start(job);
-                given = true;
-            }
-        }
-        given
     }
 
     fn start(&mut self, job: usize) {
@@ -445,12 +398,11 @@ impl<'a> Course<'a> {
             self.agenda.insert((since_begin(end), Due::Expired(job)));
         }
         state.place = Place::Running;
-        let admission = state.admission.as_ref().expect("it was just admitted");
         let stay = Stay {
             since: self.now,
             until: None,
-            held: amounts(asked, admission),
-            fewer: fewer(asked, admission),
+            held: amounts(asked, &state.pod_sets),
+            fewer: fewer(asked, &state.pod_sets),
             resets: Vec::new(),
             evicted: None,
         };
@@ -463,11 +415,7 @@ impl<'a> Course<'a> {
         if let Some(at) = self.wakes_at.take() {
             self.agenda.remove(&(at, Due::Wake));
         }
-        let mut returning = self.returning.iter().map(|job| self.states[*job].place);
-        let returning = returning.any(|place| place == Place::Waiting);
-        let protected = returning.then(|| self.queues.protected_until()).flatten();
-        let next = protected.into_iter().chain(self.queues.reordered_at()).min();
-        if let Some(at) = next {
+        if let Some(at) = self.queue.try_again_at() {
             let at = since_begin(at);
             self.agenda.insert((at, Due::Wake));
             self.wakes_at = Some(at);
@@ -481,7 +429,7 @@ impl<'a> Course<'a> {
 
     /// Notes what follows from the queues that hold.
     fn look_at_queues(&mut self) {
-        let objects = self.queues.objects();
+        let objects = self.queue.objects();
         self.history.capacity.push((self.now, capacity(objects)));
         if !self.nodes.is_empty() {
             self.shapes = Shapes::of(&self.scenario.jobs, objects);
@@ -500,8 +448,8 @@ impl<'a> Course<'a> {
     }
 
     fn note_shares(&mut self) {
-        let queues = self.queues.objects().cluster_queues.keys();
-        let shares = queues.filter_map(|queue| self.queues.weighted_share(queue).ok());
+        let queues = self.queue.objects().cluster_queues.keys();
+        let shares = queues.filter_map(|queue| self.queue.queues().weighted_share(queue).ok());
         let finite = shares.filter(|share| share.is_finite());
         let (least, most) = finite.fold((f64::INFINITY, 0.0_f64), |(least, most), share| {
             (least.min(share), most.max(share))
@@ -516,22 +464,20 @@ impl<'a> Course<'a> {
 impl State {
     fn new(number: usize, job: &Job) -> Self {
         let workload = Workload {
-            id: WorkloadId(number as u64),
-            cluster_queue: String::new(),
-            local_queue: job.queue.clone(),
-            user: None,
             priority: job.priority,
-            queued_at: Timestamp::UNIX_EPOCH,
             evictions: job.evicted_before,
-            evicted_by: None,
-            pod_sets: job.pod_sets.clone(),
+            ..Workload::new(
+                WorkloadId(number as u64),
+                Timestamp::UNIX_EPOCH,
+                job.pod_sets.clone(),
+            )
         };
         Self {
             place: Place::Away,
             workload,
             interrupted: job.evicted_before,
             execution: ExecutionTime::new(job.maximum_execution_time),
-            admission: None,
+            pod_sets: Vec::new(),
             deployment: Deployment::default(),
         }
     }
@@ -541,10 +487,10 @@ fn number(id: WorkloadId) -> usize {
     usize::try_from(id.0).expect("it was made of one")
 }
 
-/// Returns what an admission gives of each resource.
-fn amounts(job: &Job, admission: &Admission) -> BTreeMap<String, Quantity> {
+/// Returns what an assignment gives of each resource.
+fn amounts(job: &Job, given: &[PodSetAssignment]) -> BTreeMap<String, Quantity> {
     let mut sums: BTreeMap<String, Quantity> = BTreeMap::new();
-    for (set, given) in job.pod_sets.iter().zip(&admission.pod_sets) {
+    for (set, given) in job.pod_sets.iter().zip(given) {
         for (resource, per_pod) in &set.requests {
             let sum = sums.entry(resource.clone()).or_default();
             *sum = sum.plus(per_pod.times(given.count));
@@ -553,9 +499,9 @@ fn amounts(job: &Job, admission: &Admission) -> BTreeMap<String, Quantity> {
     sums
 }
 
-/// Returns of which pods an admission gives fewer than were asked for; Kueue allows it of one pod set.
-fn fewer(job: &Job, admission: &Admission) -> Option<Fewer> {
-    let mut sets = job.pod_sets.iter().zip(&admission.pod_sets);
+/// Returns of which pods an assignment gives fewer than were asked for; Kueue allows it of one pod set.
+fn fewer(job: &Job, given: &[PodSetAssignment]) -> Option<Fewer> {
+    let mut sets = job.pod_sets.iter().zip(given);
     let (set, given) = sets.find(|(set, given)| given.count < set.count)?;
     Some(Fewer {
         pod_set: set.name.clone(),

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use blueproof_queue::{PreemptionReason, Quantity};
+use blueproof_queue::{EvictionReason, Quantity};
 use jiff::SignedDuration;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
@@ -224,7 +224,7 @@ pub enum Leave {
         /// For whom.
         by: usize,
         /// By which rule.
-        reason: PreemptionReason,
+        reason: EvictionReason,
         /// Whether that one had been evicted for this one.
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         reversal: bool,

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use blueproof_queue::{
-    Admission, Quantity,
+    PodSetAssignment, Quantity,
     objects::{ClusterQueue, ResourceFlavor},
     slack::{self, Schedulability},
 };
@@ -45,8 +45,8 @@ impl Nodes {
     }
 
     /// Puts all pods of a job on nodes, or none, and returns whether there is room.
-    pub(super) fn put(&mut self, job: usize, asked: &Job, admission: &Admission) -> bool {
-        for (set, given) in asked.pod_sets.iter().zip(&admission.pod_sets) {
+    pub(super) fn put(&mut self, job: usize, asked: &Job, assigned: &[PodSetAssignment]) -> bool {
+        for (set, given) in asked.pod_sets.iter().zip(assigned) {
             let flavors: BTreeSet<&String> = given.flavors.values().collect();
             if !self
                 .nodes

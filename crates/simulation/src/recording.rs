@@ -11,12 +11,12 @@
 use std::collections::BTreeMap;
 
 use blueproof_core::{
-    domain::{AttemptId, RunId, RunRequest},
+    domain::{AttemptId, RunId, RunRequest, pod_sets},
     event::Event,
     fact::Fact,
     policy::Policy,
     ports::LoggedFact,
-    scheduler::{Replay, Standing, pod_sets},
+    scheduler::{Replay, Standing},
     view::AttemptView,
 };
 use blueproof_queue::objects::Objects;

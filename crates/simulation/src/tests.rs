@@ -7,7 +7,7 @@ mod usage;
 use std::collections::BTreeMap;
 
 use blueproof_queue::{
-    PreemptionReason, StopPolicy,
+    EvictionReason, StopPolicy,
     objects::{
         ClusterQueue, FlavorQuotas, LocalQueue, Preemption, Quota, ReclaimWithinCohort, ResourceFlavor,
         ResourceGroup, WithinClusterQueue,
@@ -115,7 +115,7 @@ fn one_who_is_evicted_loses_its_work_and_goes_first_among_its_equals() {
     );
     let cause = Leave::Preempted {
         by: 2,
-        reason: PreemptionReason::InClusterQueue,
+        reason: EvictionReason::InClusterQueue,
         reversal: false,
     };
     let first = &history.fates[0].stays[0];

@@ -75,7 +75,8 @@ fn unknown(run: &RunView, number: u32) -> Diagnostic {
 
 #[cfg(test)]
 mod tests {
-    use blueproof_core::{scheduler::EvictionReason, testing::outcome, view::Eviction};
+    use blueproof_core::{testing::outcome, view::Eviction};
+    use blueproof_queue::EvictionReason;
 
     use super::*;
     use crate::show::samples;

@@ -1,6 +1,5 @@
 //! What happened in a simulation, one line each: when, who, and why.
 
-use blueproof_core::scheduler::EvictionReason;
 use blueproof_queue::amount_in_words;
 use blueproof_simulation::{Fewer, History, Leave, Moment, Scenario, What, retry::Reason};
 use jiff::SignedDuration;
@@ -73,7 +72,7 @@ impl Told<'_> {
     fn cause(&self, cause: &Leave) -> String {
         match cause {
             Leave::Preempted { by, reason, .. } => {
-                let words = EvictionReason::from(*reason).as_words();
+                let words = reason.as_words();
                 format!("for {}: {words} ({})", self.name(*by), reason.as_str())
             }
             Leave::Drained => "because its queue is drained".into(),

@@ -4,12 +4,11 @@ use std::{path::Path, sync::Arc};
 
 use blueproof_cluster::local::{AgentCommand, Devices, LocalDriver, LookForDevices};
 use blueproof_core::{
-    action::Reservation,
     attempt::{RunsFolder, StoreIdentity},
     domain::{AttemptId, Gpus, Resources, RunId},
-    fact::Assignment,
     gpu::DeviceUuid,
     ports::ClusterDriver as _,
+    testing::reservation,
 };
 
 /// A machine whose devices are taken back with it.
@@ -57,15 +56,7 @@ impl Machine {
             gpu: Gpus(gpus),
             ..Resources::default()
         };
-        let reservation = Reservation {
-            attempt,
-            resources,
-            assignment: Assignment {
-                cluster_queue: "local".into(),
-                local_queue: "local".into(),
-                pod_sets: Vec::new(),
-            },
-        };
+        let reservation = reservation(attempt, resources);
         let given = self.driver.reserve(&reservation);
         self.runtime.block_on(given).expect("they are free");
         self.given.push(attempt);

@@ -10,18 +10,19 @@ use blueproof_queue::ExecutionTime;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
-    ApprovedHead, Scheduler,
-    queue::Evicted,
+    Scheduler, queue,
     run::{Attempt, AttemptPhase, Phase, Report, Run, Stop, Used},
     timers::Timer,
 };
 use crate::{
-    domain::{Actor, AttemptId, Ending, Failure, Outcome, Placement, RequestKey, RunId, RunRequest, Verdict},
+    domain::{
+        Actor, ApprovedHead, AttemptId, BackOff, Ending, Failure, Outcome, Placement, RequestKey, RunId,
+        RunRequest, Verdict,
+    },
     event::{Call, Event, StopMode},
     fact::{Decision, RetryAfter, RetryUsed, StopReason},
     policy::Policy,
     ports::CallError,
-    scheduler::why::BackOff,
     view::{Eviction, PlacePending, Trouble},
 };
 
@@ -84,7 +85,7 @@ impl Scheduler {
             } => {
                 if let Some(evicted) = self.queue.evict(self.now, *attempt, *reason, *by) {
                     let reversal = *reversal;
-                    self.note_eviction(&Evicted { reversal, ..evicted });
+                    self.note_eviction(&queue::Eviction { reversal, ..evicted });
                 }
             }
             Decision::StopRequested { attempt, how, why } => self.request_stop(*attempt, *how, *why),
@@ -224,7 +225,7 @@ impl Scheduler {
         run.phase = Phase::Active;
         run.attempts.push(Attempt {
             id: attempt,
-            head: ApprovedHead::admitted(run.request.subject.head.clone(), approved_by.clone()),
+            head: ApprovedHead::new(run.request.subject.head.clone(), approved_by.clone()),
             phase: AttemptPhase::Reserving,
             queued_at,
             entered_at,
@@ -347,7 +348,7 @@ impl Scheduler {
         let waits_again = matches!(self.runs[&id.run].phase, Phase::ComingBack { back_off: None, .. });
         if let Some(eviction) = evicted.filter(|_| waits_again) {
             let took = now.duration_since(eviction.at);
-            self.count_return(id.run, eviction.reason.kind(), took);
+            self.count_return(id.run, eviction.reason.condition_reason(), took);
         }
         self.queue.release(id);
         let run = self.change(id.run).expect("the attempt's run is known");
@@ -355,8 +356,8 @@ impl Scheduler {
         true
     }
 
-    pub(super) fn note_eviction(&mut self, evicted: &Evicted) {
-        let Evicted {
+    pub(super) fn note_eviction(&mut self, evicted: &queue::Eviction) {
+        let queue::Eviction {
             attempt: id,
             reason,
             by,
@@ -364,7 +365,7 @@ impl Scheduler {
         } = *evicted;
         if !evicted.was_admitted {
             self.count_eviction(evicted);
-            return self.count_return(id.run, reason.kind(), SignedDuration::ZERO);
+            return self.count_return(id.run, reason.condition_reason(), SignedDuration::ZERO);
         }
         let at = self.now;
         let Some(attempt) = self.change(id.run).and_then(|run| run.live_mut(id)) else {

@@ -6,12 +6,11 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{
     Scheduler,
-    queue::{Evicted, QuotaDecision},
+    queue::{Eviction, QuotaDecision},
     requests::never_ran,
-    why::BackOff,
 };
 use crate::{
-    domain::{AttemptId, Ending, Failure, FailureClass, Limit, Outcome, RunId, Verdict},
+    domain::{AttemptId, BackOff, Ending, Failure, FailureClass, Limit, Outcome, RunId, Verdict},
     event::StopMode,
     fact::{Decision, RetryAfter, RetryUsed, StopReason},
 };
@@ -21,11 +20,11 @@ impl Scheduler {
     pub(super) fn start_what_fits(&mut self) {
         loop {
             let decided = self.queue.decide(self.now);
-            self.touched.extend(&decided.tried_again);
-            if decided.successes + decided.failures > 0 {
+            self.touched.extend(&decided.retried);
+            if decided.cycles_admitted + decided.cycles_inadmissible > 0 {
                 self.decide(Decision::CyclesRun {
-                    admitted: decided.successes,
-                    inadmissible: decided.failures,
+                    admitted: decided.cycles_admitted,
+                    inadmissible: decided.cycles_inadmissible,
                 });
             }
             for decision in decided.quota {
@@ -52,7 +51,7 @@ impl Scheduler {
                 self.record(Decision::QuotaReserved { attempt, assignment });
             }
             QuotaDecision::Evicted(evicted) => {
-                let Evicted {
+                let Eviction {
                     attempt,
                     reason,
                     by,

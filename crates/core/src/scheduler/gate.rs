@@ -8,37 +8,11 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 
 use crate::{
-    domain::{Actor, Head, Project, RunRequest, Subject},
+    domain::{Actor, ApprovedHead, Head, Project, RunRequest, Subject},
     event::Approval,
     fact::ApprovalRefusal,
     policy::{GatePolicy, LocalApproval},
 };
-
-/// A head that somebody entitled has approved.
-///
-/// Only the gate makes one, so whatever asks for one cannot run content that nobody read.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ApprovedHead {
-    head: Head,
-    by: Actor,
-}
-
-impl ApprovedHead {
-    /// Returns a head that the gate found approved when it was admitted, as the log says.
-    pub(super) fn admitted(head: Head, by: Actor) -> Self {
-        Self { head, by }
-    }
-
-    /// Returns the head.
-    pub fn head(&self) -> &Head {
-        &self.head
-    }
-
-    /// Returns who approved it.
-    pub fn by(&self) -> &Actor {
-        &self.by
-    }
-}
 
 /// Remembers who approved what, and judges by the policy.
 #[derive(Debug)]
@@ -108,10 +82,7 @@ impl Gate {
             return None;
         }
         let by = self.own(request).or_else(|| self.given(&request.subject, now))?;
-        Some(ApprovedHead {
-            head: request.subject.head.clone(),
-            by: by.clone(),
-        })
+        Some(ApprovedHead::new(request.subject.head.clone(), by.clone()))
     }
 
     /// Returns the user of this machine who asks for a run of a folder of this machine, where that is enough.

@@ -62,7 +62,7 @@ impl Replay {
     pub fn finish(mut self) -> Scheduler {
         let scheduler = &mut self.scheduler;
         let mut tried = scheduler.queue.clone();
-        let is_settled = tried.decide(scheduler.now).is_empty();
+        let is_settled = tried.try_all(scheduler.now);
         if is_settled {
             scheduler.queue = tried;
         }

@@ -6,11 +6,10 @@ use blueproof_diagnostic::Diagnostic;
 use blueproof_queue::ExecutionTime;
 use jiff::{SignedDuration, Timestamp};
 
-use super::{gate::ApprovedHead, why::BackOff};
 use crate::{
     domain::{
-        AttemptId, Ending, Failure, Outcome, Placement, RequestKey, Resources, RunId, RunRequest, RunState,
-        Verdict,
+        ApprovedHead, AttemptId, BackOff, Ending, Failure, Outcome, Placement, RequestKey, Resources, RunId,
+        RunRequest, RunState, Verdict,
     },
     event::StopMode,
     fact::StopReason,

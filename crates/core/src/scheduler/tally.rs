@@ -9,7 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{
     Scheduler,
-    queue::{Account, Evicted, NAMESPACE},
+    queue::{Account, Eviction, NAMESPACE},
     run::{AttemptPhase, Phase},
 };
 use crate::{
@@ -108,7 +108,7 @@ impl Scheduler {
             Phase::Queued { .. } if self.back_off(run).is_some() => None,
             Phase::Queued { .. } => {
                 let (entered_at, reserved_at) = self.queue.times(id)?;
-                if self.queue.is_held(id) {
+                if self.queue.is_quota_reserved(id) {
                     return Some((Stage::Quota, reserved_at));
                 }
                 Some((Stage::Queue, entered_at))
@@ -176,12 +176,12 @@ impl Scheduler {
     }
 
     /// Counts that somebody has to give quota back.
-    pub(super) fn count_eviction(&mut self, evicted: &Evicted) {
+    pub(super) fn count_eviction(&mut self, evicted: &Eviction) {
         let id = evicted.attempt.run;
         let Some(account) = self.queue.account(id) else {
             return;
         };
-        let reason = evicted.reason.kind();
+        let reason = evicted.reason.condition_reason();
         let run = self.runs.get_mut(&id).expect("who is in the queue is known");
         let is_first = run.evicted_for.insert(reason);
         let started_at = run

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Scheduler;
 use crate::{
-    domain::{Resources, RunId},
+    domain::{BackOff, Resources, RunId},
     view::PlacePending,
 };
 
@@ -51,19 +51,6 @@ pub enum PendingReason {
 }
 
 pub use inactive::InactiveQueue;
-
-/// How a run that failed is tried again by itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase")]
-pub struct BackOff {
-    /// When it may be tried again.
-    pub until: Timestamp,
-    /// How often it was requeued for failures of this kind, this time included: Kueue's `requeueState.count`.
-    pub requeues: u32,
-    /// How often it may be.
-    pub at_most: u32,
-}
 
 /// How a run stands in its queue.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

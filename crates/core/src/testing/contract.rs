@@ -6,6 +6,6 @@ mod cluster;
 mod gpu;
 mod store;
 
-pub use cluster::{NewsOf, cluster_keeps_its_promises, reservation};
+pub use cluster::{NewsOf, cluster_keeps_its_promises};
 pub use gpu::probe_keeps_its_promises;
 pub use store::store_keeps_its_promises;

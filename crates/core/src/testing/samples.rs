@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use blueproof_queue::{
-    Quantity,
+    Assignment, Quantity,
     objects::{
         ClusterQueue, FlavorQuotas, LocalQueue, Objects, Preemption, Quota, ReclaimWithinCohort,
         ResourceFlavor, ResourceGroup, WithinClusterQueue,
@@ -12,7 +12,7 @@ use blueproof_queue::{
 use jiff::Timestamp;
 
 use crate::{
-    action::{Action, StartAction},
+    action::{Action, Reservation, StartAction},
     domain::{
         Actor, AttemptId, Bytes, Cpus, Head, Job, Outcome, Placement, Priority, Project, RequestKey,
         Resources, Retries, RunId, RunRequest, Subject, Timeouts, Verdict,
@@ -130,6 +130,19 @@ pub fn reserved(actions: &[Action]) -> Vec<AttemptId> {
         | Action::Report { .. } => None,
     });
     reserved.collect()
+}
+
+/// Returns what a driver is asked for the place of an attempt with.
+pub fn reservation(attempt: AttemptId, resources: Resources) -> Reservation {
+    Reservation {
+        attempt,
+        resources,
+        assignment: Assignment {
+            cluster_queue: "local".into(),
+            local_queue: "local".into(),
+            pod_sets: Vec::new(),
+        },
+    }
 }
 
 /// Returns what a driver is given to start the first attempt of the `number`th run, which is this request's.

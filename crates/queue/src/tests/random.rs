@@ -15,9 +15,9 @@ use crate::{
 };
 
 const FLAVORS: [&str; 2] = ["a10", "h200"];
-pub(super) const QUEUES: [&str; 4] = ["q0", "q1", "q2", "q3"];
+pub(crate) const QUEUES: [&str; 4] = ["q0", "q1", "q2", "q3"];
 const COHORTS: [&str; 3] = ["root", "left", "right"];
-pub(super) const USERS: [&str; 3] = ["ann", "bob", "cy"];
+pub(crate) const USERS: [&str; 3] = ["ann", "bob", "cy"];
 pub(super) const RESOURCES: [&str; 2] = ["cpu", "gpu"];
 
 /// Something that happens to the queues.
@@ -198,7 +198,7 @@ fn cohort(parent: Option<&'static str>) -> impl Strategy<Value = Cohort> {
     })
 }
 
-pub(super) fn configured() -> impl Strategy<Value = Objects> {
+pub(crate) fn configured() -> impl Strategy<Value = Objects> {
     let cohorts = (cohort(None), cohort(Some("root")), cohort(Some("root")));
     let fair = option::of(Just(FairSharing::default()));
     let usage = (option::of(admission_fair_sharing()), local_queues());
@@ -225,7 +225,7 @@ pub(super) fn story() -> impl Strategy<Value = (Objects, Vec<Happening>)> {
     (configured(), vec(happening(), 1..40))
 }
 
-pub(super) fn at(second: i64) -> Timestamp {
+pub(crate) fn at(second: i64) -> Timestamp {
     Timestamp::from_second(second).expect("small")
 }
 

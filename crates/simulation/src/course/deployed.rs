@@ -3,7 +3,7 @@
 //! The machine alone decides when a job is created again, given up, or moved away from a bad node. Here is what it decides
 //! about.
 
-use blueproof_queue::WorkloadId;
+use blueproof_queue::Eviction;
 use jiff::SignedDuration;
 
 use super::{Course, Due, Place, number};
@@ -20,16 +20,15 @@ impl Course<'_> {
         self.look(job);
     }
 
-    /// Tells a job to give its quota back.
-    pub(super) fn evict(&mut self, id: WorkloadId, cause: Leave) {
-        let job = number(id);
-        if self.held.remove(&job) {
-            // Nothing of it runs yet, so it is gone at once.
-            self.states[job].place = Place::Waiting;
-            self.queues.requeue(id);
-            self.count_eviction(job);
-            return self.let_in(job);
+    /// A job has to give its quota back. One that was not admitted yet is in the queue again already.
+    pub(super) fn on_evicted(&mut self, eviction: &Eviction, cause: Leave) {
+        if eviction.was_admitted {
+            self.evict(number(eviction.workload), cause);
         }
+    }
+
+    /// Tells a job that runs to give its quota back.
+    pub(super) fn evict(&mut self, job: usize, cause: Leave) {
         if self.states[job].place != Place::Running {
             return;
         }
@@ -39,12 +38,6 @@ impl Course<'_> {
             self.states[job].deployment.wanted = Wanted::Suspended;
             self.look(job);
         }
-    }
-
-    /// Remembers that a job was evicted: it may not evict those who are safe from such.
-    pub(super) fn count_eviction(&mut self, job: usize) {
-        self.states[job].workload.evictions += 1;
-        self.returning.insert(job);
     }
 
     /// Returns whether a job is so near its end that it comes to it, told to go or not.
@@ -177,8 +170,7 @@ impl Course<'_> {
     fn bind(&mut self, job: usize) -> bool {
         let state = &mut self.states[job];
         let asked = &self.scenario.jobs[job];
-        let admission = state.admission.as_ref().expect("it has its quota");
-        if !self.nodes.put(job, asked, admission) {
+        if !self.nodes.put(job, asked, &state.pod_sets) {
             return false;
         }
         let has_waited = matches!(state.deployment.pods, Pods::Pending { .. });

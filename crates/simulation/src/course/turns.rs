@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use blueproof_queue::{AdmissionEntry, Workload};
+
 use super::Course;
 use crate::history::{Leave, What};
 
@@ -42,6 +44,12 @@ impl Turns {
 }
 
 impl Course<'_> {
+    /// Returns the workload of a job, which the queue knows better while it is there.
+    fn workload(&self, job: usize) -> &Workload {
+        let last = &self.states[job].workload;
+        self.queue.get(last.id).map_or(last, AdmissionEntry::workload)
+    }
+
     /// Notes that a job is evicted, and ends the course where that goes on for ever.
     pub(super) fn note_eviction(&mut self, job: usize, cause: Leave) {
         let at = self.now;
@@ -51,11 +59,8 @@ impl Course<'_> {
         self.note(What::Evicted { job, cause });
         if self.turns.note_eviction(job) && !self.history.cut_short {
             self.history.cut_short = true;
-            let queues = self
-                .turns
-                .jobs()
-                .map(|job| &self.states[job].workload.cluster_queue);
-            self.history.by_turns = queues.cloned().collect();
+            let workloads = self.turns.jobs().map(|job| self.workload(job));
+            self.history.by_turns = workloads.map(|workload| workload.cluster_queue.clone()).collect();
         }
     }
 }

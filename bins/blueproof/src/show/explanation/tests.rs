@@ -1,10 +1,10 @@
 //! Why runs stand where they stand.
 
 use blueproof_core::{
+    domain::BackOff,
     domain::{Actor, Resources, RunId, Verdict},
     event::{Call, Event},
     policy::Policy,
-    scheduler::BackOff,
     testing::{finished, request, teams},
 };
 use blueproof_queue::{

@@ -6,11 +6,12 @@ use blueproof_core::{
     domain::{Bytes, Cpus, Failure, FailureClass, RunId},
     event::Event,
     policy::Policy,
-    scheduler::{EvictionReason, Scheduler},
+    scheduler::Scheduler,
     testing,
     view::Eviction,
 };
 use blueproof_diagnostic::{Code, Place};
+use blueproof_queue::EvictionReason;
 
 use super::*;
 use crate::show::samples::trouble;

@@ -1,8 +1,9 @@
 //! By which names and times a run's way through the queue is counted.
 
+use blueproof_queue::AdmissionStatus;
 use jiff::Timestamp;
 
-use super::Queue;
+use super::{Queue, workload_id};
 use crate::domain::RunId;
 
 /// The namespace of every LocalQueue: there are none here.
@@ -22,14 +23,12 @@ pub(in super::super) struct Account {
 impl Queue {
     /// Returns by what a run that is in the queue, or has quota, is counted.
     pub(in super::super) fn account(&self, run: RunId) -> Option<Account> {
-        let workload = &self.entries.get(&run)?.workload;
+        let workload = self.admission.get(workload_id(run))?.workload();
         let classes = self.objects().priority_classes.iter();
         let mut same = classes.filter(|(_, value)| **value == workload.priority);
         let class = same.next().filter(|_| same.next().is_none());
-        let cohorts = self
-            .queues
-            .cohorts_of(&workload.cluster_queue)
-            .unwrap_or_default();
+        let cohorts = self.queues().cohorts_of(&workload.cluster_queue);
+        let cohorts = cohorts.unwrap_or_default();
         Some(Account {
             cluster_queue: workload.cluster_queue.clone(),
             local_queue: workload.local_queue.clone(),
@@ -38,14 +37,14 @@ impl Queue {
         })
     }
 
-    /// Returns whether a run has quota that others are still leaving.
-    pub(in super::super) fn is_held(&self, run: RunId) -> bool {
-        self.held.contains(&run)
+    /// Returns whether a run has quota that its victims still use.
+    pub(in super::super) fn is_quota_reserved(&self, run: RunId) -> bool {
+        self.admission.status(workload_id(run)) == Some(AdmissionStatus::QuotaReserved)
     }
 
     /// Returns when a run entered the queue, this time, and when it got its quota.
     pub(in super::super) fn times(&self, run: RunId) -> Option<(Timestamp, Timestamp)> {
-        let entry = self.entries.get(&run)?;
-        Some((entry.entered_at, entry.reserved_at))
+        let entry = self.admission.get(workload_id(run))?;
+        Some((entry.entered_at(), entry.reserved_at()))
     }
 }

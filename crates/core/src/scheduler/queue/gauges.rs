@@ -5,13 +5,16 @@
 use std::collections::BTreeMap;
 
 use blueproof_queue::{
-    CohortFigures, Inactive, Quantity, Standing, StopPolicy,
+    AdmissionEntry, AdmissionStatus, CohortFigures, Inactive, Quantity, Standing, StopPolicy,
     objects::{ClusterQueue, LocalQueue, Quota},
 };
 use jiff::Timestamp;
 
-use super::{CPU, Entry, NAMESPACE, Place, Queue};
-use crate::metrics::{self as m, Page};
+use super::{NAMESPACE, Queue};
+use crate::{
+    domain::CPU,
+    metrics::{self as m, Page},
+};
 
 /// What the workloads of one queue come to.
 #[derive(Default)]
@@ -31,23 +34,19 @@ impl Queue {
     /// Sets the gauges of all queues and cohorts.
     pub(in super::super) fn tell(&self, now: Timestamp, page: &mut Page) {
         let (mut by_cluster_queue, mut by_local_queue) = (BTreeMap::new(), BTreeMap::new());
-        for entry in self
-            .entries
-            .values()
-            .filter(|entry| entry.place != Place::Outside)
-        {
+        let entries = self.admission.entries();
+        for entry in entries.filter(|entry| entry.status() != AdmissionStatus::Inactive) {
+            let workload = entry.workload();
             let sums: &mut Sums<'_> = by_cluster_queue
-                .entry(entry.workload.cluster_queue.as_str())
+                .entry(workload.cluster_queue.as_str())
                 .or_default();
             self.add(entry, sums);
             self.add(
                 entry,
-                by_local_queue
-                    .entry(entry.workload.local_queue.as_str())
-                    .or_default(),
+                by_local_queue.entry(workload.local_queue.as_str()).or_default(),
             );
         }
-        for name in self.queues.names() {
+        for name in self.queues().names() {
             self.tell_cluster_queue(name, &by_cluster_queue.remove(name).unwrap_or_default(), page);
             self.tell_usage(name, now, page);
         }
@@ -56,37 +55,37 @@ impl Queue {
             self.tell_local_queue(name, configured, &sums, page);
         }
         let fair = self.objects().fair_sharing.is_some();
-        for cohort in self.queues.cohorts() {
+        for cohort in self.queues().cohorts() {
             tell_cohort(&cohort, page);
-            if let Some(share) = self.queues.cohort_share(cohort.name).filter(|_| fair) {
+            if let Some(share) = self.queues().cohort_share(cohort.name).filter(|_| fair) {
                 page.set(&m::COHORT_WEIGHTED_SHARE, &[cohort.name], share);
             }
         }
     }
 
-    fn add<'a>(&'a self, entry: &'a Entry, sums: &mut Sums<'a>) {
-        let id = entry.workload.id;
-        let held = || self.queues.held_by(id);
-        match entry.place {
-            Place::Outside => {}
-            Place::Waiting => {
-                let tried = self.queues.standing(id) == Some(Standing::Queued)
-                    && self.queues.inactive(&entry.workload.cluster_queue) == Ok(None);
+    fn add<'a>(&'a self, entry: &'a AdmissionEntry, sums: &mut Sums<'a>) {
+        let (id, workload) = (entry.workload().id, entry.workload());
+        let held = || self.queues().held_by(id);
+        match entry.status() {
+            AdmissionStatus::Inactive => {}
+            AdmissionStatus::Pending => {
+                let tried = self.queues().standing(id) == Some(Standing::Queued)
+                    && self.queues().inactive(&workload.cluster_queue) == Ok(None);
                 sums.active += u32::from(tried);
                 sums.inadmissible += u32::from(!tried);
-                for set in &entry.workload.pod_sets {
+                for set in &workload.pod_sets {
                     for (resource, amount) in &set.requests {
                         add(&mut sums.pending, resource, amount.times(set.count));
                     }
                 }
             }
-            Place::Held => {
+            AdmissionStatus::QuotaReserved => {
                 sums.reserving += 1;
                 for (flavor, resource, amount) in held() {
                     add(&mut sums.reserved, (flavor, resource), amount);
                 }
             }
-            Place::Given => {
+            AdmissionStatus::Admitted => {
                 sums.reserving += 1;
                 sums.admitted += 1;
                 for (flavor, resource, amount) in held() {
@@ -100,7 +99,7 @@ impl Queue {
     fn tell_cluster_queue(&self, name: &str, sums: &Sums<'_>, page: &mut Page) {
         page.set(&m::RESERVING_ACTIVE_WORKLOADS, &[name], sums.reserving.into());
         page.set(&m::ADMITTED_ACTIVE_WORKLOADS, &[name], sums.admitted.into());
-        let is = match self.queues.inactive(name) {
+        let is = match self.queues().inactive(name) {
             Ok(None) => "active",
             Ok(Some(Inactive::Removed)) => "terminating",
             Ok(Some(Inactive::Stopped(_) | Inactive::FlavorNotFound(_) | Inactive::CohortCycle(_)))
@@ -113,7 +112,7 @@ impl Queue {
                 f64::from(u8::from(status == is)),
             );
         }
-        let cohorts = self.queues.cohorts_of(name).unwrap_or_default();
+        let cohorts = self.queues().cohorts_of(name).unwrap_or_default();
         for cohort in &cohorts {
             page.add(
                 &m::COHORT_SUBTREE_ADMITTED_ACTIVE_WORKLOADS,
@@ -135,7 +134,7 @@ impl Queue {
         page.set(&m::CLUSTER_QUEUE_INFO, &[name, cohort, root], 1.0);
         self.tell_quota([cohort, name], configured, sums, page);
         if self.objects().fair_sharing.is_some() {
-            let share = self.queues.weighted_share(name).unwrap_or_default();
+            let share = self.queues().weighted_share(name).unwrap_or_default();
             let share = if share.is_finite() { share } else { f64::NAN };
             page.set(&m::CLUSTER_QUEUE_WEIGHTED_SHARE, &[name, cohort], share);
         }
@@ -155,7 +154,7 @@ impl Queue {
                 &m::CLUSTER_QUEUE_LENDING_LIMIT,
                 in_units(quota.lending_limit.unwrap_or(unlimited)),
             );
-            let reserved = self.queues.usage(name, flavor, resource).unwrap_or_default();
+            let reserved = self.queues().usage(name, flavor, resource).unwrap_or_default();
             set(&m::CLUSTER_QUEUE_RESOURCE_RESERVATION, in_units(reserved));
             let used = sums.used.get(&(flavor, resource)).copied().unwrap_or_default();
             set(&m::CLUSTER_QUEUE_RESOURCE_USAGE, in_units(used));
@@ -172,7 +171,7 @@ impl Queue {
 
     /// Sets what those in front of a queue had lately, where that counts.
     fn tell_usage(&self, name: &str, now: Timestamp, page: &mut Page) {
-        let Ok(Some(users)) = self.queues.users(name, now) else {
+        let Ok(Some(users)) = self.queues().users(name, now) else {
             return;
         };
         let mut by_local_queue: BTreeMap<&str, f64> = BTreeMap::new();
@@ -197,7 +196,7 @@ impl Queue {
             );
         }
         let admits = configured.stop_policy == StopPolicy::None
-            && self.queues.inactive(&configured.cluster_queue) == Ok(None);
+            && self.queues().inactive(&configured.cluster_queue) == Ok(None);
         for (active, holds) in [("True", admits), ("False", !admits), ("Unknown", false)] {
             page.set(
                 &m::LOCAL_QUEUE_STATUS,

@@ -1,17 +1,15 @@
-//! The queue as the scheduler meets it: by runs, with the one queue that holds where nobody applied others.
+//! The queue as the scheduler meets it: by runs, with the one queue that holds where no admin applied others, and why a run
+//! waits there. What decides is tested in `blueproof_queue`.
 
 mod local_queues;
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 use blueproof_queue::{
-    PreemptionReason,
+    StopPolicy, WorkloadId,
     objects::{
         AdmissionFairSharing, AdmissionMode, ClusterQueue, Cohort, FlavorQuotas, LocalQueue, LocalQueueUsers,
-        Preemption, QueueingStrategy, ReclaimWithinCohort, ResourceFlavor, WithinClusterQueue,
+        Preemption, QueueingStrategy, ReclaimWithinCohort, ResourceFlavor,
     },
 };
 
@@ -61,20 +59,6 @@ fn admitted(queue: &mut Queue) -> Vec<u64> {
 }
 
 #[test]
-fn the_order_is_by_priority_then_by_time_then_by_id() {
-    let mut queue = Queue::new(cpus(1));
-    for (run, priority, since) in [(1, 0, 5), (2, 0, 3), (3, 9, 7), (4, 0, 3)] {
-        submit(&mut queue, run, priority, since, 1);
-    }
-    let mut order = Vec::new();
-    while let [run] = admitted(&mut queue)[..] {
-        order.push(run);
-        queue.release(RunId(run).attempt(1));
-    }
-    assert_eq!(order, [3, 2, 4, 1]);
-}
-
-#[test]
 fn nobody_overtakes_the_one_in_front() {
     let mut queue = Queue::new(cpus(2));
     submit(&mut queue, 1, 0, 1, 1);
@@ -94,51 +78,6 @@ fn nobody_overtakes_the_one_in_front() {
     );
     queue.release(RunId(1).attempt(1));
     assert_eq!(admitted(&mut queue), [2]);
-}
-
-#[test]
-fn releasing_twice_gives_nothing_back_twice() {
-    let mut queue = Queue::new(cpus(1));
-    submit(&mut queue, 1, 0, 1, 1);
-    assert_eq!(admitted(&mut queue), [1]);
-    let attempt = RunId(1).attempt(1);
-    queue.release(attempt);
-    queue.release(attempt);
-    queue.check();
-    assert_eq!(queue.promised(attempt), None);
-}
-
-const WORDS: [PreemptionReason; 4] = [
-    PreemptionReason::InClusterQueue,
-    PreemptionReason::InCohortReclamation,
-    PreemptionReason::InCohortFairSharing,
-    PreemptionReason::InCohortReclaimWhileBorrowing,
-];
-
-const STOPPED: [EvictionReason; 2] = [
-    EvictionReason::LocalQueueStopped,
-    EvictionReason::ClusterQueueStopped,
-];
-
-#[test]
-fn a_run_is_evicted_in_the_words_in_which_its_workload_is_preempted() {
-    for reason in WORDS {
-        let evicted = EvictionReason::from(reason);
-        assert_eq!(evicted.as_str(), reason.as_str());
-        assert_eq!(serde_json::to_value(evicted).expect("a word"), reason.as_str());
-    }
-    for stopped in STOPPED {
-        assert_eq!(serde_json::to_value(stopped).expect("a word"), stopped.as_str());
-    }
-}
-
-#[test]
-fn every_reason_is_told_in_words_of_its_own() {
-    let reasons = WORDS.map(EvictionReason::from).into_iter();
-    let all = reasons.chain(STOPPED);
-    let words: BTreeSet<_> = all.map(EvictionReason::as_words).collect();
-    assert_eq!(words.len(), WORDS.len() + STOPPED.len());
-    assert!(!words.contains(""));
 }
 
 #[test]
@@ -164,67 +103,6 @@ fn the_default_queue_has_all_resources_also_those_of_which_there_is_nothing() {
         Vec::from_iter(configured.resource_groups[0].covered_resources()),
         ["cpu", "memory", "nvidia.com/gpu"]
     );
-}
-
-/// A queue with one core, whose runs evict those of lower priority.
-fn preempting(protected_for: i64) -> Queue {
-    let mut objects = default_objects(cpus(1));
-    let queue = objects.cluster_queues.get_mut("local").expect("it is there");
-    queue.preemption.within_cluster_queue = WithinClusterQueue::LowerPriority;
-    let mut queue = Queue::new(Resources::default());
-    queue.apply(objects);
-    queue.protect_for(SignedDuration::from_secs(protected_for));
-    submit(&mut queue, 1, 0, 1, 1);
-    assert_eq!(admitted(&mut queue), [1]);
-    queue
-}
-
-#[test]
-fn one_who_was_evicted_takes_nothing_back_before_the_other_had_its_time() {
-    let mut queue = preempting(60);
-    let evictions = Evictions {
-        count: 1,
-        last_by: Some(RunId(1)),
-    };
-    queue.submit(
-        at(2),
-        RunId(2).attempt(2),
-        &Arc::new(asks(9, 1)),
-        at(2),
-        evictions,
-    );
-    assert!(queue.decide(at(159)).evicted().is_empty());
-    assert_eq!(queue.try_again_at(), Some(at(160)));
-    queue.wake();
-    let expected = Evicted {
-        attempt: RunId(1).attempt(1),
-        reason: EvictionReason::InClusterQueue,
-        by: Some(RunId(2)),
-        reversal: true,
-        was_admitted: true,
-    };
-    assert_eq!(queue.decide(at(160)).evicted(), [expected]);
-}
-
-#[test]
-fn whoever_was_not_evicted_need_not_wait_for_anybodys_time() {
-    for (protected_for, count) in [(0, 1), (60, 0)] {
-        let mut queue = preempting(protected_for);
-        assert_eq!(queue.try_again_at(), None);
-        let evictions = Evictions { count, last_by: None };
-        queue.submit(
-            at(2),
-            RunId(2).attempt(1),
-            &Arc::new(asks(9, 1)),
-            at(2),
-            evictions,
-        );
-        assert_eq!(
-            queue.decide(at(100)).evicted().len(),
-            1,
-            "{protected_for} {count}"
-        );
-    }
 }
 
 /// Queues of one cohort with so many cores each. Those of `high` evict who borrows.
@@ -296,41 +174,6 @@ fn room_that_somebody_has_not_left_yet_is_not_given_out() {
 }
 
 #[test]
-fn one_whose_queue_is_drained_before_it_was_told_of_its_quota_waits_again() {
-    let mut queue = crowded();
-    let mut objects = queue.objects().clone();
-    let drained = objects.cluster_queues.get_mut("c").expect("it is there");
-    drained.stop_policy = StopPolicy::HoldAndDrain;
-    queue.apply(objects);
-    let decisions = queue.decide(at(101));
-    queue.check();
-    assert!(decisions.evicted().is_empty(), "nothing of it runs");
-    assert!(matches!(queue.why(RunId(4)), Some(PendingReason::Suspended(_))));
-}
-
-#[test]
-fn one_who_waits_follows_its_local_queue() {
-    let mut objects = cohort([("a", 1), ("b", 2)]);
-    let mut queue = Queue::new(Resources::default());
-    queue.apply(objects.clone());
-    submit_to(&mut queue, "a", 1, 1);
-    objects
-        .cluster_queues
-        .get_mut("a")
-        .expect("it is there")
-        .stop_policy = StopPolicy::Hold;
-    queue.apply(objects.clone());
-    assert_eq!(admitted(&mut queue), [0; 0]);
-    objects
-        .local_queues
-        .get_mut("a")
-        .expect("it is there")
-        .cluster_queue = "b".into();
-    queue.apply(objects);
-    assert_eq!(admitted(&mut queue), [1]);
-}
-
-#[test]
 fn authors_or_repositories_are_told_apart_as_soon_as_their_local_queue_says_so() {
     let mut objects = cohort([("a", 1)]);
     let shared = objects.cluster_queues.get_mut("a").expect("it is there");
@@ -351,9 +194,9 @@ fn authors_or_repositories_are_told_apart_as_soon_as_their_local_queue_says_so()
     assert_eq!(admitted(&mut queue), [1]);
     submit_by(&mut queue, "a", 2, "ann", 1);
     submit_by(&mut queue, "a", 3, "bob", 1);
-    let waiting = |queue: &Queue| queue.queues.waiting("a").expect("it is there");
+    let waiting = |queue: &Queue| queue.queues().waiting("a").expect("it is there");
     assert_eq!(waiting(&queue), [WorkloadId(3), WorkloadId(2)]);
-    let order = queue.queues.usage_order(WorkloadId(2)).expect("usage counts");
+    let order = queue.queues().usage_order(WorkloadId(2)).expect("usage counts");
     assert_eq!(order.own.user.as_deref(), Some("ann"));
     assert_eq!(order.less[0].0.user.as_deref(), Some("bob"));
 

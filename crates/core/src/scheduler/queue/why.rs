@@ -3,15 +3,13 @@
 use std::collections::BTreeMap;
 
 use blueproof_queue::{
-    Queues, Standing, StopPolicy, Wait, WaitReason, WorkloadId, objects::QueueingStrategy,
+    AdmissionEntry, AdmissionStatus, Queues, Standing, StopPolicy, Wait, WaitReason, WorkloadId,
+    objects::QueueingStrategy,
 };
 
-use super::{
-    Entry, Place, Queue,
-    gang::{Zeros, requests},
-};
+use super::{Entry, Queue, run_id, workload_id};
 use crate::{
-    domain::{Resources, RunId},
+    domain::{Resources, RunId, Zeros, requests},
     scheduler::why::{
         FlavorRoom, InactiveQueue, Lost, PendingReason, Queued, Unblocker, UsageOrder, free_in_words, runs,
     },
@@ -20,27 +18,28 @@ use crate::{
 impl Queue {
     /// Returns why the run's attempt still waits, or `None` when it does not wait here.
     pub(in super::super) fn why(&self, run: RunId) -> Option<PendingReason> {
-        let entry = self.waiting(run)?;
-        let id = entry.workload.id;
-        let (reason, mut queued) = self.queued(entry);
-        queued.ahead = runs(self.queues.ahead_of(id));
-        queued.usage = self.queues.usage_order(id).map(UsageOrder::from);
+        let (asks, entry) = self.waiting(run)?;
+        let id = entry.workload().id;
+        let (reason, mut queued) = self.queued(asks, entry);
+        queued.ahead = runs(self.queues().ahead_of(id));
+        queued.usage = self.queues().usage_order(id).map(UsageOrder::from);
         Some(PendingReason::in_queue(reason, queued))
     }
 
     /// Returns why an entry waits and how it stands, but not who is before it.
-    fn queued(&self, entry: &Entry) -> (WaitReason, Queued) {
-        let (id, queue) = (entry.workload.id, &entry.workload.cluster_queue);
-        let wait = self.queues.wait(id).unwrap_or_else(|| self.outside(entry));
+    fn queued(&self, asks: &Entry, entry: &AdmissionEntry) -> (WaitReason, Queued) {
+        let (id, queue) = (entry.workload().id, &entry.workload().cluster_queue);
+        let asked = asks.asked();
+        let wait = self.queues().wait(id).unwrap_or_else(|| self.outside(entry));
         let strict_head = self.strict_head(entry);
         let queued = Queued {
-            asked: entry.asked(),
-            flavors: self.rooms(queue, entry.asked()),
+            asked,
+            flavors: self.rooms(queue, asked),
             ahead: Vec::new(),
             obstacles: wait.obstacles,
             can_ever_fit: wait.can_ever_fit || wait.reason == WaitReason::Misconfigured,
-            inactive: InactiveQueue::of(&self.queues, entry.request.queue.as_str()),
-            head_never_fits: strict_head.is_some_and(|head| !self.queues.fits_ever(WorkloadId(head.0))),
+            inactive: InactiveQueue::of(self.queues(), &entry.origin().local_queue),
+            head_never_fits: strict_head.is_some_and(|head| !self.queues().fits_ever(workload_id(head))),
             strict_head,
             usage: None,
         };
@@ -48,28 +47,26 @@ impl Queue {
     }
 
     /// Returns the head of an entry's queue where nobody may overtake it, unless the entry is the head itself.
-    fn strict_head(&self, entry: &Entry) -> Option<RunId> {
-        let queue = &entry.workload.cluster_queue;
+    fn strict_head(&self, entry: &AdmissionEntry) -> Option<RunId> {
+        let queue = &entry.workload().cluster_queue;
         let configured = self.objects().cluster_queues.get(queue)?;
         let is_strict = configured.queueing_strategy == QueueingStrategy::StrictFIFO;
-        let head = self
-            .queues
-            .head(queue)
-            .filter(|head| is_strict && *head != entry.workload.id)?;
-        (entry.place == Place::Waiting).then_some(RunId(head.0))
+        let head = self.queues().head(queue);
+        let head = head.filter(|head| is_strict && *head != entry.workload().id)?;
+        (entry.status() == AdmissionStatus::Pending).then_some(run_id(head))
     }
 
     /// Returns why one waits that no queue has: it is held back for room that others leave, or its LocalQueue takes
     /// nobody.
-    fn outside(&self, entry: &Entry) -> Wait {
-        let inactive = InactiveQueue::of(&self.queues, entry.request.queue.as_str());
+    fn outside(&self, entry: &AdmissionEntry) -> Wait {
+        let inactive = InactiveQueue::of(self.queues(), &entry.origin().local_queue);
         let reason = match inactive {
-            _ if entry.place == Place::Held => WaitReason::WaitingForPreemptedWorkloads,
+            _ if entry.status() == AdmissionStatus::QuotaReserved => WaitReason::WaitingForPreemptedWorkloads,
             Some(inactive) if inactive.is_stopped() => WaitReason::Suspended,
             Some(_) | None => WaitReason::Misconfigured,
         };
         // Where something is missing, nobody knows what there will be room for.
-        let fits = self.queues.can_ever_fit(&entry.workload).unwrap_or(true);
+        let fits = self.queues().can_ever_fit(entry.workload()).unwrap_or(true);
         Wait {
             reason,
             obstacles: Vec::new(),
@@ -86,12 +83,12 @@ impl Queue {
             .filter(|(_, local)| local.stop_policy != StopPolicy::None);
         let mut behind: BTreeMap<&str, Vec<RunId>> =
             stopped.map(|(name, _)| (name.as_str(), Vec::new())).collect();
-        for (run, entry) in &self.entries {
-            let through = self.queues.local_queue(entry.request.queue.as_str());
+        for entry in self.admission.entries() {
+            let through = self.queues().local_queue(&entry.origin().local_queue);
             if let Some(runs) = through.and_then(|(name, _)| behind.get_mut(name))
-                && entry.place == Place::Outside
+                && entry.status() == AdmissionStatus::Inactive
             {
-                runs.push(*run);
+                runs.push(run_id(entry.workload().id));
             }
         }
         behind
@@ -101,16 +98,19 @@ impl Queue {
     pub(in super::super) fn lost(&self) -> Vec<Lost<'_>> {
         let configured = &self.objects().cluster_queues;
         let mut lost: BTreeMap<_, Lost<'_>> = BTreeMap::new();
-        for (run, entry) in &self.entries {
-            let (name, workload) = (entry.request.queue.as_str(), &entry.workload);
-            let behind = self.queues.local_queue(name);
+        for entry in self.admission.entries() {
+            let (name, workload) = (entry.origin().local_queue.as_str(), entry.workload());
+            let behind = self.queues().local_queue(name);
             let behind = behind.map(|(_, local)| local.cluster_queue.as_str());
-            let waits = matches!(entry.place, Place::Outside | Place::Waiting);
+            let waits = matches!(
+                entry.status(),
+                AdmissionStatus::Inactive | AdmissionStatus::Pending
+            );
             if !waits || behind.is_some_and(|behind| configured.contains_key(behind)) {
                 continue;
             }
             let cluster_queue = behind.unwrap_or(&workload.cluster_queue);
-            let Some(missing) = InactiveQueue::of(&self.queues, name) else {
+            let Some(missing) = InactiveQueue::of(self.queues(), name) else {
                 continue;
             };
             let those = lost.entry((name, cluster_queue)).or_insert_with(|| Lost {
@@ -119,30 +119,32 @@ impl Queue {
                 missing,
                 runs: Vec::new(),
             });
-            those.runs.push(*run);
+            those.runs.push(run_id(workload.id));
         }
         lost.into_values().collect()
     }
 
     /// Returns changes each of which would get a waiting run admitted.
     pub(in super::super) fn unblocked_by(&self, run: RunId) -> Vec<Unblocker> {
-        let Some(entry) = self.waiting(run) else {
+        let Some((_, entry)) = self.waiting(run) else {
             return Vec::new();
         };
-        if InactiveQueue::of(&self.queues, entry.request.queue.as_str()).is_some() {
-            return self.resumed(run, entry).into_iter().collect();
+        if InactiveQueue::of(self.queues(), &entry.origin().local_queue).is_some() {
+            return self.resumed(entry).into_iter().collect();
         }
-        match entry.place {
-            Place::Waiting => unblockers(&self.queues, entry.workload.id),
-            Place::Outside | Place::Held | Place::Given => Vec::new(),
+        match entry.status() {
+            AdmissionStatus::Pending => unblockers(self.queues(), entry.workload().id),
+            AdmissionStatus::Inactive | AdmissionStatus::QuotaReserved | AdmissionStatus::Admitted => {
+                Vec::new()
+            }
         }
     }
 
     /// Returns what it takes where queues that are stopped keep a run from being admitted: they admit again on a copy, and
     /// what is still missing there is missing too. `None` is that more is wrong with them, or nothing that was tried helps.
-    fn resumed(&self, run: RunId, entry: &Entry) -> Option<Unblocker> {
-        let (mut copy, mut stopped) = (self.clone(), Vec::new());
-        while let Some(inactive) = InactiveQueue::of(&copy.queues, entry.request.queue.as_str()) {
+    fn resumed(&self, entry: &AdmissionEntry) -> Option<Unblocker> {
+        let (mut copy, mut stopped) = (self.admission.clone(), Vec::new());
+        while let Some(inactive) = InactiveQueue::of(copy.queues(), &entry.origin().local_queue) {
             if !inactive.is_stopped() {
                 return None;
             }
@@ -151,14 +153,14 @@ impl Queue {
             copy.set_objects(objects);
             stopped.push(inactive);
         }
-        copy.queues.let_leave();
-        copy.queues.settle();
-        let id = copy.entries[&run].workload.id;
-        if copy.queues.standing(id) == Some(Standing::Admitted) {
+        let (mut queues, id) = (copy.into_queues(), entry.workload().id);
+        queues.let_leave();
+        queues.settle();
+        if queues.standing(id) == Some(Standing::Admitted) {
             let then = Vec::new();
             return Some(Unblocker::Resumed { stopped, then });
         }
-        let then = unblockers(&copy.queues, id);
+        let then = unblockers(&queues, id);
         (!then.is_empty()).then_some(Unblocker::Resumed { stopped, then })
     }
 
@@ -167,8 +169,8 @@ impl Queue {
     ///
     /// Unlike that it does not count those before it, and so costs the same however many they are.
     pub(in super::super) fn obstacle(&self, run: RunId) -> Option<String> {
-        let entry = self.waiting(run)?;
-        let (reason, queued) = self.queued(entry);
+        let (asks, entry) = self.waiting(run)?;
+        let (reason, queued) = self.queued(asks, entry);
         if !matches!(
             reason,
             WaitReason::PendingEvaluation | WaitReason::WaitingForQuota
@@ -176,12 +178,10 @@ impl Queue {
             return Some(PendingReason::in_queue(reason, queued).to_string());
         }
         let needs = format!("asks for {}; {}", queued.asked, free_in_words(&queued.flavors));
-        let head = self
-            .queues
-            .head(&entry.workload.cluster_queue)
-            .filter(|head| *head != entry.workload.id);
+        let head = self.queues().head(&entry.workload().cluster_queue);
+        let head = head.filter(|head| *head != entry.workload().id);
         Some(match head {
-            Some(head) => format!("{needs}; {} is first in the queue", RunId(head.0)),
+            Some(head) => format!("{needs}; {} is first in the queue", run_id(head)),
             None => needs,
         })
     }
@@ -204,11 +204,11 @@ impl Queue {
                     flavor: flavor.name.clone(),
                     resource: resource.clone(),
                     free: self
-                        .queues
+                        .queues()
                         .available(queue, &flavor.name, resource)
                         .ok()?
                         .or_zero(),
-                    most: self.queues.potential(queue, &flavor.name, resource).ok()?,
+                    most: self.queues().potential(queue, &flavor.name, resource).ok()?,
                 })
             })
         });

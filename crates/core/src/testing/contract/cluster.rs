@@ -5,11 +5,11 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 
 use crate::{
-    action::{Reservation, StartAction},
+    action::StartAction,
     domain::{AttemptId, Outcome, Placement, Verdict},
     event::StopMode,
-    fact::Assignment,
     ports::{AttemptNews, ClusterDriver, News},
+    testing::reservation,
 };
 
 /// The longest that anything here may take on a slow machine.
@@ -46,7 +46,10 @@ impl<'a> NewsOf<'a> {
     /// # Panics
     /// When it gets none.
     pub async fn place(&mut self, start: &StartAction) -> Placement {
-        let asked = self.cluster.reserve(&reservation(start)).await;
+        let asked = self
+            .cluster
+            .reserve(&reservation(start.attempt, start.job().gang()))
+            .await;
         assert_eq!(asked, Ok(()), "{}: a place is asked for", start.attempt);
         loop {
             match self.next(start.attempt).await {
@@ -96,19 +99,6 @@ impl<'a> NewsOf<'a> {
     }
 }
 
-/// Returns what a driver is asked for the place of an attempt with.
-pub fn reservation(start: &StartAction) -> Reservation {
-    Reservation {
-        attempt: start.attempt,
-        resources: start.job().gang(),
-        assignment: Assignment {
-            cluster_queue: "local".into(),
-            local_queue: "local".into(),
-            pod_sets: Vec::new(),
-        },
-    }
-}
-
 /// Puts a driver to everything that the port promises, with three attempts that nothing else uses: `passing` ends well by
 /// itself, `endless` runs until it is stopped, and `unstarted` is never started.
 ///
@@ -154,7 +144,12 @@ async fn an_attempt_is_released_that_never_began(
     news: &mut NewsOf<'_>,
     start: &StartAction,
 ) {
-    assert_eq!(cluster.reserve(&reservation(start)).await, Ok(()));
+    assert_eq!(
+        cluster
+            .reserve(&reservation(start.attempt, start.job().gang()))
+            .await,
+        Ok(())
+    );
     assert_eq!(
         cluster.stop(start.attempt, StopMode::End).await,
         Ok(()),

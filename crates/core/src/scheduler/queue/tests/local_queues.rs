@@ -68,14 +68,6 @@ fn a_name_leads_to_no_local_queue_of_another_namespace_that_it_did_not_lead_to()
     );
 }
 
-/// Applies the same queues with another stop policy for a LocalQueue.
-fn stop(queue: &mut Queue, local_queue: &str, stop_policy: StopPolicy) {
-    let mut objects = queue.objects().clone();
-    let local = objects.local_queues.get_mut(local_queue);
-    local.expect("it is there").stop_policy = stop_policy;
-    queue.apply(objects);
-}
-
 /// Queues in which two LocalQueues, `a` and `b`, lead to one ClusterQueue with so many cores.
 fn two_doors(cores: u32) -> Queue {
     let mut objects = cohort([("a", cores)]);
@@ -84,34 +76,6 @@ fn two_doors(cores: u32) -> Queue {
     let mut queue = Queue::new(Resources::default());
     queue.apply(objects);
     queue
-}
-
-fn evictions(queue: &mut Queue) -> Vec<(u64, EvictionReason)> {
-    let decisions = queue.decide(at(101));
-    queue.check();
-    let evicted = decisions.evicted().into_iter();
-    evicted
-        .map(|evicted| (evicted.attempt.run.0, evicted.reason))
-        .collect()
-}
-
-fn is_suspended(queue: &mut Queue, run: u64) -> bool {
-    matches!(queue.why(RunId(run)), Some(PendingReason::Suspended(_)))
-}
-
-#[test]
-fn a_local_queue_that_is_drained_evicts_what_came_through_it_and_nothing_else() {
-    let mut queue = two_doors(3);
-    for (run, through) in [(1, "a"), (2, "b"), (3, "a")] {
-        submit_to(&mut queue, through, run, 1);
-    }
-    assert_eq!(admitted(&mut queue), [1, 2, 3]);
-    stop(&mut queue, "a", StopPolicy::HoldAndDrain);
-    let stopped = EvictionReason::LocalQueueStopped;
-    assert_eq!(evictions(&mut queue), [(1, stopped), (3, stopped)]);
-    let objects = queue.objects().clone();
-    queue.apply(objects);
-    assert_eq!(evictions(&mut queue), [], "none is evicted twice");
 }
 
 #[test]
@@ -134,88 +98,6 @@ fn that_it_never_fits_is_said_only_where_it_is_known() {
     assert!(fits(3, |objects| objects.local_queues.clear()));
     assert!(fits(3, |objects| objects.cluster_queues.clear()));
     assert!(fits(3, |objects| objects.flavors.clear()));
-}
-
-#[test]
-fn a_local_queue_that_is_held_evicts_nothing() {
-    let mut queue = two_doors(1);
-    submit_to(&mut queue, "a", 1, 1);
-    assert_eq!(admitted(&mut queue), [1]);
-    stop(&mut queue, "a", StopPolicy::Hold);
-    assert_eq!(evictions(&mut queue), []);
-}
-
-#[test]
-fn of_two_queues_that_are_drained_the_local_one_is_named_as_the_reason() {
-    let mut queue = two_doors(2);
-    submit_to(&mut queue, "a", 1, 1);
-    submit_to(&mut queue, "b", 2, 1);
-    assert_eq!(admitted(&mut queue), [1, 2]);
-    let mut objects = queue.objects().clone();
-    let drain = StopPolicy::HoldAndDrain;
-    objects
-        .cluster_queues
-        .get_mut("a")
-        .expect("it is there")
-        .stop_policy = drain;
-    objects
-        .local_queues
-        .get_mut("a")
-        .expect("it is there")
-        .stop_policy = drain;
-    queue.apply(objects);
-    assert_eq!(
-        evictions(&mut queue),
-        [
-            (1, EvictionReason::LocalQueueStopped),
-            (2, EvictionReason::ClusterQueueStopped)
-        ]
-    );
-}
-
-#[test]
-fn a_local_queue_that_is_drained_is_known_by_its_new_name_too() {
-    let mut queue = Queue::new(Resources::default());
-    queue.apply(reds(&["x"]));
-    submit_to(&mut queue, "red", 1, 1);
-    assert_eq!(admitted(&mut queue), [1]);
-    let mut objects = reds(&["x", "y"]);
-    let red = objects.local_queues.get_mut("x.red").expect("it is there");
-    red.stop_policy = StopPolicy::HoldAndDrain;
-    queue.apply(objects);
-    assert_eq!(evictions(&mut queue), [(1, EvictionReason::LocalQueueStopped)]);
-}
-
-#[test]
-fn one_that_waits_is_out_of_the_queue_while_its_local_queue_is_stopped_and_then_back_in_its_place() {
-    for stop_policy in [StopPolicy::Hold, StopPolicy::HoldAndDrain] {
-        let mut queue = two_doors(1);
-        submit_to(&mut queue, "b", 9, 1);
-        assert_eq!(admitted(&mut queue), [9]);
-        for (run, through) in [(1, "a"), (2, "b"), (3, "b")] {
-            submit_to(&mut queue, through, run, 1);
-        }
-        assert_eq!(admitted(&mut queue), [0; 0]);
-        stop(&mut queue, "a", stop_policy);
-        queue.release(RunId(9).attempt(1));
-        assert_eq!(admitted(&mut queue), [2], "nobody waits behind one that is held");
-        assert!(is_suspended(&mut queue, 1));
-        stop(&mut queue, "a", StopPolicy::None);
-        queue.release(RunId(2).attempt(1));
-        assert_eq!(admitted(&mut queue), [1], "it is as old as it was");
-    }
-}
-
-#[test]
-fn one_that_loses_quota_of_which_it_was_not_told_is_not_in_a_queue_that_takes_it_no_more() {
-    let mut queue = crowded();
-    stop(&mut queue, "c", StopPolicy::HoldAndDrain);
-    assert_eq!(evictions(&mut queue), [], "nothing of it runs");
-    assert!(is_suspended(&mut queue, 4));
-    queue.release(RunId(1).attempt(1));
-    assert_eq!(admitted(&mut queue), [2]);
-    stop(&mut queue, "c", StopPolicy::None);
-    assert_eq!(admitted(&mut queue), [4]);
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! What a run asks for, in the queues' words: its whole gang is one workload, driver and workload its two pod sets.
+//! What there is and what a run asks for, in the queues' words: a whole gang is one workload, and driver and workload are its
+//! two pod sets.
 
 use std::collections::BTreeMap;
 
@@ -10,18 +11,19 @@ use blueproof_queue::{
     },
 };
 
-use crate::domain::{Bytes, Cpus, Gpus, Job, Resources};
+use super::{Bytes, Cpus, Gpus, Job, Resources};
 
-pub(super) const CPU: &str = "cpu";
+/// The name of the resource that is counted in thousandths.
+pub(crate) const CPU: &str = "cpu";
 const MEMORY: &str = "memory";
 const GPU: &str = "nvidia.com/gpu";
 
 /// The name of the one queue, and of its flavor, that holds where nobody applied others.
-pub(super) const DEFAULT: &str = "local";
+pub(crate) const DEFAULT: &str = "local";
 
 /// Returns the queues that hold where nobody applied others: one, with the whole quota, in which nobody overtakes the
 /// first.
-pub(crate) fn default_objects(quota: Resources) -> Objects {
+pub fn default_objects(quota: Resources) -> Objects {
     let amounts = requests(quota, Zeros::Kept).into_iter();
     let quotas = amounts.map(|(resource, nominal)| {
         let quota = Quota {
@@ -70,12 +72,15 @@ pub fn pod_sets(job: &Job) -> Vec<PodSet> {
 
 /// Whether a resource of which there is none is named.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Zeros {
+pub(crate) enum Zeros {
+    /// It is, with an amount of zero.
     Kept,
+    /// It is not.
     LeftOut,
 }
 
-pub(super) fn requests(asked: Resources, zeros: Zeros) -> BTreeMap<String, Quantity> {
+/// Returns amounts by the names of their resources.
+pub(crate) fn requests(asked: Resources, zeros: Zeros) -> BTreeMap<String, Quantity> {
     let amounts = [
         (CPU, quantity(asked.cpu.as_millis())),
         (MEMORY, quantity(asked.memory.0)),

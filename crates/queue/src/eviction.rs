@@ -1,10 +1,11 @@
-//! Why quota is taken from somebody who has it.
+//! Why a workload has to give its quota back.
 
-use blueproof_queue::{Drained, PreemptionReason};
 use serde::{Deserialize, Serialize};
 
-/// Why an attempt has to give its quota back: Kueue's words.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+use super::{Drained, PreemptionReason};
+
+/// Why a workload has to give its quota back: Kueue's words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum EvictionReason {
     /// For a workload of its own queue, which is of higher priority or older.
@@ -46,8 +47,8 @@ impl EvictionReason {
         }
     }
 
-    /// Returns Kueue's word for what led to an eviction, of which several are a preemption.
-    pub(in super::super) fn kind(self) -> &'static str {
+    /// Returns the reason of Kueue's condition `Evicted`, which is the same for every preemption.
+    pub fn condition_reason(self) -> &'static str {
         match self {
             Self::InClusterQueue
             | Self::InCohortReclamation
