@@ -16,7 +16,7 @@ pub use head::{Head, ParseHeadError};
 pub use id::{AttemptId, ParseIdError, RunId};
 pub use name::{BlueprintName, ProfileName, QueueName};
 pub use outcome::{CellPlace, Failure, FailureClass, GpuUse, Limit, MetricResult, Outcome, Usage, Verdict};
-pub use request::{Actor, Job, Priority, Project, RequestKey, Retries, RunRequest, Subject};
+pub use request::{Actor, Job, Priority, Repository, RequestKey, Retries, RunRequest, Subject};
 pub use revision::Revision;
 pub use state::{Ending, RunState};
 pub use timeouts::Timeouts;

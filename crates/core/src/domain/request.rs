@@ -12,10 +12,11 @@ use crate::domain::{BlueprintName, Head, ProfileName, QueueName, Resources, Revi
 #[serde(rename_all = "camelCase")]
 pub struct Subject {
     /// The repository or folder that the content belongs to.
-    pub project: Project,
+    #[serde(alias = "project")]
+    pub repository: Repository,
     /// The pull request, where there is one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub change: Option<u64>,
+    #[serde(default, alias = "change", skip_serializing_if = "Option::is_none")]
+    pub pull_request: Option<u64>,
     /// The content.
     pub head: Head,
     /// The blueprint.
@@ -29,7 +30,7 @@ pub struct Subject {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
-pub enum Project {
+pub enum Repository {
     /// A folder on this machine.
     Local(PathBuf),
     /// A GitHub repository, by its id: names change hands.
@@ -141,11 +142,27 @@ impl fmt::Display for Actor {
     }
 }
 
-impl fmt::Display for Project {
+impl fmt::Display for Repository {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Project::Local(folder) => write!(f, "{}", folder.display()),
-            Project::GitHub(id) => write!(f, "GitHub repository {id}"),
+            Repository::Local(folder) => write!(f, "{}", folder.display()),
+            Repository::GitHub(id) => write!(f, "GitHub repository {id}"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_stored_under_earlier_names_is_read() {
+        let earlier = r#"{"project":{"gitHub":7},"change":12,"head":"1111111111111111111111111111111111111111",
+            "blueprint":"nano-lm"}"#;
+        let subject: Subject = serde_json::from_str(earlier).expect("it was written by an earlier version");
+        assert_eq!(
+            (subject.repository, subject.pull_request),
+            (Repository::GitHub(7), Some(12))
+        );
     }
 }

@@ -303,7 +303,7 @@ impl Queue {
         let author = || request.requested_by.to_string();
         local
             .users
-            .tell_apart(author, || request.subject.project.to_string())
+            .tell_apart(author, || request.subject.repository.to_string())
     }
 
     /// Takes a run's waiting attempt out of the queue; one that does not wait is no mistake.
