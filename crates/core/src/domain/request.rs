@@ -1,6 +1,11 @@
 //! What somebody asks for: a run of this blueprint, at exactly this content, under this profile.
 
-use std::{fmt, path::PathBuf};
+use std::{
+    cmp::Ordering,
+    fmt,
+    hash::{Hash, Hasher},
+    path::PathBuf,
+};
 
 use serde::{Deserialize, Serialize};
 
@@ -38,7 +43,10 @@ pub enum Repository {
 }
 
 /// Somebody who asks, approves or stops.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+///
+/// GitHub users are compared by their ids alone: a user who takes another login stays the same user, and one who takes
+/// over somebody's login does not become that user.
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum Actor {
@@ -133,6 +141,49 @@ impl Job {
     }
 }
 
+impl Actor {
+    /// Returns what tells it from everybody else.
+    fn identity(&self) -> Identity<'_> {
+        match self {
+            Actor::Local(user) => Identity::Local(user),
+            Actor::GitHub { id, login: _ } => Identity::GitHub(*id),
+        }
+    }
+}
+
+/// Who somebody is, whatever they are called.
+#[derive(PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum Identity<'a> {
+    Local(&'a str),
+    GitHub(u64),
+}
+
+impl PartialEq for Actor {
+    fn eq(&self, other: &Self) -> bool {
+        self.identity() == other.identity()
+    }
+}
+
+impl Eq for Actor {}
+
+impl PartialOrd for Actor {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Actor {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.identity().cmp(&other.identity())
+    }
+}
+
+impl Hash for Actor {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.identity().hash(state);
+    }
+}
+
 impl fmt::Display for Actor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -153,7 +204,29 @@ impl fmt::Display for Repository {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::{BTreeSet, HashSet};
+
     use super::*;
+
+    fn github(id: u64, login: &str) -> Actor {
+        Actor::GitHub {
+            id,
+            login: login.into(),
+        }
+    }
+
+    #[test]
+    fn a_github_user_is_who_the_id_says_whatever_the_login() {
+        let (ada, renamed, successor) = (github(7, "ada"), github(7, "lovelace"), github(8, "ada"));
+        assert_eq!(ada, renamed);
+        assert_ne!(ada, successor);
+        let ordered = BTreeSet::from([ada.clone()]);
+        let hashed = HashSet::from([ada.clone()]);
+        assert!(ordered.contains(&renamed) && hashed.contains(&renamed));
+        assert!(!ordered.contains(&successor) && !hashed.contains(&successor));
+        assert!(!ordered.contains(&Actor::Local("ada".into())));
+        assert_eq!(ada.cmp(&renamed), Ordering::Equal);
+    }
 
     #[test]
     fn what_was_stored_under_earlier_names_is_read() {
