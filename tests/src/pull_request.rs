@@ -1,13 +1,13 @@
 //! A pull request of somebody who may not approve their own: what the gate waits for, in small.
 
 use blueproof_core::{
-    domain::{Actor, Head, Project, RequestKey, RunRequest, Subject},
+    domain::{Actor, Head, Repository, RequestKey, RunRequest, Subject},
     event::Approval,
     ports::Command,
 };
 
 /// The pull request's number.
-pub const CHANGE: u64 = 7;
+pub const PULL_REQUEST: u64 = 7;
 
 /// The name of the policy under which the maintainer approves; one's own machine has this one.
 pub const POLICY: &str = "local";
@@ -23,7 +23,7 @@ pub fn maintainer() -> Actor {
 /// Returns a contributor's request for what `request` asks for, by a pull request.
 pub fn from_contributor(request: RunRequest) -> RunRequest {
     let subject = Subject {
-        change: Some(CHANGE),
+        pull_request: Some(PULL_REQUEST),
         ..request.subject
     };
     let requested_by = Actor::GitHub {
@@ -52,11 +52,11 @@ pub fn approve(subject: Subject) -> Command {
 }
 
 /// Returns the news that the pull request has another head than any that was tested.
-pub fn push(project: Project) -> Command {
-    Command::MoveHead {
+pub fn push(repository: Repository) -> Command {
+    Command::Synchronize {
         key: RequestKey("push".into()),
-        project,
-        change: CHANGE,
+        repository,
+        pull_request: PULL_REQUEST,
         head: Head::Commit("f".repeat(40)),
     }
 }

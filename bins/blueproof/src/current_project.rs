@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use blueproof_core::{domain::Project, view::RunView};
+use blueproof_core::{domain::Repository, view::RunView};
 use blueproof_diagnostic::{Code, Diagnostic};
 use blueproof_notebook::blueprint::FILE_NAME;
 
@@ -51,9 +51,9 @@ impl CurrentProject {
 
     /// Returns whether a run was asked for in this project, or tests something that is of it.
     pub(crate) fn has(&self, run: &RunView) -> bool {
-        let tested = match &run.subject.project {
-            Project::Local(folder) => Some(folder),
-            Project::GitHub(_) => None,
+        let tested = match &run.subject.repository {
+            Repository::Local(folder) => Some(folder),
+            Repository::GitHub(_) => None,
         };
         [run.asked_from.as_ref(), tested]
             .into_iter()
@@ -93,7 +93,7 @@ mod tests {
     /// Returns a run of a blueprint in one folder that was asked for in another.
     fn run(tested: &Path, asked_from: Option<&Path>) -> RunView {
         let mut request = request("key", "story");
-        request.subject.project = Project::Local(tested.into());
+        request.subject.repository = Repository::Local(tested.into());
         request.asked_from = asked_from.map(Path::to_path_buf);
         let mut scheduler = Scheduler::new(Policy::local(Default::default()));
         let request = Box::new(request);

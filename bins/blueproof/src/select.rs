@@ -161,7 +161,7 @@ impl Meant {
 
 /// Returns the run with its blueprint and folder, in words.
 pub(crate) fn described(run: &RunView) -> String {
-    let project = output::line(&run.subject.project.to_string());
+    let project = output::line(&run.subject.repository.to_string());
     format!("{} of {}, in {project}", run.id, run.subject.blueprint)
 }
 

@@ -188,8 +188,8 @@ impl Shown {
         pages::Attempt {
             attempt: name,
             run,
-            repository: spec.project.to_string(),
-            pull_request: text(spec.change.map(|number| number.to_string())),
+            repository: spec.repository.to_string(),
+            pull_request: text(spec.pull_request.map(|number| number.to_string())),
             blueprint: spec.blueprint.to_string(),
             profile: text(spec.profile.as_ref().map(ToString::to_string)),
             promised: Some(spec.granted.gpu.0.into()),

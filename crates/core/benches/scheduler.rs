@@ -8,7 +8,7 @@ use std::{hint::black_box, time::Duration};
 
 use blueproof_core::{
     action::Action,
-    domain::{Actor, Head, Priority, Project, Resources, RunId, RunRequest, Verdict},
+    domain::{Actor, Head, Priority, Repository, Resources, RunId, RunRequest, Verdict},
     event::{Approval, Call, Event, StopMode},
     policy::Policy,
     scheduler::Scheduler,
@@ -20,7 +20,7 @@ use measure::{Figure, Samples, timed};
 /// How many runs wait.
 const WAITING: [usize; 3] = [10, 1_000, 100_000];
 
-const PROJECT: Project = Project::GitHub(7);
+const REPOSITORY: Repository = Repository::GitHub(7);
 
 /// How often each event is measured.
 const ROUNDS: usize = 2_000;
@@ -73,9 +73,9 @@ impl Crowd {
 
     /// A push to a pull request that nobody asked to test.
     fn unrelated(&mut self) -> Samples {
-        let event = Event::HeadMoved {
-            project: PROJECT,
-            change: u64::MAX,
+        let event = Event::Synchronized {
+            repository: REPOSITORY,
+            pull_request: u64::MAX,
             head: Head::Commit("b".repeat(40)),
         };
         (0..ROUNDS).map(|_| self.handle(event.clone())).collect()
@@ -138,8 +138,8 @@ impl Crowd {
     /// Approves a pull request of which no run has come yet.
     fn approve(&mut self, change: u64) {
         let mut subject = request("approved", "nano-lm").subject;
-        subject.project = PROJECT;
-        subject.change = Some(change);
+        subject.repository = REPOSITORY;
+        subject.pull_request = Some(change);
         self.handle(Event::Approved {
             approval: Approval {
                 subject,

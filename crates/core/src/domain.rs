@@ -25,7 +25,7 @@ pub use outcome::{CellPlace, Failure, FailureClass, GpuUse, Limit, MetricResult,
 pub use placement::{LOCAL_CLUSTER, Placement};
 pub(crate) use quota::{CPU, DEFAULT, Zeros, requests, resources};
 pub use quota::{default_objects, pod_sets};
-pub use request::{Actor, Job, Priority, Project, RequestKey, Retries, RunRequest, Subject};
+pub use request::{Actor, Job, Priority, Repository, RequestKey, Retries, RunRequest, Subject};
 pub use revision::Revision;
 pub use state::{Ending, RunState};
 pub use timeouts::Timeouts;

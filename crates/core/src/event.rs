@@ -8,7 +8,9 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    domain::{Actor, AttemptId, Head, Outcome, Placement, Project, RequestKey, RunId, RunRequest, Subject},
+    domain::{
+        Actor, AttemptId, Head, Outcome, Placement, Repository, RequestKey, RunId, RunRequest, Subject,
+    },
     policy::Policy,
     ports::CallError,
 };
@@ -43,11 +45,14 @@ pub enum Event {
         approval: Approval,
     },
     /// A pull request has a new head.
-    HeadMoved {
+    #[serde(alias = "headMoved")]
+    Synchronized {
         /// The repository.
-        project: Project,
+        #[serde(alias = "project")]
+        repository: Repository,
         /// The pull request.
-        change: u64,
+        #[serde(alias = "change")]
+        pull_request: u64,
         /// The new head.
         head: Head,
     },
@@ -131,7 +136,7 @@ impl Event {
             Event::QuotaApplied { .. } => "quotaApplied",
             Event::Requested { .. } => "requested",
             Event::Approved { .. } => "approved",
-            Event::HeadMoved { .. } => "headMoved",
+            Event::Synchronized { .. } => "synchronized",
             Event::CancelRequested { .. } => "cancelRequested",
             Event::RetryRequested { .. } => "retryRequested",
             Event::Pending { .. } => "pending",

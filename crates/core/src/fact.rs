@@ -210,7 +210,8 @@ pub enum StopReason {
     /// Its run was cancelled.
     Cancelled,
     /// Its pull request has another head.
-    HeadMoved,
+    #[serde(alias = "headMoved")]
+    Synchronized,
     /// It did not end by its own limits.
     Overdue,
     /// Its run has had quota for as long as it may.

@@ -32,7 +32,7 @@ pub use why::{FlavorRoom, InactiveQueue, LessUsage, Lost, PendingReason, Queued,
 
 use crate::{
     action::Action,
-    domain::{AttemptId, BackOff, Project, RequestKey, RunId, RunRequest, Subject},
+    domain::{AttemptId, BackOff, Repository, RequestKey, RunId, RunRequest, Subject},
     estimate::Durations,
     event::{Call, Event},
     fact::{Decision, Fact},
@@ -66,7 +66,7 @@ pub struct Scheduler {
     timers: Timers<Timer>,
     runs: BTreeMap<RunId, Run>,
     by_key: BTreeMap<RequestKey, RunId>,
-    by_change: BTreeMap<(Project, u64), BTreeSet<RunId>>,
+    by_pull_request: BTreeMap<(Repository, u64), BTreeSet<RunId>>,
     awaiting: BTreeMap<Subject, BTreeSet<RunId>>,
     unsettled: BTreeSet<RunId>,
     /// What failed, and how often in a row.
@@ -133,7 +133,7 @@ impl Scheduler {
             timers: Timers::default(),
             runs: BTreeMap::new(),
             by_key: BTreeMap::new(),
-            by_change: BTreeMap::new(),
+            by_pull_request: BTreeMap::new(),
             awaiting: BTreeMap::new(),
             unsettled: BTreeSet::new(),
             troubles: BTreeMap::new(),
@@ -198,11 +198,11 @@ impl Scheduler {
             Event::Configured { .. } => self.on_configured(),
             Event::Requested { request } => self.on_requested(&request.key),
             Event::Approved { approval } => self.on_approved(approval),
-            Event::HeadMoved {
-                project,
-                change,
+            Event::Synchronized {
+                repository,
+                pull_request,
                 head,
-            } => self.on_head_moved(project, *change, head),
+            } => self.on_synchronized(repository, *pull_request, head),
             Event::CancelRequested { run, by: _, how } => self.on_cancel_requested(*run, *how),
             Event::RetryRequested { run, .. } => self.requeue(*run),
             Event::Reserved { attempt, .. } => self.on_reserved(*attempt),

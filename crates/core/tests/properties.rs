@@ -3,7 +3,7 @@
 use blueproof_core::{
     action::Action,
     domain::{
-        Actor, AttemptId, Cpus, Head, Project, RequestKey, Resources, RunId, RunRequest, RunState, Verdict,
+        Actor, AttemptId, Cpus, Head, Repository, RequestKey, Resources, RunId, RunRequest, RunState, Verdict,
     },
     event::{Approval, Call, Event, StopMode},
     fact::Fact,
@@ -46,7 +46,7 @@ fn head(n: u8) -> Head {
 
 fn any_request() -> impl Strategy<Value = RunRequest> {
     (0..6u8, 0..3u8, 0..4u32, 0..2u32, proptest::option::of(0..3u64)).prop_map(
-        |(key, at, cores, retries, change)| {
+        |(key, at, cores, retries, pull_request)| {
             let mut request = request(&format!("k{key}"), "nano-lm");
             request.job.driver.cpu = Cpus::cores(cores);
             request.retries.infrastructure = retries;
@@ -54,9 +54,9 @@ fn any_request() -> impl Strategy<Value = RunRequest> {
             request.job.timeouts.startup = Some(SignedDuration::from_mins(1));
             request.job.timeouts.run = Some(SignedDuration::from_mins(1));
             request.subject.head = head(at);
-            if change.is_some() {
-                request.subject.project = Project::GitHub(7);
-                request.subject.change = change;
+            if pull_request.is_some() {
+                request.subject.repository = Repository::GitHub(7);
+                request.subject.pull_request = pull_request;
                 request.requested_by = Actor::GitHub {
                     id: 9,
                     login: "bob".into(),
@@ -125,8 +125,8 @@ fn any_event() -> impl Strategy<Value = Event> {
         4 => any_request().prop_map(|request| Event::Approved {
             approval: Approval { subject: request.subject, policy: "p".into(), by: maintainer(), expires_at: None },
         }),
-        1 => (0..3u64, 0..3u8).prop_map(|(change, at)| Event::HeadMoved {
-            project: Project::GitHub(7), change, head: head(at),
+        1 => (0..3u64, 0..3u8).prop_map(|(pull_request, at)| Event::Synchronized {
+            repository: Repository::GitHub(7), pull_request, head: head(at),
         }),
         2 => (run(), prop_oneof![Just(StopMode::Interrupt), Just(StopMode::End)])
             .prop_map(|(run, how)| Event::CancelRequested { run, by: maintainer(), how }),

@@ -63,8 +63,8 @@ pub struct Report {
     /// The content that was tested.
     pub head: Head,
     /// The pull request that it came with.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub change: Option<u64>,
+    #[serde(default, alias = "change", skip_serializing_if = "Option::is_none")]
+    pub pull_request: Option<u64>,
     /// The commit that its folder was checked out from, where that lies in a git repository.
     pub revision: Option<Revision>,
     /// The values that were given to the blueprint's parameters.

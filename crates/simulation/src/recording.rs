@@ -462,7 +462,7 @@ fn asked(run: RunId, request: &RunRequest) -> Job {
     Job {
         name: run.to_string(),
         user: request.requested_by.to_string(),
-        repository: request.subject.project.to_string(),
+        repository: request.subject.repository.to_string(),
         class: request.subject.blueprint.to_string(),
         queue: request.queue.to_string(),
         priority: request.priority.0,

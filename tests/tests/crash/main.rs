@@ -90,10 +90,10 @@ async fn a_crash_while_quota_is_applied_loses_neither_it_nor_who_waits_for_it() 
 #[tokio::test]
 async fn a_crash_while_a_push_takes_a_running_attempt_back_leaves_nothing_of_it() {
     for moment in MOMENTS {
-        let (story, at) = (endless(), format!("{moment}:headMoved"));
+        let (story, at) = (endless(), format!("{moment}:synchronized"));
         let request = pull_request::from_contributor(story.request());
         let subject = request.subject.clone();
-        let push = pull_request::push(subject.project.clone());
+        let push = pull_request::push(subject.repository.clone());
         story.ask_for(request).await;
         story.submit(pull_request::approve(subject)).await;
         crash_while_it_runs(&story, &at, push).await;

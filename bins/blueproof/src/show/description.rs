@@ -161,12 +161,12 @@ fn summary(view: &RunView, expected: Option<&Estimate>, kept: &KeptFiles, now: T
     let profile = profile.map_or_else(String::new, |profile| format!(", profile {profile}"));
     row("Blueprint", format!("{}{profile}", subject.blueprint).into());
     row("Head", head(&subject.head).into());
-    let change = subject
-        .change
-        .map_or_else(String::new, |change| format!(", pull request {change}"));
+    let pull_request = subject
+        .pull_request
+        .map_or_else(String::new, |number| format!(", pull request {number}"));
     row(
         "Project",
-        format!("{}{change}", output::line(&subject.project.to_string())).into(),
+        format!("{}{pull_request}", output::line(&subject.repository.to_string())).into(),
     );
     let by = output::line(&view.requested_by.to_string());
     row(

@@ -51,7 +51,7 @@ fn of_input(input: &Event) -> String {
         Event::QuotaApplied { by, .. } => by.to_string(),
         Event::Requested { request } => request.subject.blueprint.to_string(),
         Event::Approved { approval } => approval.subject.blueprint.to_string(),
-        Event::HeadMoved { change, .. } => format!("#{change}"),
+        Event::Synchronized { pull_request, .. } => format!("#{pull_request}"),
         Event::CancelRequested { run, .. }
         | Event::RetryRequested { run, .. }
         | Event::Reported { run, .. } => run.to_string(),

@@ -7,7 +7,7 @@ use std::{
 
 use blueproof_core::{
     attempt::RunsFolder,
-    domain::{BlueprintName, Ending, Outcome, Project, RunId, RunState},
+    domain::{BlueprintName, Ending, Outcome, Repository, RunId, RunState},
     scheduler::PendingReason,
     view::{AttemptView, RunView},
 };
@@ -139,11 +139,11 @@ pub(crate) fn table(
 
 /// Returns the names of blueprints that are several's, of different folders or repositories.
 fn shared_names(views: &[RunView]) -> BTreeSet<&BlueprintName> {
-    let mut projects: BTreeMap<&BlueprintName, &Project> = BTreeMap::new();
+    let mut projects: BTreeMap<&BlueprintName, &Repository> = BTreeMap::new();
     let mut shared = BTreeSet::new();
     for RunView { subject, .. } in views {
-        let project = projects.entry(&subject.blueprint).or_insert(&subject.project);
-        if **project != subject.project {
+        let project = projects.entry(&subject.blueprint).or_insert(&subject.repository);
+        if **project != subject.repository {
             shared.insert(&subject.blueprint);
         }
     }
@@ -156,7 +156,7 @@ fn name(view: &RunView, shared: &BTreeSet<&BlueprintName>) -> String {
     if !shared.contains(name) {
         return name.to_string();
     }
-    format!("{name} ({})", output::line(&view.subject.project.to_string()))
+    format!("{name} ({})", output::line(&view.subject.repository.to_string()))
 }
 
 fn usual(view: &RunView, name: String, pending: Option<&PendingReason>, now: Timestamp) -> [Cell; 6] {

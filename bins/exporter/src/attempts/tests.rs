@@ -5,7 +5,8 @@ use std::fs::{self, File};
 use blueproof_core::{
     attempt::{AttemptLayout, LogKey, LogWriter, ProcessName, Record, RecordKind},
     domain::{
-        AttemptId, Bytes, Cpus, Gpus, Head, Outcome, Project, RequestKey, Resources, RunId, Timeouts, Verdict,
+        AttemptId, Bytes, Cpus, Gpus, Head, Outcome, Repository, RequestKey, Resources, RunId, Timeouts,
+        Verdict,
     },
     gpu::{BusySample, Device, Figure, GpuProcess},
     testing::{device, snapshot},
@@ -123,8 +124,8 @@ fn spec(attempt: AttemptId) -> AttemptSpec {
         store: "test".into(),
         attempt,
         request: RequestKey("a".into()),
-        project: Project::GitHub(7),
-        change: Some(123),
+        repository: Repository::GitHub(7),
+        pull_request: Some(123),
         blueprint: "mnist".parse().expect("a name"),
         profile: Some("gpu".parse().expect("a name")),
         checkout: PathBuf::new(),

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    domain::{AttemptId, BlueprintName, Head, ProfileName, Project, RequestKey, Resources, Timeouts},
+    domain::{AttemptId, BlueprintName, Head, ProfileName, Repository, RequestKey, Resources, Timeouts},
     gpu::DeviceUuid,
 };
 
@@ -20,10 +20,11 @@ pub struct AttemptSpec {
     /// The request that it is made for.
     pub request: RequestKey,
     /// The repository or folder that the content belongs to.
-    pub project: Project,
+    #[serde(alias = "project")]
+    pub repository: Repository,
     /// The pull request, where there is one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub change: Option<u64>,
+    #[serde(default, alias = "change", skip_serializing_if = "Option::is_none")]
+    pub pull_request: Option<u64>,
     /// The blueprint's name.
     pub blueprint: BlueprintName,
     /// The profile under which it is tested.

@@ -1,6 +1,11 @@
 //! What somebody asks for: a run of this blueprint, at exactly this content, under this profile.
 
-use std::{fmt, path::PathBuf};
+use std::{
+    cmp::Ordering,
+    fmt,
+    hash::{Hash, Hasher},
+    path::PathBuf,
+};
 
 use serde::{Deserialize, Serialize};
 
@@ -12,10 +17,11 @@ use crate::domain::{BlueprintName, Head, ProfileName, QueueName, Resources, Revi
 #[serde(rename_all = "camelCase")]
 pub struct Subject {
     /// The repository or folder that the content belongs to.
-    pub project: Project,
+    #[serde(alias = "project")]
+    pub repository: Repository,
     /// The pull request, where there is one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub change: Option<u64>,
+    #[serde(default, alias = "change", skip_serializing_if = "Option::is_none")]
+    pub pull_request: Option<u64>,
     /// The content.
     pub head: Head,
     /// The blueprint.
@@ -29,7 +35,7 @@ pub struct Subject {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
-pub enum Project {
+pub enum Repository {
     /// A folder on this machine.
     Local(PathBuf),
     /// A GitHub repository, by its id: names change hands.
@@ -37,7 +43,10 @@ pub enum Project {
 }
 
 /// Somebody who asks, approves or stops.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+///
+/// GitHub users are compared by their ids alone: a user who takes another login stays the same user, and one who takes
+/// over somebody's login does not become that user.
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum Actor {
@@ -132,6 +141,49 @@ impl Job {
     }
 }
 
+impl Actor {
+    /// Returns what tells it from everybody else.
+    fn identity(&self) -> Identity<'_> {
+        match self {
+            Actor::Local(user) => Identity::Local(user),
+            Actor::GitHub { id, login: _ } => Identity::GitHub(*id),
+        }
+    }
+}
+
+/// Who somebody is, whatever they are called.
+#[derive(PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum Identity<'a> {
+    Local(&'a str),
+    GitHub(u64),
+}
+
+impl PartialEq for Actor {
+    fn eq(&self, other: &Self) -> bool {
+        self.identity() == other.identity()
+    }
+}
+
+impl Eq for Actor {}
+
+impl PartialOrd for Actor {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Actor {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.identity().cmp(&other.identity())
+    }
+}
+
+impl Hash for Actor {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.identity().hash(state);
+    }
+}
+
 impl fmt::Display for Actor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -141,11 +193,49 @@ impl fmt::Display for Actor {
     }
 }
 
-impl fmt::Display for Project {
+impl fmt::Display for Repository {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Project::Local(folder) => write!(f, "{}", folder.display()),
-            Project::GitHub(id) => write!(f, "GitHub repository {id}"),
+            Repository::Local(folder) => write!(f, "{}", folder.display()),
+            Repository::GitHub(id) => write!(f, "GitHub repository {id}"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeSet, HashSet};
+
+    use super::*;
+
+    fn github(id: u64, login: &str) -> Actor {
+        Actor::GitHub {
+            id,
+            login: login.into(),
+        }
+    }
+
+    #[test]
+    fn a_github_user_is_who_the_id_says_whatever_the_login() {
+        let (ada, renamed, successor) = (github(7, "ada"), github(7, "lovelace"), github(8, "ada"));
+        assert_eq!(ada, renamed);
+        assert_ne!(ada, successor);
+        let ordered = BTreeSet::from([ada.clone()]);
+        let hashed = HashSet::from([ada.clone()]);
+        assert!(ordered.contains(&renamed) && hashed.contains(&renamed));
+        assert!(!ordered.contains(&successor) && !hashed.contains(&successor));
+        assert!(!ordered.contains(&Actor::Local("ada".into())));
+        assert_eq!(ada.cmp(&renamed), Ordering::Equal);
+    }
+
+    #[test]
+    fn what_was_stored_under_earlier_names_is_read() {
+        let earlier = r#"{"project":{"gitHub":7},"change":12,"head":"1111111111111111111111111111111111111111",
+            "blueprint":"nano-lm"}"#;
+        let subject: Subject = serde_json::from_str(earlier).expect("it was written by an earlier version");
+        assert_eq!(
+            (subject.repository, subject.pull_request),
+            (Repository::GitHub(7), Some(12))
+        );
     }
 }

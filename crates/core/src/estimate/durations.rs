@@ -5,7 +5,7 @@ use std::{borrow::Cow, collections::BTreeMap};
 use jiff::SignedDuration;
 
 use super::{Basis, sample::Sample};
-use crate::domain::{BlueprintName, ProfileName, Project, RunId, RunRequest};
+use crate::domain::{BlueprintName, ProfileName, Repository, RunId, RunRequest};
 
 /// Fewer tell nothing: one may have failed in its first cell, and two agree by chance.
 const RUNS_AT_LEAST: usize = 3;
@@ -22,7 +22,7 @@ pub(crate) struct Durations {
 /// A blueprint under a profile with its parameters: a notebook that is told to train on more takes longer.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Kind {
-    project: Project,
+    repository: Repository,
     blueprint: BlueprintName,
     profile: Option<ProfileName>,
     /// As JSON, in the order of their names.
@@ -66,7 +66,7 @@ impl Kind {
     fn of(request: &RunRequest) -> Self {
         let subject = &request.subject;
         Self {
-            project: subject.project.clone(),
+            repository: subject.repository.clone(),
             blueprint: subject.blueprint.clone(),
             profile: subject.profile.clone(),
             parameters: request.job.work.get("parameters").map(ToString::to_string),

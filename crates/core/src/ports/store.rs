@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    domain::{Actor, Head, Project, RequestKey, RunId, RunRequest},
+    domain::{Actor, Head, Repository, RequestKey, RunId, RunRequest},
     event::{Approval, Event, StopMode},
     fact::Fact,
     view::RunView,
@@ -139,13 +139,16 @@ pub enum Command {
         approval: Box<Approval>,
     },
     /// That a pull request's new head is taken note of.
-    MoveHead {
+    #[serde(alias = "moveHead")]
+    Synchronize {
         /// What makes it the same news when it comes again.
         key: RequestKey,
         /// The repository.
-        project: Project,
+        #[serde(alias = "project")]
+        repository: Repository,
         /// The pull request.
-        change: u64,
+        #[serde(alias = "change")]
+        pull_request: u64,
         /// The new head.
         head: Head,
     },
@@ -160,7 +163,7 @@ impl Command {
             | Command::Retry { key, .. }
             | Command::ApplyQuota { key, .. }
             | Command::Approve { key, .. }
-            | Command::MoveHead { key, .. } => key,
+            | Command::Synchronize { key, .. } => key,
         }
     }
 }
@@ -173,14 +176,14 @@ impl From<Command> for Event {
             Command::Retry { key, run, by } => Event::RetryRequested { key, run, by },
             Command::ApplyQuota { key: _, objects, by } => Event::QuotaApplied { objects, by },
             Command::Approve { key: _, approval } => Event::Approved { approval: *approval },
-            Command::MoveHead {
+            Command::Synchronize {
                 key: _,
-                project,
-                change,
+                repository,
+                pull_request,
                 head,
-            } => Event::HeadMoved {
-                project,
-                change,
+            } => Event::Synchronized {
+                repository,
+                pull_request,
                 head,
             },
         }

@@ -33,11 +33,11 @@ impl Scheduler {
             Event::Configured { policy } => self.set_policy(policy),
             Event::QuotaApplied { objects, by: _ } => self.queue.apply((**objects).clone()),
             Event::Requested { request } => return self.add_run(request),
-            Event::HeadMoved {
-                project,
-                change,
+            Event::Synchronized {
+                repository,
+                pull_request,
                 head,
-            } => self.gate.head_moved(project, *change, head),
+            } => self.gate.synchronized(repository, *pull_request, head),
             Event::CancelRequested { run, .. } => return self.runs.contains_key(run),
             Event::RetryRequested { key, run, by: _ } => return self.reopen(key, *run),
             Event::Pending {
@@ -114,9 +114,12 @@ impl Scheduler {
         }
         let id = RunId(self.runs.last_key_value().map_or(1, |(last, _)| last.0 + 1));
         self.by_key.insert(request.key.clone(), id);
-        if let Some(change) = request.subject.change {
-            let of_change = (request.subject.project.clone(), change);
-            self.by_change.entry(of_change).or_default().insert(id);
+        if let Some(number) = request.subject.pull_request {
+            let of_pull_request = (request.subject.repository.clone(), number);
+            self.by_pull_request
+                .entry(of_pull_request)
+                .or_default()
+                .insert(id);
         }
         self.unsettled.insert(id);
         self.touched.insert(id);

@@ -159,8 +159,8 @@ impl Scheduler {
             (Verdict::Failed(failure), None | Some(StopReason::Evicted)) => {
                 self.judge_failure(id.run, failure, None)
             }
-            (Verdict::Failed(_), Some(StopReason::HeadMoved))
-            | (Verdict::Stopped, Some(StopReason::HeadMoved)) => Next::End(Ending::Superseded, None),
+            (Verdict::Failed(_), Some(StopReason::Synchronized))
+            | (Verdict::Stopped, Some(StopReason::Synchronized)) => Next::End(Ending::Superseded, None),
             (
                 Verdict::Failed(failure),
                 Some(StopReason::Cancelled | StopReason::Overdue | StopReason::ExecutionTimeOver),

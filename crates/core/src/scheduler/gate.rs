@@ -1,6 +1,6 @@
 //! Which content may run at all.
 //!
-//! Approvals are compared at three moments: when they arrive, at dispatch, and at start. Nothing else in the project
+//! Approvals are compared at three moments: when they arrive, at dispatch, and at start. Nothing else in the repository
 //! decides this.
 
 use std::collections::BTreeMap;
@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 
 use crate::{
-    domain::{Actor, ApprovedHead, Head, Project, RunRequest, Subject},
+    domain::{Actor, ApprovedHead, Head, Repository, RunRequest, Subject},
     event::Approval,
     fact::ApprovalRefusal,
     policy::{GatePolicy, LocalApproval},
@@ -19,8 +19,8 @@ use crate::{
 pub(super) struct Gate {
     policy: GatePolicy,
     /// By pull request, so that a push to one leaves the others alone.
-    approvals: BTreeMap<(Project, Option<u64>), BTreeMap<Subject, Approval>>,
-    heads: BTreeMap<(Project, u64), Head>,
+    approvals: BTreeMap<(Repository, Option<u64>), BTreeMap<Subject, Approval>>,
+    heads: BTreeMap<(Repository, u64), Head>,
 }
 
 impl Gate {
@@ -54,16 +54,17 @@ impl Gate {
     /// Keeps an approval that counts.
     pub(super) fn approve(&mut self, approval: Approval) {
         self.approvals
-            .entry((approval.subject.project.clone(), approval.subject.change))
+            .entry((approval.subject.repository.clone(), approval.subject.pull_request))
             .or_default()
             .insert(approval.subject.clone(), approval);
     }
 
     /// Takes note of a pull request's new head. What was approved of its earlier ones counts no more, not even
     /// when the pull request goes back to one of them.
-    pub(super) fn head_moved(&mut self, project: &Project, change: u64, head: &Head) {
-        self.heads.insert((project.clone(), change), head.clone());
-        if let Some(approvals) = self.approvals.get_mut(&(project.clone(), Some(change))) {
+    pub(super) fn synchronized(&mut self, repository: &Repository, pull_request: u64, head: &Head) {
+        self.heads
+            .insert((repository.clone(), pull_request), head.clone());
+        if let Some(approvals) = self.approvals.get_mut(&(repository.clone(), Some(pull_request))) {
             approvals.retain(|subject, _| subject.head == *head);
         }
     }
@@ -71,8 +72,8 @@ impl Gate {
     /// Returns whether the pull request has moved on from the subject's head.
     pub(super) fn is_stale(&self, subject: &Subject) -> bool {
         let current = subject
-            .change
-            .and_then(|change| self.heads.get(&(subject.project.clone(), change)));
+            .pull_request
+            .and_then(|pull_request| self.heads.get(&(subject.repository.clone(), pull_request)));
         current.is_some_and(|current| *current != subject.head)
     }
 
@@ -90,15 +91,17 @@ impl Gate {
         match (
             &self.policy.local,
             &request.requested_by,
-            &request.subject.project,
+            &request.subject.repository,
         ) {
-            (LocalApproval::Own, by @ Actor::Local(_), Project::Local(_)) => Some(by),
+            (LocalApproval::Own, by @ Actor::Local(_), Repository::Local(_)) => Some(by),
             (LocalApproval::Own | LocalApproval::Required, _, _) => None,
         }
     }
 
     fn given(&self, subject: &Subject, now: Timestamp) -> Option<&Actor> {
-        let approvals = self.approvals.get(&(subject.project.clone(), subject.change))?;
+        let approvals = self
+            .approvals
+            .get(&(subject.repository.clone(), subject.pull_request))?;
         let approval = approvals.get(subject)?;
         let counts = approval.policy == self.policy.digest
             && self.policy.approvers.contains(&approval.by)

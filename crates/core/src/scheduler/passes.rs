@@ -8,7 +8,7 @@ use std::{
 use serde_json::{Map, Value};
 
 use crate::{
-    domain::{AttemptId, BlueprintName, ProfileName, Project, RunRequest},
+    domain::{AttemptId, BlueprintName, ProfileName, Repository, RunRequest},
     view::{LastPass, ParameterChange},
 };
 
@@ -24,7 +24,7 @@ pub(super) struct Passes {
 /// A blueprint under a profile, whatever its content and its parameters.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Blueprint {
-    project: Project,
+    repository: Repository,
     name: BlueprintName,
     profile: Option<ProfileName>,
 }
@@ -56,7 +56,7 @@ impl Blueprint {
     fn of(request: &RunRequest) -> Self {
         let subject = &request.subject;
         Self {
-            project: subject.project.clone(),
+            repository: subject.repository.clone(),
             name: subject.blueprint.clone(),
             profile: subject.profile.clone(),
         }
@@ -127,7 +127,7 @@ mod tests {
         let passed = request(&json!({}));
         passes.note(&passed, RunId(1).attempt(1));
         let others: [fn(&mut RunRequest); 3] = [
-            |other| other.subject.project = Project::Local("/elsewhere".into()),
+            |other| other.subject.repository = Repository::Local("/elsewhere".into()),
             |other| other.subject.blueprint = "other".parse().expect("a name"),
             |other| other.subject.profile = Some("small".parse().expect("a name")),
         ];

@@ -175,7 +175,7 @@ impl Queue {
         let origin = Origin {
             local_queue: request.queue.to_string(),
             author: request.requested_by.to_string(),
-            repository: request.subject.project.to_string(),
+            repository: request.subject.repository.to_string(),
         };
         let entry = Entry {
             attempt,

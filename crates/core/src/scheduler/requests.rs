@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     domain::{
-        Ending, Failure, FailureClass, Gpus, Head, Limit, Outcome, Project, RequestKey, Resources, RunId,
+        Ending, Failure, FailureClass, Gpus, Head, Limit, Outcome, Repository, RequestKey, Resources, RunId,
         Subject, Verdict,
     },
     event::{Approval, StopMode},
@@ -41,15 +41,15 @@ impl Scheduler {
         }
     }
 
-    pub(super) fn on_head_moved(&mut self, project: &Project, change: u64, head: &Head) {
-        let of_change = self
-            .by_change
-            .get(&(project.clone(), change))
+    pub(super) fn on_synchronized(&mut self, repository: &Repository, pull_request: u64, head: &Head) {
+        let of_pull_request = self
+            .by_pull_request
+            .get(&(repository.clone(), pull_request))
             .into_iter()
             .flatten();
-        let at_others = of_change.filter(|run| self.runs[run].request.subject.head != *head);
+        let at_others = of_pull_request.filter(|run| self.runs[run].request.subject.head != *head);
         for run in at_others.copied().collect::<Vec<_>>() {
-            self.stop(run, StopMode::End, StopReason::HeadMoved);
+            self.stop(run, StopMode::End, StopReason::Synchronized);
         }
     }
 
@@ -114,15 +114,16 @@ impl Scheduler {
     /// Returns the runs of the same pull request and blueprint that are at other heads and have not ended.
     fn at_other_heads(&self, id: RunId) -> impl Iterator<Item = RunId> {
         let Subject {
-            project,
-            change,
+            repository,
+            pull_request,
             head,
             blueprint,
             profile: _,
         } = &self.runs[&id].request.subject;
-        let of_change = change.and_then(|change| self.by_change.get(&(project.clone(), change)));
-        let of_change = of_change.into_iter().flatten().copied();
-        of_change.filter(move |other| {
+        let of_pull_request =
+            pull_request.and_then(|number| self.by_pull_request.get(&(repository.clone(), number)));
+        let of_pull_request = of_pull_request.into_iter().flatten().copied();
+        of_pull_request.filter(move |other| {
             let Run { request, phase, .. } = &self.runs[other];
             request.subject.blueprint == *blueprint
                 && request.subject.head != *head
@@ -135,7 +136,7 @@ impl Scheduler {
     fn supersede_older(&mut self, id: RunId) {
         let older: Vec<RunId> = self.at_other_heads(id).filter(|other| *other < id).collect();
         for other in older {
-            self.stop(other, StopMode::End, StopReason::HeadMoved);
+            self.stop(other, StopMode::End, StopReason::Synchronized);
         }
     }
 
@@ -151,7 +152,7 @@ impl Scheduler {
     fn stop(&mut self, id: RunId, how: StopMode, why: StopReason) {
         let Some(run) = self.runs.get(&id) else { return };
         let ending = match why {
-            StopReason::HeadMoved => Ending::Superseded,
+            StopReason::Synchronized => Ending::Superseded,
             StopReason::Cancelled
             | StopReason::Overdue
             | StopReason::ExecutionTimeOver

@@ -354,7 +354,7 @@ impl Tally {
         if let Some(usage) = &outcome.usage {
             self.usage(&labels, usage);
         }
-        if outcome.verdict == Verdict::Passed && subject.change.is_none() && is_known {
+        if outcome.verdict == Verdict::Passed && subject.pull_request.is_none() && is_known {
             let before = match self.page.get(&m::BLUEPRINT_LAST_GREEN, &labels) {
                 Some(Value::Number(before)) => *before,
                 Some(Value::Histogram(_)) | None => 0.0,

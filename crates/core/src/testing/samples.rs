@@ -14,7 +14,7 @@ use jiff::Timestamp;
 use crate::{
     action::{Action, Reservation, StartAction},
     domain::{
-        Actor, AttemptId, Bytes, Cpus, Head, Job, Outcome, Placement, Priority, Project, RequestKey,
+        Actor, AttemptId, Bytes, Cpus, Head, Job, Outcome, Placement, Priority, Repository, RequestKey,
         Resources, Retries, RunId, RunRequest, Subject, Timeouts, Verdict,
     },
     event::{Event, StopMode},
@@ -32,8 +32,8 @@ pub fn request(key: &str, name: &str) -> RunRequest {
     RunRequest {
         key: RequestKey(key.into()),
         subject: Subject {
-            project: Project::Local("/checkout".into()),
-            change: None,
+            repository: Repository::Local("/checkout".into()),
+            pull_request: None,
             head: Head::Commit("a".repeat(40)),
             blueprint: name.parse().expect("a name"),
             profile: None,

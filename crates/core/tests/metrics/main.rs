@@ -8,7 +8,7 @@ mod turns;
 use std::collections::BTreeSet;
 
 use blueproof_core::{
-    domain::{Actor, Bytes, Cpus, GpuUse, Outcome, Placement, Project, RunId, Usage, Verdict},
+    domain::{Actor, Bytes, Cpus, GpuUse, Outcome, Placement, Repository, RunId, Usage, Verdict},
     event::{Approval, Event, StopMode},
     metrics::{self as m, Family, Page, Value},
     policy::Policy,
@@ -372,8 +372,8 @@ fn the_gate_is_a_stage_of_its_own() {
     );
     let mut asked = None;
     story.ask_as(10, 1, "local", |request| {
-        request.subject.project = Project::GitHub(7);
-        request.subject.change = Some(12);
+        request.subject.repository = Repository::GitHub(7);
+        request.subject.pull_request = Some(12);
         request.requested_by = Actor::GitHub {
             id: 3,
             login: "eve".into(),

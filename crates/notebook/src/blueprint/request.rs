@@ -1,7 +1,7 @@
 //! From a resolved blueprint in a local folder to the request for a run of exactly what is there now.
 
 use blueproof_core::domain::{
-    Actor, Job, Priority, Project, QueueName, RequestKey, Retries, RunRequest, Subject,
+    Actor, Job, Priority, QueueName, Repository, RequestKey, Retries, RunRequest, Subject,
 };
 
 use super::Resolved;
@@ -35,8 +35,8 @@ impl Resolved {
             key,
             revision,
             subject: Subject {
-                project: Project::Local(checkout.clone()),
-                change: None,
+                repository: Repository::Local(checkout.clone()),
+                pull_request: None,
                 head,
                 blueprint: self.name,
                 profile: self.profile,

@@ -119,7 +119,7 @@ fn without_attempt(view: &RunView, request: &RunRequest, plan: Option<&Plan>) ->
         blueprint: view.subject.blueprint.clone(),
         profile: view.subject.profile.clone(),
         head: view.subject.head.clone(),
-        change: view.subject.change,
+        pull_request: view.subject.pull_request,
         revision: view.revision.clone(),
         parameters: plan.map(|plan| plan.parameters.clone()).unwrap_or_default(),
         requested_by: view.requested_by.clone(),

@@ -85,7 +85,7 @@ fn report() -> Report {
         blueprint: name("nano-lm"),
         profile: None,
         head: Head::Snapshot("ab".repeat(32)),
-        change: None,
+        pull_request: None,
         revision: None,
         parameters: BTreeMap::new(),
         requested_by: Actor::Local("ada".to_owned()),

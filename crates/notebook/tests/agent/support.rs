@@ -15,7 +15,7 @@ use blueproof_core::{
         Stream,
     },
     domain::{
-        AttemptId, Bytes, Cpus, Failure, Outcome, Project, RequestKey, Resources, RunId, Timeouts, Verdict,
+        AttemptId, Bytes, Cpus, Failure, Outcome, Repository, RequestKey, Resources, RunId, Timeouts, Verdict,
     },
     gpu::DeviceUuid,
 };
@@ -164,8 +164,8 @@ impl Attempt {
             store: "test".into(),
             attempt: id(),
             request: RequestKey("test".into()),
-            project: Project::Local(root.join("checkout")),
-            change: None,
+            repository: Repository::Local(root.join("checkout")),
+            pull_request: None,
             blueprint: "test".parse().unwrap(),
             profile: None,
             checkout: root.join("checkout"),

@@ -40,7 +40,7 @@ fn blueprints_of_one_name_are_told_apart_by_where_they_lie() {
     views.truncate(3);
     for (view, folder) in views.iter_mut().zip(["/t3/one", "/t3/two", "/t3/two"]) {
         view.subject.blueprint = "n".parse().expect("a name");
-        view.subject.project = Project::Local(folder.into());
+        view.subject.repository = Repository::Local(folder.into());
     }
     for columns in [Columns::Usual, Columns::Wide] {
         let text = table(&views, &views, &BTreeMap::new(), at(60), columns).render(Width::Unlimited);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use blueproof_core::{
     domain::{
-        Actor, Bytes, CellPlace, Cpus, Failure, FailureClass, Head, MetricResult, Outcome, Project,
+        Actor, Bytes, CellPlace, Cpus, Failure, FailureClass, Head, MetricResult, Outcome, Repository,
         Resources, RunId, RunRequest, Usage, Verdict,
     },
     event::Event,
@@ -40,8 +40,8 @@ pub(crate) fn story() -> Vec<(Timestamp, Event)> {
     add_attempt(&mut story, 3, 50, gpu);
     story.push((at(55), requested(asks("d", "sharded-gpt", 1))));
     let mut change = asks("e", "qwen2.5-alpaca", 1);
-    change.subject.project = Project::GitHub(3067);
-    change.subject.change = Some(12);
+    change.subject.repository = Repository::GitHub(3067);
+    change.subject.pull_request = Some(12);
     change.subject.head = Head::Commit("1a2b3c4".repeat(6)[..40].into());
     change.requested_by = Actor::GitHub {
         id: 7,

@@ -8,8 +8,8 @@ use jiff::{SignedDuration, Timestamp};
 use super::run_id;
 use crate::{
     domain::{
-        Actor, AttemptId, Bytes, Cpus, Failure, FailureClass, Head, Priority, Project, RequestKey, Resources,
-        RunId, Subject, Verdict,
+        Actor, AttemptId, Bytes, Cpus, Failure, FailureClass, Head, Priority, Repository, RequestKey,
+        Resources, RunId, Subject, Verdict,
     },
     event::{Approval, Call, Event, StopMode},
     policy::{GatePolicy, LocalApproval, Policy},
@@ -125,9 +125,9 @@ fn step(words: &[&str]) -> Result<Step, String> {
         "run" => Event::Requested {
             request: Box::new(requested(subject, &options)?),
         },
-        "push" => Event::HeadMoved {
-            project: repository(),
-            change: Options(rest).number("pr")?.ok_or("push needs `pr N`")?,
+        "push" => Event::Synchronized {
+            repository: repository(),
+            pull_request: Options(rest).number("pr")?.ok_or("push needs `pr N`")?,
             head: head(Options(rest).word("head").ok_or("push needs `head X`")?),
         },
         "approve" => {
@@ -200,9 +200,9 @@ fn requested(key: &str, options: &Options<'_>) -> Result<crate::domain::RunReque
     if let Some(asked) = resources(options)? {
         request.job.driver = asked;
     }
-    if let Some(change) = options.number("pr")? {
-        request.subject.project = repository();
-        request.subject.change = Some(change);
+    if let Some(number) = options.number("pr")? {
+        request.subject.repository = repository();
+        request.subject.pull_request = Some(number);
         request.requested_by = actor("bob");
     }
     if let Some(text) = options.word("head") {
@@ -283,8 +283,8 @@ fn head(text: &str) -> Head {
     Head::Commit(format!("{text:0<40}"))
 }
 
-fn repository() -> Project {
-    Project::GitHub(1)
+fn repository() -> Repository {
+    Repository::GitHub(1)
 }
 
 fn actor(name: &str) -> Actor {

@@ -40,7 +40,11 @@ pub(super) fn facts(report: &Report) -> Vec<(&'static str, String)> {
     let profile = report.profile.as_ref();
     rows.extend(profile.map(|profile| ("profile", profile.as_str().to_owned())));
     rows.extend(content(report));
-    rows.extend(report.change.map(|change| ("pull request", format!("#{change}"))));
+    rows.extend(
+        report
+            .pull_request
+            .map(|change| ("pull request", format!("#{change}"))),
+    );
     rows.push(("asked by", shown(&report.requested_by.to_string())));
     rows.push(("began", time(report.began_at)));
     rows.push(("took", duration(report.took)));

@@ -122,7 +122,7 @@ fn the_page_says_on_which_machine_with_which_profile_and_of_which_commit() {
             branch: Some("main".into()),
             has_uncommitted_changes: true,
         }),
-        change: Some(7),
+        pull_request: Some(7),
         machine: serde_json::from_value::<Machine>(json!({"host": "gpu-<b>1", "system": "Linux"})).ok(),
         ..report()
     };
