@@ -1,6 +1,7 @@
 //! The words of the domain, as types that cannot be wrong.
 
 mod amount;
+mod base;
 mod decode;
 mod head;
 mod id;
@@ -12,11 +13,12 @@ mod state;
 mod timeouts;
 
 pub use amount::{Bytes, Cpus, Gpus, Resources};
+pub use base::{BaseRef, ParseBaseRefError};
 pub use head::{Head, ParseHeadError};
 pub use id::{AttemptId, ParseIdError, RunId};
 pub use name::{BlueprintName, ProfileName, QueueName};
 pub use outcome::{CellPlace, Failure, FailureClass, GpuUse, Limit, MetricResult, Outcome, Usage, Verdict};
-pub use request::{Actor, Job, Priority, Repository, RequestKey, Retries, RunRequest, Subject};
+pub use request::{Actor, Job, Priority, PullRequest, Repository, RequestKey, Retries, RunRequest, Subject};
 pub use revision::Revision;
 pub use state::{Ending, RunState};
 pub use timeouts::Timeouts;

@@ -4,6 +4,7 @@
 //! never on each other; what two of them must agree on stands here.
 
 pub mod action;
+pub mod approval;
 pub mod attempt;
 pub mod domain;
 pub mod engine;
