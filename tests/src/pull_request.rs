@@ -1,8 +1,8 @@
 //! A pull request of somebody who may not approve their own: what the gate waits for, in small.
 
 use blueproof_core::{
-    domain::{Actor, Head, Repository, RequestKey, RunRequest, Subject},
-    event::Approval,
+    approval::{Approval, ApprovalTarget},
+    domain::{Actor, Head, PullRequest, Repository, RequestKey, RunRequest, Subject},
     ports::Command,
 };
 
@@ -37,14 +37,9 @@ pub fn from_contributor(request: RunRequest) -> RunRequest {
     }
 }
 
-/// Returns the maintainer's word that the subject may run.
+/// Returns the maintainer's approval of all that the subject's head has.
 pub fn approve(subject: Subject) -> Command {
-    let approval = Approval {
-        subject,
-        policy: POLICY.into(),
-        by: maintainer(),
-        expires_at: None,
-    };
+    let approval = Approval::new(ApprovalTarget::whole_head_of(&subject), POLICY, maintainer());
     Command::Approve {
         key: RequestKey("approval".into()),
         approval: Box::new(approval),
@@ -55,8 +50,10 @@ pub fn approve(subject: Subject) -> Command {
 pub fn push(repository: Repository) -> Command {
     Command::Synchronize {
         key: RequestKey("push".into()),
-        repository,
-        pull_request: PULL_REQUEST,
+        pull_request: PullRequest {
+            repository,
+            number: PULL_REQUEST,
+        },
         head: Head::Commit("f".repeat(40)),
     }
 }

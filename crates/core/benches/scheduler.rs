@@ -8,8 +8,9 @@ use std::{hint::black_box, time::Duration};
 
 use blueproof_core::{
     action::Action,
-    domain::{Actor, Head, Priority, Repository, Resources, RunId, RunRequest, Verdict},
-    event::{Approval, Call, Event, StopMode},
+    approval::{Approval, ApprovalTarget},
+    domain::{Actor, Head, Priority, PullRequest, Repository, Resources, RunId, RunRequest, Verdict},
+    event::{Call, Event, StopMode},
     policy::Policy,
     scheduler::Scheduler,
     testing::{finished, request},
@@ -62,8 +63,8 @@ impl Crowd {
             running: RunId(1),
             actions: Vec::new(),
         };
-        for change in 0..=waiting {
-            crowd.approve(change as u64);
+        for number in 0..=waiting {
+            crowd.approve(number as u64);
             let request = crowd.next_request();
             crowd.ask(request);
         }
@@ -74,9 +75,12 @@ impl Crowd {
     /// A push to a pull request that nobody asked to test.
     fn unrelated(&mut self) -> Samples {
         let event = Event::Synchronized {
-            repository: REPOSITORY,
-            pull_request: u64::MAX,
+            pull_request: PullRequest {
+                repository: REPOSITORY,
+                number: u64::MAX,
+            },
             head: Head::Commit("b".repeat(40)),
+            via: None,
         };
         (0..ROUNDS).map(|_| self.handle(event.clone())).collect()
     }
@@ -92,6 +96,7 @@ impl Crowd {
                 run,
                 by: Actor::Local("ada".into()),
                 how: StopMode::End,
+                via: None,
             });
             self.handle(Event::Reported { run, attempts: 0 });
         }
@@ -136,17 +141,12 @@ impl Crowd {
     }
 
     /// Approves a pull request of which no run has come yet.
-    fn approve(&mut self, change: u64) {
+    fn approve(&mut self, number: u64) {
         let mut subject = request("approved", "nano-lm").subject;
         subject.repository = REPOSITORY;
-        subject.pull_request = Some(change);
+        subject.pull_request = Some(number);
         self.handle(Event::Approved {
-            approval: Approval {
-                subject,
-                policy: "local".into(),
-                by: maintainer(),
-                expires_at: None,
-            },
+            approval: Approval::new(ApprovalTarget::of(&subject), "local", maintainer()),
         });
     }
 

@@ -3,6 +3,7 @@
 mod amount;
 mod approved_head;
 mod back_off;
+mod base;
 mod decode;
 mod head;
 mod id;
@@ -18,6 +19,7 @@ mod timeouts;
 pub use amount::{Bytes, Cpus, Gpus, Resources};
 pub use approved_head::ApprovedHead;
 pub use back_off::BackOff;
+pub use base::{BaseRef, ParseBaseRefError};
 pub use head::{Head, ParseHeadError};
 pub use id::{AttemptId, ParseIdError, RunId};
 pub use name::{BlueprintName, ProfileName, QueueName};
@@ -25,7 +27,7 @@ pub use outcome::{CellPlace, Failure, FailureClass, GpuUse, Limit, MetricResult,
 pub use placement::{LOCAL_CLUSTER, Placement};
 pub(crate) use quota::{CPU, DEFAULT, Zeros, requests, resources};
 pub use quota::{default_objects, pod_sets};
-pub use request::{Actor, Job, Priority, Repository, RequestKey, Retries, RunRequest, Subject};
+pub use request::{Actor, Job, Priority, PullRequest, Repository, RequestKey, Retries, RunRequest, Subject};
 pub use revision::Revision;
 pub use state::{Ending, RunState};
 pub use timeouts::Timeouts;

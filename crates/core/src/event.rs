@@ -3,13 +3,17 @@
 //! Events are facts and wishes from outside. They are the truth of the whole system: what is in the log is replayed
 //! after a crash, and the same events give the same state.
 
+use std::collections::BTreeSet;
+
 use blueproof_queue::objects::Objects;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    approval::{Approval, HoldTarget, RevocationTarget},
     domain::{
-        Actor, AttemptId, Head, Outcome, Placement, Repository, RequestKey, RunId, RunRequest, Subject,
+        Actor, AttemptId, BaseRef, Head, Outcome, Placement, PullRequest, Repository, RequestKey, RunId,
+        RunRequest,
     },
     policy::Policy,
     ports::CallError,
@@ -39,22 +43,94 @@ pub enum Event {
         /// What for.
         request: Box<RunRequest>,
     },
-    /// Somebody approved a subject.
+    /// Somebody approved content.
     Approved {
         /// The approval.
         approval: Approval,
     },
+    /// These people may approve from now on, beside those that the policy names, and no others.
+    EntitlementChanged {
+        /// What of; everything where there is none.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        repository: Option<Repository>,
+        /// All of them.
+        approvers: BTreeSet<Actor>,
+        /// Where that is written, such as a commit's OWNERS.
+        source: String,
+        /// The command that it came with.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        via: Option<RequestKey>,
+    },
+    /// Somebody takes approvals back.
+    RevokeRequested {
+        /// Which.
+        target: RevocationTarget,
+        /// Who.
+        by: Actor,
+        /// The command that it came with.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        via: Option<RequestKey>,
+    },
+    /// Somebody wants nothing of something to start.
+    HoldRequested {
+        /// What.
+        target: HoldTarget,
+        /// Who.
+        by: Actor,
+        /// The command that it came with.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        via: Option<RequestKey>,
+    },
+    /// Somebody wants what is held to go on.
+    ResumeRequested {
+        /// What.
+        target: HoldTarget,
+        /// Who.
+        by: Actor,
+        /// The command that it came with.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        via: Option<RequestKey>,
+    },
+    /// A pull request is to be merged into another branch.
+    BaseChanged {
+        /// Which.
+        #[serde(flatten)]
+        pull_request: PullRequest,
+        /// The branch.
+        base: BaseRef,
+        /// The command that it came with.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        via: Option<RequestKey>,
+    },
+    /// A pull request was closed, merged or not.
+    PullRequestClosed {
+        /// Which.
+        #[serde(flatten)]
+        pull_request: PullRequest,
+        /// The command that it came with.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        via: Option<RequestKey>,
+    },
+    /// A pull request that was closed is open again.
+    PullRequestReopened {
+        /// Which.
+        #[serde(flatten)]
+        pull_request: PullRequest,
+        /// The command that it came with.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        via: Option<RequestKey>,
+    },
     /// A pull request has a new head.
     #[serde(alias = "headMoved")]
     Synchronized {
-        /// The repository.
-        #[serde(alias = "project")]
-        repository: Repository,
-        /// The pull request.
-        #[serde(alias = "change")]
-        pull_request: u64,
+        /// Which.
+        #[serde(flatten)]
+        pull_request: PullRequest,
         /// The new head.
         head: Head,
+        /// The command that it came with.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        via: Option<RequestKey>,
     },
     /// Somebody wants a run to end.
     CancelRequested {
@@ -64,6 +140,9 @@ pub enum Event {
         by: Actor,
         /// How.
         how: StopMode,
+        /// The command that it came with.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        via: Option<RequestKey>,
     },
     /// Somebody wants an ended run to be tried once more.
     RetryRequested {
@@ -136,6 +215,13 @@ impl Event {
             Event::QuotaApplied { .. } => "quotaApplied",
             Event::Requested { .. } => "requested",
             Event::Approved { .. } => "approved",
+            Event::EntitlementChanged { .. } => "entitlementChanged",
+            Event::RevokeRequested { .. } => "revokeRequested",
+            Event::HoldRequested { .. } => "holdRequested",
+            Event::ResumeRequested { .. } => "resumeRequested",
+            Event::BaseChanged { .. } => "baseChanged",
+            Event::PullRequestClosed { .. } => "pullRequestClosed",
+            Event::PullRequestReopened { .. } => "pullRequestReopened",
             Event::Synchronized { .. } => "synchronized",
             Event::CancelRequested { .. } => "cancelRequested",
             Event::RetryRequested { .. } => "retryRequested",
@@ -149,21 +235,6 @@ impl Event {
             Event::Tick => "tick",
         }
     }
-}
-
-/// Somebody's word that a subject may run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase")]
-pub struct Approval {
-    /// Exactly what was approved.
-    pub subject: Subject,
-    /// The digest of the policy under which it was approved.
-    pub policy: String,
-    /// Who approved.
-    pub by: Actor,
-    /// When it stops counting.
-    pub expires_at: Option<Timestamp>,
 }
 
 /// How an attempt is asked to end.

@@ -10,8 +10,9 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    domain::{Actor, AttemptId, BackOff, Ending, Failure, Outcome, RunId, Subject},
-    event::{Approval, Call, Event, StopMode},
+    approval::{Approval, ApprovalRefusal, ApprovalTarget, HoldTarget, RevocationReason},
+    domain::{Actor, AttemptId, BackOff, Ending, Failure, Outcome, RunId},
+    event::{Call, Event, StopMode},
 };
 
 /// Something that came in, or that was decided.
@@ -48,10 +49,49 @@ pub enum Decision {
     /// An approval does not count.
     ApprovalRefused {
         /// What it was of.
-        subject: Subject,
+        #[serde(alias = "subject")]
+        target: ApprovalTarget,
         /// Who gave it.
         by: Actor,
         /// Why.
+        reason: ApprovalRefusal,
+    },
+    /// An approval that counted does so no more. What runs under it is told to end, and what waits needs another.
+    ApprovalRevoked {
+        /// The approval.
+        approval: Approval,
+        /// Why.
+        reason: RevocationReason,
+        /// By whom, if by somebody.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<Actor>,
+    },
+    /// The time of an approval that counted is over. What runs under it goes on, and what waits needs another.
+    ApprovalExpired {
+        /// The approval.
+        approval: Approval,
+    },
+    /// Nothing of this starts until it is resumed. What runs goes on.
+    Held {
+        /// What.
+        target: HoldTarget,
+        /// Who holds it.
+        by: Actor,
+    },
+    /// What was held goes on.
+    Resumed {
+        /// What.
+        target: HoldTarget,
+        /// Who lifted the hold.
+        by: Actor,
+    },
+    /// What is held stays so, though somebody wanted it to go on.
+    ResumeRefused {
+        /// What.
+        target: HoldTarget,
+        /// Who wanted it.
+        by: Actor,
+        /// Why not.
         reason: ApprovalRefusal,
     },
     /// A run waits for an approval again: the one that it had does not count any more.
@@ -171,6 +211,11 @@ impl Decision {
         match self {
             Decision::ApprovalAccepted { .. } => "approvalAccepted",
             Decision::ApprovalRefused { .. } => "approvalRefused",
+            Decision::ApprovalRevoked { .. } => "approvalRevoked",
+            Decision::ApprovalExpired { .. } => "approvalExpired",
+            Decision::Held { .. } => "held",
+            Decision::Resumed { .. } => "resumed",
+            Decision::ResumeRefused { .. } => "resumeRefused",
             Decision::ApprovalAwaited { .. } => "approvalAwaited",
             Decision::Enqueued { .. } => "enqueued",
             Decision::CyclesRun { .. } => "cyclesRun",
@@ -189,19 +234,6 @@ impl Decision {
     }
 }
 
-/// Why an approval does not count.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase")]
-pub enum ApprovalRefusal {
-    /// Its author is none of those who may approve.
-    NotEntitled,
-    /// It was given under another policy than the one in force.
-    OtherPolicy,
-    /// Its time is over.
-    Expired,
-}
-
 /// Why an attempt is told to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -212,6 +244,12 @@ pub enum StopReason {
     /// Its pull request has another head.
     #[serde(alias = "headMoved")]
     Synchronized,
+    /// Its pull request has another base.
+    BaseChanged,
+    /// Its pull request was closed.
+    PullRequestClosed,
+    /// The approval that it runs under was revoked.
+    ApprovalRevoked,
     /// It did not end by its own limits.
     Overdue,
     /// Its run has had quota for as long as it may.

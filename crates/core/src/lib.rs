@@ -6,6 +6,7 @@
 //! What is said of mistakes is below, in [`blueproof_diagnostic`], and so are Kueue's rules, in [`blueproof_queue`].
 
 pub mod action;
+pub mod approval;
 pub mod attempt;
 pub mod domain;
 pub mod engine;

@@ -8,6 +8,7 @@
 //! [`Replay`] applies facts that were decided once.
 
 mod apply;
+mod approvals;
 mod attempts;
 mod calls;
 mod check;
@@ -32,14 +33,15 @@ pub use why::{FlavorRoom, InactiveQueue, LessUsage, Lost, PendingReason, Queued,
 
 use crate::{
     action::Action,
-    domain::{AttemptId, BackOff, Repository, RequestKey, RunId, RunRequest, Subject},
+    approval::Approval,
+    domain::{AttemptId, BackOff, RequestKey, RunId, RunRequest},
     estimate::Durations,
     event::{Call, Event},
     fact::{Decision, Fact},
     policy::{Policy, RetryPolicy},
     view::{RunView, Trouble},
 };
-use gate::Gate;
+use gate::{Gate, Origin};
 use passes::Passes;
 use queue::Queue;
 use run::{AttemptPhase, Phase, Run};
@@ -66,8 +68,8 @@ pub struct Scheduler {
     timers: Timers<Timer>,
     runs: BTreeMap<RunId, Run>,
     by_key: BTreeMap<RequestKey, RunId>,
-    by_pull_request: BTreeMap<(Repository, u64), BTreeSet<RunId>>,
-    awaiting: BTreeMap<Subject, BTreeSet<RunId>>,
+    by_origin: BTreeMap<Origin, BTreeSet<RunId>>,
+    awaiting: BTreeMap<Origin, BTreeSet<RunId>>,
     unsettled: BTreeSet<RunId>,
     /// What failed, and how often in a row.
     troubles: BTreeMap<RunId, BTreeMap<Call, Trouble>>,
@@ -133,7 +135,7 @@ impl Scheduler {
             timers: Timers::default(),
             runs: BTreeMap::new(),
             by_key: BTreeMap::new(),
-            by_pull_request: BTreeMap::new(),
+            by_origin: BTreeMap::new(),
             awaiting: BTreeMap::new(),
             unsettled: BTreeSet::new(),
             troubles: BTreeMap::new(),
@@ -171,7 +173,7 @@ impl Scheduler {
         }
         self.take(input);
         self.start_what_fits();
-        self.wait_for_queue();
+        self.set_timers();
         self.settle();
         Step {
             at: self.now,
@@ -186,24 +188,40 @@ impl Scheduler {
             return;
         }
         let at = self.facts.len();
+        let superseded = self.superseded_by(&input);
         if self.apply_input(&input) {
-            self.react(&input);
+            self.react(&input, superseded);
         }
         self.facts.insert(at, Fact::Input(input));
     }
 
-    /// Decides what follows from an input that was just applied, and was no old news.
-    fn react(&mut self, input: &Event) {
+    /// Returns the approvals that a push takes back: the news of it does so by itself.
+    fn superseded_by(&self, input: &Event) -> Vec<Approval> {
+        if let Event::Synchronized {
+            pull_request, head, ..
+        } = input
+        {
+            return self.gate.of_other_heads(pull_request, head);
+        }
+        Vec::new()
+    }
+
+    /// Decides what follows from an input that was just applied, and was no old news. `superseded` are the approvals that a
+    /// push took back.
+    fn react(&mut self, input: &Event, superseded: Vec<Approval>) {
         match input {
             Event::Configured { .. } => self.on_configured(),
             Event::Requested { request } => self.on_requested(&request.key),
-            Event::Approved { approval } => self.on_approved(approval),
-            Event::Synchronized {
-                repository,
-                pull_request,
-                head,
-            } => self.on_synchronized(repository, *pull_request, head),
-            Event::CancelRequested { run, by: _, how } => self.on_cancel_requested(*run, *how),
+            Event::Approved { .. }
+            | Event::EntitlementChanged { .. }
+            | Event::RevokeRequested { .. }
+            | Event::HoldRequested { .. }
+            | Event::ResumeRequested { .. }
+            | Event::BaseChanged { .. }
+            | Event::PullRequestClosed { .. }
+            | Event::PullRequestReopened { .. }
+            | Event::Synchronized { .. } => self.on_gate_input(input, superseded),
+            Event::CancelRequested { run, how, .. } => self.on_cancel_requested(*run, *how),
             Event::RetryRequested { run, .. } => self.requeue(*run),
             Event::Reserved { attempt, .. } => self.on_reserved(*attempt),
             Event::Finished { attempt, .. } => self.conclude(*attempt),
@@ -336,7 +354,7 @@ impl Scheduler {
             return Some(PendingReason::BackingOff(back_off));
         }
         match run.phase {
-            Phase::AwaitingApproval { .. } => Some(PendingReason::AwaitingApproval),
+            Phase::AwaitingApproval { .. } => Some(self.why_at_gate(run)),
             Phase::Queued { .. } => self.queue.why(run.id),
             Phase::ComingBack { .. } => Some(PendingReason::WaitingForRelease),
             Phase::Active => match run.active()?.phase {
@@ -351,6 +369,15 @@ impl Scheduler {
         }
     }
 
+    fn why_at_gate(&self, run: &Run) -> PendingReason {
+        let subject = &run.request.subject;
+        if let Some(hold) = self.gate.hold_of(run.id, subject) {
+            return PendingReason::Held(Box::new(hold.clone()));
+        }
+        let lapsed = self.gate.lapsed(subject).map(Box::new);
+        PendingReason::AwaitingApproval { lapsed }
+    }
+
     /// Returns how a run backs off, or `None` when it does not or no longer does.
     fn back_off(&self, run: &Run) -> Option<BackOff> {
         let back_off = match run.phase {
@@ -361,17 +388,20 @@ impl Scheduler {
     }
 
     fn on_configured(&mut self) {
+        self.on_entitlement_changed();
         let awaiting: Vec<RunId> = self.awaiting.values().flatten().copied().collect();
         for run in awaiting {
             self.pass_gate(run);
         }
     }
 
-    fn wait_for_queue(&mut self) {
+    fn set_timers(&mut self) {
         self.timers
             .set_or_cancel(Timer::TryAgain, self.queue.try_again_at());
         self.timers
             .set_or_cancel(Timer::BackOff, self.queue.next_back_off_ends());
+        self.timers
+            .set_or_cancel(Timer::ApprovalExpiry, self.gate.next_expiry());
     }
 
     fn on_timer(&mut self, timer: Timer) {
@@ -383,6 +413,7 @@ impl Scheduler {
             Timer::TryAgain => self.queue.wake(),
             // The queue looks whose is over each time that it decides.
             Timer::BackOff => {}
+            Timer::ApprovalExpiry => self.on_approval_expiry(),
             Timer::Call(call) => self.decide(Decision::CallRepeated { call }),
         }
     }

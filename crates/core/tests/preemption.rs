@@ -184,7 +184,12 @@ fn one_that_is_cancelled_while_it_gives_way_does_not_come_back() {
     let by = Actor::Local("ada".into());
     let how = StopMode::End;
     let run = blue[2];
-    story.tell(Event::CancelRequested { run, by, how });
+    story.tell(Event::CancelRequested {
+        run,
+        by,
+        how,
+        via: None,
+    });
     story.stopped(run.attempt(1));
     assert_eq!(story.state(run), RunState::Ended(Ending::Cancelled));
 }

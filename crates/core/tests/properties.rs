@@ -1,12 +1,16 @@
 //! Whatever comes, in whatever order: the scheduler keeps its rules.
 
+use std::collections::BTreeSet;
+
 use blueproof_core::{
     action::Action,
+    approval::{Approval, ApprovalTarget, HoldTarget, RevocationTarget},
     domain::{
-        Actor, AttemptId, Cpus, Head, Repository, RequestKey, Resources, RunId, RunRequest, RunState, Verdict,
+        Actor, AttemptId, Cpus, Head, PullRequest, Repository, RequestKey, Resources, RunId, RunRequest,
+        RunState, Subject, Verdict,
     },
-    event::{Approval, Call, Event, StopMode},
-    fact::Fact,
+    event::{Call, Event, StopMode},
+    fact::{Decision, Fact},
     metrics::{self, Family, Page, Value},
     policy::{GatePolicy, LocalApproval, Policy},
     ports::{CallError, Retry},
@@ -116,20 +120,84 @@ fn any_failed_call() -> impl Strategy<Value = Event> {
         })
 }
 
+/// Ada is named by the policy; Cleo may be entitled for a time.
+fn any_maintainer() -> impl Strategy<Value = Actor> {
+    let cleo = Actor::GitHub {
+        id: 2,
+        login: "cleo".into(),
+    };
+    prop_oneof![3 => Just(maintainer()), 1 => Just(cleo)]
+}
+
+fn any_approval() -> impl Strategy<Value = Approval> {
+    let expires_at = proptest::option::weighted(0.3, 0..600i64);
+    (any_request(), any::<bool>(), any_maintainer(), expires_at).prop_map(
+        |(request, whole, by, expires_at)| {
+            let target = if whole {
+                ApprovalTarget::whole_head_of(&request.subject)
+            } else {
+                ApprovalTarget::of(&request.subject)
+            };
+            let expires_at = expires_at.map(|at| Timestamp::from_second(at).expect("small"));
+            Approval {
+                expires_at,
+                ..Approval::new(target, "p", by)
+            }
+        },
+    )
+}
+
+fn any_pull_request() -> impl Strategy<Value = PullRequest> {
+    (0..3u64).prop_map(|number| PullRequest {
+        repository: Repository::GitHub(7),
+        number,
+    })
+}
+
+fn any_hold_target() -> impl Strategy<Value = HoldTarget> {
+    prop_oneof![
+        any_pull_request().prop_map(HoldTarget::PullRequest),
+        (1..7u64).prop_map(|run| HoldTarget::Run(RunId(run))),
+    ]
+}
+
+fn any_gate_event() -> impl Strategy<Value = Event> {
+    let via = None::<RequestKey>;
+    let base = prop_oneof![Just("main"), Just("release")].prop_map(|name| name.parse().expect("a branch"));
+    let approvers = proptest::collection::btree_set(any_maintainer(), 0..2);
+    let head_of = proptest::option::of((0..3u8).prop_map(head));
+    prop_oneof![
+        3 => (any_pull_request(), (0..3u8).prop_map(head)).prop_map(|(pull_request, head)| {
+            Event::Synchronized { pull_request, head, via: None }
+        }),
+        1 => (any_pull_request(), base).prop_map(|(pull_request, base)| {
+            Event::BaseChanged { pull_request, base, via: None }
+        }),
+        1 => any_pull_request().prop_map(|pull_request| Event::PullRequestClosed { pull_request, via: None }),
+        1 => any_pull_request().prop_map(|pull_request| Event::PullRequestReopened { pull_request, via: None }),
+        2 => (any_hold_target(), any_maintainer()).prop_map(|(target, by)| Event::HoldRequested { target, by, via: None }),
+        2 => (any_hold_target(), any_maintainer()).prop_map(|(target, by)| Event::ResumeRequested { target, by, via: None }),
+        2 => (any_request(), head_of, any_maintainer()).prop_map(move |(request, head, by)| {
+            let Subject { repository, pull_request, .. } = request.subject;
+            let target = RevocationTarget { repository, pull_request, head };
+            Event::RevokeRequested { target, by, via: via.clone() }
+        }),
+        2 => approvers.prop_map(|approvers| Event::EntitlementChanged {
+            repository: Some(Repository::GitHub(7)), approvers, source: "OWNERS".into(), via: None,
+        }),
+    ]
+}
+
 fn any_event() -> impl Strategy<Value = Event> {
     let run = || (1..7u64).prop_map(RunId);
     let local = prop_oneof![Just(LocalApproval::Own), Just(LocalApproval::Required)];
     prop_oneof![
         1 => (1..4u32, local).prop_map(|(cores, local)| Event::Configured { policy: Box::new(policy(cores, local)) }),
         6 => any_request().prop_map(|request| Event::Requested { request: Box::new(request) }),
-        4 => any_request().prop_map(|request| Event::Approved {
-            approval: Approval { subject: request.subject, policy: "p".into(), by: maintainer(), expires_at: None },
-        }),
-        1 => (0..3u64, 0..3u8).prop_map(|(pull_request, at)| Event::Synchronized {
-            repository: Repository::GitHub(7), pull_request, head: head(at),
-        }),
+        4 => any_approval().prop_map(|approval| Event::Approved { approval }),
+        5 => any_gate_event(),
         2 => (run(), prop_oneof![Just(StopMode::Interrupt), Just(StopMode::End)])
-            .prop_map(|(run, how)| Event::CancelRequested { run, by: maintainer(), how }),
+            .prop_map(|(run, how)| Event::CancelRequested { run, by: maintainer(), how, via: None }),
         2 => (run(), 0..9u8).prop_map(|(run, key)| Event::RetryRequested {
             key: RequestKey(format!("r{key}")), run, by: maintainer(),
         }),
@@ -324,7 +392,7 @@ proptest! {
 
     #[test]
     fn nobody_starts_what_nobody_entitled_approved(story in any_story()) {
-        let mut approved = std::collections::BTreeSet::new();
+        let mut approved = Vec::new();
         let mut scheduler = Scheduler::new(policy(3, LocalApproval::Required));
         let mut now = Timestamp::UNIX_EPOCH;
         for (passed, event) in story {
@@ -332,12 +400,55 @@ proptest! {
             if let Event::Configured { .. } = event {
                 continue;
             }
-            if let Event::Approved { approval } = &event {
-                approved.insert(approval.subject.clone());
+            for fact in scheduler.handle(now, event.clone()).facts {
+                if let Fact::Decision(Decision::ApprovalAccepted { approval }) = &fact {
+                    approved.push(approval.target.clone());
+                }
+                if let Fact::Decision(Decision::Admitted { attempt, .. }) = fact {
+                    let subject = &scheduler.request(attempt.run).expect("it is admitted").subject;
+                    prop_assert!(approved.iter().any(|target| target.covers(subject)));
+                }
             }
-            for action in scheduler.handle(now, event).actions {
-                if let Action::Start(start) = action {
-                    prop_assert!(approved.contains(&start.request.subject));
+        }
+    }
+
+    /// Told by what was decided, and by nothing of the state: which is held, and what was revoked since it was approved.
+    #[test]
+    fn nothing_is_admitted_that_is_held_closed_or_revoked(story in any_story()) {
+        let mut scheduler = Scheduler::new(policy(3, LocalApproval::Required));
+        let (mut held, mut closed, mut counting) = (BTreeSet::new(), BTreeSet::new(), Vec::<Approval>::new());
+        let mut now = Timestamp::UNIX_EPOCH;
+        for (passed, event) in story {
+            now += SignedDuration::from_secs(passed);
+            for fact in scheduler.handle(now, event).facts {
+                match fact {
+                    Fact::Decision(Decision::Held { target, .. }) => { held.insert(target); }
+                    Fact::Decision(Decision::Resumed { target, .. }) => { held.remove(&target); }
+                    Fact::Input(Event::PullRequestClosed { pull_request, .. }) => { closed.insert(pull_request); }
+                    Fact::Input(Event::PullRequestReopened { pull_request, .. }) => { closed.remove(&pull_request); }
+                    Fact::Decision(Decision::ApprovalAccepted { approval }) => {
+                        counting.retain(|known| known.target != approval.target || known.by != approval.by);
+                        counting.push(approval);
+                    }
+                    Fact::Decision(Decision::ApprovalRevoked { approval, .. } | Decision::ApprovalExpired { approval }) => {
+                        let before = counting.len();
+                        counting.retain(|known| *known != approval);
+                        prop_assert_eq!(counting.len() + 1, before, "each counted, and lapses once");
+                    }
+                    Fact::Decision(Decision::Admitted { attempt, approved_by }) => {
+                        let request = scheduler.request(attempt.run).expect("it is admitted");
+                        let subject = &request.subject;
+                        let pull_request = subject.of_pull_request();
+                        prop_assert!(!held.contains(&HoldTarget::Run(attempt.run)));
+                        if let Some(pull_request) = pull_request {
+                            prop_assert!(!closed.contains(&pull_request));
+                            prop_assert!(!held.contains(&HoldTarget::PullRequest(pull_request)));
+                        }
+                        let own = approved_by == request.requested_by;
+                        let counts = |known: &Approval| known.target.covers(subject) && known.by == approved_by;
+                        prop_assert!(own || counting.iter().any(counts), "under no approval that counts");
+                    }
+                    Fact::Input(_) | Fact::Decision(_) => {}
                 }
             }
         }

@@ -219,7 +219,12 @@ impl Story {
             let run = RunId(which as u64 % self.asked + 1);
             let by = Actor::Local("ada".into());
             let how = StopMode::End;
-            self.tell(Event::CancelRequested { run, by, how });
+            self.tell(Event::CancelRequested {
+                run,
+                by,
+                how,
+                via: None,
+            });
         }
     }
 

@@ -1,6 +1,8 @@
 //! What the log holds, as rows of a table.
 
 use blueproof_core::{
+    approval::{ApprovalTarget, HoldTarget, Selection},
+    domain::Repository,
     event::{Call, Event},
     fact::{Decision, Fact},
     ports::LoggedFact,
@@ -50,8 +52,14 @@ fn of_input(input: &Event) -> String {
         Event::Configured { .. } | Event::Tick => String::new(),
         Event::QuotaApplied { by, .. } => by.to_string(),
         Event::Requested { request } => request.subject.blueprint.to_string(),
-        Event::Approved { approval } => approval.subject.blueprint.to_string(),
-        Event::Synchronized { pull_request, .. } => format!("#{pull_request}"),
+        Event::Approved { approval } => of_target(&approval.target),
+        Event::RevokeRequested { target, .. } => of_origin(&target.repository, target.pull_request),
+        Event::HoldRequested { target, .. } | Event::ResumeRequested { target, .. } => held(target),
+        Event::EntitlementChanged { source, .. } => source.clone(),
+        Event::Synchronized { pull_request, .. }
+        | Event::BaseChanged { pull_request, .. }
+        | Event::PullRequestClosed { pull_request, .. }
+        | Event::PullRequestReopened { pull_request, .. } => format!("#{}", pull_request.number),
         Event::CancelRequested { run, .. }
         | Event::RetryRequested { run, .. }
         | Event::Reported { run, .. } => run.to_string(),
@@ -67,8 +75,13 @@ fn of_input(input: &Event) -> String {
 /// Returns what a decision is about.
 fn of_decision(decision: &Decision) -> String {
     match decision {
-        Decision::ApprovalAccepted { approval } => approval.subject.blueprint.to_string(),
-        Decision::ApprovalRefused { subject, .. } => subject.blueprint.to_string(),
+        Decision::ApprovalAccepted { approval }
+        | Decision::ApprovalRevoked { approval, .. }
+        | Decision::ApprovalExpired { approval } => of_target(&approval.target),
+        Decision::ApprovalRefused { target, .. } => of_target(target),
+        Decision::Held { target, .. }
+        | Decision::Resumed { target, .. }
+        | Decision::ResumeRefused { target, .. } => held(target),
         Decision::ApprovalAwaited { run }
         | Decision::Enqueued { run, .. }
         | Decision::Requeued { run, .. }
@@ -81,6 +94,29 @@ fn of_decision(decision: &Decision) -> String {
         | Decision::AttemptEnded { attempt, .. } => attempt.to_string(),
         Decision::CallPostponed { call, .. } | Decision::CallRepeated { call } => called(*call),
         Decision::CyclesRun { .. } | Decision::ClockSetBack { .. } => String::new(),
+    }
+}
+
+/// Names what an approval is of, as briefly as can be.
+fn of_target(target: &ApprovalTarget) -> String {
+    match (&target.scope.blueprints, target.pull_request) {
+        (Selection::Named(blueprints), _) => {
+            let names = blueprints.iter().map(ToString::to_string);
+            names.collect::<Vec<_>>().join(", ")
+        }
+        (Selection::All, Some(number)) => format!("#{number}"),
+        (Selection::All, None) => target.head.short().to_owned(),
+    }
+}
+
+fn of_origin(repository: &Repository, pull_request: Option<u64>) -> String {
+    pull_request.map_or_else(|| repository.to_string(), |number| format!("#{number}"))
+}
+
+fn held(target: &HoldTarget) -> String {
+    match target {
+        HoldTarget::PullRequest(pull_request) => format!("#{}", pull_request.number),
+        HoldTarget::Run(run) => run.to_string(),
     }
 }
 

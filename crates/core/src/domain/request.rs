@@ -9,7 +9,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use crate::domain::{BlueprintName, Head, ProfileName, QueueName, Resources, Revision, Timeouts};
+use crate::domain::{BaseRef, BlueprintName, Head, ProfileName, QueueName, Resources, Revision, Timeouts};
 
 /// What an approval is of, and what a run tests.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -24,6 +24,9 @@ pub struct Subject {
     pub pull_request: Option<u64>,
     /// The content.
     pub head: Head,
+    /// The branch that the pull request is to be merged into, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base: Option<BaseRef>,
     /// The blueprint.
     pub blueprint: BlueprintName,
     /// The profile; `None` is the blueprint as it stands.
@@ -40,6 +43,19 @@ pub enum Repository {
     Local(PathBuf),
     /// A GitHub repository, by its id: names change hands.
     GitHub(u64),
+}
+
+/// A pull request of a repository.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct PullRequest {
+    /// The repository.
+    #[serde(alias = "project")]
+    pub repository: Repository,
+    /// Its number there.
+    #[serde(rename = "pullRequest", alias = "change")]
+    pub number: u64,
 }
 
 /// Somebody who asks, approves or stops.
@@ -90,6 +106,9 @@ pub struct RunRequest {
     pub revision: Option<Revision>,
     /// Who asks.
     pub requested_by: Actor,
+    /// Who wrote the content, such as the pull request's author: their approval of it does not count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub author: Option<Actor>,
     /// The folder on this machine in which it is asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked_from: Option<PathBuf>,
@@ -190,6 +209,22 @@ impl fmt::Display for Actor {
             Actor::Local(user) => write!(f, "{user}"),
             Actor::GitHub { login, .. } => write!(f, "@{login}"),
         }
+    }
+}
+
+impl Subject {
+    /// Returns the pull request, where it is of one.
+    pub fn of_pull_request(&self) -> Option<PullRequest> {
+        self.pull_request.map(|number| PullRequest {
+            repository: self.repository.clone(),
+            number,
+        })
+    }
+}
+
+impl fmt::Display for PullRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "pull request {} of {}", self.number, self.repository)
     }
 }
 

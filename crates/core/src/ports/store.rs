@@ -1,5 +1,7 @@
 //! What outlives us.
 
+use std::collections::BTreeSet;
+
 use async_trait::async_trait;
 use blueproof_diagnostic::{Code, Diagnostic};
 use blueproof_queue::objects::Objects;
@@ -7,8 +9,9 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    domain::{Actor, Head, Repository, RequestKey, RunId, RunRequest},
-    event::{Approval, Event, StopMode},
+    approval::{Approval, HoldTarget, RevocationTarget},
+    domain::{Actor, BaseRef, Head, PullRequest, Repository, RequestKey, RunId, RunRequest},
+    event::{Event, StopMode},
     fact::Fact,
     view::RunView,
 };
@@ -131,24 +134,86 @@ pub enum Command {
         /// Who.
         by: Actor,
     },
-    /// That a subject may run.
+    /// That content may run.
     Approve {
         /// What makes it the same wish when it comes again.
         key: RequestKey,
         /// The approval.
         approval: Box<Approval>,
     },
+    /// That approvals count no more.
+    Revoke {
+        /// What makes it the same command when it comes again.
+        key: RequestKey,
+        /// Which.
+        target: RevocationTarget,
+        /// Who.
+        by: Actor,
+    },
+    /// That nothing of something starts.
+    Hold {
+        /// What makes it the same command when it comes again.
+        key: RequestKey,
+        /// What.
+        target: HoldTarget,
+        /// Who.
+        by: Actor,
+    },
+    /// That what is held goes on.
+    Resume {
+        /// What makes it the same command when it comes again.
+        key: RequestKey,
+        /// What.
+        target: HoldTarget,
+        /// Who.
+        by: Actor,
+    },
+    /// That these people may approve from now on, and no others beside those that the policy names.
+    Entitle {
+        /// What makes it the same news when it comes again.
+        key: RequestKey,
+        /// What of; everything where there is none.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        repository: Option<Repository>,
+        /// All of them.
+        approvers: BTreeSet<Actor>,
+        /// Where that is written, such as a commit's OWNERS.
+        source: String,
+    },
+    /// That a pull request's other base is taken note of.
+    ChangeBase {
+        /// What makes it the same news when it comes again.
+        key: RequestKey,
+        /// Which.
+        #[serde(flatten)]
+        pull_request: PullRequest,
+        /// The branch.
+        base: BaseRef,
+    },
+    /// That a pull request is closed.
+    ClosePullRequest {
+        /// What makes it the same news when it comes again.
+        key: RequestKey,
+        /// Which.
+        #[serde(flatten)]
+        pull_request: PullRequest,
+    },
+    /// That a pull request is open again.
+    ReopenPullRequest {
+        /// What makes it the same news when it comes again.
+        key: RequestKey,
+        /// Which.
+        #[serde(flatten)]
+        pull_request: PullRequest,
+    },
     /// That a pull request's new head is taken note of.
     #[serde(alias = "moveHead")]
     Synchronize {
         /// What makes it the same news when it comes again.
         key: RequestKey,
-        /// The repository.
-        #[serde(alias = "project")]
-        repository: Repository,
-        /// The pull request.
-        #[serde(alias = "change")]
-        pull_request: u64,
+        /// Which.
+        #[serde(flatten)]
+        pull_request: PullRequest,
         /// The new head.
         head: Head,
     },
@@ -163,28 +228,68 @@ impl Command {
             | Command::Retry { key, .. }
             | Command::ApplyQuota { key, .. }
             | Command::Approve { key, .. }
+            | Command::Revoke { key, .. }
+            | Command::Hold { key, .. }
+            | Command::Resume { key, .. }
+            | Command::Entitle { key, .. }
+            | Command::ChangeBase { key, .. }
+            | Command::ClosePullRequest { key, .. }
+            | Command::ReopenPullRequest { key, .. }
             | Command::Synchronize { key, .. } => key,
         }
     }
 }
 
 impl From<Command> for Event {
+    /// What may be asked about later says by which command it came.
     fn from(command: Command) -> Self {
+        let via = Some(command.key().clone());
         match command {
             Command::Run { request } => Event::Requested { request },
-            Command::Cancel { key: _, run, by, how } => Event::CancelRequested { run, by, how },
+            Command::Cancel { key: _, run, by, how } => Event::CancelRequested { run, by, how, via },
             Command::Retry { key, run, by } => Event::RetryRequested { key, run, by },
             Command::ApplyQuota { key: _, objects, by } => Event::QuotaApplied { objects, by },
-            Command::Approve { key: _, approval } => Event::Approved { approval: *approval },
-            Command::Synchronize {
+            Command::Approve { key: _, approval } => {
+                let approval = Approval { via, ..*approval };
+                Event::Approved { approval }
+            }
+            Command::Revoke { key: _, target, by } => Event::RevokeRequested { target, by, via },
+            Command::Hold { key: _, target, by } => Event::HoldRequested { target, by, via },
+            Command::Resume { key: _, target, by } => Event::ResumeRequested { target, by, via },
+            Command::Entitle {
                 key: _,
                 repository,
+                approvers,
+                source,
+            } => Event::EntitlementChanged {
+                repository,
+                approvers,
+                source,
+                via,
+            },
+            Command::ChangeBase {
+                key: _,
+                pull_request,
+                base,
+            } => Event::BaseChanged {
+                pull_request,
+                base,
+                via,
+            },
+            Command::ClosePullRequest { key: _, pull_request } => {
+                Event::PullRequestClosed { pull_request, via }
+            }
+            Command::ReopenPullRequest { key: _, pull_request } => {
+                Event::PullRequestReopened { pull_request, via }
+            }
+            Command::Synchronize {
+                key: _,
                 pull_request,
                 head,
             } => Event::Synchronized {
-                repository,
                 pull_request,
                 head,
+                via,
             },
         }
     }

@@ -10,14 +10,15 @@ use blueproof_queue::ExecutionTime;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
-    Scheduler, queue,
+    Scheduler, gate, queue,
     run::{Attempt, AttemptPhase, Phase, Report, Run, Stop, Used},
     timers::Timer,
 };
 use crate::{
+    approval::{Hold, HoldTarget, Lapse},
     domain::{
-        Actor, ApprovedHead, AttemptId, BackOff, Ending, Failure, Outcome, Placement, RequestKey, RunId,
-        RunRequest, Verdict,
+        Actor, ApprovedHead, AttemptId, BackOff, Ending, Failure, Head, Outcome, Placement, PullRequest,
+        RequestKey, RunId, RunRequest, Verdict,
     },
     event::{Call, Event, StopMode},
     fact::{Decision, RetryAfter, RetryUsed, StopReason},
@@ -33,11 +34,19 @@ impl Scheduler {
             Event::Configured { policy } => self.set_policy(policy),
             Event::QuotaApplied { objects, by: _ } => self.queue.apply((**objects).clone()),
             Event::Requested { request } => return self.add_run(request),
-            Event::Synchronized {
+            Event::EntitlementChanged {
                 repository,
-                pull_request,
-                head,
-            } => self.gate.synchronized(repository, *pull_request, head),
+                approvers,
+                ..
+            } => self.gate.set_entitled(repository.as_ref(), approvers),
+            Event::Synchronized {
+                pull_request, head, ..
+            } => self.synchronize(pull_request, head),
+            Event::BaseChanged {
+                pull_request, base, ..
+            } => self.gate.change_base(pull_request, base),
+            Event::PullRequestClosed { pull_request, .. } => self.gate.close(pull_request),
+            Event::PullRequestReopened { pull_request, .. } => self.gate.reopen(pull_request),
             Event::CancelRequested { run, .. } => return self.runs.contains_key(run),
             Event::RetryRequested { key, run, by: _ } => return self.reopen(key, *run),
             Event::Pending {
@@ -55,7 +64,11 @@ impl Scheduler {
             Event::Released { attempt } => return self.note_gone(*attempt),
             Event::Reported { run, attempts } => self.note_report(*run, *attempts),
             Event::CallFailed { call, error } => return self.note_failure(*call, error),
-            Event::Approved { .. } | Event::Tick => {}
+            Event::Approved { .. }
+            | Event::RevokeRequested { .. }
+            | Event::HoldRequested { .. }
+            | Event::ResumeRequested { .. }
+            | Event::Tick => {}
         }
         true
     }
@@ -64,7 +77,16 @@ impl Scheduler {
     pub(super) fn apply_decision(&mut self, decision: &Decision) {
         match decision {
             Decision::ApprovalAccepted { approval } => self.gate.approve(approval.clone()),
-            Decision::ApprovalRefused { .. } => {}
+            Decision::ApprovalRefused { .. } | Decision::ResumeRefused { .. } => {}
+            Decision::ApprovalRevoked { approval, reason, by } => {
+                let lapse = gate::revoked(*reason, by.as_ref(), self.now);
+                self.gate.lapse(approval, lapse);
+            }
+            Decision::ApprovalExpired { approval } => {
+                self.gate.lapse(approval, Lapse::Expired { at: self.now });
+            }
+            Decision::Held { target, by } => self.hold(target, by),
+            Decision::Resumed { target, by: _ } => self.gate.resume(target),
             Decision::ApprovalAwaited { run } => self.send_to_gate(*run),
             Decision::Enqueued { run, since, back_off } => self.enqueue(*run, *since, *back_off),
             Decision::CyclesRun {
@@ -108,19 +130,49 @@ impl Scheduler {
         self.retry = policy.retry;
     }
 
+    /// Takes note of a push. The heads of the runs that there are were the pull request's before it.
+    fn synchronize(&mut self, pull_request: &PullRequest, head: &Head) {
+        let origin = (pull_request.repository.clone(), Some(pull_request.number));
+        let runs = self.by_origin.get(&origin).into_iter().flatten();
+        let heads = runs
+            .map(|run| self.runs[run].request.subject.head.clone())
+            .collect();
+        self.gate.synchronize(pull_request, head, heads);
+    }
+
+    fn hold(&mut self, target: &HoldTarget, by: &Actor) {
+        self.gate.hold(Hold {
+            target: target.clone(),
+            by: by.clone(),
+            since: self.now,
+        });
+        let runs = match target {
+            HoldTarget::PullRequest(pull_request) => {
+                let origin = (pull_request.repository.clone(), Some(pull_request.number));
+                self.by_origin.get(&origin).cloned().unwrap_or_default()
+            }
+            HoldTarget::Run(run) => BTreeSet::from([*run]),
+        };
+        for run in runs {
+            self.note_hold(run);
+        }
+    }
+
+    /// Notes how many attempts a run has that is held: it gets no other until it is resumed.
+    fn note_hold(&mut self, id: RunId) {
+        let Some(run) = self.runs.get_mut(&id) else { return };
+        let held = self.gate.hold_of(id, &run.request.subject).is_some();
+        run.attempts_when_held = held.then_some(run.attempts.len());
+    }
+
     fn add_run(&mut self, request: &RunRequest) -> bool {
         if self.by_key.contains_key(&request.key) {
             return false;
         }
         let id = RunId(self.runs.last_key_value().map_or(1, |(last, _)| last.0 + 1));
         self.by_key.insert(request.key.clone(), id);
-        if let Some(number) = request.subject.pull_request {
-            let of_pull_request = (request.subject.repository.clone(), number);
-            self.by_pull_request
-                .entry(of_pull_request)
-                .or_default()
-                .insert(id);
-        }
+        let origin = gate::origin(&request.subject);
+        self.by_origin.entry(origin.clone()).or_default().insert(id);
         self.unsettled.insert(id);
         self.touched.insert(id);
         let run = Run {
@@ -131,6 +183,8 @@ impl Scheduler {
             retried_at: None,
             ended_at: None,
             phase: Phase::AwaitingApproval { since: self.now },
+            attempts_when_held: None,
+            age_when_held: None,
             refusal: None,
             attempts: Vec::new(),
             evicted_for: BTreeSet::new(),
@@ -140,11 +194,9 @@ impl Scheduler {
             report: Report::NotDue,
             last_pass: None,
         };
-        self.awaiting
-            .entry(request.subject.clone())
-            .or_default()
-            .insert(id);
+        self.awaiting.entry(origin).or_default().insert(id);
         self.runs.insert(id, run);
+        self.note_hold(id);
         true
     }
 
@@ -174,22 +226,34 @@ impl Scheduler {
 
     fn send_to_gate(&mut self, id: RunId) {
         let since = self.now;
-        let Some(run) = self.change(id) else { return };
+        let Some(run) = self.runs.get(&id) else { return };
+        let held = self.gate.hold_of(id, &run.request.subject).is_some();
+        let run = self.change(id).expect("just found");
+        run.age_when_held = match run.phase {
+            Phase::Queued { since, back_off } | Phase::ComingBack { since, back_off } if held => {
+                Some((since, back_off))
+            }
+            Phase::AwaitingApproval { .. }
+            | Phase::Queued { .. }
+            | Phase::ComingBack { .. }
+            | Phase::Active
+            | Phase::Ended(_) => None,
+        };
         run.phase = Phase::AwaitingApproval { since };
-        let (subject, next) = (run.request.subject.clone(), run.next_attempt());
+        let (origin, next) = (gate::origin(&run.request.subject), run.next_attempt());
         self.queue.drop_attempt(next);
         self.timers.cancel(Timer::QueueTimeout(id));
-        self.awaiting.entry(subject).or_default().insert(id);
+        self.awaiting.entry(origin).or_default().insert(id);
     }
 
     fn leave_gate(&mut self, id: RunId) {
-        let subject = &self.runs[&id].request.subject;
-        let Some(others) = self.awaiting.get_mut(subject) else {
+        let origin = gate::origin(&self.runs[&id].request.subject);
+        let Some(others) = self.awaiting.get_mut(&origin) else {
             return;
         };
         others.remove(&id);
         if others.is_empty() {
-            self.awaiting.remove(subject);
+            self.awaiting.remove(&origin);
         }
     }
 

@@ -74,7 +74,7 @@ impl Scheduler {
 
     fn begin(&mut self, attempt: AttemptId) {
         let request = self.runs[&attempt.run].request.clone();
-        match self.gate.check(&request, self.now) {
+        match self.gate.check(attempt.run, &request, self.now) {
             Some(head) => self.decide(Decision::Admitted {
                 attempt,
                 approved_by: head.by().clone(),
@@ -105,7 +105,7 @@ impl Scheduler {
         if stopped {
             return self.end_attempt(id, never_ran(Verdict::Stopped));
         }
-        if self.gate.check(&run.request, self.now).is_none() {
+        if self.gate.check(id.run, &run.request, self.now).is_none() {
             self.decide(Decision::AttemptEnded {
                 attempt: id,
                 outcome: never_ran(Verdict::Stopped),
@@ -156,17 +156,26 @@ impl Scheduler {
         let outcome = attempt.outcome.as_ref().expect("it has ended");
         match (&outcome.verdict, attempt.stop.map(|stop| stop.why)) {
             (Verdict::Passed, _) => Next::End(Ending::Passed, None),
-            (Verdict::Failed(failure), None | Some(StopReason::Evicted)) => {
+            (Verdict::Failed(failure), None | Some(StopReason::Evicted | StopReason::ApprovalRevoked)) => {
                 self.judge_failure(id.run, failure, None)
             }
-            (Verdict::Failed(_), Some(StopReason::Synchronized))
-            | (Verdict::Stopped, Some(StopReason::Synchronized)) => Next::End(Ending::Superseded, None),
+            (
+                Verdict::Failed(_) | Verdict::Stopped,
+                Some(StopReason::Synchronized | StopReason::BaseChanged),
+            ) => Next::End(Ending::Superseded, None),
             (
                 Verdict::Failed(failure),
-                Some(StopReason::Cancelled | StopReason::Overdue | StopReason::ExecutionTimeOver),
+                Some(
+                    StopReason::Cancelled
+                    | StopReason::PullRequestClosed
+                    | StopReason::Overdue
+                    | StopReason::ExecutionTimeOver,
+                ),
             ) => Next::End(Ending::of(failure), None),
-            (Verdict::Stopped, Some(StopReason::Cancelled)) => Next::End(Ending::Cancelled, None),
-            (Verdict::Stopped, Some(StopReason::Evicted)) => Next::WaitAgain,
+            (Verdict::Stopped, Some(StopReason::Cancelled | StopReason::PullRequestClosed)) => {
+                Next::End(Ending::Cancelled, None)
+            }
+            (Verdict::Stopped, Some(StopReason::Evicted | StopReason::ApprovalRevoked)) => Next::WaitAgain,
             (Verdict::Stopped, Some(StopReason::Overdue)) => Next::End(Ending::TimedOut, Some(overdue())),
             (Verdict::Stopped, Some(StopReason::ExecutionTimeOver)) => {
                 let limit = run.request.job.timeouts.execution;

@@ -1,7 +1,7 @@
 //! The rules that hold after every event.
 
 use super::{
-    Scheduler,
+    Scheduler, gate,
     run::{AttemptPhase, Phase, Report, Run},
 };
 
@@ -11,7 +11,8 @@ impl Scheduler {
     /// Tests call it after every event; it takes time in proportion to all that is known.
     ///
     /// # Panics
-    /// When an attempt lives without an approval of its head, quota is promised to what is gone or held by what is
+    /// When an attempt lives without an approval of its head, or goes on under one that was revoked, something is admitted that
+    /// is held, quota is promised to what is gone or held by what is
     /// not known, a run is in two places at once, or work is left that nobody would carry out, or tried
     /// again that nobody needs.
     pub fn check(&self) {
@@ -19,6 +20,7 @@ impl Scheduler {
         for run in self.runs.values() {
             self.check_place(run);
             self.check_attempts(run);
+            self.check_gate(run);
         }
         for run in self.troubles.keys() {
             assert!(
@@ -53,7 +55,7 @@ impl Scheduler {
         );
         let awaits = self
             .awaiting
-            .get(&run.request.subject)
+            .get(&gate::origin(&run.request.subject))
             .is_some_and(|waiting| waiting.contains(&run.id));
         assert_eq!(
             awaits,
@@ -75,6 +77,27 @@ impl Scheduler {
             "{}: unsettled is known",
             run.id
         );
+    }
+
+    /// Whatever runs under an approval that was revoked is told to end, and nothing is admitted that is held.
+    fn check_gate(&self, run: &Run) {
+        let (id, subject) = (run.id, &run.request.subject);
+        if let Some(attempt) = run.active()
+            && self.gate.approved_by(&run.request, self.now).is_none()
+            && self.gate.is_revoked(subject)
+        {
+            assert!(
+                attempt.stop.is_some(),
+                "{}: goes on under a revoked approval",
+                attempt.id
+            );
+        }
+        if self.gate.hold_of(id, subject).is_some() {
+            let before = run.attempts_when_held.expect("a hold is noted");
+            assert_eq!(run.attempts.len(), before, "{id}: admitted while it is held");
+            let queued = matches!(run.phase, Phase::Queued { .. });
+            assert!(!queued, "{id}: in the queue while it is held");
+        }
     }
 
     fn check_attempts(&self, run: &Run) {

@@ -66,7 +66,7 @@ impl Replay {
         if is_settled {
             scheduler.queue = tried;
         }
-        scheduler.wait_for_queue();
+        scheduler.set_timers();
         if !is_settled {
             scheduler.timers.set(Timer::TryAgain, scheduler.now);
         }

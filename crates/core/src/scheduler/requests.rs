@@ -5,15 +5,12 @@ use std::sync::Arc;
 use blueproof_diagnostic::{Code, Diagnostic};
 
 use super::{
-    Scheduler,
+    Scheduler, gate,
     run::{AttemptPhase, Phase, Run, Stop},
 };
 use crate::{
-    domain::{
-        Ending, Failure, FailureClass, Gpus, Head, Limit, Outcome, Repository, RequestKey, Resources, RunId,
-        Subject, Verdict,
-    },
-    event::{Approval, StopMode},
+    domain::{Ending, Failure, FailureClass, Gpus, Limit, Outcome, RequestKey, Resources, RunId, Verdict},
+    event::StopMode,
     fact::{Decision, StopReason},
 };
 
@@ -21,35 +18,6 @@ impl Scheduler {
     pub(super) fn on_requested(&mut self, key: &RequestKey) {
         if let Some(id) = self.by_key.get(key) {
             self.pass_gate(*id);
-        }
-    }
-
-    pub(super) fn on_approved(&mut self, approval: &Approval) {
-        let subject = &approval.subject;
-        if let Err(reason) = self.gate.judge(approval, self.now) {
-            return self.decide(Decision::ApprovalRefused {
-                subject: subject.clone(),
-                by: approval.by.clone(),
-                reason,
-            });
-        }
-        let approval = approval.clone();
-        self.decide(Decision::ApprovalAccepted { approval });
-        let waiting = self.awaiting.get(subject).into_iter().flatten();
-        for run in waiting.copied().collect::<Vec<_>>() {
-            self.pass_gate(run);
-        }
-    }
-
-    pub(super) fn on_synchronized(&mut self, repository: &Repository, pull_request: u64, head: &Head) {
-        let of_pull_request = self
-            .by_pull_request
-            .get(&(repository.clone(), pull_request))
-            .into_iter()
-            .flatten();
-        let at_others = of_pull_request.filter(|run| self.runs[run].request.subject.head != *head);
-        for run in at_others.copied().collect::<Vec<_>>() {
-            self.stop(run, StopMode::End, StopReason::Synchronized);
         }
     }
 
@@ -89,14 +57,14 @@ impl Scheduler {
             return self.end(id, Ending::Superseded, None);
         }
         self.supersede_older(id);
-        if self.gate.check(&request, self.now).is_none() {
+        if self.gate.check(id, &request, self.now).is_none() {
             return self.await_approval(id);
         }
-        let (since, back_off) = match self.runs[&id].phase {
+        let run = &self.runs[&id];
+        let (since, back_off) = match run.phase {
             Phase::ComingBack { since, back_off } => (since, back_off),
-            Phase::AwaitingApproval { .. } | Phase::Queued { .. } | Phase::Active | Phase::Ended(_) => {
-                (self.now, None)
-            }
+            Phase::AwaitingApproval { .. } => run.age_when_held.unwrap_or((self.now, None)),
+            Phase::Queued { .. } | Phase::Active | Phase::Ended(_) => (self.now, None),
         };
         self.decide(Decision::Enqueued {
             run: id,
@@ -105,29 +73,26 @@ impl Scheduler {
         });
     }
 
-    fn await_approval(&mut self, id: RunId) {
+    pub(super) fn await_approval(&mut self, id: RunId) {
         if !matches!(self.runs[&id].phase, Phase::AwaitingApproval { .. }) {
             self.decide(Decision::ApprovalAwaited { run: id });
         }
     }
 
-    /// Returns the runs of the same pull request and blueprint that are at other heads and have not ended.
+    /// Returns the runs of the same pull request and blueprint that are at other heads, or for other bases, and have not
+    /// ended.
     fn at_other_heads(&self, id: RunId) -> impl Iterator<Item = RunId> {
-        let Subject {
-            repository,
-            pull_request,
-            head,
-            blueprint,
-            profile: _,
-        } = &self.runs[&id].request.subject;
-        let of_pull_request =
-            pull_request.and_then(|number| self.by_pull_request.get(&(repository.clone(), number)));
+        let subject = &self.runs[&id].request.subject;
+        let of_pull_request = subject
+            .pull_request
+            .and_then(|_| self.by_origin.get(&gate::origin(subject)));
         let of_pull_request = of_pull_request.into_iter().flatten().copied();
         of_pull_request.filter(move |other| {
             let Run { request, phase, .. } = &self.runs[other];
-            request.subject.blueprint == *blueprint
-                && request.subject.head != *head
-                && !matches!(phase, Phase::Ended(_))
+            let other = &request.subject;
+            let bases = other.base.as_ref().zip(subject.base.as_ref());
+            let is_elsewhere = other.head != subject.head || bases.is_some_and(|(other, own)| other != own);
+            other.blueprint == subject.blueprint && is_elsewhere && !matches!(phase, Phase::Ended(_))
         })
     }
 
@@ -149,11 +114,13 @@ impl Scheduler {
     }
 
     /// Ends a run, or asks its attempt to end, whichever it takes.
-    fn stop(&mut self, id: RunId, how: StopMode, why: StopReason) {
+    pub(super) fn stop(&mut self, id: RunId, how: StopMode, why: StopReason) {
         let Some(run) = self.runs.get(&id) else { return };
         let ending = match why {
-            StopReason::Synchronized => Ending::Superseded,
+            StopReason::Synchronized | StopReason::BaseChanged => Ending::Superseded,
             StopReason::Cancelled
+            | StopReason::PullRequestClosed
+            | StopReason::ApprovalRevoked
             | StopReason::Overdue
             | StopReason::ExecutionTimeOver
             | StopReason::Evicted => Ending::Cancelled,

@@ -27,6 +27,10 @@ pub(super) struct Run {
     pub(super) retried_at: Option<Timestamp>,
     pub(super) ended_at: Option<Timestamp>,
     pub(super) phase: Phase,
+    /// How many attempts it had when it was held, or when it came while its pull request was.
+    pub(super) attempts_when_held: Option<usize>,
+    /// Its age in the queue, and how it backed off, when it was sent back to the gate because it is held.
+    pub(super) age_when_held: Option<(Timestamp, Option<BackOff>)>,
     /// Why it ended without an attempt that says so.
     pub(super) refusal: Option<Failure>,
     pub(super) attempts: Vec<Attempt>,
@@ -139,16 +143,29 @@ pub(super) struct Stop {
 
 impl Stop {
     /// Returns both. The first reason stays, so that the ending names what began it, and the harder way replaces the softer.
-    /// One who is evicted would come back, so any other reason to stop replaces that one.
+    /// One whose run would come back is replaced by one that ends the run.
     pub(super) fn and(self, how: StopMode, why: StopReason) -> Self {
         Self {
             how: self.how.max(how),
-            why: if self.why == StopReason::Evicted {
+            why: if comes_back(self.why) && (!comes_back(why) || self.why == StopReason::Evicted) {
                 why
             } else {
                 self.why
             },
         }
+    }
+}
+
+/// Returns whether the run waits again whose attempt is told to end for this reason.
+fn comes_back(why: StopReason) -> bool {
+    match why {
+        StopReason::Evicted | StopReason::ApprovalRevoked => true,
+        StopReason::Cancelled
+        | StopReason::Synchronized
+        | StopReason::BaseChanged
+        | StopReason::PullRequestClosed
+        | StopReason::Overdue
+        | StopReason::ExecutionTimeOver => false,
     }
 }
 

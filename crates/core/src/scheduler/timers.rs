@@ -20,6 +20,8 @@ pub(super) enum Timer {
     TryAgain,
     /// Somebody's back-off is over.
     BackOff,
+    /// An approval expires.
+    ApprovalExpiry,
     /// A failed call may be made again.
     Call(Call),
 }

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Scheduler;
 use crate::{
+    approval::{Hold, LapsedApproval},
     domain::{BackOff, Resources, RunId},
     view::PlacePending,
 };
@@ -22,8 +23,14 @@ use crate::{
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "reason", rename_all_fields = "camelCase")]
 pub enum PendingReason {
-    /// Nobody entitled has approved this head.
-    AwaitingApproval,
+    /// Nobody entitled has approved this head, or what was approved counts no more.
+    AwaitingApproval {
+        /// The approval that was the last to stop counting.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        lapsed: Option<Box<LapsedApproval>>,
+    },
+    /// It is held, or its pull request is.
+    Held(Box<Hold>),
     /// It would fit; others go first.
     PendingEvaluation(Box<Queued>),
     /// Those who make room for it have not left yet.
@@ -273,7 +280,8 @@ impl PendingReason {
             Self::NoMatchingFlavor(queued) => Some((WaitReason::NoMatchingFlavor, queued)),
             Self::Suspended(queued) => Some((WaitReason::Suspended, queued)),
             Self::Misconfigured(queued) => Some((WaitReason::Misconfigured, queued)),
-            Self::AwaitingApproval
+            Self::AwaitingApproval { .. }
+            | Self::Held(_)
             | Self::BackingOff(_)
             | Self::WaitingForRelease
             | Self::BeingPlaced
@@ -285,7 +293,8 @@ impl PendingReason {
     /// Returns the reason in a word: Kueue's where the run waits in a queue.
     pub fn as_str(&self) -> &'static str {
         match self {
-            Self::AwaitingApproval => "AwaitingApproval",
+            Self::AwaitingApproval { .. } => "AwaitingApproval",
+            Self::Held(_) => "Held",
             Self::PendingEvaluation(_) => "PendingEvaluation",
             Self::WaitingForPreemptedWorkloads(_) => "WaitingForPreemptedWorkloads",
             Self::WaitingForQuota(_) => "WaitingForQuota",
@@ -325,7 +334,8 @@ impl PendingReason {
     /// Returns what would end the wait, in general and without a full stop; [`Scheduler::unblocked_by`] is exact.
     pub fn unblocked_by(&self) -> String {
         match self {
-            Self::AwaitingApproval => "a maintainer approves this head".into(),
+            Self::AwaitingApproval { .. } => "a maintainer approves this head".into(),
+            Self::Held(hold) => format!("{}, or a maintainer, resumes it", hold.by),
             Self::PendingEvaluation(queued) | Self::WaitingForQuota(queued) => queued.turn(),
             Self::WaitingForPreemptedWorkloads(_) => "those who make room for it have left".into(),
             Self::ExceedsMaxQuota(queued) => format!(
@@ -363,7 +373,11 @@ fn to_the_second(at: Timestamp) -> String {
 impl fmt::Display for PendingReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::AwaitingApproval => f.write_str("no maintainer has approved this head yet"),
+            Self::AwaitingApproval { lapsed: None } => {
+                f.write_str("no maintainer has approved this head yet")
+            }
+            Self::AwaitingApproval { lapsed: Some(lapsed) } => lapsed.fmt(f),
+            Self::Held(hold) => write!(f, "{} holds {}", hold.by, hold.target),
             Self::PendingEvaluation(queued) => match queued.strict_head {
                 Some(head) => write!(
                     f,

@@ -34,12 +34,14 @@ pub fn request(key: &str, name: &str) -> RunRequest {
         subject: Subject {
             repository: Repository::Local("/checkout".into()),
             pull_request: None,
+            base: None,
             head: Head::Commit("a".repeat(40)),
             blueprint: name.parse().expect("a name"),
             profile: None,
         },
         revision: None,
         requested_by: Actor::Local("ada".into()),
+        author: None,
         asked_from: None,
         queue: "local".parse().expect("a name"),
         priority: Priority(0),
@@ -164,6 +166,7 @@ pub fn start_action(number: u64, request: RunRequest) -> StartAction {
             run: RunId(earlier),
             by: request.requested_by.clone(),
             how: StopMode::End,
+            via: None,
         };
         scheduler.handle(now, cancel);
         let attempt = RunId(earlier).attempt(1);

@@ -9,7 +9,8 @@
 //!        r-1 is reserved
 //! ```
 //!
-//! A line without a time says what holds after the one before: `RUN is STATE`, `RUN waits: TEXT` or `RUN struggles: TEXT`.
+//! A line without a time says what holds after the one before: `RUN is STATE`, `RUN waits: TEXT`, `RUN struggles: TEXT` or
+//! `refused: TEXT`.
 //! After each event the scheduler is checked; at the end everything is replayed, and must come out the same.
 
 mod parse;
@@ -50,6 +51,8 @@ pub fn play(story: &str) -> Result<(), String> {
 struct Stage {
     scheduler: Scheduler,
     facts: Vec<(Timestamp, Fact)>,
+    /// Why the gate refused what was asked for last, if it did.
+    refusal: Option<String>,
 }
 
 impl Stage {
@@ -57,6 +60,7 @@ impl Stage {
         Self {
             scheduler: Scheduler::new(Policy::local(Default::default())),
             facts: Vec::new(),
+            refusal: None,
         }
     }
 
@@ -65,6 +69,7 @@ impl Stage {
             Line::Happens { at, step, expected } => {
                 let input = self.event(step)?;
                 let step = self.scheduler.handle(at, input);
+                self.refusal = step.refusal().map(|refused| refused.causes.join(": "));
                 self.facts
                     .extend(step.facts.into_iter().map(|fact| (step.at, fact)));
                 self.scheduler.check();
@@ -84,6 +89,9 @@ impl Stage {
                     .map_or("it does not wait".into(), |why| why.to_string());
                 compare(&reason, &why)
             }
+            Line::Refused { reason } => {
+                compare(&reason, self.refusal.as_deref().unwrap_or("it is not refused"))
+            }
             Line::Struggles { run, with } => {
                 let view = self
                     .scheduler
@@ -99,13 +107,13 @@ impl Stage {
     fn event(&self, step: Step) -> Result<Event, String> {
         match step {
             Step::Event(event) => Ok(*event),
-            Step::Approve { run, by } => {
+            Step::Approve { run, words } => {
                 let view = self
                     .scheduler
                     .view(run)
                     .ok_or_else(|| format!("  {run} is not known"))?;
                 Ok(Event::Approved {
-                    approval: parse::approval(view.subject, by),
+                    approval: parse::approval_of(&view.subject, &words)?,
                 })
             }
             Step::Report(run) => {

@@ -8,8 +8,9 @@ mod turns;
 use std::collections::BTreeSet;
 
 use blueproof_core::{
+    approval::{Approval, ApprovalTarget},
     domain::{Actor, Bytes, Cpus, GpuUse, Outcome, Placement, Repository, RunId, Usage, Verdict},
-    event::{Approval, Event, StopMode},
+    event::{Event, StopMode},
     metrics::{self as m, Family, Page, Value},
     policy::Policy,
     testing::{outcome, teams},
@@ -384,12 +385,8 @@ fn the_gate_is_a_stage_of_its_own() {
     assert_eq!(number(&page, &m::QUEUE_DEPTH, &["gate"]), 1.0);
     assert_eq!(number(&page, &m::QUEUE_OLDEST_TIMESTAMP, &["gate"]), 10.0);
 
-    let approval = Approval {
-        subject: asked.expect("it was asked for"),
-        policy: "local".into(),
-        by: maintainer,
-        expires_at: None,
-    };
+    let target = ApprovalTarget::of(&asked.expect("it was asked for"));
+    let approval = Approval::new(target, "local", maintainer);
     story.at(100, Event::Approved { approval });
     story.start(101, 102, attempt(1, 1));
     story.end(200, 201, attempt(1, 1), Verdict::Passed);
@@ -450,6 +447,7 @@ fn a_queue_that_is_removed_is_forgotten_once_nobody_holds_it() {
             run: RunId(4),
             by: Actor::Local("ada".into()),
             how: StopMode::End,
+            via: None,
         },
     );
     story.at(

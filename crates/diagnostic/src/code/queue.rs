@@ -11,6 +11,10 @@ macro_rules! queue {
     803 NoSuchPriorityClass "a priority class that does not exist"
         "A WorkloadPriorityClass gives a priority a name. Those that were applied are listed by `blueproof quota get`; a \
          priority may always be given as a number, too."
+    804 ApprovalRefused "an approval that does not count"
+        "An approval counts while whoever gave it may approve, did not write the content, and gave it under the policy that is in \
+         force; it is of one head of a pull request that is open and not held, for one base, until it expires. What was refused is \
+         not asked for again by itself: docs/approvals.md says what each reason means."
     810 RetryTerms "an annotation on retries that cannot be used"
         "A workload says in annotations `workload.codeflare.dev.appwrapper/...` how it is tried again. Durations, such \
          as `90s` or `1h30m`: admissionGracePeriodDuration, warmupGracePeriodDuration, failureGracePeriodDuration, \

@@ -37,11 +37,13 @@ impl Resolved {
             subject: Subject {
                 repository: Repository::Local(checkout.clone()),
                 pull_request: None,
+                base: None,
                 head,
                 blueprint: self.name,
                 profile: self.profile,
             },
             requested_by,
+            author: None,
             asked_from: None,
             queue,
             priority,

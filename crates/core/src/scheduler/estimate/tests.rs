@@ -160,6 +160,7 @@ fn a_run_s_own_attempts_are_no_earlier_runs_to_it_and_one_to_others_when_it_is_o
         run: other,
         by: Actor::Local("ada".into()),
         how: StopMode::End,
+        via: None,
     };
     scheduler.handle(at(now + 1000), cancelled);
     end(&mut scheduler, now + 1000, other.attempt(1), Verdict::Stopped);
@@ -297,7 +298,15 @@ fn nothing_is_said_of_those_who_wait_for_a_person_or_are_over_or_stopped() {
     let run = ask(&mut scheduler, now, request("b", "nano-lm"));
     let by = crate::domain::Actor::Local("ada".into());
     let how = StopMode::End;
-    scheduler.handle(at(now), Event::CancelRequested { run, by, how });
+    scheduler.handle(
+        at(now),
+        Event::CancelRequested {
+            run,
+            by,
+            how,
+            via: None,
+        },
+    );
     for silent in [unapproved, run, RunId(1), RunId(1000)] {
         assert_eq!(estimate(&scheduler, now, silent), None, "{silent}");
     }

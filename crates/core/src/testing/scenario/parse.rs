@@ -1,17 +1,21 @@
 //! The words of stories.
 
+mod gate;
+
 use std::collections::BTreeSet;
 
 use blueproof_diagnostic::{Code, Diagnostic};
 use jiff::{SignedDuration, Timestamp};
 
+pub(super) use gate::approval_of;
+
 use super::run_id;
 use crate::{
     domain::{
         Actor, AttemptId, Bytes, Cpus, Failure, FailureClass, Head, Priority, Repository, RequestKey,
-        Resources, RunId, Subject, Verdict,
+        Resources, RunId, Verdict,
     },
-    event::{Approval, Call, Event, StopMode},
+    event::{Call, Event, StopMode},
     policy::{GatePolicy, LocalApproval, Policy},
     ports::CallError,
     testing::{outcome, request},
@@ -36,12 +40,15 @@ pub(super) enum Line {
         run: RunId,
         with: String,
     },
+    Refused {
+        reason: String,
+    },
 }
 
 /// Something that happens; some of it can only be completed by whoever knows the runs.
 pub(super) enum Step {
     Event(Box<Event>),
-    Approve { run: RunId, by: Actor },
+    Approve { run: RunId, words: Vec<String> },
     Report(RunId),
 }
 
@@ -59,6 +66,11 @@ pub(super) fn line(text: &str) -> Result<Option<Line>, String> {
             at,
             step,
             expected: expected.trim().into(),
+        }));
+    }
+    if let Some(reason) = text.strip_prefix("refused:") {
+        return Ok(Some(Line::Refused {
+            reason: reason.trim().into(),
         }));
     }
     let run = run_id(words[0])?;
@@ -80,15 +92,6 @@ pub(super) fn line(text: &str) -> Result<Option<Line>, String> {
             state: state.join(" "),
         })),
         _ => Err("after a run comes `is STATE`, `waits: TEXT` or `struggles: TEXT`".into()),
-    }
-}
-
-pub(super) fn approval(subject: Subject, by: Actor) -> Approval {
-    Approval {
-        subject,
-        policy: "story".into(),
-        by,
-        expires_at: None,
     }
 }
 
@@ -118,6 +121,9 @@ fn step(words: &[&str]) -> Result<Step, String> {
     let (verb, rest) = words.split_first().ok_or("nothing happens")?;
     let subject = rest.first().copied().unwrap_or_default();
     let options = Options(rest.get(1..).unwrap_or_default());
+    if let Some(event) = gate::event(verb, rest)? {
+        return Ok(Step::Event(Box::new(event)));
+    }
     let event = match *verb {
         "policy" => Event::Configured {
             policy: Box::new(policy(&Options(rest))?),
@@ -125,15 +131,10 @@ fn step(words: &[&str]) -> Result<Step, String> {
         "run" => Event::Requested {
             request: Box::new(requested(subject, &options)?),
         },
-        "push" => Event::Synchronized {
-            repository: repository(),
-            pull_request: Options(rest).number("pr")?.ok_or("push needs `pr N`")?,
-            head: head(Options(rest).word("head").ok_or("push needs `head X`")?),
-        },
         "approve" => {
             return Ok(Step::Approve {
                 run: run_id(subject)?,
-                by: actor(options.word("by").unwrap_or("ada")),
+                words: rest.iter().map(|word| (*word).to_owned()).collect(),
             });
         }
         "cancel" => {
@@ -146,6 +147,7 @@ fn step(words: &[&str]) -> Result<Step, String> {
                 run: run_id(subject)?,
                 by: actor("ada"),
                 how,
+                via: None,
             }
         }
         "retry" => {
@@ -196,14 +198,20 @@ fn policy(options: &Options<'_>) -> Result<Policy, String> {
 }
 
 fn requested(key: &str, options: &Options<'_>) -> Result<crate::domain::RunRequest, String> {
-    let mut request = request(key, "nano-lm");
+    let mut request = request(key, options.word("blueprint").unwrap_or("nano-lm"));
     if let Some(asked) = resources(options)? {
         request.job.driver = asked;
     }
     if let Some(number) = options.number("pr")? {
         request.subject.repository = repository();
         request.subject.pull_request = Some(number);
+        request.subject.base = gate::base(options)?;
         request.requested_by = actor("bob");
+        request.author = options.word("author").map(actor);
+    }
+    if let Some(profile) = options.word("profile") {
+        let profile = profile.parse();
+        request.subject.profile = Some(profile.map_err(|error| format!("{error}"))?);
     }
     if let Some(text) = options.word("head") {
         request.subject.head = head(text);
@@ -287,10 +295,15 @@ fn repository() -> Repository {
     Repository::GitHub(1)
 }
 
+/// Returns a GitHub user. An id may stand after the login, as in `ada:7`; without one there is one for each login.
 fn actor(name: &str) -> Actor {
+    let (login, id) = match name.split_once(':') {
+        Some((login, id)) => (login, id.parse().ok()),
+        None => (name, None),
+    };
     Actor::GitHub {
-        id: name.bytes().map(u64::from).sum(),
-        login: name.into(),
+        id: id.unwrap_or_else(|| name.bytes().map(u64::from).sum()),
+        login: login.into(),
     }
 }
 

@@ -1,0 +1,56 @@
+//! What is known of pull requests.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::{
+    approval::Hold,
+    domain::{BaseRef, Head, PullRequest, Subject},
+};
+
+/// Every pull request of which there was news.
+#[derive(Debug, Default)]
+pub(super) struct PullRequests {
+    known: BTreeMap<PullRequest, Known>,
+}
+
+/// What is known of one.
+#[derive(Debug, Default)]
+pub(super) struct Known {
+    pub(super) head: Option<Head>,
+    /// The heads that it had before, and has not now.
+    pub(super) earlier_heads: BTreeSet<Head>,
+    pub(super) base: Option<BaseRef>,
+    pub(super) openness: Openness,
+    pub(super) hold: Option<Hold>,
+}
+
+/// Whether a pull request is open.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Openness {
+    #[default]
+    Open,
+    Closed,
+}
+
+impl PullRequests {
+    pub(super) fn get(&self, pull_request: &PullRequest) -> Option<&Known> {
+        self.known.get(pull_request)
+    }
+
+    /// Returns what is known of a subject's pull request.
+    pub(super) fn of(&self, subject: &Subject) -> Option<&Known> {
+        self.get(&subject.of_pull_request()?)
+    }
+
+    pub(super) fn entry(&mut self, pull_request: &PullRequest) -> &mut Known {
+        self.known.entry(pull_request.clone()).or_default()
+    }
+
+    pub(super) fn synchronize(&mut self, pull_request: &PullRequest, head: &Head, earlier: BTreeSet<Head>) {
+        let known = self.entry(pull_request);
+        let before = known.head.replace(head.clone());
+        known.earlier_heads.extend(earlier);
+        known.earlier_heads.extend(before);
+        known.earlier_heads.remove(head);
+    }
+}
