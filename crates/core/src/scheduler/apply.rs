@@ -128,6 +128,7 @@ impl Scheduler {
         self.queue.set_quota(policy.quota);
         self.queue.protect_for(policy.retry.protected_run_time);
         self.retry = policy.retry;
+        self.configured = Some(policy.clone());
     }
 
     /// Takes note of a push. The heads of the runs that there are were the pull request's before it.

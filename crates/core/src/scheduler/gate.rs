@@ -9,6 +9,7 @@ mod pull_requests;
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 
 use crate::{
     approval::{
@@ -52,7 +53,46 @@ struct Remembered {
     lapse: Option<Lapse>,
 }
 
+/// The gate as it is written down.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct GateSnapshot {
+    policy: GatePolicy,
+    approvals: Vec<Approval>,
+    heads: Vec<(Project, u64, Head)>,
+}
+
+impl From<GateSnapshot> for Gate {
+    fn from(saved: GateSnapshot) -> Self {
+        let mut gate = Self::new(saved.policy);
+        for approval in saved.approvals {
+            gate.approve(approval);
+        }
+        let heads = saved.heads.into_iter();
+        gate.heads = heads
+            .map(|(project, change, head)| ((project, change), head))
+            .collect();
+        gate
+    }
+}
+
 impl Gate {
+    pub(super) fn snapshot(&self) -> GateSnapshot {
+        let heads = self.heads.iter();
+        GateSnapshot {
+            policy: self.policy.clone(),
+            approvals: self
+                .approvals
+                .values()
+                .flat_map(BTreeMap::values)
+                .cloned()
+                .collect(),
+            heads: heads
+                .map(|((project, change), head)| (project.clone(), *change, head.clone()))
+                .collect(),
+        }
+    }
+
     pub(super) fn new(policy: GatePolicy) -> Self {
         Self {
             policy,

@@ -73,7 +73,7 @@ pub(super) fn append(connection: &mut Connection, after: Seq, batch: &Batch) -> 
     Ok(last)
 }
 
-fn last_seq(connection: &Connection) -> Result<Seq, rusqlite::Error> {
+pub(super) fn last_seq(connection: &Connection) -> Result<Seq, rusqlite::Error> {
     let mut select = connection.prepare_cached("SELECT coalesce(max(seq), 0) FROM fact")?;
     select.query_row([], |row| row.get(0)).map(Seq)
 }
