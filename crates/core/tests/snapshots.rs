@@ -279,6 +279,7 @@ fn by_usage() -> Scheduler {
             run: RunId(3),
             by,
             how,
+            via: None,
         },
         failed(Call::Report(RunId(2)), Retry::Never),
     ] {

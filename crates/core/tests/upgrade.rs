@@ -25,11 +25,17 @@ const CORES: u64 = 6;
 /// Something that happens.
 #[derive(Debug, Clone)]
 enum Happening {
-    Ask { team: &'static str, priority: i32 },
+    Ask {
+        team: &'static str,
+        priority: i32,
+    },
     /// The world answers one of the calls that wait for it.
     Answer(usize),
     /// A running attempt ends.
-    End { which: usize, passes: bool },
+    End {
+        which: usize,
+        passes: bool,
+    },
     Cancel(u64),
     Wait(i64),
 }
@@ -82,7 +88,8 @@ impl World {
         let now = Timestamp::from_second(self.second).expect("small");
         let step = self.scheduler.handle(now, input);
         self.scheduler.check();
-        self.log.extend(step.facts.into_iter().map(|fact| (step.at, fact)));
+        self.log
+            .extend(step.facts.into_iter().map(|fact| (step.at, fact)));
         self.calls.extend(step.actions);
         assert!(self.promised() <= CORES, "no more is promised than there is");
     }
@@ -90,7 +97,9 @@ impl World {
     /// Returns how many cores attempts have of which something is left.
     fn promised(&self) -> u64 {
         let outstanding = self.scheduler.outstanding();
-        let releasing = outstanding.iter().filter(|action| matches!(action, Action::Release { .. }));
+        let releasing = outstanding
+            .iter()
+            .filter(|action| matches!(action, Action::Release { .. }));
         let live = self.scheduler.runs().filter(|run| {
             let last = run.attempts.last();
             last.is_some_and(|last| last.outcome.is_none())
@@ -106,7 +115,11 @@ impl World {
                 self.answer(call);
             }
             Happening::End { which, passes } if !self.running.is_empty() => {
-                let attempt = *self.running.iter().nth(which % self.running.len()).expect("there are some");
+                let attempt = *self
+                    .running
+                    .iter()
+                    .nth(which % self.running.len())
+                    .expect("there are some");
                 self.running.remove(&attempt);
                 self.tell(finished(attempt, if *passes { Verdict::Passed } else { lost() }));
             }

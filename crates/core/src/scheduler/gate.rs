@@ -34,65 +34,31 @@ pub(super) fn origin(subject: &Subject) -> Origin {
 const LAPSED_REMEMBERED: usize = 32;
 
 /// Remembers who approved what, and judges by the policy.
-#[derive(Debug)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub(super) struct Gate {
     policy: GatePolicy,
     /// Who may approve beside those that the policy names, of one repository or of all.
+    #[serde(with = "crate::pairs")]
     entitled: BTreeMap<Option<Repository>, BTreeSet<Actor>>,
     /// By origin, so that a push to one leaves the others alone. Of each the one that changed last stands last.
+    #[serde(with = "crate::pairs")]
     approvals: BTreeMap<Origin, Vec<Remembered>>,
     expiry: Expiry,
     pull_requests: PullRequests,
+    #[serde(with = "crate::pairs")]
     held_runs: BTreeMap<RunId, Hold>,
 }
 
 /// An approval, and how it stopped counting, if it did.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct Remembered {
     approval: Approval,
     lapse: Option<Lapse>,
 }
 
-/// The gate as it is written down.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct GateSnapshot {
-    policy: GatePolicy,
-    approvals: Vec<Approval>,
-    heads: Vec<(Project, u64, Head)>,
-}
-
-impl From<GateSnapshot> for Gate {
-    fn from(saved: GateSnapshot) -> Self {
-        let mut gate = Self::new(saved.policy);
-        for approval in saved.approvals {
-            gate.approve(approval);
-        }
-        let heads = saved.heads.into_iter();
-        gate.heads = heads
-            .map(|(project, change, head)| ((project, change), head))
-            .collect();
-        gate
-    }
-}
-
 impl Gate {
-    pub(super) fn snapshot(&self) -> GateSnapshot {
-        let heads = self.heads.iter();
-        GateSnapshot {
-            policy: self.policy.clone(),
-            approvals: self
-                .approvals
-                .values()
-                .flat_map(BTreeMap::values)
-                .cloned()
-                .collect(),
-            heads: heads
-                .map(|((project, change), head)| (project.clone(), *change, head.clone()))
-                .collect(),
-        }
-    }
-
     pub(super) fn new(policy: GatePolicy) -> Self {
         Self {
             policy,

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Scheduler,
-    gate::GateSnapshot,
+    gate::{self, Gate},
     passes::Passes,
     queue::{Queue, QueueSnapshot},
     run::{Phase, Run},
@@ -35,7 +35,7 @@ pub const SNAPSHOT_VERSION: u32 = 1;
 #[serde(rename_all = "camelCase")]
 pub struct Snapshot {
     now: Timestamp,
-    gate: GateSnapshot,
+    gate: Gate,
     retry: RetryPolicy,
     configured: Option<Policy>,
     timers: Vec<(Timer, Timestamp)>,
@@ -82,7 +82,7 @@ impl Scheduler {
         let troubles = self.troubles.values().flat_map(BTreeMap::values);
         Snapshot {
             now: self.now,
-            gate: self.gate.snapshot(),
+            gate: self.gate.clone(),
             retry: self.retry,
             configured: self.configured.clone(),
             timers: self.timers.iter().collect(),
@@ -99,7 +99,7 @@ impl Scheduler {
     pub(super) fn from_snapshot(snapshot: Snapshot) -> Result<Self, SnapshotError> {
         let mut scheduler = Self::new(Policy::local(Default::default()));
         scheduler.now = snapshot.now;
-        scheduler.gate = snapshot.gate.into();
+        scheduler.gate = snapshot.gate;
         scheduler.retry = snapshot.retry;
         scheduler.configured = snapshot.configured;
         for (timer, at) in snapshot.timers {
@@ -123,15 +123,12 @@ impl Scheduler {
 
     /// Puts a run where it is found.
     fn take_up(&mut self, run: Run) {
-        let (id, subject) = (run.id, &run.request.subject);
+        let (id, origin) = (run.id, gate::origin(&run.request.subject));
         self.by_key.insert(run.request.key.clone(), id);
-        if let Some(change) = subject.change {
-            let of_change = (subject.project.clone(), change);
-            self.by_change.entry(of_change).or_default().insert(id);
-        }
         if let Phase::AwaitingApproval { .. } = run.phase {
-            self.awaiting.entry(subject.clone()).or_default().insert(id);
+            self.awaiting.entry(origin.clone()).or_default().insert(id);
         }
+        self.by_origin.entry(origin).or_default().insert(id);
         if !run.is_settled() {
             self.unsettled.insert(id);
         }

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use blueproof_core::{
     domain::{
-        Actor, Bytes, CellPlace, Cpus, Failure, FailureClass, Head, LOCAL_CLUSTER, MetricResult, Outcome, Placement, Repository,
-        Resources, RunId, RunRequest, Usage, Verdict,
+        Actor, Bytes, CellPlace, Cpus, Failure, FailureClass, Head, LOCAL_CLUSTER, MetricResult, Outcome,
+        Placement, Repository, Resources, RunId, RunRequest, Usage, Verdict,
     },
     event::Event,
     policy::Policy,
