@@ -69,3 +69,23 @@ impl From<Head> for String {
         head.to_string()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A4 of the list of attacks: seven digits can be ground out to be another commit's.
+    #[test]
+    fn a_commit_that_is_shortened_names_no_content() {
+        let whole = "0123456789abcdef0123456789abcdef01234567";
+        assert_eq!(whole.parse(), Ok(Head::Commit(whole.into())));
+        for digits in [
+            &whole[..7],
+            &whole[..39],
+            &whole.to_uppercase(),
+            &format!("{whole}8"),
+        ] {
+            assert_eq!(digits.parse::<Head>(), Err(ParseHeadError(digits.into())));
+        }
+    }
+}

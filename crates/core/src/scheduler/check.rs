@@ -84,7 +84,7 @@ impl Scheduler {
         let (id, subject) = (run.id, &run.request.subject);
         if let Some(attempt) = run.active()
             && self.gate.approved_by(&run.request, self.now).is_none()
-            && self.gate.is_revoked(subject)
+            && self.gate.is_revoked(subject, attempt.head.by())
         {
             assert!(
                 attempt.stop.is_some(),

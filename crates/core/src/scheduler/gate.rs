@@ -312,10 +312,14 @@ impl Gate {
         })
     }
 
-    /// Returns whether each approval of a subject has stopped counting, and the last that did was revoked.
-    pub(super) fn is_revoked(&self, subject: &Subject) -> bool {
+    /// Returns whether each approval of a subject has stopped counting, of which `by` had given one, and the last that did was
+    /// revoked.
+    pub(super) fn is_revoked(&self, subject: &Subject, by: &Actor) -> bool {
         let of_origin = self.approvals.get(&origin(subject)).into_iter().flatten();
         let covering = of_origin.filter(|known| known.approval.target.has_head_of(subject));
+        if !covering.clone().any(|known| known.approval.by == *by) {
+            return false;
+        }
         let lapses: Option<Vec<_>> = covering.map(|known| known.lapse.as_ref()).collect();
         match lapses.as_deref() {
             Some([.., Lapse::Revoked { .. }]) => true,

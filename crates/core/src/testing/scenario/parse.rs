@@ -190,7 +190,7 @@ fn policy(options: &Options<'_>) -> Result<Policy, String> {
         LocalApproval::Own
     };
     policy.gate = GatePolicy {
-        digest: "story".into(),
+        digest: options.word("digest").unwrap_or("story").into(),
         local,
         approvers: BTreeSet::from_iter(approver),
     };
