@@ -5,7 +5,7 @@ use std::str::FromStr;
 use async_trait::async_trait;
 use blueproof_core::{
     domain::{RequestKey, RunId},
-    ports::{Batch, Command, CommandId, LoggedFact, Seq, Store, StoreError, Version},
+    ports::{Batch, Command, LeftCommand, LoggedFact, Seq, Store, StoreError, StoredCommand, Version},
     sqlite::SqliteStore,
     view::RunView,
 };
@@ -73,8 +73,16 @@ impl Store for CrashingStore {
         self.inner.submit(at, command).await
     }
 
-    async fn commands(&self) -> Result<Vec<(CommandId, Command)>, StoreError> {
+    async fn commands(&self) -> Result<Vec<LeftCommand>, StoreError> {
         self.inner.commands().await
+    }
+
+    async fn command(&self, key: &RequestKey) -> Result<Option<StoredCommand>, StoreError> {
+        self.inner.command(key).await
+    }
+
+    async fn all_commands(&self, limit: usize) -> Result<Vec<StoredCommand>, StoreError> {
+        self.inner.all_commands(limit).await
     }
 
     async fn changed(&self, since: Option<Version>) -> Version {

@@ -16,7 +16,7 @@ use blueproof_core::{
     domain::{Actor, RequestKey, Resources, RunId},
     engine::{Engine, Ports},
     policy::Policy,
-    ports::{ClusterDriver, Command, Reporter, Store, StoreError, SystemClock},
+    ports::{Answer, ClusterDriver, Command, Reporter, Store, StoreError, SystemClock},
     scheduler::Scheduler,
     sqlite::SqliteStore,
     view::RunView,
@@ -30,7 +30,7 @@ use crate::{
     exit::{Exit, Problem},
     gpus,
     reading::stopped_driver,
-    show::progress::Say,
+    show::{self, progress::Say},
 };
 
 /// How often a process that follows looks whether it is its turn to drive.
@@ -112,14 +112,16 @@ impl Session {
     ) -> Result<RunView, Problem> {
         let mut seen = None;
         loop {
-            if let Some(view) = target.read(&*self.store).await?.filter(&done) {
-                return Ok(view);
+            match target.read(&*self.store).await? {
+                Some(view) if done(&view) => return Ok(view),
+                Some(_) => {}
+                None => self.check_not_set_aside(target).await?,
             }
             seen = Some(self.store.changed(seen).await);
         }
     }
 
-    /// Leaves a wish for whoever drives.
+    /// Leaves a command for whoever leads.
     pub(crate) async fn submit(&self, command: Command) -> Result<(), Problem> {
         Ok(self.store.submit(Timestamp::now(), command).await?)
     }
@@ -129,13 +131,26 @@ impl Session {
         Ok(self.store.runs(i64::MAX as usize).await?)
     }
 
-    /// Drives or follows until a wish has become an event.
-    pub(crate) async fn until_taken_up(&self, wish: &RequestKey) -> Result<(), Problem> {
-        let is_left = |commands: &[(_, Command)]| commands.iter().any(|(_, left)| left.key() == wish);
-        while is_left(&self.store.commands().await?) {
+    /// Drives or follows until a command was taken up; where it was refused or set aside, that is the problem.
+    pub(crate) async fn until_answered(&self, command: &RequestKey) -> Result<(), Problem> {
+        loop {
+            let stored = self.store.command(command).await?;
+            if let Some(answer) = stored.and_then(|stored| stored.answer) {
+                return outcome(answer);
+            }
             self.drive_or_wait(&|_: &Scheduler| true).await?;
         }
-        Ok(())
+    }
+
+    /// Returns why the request will never make a run that a target waits for, where its command was set aside.
+    async fn check_not_set_aside(&self, target: &Target) -> Result<(), Problem> {
+        match target {
+            Target::Request(key) => match self.store.command(key).await?.and_then(|stored| stored.answer) {
+                Some(answer) => outcome(answer),
+                None => Ok(()),
+            },
+            Target::Run(_) => Ok(()),
+        }
     }
 
     /// Drives or follows until `done` holds of the target.
@@ -146,8 +161,10 @@ impl Session {
     ) -> Result<RunView, Problem> {
         let is_done = |scheduler: &Scheduler| target.find_in(scheduler).is_some_and(|view| done(&view));
         loop {
-            if let Some(view) = target.read(&*self.store).await?.filter(&done) {
-                return Ok(view);
+            match target.read(&*self.store).await? {
+                Some(view) if done(&view) => return Ok(view),
+                Some(_) => {}
+                None => self.check_not_set_aside(target).await?,
             }
             self.drive_or_wait(&is_done).await?;
         }
@@ -194,7 +211,12 @@ impl Session {
 
     /// Drives until `is_done` holds, or until somebody else has driven, too: what they decided is read from the log then.
     async fn drive(&self, is_done: &impl Fn(&Scheduler) -> bool) -> Result<Driven, StoreError> {
-        let driven = async { self.engine().await?.run_until(is_done).await };
+        let driven = async {
+            let mut engine = self.engine().await?;
+            let driven = engine.run_until(is_done).await;
+            engine.take_set_aside().iter().for_each(show::aside);
+            driven
+        };
         match driven.await {
             Ok(()) => Ok(Driven::ToTheEnd),
             Err(error) if error.is_overtaken() => Ok(Driven::Overtaken),
@@ -211,6 +233,19 @@ impl Session {
         };
         Engine::open(ports, self.policy.clone()).await
     }
+}
+
+/// Returns what a command's answer is to whoever left it.
+fn outcome(answer: Answer) -> Result<(), Problem> {
+    let (problem, exit) = match answer {
+        Answer::Taken => return Ok(()),
+        Answer::Refused(problem) => (problem, Exit::Refused),
+        Answer::SetAside(problem) => (problem, Exit::Infrastructure),
+    };
+    Err(Problem {
+        diagnostics: vec![*problem],
+        exit,
+    })
 }
 
 /// How far this process has driven.

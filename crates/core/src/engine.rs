@@ -3,17 +3,22 @@
 //! Facts are in the log before the actions that follow are carried out. After a crash the log is replayed, and what is still
 //! outstanding is carried out again: every action may be repeated, so it does not matter how far it came.
 
+mod incoming;
 mod perform;
 
 use std::sync::Arc;
+
+use blueproof_diagnostic::Diagnostic;
+use jiff::Timestamp;
 
 use crate::{
     action::Action,
     event::Event,
     policy::Policy,
-    ports::{Batch, Clock, ClusterDriver, CommandId, Reporter, Seq, Store, StoreError, Version},
+    ports::{Answer, Batch, Clock, ClusterDriver, CommandId, Reporter, Seq, Store, StoreError, Version},
     scheduler::{Replay, SNAPSHOT_VERSION, Scheduler, Snapshot},
 };
+use incoming::{Handle, Incoming};
 use perform::Calls;
 
 /// How many facts are read from the log at once.
@@ -51,6 +56,9 @@ pub struct Engine {
     last: Seq,
     /// After which fact the state was last written down.
     written_down: Seq,
+    handle: Handle,
+    /// What is wrong with inputs that were set aside, and was not told yet.
+    set_aside: Vec<Diagnostic>,
 }
 
 impl Engine {
@@ -72,13 +80,15 @@ impl Engine {
             seen: None,
             last,
             written_down,
+            handle: Scheduler::handle,
+            set_aside: Vec::new(),
         };
         engine.carry_out(outstanding);
         if is_new {
             let configured = Event::Configured {
                 policy: Box::new(policy),
             };
-            engine.take_in(vec![configured], Vec::new()).await?;
+            engine.take_in(vec![configured.into()], Vec::new()).await?;
         }
         Ok(engine)
     }
@@ -90,11 +100,11 @@ impl Engine {
 
     /// Works until `done` holds; it is asked after everything that happens.
     ///
-    /// An error means that the log cannot be written, or that somebody else has written to it: nothing more is decided
-    /// then, and attempts go on by themselves.
+    /// An error means that the log cannot be written, that somebody else has written to it, or that nothing can be decided:
+    /// attempts go on by themselves then.
     pub async fn run_until(&mut self, mut done: impl FnMut(&Scheduler) -> bool) -> Result<(), StoreError> {
         loop {
-            self.take_up_wishes().await?;
+            self.take_up_commands().await?;
             if done(&self.scheduler) {
                 return Ok(());
             }
@@ -106,29 +116,44 @@ impl Engine {
                 }
                 () = sleep_until(&*self.ports.clock, self.scheduler.next_wakeup()) => Event::Tick,
             };
-            let mut events = vec![event];
-            events.extend(std::iter::from_fn(|| self.calls.try_next()));
-            self.take_in(events, Vec::new()).await?;
+            let mut inputs = vec![Incoming::from(event)];
+            inputs.extend(std::iter::from_fn(|| self.calls.try_next()).map(Incoming::from));
+            self.take_in(inputs, Vec::new()).await?;
         }
     }
 
-    async fn take_up_wishes(&mut self) -> Result<(), StoreError> {
-        let wishes = self.ports.store.commands().await?;
-        if wishes.is_empty() {
+    async fn take_up_commands(&mut self) -> Result<(), StoreError> {
+        let left = self.ports.store.commands().await?;
+        if left.is_empty() {
             return Ok(());
         }
-        let (taken, events): (Vec<_>, Vec<_>) = wishes
-            .into_iter()
-            .map(|(id, command)| (id, Event::from(command)))
-            .unzip();
-        self.take_in(events, taken).await
+        let (inputs, set_aside) = incoming::sort(left);
+        self.take_in(inputs, set_aside).await
     }
 
-    async fn take_in(&mut self, inputs: Vec<Event>, taken: Vec<CommandId>) -> Result<(), StoreError> {
+    /// Decides about inputs, logs that, and carries out what follows. An input about which deciding fails is set aside: the
+    /// others are decided about as if it had not come. `taken` are commands that were set aside before.
+    async fn take_in(
+        &mut self,
+        mut inputs: Vec<Incoming>,
+        mut taken: Vec<(CommandId, Answer)>,
+    ) -> Result<(), StoreError> {
         let now = self.ports.clock.now();
+        let handled = loop {
+            match incoming::handle_all(&mut self.scheduler, self.handle, now, &inputs) {
+                Ok(handled) => break handled,
+                Err(panicked) => {
+                    self.decide_without(now, &panicked.message).await?;
+                    let Incoming { input, command } = inputs.remove(panicked.at);
+                    let problem = incoming::set_aside(&input, &panicked.message);
+                    taken.extend(command.map(|id| (id, Answer::SetAside(Box::new(problem.clone())))));
+                    self.set_aside.push(problem);
+                }
+            }
+        };
+        taken.extend(handled.taken);
         let (mut facts, mut actions) = (Vec::new(), Vec::new());
-        for input in inputs {
-            let step = self.scheduler.handle(now, input);
+        for step in handled.steps {
             facts.extend(step.facts.into_iter().map(|fact| (step.at, fact)));
             actions.extend(step.actions);
         }
@@ -156,6 +181,40 @@ impl Engine {
         put.await?;
         self.written_down = self.last;
         Ok(())
+    }
+
+    /// Goes back to what the log says, after deciding about an input failed. Where what is due by time fails as well, it was not
+    /// the input, and nothing can be decided any more.
+    async fn decide_without(&mut self, now: Timestamp, message: &str) -> Result<(), StoreError> {
+        self.rebuild().await?;
+        let tick = [Incoming::from(Event::Tick)];
+        let due = incoming::handle_all(&mut self.scheduler, self.handle, now, &tick);
+        due.map_err(|_| incoming::cannot_decide(message))?;
+        self.rebuild().await
+    }
+
+    async fn rebuild(&mut self) -> Result<(), StoreError> {
+        let Replayed {
+            mut scheduler, last, ..
+        } = Replayed::of(&*self.ports.store).await?;
+        if last != self.last {
+            return Err(StoreError::overtaken(self.last, last));
+        }
+        scheduler.take_changed();
+        self.scheduler = scheduler;
+        Ok(())
+    }
+
+    /// Returns what is wrong with inputs that were set aside since this was last asked.
+    pub fn take_set_aside(&mut self) -> Vec<Diagnostic> {
+        std::mem::take(&mut self.set_aside)
+    }
+
+    /// Has another function decide, such as one that fails as a mistake in the scheduler would.
+    #[cfg(any(test, feature = "testing"))]
+    pub fn deciding_by(mut self, handle: Handle) -> Self {
+        self.handle = handle;
+        self
     }
 
     fn carry_out(&mut self, actions: Vec<Action>) {
@@ -214,7 +273,7 @@ async fn begin(store: &dyn Store) -> Result<(Replay, Seq), StoreError> {
     Ok(replay.map_or_else(|_| (Replay::new(), Seq::default()), |replay| (replay, at)))
 }
 
-async fn sleep_until(clock: &dyn Clock, at: Option<jiff::Timestamp>) {
+async fn sleep_until(clock: &dyn Clock, at: Option<Timestamp>) {
     match at {
         Some(at) => clock.sleep_until(at).await,
         None => std::future::pending().await,

@@ -31,7 +31,7 @@ use tokio::sync::Notify;
 use crate::{
     attempt::StoreIdentity,
     domain::{RequestKey, RunId},
-    ports::{Batch, Command, CommandId, LoggedFact, Seq, Store, StoreError, Version},
+    ports::{Batch, Command, LeftCommand, LoggedFact, Seq, Store, StoreError, StoredCommand, Version},
     view::RunView,
 };
 use lead::DatabaseFile;
@@ -222,10 +222,10 @@ impl SqliteStore {
     fn failed(&self, doing: &str, error: &rows::Error) -> StoreError {
         match error {
             rows::Error::Overtaken { after, last } => StoreError::overtaken(*after, *last),
-            rows::Error::Sqlite(_)
-            | rows::Error::Row { .. }
-            | rows::Error::Fact { .. }
-            | rows::Error::DecidedOtherwise { .. } => broken(&self.path, doing, error),
+            rows::Error::Fact { seq, kind, source } => unreadable(&self.path, *seq, kind, &**source),
+            rows::Error::Sqlite(_) | rows::Error::Row { .. } | rows::Error::DecidedOtherwise { .. } => {
+                broken(&self.path, doing, error)
+            }
         }
     }
 }
@@ -263,8 +263,18 @@ impl Store for SqliteStore {
         .await
     }
 
-    async fn commands(&self) -> Result<Vec<(CommandId, Command)>, StoreError> {
+    async fn commands(&self) -> Result<Vec<LeftCommand>, StoreError> {
         self.read(rows::commands).await
+    }
+
+    async fn command(&self, key: &RequestKey) -> Result<Option<StoredCommand>, StoreError> {
+        let key = key.clone();
+        self.read(move |connection| rows::command(connection, &key)).await
+    }
+
+    async fn all_commands(&self, limit: usize) -> Result<Vec<StoredCommand>, StoreError> {
+        self.read(move |connection| rows::all_commands(connection, limit))
+            .await
     }
 
     async fn changed(&self, since: Option<Version>) -> Version {
@@ -334,6 +344,21 @@ fn is_held(error: &(dyn std::error::Error + 'static)) -> bool {
         let code = cause.downcast_ref().and_then(rusqlite::Error::sqlite_error_code);
         matches!(code, Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
     })
+}
+
+/// Says which fact of the log cannot be understood. Nothing after it is: what follows from it is not known.
+fn unreadable(path: &Path, seq: Seq, kind: &str, error: &(dyn std::error::Error + 'static)) -> StoreError {
+    let message = format!(
+        "fact {} of the log, of kind `{kind}`, cannot be understood",
+        seq.0
+    );
+    let diagnostic = Diagnostic::error(Code::FactUnreadable, message)
+        .at(Place::file(path.display().to_string()))
+        .caused_by(error);
+    let diagnostic = diagnostic
+        .hint("use the newer blueproof that wrote it: nothing was changed here, and attempts that run go on")
+        .hint("or, where the file is damaged, go on with a copy of it from before that");
+    diagnostic.into()
 }
 
 fn broken(path: &Path, doing: &str, error: &(dyn std::error::Error + 'static)) -> StoreError {

@@ -16,6 +16,7 @@ use blueproof_core::{
     testing::finished,
     view::RunView,
 };
+use blueproof_diagnostic::Code;
 use rusqlite::{Connection, params};
 use serde::Deserialize;
 use serde_json::Value;
@@ -221,8 +222,8 @@ fn a_log_with_a_gap_or_an_unknown_kind_is_refused_with_its_position_and_stays() 
             .expect("a row");
         let before = fs::read(&path).expect("a file");
         let error = SqliteStore::open(&path).expect_err("it cannot be read");
-        let causes = error.diagnostic.causes.join("; ");
-        assert!(causes.contains(told), "{causes}");
+        assert_eq!(error.diagnostic.code, Code::FactUnreadable);
+        assert!(error.diagnostic.message.contains(told), "{error}");
         let connection = Connection::open(&path).expect("a file");
         let version: i64 = connection
             .pragma_query_value(None, "user_version", |row| row.get(0))

@@ -155,3 +155,31 @@ async fn the_queues_that_were_applied_last_are_found_without_a_replay() {
     let found = store.applied_quota().await.expect("a read").expect("some were");
     assert_eq!(found.priority_classes["high"], 2);
 }
+
+#[tokio::test]
+async fn a_fact_that_cannot_be_understood_is_refused_with_its_position() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("b.db");
+    let store = SqliteStore::open(&path).expect("a store");
+    let tick = (Timestamp::UNIX_EPOCH, Fact::Input(Event::Tick));
+    let batch = Batch {
+        facts: vec![tick.clone(), tick],
+        ..Batch::default()
+    };
+    store.append(Seq(0), batch).await.expect("it takes facts");
+    let damages = [
+        "UPDATE fact SET kind = 'dreamt', body = '{\"decision\":{\"kind\":\"dreamt\"}}' WHERE seq = 2",
+        "UPDATE fact SET kind = 'dreamt', body = '{' WHERE seq = 2",
+        "UPDATE fact SET kind = 'dreamt', at = 'yesterday' WHERE seq = 2",
+    ];
+    for damage in damages {
+        let other = rusqlite::Connection::open(&path).expect("a file");
+        other.execute(damage, []).expect("a row");
+        let error = store.facts(Seq(0), 10).await.expect_err("it cannot be read");
+        assert_eq!(error.diagnostic.code, Code::FactUnreadable, "{damage}");
+        let message = "fact 2 of the log, of kind `dreamt`, cannot be understood";
+        assert_eq!(error.diagnostic.message, message);
+        assert!(!error.diagnostic.causes.is_empty() && !error.diagnostic.hints.is_empty());
+        assert_eq!(store.facts(Seq(0), 1).await.expect("the first is whole").len(), 1);
+    }
+}

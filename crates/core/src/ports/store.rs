@@ -1,24 +1,20 @@
 //! What outlives us.
 
-use std::collections::BTreeSet;
-
 use async_trait::async_trait;
 use blueproof_diagnostic::{Code, Diagnostic};
-use blueproof_queue::objects::Objects;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use super::command::{Answer, Command, CommandId, LeftCommand, StoredCommand};
 use crate::{
-    approval::{Approval, HoldTarget, RevocationTarget},
-    domain::{Actor, BaseRef, Head, PullRequest, Repository, RequestKey, RunId, RunRequest},
-    event::{Event, StopMode},
+    domain::{RequestKey, RunId},
     fact::Fact,
     view::RunView,
 };
 
-/// The log of facts, what is projected from it, and the wishes that nobody has taken up yet.
+/// The log of facts, what is projected from it, and the commands that were left for whoever leads.
 ///
-/// One engine at a time appends; any number of other processes read, and may leave wishes.
+/// One engine at a time appends; any number of other processes read, and may leave commands.
 #[async_trait]
 pub trait Store: Send + Sync {
     /// Appends facts and what follows from them, all or nothing, and returns when that will outlive a power cut, with the
@@ -36,11 +32,18 @@ pub trait Store: Send + Sync {
     /// log, is passed over.
     async fn snapshot(&self, version: u32) -> Result<Option<(Seq, Vec<u8>)>, StoreError>;
 
-    /// Leaves a wish for whichever engine is or will be there. A wish whose key was left before changes nothing.
+    /// Leaves a command for whichever engine is or will be there. One whose key was left before changes nothing.
     async fn submit(&self, at: Timestamp, command: Command) -> Result<(), StoreError>;
 
-    /// Returns the wishes that nobody has taken up yet, the oldest first.
-    async fn commands(&self) -> Result<Vec<(CommandId, Command)>, StoreError>;
+    /// Returns the commands that nobody has taken up yet, the oldest first. One that cannot be read, such as one of a kind
+    /// that only a newer version knows, is there with what is wrong with it.
+    async fn commands(&self) -> Result<Vec<LeftCommand>, StoreError>;
+
+    /// Returns what became of a command that was left, or `None` where none of that key was.
+    async fn command(&self, key: &RequestKey) -> Result<Option<StoredCommand>, StoreError>;
+
+    /// Returns every command that was left, the newest first, at most `limit`.
+    async fn all_commands(&self, limit: usize) -> Result<Vec<StoredCommand>, StoreError>;
 
     /// Returns the store's version once it is another than `since`: something may have been written, by whichever
     /// process. Versions are only good for being compared. Safe to drop.
@@ -97,212 +100,8 @@ pub struct Batch {
     pub facts: Vec<(Timestamp, Fact)>,
     /// The runs that changed, as they stand after these facts.
     pub views: Vec<RunView>,
-    /// The wishes that became events here.
-    pub taken: Vec<CommandId>,
-}
-
-/// Names a wish in the store.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct CommandId(pub u64);
-
-/// A wish, or news from outside, that was left for the engine.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(tag = "kind", rename_all = "camelCase", rename_all_fields = "camelCase")]
-pub enum Command {
-    /// A run.
-    Run {
-        /// What for.
-        request: Box<RunRequest>,
-    },
-    /// That a run ends.
-    Cancel {
-        /// What makes it the same wish when it comes again.
-        key: RequestKey,
-        /// The run.
-        run: RunId,
-        /// Who.
-        by: Actor,
-        /// How.
-        how: StopMode,
-    },
-    /// That an ended run is tried once more.
-    Retry {
-        /// What makes it the same wish when it comes again.
-        key: RequestKey,
-        /// The run.
-        run: RunId,
-        /// Who.
-        by: Actor,
-    },
-    /// That these queues hold from now on.
-    ApplyQuota {
-        /// What makes it the same wish when it comes again.
-        key: RequestKey,
-        /// All of them.
-        objects: Box<Objects>,
-        /// Who.
-        by: Actor,
-    },
-    /// That content may run.
-    Approve {
-        /// What makes it the same wish when it comes again.
-        key: RequestKey,
-        /// The approval.
-        approval: Box<Approval>,
-    },
-    /// That approvals count no more.
-    Revoke {
-        /// What makes it the same command when it comes again.
-        key: RequestKey,
-        /// Which.
-        target: RevocationTarget,
-        /// Who.
-        by: Actor,
-    },
-    /// That nothing of something starts.
-    Hold {
-        /// What makes it the same command when it comes again.
-        key: RequestKey,
-        /// What.
-        target: HoldTarget,
-        /// Who.
-        by: Actor,
-    },
-    /// That what is held goes on.
-    Resume {
-        /// What makes it the same command when it comes again.
-        key: RequestKey,
-        /// What.
-        target: HoldTarget,
-        /// Who.
-        by: Actor,
-    },
-    /// That these people may approve from now on, and no others beside those that the policy names.
-    Entitle {
-        /// What makes it the same news when it comes again.
-        key: RequestKey,
-        /// What of; everything where there is none.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        repository: Option<Repository>,
-        /// All of them.
-        approvers: BTreeSet<Actor>,
-        /// Where that is written, such as a commit's OWNERS.
-        source: String,
-    },
-    /// That a pull request's other base is taken note of.
-    ChangeBase {
-        /// What makes it the same news when it comes again.
-        key: RequestKey,
-        /// Which.
-        #[serde(flatten)]
-        pull_request: PullRequest,
-        /// The branch.
-        base: BaseRef,
-    },
-    /// That a pull request is closed.
-    ClosePullRequest {
-        /// What makes it the same news when it comes again.
-        key: RequestKey,
-        /// Which.
-        #[serde(flatten)]
-        pull_request: PullRequest,
-    },
-    /// That a pull request is open again.
-    ReopenPullRequest {
-        /// What makes it the same news when it comes again.
-        key: RequestKey,
-        /// Which.
-        #[serde(flatten)]
-        pull_request: PullRequest,
-    },
-    /// That a pull request's new head is taken note of.
-    #[serde(alias = "moveHead")]
-    Synchronize {
-        /// What makes it the same news when it comes again.
-        key: RequestKey,
-        /// Which.
-        #[serde(flatten)]
-        pull_request: PullRequest,
-        /// The new head.
-        head: Head,
-    },
-}
-
-impl Command {
-    /// Returns what makes it the same wish when it comes again.
-    pub fn key(&self) -> &RequestKey {
-        match self {
-            Command::Run { request } => &request.key,
-            Command::Cancel { key, .. }
-            | Command::Retry { key, .. }
-            | Command::ApplyQuota { key, .. }
-            | Command::Approve { key, .. }
-            | Command::Revoke { key, .. }
-            | Command::Hold { key, .. }
-            | Command::Resume { key, .. }
-            | Command::Entitle { key, .. }
-            | Command::ChangeBase { key, .. }
-            | Command::ClosePullRequest { key, .. }
-            | Command::ReopenPullRequest { key, .. }
-            | Command::Synchronize { key, .. } => key,
-        }
-    }
-}
-
-impl From<Command> for Event {
-    /// What may be asked about later says by which command it came.
-    fn from(command: Command) -> Self {
-        let via = Some(command.key().clone());
-        match command {
-            Command::Run { request } => Event::Requested { request },
-            Command::Cancel { key: _, run, by, how } => Event::CancelRequested { run, by, how, via },
-            Command::Retry { key, run, by } => Event::RetryRequested { key, run, by },
-            Command::ApplyQuota { key: _, objects, by } => Event::QuotaApplied { objects, by },
-            Command::Approve { key: _, approval } => {
-                let approval = Approval { via, ..*approval };
-                Event::Approved { approval }
-            }
-            Command::Revoke { key: _, target, by } => Event::RevokeRequested { target, by, via },
-            Command::Hold { key: _, target, by } => Event::HoldRequested { target, by, via },
-            Command::Resume { key: _, target, by } => Event::ResumeRequested { target, by, via },
-            Command::Entitle {
-                key: _,
-                repository,
-                approvers,
-                source,
-            } => Event::EntitlementChanged {
-                repository,
-                approvers,
-                source,
-                via,
-            },
-            Command::ChangeBase {
-                key: _,
-                pull_request,
-                base,
-            } => Event::BaseChanged {
-                pull_request,
-                base,
-                via,
-            },
-            Command::ClosePullRequest { key: _, pull_request } => {
-                Event::PullRequestClosed { pull_request, via }
-            }
-            Command::ReopenPullRequest { key: _, pull_request } => {
-                Event::PullRequestReopened { pull_request, via }
-            }
-            Command::Synchronize {
-                key: _,
-                pull_request,
-                head,
-            } => Event::Synchronized {
-                pull_request,
-                head,
-                via,
-            },
-        }
-    }
+    /// The commands that were taken up here, with what came of each.
+    pub taken: Vec<(CommandId, Answer)>,
 }
 
 /// A store that could not do what it was asked.

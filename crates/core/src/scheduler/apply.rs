@@ -3,6 +3,8 @@
 //! Nothing here depends on a rule that another version may have otherwise: whether something was right to happen is not
 //! asked. A time limit follows from the fact that sets it, and each decision that comes of one takes it away.
 
+mod at_gate;
+
 use std::{collections::BTreeSet, sync::Arc};
 
 use blueproof_diagnostic::Code;
@@ -15,10 +17,10 @@ use super::{
     timers::Timer,
 };
 use crate::{
-    approval::{Hold, HoldTarget, Lapse},
+    approval::Lapse,
     domain::{
-        Actor, ApprovedHead, AttemptId, BackOff, Ending, Failure, Head, Outcome, Placement, PullRequest,
-        RequestKey, RunId, RunRequest, Verdict,
+        Actor, ApprovedHead, AttemptId, BackOff, Ending, Failure, Outcome, Placement, RequestKey, RunId,
+        RunRequest, Verdict,
     },
     event::{Call, Event, StopMode},
     fact::{Decision, RetryAfter, RetryUsed, StopReason},
@@ -131,41 +133,6 @@ impl Scheduler {
         self.configured = Some(policy.clone());
     }
 
-    /// Takes note of a push. The heads of the runs that there are were the pull request's before it.
-    fn synchronize(&mut self, pull_request: &PullRequest, head: &Head) {
-        let origin = (pull_request.repository.clone(), Some(pull_request.number));
-        let runs = self.by_origin.get(&origin).into_iter().flatten();
-        let heads = runs
-            .map(|run| self.runs[run].request.subject.head.clone())
-            .collect();
-        self.gate.synchronize(pull_request, head, heads);
-    }
-
-    fn hold(&mut self, target: &HoldTarget, by: &Actor) {
-        self.gate.hold(Hold {
-            target: target.clone(),
-            by: by.clone(),
-            since: self.now,
-        });
-        let runs = match target {
-            HoldTarget::PullRequest(pull_request) => {
-                let origin = (pull_request.repository.clone(), Some(pull_request.number));
-                self.by_origin.get(&origin).cloned().unwrap_or_default()
-            }
-            HoldTarget::Run(run) => BTreeSet::from([*run]),
-        };
-        for run in runs {
-            self.note_hold(run);
-        }
-    }
-
-    /// Notes how many attempts a run has that is held: it gets no other until it is resumed.
-    fn note_hold(&mut self, id: RunId) {
-        let Some(run) = self.runs.get_mut(&id) else { return };
-        let held = self.gate.hold_of(id, &run.request.subject).is_some();
-        run.attempts_when_held = held.then_some(run.attempts.len());
-    }
-
     fn add_run(&mut self, request: &RunRequest) -> bool {
         if self.by_key.contains_key(&request.key) {
             return false;
@@ -223,39 +190,6 @@ impl Scheduler {
         self.unsettled.insert(id);
         self.forget_failures(Call::Report(id));
         true
-    }
-
-    fn send_to_gate(&mut self, id: RunId) {
-        let since = self.now;
-        let Some(run) = self.runs.get(&id) else { return };
-        let held = self.gate.hold_of(id, &run.request.subject).is_some();
-        let run = self.change(id).expect("just found");
-        run.age_when_held = match run.phase {
-            Phase::Queued { since, back_off } | Phase::ComingBack { since, back_off } if held => {
-                Some((since, back_off))
-            }
-            Phase::AwaitingApproval { .. }
-            | Phase::Queued { .. }
-            | Phase::ComingBack { .. }
-            | Phase::Active
-            | Phase::Ended(_) => None,
-        };
-        run.phase = Phase::AwaitingApproval { since };
-        let (origin, next) = (gate::origin(&run.request.subject), run.next_attempt());
-        self.queue.drop_attempt(next);
-        self.timers.cancel(Timer::QueueTimeout(id));
-        self.awaiting.entry(origin).or_default().insert(id);
-    }
-
-    fn leave_gate(&mut self, id: RunId) {
-        let origin = gate::origin(&self.runs[&id].request.subject);
-        let Some(others) = self.awaiting.get_mut(&origin) else {
-            return;
-        };
-        others.remove(&id);
-        if others.is_empty() {
-            self.awaiting.remove(&origin);
-        }
     }
 
     fn enqueue(&mut self, id: RunId, since: Timestamp, back_off: Option<BackOff>) {

@@ -1,5 +1,6 @@
 //! Rows in, rows out.
 
+use blueproof_diagnostic::{Code, Diagnostic};
 use blueproof_queue::objects::Objects;
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, TransactionBehavior, params};
@@ -10,7 +11,7 @@ use crate::{
     domain::{RequestKey, RunId},
     event::Event,
     fact::Fact,
-    ports::{Batch, Command, CommandId, LoggedFact, Seq, Version},
+    ports::{Answer, Batch, Command, CommandId, LeftCommand, LoggedFact, Seq, StoredCommand, Version},
     view::RunView,
 };
 
@@ -63,14 +64,34 @@ pub(super) fn append(connection: &mut Connection, after: Seq, batch: &Batch) -> 
             let body = json("fact", fact)?;
             insert.execute(params![last.0, at.to_string(), fact.kind(), body])?;
         }
-        let mut take = transaction.prepare_cached("UPDATE command SET taken = 1, body = '' WHERE id = ?1")?;
-        for id in &batch.taken {
-            take.execute([id.0])?;
+        for (id, answer) in &batch.taken {
+            take(&transaction, *id, answer)?;
         }
     }
     put_views(&transaction, &batch.views)?;
     transaction.commit()?;
     Ok(last)
+}
+
+/// Notes what came of a command. One that is set aside stays as it was left, for whoever finds out why.
+fn take(transaction: &Transaction<'_>, id: CommandId, answer: &Answer) -> Result<(), Error> {
+    let (sql, problem) = match answer {
+        Answer::Taken => (
+            "UPDATE command SET taken = 1, body = '', answer = ?2 WHERE id = ?1",
+            None,
+        ),
+        Answer::Refused(problem) => (
+            "UPDATE command SET taken = 1, body = '', answer = ?2 WHERE id = ?1",
+            Some(problem),
+        ),
+        Answer::SetAside(problem) => (
+            "UPDATE command SET taken = 2, answer = ?2 WHERE id = ?1",
+            Some(problem),
+        ),
+    };
+    let problem = problem.map(|problem| json("command", problem)).transpose()?;
+    transaction.prepare_cached(sql)?.execute(params![id.0, problem])?;
+    Ok(())
 }
 
 pub(super) fn last_seq(connection: &Connection) -> Result<Seq, rusqlite::Error> {
@@ -133,24 +154,84 @@ pub(super) fn applied_quota(connection: &mut Connection) -> Result<Option<Object
 }
 
 pub(super) fn submit(connection: &mut Connection, at: Timestamp, command: &Command) -> Result<(), Error> {
-    let mut insert =
-        connection.prepare_cached("INSERT OR IGNORE INTO command (key, at, body) VALUES (?1, ?2, ?3)")?;
+    let mut insert = connection
+        .prepare_cached("INSERT OR IGNORE INTO command (key, at, kind, body) VALUES (?1, ?2, ?3, ?4)")?;
     insert.execute(params![
         command.key().0,
         at.to_string(),
+        command.kind(),
         json("command", command)?
     ])?;
     Ok(())
 }
 
-pub(super) fn commands(connection: &mut Connection) -> Result<Vec<(CommandId, Command)>, Error> {
-    let mut select = connection.prepare_cached("SELECT id, body FROM command WHERE taken = 0 ORDER BY id")?;
-    let rows = select.query_map([], |row| Ok((row.get(0)?, text(row, 1)?)))?;
+pub(super) fn commands(connection: &mut Connection) -> Result<Vec<LeftCommand>, Error> {
+    let mut select =
+        connection.prepare_cached("SELECT id, key, kind, body FROM command WHERE taken = 0 ORDER BY id")?;
+    let rows = select.query_map([], |row| {
+        Ok((row.get(0)?, text(row, 1)?, text(row, 2)?, text(row, 3)?))
+    })?;
     rows.map(|row| {
-        let (id, body) = row?;
-        Ok((CommandId(id), value("command", &body)?))
+        let (id, key, kind, body) = row?;
+        let command = serde_json::from_str(&body).map_err(|error| unreadable(&key, &kind, &error));
+        Ok((CommandId(id), command))
     })
     .collect()
+}
+
+fn unreadable(key: &str, kind: &str, error: &serde_json::Error) -> Box<Diagnostic> {
+    let message = format!("the command `{key}` of kind `{kind}` cannot be read");
+    let diagnostic = Diagnostic::error(Code::CommandSetAside, message).caused_by(error);
+    Box::new(diagnostic.hint("ask again with the version of blueproof that leads, or let a newer one lead"))
+}
+
+pub(super) fn command(connection: &mut Connection, key: &RequestKey) -> Result<Option<StoredCommand>, Error> {
+    let mut select =
+        connection.prepare_cached("SELECT key, at, kind, taken, answer FROM command WHERE key = ?1")?;
+    let found = select.query_row([&key.0], command_columns).optional()?;
+    found.map(stored_command).transpose()
+}
+
+pub(super) fn all_commands(connection: &mut Connection, limit: usize) -> Result<Vec<StoredCommand>, Error> {
+    let mut select = connection
+        .prepare_cached("SELECT key, at, kind, taken, answer FROM command ORDER BY id DESC LIMIT ?1")?;
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let rows = select.query_map([limit], command_columns)?;
+    rows.map(|row| stored_command(row?)).collect()
+}
+
+type CommandColumns = (String, String, String, i64, Option<String>);
+
+fn command_columns(row: &Row<'_>) -> Result<CommandColumns, rusqlite::Error> {
+    Ok((
+        text(row, 0)?,
+        text(row, 1)?,
+        text(row, 2)?,
+        row.get(3)?,
+        row.get(4)?,
+    ))
+}
+
+fn stored_command((key, at, kind, taken, problem): CommandColumns) -> Result<StoredCommand, Error> {
+    let at = at.parse().map_err(|error: jiff::Error| Error::Row {
+        table: "command",
+        source: error.into(),
+    })?;
+    let problem = problem.map(|body| value("command", &body)).transpose()?;
+    let answer = match (taken, problem) {
+        (0, _) => None,
+        (1, None) => Some(Answer::Taken),
+        (1, Some(problem)) => Some(Answer::Refused(problem)),
+        (_, problem) => Some(Answer::SetAside(problem.unwrap_or_else(|| {
+            Box::new(Diagnostic::error(Code::CommandSetAside, "it is not noted why"))
+        }))),
+    };
+    Ok(StoredCommand {
+        key: RequestKey(key),
+        at,
+        kind,
+        answer,
+    })
 }
 
 pub(super) fn version(connection: &mut Connection) -> Result<Version, Error> {

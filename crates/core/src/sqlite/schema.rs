@@ -5,7 +5,7 @@ use std::path::Path;
 use blueproof_diagnostic::{Code, Diagnostic, Place};
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
-use super::{broken, first_log, rows};
+use super::{broken, first_log, rows, unreadable};
 use crate::{attempt::STORE_ID, ports::StoreError};
 
 /// What takes a file from each version to the next. A step that has shipped is never changed.
@@ -68,6 +68,12 @@ const STEPS: &[Step] = &[
          checksum BLOB NOT NULL,
          body     BLOB NOT NULL
      ) STRICT;",
+    ),
+    // Whoever left a command is told what came of it, and one that cannot be read stops no other.
+    Step::Sql(
+        "ALTER TABLE command ADD COLUMN kind TEXT NOT NULL DEFAULT '';
+     ALTER TABLE command ADD COLUMN answer TEXT;
+     UPDATE command SET kind = coalesce(json_extract(body, '$.kind'), '') WHERE taken = 0 AND json_valid(body);",
     ),
 ];
 
@@ -145,7 +151,13 @@ pub(super) fn not_ours(path: &Path) -> StoreError {
 
 /// Says why a store of an older version stays as it is.
 fn not_migrated(path: &Path, error: &rows::Error) -> StoreError {
-    let mut error = broken(path, "bring it up to date", error);
+    let mut error = match error {
+        rows::Error::Fact { seq, kind, source } => unreadable(path, *seq, kind, &**source),
+        rows::Error::Sqlite(_)
+        | rows::Error::Overtaken { .. }
+        | rows::Error::DecidedOtherwise { .. }
+        | rows::Error::Row { .. } => broken(path, "bring it up to date", error),
+    };
     let hint =
         "it was not touched: use the blueproof that wrote it, or copy it to whoever looks after blueproof";
     error.diagnostic.hints.insert(0, hint.into());

@@ -1,6 +1,6 @@
 //! A store in memory.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
@@ -8,7 +8,10 @@ use tokio::sync::watch;
 
 use crate::{
     domain::{RequestKey, RunId},
-    ports::{Batch, Command, CommandId, LoggedFact, SNAPSHOTS_KEPT, Seq, Store, StoreError, Version},
+    ports::{
+        Batch, Command, CommandId, LeftCommand, LoggedFact, SNAPSHOTS_KEPT, Seq, Store, StoreError,
+        StoredCommand, Version,
+    },
     view::RunView,
 };
 
@@ -23,9 +26,8 @@ struct State {
     version: u64,
     facts: Vec<LoggedFact>,
     runs: BTreeMap<RunId, RunView>,
-    commands: BTreeMap<CommandId, Command>,
-    keys: BTreeSet<RequestKey>,
-    last_command: u64,
+    /// Every command that was left; one that was taken up is not kept.
+    commands: BTreeMap<CommandId, (StoredCommand, Option<Command>)>,
     /// By the fact after which it was made.
     snapshots: BTreeMap<Seq, (u32, Vec<u8>)>,
 }
@@ -47,8 +49,11 @@ impl Store for MemoryStore {
             state
                 .runs
                 .extend(batch.views.into_iter().map(|view| (view.id, view)));
-            for id in batch.taken {
-                state.commands.remove(&id);
+            for (id, answer) in batch.taken {
+                if let Some((stored, command)) = state.commands.get_mut(&id) {
+                    stored.answer = Some(answer);
+                    *command = None;
+                }
             }
             true
         });
@@ -87,25 +92,46 @@ impl Store for MemoryStore {
         Ok(fitting.next().map(|(at, (_, bytes))| (*at, bytes.clone())))
     }
 
-    async fn submit(&self, _at: Timestamp, command: Command) -> Result<(), StoreError> {
-        self.state.send_modify(|state| {
-            if state.keys.insert(command.key().clone()) {
-                state.version += 1;
-                state.last_command += 1;
-                state.commands.insert(CommandId(state.last_command), command);
+    async fn submit(&self, at: Timestamp, command: Command) -> Result<(), StoreError> {
+        self.state.send_if_modified(|state| {
+            let known = state
+                .commands
+                .values()
+                .any(|(stored, _)| stored.key == *command.key());
+            if known {
+                return false;
             }
+            state.version += 1;
+            let id = CommandId(state.commands.len() as u64 + 1);
+            let stored = StoredCommand {
+                key: command.key().clone(),
+                at,
+                kind: command.kind().into(),
+                answer: None,
+            };
+            state.commands.insert(id, (stored, Some(command)));
+            true
         });
         Ok(())
     }
 
-    async fn commands(&self) -> Result<Vec<(CommandId, Command)>, StoreError> {
-        Ok(self
-            .state
-            .borrow()
-            .commands
-            .iter()
-            .map(|(id, command)| (*id, command.clone()))
-            .collect())
+    async fn commands(&self) -> Result<Vec<LeftCommand>, StoreError> {
+        let state = self.state.borrow();
+        let left = state.commands.iter();
+        let left = left.filter_map(|(id, (_, command))| Some((*id, Ok(command.clone()?))));
+        Ok(left.collect())
+    }
+
+    async fn command(&self, key: &RequestKey) -> Result<Option<StoredCommand>, StoreError> {
+        let state = self.state.borrow();
+        let mut stored = state.commands.values().map(|(stored, _)| stored);
+        Ok(stored.find(|stored| stored.key == *key).cloned())
+    }
+
+    async fn all_commands(&self, limit: usize) -> Result<Vec<StoredCommand>, StoreError> {
+        let state = self.state.borrow();
+        let newest_first = state.commands.values().rev().map(|(stored, _)| stored.clone());
+        Ok(newest_first.take(limit).collect())
     }
 
     async fn changed(&self, since: Option<Version>) -> Version {

@@ -17,5 +17,17 @@ macro_rules! store {
         "Two processes drove the same store at once, which its lock should prevent: some file systems do not share locks \
          between machines or mounts. Of the two, the one that came later appended nothing and read the log again, so that \
          nothing was lost or done twice. Let one machine drive a store."
+    706 FactUnreadable "a fact of the log that cannot be understood"
+        "What a store holds follows from its log, fact by fact. One that cannot be understood, of a kind that only a newer \
+         blueproof knows, or damaged, is not passed over: everything after it would come out otherwise. Nothing was changed, \
+         and attempts that run go on by themselves."
+    707 CommandSetAside "a command that was set aside"
+        "What is asked of a store waits in it as a command until the process that leads takes it up. One that cannot be read, or \
+         about which deciding failed, is set aside with the reason, and stops no other: `blueproof get commands` lists it. \
+         It is not tried again; ask again with the version that leads."
+    708 DecidingFailed "an input about which nothing can be decided"
+        "Deciding about news, or about what is due, ended in a panic: a mistake in blueproof. The state was made again from the \
+         log, so that nothing is half decided. News that does this is set aside; where each step does it, nothing more is \
+         decided, and attempts that run go on by themselves. Please report it, with the log (`blueproof get events -o jsonl`)."
     }};
 }

@@ -1,14 +1,15 @@
 //! What every store promises.
 
+use blueproof_diagnostic::{Code, Diagnostic};
 use jiff::Timestamp;
 
 use super::super::samples::request;
 use crate::{
-    domain::{RequestKey, Resources, RunId},
-    event::Event,
+    domain::{Actor, RequestKey, Resources, RunId},
+    event::{Event, StopMode},
     fact::Fact,
     policy::Policy,
-    ports::{Batch, Command, Seq, Store},
+    ports::{Answer, Batch, Command, Seq, Store},
     scheduler::Scheduler,
     view::RunView,
 };
@@ -22,7 +23,8 @@ pub async fn store_keeps_its_promises(store: &dyn Store) {
     it_keeps_the_latest_view_of_each_run(store).await;
     it_appends_only_where_the_log_still_ends(store).await;
     it_keeps_the_newest_snapshots(store).await;
-    it_takes_each_wish_once(store).await;
+    it_takes_each_command_once(store).await;
+    it_tells_what_became_of_commands(store).await;
     it_tells_of_changes(store).await;
 }
 
@@ -119,15 +121,18 @@ async fn it_appends_only_where_the_log_still_ends(store: &dyn Store) {
     let view = store.runs(1).await.expect("a read").pop().expect("one is there");
     let mut changed = view.clone();
     changed.settled = !view.settled;
-    let wish = Command::Run {
+    let command = Command::Run {
         request: Box::new(request("overtaken", "nano-lm")),
     };
-    store.submit(Timestamp::UNIX_EPOCH, wish).await.expect("a wish");
+    store
+        .submit(Timestamp::UNIX_EPOCH, command)
+        .await
+        .expect("a command");
     let left = store.commands().await.expect("a read");
     let batch = Batch {
         facts: vec![(Timestamp::UNIX_EPOCH, reported())],
         views: vec![changed],
-        taken: vec![left[0].0],
+        taken: vec![(left[0].0, Answer::Taken)],
     };
     for stale in [Seq(0), Seq(1), Seq(3)] {
         let refused = store
@@ -142,9 +147,13 @@ async fn it_appends_only_where_the_log_still_ends(store: &dyn Store) {
         Some(view),
         "nothing of it was written"
     );
-    assert_eq!(store.commands().await.expect("a read"), left, "and no wish taken");
+    assert_eq!(
+        store.commands().await.expect("a read"),
+        left,
+        "and no command taken"
+    );
     let tick = Batch {
-        taken: vec![left[0].0],
+        taken: vec![(left[0].0, Answer::Taken)],
         views: Vec::new(),
         ..batch
     };
@@ -192,30 +201,30 @@ async fn it_keeps_the_newest_snapshots(store: &dyn Store) {
     );
 }
 
-async fn it_takes_each_wish_once(store: &dyn Store) {
-    let wish = Command::Run {
-        request: Box::new(request("wish", "nano-lm")),
+async fn it_takes_each_command_once(store: &dyn Store) {
+    let command = Command::Run {
+        request: Box::new(request("command", "nano-lm")),
     };
     store
-        .submit(Timestamp::UNIX_EPOCH, wish.clone())
+        .submit(Timestamp::UNIX_EPOCH, command.clone())
         .await
-        .expect("a wish");
+        .expect("a command");
     store
-        .submit(Timestamp::UNIX_EPOCH, wish.clone())
+        .submit(Timestamp::UNIX_EPOCH, command.clone())
         .await
-        .expect("the same wish");
+        .expect("the same command");
     let waiting = store.commands().await.expect("a read");
     assert_eq!(
         waiting.len(),
         1,
-        "a wish whose key was left before changes nothing"
+        "a command whose key was left before changes nothing"
     );
-    assert_eq!(waiting[0].1, wish);
+    assert_eq!(waiting[0].1.as_ref(), Ok(&command));
     store
         .append(
             Seq(3),
             Batch {
-                taken: vec![waiting[0].0],
+                taken: vec![(waiting[0].0, Answer::Taken)],
                 ..Batch::default()
             },
         )
@@ -227,10 +236,58 @@ async fn it_takes_each_wish_once(store: &dyn Store) {
         "what is taken up is gone"
     );
     store
-        .submit(Timestamp::UNIX_EPOCH, wish)
+        .submit(Timestamp::UNIX_EPOCH, command)
         .await
-        .expect("the same wish, late");
+        .expect("the same command, late");
     assert_eq!(store.commands().await.expect("a read"), [], "not even late");
+}
+
+async fn it_tells_what_became_of_commands(store: &dyn Store) {
+    let problem = || Box::new(Diagnostic::error(Code::CommandSetAside, "the contract says so"));
+    let answers = [
+        Answer::Taken,
+        Answer::Refused(problem()),
+        Answer::SetAside(problem()),
+    ];
+    let at = Timestamp::from_second(7).expect("small");
+    let mut keys = Vec::new();
+    for answer in &answers {
+        let key = RequestKey(format!("answer-{}", keys.len()));
+        let command = Command::Cancel {
+            key: key.clone(),
+            run: RunId(1),
+            by: Actor::Local("ada".into()),
+            how: StopMode::End,
+        };
+        store.submit(at, command).await.expect("a command");
+        let left = store.commands().await.expect("a read");
+        assert_eq!(left.len(), 1, "what was answered waits no more");
+        let stored = store.command(&key).await.expect("a read").expect("it was left");
+        assert_eq!(
+            (stored.at, stored.kind.as_str(), stored.answer),
+            (at, "cancel", None)
+        );
+        let batch = Batch {
+            taken: vec![(left[0].0, answer.clone())],
+            ..Batch::default()
+        };
+        store.append(Seq(3), batch).await.expect("an append");
+        keys.push(key);
+    }
+    assert_eq!(store.commands().await.expect("a read"), []);
+    for (key, answer) in keys.iter().zip(&answers) {
+        let stored = store.command(key).await.expect("a read").expect("it was left");
+        assert_eq!(stored.answer.as_ref(), Some(answer));
+    }
+    let unknown = RequestKey("nobody left it".into());
+    assert_eq!(store.command(&unknown).await.expect("a read"), None);
+    let newest = store.all_commands(2).await.expect("a read");
+    let newest: Vec<_> = newest.into_iter().map(|stored| stored.key).collect();
+    assert_eq!(
+        newest,
+        [keys[2].clone(), keys[1].clone()],
+        "the newest first, no more than asked"
+    );
 }
 
 async fn it_tells_of_changes(store: &dyn Store) {

@@ -1,0 +1,115 @@
+//! What comes in, and what is done when deciding about it fails.
+
+use std::{
+    any::Any,
+    panic::{AssertUnwindSafe, catch_unwind},
+};
+
+use blueproof_diagnostic::{Code, Diagnostic};
+use jiff::Timestamp;
+
+use crate::{
+    event::Event,
+    ports::{Answer, Command, CommandId, LeftCommand},
+    scheduler::{Scheduler, Step},
+};
+
+/// Decides about one input.
+pub(super) type Handle = fn(&mut Scheduler, Timestamp, Event) -> Step;
+
+/// An input that is to be decided about, and the command that it was, if it was one.
+#[derive(Debug, Clone)]
+pub(super) struct Incoming {
+    pub(super) input: Event,
+    pub(super) command: Option<CommandId>,
+}
+
+/// Deciding about one of several inputs ended in a panic.
+pub(super) struct Panicked {
+    /// Which of them.
+    pub(super) at: usize,
+    /// What it said.
+    pub(super) message: String,
+}
+
+/// What came of several inputs.
+#[derive(Default)]
+pub(super) struct Handled {
+    pub(super) steps: Vec<Step>,
+    pub(super) taken: Vec<(CommandId, Answer)>,
+}
+
+impl From<Event> for Incoming {
+    fn from(input: Event) -> Self {
+        Self { input, command: None }
+    }
+}
+
+impl Incoming {
+    fn of_command(id: CommandId, command: Command) -> Self {
+        Self {
+            input: command.into(),
+            command: Some(id),
+        }
+    }
+}
+
+/// Tells commands that can be read from those that cannot, which are set aside.
+pub(super) fn sort(left: Vec<LeftCommand>) -> (Vec<Incoming>, Vec<(CommandId, Answer)>) {
+    let (mut readable, mut set_aside) = (Vec::new(), Vec::new());
+    for (id, command) in left {
+        match command {
+            Ok(command) => readable.push(Incoming::of_command(id, command)),
+            Err(problem) => set_aside.push((id, Answer::SetAside(problem))),
+        }
+    }
+    (readable, set_aside)
+}
+
+/// Decides about inputs, one after the other. After a panic the scheduler is in a state that nothing is known of.
+pub(super) fn handle_all(
+    scheduler: &mut Scheduler,
+    handle: Handle,
+    now: Timestamp,
+    inputs: &[Incoming],
+) -> Result<Handled, Panicked> {
+    let mut handled = Handled::default();
+    for (at, Incoming { input, command }) in inputs.iter().enumerate() {
+        // Whoever calls this makes another scheduler of the log where it fails, so that none is seen half changed.
+        let step = catch_unwind(AssertUnwindSafe(|| handle(scheduler, now, input.clone())));
+        let step = step.map_err(|panic| Panicked {
+            at,
+            message: message_of(&*panic),
+        })?;
+        let answer = step
+            .refusal()
+            .map_or(Answer::Taken, |refusal| Answer::Refused(Box::new(refusal)));
+        handled.taken.extend(command.map(|id| (id, answer)));
+        handled.steps.push(step);
+    }
+    Ok(handled)
+}
+
+fn message_of(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+    text.unwrap_or_else(|| "it does not say why".into())
+}
+
+/// Says of an input that deciding about it failed, and that it is set aside.
+pub(super) fn set_aside(input: &Event, message: &str) -> Diagnostic {
+    let told = format!("deciding about `{}` failed, and it was set aside", input.kind());
+    report_it(Diagnostic::error(Code::CommandSetAside, told).because(message))
+}
+
+/// Says that nothing can be decided any more.
+pub(super) fn cannot_decide(message: &str) -> Diagnostic {
+    let told = "deciding about what is due fails each time, so that nothing more is decided";
+    report_it(Diagnostic::error(Code::DecidingFailed, told).because(message))
+}
+
+fn report_it(diagnostic: Diagnostic) -> Diagnostic {
+    diagnostic
+        .hint("this is a mistake in blueproof: please report it, with `blueproof get events -o jsonl`")
+        .hint("attempts that run go on by themselves")
+}

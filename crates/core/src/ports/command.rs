@@ -1,0 +1,269 @@
+//! What is left in a store for whoever leads.
+
+use std::collections::BTreeSet;
+
+use blueproof_diagnostic::Diagnostic;
+use blueproof_queue::objects::Objects;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    approval::{Approval, HoldTarget, RevocationTarget},
+    domain::{Actor, BaseRef, Head, PullRequest, Repository, RequestKey, RunId, RunRequest},
+    event::{Event, StopMode},
+};
+
+/// Names a command in the store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CommandId(pub u64);
+
+/// What was left for the engine: what somebody asks for, or news from outside.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(tag = "kind", rename_all = "camelCase", rename_all_fields = "camelCase")]
+pub enum Command {
+    /// A run.
+    Run {
+        /// What for.
+        request: Box<RunRequest>,
+    },
+    /// That a run ends.
+    Cancel {
+        /// What makes it the same command when it comes again.
+        key: RequestKey,
+        /// The run.
+        run: RunId,
+        /// Who.
+        by: Actor,
+        /// How.
+        how: StopMode,
+    },
+    /// That an ended run is tried once more.
+    Retry {
+        /// What makes it the same command when it comes again.
+        key: RequestKey,
+        /// The run.
+        run: RunId,
+        /// Who.
+        by: Actor,
+    },
+    /// That these queues hold from now on.
+    ApplyQuota {
+        /// What makes it the same command when it comes again.
+        key: RequestKey,
+        /// All of them.
+        objects: Box<Objects>,
+        /// Who.
+        by: Actor,
+    },
+    /// That content may run.
+    Approve {
+        /// What makes it the same command when it comes again.
+        key: RequestKey,
+        /// The approval.
+        approval: Box<Approval>,
+    },
+    /// That approvals count no more.
+    Revoke {
+        /// What makes it the same command when it comes again.
+        key: RequestKey,
+        /// Which.
+        target: RevocationTarget,
+        /// Who.
+        by: Actor,
+    },
+    /// That nothing of something starts.
+    Hold {
+        /// What makes it the same command when it comes again.
+        key: RequestKey,
+        /// What.
+        target: HoldTarget,
+        /// Who.
+        by: Actor,
+    },
+    /// That what is held goes on.
+    Resume {
+        /// What makes it the same command when it comes again.
+        key: RequestKey,
+        /// What.
+        target: HoldTarget,
+        /// Who.
+        by: Actor,
+    },
+    /// That these people may approve from now on, and no others beside those that the policy names.
+    Entitle {
+        /// What makes it the same news when it comes again.
+        key: RequestKey,
+        /// What of; everything where there is none.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        repository: Option<Repository>,
+        /// All of them.
+        approvers: BTreeSet<Actor>,
+        /// Where that is written, such as a commit's OWNERS.
+        source: String,
+    },
+    /// That a pull request's other base is taken note of.
+    ChangeBase {
+        /// What makes it the same news when it comes again.
+        key: RequestKey,
+        /// Which.
+        #[serde(flatten)]
+        pull_request: PullRequest,
+        /// The branch.
+        base: BaseRef,
+    },
+    /// That a pull request is closed.
+    ClosePullRequest {
+        /// What makes it the same news when it comes again.
+        key: RequestKey,
+        /// Which.
+        #[serde(flatten)]
+        pull_request: PullRequest,
+    },
+    /// That a pull request is open again.
+    ReopenPullRequest {
+        /// What makes it the same news when it comes again.
+        key: RequestKey,
+        /// Which.
+        #[serde(flatten)]
+        pull_request: PullRequest,
+    },
+    /// That a pull request's new head is taken note of.
+    #[serde(alias = "moveHead")]
+    Synchronize {
+        /// What makes it the same news when it comes again.
+        key: RequestKey,
+        /// Which.
+        #[serde(flatten)]
+        pull_request: PullRequest,
+        /// The new head.
+        head: Head,
+    },
+}
+
+/// A command that was left and that nobody has taken up yet.
+pub type LeftCommand = (CommandId, Result<Command, Box<Diagnostic>>);
+
+/// What came of a command that was taken up.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub enum Answer {
+    /// It became an input.
+    Taken,
+    /// It became an input, and was refused.
+    Refused(Box<Diagnostic>),
+    /// It is set aside: it cannot be read, or deciding about it failed. It stays as it was left.
+    SetAside(Box<Diagnostic>),
+}
+
+/// A command as the store knows it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct StoredCommand {
+    /// What makes it the same command when it comes again.
+    pub key: RequestKey,
+    /// When it was left.
+    pub at: Timestamp,
+    /// Its kind; empty where that was not noted.
+    pub kind: String,
+    /// What came of it; absent while nobody has taken it up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<Answer>,
+}
+
+impl Command {
+    /// Returns its kind as it is stored.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Command::Run { .. } => "run",
+            Command::Cancel { .. } => "cancel",
+            Command::Retry { .. } => "retry",
+            Command::ApplyQuota { .. } => "applyQuota",
+            Command::Approve { .. } => "approve",
+            Command::Revoke { .. } => "revoke",
+            Command::Hold { .. } => "hold",
+            Command::Resume { .. } => "resume",
+            Command::Entitle { .. } => "entitle",
+            Command::ChangeBase { .. } => "changeBase",
+            Command::ClosePullRequest { .. } => "closePullRequest",
+            Command::ReopenPullRequest { .. } => "reopenPullRequest",
+            Command::Synchronize { .. } => "synchronize",
+        }
+    }
+
+    /// Returns what makes it the same command when it comes again.
+    pub fn key(&self) -> &RequestKey {
+        match self {
+            Command::Run { request } => &request.key,
+            Command::Cancel { key, .. }
+            | Command::Retry { key, .. }
+            | Command::ApplyQuota { key, .. }
+            | Command::Approve { key, .. }
+            | Command::Revoke { key, .. }
+            | Command::Hold { key, .. }
+            | Command::Resume { key, .. }
+            | Command::Entitle { key, .. }
+            | Command::ChangeBase { key, .. }
+            | Command::ClosePullRequest { key, .. }
+            | Command::ReopenPullRequest { key, .. }
+            | Command::Synchronize { key, .. } => key,
+        }
+    }
+}
+
+impl From<Command> for Event {
+    /// What may be asked about later says by which command it came.
+    fn from(command: Command) -> Self {
+        let via = Some(command.key().clone());
+        match command {
+            Command::Run { request } => Event::Requested { request },
+            Command::Cancel { key: _, run, by, how } => Event::CancelRequested { run, by, how, via },
+            Command::Retry { key, run, by } => Event::RetryRequested { key, run, by },
+            Command::ApplyQuota { key: _, objects, by } => Event::QuotaApplied { objects, by },
+            Command::Approve { key: _, approval } => {
+                let approval = Approval { via, ..*approval };
+                Event::Approved { approval }
+            }
+            Command::Revoke { key: _, target, by } => Event::RevokeRequested { target, by, via },
+            Command::Hold { key: _, target, by } => Event::HoldRequested { target, by, via },
+            Command::Resume { key: _, target, by } => Event::ResumeRequested { target, by, via },
+            Command::Entitle {
+                key: _,
+                repository,
+                approvers,
+                source,
+            } => Event::EntitlementChanged {
+                repository,
+                approvers,
+                source,
+                via,
+            },
+            Command::ChangeBase {
+                key: _,
+                pull_request,
+                base,
+            } => Event::BaseChanged {
+                pull_request,
+                base,
+                via,
+            },
+            Command::ClosePullRequest { key: _, pull_request } => {
+                Event::PullRequestClosed { pull_request, via }
+            }
+            Command::ReopenPullRequest { key: _, pull_request } => {
+                Event::PullRequestReopened { pull_request, via }
+            }
+            Command::Synchronize {
+                key: _,
+                pull_request,
+                head,
+            } => Event::Synchronized {
+                pull_request,
+                head,
+                via,
+            },
+        }
+    }
+}
