@@ -84,7 +84,7 @@ async fn drive(path: &Path, at: Option<blueproof_tests::crash::CrashAt>) -> Resu
     let reporter = FakeReporter::default();
     if at
         .as_ref()
-        .is_some_and(|at| ["callFailed", "tick"].contains(&at.kind.as_str()))
+        .is_some_and(|at| ["callFailed", "callPostponed", "callRepeated"].contains(&at.kind.as_str()))
     {
         let trouble = Diagnostic::error(Code::AttemptLost, "not just now");
         reporter.fail_next(CallError::later(trouble));
