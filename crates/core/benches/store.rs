@@ -1,5 +1,5 @@
-//! How fast the SQLite store takes events that will outlive a power cut, and how fast they are replayed. One JSON line
-//! for each figure.
+//! How fast the SQLite store takes events that will outlive a power cut, and how fast they are replayed, or a snapshot of what
+//! they came to is written and opened. One JSON line for each figure.
 //!
 //! `cargo xtask bench store` runs this and makes a table of it. A plain file on the same disk stands beside it: the
 //! store can be no faster than what the disk takes to promise.
@@ -19,7 +19,7 @@ use blueproof_core::{
     event::Event,
     policy::Policy,
     ports::{Batch, Seq, Store},
-    scheduler::Scheduler,
+    scheduler::{SNAPSHOT_VERSION, Scheduler},
     sqlite::SqliteStore,
     testing::{finished, request},
 };
@@ -52,6 +52,11 @@ fn main() {
         let (events, took) = runtime.block_on(replay(&path, runs));
         let mut samples = Samples::from_iter([took]);
         Figure::new("replay", &mut samples).with("events", events).print();
+        let (written, opened) = runtime.block_on(resume(&path));
+        for (name, took) in [("write a snapshot of", written), ("open a snapshot of", opened)] {
+            let mut samples = Samples::from_iter([took]);
+            Figure::new(&format!("{name} {runs} runs"), &mut samples).print();
+        }
     }
 }
 
@@ -92,6 +97,27 @@ async fn replay(path: &Path, runs: usize) -> (usize, Duration) {
     let took = begun.elapsed();
     assert_eq!(scheduler.runs().count(), runs, "every run is there again");
     (events, took)
+}
+
+/// Writes down what a log came to, and opens the store there.
+async fn resume(path: &Path) -> (Duration, Duration) {
+    let store = SqliteStore::open(path).expect("a store");
+    let (scheduler, _) = engine::replay(&store).await.expect("a read");
+    let last = store.facts(Seq(0), usize::MAX).await.expect("a read").len() as u64;
+    let begun = Instant::now();
+    let bytes = scheduler.snapshot().to_bytes();
+    let put = store.put_snapshot(Seq(last), SNAPSHOT_VERSION, bytes);
+    put.await.expect("the disk works");
+    let written = begun.elapsed();
+    let begun = Instant::now();
+    let (resumed, _) = engine::replay(&store).await.expect("a read");
+    let opened = begun.elapsed();
+    assert_eq!(
+        resumed.runs().len(),
+        scheduler.runs().len(),
+        "every run is there again"
+    );
+    (written, opened)
 }
 
 /// Runs that pass, one after the other, event by event.

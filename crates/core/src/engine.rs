@@ -54,7 +54,7 @@ pub struct Engine {
     seen: Option<Version>,
     /// Where the log ends, as far as this engine knows.
     last: Seq,
-    /// After which fact the state was last written down.
+    /// After which fact the state was last written down, or was to be.
     written_down: Seq,
     handle: Handle,
     /// What is wrong with inputs that were set aside, and was not told yet.
@@ -167,20 +167,23 @@ impl Engine {
             self.last = self.ports.store.append(self.last, batch).await?;
         }
         self.carry_out(actions);
-        self.write_down().await
+        self.write_down().await;
+        Ok(())
     }
 
-    /// Writes the state down where many facts came since it was last. Nothing waits for that: what is to be done is under way.
-    async fn write_down(&mut self) -> Result<(), StoreError> {
+    /// Writes the state down where many facts came since it was last. What is to be done is under way by then.
+    ///
+    /// Where that fails, as on a disk that has room for facts and not for this, nothing is lost but time when the store is
+    /// opened: it is tried again as many facts later, and a store that is broken says so at the next append.
+    async fn write_down(&mut self) {
         let known = u64::try_from(self.scheduler.runs().len()).unwrap_or(u64::MAX);
         if self.last.0 - self.written_down.0 < SNAPSHOT_EVERY.max(known) {
-            return Ok(());
+            return;
         }
+        self.written_down = self.last;
         let bytes = self.scheduler.snapshot().to_bytes();
         let put = self.ports.store.put_snapshot(self.last, SNAPSHOT_VERSION, bytes);
-        put.await?;
-        self.written_down = self.last;
-        Ok(())
+        let _ = put.await;
     }
 
     /// Goes back to what the log says, after deciding about an input failed. Where what is due by time fails as well, it was not
@@ -243,7 +246,7 @@ struct Replayed {
 
 impl Replayed {
     async fn of(store: &dyn Store) -> Result<Self, StoreError> {
-        let (mut replay, written_down) = begin(store).await?;
+        let (mut replay, written_down) = begin(store).await;
         let mut last = written_down;
         loop {
             let facts = store.facts(last, REPLAY_CHUNK).await?;
@@ -263,14 +266,15 @@ impl Replayed {
     }
 }
 
-/// Returns where a replay begins: at the newest snapshot that can be taken up, or at the log's beginning.
-async fn begin(store: &dyn Store) -> Result<(Replay, Seq), StoreError> {
-    let Some((at, bytes)) = store.snapshot(SNAPSHOT_VERSION).await? else {
-        return Ok((Replay::new(), Seq::default()));
-    };
-    let replay = Snapshot::from_bytes(&bytes).and_then(Replay::from_snapshot);
-    // The log has it all.
-    Ok(replay.map_or_else(|_| (Replay::new(), Seq::default()), |replay| (replay, at)))
+/// Returns where a replay begins: at the newest snapshot that can be taken up, or at the log's beginning. The log has it all,
+/// so whatever is wrong with a snapshot is no error; what is wrong with the store the log's own reading tells.
+async fn begin(store: &dyn Store) -> (Replay, Seq) {
+    let found = store.snapshot(SNAPSHOT_VERSION).await.ok().flatten();
+    let taken_up = found.and_then(|(at, bytes)| {
+        let replay = Snapshot::from_bytes(&bytes).and_then(Replay::from_snapshot);
+        Some((replay.ok()?, at))
+    });
+    taken_up.unwrap_or_default()
 }
 
 async fn sleep_until(clock: &dyn Clock, at: Option<Timestamp>) {

@@ -8,7 +8,7 @@ use blueproof_core::{
     event::{Call, Event, StopMode},
     fact::Fact,
     policy::Policy,
-    ports::{Batch, CallError, LoggedFact, Retry, Seq, Store},
+    ports::{Batch, CallError, Command, LoggedFact, Retry, Seq, Store},
     scheduler::{Replay, SNAPSHOT_VERSION, Scheduler, Snapshot},
     sqlite::SqliteStore,
     testing::{FakeClock, FakeCluster, FakeReporter, MemoryStore, finished, request},
@@ -190,10 +190,8 @@ async fn an_engine_writes_the_state_down_every_so_many_facts_and_the_next_one_be
     let replay = Replay::from_snapshot(snapshot).expect("it is whole");
     assert_eq!(replay.scheduler().policy(), Some(&Policy::local(quota())));
 
-    let command = blueproof_core::ports::Command::Run {
-        request: Box::new(request("a", "nano-lm")),
-    };
-    let submitted = store.submit(Timestamp::UNIX_EPOCH, command);
+    let request = Box::new(request("a", "nano-lm"));
+    let submitted = store.submit(Timestamp::UNIX_EPOCH, Command::Run { request });
     submitted.await.expect("a store that works");
     let engine = Engine::open(ports, Policy::local(quota()));
     let mut engine = engine.await.expect("a store that works");
@@ -204,6 +202,45 @@ async fn an_engine_writes_the_state_down_every_so_many_facts_and_the_next_one_be
         Some(Seq(4_096)),
         "few facts came"
     );
+    assert_eq!(known(&*store).await, ["a"]);
+}
+
+#[tokio::test]
+async fn a_snapshot_that_cannot_be_written_or_read_keeps_nothing_from_going_on() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("b.db");
+    let store = Arc::new(SqliteStore::open(&path).expect("a store"));
+    let ports = Ports {
+        store: store.clone(),
+        cluster: Arc::new(FakeCluster::passing(quota())),
+        reporter: Arc::new(FakeReporter::default()),
+        clock: Arc::new(FakeClock::default()),
+    };
+    let nothing = Event::Reported {
+        run: RunId(99),
+        attempts: 1,
+    };
+    let facts = vec![(Timestamp::UNIX_EPOCH, Fact::Input(nothing)); 4_090];
+    append(&*store, Seq(0), facts).await;
+    let engine = Engine::open(ports, Policy::local(quota()));
+    let mut engine = engine.await.expect("a store that works");
+    let other = Connection::open(&path).expect("a file");
+    other.execute_batch("DROP TABLE snapshot").expect("a change");
+
+    let request = Box::new(request("a", "nano-lm"));
+    let submitted = store.submit(Timestamp::UNIX_EPOCH, Command::Run { request });
+    submitted.await.expect("a store that works");
+    let done = |scheduler: &Scheduler| scheduler.runs().any(|run| run.settled);
+    engine
+        .run_until(done)
+        .await
+        .expect("the log takes what is decided");
+    assert!(
+        store.snapshot(SNAPSHOT_VERSION).await.is_err(),
+        "there is no table"
+    );
+    let last = store.facts(Seq(4_096), 100).await.expect("a read");
+    assert!(!last.is_empty(), "it was to be written down on the way");
     assert_eq!(known(&*store).await, ["a"]);
 }
 

@@ -1,8 +1,7 @@
 //! From a workload's submission to its admission: the layer around the rules.
 //!
-//! [`Queues`] decides which workload gets quota, and takes that quota to be free once the victims are told to go.
-//! [`AdmissionQueue`] keeps it for the workload until they are gone: a workload is pending, its quota is reserved, and it is
-//! admitted. It also resolves LocalQueues, ends back-offs, drains queues that are stopped, and bounds how many cycles one
+//! [`Queues`] decides which workload gets quota, and a victim of the same cycle may still use that quota. [`AdmissionQueue`]
+//! keeps it for the workload until the victim is gone: a workload is pending, its quota is reserved, and it is admitted. It also resolves LocalQueues, ends back-offs, drains queues that are stopped, and bounds how many cycles one
 //! decision takes. As [`Queues`] it is plain data that is told what time it is.
 //!
 //! [`AdmissionQueue::decide`] returns decisions that hold already. [`AdmissionQueue::reserve`], [`AdmissionQueue::admit`],

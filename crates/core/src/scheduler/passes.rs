@@ -17,10 +17,12 @@ const REMEMBERED: usize = 100;
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Passes {
-    /// Each attempt with the parameters that it was told, if any.
     #[serde(with = "crate::pairs")]
-    by_blueprint: BTreeMap<Blueprint, VecDeque<(AttemptId, Option<Map<String, Value>>)>>,
+    by_blueprint: BTreeMap<Blueprint, VecDeque<Pass>>,
 }
+
+/// An attempt that passed, with the parameters that it had, if any.
+type Pass = (AttemptId, Option<Map<String, Value>>);
 
 /// A blueprint under a profile, whatever its content and its parameters.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -44,7 +46,7 @@ impl Passes {
     /// Returns the last one that passed with a request's parameters, or else with others; `None` where none did.
     pub(super) fn before(&self, request: &RunRequest) -> Option<LastPass> {
         let passed = self.by_blueprint.get(&Blueprint::of(request))?;
-        let compared = |(attempt, then): &(AttemptId, Option<Map<String, Value>>)| LastPass {
+        let compared = |(attempt, then): &Pass| LastPass {
             attempt: *attempt,
             parameters: changes(then.as_ref(), parameters(request)),
         };
