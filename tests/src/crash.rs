@@ -61,6 +61,14 @@ impl Store for CrashingStore {
         self.inner.facts(after, limit).await
     }
 
+    async fn put_snapshot(&self, at: Seq, version: u32, bytes: Vec<u8>) -> Result<(), StoreError> {
+        self.inner.put_snapshot(at, version, bytes).await
+    }
+
+    async fn snapshot(&self, version: u32) -> Result<Option<(Seq, Vec<u8>)>, StoreError> {
+        self.inner.snapshot(version).await
+    }
+
     async fn submit(&self, at: Timestamp, command: Command) -> Result<(), StoreError> {
         self.inner.submit(at, command).await
     }

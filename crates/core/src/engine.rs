@@ -14,16 +14,20 @@ use jiff::Timestamp;
 use crate::{
     action::Action,
     event::Event,
-    fact::Fact,
     policy::Policy,
     ports::{Answer, Batch, Clock, ClusterDriver, CommandId, Reporter, Seq, Store, StoreError, Version},
-    scheduler::{Replay, Scheduler},
+    scheduler::{Replay, SNAPSHOT_VERSION, Scheduler, Snapshot},
 };
 use incoming::{Handle, Incoming};
 use perform::Calls;
 
 /// How many facts are read from the log at once.
 const REPLAY_CHUNK: usize = 4096;
+
+/// How many facts may come before the state is written down again. Replaying so many takes some tens of milliseconds, and
+/// writing down what a few hundred runs come to takes less than handling them did. Where more runs are known than that, there
+/// are as many facts as runs between two snapshots, so that each fact bears the same cost however many there are.
+const SNAPSHOT_EVERY: u64 = 4096;
 
 /// The backends that an engine works with.
 #[derive(Clone)]
@@ -53,6 +57,8 @@ pub struct Engine {
     handle: Handle,
     /// What is wrong with inputs that were set aside, and was not told yet.
     set_aside: Vec<Diagnostic>,
+    /// After which fact the state was last written down.
+    written_down: Seq,
 }
 
 impl Engine {
@@ -60,9 +66,10 @@ impl Engine {
     pub async fn open(ports: Ports, policy: Policy) -> Result<Self, StoreError> {
         let Replayed {
             mut scheduler,
-            policy: logged,
             last,
+            written_down,
         } = Replayed::of(&*ports.store).await?;
+        let is_new = scheduler.policy() != Some(&policy);
         let outstanding = scheduler.outstanding();
         scheduler.take_changed();
         let calls = Calls::new(ports.clone());
@@ -74,9 +81,10 @@ impl Engine {
             last,
             handle: Scheduler::handle,
             set_aside: Vec::new(),
+            written_down,
         };
         engine.carry_out(outstanding);
-        if logged.as_ref() != Some(&policy) {
+        if is_new {
             let configured = Event::Configured {
                 policy: Box::new(policy),
             };
@@ -159,6 +167,19 @@ impl Engine {
             self.last = self.ports.store.append(self.last, batch).await?;
         }
         self.carry_out(actions);
+        self.write_down().await
+    }
+
+    /// Writes the state down where many facts came since it was last. Nothing waits for that: what is to be done is under way.
+    async fn write_down(&mut self) -> Result<(), StoreError> {
+        let known = u64::try_from(self.scheduler.runs().len()).unwrap_or(u64::MAX);
+        if self.last.0 - self.written_down.0 < SNAPSHOT_EVERY.max(known) {
+            return Ok(());
+        }
+        let bytes = self.scheduler.snapshot().to_bytes();
+        let put = self.ports.store.put_snapshot(self.last, SNAPSHOT_VERSION, bytes);
+        put.await?;
+        self.written_down = self.last;
         Ok(())
     }
 
@@ -203,43 +224,53 @@ impl Engine {
     }
 }
 
-/// Returns a scheduler that every fact of the store's log was applied to, and the policy that was last in force.
+/// Returns a scheduler that has come to what the store's log comes to, and the policy that was last in force.
 ///
 /// It only reads, and decides nothing; whoever wants to know why a run waits asks this scheduler.
 pub async fn replay(store: &dyn Store) -> Result<(Scheduler, Option<Policy>), StoreError> {
     let replayed = Replayed::of(store).await?;
-    Ok((replayed.scheduler, replayed.policy))
+    let policy = replayed.scheduler.policy().cloned();
+    Ok((replayed.scheduler, policy))
 }
 
 /// What a log comes to, up to its last fact.
 struct Replayed {
     scheduler: Scheduler,
-    policy: Option<Policy>,
     last: Seq,
+    /// After which fact the snapshot was made that it began with; zero is none.
+    written_down: Seq,
 }
 
 impl Replayed {
     async fn of(store: &dyn Store) -> Result<Self, StoreError> {
-        let (mut replay, mut policy, mut last) = (Replay::new(), None, Seq::default());
+        let (mut replay, written_down) = begin(store).await?;
+        let mut last = written_down;
         loop {
             let facts = store.facts(last, REPLAY_CHUNK).await?;
             let Some(end) = facts.last() else {
                 let scheduler = replay.finish();
                 return Ok(Self {
                     scheduler,
-                    policy,
                     last,
+                    written_down,
                 });
             };
             last = end.seq;
             for logged in facts {
                 replay.apply(logged.at, &logged.fact);
-                if let Fact::Input(Event::Configured { policy: configured }) = logged.fact {
-                    policy = Some(*configured);
-                }
             }
         }
     }
+}
+
+/// Returns where a replay begins: at the newest snapshot that can be taken up, or at the log's beginning.
+async fn begin(store: &dyn Store) -> Result<(Replay, Seq), StoreError> {
+    let Some((at, bytes)) = store.snapshot(SNAPSHOT_VERSION).await? else {
+        return Ok((Replay::new(), Seq::default()));
+    };
+    let replay = Snapshot::from_bytes(&bytes).and_then(Replay::from_snapshot);
+    // The log has it all.
+    Ok(replay.map_or_else(|_| (Replay::new(), Seq::default()), |replay| (replay, at)))
 }
 
 async fn sleep_until(clock: &dyn Clock, at: Option<Timestamp>) {

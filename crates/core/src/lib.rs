@@ -16,6 +16,7 @@ pub mod fact;
 pub mod figures;
 pub mod gpu;
 pub mod metrics;
+mod pairs;
 pub mod policy;
 pub mod ports;
 pub mod scheduler;

@@ -19,6 +19,7 @@ mod queue;
 mod replay;
 mod requests;
 mod run;
+mod snapshot;
 mod tally;
 mod timers;
 mod why;
@@ -29,6 +30,7 @@ use blueproof_queue::{Queues, objects::Objects, timers::Timers};
 use jiff::{SignedDuration, Timestamp};
 
 pub use replay::Replay;
+pub use snapshot::{SNAPSHOT_VERSION, Snapshot, SnapshotError};
 pub use why::{FlavorRoom, InactiveQueue, LessUsage, Lost, PendingReason, Queued, Unblocker, UsageOrder};
 
 use crate::{
@@ -65,6 +67,8 @@ pub struct Scheduler {
     gate: Gate,
     queue: Queue,
     retry: RetryPolicy,
+    /// The policy that an input set last.
+    configured: Option<Policy>,
     timers: Timers<Timer>,
     runs: BTreeMap<RunId, Run>,
     by_key: BTreeMap<RequestKey, RunId>,
@@ -132,6 +136,7 @@ impl Scheduler {
             gate: Gate::new(policy.gate),
             queue,
             retry: policy.retry,
+            configured: None,
             timers: Timers::default(),
             runs: BTreeMap::new(),
             by_key: BTreeMap::new(),
@@ -277,7 +282,7 @@ impl Scheduler {
     }
 
     /// Returns every run, the first one first.
-    pub fn runs(&self) -> impl Iterator<Item = RunView> {
+    pub fn runs(&self) -> impl ExactSizeIterator<Item = RunView> {
         self.runs.values().map(|run| self.view_of(run))
     }
 
@@ -286,6 +291,11 @@ impl Scheduler {
         // Of a call that is being made nobody knows yet.
         let waiting = troubles.filter(|trouble| self.waits_to_be_made(trouble.call));
         run.view(waiting.cloned().collect())
+    }
+
+    /// Returns the policy that an input set last, if one did.
+    pub fn policy(&self) -> Option<&Policy> {
+        self.configured.as_ref()
     }
 
     /// Returns the queues that hold now.

@@ -10,6 +10,7 @@ mod lead;
 mod read_only;
 mod rows;
 mod schema;
+mod snapshots;
 mod worker;
 
 use std::{
@@ -240,6 +241,18 @@ impl Store for SqliteStore {
 
     async fn facts(&self, after: Seq, limit: usize) -> Result<Vec<LoggedFact>, StoreError> {
         self.read(move |connection| rows::facts(connection, after, limit))
+            .await
+    }
+
+    async fn put_snapshot(&self, at: Seq, version: u32, bytes: Vec<u8>) -> Result<(), StoreError> {
+        self.write("write a snapshot to it", move |connection| {
+            snapshots::put(connection, at, version, &bytes)
+        })
+        .await
+    }
+
+    async fn snapshot(&self, version: u32) -> Result<Option<(Seq, Vec<u8>)>, StoreError> {
+        self.read(move |connection| snapshots::newest(connection, version))
             .await
     }
 

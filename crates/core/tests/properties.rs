@@ -14,8 +14,15 @@ use blueproof_core::{
     metrics::{self, Family, Page, Value},
     policy::{GatePolicy, LocalApproval, Policy},
     ports::{CallError, Retry},
-    scheduler::{Replay, Scheduler},
+    scheduler::{Replay, Scheduler, Snapshot, Step},
     testing::{finished, request},
+    view::RunView,
+};
+use blueproof_queue::{
+    StopPolicy,
+    objects::{
+        AdmissionFairSharing, AdmissionMode, LocalQueueUsers, Objects, QueueingStrategy, WithinClusterQueue,
+    },
 };
 use jiff::{SignedDuration, Timestamp};
 use proptest::prelude::*;
@@ -223,6 +230,56 @@ fn any_story() -> impl Strategy<Value = Vec<(i64, Event)>> {
     )
 }
 
+/// Queues with so many cores, in which runs are ordered by priority or by what their authors had, and may preempt others or be
+/// drained. There may be none.
+fn any_objects() -> impl Strategy<Value = Objects> {
+    let stop = || {
+        prop_oneof![
+            3 => Just(StopPolicy::None),
+            1 => Just(StopPolicy::Hold),
+            1 => Just(StopPolicy::HoldAndDrain)
+        ]
+    };
+    (1..4u32, any::<bool>(), any::<bool>(), stop(), stop(), 0..8u8).prop_map(
+        |(cores, by_usage, preempts, stop, local_stop, there)| {
+            let mut objects = policy(cores, LocalApproval::Own).default_objects();
+            let queue = objects.cluster_queues.get_mut("local").expect("the default one");
+            queue.stop_policy = stop;
+            if by_usage {
+                queue.queueing_strategy = QueueingStrategy::BestEffortFIFO;
+                queue.admission_mode = AdmissionMode::UsageBasedAdmissionFairSharing;
+                objects.admission_fair_sharing = Some(AdmissionFairSharing {
+                    usage_half_life_time: SignedDuration::from_secs(100),
+                    usage_sampling_interval: SignedDuration::from_secs(7),
+                    resource_weights: Default::default(),
+                });
+            }
+            if preempts {
+                queue.preemption.within_cluster_queue = WithinClusterQueue::LowerOrNewerEqualPriority;
+            }
+            let local = objects.local_queues.get_mut("local").expect("the default one");
+            local.users = LocalQueueUsers::Author;
+            local.stop_policy = local_stop;
+            match there {
+                0 => objects.cluster_queues.clear(),
+                1 => objects.local_queues.clear(),
+                _ => {}
+            }
+            objects
+        },
+    )
+}
+
+/// Inputs of all kinds, with queues that an admin applies.
+fn any_story_with_queues() -> impl Strategy<Value = Vec<(i64, Event)>> {
+    let applied = any_objects().prop_map(|objects| Event::QuotaApplied {
+        objects: Box::new(objects),
+        by: maintainer(),
+    });
+    let passed = prop_oneof![8 => 0..30i64, 2 => 30..400i64, 2 => -20..0i64, 1 => -900..-400i64];
+    proptest::collection::vec((passed, prop_oneof![12 => any_event(), 1 => applied]), 1..60)
+}
+
 /// Tells a story, and returns all that the scheduler wanted done.
 fn tell(scheduler: &mut Scheduler, story: &[(i64, Event)]) -> (Timestamp, Vec<Action>) {
     let (now, _, actions) = log(scheduler, story);
@@ -244,6 +301,25 @@ fn log(scheduler: &mut Scheduler, story: &[(i64, Event)]) -> (Timestamp, Log, Ve
 }
 
 type Log = Vec<(Timestamp, Fact)>;
+
+/// Returns what a replay came to: the runs, what is to be done, what was counted, and what is decided about further inputs.
+fn goes_on(
+    replay: Replay,
+    mut now: Timestamp,
+    more: &[Event],
+) -> (Vec<RunView>, Vec<Action>, [Page; 2], Vec<Step>) {
+    let mut scheduler = replay.finish();
+    scheduler.check();
+    assert_eq!(scheduler.decided(), 0, "a replay decides nothing");
+    let (runs, outstanding) = (scheduler.runs().collect(), scheduler.outstanding());
+    let before = scheduler.metrics();
+    let mut steps = Vec::new();
+    for input in more {
+        now += SignedDuration::from_secs(20);
+        steps.push(scheduler.handle(now, input.clone()));
+    }
+    (runs, outstanding, [before, scheduler.metrics()], steps)
+}
 
 /// Returns what a world in which everything succeeds answers to an action.
 fn answer(action: Action) -> Option<Event> {
@@ -451,6 +527,50 @@ proptest! {
                     Fact::Input(_) | Fact::Decision(_) => {}
                 }
             }
+        }
+    }
+}
+
+proptest! {
+    // Each case replays its log as often as it has steps.
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn a_snapshot_of_any_step_and_the_facts_after_it_come_to_what_the_whole_log_comes_to(
+        story in any_story_with_queues(),
+        more in proptest::collection::vec(any_event(), 1..4),
+    ) {
+        let configured = Event::Configured { policy: Box::new(policy(3, LocalApproval::Own)) };
+        let mut scheduler = Scheduler::new(Policy::local(Resources::default()));
+        let mut whole = Replay::new();
+        let mut now = Timestamp::UNIX_EPOCH;
+        let mut resumed: Vec<Replay> = Vec::new();
+        for (passed, input) in std::iter::once((0, configured)).chain(story) {
+            now += SignedDuration::from_secs(passed);
+            let step = scheduler.handle(now, input);
+            for fact in &step.facts {
+                let text = serde_json::to_string(fact).expect("plain data");
+                let fact = serde_json::from_str(&text).expect("it comes back");
+                for replay in resumed.iter_mut().chain([&mut whole]) {
+                    replay.apply(step.at, &fact);
+                }
+            }
+            if step.facts.is_empty() {
+                continue; // As the engine does: what time it is by then is no part of the log.
+            }
+            let bytes = scheduler.snapshot().to_bytes();
+            let snapshot = Snapshot::from_bytes(&bytes).expect("it comes back");
+            let taken_up = Replay::from_snapshot(snapshot).expect("it is whole");
+            taken_up.scheduler().check();
+            prop_assert_eq!(taken_up.scheduler().snapshot().to_bytes(), bytes);
+            prop_assert!(taken_up.scheduler().runs().eq(whole.scheduler().runs()));
+            prop_assert_eq!(taken_up.scheduler().outstanding(), whole.scheduler().outstanding());
+            resumed.push(taken_up);
+        }
+        let expected = goes_on(whole, now, &more);
+        for (step, replay) in resumed.into_iter().enumerate() {
+            let resumed = goes_on(replay, now, &more);
+            prop_assert!(resumed == expected, "after step {step}:\n{resumed:#?}\nand not\n{expected:#?}");
         }
     }
 }

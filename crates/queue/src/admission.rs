@@ -48,6 +48,7 @@
 
 mod apply;
 mod decide;
+mod snapshot;
 #[cfg(test)]
 mod tests;
 
@@ -61,6 +62,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{PodSetAssignment, Queues, StopPolicy, Workload, WorkloadId, objects::Objects};
 pub use decide::{DecisionRound, DecisionStep, Decisions, Eviction, QuotaDecision, Reservation};
+pub use snapshot::AdmissionSnapshot;
 
 /// Workloads on their way from submission to admission.
 #[derive(Debug, Clone)]

@@ -29,7 +29,7 @@ impl Queues {
         for (queue, places) in to_be_held {
             held.entry(queue).or_default().extend(places);
         }
-        *self = Self::grow(objects, &held);
+        *self = Self::grow(objects, held);
         self.now = old.now;
         self.protected_for = old.protected_for;
         self.back_offs = old.back_offs;

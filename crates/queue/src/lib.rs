@@ -95,6 +95,7 @@ mod restore;
 mod scene;
 mod share;
 pub mod slack;
+pub(crate) mod snapshot;
 mod terms;
 #[cfg(test)]
 mod tests;
@@ -112,8 +113,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::{SignedDuration, Timestamp};
 
 pub use admission::{
-    AdmissionEntry, AdmissionQueue, AdmissionStatus, Assignment, DecisionRound, DecisionStep, Decisions,
-    Eviction, Origin, QuotaDecision, Reservation,
+    AdmissionEntry, AdmissionQueue, AdmissionSnapshot, AdmissionStatus, Assignment, DecisionRound,
+    DecisionStep, Decisions, Eviction, Origin, QuotaDecision, Reservation,
 };
 pub use drain::Drained;
 pub use eviction::EvictionReason;
@@ -159,6 +160,8 @@ pub struct Queues {
     protected_for: Option<SignedDuration>,
     /// Those who may not be tried yet.
     back_offs: Timers<WorkloadId>,
+    /// What the trees have places for though no object makes it.
+    held: Held,
     /// Names of LocalQueues that are not there any more: what a cluster had by them, namespace and name.
     known_before: BTreeMap<String, (String, String)>,
 }
@@ -210,11 +213,11 @@ pub struct UnknownQueue(pub String);
 impl Queues {
     /// Makes the queues, with nobody in them.
     pub fn new(objects: Objects) -> Self {
-        Self::grow(objects, &Held::new())
+        Self::grow(objects, Held::new())
     }
 
-    fn grow(objects: Objects, held: &Held) -> Self {
-        let trees = forest::grow(&objects, held);
+    fn grow(objects: Objects, held: Held) -> Self {
+        let trees = forest::grow(&objects, &held);
         let (mut queues, mut by_usage) = (BTreeMap::new(), Vec::new());
         for (tree, grown) in trees.iter().enumerate() {
             for (queue, known) in grown.queues.iter().enumerate() {
@@ -233,6 +236,7 @@ impl Queues {
             now: Timestamp::MIN,
             protected_for: None,
             back_offs: Timers::default(),
+            held,
             known_before: BTreeMap::new(),
         }
     }

@@ -277,6 +277,15 @@ impl Line {
         self.is_sticky = self.strategy == QueueingStrategy::BestEffortFIFO;
     }
 
+    /// Returns the workload that last had others evicted for it, and whether it stays the head.
+    pub(super) fn preemptor(&self) -> (Option<WorkloadId>, bool) {
+        (self.preemptor, self.is_sticky)
+    }
+
+    pub(super) fn restore_preemptor(&mut self, id: Option<WorkloadId>, is_sticky: bool) {
+        (self.preemptor, self.is_sticky) = (id, is_sticky);
+    }
+
     pub(super) fn progress(&self, id: WorkloadId) -> Option<&Progress> {
         self.progress.get(&id)
     }

@@ -66,6 +66,11 @@ impl<T: Copy + Ord> Timers<T> {
         self.order = self.at.iter().map(|(timer, at)| (*at, *timer)).collect();
     }
 
+    /// Returns each timer that is set, and when it is due.
+    pub fn iter(&self) -> impl Iterator<Item = (T, Timestamp)> {
+        self.at.iter().map(|(timer, at)| (*timer, *at))
+    }
+
     /// Returns when the timer is due.
     pub fn get(&self, timer: T) -> Option<Timestamp> {
         self.at.get(&timer).copied()

@@ -6,6 +6,8 @@
 //! what is held stays the same, so here it is worked out whenever that changes, and nothing between two samples is missed.
 //! All decay by one factor, which is worked out once for whoever is compared.
 
+mod saved;
+
 use std::{cmp::Ordering, collections::BTreeMap};
 
 use jiff::{SignedDuration, Timestamp};
@@ -18,6 +20,8 @@ use super::{
 
 /// After so many half-lives nothing is left.
 const HALF_LIVES_AT_MOST: f64 = 64.0;
+
+pub(super) use saved::UsersSnapshot;
 
 /// The users of a ClusterQueue, by number.
 #[derive(Debug, Clone)]
@@ -80,7 +84,10 @@ impl Users {
 
     /// Returns the number of whoever a workload is of.
     pub(super) fn number(&mut self, workload: &Workload, objects: &Objects) -> usize {
-        let name = (workload.local_queue.clone(), workload.user.clone());
+        self.number_of((workload.local_queue.clone(), workload.user.clone()), objects)
+    }
+
+    fn number_of(&mut self, name: UserName, objects: &Objects) -> usize {
         *self.numbers.entry(name).or_insert_with_key(|name| {
             self.users.push(User {
                 name: name.clone(),

@@ -59,7 +59,7 @@ impl Workload {
 }
 
 /// How long a workload may have quota, over all of its admissions: Kueue's `maximumExecutionTimeSeconds`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExecutionTime {
     limit: Option<SignedDuration>,
     past: SignedDuration,

@@ -297,6 +297,7 @@ mod tests {
         domain::{Actor, RunState},
         event::Event,
         policy::Policy,
+        scheduler::PendingReason,
         testing::{request, teams},
     };
     use blueproof_queue::objects::WithinClusterQueue;
@@ -424,6 +425,7 @@ mod tests {
         let waiting = scheduler
             .runs()
             .filter(|view| view.state == RunState::Queued)
+            .filter(|view| scheduler.why(view.id) != Some(PendingReason::WaitingForRelease))
             .count();
 
         let lost = scheduler.lost();

@@ -3,6 +3,7 @@
 use std::{borrow::Cow, collections::BTreeMap};
 
 use jiff::SignedDuration;
+use serde::{Deserialize, Serialize};
 
 use super::{Basis, sample::Sample};
 use crate::domain::{BlueprintName, ProfileName, Repository, RunId, RunRequest};
@@ -12,15 +13,18 @@ const RUNS_AT_LEAST: usize = 3;
 
 /// How long runs took that ended by themselves, from their last attempt's quota to its end, and how long it took to clear
 /// away what any attempt left.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub(crate) struct Durations {
+    #[serde(with = "crate::pairs")]
     by_kind: BTreeMap<Kind, Sample>,
     by_run: BTreeMap<RunId, SignedDuration>,
     clearing: Sample,
 }
 
 /// A blueprint under a profile with its parameters: a notebook that is told to train on more takes longer.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct Kind {
     repository: Repository,
     blueprint: BlueprintName,

@@ -18,15 +18,31 @@
 use std::collections::VecDeque;
 
 use jiff::SignedDuration;
+use serde::{Deserialize, Serialize};
 
 /// How many of the latest are remembered: enough for a p90, and few enough to follow a blueprint that changes.
 const REMEMBERED: usize = 100;
 
 /// How long the latest of a kind took.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(from = "VecDeque<SignedDuration>", into = "VecDeque<SignedDuration>")]
 pub(crate) struct Sample {
     by_age: VecDeque<SignedDuration>,
     by_length: Vec<SignedDuration>,
+}
+
+impl From<VecDeque<SignedDuration>> for Sample {
+    fn from(by_age: VecDeque<SignedDuration>) -> Self {
+        let mut by_length = Vec::from_iter(by_age.iter().copied());
+        by_length.sort_unstable();
+        Self { by_age, by_length }
+    }
+}
+
+impl From<Sample> for VecDeque<SignedDuration> {
+    fn from(sample: Sample) -> Self {
+        sample.by_age
+    }
 }
 
 impl Sample {

@@ -21,6 +21,16 @@ impl Histogram {
         }
     }
 
+    /// Returns one that has seen so many times up to each bound and above the one before; `None` where there are other
+    /// bounds.
+    pub(super) fn from_counts(bounds: &'static [f64], counts: Vec<u64>, sum: SignedDuration) -> Option<Self> {
+        (counts.len() == bounds.len() + 1).then_some(Self { bounds, counts, sum })
+    }
+
+    pub(super) fn counts(&self) -> &[u64] {
+        &self.counts
+    }
+
     /// Counts a time. One below zero is taken as none.
     pub fn observe(&mut self, took: SignedDuration) {
         let took = took.max(SignedDuration::ZERO);

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use jiff::SignedDuration;
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 
-use super::{Family, Histogram, Kind};
+use super::{Family, Histogram, Kind, families};
 
 /// The values of metrics at one time.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -90,5 +91,57 @@ impl Page {
     pub fn series_of(&self, family: &'static Family) -> impl Iterator<Item = (&[String], &Value)> {
         let series = self.series.get(family.name).into_iter().flatten();
         series.map(|(labels, value)| (labels.as_slice(), value))
+    }
+}
+
+/// A value of a page that is written down: a number by its bits, which decimals do not always keep.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+enum Saved {
+    Number(u64),
+    Histogram(Vec<u64>, SignedDuration),
+}
+
+impl Serialize for Page {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let all = self.series.iter().flat_map(|(name, series)| {
+            series.iter().map(move |(labels, value)| {
+                let saved = match value {
+                    Value::Number(number) => Saved::Number(number.to_bits()),
+                    Value::Histogram(histogram) => {
+                        Saved::Histogram(histogram.counts().to_vec(), histogram.sum())
+                    }
+                };
+                (name, labels, saved)
+            })
+        });
+        serializer.collect_seq(all)
+    }
+}
+
+impl<'de> Deserialize<'de> for Page {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let all: Vec<(String, Vec<String>, Saved)> = Vec::deserialize(deserializer)?;
+        let mut page = Self::default();
+        for (name, labels, saved) in all {
+            let family = families().find(|family| family.name == name);
+            let family = family.ok_or_else(|| D::Error::custom(format!("there is no metric `{name}`")))?;
+            if family.labels.len() != labels.len() {
+                return Err(D::Error::custom(format!("`{name}` has other labels")));
+            }
+            let value = match (saved, family.kind) {
+                (Saved::Number(bits), Kind::Counter | Kind::Gauge) => {
+                    Some(Value::Number(f64::from_bits(bits)))
+                }
+                (Saved::Histogram(counts, sum), Kind::Histogram(bounds)) => {
+                    Histogram::from_counts(bounds, counts, sum).map(Value::Histogram)
+                }
+                (Saved::Number(_), Kind::Histogram(_))
+                | (Saved::Histogram(..), Kind::Counter | Kind::Gauge) => None,
+            };
+            let value = value.ok_or_else(|| D::Error::custom(format!("`{name}` is of another kind")))?;
+            page.series.entry(family.name).or_default().insert(labels, value);
+        }
+        Ok(page)
     }
 }

@@ -25,6 +25,13 @@ pub trait Store: Send + Sync {
     /// Returns at most `limit` facts after `after`, the oldest first.
     async fn facts(&self, after: Seq, limit: usize) -> Result<Vec<LoggedFact>, StoreError>;
 
+    /// Keeps what a scheduler had come to after the fact at a position, in the shape of a version. The newest two are kept.
+    async fn put_snapshot(&self, at: Seq, version: u32, bytes: Vec<u8>) -> Result<(), StoreError>;
+
+    /// Returns the newest snapshot of a version, and after which fact it was made. One that is not whole, or is ahead of the
+    /// log, is passed over.
+    async fn snapshot(&self, version: u32) -> Result<Option<(Seq, Vec<u8>)>, StoreError>;
+
     /// Leaves a command for whichever engine is or will be there. One whose key was left before changes nothing.
     async fn submit(&self, at: Timestamp, command: Command) -> Result<(), StoreError>;
 
@@ -57,6 +64,9 @@ pub trait Store: Send + Sync {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct Seq(pub u64);
+
+/// How many snapshots a store keeps: should the newest be damaged, another is there.
+pub const SNAPSHOTS_KEPT: usize = 2;
 
 /// Tells two states of a store apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

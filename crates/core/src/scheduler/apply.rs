@@ -130,6 +130,7 @@ impl Scheduler {
         self.queue.set_quota(policy.quota);
         self.queue.protect_for(policy.retry.protected_run_time);
         self.retry = policy.retry;
+        self.configured = Some(policy.clone());
     }
 
     fn add_run(&mut self, request: &RunRequest) -> bool {

@@ -9,6 +9,7 @@ mod pull_requests;
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 
 use crate::{
     approval::{
@@ -33,20 +34,25 @@ pub(super) fn origin(subject: &Subject) -> Origin {
 const LAPSED_REMEMBERED: usize = 32;
 
 /// Remembers who approved what, and judges by the policy.
-#[derive(Debug)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub(super) struct Gate {
     policy: GatePolicy,
     /// Who may approve beside those that the policy names, of one repository or of all.
+    #[serde(with = "crate::pairs")]
     entitled: BTreeMap<Option<Repository>, BTreeSet<Actor>>,
     /// By origin, so that a push to one leaves the others alone. Of each the one that changed last stands last.
+    #[serde(with = "crate::pairs")]
     approvals: BTreeMap<Origin, Vec<Remembered>>,
     expiry: Expiry,
     pull_requests: PullRequests,
+    #[serde(with = "crate::pairs")]
     held_runs: BTreeMap<RunId, Hold>,
 }
 
 /// An approval, and how it stopped counting, if it did.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct Remembered {
     approval: Approval,
     lapse: Option<Lapse>,

@@ -1,10 +1,8 @@
 //! Which attempts of a blueprint passed: what one that ends later is compared with.
 
-use std::{
-    collections::{BTreeMap, BTreeSet, VecDeque},
-    sync::Arc,
-};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::{
@@ -16,13 +14,17 @@ use crate::{
 const REMEMBERED: usize = 100;
 
 /// The latest attempts that passed, of each blueprint under each profile, the oldest first.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub(super) struct Passes {
-    by_blueprint: BTreeMap<Blueprint, VecDeque<(AttemptId, Arc<RunRequest>)>>,
+    /// Each attempt with the parameters that it was told, if any.
+    #[serde(with = "crate::pairs")]
+    by_blueprint: BTreeMap<Blueprint, VecDeque<(AttemptId, Option<Map<String, Value>>)>>,
 }
 
 /// A blueprint under a profile, whatever its content and its parameters.
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct Blueprint {
     repository: Repository,
     name: BlueprintName,
@@ -31,20 +33,20 @@ struct Blueprint {
 
 impl Passes {
     /// Notes that an attempt passed.
-    pub(super) fn note(&mut self, request: &Arc<RunRequest>, attempt: AttemptId) {
+    pub(super) fn note(&mut self, request: &RunRequest, attempt: AttemptId) {
         let passed = self.by_blueprint.entry(Blueprint::of(request)).or_default();
         if passed.len() == REMEMBERED {
             passed.pop_front();
         }
-        passed.push_back((attempt, Arc::clone(request)));
+        passed.push_back((attempt, parameters(request).cloned()));
     }
 
     /// Returns the last one that passed with a request's parameters, or else with others; `None` where none did.
     pub(super) fn before(&self, request: &RunRequest) -> Option<LastPass> {
         let passed = self.by_blueprint.get(&Blueprint::of(request))?;
-        let compared = |(attempt, then): &(AttemptId, Arc<RunRequest>)| LastPass {
+        let compared = |(attempt, then): &(AttemptId, Option<Map<String, Value>>)| LastPass {
             attempt: *attempt,
-            parameters: changes(parameters(then), parameters(request)),
+            parameters: changes(then.as_ref(), parameters(request)),
         };
         let mut newest_first = passed.iter().rev().map(compared);
         let alike = newest_first.find(|pass| pass.parameters.is_empty());
@@ -86,10 +88,10 @@ mod tests {
     use super::*;
     use crate::{domain::RunId, testing};
 
-    fn request(parameters: &Value) -> Arc<RunRequest> {
+    fn request(parameters: &Value) -> RunRequest {
         let mut request = testing::request("key", "nano-lm");
         request.job.work = json!({ "parameters": parameters });
-        Arc::new(request)
+        request
     }
 
     #[test]
@@ -132,7 +134,7 @@ mod tests {
             |other| other.subject.profile = Some("small".parse().expect("a name")),
         ];
         for change in others {
-            let mut other = (*passed).clone();
+            let mut other = passed.clone();
             change(&mut other);
             assert_eq!(passes.before(&other), None, "{:?}", other.subject);
         }

@@ -6,6 +6,7 @@
 mod account;
 mod apply;
 mod gauges;
+mod snapshot;
 mod why;
 
 use std::{collections::BTreeMap, sync::Arc};
@@ -19,6 +20,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::run::Evictions;
 use crate::domain::{AttemptId, DEFAULT, Resources, RunId, RunRequest, default_objects, pod_sets, resources};
 pub(super) use account::{Account, NAMESPACE};
+pub(super) use snapshot::QueueSnapshot;
 
 /// The runs that ask for quota or have it.
 #[derive(Debug, Clone)]

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 
-use super::{Scheduler, timers::Timer};
+use super::{Scheduler, Snapshot, SnapshotError, timers::Timer};
 use crate::{domain::RunId, fact::Fact, policy::Policy};
 
 /// A scheduler that hears again what was decided once.
@@ -27,6 +27,14 @@ impl Replay {
     pub fn new() -> Self {
         let scheduler = Scheduler::new(Policy::local(Default::default()));
         Self { scheduler }
+    }
+
+    /// Returns one that has heard of everything up to the fact after which a snapshot was made.
+    ///
+    /// # Errors
+    /// When the snapshot contradicts itself.
+    pub fn from_snapshot(snapshot: Snapshot) -> Result<Self, SnapshotError> {
+        Scheduler::from_snapshot(snapshot).map(|scheduler| Self { scheduler })
     }
 
     /// Applies a fact that was logged then. The rules of this version have no say in it.

@@ -3,8 +3,11 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use blueproof_diagnostic::Diagnostic;
-use blueproof_queue::ExecutionTime;
+use blueproof_queue::{EvictionReason, ExecutionTime};
 use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use super::snapshot::{approved_head, shared};
 
 use crate::{
     domain::{
@@ -17,9 +20,11 @@ use crate::{
 };
 
 /// One run and all of its attempts.
-#[derive(Debug)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub(super) struct Run {
     pub(super) id: RunId,
+    #[serde(with = "shared")]
     pub(super) request: Arc<RunRequest>,
     pub(super) gang: Resources,
     pub(super) requested_at: Timestamp,
@@ -34,8 +39,8 @@ pub(super) struct Run {
     /// Why it ended without an attempt that says so.
     pub(super) refusal: Option<Failure>,
     pub(super) attempts: Vec<Attempt>,
-    /// For which of Kueue's reasons it had to give quota back, at least once.
-    pub(super) evicted_for: BTreeSet<&'static str>,
+    /// For which reasons it had to give quota back; of several that Kueue counts as one, the first.
+    pub(super) evicted_for: BTreeSet<EvictionReason>,
     pub(super) retries_used: Used,
     pub(super) execution: ExecutionTime,
     pub(super) retry_keys: BTreeSet<RequestKey>,
@@ -45,7 +50,8 @@ pub(super) struct Run {
 }
 
 /// Where a run is, as far as no attempt knows better.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub(super) enum Phase {
     AwaitingApproval {
         since: Timestamp,
@@ -67,7 +73,8 @@ pub(super) enum Phase {
 }
 
 /// Retries that were taken by themselves, since the last time that somebody asked.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub(super) struct Used {
     pub(super) infrastructure: u32,
     /// Attempts whose agent was killed.
@@ -76,7 +83,8 @@ pub(super) struct Used {
 }
 
 /// Whether the run's report is written.
-#[derive(Debug, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub(super) enum Report {
     NotDue,
     Due,
@@ -85,9 +93,11 @@ pub(super) enum Report {
 }
 
 /// One attempt, from the promise of quota to the last trace of it.
-#[derive(Debug)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub(super) struct Attempt {
     pub(super) id: AttemptId,
+    #[serde(with = "approved_head")]
     pub(super) head: ApprovedHead,
     pub(super) phase: AttemptPhase,
     /// Since when it had waited, by which it is ordered when it has to wait again.
@@ -109,7 +119,8 @@ pub(super) struct Attempt {
 }
 
 /// How far an attempt is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub(super) enum AttemptPhase {
     Reserving,
     Starting,
@@ -135,7 +146,8 @@ impl Evictions {
 }
 
 /// That an attempt was asked to end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub(super) struct Stop {
     pub(super) how: StopMode,
     pub(super) why: StopReason,
@@ -210,6 +222,17 @@ impl Run {
             evictions.add(eviction.by);
         }
         evictions
+    }
+
+    /// Notes that it has to give its quota back, and returns whether that is the first time for what Kueue counts as one
+    /// reason.
+    pub(super) fn note_eviction_for(&mut self, reason: EvictionReason) -> bool {
+        let is_like = |before: &EvictionReason| before.condition_reason() == reason.condition_reason();
+        let is_first = !self.evicted_for.iter().any(is_like);
+        if is_first {
+            self.evicted_for.insert(reason);
+        }
+        is_first
     }
 
     /// Returns whether nothing is left of any attempt.

@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 
 use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
 
 use super::{
     Scheduler,
@@ -28,7 +29,8 @@ const OTHERS: &str = "_other";
 const UNDERLYING_CAUSE: &str = "";
 
 /// What was counted so far.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub(super) struct Tally {
     page: Page,
     blueprints: BTreeSet<(BlueprintName, Option<ProfileName>)>,
@@ -183,7 +185,7 @@ impl Scheduler {
         };
         let reason = evicted.reason.condition_reason();
         let run = self.runs.get_mut(&id).expect("who is in the queue is known");
-        let is_first = run.evicted_for.insert(reason);
+        let is_first = run.note_eviction_for(evicted.reason);
         let started_at = run
             .attempt(evicted.attempt.number)
             .and_then(|attempt| attempt.started_at);

@@ -1,12 +1,15 @@
 //! What the scheduler waits for, by time.
 
+use serde::{Deserialize, Serialize};
+
 use crate::{
     domain::{AttemptId, RunId},
     event::Call,
 };
 
 /// Something that is due at a time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub(super) enum Timer {
     /// The run has waited for quota as long as it may.
     QueueTimeout(RunId),

@@ -94,7 +94,7 @@ fn take(transaction: &Transaction<'_>, id: CommandId, answer: &Answer) -> Result
     Ok(())
 }
 
-fn last_seq(connection: &Connection) -> Result<Seq, rusqlite::Error> {
+pub(super) fn last_seq(connection: &Connection) -> Result<Seq, rusqlite::Error> {
     let mut select = connection.prepare_cached("SELECT coalesce(max(seq), 0) FROM fact")?;
     select.query_row([], |row| row.get(0)).map(Seq)
 }

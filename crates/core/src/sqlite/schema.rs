@@ -60,6 +60,15 @@ const STEPS: &[Step] = &[
     ),
     Step::Decide,
     Step::Sql("DROP TABLE event;"),
+    // Whoever opens a store replayed all of its log. From here on that begins at the last snapshot, if it is whole.
+    Step::Sql(
+        "CREATE TABLE snapshot (
+         seq      INTEGER PRIMARY KEY,
+         version  INTEGER NOT NULL,
+         checksum BLOB NOT NULL,
+         body     BLOB NOT NULL
+     ) STRICT;",
+    ),
     // Whoever left a command is told what came of it, and one that cannot be read stops no other.
     Step::Sql(
         "ALTER TABLE command ADD COLUMN kind TEXT NOT NULL DEFAULT '';

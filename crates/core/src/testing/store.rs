@@ -9,7 +9,8 @@ use tokio::sync::watch;
 use crate::{
     domain::{RequestKey, RunId},
     ports::{
-        Batch, Command, CommandId, LeftCommand, LoggedFact, Seq, Store, StoreError, StoredCommand, Version,
+        Batch, Command, CommandId, LeftCommand, LoggedFact, SNAPSHOTS_KEPT, Seq, Store, StoreError,
+        StoredCommand, Version,
     },
     view::RunView,
 };
@@ -27,6 +28,8 @@ struct State {
     runs: BTreeMap<RunId, RunView>,
     /// Every command that was left; one that was taken up is not kept.
     commands: BTreeMap<CommandId, (StoredCommand, Option<Command>)>,
+    /// By the fact after which it was made.
+    snapshots: BTreeMap<Seq, (u32, Vec<u8>)>,
 }
 
 #[async_trait]
@@ -69,6 +72,24 @@ impl Store for MemoryStore {
             .take(limit)
             .cloned()
             .collect())
+    }
+
+    async fn put_snapshot(&self, at: Seq, version: u32, bytes: Vec<u8>) -> Result<(), StoreError> {
+        self.state.send_modify(|state| {
+            state.snapshots.insert(at, (version, bytes));
+            while state.snapshots.len() > SNAPSHOTS_KEPT {
+                state.snapshots.pop_first();
+            }
+        });
+        Ok(())
+    }
+
+    async fn snapshot(&self, version: u32) -> Result<Option<(Seq, Vec<u8>)>, StoreError> {
+        let state = self.state.borrow();
+        let last = Seq(state.facts.len() as u64);
+        let snapshots = state.snapshots.range(..=last).rev();
+        let mut fitting = snapshots.filter(|(_, (of, _))| *of == version);
+        Ok(fitting.next().map(|(at, (_, bytes))| (*at, bytes.clone())))
     }
 
     async fn submit(&self, at: Timestamp, command: Command) -> Result<(), StoreError> {

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use blueproof_core::{
     domain::{
-        Actor, Bytes, CellPlace, Cpus, Failure, FailureClass, Head, MetricResult, Outcome, Repository,
-        Resources, RunId, RunRequest, Usage, Verdict,
+        Actor, Bytes, CellPlace, Cpus, Failure, FailureClass, Head, LOCAL_CLUSTER, MetricResult, Outcome,
+        Placement, Repository, Resources, RunId, RunRequest, Usage, Verdict,
     },
     event::Event,
     policy::Policy,
@@ -80,7 +80,7 @@ fn requested(request: RunRequest) -> Event {
 /// Adds a run from its request until its attempt runs.
 fn add_attempt(story: &mut Vec<(Timestamp, Event)>, run: u64, minute: i64, request: RunRequest) {
     let attempt = RunId(run).attempt(1);
-    let place = "process on the local host".into();
+    let place = Placement::on(LOCAL_CLUSTER);
     story.push((at(minute), requested(request)));
     story.push((at(minute), Event::Reserved { attempt, place }));
     story.push((at(minute), Event::Started { attempt }));

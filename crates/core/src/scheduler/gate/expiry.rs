@@ -3,13 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 
 use super::Origin;
 
 /// The next expiry of each origin that has one.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub(super) struct Expiry {
     by_time: BTreeSet<(Timestamp, Origin)>,
+    #[serde(with = "crate::pairs")]
     by_origin: BTreeMap<Origin, Timestamp>,
 }
 

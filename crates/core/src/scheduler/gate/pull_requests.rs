@@ -2,19 +2,24 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde::{Deserialize, Serialize};
+
 use crate::{
     approval::Hold,
     domain::{BaseRef, Head, PullRequest, Subject},
 };
 
 /// Every pull request of which there was news.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub(super) struct PullRequests {
+    #[serde(with = "crate::pairs")]
     known: BTreeMap<PullRequest, Known>,
 }
 
 /// What is known of one.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub(super) struct Known {
     pub(super) head: Option<Head>,
     /// The heads that it had before, and has not now.
@@ -25,7 +30,8 @@ pub(super) struct Known {
 }
 
 /// Whether a pull request is open.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub(super) enum Openness {
     #[default]
     Open,

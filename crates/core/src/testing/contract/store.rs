@@ -22,6 +22,7 @@ pub async fn store_keeps_its_promises(store: &dyn Store) {
     it_gives_back_what_was_appended(store).await;
     it_keeps_the_latest_view_of_each_run(store).await;
     it_appends_only_where_the_log_still_ends(store).await;
+    it_keeps_the_newest_snapshots(store).await;
     it_takes_each_command_once(store).await;
     it_tells_what_became_of_commands(store).await;
     it_tells_of_changes(store).await;
@@ -157,6 +158,47 @@ async fn it_appends_only_where_the_log_still_ends(store: &dyn Store) {
         ..batch
     };
     assert_eq!(store.append(Seq(2), tick).await.expect("an append"), Seq(3));
+}
+
+async fn it_keeps_the_newest_snapshots(store: &dyn Store) {
+    assert_eq!(
+        store.snapshot(7).await.expect("a read"),
+        None,
+        "there is none yet"
+    );
+    let bytes = |text: &str| text.as_bytes().to_vec();
+    let put = async |at, version, text| {
+        let put = store.put_snapshot(Seq(at), version, bytes(text));
+        put.await.expect("a write");
+    };
+    put(1, 7, "first").await;
+    put(2, 8, "of another shape").await;
+    let first = Some((Seq(1), bytes("first")));
+    assert_eq!(
+        store.snapshot(7).await.expect("a read"),
+        first,
+        "that of its own version"
+    );
+    put(2, 7, "second").await;
+    let second = Some((Seq(2), bytes("second")));
+    assert_eq!(store.snapshot(7).await.expect("a read"), second, "the newest");
+    assert_eq!(
+        store.snapshot(8).await.expect("a read"),
+        None,
+        "one for each place in the log"
+    );
+    put(99, 7, "ahead").await;
+    assert_eq!(
+        store.snapshot(7).await.expect("a read"),
+        second,
+        "what the log does not have is not trusted"
+    );
+    put(100, 7, "ahead, too").await;
+    assert_eq!(
+        store.snapshot(7).await.expect("a read"),
+        None,
+        "no more than two are kept"
+    );
 }
 
 async fn it_takes_each_command_once(store: &dyn Store) {

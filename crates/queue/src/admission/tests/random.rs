@@ -254,4 +254,35 @@ proptest! {
             }
         }
     }
+
+    #[test]
+    fn a_queue_that_is_written_down_and_taken_up_goes_on_as_one_that_heard_of_everything(
+        (objects, story) in story(),
+        cut in 0..50_usize,
+    ) {
+        let mut told = Story::new(objects);
+        let (before, after) = story.split_at(cut.min(story.len()));
+        for happening in before {
+            told.tell(happening);
+        }
+        // As the engine does it: of the queue that decides, and by way of a text.
+        let text = serde_json::to_string(&told.live.snapshot()).expect("plain data");
+        let snapshot = serde_json::from_str(&text).expect("it comes back");
+        let taken_up = AdmissionQueue::from_snapshot(snapshot).expect("it is whole");
+        taken_up.check();
+        prop_assert_eq!(taken_up.snapshot(), told.live.snapshot());
+        prop_assert_eq!(stand(&taken_up), stand(&told.live));
+        prop_assert_eq!(usage(&taken_up, told.now()), usage(&told.live, told.now()));
+
+        // Either goes on as one that heard of all decisions would.
+        let mut heard = Story { live: told.again.clone(), ..told.clone() };
+        let mut resumed = Story { live: taken_up, ..told };
+        for happening in after {
+            heard.live.wake();
+            resumed.live.wake();
+            prop_assert_eq!(resumed.tell(happening), heard.tell(happening));
+            prop_assert_eq!(stand(&resumed.live), stand(&heard.live));
+            prop_assert_eq!(usage(&resumed.live, resumed.now()), usage(&heard.live, heard.now()));
+        }
+    }
 }

@@ -1,0 +1,48 @@
+//! The queue as it is written down and taken up again.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use blueproof_queue::{AdmissionQueue, AdmissionSnapshot};
+use serde::{Deserialize, Serialize};
+
+use super::{Entry, Queue};
+use crate::{
+    domain::{AttemptId, RunId, RunRequest},
+    scheduler::SnapshotError,
+};
+
+/// The queue as plain data; what the runs ask for is written down with them.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(in super::super) struct QueueSnapshot {
+    admission: AdmissionSnapshot,
+    applied: bool,
+    attempts: Vec<AttemptId>,
+}
+
+impl Queue {
+    pub(in super::super) fn snapshot(&self) -> QueueSnapshot {
+        QueueSnapshot {
+            admission: self.admission.snapshot(),
+            applied: self.applied,
+            attempts: self.entries.values().map(|entry| entry.attempt).collect(),
+        }
+    }
+
+    /// Returns the queue of a snapshot, given what each run asks for.
+    pub(in super::super) fn from_snapshot(
+        saved: QueueSnapshot,
+        request: impl Fn(RunId) -> Option<Arc<RunRequest>>,
+    ) -> Result<Self, SnapshotError> {
+        let mut entries = BTreeMap::new();
+        for attempt in saved.attempts {
+            let request = request(attempt.run).ok_or(SnapshotError::UnknownRun(attempt.run))?;
+            entries.insert(attempt.run, Entry { attempt, request });
+        }
+        Ok(Self {
+            admission: AdmissionQueue::from_snapshot(saved.admission)?,
+            applied: saved.applied,
+            entries,
+        })
+    }
+}

@@ -1,0 +1,180 @@
+//! The whole state as it is written down, so that what comes after it is all that has to be replayed.
+//!
+//! It is a cache: what cannot be read is left aside, and the log is replayed from its beginning. What is left out follows
+//! from the rest (which runs are of one pull request, which wait at the gate), or is tried anew as after a replay (in which
+//! order those who wait are tried).
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use blueproof_queue::UnknownQueue;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    Scheduler,
+    gate::{self, Gate},
+    passes::Passes,
+    queue::{Queue, QueueSnapshot},
+    run::{Phase, Run},
+    tally::Tally,
+    timers::Timer,
+};
+use crate::{
+    domain::RunId,
+    estimate::Durations,
+    policy::{Policy, RetryPolicy},
+    view::Trouble,
+};
+
+/// The shape in which a state is written down. A snapshot of another one is not read: whoever changes what is written raises
+/// this, of which a test reminds them.
+pub const SNAPSHOT_VERSION: u32 = 1;
+
+/// The whole state of a scheduler, after a fact.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Snapshot {
+    now: Timestamp,
+    gate: Gate,
+    retry: RetryPolicy,
+    configured: Option<Policy>,
+    timers: Vec<(Timer, Timestamp)>,
+    runs: Vec<Run>,
+    troubles: Vec<Trouble>,
+    durations: Durations,
+    passes: Passes,
+    tally: Tally,
+    queue: QueueSnapshot,
+}
+
+/// A snapshot that cannot be taken up.
+#[derive(Debug, thiserror::Error)]
+pub enum SnapshotError {
+    /// It is no snapshot, or of another shape.
+    #[error("a snapshot cannot be understood")]
+    Unreadable(#[source] serde_json::Error),
+    /// A run is in the queue of which it says nothing.
+    #[error("a snapshot has {0} in its queue and nowhere else")]
+    UnknownRun(RunId),
+    /// A run is in a queue that it does not have.
+    #[error("a snapshot has a run in a queue that is not there")]
+    UnknownQueue(#[from] UnknownQueue),
+}
+
+impl Snapshot {
+    /// Returns it as a store keeps it.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        serde_json::to_vec(self).expect("plain data with texts for keys")
+    }
+
+    /// Reads one of this version.
+    ///
+    /// # Errors
+    /// When it is something else.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, SnapshotError> {
+        serde_json::from_slice(bytes).map_err(SnapshotError::Unreadable)
+    }
+}
+
+impl Scheduler {
+    /// Returns the whole state, as it is between two inputs.
+    pub fn snapshot(&self) -> Snapshot {
+        let troubles = self.troubles.values().flat_map(BTreeMap::values);
+        Snapshot {
+            now: self.now,
+            gate: self.gate.clone(),
+            retry: self.retry,
+            configured: self.configured.clone(),
+            timers: self.timers.iter().collect(),
+            runs: self.runs.values().cloned().collect(),
+            troubles: troubles.cloned().collect(),
+            durations: self.durations.clone(),
+            passes: self.passes.clone(),
+            tally: self.tally.clone(),
+            queue: self.queue.snapshot(),
+        }
+    }
+
+    /// Returns the scheduler of a snapshot, in which nothing was tried yet.
+    pub(super) fn from_snapshot(snapshot: Snapshot) -> Result<Self, SnapshotError> {
+        let mut scheduler = Self::new(Policy::local(Default::default()));
+        scheduler.now = snapshot.now;
+        scheduler.gate = snapshot.gate;
+        scheduler.retry = snapshot.retry;
+        scheduler.configured = snapshot.configured;
+        for (timer, at) in snapshot.timers {
+            scheduler.timers.set(timer, at);
+        }
+        for run in snapshot.runs {
+            scheduler.take_up(run);
+        }
+        for trouble in snapshot.troubles {
+            let of_run = scheduler.troubles.entry(trouble.call.run()).or_default();
+            of_run.insert(trouble.call, trouble);
+        }
+        scheduler.durations = snapshot.durations;
+        scheduler.passes = snapshot.passes;
+        scheduler.tally = snapshot.tally;
+        let runs = &scheduler.runs;
+        let request = |run: RunId| runs.get(&run).map(|run| Arc::clone(&run.request));
+        scheduler.queue = Queue::from_snapshot(snapshot.queue, request)?;
+        Ok(scheduler)
+    }
+
+    /// Puts a run where it is found.
+    fn take_up(&mut self, run: Run) {
+        let (id, origin) = (run.id, gate::origin(&run.request.subject));
+        self.by_key.insert(run.request.key.clone(), id);
+        if let Phase::AwaitingApproval { .. } = run.phase {
+            self.awaiting.entry(origin.clone()).or_default().insert(id);
+        }
+        self.by_origin.entry(origin).or_default().insert(id);
+        if !run.is_settled() {
+            self.unsettled.insert(id);
+        }
+        self.runs.insert(id, run);
+    }
+}
+
+/// What is shared in memory is written down once where it belongs.
+pub(super) mod shared {
+    use std::sync::Arc;
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(in super::super) fn serialize<T: Serialize, S: Serializer>(
+        shared: &Arc<T>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        (**shared).serialize(serializer)
+    }
+
+    pub(in super::super) fn deserialize<'de, T, D>(deserializer: D) -> Result<Arc<T>, D::Error>
+    where
+        T: Deserialize<'de>,
+        D: Deserializer<'de>,
+    {
+        T::deserialize(deserializer).map(Arc::new)
+    }
+}
+
+/// A head that the gate found approved. Whoever has one cannot make another from a text: only a scheduler reads it.
+pub(super) mod approved_head {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use crate::domain::{Actor, ApprovedHead, Head};
+
+    pub(in super::super) fn serialize<S: Serializer>(
+        approved: &ApprovedHead,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        (approved.head(), approved.by()).serialize(serializer)
+    }
+
+    pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<ApprovedHead, D::Error> {
+        let (head, by): (Head, Actor) = Deserialize::deserialize(deserializer)?;
+        Ok(ApprovedHead::new(head, by))
+    }
+}
