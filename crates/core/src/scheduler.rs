@@ -225,7 +225,7 @@ impl Scheduler {
             | Event::BaseChanged { .. }
             | Event::PullRequestClosed { .. }
             | Event::PullRequestReopened { .. }
-            | Event::Synchronized { .. } => self.on_gate_input(input, superseded),
+            | Event::Synchronized { .. } => self.on_gate_input(input, &superseded),
             Event::CancelRequested { run, how, .. } => self.on_cancel_requested(*run, *how),
             Event::RetryRequested { run, .. } => self.requeue(*run),
             Event::Reserved { attempt, .. } => self.on_reserved(*attempt),

@@ -55,7 +55,12 @@ impl<'a> NewsOf<'a> {
             match self.next(start.attempt).await {
                 AttemptNews::Pending { .. } => {}
                 AttemptNews::Reserved(placement) => return placement,
-                other => panic!("{}: told {other:?} instead of a place", start.attempt),
+                other @ (AttemptNews::Running
+                | AttemptNews::Finished { .. }
+                | AttemptNews::Released
+                | AttemptNews::Failed { .. }) => {
+                    panic!("{}: told {other:?} instead of a place", start.attempt)
+                }
             }
         }
     }

@@ -137,19 +137,15 @@ fn step(words: &[&str]) -> Result<Step, String> {
                 words: rest.iter().map(|word| (*word).to_owned()).collect(),
             });
         }
-        "cancel" => {
-            let how = if rest.contains(&"interrupt") {
-                StopMode::Interrupt
-            } else {
-                StopMode::End
-            };
-            Event::CancelRequested {
-                run: run_id(subject)?,
-                by: actor("ada"),
-                how,
-                via: None,
-            }
-        }
+        "cancel" => Event::CancelRequested {
+            run: run_id(subject)?,
+            by: actor("ada"),
+            how: match rest.contains(&"interrupt") {
+                true => StopMode::Interrupt,
+                false => StopMode::End,
+            },
+            via: None,
+        },
         "retry" => {
             let key = RequestKey(options.word("key").unwrap_or("again").into());
             Event::RetryRequested {
