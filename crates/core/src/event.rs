@@ -208,6 +208,34 @@ pub enum Event {
 }
 
 impl Event {
+    /// Returns the command that it came with, where it says so.
+    pub fn via(&self) -> Option<&RequestKey> {
+        match self {
+            Event::Requested { request } => Some(&request.key),
+            Event::RetryRequested { key, .. } => Some(key),
+            Event::Approved { approval } => approval.via.as_ref(),
+            Event::EntitlementChanged { via, .. }
+            | Event::RevokeRequested { via, .. }
+            | Event::HoldRequested { via, .. }
+            | Event::ResumeRequested { via, .. }
+            | Event::BaseChanged { via, .. }
+            | Event::PullRequestClosed { via, .. }
+            | Event::PullRequestReopened { via, .. }
+            | Event::Synchronized { via, .. }
+            | Event::CancelRequested { via, .. } => via.as_ref(),
+            Event::Configured { .. }
+            | Event::QuotaApplied { .. }
+            | Event::Pending { .. }
+            | Event::Reserved { .. }
+            | Event::Started { .. }
+            | Event::Finished { .. }
+            | Event::Released { .. }
+            | Event::Reported { .. }
+            | Event::CallFailed { .. }
+            | Event::Tick => None,
+        }
+    }
+
     /// Returns the event's kind as it is written in the log.
     pub fn kind(&self) -> &'static str {
         match self {
