@@ -24,9 +24,9 @@ use perform::Calls;
 /// How many facts are read from the log at once.
 const REPLAY_CHUNK: usize = 4096;
 
-/// How many facts may come before the state is written down again. Replaying so many takes some tens of milliseconds, and
-/// writing down what a few hundred runs come to takes less than handling them did. Where more runs are known than that, there
-/// are as many facts as runs between two snapshots, so that each fact bears the same cost however many there are.
+/// How many facts may come before the state is written down again: replaying so many takes some ten milliseconds, as writing
+/// down a thousand runs does. Where more runs are known than that, there are as many facts as runs between two snapshots, so
+/// that each fact bears the same cost however many there are.
 const SNAPSHOT_EVERY: u64 = 4096;
 
 /// The backends that an engine works with.
