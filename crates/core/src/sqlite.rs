@@ -74,6 +74,13 @@ impl SqliteStore {
             }
             failed("open it", &error)
         })?;
+        if schema::is_older(&connection).map_err(|error| failed("read its version", &error))?
+            && database
+                .is_led()
+                .map_err(|error| failed("look at its lock", &error))?
+        {
+            return Err(schema::led_by_older(path, database.leader()));
+        }
         schema::migrate(&mut connection, path)?;
         let reader = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE)
             .and_then(|connection| prepare(&connection).map(|()| connection))

@@ -136,6 +136,24 @@ pub(super) fn migrate(connection: &mut Connection, path: &Path) -> Result<(), St
         .map_err(failed)
 }
 
+/// Returns whether a file was made by an older version.
+pub(super) fn is_older(connection: &Connection) -> Result<bool, rusqlite::Error> {
+    let number = |pragma: &str| connection.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0));
+    let known = i64::try_from(STEPS.len()).expect("few steps");
+    let version = number("user_version")?;
+    Ok(number("application_id")? == i64::from(STORE_ID) && version > 0 && version < known)
+}
+
+/// Says why a store of an older version is not brought up to date just now: who leads it reads and writes the old tables.
+pub(super) fn led_by_older(path: &Path, leader: Option<u32>) -> StoreError {
+    let who = leader.map_or_else(String::new, |pid| format!(" (process {pid})"));
+    let message = format!("the store is of an older version, and an older blueproof{who} goes on with it");
+    let diagnostic = Diagnostic::error(Code::StoreBroken, message)
+        .at(Place::file(path.display().to_string()))
+        .hint("wait until that one has ended, or stop it: what runs goes on by itself, and is taken over by whoever comes next");
+    diagnostic.into()
+}
+
 fn is_current(connection: &Connection) -> Result<bool, rusqlite::Error> {
     let number = |pragma: &str| connection.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0));
     let known = i64::try_from(STEPS.len()).expect("few steps");
@@ -214,6 +232,22 @@ mod tests {
         assert_eq!(facts.len(), 1);
         assert_eq!(facts[0].fact, Fact::Input(reported));
         assert_eq!(store.commands().await.expect("the second version's table"), []);
+    }
+
+    #[test]
+    fn an_old_file_stays_as_it_is_while_an_older_version_goes_on_with_it() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("old.db");
+        old_file(&path);
+        let database = super::super::lead::DatabaseFile::at(&path).expect("it is there");
+        let leads = database.try_lead().expect("no error").expect("it is free");
+        let refused = SqliteStore::open(&path).expect_err("somebody reads the old tables");
+        assert!(
+            refused.diagnostic.message.contains("goes on with it"),
+            "{refused}"
+        );
+        drop(leads);
+        SqliteStore::open(&path).expect("it is brought up to date");
     }
 
     #[test]
