@@ -38,8 +38,8 @@ pub fn from_contributor(request: RunRequest) -> RunRequest {
 }
 
 /// Returns the maintainer's approval of all that the subject's head has.
-pub fn approve(subject: Subject) -> Command {
-    let approval = Approval::new(ApprovalTarget::whole_head_of(&subject), POLICY, maintainer());
+pub fn approve(subject: &Subject) -> Command {
+    let approval = Approval::new(ApprovalTarget::whole_head_of(subject), POLICY, maintainer());
     Command::Approve {
         key: RequestKey("approval".into()),
         approval: Box::new(approval),

@@ -195,7 +195,7 @@ impl Scheduler {
         let at = self.facts.len();
         let superseded = self.superseded_by(&input);
         if self.apply_input(&input) {
-            self.react(&input, superseded);
+            self.react(&input, &superseded);
         }
         self.facts.insert(at, Fact::Input(input));
     }
@@ -213,7 +213,7 @@ impl Scheduler {
 
     /// Decides what follows from an input that was just applied, and was no old news. `superseded` are the approvals that a
     /// push took back.
-    fn react(&mut self, input: &Event, superseded: Vec<Approval>) {
+    fn react(&mut self, input: &Event, superseded: &[Approval]) {
         match input {
             Event::Configured { .. } => self.on_configured(),
             Event::Requested { request } => self.on_requested(&request.key),

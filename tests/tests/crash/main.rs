@@ -61,7 +61,7 @@ async fn a_crash_at_an_approval_starts_what_was_approved_once() {
         story.ask_for(request).await;
         assert!(story.drive(None).success(), "{at}: it waits for approval");
         assert_eq!(story.executions(), 0, "{at}: nothing runs without it");
-        story.submit(pull_request::approve(subject)).await;
+        story.submit(pull_request::approve(&subject)).await;
         crash_and_go_on(&story, &at);
         assert_passed_once(&story, &at).await;
     }
@@ -95,7 +95,7 @@ async fn a_crash_while_a_push_takes_a_running_attempt_back_leaves_nothing_of_it(
         let subject = request.subject.clone();
         let push = pull_request::push(subject.repository.clone());
         story.ask_for(request).await;
-        story.submit(pull_request::approve(subject)).await;
+        story.submit(pull_request::approve(&subject)).await;
         crash_while_it_runs(&story, &at, push).await;
         assert_stopped(&story, &at, Ending::Superseded).await;
     }

@@ -20,7 +20,7 @@ use crate::{
 impl Scheduler {
     /// Decides what follows from an input about approvals, holds or pull requests. `superseded` are the approvals that counted
     /// until the push that the input tells of.
-    pub(super) fn on_gate_input(&mut self, input: &Event, superseded: Vec<Approval>) {
+    pub(super) fn on_gate_input(&mut self, input: &Event, superseded: &[Approval]) {
         match input {
             Event::Approved { approval } => self.on_approved(approval),
             Event::EntitlementChanged { .. } => self.on_entitlement_changed(),
@@ -90,12 +90,12 @@ impl Scheduler {
     /// Revokes the approvals of those who may approve no more.
     pub(super) fn on_entitlement_changed(&mut self) {
         let lost = self.gate.of_unentitled();
-        self.revoke(lost, RevocationReason::NotEntitled, None);
+        self.revoke(&lost, RevocationReason::NotEntitled, None);
     }
 
     fn on_revoke_requested(&mut self, target: &RevocationTarget, by: &Actor) {
         let named = self.gate.named(target);
-        self.revoke(named, RevocationReason::Requested, Some(by));
+        self.revoke(&named, RevocationReason::Requested, Some(by));
     }
 
     fn on_base_changed(&mut self, pull_request: &PullRequest, base: &BaseRef) {
@@ -106,7 +106,7 @@ impl Scheduler {
             }
         }
         let of_others = self.gate.of_other_bases(pull_request, base);
-        self.revoke(of_others, RevocationReason::BaseChanged, None);
+        self.revoke(&of_others, RevocationReason::BaseChanged, None);
     }
 
     fn on_pull_request_closed(&mut self, pull_request: &PullRequest) {
@@ -114,10 +114,10 @@ impl Scheduler {
             self.stop(run, StopMode::End, StopReason::PullRequestClosed);
         }
         let all = self.gate.of_pull_request(pull_request);
-        self.revoke(all, RevocationReason::PullRequestClosed, None);
+        self.revoke(&all, RevocationReason::PullRequestClosed, None);
     }
 
-    fn on_synchronized(&mut self, pull_request: &PullRequest, head: &Head, superseded: Vec<Approval>) {
+    fn on_synchronized(&mut self, pull_request: &PullRequest, head: &Head, superseded: &[Approval]) {
         for run in self.runs_of_pull_request(pull_request) {
             if self.subject(run).head != *head {
                 self.stop(run, StopMode::End, StopReason::Synchronized);
@@ -128,15 +128,15 @@ impl Scheduler {
 
     /// Revokes approvals that count. What runs under one of them, and under no other, is told to end; what waits for quota
     /// waits for an approval again.
-    fn revoke(&mut self, approvals: Vec<Approval>, reason: RevocationReason, by: Option<&Actor>) {
-        for approval in &approvals {
+    fn revoke(&mut self, approvals: &[Approval], reason: RevocationReason, by: Option<&Actor>) {
+        for approval in approvals {
             self.decide(Decision::ApprovalRevoked {
                 approval: approval.clone(),
                 reason,
                 by: by.cloned(),
             });
         }
-        for run in self.covered_by(&approvals) {
+        for run in self.covered_by(approvals) {
             let request = &self.runs[&run].request;
             let unapproved = self.gate.approved_by(request, self.now).is_none();
             match self.runs[&run].phase {
