@@ -2,6 +2,7 @@
 
 mod act;
 mod attempt;
+mod gate;
 mod mistake;
 mod quota;
 mod read;
@@ -16,10 +17,12 @@ pub(crate) use act::{
     Agent, Artifacts, Cancel, Check, Init, Launch, Logs, Report, ReportFormat, Retry, Run, Wait,
 };
 
+pub(crate) use gate::{Approve, Audit, Heads, Hold, Holdable, Resume, Revoke};
 pub(crate) use quota::{Quota, QuotaApply, QuotaCommand, QuotaDescribe, QuotaGet};
 pub(crate) use read::{
     Completion, ConfigCommand, ConfigShow, Configuration, Describe, DescribeKind, EventFormat, Explain, Get,
-    GetBlueprints, GetEvents, GetKind, GetRuns, Metrics, Schema, SchemaKind, Status, Version, Why,
+    GetBlueprints, GetCommands, GetEvents, GetKind, GetRuns, Metrics, Schema, SchemaKind, Status, Version,
+    Why,
 };
 
 pub(crate) use simulate::{Backtest, Generator, Plainer, Simulate, WhatIf};
@@ -86,6 +89,16 @@ pub(crate) enum Command {
     Cancel(Cancel),
     /// Try an ended run once more
     Retry(Retry),
+    /// Approve content, so that it may run
+    Approve(Approve),
+    /// Take approvals back: what runs under them is stopped
+    Revoke(Revoke),
+    /// Keep a run, or each of a pull request, from starting
+    Hold(Hold),
+    /// Let go on what is held
+    Resume(Resume),
+    /// Show who approved, revoked, held and cancelled what, the oldest first
+    Audit(Audit),
     /// Show where a run's report is, or print it
     Report(Report),
     /// List the files that a run kept, or copy them

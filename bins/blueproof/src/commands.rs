@@ -1,6 +1,7 @@
 //! One file for each thing that can be done.
 
 mod agent;
+mod audit;
 mod backtest;
 mod blueprints;
 mod check;
@@ -11,6 +12,7 @@ mod endless;
 mod events;
 mod explain;
 mod follow;
+mod gate;
 mod get;
 mod host;
 mod kept;
@@ -55,6 +57,11 @@ pub(crate) fn carry_out(cli: Cli) -> Result<Exit, Problem> {
         Command::Retry(arguments) => {
             with_session(&cli.place, async |session| wait::retry(session, &arguments).await)
         }
+        Command::Approve(arguments) => gate::approve(&arguments, &cli.place),
+        Command::Revoke(arguments) => gate::revoke(&arguments, &cli.place),
+        Command::Hold(arguments) => gate::hold(&arguments, &cli.place),
+        Command::Resume(arguments) => gate::resume(&arguments, &cli.place),
+        Command::Audit(arguments) => audit::audit(&arguments, &cli.place),
         Command::Host => {
             let config = Config::load(&cli.place, &Surroundings::of_this_process()?)?;
             block_on(host::host(&config))

@@ -9,6 +9,7 @@ mod parse;
 mod surroundings;
 
 use std::{
+    collections::BTreeSet,
     fmt,
     path::{Path, PathBuf},
 };
@@ -40,6 +41,8 @@ pub(crate) struct Config {
     pub(crate) local_memory: Value<Option<Bytes>>,
     /// Whether users of this machine approve their own runs by asking for them.
     pub(crate) local_self_approve: Value<LocalApproval>,
+    /// Which users of this machine may approve the runs of others.
+    pub(crate) local_approvers: Value<BTreeSet<String>>,
     /// The Python to prefer, as a path or as a name to be found through `PATH`.
     pub(crate) python: Value<Option<PathBuf>>,
     /// The files that were looked at, the one that counts most first.
@@ -76,6 +79,7 @@ pub(crate) enum Key {
     LocalCpu,
     LocalMemory,
     LocalSelfApprove,
+    LocalApprovers,
     Python,
 }
 
@@ -89,6 +93,7 @@ impl Config {
             local_cpu: layers.optional(Key::LocalCpu, parse::cpu)?,
             local_memory: layers.optional(Key::LocalMemory, parse::memory)?,
             local_self_approve: layers.or(Key::LocalSelfApprove, parse::approval, LocalApproval::Own)?,
+            local_approvers: layers.or(Key::LocalApprovers, parse::names, BTreeSet::new())?,
             python: layers.optional(Key::Python, parse::program)?,
             layers: layers.files(),
         })
@@ -123,6 +128,8 @@ impl Config {
             #[serde(skip_serializing_if = "Option::is_none")]
             memory: Option<Bytes>,
             self_approve: bool,
+            #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+            approvers: BTreeSet<String>,
         }
         Shown {
             store: self.store.value.clone(),
@@ -131,6 +138,7 @@ impl Config {
                 cpu: self.local_cpu.value,
                 memory: self.local_memory.value,
                 self_approve: self.local_self_approve.value == LocalApproval::Own,
+                approvers: self.local_approvers.value.clone(),
             },
             python: self.python.value.clone(),
         }
@@ -141,6 +149,10 @@ impl Config {
         fn path(path: &Path) -> String {
             path.display().to_string()
         }
+        fn names(names: &BTreeSet<String>) -> String {
+            names.iter().map(String::as_str).collect::<Vec<_>>().join(",")
+        }
+        let approvers = &self.local_approvers;
         let cpu = &self.local_cpu;
         let memory = &self.local_memory;
         let python = &self.python;
@@ -166,6 +178,11 @@ impl Config {
                 Some(approval.into()),
                 &self.local_self_approve.origin,
             ),
+            (
+                Key::LocalApprovers,
+                (!approvers.value.is_empty()).then(|| names(&approvers.value)),
+                &approvers.origin,
+            ),
             (Key::Python, python.value.as_deref().map(path), &python.origin),
         ]
     }
@@ -180,6 +197,7 @@ impl Key {
             Key::LocalCpu => "local.cpu",
             Key::LocalMemory => "local.memory",
             Key::LocalSelfApprove => "local.selfApprove",
+            Key::LocalApprovers => "local.approvers",
             Key::Python => "python",
         }
     }
@@ -192,6 +210,7 @@ impl Key {
             Key::LocalCpu => "BLUEPROOF_LOCAL_CPU",
             Key::LocalMemory => "BLUEPROOF_LOCAL_MEMORY",
             Key::LocalSelfApprove => "BLUEPROOF_LOCAL_SELF_APPROVE",
+            Key::LocalApprovers => "BLUEPROOF_LOCAL_APPROVERS",
             Key::Python => "BLUEPROOF_PYTHON",
         }
     }
@@ -200,6 +219,7 @@ impl Key {
     pub(crate) fn unset(self) -> &'static str {
         match self {
             Key::LocalCpu | Key::LocalMemory => "what the machine has",
+            Key::LocalApprovers => "nobody",
             Key::Python => "what the blueprint asks for",
             Key::Store | Key::Environments | Key::LocalSelfApprove => "",
         }

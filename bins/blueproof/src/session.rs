@@ -305,6 +305,8 @@ fn policy(config: &Config, total: Resources) -> Policy {
     };
     let mut policy = Policy::local(quota);
     policy.gate.local = config.local_self_approve.value;
+    let approvers = config.local_approvers.value.iter().cloned();
+    policy.gate.approvers = approvers.map(Actor::Local).collect();
     policy
 }
 

@@ -1,5 +1,6 @@
 //! How things look in a terminal.
 
+pub(crate) mod audit;
 pub(crate) mod backtest;
 pub(crate) mod changes;
 pub(crate) mod chart;

@@ -225,7 +225,7 @@ fn parameter(text: &str) -> Result<(String, String), String> {
     Ok((name.trim().into(), value.into()))
 }
 
-fn span(text: &str) -> Result<SignedDuration, String> {
+pub(super) fn span(text: &str) -> Result<SignedDuration, String> {
     let span: SignedDuration = text
         .parse()
         .map_err(|_| "a duration looks like 90s, 10m or 1h30m".to_owned())?;

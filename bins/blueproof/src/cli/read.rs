@@ -31,6 +31,9 @@ pub(crate) enum GetKind {
     /// List the events that all else follows from, the oldest first
     #[command(visible_alias = "event")]
     Events(GetEvents),
+    /// List the commands that were left for whoever leads, and what became of them, the newest first
+    #[command(visible_alias = "command")]
+    Commands(GetCommands),
 }
 
 /// List the events that all else follows from, the oldest first.
@@ -47,6 +50,18 @@ pub(crate) struct GetEvents {
 pub(crate) enum EventFormat {
     /// All that is in the log, one JSON object a line: what `whatif --log` reads
     Jsonl,
+}
+
+/// List the commands that were left for whoever leads, and what became of them, the newest first.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  blueproof get commands")]
+pub(crate) struct GetCommands {
+    /// The most that are listed
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) limit: u32,
+    /// How they are written
+    #[arg(short, long, value_name = "FORMAT")]
+    pub(crate) output: Option<DocumentFormat>,
 }
 
 /// List the blueprints of this checkout, with their profiles.

@@ -13,12 +13,15 @@ use blueproof_diagnostic::{Code, Diagnostic};
 use jiff::Timestamp;
 
 use crate::{
-    cli::{Get, GetKind, GetRuns, Place, Status},
+    cli::{Get, GetCommands, GetKind, GetRuns, Place, Status},
     exit::{Exit, Problem},
     output::{self, Document, Encoding, Format, Width},
     reading::{self, Reading, Vigil},
     select::RunSelector,
-    show::runs::{self, Columns, Kept, Listed},
+    show::{
+        self,
+        runs::{self, Columns, Kept, Listed},
+    },
 };
 
 /// How often it is looked whether there is a store at last, and whether somebody drives.
@@ -28,8 +31,26 @@ pub(crate) fn get(arguments: &Get, place: &Place) -> Result<Exit, Problem> {
     match &arguments.kind {
         GetKind::Runs(arguments) => reading::block_on(get_runs(arguments, place)),
         GetKind::Blueprints(arguments) => super::blueprints::get_blueprints(arguments),
+        GetKind::Commands(arguments) => reading::block_on(get_commands(arguments, place)),
         GetKind::Events(arguments) => reading::block_on(super::events::get_events(arguments, place)),
     }
+}
+
+async fn get_commands(arguments: &GetCommands, place: &Place) -> Result<Exit, Problem> {
+    let reading = Reading::open(place)?;
+    let commands = match &reading.store {
+        Some(store) => store.all_commands(arguments.limit as usize).await?,
+        None => Vec::new(),
+    };
+    match arguments.output {
+        Some(format) => {
+            let document = Document::list("CommandList", "Command", commands);
+            output::print(&output::encode(&document, format.into())?)?;
+        }
+        None if commands.is_empty() => output::note("no commands yet"),
+        None => output::print(&show::audit::commands(&commands).render(output::width()))?,
+    }
+    Ok(Exit::Ok)
 }
 
 pub(crate) async fn get_runs(arguments: &GetRuns, place: &Place) -> Result<Exit, Problem> {

@@ -68,6 +68,11 @@ struct LocalSection {
     /// The project's file cannot set it: what is tested does not decide who approves it.
     #[schemars(with = "Option<bool>")]
     self_approve: Option<Spanned<bool>>,
+    /// Which users of this machine may approve the runs of others with `blueproof approve`. Without it: none.
+    ///
+    /// The project's file cannot set it either.
+    #[schemars(with = "Option<Vec<String>>")]
+    approvers: Option<Spanned<Vec<String>>>,
 }
 
 /// An amount, as Kubernetes writes it.
@@ -163,6 +168,10 @@ fn parse(file: &str, text: &str) -> Result<Settings, Problem> {
     if let Some(value) = local.and_then(|local| local.self_approve.as_ref()) {
         let setting = source.setting(value.value.to_string(), value.referenced);
         settings.insert(Key::LocalSelfApprove, setting);
+    }
+    if let Some(value) = local.and_then(|local| local.approvers.as_ref()) {
+        let setting = source.setting(value.value.join(","), value.referenced);
+        settings.insert(Key::LocalApprovers, setting);
     }
     Ok(settings)
 }

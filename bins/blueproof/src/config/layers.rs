@@ -89,7 +89,9 @@ impl<'a> Layers<'a> {
                 return Err(Problem::usage(named_but_missing(&path)));
             }
             let settings = settings.unwrap_or_default();
-            if let (Owner::Project, Some(setting)) = (owner, settings.get(&Key::LocalSelfApprove)) {
+            let who_approves = [Key::LocalSelfApprove, Key::LocalApprovers];
+            let set = who_approves.iter().find_map(|key| settings.get(key));
+            if let (Owner::Project, Some(setting)) = (owner, set) {
                 return Err(Problem::usage(not_from_project(setting.place.clone())));
             }
             let layer = Layer {
@@ -262,7 +264,7 @@ fn named_but_missing(path: &Path) -> Diagnostic {
 fn not_from_project(place: blueproof_diagnostic::Place) -> Diagnostic {
     let message = "a project's file cannot say who approves its runs";
     Diagnostic::error(Code::ConfigNotHere, message).at(place).hint(
-        "move `local.selfApprove` to your own file, `~/.config/blueproof/config.yaml`, \
+        "move `local.selfApprove` and `local.approvers` to your own file, `~/.config/blueproof/config.yaml`, \
          or set BLUEPROOF_LOCAL_SELF_APPROVE",
     )
 }

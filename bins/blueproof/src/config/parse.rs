@@ -1,6 +1,6 @@
 //! Values from the texts that files, variables and flags give.
 
-use std::{ffi::OsStr, path::PathBuf};
+use std::{collections::BTreeSet, ffi::OsStr, path::PathBuf};
 
 use blueproof_core::{
     domain::{Bytes, Cpus},
@@ -34,6 +34,18 @@ pub(super) fn approval(given: &Given, _: &Surroundings) -> Result<LocalApproval,
         "true" => Ok(LocalApproval::Own),
         "false" => Ok(LocalApproval::Required),
         other => Err(format!("`{other}` is neither true nor false")),
+    }
+}
+
+/// Reads names with commas between them.
+pub(super) fn names(given: &Given, _: &Surroundings) -> Result<BTreeSet<String>, String> {
+    let names = text(given)?.split(',').map(str::trim);
+    let names: BTreeSet<String> = names.filter(|name| !name.is_empty()).map(str::to_owned).collect();
+    match names.iter().find(|name| name.contains(char::is_whitespace)) {
+        Some(name) => Err(format!(
+            "`{name}` is no name of a user; names have commas between them"
+        )),
+        None => Ok(names),
     }
 }
 

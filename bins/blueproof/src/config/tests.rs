@@ -266,10 +266,22 @@ fn a_bad_variable_is_named() {
 #[test]
 fn what_is_tested_does_not_decide_who_approves_it() {
     let world = World::new();
-    world.write(PROJECT, "local: {selfApprove: true}");
-    let error = world.error();
-    assert_eq!(error.code, Code::ConfigNotHere);
-    assert_eq!(error.place.and_then(|place| place.line), Some(3));
+    for setting in ["local: {selfApprove: true}", "local: {approvers: [mallory]}"] {
+        world.write(PROJECT, setting);
+        let error = world.error();
+        assert_eq!(error.code, Code::ConfigNotHere, "{setting}");
+        assert_eq!(error.place.and_then(|place| place.line), Some(3));
+    }
+}
+
+#[test]
+fn approvers_are_a_list_in_a_file_and_names_with_commas_in_a_variable() {
+    let world = World::new();
+    world.write(USER, "local: {approvers: [ada, cleo]}");
+    let named = Vec::from_iter(world.load().local_approvers.value);
+    assert_eq!(named, ["ada", "cleo"]);
+    world.write(USER, "local: {approvers: [ada lovelace]}");
+    assert_eq!(world.error().code, Code::ConfigValue);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 //! Each test has a home and a store of its own; Python environments are shared, since they take long to make.
 
 mod actions;
+mod approvals;
 mod attacks;
 mod attempts;
 mod common;

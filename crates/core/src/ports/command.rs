@@ -167,6 +167,7 @@ pub struct StoredCommand {
     /// When it was left.
     pub at: Timestamp,
     /// Its kind; empty where that was not noted.
+    #[serde(rename = "command")]
     pub kind: String,
     /// What came of it; absent while nobody has taken it up.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -60,6 +60,7 @@ impl Home {
             "BLUEPROOF_LOCAL_CPU",
             "BLUEPROOF_LOCAL_MEMORY",
             "BLUEPROOF_LOCAL_SELF_APPROVE",
+            "BLUEPROOF_LOCAL_APPROVERS",
             "GITHUB_ACTIONS",
             "NO_COLOR",
             "CLICOLOR_FORCE",

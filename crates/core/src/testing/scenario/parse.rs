@@ -137,15 +137,7 @@ fn step(words: &[&str]) -> Result<Step, String> {
                 words: rest.iter().map(|word| (*word).to_owned()).collect(),
             });
         }
-        "cancel" => Event::CancelRequested {
-            run: run_id(subject)?,
-            by: actor("ada"),
-            how: match rest.contains(&"interrupt") {
-                true => StopMode::Interrupt,
-                false => StopMode::End,
-            },
-            via: None,
-        },
+        "cancel" => cancel(run_id(subject)?, rest),
         "retry" => {
             let key = RequestKey(options.word("key").unwrap_or("again").into());
             Event::RetryRequested {
@@ -175,6 +167,16 @@ fn step(words: &[&str]) -> Result<Step, String> {
         ended => finished(attempt(subject)?, ended)?,
     };
     Ok(Step::Event(Box::new(event)))
+}
+
+fn cancel(run: RunId, words: &[&str]) -> Event {
+    let how = if words.contains(&"interrupt") {
+        StopMode::Interrupt
+    } else {
+        StopMode::End
+    };
+    let (by, via) = (actor("ada"), None);
+    Event::CancelRequested { run, by, how, via }
 }
 
 fn policy(options: &Options<'_>) -> Result<Policy, String> {

@@ -1,0 +1,284 @@
+//! `blueproof approve`, `revoke`, `hold` and `resume`: what is said about content before it runs.
+
+use std::collections::BTreeSet;
+
+use blueproof_core::{
+    approval::{Approval, ApprovalTarget, HoldTarget, RevocationTarget, Scope, Selection},
+    domain::{BaseRef, Head, PullRequest, Repository},
+    ports::Command,
+    view::RunView,
+};
+use blueproof_diagnostic::{Code, Diagnostic};
+use jiff::Timestamp;
+
+use super::with_session;
+use crate::{
+    cli::{Approve, Heads, Hold, Holdable, Place, Resume, Revoke},
+    exit::{Exit, Problem},
+    output,
+    session::{Session, local_user, new_key},
+};
+
+/// Approves heads, one after the other, and has a process drive what may run now.
+pub(super) fn approve(arguments: &Approve, place: &Place) -> Result<Exit, Problem> {
+    with_session(place, async |session| leave_approve(session, arguments).await)
+}
+
+async fn leave_approve(session: &Session, arguments: &Approve) -> Result<Exit, Problem> {
+    let now = Timestamp::now();
+    let expires_at = arguments.expires_after.map(|span| now.saturating_add(span));
+    let expires_at = expires_at.transpose().expect("a time span");
+    let profiles = arguments.profiles.iter().cloned().map(Some);
+    let scope = Scope {
+        blueprints: Selection::named_or_all(arguments.blueprints.iter().cloned()),
+        profiles: Selection::named_or_all(profiles),
+    };
+    for content in resolve(session, &arguments.heads).await? {
+        let told = format!("approved {content}\n");
+        let target = ApprovalTarget {
+            repository: content.repository,
+            pull_request: content.pull_request,
+            head: content.head,
+            base: content.base,
+            scope: scope.clone(),
+        };
+        let approval = Approval {
+            at: Some(now),
+            expires_at,
+            ..Approval::new(target, session.policy.gate.digest.clone(), local_user())
+        };
+        let key = new_key();
+        session
+            .submit(Command::Approve {
+                key: key.clone(),
+                approval: Box::new(approval),
+            })
+            .await?;
+        session.until_answered(&key).await?;
+        output::print(&told)?;
+    }
+    session.spawn_host()?;
+    Ok(Exit::Ok)
+}
+
+pub(super) fn revoke(arguments: &Revoke, place: &Place) -> Result<Exit, Problem> {
+    with_session(place, async |session| leave_revoke(session, arguments).await)
+}
+
+async fn leave_revoke(session: &Session, arguments: &Revoke) -> Result<Exit, Problem> {
+    for content in resolve(session, &arguments.heads).await? {
+        let told = format!("revoked the approvals of {content}\n");
+        let key = new_key();
+        let target = RevocationTarget {
+            repository: content.repository,
+            pull_request: content.pull_request,
+            head: Some(content.head),
+        };
+        let by = local_user();
+        session
+            .submit(Command::Revoke {
+                key: key.clone(),
+                target,
+                by,
+            })
+            .await?;
+        session.until_answered(&key).await?;
+        output::print(&told)?;
+    }
+    session.spawn_host()?;
+    Ok(Exit::Ok)
+}
+
+pub(super) fn hold(arguments: &Hold, place: &Place) -> Result<Exit, Problem> {
+    with_session(place, async |session| leave_hold(session, arguments).await)
+}
+
+async fn leave_hold(session: &Session, arguments: &Hold) -> Result<Exit, Problem> {
+    let (key, target) = (new_key(), holdable(session, &arguments.what).await?);
+    let told = format!("held {}\n", output::line(&target.to_string()));
+    let by = local_user();
+    session
+        .submit(Command::Hold {
+            key: key.clone(),
+            target,
+            by,
+        })
+        .await?;
+    session.until_answered(&key).await?;
+    output::print(&told)?;
+    Ok(Exit::Ok)
+}
+
+pub(super) fn resume(arguments: &Resume, place: &Place) -> Result<Exit, Problem> {
+    with_session(place, async |session| leave_resume(session, arguments).await)
+}
+
+async fn leave_resume(session: &Session, arguments: &Resume) -> Result<Exit, Problem> {
+    let (key, target) = (new_key(), holdable(session, &arguments.what).await?);
+    let told = format!("resumed {}\n", output::line(&target.to_string()));
+    let by = local_user();
+    session
+        .submit(Command::Resume {
+            key: key.clone(),
+            target,
+            by,
+        })
+        .await?;
+    session.until_answered(&key).await?;
+    output::print(&told)?;
+    session.spawn_host()?;
+    Ok(Exit::Ok)
+}
+
+/// A head, and what it is of.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Content {
+    repository: Repository,
+    pull_request: Option<u64>,
+    head: Head,
+    base: Option<BaseRef>,
+}
+
+impl std::fmt::Display for Content {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.head.short())?;
+        if let Some(number) = self.pull_request {
+            write!(f, " of pull request {number}")?;
+        }
+        write!(f, " of {}", output::line(&self.repository.to_string()))
+    }
+}
+
+/// Returns what heads are of: what the runs say that test them.
+async fn resolve(session: &Session, arguments: &Heads) -> Result<Vec<Content>, Problem> {
+    let runs = session.runs().await?;
+    let heads = arguments.heads.iter();
+    let resolved = heads.map(|head| content(&runs, head, arguments.pull_request).map_err(Problem::usage));
+    resolved.collect()
+}
+
+fn content(runs: &[RunView], head: &Head, pull_request: Option<u64>) -> Result<Content, Diagnostic> {
+    let of_head = runs
+        .iter()
+        .map(|run| &run.subject)
+        .filter(|subject| subject.head == *head)
+        .filter(|subject| pull_request.is_none_or(|number| subject.pull_request == Some(number)));
+    let contents = of_head.map(|subject| Content {
+        repository: subject.repository.clone(),
+        pull_request: subject.pull_request,
+        head: head.clone(),
+        base: subject.base.clone(),
+    });
+    let contents = Vec::from_iter(contents.collect::<BTreeSet<_>>());
+    match <[Content; 1]>::try_from(contents) {
+        Ok([only]) => Ok(only),
+        Err(none) if none.is_empty() => {
+            let unknown = Diagnostic::error(Code::NoSuchRun, format!("no run tests {head}"));
+            Err(unknown.hint("`blueproof get runs -o json` shows the heads of all, under `subject.head`"))
+        }
+        Err(several) => {
+            let several: Vec<String> = several.iter().map(ToString::to_string).collect();
+            let unclear = Diagnostic::error(
+                Code::Usage,
+                "several have this head, and each is approved by itself",
+            );
+            Err(unclear
+                .because(several.join("; "))
+                .hint("name one with `--pull-request N`"))
+        }
+    }
+}
+
+async fn holdable(session: &Session, arguments: &Holdable) -> Result<HoldTarget, Problem> {
+    let Some(number) = arguments.pull_request else {
+        let run = arguments.run.as_ref().expect("the group needs one of them");
+        let view = run.resolve_to_change(&*session.store).await?;
+        return Ok(HoldTarget::Run(view.id));
+    };
+    let pull_request = pull_request(&session.runs().await?, number).map_err(Problem::usage)?;
+    Ok(HoldTarget::PullRequest(pull_request))
+}
+
+/// Returns the pull request of a number that has runs.
+fn pull_request(runs: &[RunView], number: u64) -> Result<PullRequest, Diagnostic> {
+    let known = runs.iter().filter_map(|run| run.subject.of_pull_request());
+    let known: BTreeSet<PullRequest> = known.filter(|known| known.number == number).collect();
+    match <[PullRequest; 1]>::try_from(Vec::from_iter(known)) {
+        Ok([only]) => Ok(only),
+        Err(none) if none.is_empty() => {
+            let unknown = Diagnostic::error(Code::NoSuchRun, format!("no run is of pull request {number}"));
+            Err(unknown.hint("`blueproof get runs` lists those that there are"))
+        }
+        Err(several) => {
+            let several: Vec<String> = several.iter().map(ToString::to_string).collect();
+            let unclear = Diagnostic::error(
+                Code::Usage,
+                format!("several repositories have a pull request {number}"),
+            );
+            Err(unclear
+                .because(several.join("; "))
+                .hint("hold its runs one by one, by their ids"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use blueproof_core::{event::Event, policy::Policy, scheduler::Scheduler, testing::request};
+
+    use super::*;
+
+    /// Returns runs of pull requests of repositories, all of one head.
+    fn runs(of: &[(u64, u64)]) -> (Vec<RunView>, Head) {
+        let mut scheduler = Scheduler::new(Policy::local(Default::default()));
+        for (repository, number) in of {
+            let mut asked = request(&format!("{repository}-{number}"), "nano-lm");
+            asked.subject.repository = Repository::GitHub(*repository);
+            asked.subject.pull_request = Some(*number);
+            scheduler.handle(
+                Timestamp::UNIX_EPOCH,
+                Event::Requested {
+                    request: Box::new(asked),
+                },
+            );
+        }
+        let head = request("any", "nano-lm").subject.head;
+        (scheduler.runs().collect(), head)
+    }
+
+    #[test]
+    fn a_head_is_approved_of_the_one_pull_request_that_has_it_or_that_is_named() {
+        let (runs, head) = runs(&[(7, 12), (7, 13)]);
+        let named = content(&runs, &head, Some(13)).expect("one has that number");
+        assert_eq!(
+            (named.repository, named.pull_request),
+            (Repository::GitHub(7), Some(13))
+        );
+        let unclear = content(&runs, &head, None).expect_err("two have it");
+        assert_eq!(unclear.code, Code::Usage);
+        assert!(
+            unclear.causes[0].contains("pull request 12") && unclear.causes[0].contains("pull request 13")
+        );
+        for (head, number) in [(&head, Some(14)), (&Head::Commit("f".repeat(40)), None)] {
+            let unknown = content(&runs, head, number).expect_err("no run is of it");
+            assert_eq!(unknown.code, Code::NoSuchRun);
+        }
+    }
+
+    #[test]
+    fn a_pull_request_is_held_by_its_number_where_that_is_of_one_repository() {
+        let (runs, _) = runs(&[(7, 12), (8, 12), (7, 13)]);
+        assert_eq!(
+            pull_request(&runs, 13).map(|found| found.repository),
+            Ok(Repository::GitHub(7))
+        );
+        assert_eq!(
+            pull_request(&runs, 12).expect_err("two have it").code,
+            Code::Usage
+        );
+        assert_eq!(
+            pull_request(&runs, 14).expect_err("none has it").code,
+            Code::NoSuchRun
+        );
+    }
+}

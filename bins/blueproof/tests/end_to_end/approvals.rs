@@ -1,0 +1,137 @@
+//! Runs that wait for somebody's approval, as people give it, take it back and hold it.
+
+use std::process::Command;
+
+use crate::common::{Answer, Checkout, Home, eventually};
+
+/// Leaves a command as a newer version would.
+const LEAVE: &str = "
+import sqlite3, sys
+store = sqlite3.connect(sys.argv[1])
+row = ('newer', '2026-01-02T03:04:05Z', 'dream', '{\"kind\":\"dream\"}')
+store.execute('INSERT INTO command (key, at, kind, body) VALUES (?, ?, ?, ?)', row)
+store.commit()
+";
+
+/// Returns a command of somebody, where users do not approve their own runs and `ada` may approve.
+fn typed(home: &Home, who: &str, arguments: &[&str]) -> Command {
+    let mut command = home.command(arguments);
+    command
+        .env("USER", who)
+        .env("BLUEPROOF_LOCAL_SELF_APPROVE", "false");
+    command.env("BLUEPROOF_LOCAL_APPROVERS", "ada");
+    command
+}
+
+fn blueproof(home: &Home, who: &str, arguments: &[&str]) -> Answer {
+    typed(home, who, arguments).output().expect("it starts").into()
+}
+
+fn state(home: &Home) -> String {
+    let run = blueproof(home, "bob", &["get", "run", "r-1", "-o", "json"]).json();
+    match &run["state"] {
+        serde_json::Value::String(state) => state.clone(),
+        ended => ended["ended"].as_str().expect("a state").to_owned(),
+    }
+}
+
+/// Asks for a run, and returns its head.
+fn asked(home: &Home, checkout: &Checkout) -> String {
+    let asked = blueproof(home, "bob", &["run", "--detach", checkout.typed(), "-o", "json"]);
+    let head = asked.json()["subject"]["head"]
+        .as_str()
+        .expect("a head")
+        .to_owned();
+    assert_eq!(state(home), "awaitingApproval");
+    head
+}
+
+#[test]
+fn a_run_starts_when_somebody_entitled_approves_its_head_and_the_audit_tells_who_did() {
+    let (home, checkout) = (Home::new(), Checkout::new(&["print('it ran')"], ""));
+    let head = asked(&home, &checkout);
+
+    let short = blueproof(&home, "ada", &["approve", &head[..16]]);
+    assert_eq!(short.code, Some(2), "{short:?}");
+    let refused = blueproof(&home, "bob", &["approve", &head]);
+    assert_eq!(refused.code, Some(6), "{refused:?}");
+    assert!(
+        refused.stderr.contains("whoever gave it may not approve"),
+        "{refused:?}"
+    );
+    assert_eq!(state(&home), "awaitingApproval");
+
+    let held = blueproof(&home, "bob", &["hold", "r-1"]);
+    assert_eq!((held.code, &*held.stdout), (Some(0), "held r-1\n"), "{held:?}");
+    let approved = blueproof(&home, "ada", &["approve", &head, "--for", "1h"]);
+    assert_eq!(approved.code, Some(0), "{approved:?}");
+    let why = blueproof(&home, "bob", &["why", "r-1"]).stdout;
+    assert!(why.contains("bob holds r-1"), "{why}");
+    let resumed = blueproof(&home, "ada", &["resume", "r-1"]);
+    assert_eq!(resumed.code, Some(0), "{resumed:?}");
+    eventually("the run passes", || (state(&home) == "passed").then_some(()));
+
+    let audit = blueproof(&home, "bob", &["audit", "--run", "r-1", "-o", "json"]).json();
+    let told: Vec<(&str, &str)> = audit["items"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|entry| {
+            let by = entry["by"]["local"].as_str().expect("somebody did it");
+            (entry["action"].as_str().expect("an action"), by)
+        })
+        .collect();
+    let expected = [
+        ("approvalRefused", "bob"),
+        ("held", "bob"),
+        ("approvalAccepted", "ada"),
+        ("resumed", "ada"),
+        ("admitted", "ada"),
+    ];
+    assert_eq!(told, expected);
+    let of_bob = blueproof(&home, "bob", &["audit", "--by", "bob"]).stdout;
+    assert!(
+        of_bob.contains("approvalRefused") && !of_bob.contains("approvalAccepted"),
+        "{of_bob}"
+    );
+}
+
+#[test]
+fn what_runs_under_an_approval_that_is_taken_back_is_stopped_and_waits_for_another() {
+    let checkout = Checkout::new(
+        &["import time\nprint('begins', flush=True)\ntime.sleep(3600)"],
+        "",
+    );
+    let home = Home::new();
+    let head = asked(&home, &checkout);
+    assert_eq!(blueproof(&home, "ada", &["approve", &head]).code, Some(0));
+    home.until_printed("r-1", "begins");
+    let revoked = blueproof(&home, "ada", &["revoke", &head]);
+    assert_eq!(revoked.code, Some(0), "{revoked:?}");
+    eventually("the run waits again", || {
+        (state(&home) == "awaitingApproval").then_some(())
+    });
+    let why = blueproof(&home, "bob", &["why", "r-1"]).stdout;
+    assert!(why.contains("ada revoked the approval of ada"), "{why}");
+    assert_eq!(blueproof(&home, "bob", &["cancel", "r-1"]).code, Some(0));
+}
+
+#[test]
+fn a_command_that_cannot_be_read_is_listed_with_its_reason() {
+    let (home, checkout) = (Home::new(), Checkout::new(&["x = 1"], ""));
+    assert_eq!(home.blueproof(&["run", checkout.typed()]).code, Some(0));
+    let left = Command::new("python3")
+        .args(["-c", LEAVE])
+        .arg(home.store())
+        .status();
+    assert!(left.expect("there is a Python").success());
+    assert_eq!(
+        home.blueproof(&["retry", "last"]).code,
+        Some(0),
+        "it stops no other"
+    );
+    let listed = home.blueproof(&["get", "commands"]).stdout;
+    let row = listed.lines().find(|line| line.contains("newer")).expect(&listed);
+    assert!(row.contains("dream") && row.contains("set aside"), "{row}");
+    assert!(row.contains("unknown variant `dream`"), "{row}");
+}
