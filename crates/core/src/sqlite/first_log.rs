@@ -4,10 +4,10 @@
 //! comes of it is not what the store's own projections say: then nothing is changed.
 
 use jiff::Timestamp;
-use rusqlite::{Connection, Transaction, params};
+use rusqlite::{Connection, Transaction};
 
 use super::rows::{self, Error};
-use crate::{domain::AttemptId, event::Event, fact::Fact, ports::Seq, scheduler::Scheduler, view::RunView};
+use crate::{domain::AttemptId, event::Event, ports::Seq, scheduler::Scheduler, view::RunView};
 
 /// How many inputs are read at once.
 const CHUNK: u64 = 4096;
@@ -30,19 +30,11 @@ pub(super) fn decide_again(transaction: &Transaction<'_>) -> Result<(), Error> {
             let step = scheduler.handle(at, input);
             for fact in step.facts {
                 written += 1;
-                insert(transaction, written, step.at, &fact)?;
+                rows::insert_fact(transaction, Seq(written), step.at, &fact)?;
             }
         }
     }
     compare(transaction, &scheduler)
-}
-
-fn insert(transaction: &Transaction<'_>, seq: u64, at: Timestamp, fact: &Fact) -> Result<(), Error> {
-    let mut insert =
-        transaction.prepare_cached("INSERT INTO fact (seq, at, kind, body) VALUES (?1, ?2, ?3, ?4)")?;
-    let body = rows::json("fact", fact)?;
-    insert.execute(params![seq, at.to_string(), fact.kind(), body])?;
-    Ok(())
 }
 
 fn inputs(connection: &Connection, after: u64) -> Result<Vec<(u64, Timestamp, Event)>, Error> {

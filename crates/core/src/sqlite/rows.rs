@@ -56,17 +56,12 @@ pub(super) fn append(connection: &mut Connection, after: Seq, batch: &Batch) -> 
     if last != after {
         return Err(Error::Overtaken { after, last });
     }
-    {
-        let mut insert =
-            transaction.prepare_cached("INSERT INTO fact (seq, at, kind, body) VALUES (?1, ?2, ?3, ?4)")?;
-        for (at, fact) in &batch.facts {
-            last.0 += 1;
-            let body = json("fact", fact)?;
-            insert.execute(params![last.0, at.to_string(), fact.kind(), body])?;
-        }
-        for (id, answer) in &batch.taken {
-            take(&transaction, *id, answer)?;
-        }
+    for (at, fact) in &batch.facts {
+        last.0 += 1;
+        insert_fact(&transaction, last, *at, fact)?;
+    }
+    for (id, answer) in &batch.taken {
+        take(&transaction, *id, answer)?;
     }
     put_views(&transaction, &batch.views)?;
     transaction.commit()?;
@@ -91,6 +86,19 @@ fn take(transaction: &Transaction<'_>, id: CommandId, answer: &Answer) -> Result
     };
     let problem = problem.map(|problem| json("command", problem)).transpose()?;
     transaction.prepare_cached(sql)?.execute(params![id.0, problem])?;
+    Ok(())
+}
+
+pub(super) fn insert_fact(
+    transaction: &Transaction<'_>,
+    seq: Seq,
+    at: Timestamp,
+    fact: &Fact,
+) -> Result<(), Error> {
+    let mut insert =
+        transaction.prepare_cached("INSERT INTO fact (seq, at, kind, body) VALUES (?1, ?2, ?3, ?4)")?;
+    let body = json("fact", fact)?;
+    insert.execute(params![seq.0, at.to_string(), fact.kind(), body])?;
     Ok(())
 }
 
