@@ -12,7 +12,7 @@ use blueproof_core::{
     attempt::RunsFolder,
     domain::{RunId, RunState},
     engine,
-    ports::{LoggedFact, Seq, Store, StoreError},
+    ports::{LoggedFact, Seq, StoreClient, StoreError},
     scheduler::{PendingReason, Scheduler},
     sqlite::SqliteStore,
     view::RunView,
@@ -117,7 +117,7 @@ pub(crate) async fn facts(
 
 /// Returns what is kept of a run; nothing of one that goes on.
 pub(crate) async fn kept(
-    store: &dyn Store,
+    store: &dyn StoreClient,
     runs: &RunsFolder,
     run: &RunView,
 ) -> Result<Option<Kept>, Problem> {
@@ -133,7 +133,7 @@ pub(crate) async fn kept(
 
 /// Returns why those runs wait that do.
 pub(crate) async fn waits(
-    store: &dyn Store,
+    store: &dyn StoreClient,
     views: &[RunView],
 ) -> Result<BTreeMap<RunId, PendingReason>, Problem> {
     let waits = |view: &RunView| !matches!(view.state, RunState::Running | RunState::Ended(_));

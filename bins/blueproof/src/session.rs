@@ -16,7 +16,7 @@ use blueproof_core::{
     domain::{Actor, RequestKey, Resources, RunId},
     engine::{Engine, Ports},
     policy::Policy,
-    ports::{Answer, ClusterDriver, Command, Reporter, Store, StoreError, SystemClock},
+    ports::{Answer, ClusterDriver, Command, Reporter, Store, StoreClient, StoreError, SystemClock},
     scheduler::Scheduler,
     sqlite::SqliteStore,
     view::RunView,
@@ -259,7 +259,7 @@ enum Driven {
 
 impl Target {
     /// Returns the run as it is stored.
-    pub(crate) async fn read(&self, store: &dyn Store) -> Result<Option<RunView>, StoreError> {
+    pub(crate) async fn read(&self, store: &dyn StoreClient) -> Result<Option<RunView>, StoreError> {
         match self {
             Target::Request(key) => store.run_of(key).await,
             Target::Run(run) => store.run(*run).await,

@@ -15,7 +15,10 @@ use crate::{
     action::Action,
     event::Event,
     policy::Policy,
-    ports::{Answer, Batch, Clock, ClusterDriver, CommandId, Reporter, Seq, Store, StoreError, Version},
+    ports::{
+        Answer, Batch, Clock, ClusterDriver, CommandId, Reporter, Seq, Store, StoreClient, StoreError,
+        Version,
+    },
     scheduler::{Replay, SNAPSHOT_VERSION, Scheduler, Snapshot},
 };
 use incoming::{Handle, Incoming};
@@ -230,7 +233,7 @@ impl Engine {
 /// Returns a scheduler that has come to what the store's log comes to, and the policy that was last in force.
 ///
 /// It only reads, and decides nothing; whoever wants to know why a run waits asks this scheduler.
-pub async fn replay(store: &dyn Store) -> Result<(Scheduler, Option<Policy>), StoreError> {
+pub async fn replay(store: &dyn StoreClient) -> Result<(Scheduler, Option<Policy>), StoreError> {
     let replayed = Replayed::of(store).await?;
     let policy = replayed.scheduler.policy().cloned();
     Ok((replayed.scheduler, policy))
@@ -245,7 +248,7 @@ struct Replayed {
 }
 
 impl Replayed {
-    async fn of(store: &dyn Store) -> Result<Self, StoreError> {
+    async fn of(store: &dyn StoreClient) -> Result<Self, StoreError> {
         let (mut replay, written_down) = begin(store).await;
         let mut last = written_down;
         loop {
@@ -268,7 +271,7 @@ impl Replayed {
 
 /// Returns where a replay begins: at the newest snapshot that can be taken up, or at the log's beginning. The log has it all,
 /// so whatever is wrong with a snapshot is no error; what is wrong with the store the log's own reading tells.
-async fn begin(store: &dyn Store) -> (Replay, Seq) {
+async fn begin(store: &dyn StoreClient) -> (Replay, Seq) {
     let found = store.snapshot(SNAPSHOT_VERSION).await.ok().flatten();
     let taken_up = found.and_then(|(at, bytes)| {
         let replay = Snapshot::from_bytes(&bytes).and_then(Replay::from_snapshot);

@@ -18,7 +18,7 @@ pub use cluster::{AttemptNews, ClusterDriver, Inventory, NEWS_AT_MOST, News};
 pub use command::{Answer, Command, CommandId, LeftCommand, StoredCommand};
 pub use gpu::{Blindness, EventQueue, GpuEvents, GpuMeter, GpuProbe, GpuUsed, ProbeError};
 pub use reporter::Reporter;
-pub use store::{Batch, LoggedFact, SNAPSHOTS_KEPT, Seq, Store, StoreError, Version};
+pub use store::{Batch, LoggedFact, SNAPSHOTS_KEPT, Seq, Store, StoreClient, StoreError, Version};
 
 /// A call to a port that did not succeed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]

@@ -31,7 +31,9 @@ use tokio::sync::Notify;
 use crate::{
     attempt::StoreIdentity,
     domain::{RequestKey, RunId},
-    ports::{Batch, Command, LeftCommand, LoggedFact, Seq, Store, StoreError, StoredCommand, Version},
+    ports::{
+        Batch, Command, LeftCommand, LoggedFact, Seq, Store, StoreClient, StoreError, StoredCommand, Version,
+    },
     view::RunView,
 };
 use lead::DatabaseFile;
@@ -238,24 +240,10 @@ impl SqliteStore {
 }
 
 #[async_trait]
-impl Store for SqliteStore {
-    async fn append(&self, after: Seq, batch: Batch) -> Result<Seq, StoreError> {
-        self.write("append to it", move |connection| {
-            rows::append(connection, after, &batch)
-        })
-        .await
-    }
-
+impl StoreClient for SqliteStore {
     async fn facts(&self, after: Seq, limit: usize) -> Result<Vec<LoggedFact>, StoreError> {
         self.read(move |connection| rows::facts(connection, after, limit))
             .await
-    }
-
-    async fn put_snapshot(&self, at: Seq, version: u32, bytes: Vec<u8>) -> Result<(), StoreError> {
-        self.write("write a snapshot to it", move |connection| {
-            snapshots::put(connection, at, version, &bytes)
-        })
-        .await
     }
 
     async fn snapshot(&self, version: u32) -> Result<Option<(Seq, Vec<u8>)>, StoreError> {
@@ -268,10 +256,6 @@ impl Store for SqliteStore {
             rows::submit(connection, at, &command)
         })
         .await
-    }
-
-    async fn commands(&self) -> Result<Vec<LeftCommand>, StoreError> {
-        self.read(rows::commands).await
     }
 
     async fn command(&self, key: &RequestKey) -> Result<Option<StoredCommand>, StoreError> {
@@ -308,6 +292,27 @@ impl Store for SqliteStore {
 
     async fn runs(&self, limit: usize) -> Result<Vec<RunView>, StoreError> {
         self.read(move |connection| rows::views(connection, limit)).await
+    }
+}
+
+#[async_trait]
+impl Store for SqliteStore {
+    async fn append(&self, after: Seq, batch: Batch) -> Result<Seq, StoreError> {
+        self.write("append to it", move |connection| {
+            rows::append(connection, after, &batch)
+        })
+        .await
+    }
+
+    async fn put_snapshot(&self, at: Seq, version: u32, bytes: Vec<u8>) -> Result<(), StoreError> {
+        self.write("write a snapshot to it", move |connection| {
+            snapshots::put(connection, at, version, &bytes)
+        })
+        .await
+    }
+
+    async fn commands(&self) -> Result<Vec<LeftCommand>, StoreError> {
+        self.read(rows::commands).await
     }
 }
 

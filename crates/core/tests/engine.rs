@@ -7,7 +7,7 @@ use blueproof_core::{
     engine::{Engine, Ports},
     fact::Fact,
     policy::Policy,
-    ports::{CallError, Clock, Command, Seq, Store},
+    ports::{CallError, Clock, Command, Seq, Store, StoreClient},
     scheduler::Scheduler,
     sqlite::SqliteStore,
     testing::{self, FakeClock, FakeCluster, FakeReporter, MemoryStore, contract},

@@ -4,7 +4,7 @@ use blueproof_core::{
     domain::Actor,
     event::Event,
     fact::Fact,
-    ports::{Batch, Seq, Store},
+    ports::{Batch, Seq, Store, StoreClient},
     sqlite::SqliteStore,
 };
 use blueproof_diagnostic::Code;

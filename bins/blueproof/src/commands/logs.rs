@@ -9,7 +9,7 @@ use std::{
 use blueproof_core::{
     attempt::{LogCursor, LogReader, Record, RecordKind, RunsFolder},
     domain::{AttemptId, RunId},
-    ports::{Store, StoreError},
+    ports::{StoreClient, StoreError},
     sqlite::SqliteStore,
     view::RunView,
 };

@@ -5,7 +5,7 @@ use std::time::Duration;
 use blueproof_core::{
     domain::{RunId, RunState},
     event::StopMode,
-    ports::{Command, Store},
+    ports::{Command, StoreClient},
     view::RunView,
 };
 use jiff::Timestamp;

@@ -9,7 +9,7 @@ use std::{
 use blueproof_core::{
     event::Event,
     policy::Policy,
-    ports::{Batch, Seq, Store},
+    ports::{Batch, Seq, Store, StoreClient},
     scheduler::Scheduler,
     sqlite::SqliteStore,
     testing,
