@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use blueproof_diagnostic::Diagnostic;
 use jiff::Timestamp;
+use tokio::sync::Notify;
 
 use crate::{
     action::Action,
@@ -62,6 +63,18 @@ pub struct Engine {
     handle: Handle,
     /// What is wrong with inputs that were set aside, and was not told yet.
     set_aside: Vec<Diagnostic>,
+    woken: Arc<Notify>,
+}
+
+/// Has an engine look whether it is done, though nothing has happened.
+#[derive(Debug, Clone)]
+pub struct Waker(Arc<Notify>);
+
+impl Waker {
+    /// Wakes the engine now, or as soon as it is about to wait. Does not wait.
+    pub fn wake(&self) {
+        self.0.notify_one();
+    }
 }
 
 impl Engine {
@@ -85,6 +98,7 @@ impl Engine {
             written_down,
             handle: Scheduler::handle,
             set_aside: Vec::new(),
+            woken: Arc::default(),
         };
         engine.carry_out(outstanding);
         if is_new {
@@ -96,12 +110,17 @@ impl Engine {
         Ok(engine)
     }
 
+    /// Returns what wakes this engine.
+    pub fn waker(&self) -> Waker {
+        Waker(Arc::clone(&self.woken))
+    }
+
     /// Returns the state of everything.
     pub fn scheduler(&self) -> &Scheduler {
         &self.scheduler
     }
 
-    /// Works until `done` holds; it is asked after everything that happens.
+    /// Works until `done` holds; it is asked after everything that happens, and when it is [woken](Engine::waker).
     ///
     /// An error means that the log cannot be written, that somebody else has written to it, or that nothing can be decided:
     /// attempts go on by themselves then.
@@ -117,6 +136,7 @@ impl Engine {
                     self.seen = Some(version);
                     continue;
                 }
+                () = self.woken.notified() => continue,
                 () = sleep_until(&*self.ports.clock, self.scheduler.next_wakeup()) => Event::Tick,
             };
             let mut inputs = vec![Incoming::from(event)];

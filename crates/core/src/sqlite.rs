@@ -32,12 +32,12 @@ use crate::{
     attempt::StoreIdentity,
     domain::{RequestKey, RunId},
     ports::{
-        Batch, Command, LeftCommand, LoggedFact, Seq, Store, StoreClient, StoreError, StoredCommand, Version,
+        Batch, Command, Leadership, LeftCommand, LoggedFact, Seq, Store, StoreClient, StoreError,
+        StoredCommand, Term, Version,
     },
     view::RunView,
 };
 use lead::DatabaseFile;
-pub use lead::Leadership;
 use read_only::Still;
 use worker::Worker;
 
@@ -150,12 +150,6 @@ impl SqliteStore {
         let mut connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY)
             .map_err(|error| broken(path, "open it for reading", &error))?;
         rows::views(&mut connection, limit).map_err(|error| broken(path, "read it", &error))
-    }
-
-    /// Takes the right to append, or returns `None` while somebody has it. Does not wait.
-    pub fn try_lead(&self) -> Result<Option<Leadership>, StoreError> {
-        let locked = self.database.try_lead();
-        locked.map_err(|error| broken(&self.path, "lock it", &error))
     }
 
     /// Returns whether somebody has the right to append just now. Does not wait, and does not take it.
@@ -313,6 +307,16 @@ impl Store for SqliteStore {
 
     async fn commands(&self) -> Result<Vec<LeftCommand>, StoreError> {
         self.read(rows::commands).await
+    }
+}
+
+/// The right is a lock on the database's own file, which lasts for as long as it is held.
+#[async_trait]
+impl Leadership for SqliteStore {
+    async fn try_lead(&self) -> Result<Option<Box<dyn Term>>, StoreError> {
+        let locked = self.database.try_lead();
+        let locked = locked.map_err(|error| broken(&self.path, "lock it", &error))?;
+        Ok(locked.map(|lock| Box::new(lock) as Box<dyn Term>))
     }
 }
 

@@ -3,13 +3,14 @@
 use std::slice;
 
 use blueproof_core::view::RunView;
+use blueproof_host::Target;
 use jiff::Timestamp;
 
 use crate::{
     exit::{Exit, Problem},
     output::{self, Document, DocumentFormat},
     reading,
-    session::{Session, Target, Watch},
+    session::{Session, Watch},
     show::{
         self,
         progress::Progress,

@@ -8,6 +8,7 @@ use blueproof_core::{
     ports::{Command, StoreClient},
     view::RunView,
 };
+use blueproof_host::Target;
 use jiff::Timestamp;
 
 use super::follow::{Verbosity, conclude, detach, follow, print_documents};
@@ -16,7 +17,7 @@ use crate::{
     exit::{Exit, Problem},
     output::{self, DocumentFormat},
     select::described,
-    session::{Session, Target, local_user, new_key},
+    session::{Session, local_user, new_key},
 };
 
 /// Waits for runs, one after the other; the exit code is that of the first that did not pass.

@@ -10,9 +10,10 @@ use blueproof_core::{
     scheduler::Scheduler,
     view::RunView,
 };
+use blueproof_host::Target;
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Session, Target};
+use super::Session;
 use crate::{
     exit::Problem,
     show::{estimate, explanation, progress::Progress, stages::Stages},
@@ -45,7 +46,7 @@ struct Outlook {
 
 impl<'a> Watch<'a> {
     pub(crate) fn new(session: &'a Session, target: &'a Target) -> Self {
-        let stages = Stages::new(session.policy.quota);
+        let stages = Stages::new(session.policy().quota);
         Self {
             session,
             target,
