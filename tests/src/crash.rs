@@ -84,8 +84,8 @@ impl StoreClient for CrashingStore {
         self.inner.run_of(key).await
     }
 
-    async fn runs(&self, limit: usize) -> Result<Vec<RunView>, StoreError> {
-        self.inner.runs(limit).await
+    async fn runs_before(&self, before: Option<RunId>, limit: usize) -> Result<Vec<RunView>, StoreError> {
+        self.inner.runs_before(before, limit).await
     }
 }
 

@@ -149,7 +149,7 @@ impl SqliteStore {
         lead::check_regular(path).map_err(|error| broken(path, "open it for reading", &error))?;
         let mut connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY)
             .map_err(|error| broken(path, "open it for reading", &error))?;
-        rows::views(&mut connection, limit).map_err(|error| broken(path, "read it", &error))
+        rows::views(&mut connection, None, limit).map_err(|error| broken(path, "read it", &error))
     }
 
     /// Returns whether somebody has the right to append just now. Does not wait, and does not take it.
@@ -284,8 +284,9 @@ impl StoreClient for SqliteStore {
         self.read(move |connection| rows::view_of(connection, &key)).await
     }
 
-    async fn runs(&self, limit: usize) -> Result<Vec<RunView>, StoreError> {
-        self.read(move |connection| rows::views(connection, limit)).await
+    async fn runs_before(&self, before: Option<RunId>, limit: usize) -> Result<Vec<RunView>, StoreError> {
+        self.read(move |connection| rows::views(connection, before, limit))
+            .await
     }
 }
 

@@ -214,6 +214,30 @@ impl Command {
     }
 }
 
+impl Command {
+    /// Returns the same command by whoever it is in truth by, which `actor` returns for whom it says itself to be by. News from
+    /// outside are by nobody.
+    pub fn by(mut self, actor: impl Fn(Actor) -> Actor) -> Self {
+        let by = match &mut self {
+            Command::Run { request } => &mut request.requested_by,
+            Command::Approve { approval, .. } => &mut approval.by,
+            Command::Cancel { by, .. }
+            | Command::Retry { by, .. }
+            | Command::ApplyQuota { by, .. }
+            | Command::Revoke { by, .. }
+            | Command::Hold { by, .. }
+            | Command::Resume { by, .. } => by,
+            Command::Entitle { .. }
+            | Command::ChangeBase { .. }
+            | Command::ClosePullRequest { .. }
+            | Command::ReopenPullRequest { .. }
+            | Command::Synchronize { .. } => return self,
+        };
+        *by = actor(by.clone());
+        self
+    }
+}
+
 impl From<Command> for Event {
     /// What may be asked about later says by which command it came.
     fn from(command: Command) -> Self {

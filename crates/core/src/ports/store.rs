@@ -42,8 +42,13 @@ pub trait StoreClient: Send + Sync {
     /// Returns the run that a request made.
     async fn run_of(&self, key: &RequestKey) -> Result<Option<RunView>, StoreError>;
 
+    /// Returns the runs that were asked for before one of them, or all where none is named: the newest first, at most `limit`.
+    async fn runs_before(&self, before: Option<RunId>, limit: usize) -> Result<Vec<RunView>, StoreError>;
+
     /// Returns every run, the newest first, at most `limit`.
-    async fn runs(&self, limit: usize) -> Result<Vec<RunView>, StoreError>;
+    async fn runs(&self, limit: usize) -> Result<Vec<RunView>, StoreError> {
+        self.runs_before(None, limit).await
+    }
 }
 
 /// The log of facts, what is projected from it, and the commands that were left for whoever leads.

@@ -262,9 +262,15 @@ pub(super) fn view_of(connection: &mut Connection, key: &RequestKey) -> Result<O
     found.map(|body| value("run", &body)).transpose()
 }
 
-pub(super) fn views(connection: &mut Connection, limit: usize) -> Result<Vec<RunView>, Error> {
-    let mut select = connection.prepare_cached("SELECT view FROM run ORDER BY id DESC LIMIT ?1")?;
-    let rows = select.query_map([limit], |row| text(row, 0))?;
+pub(super) fn views(
+    connection: &mut Connection,
+    before: Option<RunId>,
+    limit: usize,
+) -> Result<Vec<RunView>, Error> {
+    let sql = "SELECT view FROM run WHERE id < ?1 ORDER BY id DESC LIMIT ?2";
+    let mut select = connection.prepare_cached(sql)?;
+    let before = before.map_or(i64::MAX as u64, |RunId(before)| before.min(i64::MAX as u64));
+    let rows = select.query_map(params![before, limit], |row| text(row, 0))?;
     rows.map(|body| value("run", &body?)).collect()
 }
 

@@ -110,13 +110,14 @@ impl StoreClient for MemoryStore {
             .cloned())
     }
 
-    async fn runs(&self, limit: usize) -> Result<Vec<RunView>, StoreError> {
+    async fn runs_before(&self, before: Option<RunId>, limit: usize) -> Result<Vec<RunView>, StoreError> {
         Ok(self
             .state
             .borrow()
             .runs
             .values()
             .rev()
+            .filter(|view| before.is_none_or(|before| view.id < before))
             .take(limit)
             .cloned()
             .collect())

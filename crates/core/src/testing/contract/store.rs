@@ -107,9 +107,12 @@ async fn it_keeps_the_latest_view_of_each_run(store: &dyn Store) {
     );
     assert_eq!(
         store.runs(10).await.expect("a read"),
-        [second.clone(), later],
+        [second.clone(), later.clone()],
         "the newest first"
     );
+    let before = async |run| store.runs_before(Some(run), 10).await.expect("a read");
+    assert_eq!(before(second.id).await, [later], "those before it");
+    assert_eq!(before(first.id).await, [], "nothing is older than the oldest");
     assert_eq!(
         store.runs(1).await.expect("a read"),
         [second],
