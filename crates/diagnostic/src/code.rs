@@ -8,6 +8,8 @@ use std::{fmt, str::FromStr};
 use serde::{Deserialize, Serialize};
 
 #[macro_use]
+mod api;
+#[macro_use]
 mod blueprint;
 #[macro_use]
 mod command_line;
@@ -54,7 +56,7 @@ macro_rules! codes {
 }
 
 // A list of names that macros are called by, the next first; each puts its own codes behind those of before.
-command_line! { [blueprint environment verdict time_limit machine store queue gpu codes] }
+command_line! { [blueprint environment verdict time_limit machine store queue gpu api codes] }
 
 /// A text that is not the code of anything.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

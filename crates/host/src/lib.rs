@@ -6,11 +6,17 @@
 //!
 //! [`Host`] is for a command that wants something done and stays until it is; [`Service`] works until it is told to stop.
 
+#[cfg(feature = "api")]
+pub mod api;
+#[cfg(feature = "client")]
+mod client;
 mod host;
 mod pauses;
 mod service;
 mod target;
 
+#[cfg(feature = "client")]
+pub use client::{ServerAddress, ServerAddressError, ServerClient};
 pub use host::{Host, Led};
 pub use pauses::Pauses;
 pub use service::{Service, Standing};

@@ -1,0 +1,249 @@
+//! The scheduler's API over HTTP (feature `api`).
+//!
+//! What may be read of a store, and left in it, is served as it stands: the resources are the types of the ports, in JSON. Each
+//! path begins with the API's version; within one, members are added and none changes its meaning. Whoever asks again with the
+//! same key changes nothing twice. `/openapi.json` describes all of it, made from the types.
+//!
+//! On a unix socket the user that the scheduler runs as, and the superuser, may do everything; everybody else, and on any other
+//! address everybody, needs a token ([`Tokens`]) whose [`Role`] goes so far.
+
+mod access;
+mod commands;
+mod error;
+mod extract;
+mod facts;
+mod listen;
+mod runs;
+mod status;
+mod tokens;
+
+use std::{sync::Arc, time::Duration};
+
+use aide::{
+    axum::{ApiRouter, routing::get_with},
+    openapi::{OpenApi, SecurityScheme},
+    transform::{TransformOpenApi, TransformOperation},
+};
+use axum::{
+    Extension, Json, Router,
+    extract::{DefaultBodyLimit, Request},
+    http::StatusCode,
+    middleware::{self, Next},
+    response::Response,
+    routing::get,
+};
+use blueproof_core::ports::StoreClient;
+use blueproof_diagnostic::Diagnostic;
+
+use access::Caller;
+pub use access::Role;
+use error::ApiError;
+pub use listen::{Address, ListenError, Listening};
+pub use status::{StandingKind, Status};
+pub use tokens::{Token, Tokens};
+
+use crate::Service;
+
+/// The most that a request's body may have: queues of a thousand teams have less.
+const BODY_AT_MOST: usize = 8 << 20;
+
+/// How long a request's body may take to come. Those who only listen have none.
+const BODY_WITHIN: Duration = Duration::from_secs(10);
+
+/// The name of how a token is sent, in the description.
+const BEARER: &str = "token";
+
+/// What the API serves.
+pub struct Api {
+    store: Arc<dyn StoreClient>,
+    service: Arc<Service>,
+    tokens: Tokens,
+    version: String,
+}
+
+impl Api {
+    /// Returns the API of a service and its store. `version` is the program's.
+    pub fn new(
+        store: Arc<dyn StoreClient>,
+        service: Arc<Service>,
+        tokens: Tokens,
+        version: impl Into<String>,
+    ) -> Self {
+        Self {
+            store,
+            service,
+            tokens,
+            version: version.into(),
+        }
+    }
+
+    /// Returns what answers requests, and the description of them.
+    pub fn router(self) -> (Router, OpenApi) {
+        let api = Arc::new(self);
+        let mut description = OpenApi::default();
+        let version = api.version.clone();
+        let known = routes()
+            .layer(middleware::from_fn_with_state(
+                Arc::clone(&api),
+                access::authenticate,
+            ))
+            .with_state(Arc::clone(&api))
+            .finish_api_with(&mut description, |of| describe(of, &version));
+        let described = description.clone();
+        let app = known
+            .route("/healthz", get(status::healthz))
+            .route("/readyz", get(status::readyz).with_state(api))
+            .route("/openapi.json", get(async || Json(described)))
+            .method_not_allowed_fallback(wrong_method)
+            .fallback(nothing_there)
+            .layer(DefaultBodyLimit::max(BODY_AT_MOST))
+            .layer(middleware::from_fn(in_time));
+        (app, description)
+    }
+}
+
+fn routes() -> ApiRouter<Arc<Api>> {
+    type Of<'a> = TransformOperation<'a>;
+    ApiRouter::new()
+        .api_route(
+            "/api/v1/status",
+            get_with(status::status, |of: Of<'_>| {
+                told(of, "status", "How the scheduler stands")
+            }),
+        )
+        .api_route(
+            "/api/v1/runs",
+            get_with(runs::list, |of: Of<'_>| {
+                told(of, "listRuns", "Runs, the newest first")
+            }),
+        )
+        .api_route(
+            "/api/v1/runs/{run}",
+            get_with(runs::get, |of: Of<'_>| told(of, "getRun", "A run as it stands")),
+        )
+        .api_route(
+            "/api/v1/requests/{key}/run",
+            get_with(runs::of_request, |of: Of<'_>| {
+                told(of, "getRunOfRequest", "The run that a request made")
+            }),
+        )
+        .api_route(
+            "/api/v1/commands",
+            get_with(commands::list, |of: Of<'_>| {
+                told(of, "listCommands", "What was asked for, the newest first")
+            })
+            .post_with(commands::submit, |of: Of<'_>| {
+                told(
+                    of,
+                    "submitCommand",
+                    "Ask for something; one with the key of an earlier one changes nothing",
+                )
+            }),
+        )
+        .api_route(
+            "/api/v1/commands/{key}",
+            get_with(commands::get, |of: Of<'_>| {
+                told(of, "getCommand", "What became of what was asked for")
+            }),
+        )
+        .api_route(
+            "/api/v1/facts",
+            get_with(facts::list, |of: Of<'_>| {
+                told(of, "listFacts", "The log, the oldest facts first")
+            }),
+        )
+        .api_route(
+            "/api/v1/facts/stream",
+            get_with(facts::follow, |of: Of<'_>| {
+                told(of, "followFacts", "The log as it goes on, as server-sent events")
+            }),
+        )
+        .api_route(
+            "/api/v1/changes",
+            get_with(facts::changed, |of: Of<'_>| {
+                told(
+                    of,
+                    "waitForChange",
+                    "Wait until something was written, for some seconds at most",
+                )
+            }),
+        )
+        .api_route(
+            "/api/v1/snapshot",
+            get_with(facts::snapshot, |of: Of<'_>| {
+                told(
+                    of,
+                    "getSnapshot",
+                    "The state of the scheduler as it was last written down",
+                )
+            }),
+        )
+        .api_route(
+            "/metrics",
+            get_with(status::metrics, |of: Of<'_>| {
+                told(of, "getMetrics", "What Prometheus reads")
+            }),
+        )
+}
+
+fn told<'a>(of: TransformOperation<'a>, id: &str, summary: &str) -> TransformOperation<'a> {
+    of.id(id).summary(summary).default_response::<Json<Diagnostic>>()
+}
+
+fn describe<'a>(of: TransformOpenApi<'a>, version: &str) -> TransformOpenApi<'a> {
+    let bearer = SecurityScheme::Http {
+        scheme: "bearer".into(),
+        bearer_format: None,
+        description: Some("A token that `blueproof-scheduler token create` has made.".into()),
+        extensions: Default::default(),
+    };
+    of.title("blueproof scheduler")
+        .version(version)
+        .security_scheme(BEARER, bearer)
+        .security_requirement(BEARER)
+}
+
+/// Returns how many are wanted, within what may be asked for.
+fn bounded(limit: Option<u32>, (usual, most): (u32, u32)) -> Result<usize, ApiError> {
+    let limit = limit.unwrap_or(usual);
+    if !(1..=most).contains(&limit) {
+        let why = format!("`limit` is {limit}, and goes from 1 to {most}");
+        return Err(ApiError::malformed(StatusCode::BAD_REQUEST, &why));
+    }
+    Ok(limit as usize)
+}
+
+async fn nothing_there(request: Request) -> ApiError {
+    ApiError::missing(format_args!("`{}`", request.uri().path()))
+}
+
+async fn wrong_method() -> ApiError {
+    let why = "the path is there, and the method is not; the header `Allow` names those that are";
+    ApiError::malformed(StatusCode::METHOD_NOT_ALLOWED, why)
+}
+
+/// Reads a body before anything is done with it, so that one that does not come keeps nothing waiting.
+async fn in_time(request: Request, next: Next) -> Result<Response, ApiError> {
+    let (parts, body) = request.into_parts();
+    let read = tokio::time::timeout(BODY_WITHIN, axum::body::to_bytes(body, BODY_AT_MOST)).await;
+    let bytes = match read {
+        Ok(Ok(bytes)) => bytes,
+        Ok(Err(_)) => {
+            let why = format!("the body is cut off, or has more than {BODY_AT_MOST} bytes");
+            return Err(ApiError::malformed(StatusCode::PAYLOAD_TOO_LARGE, &why));
+        }
+        Err(_) => {
+            let why = "the body did not come in time";
+            return Err(ApiError::malformed(StatusCode::REQUEST_TIMEOUT, why));
+        }
+    };
+    Ok(next.run(Request::from_parts(parts, bytes.into())).await)
+}
+
+/// Returns what answers on a connection from a user of this machine.
+fn from_peer(app: &Router, uid: Option<u32>) -> Router {
+    match uid {
+        Some(uid) => app.clone().layer(Extension(access::Peer { uid })),
+        None => app.clone(),
+    }
+}

@@ -1,0 +1,83 @@
+//! What a request is answered with that cannot be met: a diagnostic, as everywhere.
+
+use aide::{
+    OperationOutput,
+    generate::GenContext,
+    openapi::{Operation, Response as Described, StatusCode as Code_},
+};
+use axum::{
+    Json,
+    http::{HeaderValue, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use blueproof_core::ports::StoreError;
+use blueproof_diagnostic::{Code, Diagnostic};
+
+/// Why a request is not met.
+#[derive(Debug)]
+pub(super) struct ApiError {
+    status: StatusCode,
+    diagnostic: Box<Diagnostic>,
+}
+
+impl ApiError {
+    fn new(status: StatusCode, diagnostic: Diagnostic) -> Self {
+        Self {
+            status,
+            diagnostic: Box::new(diagnostic),
+        }
+    }
+
+    pub(super) fn unauthorized(diagnostic: Diagnostic) -> Self {
+        Self::new(StatusCode::UNAUTHORIZED, diagnostic)
+    }
+
+    pub(super) fn forbidden(diagnostic: Diagnostic) -> Self {
+        Self::new(StatusCode::FORBIDDEN, diagnostic)
+    }
+
+    pub(super) fn unavailable(diagnostic: Diagnostic) -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, diagnostic)
+    }
+
+    /// Says that a request is not what the description says, with the status that says in which way.
+    pub(super) fn malformed(status: StatusCode, why: &str) -> Self {
+        let message = "the request is not what the API takes";
+        let diagnostic = Diagnostic::error(Code::RequestMalformed, message).because(why);
+        Self::new(status, diagnostic.hint("`/openapi.json` describes every request"))
+    }
+
+    pub(super) fn missing(what: impl std::fmt::Display) -> Self {
+        let diagnostic = Diagnostic::error(Code::NotFound, format!("there is no {what}"));
+        Self::new(StatusCode::NOT_FOUND, diagnostic)
+    }
+}
+
+impl From<StoreError> for ApiError {
+    fn from(error: StoreError) -> Self {
+        Self::unavailable(*error.diagnostic)
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let mut response = (self.status, Json(self.diagnostic)).into_response();
+        if self.status == StatusCode::UNAUTHORIZED {
+            let asks = HeaderValue::from_static("Bearer realm=\"blueproof\"");
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, asks);
+        }
+        response
+    }
+}
+
+impl OperationOutput for ApiError {
+    type Inner = Diagnostic;
+
+    fn operation_response(context: &mut GenContext, operation: &mut Operation) -> Option<Described> {
+        Json::<Diagnostic>::operation_response(context, operation)
+    }
+
+    fn inferred_responses(_: &mut GenContext, _: &mut Operation) -> Vec<(Option<Code_>, Described)> {
+        Vec::new()
+    }
+}

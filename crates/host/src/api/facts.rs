@@ -1,0 +1,176 @@
+//! The log: what came in and what was decided, from a position on, and as it goes on.
+
+use std::{collections::VecDeque, convert::Infallible, sync::Arc, time::Duration};
+
+use axum::{
+    Json,
+    extract::State,
+    http::{HeaderMap, HeaderName, header},
+    response::{
+        IntoResponse, Response,
+        sse::{Event, KeepAlive, Sse},
+    },
+};
+use blueproof_core::ports::{LoggedFact, Seq, StoreClient, Version};
+use futures_util::{Stream, stream};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Api, ApiError, extract::Query};
+
+/// How many facts are returned at once where nobody says how many, and how many at most.
+const FACTS: (u32, u32) = (1_000, 4_096);
+
+/// How long it is waited for a change before it is answered that there was none.
+const WAITS_AT_MOST: Duration = Duration::from_secs(25);
+
+/// The header that says after which fact a snapshot was made.
+pub(crate) const SNAPSHOT_AT: &str = "blueproof-after";
+
+/// Which facts.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Wanted {
+    /// Only those after the fact at this position; 0 is before the first.
+    #[serde(default)]
+    after: Seq,
+    /// How many at most.
+    #[schemars(range(min = 1, max = 4_096))]
+    limit: Option<u32>,
+}
+
+/// Which snapshot.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct OfVersion {
+    /// The version of its shape: one of another version is of no use.
+    version: u32,
+}
+
+/// Facts, the oldest first.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct FactList {
+    items: Vec<LoggedFact>,
+}
+
+/// From where a stream of facts begins.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct From {
+    /// After the fact at this position; the header `Last-Event-ID` goes before it.
+    #[serde(default)]
+    after: Seq,
+}
+
+/// What is known of the store.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Since {
+    /// The version that is known.
+    since: Option<u64>,
+}
+
+/// The version that a store has now.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Changed {
+    pub(crate) version: u64,
+}
+
+pub(super) async fn list(
+    State(api): State<Arc<Api>>,
+    Query(wanted): Query<Wanted>,
+) -> Result<Json<FactList>, ApiError> {
+    let limit = super::bounded(wanted.limit, FACTS)?;
+    let items = api.store.facts(wanted.after, limit).await?;
+    Ok(Json(FactList { items }))
+}
+
+/// Returns once the store is another than is known, or after some seconds.
+pub(super) async fn changed(
+    State(api): State<Arc<Api>>,
+    Query(Since { since }): Query<Since>,
+) -> Json<Changed> {
+    let changed = api.store.changed(since.map(Version));
+    let version = tokio::time::timeout(WAITS_AT_MOST, changed).await;
+    let version = version.ok().map(|Version(version)| version).or(since);
+    Json(Changed {
+        version: version.unwrap_or_default(),
+    })
+}
+
+/// Returns the state of the scheduler as it was last written down.
+pub(super) async fn snapshot(
+    State(api): State<Arc<Api>>,
+    Query(OfVersion { version }): Query<OfVersion>,
+) -> Result<Response, ApiError> {
+    let Some((at, bytes)) = api.store.snapshot(version).await? else {
+        return Err(ApiError::missing("snapshot yet"));
+    };
+    let headers = [
+        (header::CONTENT_TYPE, "application/octet-stream".to_owned()),
+        (HeaderName::from_static(SNAPSHOT_AT), at.0.to_string()),
+    ];
+    Ok((headers, bytes).into_response())
+}
+
+/// Sends each fact as a server-sent event whose id is its position, so that whoever comes back goes on where it was.
+pub(super) async fn follow(
+    State(api): State<Arc<Api>>,
+    Query(From { after }): Query<From>,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    let last = headers.get("last-event-id").and_then(|id| id.to_str().ok());
+    let after = match last.map(str::parse) {
+        Some(Ok(after)) => Seq(after),
+        Some(Err(_)) => {
+            let status = axum::http::StatusCode::BAD_REQUEST;
+            return Err(ApiError::malformed(
+                status,
+                "Last-Event-ID is not the position of a fact",
+            ));
+        }
+        None => after,
+    };
+    let events = Sse::new(events(Arc::clone(&api.store), after));
+    Ok(events.keep_alive(KeepAlive::default()).into_response())
+}
+
+/// Where a stream is.
+struct Position {
+    store: Arc<dyn StoreClient>,
+    last: Seq,
+    seen: Option<Version>,
+    ready: VecDeque<LoggedFact>,
+}
+
+fn events(store: Arc<dyn StoreClient>, after: Seq) -> impl Stream<Item = Result<Event, Infallible>> {
+    let position = Position {
+        store,
+        last: after,
+        seen: None,
+        ready: VecDeque::new(),
+    };
+    stream::unfold(position, async |mut position| {
+        // A store that cannot be read ends the stream: whoever comes back is told why.
+        let fact = position.next().await?;
+        let event = Event::default().id(fact.seq.0.to_string()).event("fact");
+        let event = event.json_data(&fact).ok()?;
+        Some((Ok(event), position))
+    })
+}
+
+impl Position {
+    async fn next(&mut self) -> Option<LoggedFact> {
+        loop {
+            if let Some(fact) = self.ready.pop_front() {
+                self.last = fact.seq;
+                return Some(fact);
+            }
+            let facts = self.store.facts(self.last, FACTS.0 as usize).await.ok()?;
+            if facts.is_empty() {
+                self.seen = Some(self.store.changed(self.seen).await);
+            }
+            self.ready.extend(facts);
+        }
+    }
+}

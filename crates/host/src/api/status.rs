@@ -1,0 +1,109 @@
+//! Whether the scheduler lives, is ready, and how it stands.
+
+use std::sync::Arc;
+
+use axum::{
+    Json,
+    extract::State,
+    http::{HeaderMap, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use blueproof_core::metrics::Format;
+use blueproof_diagnostic::{Code, Diagnostic};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Api, ApiError};
+use crate::Standing;
+
+/// How a scheduler stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Status {
+    /// The version of the program.
+    pub version: String,
+    /// What it does.
+    pub standing: StandingKind,
+    /// What keeps it from deciding, if anything does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<Diagnostic>,
+}
+
+/// What a scheduler does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum StandingKind {
+    /// It has not come to lead or to follow yet.
+    Starting,
+    /// It leads.
+    Leading,
+    /// Another process leads.
+    Following,
+    /// Nothing can be decided or written; it is tried again.
+    Failing,
+    /// It was told to stop.
+    Stopped,
+}
+
+impl Status {
+    fn of(version: &str, standing: &Standing) -> Self {
+        let (standing, problem) = match standing {
+            Standing::Starting => (StandingKind::Starting, None),
+            Standing::Leading => (StandingKind::Leading, None),
+            Standing::Following => (StandingKind::Following, None),
+            Standing::Failing(problem) => (StandingKind::Failing, Some((**problem).clone())),
+            Standing::Stopped => (StandingKind::Stopped, None),
+        };
+        Self {
+            version: version.into(),
+            standing,
+            problem,
+        }
+    }
+}
+
+pub(super) async fn status(State(api): State<Arc<Api>>) -> Json<Status> {
+    Json(Status::of(&api.version, &api.service.standing().borrow()))
+}
+
+/// Answers that the process lives, whatever it does: nothing is looked at.
+pub(super) async fn healthz() -> &'static str {
+    "ok\n"
+}
+
+/// Answers whether what is asked of this process is decided: here, or by the process that leads while this one follows.
+pub(super) async fn readyz(State(api): State<Arc<Api>>) -> Result<&'static str, ApiError> {
+    let standing = api.service.standing().borrow().clone();
+    let why = match standing {
+        Standing::Leading | Standing::Following => return Ok("ok\n"),
+        Standing::Failing(problem) => *problem,
+        Standing::Starting => Diagnostic::error(Code::NotServing, "it has only just begun"),
+        Standing::Stopped => Diagnostic::error(Code::NotServing, "it was told to stop"),
+    };
+    Err(ApiError::unavailable(why))
+}
+
+/// Answers with what Prometheus reads, as `blueproof metrics` prints it.
+pub(super) async fn metrics(State(api): State<Arc<Api>>, headers: HeaderMap) -> Result<Response, ApiError> {
+    let accepts = headers
+        .get(header::ACCEPT)
+        .and_then(|accept| accept.to_str().ok());
+    let format = match accepts.is_some_and(|accepts| accepts.contains("application/openmetrics-text")) {
+        true => Format::OpenMetrics,
+        false => Format::Prometheus,
+    };
+    let page = api
+        .service
+        .ask(move |scheduler| scheduler.metrics().render(format))
+        .await;
+    let page = page.ok_or_else(|| {
+        let message = "this process does not lead, so that it has nothing to tell";
+        ApiError::unavailable(Diagnostic::error(Code::NotServing, message))
+    })?;
+    Ok((
+        StatusCode::OK,
+        [(header::CONTENT_TYPE, format.content_type())],
+        page,
+    )
+        .into_response())
+}

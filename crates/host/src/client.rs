@@ -1,0 +1,356 @@
+//! A store that a scheduler's API serves (feature `client`).
+//!
+//! Every request may be repeated: it reads, or carries a key. So a server that was there and is not for a moment, as while it is
+//! upgraded, is asked again.
+
+use std::{
+    fmt,
+    path::PathBuf,
+    str::FromStr,
+    sync::atomic::{AtomicBool, Ordering},
+    time::{Duration, Instant},
+};
+
+use async_trait::async_trait;
+use blueproof_core::{
+    domain::{RequestKey, RunId},
+    ports::{Command, LoggedFact, Seq, StoreClient, StoreError, StoredCommand, Version},
+    view::RunView,
+};
+use blueproof_diagnostic::{Code, Diagnostic};
+use jiff::Timestamp;
+use reqwest::{Method, RequestBuilder, Response, StatusCode, Url};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use tokio_rustls::rustls::crypto::ring;
+
+/// How long it may take to reach the server.
+const REACHED_WITHIN: Duration = Duration::from_secs(10);
+
+/// How long a part of an answer may take: longer than a server waits for a change.
+const ANSWERED_WITHIN: Duration = Duration::from_secs(40);
+
+/// For how long a server that was there before is asked again.
+const BACK_WITHIN: Duration = Duration::from_secs(60);
+
+/// How long to wait before it is asked again.
+const PAUSE: Duration = Duration::from_millis(250);
+
+/// How many runs and facts are asked for at once: as many as a server gives.
+const RUNS_AT_ONCE: usize = 1_000;
+const FACTS_AT_ONCE: usize = 4_096;
+const COMMANDS_AT_MOST: usize = 1_000;
+
+/// The header that says after which fact a snapshot was made.
+const SNAPSHOT_AT: &str = "blueproof-after";
+
+/// Where a server is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ServerAddress {
+    /// On a unix socket of this machine, `unix:PATH`.
+    Unix(PathBuf),
+    /// At a URL, `https://HOST[:PORT]` or `http://HOST[:PORT]`.
+    Url(Url),
+}
+
+/// A text that is no address of a server.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`{0}` is no address of a server: they look like unix:/run/blueproof/scheduler.sock and https://blueproof.example.org"
+)]
+pub struct ServerAddressError(String);
+
+/// The store behind a scheduler's API.
+pub struct ServerClient {
+    http: reqwest::Client,
+    base: Url,
+    address: ServerAddress,
+    token: Option<String>,
+    /// Whether it has answered before: one that never did is not waited for.
+    has_answered: AtomicBool,
+}
+
+impl FromStr for ServerAddress {
+    type Err = ServerAddressError;
+
+    fn from_str(text: &str) -> Result<Self, ServerAddressError> {
+        let wrong = || ServerAddressError(text.into());
+        if let Some(path) = text.strip_prefix("unix:") {
+            let is_path = !path.is_empty();
+            return is_path
+                .then(|| ServerAddress::Unix(path.into()))
+                .ok_or_else(wrong);
+        }
+        let mut url: Url = text.parse().map_err(|_| wrong())?;
+        if !matches!(url.scheme(), "http" | "https") || !url.has_host() || url.query().is_some() {
+            return Err(wrong());
+        }
+        // So that what is asked for is below it.
+        if !url.path().ends_with('/') {
+            let below = format!("{}/", url.path());
+            url.set_path(&below);
+        }
+        Ok(ServerAddress::Url(url))
+    }
+}
+
+impl fmt::Display for ServerAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ServerAddress::Unix(path) => write!(f, "unix:{}", path.display()),
+            ServerAddress::Url(url) => write!(f, "{}", url.as_str().trim_end_matches('/')),
+        }
+    }
+}
+
+/// What a list is sent as.
+#[derive(Deserialize)]
+struct List<T> {
+    items: Vec<T>,
+}
+
+#[derive(Deserialize)]
+struct Changed {
+    version: u64,
+}
+
+impl ServerClient {
+    /// Returns the store behind a server. Nothing is asked yet.
+    pub fn new(address: ServerAddress, token: Option<String>) -> Result<Self, Diagnostic> {
+        // Where the program has chosen one already, that stays.
+        let _ = ring::default_provider().install_default();
+        let mut builder = reqwest::Client::builder()
+            .connect_timeout(REACHED_WITHIN)
+            .read_timeout(ANSWERED_WITHIN)
+            .redirect(reqwest::redirect::Policy::none());
+        let base = match &address {
+            ServerAddress::Unix(path) => {
+                builder = builder.unix_socket(path.clone());
+                "http://localhost/".parse().expect("a URL")
+            }
+            ServerAddress::Url(url) => url.clone(),
+        };
+        let http = builder.build().map_err(|error| not_reached(&address, &error))?;
+        Ok(Self {
+            http,
+            base,
+            address,
+            token,
+            has_answered: AtomicBool::new(false),
+        })
+    }
+
+    /// Returns where the server is.
+    pub fn address(&self) -> &ServerAddress {
+        &self.address
+    }
+
+    fn request(&self, method: Method, path: &[&str]) -> RequestBuilder {
+        let mut url = self.base.clone();
+        if let Ok(mut parts) = url.path_segments_mut() {
+            parts.pop_if_empty().extend(path);
+        }
+        let request = self.http.request(method, url);
+        match &self.token {
+            Some(token) => request.bearer_auth(token),
+            None => request,
+        }
+    }
+
+    fn get(&self, path: &[&str]) -> RequestBuilder {
+        self.request(Method::GET, path)
+    }
+
+    /// Sends a request, again where a server that was there before is not there for a moment. `None` is that there is no such
+    /// thing.
+    async fn send(&self, request: RequestBuilder) -> Result<Option<Response>, StoreError> {
+        let began = Instant::now();
+        loop {
+            let attempt = request.try_clone().expect("no body is a stream");
+            let problem = match attempt.send().await {
+                Ok(response) if response.status() == StatusCode::NOT_FOUND => {
+                    return self.not_found(response).await;
+                }
+                Ok(response) if response.status().is_success() => {
+                    self.has_answered.store(true, Ordering::Relaxed);
+                    return Ok(Some(response));
+                }
+                Ok(response) if response.status() == StatusCode::SERVICE_UNAVAILABLE => {
+                    self.refusal(response).await
+                }
+                Ok(response) => return Err(self.refusal(response).await.into()),
+                Err(error) => not_reached(&self.address, &error),
+            };
+            if !self.has_answered.load(Ordering::Relaxed) || began.elapsed() > BACK_WITHIN {
+                return Err(problem.into());
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+
+    /// Tells that there is no such thing from that there is no such server: one of ours says so in its own words.
+    async fn not_found(&self, response: Response) -> Result<Option<Response>, StoreError> {
+        let problem = self.refusal(response).await;
+        if problem.code == Code::NotFound {
+            self.has_answered.store(true, Ordering::Relaxed);
+            return Ok(None);
+        }
+        Err(problem.into())
+    }
+
+    /// Returns what a server says why it does not do what it was asked.
+    async fn refusal(&self, response: Response) -> Diagnostic {
+        let status = response.status();
+        match response.json::<Diagnostic>().await {
+            Ok(problem) => problem,
+            Err(_) => {
+                let message = format!(
+                    "the server at {} does not answer as blueproof-scheduler does",
+                    self.address
+                );
+                Diagnostic::error(Code::ServerNotReached, message)
+                    .because(format!("its answer is {status}"))
+                    .hint("see that the address is that of blueproof-scheduler, or of a proxy before it")
+            }
+        }
+    }
+
+    async fn read<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<Option<T>, StoreError> {
+        match self.send(request).await? {
+            Some(response) => Ok(Some(self.body(response).await?)),
+            None => Ok(None),
+        }
+    }
+
+    async fn body<T: DeserializeOwned>(&self, response: Response) -> Result<T, StoreError> {
+        let read = response.json().await;
+        Ok(read.map_err(|error| not_reached(&self.address, &error))?)
+    }
+
+    /// Reads what is always there.
+    async fn there<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<T, StoreError> {
+        let read = self.read(request).await?;
+        let missing = || {
+            let message = format!("the server at {} lacks a part of the API", self.address);
+            Diagnostic::error(Code::ServerNotReached, message).hint("it may be of an older version")
+        };
+        Ok(read.ok_or_else(missing)?)
+    }
+}
+
+fn not_reached(address: &ServerAddress, error: &dyn std::error::Error) -> Diagnostic {
+    Diagnostic::error(
+        Code::ServerNotReached,
+        format!("the server at {address} was not reached"),
+    )
+    .caused_by(error)
+    .hint("see that blueproof-scheduler runs there, and listens at this address")
+}
+
+#[async_trait]
+impl StoreClient for ServerClient {
+    async fn facts(&self, after: Seq, limit: usize) -> Result<Vec<LoggedFact>, StoreError> {
+        let mut facts: Vec<LoggedFact> = Vec::new();
+        while facts.len() < limit {
+            let after = facts.last().map_or(after, |fact| fact.seq);
+            let limit = (limit - facts.len()).min(FACTS_AT_ONCE);
+            let query = [("after", after.0), ("limit", limit as u64)];
+            let page: List<_> = self
+                .there(self.get(&["api", "v1", "facts"]).query(&query))
+                .await?;
+            let is_last = page.items.len() < limit;
+            facts.extend(page.items);
+            if is_last {
+                break;
+            }
+        }
+        Ok(facts)
+    }
+
+    async fn snapshot(&self, version: u32) -> Result<Option<(Seq, Vec<u8>)>, StoreError> {
+        let request = self
+            .get(&["api", "v1", "snapshot"])
+            .query(&[("version", version)]);
+        let Some(response) = self.send(request).await? else {
+            return Ok(None);
+        };
+        let at = response
+            .headers()
+            .get(SNAPSHOT_AT)
+            .and_then(|at| at.to_str().ok()?.parse().ok());
+        let bytes = response.bytes().await;
+        let bytes = bytes.map_err(|error| not_reached(&self.address, &error))?;
+        Ok(at.map(|at| (Seq(at), bytes.to_vec())))
+    }
+
+    /// The server says itself when a command came.
+    async fn submit(&self, _: Timestamp, command: Command) -> Result<(), StoreError> {
+        let request = self
+            .request(Method::POST, &["api", "v1", "commands"])
+            .json(&command);
+        self.there::<StoredCommand>(request).await.map(drop)
+    }
+
+    async fn command(&self, key: &RequestKey) -> Result<Option<StoredCommand>, StoreError> {
+        self.read(self.get(&["api", "v1", "commands", &key.0])).await
+    }
+
+    async fn all_commands(&self, limit: usize) -> Result<Vec<StoredCommand>, StoreError> {
+        let query = [("limit", limit.clamp(1, COMMANDS_AT_MOST))];
+        let page: List<_> = self
+            .there(self.get(&["api", "v1", "commands"]).query(&query))
+            .await?;
+        Ok(page.items)
+    }
+
+    /// A server that cannot be asked says so at the next read; here its store just seems to have changed.
+    async fn changed(&self, since: Option<Version>) -> Version {
+        loop {
+            let since_query = since.map(|Version(since)| ("since", since));
+            let request = self.get(&["api", "v1", "changes"]).query(since_query.as_slice());
+            match self.there::<Changed>(request).await {
+                Ok(Changed { version }) if since == Some(Version(version)) => {}
+                Ok(Changed { version }) => return Version(version),
+                Err(_) => return Version(since.map_or(0, |Version(since)| since.wrapping_add(1))),
+            }
+        }
+    }
+
+    async fn run(&self, run: RunId) -> Result<Option<RunView>, StoreError> {
+        self.read(self.get(&["api", "v1", "runs", &run.to_string()]))
+            .await
+    }
+
+    async fn run_of(&self, key: &RequestKey) -> Result<Option<RunView>, StoreError> {
+        self.read(self.get(&["api", "v1", "requests", &key.0, "run"]))
+            .await
+    }
+
+    async fn runs_before(&self, before: Option<RunId>, limit: usize) -> Result<Vec<RunView>, StoreError> {
+        #[derive(Serialize)]
+        struct Page {
+            before: Option<RunId>,
+            limit: usize,
+        }
+        let mut runs: Vec<RunView> = Vec::new();
+        while runs.len() < limit {
+            let before = runs.last().map(|run| run.id).or(before);
+            let limit = (limit - runs.len()).min(RUNS_AT_ONCE);
+            let query = Page { before, limit };
+            let page: List<_> = self.there(self.get(&["api", "v1", "runs"]).query(&query)).await?;
+            let is_last = page.items.len() < limit;
+            runs.extend(page.items);
+            if is_last {
+                break;
+            }
+        }
+        Ok(runs)
+    }
+}
+
+impl fmt::Debug for ServerClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServerClient")
+            .field("address", &self.address)
+            .finish_non_exhaustive()
+    }
+}

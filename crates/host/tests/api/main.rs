@@ -1,0 +1,7 @@
+//! The API as those who ask it find it: over real sockets.
+
+mod access;
+mod following;
+mod misuse;
+mod store;
+mod support;

@@ -1,0 +1,127 @@
+//! Requests that are wrong: each is answered with what is wrong, and changes nothing.
+
+use blueproof_core::ports::StoreClient;
+use blueproof_diagnostic::{Code, Diagnostic};
+use blueproof_host::api::Role;
+use reqwest::{Method, StatusCode};
+
+use super::support::{On, Served};
+
+#[tokio::test]
+async fn what_is_wrong_with_a_request_is_said() {
+    let served = Served::on(On::Loopback).await;
+    let token = served.token(Role::Admin);
+    let http = served.http();
+    for (method, path, body, status, code) in [
+        (Method::GET, "/api/v1/runs/r-1", "", 404, Code::NotFound),
+        (Method::GET, "/api/v1/runs/1", "", 400, Code::RequestMalformed),
+        (
+            Method::GET,
+            "/api/v1/runs?limit=0",
+            "",
+            400,
+            Code::RequestMalformed,
+        ),
+        (
+            Method::GET,
+            "/api/v1/runs?limit=-1",
+            "",
+            400,
+            Code::RequestMalformed,
+        ),
+        (
+            Method::GET,
+            "/api/v1/runs?limt=1",
+            "",
+            400,
+            Code::RequestMalformed,
+        ),
+        (
+            Method::GET,
+            "/api/v1/facts?after=x",
+            "",
+            400,
+            Code::RequestMalformed,
+        ),
+        (Method::GET, "/api/v1/commands/none", "", 404, Code::NotFound),
+        (Method::GET, "/api/v1/requests/none/run", "", 404, Code::NotFound),
+        (Method::GET, "/api/v2/runs", "", 404, Code::NotFound),
+        (Method::DELETE, "/api/v1/runs", "", 405, Code::RequestMalformed),
+        (Method::POST, "/api/v1/commands", "", 400, Code::RequestMalformed),
+        (Method::POST, "/api/v1/commands", "{", 400, Code::RequestMalformed),
+        (
+            Method::POST,
+            "/api/v1/commands",
+            "{\"kind\": \"explode\"}",
+            422,
+            Code::RequestMalformed,
+        ),
+        (
+            Method::POST,
+            "/api/v1/commands",
+            "\u{0}",
+            400,
+            Code::RequestMalformed,
+        ),
+        (Method::GET, "/metrics", "", 503, Code::NotServing),
+        (Method::GET, "/readyz", "", 503, Code::NotServing),
+    ] {
+        let request = http.request(method.clone(), served.url(path)).bearer_auth(&token);
+        let request = request.header("content-type", "application/json").body(body);
+        let response = request.send().await.expect("an answer");
+        let told = (
+            response.status(),
+            response.json::<Diagnostic>().await.expect("a diagnostic").code,
+        );
+        let expected = (StatusCode::from_u16(status).expect("a status"), code);
+        assert_eq!(told, expected, "{method} {path} {body}");
+    }
+    let commands = served.client(Some(token)).all_commands(10).await.expect("a read");
+    assert_eq!(commands, [], "nothing was left");
+}
+
+#[tokio::test]
+async fn a_body_that_is_too_large_is_refused() {
+    let served = Served::on(On::Loopback).await;
+    let token = served.token(Role::Admin);
+    let huge = vec![b' '; 9 << 20];
+    let request = served.http().post(served.url("/api/v1/commands"));
+    let request = request
+        .bearer_auth(token)
+        .header("content-type", "application/json")
+        .body(huge);
+    // Whoever goes on sending may not hear the answer.
+    if let Ok(response) = request.send().await {
+        assert_eq!(response.status(), StatusCode::PAYLOAD_TOO_LARGE);
+    }
+    let alive = served
+        .http()
+        .get(served.url("/healthz"))
+        .send()
+        .await
+        .expect("an answer");
+    assert_eq!(alive.text().await.expect("a text"), "ok\n");
+}
+
+#[tokio::test]
+async fn every_path_that_is_served_is_described() {
+    let served = Served::on(On::Loopback).await;
+    let described = served
+        .http()
+        .get(served.url("/openapi.json"))
+        .send()
+        .await
+        .expect("an answer");
+    let described: serde_json::Value = described.json().await.expect("JSON");
+    let paths = described["paths"].as_object().expect("paths");
+    assert!(paths.contains_key("/api/v1/runs/{run}"), "{:?}", paths.keys());
+    for (path, methods) in paths {
+        for (method, operation) in methods.as_object().expect("methods") {
+            assert!(operation["summary"].is_string(), "{method} {path} has a summary");
+            assert!(
+                operation["responses"]["default"].is_object(),
+                "{method} {path} may fail"
+            );
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! A scheduler with its API on a socket of its own.
+
+use std::{path::PathBuf, sync::Arc};
+
+use blueproof_core::{
+    domain::{Cpus, Resources},
+    engine::Ports,
+    policy::Policy,
+    testing::{FakeClock, FakeCluster, FakeLease, FakeReporter, MemoryStore},
+};
+use blueproof_host::{
+    Host, ServerAddress, ServerClient, Service,
+    api::{Address, Api, Role, Tokens},
+};
+use tempfile::TempDir;
+use tokio::{sync::oneshot, task::JoinHandle};
+
+/// A scheduler that serves; it ends with this.
+pub(crate) struct Served {
+    pub(crate) store: Arc<MemoryStore>,
+    pub(crate) clock: Arc<FakeClock>,
+    pub(crate) service: Arc<Service>,
+    pub(crate) address: ServerAddress,
+    pub(crate) folder: TempDir,
+    end: Option<oneshot::Sender<()>>,
+    serving: JoinHandle<()>,
+}
+
+/// Where a scheduler is to listen.
+#[derive(Clone, Copy)]
+pub(crate) enum On {
+    Socket,
+    Loopback,
+}
+
+impl Served {
+    pub(crate) async fn on(on: On) -> Self {
+        Self::with(on, tempfile::tempdir().expect("a folder"), Arc::default()).await
+    }
+
+    async fn with(on: On, folder: TempDir, store: Arc<MemoryStore>) -> Self {
+        let clock = Arc::<FakeClock>::default();
+        let service = Arc::new(Service::new(host(&store, &clock)));
+        let tokens = Tokens::at(tokens_file(&folder));
+        let api = Api::new(store.clone(), service.clone(), tokens, "1.2.3");
+        let listen = match on {
+            On::Socket => Address::Unix(folder.path().join("scheduler.sock")),
+            On::Loopback => "127.0.0.1:0".parse().expect("an address"),
+        };
+        let listening = listen.listen().await.expect("it is free");
+        let address = listening.address().to_string().parse().expect("an address");
+        let (end, ends) = oneshot::channel();
+        let (app, _) = api.router();
+        let serving = tokio::spawn(listening.serve(app, async { drop(ends.await) }));
+        Self {
+            store,
+            clock,
+            service,
+            address,
+            folder,
+            end: Some(end),
+            serving,
+        }
+    }
+
+    /// Returns a token of a role, named after it.
+    pub(crate) fn token(&self, role: Role) -> String {
+        self.token_of(role.as_str(), role)
+    }
+
+    pub(crate) fn token_of(&self, name: &str, role: Role) -> String {
+        let tokens = Tokens::at(tokens_file(&self.folder));
+        tokens.create(name, role, None).expect("a token")
+    }
+
+    pub(crate) fn client(&self, token: Option<String>) -> ServerClient {
+        ServerClient::new(self.address.clone(), token).expect("a client")
+    }
+
+    /// Returns a client that knows nothing of the API.
+    pub(crate) fn http(&self) -> reqwest::Client {
+        // It brings the cryptography that every client of a process shares.
+        drop(self.client(None));
+        reqwest::Client::new()
+    }
+
+    /// Returns the URL of a path, where it listens on an address.
+    pub(crate) fn url(&self, path: &str) -> String {
+        format!("{}{path}", self.address)
+    }
+
+    /// Ends what listens on a socket. What is returned has another process listen there.
+    pub(crate) async fn end(mut self) -> impl Future<Output = Self> {
+        drop(self.end.take());
+        self.serving.await.expect("it ends");
+        Self::with(On::Socket, self.folder, self.store)
+    }
+}
+
+fn tokens_file(folder: &TempDir) -> PathBuf {
+    folder.path().join("tokens.yaml")
+}
+
+fn host(store: &Arc<MemoryStore>, clock: &Arc<FakeClock>) -> Host {
+    let quota = Resources {
+        cpu: Cpus::cores(2),
+        memory: "1Gi".parse().expect("an amount"),
+        ..Resources::default()
+    };
+    let ports = Ports {
+        store: store.clone(),
+        cluster: Arc::new(FakeCluster::passing(quota)),
+        reporter: Arc::new(FakeReporter::default()),
+        clock: clock.clone(),
+    };
+    Host::new(ports, Arc::new(FakeLease::default()), Policy::local(quota))
+}
