@@ -7,6 +7,7 @@ mod clock;
 mod cluster;
 mod command;
 mod gpu;
+mod output;
 mod reporter;
 mod store;
 
@@ -17,6 +18,10 @@ pub use clock::{Clock, SystemClock};
 pub use cluster::{AttemptNews, ClusterDriver, Inventory, NEWS_AT_MOST, News};
 pub use command::{Answer, Command, CommandId, LeftCommand, StoredCommand};
 pub use gpu::{Blindness, EventQueue, GpuEvents, GpuMeter, GpuProbe, GpuUsed, ProbeError};
+pub use output::{
+    ArtifactName, AttemptOutput, OutputError, OutputFile, OutputName, RecordChanges, RecordFollower,
+    RecordPosition, Records, ReportKind, RunFiles, whole,
+};
 pub use reporter::Reporter;
 pub use store::{Batch, LoggedFact, SNAPSHOTS_KEPT, Seq, Store, StoreError, Version};
 

@@ -71,6 +71,18 @@ impl LogKey {
     }
 }
 
+impl Chain {
+    /// Reads what [`Chain::to_hex`] wrote; `None` where it did not.
+    pub(super) fn from_hex(text: &str) -> Option<Self> {
+        bytes(text.as_bytes()).map(Self)
+    }
+
+    /// Writes it as it stands in a line.
+    pub(super) fn to_hex(self) -> String {
+        hex(&self.0)
+    }
+}
+
 /// Returns a signed line's record, without the brace that ends it, and the signature.
 fn split(line: &[u8]) -> Option<(&[u8], Chain)> {
     let rest = line.strip_suffix(END)?;
