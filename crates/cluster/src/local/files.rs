@@ -27,11 +27,14 @@ pub(super) fn tag(runs: &Path) -> io::Result<()> {
     }
 }
 
-/// Writes a file whole or not at all, in the place of whatever else lies there.
+/// Writes a file whole or not at all, in the place of whatever else lies there. Only its owner may read it.
 pub(super) fn write_whole(path: &Path, content: &[u8]) -> io::Result<()> {
-    let part = path.with_extension("part");
+    let mut part = path.as_os_str().to_owned();
+    part.push(".part");
+    let part = PathBuf::from(part);
     clear_away(&part)?;
-    let mut file = fs::File::create_new(&part)?;
+    let mut options = fs::File::options();
+    let mut file = options.write(true).create_new(true).mode(0o600).open(&part)?;
     file.write_all(content)?;
     file.sync_all()?;
     clear_folder_away(path)?;
