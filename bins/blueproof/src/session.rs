@@ -16,7 +16,7 @@ use blueproof_core::{
     domain::{Actor, RequestKey, Resources, RunId},
     engine::{Engine, Ports},
     policy::Policy,
-    ports::{Answer, ClusterDriver, Command, Reporter, Store, StoreError, SystemClock},
+    ports::{Answer, AttemptOutput, ClusterDriver, Command, Reporter, Store, StoreError, SystemClock},
     scheduler::Scheduler,
     sqlite::SqliteStore,
     view::RunView,
@@ -48,7 +48,6 @@ pub(crate) struct Session {
     /// What this machine has and cannot promise.
     pub(crate) warnings: Vec<Diagnostic>,
     reporter: Arc<dyn Reporter>,
-    runs: RunsFolder,
 }
 
 /// The run that a session is about.
@@ -65,9 +64,9 @@ impl Session {
     pub(crate) async fn open(config: &Config) -> Result<Self, Problem> {
         let store = Arc::new(SqliteStore::open(&config.store.value)?);
         let runs = config.runs_of(store.identity());
-        let driver = Arc::new(local_driver(config, runs.clone())?);
+        let driver = Arc::new(local_driver(config, runs)?);
         let inventory = driver.inventory().await?;
-        let reporter = Arc::new(FolderReporter::new(runs.clone()));
+        let reporter = Arc::new(FolderReporter::new(driver.output()));
         Ok(Self {
             store,
             driver,
@@ -75,13 +74,12 @@ impl Session {
             policy: policy(config, inventory.total),
             description: inventory.description,
             warnings: inventory.warnings,
-            runs,
         })
     }
 
-    /// Returns where what is kept of runs is.
-    pub(crate) fn kept(&self) -> &RunsFolder {
-        &self.runs
+    /// Returns what attempts leave.
+    pub(crate) fn output(&self) -> Arc<dyn AttemptOutput> {
+        self.driver.output()
     }
 
     /// Starts a process that drives until nothing remains to be done, for runs that nobody stays with.

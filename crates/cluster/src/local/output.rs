@@ -177,9 +177,9 @@ impl AttemptOutput for LocalOutput {
         })
     }
 
-    async fn kept(&self, run: RunId, limit: usize) -> Result<Option<RunFiles>, OutputError> {
+    async fn kept(&self, run: RunId, limit: usize) -> Result<RunFiles, OutputError> {
         let folder = self.runs.run(run);
-        let listed = blocking(move || Ok(folder.is_dir().then(|| listing::run(&folder, limit))));
+        let listed = blocking(move || Ok(listing::run(&folder, limit)));
         listed.await.map_err(|source| OutputError::Run { run, source })
     }
 

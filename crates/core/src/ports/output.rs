@@ -58,8 +58,8 @@ pub trait AttemptOutput: Send + Sync {
     /// [`NoFile`](OutputError::NoFile) where there is none, or something that is no regular file.
     async fn read(&self, name: &OutputName, offset: u64, limit: usize) -> Result<Vec<u8>, OutputError>;
 
-    /// Returns all that is kept of a run, at most `limit` files of it; `None` where nothing is.
-    async fn kept(&self, run: RunId, limit: usize) -> Result<Option<RunFiles>, OutputError>;
+    /// Returns all that is kept of a run, at most `limit` files of it; no files where nothing is kept.
+    async fn kept(&self, run: RunId, limit: usize) -> Result<RunFiles, OutputError>;
 
     /// Puts a report in the place of an older one of its kind: all of it, or nothing.
     async fn put_report(&self, run: RunId, kind: ReportKind, content: &[u8]) -> Result<(), OutputError>;

@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    io,
     path::PathBuf,
     sync::{Mutex, MutexGuard, PoisonError},
 };
@@ -23,6 +24,7 @@ use crate::{
 #[derive(Debug, Default)]
 pub struct FakeOutput {
     kept: Mutex<Kept>,
+    next_failure: Mutex<Option<String>>,
     written: watch::Sender<()>,
 }
 
@@ -43,6 +45,16 @@ struct Log {
 struct FakeChanges(watch::Receiver<()>);
 
 impl FakeOutput {
+    /// Lets the next report that is put fail, for this reason.
+    pub fn fail_next_write(&self, why: &str) {
+        *self.next_failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(why.into());
+    }
+
+    /// Has only the first `records` of an attempt be its agent's from now on; all of them where it is `None`.
+    pub fn disturb(&self, attempt: AttemptId, records: Option<usize>) {
+        self.write(|kept| kept.log(attempt).disturbed_at = records);
+    }
+
     fn kept(&self) -> MutexGuard<'_, Kept> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -172,24 +184,31 @@ impl AttemptOutput for FakeOutput {
         Ok(content.iter().skip(from).take(limit).copied().collect())
     }
 
-    async fn kept(&self, run: RunId, limit: usize) -> Result<Option<RunFiles>, OutputError> {
+    async fn kept(&self, run: RunId, limit: usize) -> Result<RunFiles, OutputError> {
         let kept = self.kept();
         let mut files: Vec<_> = kept.of_run(run).map(|file| (file.link, file.size)).collect();
-        if files.is_empty() && !kept.logs.keys().any(|attempt| attempt.run == run) {
-            return Ok(None);
-        }
         files.sort();
         let more = files.len().saturating_sub(limit);
         files.truncate(limit);
-        Ok(Some(RunFiles {
+        Ok(RunFiles {
             location: "memory".into(),
             files,
             more,
-        }))
+        })
     }
 
     async fn put_report(&self, run: RunId, kind: ReportKind, content: &[u8]) -> Result<(), OutputError> {
-        self.put(&OutputName::Report(run, kind), content);
+        let name = OutputName::Report(run, kind);
+        if let Some(why) = self
+            .next_failure
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
+        {
+            let (doing, source) = ("write", io::Error::other(why));
+            return Err(OutputError::File { doing, name, source });
+        }
+        self.put(&name, content);
         Ok(())
     }
 }

@@ -176,7 +176,12 @@ async fn reports_are_for_their_owner_alone_and_replace_whatever_lies_there() {
         .expect("looked for")
         .expect("there");
     let path = file.location.expect("it is on this machine");
-    assert_eq!(fs::metadata(&path).expect("there").mode() & 0o777, 0o600);
+    let mode = |path: &Path| fs::metadata(path).expect("there").mode() & 0o777;
+    assert_eq!(mode(&path), 0o600);
+    let folders = path.ancestors().skip(1).take(2);
+    for folder in folders {
+        assert_eq!(mode(folder), 0o700, "{folder:?}");
+    }
     assert_eq!(
         (fs::read(path).expect("it reads"), file.link),
         (b"<p>".to_vec(), "report.html".into())
