@@ -187,6 +187,7 @@ impl Attempts {
         let orders = Orders {
             key: self.runs.log_key(attempt),
             errand,
+            work: self.runs.work(attempt),
         };
         let spawned = self.agent.spawn(&self.layout(attempt), &orders).await;
         spawned.map_err(|error| self.agent.cannot_start(&error))
@@ -276,6 +277,8 @@ impl Attempts {
             }
         } else if !files::is_empty(layout.root()) {
             self.set_aside_others(start.attempt)?;
+            // What an attempt worked in is no part of what is kept of it.
+            files::remove_work(&layout, &self.runs.work(start.attempt));
         }
         let spec = serde_json::to_vec_pretty(&spec).expect("a spec is plain data");
         files::write_whole(&layout.spec(), &spec).map_err(|error| cannot("write", &layout.spec(), &error))?;
@@ -359,7 +362,7 @@ impl Attempts {
             records = self.log(attempt).news().await?.records;
         }
         // Nothing of it runs any more.
-        files::remove_work(&layout);
+        files::remove_work(&layout, &self.runs.work(attempt));
         let Some(units) = self.units().await else {
             return Ok(());
         };
