@@ -8,7 +8,7 @@ use blueproof_core::{
     domain::{Bytes, Cpus, Gpus, Resources},
     engine::{Engine, Ports},
     policy::Policy,
-    ports::{Clock, Command, Store, SystemClock},
+    ports::{Clock, Command, StoreClient, SystemClock},
     testing::{FakeCluster, FakeReporter, MemoryStore, request},
 };
 

@@ -5,7 +5,9 @@ use std::str::FromStr;
 use async_trait::async_trait;
 use blueproof_core::{
     domain::{RequestKey, RunId},
-    ports::{Batch, Command, LeftCommand, LoggedFact, Seq, Store, StoreError, StoredCommand, Version},
+    ports::{
+        Batch, Command, LeftCommand, LoggedFact, Seq, Store, StoreClient, StoreError, StoredCommand, Version,
+    },
     sqlite::SqliteStore,
     view::RunView,
 };
@@ -49,20 +51,9 @@ impl CrashingStore {
 }
 
 #[async_trait]
-impl Store for CrashingStore {
-    async fn append(&self, after: Seq, batch: Batch) -> Result<Seq, StoreError> {
-        self.crash(&batch, Moment::Before);
-        let last = self.inner.append(after, batch.clone()).await?;
-        self.crash(&batch, Moment::After);
-        Ok(last)
-    }
-
+impl StoreClient for CrashingStore {
     async fn facts(&self, after: Seq, limit: usize) -> Result<Vec<LoggedFact>, StoreError> {
         self.inner.facts(after, limit).await
-    }
-
-    async fn put_snapshot(&self, at: Seq, version: u32, bytes: Vec<u8>) -> Result<(), StoreError> {
-        self.inner.put_snapshot(at, version, bytes).await
     }
 
     async fn snapshot(&self, version: u32) -> Result<Option<(Seq, Vec<u8>)>, StoreError> {
@@ -71,10 +62,6 @@ impl Store for CrashingStore {
 
     async fn submit(&self, at: Timestamp, command: Command) -> Result<(), StoreError> {
         self.inner.submit(at, command).await
-    }
-
-    async fn commands(&self) -> Result<Vec<LeftCommand>, StoreError> {
-        self.inner.commands().await
     }
 
     async fn command(&self, key: &RequestKey) -> Result<Option<StoredCommand>, StoreError> {
@@ -99,6 +86,24 @@ impl Store for CrashingStore {
 
     async fn runs(&self, limit: usize) -> Result<Vec<RunView>, StoreError> {
         self.inner.runs(limit).await
+    }
+}
+
+#[async_trait]
+impl Store for CrashingStore {
+    async fn append(&self, after: Seq, batch: Batch) -> Result<Seq, StoreError> {
+        self.crash(&batch, Moment::Before);
+        let last = self.inner.append(after, batch.clone()).await?;
+        self.crash(&batch, Moment::After);
+        Ok(last)
+    }
+
+    async fn put_snapshot(&self, at: Seq, version: u32, bytes: Vec<u8>) -> Result<(), StoreError> {
+        self.inner.put_snapshot(at, version, bytes).await
+    }
+
+    async fn commands(&self) -> Result<Vec<LeftCommand>, StoreError> {
+        self.inner.commands().await
     }
 }
 

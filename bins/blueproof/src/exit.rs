@@ -6,6 +6,7 @@ use blueproof_core::{
     view::RunView,
 };
 use blueproof_diagnostic::Diagnostic;
+use blueproof_host::WaitError;
 
 /// The exit codes of every command, as documented.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -131,6 +132,20 @@ impl From<CallError> for Problem {
 impl From<OutputError> for Problem {
     fn from(error: OutputError) -> Self {
         Problem::usage(error.to_diagnostic())
+    }
+}
+
+impl From<WaitError> for Problem {
+    fn from(error: WaitError) -> Self {
+        let (diagnostic, exit) = match error {
+            WaitError::Store(error) => return error.into(),
+            WaitError::Refused(diagnostic) => (diagnostic, Exit::Refused),
+            WaitError::SetAside(diagnostic) => (diagnostic, Exit::Infrastructure),
+        };
+        Self {
+            diagnostics: vec![*diagnostic],
+            exit,
+        }
     }
 }
 

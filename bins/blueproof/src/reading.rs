@@ -13,7 +13,7 @@ use blueproof_cluster::local::LocalOutput;
 use blueproof_core::{
     domain::{RunId, RunState},
     engine,
-    ports::{AttemptOutput, LoggedFact, Seq, Store, StoreError},
+    ports::{AttemptOutput, LoggedFact, Seq, StoreClient, StoreError},
     scheduler::{PendingReason, Scheduler},
     sqlite::SqliteStore,
     view::RunView,
@@ -118,7 +118,7 @@ pub(crate) async fn facts(
 
 /// Returns what is kept of a run; nothing of one that goes on.
 pub(crate) async fn kept(
-    store: &dyn Store,
+    store: &dyn StoreClient,
     output: &Arc<dyn AttemptOutput>,
     run: &RunView,
 ) -> Result<Option<Kept>, Problem> {
@@ -134,7 +134,7 @@ pub(crate) async fn kept(
 
 /// Returns why those runs wait that do.
 pub(crate) async fn waits(
-    store: &dyn Store,
+    store: &dyn StoreClient,
     views: &[RunView],
 ) -> Result<BTreeMap<RunId, PendingReason>, Problem> {
     let waits = |view: &RunView| !matches!(view.state, RunState::Running | RunState::Ended(_));

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, fmt, path::Path, str::FromStr};
 
 use blueproof_core::{
     domain::{AttemptId, BlueprintName, RunId},
-    ports::Store,
+    ports::StoreClient,
     view::RunView,
 };
 use blueproof_diagnostic::{Code, Diagnostic, yaml::nearest};
@@ -36,7 +36,7 @@ pub(crate) enum SelectorError {
 impl RunSelector {
     /// Returns the run that is meant, as it stands in the store. Where `last` is of no project, it is the newest of all,
     /// and that is said.
-    pub(crate) async fn resolve(&self, store: &dyn Store) -> Result<RunView, Problem> {
+    pub(crate) async fn resolve(&self, store: &dyn StoreClient) -> Result<RunView, Problem> {
         let meant = self.meant(store).await?;
         if let Meant::NewestOfAll(run) = &meant {
             output::note(&format!(
@@ -49,7 +49,7 @@ impl RunSelector {
 
     /// Returns the run that is meant, to be ended or tried once more. Where `last` is of no project, none is meant: it may
     /// be somebody else's.
-    pub(crate) async fn resolve_to_change(&self, store: &dyn Store) -> Result<RunView, Problem> {
+    pub(crate) async fn resolve_to_change(&self, store: &dyn StoreClient) -> Result<RunView, Problem> {
         match self.meant(store).await? {
             Meant::One(run) => Ok(run),
             Meant::NewestOfAll(run) => Err(Problem::usage(
@@ -67,7 +67,7 @@ impl RunSelector {
         }
     }
 
-    async fn meant(&self, store: &dyn Store) -> Result<Meant, Problem> {
+    async fn meant(&self, store: &dyn StoreClient) -> Result<Meant, Problem> {
         match self {
             RunSelector::Last | RunSelector::Blueprint(_) => self.newest(store).await,
             RunSelector::Id(id) => match store.run(*id).await? {
@@ -78,7 +78,7 @@ impl RunSelector {
     }
 
     /// Returns the run of this project that was asked for last, be it to be tried once more.
-    async fn newest(&self, store: &dyn Store) -> Result<Meant, Problem> {
+    async fn newest(&self, store: &dyn StoreClient) -> Result<Meant, Problem> {
         let here = CurrentProject::of_this_process()?;
         // Any run may have been tried once more, so all are looked at.
         let mut runs = store.runs(i64::MAX as usize).await?;

@@ -1,7 +1,4 @@
-//! One run, from this process: the pipeline is driven here while nobody else drives it, and followed otherwise.
-//!
-//! Whoever holds the store's lock drives, for everybody. When that process ends, however it ends, the lock is free and
-//! the next one that waits takes over by replaying the log: a hand-over and a crash are the same thing.
+//! The store and this machine, for a command that changes something: [`Host`] leads or follows.
 
 mod interrupt;
 mod watch;
@@ -13,15 +10,15 @@ use std::{convert::Infallible, os::unix::process::CommandExt, process::Stdio, sy
 use blueproof_cluster::local::{AgentCommand, LocalDriver};
 use blueproof_core::{
     attempt::{RunsFolder, StoreIdentity},
-    domain::{Actor, RequestKey, Resources, RunId},
-    engine::{Engine, Ports},
+    domain::{Actor, RequestKey, Resources},
+    engine::Ports,
     policy::Policy,
-    ports::{Answer, AttemptOutput, ClusterDriver, Command, Reporter, Store, StoreError, SystemClock},
-    scheduler::Scheduler,
+    ports::{AttemptOutput, ClusterDriver, Command, StoreClient, SystemClock},
     sqlite::SqliteStore,
     view::RunView,
 };
 use blueproof_diagnostic::{Code, Diagnostic};
+use blueproof_host::{Host, Target};
 use blueproof_notebook::report::FolderReporter;
 use jiff::Timestamp;
 
@@ -42,21 +39,11 @@ const LOOK_AFTER_DRIVER: Duration = Duration::from_secs(1);
 /// Everything that a session works with.
 pub(crate) struct Session {
     pub(crate) store: Arc<SqliteStore>,
-    pub(crate) driver: Arc<LocalDriver>,
-    pub(crate) policy: Policy,
     pub(crate) description: String,
     /// What this machine has and cannot promise.
     pub(crate) warnings: Vec<Diagnostic>,
-    reporter: Arc<dyn Reporter>,
-}
-
-/// The run that a session is about.
-#[derive(Debug, Clone)]
-pub(crate) enum Target {
-    /// The one that this request makes or made.
-    Request(RequestKey),
-    /// One that is known.
-    Run(RunId),
+    host: Host,
+    output: Arc<dyn AttemptOutput>,
 }
 
 impl Session {
@@ -66,20 +53,31 @@ impl Session {
         let runs = config.runs_of(store.identity());
         let driver = Arc::new(local_driver(config, runs)?);
         let inventory = driver.inventory().await?;
-        let reporter = Arc::new(FolderReporter::new(driver.output()));
+        let output = driver.output();
+        let ports = Ports {
+            store: store.clone(),
+            cluster: driver,
+            reporter: Arc::new(FolderReporter::new(output.clone())),
+            clock: Arc::new(SystemClock),
+        };
+        let host = Host::new(ports, store.clone(), policy(config, inventory.total));
         Ok(Self {
             store,
-            driver,
-            reporter,
-            policy: policy(config, inventory.total),
+            host: host.telling(show::aside),
             description: inventory.description,
             warnings: inventory.warnings,
+            output,
         })
     }
 
+    /// Returns what is in force while this process leads.
+    pub(crate) fn policy(&self) -> &Policy {
+        self.host.policy()
+    }
+
     /// Returns what attempts leave.
-    pub(crate) fn output(&self) -> Arc<dyn AttemptOutput> {
-        self.driver.output()
+    pub(crate) fn output(&self) -> &Arc<dyn AttemptOutput> {
+        &self.output
     }
 
     /// Starts a process that drives until nothing remains to be done, for runs that nobody stays with.
@@ -102,21 +100,13 @@ impl Session {
         })
     }
 
-    /// Returns the target as soon as `done` holds of it, driving nothing.
+    /// Returns the target as soon as `done` holds of it, leaving the work to others.
     pub(crate) async fn until_others(
         &self,
         target: &Target,
         done: impl Fn(&RunView) -> bool,
     ) -> Result<RunView, Problem> {
-        let mut seen = None;
-        loop {
-            match target.read(&*self.store).await? {
-                Some(view) if done(&view) => return Ok(view),
-                Some(_) => {}
-                None => self.check_not_set_aside(target).await?,
-            }
-            seen = Some(self.store.changed(seen).await);
-        }
+        Ok(target.until(&*self.store, done).await?)
     }
 
     /// Leaves a command for whoever leads.
@@ -129,57 +119,23 @@ impl Session {
         Ok(self.store.runs(i64::MAX as usize).await?)
     }
 
-    /// Drives or follows until a command was taken up; where it was refused or set aside, that is the problem.
-    pub(crate) async fn until_answered(&self, command: &RequestKey) -> Result<(), Problem> {
-        loop {
-            let stored = self.store.command(command).await?;
-            if let Some(answer) = stored.and_then(|stored| stored.answer) {
-                return outcome(answer);
-            }
-            self.drive_or_wait(&|_: &Scheduler| true).await?;
-        }
+    /// Leads or follows until a command was taken up; where it was refused or set aside, that is the problem.
+    pub(crate) async fn until_taken_up(&self, command: &RequestKey) -> Result<(), Problem> {
+        Ok(self.host.until_taken_up(command).await?)
     }
 
-    /// Returns why the request will never make a run that a target waits for, where its command was set aside.
-    async fn check_not_set_aside(&self, target: &Target) -> Result<(), Problem> {
-        match target {
-            Target::Request(key) => match self.store.command(key).await?.and_then(|stored| stored.answer) {
-                Some(answer) => outcome(answer),
-                None => Ok(()),
-            },
-            Target::Run(_) => Ok(()),
-        }
-    }
-
-    /// Drives or follows until `done` holds of the target.
+    /// Leads or follows until `done` holds of the target.
     pub(crate) async fn until(
         &self,
         target: &Target,
         done: impl Fn(&RunView) -> bool,
     ) -> Result<RunView, Problem> {
-        let is_done = |scheduler: &Scheduler| target.find_in(scheduler).is_some_and(|view| done(&view));
-        loop {
-            match target.read(&*self.store).await? {
-                Some(view) if done(&view) => return Ok(view),
-                Some(_) => {}
-                None => self.check_not_set_aside(target).await?,
-            }
-            self.drive_or_wait(&is_done).await?;
-        }
+        Ok(self.host.until(target, done).await?)
     }
 
-    /// Drives or follows until nothing remains to be done for any run.
+    /// Leads or follows until nothing remains to be done for any run.
     pub(crate) async fn until_idle(&self) -> Result<(), Problem> {
-        loop {
-            if let Some(_leadership) = self.store.try_lead()?
-                && self.drive(&Scheduler::is_idle).await? == Driven::ToTheEnd
-                && self.store.commands().await?.is_empty()
-            {
-                return Ok(());
-            }
-            // Whoever drives instead may stop as soon as its own run is over; what then remains is ours.
-            tokio::time::sleep(LOOK_FOR_TURN).await;
-        }
+        Ok(self.host.until_idle().await?)
     }
 
     /// Says that the process which drives for everybody was stopped, once each time that it is; it may go on at any time. For
@@ -193,81 +149,6 @@ impl Session {
                 say.warning(warning);
             }
             was_stopped = stopped.is_some();
-        }
-    }
-
-    async fn drive_or_wait(&self, is_done: &impl Fn(&Scheduler) -> bool) -> Result<(), Problem> {
-        let driven = match self.store.try_lead()? {
-            Some(_leadership) => self.drive(is_done).await?,
-            None => Driven::Overtaken,
-        };
-        if driven == Driven::Overtaken {
-            tokio::time::sleep(LOOK_FOR_TURN).await;
-        }
-        Ok(())
-    }
-
-    /// Drives until `is_done` holds, or until somebody else has driven, too: what they decided is read from the log then.
-    async fn drive(&self, is_done: &impl Fn(&Scheduler) -> bool) -> Result<Driven, StoreError> {
-        let driven = async {
-            let mut engine = self.engine().await?;
-            let driven = engine.run_until(is_done).await;
-            engine.take_set_aside().iter().for_each(show::aside);
-            driven
-        };
-        match driven.await {
-            Ok(()) => Ok(Driven::ToTheEnd),
-            Err(error) if error.is_overtaken() => Ok(Driven::Overtaken),
-            Err(error) => Err(error),
-        }
-    }
-
-    async fn engine(&self) -> Result<Engine, StoreError> {
-        let ports = Ports {
-            store: self.store.clone(),
-            cluster: self.driver.clone(),
-            reporter: self.reporter.clone(),
-            clock: Arc::new(SystemClock),
-        };
-        Engine::open(ports, self.policy.clone()).await
-    }
-}
-
-/// Returns what a command's answer is to whoever left it.
-fn outcome(answer: Answer) -> Result<(), Problem> {
-    let (problem, exit) = match answer {
-        Answer::Taken => return Ok(()),
-        Answer::Refused(problem) => (problem, Exit::Refused),
-        Answer::SetAside(problem) => (problem, Exit::Infrastructure),
-    };
-    Err(Problem {
-        diagnostics: vec![*problem],
-        exit,
-    })
-}
-
-/// How far this process has driven.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Driven {
-    /// As far as it was to.
-    ToTheEnd,
-    /// Somebody else drives.
-    Overtaken,
-}
-
-impl Target {
-    /// Returns the run as it is stored.
-    pub(crate) async fn read(&self, store: &dyn Store) -> Result<Option<RunView>, StoreError> {
-        match self {
-            Target::Request(key) => store.run_of(key).await,
-            Target::Run(run) => store.run(*run).await,
-        }
-    }
-
-    fn find_in(&self, scheduler: &Scheduler) -> Option<RunView> {
-        match self {
-            Target::Request(key) => scheduler.view(scheduler.run_of(key)?),
-            Target::Run(run) => scheduler.view(*run),
         }
     }
 }

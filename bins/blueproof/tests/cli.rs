@@ -15,6 +15,7 @@ use blueproof_core::{
     domain::{RunId, Verdict},
     engine,
     event::Event,
+    ports::Leadership,
 };
 use told::{store, story, tell};
 use trycmd::TestCases;
@@ -128,9 +129,9 @@ async fn a_run_that_somebody_drives_is_not_said_to_be_left_alone() {
         assert_eq!(text(&output.stdout).lines().count(), 6, "{leading}");
         text(&output.stderr)
     };
-    let leadership = store.try_lead().expect("a lock").expect("it is free");
+    let term = store.try_lead().await.expect("a lock").expect("it is free");
     assert_eq!(listed("while somebody drives"), "");
-    drop(leadership);
+    drop(term);
     assert!(listed("afterwards").contains("BP0108"));
 }
 

@@ -5,7 +5,6 @@
 mod attempts;
 mod checkup;
 mod cli;
-mod connections;
 mod dropin;
 mod exporter;
 mod files;

@@ -16,9 +16,11 @@ use axum::{
     middleware,
     response::{Html, IntoResponse, Response},
     routing::get,
+    serve::Listener,
 };
 use blueproof_core::metrics::Format;
 use blueproof_diagnostic::{Code, Diagnostic};
+use blueproof_http::Limits;
 use tokio::{
     net::TcpListener,
     runtime::{self, Runtime},
@@ -28,9 +30,14 @@ use tokio::{
 
 use crate::{
     cli::{Listen, PageKind},
-    connections,
     exporter::{Coding, Exporter, Wanted},
     web::{TlsListener, Web, authorize},
+};
+
+/// More connections than any setup has scrapers.
+pub(crate) const LIMITS: Limits = Limits {
+    connections: 256,
+    alive: "/health",
 };
 
 /// How many requests may wait for the driver at a time; more wait. Each thread keeps the memory of a page.
@@ -81,10 +88,14 @@ async fn listen_on(exporter: Exporter, listen: &Listen, web: Option<Arc<Web>>) -
     eprintln!("listening on {scheme}://{}/metrics", listener.local_addr()?);
     let app = app(exporter, web);
     match tls {
-        Some(web) => connections::serve(TlsListener::new(listener, web), app, ends).await,
-        None => connections::serve(listener, app, ends).await,
+        Some(web) => serve_on(TlsListener::new(listener, web), app, ends).await,
+        None => serve_on(listener, app, ends).await,
     }
     Ok(())
+}
+
+async fn serve_on(listener: impl Listener, app: Router, ends: impl Future<Output = ()>) {
+    blueproof_http::serve(listener, LIMITS, |_| app.clone(), ends).await;
 }
 
 /// Returns when the process is asked to end. Meanwhile it does what else signals ask for: SIGHUP has it read its files and
@@ -153,7 +164,7 @@ fn app(exporter: Arc<Exporter>, web: Option<Arc<Web>>) -> Router {
         .route("/metrics", get(usual))
         .route("/metrics/native", get(native))
         .route("/metrics/dcgm", get(dcgm))
-        .route(connections::ALIVE, get(|| async { "alive\n" }))
+        .route(LIMITS.alive, get(|| async { "alive\n" }))
         .route("/ready", get(ready))
         .with_state(Asked {
             exporter,

@@ -18,7 +18,7 @@ use blueproof_core::{
     engine,
     event::Event,
     policy::Policy,
-    ports::{Batch, Seq, Store},
+    ports::{Batch, Seq, Store, StoreClient},
     scheduler::{SNAPSHOT_VERSION, Scheduler},
     sqlite::SqliteStore,
     testing::{finished, request},

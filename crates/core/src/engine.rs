@@ -10,12 +10,16 @@ use std::sync::Arc;
 
 use blueproof_diagnostic::Diagnostic;
 use jiff::Timestamp;
+use tokio::sync::Notify;
 
 use crate::{
     action::Action,
     event::Event,
     policy::Policy,
-    ports::{Answer, Batch, Clock, ClusterDriver, CommandId, Reporter, Seq, Store, StoreError, Version},
+    ports::{
+        Answer, Batch, Clock, ClusterDriver, CommandId, Reporter, Seq, Store, StoreClient, StoreError,
+        Version,
+    },
     scheduler::{Replay, SNAPSHOT_VERSION, Scheduler, Snapshot},
 };
 use incoming::{Handle, Incoming};
@@ -59,6 +63,18 @@ pub struct Engine {
     handle: Handle,
     /// What is wrong with inputs that were set aside, and was not told yet.
     set_aside: Vec<Diagnostic>,
+    woken: Arc<Notify>,
+}
+
+/// Has an engine look whether it is done, though nothing has happened.
+#[derive(Debug, Clone)]
+pub struct Waker(Arc<Notify>);
+
+impl Waker {
+    /// Wakes the engine now, or as soon as it is about to wait. Does not wait.
+    pub fn wake(&self) {
+        self.0.notify_one();
+    }
 }
 
 impl Engine {
@@ -82,6 +98,7 @@ impl Engine {
             written_down,
             handle: Scheduler::handle,
             set_aside: Vec::new(),
+            woken: Arc::default(),
         };
         engine.carry_out(outstanding);
         if is_new {
@@ -93,12 +110,17 @@ impl Engine {
         Ok(engine)
     }
 
+    /// Returns what wakes this engine.
+    pub fn waker(&self) -> Waker {
+        Waker(Arc::clone(&self.woken))
+    }
+
     /// Returns the state of everything.
     pub fn scheduler(&self) -> &Scheduler {
         &self.scheduler
     }
 
-    /// Works until `done` holds; it is asked after everything that happens.
+    /// Works until `done` holds; it is asked after everything that happens, and when it is [woken](Engine::waker).
     ///
     /// An error means that the log cannot be written, that somebody else has written to it, or that nothing can be decided:
     /// attempts go on by themselves then.
@@ -114,6 +136,7 @@ impl Engine {
                     self.seen = Some(version);
                     continue;
                 }
+                () = self.woken.notified() => continue,
                 () = sleep_until(&*self.ports.clock, self.scheduler.next_wakeup()) => Event::Tick,
             };
             let mut inputs = vec![Incoming::from(event)];
@@ -230,7 +253,7 @@ impl Engine {
 /// Returns a scheduler that has come to what the store's log comes to, and the policy that was last in force.
 ///
 /// It only reads, and decides nothing; whoever wants to know why a run waits asks this scheduler.
-pub async fn replay(store: &dyn Store) -> Result<(Scheduler, Option<Policy>), StoreError> {
+pub async fn replay(store: &dyn StoreClient) -> Result<(Scheduler, Option<Policy>), StoreError> {
     let replayed = Replayed::of(store).await?;
     let policy = replayed.scheduler.policy().cloned();
     Ok((replayed.scheduler, policy))
@@ -245,7 +268,7 @@ struct Replayed {
 }
 
 impl Replayed {
-    async fn of(store: &dyn Store) -> Result<Self, StoreError> {
+    async fn of(store: &dyn StoreClient) -> Result<Self, StoreError> {
         let (mut replay, written_down) = begin(store).await;
         let mut last = written_down;
         loop {
@@ -268,7 +291,7 @@ impl Replayed {
 
 /// Returns where a replay begins: at the newest snapshot that can be taken up, or at the log's beginning. The log has it all,
 /// so whatever is wrong with a snapshot is no error; what is wrong with the store the log's own reading tells.
-async fn begin(store: &dyn Store) -> (Replay, Seq) {
+async fn begin(store: &dyn StoreClient) -> (Replay, Seq) {
     let found = store.snapshot(SNAPSHOT_VERSION).await.ok().flatten();
     let taken_up = found.and_then(|(at, bytes)| {
         let replay = Snapshot::from_bytes(&bytes).and_then(Replay::from_snapshot);

@@ -7,6 +7,7 @@ mod clock;
 mod cluster;
 mod command;
 mod gpu;
+mod leadership;
 mod output;
 mod reporter;
 mod store;
@@ -18,12 +19,13 @@ pub use clock::{Clock, SystemClock};
 pub use cluster::{AttemptNews, ClusterDriver, Inventory, NEWS_AT_MOST, News};
 pub use command::{Answer, Command, CommandId, LeftCommand, StoredCommand};
 pub use gpu::{Blindness, EventQueue, GpuEvents, GpuMeter, GpuProbe, GpuUsed, ProbeError};
+pub use leadership::{Leadership, Term};
 pub use output::{
     ArtifactName, AttemptOutput, OutputError, OutputFile, OutputName, RecordChanges, RecordFollower,
     RecordPosition, Records, ReportKind, RunFiles, whole,
 };
 pub use reporter::Reporter;
-pub use store::{Batch, LoggedFact, SNAPSHOTS_KEPT, Seq, Store, StoreError, Version};
+pub use store::{Batch, LoggedFact, SNAPSHOTS_KEPT, Seq, Store, StoreClient, StoreError, Version};
 
 /// A call to a port that did not succeed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]

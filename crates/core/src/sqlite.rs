@@ -31,11 +31,13 @@ use tokio::sync::Notify;
 use crate::{
     attempt::StoreIdentity,
     domain::{RequestKey, RunId},
-    ports::{Batch, Command, LeftCommand, LoggedFact, Seq, Store, StoreError, StoredCommand, Version},
+    ports::{
+        Batch, Command, Leadership, LeftCommand, LoggedFact, Seq, Store, StoreClient, StoreError,
+        StoredCommand, Term, Version,
+    },
     view::RunView,
 };
 use lead::DatabaseFile;
-pub use lead::Leadership;
 use read_only::Still;
 use worker::Worker;
 
@@ -150,12 +152,6 @@ impl SqliteStore {
         rows::views(&mut connection, limit).map_err(|error| broken(path, "read it", &error))
     }
 
-    /// Takes the right to append, or returns `None` while somebody has it. Does not wait.
-    pub fn try_lead(&self) -> Result<Option<Leadership>, StoreError> {
-        let locked = self.database.try_lead();
-        locked.map_err(|error| broken(&self.path, "lock it", &error))
-    }
-
     /// Returns whether somebody has the right to append just now. Does not wait, and does not take it.
     pub fn is_led(&self) -> Result<bool, StoreError> {
         let is_led = self.database.is_led();
@@ -238,24 +234,10 @@ impl SqliteStore {
 }
 
 #[async_trait]
-impl Store for SqliteStore {
-    async fn append(&self, after: Seq, batch: Batch) -> Result<Seq, StoreError> {
-        self.write("append to it", move |connection| {
-            rows::append(connection, after, &batch)
-        })
-        .await
-    }
-
+impl StoreClient for SqliteStore {
     async fn facts(&self, after: Seq, limit: usize) -> Result<Vec<LoggedFact>, StoreError> {
         self.read(move |connection| rows::facts(connection, after, limit))
             .await
-    }
-
-    async fn put_snapshot(&self, at: Seq, version: u32, bytes: Vec<u8>) -> Result<(), StoreError> {
-        self.write("write a snapshot to it", move |connection| {
-            snapshots::put(connection, at, version, &bytes)
-        })
-        .await
     }
 
     async fn snapshot(&self, version: u32) -> Result<Option<(Seq, Vec<u8>)>, StoreError> {
@@ -268,10 +250,6 @@ impl Store for SqliteStore {
             rows::submit(connection, at, &command)
         })
         .await
-    }
-
-    async fn commands(&self) -> Result<Vec<LeftCommand>, StoreError> {
-        self.read(rows::commands).await
     }
 
     async fn command(&self, key: &RequestKey) -> Result<Option<StoredCommand>, StoreError> {
@@ -308,6 +286,37 @@ impl Store for SqliteStore {
 
     async fn runs(&self, limit: usize) -> Result<Vec<RunView>, StoreError> {
         self.read(move |connection| rows::views(connection, limit)).await
+    }
+}
+
+#[async_trait]
+impl Store for SqliteStore {
+    async fn append(&self, after: Seq, batch: Batch) -> Result<Seq, StoreError> {
+        self.write("append to it", move |connection| {
+            rows::append(connection, after, &batch)
+        })
+        .await
+    }
+
+    async fn put_snapshot(&self, at: Seq, version: u32, bytes: Vec<u8>) -> Result<(), StoreError> {
+        self.write("write a snapshot to it", move |connection| {
+            snapshots::put(connection, at, version, &bytes)
+        })
+        .await
+    }
+
+    async fn commands(&self) -> Result<Vec<LeftCommand>, StoreError> {
+        self.read(rows::commands).await
+    }
+}
+
+/// The right is a lock on the database's own file, which lasts for as long as it is held.
+#[async_trait]
+impl Leadership for SqliteStore {
+    async fn try_lead(&self) -> Result<Option<Box<dyn Term>>, StoreError> {
+        let locked = self.database.try_lead();
+        let locked = locked.map_err(|error| broken(&self.path, "lock it", &error))?;
+        Ok(locked.map(|lock| Box::new(lock) as Box<dyn Term>))
     }
 }
 

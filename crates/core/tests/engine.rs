@@ -7,7 +7,7 @@ use blueproof_core::{
     engine::{Engine, Ports},
     fact::Fact,
     policy::Policy,
-    ports::{CallError, Clock, Command, Seq, Store},
+    ports::{CallError, Clock, Command, Leadership, Seq, Store, StoreClient},
     scheduler::Scheduler,
     sqlite::SqliteStore,
     testing::{self, FakeClock, FakeCluster, FakeReporter, MemoryStore, contract},
@@ -356,8 +356,12 @@ async fn one_process_leads_at_a_time_and_others_read_and_wish() {
         SqliteStore::open(&path).expect("a store"),
         SqliteStore::open(&path).expect("the same"),
     );
-    let leadership = leader.try_lead().expect("a lock file").expect("nobody leads yet");
-    assert!(other.try_lead().expect("a lock file").is_none());
+    let leadership = leader
+        .try_lead()
+        .await
+        .expect("a lock file")
+        .expect("nobody leads yet");
+    assert!(other.try_lead().await.expect("a lock file").is_none());
     let seen = leader.changed(None).await;
     let request = Box::new(testing::request("a", "nano-lm"));
     other
@@ -367,5 +371,5 @@ async fn one_process_leads_at_a_time_and_others_read_and_wish() {
     leader.changed(Some(seen)).await;
     assert_eq!(leader.commands().await.expect("a read").len(), 1);
     drop(leadership);
-    assert!(other.try_lead().expect("a lock file").is_some());
+    assert!(other.try_lead().await.expect("a lock file").is_some());
 }

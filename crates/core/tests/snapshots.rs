@@ -8,7 +8,7 @@ use blueproof_core::{
     event::{Call, Event, StopMode},
     fact::Fact,
     policy::Policy,
-    ports::{Batch, CallError, Command, LoggedFact, Retry, Seq, Store},
+    ports::{Batch, CallError, Command, LoggedFact, Retry, Seq, Store, StoreClient},
     scheduler::{Replay, SNAPSHOT_VERSION, Scheduler, Snapshot},
     sqlite::SqliteStore,
     testing::{FakeClock, FakeCluster, FakeReporter, MemoryStore, finished, request},

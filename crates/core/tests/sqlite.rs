@@ -4,8 +4,9 @@ use blueproof_core::{
     domain::Actor,
     event::Event,
     fact::Fact,
-    ports::{Batch, Seq, Store},
+    ports::{Batch, Leadership, Seq, Store, StoreClient},
     sqlite::SqliteStore,
+    testing::{FakeLease, contract},
 };
 use blueproof_diagnostic::Code;
 use blueproof_queue::objects::Objects;
@@ -73,17 +74,17 @@ fn what_can_never_be_a_store_is_said_to_be_what_it_is() {
     }
 }
 
-#[test]
-fn who_leads_can_be_asked_without_leading() {
+#[tokio::test]
+async fn who_leads_can_be_asked_without_leading() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = SqliteStore::open(&folder.path().join("b.db")).expect("a store");
     assert!(!store.is_led().expect("no error"));
-    let leadership = store.try_lead().expect("no error").expect("it is free");
+    let leadership = store.try_lead().await.expect("no error").expect("it is free");
     assert!(store.is_led().expect("no error"));
-    assert!(store.try_lead().expect("no error").is_none());
+    assert!(store.try_lead().await.expect("no error").is_none());
     drop(leadership);
     assert!(!store.is_led().expect("no error"));
-    assert!(store.try_lead().expect("no error").is_some());
+    assert!(store.try_lead().await.expect("no error").is_some());
 }
 
 #[test]
@@ -104,8 +105,8 @@ fn a_pipe_in_the_place_of_a_store_keeps_nobody_waiting() {
     }
 }
 
-#[test]
-fn one_leads_by_whatever_name_the_store_goes() {
+#[tokio::test]
+async fn one_leads_by_whatever_name_the_store_goes() {
     let folder = tempfile::tempdir().expect("a folder");
     let (real, alias, hard) = ["b.db", "alias.db", "hard.db"]
         .map(|name| folder.path().join(name))
@@ -113,11 +114,11 @@ fn one_leads_by_whatever_name_the_store_goes() {
     let store = SqliteStore::open(&real).expect("a store");
     std::os::unix::fs::symlink(&real, &alias).expect("a link");
     std::fs::hard_link(&real, &hard).expect("a link");
-    let leadership = store.try_lead().expect("no error").expect("it is free");
+    let leadership = store.try_lead().await.expect("no error").expect("it is free");
     for name in [&alias, &hard] {
         let other = SqliteStore::open(name).expect("the same store");
         assert!(other.is_led().expect("no error"), "{}", name.display());
-        assert!(other.try_lead().expect("no error").is_none());
+        assert!(other.try_lead().await.expect("no error").is_none());
     }
     let names = std::fs::read_dir(folder.path()).expect("a folder").flatten();
     let locks = names.filter(|entry| entry.path().extension().is_some_and(|ending| ending == "lock"));
@@ -127,7 +128,7 @@ fn one_leads_by_whatever_name_the_store_goes() {
         "there is no lock file that somebody could remove"
     );
     drop(leadership);
-    assert!(store.try_lead().expect("no error").is_some());
+    assert!(store.try_lead().await.expect("no error").is_some());
 }
 
 #[tokio::test]
@@ -182,4 +183,14 @@ async fn a_fact_that_cannot_be_understood_is_refused_with_its_position() {
         assert!(!error.diagnostic.causes.is_empty() && !error.diagnostic.hints.is_empty());
         assert_eq!(store.facts(Seq(0), 1).await.expect("the first is whole").len(), 1);
     }
+}
+
+#[tokio::test]
+async fn one_leads_at_a_time() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("blueproof.db");
+    let [one, other] = [(); 2].map(|()| SqliteStore::open(&path).expect("a store"));
+    contract::leadership_keeps_its_promises(&one, &other).await;
+    let lease = FakeLease::default();
+    contract::leadership_keeps_its_promises(&lease, &lease.clone()).await;
 }

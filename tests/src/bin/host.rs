@@ -9,7 +9,7 @@ use blueproof_core::{
     attempt::{AttemptLayout, LogWriter, Orders, ProcessName, Record, RecordKind, RunsFolder},
     engine::{Engine, Ports},
     policy::Policy,
-    ports::{CallError, ClusterDriver, SystemClock},
+    ports::{CallError, ClusterDriver, Leadership, SystemClock},
     sqlite::SqliteStore,
     testing::FakeReporter,
 };
@@ -73,7 +73,7 @@ fn full_disk(folder: &Path) -> Result<(), Box<dyn Error>> {
 /// Drives until nothing remains to be done.
 async fn drive(path: &Path, at: Option<blueproof_tests::crash::CrashAt>) -> Result<(), Box<dyn Error>> {
     let inner = SqliteStore::open(path)?;
-    let _leadership = inner.try_lead()?.ok_or("somebody else drives")?;
+    let _leadership = inner.try_lead().await?.ok_or("somebody else drives")?;
     let agent = AgentCommand {
         program: env::current_exe()?.into(),
         arguments: vec!["agent".into()],

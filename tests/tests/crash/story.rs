@@ -8,7 +8,7 @@ use std::{
 
 use blueproof_core::{
     domain::{RequestKey, RunId, RunRequest, RunState},
-    ports::{self, Store},
+    ports::{self, StoreClient},
     sqlite::SqliteStore,
     view::RunView,
 };

@@ -1,7 +1,7 @@
 //! Which package may use which.
 //!
 //! `core` decides, with a few crates below and above it, in a row in which each knows only those before it. Adapters know
-//! these and never each other; programs and tests put them together. Libraries that speak to the outside stay in the one crate
+//! these, and the base, and never each other; programs and tests put them together. Libraries that speak to the outside stay in the one crate
 //! that adapts them, so that their types cannot spread.
 
 use super::Complaint;
@@ -12,6 +12,8 @@ use crate::workspace::{Package, Workspace};
 enum Layer {
     /// One of [`DECIDING`], by its place there.
     Deciding(usize),
+    /// One of [`BASE`].
+    Base,
     /// Any other folder in `crates`.
     Adapter,
     /// A folder in `bins`.
@@ -35,6 +37,9 @@ const DECIDING: [&str; 4] = [
     "crates/core",
     "crates/simulation",
 ];
+
+/// The crates that know nothing of ours, and that adapters and programs have in common.
+const BASE: [&str; 1] = ["crates/http"];
 
 /// Outside libraries, and the only package that is shipped whose code may name each.
 const OWNED: [(&str, &str); 11] = [
@@ -104,6 +109,9 @@ impl Layer {
         if let Some(place) = DECIDING.iter().position(|deciding| *deciding == parts.join("/")) {
             return Layer::Deciding(place);
         }
+        if BASE.contains(&parts.join("/").as_str()) {
+            return Layer::Base;
+        }
         match parts[..] {
             ["crates", _] => Layer::Adapter,
             ["bins", _] => Layer::Program,
@@ -117,11 +125,18 @@ impl Layer {
 
     fn may_use(self, other: Layer) -> bool {
         match self {
-            Layer::StandIn | Layer::Chores | Layer::Unknown => false,
+            Layer::Base | Layer::StandIn | Layer::Chores | Layer::Unknown => false,
             Layer::Deciding(place) => matches!(other, Layer::Deciding(other) if other < place),
-            Layer::Adapter => matches!(other, Layer::Deciding(_)),
-            Layer::Program | Layer::Tool => matches!(other, Layer::Deciding(_) | Layer::Adapter),
-            Layer::Tests => matches!(other, Layer::Deciding(_) | Layer::Adapter | Layer::Program),
+            Layer::Adapter => matches!(other, Layer::Deciding(_) | Layer::Base),
+            Layer::Program | Layer::Tool => {
+                matches!(other, Layer::Deciding(_) | Layer::Base | Layer::Adapter)
+            }
+            Layer::Tests => {
+                matches!(
+                    other,
+                    Layer::Deciding(_) | Layer::Base | Layer::Adapter | Layer::Program
+                )
+            }
         }
     }
 
@@ -134,6 +149,7 @@ impl Layer {
     fn rule(self) -> &'static str {
         match self {
             Layer::Deciding(_) => "of diagnostic, queue, core and simulation each knows only those before it",
+            Layer::Base => "what adapters have in common knows nothing of ours",
             Layer::Adapter => "adapters depend on crates that decide, and never on each other",
             Layer::Program => "programs put crates together, and no program is part of another",
             Layer::Tests => "chores and tools are not under test from there",
@@ -160,6 +176,7 @@ mod tests {
             "crates/queue",
             "crates/core",
             "crates/simulation",
+            "crates/http",
             "crates/gpu",
             "crates/cluster",
             "bins/blueproof",
@@ -193,6 +210,12 @@ mod tests {
             ("crates/core", "crates-simulation", in_a_row),
             ("crates/queue", "crates-core", in_a_row),
             ("crates/diagnostic", "crates-queue", in_a_row),
+            ("crates/core", "crates-http", in_a_row),
+            (
+                "crates/http",
+                "crates-core",
+                "what adapters have in common knows nothing of ours",
+            ),
             (
                 "crates/gpu",
                 "crates-cluster",
@@ -243,6 +266,8 @@ mod tests {
     fn edges_that_the_layers_allow_are_not_complained_of() {
         for (folder, dependency) in [
             ("crates/gpu", "crates-core"),
+            ("crates/gpu", "crates-http"),
+            ("bins/blueproof", "crates-http"),
             ("crates/gpu", "crates-diagnostic"),
             ("crates/core", "crates-core"),
             ("crates/core", "crates-queue"),

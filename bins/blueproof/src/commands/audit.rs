@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use blueproof_core::{
     audit::{Audit, AuditEntry},
     domain::{Actor, RunId, Subject},
-    ports::Store,
+    ports::StoreClient,
 };
 
 use crate::{

@@ -45,7 +45,7 @@ async fn leave_approve(session: &Session, arguments: &Approve) -> Result<Exit, P
         let approval = Approval {
             at: Some(now),
             expires_at,
-            ..Approval::new(target, session.policy.gate.digest.clone(), local_user())
+            ..Approval::new(target, session.policy().gate.digest.clone(), local_user())
         };
         let key = new_key();
         session
@@ -54,7 +54,7 @@ async fn leave_approve(session: &Session, arguments: &Approve) -> Result<Exit, P
                 approval: Box::new(approval),
             })
             .await?;
-        session.until_answered(&key).await?;
+        session.until_taken_up(&key).await?;
         output::print(&told)?;
     }
     session.spawn_host()?;
@@ -82,7 +82,7 @@ async fn leave_revoke(session: &Session, arguments: &Revoke) -> Result<Exit, Pro
                 by,
             })
             .await?;
-        session.until_answered(&key).await?;
+        session.until_taken_up(&key).await?;
         output::print(&told)?;
     }
     session.spawn_host()?;
@@ -104,7 +104,7 @@ async fn leave_hold(session: &Session, arguments: &Hold) -> Result<Exit, Problem
             by,
         })
         .await?;
-    session.until_answered(&key).await?;
+    session.until_taken_up(&key).await?;
     output::print(&told)?;
     Ok(Exit::Ok)
 }
@@ -124,7 +124,7 @@ async fn leave_resume(session: &Session, arguments: &Resume) -> Result<Exit, Pro
             by,
         })
         .await?;
-    session.until_answered(&key).await?;
+    session.until_taken_up(&key).await?;
     output::print(&told)?;
     session.spawn_host()?;
     Ok(Exit::Ok)

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use blueproof_core::{
     domain::{RunId, RunState},
-    ports::{Store, Version},
+    ports::{StoreClient, Version},
     scheduler::PendingReason,
     sqlite::SqliteStore,
     view::RunView,

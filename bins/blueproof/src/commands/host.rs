@@ -7,9 +7,10 @@ use std::{
     fs::OpenOptions,
     io::Write as _,
     path::{Path, PathBuf},
-    time::{Duration, Instant},
+    time::Instant,
 };
 
+use blueproof_host::Pauses;
 use jiff::Timestamp;
 
 use crate::{
@@ -19,12 +20,6 @@ use crate::{
     session::Session,
 };
 
-/// How long it is tried to drive before nobody tries any more: long enough for a person to make room on a disk.
-const TRIED_FOR: Duration = Duration::from_secs(15 * 60);
-
-/// How long it waits between two tries at most; less at first.
-const LONGEST_PAUSE: Duration = Duration::from_secs(15);
-
 /// The log's name, in the folder of all runs.
 const LOG: &str = "host.log";
 
@@ -33,18 +28,18 @@ pub(super) async fn host(config: &Config) -> Result<Exit, Problem> {
         file: config.runs().join(LOG),
         unwritten: String::new(),
     };
-    let (mut session, mut trouble) = (None, Trouble::default());
+    let (mut session, mut pauses) = (None, Pauses::default());
     loop {
         let began = Instant::now();
         let Err(problem) = drive(&mut session, config).await else {
-            if trouble.since.is_some() {
+            if pauses.has_failed() {
                 log.say("nothing remains to be done");
             }
             return Ok(Exit::Ok);
         };
         // What was opened and is not there any more was taken away.
         let is_gone = session.is_some() && !config.store.value.exists();
-        let pause = trouble.pause(began, Instant::now());
+        let pause = pauses.after(began, Instant::now());
         match pause.filter(|_| problem.exit == Exit::Infrastructure && !is_gone) {
             Some(pause) => {
                 log.say(&format!(
@@ -82,32 +77,6 @@ fn told(problem: &Problem) -> String {
     diagnostics.collect::<Vec<_>>().join("; ")
 }
 
-/// For how long it has not gone well.
-#[derive(Debug, Default)]
-struct Trouble {
-    /// When the first of the tries began that failed one after the other.
-    since: Option<Instant>,
-    pause: Duration,
-}
-
-impl Trouble {
-    /// Returns how long to wait after a try that has failed; `None` when it was tried for long enough.
-    fn pause(&mut self, began: Instant, failed: Instant) -> Option<Duration> {
-        // What went well for longer than that had nothing to do with the trouble before.
-        let is_new = failed.duration_since(began) > LONGEST_PAUSE;
-        if is_new || self.since.is_none() {
-            *self = Self {
-                since: Some(failed),
-                pause: Duration::from_secs(1),
-            };
-        } else {
-            self.pause = (self.pause * 2).min(LONGEST_PAUSE);
-        }
-        let tried_for = failed.duration_since(self.since?);
-        (tried_for < TRIED_FOR).then_some(self.pause)
-    }
-}
-
 /// Where a host says what is wrong: on stderr, and where there is a folder of runs, in a file in it.
 struct Log {
     file: PathBuf,
@@ -139,34 +108,6 @@ fn append(file: &Path, lines: &str) -> std::io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn it_is_tried_ever_more_rarely_and_not_for_ever() {
-        let mut trouble = Trouble::default();
-        let (first, mut pauses) = (Instant::now(), Vec::new());
-        let mut now = first;
-        while let Some(pause) = trouble.pause(now, now) {
-            pauses.push(pause.as_secs());
-            now += pause;
-        }
-        assert_eq!(pauses[..6], [1, 2, 4, 8, 15, 15]);
-        let tried_for = now - first;
-        assert!(
-            tried_for >= TRIED_FOR && tried_for < TRIED_FOR + LONGEST_PAUSE,
-            "{tried_for:?}"
-        );
-    }
-
-    #[test]
-    fn what_fails_after_it_went_well_is_tried_for_as_long_again() {
-        let mut trouble = Trouble::default();
-        let mut now = Instant::now();
-        while let Some(pause) = trouble.pause(now, now) {
-            now += pause;
-        }
-        let went_well_until = now + LONGEST_PAUSE * 2;
-        assert_eq!(trouble.pause(now, went_well_until), Some(Duration::from_secs(1)));
-    }
 
     #[test]
     fn what_the_log_did_not_take_stands_before_what_it_takes() {

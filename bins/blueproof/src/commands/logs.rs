@@ -12,7 +12,7 @@ use std::{
 use blueproof_core::{
     attempt::{Record, RecordKind},
     domain::{AttemptId, RunId},
-    ports::{AttemptOutput, OutputError, RecordFollower, Store, StoreError},
+    ports::{AttemptOutput, OutputError, RecordFollower, StoreClient, StoreError},
     sqlite::SqliteStore,
     view::RunView,
 };

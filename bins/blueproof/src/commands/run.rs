@@ -10,6 +10,7 @@ use blueproof_core::{
     ports::Command,
 };
 use blueproof_diagnostic::{Code, Diagnostic, Place, yaml::nearest};
+use blueproof_host::Target;
 use blueproof_notebook::blueprint::{self, Blueprint, Resolved};
 use blueproof_queue::objects::Objects;
 
@@ -22,7 +23,7 @@ use crate::{
     current_project::CurrentProject,
     exit::{Exit, Problem},
     output,
-    session::{Session, Target, local_user, new_key},
+    session::{Session, local_user, new_key},
     show::{
         aside,
         looking::{Looking, Meanwhile},
@@ -52,7 +53,7 @@ pub(crate) fn draft(arguments: &Run) -> Result<RunRequest, Problem> {
 
 pub(crate) async fn run(session: &Session, draft: RunRequest, arguments: &Run) -> Result<Exit, Problem> {
     let applied = session.store.applied_quota().await?;
-    let objects = applied.unwrap_or_else(|| session.policy.default_objects());
+    let objects = applied.unwrap_or_else(|| session.policy().default_objects());
     let request = RunRequest {
         queue: queue(&objects, arguments.queue.as_deref())?,
         priority: priority(&objects, &arguments.priority)?,

@@ -5,9 +5,10 @@ use std::time::Duration;
 use blueproof_core::{
     domain::{RunId, RunState},
     event::StopMode,
-    ports::{Command, Store},
+    ports::{Command, StoreClient},
     view::RunView,
 };
+use blueproof_host::Target;
 use jiff::Timestamp;
 
 use super::follow::{Verbosity, conclude, detach, follow, print_documents};
@@ -16,7 +17,7 @@ use crate::{
     exit::{Exit, Problem},
     output::{self, DocumentFormat},
     select::described,
-    session::{Session, Target, local_user, new_key},
+    session::{Session, local_user, new_key},
 };
 
 /// Waits for runs, one after the other; the exit code is that of the first that did not pass.

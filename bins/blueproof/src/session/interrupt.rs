@@ -4,9 +4,10 @@
 //! gone: the run is left to a process of its own.
 
 use blueproof_core::{domain::RunState, event::StopMode, ports::Command};
+use blueproof_host::Target;
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::{Session, Target, local_user, new_key};
+use super::{Session, local_user, new_key};
 use crate::{exit::Problem, show::progress::Say};
 
 const LET_GO: &str = "letting go; the run is ended by its agent. `blueproof wait last` shows how";

@@ -9,9 +9,10 @@ use blueproof_core::{
     scheduler::Scheduler,
     view::RunView,
 };
+use blueproof_host::Target;
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Session, Target};
+use super::Session;
 use crate::{
     exit::Problem,
     show::{estimate, explanation, progress::Progress, stages::Stages},
@@ -44,7 +45,7 @@ struct Outlook {
 
 impl<'a> Watch<'a> {
     pub(crate) fn new(session: &'a Session, target: &'a Target) -> Self {
-        let stages = Stages::new(session.policy.quota);
+        let stages = Stages::new(session.policy().quota);
         Self {
             session,
             target,
@@ -101,7 +102,7 @@ impl<'a> Watch<'a> {
             .as_ref()
             .is_none_or(|records| records.attempt() != attempt)
         {
-            self.records = Some(RecordFollower::new(self.session.output(), attempt));
+            self.records = Some(RecordFollower::new(self.session.output().clone(), attempt));
         }
         // What cannot be read now may be later; the run does not depend on being watched.
         while let Some(follower) = &mut self.records

@@ -9,7 +9,7 @@ use std::{
 use blueproof_core::{
     event::Event,
     policy::Policy,
-    ports::{Batch, Seq, Store},
+    ports::{Batch, Leadership, Seq, Store, StoreClient},
     scheduler::Scheduler,
     sqlite::SqliteStore,
     testing,
@@ -108,7 +108,7 @@ fn list_pairs(home: &Home) {
 fn whoever_reads_beside_a_writer_sees_no_lock_and_no_half() {
     let home = Home::new();
     let store = SqliteStore::open(&home.store()).expect("a store");
-    let _leadership = store.try_lead().expect("a lock").expect("it is free");
+    let _term = wait_for(store.try_lead()).expect("a lock").expect("it is free");
     let (stop, store_file) = (AtomicBool::new(false), home.store());
     let n_runs = thread::scope(|scope| {
         let writer = scope.spawn(|| write_pairs(&store, &stop));

@@ -8,7 +8,7 @@ use std::path::Path;
 use blueproof_core::{
     event::Event,
     policy::Policy,
-    ports::{Batch, Seq, Store},
+    ports::{Batch, Seq, Store, StoreClient},
     scheduler::Scheduler,
     sqlite::SqliteStore,
 };

@@ -27,7 +27,7 @@ use super::{
     Web,
     file::{ClientAuth, Oldest, Reader, TlsFile},
 };
-use crate::connections;
+use crate::server::LIMITS;
 
 /// How long a handshake may take. A client on a bad line needs a few seconds.
 const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
@@ -55,7 +55,7 @@ impl TlsListener {
 
     fn begin(&mut self, stream: TcpStream, address: SocketAddr) {
         self.begun.retain(|handshake| !handshake.is_finished());
-        if self.begun.len() >= HANDSHAKES.min(connections::at_most())
+        if self.begun.len() >= HANDSHAKES.min(LIMITS.at_most())
             && let Some(oldest) = self.begun.pop_front()
         {
             oldest.abort();

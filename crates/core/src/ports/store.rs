@@ -12,21 +12,12 @@ use crate::{
     view::RunView,
 };
 
-/// The log of facts, what is projected from it, and the commands that were left for whoever leads.
-///
-/// One engine at a time appends; any number of other processes read, and may leave commands.
+/// What everybody may do with a store: read what is in it, and leave commands for whoever leads. Any number of processes do,
+/// and other machines through the scheduler's API.
 #[async_trait]
-pub trait Store: Send + Sync {
-    /// Appends facts and what follows from them, all or nothing, and returns when that will outlive a power cut, with the
-    /// position of the last fact. Where the log does not end at `after` any more, nothing is appended and the error is
-    /// [`Overtaken`](blueproof_diagnostic::Code::StoreOvertaken): somebody else has written.
-    async fn append(&self, after: Seq, batch: Batch) -> Result<Seq, StoreError>;
-
+pub trait StoreClient: Send + Sync {
     /// Returns at most `limit` facts after `after`, the oldest first.
     async fn facts(&self, after: Seq, limit: usize) -> Result<Vec<LoggedFact>, StoreError>;
-
-    /// Keeps what a scheduler had come to after the fact at a position, in the shape of a version. The newest two are kept.
-    async fn put_snapshot(&self, at: Seq, version: u32, bytes: Vec<u8>) -> Result<(), StoreError>;
 
     /// Returns the newest snapshot of a version, and after which fact it was made. One that is not whole, or is ahead of the
     /// log, is passed over.
@@ -34,10 +25,6 @@ pub trait Store: Send + Sync {
 
     /// Leaves a command for whichever engine is or will be there. One whose key was left before changes nothing.
     async fn submit(&self, at: Timestamp, command: Command) -> Result<(), StoreError>;
-
-    /// Returns the commands that nobody has taken up yet, the oldest first. One that cannot be read, such as one of a kind
-    /// that only a newer version knows, is there with what is wrong with it.
-    async fn commands(&self) -> Result<Vec<LeftCommand>, StoreError>;
 
     /// Returns what became of a command that was left, or `None` where none of that key was.
     async fn command(&self, key: &RequestKey) -> Result<Option<StoredCommand>, StoreError>;
@@ -57,6 +44,24 @@ pub trait Store: Send + Sync {
 
     /// Returns every run, the newest first, at most `limit`.
     async fn runs(&self, limit: usize) -> Result<Vec<RunView>, StoreError>;
+}
+
+/// The log of facts, what is projected from it, and the commands that were left for whoever leads.
+///
+/// One engine at a time appends.
+#[async_trait]
+pub trait Store: StoreClient {
+    /// Appends facts and what follows from them, all or nothing, and returns when that will outlive a power cut, with the
+    /// position of the last fact. Where the log does not end at `after` any more, nothing is appended and the error is
+    /// [`Overtaken`](blueproof_diagnostic::Code::StoreOvertaken): somebody else has written.
+    async fn append(&self, after: Seq, batch: Batch) -> Result<Seq, StoreError>;
+
+    /// Keeps what a scheduler had come to after the fact at a position, in the shape of a version. The newest two are kept.
+    async fn put_snapshot(&self, at: Seq, version: u32, bytes: Vec<u8>) -> Result<(), StoreError>;
+
+    /// Returns the commands that nobody has taken up yet, the oldest first. One that cannot be read, such as one of a kind
+    /// that only a newer version knows, is there with what is wrong with it.
+    async fn commands(&self) -> Result<Vec<LeftCommand>, StoreError>;
 }
 
 /// The position of a fact in the log, counted from one; zero is before the first.

@@ -13,6 +13,10 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
+use async_trait::async_trait;
+
+use crate::ports::Term;
+
 /// The databases that this process has opened, by device and inode.
 ///
 /// They are never closed. SQLite's own locks are POSIX locks, and closing any descriptor of a file drops all of those that
@@ -28,9 +32,9 @@ pub(super) struct DatabaseFile {
     is_led_here: Mutex<bool>,
 }
 
-/// The right to append to a store, held by one engine at a time. It ends when this is dropped, or the process dies.
+/// The lock on a database's file. It ends when this is dropped, or the process dies.
 #[derive(Debug)]
-pub struct Leadership {
+pub(super) struct FileLock {
     database: Arc<DatabaseFile>,
 }
 
@@ -81,7 +85,7 @@ impl DatabaseFile {
     }
 
     /// Takes the right to append, or returns `None` while somebody has it. Does not wait.
-    pub(super) fn try_lead(self: &Arc<Self>) -> io::Result<Option<Leadership>> {
+    pub(super) fn try_lead(self: &Arc<Self>) -> io::Result<Option<FileLock>> {
         let mut is_led_here = self.is_led_here();
         if *is_led_here {
             return Ok(None);
@@ -89,7 +93,7 @@ impl DatabaseFile {
         match self.file.try_lock() {
             Ok(()) => {
                 *is_led_here = true;
-                Ok(Some(Leadership {
+                Ok(Some(FileLock {
                     database: Arc::clone(self),
                 }))
             }
@@ -153,7 +157,15 @@ fn has_open(pid: u32, file: &Metadata) -> io::Result<bool> {
     Ok(false)
 }
 
-impl Drop for Leadership {
+#[async_trait]
+impl Term for FileLock {
+    /// A lock is never taken away.
+    async fn lost(&self) {
+        std::future::pending::<()>().await;
+    }
+}
+
+impl Drop for FileLock {
     fn drop(&mut self) {
         let mut is_led_here = self.database.is_led_here();
         // What cannot be unlocked stays locked until the process ends.

@@ -138,7 +138,7 @@ mod tests {
     use crate::{
         event::Event,
         fact::Fact,
-        ports::{Batch, Seq, Store},
+        ports::{Batch, Seq, Store, StoreClient},
     };
 
     fn tick() -> Batch {

@@ -197,7 +197,7 @@ mod tests {
         domain::RunId,
         event::Event,
         fact::Fact,
-        ports::{Seq, Store},
+        ports::{Seq, Store, StoreClient},
         sqlite::SqliteStore,
     };
 

@@ -9,8 +9,8 @@ use tokio::sync::watch;
 use crate::{
     domain::{RequestKey, RunId},
     ports::{
-        Batch, Command, CommandId, LeftCommand, LoggedFact, SNAPSHOTS_KEPT, Seq, Store, StoreError,
-        StoredCommand, Version,
+        Batch, Command, CommandId, LeftCommand, LoggedFact, SNAPSHOTS_KEPT, Seq, Store, StoreClient,
+        StoreError, StoredCommand, Version,
     },
     view::RunView,
 };
@@ -33,36 +33,7 @@ struct State {
 }
 
 #[async_trait]
-impl Store for MemoryStore {
-    async fn append(&self, after: Seq, batch: Batch) -> Result<Seq, StoreError> {
-        let (mut last, added) = (Seq::default(), batch.facts.len() as u64);
-        self.state.send_if_modified(|state| {
-            last = Seq(state.facts.len() as u64);
-            if last != after {
-                return false;
-            }
-            state.version += 1;
-            for (at, fact) in batch.facts {
-                let seq = Seq(state.facts.len() as u64 + 1);
-                state.facts.push(LoggedFact { seq, at, fact });
-            }
-            state
-                .runs
-                .extend(batch.views.into_iter().map(|view| (view.id, view)));
-            for (id, answer) in batch.taken {
-                if let Some((stored, command)) = state.commands.get_mut(&id) {
-                    stored.answer = Some(answer);
-                    *command = None;
-                }
-            }
-            true
-        });
-        if last != after {
-            return Err(StoreError::overtaken(after, last));
-        }
-        Ok(Seq(last.0 + added))
-    }
-
+impl StoreClient for MemoryStore {
     async fn facts(&self, after: Seq, limit: usize) -> Result<Vec<LoggedFact>, StoreError> {
         let state = self.state.borrow();
         Ok(state
@@ -72,16 +43,6 @@ impl Store for MemoryStore {
             .take(limit)
             .cloned()
             .collect())
-    }
-
-    async fn put_snapshot(&self, at: Seq, version: u32, bytes: Vec<u8>) -> Result<(), StoreError> {
-        self.state.send_modify(|state| {
-            state.snapshots.insert(at, (version, bytes));
-            while state.snapshots.len() > SNAPSHOTS_KEPT {
-                state.snapshots.pop_first();
-            }
-        });
-        Ok(())
     }
 
     async fn snapshot(&self, version: u32) -> Result<Option<(Seq, Vec<u8>)>, StoreError> {
@@ -113,13 +74,6 @@ impl Store for MemoryStore {
             true
         });
         Ok(())
-    }
-
-    async fn commands(&self) -> Result<Vec<LeftCommand>, StoreError> {
-        let state = self.state.borrow();
-        let left = state.commands.iter();
-        let left = left.filter_map(|(id, (_, command))| Some((*id, Ok(command.clone()?))));
-        Ok(left.collect())
     }
 
     async fn command(&self, key: &RequestKey) -> Result<Option<StoredCommand>, StoreError> {
@@ -166,5 +120,54 @@ impl Store for MemoryStore {
             .take(limit)
             .cloned()
             .collect())
+    }
+}
+
+#[async_trait]
+impl Store for MemoryStore {
+    async fn append(&self, after: Seq, batch: Batch) -> Result<Seq, StoreError> {
+        let (mut last, added) = (Seq::default(), batch.facts.len() as u64);
+        self.state.send_if_modified(|state| {
+            last = Seq(state.facts.len() as u64);
+            if last != after {
+                return false;
+            }
+            state.version += 1;
+            for (at, fact) in batch.facts {
+                let seq = Seq(state.facts.len() as u64 + 1);
+                state.facts.push(LoggedFact { seq, at, fact });
+            }
+            state
+                .runs
+                .extend(batch.views.into_iter().map(|view| (view.id, view)));
+            for (id, answer) in batch.taken {
+                if let Some((stored, command)) = state.commands.get_mut(&id) {
+                    stored.answer = Some(answer);
+                    *command = None;
+                }
+            }
+            true
+        });
+        if last != after {
+            return Err(StoreError::overtaken(after, last));
+        }
+        Ok(Seq(last.0 + added))
+    }
+
+    async fn put_snapshot(&self, at: Seq, version: u32, bytes: Vec<u8>) -> Result<(), StoreError> {
+        self.state.send_modify(|state| {
+            state.snapshots.insert(at, (version, bytes));
+            while state.snapshots.len() > SNAPSHOTS_KEPT {
+                state.snapshots.pop_first();
+            }
+        });
+        Ok(())
+    }
+
+    async fn commands(&self) -> Result<Vec<LeftCommand>, StoreError> {
+        let state = self.state.borrow();
+        let left = state.commands.iter();
+        let left = left.filter_map(|(id, (_, command))| Some((*id, Ok(command.clone()?))));
+        Ok(left.collect())
     }
 }

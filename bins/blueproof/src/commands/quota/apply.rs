@@ -118,7 +118,7 @@ async fn leave(objects: Objects, config: &Config) -> Result<(), Problem> {
         by: local_user(),
     };
     session.submit(wish).await?;
-    session.until_answered(&key).await?;
+    session.until_taken_up(&key).await?;
     let runs = session.runs().await?;
     Ok(reading::say_who_is_left_alone(&session.store, &runs)?)
 }

@@ -44,14 +44,8 @@ const CLIENT_WITHIN: Duration = Duration::from_secs(10);
 /// How long answers that are being made are waited for at the end. Kubernetes gives thirty seconds, and people less.
 const ENDS_WITHIN: Duration = Duration::from_secs(5);
 
-/// How many connections there may be at a time, where there are file descriptors enough: more than any setup has scrapers.
-const CONNECTIONS: usize = 256;
-
 /// One of so many is kept for who asks whether the program is alive: that depends on no scraper.
 const ONE_IN: usize = 8;
-
-/// The path at which that is asked.
-pub(crate) const ALIVE: &str = "/health";
 
 /// What is left of file descriptors for everything else.
 const OTHER_FILES: u64 = 64;
@@ -59,20 +53,42 @@ const OTHER_FILES: u64 = 64;
 /// The most that a request's head may have.
 const HEAD_AT_MOST: usize = 64 << 10;
 
-/// Returns how many connections there may be: handshakes, of which there may be as many again, need file descriptors, too.
-pub(crate) fn at_most() -> usize {
-    let files = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-    let half = files.saturating_sub(OTHER_FILES) / 2;
-    usize::try_from(half).unwrap_or(CONNECTIONS).clamp(2, CONNECTIONS)
+/// What a server bounds.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// How many connections there may be at a time, where there are file descriptors enough.
+    pub connections: usize,
+    /// The path at which it is asked whether the program is alive, which is answered however many ask for something else.
+    pub alive: &'static str,
 }
 
-/// Answers those who connect until it is told to end, and then for a few seconds those who have asked already.
-pub(crate) async fn serve(mut listener: impl Listener, app: Router, ends: impl Future<Output = ()>) {
+impl Limits {
+    /// Returns how many connections there may be: twice as many need file descriptors, such as those whose handshake is not
+    /// over.
+    pub fn at_most(self) -> usize {
+        let files = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+        let half = files.saturating_sub(OTHER_FILES) / 2;
+        let half = usize::try_from(half).unwrap_or(self.connections);
+        half.clamp(2, self.connections.max(2))
+    }
+}
+
+/// Answers those who connect until it is told to end, and then for a few seconds those who have asked already. `app` makes
+/// what answers on a connection.
+pub async fn serve<L: Listener>(
+    mut listener: L,
+    limits: Limits,
+    app: impl Fn(&L::Io) -> Router,
+    ends: impl Future<Output = ()>,
+) {
     let mut ends = pin!(ends);
-    let mut connections = Connections::new(at_most());
+    let mut connections = Connections::new(limits);
     loop {
         tokio::select! {
-            (stream, _) = listener.accept() => connections.open(stream, app.clone()),
+            (stream, _) = listener.accept() => {
+                let app = app(&stream);
+                connections.open(stream, app);
+            }
             () = &mut ends => break,
         }
     }
@@ -83,9 +99,10 @@ pub(crate) async fn serve(mut listener: impl Listener, app: Router, ends: impl F
 /// The connections that are open.
 struct Connections {
     at_most: usize,
+    alive: &'static str,
     open: VecDeque<Connection>,
     tasks: JoinSet<()>,
-    /// One for each request that may be answered at a time, but for those at [`ALIVE`].
+    /// One for each request that may be answered at a time, but for those at `alive`.
     turns: Arc<Semaphore>,
     /// Tells all of them to end.
     ends: watch::Sender<bool>,
@@ -99,9 +116,11 @@ struct Connection {
 }
 
 impl Connections {
-    fn new(at_most: usize) -> Self {
+    fn new(limits: Limits) -> Self {
+        let at_most = limits.at_most();
         Self {
             at_most,
+            alive: limits.alive,
             open: VecDeque::new(),
             tasks: JoinSet::new(),
             turns: Arc::new(Semaphore::new(at_most - at_most.div_ceil(ONE_IN))),
@@ -119,6 +138,7 @@ impl Connections {
         let is_answered = Arc::new(AtomicBool::new(false));
         let answers = Answers {
             app: TowerToHyperService::new(app),
+            alive: self.alive,
             turns: Arc::clone(&self.turns),
             is_answered: Arc::clone(&is_answered),
         };
@@ -151,6 +171,7 @@ impl Connections {
 #[derive(Clone)]
 struct Answers {
     app: TowerToHyperService<Router>,
+    alive: &'static str,
     turns: Arc<Semaphore>,
     is_answered: Arc<AtomicBool>,
 }
@@ -159,7 +180,7 @@ impl Answers {
     async fn to(self, request: Request<Incoming>) -> Result<Response, Infallible> {
         self.is_answered.store(true, Ordering::SeqCst);
         let turn = self.turns.try_acquire();
-        let answer = if turn.is_ok() || request.uri().path() == ALIVE {
+        let answer = if turn.is_ok() || request.uri().path() == self.alive {
             hyper::service::Service::call(&self.app, request).await
         } else {
             Ok((StatusCode::SERVICE_UNAVAILABLE, "too many ask at a time\n").into_response())

@@ -1,0 +1,17 @@
+//! A process that carries the scheduler.
+//!
+//! Any number of processes may stand around one store. Whoever has its [`Leadership`](blueproof_core::ports::Leadership)
+//! works, for everybody; the others follow what is stored, and take over when the leader ends, however it ends: a hand-over
+//! and a crash are the same thing.
+//!
+//! [`Host`] is for a command that wants something done and stays until it is; [`Service`] works until it is told to stop.
+
+mod host;
+mod pauses;
+mod service;
+mod target;
+
+pub use host::{Host, Led};
+pub use pauses::Pauses;
+pub use service::{Service, Standing};
+pub use target::{Target, WaitError, is_taken_up};
