@@ -258,6 +258,10 @@ impl Attempts {
         files::tag(root).map_err(|error| cannot("make the folder of runs", root, &error))?;
         files::make(layout.root())
             .map_err(|error| cannot("make the attempt's folder", layout.root(), &error))?;
+        // Its owner's alone, whoever makes the folders in it.
+        let work = self.runs.work(attempt);
+        let works = work.parent().unwrap_or(root);
+        files::make(works).map_err(|error| cannot("make the folder of working copies", works, &error))?;
         let mut place = Placement::on(LOCAL_CLUSTER);
         if resources.gpu > Gpus(0)
             && let Some(units) = self.units().await
