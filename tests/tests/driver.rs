@@ -181,7 +181,7 @@ async fn an_agent_that_does_nothing_any_more_is_ended_by_force() {
     driver.observe(start.attempt).await.expect("it is asked for");
     let outcome = news.outcome(start.attempt).await;
     assert!(matches!(outcome.verdict, Verdict::Failed(_)), "{outcome:?}");
-    assert!(!driver.layout(start.attempt).work().exists());
+    assert!(!runs(home.path(), "a-store").work(start.attempt).exists());
 }
 
 #[tokio::test]

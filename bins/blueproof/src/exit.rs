@@ -2,7 +2,7 @@
 
 use blueproof_core::{
     domain::{Ending, RunState},
-    ports::{CallError, StoreError},
+    ports::{CallError, OutputError, StoreError},
     view::RunView,
 };
 use blueproof_diagnostic::Diagnostic;
@@ -126,6 +126,12 @@ impl From<CallError> for Problem {
             diagnostics: vec![*error.diagnostic],
             exit: Exit::Infrastructure,
         }
+    }
+}
+
+impl From<OutputError> for Problem {
+    fn from(error: OutputError) -> Self {
+        Problem::usage(error.to_diagnostic())
     }
 }
 

@@ -5,14 +5,15 @@ use std::{
     fs,
     future::Future,
     path::Path,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
+use blueproof_cluster::local::LocalOutput;
 use blueproof_core::{
-    attempt::RunsFolder,
     domain::{RunId, RunState},
     engine,
-    ports::{LoggedFact, Seq, StoreClient, StoreError},
+    ports::{AttemptOutput, LoggedFact, Seq, StoreClient, StoreError},
     scheduler::{PendingReason, Scheduler},
     sqlite::SqliteStore,
     view::RunView,
@@ -82,9 +83,9 @@ impl Reading {
         ));
     }
 
-    /// Returns where what is kept of a store's runs is.
-    pub(crate) fn kept(&self, store: &SqliteStore) -> RunsFolder {
-        self.config.runs_of(store.identity())
+    /// Returns what the attempts of a store leave.
+    pub(crate) fn output(&self, store: &SqliteStore) -> Arc<dyn AttemptOutput> {
+        Arc::new(LocalOutput::new(self.config.runs_of(store.identity())))
     }
 
     /// Returns the store where a run is looked for in it.
@@ -118,7 +119,7 @@ pub(crate) async fn facts(
 /// Returns what is kept of a run; nothing of one that goes on.
 pub(crate) async fn kept(
     store: &dyn StoreClient,
-    runs: &RunsFolder,
+    output: &Arc<dyn AttemptOutput>,
     run: &RunView,
 ) -> Result<Option<Kept>, Problem> {
     if !matches!(run.state, RunState::Ended(_)) {
@@ -128,7 +129,7 @@ pub(crate) async fn kept(
         Some(pass) => store.run(pass.attempt.run).await?,
         None => None,
     };
-    Ok(Some(Kept::of(run, passed.as_ref(), runs)))
+    Ok(Some(Kept::of(run, passed.as_ref(), output).await))
 }
 
 /// Returns why those runs wait that do.

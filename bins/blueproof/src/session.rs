@@ -13,7 +13,7 @@ use blueproof_core::{
     domain::{Actor, RequestKey, Resources},
     engine::Ports,
     policy::Policy,
-    ports::{ClusterDriver, Command, StoreClient, SystemClock},
+    ports::{AttemptOutput, ClusterDriver, Command, StoreClient, SystemClock},
     sqlite::SqliteStore,
     view::RunView,
 };
@@ -43,7 +43,7 @@ pub(crate) struct Session {
     /// What this machine has and cannot promise.
     pub(crate) warnings: Vec<Diagnostic>,
     host: Host,
-    runs: RunsFolder,
+    output: Arc<dyn AttemptOutput>,
 }
 
 impl Session {
@@ -51,12 +51,13 @@ impl Session {
     pub(crate) async fn open(config: &Config) -> Result<Self, Problem> {
         let store = Arc::new(SqliteStore::open(&config.store.value)?);
         let runs = config.runs_of(store.identity());
-        let driver = Arc::new(local_driver(config, runs.clone())?);
+        let driver = Arc::new(local_driver(config, runs)?);
         let inventory = driver.inventory().await?;
+        let output = driver.output();
         let ports = Ports {
             store: store.clone(),
             cluster: driver,
-            reporter: Arc::new(FolderReporter::new(runs.clone())),
+            reporter: Arc::new(FolderReporter::new(output.clone())),
             clock: Arc::new(SystemClock),
         };
         let host = Host::new(ports, store.clone(), policy(config, inventory.total));
@@ -65,7 +66,7 @@ impl Session {
             host: host.telling(show::aside),
             description: inventory.description,
             warnings: inventory.warnings,
-            runs,
+            output,
         })
     }
 
@@ -74,9 +75,9 @@ impl Session {
         self.host.policy()
     }
 
-    /// Returns where what is kept of runs is.
-    pub(crate) fn kept(&self) -> &RunsFolder {
-        &self.runs
+    /// Returns what attempts leave.
+    pub(crate) fn output(&self) -> &Arc<dyn AttemptOutput> {
+        &self.output
     }
 
     /// Starts a process that drives until nothing remains to be done, for runs that nobody stays with.

@@ -15,6 +15,7 @@ mod follow;
 mod log;
 mod machine;
 mod occupancy;
+mod output;
 mod unfit;
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
@@ -34,6 +35,7 @@ use attempts::{Attempts, cannot};
 pub use devices::{Devices, Holder, LookForDevices};
 use follow::Followed;
 pub use occupancy::{Occupancy, Occupant};
+pub use output::LocalOutput;
 
 /// The driver that runs attempts as processes on this machine.
 #[derive(Debug)]
@@ -67,6 +69,11 @@ impl LocalDriver {
 
     fn change(&mut self, change: impl FnOnce(&mut Attempts)) {
         change(Arc::get_mut(&mut self.attempts).expect("nothing was asked of a driver that is being made"));
+    }
+
+    /// Returns what the attempts leave.
+    pub fn output(&self) -> Arc<LocalOutput> {
+        self.attempts.output()
     }
 
     /// Returns where an attempt's files are.

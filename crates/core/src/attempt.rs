@@ -19,7 +19,7 @@ mod spec;
 
 pub use cgroup::Cgroup;
 pub use layout::{AttemptLayout, CACHE_TAG, CACHE_TAG_TEXT, STORE_ID, run_folder};
-pub use log::{Disturbance, LogCursor, LogError, LogReader, LogWriter};
+pub use log::{Disturbance, LogCursor, LogError, LogReader, LogWriter, NoCursor};
 pub use orders::{Errand, Orders};
 pub use process::{Presence, ProcessName};
 pub use record::{CellEnd, Checked, KeptFile, Machine, Record, RecordKind, Stage, Stream};

@@ -8,6 +8,7 @@ mod cluster;
 mod command;
 mod gpu;
 mod leadership;
+mod output;
 mod reporter;
 mod store;
 
@@ -19,6 +20,10 @@ pub use cluster::{AttemptNews, ClusterDriver, Inventory, NEWS_AT_MOST, News};
 pub use command::{Answer, Command, CommandId, LeftCommand, StoredCommand};
 pub use gpu::{Blindness, EventQueue, GpuEvents, GpuMeter, GpuProbe, GpuUsed, ProbeError};
 pub use leadership::{Leadership, Term};
+pub use output::{
+    ArtifactName, AttemptOutput, OutputError, OutputFile, OutputName, RecordChanges, RecordFollower,
+    RecordPosition, Records, ReportKind, RunFiles, whole,
+};
 pub use reporter::Reporter;
 pub use store::{Batch, LoggedFact, SNAPSHOTS_KEPT, Seq, Store, StoreClient, StoreError, Version};
 

@@ -1,7 +1,7 @@
 //! Carries out one attempt, as a process of its own that outlives whoever started it.
 //!
-//! The agent reads what is to be done from its folder and writes what comes of it there, and only there. It neither
-//! knows nor cares whether a scheduler is alive. It never runs a notebook a second time in the same attempt.
+//! The agent reads what is to be done from its folder and writes what comes of it there, and only there; the notebook works in
+//! another one, which is removed at the end. The agent neither knows nor cares whether a scheduler is alive. It never runs a notebook a second time in the same attempt.
 
 mod attempt;
 mod dependencies;
@@ -50,9 +50,9 @@ pub fn run(layout: &AttemptLayout, orders: Orders, dependencies: Dependencies) -
     }
     match orders.errand {
         Errand::CarryOut if records.is_empty() && log.disturbance().is_none() => {
-            attempt::carry_out(layout, log, dependencies)
+            attempt::carry_out(layout, orders.work, log, dependencies)
         }
-        Errand::CarryOut | Errand::Finish => recovery::finish(layout, &mut log, &records)
+        Errand::CarryOut | Errand::Finish => recovery::finish(layout, &orders.work, &mut log, &records)
             .map_err(failed("finish an attempt whose agent was killed")),
     }
 }

@@ -1,9 +1,9 @@
 //! Writes files so that a reader, or a crash, never meets half of one, and so that it is known what was written.
 
 use std::{
-    fs::{DirBuilder, Permissions},
+    fs::{self, Permissions},
     io::{self, Write},
-    os::unix::fs::{DirBuilderExt, PermissionsExt},
+    os::unix::fs::PermissionsExt,
     path::Path,
 };
 
@@ -60,23 +60,11 @@ pub(crate) fn hexadecimal(bytes: &[u8]) -> String {
 /// The file is whole and on disk when this returns; when it fails, the old one stands. Who may read it is up to the
 /// process's umask, as with any file.
 pub(crate) fn replace(file: &Path, bytes: &[u8]) -> io::Result<()> {
-    replace_for(0o666, 0o777, file, bytes)
-}
-
-/// Does the same with what nobody but its owner may read, nor any folder that is made for it.
-pub(crate) fn replace_private(file: &Path, bytes: &[u8]) -> io::Result<()> {
-    replace_for(0o600, 0o700, file, bytes)
-}
-
-fn replace_for(mode: u32, folder_mode: u32, file: &Path, bytes: &[u8]) -> io::Result<()> {
     let folder = file.parent().unwrap_or(Path::new("."));
-    DirBuilder::new()
-        .recursive(true)
-        .mode(folder_mode)
-        .create(folder)?;
+    fs::create_dir_all(folder)?;
     let mut builder = tempfile::Builder::new();
     let mut temporary = builder
-        .permissions(Permissions::from_mode(mode))
+        .permissions(Permissions::from_mode(0o666))
         .tempfile_in(folder)?;
     temporary.write_all(bytes)?;
     temporary.as_file().sync_all()?;

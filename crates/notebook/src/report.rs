@@ -21,18 +21,16 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-use std::{
-    collections::BTreeMap,
-    path::{Path, PathBuf},
-};
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
 use blueproof_core::{
-    attempt::{Machine, RunsFolder},
+    attempt::Machine,
     domain::{
         Actor, AttemptId, BlueprintName, Bytes, Head, MetricResult, ProfileName, Revision, RunId, Usage,
         Verdict,
     },
     figures::Figures,
+    ports::{AttemptOutput, ReportKind},
     view::RunView,
 };
 use blueproof_diagnostic::{Code, Diagnostic};
@@ -44,7 +42,7 @@ pub use comparison::{CellChange, CellEdit, Change, Comparison, FactChange, Metri
 pub use failed_line::FailedLine;
 pub use reporter::{FolderReporter, assemble};
 
-use crate::{environment::EnvironmentReport, files};
+use crate::environment::EnvironmentReport;
 
 /// All that is known of a run that is over, and of its last attempt. Known secrets must be redacted already.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -119,9 +117,7 @@ pub struct Report {
 
 /// Returns what whoever goes by the verdict on a run must know, and what else the agent of its last attempt noticed, as its
 /// signed log tells.
-///
-/// Blocks.
-pub fn notices(view: &RunView, runs: &RunsFolder) -> Vec<Diagnostic> {
+pub async fn notices(view: &RunView, output: &Arc<dyn AttemptOutput>) -> Vec<Diagnostic> {
     let Some(last) = view.attempts.last() else {
         return Vec::new();
     };
@@ -132,7 +128,7 @@ pub fn notices(view: &RunView, runs: &RunsFolder) -> Vec<Diagnostic> {
             .into_iter()
             .flat_map(|outcome| outcome.notices.iter().cloned()),
     );
-    let noticed = left::Left::by(last.id, runs).notices();
+    let noticed = left::Left::by(last.id, output).await.notices();
     notices.extend(noticed.into_iter().filter(|notice| {
         let outcome = outcome.map(|outcome| &outcome.notices);
         outcome.is_none_or(|told| !told.contains(notice))
@@ -238,56 +234,11 @@ pub struct ArtifactReport {
     pub sha256: String,
 }
 
-/// The files of a report.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Written {
-    /// The page.
-    pub html: PathBuf,
-    /// Everything but the cells' texts and outputs, for programs.
-    pub json: PathBuf,
-    /// For whatever shows test results.
-    pub junit: PathBuf,
-}
-
-/// Writes `report.html`, `report.json` and `junit.xml` into `folder`, which is made where it is not there.
-///
-/// Blocks. Each file is complete or not there, and replaces an older one; writing them again does no harm.
-///
-/// # Errors
-/// The folder cannot be written, for example because the disk is full.
-pub fn write(report: &Report, folder: &Path) -> Result<Written, Box<Diagnostic>> {
-    let written = Written {
-        html: folder.join("report.html"),
-        json: folder.join("report.json"),
-        junit: folder.join("junit.xml"),
-    };
-    let files = [
-        (&written.html, html::render(report)),
-        (&written.json, json::render(report)),
-        (&written.junit, junit::render(report)),
-    ];
-    for (file, text) in files {
-        files::replace_private(file, text.as_bytes()).map_err(|error| {
-            let message = format!("the report `{}` could not be written", file.display());
-            Diagnostic::error(Code::ReportUnwritten, message)
-                .caused_by(&error)
-                .hint("free some space, or make the folder writable; after `blueproof retry` it is written anew")
-        })?;
+/// Returns a report as its kinds of files would hold it.
+pub fn render(report: &Report, kind: ReportKind) -> String {
+    match kind {
+        ReportKind::Html => html::render(report),
+        ReportKind::Json => json::render(report),
+        ReportKind::Junit => junit::render(report),
     }
-    Ok(written)
-}
-
-/// Returns what `report.json` would hold.
-pub fn to_json(report: &Report) -> String {
-    json::render(report)
-}
-
-/// Returns what `junit.xml` would hold.
-pub fn to_junit(report: &Report) -> String {
-    junit::render(report)
-}
-
-/// Returns the page as text.
-pub fn to_html(report: &Report) -> String {
-    html::render(report)
 }

@@ -48,6 +48,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) limits_hit: LimitsHit,
     /// Where all is that the kernel's processes wrote.
     pub(crate) kernel_log: &'a Path,
+    /// The folder that was the notebook's home.
+    pub(crate) home: &'a Path,
 }
 
 /// Says why the notebook did not pass.

@@ -1,20 +1,11 @@
 //! `blueproof describe run RUN`.
 
-use std::{
-    fs::{self, ReadDir},
-    io,
-    path::Path,
-    time::Duration,
-};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
-use blueproof_core::{
-    attempt::RunsFolder,
-    domain::{Bytes, RunRequest},
-    engine,
-    view::RunView,
-};
+use blueproof_core::{domain::RunRequest, engine, ports::AttemptOutput, view::RunView};
 use blueproof_notebook::report::{self, Report};
 use jiff::Timestamp;
+use tokio::runtime::Handle;
 
 use crate::{
     cli::{Describe, DescribeKind, Place},
@@ -27,9 +18,6 @@ use crate::{
 
 /// How many files are listed.
 const MOST_FILES: usize = 40;
-
-/// How deep files are looked for: an attempt's artifacts may lie in folders of their own, and no deeper counts.
-const DEEPEST: usize = 5;
 
 /// How long what an attempt left is read, which a notebook can make large, or its disk slow.
 const ASSEMBLED_WITHIN: Duration = Duration::from_secs(20);
@@ -44,11 +32,12 @@ async fn describe_run(run: &RunSelector, place: &Place) -> Result<Exit, Problem>
     let store = reading.store_with(run)?;
     let view = run.resolve(store).await?;
     let (scheduler, _) = engine::replay(store).await?;
-    let kept = kept_files(&reading.kept(store).run(view.id));
+    let output = reading.output(store);
+    let kept = kept_files(&view, &*output).await?;
     let now = Timestamp::now();
     let request = scheduler.request(view.id);
     let report = match request {
-        Some(request) => what_is_asked(&view, request, &reading.kept(store)).await,
+        Some(request) => what_is_asked(&view, request, output).await,
         None => None,
     };
     let text = description::describe(
@@ -66,10 +55,14 @@ async fn describe_run(run: &RunSelector, place: &Place) -> Result<Exit, Problem>
 }
 
 /// Returns what is asked for and what its attempt left; nothing of a run of which no report can be made.
-async fn what_is_asked(view: &RunView, request: &RunRequest, runs: &RunsFolder) -> Option<Report> {
-    let (view, request, runs) = (since_it_was_asked_for(view), request.clone(), runs.clone());
+async fn what_is_asked(
+    view: &RunView,
+    request: &RunRequest,
+    output: Arc<dyn AttemptOutput>,
+) -> Option<Report> {
+    let (view, request, runtime) = (since_it_was_asked_for(view), request.clone(), Handle::current());
     within(ASSEMBLED_WITHIN, move || {
-        report::assemble(&view, &request, None, &runs)
+        runtime.block_on(report::assemble(&view, &request, None, &output))
     })
     .await
 }
@@ -89,49 +82,18 @@ async fn within<T: Send + 'static>(limit: Duration, make: impl FnOnce() -> T + S
     tokio::time::timeout(limit, made).await.ok()?.ok()
 }
 
-/// Returns what is kept in a run's folder. What cannot be read is not there.
-fn kept_files(folder: &Path) -> KeptFiles {
-    let mut files = Vec::new();
-    add_files(
-        folder,
-        folder,
-        DEEPEST,
-        &|folder| fs::read_dir(folder),
-        &mut files,
-    );
-    files.sort_by(|a, b| a.path.cmp(&b.path));
-    let more = files.len().saturating_sub(MOST_FILES);
-    files.truncate(MOST_FILES);
-    KeptFiles {
-        folder: folder.display().to_string(),
-        files,
-        more,
-    }
-}
-
-/// Adds the files below a folder. Links are not followed: they may lead anywhere. What is not there, goes away meanwhile or
-/// cannot be read holds nothing, and hides nothing else.
-fn add_files(
-    root: &Path,
-    folder: &Path,
-    depth: usize,
-    read: &impl Fn(&Path) -> io::Result<ReadDir>,
-    files: &mut Vec<KeptFile>,
-) {
-    for entry in read(folder).into_iter().flatten().filter_map(Result::ok) {
-        let Ok(about) = entry.metadata() else { continue };
-        let path = entry.path();
-        if about.is_dir() && depth > 1 {
-            add_files(root, &path, depth - 1, read, files);
-        }
-        if about.is_file() {
-            let below = path.strip_prefix(root).unwrap_or(&path);
-            files.push(KeptFile {
-                path: below.display().to_string(),
-                size: Bytes(about.len()),
-            });
-        }
-    }
+/// Returns what is kept of a run. What cannot be read is not there.
+async fn kept_files(view: &RunView, output: &dyn AttemptOutput) -> Result<KeptFiles, Problem> {
+    let kept = output.kept(view.id, MOST_FILES).await?;
+    let file = |(path, size): (PathBuf, _)| KeptFile {
+        path: path.display().to_string(),
+        size,
+    };
+    Ok(KeptFiles {
+        folder: kept.location,
+        files: kept.files.into_iter().map(file).collect(),
+        more: kept.more,
+    })
 }
 
 #[cfg(test)]
@@ -170,57 +132,5 @@ mod tests {
         let (done, never) = std::sync::mpsc::channel::<()>();
         assert_eq!(within(Duration::ZERO, move || never.recv()).await, None);
         drop(done);
-    }
-
-    #[test]
-    fn files_are_listed_in_order_and_links_are_not_followed() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let root = folder.path();
-        fs::create_dir_all(root.join("b/deep")).expect("a folder");
-        for (name, size) in [("report.html", 3), ("b/log.ndjson", 5), ("b/deep/x.png", 7)] {
-            fs::write(root.join(name), vec![0; size]).expect("a file");
-        }
-        std::os::unix::fs::symlink("/", root.join("all")).expect("a link");
-        let kept = kept_files(root);
-        let listed: Vec<_> = kept
-            .files
-            .iter()
-            .map(|file| (file.path.as_str(), file.size.0))
-            .collect();
-        assert_eq!(
-            listed,
-            [("b/deep/x.png", 7), ("b/log.ndjson", 5), ("report.html", 3)]
-        );
-        assert_eq!(kept.more, 0);
-    }
-
-    #[test]
-    fn a_folder_that_cannot_be_read_hides_no_other() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let root = folder.path();
-        for name in ["a", "b", "c"] {
-            fs::create_dir(root.join(name)).expect("a folder");
-            fs::write(root.join(name).join("file"), "").expect("a file");
-        }
-        let read = |folder: &Path| match folder.ends_with("b") {
-            true => Err(io::ErrorKind::PermissionDenied.into()),
-            false => fs::read_dir(folder),
-        };
-        let mut files = Vec::new();
-        add_files(root, root, DEEPEST, &read, &mut files);
-        let mut files: Vec<_> = files.iter().map(|file| file.path.as_str()).collect();
-        files.sort_unstable();
-        assert_eq!(files, ["a/file", "c/file"]);
-    }
-
-    #[test]
-    fn more_files_than_a_person_reads_are_counted() {
-        let folder = tempfile::tempdir().expect("a folder");
-        for number in 0..MOST_FILES + 2 {
-            fs::write(folder.path().join(format!("{number:03}")), "").expect("a file");
-        }
-        let kept = kept_files(folder.path());
-        assert_eq!((kept.files.len(), kept.more), (MOST_FILES, 2));
-        assert_eq!(kept_files(&folder.path().join("nowhere")).files, []);
     }
 }

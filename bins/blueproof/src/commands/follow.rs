@@ -118,12 +118,12 @@ pub(crate) async fn conclude(
     format: Option<DocumentFormat>,
     verbosity: Verbosity,
 ) -> Result<Exit, Problem> {
-    let kept = reading::kept(&*session.store, session.kept(), run).await?;
+    let kept = reading::kept(&*session.store, session.output(), run).await?;
     let mut answer = show::verdict::render(run);
     if let Some(comparison) = kept.as_ref().and_then(Kept::comparison) {
         answer.push_str(&show::since::render(run, comparison, Timestamp::now()));
     }
-    show::github::tell(run, session.kept(), &answer);
+    show::github::tell(run, &**session.output(), &answer).await;
     if let Some(format) = format {
         print_documents(session, slice::from_ref(run), format).await?;
         return Ok(Exit::of(run));
@@ -148,7 +148,8 @@ pub(crate) async fn print_documents(
     let waits = reading::waits(&*session.store, runs).await?;
     let mut listed = Vec::new();
     for run in runs {
-        listed.push(Listed::of(run, &waits).with(reading::kept(&*session.store, session.kept(), run).await?));
+        let kept = reading::kept(&*session.store, session.output(), run).await?;
+        listed.push(Listed::of(run, &waits).with(kept));
     }
     let text = match <[_; 1]>::try_from(listed) {
         Ok([run]) => output::encode(&Document::new("Run", run), format.into())?,

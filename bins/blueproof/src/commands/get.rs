@@ -84,7 +84,7 @@ pub(crate) async fn get_runs(arguments: &GetRuns, place: &Place) -> Result<Exit,
     };
     let waits = reading::waits(store, &found.runs).await?;
     let kept = match (shape, found.runs.as_slice()) {
-        (Shape::One, [run]) => reading::kept(store, &reading.kept(store), run).await?,
+        (Shape::One, [run]) => reading::kept(store, &reading.output(store), run).await?,
         (Shape::One | Shape::List, _) => None,
     };
     print_all(&found.runs, &waits, kept, format, shape)?;

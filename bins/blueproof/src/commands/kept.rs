@@ -2,15 +2,16 @@
 
 use std::{
     fmt::Write as _,
-    fs, io,
+    fs::{self, File},
+    io::{self, Write as _},
     os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
     process::{Command, Stdio},
 };
 
 use blueproof_core::{
-    attempt::{RunsFolder, open_regular, read_regular},
     engine,
+    ports::{AttemptOutput, OutputFile, OutputName, ReportKind, whole},
     sqlite::SqliteStore,
     view::{ReportView, RunView},
 };
@@ -28,6 +29,9 @@ use crate::{
 /// Far more than a report may have.
 const LONGEST_REPORT: u64 = 1 << 30;
 
+/// How much of a file is copied at once.
+const COPIED_AT_ONCE: usize = 4 << 20;
+
 /// Prints the report's path, or the report itself.
 pub(crate) async fn report(reading: &Reading, arguments: &Report) -> Result<Exit, Problem> {
     let store = reading.store_with(&arguments.run)?;
@@ -37,25 +41,29 @@ pub(crate) async fn report(reading: &Reading, arguments: &Report) -> Result<Exit
     if run.attempts.len() < n_attempts {
         return report_of_earlier(reading, store, &run, arguments).await;
     }
-    let file = match arguments.format {
-        None | Some(ReportFormat::Html) => "report.html",
-        Some(ReportFormat::Json) => "report.json",
-        Some(ReportFormat::Junit) => "junit.xml",
-    };
-    let path = reading.kept(store).run(run.id).join(file);
-    if !path.exists() {
+    let name = OutputName::Report(run.id, arguments.format.map_or(ReportKind::Html, kind));
+    let output = reading.output(store);
+    let Some(found) = output.file(&name).await? else {
         return no_report(&run);
-    }
-    match arguments.format {
-        None => {
-            output::print(&format!("{}\n", path.display()))?;
+    };
+    match (arguments.format, found.location) {
+        (None, Some(page)) => {
+            output::print(&format!("{}\n", page.display()))?;
             if arguments.open {
-                open(&path);
+                open(&page);
             }
         }
-        Some(_) => output::print(&text(&path).map_err(|error| unreadable(&path, &error))?)?,
+        (None, None) | (Some(_), _) => output::print(&text(&*output, &name).await?)?,
     }
     Ok(Exit::Ok)
+}
+
+fn kind(format: ReportFormat) -> ReportKind {
+    match format {
+        ReportFormat::Html => ReportKind::Html,
+        ReportFormat::Json => ReportKind::Json,
+        ReportFormat::Junit => ReportKind::Junit,
+    }
 }
 
 /// Prints the report of an attempt that is not the last one: the report on the disk is of that.
@@ -65,18 +73,15 @@ async fn report_of_earlier(
     run: &RunView,
     arguments: &Report,
 ) -> Result<Exit, Problem> {
-    let write = match arguments.format {
-        Some(ReportFormat::Html) => report::to_html,
-        Some(ReportFormat::Json) => report::to_json,
-        Some(ReportFormat::Junit) => report::to_junit,
-        None => return Err(Problem::usage(page_of_last(run))),
+    let Some(format) = arguments.format else {
+        return Err(Problem::usage(page_of_last(run)));
     };
     let (scheduler, _) = engine::replay(store).await?;
     let Some(request) = scheduler.request(run.id) else {
         return no_report(run);
     };
-    let report = report::assemble(run, request, None, &reading.kept(store));
-    output::print(&write(&report))?;
+    let report = report::assemble(run, request, None, &reading.output(store)).await;
+    output::print(&report::render(&report, kind(format)))?;
     Ok(Exit::Ok)
 }
 
@@ -144,20 +149,25 @@ pub(crate) async fn artifacts(reading: &Reading, arguments: &Artifacts) -> Resul
         anstream::eprintln!("{} has no attempt, and so no files", run.id);
         return Ok(Exit::Ok);
     };
-    let folder = reading.kept(store).attempt(attempt.id).artifacts();
-    if let Some(gone) = gone(&run, &reading.kept(store)) {
+    let output = reading.output(store);
+    if let Some(gone) = gone(&run, &*output).await? {
         return Err(Problem::usage(gone));
     }
-    let files = files(&folder).map_err(|error| unreadable(&folder, &error))?;
+    let files = match output.artifacts(attempt.id).await {
+        Err(error) if error.is_missing() => Vec::new(),
+        files => files?,
+    };
     if files.is_empty() {
         anstream::eprintln!("{} kept no files", run.id);
     }
     let mut listed = Vec::new();
     for file in files {
-        let kept = folder.join(&file);
+        let OutputName::Artifact(_, name) = &file.name else {
+            continue;
+        };
         let path = match &arguments.to {
-            None => kept,
-            Some(to) => copy(&kept, &to.join(&file))?,
+            None => file.location.clone().unwrap_or_else(|| name.path().into()),
+            Some(to) => copy(&*output, &file, &to.join(name.path())).await?,
         };
         match arguments.output {
             None => output::print(&format!("{}\n", escaped(&path)))?,
@@ -200,59 +210,46 @@ fn escaped(path: &Path) -> String {
     shown
 }
 
-/// Says that what was kept of a run is gone: its report was written into the folder that is not there.
-pub(super) fn gone(run: &RunView, runs: &RunsFolder) -> Option<Diagnostic> {
-    let folder = runs.run(run.id);
-    let is_gone = run.report == ReportView::Written && !folder.exists();
-    is_gone.then(|| {
+/// Says that what was kept of a run is gone: its report was written to where nothing is.
+pub(super) async fn gone(run: &RunView, output: &dyn AttemptOutput) -> Result<Option<Diagnostic>, Problem> {
+    if run.report != ReportView::Written {
+        return Ok(None);
+    }
+    let kept = output.kept(run.id, 1).await?;
+    Ok(kept.files.is_empty().then(|| {
         Diagnostic::error(Code::FileMissing, format!("what was kept of {} is gone", run.id))
-            .at(Place::file(folder.display().to_string()))
+            .at(Place::file(kept.location))
             .hint(format!(
                 "`blueproof describe run {}` says what the store knows of it",
                 run.id
             ))
-    })
+    }))
 }
 
 /// Reads a report. A notebook may have put something else in its place.
-fn text(path: &Path) -> io::Result<String> {
-    let bytes = read_regular(path, LONGEST_REPORT)?;
-    String::from_utf8(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+async fn text(output: &dyn AttemptOutput, report: &OutputName) -> Result<String, Problem> {
+    let bytes = whole(output, report, LONGEST_REPORT).await?;
+    String::from_utf8(bytes).map_err(|error| unusable(Path::new(&report.to_string()), &error))
 }
 
-fn copy(from: &Path, to: &Path) -> Result<PathBuf, Problem> {
-    let mut kept = open_regular(from).map_err(|error| unreadable(from, &error))?;
-    let made = to.parent().map_or(Ok(()), fs::create_dir_all);
-    let copied = made.and_then(|()| io::copy(&mut kept, &mut fs::File::create(to)?));
-    copied.map_err(|error| unreadable(to, &error))?;
-    Ok(to.into())
-}
-
-/// Returns the regular files below a folder, relative to it, in order; a folder that is not there has none.
-fn files(root: &Path) -> std::io::Result<Vec<PathBuf>> {
-    let mut found = Vec::new();
-    let mut open = vec![PathBuf::new()];
-    while let Some(folder) = open.pop() {
-        let entries = match fs::read_dir(root.join(&folder)) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
-            other => other?,
-        };
-        for entry in entries {
-            let entry = entry?;
-            let path = folder.join(entry.file_name());
-            let kind = entry.file_type()?;
-            if kind.is_dir() {
-                open.push(path);
-            } else if kind.is_file() {
-                found.push(path);
-            }
+async fn copy(output: &dyn AttemptOutput, from: &OutputFile, to: &Path) -> Result<PathBuf, Problem> {
+    let unwritable = |error: io::Error| unusable(to, &error);
+    to.parent()
+        .map_or(Ok(()), fs::create_dir_all)
+        .map_err(unwritable)?;
+    let mut copy = File::create(to).map_err(unwritable)?;
+    let mut copied = 0;
+    loop {
+        let part = output.read(&from.name, copied, COPIED_AT_ONCE).await?;
+        if part.is_empty() {
+            return Ok(to.into());
         }
+        copy.write_all(&part).map_err(unwritable)?;
+        copied += part.len() as u64;
     }
-    found.sort();
-    Ok(found)
 }
 
-fn unreadable(path: &Path, error: &std::io::Error) -> Problem {
+fn unusable(path: &Path, error: &dyn std::error::Error) -> Problem {
     let diagnostic = Diagnostic::error(Code::FileMissing, "could not use a file that the run kept");
     Problem::usage(
         diagnostic

@@ -2,14 +2,17 @@
 
 use std::{
     collections::BTreeSet,
+    convert::Infallible,
+    future,
     io::{self, Write},
+    sync::Arc,
     time::Duration,
 };
 
 use blueproof_core::{
-    attempt::{LogCursor, LogReader, Record, RecordKind, RunsFolder},
+    attempt::{Record, RecordKind},
     domain::{AttemptId, RunId},
-    ports::{StoreClient, StoreError},
+    ports::{AttemptOutput, OutputError, RecordFollower, StoreClient, StoreError},
     sqlite::SqliteStore,
     view::RunView,
 };
@@ -21,16 +24,18 @@ use crate::{
     exit::{Exit, Problem},
     output,
     reading::{Reading, Vigil},
+    show,
 };
 
-/// How often it is looked for news.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// How often it is looked whether somebody drives the run. What it prints, and how it goes on, is waited for.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 /// Prints an attempt of a run, the last one unless another is named; with `--follow` until the run is over.
 pub(crate) async fn logs(reading: &Reading, arguments: &Logs) -> Result<Exit, Problem> {
     let store = reading.store_with(&arguments.run)?;
     let run = arguments.attempt.of(arguments.run.resolve(store).await?)?;
-    if let Some(gone) = gone(&run, &reading.kept(store)) {
+    let output = reading.output(store);
+    if let Some(gone) = gone(&run, &*output).await? {
         return Err(Problem::usage(gone));
     }
     let Some(mut printer) = Printer::new(arguments, &run) else {
@@ -40,7 +45,7 @@ pub(crate) async fn logs(reading: &Reading, arguments: &Logs) -> Result<Exit, Pr
         );
         return Ok(Exit::Ok);
     };
-    match print_all(reading, store, arguments, run.id, &mut printer).await {
+    match print_all(&output, store, arguments, run.id, &mut printer).await {
         // Whoever reads has seen enough, as in `blueproof logs last | head`.
         Err(Ended::NobodyReads) => Ok(Exit::Ok),
         Ok(()) => {
@@ -65,8 +70,14 @@ impl From<StoreError> for Ended {
     }
 }
 
+impl From<io::Error> for Ended {
+    fn from(_: io::Error) -> Self {
+        Ended::NobodyReads
+    }
+}
+
 async fn print_all(
-    reading: &Reading,
+    output: &Arc<dyn AttemptOutput>,
     store: &SqliteStore,
     arguments: &Logs,
     run: RunId,
@@ -74,26 +85,36 @@ async fn print_all(
 ) -> Result<(), Ended> {
     let mut vigil = Vigil::default();
     loop {
+        // Before the run is read, so that no change of it is missed.
+        let seen = store.changed(None).await;
         let view = store.run(run).await?;
         let Some(view) = view else { return Ok(()) };
         let view = arguments.attempt.of(view).map_err(Ended::Problem)?;
         if let Some(attempt) = view.attempts.last() {
-            printer
-                .print_news(attempt.id, &reading.kept(store))
-                .map_err(|_| Ended::NobodyReads)?;
+            printer.print_ready(attempt.id, output).await?;
         }
         if view.settled || !arguments.follow {
-            return printer.end().map_err(|_| Ended::NobodyReads);
+            printer.end()?;
+            if let Some(error) = &printer.unread {
+                show::aside(&error.to_diagnostic());
+            }
+            return Ok(());
         }
         vigil.look(store, std::slice::from_ref(&view))?;
-        tokio::time::sleep(LOOK_EVERY).await;
+        tokio::select! {
+            _ = store.changed(Some(seen)) => {}
+            () = tokio::time::sleep(LOOK_EVERY) => {}
+            ended = printer.print_on() => match ended? {},
+        }
     }
 }
 
 /// Prints what the cells that are wanted printed.
 struct Printer {
     only: Option<u32>,
-    reading: Option<(AttemptId, LogReader, LogCursor)>,
+    records: Option<RecordFollower>,
+    /// Why what may follow was not read.
+    unread: Option<OutputError>,
     cell: Option<u32>,
     /// The cells that ran.
     begun: BTreeSet<u32>,
@@ -124,30 +145,45 @@ impl Printer {
         };
         Some(Self {
             only,
-            reading: None,
+            records: None,
+            unread: None,
             cell: None,
             begun: BTreeSet::new(),
             sanitiser: Sanitiser::default(),
         })
     }
 
-    fn print_news(&mut self, attempt: AttemptId, runs: &RunsFolder) -> io::Result<()> {
+    /// Prints what there is. What cannot be read now may be later.
+    async fn print_ready(&mut self, attempt: AttemptId, output: &Arc<dyn AttemptOutput>) -> io::Result<()> {
         if self
-            .reading
+            .records
             .as_ref()
-            .is_none_or(|(reading, ..)| *reading != attempt)
+            .is_none_or(|records| records.attempt() != attempt)
         {
-            self.reading = Some((attempt, runs.log(attempt), LogCursor::default()));
+            self.records = Some(RecordFollower::new(output.clone(), attempt));
         }
-        // What cannot be read now may be later, and an attempt that has not begun has no log.
-        while let Some((_, reader, cursor)) = &mut self.reading
-            && let Ok((records, next)) = reader.read_from(*cursor)
-            && next != *cursor
-        {
-            *cursor = next;
-            records.iter().try_for_each(|record| self.print(record))?;
+        self.unread = None;
+        while let Some(follower) = &mut self.records {
+            match follower.ready().await {
+                Ok(records) if records.is_empty() => break,
+                Ok(records) => records.iter().try_for_each(|record| self.print(record))?,
+                Err(error) => {
+                    self.unread = Some(error);
+                    break;
+                }
+            }
         }
         Ok(())
+    }
+
+    /// Prints what comes, for ever; returns where nobody reads it. Safe to drop.
+    async fn print_on(&mut self) -> io::Result<Infallible> {
+        while let Some(follower) = &mut self.records
+            && let Ok(records) = follower.next().await
+        {
+            records.iter().try_for_each(|record| self.print(record))?;
+        }
+        future::pending().await
     }
 
     fn print(&mut self, record: &Record) -> io::Result<()> {

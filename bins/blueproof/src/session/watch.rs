@@ -1,12 +1,11 @@
 //! Showing how a run goes on, whoever drives it.
 
-use std::{convert::Infallible, time::Duration};
+use std::{convert::Infallible, future, time::Duration};
 
 use blueproof_core::{
-    attempt::{LogCursor, LogReader},
-    domain::{AttemptId, RunState},
+    domain::RunState,
     engine,
-    ports::Store,
+    ports::{RecordFollower, Store},
     scheduler::Scheduler,
     view::RunView,
 };
@@ -19,7 +18,7 @@ use crate::{
     show::{estimate, explanation, progress::Progress, stages::Stages},
 };
 
-/// How often it is looked for news.
+/// How often the run's row is read and the time that it has taken is shown. Records are shown as they come.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// How long a run waits before it is worked out why: most do not wait at all.
@@ -33,7 +32,7 @@ pub(crate) struct Watch<'a> {
     session: &'a Session,
     target: &'a Target,
     stages: Stages,
-    reading: Option<(AttemptId, LogReader, LogCursor)>,
+    records: Option<RecordFollower>,
     outlook: Option<Outlook>,
 }
 
@@ -51,7 +50,7 @@ impl<'a> Watch<'a> {
             session,
             target,
             stages,
-            reading: None,
+            records: None,
             outlook: None,
         }
     }
@@ -60,7 +59,10 @@ impl<'a> Watch<'a> {
     pub(crate) async fn go_on(&mut self, progress: &mut Progress) -> Result<Infallible, Problem> {
         loop {
             self.look(progress).await?;
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::select! {
+                () = tokio::time::sleep(LOOK_EVERY) => {}
+                never = self.show_records(progress) => match never {},
+            }
         }
     }
 
@@ -80,27 +82,34 @@ impl<'a> Watch<'a> {
         Ok(())
     }
 
+    /// Shows the records of the attempt that is shown as they come, for ever. Safe to drop.
+    async fn show_records(&mut self, progress: &mut Progress) -> Infallible {
+        while let Some(follower) = &mut self.records
+            && let Ok(records) = follower.next().await
+        {
+            records.iter().for_each(|record| self.stages.on_record(record));
+            progress.show(&mut self.stages, Timestamp::now());
+        }
+        future::pending().await
+    }
+
     async fn read_records(&mut self) {
         let Some(attempt) = self.stages.attempt() else {
             return;
         };
         if self
-            .reading
+            .records
             .as_ref()
-            .is_none_or(|(reading, ..)| *reading != attempt)
+            .is_none_or(|records| records.attempt() != attempt)
         {
-            let log = self.session.kept().log(attempt);
-            self.reading = Some((attempt, log, LogCursor::default()));
+            self.records = Some(RecordFollower::new(self.session.output().clone(), attempt));
         }
         // What cannot be read now may be later; the run does not depend on being watched.
-        while let Some((_, reader, cursor)) = &mut self.reading
-            && let Ok((records, next)) = reader.read_from(*cursor)
-            && next != *cursor
+        while let Some(follower) = &mut self.records
+            && let Ok(records) = follower.ready().await
+            && !records.is_empty()
         {
-            *cursor = next;
-            for record in &records {
-                self.stages.on_record(record);
-            }
+            records.iter().for_each(|record| self.stages.on_record(record));
         }
     }
 

@@ -11,7 +11,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use blueproof_core::{attempt::RunsFolder, domain::Failure, view::RunView};
+use blueproof_core::{domain::Failure, ports::AttemptOutput, view::RunView};
 use blueproof_diagnostic::Diagnostic;
 use blueproof_notebook::{report::FailedLine, text::block};
 
@@ -35,12 +35,12 @@ pub(crate) fn end_group() {
 }
 
 /// Marks the line at which a run failed, and writes the step's summary. `verdict` is what a terminal shows.
-pub(crate) fn tell(run: &RunView, kept: &RunsFolder, verdict: &str) {
+pub(crate) async fn tell(run: &RunView, output: &dyn AttemptOutput, verdict: &str) {
     if !is_here() {
         return;
     }
     if let Some(failure) = &run.failure {
-        let failed = FailedLine::in_report(run, kept).or_else(|| FailedLine::of(run, kept));
+        let failed = FailedLine::in_report(run, output).await;
         eprintln!("{}", annotation(run, failure, failed.as_ref().map(place)));
     }
     // A summary that cannot be written is missed by nobody who sees the step's log.

@@ -3,11 +3,12 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use blueproof_core::{
-    attempt::RunsFolder,
     domain::{BlueprintName, Ending, Outcome, Repository, RunId, RunState},
+    ports::{AttemptOutput, OutputName, ReportKind},
     scheduler::PendingReason,
     view::{AttemptView, RunView},
 };
@@ -60,13 +61,16 @@ pub(crate) struct Kept {
 }
 
 impl Kept {
-    /// Reads what is kept of a run. `passed` is the run of its last pass. Blocks.
-    pub(crate) fn of(run: &RunView, passed: Option<&RunView>, runs: &RunsFolder) -> Self {
-        let report_file = runs.run(run.id).join("report.html");
+    /// Reads what is kept of a run. `passed` is the run of its last pass.
+    pub(crate) async fn of(run: &RunView, passed: Option<&RunView>, output: &Arc<dyn AttemptOutput>) -> Self {
+        let report = output.file(&OutputName::Report(run.id, ReportKind::Html)).await;
         Self {
-            report_file: Some(report_file).filter(|file| file.exists()),
-            notices: report::notices(run, runs),
-            comparison: passed.and_then(|passed| Comparison::of(run, passed, runs)),
+            report_file: report.ok().flatten().and_then(|report| report.location),
+            notices: report::notices(run, output).await,
+            comparison: match passed {
+                Some(passed) => Comparison::of(run, passed, output).await,
+                None => None,
+            },
         }
     }
 

@@ -160,6 +160,7 @@ fn last_words(path: &Path) -> io::Result<Stdio> {
     let file = File::options()
         .create(true)
         .append(true)
+        .mode(0o600)
         .custom_flags(UNFOLLOWED)
         .open(path)?;
     Ok(file.into())

@@ -3,6 +3,7 @@
 use std::{
     path::{Path, PathBuf},
     process::ExitStatus,
+    sync::Arc,
     thread,
     time::{Duration, Instant},
 };
@@ -34,13 +35,14 @@ use super::{
     files,
     log::{Log, is_finished},
     machine,
+    output::LocalOutput,
     unfit::unfit,
 };
 
 /// For how long it holds what was seen when accelerators were looked for.
 const LOOK_HOLDS: Duration = Duration::from_secs(10);
 
-/// How often an attempt's folder is looked at for news where nothing was written to its log.
+/// How often it is looked whether an attempt's agent is still there where nothing was written to its log.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// How often it is looked for what is only milliseconds away: an agent's first word, and its end after its last.
@@ -56,6 +58,7 @@ const RELEASE_GRACE: Duration = Duration::from_secs(20);
 #[derive(Debug)]
 pub(super) struct Attempts {
     runs: RunsFolder,
+    output: Arc<LocalOutput>,
     environments: PathBuf,
     pub(super) agent: AgentCommand,
     release_grace: Duration,
@@ -66,6 +69,7 @@ pub(super) struct Attempts {
 impl Attempts {
     pub(super) fn new(runs: RunsFolder, environments: PathBuf, agent: AgentCommand) -> Self {
         Self {
+            output: Arc::new(LocalOutput::new(runs.clone())),
             runs,
             environments,
             agent,
@@ -81,6 +85,11 @@ impl Attempts {
 
     pub(super) fn set_release_grace(&mut self, grace: Duration) {
         self.release_grace = grace;
+    }
+
+    /// Returns what the attempts leave.
+    pub(super) fn output(&self) -> Arc<LocalOutput> {
+        Arc::clone(&self.output)
     }
 
     /// Returns where an attempt's files are.
@@ -171,13 +180,14 @@ impl Attempts {
     }
 
     pub(super) fn log(&self, attempt: AttemptId) -> Log {
-        Log::of(attempt, &self.runs)
+        Log::of(attempt, self.output.clone())
     }
 
     pub(super) async fn agent_for(&self, attempt: AttemptId, errand: Errand) -> Result<Child, CallError> {
         let orders = Orders {
             key: self.runs.log_key(attempt),
             errand,
+            work: self.runs.work(attempt),
         };
         let spawned = self.agent.spawn(&self.layout(attempt), &orders).await;
         spawned.map_err(|error| self.agent.cannot_start(&error))
@@ -248,6 +258,10 @@ impl Attempts {
         files::tag(root).map_err(|error| cannot("make the folder of runs", root, &error))?;
         files::make(layout.root())
             .map_err(|error| cannot("make the attempt's folder", layout.root(), &error))?;
+        // Its owner's alone, whoever makes the folders in it.
+        let work = self.runs.work(attempt);
+        let works = work.parent().unwrap_or(root);
+        files::make(works).map_err(|error| cannot("make the folder of working copies", works, &error))?;
         let mut place = Placement::on(LOCAL_CLUSTER);
         if resources.gpu > Gpus(0)
             && let Some(units) = self.units().await
@@ -267,6 +281,8 @@ impl Attempts {
             }
         } else if !files::is_empty(layout.root()) {
             self.set_aside_others(start.attempt)?;
+            // What an attempt worked in is no part of what is kept of it.
+            files::remove_work(&layout, &self.runs.work(start.attempt));
         }
         let spec = serde_json::to_vec_pretty(&spec).expect("a spec is plain data");
         files::write_whole(&layout.spec(), &spec).map_err(|error| cannot("write", &layout.spec(), &error))?;
@@ -350,7 +366,7 @@ impl Attempts {
             records = self.log(attempt).news().await?.records;
         }
         // Nothing of it runs any more.
-        files::remove_work(&layout);
+        files::remove_work(&layout, &self.runs.work(attempt));
         let Some(units) = self.units().await else {
             return Ok(());
         };

@@ -1,30 +1,55 @@
 //! Waking when a file is written to.
 
-use std::{io, mem::MaybeUninit, os::fd::OwnedFd, path::Path, thread, time::Duration};
+use std::{
+    io,
+    mem::MaybeUninit,
+    os::fd::OwnedFd,
+    path::{Path, PathBuf},
+    thread,
+    time::Duration,
+};
 
+use async_trait::async_trait;
+use blueproof_core::ports::RecordChanges;
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 use tokio::io::{Interest, unix::AsyncFd};
 
 /// The shortest time between two wakes: a file that is written to without pause is not looked at without pause.
 const AT_LEAST: Duration = Duration::from_millis(2);
 
-/// Tells when a file is written to. Where the system does not tell, such as on a network file system or when it has no watch
-/// left to give, only time passes.
+/// The longest: another file may have been put in its place, and where the system does not tell, such as on a network file
+/// system, of a file that is not there yet, or when it has no watch left to give, only time passes.
+const AT_MOST: Duration = Duration::from_millis(100);
+
+/// Tells when a file is written to.
 #[derive(Debug)]
-pub(super) struct Changes(Option<AsyncFd<OwnedFd>>);
+pub(super) struct Changes {
+    path: PathBuf,
+    at_most: Duration,
+    events: Option<AsyncFd<OwnedFd>>,
+}
 
 impl Changes {
-    /// Watches the file that is at `path` now.
-    pub(super) fn of(path: &Path) -> Self {
-        Self(watch(path).ok())
+    /// Watches the file that is at `path`.
+    pub(super) fn of(path: PathBuf) -> Self {
+        let events = watch(&path).ok();
+        Self {
+            path,
+            at_most: AT_MOST,
+            events,
+        }
     }
+}
 
-    /// Returns once the file was written to since it was last asked, or after `at_most`. It may be dropped at any point.
-    pub(super) async fn next(&mut self, at_most: Duration) {
+#[async_trait]
+impl RecordChanges for Changes {
+    async fn next(&mut self) {
         tokio::time::sleep(AT_LEAST).await;
-        let rest = at_most.saturating_sub(AT_LEAST);
-        let Some(events) = &self.0 else {
-            return tokio::time::sleep(rest).await;
+        let rest = self.at_most.saturating_sub(AT_LEAST);
+        let Some(events) = &self.events else {
+            tokio::time::sleep(rest).await;
+            self.events = watch(&self.path).ok();
+            return;
         };
         if let Ok(Ok(mut ready)) = tokio::time::timeout(rest, events.readable()).await {
             read_all(events.get_ref());
@@ -37,7 +62,7 @@ impl Drop for Changes {
     /// Leaves closing to another thread: the system waits there until nobody can be about to tell of anything, which takes a
     /// hundredth of a second, and then has nothing more to say.
     fn drop(&mut self) {
-        if let Some(events) = self.0.take() {
+        if let Some(events) = self.events.take() {
             let events = events.into_inner();
             let _ = thread::Builder::new().spawn(move || drop(events));
         }
@@ -66,21 +91,21 @@ mod tests {
 
     use super::*;
 
-    const NEVER: Duration = Duration::from_secs(3600);
     /// Only ever reached by a test that fails.
     const BOUND: Duration = Duration::from_secs(60);
 
     #[tokio::test]
     async fn a_file_that_is_written_to_wakes_at_once() {
         let mut file = tempfile::NamedTempFile::new().unwrap();
-        let mut changes = Changes::of(file.path());
-        if changes.0.is_none() {
+        let mut changes = Changes::of(file.path().into());
+        changes.at_most = Duration::from_secs(3600);
+        if changes.events.is_none() {
             println!("NOT TESTED: no inotify here");
             return;
         }
         for _ in 0..2 {
             file.write_all(b"a line\n").unwrap();
-            let woken = tokio::time::timeout(BOUND, changes.next(NEVER)).await;
+            let woken = tokio::time::timeout(BOUND, changes.next()).await;
             assert!(woken.is_ok(), "not woken");
         }
     }
@@ -91,7 +116,20 @@ mod tests {
         let quiet = folder.path().join("quiet");
         fs::write(&quiet, "").unwrap();
         for path in [quiet, folder.path().join("missing")] {
-            Changes::of(&path).next(AT_LEAST * 2).await;
+            Changes::of(path).next().await;
+        }
+    }
+
+    #[tokio::test]
+    async fn a_file_is_watched_once_it_is_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("later");
+        let mut changes = Changes::of(path.clone());
+        assert!(changes.events.is_none(), "there is nothing to watch");
+        fs::write(&path, "").unwrap();
+        changes.next().await;
+        if watch(&path).is_ok() {
+            assert!(changes.events.is_some(), "it is there now");
         }
     }
 }

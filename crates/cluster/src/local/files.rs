@@ -27,11 +27,14 @@ pub(super) fn tag(runs: &Path) -> io::Result<()> {
     }
 }
 
-/// Writes a file whole or not at all, in the place of whatever else lies there.
+/// Writes a file whole or not at all, in the place of whatever else lies there. Only its owner may read it.
 pub(super) fn write_whole(path: &Path, content: &[u8]) -> io::Result<()> {
-    let part = path.with_extension("part");
+    let mut part = path.as_os_str().to_owned();
+    part.push(".part");
+    let part = PathBuf::from(part);
     clear_away(&part)?;
-    let mut file = fs::File::create_new(&part)?;
+    let mut options = fs::File::options();
+    let mut file = options.write(true).create_new(true).mode(0o600).open(&part)?;
     file.write_all(content)?;
     file.sync_all()?;
     clear_folder_away(path)?;
@@ -44,7 +47,7 @@ pub(super) fn open_lock(path: &Path) -> io::Result<fs::File> {
         clear_away(path)?;
     }
     let mut options = fs::File::options();
-    options.create(true).truncate(false).write(true);
+    options.create(true).truncate(false).write(true).mode(0o600);
     options.custom_flags(UNFOLLOWED).open(path)
 }
 
@@ -78,8 +81,10 @@ pub(super) fn set_aside(folder: &Path) -> io::Result<()> {
 
 /// Removes the folder that an attempt worked in. What cannot be removed, such as another user's file, keeps nobody from the
 /// quota: the agent's log says of it why, and `describe run` lists it.
-pub(super) fn remove_work(layout: &AttemptLayout) {
-    if let Err(error) = remove_folder(&layout.work()) {
+pub(super) fn remove_work(layout: &AttemptLayout, work: &Path) {
+    // An attempt that an earlier version began works in its own folder.
+    let before = layout.root().join("work");
+    if let Err(error) = remove_folder(work).and(remove_folder(&before)) {
         // Where not even that can be written, the files themselves are all that tells.
         let _ = note(
             &layout.agent_log(),

@@ -1,49 +1,41 @@
 //! An attempt's log as its driver goes by it: every line its agent's.
 
-use std::{path::PathBuf, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use blueproof_core::{
-    attempt::{Cgroup, LogCursor, LogError, LogReader, ProcessName, Record, RecordKind, RunsFolder},
+    attempt::{Cgroup, ProcessName, Record, RecordKind},
     domain::AttemptId,
-    ports::CallError,
+    ports::{AttemptOutput, CallError, OutputError, RecordFollower},
 };
-
-use super::{attempts::cannot, changes::Changes};
 
 /// An attempt's log, read on from where it was read to.
 pub(super) struct Log {
-    reader: LogReader,
-    path: PathBuf,
-    cursor: LogCursor,
+    records: RecordFollower,
     begun: Option<ProcessName>,
     cgroup: Option<Cgroup>,
-    changes: Option<Changes>,
 }
 
 /// What was read.
 pub(super) struct News {
-    /// What the agent wrote since it was last looked.
+    /// What the agent wrote since it was last looked and the driver goes by, which is little however long the log is.
     pub(super) records: Vec<Record>,
     /// Whether something follows that it did not write, or something is missing. It is read from the beginning next time.
     pub(super) is_disturbed: bool,
 }
 
 impl Log {
-    pub(super) fn of(attempt: AttemptId, runs: &RunsFolder) -> Self {
+    pub(super) fn of(attempt: AttemptId, output: Arc<dyn AttemptOutput>) -> Self {
         Self {
-            reader: runs.log(attempt),
-            path: runs.attempt(attempt).log(),
-            cursor: LogCursor::default(),
+            records: RecordFollower::new(output, attempt),
             begun: None,
             cgroup: None,
-            changes: None,
         }
     }
 
-    /// Returns once the log was written to since it was last asked, or after `at_most`. It may be dropped at any point.
+    /// Returns once there may be news, or after `at_most`. It may be dropped at any point.
     pub(super) async fn changed(&mut self, at_most: Duration) {
-        let changes = self.changes.get_or_insert_with(|| Changes::of(&self.path));
-        changes.next(at_most).await;
+        // That time is up is as good as a change: whoever asks looks again.
+        let _ = tokio::time::timeout(at_most, self.records.changed()).await;
     }
 
     /// Returns the process of the agent that has begun last, as far as it was read.
@@ -58,30 +50,50 @@ impl Log {
 
     /// Returns what is new.
     pub(super) async fn news(&mut self) -> Result<News, CallError> {
-        let (reader, mut cursor) = (self.reader.clone(), self.cursor);
-        let read = tokio::task::spawn_blocking(move || {
-            let mut records = Vec::new();
-            loop {
-                match reader.read_from(cursor) {
-                    Ok((_, next)) if next == cursor => return Ok((records, Some(cursor))),
-                    Ok((more, next)) => {
-                        records.extend(more);
-                        cursor = next;
-                    }
-                    Err(LogError::Foreign { .. }) => return Ok((records, None)),
-                    Err(LogError::Io(error)) => return Err(error),
+        let mut records = Vec::new();
+        let is_disturbed = loop {
+            match self.records.ready().await {
+                Ok(more) if more.is_empty() => break false,
+                Ok(more) => records.extend(more.into_iter().filter(is_for_the_driver)),
+                Err(OutputError::Disturbed { .. } | OutputError::Removed(_)) => {
+                    self.records.restart();
+                    break true;
                 }
+                Err(error) => return Err(error.into()),
             }
-        });
-        let read = read.await.expect("reading a file does not panic");
-        let (records, cursor) = read.map_err(|error| cannot("read", &self.path, &error))?;
-        self.cursor = cursor.unwrap_or_default();
+        };
         self.begun = records.iter().rev().find_map(begun).or(self.begun.take());
         self.cgroup = records.iter().rev().find_map(cgroup).or(self.cgroup.take());
         Ok(News {
             records,
-            is_disturbed: cursor.is_none(),
+            is_disturbed,
         })
+    }
+}
+
+/// Returns whether a driver goes by a record: by all that says how an attempt stands, and by none of what it printed.
+fn is_for_the_driver(record: &Record) -> bool {
+    match &record.kind {
+        RecordKind::Begun { .. }
+        | RecordKind::KernelReady { .. }
+        | RecordKind::DevicesUnfit { .. }
+        | RecordKind::Finished { .. } => true,
+        RecordKind::StageBegun { .. }
+        | RecordKind::StageProgress { .. }
+        | RecordKind::StageEnded { .. }
+        | RecordKind::EnvironmentReady { .. }
+        | RecordKind::CellBegun { .. }
+        | RecordKind::Text { .. }
+        | RecordKind::Display { .. }
+        | RecordKind::Truncated { .. }
+        | RecordKind::LeftOut { .. }
+        | RecordKind::Metric { .. }
+        | RecordKind::CellEnded { .. }
+        | RecordKind::CellUsed { .. }
+        | RecordKind::MachineSeen { .. }
+        | RecordKind::Noticed { .. }
+        | RecordKind::ExpectationsChecked { .. }
+        | RecordKind::FilesKept { .. } => false,
     }
 }
 

@@ -79,9 +79,4 @@ impl AttemptLayout {
     pub fn kernel_log(&self) -> PathBuf {
         self.root.join("kernel.log")
     }
-
-    /// Returns the private working copy of the checkout; gone when the attempt is.
-    pub fn work(&self) -> PathBuf {
-        self.root.join("work")
-    }
 }

@@ -6,9 +6,11 @@
 mod writer;
 
 use std::{
+    fmt,
     fs::{self, File},
     io::{self, Read, Seek, SeekFrom},
     path::PathBuf,
+    str::FromStr,
 };
 
 use super::{Chain, LogKey, Record, open_regular};
@@ -75,6 +77,15 @@ impl LogReader {
     /// When the file is there and cannot be read; when the first new line must be the agent's and is not, and when the file
     /// has become shorter, is gone, or is no regular file.
     pub fn read_from(&self, cursor: LogCursor) -> Result<(Vec<Record>, LogCursor), LogError> {
+        self.read_some(cursor, usize::MAX)
+    }
+
+    /// Returns the next records, at most `limit` of them. For the rest see [`LogReader::read_from`].
+    ///
+    /// # Errors
+    ///
+    /// As [`LogReader::read_from`].
+    pub fn read_some(&self, cursor: LogCursor, limit: usize) -> Result<(Vec<Record>, LogCursor), LogError> {
         let mut file = match open_regular(&self.path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound && cursor == LogCursor::default() => {
@@ -94,6 +105,9 @@ impl LogReader {
         let mut records = Vec::new();
         let mut next = cursor;
         for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+            if records.len() == limit {
+                break;
+            }
             match self.record(line, &mut next) {
                 Ok(record) => records.extend(record),
                 // What stands before it is the agent's all the same.
@@ -144,6 +158,36 @@ impl LogReader {
         Ok(serde_json::from_slice(text).ok())
     }
 }
+
+/// The offset, and the last signature before it: `4711-` and hexadecimal digits.
+impl fmt::Display for LogCursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{}", self.offset, self.chain.to_hex())
+    }
+}
+
+impl FromStr for LogCursor {
+    type Err = NoCursor;
+
+    fn from_str(text: &str) -> Result<Self, NoCursor> {
+        let (offset, chain) = text.split_once('-').ok_or(NoCursor)?;
+        let cursor = Self {
+            offset: offset.parse().map_err(|_| NoCursor)?,
+            chain: Chain::from_hex(chain).ok_or(NoCursor)?,
+        };
+        // Such as `+1` and `01`.
+        if cursor.to_string() == text {
+            Ok(cursor)
+        } else {
+            Err(NoCursor)
+        }
+    }
+}
+
+/// A text that is no [`LogCursor`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("it is no position in a log")]
+pub struct NoCursor;
 
 impl LogCursor {
     /// Goes on behind a line, if it is the agent's.

@@ -1,13 +1,16 @@
 //! What an agent is told by whoever starts it, and nobody else may know.
 
-use std::io::{self, Read};
+use std::{
+    io::{self, Read},
+    path::PathBuf,
+};
 
 use serde::{Deserialize, Serialize};
 
 use super::LogKey;
 
 /// The most that is read: far more than they take.
-const MOST_BYTES: u64 = 4096;
+const MOST_BYTES: u64 = 64 << 10;
 
 /// What an agent is told on its standard input.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,6 +19,8 @@ pub struct Orders {
     pub key: LogKey,
     /// What it is started for.
     pub errand: Errand,
+    /// The folder in which the notebook works, to be made and removed: elsewhere than where the agent writes.
+    pub work: PathBuf,
 }
 
 /// What an agent is started for.
@@ -33,6 +38,7 @@ pub enum Errand {
 struct Written {
     key: String,
     errand: Errand,
+    work: PathBuf,
 }
 
 impl Orders {
@@ -41,6 +47,7 @@ impl Orders {
         let written = Written {
             key: self.key.to_hex(),
             errand: self.errand,
+            work: self.work.clone(),
         };
         serde_json::to_string(&written).expect("plain data") + "\n"
     }
@@ -58,6 +65,7 @@ impl Orders {
         Ok(Self {
             key: LogKey::from_hex(&written.key).ok_or_else(not_a_key)?,
             errand: written.errand,
+            work: written.work,
         })
     }
 }
@@ -72,6 +80,7 @@ mod tests {
         let orders = Orders {
             key: LogKey::of(&[7; 32], RunId(3).attempt(2)),
             errand: Errand::Finish,
+            work: "/runs/work/a".into(),
         };
         let line = orders.to_line();
         assert_eq!(Orders::read(line.as_bytes()).expect("they are orders"), orders);

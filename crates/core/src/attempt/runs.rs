@@ -60,6 +60,12 @@ impl RunsFolder {
         AttemptLayout::of(attempt, &self.path())
     }
 
+    /// Returns where an attempt has its private working copy of the checkout, as long as it goes on. It is no part of what is kept
+    /// of the attempt, and no folder above it is: a notebook works there.
+    pub fn work(&self, attempt: AttemptId) -> PathBuf {
+        self.root.join("work").join(self.log_key(attempt).name())
+    }
+
     /// Returns an attempt's log, of which every line must be its agent's.
     pub fn log(&self, attempt: AttemptId) -> LogReader {
         LogReader::verified(self.attempt(attempt).log(), self.log_key(attempt))

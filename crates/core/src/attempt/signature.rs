@@ -45,6 +45,15 @@ impl LogKey {
         hex(&self.0)
     }
 
+    /// Returns a name that nobody without the key can tell, nor what it is the name of. It is no signature of any line: what is
+    /// signed there is longer.
+    pub(super) fn name(&self) -> String {
+        let mut mac = keyed(&self.0);
+        mac.update(b"working copy");
+        let whole: [u8; 32] = mac.finalize().into_bytes().into();
+        hex(&whole[..DIGITS / 2])
+    }
+
     /// Returns `record`, a JSON object, as a signed line without its newline, and where the chain goes on.
     pub(super) fn sign(&self, chain: Chain, record: &[u8]) -> (Vec<u8>, Chain) {
         let chain = self.next(chain, record);
@@ -68,6 +77,18 @@ impl LogKey {
         let mut cut = Chain::default();
         cut.0.copy_from_slice(&whole[..DIGITS / 2]);
         cut
+    }
+}
+
+impl Chain {
+    /// Reads what [`Chain::to_hex`] wrote; `None` where it did not.
+    pub(super) fn from_hex(text: &str) -> Option<Self> {
+        bytes(text.as_bytes()).map(Self)
+    }
+
+    /// Writes it as it stands in a line.
+    pub(super) fn to_hex(self) -> String {
+        hex(&self.0)
     }
 }
 

@@ -161,7 +161,7 @@ fn has_open(pid: u32, file: &Metadata) -> io::Result<bool> {
 impl Term for FileLock {
     /// A lock is never taken away.
     async fn lost(&self) {
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 }
 

@@ -55,6 +55,8 @@ const LONGEST_KERNEL_LOG: u64 = 64 << 20;
 /// What an attempt works with.
 struct Attempt<'a> {
     layout: &'a AttemptLayout,
+    /// The folder in which the notebook works.
+    work: PathBuf,
     spec: AttemptSpec,
     plan: Plan,
     dependencies: Dependencies,
@@ -98,6 +100,7 @@ struct Traces {
 /// Carries out the attempt; whatever happens, its last record is that it is finished.
 pub(crate) fn carry_out(
     layout: &AttemptLayout,
+    work: PathBuf,
     log: LogWriter,
     dependencies: Dependencies,
 ) -> Result<(), AgentError> {
@@ -119,6 +122,7 @@ pub(crate) fn carry_out(
         let stops = signals::listen().map_err(|source| AgentError::new("listen for signals", source))?;
         let attempt = Attempt {
             layout,
+            work,
             spec,
             plan,
             dependencies,
@@ -195,7 +199,7 @@ impl Attempt<'_> {
         // What stays in it is as little to be ended as what a sweep leaves.
         let _ = self.traces.confinement.end();
         // What stays is told by the driver, which tries again.
-        let _ = remove_folder(&self.layout.work());
+        let _ = remove_folder(&self.work);
         // A notebook may have taken away the right to write here.
         let _ = fs::set_permissions(self.layout.root(), fs::Permissions::from_mode(0o700));
         self.keep_files();
@@ -395,11 +399,11 @@ impl Attempt<'_> {
     }
 
     fn checkout(&self) -> PathBuf {
-        self.layout.work().join("checkout")
+        self.work.join("checkout")
     }
 
     fn home(&self) -> PathBuf {
-        self.layout.work().join("home")
+        self.work.join("home")
     }
 }
 

@@ -48,6 +48,7 @@ fn open(path: &Path) -> io::Result<File> {
         .create(true)
         .truncate(false)
         .write(true)
+        .mode(0o600)
         .custom_flags(UNFOLLOWED);
     options.open(path)
 }

@@ -1,6 +1,6 @@
 //! Finishing an attempt whose agent was killed.
 
-use std::io;
+use std::{io, path::Path};
 
 use blueproof_core::{
     attempt::{AttemptLayout, Cgroup, Disturbance, LogWriter, Record, RecordKind, remove_folder},
@@ -16,9 +16,14 @@ use crate::{
 };
 
 /// Ends what an earlier agent left, and appends how the attempt ended. The notebook is not run again.
-pub(crate) fn finish(layout: &AttemptLayout, log: &mut LogWriter, records: &[Record]) -> io::Result<()> {
-    let unended = end_what_is_left(layout, records);
-    let _ = remove_folder(&layout.work());
+pub(crate) fn finish(
+    layout: &AttemptLayout,
+    work: &Path,
+    log: &mut LogWriter,
+    records: &[Record],
+) -> io::Result<()> {
+    let unended = end_what_is_left(layout, work, records);
+    let _ = remove_folder(work);
     // An agent makes sure that its first word is on the disk before it starts anything.
     let is_cut_off = records.is_empty().then_some(Disturbance::CutOff);
     let mut failure = match log.reclaim()?.or(is_cut_off) {
@@ -64,9 +69,8 @@ fn agent_lost() -> Failure {
 }
 
 /// Ends what earlier agents started, as they wrote down before they did, and returns what could not be ended.
-fn end_what_is_left(layout: &AttemptLayout, records: &[Record]) -> Option<String> {
-    let work = layout.work();
-    let work = work.canonicalize().unwrap_or(work);
+fn end_what_is_left(layout: &AttemptLayout, work: &Path, records: &[Record]) -> Option<String> {
+    let work = work.canonicalize().unwrap_or_else(|_| work.into());
     let mut unended = None;
     for record in records {
         let RecordKind::Begun {

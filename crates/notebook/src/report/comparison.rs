@@ -7,11 +7,15 @@ mod cells;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use blueproof_core::{
-    attempt::{Machine, RunsFolder},
+    attempt::Machine,
     domain::{AttemptId, Head, MetricResult, Revision},
+    ports::AttemptOutput,
     view::{AttemptView, ParameterChange, RunView},
 };
 use jiff::{SignedDuration, Timestamp};
@@ -110,22 +114,25 @@ pub struct FactChange {
 impl Comparison {
     /// Compares a run that has ended with `passed`, the run of its last pass. `None` where none had passed.
     ///
-    /// Blocks: logs and executed notebooks of both are read.
-    pub fn of(view: &RunView, passed: &RunView, runs: &RunsFolder) -> Option<Self> {
-        let now = view.attempts.last().map(|attempt| Left::by(attempt.id, runs));
-        Self::with(view, now.as_ref(), passed, runs)
+    /// Logs and executed notebooks of both are read.
+    pub async fn of(view: &RunView, passed: &RunView, output: &Arc<dyn AttemptOutput>) -> Option<Self> {
+        let now = match view.attempts.last() {
+            Some(attempt) => Some(Left::by(attempt.id, output).await),
+            None => None,
+        };
+        Self::with(view, now.as_ref(), passed, output).await
     }
 
     /// Compares a run, of whose last attempt `now` was left.
-    pub(super) fn with(
+    pub(super) async fn with(
         view: &RunView,
         now: Option<&Left>,
         passed: &RunView,
-        runs: &RunsFolder,
+        output: &Arc<dyn AttemptOutput>,
     ) -> Option<Self> {
         let pass = view.last_pass.as_ref()?;
         let then = passed.attempts.iter().find(|then| then.id == pass.attempt)?;
-        let then_left = Left::by(then.id, runs);
+        let then_left = Left::by(then.id, output).await;
         let last = view.attempts.last();
         let environments = (
             then_left.environment.as_ref(),

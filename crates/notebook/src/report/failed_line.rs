@@ -4,8 +4,8 @@
 use std::path::{Path, PathBuf};
 
 use blueproof_core::{
-    attempt::{AttemptSpec, RunsFolder, read_regular},
     domain::RunRequest,
+    ports::{AttemptOutput, OutputName, ReportKind, whole},
     view::RunView,
 };
 use serde::{Deserialize, Serialize};
@@ -24,15 +24,12 @@ pub struct FailedLine {
 }
 
 impl FailedLine {
-    /// Returns the file of the notebook whose last attempt failed, and at which line, if it did in a cell and the notebook
-    /// can still be read. `None` where the run did not fail, or had no attempt. Blocks.
-    pub fn of(run: &RunView, runs: &RunsFolder) -> Option<Self> {
+    /// Returns the file of the notebook that a run was asked for which failed, and at which line, if it did in a cell and the
+    /// notebook can still be read. `None` where the run did not fail. Blocks.
+    pub fn of(run: &RunView, request: &RunRequest) -> Option<Self> {
         let failure = run.failure.as_ref()?;
-        let attempt = runs.attempt(run.attempts.last()?.id);
-        let spec = read_regular(&attempt.spec(), AttemptSpec::LONGEST).ok()?;
-        let spec: AttemptSpec = serde_json::from_slice(&spec).ok()?;
-        let plan: Plan = serde_json::from_value(spec.work).ok()?;
-        let file = spec.checkout.join(plan.notebook);
+        let plan: Plan = serde_json::from_value(request.job.work.clone()).ok()?;
+        let file = request.job.checkout.join(plan.notebook);
         let line = failure.cell.as_ref().and_then(|cell| {
             let notebook = Notebook::read(&file).ok()?;
             notebook.place(cell.cell, cell.line.unwrap_or(1)).line
@@ -40,24 +37,16 @@ impl FailedLine {
         Some(Self { file, line })
     }
 
-    /// Returns the file of the notebook that a run was asked for which failed: all that is known where it had no attempt, or where
-    /// nothing is left of it.
-    pub fn of_request(run: &RunView, request: &RunRequest) -> Option<Self> {
-        run.failure.as_ref()?;
-        let plan: Plan = serde_json::from_value(request.job.work.clone()).ok()?;
-        let file = request.job.checkout.join(plan.notebook);
-        Some(Self { file, line: None })
-    }
-
-    /// Returns what the report of a run says of it, as it was when the run ended. Blocks.
-    pub fn in_report(run: &RunView, runs: &RunsFolder) -> Option<Self> {
+    /// Returns what the report of a run says of it, as it was when the run ended.
+    pub async fn in_report(run: &RunView, output: &dyn AttemptOutput) -> Option<Self> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Written {
             failed_line: Option<FailedLine>,
         }
         const LONGEST: u64 = 64 << 20;
-        let report = read_regular(&runs.run(run.id).join("report.json"), LONGEST).ok()?;
+        let report = OutputName::Report(run.id, ReportKind::Json);
+        let report = whole(output, &report, LONGEST).await.ok()?;
         serde_json::from_slice::<Written>(&report).ok()?.failed_line
     }
 

@@ -1,13 +1,11 @@
 //! What an attempt's agent has left behind, as far as it is the agent's: the signed log, and files whose digest stands in it.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use std::{path::PathBuf, sync::Arc};
 
 use blueproof_core::{
-    attempt::{AttemptLayout, Checked, KeptFile, Machine, Record, RecordKind, RunsFolder, read_regular},
+    attempt::{Checked, KeptFile, Machine, Record, RecordKind},
     domain::{AttemptId, Bytes},
+    ports::{AttemptOutput, OutputName, RecordFollower, whole},
 };
 use blueproof_diagnostic::Diagnostic;
 
@@ -28,9 +26,9 @@ pub(super) struct Left {
     /// The agent's version.
     pub(super) version: Option<String>,
     pub(super) artifacts: Vec<ArtifactReport>,
-    /// The attempt's folder, relative to that of its run.
-    pub(super) folder: PathBuf,
-    /// What lies there for people to read, relative to the run's folder.
+    /// Where the artifacts are, relative to the report.
+    pub(super) artifacts_folder: PathBuf,
+    /// What there is for people to read, relative to the report.
     pub(super) files: Vec<FileReport>,
     /// Of each expectation, in order, whether it holds.
     pub(super) expectations: Vec<Checked>,
@@ -38,21 +36,20 @@ pub(super) struct Left {
 
 impl Left {
     /// Reads it; what is gone, or is not the agent's, is left out.
-    pub(super) fn by(attempt: AttemptId, runs: &RunsFolder) -> Self {
-        let layout = runs.attempt(attempt);
-        let log = runs.log(attempt).read_to_foreign();
+    pub(super) async fn by(attempt: AttemptId, output: &Arc<dyn AttemptOutput>) -> Self {
         let mut left = Self {
-            log: Vec::new(),
+            log: records(attempt, output).await,
             executed: String::new(),
             environment: None,
             machine: None,
             version: None,
             artifacts: Vec::new(),
             expectations: Vec::new(),
-            files: files(attempt, runs),
-            folder: relative(layout.root(), attempt, runs),
+            files: files(attempt, &**output).await,
+            artifacts_folder: output.artifacts_link(attempt),
         };
-        for record in &log {
+        let mut executed = None;
+        for record in &left.log {
             if let RecordKind::EnvironmentReady { environment } = &record.kind {
                 left.environment = serde_json::from_value(environment.clone()).ok();
             }
@@ -66,14 +63,14 @@ impl Left {
                 left.expectations.clone_from(found);
             }
             if let RecordKind::FilesKept { notebook, artifacts } = &record.kind {
-                let notebook = notebook.as_ref();
-                left.executed = notebook
-                    .and_then(|kept| unchanged(&layout, kept))
-                    .unwrap_or_default();
+                executed.clone_from(notebook);
                 left.artifacts = artifacts.iter().map(ArtifactReport::of).collect();
             }
         }
-        Self { log, ..left }
+        if let Some(kept) = executed {
+            left.executed = unchanged(attempt, &**output, &kept).await.unwrap_or_default();
+        }
+        left
     }
 
     /// Returns the notebook's cells with what came of them.
@@ -87,31 +84,42 @@ impl Left {
     }
 }
 
-/// Returns a path of an attempt's folder, relative to that of its run.
-fn relative(path: &Path, attempt: AttemptId, runs: &RunsFolder) -> PathBuf {
-    let run = runs.run(attempt.run);
-    path.strip_prefix(run).unwrap_or(path).to_path_buf()
+/// Returns what the agent wrote down before anything else was written there, as far as it can be read.
+async fn records(attempt: AttemptId, output: &Arc<dyn AttemptOutput>) -> Vec<Record> {
+    let mut all = Vec::new();
+    let mut follower = RecordFollower::new(output.clone(), attempt);
+    while let Ok(records) = follower.ready().await
+        && !records.is_empty()
+    {
+        all.extend(records);
+    }
+    all
 }
 
 /// Returns the executed notebook and the kernel's log, where something is in them.
-fn files(attempt: AttemptId, runs: &RunsFolder) -> Vec<FileReport> {
-    let layout = runs.attempt(attempt);
-    let file = |path: PathBuf| {
-        let found = fs::symlink_metadata(&path).ok()?;
-        (found.is_file() && found.len() > 0).then(|| FileReport {
-            path: relative(&path, attempt, runs),
-            size: Bytes(found.len()),
-        })
-    };
-    [layout.executed_notebook(), layout.kernel_log()]
-        .into_iter()
-        .filter_map(file)
-        .collect()
+async fn files(attempt: AttemptId, output: &dyn AttemptOutput) -> Vec<FileReport> {
+    let mut files = Vec::new();
+    for name in [
+        OutputName::ExecutedNotebook(attempt),
+        OutputName::KernelLog(attempt),
+    ] {
+        let found = output.file(&name).await.ok().flatten();
+        files.extend(
+            found
+                .filter(|found| found.size > Bytes(0))
+                .map(|found| FileReport {
+                    path: found.link,
+                    size: found.size,
+                }),
+        );
+    }
+    files
 }
 
 /// Returns the text of the executed notebook, if it is still what the agent wrote.
-fn unchanged(layout: &AttemptLayout, kept: &KeptFile) -> Option<String> {
-    let text = read_regular(&layout.executed_notebook(), LARGEST_NOTEBOOK).ok()?;
+async fn unchanged(attempt: AttemptId, output: &dyn AttemptOutput, kept: &KeptFile) -> Option<String> {
+    let name = OutputName::ExecutedNotebook(attempt);
+    let text = whole(output, &name, LARGEST_NOTEBOOK).await.ok()?;
     if digest_of(&text) != kept.sha256 {
         return None;
     }

@@ -1,48 +1,53 @@
-//! From a run that has ended to its report: what the scheduler knows, and what the agent has left in its folder.
+//! From a run that has ended to its report: what the scheduler knows, and what the agent has left.
 
-use std::{collections::BTreeMap, path::Path, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use blueproof_core::{
-    attempt::{Checked, Record, RecordKind, RunsFolder, Stage},
-    domain::{FailureClass, RunRequest, Verdict},
+    attempt::{Checked, Record, RecordKind, Stage},
+    domain::{FailureClass, RunId, RunRequest, Verdict},
     figures::{Figures, Used, build_seconds, queue_seconds, start_seconds},
-    ports::{CallError, Reporter},
+    ports::{AttemptOutput, CallError, OutputError, ReportKind, Reporter},
     view::{AttemptView, RunView},
 };
-use blueproof_diagnostic::{Code, Diagnostic, Place};
+use blueproof_diagnostic::{Code, Diagnostic};
 use jiff::Timestamp;
+use tokio::runtime::Handle;
 
 use super::{
     Bounds, Comparison, EarlierAttempt, ExpectationReport, ExpectationResult, FailedLine, Report,
-    StageReport, left::Left, write,
+    StageReport, left::Left, render,
 };
 use crate::plan::{Expectation, Plan};
 
 /// How long a report may take. Only a file system that does not answer takes that long.
 const REPORT_WITHIN: Duration = Duration::from_mins(2);
 
-/// Writes the report of each run into the run's folder.
-#[derive(Debug, Clone)]
+/// Writes the report of each run to where what is kept of the run is.
+#[derive(Clone)]
 pub struct FolderReporter {
-    runs: RunsFolder,
+    output: Arc<dyn AttemptOutput>,
 }
 
 impl FolderReporter {
-    /// Returns a reporter for the folder of a store's runs.
-    pub fn new(runs: RunsFolder) -> Self {
-        Self { runs }
+    /// Returns a reporter that reads what attempts left from `output`, and puts the reports beside it.
+    pub fn new(output: Arc<dyn AttemptOutput>) -> Self {
+        Self { output }
     }
 
-    /// Writes the report; blocks.
-    fn write(
+    async fn write(
         &self,
         view: &RunView,
         request: &RunRequest,
         passed: Option<&RunView>,
     ) -> Result<(), Box<Diagnostic>> {
-        let report = assemble(view, request, passed, &self.runs);
-        write(&report, &self.runs.run(view.id)).map(drop)
+        let report = assemble(view, request, passed, &self.output).await;
+        for kind in ReportKind::ALL {
+            let text = render(&report, kind);
+            let put = self.output.put_report(view.id, kind, text.as_bytes()).await;
+            put.map_err(|error| Box::new(refused(view.id, &error)))?;
+        }
+        Ok(())
     }
 }
 
@@ -55,45 +60,63 @@ impl Reporter for FolderReporter {
         passed: Option<&RunView>,
     ) -> Result<(), CallError> {
         let (reporter, view, request) = (self.clone(), view.clone(), request.clone());
-        let passed = passed.cloned();
-        let folder = self.runs.run(view.id);
-        let write = move || reporter.write(&view, &request, passed.as_ref());
-        within(REPORT_WITHIN, &folder, write).await
+        let (run, passed, runtime) = (view.id, passed.cloned(), Handle::current());
+        let write = move || runtime.block_on(reporter.write(&view, &request, passed.as_ref()));
+        within(REPORT_WITHIN, run, write).await
     }
 }
 
 /// Writes a report elsewhere, and gives up one that cannot be made: a run like that keeps no other run from its own.
 async fn within(
     limit: Duration,
-    folder: &Path,
+    run: RunId,
     write: impl FnOnce() -> Result<(), Box<Diagnostic>> + Send + 'static,
 ) -> Result<(), CallError> {
     let written = tokio::task::spawn_blocking(write);
     match tokio::time::timeout(limit, written).await {
         Ok(Ok(written)) => written.map_err(|problem| CallError::later(*problem)),
-        Ok(Err(broken)) => Err(CallError::never(unwritten(folder).caused_by(&broken))),
+        Ok(Err(broken)) => Err(CallError::never(unwritten(run).caused_by(&broken))),
         Err(_) => Err(CallError::never(
-            unwritten(folder).because(format!("its folder did not answer within {limit:?}")),
+            unwritten(run).because(format!("its folder did not answer within {limit:?}")),
         )),
     }
 }
 
-fn unwritten(folder: &Path) -> Diagnostic {
-    Diagnostic::error(Code::ReportUnwritten, "the report could not be made")
-        .at(Place::file(folder.display().to_string()))
+fn unwritten(run: RunId) -> Diagnostic {
+    let message = format!("the report of {run} could not be made");
+    Diagnostic::error(Code::ReportUnwritten, message)
         .hint("what the attempt left is in its folder; `blueproof describe run` says how it ended")
 }
 
-/// Returns all that is known of a run: of its last attempt, and of `passed`, the run of its last pass. Blocks.
-pub fn assemble(view: &RunView, request: &RunRequest, passed: Option<&RunView>, runs: &RunsFolder) -> Report {
+fn refused(run: RunId, error: &OutputError) -> Diagnostic {
+    let message = format!("the report of {run} could not be written");
+    Diagnostic::error(Code::ReportUnwritten, message)
+        .caused_by(error)
+        .hint("free some space, or make the folder writable; after `blueproof retry` it is written anew")
+}
+
+/// Returns all that is known of a run: of its last attempt, and of `passed`, the run of its last pass. Reading takes its time with
+/// a large notebook, and so belongs to a thread that may block.
+pub async fn assemble(
+    view: &RunView,
+    request: &RunRequest,
+    passed: Option<&RunView>,
+    output: &Arc<dyn AttemptOutput>,
+) -> Report {
     let plan = serde_json::from_value::<Plan>(request.job.work.clone()).ok();
     let asked = without_attempt(view, request, plan.as_ref());
     let last = view.attempts.last();
-    let left = last.map(|attempt| Left::by(attempt.id, runs));
-    let comparison = passed.and_then(|passed| Comparison::with(view, left.as_ref(), passed, runs));
+    let left = match last {
+        Some(attempt) => Some(Left::by(attempt.id, output).await),
+        None => None,
+    };
+    let comparison = match passed {
+        Some(passed) => Comparison::with(view, left.as_ref(), passed, output).await,
+        None => None,
+    };
     let asked = Report {
         comparison,
-        failed_line: FailedLine::of(view, runs).or_else(|| FailedLine::of_request(view, request)),
+        failed_line: FailedLine::of(view, request),
         ..asked
     };
     match last.zip(left) {
@@ -185,7 +208,7 @@ fn with_attempt(
         figures: figures(attempt),
         environment: left.environment.clone(),
         files: left.files.clone(),
-        artifacts_folder: Some(left.folder.join("artifacts")),
+        artifacts_folder: Some(left.artifacts_folder.clone()),
         artifacts: left.artifacts.clone(),
         caveats: outcome
             .map(|outcome| outcome.notices.iter().map(sentence).collect())
@@ -398,8 +421,8 @@ mod tests {
     async fn a_report_that_cannot_be_made_is_given_up_and_one_that_cannot_be_written_is_tried_again() {
         use blueproof_core::ports::Retry;
 
-        let folder = Path::new("/runs/r-1");
-        let broken = within(REPORT_WITHIN, folder, || panic!("it is poisonous")).await;
+        let run = RunId(1);
+        let broken = within(REPORT_WITHIN, run, || panic!("it is poisonous")).await;
         let broken = broken.expect_err("it panicked");
         assert_eq!(
             (broken.retry, broken.diagnostic.code),
@@ -407,17 +430,68 @@ mod tests {
         );
 
         let (answer, hangs) = std::sync::mpsc::channel::<()>();
-        let write = move || hangs.recv().map_err(|_| Box::new(unwritten(Path::new("/"))));
-        let late = within(Duration::ZERO, folder, write).await.expect_err("it hangs");
+        let write = move || hangs.recv().map_err(|_| Box::new(unwritten(RunId(1))));
+        let late = within(Duration::ZERO, run, write).await.expect_err("it hangs");
         assert_eq!(late.retry, Retry::Never);
         assert!(late.diagnostic.causes[0].contains("did not answer"), "{late:?}");
         drop(answer);
 
-        let full = within(REPORT_WITHIN, folder, || Err(Box::new(unwritten(Path::new("/"))))).await;
+        let full = within(REPORT_WITHIN, run, || Err(Box::new(unwritten(RunId(1))))).await;
         assert_eq!(full.expect_err("it is unwritten").retry, Retry::Later);
-        within(REPORT_WITHIN, folder, || Ok(()))
+        within(REPORT_WITHIN, run, || Ok(()))
             .await
             .expect("it is written");
+    }
+
+    #[tokio::test]
+    async fn reports_are_put_beside_what_the_attempt_left_and_again_and_a_refusal_is_told() {
+        use blueproof_core::testing::{FakeOutput, contract::OutputWriter as _, request};
+        use blueproof_core::{
+            event::Event,
+            policy::Policy,
+            ports::{OutputName, whole},
+            scheduler::Scheduler,
+        };
+
+        let output = Arc::new(FakeOutput::default());
+        let request = request("key", "nano-lm");
+        let mut scheduler = Scheduler::new(Policy::local(request.job.driver));
+        let event = Event::Requested {
+            request: Box::new(request.clone()),
+        };
+        scheduler.handle(Timestamp::UNIX_EPOCH, event);
+        let view = scheduler.view(RunId(1)).expect("it was asked for");
+        output.put(&OutputName::Report(RunId(1), ReportKind::Html), b"of before");
+
+        let reporter = FolderReporter::new(output.clone());
+        for _ in 0..2 {
+            reporter
+                .report(&view, &request, None)
+                .await
+                .expect("it is written");
+        }
+        let kept = output.kept(RunId(1), 9).await.expect("listed");
+        let names: Vec<_> = kept.files.iter().filter_map(|(path, _)| path.to_str()).collect();
+        assert_eq!(names, ["junit.xml", "report.html", "report.json"]);
+        let json = OutputName::Report(RunId(1), ReportKind::Json);
+        let json = whole(&*output, &json, 1 << 20).await.expect("it reads");
+        let json: serde_json::Value = serde_json::from_slice(&json).expect("it is JSON");
+        assert_eq!(json["apiVersion"], "blueproof.dev/v1alpha1");
+
+        output.fail_next_write("the disk is full");
+        let refused = reporter
+            .report(&view, &request, None)
+            .await
+            .expect_err("it is full");
+        assert_eq!(refused.diagnostic.code, Code::ReportUnwritten);
+        assert!(
+            refused
+                .diagnostic
+                .causes
+                .iter()
+                .any(|cause| cause.contains("full")),
+            "{refused:?}"
+        );
     }
 
     #[test]

@@ -178,7 +178,7 @@ fn the_page_says_what_failed_where_and_what_to_do_before_anything_else() {
         failure.diagnostic.hints = vec!["look at b".to_owned()];
     }
     report.cells[1].end = Some(CellEnd::Raised);
-    let page = Parsed::parse_document(&to_html(&report));
+    let page = Parsed::parse_document(&html::render(&report));
 
     let said = texts(&page, "section.verdict").concat();
     for words in [
@@ -220,7 +220,7 @@ fn several_expectations_that_do_not_hold_are_told_once_by_the_table_with_hints_t
             ..expectation.clone()
         })
         .collect();
-    let page = Parsed::parse_document(&to_html(&report));
+    let page = Parsed::parse_document(&html::render(&report));
     assert_eq!(texts(&page, ".verdict .what"), ["2 expectations do not hold"]);
     assert_eq!(texts(&page, ".verdict .whole"), [""; 0], "the table says it");
     assert_eq!(
@@ -267,7 +267,7 @@ fn the_page_is_at_most_half_as_large_again_as_the_outputs_and_a_hundred_kilobyte
     ];
     for (why, output) in rows {
         let size = output.to_string().len();
-        let html = to_html(&report_of("", "", &[output]));
+        let html = html::render(&report_of("", "", &[output]));
         assert!(
             html.len() * 2 <= size * 3 + 200_000,
             "{why}: {} of {size}",
@@ -280,7 +280,7 @@ fn the_page_is_at_most_half_as_large_again_as_the_outputs_and_a_hundred_kilobyte
 fn long_output_keeps_its_beginning_and_its_end() {
     let text: String = (0..200_000).map(|n| format!("line {n}\n")).collect();
     let report = report_of("", "", &[json!({"output_type": "stream", "text": text})]);
-    let shown = texts(&Parsed::parse_document(&to_html(&report)), ".outputs pre").concat();
+    let shown = texts(&Parsed::parse_document(&html::render(&report)), ".outputs pre").concat();
 
     assert!(shown.starts_with("line 0\n") && shown.ends_with("line 199999"));
     assert!(shown.contains("lines are left out here") && shown.len() < 300_000);
@@ -289,7 +289,7 @@ fn long_output_keeps_its_beginning_and_its_end() {
 #[test]
 fn code_shows_what_would_be_hidden() {
     let report = report_of("", "safe()\r\nx = 1 \u{202e}# no\rrun()", &[]);
-    let page = Parsed::parse_document(&to_html(&report));
+    let page = Parsed::parse_document(&html::render(&report));
     assert_eq!(
         texts(&page, ".code .l"),
         ["safe()", "x = 1 ⟨U+202E⟩# no", "run()"]
@@ -297,25 +297,14 @@ fn code_shows_what_would_be_hidden() {
 }
 
 #[test]
-fn files_are_written_whole_and_again_and_read_back() {
-    let folder = tempfile::tempdir().expect("a folder can be made");
-    let into = folder.path().join("r-41");
+fn what_programs_read_says_its_version_and_the_verdict() {
     let report = failed(
         report_of("# T", "1 / 0", &[]),
         "ZeroDivisionError: division by zero",
     );
-    write(&report, &into).expect("the folder can be written");
-    let written = write(&report, &into).expect("the folder can be written");
-
-    let json = std::fs::read_to_string(&written.json).expect("it was written");
-    let document: Value = serde_json::from_str(&json).expect("it is JSON");
+    let document: Value = serde_json::from_str(&render(&report, ReportKind::Json)).expect("it is JSON");
     assert_eq!(document["apiVersion"], "blueproof.dev/v1alpha1");
     assert_eq!(document["verdict"]["failed"]["diagnostic"]["code"], "BP0401");
-    assert_eq!(std::fs::read_dir(&into).expect("it is a folder").count(), 3);
-
-    std::fs::write(folder.path().join("file"), "").expect("a file can be written");
-    let error = write(&report, &folder.path().join("file")).expect_err("a file is no folder");
-    assert_eq!(error.code, Code::ReportUnwritten);
 }
 
 #[test]
@@ -356,14 +345,14 @@ fn a_run_that_was_over_before_it_had_an_attempt_says_so_and_why() {
     stopped.verdict = Verdict::Stopped;
     let refused = failed(stopped.clone(), "asks for 4000 cpu");
 
-    let page = Parsed::parse_document(&to_html(&stopped));
+    let page = Parsed::parse_document(&html::render(&stopped));
     assert_eq!(texts(&page, "h1")[0], "nano-lm r-41");
     assert_eq!(texts(&page, ".chip"), ["Stopped"]);
     assert!(junit::render(&stopped).contains(
         "<testcase name=\"the run as a whole\" classname=\"examples/nano-lm/nano-lm.ipynb\">
             <skipped message=\"it ended before it had an attempt\"/>"
     ));
-    let page = Parsed::parse_document(&to_html(&refused));
+    let page = Parsed::parse_document(&html::render(&refused));
     assert!(
         texts(&page, "section.verdict")
             .concat()
@@ -386,7 +375,7 @@ fn what_is_no_notebook_is_refused() {
 
 #[test]
 fn the_page_tells_what_was_used_and_how_much_of_it_was_seen() {
-    let page = to_html(&report());
+    let page = html::render(&report());
     for (name, value) in [
         ("gpu", "2 for 2.6 GPU-s"),
         ("gpu busy", "70 % of 1.3 GPU-s that were seen"),
@@ -404,7 +393,7 @@ fn the_page_tells_what_was_used_and_how_much_of_it_was_seen() {
 #[test]
 fn a_long_message_stands_in_a_box_of_its_own_below_its_first_words() {
     let message = format!("ValueError: {}\nsecond line", "long ".repeat(400));
-    let page = to_html(&failed(report_of("", "1 / 0", &[]), &message));
+    let page = html::render(&failed(report_of("", "1 / 0", &[]), &message));
     let page = Parsed::parse_document(&page);
 
     let headline = texts(&page, "section.verdict .what").concat();
@@ -426,14 +415,17 @@ fn the_failure_stands_above_what_was_not_enforced_and_long_parts_are_folded() {
     let text = json!({"output_type": "stream", "text": "line\n".repeat(100)});
     let mut report = report_of("", &source, &[text]);
     report.caveats.push("no network was asked for".to_owned());
-    let folded = texts(&Parsed::parse_document(&to_html(&report)), "details > summary");
+    let folded = texts(
+        &Parsed::parse_document(&html::render(&report)),
+        "details > summary",
+    );
     assert!(folded.contains(&"100 lines of code".to_owned()), "{folded:?}");
     assert!(
         folded.contains(&"output, 100 lines shown".to_owned()),
         "{folded:?}"
     );
 
-    let page = to_html(&failed(report, "ValueError"));
+    let page = html::render(&failed(report, "ValueError"));
     let at = |text: &str| page.find(text).expect("it is there");
     assert!(at("ValueError") < at("no network was asked for"));
     let folded = texts(&Parsed::parse_document(&page), ".cell details");
@@ -457,7 +449,7 @@ fn pages_with_many_cells_have_an_index_and_errors_lead_to_the_next() {
     };
     let mut report = report();
     report.cells = (1..=10).map(cell).collect();
-    let page = Parsed::parse_document(&to_html(&report));
+    let page = Parsed::parse_document(&html::render(&report));
 
     assert_eq!(texts(&page, ".index a").len(), 10);
     assert_eq!(texts(&page, ".index a.fail"), ["4", "8"]);
@@ -475,7 +467,7 @@ fn the_page_says_where_a_run_came_from_and_what_a_met_expectation_found() {
     });
     report.parameters = BTreeMap::from([("epochs".to_owned(), json!(3))]);
     report.version = Some("1.2.3".to_owned());
-    let page = to_html(&report);
+    let page = html::render(&report);
     for (name, value) in [
         ("commit", "1a2b3c4 on main, with uncommitted changes"),
         ("asked by", "ada"),

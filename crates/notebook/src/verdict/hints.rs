@@ -46,10 +46,7 @@ pub(crate) fn exception(facts: &Facts<'_>, chain: &[Exception], line: &str) -> V
             "a run has a copy of the blueprint's folder alone: what lies outside of it is not there".into(),
         );
     }
-    hints.extend(missing_in_home(
-        chain,
-        &facts.kernel_log.with_file_name("work").join("home"),
-    ));
+    hints.extend(missing_in_home(chain, facts.home));
     hints.extend(chain.iter().find_map(unset_variable));
     hints.extend(memory(facts, chain, &said));
     let workers = facts.run.aftermath.silent.iter();

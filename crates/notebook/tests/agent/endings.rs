@@ -32,7 +32,7 @@ fn pids(printed: &str) -> Vec<String> {
 fn assert_nothing_left(done: &Done, pids: &[String]) {
     let left: Vec<_> = pids.iter().filter(|pid| is_alive(pid)).collect();
     assert!(left.is_empty(), "still there: {left:?}");
-    assert!(!done.layout().work().exists());
+    assert!(!done.work().exists());
 }
 
 #[test]

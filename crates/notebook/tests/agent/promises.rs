@@ -52,11 +52,7 @@ fn an_environment_is_made_for_the_copy_that_runs_and_not_for_a_folder_that_may_c
         }
     });
     let checkout = made_for.map(Path::new).expect("it is told");
-    assert!(
-        checkout.starts_with(done.layout().work()),
-        "{}",
-        checkout.display()
-    );
+    assert!(checkout.starts_with(done.work()), "{}", checkout.display());
 }
 
 #[test]

@@ -293,6 +293,11 @@ impl Done {
         AttemptLayout::new(self.folder.path().join("attempt"))
     }
 
+    /// Returns the folder in which the notebook worked.
+    pub(crate) fn work(&self) -> PathBuf {
+        self.folder.path().join("work")
+    }
+
     pub(crate) fn checkout(&self) -> PathBuf {
         self.folder.path().join("checkout")
     }
@@ -401,7 +406,11 @@ fn agent(root: &Path, errand: Errand, variables: &[(String, String)]) -> Child {
         .stdin(Stdio::piped())
         .spawn()
         .unwrap();
-    let orders = Orders { key: key(), errand };
+    let orders = Orders {
+        key: key(),
+        errand,
+        work: root.join("work"),
+    };
     let mut input = agent.stdin.take().unwrap();
     input.write_all(orders.to_line().as_bytes()).unwrap();
     agent

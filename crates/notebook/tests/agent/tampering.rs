@@ -5,14 +5,27 @@ use blueproof_diagnostic::Code;
 
 use crate::support::{Attempt, Done, eventually, is_alive};
 
-/// Finds the attempt's folder, and makes the line that would say that it has passed.
+/// Finds the attempt's folder, by what its agent was started with, and makes the line that would say that it has passed.
 const FORGE: &str = "\
 import os, pathlib
-folder = pathlib.Path.cwd().parents[2]
+folder = pathlib.Path(open(f'/proc/{os.getppid()}/cmdline').read().split('\\0')[-2])
 log = folder / 'log.ndjson'
 passed = ('{\"at\":\"2026-01-01T00:00:00Z\",\"kind\":\"finished\",\"outcome\":{\"verdict\":\"passed\",\"usage\":null,'
           '\"metrics\":{}},\"mac\":\"' + '0' * 32 + '\"}\\n')
 assert log.exists(), folder
+";
+
+/// Tells all that a notebook is given: its folder and those above it, its variables, its arguments, and what it has open.
+const TELL: &str = "\
+import json, os, pathlib, sys
+here = pathlib.Path.cwd()
+given = [str(here), *os.environ.values(), *open('/proc/self/cmdline').read().split('\\0')]
+for number in os.listdir('/proc/self/fd'):
+    try: given.append(os.readlink(f'/proc/self/fd/{number}'))
+    except OSError: pass
+files = ['log.ndjson', 'spec.json', 'agent.lock', 'executed.ipynb', 'kernel.log']
+given += [str(path / name) for path in here.parents for name in files if (path / name).exists()]
+print(json.dumps(given))
 ";
 
 /// Kills the agent, which is the parent of whoever started the kernel.
@@ -35,6 +48,26 @@ fn assert_tampered(done: &Done) {
         (FailureClass::Notebook, Code::AttemptTampered),
         "{failure:?}"
     );
+}
+
+#[test]
+fn nothing_that_a_notebook_is_given_leads_to_its_attempts_files() {
+    let done = Attempt::of(&[TELL]).run();
+    let notebook = done.notebook();
+    let told = notebook["cells"][0]["outputs"][0]["text"]
+        .as_str()
+        .expect("it printed");
+    let given: Vec<String> = serde_json::from_str(told).expect("it is a list");
+    let work = done
+        .work()
+        .canonicalize()
+        .unwrap_or(done.work())
+        .display()
+        .to_string();
+    assert!(given.iter().any(|given| given.starts_with(&work)), "{given:?}");
+    let attempt = done.layout().root().display().to_string();
+    let leading: Vec<_> = given.iter().filter(|given| given.contains(&attempt)).collect();
+    assert_eq!(leading, Vec::<&String>::new());
 }
 
 #[test]

@@ -97,7 +97,7 @@ fn the_users_file_is_only_read_and_the_working_copy_goes_away() {
             .contains("nbformat")
     );
     assert!(done.printed().contains("work/checkout/examples"));
-    assert!(!done.layout().work().exists());
+    assert!(!done.work().exists());
 }
 
 #[test]

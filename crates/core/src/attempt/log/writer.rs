@@ -200,6 +200,7 @@ fn open_to_append(path: &Path) -> io::Result<File> {
         .create(true)
         .read(true)
         .append(true)
+        .mode(0o600)
         .custom_flags(UNFOLLOWED)
         .open(path)
 }
@@ -214,6 +215,7 @@ fn tempfile(path: &Path) -> io::Result<File> {
         .create_new(true)
         .read(true)
         .append(true)
+        .mode(0o600)
         .open(beside)
 }
 

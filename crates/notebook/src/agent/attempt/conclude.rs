@@ -53,6 +53,7 @@ impl Attempt<'_> {
             memory_peak: self.meter.memory_peak_bytes().map(Bytes),
             limits_hit: self.limits_hit,
             kernel_log: &self.layout.kernel_log(),
+            home: &self.home(),
         };
         let mut failure = verdict::failure(&facts);
         failure.diagnostic = self.redacted(failure.diagnostic);

@@ -51,7 +51,7 @@ impl Attempt<'_> {
         let kernelspec = kernelspec.map_err(|refused| config(*refused))?;
         let transport = kernelspec.as_ref().map_or(Transport::Unix, |_| Transport::Tcp);
         let sockets = self.traces.sockets.clone();
-        let runtime = Runtime::create(sockets, &self.layout.work(), transport);
+        let runtime = Runtime::create(sockets, &self.work, transport);
         let runtime = runtime.map_err(|error| halt_disk(&error))?;
         let variables = self.variables(python, &runtime, kernelspec.as_ref(), secrets);
         let file = runtime.connection_file();

@@ -85,7 +85,7 @@ impl Attempt<'_> {
         let (done, result) = tokio::sync::oneshot::channel();
         let environment = self.dependencies.environment.clone();
         let (spec, plan, checkout) = (self.spec.clone(), self.plan.clone(), self.checkout());
-        let own = self.has_own_environment.then(|| self.layout.work().join("env"));
+        let own = self.has_own_environment.then(|| self.work.join("env"));
         std::thread::spawn(move || {
             let preparing = Preparing {
                 spec: &spec,

@@ -1,32 +1,19 @@
 //! What differs from an attempt that passed, as signed logs and the store tell.
 
-use std::fs;
-
 use blueproof_core::{
-    attempt::{CellEnd, KeptFile, LogWriter, Record, RecordKind, StoreIdentity},
+    attempt::{CellEnd, KeptFile, Record, RecordKind},
     domain::{Bytes, Outcome, RunId, RunRequest, Verdict},
     event::Event,
     policy::Policy,
+    ports::OutputName,
     scheduler::Scheduler,
-    testing,
+    testing::{self, FakeOutput, contract::OutputWriter},
     view::LastPass,
 };
 use serde_json::json;
 
 use super::*;
 use crate::{environment::Package, files::digest_of, report::tests::seconds};
-
-/// The folder of a store's runs.
-fn runs() -> (tempfile::TempDir, RunsFolder) {
-    let folder = tempfile::tempdir().expect("a folder");
-    let store = StoreIdentity {
-        id: "store".into(),
-        folder: "store".into(),
-        secret: [7; 32],
-    };
-    let runs = RunsFolder::new(folder.path(), store);
-    (folder, runs)
-}
 
 /// What an attempt comes to.
 struct Attempted<'a> {
@@ -64,16 +51,14 @@ impl Attempted<'_> {
     }
 
     /// Writes what its agent leaves.
-    fn leave(&self, runs: &RunsFolder) {
-        let layout = runs.attempt(self.id());
-        fs::create_dir_all(layout.root()).expect("a folder");
-        fs::write(layout.executed_notebook(), self.executed()).expect("a file");
-        let mut log = LogWriter::open(&layout.log(), runs.log_key(self.id()))
-            .expect("a file")
-            .0;
-        let mut record = |kind| {
+    fn leave(&self, output: &FakeOutput) {
+        output.put(
+            &OutputName::ExecutedNotebook(self.id()),
+            self.executed().as_bytes(),
+        );
+        let record = |kind| {
             let at = Timestamp::UNIX_EPOCH;
-            log.append(&Record { at, kind }).expect("it is written");
+            output.append(self.id(), &[Record { at, kind }]);
         };
         record(RecordKind::EnvironmentReady {
             environment: serde_json::to_value(self.environment()).expect("plain data"),
@@ -147,22 +132,23 @@ const NOW: Attempted<'_> = Attempted {
     loss: 0.6,
 };
 
-fn compare(runs: &RunsFolder) -> Option<Comparison> {
+async fn compare(output: &Arc<FakeOutput>) -> Option<Comparison> {
     let mut view = NOW.view();
     view.last_pass = Some(LastPass {
         attempt: THEN.id(),
         parameters: Vec::new(),
     });
-    Comparison::of(&view, &THEN.view(), runs)
+    let output: Arc<dyn AttemptOutput> = output.clone();
+    Comparison::of(&view, &THEN.view(), &output).await
 }
 
-#[test]
-fn cells_metrics_and_packages_are_compared_with_the_attempt_that_passed_last() {
-    let (_folder, runs) = runs();
-    THEN.leave(&runs);
-    NOW.leave(&runs);
+#[tokio::test]
+async fn cells_metrics_and_packages_are_compared_with_the_attempt_that_passed_last() {
+    let output = Arc::new(FakeOutput::default());
+    THEN.leave(&output);
+    NOW.leave(&output);
 
-    let comparison = compare(&runs).expect("one passed");
+    let comparison = compare(&output).await.expect("one passed");
 
     assert!(!comparison.is_same_content && !comparison.is_same_question());
     let cells = comparison.cells.as_ref().expect("both notebooks are there");
@@ -196,39 +182,37 @@ fn cells_metrics_and_packages_are_compared_with_the_attempt_that_passed_last() {
     assert_eq!(packages, expected);
 }
 
-#[test]
-fn what_a_notebook_wrote_into_an_earlier_attempt_is_not_compared_with() {
-    let (_folder, runs) = runs();
-    THEN.leave(&runs);
-    NOW.leave(&runs);
-    let then = runs.attempt(THEN.id());
-    let forged = fs::read_to_string(then.log()).expect("a log");
-    fs::write(then.log(), forged.replace("2.4.0", "9.9.9")).expect("a file");
+#[tokio::test]
+async fn what_a_notebook_wrote_into_an_earlier_attempt_is_not_compared_with() {
+    let output = Arc::new(FakeOutput::default());
+    THEN.leave(&output);
+    NOW.leave(&output);
+    // Its first record is not its agent's any more.
+    output.disturb(THEN.id(), Some(0));
 
-    let comparison = compare(&runs).expect("the store knows that it passed");
+    let comparison = compare(&output).await.expect("the store knows that it passed");
 
     assert_eq!(comparison.packages, None);
     assert_eq!(comparison.cells, None);
     assert_eq!(comparison.metrics[0].then, Some(0.5), "the store has it");
 
-    fs::write(then.log(), &forged).expect("a file");
-    fs::write(then.executed_notebook(), THEN.executed().replace("train", "skip")).expect("a file");
-    let comparison = compare(&runs).expect("the store knows that it passed");
+    output.disturb(THEN.id(), None);
+    let executed = OutputName::ExecutedNotebook(THEN.id());
+    output.put(&executed, THEN.executed().replace("train", "skip").as_bytes());
+    let comparison = compare(&output).await.expect("the store knows that it passed");
     assert_eq!(comparison.cells, None, "its digest is another");
 }
 
-#[test]
-fn an_attempt_whose_folder_is_gone_is_compared_by_what_the_store_knows() {
-    let (_folder, runs) = runs();
-    NOW.leave(&runs);
+#[tokio::test]
+async fn an_attempt_whose_folder_is_gone_is_compared_by_what_the_store_knows() {
+    let output = Arc::new(FakeOutput::default());
+    NOW.leave(&output);
 
-    let comparison = compare(&runs).expect("the store knows that it passed");
+    let comparison = compare(&output).await.expect("the store knows that it passed");
 
     assert_eq!((comparison.cells, comparison.packages), (None, None));
     assert_eq!(comparison.metrics.len(), 1);
-    assert_eq!(
-        Comparison::of(&NOW.view(), &THEN.view(), &runs),
-        None,
-        "none passed"
-    );
+    let output: Arc<dyn AttemptOutput> = output;
+    let none_passed = Comparison::of(&NOW.view(), &THEN.view(), &output).await;
+    assert_eq!(none_passed, None);
 }

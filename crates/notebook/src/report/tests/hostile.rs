@@ -288,7 +288,7 @@ fn no_script_handler_or_outside_address_survives_wherever_a_hostile_text_stands(
     for hostile in HOSTILE {
         let report = report_with(hostile);
 
-        let html = to_html(&report);
+        let html = html::render(&report);
         let page = Parsed::parse_document(&html);
 
         assert_inert(&page, hostile);
@@ -307,7 +307,7 @@ fn no_script_handler_or_outside_address_survives_wherever_a_hostile_text_stands(
 
 #[test]
 fn the_proof_fails_for_a_page_that_is_not_inert() {
-    let page = to_html(&report_of("", "", &[]));
+    let page = html::render(&report_of("", "", &[]));
     let added = [
         "<script></script>",
         "<p onclick=x>",
@@ -334,7 +334,7 @@ fn svg_is_an_image_and_nothing_else() {
         "",
         &[json!({"output_type": "display_data", "data": {"image/svg+xml": svg}})],
     );
-    let page = Parsed::parse_document(&to_html(&report));
+    let page = Parsed::parse_document(&html::render(&report));
 
     assert_inert(&page, "svg");
     let images = Selector::parse(".outputs img").expect("it is a selector");

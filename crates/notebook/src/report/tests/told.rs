@@ -37,7 +37,7 @@ fn each_ending_has_words_of_its_own_on_the_page() {
         ),
         (failed_as(FailureClass::Config, None), "Refused"),
     ] {
-        let page = Parsed::parse_document(&to_html(&Report { verdict, ..report() }));
+        let page = Parsed::parse_document(&html::render(&Report { verdict, ..report() }));
         assert_eq!(texts(&page, ".chip"), [word]);
     }
 }
@@ -55,7 +55,7 @@ fn files_that_can_do_no_harm_are_linked_and_others_are_named() {
         path: "attempts/2/kernel.log".into(),
         size: Bytes(5),
     });
-    let page = Parsed::parse_document(&to_html(&report));
+    let page = Parsed::parse_document(&html::render(&report));
     let selector = Selector::parse("a").expect("it is a selector");
     let links: Vec<&str> = page.select(&selector).filter_map(|a| a.attr("href")).collect();
     for link in [
@@ -77,7 +77,7 @@ fn a_formula_is_shown_as_its_source_rather_than_as_an_object() {
     let display = |plain: &str| json!({"output_type": "display_data", "data": {"text/latex": "$\\frac{1}{n}$", "text/plain": plain}});
     let shown = |plain: &str| {
         let report = report_of("# T", "f", &[display(plain)]);
-        texts(&Parsed::parse_document(&to_html(&report)), ".printed").concat()
+        texts(&Parsed::parse_document(&html::render(&report)), ".printed").concat()
     };
     assert_eq!(shown("<IPython.core.display.Math object>"), "$\\frac{1}{n}$");
     assert_eq!(shown("<IPython.core.display.Latex object>"), "$\\frac{1}{n}$");
@@ -86,7 +86,7 @@ fn a_formula_is_shown_as_its_source_rather_than_as_an_object() {
 
 #[test]
 fn a_word_of_what_is_expected_is_not_broken_on_a_small_screen() {
-    let page = to_html(&report());
+    let page = html::render(&report());
     assert!(page.contains("<table class=\"expected\">"), "{page}");
     let (_, small) = page
         .split_once("@media (max-width: 640px)")
@@ -109,7 +109,7 @@ fn what_nobody_looks_at_is_said_to_be_so_and_not_that_the_run_had_ended() {
         "{junit}"
     );
     assert!(!junit.contains("ended before"), "{junit}");
-    let page = Parsed::parse_document(&to_html(&report));
+    let page = Parsed::parse_document(&html::render(&report));
     assert_eq!(texts(&page, "td.actual"), [why]);
 }
 
@@ -126,7 +126,7 @@ fn the_page_says_on_which_machine_with_which_profile_and_of_which_commit() {
         machine: serde_json::from_value::<Machine>(json!({"host": "gpu-<b>1", "system": "Linux"})).ok(),
         ..report()
     };
-    let page = Parsed::parse_document(&to_html(&told));
+    let page = Parsed::parse_document(&html::render(&told));
     let names = texts(&page, ".facts:not(.given) dt");
     let values = texts(&page, ".facts:not(.given) dd");
     for (name, value) in [
@@ -185,7 +185,7 @@ fn an_expectation_that_does_not_hold_is_told_also_where_nothing_is_left_to_make_
     };
     failure.diagnostic.message = "1 expectation does not hold:\n- loss is 3, at most 1 was expected".into();
     report.expectations.clear();
-    assert!(to_html(&report).contains("loss is 3, at most 1 was expected"));
+    assert!(html::render(&report).contains("loss is 3, at most 1 was expected"));
 }
 
 #[test]
@@ -219,23 +219,4 @@ fn what_fails_outside_of_cells_names_the_notebooks_file_in_junit() {
             .count(),
         1
     );
-}
-
-#[test]
-fn reports_and_the_folders_that_are_made_for_them_are_their_owners_alone() {
-    use std::os::unix::fs::PermissionsExt;
-
-    let folder = tempfile::tempdir().expect("a folder can be made");
-    let runs = folder.path().join("runs");
-    let written = write(&report(), &runs.join("s/r-41")).expect("the folder can be written");
-    let mode = |path: &Path| {
-        let metadata = std::fs::metadata(path).expect("it is there");
-        metadata.permissions().mode() & 0o777
-    };
-    for folder in [runs.clone(), runs.join("s"), runs.join("s/r-41")] {
-        assert_eq!(mode(&folder), 0o700, "{folder:?}");
-    }
-    for file in [&written.html, &written.json, &written.junit] {
-        assert_eq!(mode(file), 0o600, "{file:?}");
-    }
 }
