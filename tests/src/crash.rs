@@ -4,10 +4,10 @@ use std::str::FromStr;
 
 use async_trait::async_trait;
 use blueproof_core::{
-    domain::{RequestKey, RunId},
+    domain::{RequestKey, RunId, RunRequest},
     ports::{Batch, Command, LeftCommand, LoggedFact, Seq, Store, StoreError, StoredCommand, Version},
     sqlite::SqliteStore,
-    view::RunView,
+    view::{OutlookView, RunView},
 };
 use jiff::Timestamp;
 
@@ -55,6 +55,14 @@ impl Store for CrashingStore {
         let last = self.inner.append(after, batch.clone()).await?;
         self.crash(&batch, Moment::After);
         Ok(last)
+    }
+
+    async fn put_outlooks(&self, after: Seq, outlooks: Vec<(RunId, OutlookView)>) -> Result<(), StoreError> {
+        self.inner.put_outlooks(after, outlooks).await
+    }
+
+    async fn request(&self, run: RunId) -> Result<Option<RunRequest>, StoreError> {
+        self.inner.request(run).await
     }
 
     async fn facts(&self, after: Seq, limit: usize) -> Result<Vec<LoggedFact>, StoreError> {

@@ -5,6 +5,7 @@
 
 mod incoming;
 mod perform;
+mod rows;
 
 use std::sync::Arc;
 
@@ -20,6 +21,7 @@ use crate::{
 };
 use incoming::{Handle, Incoming};
 use perform::Calls;
+use rows::Rows;
 
 /// How many facts are read from the log at once.
 const REPLAY_CHUNK: usize = 4096;
@@ -57,6 +59,8 @@ pub struct Engine {
     /// After which fact the state was last written down, or was to be.
     written_down: Seq,
     handle: Handle,
+    /// Which rows are to be worked out again.
+    rows: Rows,
     /// What is wrong with inputs that were set aside, and was not told yet.
     set_aside: Vec<Diagnostic>,
 }
@@ -81,6 +85,7 @@ impl Engine {
             last,
             written_down,
             handle: Scheduler::handle,
+            rows: Rows::default(),
             set_aside: Vec::new(),
         };
         engine.carry_out(outstanding);
@@ -105,8 +110,15 @@ impl Engine {
     pub async fn run_until(&mut self, mut done: impl FnMut(&Scheduler) -> bool) -> Result<(), StoreError> {
         loop {
             self.take_up_commands().await?;
+            if self
+                .rows
+                .due(&self.scheduler)
+                .is_some_and(|due| due <= self.ports.clock.now())
+            {
+                self.refresh_rows().await?;
+            }
             if done(&self.scheduler) {
-                return Ok(());
+                return self.finish_rows().await;
             }
             let event = tokio::select! {
                 event = self.calls.next() => event,
@@ -115,6 +127,7 @@ impl Engine {
                     continue;
                 }
                 () = sleep_until(&*self.ports.clock, self.scheduler.next_wakeup()) => Event::Tick,
+                () = sleep_until(&*self.ports.clock, self.rows.due(&self.scheduler)) => continue,
             };
             let mut inputs = vec![Incoming::from(event)];
             inputs.extend(std::iter::from_fn(|| self.calls.try_next()).map(Incoming::from));
@@ -158,16 +171,38 @@ impl Engine {
             actions.extend(step.actions);
         }
         let changed = self.scheduler.take_changed();
-        let views: Vec<_> = changed
-            .into_iter()
-            .filter_map(|run| self.scheduler.view(run))
-            .collect();
+        let views = self.rows.of_step(&self.scheduler, now, changed);
+        if !facts.is_empty() {
+            self.rows.on_facts();
+        }
         if !(facts.is_empty() && views.is_empty() && taken.is_empty()) {
             let batch = Batch { facts, views, taken };
             self.last = self.ports.store.append(self.last, batch).await?;
         }
         self.carry_out(actions);
         self.write_down().await;
+        Ok(())
+    }
+
+    /// Works out again how runs stand among the others, and puts that into their rows.
+    ///
+    /// Rows that cannot be written, as on a disk that is full, stay as old as they say they are.
+    async fn refresh_rows(&mut self) -> Result<(), StoreError> {
+        let outlooks = self.rows.refresh(&self.scheduler, self.ports.clock.now());
+        if outlooks.is_empty() {
+            return Ok(());
+        }
+        match self.ports.store.put_outlooks(self.last, outlooks).await {
+            Err(error) if error.is_overtaken() => Err(error),
+            Ok(()) | Err(_) => Ok(()),
+        }
+    }
+
+    /// Leaves rows that say how runs stand after everything that happened, as far as one refresh goes: nobody may go on.
+    async fn finish_rows(&mut self) -> Result<(), StoreError> {
+        if self.rows.are_behind(self.ports.clock.now()) {
+            return self.refresh_rows().await;
+        }
         Ok(())
     }
 

@@ -30,9 +30,9 @@ use tokio::sync::Notify;
 
 use crate::{
     attempt::StoreIdentity,
-    domain::{RequestKey, RunId},
+    domain::{RequestKey, RunId, RunRequest},
     ports::{Batch, Command, LeftCommand, LoggedFact, Seq, Store, StoreError, StoredCommand, Version},
-    view::RunView,
+    view::{OutlookView, RunView},
 };
 use lead::DatabaseFile;
 pub use lead::Leadership;
@@ -188,7 +188,7 @@ impl SqliteStore {
         let (scheduler, _) = crate::engine::replay(self).await?;
         let views: Vec<RunView> = scheduler.runs().collect();
         self.write("project it again", move |connection| {
-            rows::replace_all_views(connection, &views)
+            rows::replace_all_views(connection, views)
         })
         .await
     }
@@ -241,7 +241,7 @@ impl SqliteStore {
 impl Store for SqliteStore {
     async fn append(&self, after: Seq, batch: Batch) -> Result<Seq, StoreError> {
         self.write("append to it", move |connection| {
-            rows::append(connection, after, &batch)
+            rows::append(connection, after, batch)
         })
         .await
     }
@@ -295,6 +295,17 @@ impl Store for SqliteStore {
             }
             let _ = tokio::time::timeout(LOOK_EVERY, written).await;
         }
+    }
+
+    async fn put_outlooks(&self, after: Seq, outlooks: Vec<(RunId, OutlookView)>) -> Result<(), StoreError> {
+        self.write("put into it how runs stand", move |connection| {
+            rows::put_outlooks(connection, after, &outlooks)
+        })
+        .await
+    }
+
+    async fn request(&self, run: RunId) -> Result<Option<RunRequest>, StoreError> {
+        self.read(move |connection| rows::request(connection, run)).await
     }
 
     async fn run(&self, run: RunId) -> Result<Option<RunView>, StoreError> {

@@ -10,7 +10,7 @@ use std::{
 use blueproof_core::{
     attempt::RunsFolder,
     domain::{Bytes, RunRequest},
-    engine,
+    ports::Store,
     view::RunView,
 };
 use blueproof_notebook::report::{self, Report};
@@ -43,23 +43,13 @@ async fn describe_run(run: &RunSelector, place: &Place) -> Result<Exit, Problem>
     let reading = Reading::open(place)?;
     let store = reading.store_with(run)?;
     let view = run.resolve(store).await?;
-    let (scheduler, _) = engine::replay(store).await?;
     let kept = kept_files(&reading.kept(store).run(view.id));
     let now = Timestamp::now();
-    let request = scheduler.request(view.id);
-    let report = match request {
-        Some(request) => what_is_asked(&view, request, &reading.kept(store)).await,
+    let report = match store.request(view.id).await? {
+        Some(request) => what_is_asked(&view, &request, &reading.kept(store)).await,
         None => None,
     };
-    let text = description::describe(
-        &view,
-        scheduler.why(view.id).as_ref(),
-        scheduler.estimates(now, &[view.id].into()).get(&view.id),
-        &kept,
-        report.as_ref(),
-        now,
-        output::width(),
-    );
+    let text = description::describe(&view, &kept, report.as_ref(), now, output::width());
     output::print(&text)?;
     reading::say_who_is_left_alone(store, std::slice::from_ref(&view))?;
     Ok(Exit::Ok)

@@ -144,10 +144,9 @@ pub(crate) async fn print_documents(
     runs: &[RunView],
     format: DocumentFormat,
 ) -> Result<(), Problem> {
-    let waits = reading::waits(&*session.store, runs).await?;
     let mut listed = Vec::new();
     for run in runs {
-        listed.push(Listed::of(run, &waits).with(reading::kept(&*session.store, session.kept(), run).await?));
+        listed.push(Listed::of(run).with(reading::kept(&*session.store, session.kept(), run).await?));
     }
     let text = match <[_; 1]>::try_from(listed) {
         Ok([run]) => output::encode(&Document::new("Run", run), format.into())?,

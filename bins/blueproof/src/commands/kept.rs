@@ -10,7 +10,7 @@ use std::{
 
 use blueproof_core::{
     attempt::{RunsFolder, open_regular, read_regular},
-    engine,
+    ports::Store,
     sqlite::SqliteStore,
     view::{ReportView, RunView},
 };
@@ -71,11 +71,10 @@ async fn report_of_earlier(
         Some(ReportFormat::Junit) => report::to_junit,
         None => return Err(Problem::usage(page_of_last(run))),
     };
-    let (scheduler, _) = engine::replay(store).await?;
-    let Some(request) = scheduler.request(run.id) else {
+    let Some(request) = store.request(run.id).await? else {
         return no_report(run);
     };
-    let report = report::assemble(run, request, None, &reading.kept(store));
+    let report = report::assemble(run, &request, None, &reading.kept(store));
     output::print(&write(&report))?;
     Ok(Exit::Ok)
 }

@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use super::command::{Answer, Command, CommandId, LeftCommand, StoredCommand};
 use crate::{
-    domain::{RequestKey, RunId},
+    domain::{RequestKey, RunId, RunRequest},
     fact::Fact,
-    view::RunView,
+    view::{OutlookView, RunView},
 };
 
 /// The log of facts, what is projected from it, and the commands that were left for whoever leads.
@@ -49,7 +49,15 @@ pub trait Store: Send + Sync {
     /// process. Versions are only good for being compared. Safe to drop.
     async fn changed(&self, since: Option<Version>) -> Version;
 
-    /// Returns a run as it stood when its last fact was appended.
+    /// Puts how runs stand among the others into their rows, in place of what was there, where the log still ends at `after`;
+    /// else the error is [`Overtaken`](blueproof_diagnostic::Code::StoreOvertaken). Of a run that has no row nothing is kept.
+    /// It need not outlive a power cut.
+    async fn put_outlooks(&self, after: Seq, outlooks: Vec<(RunId, OutlookView)>) -> Result<(), StoreError>;
+
+    /// Returns what was asked for with the request that made a run.
+    async fn request(&self, run: RunId) -> Result<Option<RunRequest>, StoreError>;
+
+    /// Returns a run as it stood when its last fact was appended, with how it stands among the others as that was last put.
     async fn run(&self, run: RunId) -> Result<Option<RunView>, StoreError>;
 
     /// Returns the run that a request made.

@@ -7,12 +7,14 @@ use jiff::Timestamp;
 use tokio::sync::watch;
 
 use crate::{
-    domain::{RequestKey, RunId},
+    domain::{RequestKey, RunId, RunRequest},
+    event::Event,
+    fact::Fact,
     ports::{
         Batch, Command, CommandId, LeftCommand, LoggedFact, SNAPSHOTS_KEPT, Seq, Store, StoreError,
         StoredCommand, Version,
     },
-    view::RunView,
+    view::{OutlookView, RunView},
 };
 
 /// A store in memory. It outlives engines, not the process.
@@ -140,6 +142,37 @@ impl Store for MemoryStore {
             .wait_for(|state| since != Some(Version(state.version)))
             .await;
         Version(changed.expect("the store lives as long as its borrower").version)
+    }
+
+    async fn put_outlooks(&self, after: Seq, outlooks: Vec<(RunId, OutlookView)>) -> Result<(), StoreError> {
+        let mut last = Seq::default();
+        self.state.send_if_modified(|state| {
+            last = Seq(state.facts.len() as u64);
+            if last != after {
+                return false;
+            }
+            state.version += 1;
+            for (run, outlook) in outlooks {
+                if let Some(view) = state.runs.get_mut(&run) {
+                    view.outlook = Some(Box::new(outlook));
+                }
+            }
+            true
+        });
+        if last != after {
+            return Err(StoreError::overtaken(after, last));
+        }
+        Ok(())
+    }
+
+    async fn request(&self, run: RunId) -> Result<Option<RunRequest>, StoreError> {
+        let state = self.state.borrow();
+        let key = state.runs.get(&run).map(|view| &view.request_key);
+        let mut requests = state.facts.iter().filter_map(|logged| match &logged.fact {
+            Fact::Input(Event::Requested { request }) => Some(&**request),
+            Fact::Input(_) | Fact::Decision(_) => None,
+        });
+        Ok(requests.find(|request| Some(&request.key) == key).cloned())
     }
 
     async fn run(&self, run: RunId) -> Result<Option<RunView>, StoreError> {
