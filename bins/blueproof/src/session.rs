@@ -228,7 +228,7 @@ impl Session {
         let ports = Ports {
             store: self.store.clone(),
             cluster: self.driver.clone(),
-            reporter: self.reporter.clone(),
+            reporters: vec![self.reporter.clone()],
             clock: Arc::new(SystemClock),
         };
         Engine::open(ports, self.policy.clone()).await

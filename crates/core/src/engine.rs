@@ -5,6 +5,7 @@
 
 mod incoming;
 mod perform;
+mod reports;
 mod rows;
 
 use std::sync::Arc;
@@ -14,10 +15,14 @@ use jiff::Timestamp;
 
 use crate::{
     action::Action,
+    domain::RunState,
     event::Event,
     policy::Policy,
-    ports::{Answer, Batch, Clock, ClusterDriver, CommandId, Reporter, Seq, Store, StoreError, Version},
+    ports::{
+        Answer, Batch, Clock, ClusterDriver, CommandId, Reporter, RunStatus, Seq, Store, StoreError, Version,
+    },
     scheduler::{Replay, SNAPSHOT_VERSION, Scheduler, Snapshot},
+    view::RunView,
 };
 use incoming::{Handle, Incoming};
 use perform::Calls;
@@ -38,8 +43,8 @@ pub struct Ports {
     pub store: Arc<dyn Store>,
     /// Where attempts run.
     pub cluster: Arc<dyn ClusterDriver>,
-    /// Where results go.
-    pub reporter: Arc<dyn Reporter>,
+    /// Where runs are reported to.
+    pub reporters: Vec<Arc<dyn Reporter>>,
     /// What time it is.
     pub clock: Arc<dyn Clock>,
 }
@@ -88,6 +93,7 @@ impl Engine {
             rows: Rows::default(),
             set_aside: Vec::new(),
         };
+        engine.report_all();
         engine.carry_out(outstanding);
         if is_new {
             let configured = Event::Configured {
@@ -172,6 +178,7 @@ impl Engine {
         }
         let changed = self.scheduler.take_changed();
         let views = self.rows.of_step(&self.scheduler, now, changed);
+        let told = self.calls.reports().are_wanted().then(|| views.clone());
         if !facts.is_empty() {
             self.rows.on_facts();
         }
@@ -179,6 +186,7 @@ impl Engine {
             let batch = Batch { facts, views, taken };
             self.last = self.ports.store.append(self.last, batch).await?;
         }
+        told.into_iter().flatten().for_each(|view| self.report(view));
         self.carry_out(actions);
         self.write_down().await;
         Ok(())
@@ -255,9 +263,30 @@ impl Engine {
         self
     }
 
+    /// Has reporters told of every run that goes on: what an earlier engine told is not known.
+    fn report_all(&self) {
+        if self.calls.reports().are_wanted() {
+            self.scheduler.runs().for_each(|view| self.report(view));
+        }
+    }
+
+    /// Has reporters told of a run that goes on; of its end they are told by an action.
+    fn report(&self, view: RunView) {
+        if let Some(request) = self.scheduler.request(view.id)
+            && !matches!(view.state, RunState::Ended(_))
+        {
+            self.calls.reports().tell(RunStatus {
+                revision: self.last.0,
+                request: request.clone(),
+                view,
+                passed: None,
+            });
+        }
+    }
+
     fn carry_out(&mut self, actions: Vec<Action>) {
         for action in actions {
-            self.calls.begin(action);
+            self.calls.begin(action, self.last);
         }
     }
 }

@@ -45,7 +45,7 @@ impl World {
         let ports = Ports {
             store: self.store.clone(),
             cluster: self.cluster.clone(),
-            reporter: Arc::<FakeReporter>::default(),
+            reporters: vec![Arc::<FakeReporter>::default()],
             clock: self.clock.clone(),
         };
         Engine::open(ports, Policy::local(quota()))
@@ -103,7 +103,7 @@ async fn a_row_says_what_the_scheduler_says_at_its_time() {
             assert_eq!(outlook.as_of, world.clock.now(), "{}", row.id);
             assert_eq!(outlook.reason, scheduler.why(row.id), "{}", row.id);
             assert_eq!(outlook.estimate, estimates.get(&row.id).copied(), "{}", row.id);
-            if outlook.unblocked_by != [] || runs <= 12 {
+            if !outlook.unblocked_by.is_empty() || runs <= 12 {
                 assert_eq!(outlook.unblocked_by, scheduler.unblocked_by(row.id), "{}", row.id);
             }
             let waits = outlook.reason.is_some_and(|reason| reason.queued().is_some());

@@ -4,8 +4,10 @@
 
 mod cluster;
 mod gpu;
+mod reporter;
 mod store;
 
 pub use cluster::{NewsOf, cluster_keeps_its_promises};
 pub use gpu::probe_keeps_its_promises;
+pub use reporter::reporter_keeps_its_promises;
 pub use store::store_keeps_its_promises;

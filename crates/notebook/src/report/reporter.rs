@@ -7,7 +7,7 @@ use blueproof_core::{
     attempt::{Checked, Record, RecordKind, RunsFolder, Stage},
     domain::{FailureClass, RunRequest, Verdict},
     figures::{Figures, Used, build_seconds, queue_seconds, start_seconds},
-    ports::{CallError, Reporter},
+    ports::{CallError, Interest, Reporter, RunStatus},
     view::{AttemptView, RunView},
 };
 use blueproof_diagnostic::{Code, Diagnostic, Place};
@@ -48,16 +48,18 @@ impl FolderReporter {
 
 #[async_trait]
 impl Reporter for FolderReporter {
-    async fn report(
-        &self,
-        view: &RunView,
-        request: &RunRequest,
-        passed: Option<&RunView>,
-    ) -> Result<(), CallError> {
-        let (reporter, view, request) = (self.clone(), view.clone(), request.clone());
-        let passed = passed.cloned();
-        let folder = self.runs.run(view.id);
-        let write = move || reporter.write(&view, &request, passed.as_ref());
+    fn name(&self) -> &str {
+        "files"
+    }
+
+    fn interest(&self) -> Interest {
+        Interest::End
+    }
+
+    async fn report(&self, status: &RunStatus) -> Result<(), CallError> {
+        let (reporter, status) = (self.clone(), status.clone());
+        let folder = self.runs.run(status.view.id);
+        let write = move || reporter.write(&status.view, &status.request, status.passed.as_ref());
         within(REPORT_WITHIN, &folder, write).await
     }
 }
