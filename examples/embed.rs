@@ -28,7 +28,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let ports = Ports {
         store: store.clone(),
         cluster: Arc::new(FakeCluster::passing(machine)),
-        reporter: reporter.clone(),
+        reporters: vec![reporter.clone()],
         clock: Arc::new(SystemClock),
     };
 

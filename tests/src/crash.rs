@@ -4,12 +4,12 @@ use std::str::FromStr;
 
 use async_trait::async_trait;
 use blueproof_core::{
-    domain::{RequestKey, RunId},
+    domain::{RequestKey, RunId, RunRequest},
     ports::{
         Batch, Command, LeftCommand, LoggedFact, Seq, Store, StoreClient, StoreError, StoredCommand, Version,
     },
     sqlite::SqliteStore,
-    view::RunView,
+    view::{OutlookView, RunView},
 };
 use jiff::Timestamp;
 
@@ -76,6 +76,10 @@ impl StoreClient for CrashingStore {
         self.inner.changed(since).await
     }
 
+    async fn request(&self, run: RunId) -> Result<Option<RunRequest>, StoreError> {
+        self.inner.request(run).await
+    }
+
     async fn run(&self, run: RunId) -> Result<Option<RunView>, StoreError> {
         self.inner.run(run).await
     }
@@ -96,6 +100,10 @@ impl Store for CrashingStore {
         let last = self.inner.append(after, batch.clone()).await?;
         self.crash(&batch, Moment::After);
         Ok(last)
+    }
+
+    async fn put_outlooks(&self, after: Seq, outlooks: Vec<(RunId, OutlookView)>) -> Result<(), StoreError> {
+        self.inner.put_outlooks(after, outlooks).await
     }
 
     async fn put_snapshot(&self, at: Seq, version: u32, bytes: Vec<u8>) -> Result<(), StoreError> {

@@ -1,7 +1,6 @@
 //! Looking at a store that others may be writing, that nobody drives, or that is not there yet.
 
 use std::{
-    collections::BTreeMap,
     fs,
     future::Future,
     path::Path,
@@ -14,7 +13,7 @@ use blueproof_core::{
     domain::{RunId, RunState},
     engine,
     ports::{AttemptOutput, LoggedFact, Seq, StoreClient, StoreError},
-    scheduler::{PendingReason, Scheduler},
+    scheduler::Scheduler,
     sqlite::SqliteStore,
     view::RunView,
 };
@@ -130,23 +129,6 @@ pub(crate) async fn kept(
         None => None,
     };
     Ok(Some(Kept::of(run, passed.as_ref(), output).await))
-}
-
-/// Returns why those runs wait that do.
-pub(crate) async fn waits(
-    store: &dyn StoreClient,
-    views: &[RunView],
-) -> Result<BTreeMap<RunId, PendingReason>, Problem> {
-    let waits = |view: &RunView| !matches!(view.state, RunState::Running | RunState::Ended(_));
-    // Only a replay knows why a run waits, and most lists have no such run.
-    if !views.iter().any(waits) {
-        return Ok(BTreeMap::new());
-    }
-    let (scheduler, _) = engine::replay(store).await?;
-    let pending = views
-        .iter()
-        .filter_map(|view| Some((view.id, scheduler.why(view.id)?)));
-    Ok(pending.collect())
 }
 
 /// Waits for what a command does.

@@ -57,7 +57,7 @@ impl Session {
         let ports = Ports {
             store: store.clone(),
             cluster: driver,
-            reporter: Arc::new(FolderReporter::new(output.clone())),
+            reporters: vec![Arc::new(FolderReporter::new(output.clone()))],
             clock: Arc::new(SystemClock),
         };
         let host = Host::new(ports, store.clone(), policy(config, inventory.total));

@@ -5,6 +5,8 @@
 
 mod incoming;
 mod perform;
+mod reports;
+mod rows;
 
 use std::sync::Arc;
 
@@ -14,16 +16,19 @@ use tokio::sync::Notify;
 
 use crate::{
     action::Action,
+    domain::RunState,
     event::Event,
     policy::Policy,
     ports::{
-        Answer, Batch, Clock, ClusterDriver, CommandId, Reporter, Seq, Store, StoreClient, StoreError,
-        Version,
+        Answer, Batch, Clock, ClusterDriver, CommandId, Reporter, RunStatus, Seq, Store, StoreClient,
+        StoreError, Version,
     },
     scheduler::{Replay, SNAPSHOT_VERSION, Scheduler, Snapshot},
+    view::RunView,
 };
 use incoming::{Handle, Incoming};
 use perform::Calls;
+use rows::Rows;
 
 /// How many facts are read from the log at once.
 const REPLAY_CHUNK: usize = 4096;
@@ -40,8 +45,8 @@ pub struct Ports {
     pub store: Arc<dyn Store>,
     /// Where attempts run.
     pub cluster: Arc<dyn ClusterDriver>,
-    /// Where results go.
-    pub reporter: Arc<dyn Reporter>,
+    /// Where runs are reported to.
+    pub reporters: Vec<Arc<dyn Reporter>>,
     /// What time it is.
     pub clock: Arc<dyn Clock>,
 }
@@ -61,6 +66,8 @@ pub struct Engine {
     /// After which fact the state was last written down, or was to be.
     written_down: Seq,
     handle: Handle,
+    /// Which rows are to be worked out again.
+    rows: Rows,
     /// What is wrong with inputs that were set aside, and was not told yet.
     set_aside: Vec<Diagnostic>,
     woken: Arc<Notify>,
@@ -97,9 +104,11 @@ impl Engine {
             last,
             written_down,
             handle: Scheduler::handle,
+            rows: Rows::default(),
             set_aside: Vec::new(),
             woken: Arc::default(),
         };
+        engine.report_all();
         engine.carry_out(outstanding);
         if is_new {
             let configured = Event::Configured {
@@ -127,8 +136,15 @@ impl Engine {
     pub async fn run_until(&mut self, mut done: impl FnMut(&Scheduler) -> bool) -> Result<(), StoreError> {
         loop {
             self.take_up_commands().await?;
+            if self
+                .rows
+                .due(&self.scheduler)
+                .is_some_and(|due| due <= self.ports.clock.now())
+            {
+                self.refresh_rows().await?;
+            }
             if done(&self.scheduler) {
-                return Ok(());
+                return self.finish_rows().await;
             }
             let event = tokio::select! {
                 event = self.calls.next() => event,
@@ -138,6 +154,7 @@ impl Engine {
                 }
                 () = self.woken.notified() => continue,
                 () = sleep_until(&*self.ports.clock, self.scheduler.next_wakeup()) => Event::Tick,
+                () = sleep_until(&*self.ports.clock, self.rows.due(&self.scheduler)) => continue,
             };
             let mut inputs = vec![Incoming::from(event)];
             inputs.extend(std::iter::from_fn(|| self.calls.try_next()).map(Incoming::from));
@@ -181,16 +198,40 @@ impl Engine {
             actions.extend(step.actions);
         }
         let changed = self.scheduler.take_changed();
-        let views: Vec<_> = changed
-            .into_iter()
-            .filter_map(|run| self.scheduler.view(run))
-            .collect();
+        let views = self.rows.of_step(&self.scheduler, now, changed);
+        let told = self.calls.reports().are_wanted().then(|| views.clone());
+        if !facts.is_empty() {
+            self.rows.on_facts();
+        }
         if !(facts.is_empty() && views.is_empty() && taken.is_empty()) {
             let batch = Batch { facts, views, taken };
             self.last = self.ports.store.append(self.last, batch).await?;
         }
+        told.into_iter().flatten().for_each(|view| self.report(view));
         self.carry_out(actions);
         self.write_down().await;
+        Ok(())
+    }
+
+    /// Works out again how runs stand among the others, and puts that into their rows.
+    ///
+    /// Rows that cannot be written, as on a disk that is full, stay as old as they say they are.
+    async fn refresh_rows(&mut self) -> Result<(), StoreError> {
+        let outlooks = self.rows.refresh(&self.scheduler, self.ports.clock.now());
+        if outlooks.is_empty() {
+            return Ok(());
+        }
+        match self.ports.store.put_outlooks(self.last, outlooks).await {
+            Err(error) if error.is_overtaken() => Err(error),
+            Ok(()) | Err(_) => Ok(()),
+        }
+    }
+
+    /// Leaves rows that say how runs stand after everything that happened, as far as one refresh goes: nobody may go on.
+    async fn finish_rows(&mut self) -> Result<(), StoreError> {
+        if self.rows.are_behind(self.ports.clock.now()) {
+            return self.refresh_rows().await;
+        }
         Ok(())
     }
 
@@ -243,9 +284,30 @@ impl Engine {
         self
     }
 
+    /// Has reporters told of every run that goes on: what an earlier engine told is not known.
+    fn report_all(&self) {
+        if self.calls.reports().are_wanted() {
+            self.scheduler.runs().for_each(|view| self.report(view));
+        }
+    }
+
+    /// Has reporters told of a run that goes on; of its end they are told by an action.
+    fn report(&self, view: RunView) {
+        if let Some(request) = self.scheduler.request(view.id)
+            && !matches!(view.state, RunState::Ended(_))
+        {
+            self.calls.reports().tell(RunStatus {
+                revision: self.last.0,
+                request: request.clone(),
+                view,
+                passed: None,
+            });
+        }
+    }
+
     fn carry_out(&mut self, actions: Vec<Action>) {
         for action in actions {
-            self.calls.begin(action);
+            self.calls.begin(action, self.last);
         }
     }
 }

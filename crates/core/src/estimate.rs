@@ -20,32 +20,35 @@ mod durations;
 mod sample;
 
 use jiff::{SignedDuration, Timestamp};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 pub use backtest::{Backtest, Held, Scores};
 pub(crate) use durations::Durations;
 pub(crate) use sample::Sample;
 
 /// When a run is likely to start and to end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Estimate {
     /// When it gets its quota. `None` when it has it, or when nothing can be said.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start: Option<When>,
     /// When its attempt is over. `None` when nothing can be said.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end: Option<When>,
     /// What tells how long it takes.
     pub from: Basis,
     /// The longest of the earlier runs that count, or its limits of time where only these are known, where its attempt has
     /// taken longer than that already: when it ends is then anybody's guess.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     pub longer_than: Option<SignedDuration>,
 }
 
 /// When something is likely to happen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "camelCase")]
 pub enum When {
     /// From what was seen before.
@@ -63,7 +66,8 @@ pub enum When {
 }
 
 /// What tells how long a run takes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "camelCase")]
 pub enum Basis {
     /// Three or more earlier runs of its blueprint under its profile, with the same parameters.

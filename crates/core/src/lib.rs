@@ -18,6 +18,7 @@ pub mod figures;
 pub mod gpu;
 pub mod metrics;
 mod pairs;
+pub mod pending;
 pub mod policy;
 pub mod ports;
 pub mod scheduler;

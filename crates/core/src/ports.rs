@@ -3,6 +3,7 @@
 //! Each port has few methods, in our words; the promises are in the comments, and one contract test suite per port
 //! (feature `testing`) holds every backend to them, fakes included.
 
+mod callback;
 mod clock;
 mod cluster;
 mod command;
@@ -15,6 +16,7 @@ mod store;
 use blueproof_diagnostic::Diagnostic;
 use serde::{Deserialize, Serialize};
 
+pub use callback::CallbackReporter;
 pub use clock::{Clock, SystemClock};
 pub use cluster::{AttemptNews, ClusterDriver, Inventory, NEWS_AT_MOST, News};
 pub use command::{Answer, Command, CommandId, LeftCommand, StoredCommand};
@@ -24,7 +26,7 @@ pub use output::{
     ArtifactName, AttemptOutput, OutputError, OutputFile, OutputName, RecordChanges, RecordFollower,
     RecordPosition, Records, ReportKind, RunFiles, whole,
 };
-pub use reporter::Reporter;
+pub use reporter::{Interest, Reporter, RunStatus};
 pub use store::{Batch, LoggedFact, SNAPSHOTS_KEPT, Seq, Store, StoreClient, StoreError, Version};
 
 /// A call to a port that did not succeed.

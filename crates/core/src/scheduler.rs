@@ -14,6 +14,7 @@ mod calls;
 mod check;
 mod estimate;
 mod gate;
+mod outlook;
 mod passes;
 mod queue;
 mod replay;
@@ -29,9 +30,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use blueproof_queue::{Queues, objects::Objects, timers::Timers};
 use jiff::{SignedDuration, Timestamp};
 
+pub use outlook::Effort;
 pub use replay::Replay;
 pub use snapshot::{SNAPSHOT_VERSION, Snapshot, SnapshotError};
-pub use why::{FlavorRoom, InactiveQueue, LessUsage, Lost, PendingReason, Queued, Unblocker, UsageOrder};
+pub use why::Lost;
 
 use crate::{
     action::Action,
@@ -40,12 +42,13 @@ use crate::{
     estimate::Durations,
     event::{Call, Event},
     fact::{Decision, Fact},
+    pending::PendingReason,
     policy::{Policy, RetryPolicy},
     view::{RunView, Trouble},
 };
 use gate::{Gate, Origin};
 use passes::Passes;
-use queue::Queue;
+use queue::{LinePlace, Queue};
 use run::{AttemptPhase, Phase, Run};
 use tally::Tally;
 use timers::Timer;
@@ -357,15 +360,21 @@ impl Scheduler {
             .all(|run| matches!(self.runs[run].phase, Phase::AwaitingApproval { .. }))
     }
 
-    /// Returns why the run waits, or `None` when it does not wait.
+    /// Returns why the run waits, or `None` when it does not wait. It takes time in proportion to who else waits.
     pub fn why(&self, run: RunId) -> Option<PendingReason> {
+        let places = self.queue.places(&[run].into(), usize::MAX);
+        self.why_at(run, places.get(&run))
+    }
+
+    /// Returns why the run waits, where its place in its line may be known.
+    fn why_at(&self, run: RunId, place: Option<&LinePlace>) -> Option<PendingReason> {
         let run = self.runs.get(&run)?;
         if let Some(back_off) = self.back_off(run) {
             return Some(PendingReason::BackingOff(back_off));
         }
         match run.phase {
             Phase::AwaitingApproval { .. } => Some(self.why_at_gate(run)),
-            Phase::Queued { .. } => self.queue.why(run.id),
+            Phase::Queued { .. } => self.queue.why_at(run.id, place),
             Phase::ComingBack { .. } => Some(PendingReason::WaitingForRelease),
             Phase::Active => match run.active()?.phase {
                 AttemptPhase::Reserving => Some(match run.active()?.pending.clone() {

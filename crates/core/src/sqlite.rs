@@ -30,12 +30,12 @@ use tokio::sync::Notify;
 
 use crate::{
     attempt::StoreIdentity,
-    domain::{RequestKey, RunId},
+    domain::{RequestKey, RunId, RunRequest},
     ports::{
         Batch, Command, Leadership, LeftCommand, LoggedFact, Seq, Store, StoreClient, StoreError,
         StoredCommand, Term, Version,
     },
-    view::RunView,
+    view::{OutlookView, RunView},
 };
 use lead::DatabaseFile;
 use read_only::Still;
@@ -184,7 +184,7 @@ impl SqliteStore {
         let (scheduler, _) = crate::engine::replay(self).await?;
         let views: Vec<RunView> = scheduler.runs().collect();
         self.write("project it again", move |connection| {
-            rows::replace_all_views(connection, &views)
+            rows::replace_all_views(connection, views)
         })
         .await
     }
@@ -275,6 +275,10 @@ impl StoreClient for SqliteStore {
         }
     }
 
+    async fn request(&self, run: RunId) -> Result<Option<RunRequest>, StoreError> {
+        self.read(move |connection| rows::request(connection, run)).await
+    }
+
     async fn run(&self, run: RunId) -> Result<Option<RunView>, StoreError> {
         self.read(move |connection| rows::view(connection, run)).await
     }
@@ -294,7 +298,14 @@ impl StoreClient for SqliteStore {
 impl Store for SqliteStore {
     async fn append(&self, after: Seq, batch: Batch) -> Result<Seq, StoreError> {
         self.write("append to it", move |connection| {
-            rows::append(connection, after, &batch)
+            rows::append(connection, after, batch)
+        })
+        .await
+    }
+
+    async fn put_outlooks(&self, after: Seq, outlooks: Vec<(RunId, OutlookView)>) -> Result<(), StoreError> {
+        self.write("put into it how runs stand", move |connection| {
+            rows::put_outlooks(connection, after, &outlooks)
         })
         .await
     }

@@ -3,6 +3,8 @@
 //! A projection of the log: it is kept so that it can be read without a replay, and can be made again from the events
 //! at any time.
 
+mod outlook;
+
 use std::{fmt, path::PathBuf};
 
 use blueproof_diagnostic::Diagnostic;
@@ -16,8 +18,10 @@ use crate::{
         Resources, Revision, RunId, RunState, Subject, Verdict,
     },
     event::Call,
+    pending::{PendingReason, PlacePending},
     ports::Retry,
 };
+pub use outlook::{OutlookView, QueuePosition};
 
 /// One run as it stands.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -67,9 +71,23 @@ pub struct RunView {
     pub report: ReportView,
     /// Whether it has ended and nothing remains to be done for it.
     pub settled: bool,
+    /// How it waits and when it is likely to go on, as it was last worked out. Stored beside the rest, and written more often.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outlook: Option<Box<OutlookView>>,
 }
 
 impl RunView {
+    /// Returns why it waits, as it was last worked out; `None` when it does not wait, or that is not known yet.
+    pub fn waits(&self) -> Option<&PendingReason> {
+        self.outlook.as_ref()?.reason.as_ref()
+    }
+
+    /// Returns the run without what is worked out about it: two that are equal so are of the same facts.
+    pub fn without_outlook(mut self) -> Self {
+        self.outlook = None;
+        self
+    }
+
     /// Returns when it was last asked for. What lies between the end of a run and the request to try it once more is
     /// nobody's wait.
     pub fn asked_at(&self) -> Timestamp {
@@ -260,17 +278,6 @@ impl AttemptView {
     pub fn took(&self, now: Timestamp) -> SignedDuration {
         self.ended_at.unwrap_or(now).duration_since(self.reserved_at)
     }
-}
-
-/// Why an attempt waits for a place, as its cluster says.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase")]
-pub struct PlacePending {
-    /// In the cluster's own word.
-    pub cluster_reason: String,
-    /// In words.
-    pub message: String,
 }
 
 /// That an attempt had to give its quota back before it was over.

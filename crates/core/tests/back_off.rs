@@ -5,8 +5,9 @@ use blueproof_core::{
         Actor, AttemptId, Bytes, Cpus, Ending, Failure, FailureClass, Resources, RunId, RunState, Verdict,
     },
     event::Event,
+    pending::PendingReason,
     policy::Policy,
-    scheduler::{PendingReason, Scheduler},
+    scheduler::Scheduler,
     testing::{finished, request, reserved},
 };
 use blueproof_diagnostic::{Code, Diagnostic};

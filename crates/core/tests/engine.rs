@@ -44,7 +44,7 @@ impl World {
         let ports = Ports {
             store: self.store.clone(),
             cluster: self.cluster.clone(),
-            reporter: self.reporter.clone(),
+            reporters: vec![self.reporter.clone()],
             clock: self.clock.clone(),
         };
         Engine::open(ports, Policy::local(two_cores()))
@@ -226,7 +226,7 @@ async fn one_call_fails_and_the_engine_dies_after(survives: usize) -> Came {
         let ports = Ports {
             store,
             cluster,
-            reporter,
+            reporters: vec![reporter],
             clock,
         };
         Engine::open(ports, Policy::local(two_cores()))

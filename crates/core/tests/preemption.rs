@@ -7,8 +7,9 @@ use blueproof_core::{
         RunRequest, RunState, Verdict,
     },
     event::{Event, StopMode},
+    pending::{PendingReason, Unblocker},
     policy::Policy,
-    scheduler::{PendingReason, Scheduler, Unblocker},
+    scheduler::Scheduler,
     testing::{finished, request, reserved, teams},
 };
 use blueproof_queue::{

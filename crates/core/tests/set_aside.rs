@@ -28,7 +28,7 @@ fn ports(store: &Arc<dyn Store>) -> Ports {
     Ports {
         store: store.clone(),
         cluster: Arc::new(FakeCluster::passing(two_cores())),
-        reporter: Arc::<FakeReporter>::default(),
+        reporters: vec![Arc::<FakeReporter>::default()],
         clock: Arc::<FakeClock>::default(),
     }
 }

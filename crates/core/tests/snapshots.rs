@@ -169,7 +169,7 @@ async fn an_engine_writes_the_state_down_every_so_many_facts_and_the_next_one_be
     let ports = Ports {
         store: store.clone(),
         cluster: Arc::new(FakeCluster::passing(quota())),
-        reporter: Arc::new(FakeReporter::default()),
+        reporters: vec![Arc::new(FakeReporter::default())],
         clock: Arc::new(FakeClock::default()),
     };
     // Facts that change nothing: nobody knows of that run.
@@ -213,7 +213,7 @@ async fn a_snapshot_that_cannot_be_written_or_read_keeps_nothing_from_going_on()
     let ports = Ports {
         store: store.clone(),
         cluster: Arc::new(FakeCluster::passing(quota())),
-        reporter: Arc::new(FakeReporter::default()),
+        reporters: vec![Arc::new(FakeReporter::default())],
         clock: Arc::new(FakeClock::default()),
     };
     let nothing = Event::Reported {

@@ -122,6 +122,16 @@ fn routes() -> ApiRouter<Arc<Api>> {
             get_with(runs::get, |of: Of<'_>| told(of, "getRun", "A run as it stands")),
         )
         .api_route(
+            "/api/v1/runs/{run}/request",
+            get_with(runs::request, |of: Of<'_>| {
+                told(
+                    of,
+                    "getRequest",
+                    "What was asked for with the request that made a run",
+                )
+            }),
+        )
+        .api_route(
             "/api/v1/requests/{key}/run",
             get_with(runs::of_request, |of: Of<'_>| {
                 told(of, "getRunOfRequest", "The run that a request made")

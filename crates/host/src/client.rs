@@ -13,7 +13,7 @@ use std::{
 
 use async_trait::async_trait;
 use blueproof_core::{
-    domain::{RequestKey, RunId},
+    domain::{RequestKey, RunId, RunRequest},
     ports::{Command, LoggedFact, Seq, StoreClient, StoreError, StoredCommand, Version},
     view::RunView,
 };
@@ -313,6 +313,11 @@ impl StoreClient for ServerClient {
                 Err(_) => return Version(since.map_or(0, |Version(since)| since.wrapping_add(1))),
             }
         }
+    }
+
+    async fn request(&self, run: RunId) -> Result<Option<RunRequest>, StoreError> {
+        self.read(self.get(&["api", "v1", "runs", &run.to_string(), "request"]))
+            .await
     }
 
     async fn run(&self, run: RunId) -> Result<Option<RunView>, StoreError> {

@@ -43,7 +43,7 @@ impl World {
         let ports = Ports {
             store: self.store.clone(),
             cluster: self.cluster.clone(),
-            reporter: Arc::new(FakeReporter::default()),
+            reporters: vec![Arc::new(FakeReporter::default())],
             clock: Arc::new(FakeClock::default()),
         };
         Host::new(ports, Arc::new(self.lease.clone()), Policy::local(two_cores()))

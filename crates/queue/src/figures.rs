@@ -94,6 +94,11 @@ impl Queues {
         Ok(queue.line.in_order(&queue.users))
     }
 
+    /// Returns how many wait for quota of the queue. It costs the same however many they are.
+    pub fn n_waiting(&self, queue: &str) -> Result<usize, UnknownQueue> {
+        Ok(self.queue(self.at(queue)?).line.len())
+    }
+
     /// Returns why the queue admits nobody, or `None` where it admits.
     pub fn inactive(&self, queue: &str) -> Result<Option<&Inactive>, UnknownQueue> {
         let at = self.at(queue)?;

@@ -356,6 +356,11 @@ impl Line {
         self.entries.keys().copied()
     }
 
+    /// Returns how many wait.
+    pub(super) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use blueproof_core::scheduler::InactiveQueue;
+use blueproof_core::pending::InactiveQueue;
 use blueproof_queue::{Obstacle, WaitReason};
 use serde::Serialize;
 

@@ -92,7 +92,7 @@ async fn drive(path: &Path, at: Option<blueproof_tests::crash::CrashAt>) -> Resu
     let ports = Ports {
         store: Arc::new(CrashingStore { inner, at }),
         cluster: Arc::new(cluster),
-        reporter: Arc::new(reporter),
+        reporters: vec![Arc::new(reporter)],
         clock: Arc::new(SystemClock),
     };
     let mut policy = Policy::local(quota);

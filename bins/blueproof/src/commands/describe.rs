@@ -2,7 +2,11 @@
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
-use blueproof_core::{domain::RunRequest, engine, ports::AttemptOutput, view::RunView};
+use blueproof_core::{
+    domain::RunRequest,
+    ports::{AttemptOutput, StoreClient},
+    view::RunView,
+};
 use blueproof_notebook::report::{self, Report};
 use jiff::Timestamp;
 use tokio::runtime::Handle;
@@ -31,24 +35,14 @@ async fn describe_run(run: &RunSelector, place: &Place) -> Result<Exit, Problem>
     let reading = Reading::open(place)?;
     let store = reading.store_with(run)?;
     let view = run.resolve(store).await?;
-    let (scheduler, _) = engine::replay(store).await?;
     let output = reading.output(store);
     let kept = kept_files(&view, &*output).await?;
     let now = Timestamp::now();
-    let request = scheduler.request(view.id);
-    let report = match request {
-        Some(request) => what_is_asked(&view, request, output).await,
+    let report = match store.request(view.id).await? {
+        Some(request) => what_is_asked(&view, &request, output).await,
         None => None,
     };
-    let text = description::describe(
-        &view,
-        scheduler.why(view.id).as_ref(),
-        scheduler.estimates(now, &[view.id].into()).get(&view.id),
-        &kept,
-        report.as_ref(),
-        now,
-        output::width(),
-    );
+    let text = description::describe(&view, &kept, report.as_ref(), now, output::width());
     output::print(&text)?;
     reading::say_who_is_left_alone(store, std::slice::from_ref(&view))?;
     Ok(Exit::Ok)

@@ -145,11 +145,10 @@ pub(crate) async fn print_documents(
     runs: &[RunView],
     format: DocumentFormat,
 ) -> Result<(), Problem> {
-    let waits = reading::waits(&*session.store, runs).await?;
     let mut listed = Vec::new();
     for run in runs {
         let kept = reading::kept(&*session.store, session.output(), run).await?;
-        listed.push(Listed::of(run, &waits).with(kept));
+        listed.push(Listed::of(run).with(kept));
     }
     let text = match <[_; 1]>::try_from(listed) {
         Ok([run]) => output::encode(&Document::new("Run", run), format.into())?,

@@ -4,8 +4,8 @@ use std::{collections::BTreeMap, time::Duration};
 
 use blueproof_core::{
     domain::{RunId, RunState},
+    pending::PendingReason,
     ports::{StoreClient, Version},
-    scheduler::PendingReason,
     sqlite::SqliteStore,
     view::RunView,
 };
@@ -64,7 +64,7 @@ pub(crate) async fn get_runs(arguments: &GetRuns, place: &Place) -> Result<Exit,
         reading = Reading::open(place)?;
     }
     let Some(store) = &reading.store else {
-        print_all(&[], &BTreeMap::new(), None, format, Shape::List)?;
+        print_all(&[], None, format, Shape::List)?;
         reading.say_there_is_no_store();
         return Ok(Exit::Ok);
     };
@@ -82,12 +82,11 @@ pub(crate) async fn get_runs(arguments: &GetRuns, place: &Place) -> Result<Exit,
         Shape::List if arguments.attempt.attempt.is_some() => return Err(Problem::usage(attempt_of_many())),
         Shape::List => found.runs,
     };
-    let waits = reading::waits(store, &found.runs).await?;
     let kept = match (shape, found.runs.as_slice()) {
         (Shape::One, [run]) => reading::kept(store, &reading.output(store), run).await?,
         (Shape::One | Shape::List, _) => None,
     };
-    print_all(&found.runs, &waits, kept, format, shape)?;
+    print_all(&found.runs, kept, format, shape)?;
     found.say_what_is_left_out(arguments);
     reading::say_who_is_left_alone(store, &found.runs)?;
     Ok(Exit::Ok)
@@ -189,7 +188,6 @@ fn shape(arguments: &GetRuns) -> Shape {
 /// Prints runs; of a single one also what is kept of it.
 fn print_all(
     views: &[RunView],
-    waits: &BTreeMap<RunId, PendingReason>,
     kept: Option<Kept>,
     format: Option<Format>,
     shape: Shape,
@@ -198,31 +196,27 @@ fn print_all(
         Some(Format::Json) => Encoding::Json,
         Some(Format::Yaml) => Encoding::Yaml,
         Some(Format::Name) => return output::print(&names(views)),
-        Some(Format::Wide) => return print_table(views, waits, Columns::Wide),
-        None => return print_table(views, waits, Columns::Usual),
+        Some(Format::Wide) => return print_table(views, Columns::Wide),
+        None => return print_table(views, Columns::Usual),
     };
     let text = match (shape, views) {
         (Shape::One, [view]) => {
-            let run = Listed::of(view, waits).with(kept);
+            let run = Listed::of(view).with(kept);
             output::encode(&Document::new("Run", run), encoding)?
         }
         (Shape::One | Shape::List, _) => {
-            let listed = views.iter().map(|view| Listed::of(view, waits));
+            let listed = views.iter().map(Listed::of);
             output::encode(&Document::list("RunList", "Run", listed), encoding)?
         }
     };
     output::print(&text)
 }
 
-fn print_table(
-    views: &[RunView],
-    waits: &BTreeMap<RunId, PendingReason>,
-    columns: Columns,
-) -> Result<(), Problem> {
+fn print_table(views: &[RunView], columns: Columns) -> Result<(), Problem> {
     if views.is_empty() {
         return Ok(());
     }
-    let table = runs::table(views, views, waits, Timestamp::now(), columns);
+    let table = runs::table(views, views, Timestamp::now(), columns);
     output::print(&table.render(output::width()))
 }
 
@@ -232,7 +226,7 @@ fn names(views: &[RunView]) -> String {
 
 /// Lists runs, and each of them again whenever it has changed, for ever.
 async fn watch(store: &SqliteStore, arguments: &GetRuns) -> Result<Exit, Problem> {
-    let mut shown: BTreeMap<RunId, RunView> = BTreeMap::new();
+    let mut shown: BTreeMap<RunId, Shown> = BTreeMap::new();
     let mut seen: Option<Version> = None;
     let mut widths: Vec<usize> = Vec::new();
     let (mut vigil, mut listed) = (Vigil::default(), Vec::new());
@@ -244,20 +238,34 @@ async fn watch(store: &SqliteStore, arguments: &GetRuns) -> Result<Exit, Problem
         seen = Some(version);
         listed = find(store, arguments).await?.runs;
         let mut runs = listed.clone();
-        runs.retain(|view| shown.get(&view.id) != Some(view));
+        runs.retain(|view| shown.get(&view.id) != Some(&Shown::of(view)));
         if runs.is_empty() {
             continue;
         }
-        let waits = reading::waits(store, &runs).await?;
-        print_changed(&runs, &listed, &waits, arguments.output, &mut widths)?;
-        shown.extend(runs.into_iter().map(|view| (view.id, view)));
+        print_changed(&runs, &listed, arguments.output, &mut widths)?;
+        shown.extend(runs.iter().map(|view| (view.id, Shown::of(view))));
+    }
+}
+
+/// What counts as a change of a run that is shown: others come and go all the time before one that waits.
+#[derive(PartialEq)]
+struct Shown {
+    facts: RunView,
+    reason: Option<&'static str>,
+}
+
+impl Shown {
+    fn of(view: &RunView) -> Self {
+        Self {
+            facts: view.clone().without_outlook(),
+            reason: view.waits().map(PendingReason::as_str),
+        }
     }
 }
 
 fn print_changed(
     views: &[RunView],
     among: &[RunView],
-    waits: &BTreeMap<RunId, PendingReason>,
     format: Option<Format>,
     widths: &mut Vec<usize>,
 ) -> Result<(), Problem> {
@@ -265,12 +273,12 @@ fn print_changed(
         Some(Format::Json) => Encoding::JsonLine,
         Some(Format::Yaml) => Encoding::YamlStream,
         Some(Format::Name) => return output::print(&names(views)),
-        Some(Format::Wide) => return print_more(views, among, waits, Columns::Wide, widths),
-        None => return print_more(views, among, waits, Columns::Usual, widths),
+        Some(Format::Wide) => return print_more(views, among, Columns::Wide, widths),
+        None => return print_more(views, among, Columns::Usual, widths),
     };
     for view in views {
         output::print(&output::encode(
-            &Document::new("Run", Listed::of(view, waits)),
+            &Document::new("Run", Listed::of(view)),
             encoding,
         )?)?;
     }
@@ -281,11 +289,10 @@ fn print_changed(
 fn print_more(
     views: &[RunView],
     among: &[RunView],
-    waits: &BTreeMap<RunId, PendingReason>,
     columns: Columns,
     widths: &mut Vec<usize>,
 ) -> Result<(), Problem> {
-    let table = runs::table(views, among, waits, Timestamp::now(), columns);
+    let table = runs::table(views, among, Timestamp::now(), columns);
     let limit: Width = output::width();
     let text = if widths.is_empty() {
         *widths = table.widths();

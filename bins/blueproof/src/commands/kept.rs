@@ -10,8 +10,7 @@ use std::{
 };
 
 use blueproof_core::{
-    engine,
-    ports::{AttemptOutput, OutputFile, OutputName, ReportKind, whole},
+    ports::{AttemptOutput, OutputFile, OutputName, ReportKind, StoreClient, whole},
     sqlite::SqliteStore,
     view::{ReportView, RunView},
 };
@@ -76,11 +75,10 @@ async fn report_of_earlier(
     let Some(format) = arguments.format else {
         return Err(Problem::usage(page_of_last(run)));
     };
-    let (scheduler, _) = engine::replay(store).await?;
-    let Some(request) = scheduler.request(run.id) else {
+    let Some(request) = store.request(run.id).await? else {
         return no_report(run);
     };
-    let report = report::assemble(run, request, None, &reading.output(store)).await;
+    let report = report::assemble(run, &request, None, &reading.output(store)).await;
     output::print(&report::render(&report, kind(format)))?;
     Ok(Exit::Ok)
 }

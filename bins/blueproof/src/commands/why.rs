@@ -1,6 +1,8 @@
 //! `blueproof why RUN`.
 
-use blueproof_core::engine;
+use std::collections::BTreeMap;
+
+use blueproof_core::ports::StoreClient;
 use jiff::Timestamp;
 
 use crate::{
@@ -8,7 +10,7 @@ use crate::{
     exit::{Exit, Problem},
     output::{self, Document},
     reading::{self, Reading},
-    show::explanation::Explanation,
+    show::explanation::{self, Explanation},
 };
 
 pub(crate) fn why(arguments: &Why, place: &Place) -> Result<Exit, Problem> {
@@ -19,8 +21,11 @@ async fn explain(arguments: &Why, place: &Place) -> Result<Exit, Problem> {
     let reading = Reading::open(place)?;
     let store = reading.store_with(&arguments.run)?;
     let view = arguments.run.resolve(store).await?;
-    let (scheduler, _) = engine::replay(store).await?;
-    let explanation = Explanation::of(&view, &scheduler, Timestamp::now());
+    let mut others = BTreeMap::new();
+    for run in explanation::awaited(&view) {
+        others.extend(store.run(run).await?.map(|other| (run, other.state)));
+    }
+    let explanation = Explanation::of(&view, &others, Timestamp::now());
     let answer = match arguments.output {
         Some(format) => output::encode(&Document::new("RunExplanation", &explanation), format.into())?,
         None => explanation.to_string(),

@@ -2,13 +2,7 @@
 
 use std::{convert::Infallible, future, time::Duration};
 
-use blueproof_core::{
-    domain::RunState,
-    engine,
-    ports::{RecordFollower, Store},
-    scheduler::Scheduler,
-    view::RunView,
-};
+use blueproof_core::{domain::RunState, ports::RecordFollower, view::RunView};
 use blueproof_host::Target;
 use jiff::{SignedDuration, Timestamp};
 
@@ -21,11 +15,11 @@ use crate::{
 /// How often the run's row is read and the time that it has taken is shown. Records are shown as they come.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// How long a run waits before it is worked out why: most do not wait at all.
-const ASK_WHY_AFTER: SignedDuration = SignedDuration::from_millis(500);
+/// How long a run waits before it is told why: most do not wait at all.
+const WHY_AFTER: SignedDuration = SignedDuration::from_millis(500);
 
-/// How long a run runs before it is worked out when it ends, and how long that holds.
-const ASK_END_AFTER: SignedDuration = SignedDuration::from_secs(5);
+/// How long an attempt has its quota before it is told when it ends.
+const END_AFTER: SignedDuration = SignedDuration::from_secs(5);
 
 /// Shows one run.
 pub(crate) struct Watch<'a> {
@@ -33,14 +27,6 @@ pub(crate) struct Watch<'a> {
     target: &'a Target,
     stages: Stages,
     records: Option<RecordFollower>,
-    outlook: Option<Outlook>,
-}
-
-/// What there is to say of how the run stands, as it was last worked out.
-struct Outlook {
-    state: RunState,
-    at: Timestamp,
-    text: Option<String>,
 }
 
 impl<'a> Watch<'a> {
@@ -51,7 +37,6 @@ impl<'a> Watch<'a> {
             target,
             stages,
             records: None,
-            outlook: None,
         }
     }
 
@@ -71,7 +56,7 @@ impl<'a> Watch<'a> {
         let Some(view) = self.target.read(&*self.session.store).await? else {
             return Ok(());
         };
-        let outlook = self.outlook(&view).await?;
+        let outlook = outlook(&view, Timestamp::now());
         // The end of an attempt is known later than its last record is written: records first, then the view, and
         // what belongs to an earlier attempt never after a later one has begun.
         self.read_records().await;
@@ -112,48 +97,41 @@ impl<'a> Watch<'a> {
             records.iter().for_each(|record| self.stages.on_record(record));
         }
     }
-
-    /// Returns what there is to say of how the run stands: why it waits, or when it is likely to end.
-    async fn outlook(&mut self, view: &RunView) -> Result<Option<String>, Problem> {
-        let Some(pause) = pause(view.state) else {
-            self.outlook = None;
-            return Ok(None);
-        };
-        let now = Timestamp::now();
-        let before = self.outlook.take().filter(|before| before.state == view.state);
-        let known = self.outlook.insert(before.unwrap_or(Outlook {
-            state: view.state,
-            at: now,
-            text: None,
-        }));
-        if now.duration_since(known.at) >= pause {
-            let (scheduler, _) = engine::replay(&*self.session.store as &dyn Store).await?;
-            known.at = now;
-            known.text = outlook(&scheduler, view, now);
-        }
-        Ok(known.text.clone())
-    }
 }
 
-/// Returns how often it is worked out what there is to say of a run in this state.
-fn pause(state: RunState) -> Option<SignedDuration> {
-    match state {
-        RunState::AwaitingApproval | RunState::Queued => Some(ASK_WHY_AFTER),
-        RunState::Reserved | RunState::Starting | RunState::Running => Some(ASK_END_AFTER),
-        RunState::Ended(_) => None,
+/// Returns what there is to say of how the run stands, as its row says: why it waits, or when it is likely to end.
+fn outlook(view: &RunView, now: Timestamp) -> Option<String> {
+    let asked = pause(view)?;
+    if now.duration_since(asked.since) < asked.told_after {
+        return None;
     }
-}
-
-fn outlook(scheduler: &Scheduler, view: &RunView, now: Timestamp) -> Option<String> {
-    let estimates = scheduler.estimates(now, &[view.id].into());
-    let estimate = estimates.get(&view.id);
-    let next = estimate.and_then(|estimate| estimate::next(estimate, now));
+    let row = view.outlook.as_ref()?;
+    let next = row
+        .estimate
+        .as_ref()
+        .and_then(|estimate| estimate::next(estimate, now));
     let waits = matches!(view.state, RunState::AwaitingApproval | RunState::Queued);
-    let why = scheduler.why(view.id).filter(|_| waits);
-    let why = why.map(|reason| {
-        let (why, until) = (explanation::why(&reason, now), explanation::until(&reason, now));
+    let why = row.reason.as_ref().filter(|_| waits).map(|reason| {
+        let (why, until) = (explanation::why(reason, now), explanation::until(reason, now));
         format!("{why}; ends when {until}")
     });
     let parts: Vec<String> = next.into_iter().chain(why).collect();
     (!parts.is_empty()).then(|| parts.join(" · "))
+}
+
+/// Since when a run is in its state, and after how long there is something to say of that.
+struct Pause {
+    since: Timestamp,
+    told_after: SignedDuration,
+}
+
+fn pause(view: &RunView) -> Option<Pause> {
+    let (since, told_after) = match view.state {
+        RunState::AwaitingApproval | RunState::Queued => (view.waiting_since(), WHY_AFTER),
+        RunState::Reserved | RunState::Starting | RunState::Running => {
+            (view.attempts.last()?.reserved_at, END_AFTER)
+        }
+        RunState::Ended(_) => return None,
+    };
+    Some(Pause { since, told_after })
 }

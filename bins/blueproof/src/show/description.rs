@@ -9,7 +9,6 @@ use blueproof_core::{
         Verdict,
     },
     estimate::Estimate,
-    scheduler::PendingReason,
     view::{AttemptView, ReportView, RunView},
 };
 use blueproof_diagnostic::Diagnostic;
@@ -50,15 +49,15 @@ pub(crate) struct KeptFiles {
 /// Returns all about a run.
 pub(crate) fn describe(
     view: &RunView,
-    pending: Option<&PendingReason>,
-    expected: Option<&Estimate>,
     kept: &KeptFiles,
     report: Option<&Report>,
     now: Timestamp,
     width: Width,
 ) -> String {
+    let outlook = view.outlook.as_deref();
+    let expected = outlook.and_then(|outlook| outlook.estimate.as_ref());
     let mut text = summary(view, expected, kept, now).render_rows(&[11, 0], Width::Unlimited);
-    if let Some(pending) = pending {
+    if let Some(pending) = view.waits() {
         let _ = write!(
             text,
             "\n{BOLD}Waits{BOLD:#}\n  why    {}\n  until  {}\n",

@@ -1,19 +1,22 @@
 //! Why a run stands where it stands: one sentence why, and one what comes next.
 
-use std::fmt;
+use std::{collections::BTreeMap, fmt};
 
 use blueproof_core::{
     domain::{Ending, RunId, RunState},
     estimate::Estimate,
-    scheduler::{PendingReason, Scheduler, Unblocker, UsageOrder},
-    view::{Eviction, RunView, Trouble},
+    pending::{PendingReason, Unblocker, UsageOrder},
+    view::{Eviction, OutlookView, RunView, Trouble},
 };
 use blueproof_queue::UserUsage;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 
 use super::{description::blame, estimate, runs, text};
 use crate::output;
+
+/// How old a row may be before that is said: whoever leads works rows out again every fifteen seconds, where few wait.
+const OLD_AFTER: SignedDuration = SignedDuration::from_secs(30);
 
 /// Why a run stands where it stands.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -23,6 +26,9 @@ pub(crate) struct Explanation {
     run: RunId,
     /// Where it is in the pipeline.
     state: RunState,
+    /// When why it waits and its estimate were worked out; absent when they were not, or the run is over.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    as_of: Option<Timestamp>,
     /// Why it waits, with all figures; absent when it does not wait.
     #[serde(skip_serializing_if = "Option::is_none")]
     waits: Option<PendingReason>,
@@ -52,13 +58,15 @@ pub(crate) struct Explanation {
 }
 
 impl Explanation {
-    /// Explains a run as the scheduler knows it.
-    pub(crate) fn of(view: &RunView, scheduler: &Scheduler, now: Timestamp) -> Self {
-        let pending = scheduler.why(view.id);
-        let unblocked_by = scheduler.unblocked_by(view.id);
-        let estimate = scheduler.estimates(now, &[view.id].into()).remove(&view.id);
+    /// Explains a run as its row says. `others` are the runs whose end it waits for.
+    pub(crate) fn of(view: &RunView, others: &BTreeMap<RunId, RunState>, now: Timestamp) -> Self {
+        let outlook = view.outlook.as_deref();
+        let pending = view.waits().cloned();
+        let unblocked_by = outlook.map_or_else(Vec::new, |outlook| outlook.unblocked_by.clone());
+        let estimate = outlook.and_then(|outlook| outlook.estimate);
         let explained = |stands: String, why: String, next: Option<String>| Self {
             run: view.id,
+            as_of: outlook.map(|outlook| outlook.as_of),
             state: view.state,
             waits: pending.clone(),
             unblocked_by: unblocked_by.clone(),
@@ -68,10 +76,11 @@ impl Explanation {
             standing: pending
                 .iter()
                 .flat_map(standing)
-                .chain(unblocked_by.iter().flat_map(|way| over(way, scheduler)))
+                .chain(unblocked_by.iter().flat_map(|way| over(way, others)))
                 .chain(evicted(view, now))
                 .chain(view.troubles.iter().map(|trouble| fails(trouble, now)))
                 .chain(estimate.iter().flat_map(|estimate| expected(estimate, now)))
+                .chain(outlook.and_then(|outlook| old(outlook, now)))
                 .collect(),
             why,
             next,
@@ -120,7 +129,11 @@ fn standing(reason: &PendingReason) -> Vec<String> {
             .map(|obstacle| format!("  missing {obstacle}")),
     );
     if !queued.ahead.is_empty() {
-        lines.push(format!("  ahead   {}", named(&queued.ahead, ToString::to_string)));
+        let n_ahead = queued.n_ahead.unwrap_or(queued.ahead.len());
+        lines.push(format!(
+            "  ahead   {}",
+            named(&queued.ahead, n_ahead, ToString::to_string)
+        ));
     }
     lines.extend(queued.usage.as_ref().map(usage));
     if !queued.can_ever_fit {
@@ -130,11 +143,10 @@ fn standing(reason: &PendingReason) -> Vec<String> {
 }
 
 /// Returns the first few by name, and how many more there are.
-fn named<T>(all: &[T], name: impl Fn(&T) -> String) -> String {
-    const NAMED: usize = 8;
-    let mut names: Vec<String> = all.iter().take(NAMED).map(name).collect();
-    if all.len() > NAMED {
-        names.push(format!("{} more", all.len() - NAMED));
+fn named<T>(first: &[T], in_all: usize, name: impl Fn(&T) -> String) -> String {
+    let mut names: Vec<String> = first.iter().map(name).collect();
+    if in_all > names.len() {
+        names.push(format!("{} more", in_all - names.len()));
     }
     names.join(", ")
 }
@@ -149,7 +161,7 @@ fn usage(order: &UsageOrder) -> String {
     if order.less.is_empty() {
         return format!("  usage   {own}: nobody who waits had less");
     }
-    let less = named(&order.less, |less| figure(&less.of));
+    let less = named(&order.less, order.n_less, |less| figure(&less.of));
     format!("  usage   {less}, {own}: who had least goes first")
 }
 
@@ -161,19 +173,18 @@ fn user(of: &UserUsage) -> String {
 }
 
 /// Returns, of those whose end is waited for, which are over already: they keep their quota until they are cleared away.
-fn over(way: &Unblocker, scheduler: &Scheduler) -> Vec<String> {
+fn over(way: &Unblocker, others: &BTreeMap<RunId, RunState>) -> Vec<String> {
     let runs = match way {
         Unblocker::Ends { runs, .. } => runs,
         Unblocker::Resumed { then, .. } | Unblocker::Cancelled { then, .. } => {
-            return then.iter().flat_map(|way| over(way, scheduler)).collect();
+            return then.iter().flat_map(|way| over(way, others)).collect();
         }
         Unblocker::Time | Unblocker::InTurn | Unblocker::MoreQuota { .. } => return Vec::new(),
     };
-    let views = runs.iter().filter_map(|run| scheduler.view(*run));
-    let told = views.filter_map(|view| match view.state {
+    let states = runs.iter().filter_map(|run| Some((run, others.get(run)?)));
+    let told = states.filter_map(|(run, state)| match *state {
         RunState::Ended(ending) => Some(format!(
-            "  over    {} {}, and keeps its quota until its place is cleared away",
-            view.id,
+            "  over    {run} {}, and keeps its quota until its place is cleared away",
             verb(ending)
         )),
         RunState::AwaitingApproval
@@ -204,6 +215,32 @@ fn expected(estimate: &Estimate, now: Timestamp) -> impl Iterator<Item = String>
     let starts = estimate::starts(estimate, now).map(|starts| format!("  starts  {starts}"));
     let ends = estimate::ends(estimate, now).map(|ends| format!("  ends    {ends}"));
     starts.into_iter().chain(ends)
+}
+
+/// Says how old figures are that are not worked out again all the time, as where many wait or nobody leads.
+fn old(outlook: &OutlookView, now: Timestamp) -> Option<String> {
+    let is_old = outlook.age(now) > OLD_AFTER;
+    is_old.then(|| {
+        format!(
+            "  as of   {}: others may have come and gone since",
+            output::ago(outlook.as_of, now)
+        )
+    })
+}
+
+/// Returns the runs whose end a run is said to wait for.
+pub(crate) fn awaited(view: &RunView) -> Vec<RunId> {
+    fn those(way: &Unblocker) -> Vec<RunId> {
+        match way {
+            Unblocker::Ends { runs, .. } => runs.clone(),
+            Unblocker::Resumed { then, .. } | Unblocker::Cancelled { then, .. } => {
+                then.iter().flat_map(those).collect()
+            }
+            Unblocker::Time | Unblocker::InTurn | Unblocker::MoreQuota { .. } => Vec::new(),
+        }
+    }
+    let ways = view.outlook.iter().flat_map(|outlook| &outlook.unblocked_by);
+    ways.flat_map(those).collect()
 }
 
 /// Says why a run waits, with times as the reader's clock shows them.

@@ -296,8 +296,8 @@ mod tests {
     use blueproof_core::{
         domain::{Actor, RunState},
         event::Event,
+        pending::PendingReason,
         policy::Policy,
-        scheduler::PendingReason,
         testing::{request, teams},
     };
     use blueproof_queue::objects::WithinClusterQueue;

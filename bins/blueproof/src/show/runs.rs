@@ -7,9 +7,9 @@ use std::{
 };
 
 use blueproof_core::{
-    domain::{BlueprintName, Ending, Outcome, Repository, RunId, RunState},
+    domain::{BlueprintName, Ending, Outcome, Repository, RunState},
+    pending::PendingReason,
     ports::{AttemptOutput, OutputName, ReportKind},
-    scheduler::PendingReason,
     view::{AttemptView, RunView},
 };
 use blueproof_diagnostic::Diagnostic;
@@ -40,8 +40,6 @@ pub(crate) enum Columns {
 pub(crate) struct Listed<'a> {
     #[serde(flatten)]
     run: &'a RunView,
-    /// Why it waits; null when it does not wait.
-    waits: Option<&'a PendingReason>,
     #[serde(flatten)]
     kept: Option<Kept>,
 }
@@ -86,14 +84,9 @@ impl Kept {
 }
 
 impl<'a> Listed<'a> {
-    /// Returns a run with why it waits, as far as `waits` say.
-    pub(crate) fn of(run: &'a RunView, waits: &'a BTreeMap<RunId, PendingReason>) -> Self {
-        let waits = waits.get(&run.id);
-        Self {
-            run,
-            waits,
-            kept: None,
-        }
+    /// Returns a run, of which nothing that is kept is told.
+    pub(crate) fn of(run: &'a RunView) -> Self {
+        Self { run, kept: None }
     }
 
     /// Adds what is kept of it.
@@ -102,14 +95,8 @@ impl<'a> Listed<'a> {
     }
 }
 
-/// Returns a table of runs, `among` which they are told apart. `waits` say why those wait that do.
-pub(crate) fn table(
-    views: &[RunView],
-    among: &[RunView],
-    waits: &BTreeMap<RunId, PendingReason>,
-    now: Timestamp,
-    columns: Columns,
-) -> Table {
+/// Returns a table of runs, `among` which they are told apart.
+pub(crate) fn table(views: &[RunView], among: &[RunView], now: Timestamp, columns: Columns) -> Table {
     let mut table = match columns {
         Columns::Usual => Table::new(["RUN", "BLUEPRINT", "STATE", "ASKED", "TOOK", "DETAIL"]),
         Columns::Wide => Table::new([
@@ -131,7 +118,7 @@ pub(crate) fn table(
     };
     let shared = shared_names(among);
     for view in views {
-        let pending = waits.get(&view.id);
+        let pending = view.waits();
         let name = name(view, &shared);
         match columns {
             Columns::Usual => table.row(usual(view, name, pending, now)),

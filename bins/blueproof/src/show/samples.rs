@@ -3,13 +3,15 @@
 mod story;
 
 use blueproof_core::{
+    domain::RunId,
     event::Call,
     policy::Policy,
     ports::Retry,
-    scheduler::Scheduler,
+    scheduler::{Effort, Scheduler},
     view::{RunView, Trouble},
 };
 use blueproof_diagnostic::{Code, Diagnostic};
+use jiff::Timestamp;
 
 pub(crate) use story::at;
 
@@ -22,9 +24,22 @@ pub(crate) fn scheduler() -> Scheduler {
     scheduler
 }
 
+/// Returns a run as its row has it at a time.
+pub(crate) fn row(scheduler: &Scheduler, run: RunId, now: Timestamp) -> RunView {
+    let outlook = scheduler.outlooks(now, &[run].into(), Effort::ALL).remove(&run);
+    RunView {
+        outlook: outlook.map(Box::new),
+        ..scheduler.view(run).expect("a run of the story")
+    }
+}
+
 /// Returns all runs of the story, the newest first.
 pub(crate) fn views() -> Vec<RunView> {
-    let mut views: Vec<RunView> = scheduler().runs().collect();
+    let scheduler = scheduler();
+    let mut views: Vec<RunView> = scheduler
+        .runs()
+        .map(|run| row(&scheduler, run.id, at(60)))
+        .collect();
     views.reverse();
     views
 }

@@ -9,7 +9,7 @@ use blueproof_core::{
     event::Event,
     policy::Policy,
     ports::{Batch, Seq, Store, StoreClient},
-    scheduler::Scheduler,
+    scheduler::{Effort, Scheduler},
     sqlite::SqliteStore,
 };
 use jiff::Timestamp;
@@ -38,5 +38,11 @@ pub(crate) async fn tell(store: &SqliteStore, scheduler: &mut Scheduler, at: Tim
     };
     let log = store.facts(Seq(0), i64::MAX as usize).await.expect("it reads");
     let last = log.last().map_or(Seq(0), |logged| logged.seq);
-    store.append(last, batch).await.expect("it takes facts");
+    let last = store.append(last, batch).await.expect("it takes facts");
+    let all = scheduler.runs().map(|run| run.id).collect();
+    let outlooks = scheduler.outlooks(at, &all, Effort::ALL).into_iter().collect();
+    store
+        .put_outlooks(last, outlooks)
+        .await
+        .expect("it takes how runs stand");
 }

@@ -1,15 +1,18 @@
 //! Calls to ports that are under way, and what comes of them.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::Arc,
+};
 
 use tokio::{sync::mpsc, task::JoinSet};
 
-use super::Ports;
+use super::{Ports, reports::Reports};
 use crate::{
     action::Action,
     domain::RunId,
     event::Event,
-    ports::{AttemptNews, CallError, News},
+    ports::{AttemptNews, CallError, ClusterDriver, News, RunStatus, Seq},
 };
 
 /// Calls to ports that are under way, and the inputs that come of them.
@@ -17,43 +20,53 @@ use crate::{
 /// Calls about one run are made one at a time, in the order in which they were wanted, on whichever runtime: the next one
 /// begins when the one before has returned.
 pub(super) struct Calls {
-    ports: Ports,
+    cluster: Arc<dyn ClusterDriver>,
+    reports: Reports,
     news: mpsc::Receiver<News>,
     under_way: JoinSet<(RunId, Option<Event>)>,
     /// What is still to be called for each run of which a call is under way.
-    waiting: BTreeMap<RunId, VecDeque<Action>>,
+    waiting: BTreeMap<RunId, VecDeque<(Action, Seq)>>,
 }
 
 impl Calls {
     pub(super) fn new(ports: Ports) -> Self {
         let news = ports.cluster.news();
         Self {
-            ports,
+            reports: Reports::new(ports.reporters, ports.clock),
+            cluster: ports.cluster,
             news,
             under_way: JoinSet::new(),
             waiting: BTreeMap::new(),
         }
     }
 
-    pub(super) fn begin(&mut self, action: Action) {
+    /// Returns what tells reporters.
+    pub(super) fn reports(&self) -> &Reports {
+        &self.reports
+    }
+
+    /// Begins to carry an action out, or does so after others about its run. `at` is the fact that it follows from.
+    pub(super) fn begin(&mut self, action: Action, at: Seq) {
         let run = action.call().run();
         match self.waiting.get_mut(&run) {
-            Some(waiting) => waiting.push_back(action),
+            Some(waiting) => waiting.push_back((action, at)),
             None => {
                 self.waiting.insert(run, VecDeque::new());
-                self.spawn(run, action);
+                self.spawn(run, action, at);
             }
         }
     }
 
-    fn spawn(&mut self, run: RunId, action: Action) {
-        let ports = self.ports.clone();
+    fn spawn(&mut self, run: RunId, action: Action, at: Seq) {
+        let (cluster, reports) = (Arc::clone(&self.cluster), self.reports.clone());
         self.under_way.spawn(async move {
             let call = action.call();
-            let done = perform(&ports, action).await.unwrap_or_else(|error| {
-                let error = Box::new(error);
-                Some(Event::CallFailed { call, error })
-            });
+            let done = perform(&*cluster, &reports, action, at)
+                .await
+                .unwrap_or_else(|error| {
+                    let error = Box::new(error);
+                    Some(Event::CallFailed { call, error })
+                });
             (run, done)
         });
     }
@@ -62,7 +75,7 @@ impl Calls {
     fn go_on(&mut self, (run, done): (RunId, Option<Event>)) -> Option<Event> {
         let next = self.waiting.get_mut(&run).and_then(VecDeque::pop_front);
         match next {
-            Some(action) => self.spawn(run, action),
+            Some((action, at)) => self.spawn(run, action, at),
             None => {
                 self.waiting.remove(&run);
             }
@@ -97,8 +110,12 @@ impl Calls {
     }
 }
 
-async fn perform(ports: &Ports, action: Action) -> Result<Option<Event>, CallError> {
-    let cluster = &*ports.cluster;
+async fn perform(
+    cluster: &dyn ClusterDriver,
+    reports: &Reports,
+    action: Action,
+    at: Seq,
+) -> Result<Option<Event>, CallError> {
     match action {
         Action::Reserve(reservation) => cluster.reserve(&reservation).await.map(|()| None),
         Action::Start(start) => cluster.start(&start).await.map(|()| None),
@@ -110,9 +127,15 @@ async fn perform(ports: &Ports, action: Action) -> Result<Option<Event>, CallErr
             request,
             passed,
         } => {
-            ports.reporter.report(&view, &request, passed.as_deref()).await?;
             let attempts = u32::try_from(view.attempts.len()).expect("fewer attempts than u32 can count");
             let run = view.id;
+            let status = RunStatus {
+                revision: at.0,
+                view: *view,
+                request: (*request).clone(),
+                passed: passed.map(|passed| *passed),
+            };
+            reports.tell_end(status).await?;
             Ok(Some(Event::Reported { run, attempts }))
         }
     }

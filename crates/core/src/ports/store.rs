@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use super::command::{Answer, Command, CommandId, LeftCommand, StoredCommand};
 use crate::{
-    domain::{RequestKey, RunId},
+    domain::{RequestKey, RunId, RunRequest},
     fact::Fact,
-    view::RunView,
+    view::{OutlookView, RunView},
 };
 
 /// What everybody may do with a store: read what is in it, and leave commands for whoever leads. Any number of processes do,
@@ -36,7 +36,10 @@ pub trait StoreClient: Send + Sync {
     /// process. Versions are only good for being compared. Safe to drop.
     async fn changed(&self, since: Option<Version>) -> Version;
 
-    /// Returns a run as it stood when its last fact was appended.
+    /// Returns what was asked for with the request that made a run.
+    async fn request(&self, run: RunId) -> Result<Option<RunRequest>, StoreError>;
+
+    /// Returns a run as it stood when its last fact was appended, with how it stands among the others as that was last put.
     async fn run(&self, run: RunId) -> Result<Option<RunView>, StoreError>;
 
     /// Returns the run that a request made.
@@ -60,6 +63,11 @@ pub trait Store: StoreClient {
     /// position of the last fact. Where the log does not end at `after` any more, nothing is appended and the error is
     /// [`Overtaken`](blueproof_diagnostic::Code::StoreOvertaken): somebody else has written.
     async fn append(&self, after: Seq, batch: Batch) -> Result<Seq, StoreError>;
+
+    /// Puts how runs stand among the others into their rows, in place of what was there, where the log still ends at `after`;
+    /// else the error is [`Overtaken`](blueproof_diagnostic::Code::StoreOvertaken). Of a run that has no row nothing is kept.
+    /// It need not outlive a power cut.
+    async fn put_outlooks(&self, after: Seq, outlooks: Vec<(RunId, OutlookView)>) -> Result<(), StoreError>;
 
     /// Keeps what a scheduler had come to after the fact at a position, in the shape of a version. The newest two are kept.
     async fn put_snapshot(&self, at: Seq, version: u32, bytes: Vec<u8>) -> Result<(), StoreError>;

@@ -24,9 +24,10 @@ use crate::{
     },
     event::{Call, Event, StopMode},
     fact::{Decision, RetryAfter, RetryUsed, StopReason},
+    pending::PlacePending,
     policy::Policy,
     ports::CallError,
-    view::{Eviction, PlacePending, Trouble},
+    view::{Eviction, Trouble},
 };
 
 impl Scheduler {

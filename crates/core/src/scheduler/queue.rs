@@ -21,6 +21,7 @@ use super::run::Evictions;
 use crate::domain::{AttemptId, DEFAULT, Resources, RunId, RunRequest, default_objects, pod_sets, resources};
 pub(super) use account::{Account, NAMESPACE};
 pub(super) use snapshot::QueueSnapshot;
+pub(super) use why::LinePlace;
 
 /// The runs that ask for quota or have it.
 #[derive(Debug, Clone)]

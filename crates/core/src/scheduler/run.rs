@@ -16,7 +16,8 @@ use crate::{
     },
     event::StopMode,
     fact::StopReason,
-    view::{AttemptView, Eviction, LastPass, PlacePending, ReportView, RunView, Trouble},
+    pending::PlacePending,
+    view::{AttemptView, Eviction, LastPass, ReportView, RunView, Trouble},
 };
 
 /// One run and all of its attempts.
@@ -285,6 +286,7 @@ impl Run {
                 Report::GivenUp(problem) => ReportView::GivenUp(problem.clone()),
             },
             settled: self.is_settled(),
+            outlook: None,
         }
     }
 }

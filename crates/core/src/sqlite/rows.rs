@@ -8,11 +8,11 @@ use serde::de::DeserializeOwned;
 
 use crate::{
     attempt::StoreIdentity,
-    domain::{RequestKey, RunId},
+    domain::{RequestKey, RunId, RunRequest},
     event::Event,
     fact::Fact,
     ports::{Answer, Batch, Command, CommandId, LeftCommand, LoggedFact, Seq, StoredCommand, Version},
-    view::RunView,
+    view::{OutlookView, RunView},
 };
 
 /// What can go wrong with a row.
@@ -50,7 +50,7 @@ pub(super) fn identity(connection: &Connection) -> Result<StoreIdentity, rusqlit
 }
 
 /// Appends where the log still ends at `after`, and returns where it ends then.
-pub(super) fn append(connection: &mut Connection, after: Seq, batch: &Batch) -> Result<Seq, Error> {
+pub(super) fn append(connection: &mut Connection, after: Seq, batch: Batch) -> Result<Seq, Error> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let mut last = last_seq(&transaction)?;
     if last != after {
@@ -63,7 +63,7 @@ pub(super) fn append(connection: &mut Connection, after: Seq, batch: &Batch) -> 
     for (id, answer) in &batch.taken {
         take(&transaction, *id, answer)?;
     }
-    put_views(&transaction, &batch.views)?;
+    put_views(&transaction, batch.views)?;
     transaction.commit()?;
     Ok(last)
 }
@@ -107,21 +107,65 @@ pub(super) fn last_seq(connection: &Connection) -> Result<Seq, rusqlite::Error> 
     select.query_row([], |row| row.get(0)).map(Seq)
 }
 
-pub(super) fn replace_all_views(connection: &mut Connection, views: &[RunView]) -> Result<(), Error> {
+pub(super) fn replace_all_views(connection: &mut Connection, views: Vec<RunView>) -> Result<(), Error> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     transaction.execute("DELETE FROM run", [])?;
     put_views(&transaction, views)?;
     Ok(transaction.commit()?)
 }
 
-fn put_views(transaction: &Transaction<'_>, views: &[RunView]) -> Result<(), Error> {
+fn put_views(transaction: &Transaction<'_>, views: Vec<RunView>) -> Result<(), Error> {
     let mut put = transaction.prepare_cached(
-        "INSERT INTO run (id, key, view) VALUES (?1, ?2, ?3) ON CONFLICT (id) DO UPDATE SET view = excluded.view",
+        "INSERT INTO run (id, key, view, outlook) VALUES (?1, ?2, ?3, ?4) ON CONFLICT (id) DO UPDATE
+         SET view = excluded.view, outlook = excluded.outlook",
     )?;
-    for view in views {
-        put.execute(params![view.id.0, view.request_key.0, json("run", view)?])?;
+    for mut view in views {
+        let outlook = view
+            .outlook
+            .take()
+            .map(|outlook| json("run", &outlook))
+            .transpose()?;
+        put.execute(params![
+            view.id.0,
+            view.request_key.0,
+            json("run", &view)?,
+            outlook
+        ])?;
     }
     Ok(())
+}
+
+/// Puts how runs stand among the others into their rows, where the log still ends at `after`.
+pub(super) fn put_outlooks(
+    connection: &mut Connection,
+    after: Seq,
+    outlooks: &[(RunId, OutlookView)],
+) -> Result<(), Error> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let last = last_seq(&transaction)?;
+    if last != after {
+        return Err(Error::Overtaken { after, last });
+    }
+    let mut put = transaction.prepare_cached("UPDATE run SET outlook = ?2 WHERE id = ?1")?;
+    for (run, outlook) in outlooks {
+        put.execute(params![run.0, json("run", outlook)?])?;
+    }
+    drop(put);
+    Ok(transaction.commit()?)
+}
+
+/// Returns the request that made a run: of several of one key the first did.
+pub(super) fn request(connection: &mut Connection, run: RunId) -> Result<Option<RunRequest>, Error> {
+    let mut select = connection.prepare_cached(
+        "SELECT fact.body FROM run JOIN fact ON json_extract(fact.body, '$.input.request.key') = run.key
+         WHERE run.id = ?1 AND fact.kind = 'requested' ORDER BY fact.seq LIMIT 1",
+    )?;
+    let found = select.query_row([run.0], |row| text(row, 0)).optional()?;
+    let fact = found.map(|body| value("fact", &body)).transpose()?;
+    Ok(match fact {
+        Some(Fact::Input(Event::Requested { request })) => Some(*request),
+        Some(_) | None => None,
+    })
 }
 
 pub(super) fn facts(connection: &mut Connection, after: Seq, limit: usize) -> Result<Vec<LoggedFact>, Error> {
@@ -251,15 +295,15 @@ pub(super) fn version(connection: &mut Connection) -> Result<Version, Error> {
 }
 
 pub(super) fn view(connection: &mut Connection, run: RunId) -> Result<Option<RunView>, Error> {
-    let mut select = connection.prepare_cached("SELECT view FROM run WHERE id = ?1")?;
-    let found = select.query_row([run.0], |row| text(row, 0)).optional()?;
-    found.map(|body| value("run", &body)).transpose()
+    let mut select = connection.prepare_cached("SELECT view, outlook FROM run WHERE id = ?1")?;
+    let found = select.query_row([run.0], view_columns).optional()?;
+    found.map(stored_view).transpose()
 }
 
 pub(super) fn view_of(connection: &mut Connection, key: &RequestKey) -> Result<Option<RunView>, Error> {
-    let mut select = connection.prepare_cached("SELECT view FROM run WHERE key = ?1")?;
-    let found = select.query_row([&key.0], |row| text(row, 0)).optional()?;
-    found.map(|body| value("run", &body)).transpose()
+    let mut select = connection.prepare_cached("SELECT view, outlook FROM run WHERE key = ?1")?;
+    let found = select.query_row([&key.0], view_columns).optional()?;
+    found.map(stored_view).transpose()
 }
 
 pub(super) fn views(
@@ -267,11 +311,22 @@ pub(super) fn views(
     before: Option<RunId>,
     limit: usize,
 ) -> Result<Vec<RunView>, Error> {
-    let sql = "SELECT view FROM run WHERE id < ?1 ORDER BY id DESC LIMIT ?2";
+    let sql = "SELECT view, outlook FROM run WHERE id < ?1 ORDER BY id DESC LIMIT ?2";
     let mut select = connection.prepare_cached(sql)?;
     let before = before.map_or(i64::MAX as u64, |RunId(before)| before.min(i64::MAX as u64));
-    let rows = select.query_map(params![before, limit], |row| text(row, 0))?;
-    rows.map(|body| value("run", &body?)).collect()
+    let rows = select.query_map(params![before, limit], view_columns)?;
+    rows.map(|row| stored_view(row?)).collect()
+}
+
+fn view_columns(row: &Row<'_>) -> Result<(String, Option<String>), rusqlite::Error> {
+    Ok((text(row, 0)?, row.get(1)?))
+}
+
+/// Reads a row. What was worked out by a version that says it otherwise is not known, and is worked out again.
+fn stored_view((view, outlook): (String, Option<String>)) -> Result<RunView, Error> {
+    let mut view: RunView = value("run", &view)?;
+    view.outlook = outlook.and_then(|outlook| serde_json::from_str(&outlook).ok());
+    Ok(view)
 }
 
 fn text(row: &Row<'_>, column: usize) -> Result<String, rusqlite::Error> {

@@ -75,6 +75,11 @@ const STEPS: &[Step] = &[
      ALTER TABLE command ADD COLUMN answer TEXT;
      UPDATE command SET kind = coalesce(json_extract(body, '$.kind'), '') WHERE taken = 0 AND json_valid(body);",
     ),
+    // Whoever asked why a run waits replayed the log. From here on its row says so, and its request is found by its key.
+    Step::Sql(
+        "ALTER TABLE run ADD COLUMN outlook TEXT;
+     CREATE INDEX fact_request ON fact (json_extract(body, '$.input.request.key')) WHERE kind = 'requested';",
+    ),
 ];
 
 /// A step from one version to the next.

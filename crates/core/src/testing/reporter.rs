@@ -5,8 +5,8 @@ use std::{collections::BTreeMap, sync::Mutex};
 use async_trait::async_trait;
 
 use crate::{
-    domain::{RunId, RunRequest},
-    ports::{CallError, Reporter},
+    domain::{RunId, RunState},
+    ports::{CallError, Reporter, RunStatus},
     view::RunView,
 };
 
@@ -23,7 +23,7 @@ impl FakeReporter {
         self.reports.lock().expect("no report panics").get(&run).cloned()
     }
 
-    /// Lets the next report fail.
+    /// Lets the next report of an end fail.
     pub fn fail_next(&self, error: CallError) {
         *self.next_failure.lock().expect("no report panics") = Some(error);
     }
@@ -31,13 +31,15 @@ impl FakeReporter {
 
 #[async_trait]
 impl Reporter for FakeReporter {
-    async fn report(
-        &self,
-        view: &RunView,
-        _request: &RunRequest,
-        _passed: Option<&RunView>,
-    ) -> Result<(), CallError> {
-        if let Some(error) = self.next_failure.lock().expect("no report panics").take() {
+    fn name(&self) -> &str {
+        "fake"
+    }
+
+    async fn report(&self, status: &RunStatus) -> Result<(), CallError> {
+        let view = &status.view;
+        let is_ended = matches!(view.state, RunState::Ended(_));
+        // Only of what waits for the answer it is of interest that it fails.
+        if is_ended && let Some(error) = self.next_failure.lock().expect("no report panics").take() {
             return Err(error);
         }
         self.reports

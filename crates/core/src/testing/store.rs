@@ -7,12 +7,14 @@ use jiff::Timestamp;
 use tokio::sync::watch;
 
 use crate::{
-    domain::{RequestKey, RunId},
+    domain::{RequestKey, RunId, RunRequest},
+    event::Event,
+    fact::Fact,
     ports::{
         Batch, Command, CommandId, LeftCommand, LoggedFact, SNAPSHOTS_KEPT, Seq, Store, StoreClient,
         StoreError, StoredCommand, Version,
     },
-    view::RunView,
+    view::{OutlookView, RunView},
 };
 
 /// A store in memory. It outlives engines, not the process.
@@ -96,6 +98,16 @@ impl StoreClient for MemoryStore {
         Version(changed.expect("the store lives as long as its borrower").version)
     }
 
+    async fn request(&self, run: RunId) -> Result<Option<RunRequest>, StoreError> {
+        let state = self.state.borrow();
+        let key = state.runs.get(&run).map(|view| &view.request_key);
+        let mut requests = state.facts.iter().filter_map(|logged| match &logged.fact {
+            Fact::Input(Event::Requested { request }) => Some(&**request),
+            Fact::Input(_) | Fact::Decision(_) => None,
+        });
+        Ok(requests.find(|request| Some(&request.key) == key).cloned())
+    }
+
     async fn run(&self, run: RunId) -> Result<Option<RunView>, StoreError> {
         Ok(self.state.borrow().runs.get(&run).cloned())
     }
@@ -153,6 +165,27 @@ impl Store for MemoryStore {
             return Err(StoreError::overtaken(after, last));
         }
         Ok(Seq(last.0 + added))
+    }
+
+    async fn put_outlooks(&self, after: Seq, outlooks: Vec<(RunId, OutlookView)>) -> Result<(), StoreError> {
+        let mut last = Seq::default();
+        self.state.send_if_modified(|state| {
+            last = Seq(state.facts.len() as u64);
+            if last != after {
+                return false;
+            }
+            state.version += 1;
+            for (run, outlook) in outlooks {
+                if let Some(view) = state.runs.get_mut(&run) {
+                    view.outlook = Some(Box::new(outlook));
+                }
+            }
+            true
+        });
+        if last != after {
+            return Err(StoreError::overtaken(after, last));
+        }
+        Ok(())
     }
 
     async fn put_snapshot(&self, at: Seq, version: u32, bytes: Vec<u8>) -> Result<(), StoreError> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::{Json, extract::State};
 use blueproof_core::{
-    domain::{RequestKey, RunId},
+    domain::{RequestKey, RunId, RunRequest},
     view::RunView,
 };
 use schemars::JsonSchema;
@@ -63,6 +63,16 @@ pub(super) async fn get(
     Path(OfRun { run }): Path<OfRun>,
 ) -> Result<Json<RunView>, ApiError> {
     let found = api.store.run(run).await?;
+    found
+        .map(Json)
+        .ok_or_else(|| ApiError::missing(format_args!("run {run}")))
+}
+
+pub(super) async fn request(
+    State(api): State<Arc<Api>>,
+    Path(OfRun { run }): Path<OfRun>,
+) -> Result<Json<RunRequest>, ApiError> {
+    let found = api.store.request(run).await?;
     found
         .map(Json)
         .ok_or_else(|| ApiError::missing(format_args!("run {run}")))

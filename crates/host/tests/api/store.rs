@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use blueproof_core::{
-    domain::{RequestKey, RunId},
+    domain::{RequestKey, RunId, RunRequest},
     ports::{
         Batch, Clock, Command, LeftCommand, LoggedFact, Seq, Store, StoreClient, StoreError, StoredCommand,
         Version,
     },
     testing::{FakeClock, MemoryStore, contract},
-    view::RunView,
+    view::{OutlookView, RunView},
 };
 use blueproof_host::{ServerClient, api::Role};
 use jiff::Timestamp;
@@ -62,6 +62,10 @@ impl StoreClient for Through {
         self.client.changed(since).await
     }
 
+    async fn request(&self, run: RunId) -> Result<Option<RunRequest>, StoreError> {
+        self.client.request(run).await
+    }
+
     async fn run(&self, run: RunId) -> Result<Option<RunView>, StoreError> {
         self.client.run(run).await
     }
@@ -79,6 +83,10 @@ impl StoreClient for Through {
 impl Store for Through {
     async fn append(&self, after: Seq, batch: Batch) -> Result<Seq, StoreError> {
         self.store.append(after, batch).await
+    }
+
+    async fn put_outlooks(&self, after: Seq, outlooks: Vec<(RunId, OutlookView)>) -> Result<(), StoreError> {
+        self.store.put_outlooks(after, outlooks).await
     }
 
     async fn put_snapshot(&self, at: Seq, version: u32, bytes: Vec<u8>) -> Result<(), StoreError> {

@@ -110,7 +110,7 @@ fn host(store: &Arc<MemoryStore>, clock: &Arc<FakeClock>) -> Host {
     let ports = Ports {
         store: store.clone(),
         cluster: Arc::new(FakeCluster::passing(quota)),
-        reporter: Arc::new(FakeReporter::default()),
+        reporters: vec![Arc::new(FakeReporter::default())],
         clock: clock.clone(),
     };
     Host::new(ports, Arc::new(FakeLease::default()), Policy::local(quota))

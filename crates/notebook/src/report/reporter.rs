@@ -7,7 +7,7 @@ use blueproof_core::{
     attempt::{Checked, Record, RecordKind, Stage},
     domain::{FailureClass, RunId, RunRequest, Verdict},
     figures::{Figures, Used, build_seconds, queue_seconds, start_seconds},
-    ports::{AttemptOutput, CallError, OutputError, ReportKind, Reporter},
+    ports::{AttemptOutput, CallError, Interest, OutputError, ReportKind, Reporter, RunStatus},
     view::{AttemptView, RunView},
 };
 use blueproof_diagnostic::{Code, Diagnostic};
@@ -53,15 +53,19 @@ impl FolderReporter {
 
 #[async_trait]
 impl Reporter for FolderReporter {
-    async fn report(
-        &self,
-        view: &RunView,
-        request: &RunRequest,
-        passed: Option<&RunView>,
-    ) -> Result<(), CallError> {
-        let (reporter, view, request) = (self.clone(), view.clone(), request.clone());
-        let (run, passed, runtime) = (view.id, passed.cloned(), Handle::current());
-        let write = move || runtime.block_on(reporter.write(&view, &request, passed.as_ref()));
+    fn name(&self) -> &str {
+        "files"
+    }
+
+    fn interest(&self) -> Interest {
+        Interest::End
+    }
+
+    async fn report(&self, status: &RunStatus) -> Result<(), CallError> {
+        let (reporter, status) = (self.clone(), status.clone());
+        let (run, runtime) = (status.view.id, Handle::current());
+        let write =
+            move || runtime.block_on(reporter.write(&status.view, &status.request, status.passed.as_ref()));
         within(REPORT_WITHIN, run, write).await
     }
 }
@@ -464,11 +468,14 @@ mod tests {
         output.put(&OutputName::Report(RunId(1), ReportKind::Html), b"of before");
 
         let reporter = FolderReporter::new(output.clone());
+        let status = RunStatus {
+            revision: 1,
+            view,
+            request,
+            passed: None,
+        };
         for _ in 0..2 {
-            reporter
-                .report(&view, &request, None)
-                .await
-                .expect("it is written");
+            reporter.report(&status).await.expect("it is written");
         }
         let kept = output.kept(RunId(1), 9).await.expect("listed");
         let names: Vec<_> = kept.files.iter().filter_map(|(path, _)| path.to_str()).collect();
@@ -479,10 +486,7 @@ mod tests {
         assert_eq!(json["apiVersion"], "blueproof.dev/v1alpha1");
 
         output.fail_next_write("the disk is full");
-        let refused = reporter
-            .report(&view, &request, None)
-            .await
-            .expect_err("it is full");
+        let refused = reporter.report(&status).await.expect_err("it is full");
         assert_eq!(refused.diagnostic.code, Code::ReportUnwritten);
         assert!(
             refused

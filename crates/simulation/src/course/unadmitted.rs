@@ -1,6 +1,6 @@
 //! Those who go away, or are left at the end, without ever having had quota, and why.
 
-use blueproof_core::scheduler::InactiveQueue;
+use blueproof_core::pending::InactiveQueue;
 use blueproof_queue::{AdmissionStatus, WaitReason};
 
 use super::{Course, Place};

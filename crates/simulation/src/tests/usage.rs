@@ -1,6 +1,6 @@
 //! Who used how much and over time, who is compared with whom, and why somebody was never admitted.
 
-use blueproof_core::scheduler::InactiveQueue;
+use blueproof_core::pending::InactiveQueue;
 use blueproof_queue::WaitReason;
 
 use super::*;

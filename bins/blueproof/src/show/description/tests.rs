@@ -8,11 +8,11 @@ use blueproof_core::{
 };
 
 use super::*;
-use crate::show::samples::{at, scheduler, trouble};
+use crate::show::samples::{at, row, scheduler, trouble};
 
 fn described(run: u64, width: Width) -> String {
     let scheduler = scheduler();
-    let view = scheduler.view(RunId(run)).expect("a run of the story");
+    let view = row(&scheduler, RunId(run), at(60));
     described_as(&view, &scheduler, width)
 }
 
@@ -31,19 +31,11 @@ fn described_as(view: &RunView, scheduler: &Scheduler, width: Width) -> String {
         ],
         more: 2,
     };
-    let (why, expected) = (
-        scheduler.why(view.id),
-        scheduler.estimates(at(60), &[view.id].into()),
-    );
-    let text = describe(
-        view,
-        why.as_ref(),
-        expected.get(&view.id),
-        &kept,
-        None,
-        at(60),
-        width,
-    );
+    let row = RunView {
+        outlook: row(scheduler, view.id, at(60)).outlook,
+        ..view.clone()
+    };
+    let text = describe(&row, &kept, None, at(60), width);
     strip_str(&text).to_string()
 }
 

@@ -5,6 +5,7 @@ use blueproof_core::{
     domain::{Actor, Resources, RunId, Verdict},
     event::{Call, Event},
     policy::Policy,
+    scheduler::Scheduler,
     testing::{finished, request, teams},
 };
 use blueproof_queue::{
@@ -13,19 +14,25 @@ use blueproof_queue::{
     objects::{Objects, Quota, WithinClusterQueue},
 };
 
-use std::collections::BTreeMap;
-
 use super::*;
-use crate::show::samples::{at, scheduler, trouble};
+use crate::show::samples::{at, row, scheduler, trouble};
+
+/// Explains a run as its row says at a time.
+fn explained(scheduler: &Scheduler, run: u64, now: Timestamp) -> Explanation {
+    explained_as(&row(scheduler, RunId(run), now), scheduler, now)
+}
+
+fn explained_as(view: &RunView, scheduler: &Scheduler, now: Timestamp) -> Explanation {
+    let states = awaited(view).into_iter();
+    let states = states.filter_map(|run| Some((run, scheduler.view(run)?.state)));
+    Explanation::of(view, &states.collect(), now)
+}
 
 #[test]
 fn every_run_is_explained_in_a_sentence_and_what_comes_next() {
     let scheduler = scheduler();
     let texts: Vec<String> = (1..=6)
-        .map(|run| {
-            let view = scheduler.view(RunId(run)).expect("a run of the story");
-            Explanation::of(&view, &scheduler, at(60)).to_string()
-        })
+        .map(|run| explained(&scheduler, run, at(60)).to_string())
         .collect();
     insta::assert_snapshot!(texts.join("\n"));
 }
@@ -33,8 +40,7 @@ fn every_run_is_explained_in_a_sentence_and_what_comes_next() {
 #[test]
 fn a_program_gets_the_reason_with_its_figures() {
     let scheduler = scheduler();
-    let view = scheduler.view(RunId(4)).expect("a run of the story");
-    let explanation = Explanation::of(&view, &scheduler, at(60));
+    let explanation = explained(&scheduler, 4, at(60));
     let json = serde_json::to_string_pretty(&explanation).expect("it is plain data");
     insta::assert_snapshot!(json);
 }
@@ -61,10 +67,10 @@ fn a_retry_is_told_by_the_readers_clock_and_by_its_reason() {
 #[test]
 fn what_fails_for_a_run_is_named_with_its_reason() {
     let scheduler = scheduler();
-    let mut view = scheduler.view(RunId(3)).expect("a run of the story");
+    let mut view = row(&scheduler, RunId(3), at(60));
     let attempt = view.attempts[0].id;
     view.troubles = vec![trouble(Call::Release(attempt), 4, "all GPUs are taken")];
-    let explanation = Explanation::of(&view, &scheduler, at(60));
+    let explanation = explained_as(&view, &scheduler, at(60));
     let fails = "  fails   clearing r-3.1 away failed 4 times in a row and is tried again at ";
     let text = explanation.to_string();
     let line = text.lines().find(|line| line.starts_with(fails));
@@ -79,10 +85,7 @@ fn what_fails_for_a_run_is_named_with_its_reason() {
 #[test]
 fn of_one_whose_end_is_waited_for_it_is_told_that_it_is_over_and_keeps_its_quota() {
     let mut scheduler = scheduler();
-    let told = |scheduler: &Scheduler| {
-        let view = scheduler.view(RunId(4)).expect("a run of the story");
-        Explanation::of(&view, scheduler, at(60)).to_string()
-    };
+    let told = |scheduler: &Scheduler| explained(scheduler, 4, at(60)).to_string();
     let over = "  over    r-3 passed, and keeps its quota until its place is cleared away\n";
     let running = told(&scheduler);
     assert!(
@@ -114,10 +117,7 @@ fn one_who_waits_because_others_had_less_is_told_so_with_the_figures() {
         let request = Box::new(request);
         scheduler.handle(at(minute), Event::Requested { request });
     }
-    let told = |run| {
-        let view = scheduler.view(RunId(run)).expect("it was asked for");
-        Explanation::of(&view, &scheduler, at(61)).to_string()
-    };
+    let told = |run| explained(&scheduler, run, at(61)).to_string();
     insta::assert_snapshot!([3, 4].map(told).join("\n"));
 }
 
@@ -161,8 +161,8 @@ fn one_that_was_evicted_is_told_for_whom_while_it_is_stopped_and_when_it_waits_a
         scheduler.handle(at(run), Event::Reserved { attempt, place });
         scheduler.handle(at(run), Event::Started { attempt });
     }
-    let view = scheduler.view(RunId(3)).expect("it is known");
-    let stopping = Explanation::of(&view, &scheduler, at(5)).to_string();
+    let view = row(&scheduler, RunId(3), at(5));
+    let stopping = explained_as(&view, &scheduler, at(5)).to_string();
     let lines: Vec<&str> = stopping.lines().collect();
     let of = "for r-4: another queue takes back what is its own (InCohortReclamation)";
     assert_eq!(lines[0], "r-3 is being stopped: r-3.1 has to give its quota back");
@@ -171,8 +171,7 @@ fn one_that_was_evicted_is_told_for_whom_while_it_is_stopped_and_when_it_waits_a
         lines.last(),
         Some(&"it waits in its queue again when r-3.1 has stopped")
     );
-    let table = runs::table(&[view], &[], &BTreeMap::new(), at(5), runs::Columns::Wide)
-        .render(crate::output::Width::Unlimited);
+    let table = runs::table(&[view], &[], at(5), runs::Columns::Wide).render(crate::output::Width::Unlimited);
     assert!(
         table.contains(&format!("is being stopped {of}, and waits again then")),
         "{table}"
@@ -180,12 +179,21 @@ fn one_that_was_evicted_is_told_for_whom_while_it_is_stopped_and_when_it_waits_a
     let attempt = RunId(3).attempt(1);
     scheduler.handle(at(5), finished(attempt, Verdict::Stopped));
     scheduler.handle(at(5), Event::Released { attempt });
-    let view = scheduler.view(RunId(3)).expect("it is known");
-    let explanation = Explanation::of(&view, &scheduler, at(6));
+    let explanation = explained(&scheduler, 3, at(6));
     let text = explanation.to_string();
     let expected =
         "  evicted r-3.1 2m ago for r-4: another queue takes back what is its own (InCohortReclamation)";
     assert!(text.lines().any(|line| line == expected), "{text}");
     let json = serde_json::to_value(&explanation).expect("it is plain data");
     assert_eq!(json["eviction"]["by"], "r-4");
+}
+
+#[test]
+fn figures_that_nobody_has_worked_out_for_long_are_said_to_be_old() {
+    let scheduler = scheduler();
+    let view = row(&scheduler, RunId(4), at(60));
+    let old = "  as of   2m ago: others may have come and gone since\n";
+    let told = |now| explained_as(&view, &scheduler, now).to_string();
+    assert!(!told(at(60)).contains("as of"), "{}", told(at(60)));
+    assert!(told(at(62)).contains(old), "{}", told(at(62)));
 }

@@ -5,17 +5,12 @@ use anstream::adapter::strip_str;
 use super::*;
 use crate::{
     output::Width,
-    show::samples::{at, scheduler, views},
+    show::samples::{at, views},
 };
 
 fn shown(columns: Columns, width: Width) -> String {
-    let scheduler = scheduler();
     let views = views();
-    let waits = views
-        .iter()
-        .filter_map(|view| Some((view.id, scheduler.why(view.id)?)))
-        .collect();
-    let text = table(&views, &views, &waits, at(60), columns).render(width);
+    let text = table(&views, &views, at(60), columns).render(width);
     strip_str(&text).to_string()
 }
 
@@ -43,13 +38,13 @@ fn blueprints_of_one_name_are_told_apart_by_where_they_lie() {
         view.subject.repository = Repository::Local(folder.into());
     }
     for columns in [Columns::Usual, Columns::Wide] {
-        let text = table(&views, &views, &BTreeMap::new(), at(60), columns).render(Width::Unlimited);
+        let text = table(&views, &views, at(60), columns).render(Width::Unlimited);
         let told = ["n (/t3/one)", "n (/t3/two)"].map(|name| text.matches(name).count());
         assert_eq!(told, [1, 2], "{text}");
-        let (some, none) = (&views[1..], &BTreeMap::new());
-        let alone = table(some, some, none, at(60), columns).render(Width::Unlimited);
+        let some = &views[1..];
+        let alone = table(some, some, at(60), columns).render(Width::Unlimited);
         assert!(!alone.contains("/t3/two"), "{alone}");
-        let changed = table(some, &views, none, at(60), columns).render(Width::Unlimited);
+        let changed = table(some, &views, at(60), columns).render(Width::Unlimited);
         assert_eq!(changed.matches("n (/t3/two)").count(), 2, "{changed}");
     }
 }
@@ -61,7 +56,7 @@ fn a_wide_list_has_more_columns() {
 
 #[test]
 fn only_states_have_a_colour() {
-    let text = table(&views(), &[], &BTreeMap::new(), at(60), Columns::Usual).render(Width::Unlimited);
+    let text = table(&views(), &[], at(60), Columns::Usual).render(Width::Unlimited);
     for line in text.lines().skip(1) {
         let coloured = line.split('\u{1b}').count() - 1;
         assert_eq!(coloured, 2, "one colour is begun and ended: {line:?}");

@@ -16,7 +16,7 @@ use blueproof_queue::{
 use super::*;
 use crate::{
     domain::{Actor, Cpus, Gpus, Priority},
-    scheduler::{InactiveQueue, PendingReason},
+    pending::{InactiveQueue, PendingReason},
     testing::request,
 };
 
@@ -292,7 +292,7 @@ fn one_behind_a_head_that_can_never_fit_is_told_that_it_has_to_go() {
     );
     let runs = vec![RunId(1)];
     let then = Vec::new();
-    let cancelled = crate::scheduler::Unblocker::Cancelled { runs, then };
+    let cancelled = crate::pending::Unblocker::Cancelled { runs, then };
     assert_eq!(queue.unblocked_by(RunId(2))[0], cancelled);
 }
 

@@ -1,6 +1,6 @@
 //! Why a run waits in its queue, in figures: nothing here decides.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use blueproof_queue::{
     AdmissionEntry, AdmissionStatus, Queues, Standing, StopPolicy, Wait, WaitReason, WorkloadId,
@@ -10,20 +10,120 @@ use blueproof_queue::{
 use super::{Entry, Queue, run_id, workload_id};
 use crate::{
     domain::{Resources, RunId, Zeros, requests},
-    scheduler::why::{
-        FlavorRoom, InactiveQueue, Lost, PendingReason, Queued, Unblocker, UsageOrder, free_in_words, runs,
+    pending::{
+        FlavorRoom, InactiveQueue, NAMED, PendingReason, Queued, Unblocker, UsageOrder, free_in_words,
     },
+    scheduler::why::Lost,
+    view::QueuePosition,
 };
 
+/// In how long a line it is told who goes first because they had less lately.
+const USAGE_TOLD_OF: usize = 1_000;
+
+/// Where a run is in its line.
+#[derive(Debug, Clone)]
+pub(in super::super) struct LinePlace {
+    pub(in super::super) of: QueuePosition,
+    /// The first few before it.
+    first: Vec<RunId>,
+    /// The one right before it.
+    last: Option<RunId>,
+}
+
 impl Queue {
-    /// Returns why the run's attempt still waits, or `None` when it does not wait here.
-    pub(in super::super) fn why(&self, run: RunId) -> Option<PendingReason> {
+    /// Returns why the run's attempt still waits, or `None` when it does not wait here. `place` is where it is in its line,
+    /// if that is known.
+    pub(in super::super) fn why_at(&self, run: RunId, place: Option<&LinePlace>) -> Option<PendingReason> {
         let (asks, entry) = self.waiting(run)?;
         let id = entry.workload().id;
         let (reason, mut queued) = self.queued(asks, entry);
-        queued.ahead = runs(self.queues().ahead_of(id));
-        queued.usage = self.queues().usage_order(id).map(UsageOrder::from);
+        if let Some(place) = place {
+            queued.ahead.clone_from(&place.first);
+            queued.n_ahead = Some(place.of.position - 1);
+            queued.last_ahead = place.last;
+            // It goes through the whole line for each run that is asked about.
+            if place.of.waiting <= USAGE_TOLD_OF {
+                queued.usage = self.queues().usage_order(id).map(UsageOrder::from);
+            }
+        }
         Some(PendingReason::in_queue(reason, queued))
+    }
+
+    /// Returns why the run's attempt still waits, with all figures.
+    #[cfg(test)]
+    pub(in super::super) fn why(&self, run: RunId) -> Option<PendingReason> {
+        let places = self.places(&[run].into(), usize::MAX);
+        self.why_at(run, places.get(&run))
+    }
+
+    /// Returns where runs are in the lines of their ClusterQueues, of those lines in which at most so many wait. It goes
+    /// through each of these lines once, however many runs are asked about.
+    pub(in super::super) fn places(
+        &self,
+        runs: &BTreeSet<RunId>,
+        line_at_most: usize,
+    ) -> BTreeMap<RunId, LinePlace> {
+        let mut by_queue: BTreeMap<&str, BTreeSet<RunId>> = BTreeMap::new();
+        for run in runs {
+            if let Some((_, entry)) = self.waiting(*run)
+                && entry.status() == AdmissionStatus::Pending
+            {
+                let queue = entry.workload().cluster_queue.as_str();
+                by_queue.entry(queue).or_default().insert(*run);
+            }
+        }
+        let mut places = BTreeMap::new();
+        for (queue, wanted) in by_queue {
+            if self.queues().n_waiting(queue).is_ok_and(|n| n <= line_at_most) {
+                places.extend(self.places_in(queue, &wanted));
+            }
+        }
+        places
+    }
+
+    /// Returns where runs are in the line of a ClusterQueue. As in Kueue one that backs off is before nobody.
+    fn places_in(&self, queue: &str, wanted: &BTreeSet<RunId>) -> Vec<(RunId, LinePlace)> {
+        let (mut first, mut last, mut n_before, mut found) = (Vec::new(), None, 0, Vec::new());
+        for id in self.queues().waiting(queue).unwrap_or_default() {
+            let run = run_id(id);
+            if wanted.contains(&run) {
+                found.push((run, n_before, first.clone(), last));
+            }
+            if self.queues().backs_off_until(id).is_none() {
+                n_before += 1;
+                last = Some(run);
+                if first.len() < NAMED {
+                    first.push(run);
+                }
+            }
+        }
+        let places = found.into_iter().map(|(run, before, first, last)| {
+            let of = QueuePosition {
+                cluster_queue: queue.to_owned(),
+                position: before + 1,
+                waiting: n_before,
+            };
+            (run, LinePlace { of, first, last })
+        });
+        places.collect()
+    }
+
+    /// Returns the first few of each line.
+    pub(in super::super) fn firsts(&self, of_each: usize) -> Vec<RunId> {
+        let lines = self.queues().names().flat_map(|queue| {
+            let waiting = self.queues().waiting(queue).unwrap_or_default();
+            waiting.into_iter().take(of_each).map(run_id)
+        });
+        lines.collect()
+    }
+
+    /// Returns how many wait in the longest line.
+    pub(in super::super) fn longest_line(&self) -> usize {
+        let lines = self
+            .queues()
+            .names()
+            .filter_map(|queue| self.queues().n_waiting(queue).ok());
+        lines.max().unwrap_or(0)
     }
 
     /// Returns why an entry waits and how it stands, but not who is before it.
@@ -36,6 +136,8 @@ impl Queue {
             asked,
             flavors: self.rooms(queue, asked),
             ahead: Vec::new(),
+            n_ahead: None,
+            last_ahead: None,
             obstacles: wait.obstacles,
             can_ever_fit: wait.can_ever_fit || wait.reason == WaitReason::Misconfigured,
             inactive: InactiveQueue::of(self.queues(), &entry.origin().local_queue),
@@ -164,7 +266,7 @@ impl Queue {
         (!then.is_empty()).then_some(Unblocker::Resumed { stopped, then })
     }
 
-    /// Returns what keeps the run's attempt waiting, in a few words, or `None` when it does not wait here: what [`Self::why`]
+    /// Returns what keeps the run's attempt waiting, in a few words, or `None` when it does not wait here: what [`Self::why_at`]
     /// says.
     ///
     /// Unlike that it does not count those before it, and so costs the same however many they are.

@@ -8,10 +8,11 @@ use crate::{
     domain::{Actor, RequestKey, Resources, RunId},
     event::{Event, StopMode},
     fact::Fact,
+    pending::PendingReason,
     policy::Policy,
     ports::{Answer, Batch, Command, Seq, Store},
     scheduler::Scheduler,
-    view::RunView,
+    view::{OutlookView, RunView},
 };
 
 /// Puts an empty store to everything that the port promises.
@@ -21,6 +22,7 @@ use crate::{
 pub async fn store_keeps_its_promises(store: &dyn Store) {
     it_gives_back_what_was_appended(store).await;
     it_keeps_the_latest_view_of_each_run(store).await;
+    it_keeps_how_runs_stand_beside_them(store).await;
     it_appends_only_where_the_log_still_ends(store).await;
     it_keeps_the_newest_snapshots(store).await;
     it_takes_each_command_once(store).await;
@@ -118,6 +120,50 @@ async fn it_keeps_the_latest_view_of_each_run(store: &dyn Store) {
         [second],
         "no more than asked"
     );
+}
+
+async fn it_keeps_how_runs_stand_beside_them(store: &dyn Store) {
+    let view = store.runs(1).await.expect("a read").pop().expect("one is there");
+    assert_eq!(view.outlook, None, "nothing is known before it was put");
+    let outlook = OutlookView {
+        as_of: Timestamp::UNIX_EPOCH,
+        reason: Some(PendingReason::BeingPlaced),
+        position: None,
+        unblocked_by: Vec::new(),
+        estimate: None,
+    };
+    let puts = |after| {
+        store.put_outlooks(
+            after,
+            vec![(view.id, outlook.clone()), (RunId(99), outlook.clone())],
+        )
+    };
+    let refused = puts(Seq(1)).await.expect_err("the log has gone on");
+    assert!(refused.is_overtaken(), "{refused}");
+    let of_run = async || {
+        store
+            .run(view.id)
+            .await
+            .expect("a read")
+            .expect("it is there")
+            .outlook
+    };
+    assert_eq!(of_run().await, None, "nothing of it was written");
+    puts(Seq(2)).await.expect("a write");
+    assert_eq!(of_run().await, Some(Box::new(outlook.clone())));
+    assert_eq!(
+        store.run(RunId(99)).await.expect("a read"),
+        None,
+        "it makes no row"
+    );
+    let listed = store.runs(1).await.expect("a read").pop().expect("one is there");
+    assert_eq!(listed.outlook, Some(Box::new(outlook)), "lists have it, too");
+    let batch = Batch {
+        views: vec![view.clone()],
+        ..Batch::default()
+    };
+    store.append(Seq(2), batch).await.expect("an append");
+    assert_eq!(of_run().await, None, "a view that has none takes it away");
 }
 
 async fn it_appends_only_where_the_log_still_ends(store: &dyn Store) {

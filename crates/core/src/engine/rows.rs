@@ -1,0 +1,178 @@
+//! Which rows are worked out again, and when.
+//!
+//! Each event may change the position and the estimate of everybody who waits. So that an event costs the same however many
+//! wait, these figures are worked out apart from deciding: at most once in a second, for a bounded number of runs, and each row
+//! says as of when it is. What the step in hand changes gets a new row at once, as far as that is cheap.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::{
+    domain::RunId,
+    pending::Unblocker,
+    scheduler::{Effort, Scheduler},
+    view::{OutlookView, RunView},
+};
+
+/// How long two refreshes are apart at least.
+const REFRESH_AFTER: SignedDuration = SignedDuration::from_secs(1);
+
+/// How old rows become where nothing happens: what is left of an estimate changes with time alone.
+const REFRESH_AGAIN_AFTER: SignedDuration = SignedDuration::from_secs(15);
+
+/// How many rows a refresh works out.
+const ROWS: usize = 256;
+
+/// How many of them are of those at the front of lines.
+const FRONT_ROWS: usize = 64;
+
+/// Where no more runs than these are on their way, a step works out everything about the runs that it changes: that takes less
+/// time than writing them down.
+const FEW: usize = 16;
+
+/// In lines of at most so many a step counts who is before a run.
+const COUNTED_IN_STEP: usize = 256;
+
+/// With how many runs on their way a refresh estimates when they start. It lets the queues go on ten times or more.
+const ESTIMATED: usize = 2_000;
+
+/// For how many runs a refresh tries what would get them admitted: for so many where one is on its way, and for fewer in
+/// proportion to the square of their number, because there are more trials, and each goes through all of them. Five at a
+/// hundred on their way take a quarter of a second. With more than 223 nothing is tried.
+const SEARCHES: usize = 50_000;
+
+/// What a refresh has to do.
+#[derive(Debug)]
+pub(super) struct Rows {
+    /// Runs that changed, and of which not everything was worked out then.
+    changed: BTreeSet<RunId>,
+    /// Whether anything happened since the last refresh.
+    behind: bool,
+    refreshed_at: Option<Timestamp>,
+    /// What would get runs admitted, as tried since anything happened last.
+    tried: BTreeMap<RunId, Vec<Unblocker>>,
+    /// The last of those who had their turn though nothing of theirs had changed.
+    turn: RunId,
+}
+
+impl Default for Rows {
+    /// Returns what is to be done when nothing is known of the rows there are.
+    fn default() -> Self {
+        Self {
+            changed: BTreeSet::new(),
+            behind: true,
+            refreshed_at: None,
+            tried: BTreeMap::new(),
+            turn: RunId(0),
+        }
+    }
+}
+
+impl Rows {
+    /// Notes that something happened: all rows may be out of date.
+    pub(super) fn on_facts(&mut self) {
+        self.behind = true;
+        self.tried.clear();
+    }
+
+    /// Returns the rows of the runs that a step changed.
+    pub(super) fn of_step(
+        &mut self,
+        scheduler: &Scheduler,
+        now: Timestamp,
+        changed: BTreeSet<RunId>,
+    ) -> Vec<RunView> {
+        let few = scheduler.n_unsettled() <= FEW;
+        let effort = match few {
+            true => Effort::ALL,
+            false => Effort {
+                line: COUNTED_IN_STEP,
+                searches: 0,
+                estimated: 0,
+            },
+        };
+        let mut outlooks = scheduler.outlooks(now, &changed, effort);
+        if !few {
+            self.changed.extend(outlooks.keys());
+        }
+        let views = changed.into_iter().filter_map(|run| scheduler.view(run));
+        let rows = views.map(|view| RunView {
+            outlook: outlooks.remove(&view.id).map(Box::new),
+            ..view
+        });
+        rows.collect()
+    }
+
+    /// Returns whether something may have happened that rows do not tell yet.
+    pub(super) fn are_behind(&self, now: Timestamp) -> bool {
+        self.behind && self.refreshed_at != Some(now)
+    }
+
+    /// Returns when the next refresh is due; `None` where no row would change.
+    pub(super) fn due(&self, scheduler: &Scheduler) -> Option<Timestamp> {
+        let Some(refreshed_at) = self.refreshed_at else {
+            return Some(Timestamp::MIN);
+        };
+        let after = match self.behind {
+            true => REFRESH_AFTER,
+            false if scheduler.is_idle() => return None,
+            false => REFRESH_AGAIN_AFTER,
+        };
+        Some(refreshed_at.saturating_add(after).expect("a time span"))
+    }
+
+    /// Works out rows: of runs that changed, of those at the front of lines, and of others in turn.
+    pub(super) fn refresh(&mut self, scheduler: &Scheduler, now: Timestamp) -> Vec<(RunId, OutlookView)> {
+        (self.behind, self.refreshed_at) = (false, Some(now));
+        let mut runs = BTreeSet::new();
+        while runs.len() < ROWS - FRONT_ROWS
+            && let Some(run) = self.changed.pop_first()
+        {
+            runs.insert(run);
+        }
+        let n_lines = scheduler.objects().cluster_queues.len().max(1);
+        let front = scheduler.first_in_lines((FRONT_ROWS / n_lines).max(1));
+        runs.extend(front.into_iter().take(FRONT_ROWS));
+        for run in scheduler.unsettled_after(self.turn, ROWS - runs.len()) {
+            self.turn = run;
+            runs.insert(run);
+        }
+        let effort = Effort {
+            line: usize::MAX,
+            searches: 0,
+            estimated: ESTIMATED,
+        };
+        let mut outlooks = scheduler.outlooks(now, &runs, effort);
+        // Those that did not get their turn have it in a second.
+        self.behind = !self.changed.is_empty() || self.search(scheduler, &mut outlooks) == Search::Unfinished;
+        outlooks.into_iter().collect()
+    }
+
+    /// Adds what would get runs admitted, as far as that was tried or can be now.
+    fn search(&mut self, scheduler: &Scheduler, outlooks: &mut BTreeMap<RunId, OutlookView>) -> Search {
+        let there = scheduler.n_unsettled().max(1);
+        let at_most = SEARCHES / there.saturating_mul(there);
+        let (mut left, mut search) = (at_most, Search::Finished);
+        let waits = |outlook: &OutlookView| outlook.reason.as_ref().is_some_and(|why| why.queued().is_some());
+        for (run, outlook) in outlooks.iter_mut().filter(|(_, outlook)| waits(outlook)) {
+            if left > 0 && !self.tried.contains_key(run) {
+                left -= 1;
+                self.tried.insert(*run, scheduler.unblocked_by(*run));
+            }
+            match self.tried.get(run) {
+                Some(tried) => outlook.unblocked_by.clone_from(tried),
+                None if at_most > 0 => search = Search::Unfinished,
+                None => {}
+            }
+        }
+        search
+    }
+}
+
+/// Whether all was tried that is to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Search {
+    Finished,
+    Unfinished,
+}
