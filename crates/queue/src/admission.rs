@@ -4,6 +4,9 @@
 //! keeps it for the workload until the victim is gone: a workload is pending, its quota is reserved, and it is admitted. It also resolves LocalQueues, ends back-offs, drains queues that are stopped, and bounds how many cycles one
 //! decision takes. As [`Queues`] it is plain data that is told what time it is.
 //!
+//! Where the admission of a ClusterQueue is [external](Admission::External), its workloads are in no cycle: they wait until
+//! [`AdmissionQueue::reserve`] and [`AdmissionQueue::admit`] say what was decided elsewhere.
+//!
 //! [`AdmissionQueue::decide`] returns decisions that hold already. [`AdmissionQueue::reserve`], [`AdmissionQueue::admit`],
 //! [`AdmissionQueue::evict`] and [`AdmissionQueue::advance`] bring another queue to the same state, as a replay does.
 //!
@@ -59,7 +62,11 @@ use std::{
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use super::{PodSetAssignment, Queues, StopPolicy, Workload, WorkloadId, objects::Objects};
+use super::{
+    PodSetAssignment, Queues, StopPolicy, Workload, WorkloadId,
+    objects::{Admission, Objects},
+    timers::Timers,
+};
 pub use decide::{DecisionRound, DecisionStep, Decisions, Eviction, QuotaDecision, Reservation};
 pub use snapshot::AdmissionSnapshot;
 
@@ -72,6 +79,8 @@ pub struct AdmissionQueue {
     reserved: BTreeSet<WorkloadId>,
     /// The pending workloads that were evicted before.
     requeued: BTreeSet<WorkloadId>,
+    /// When those may be admitted that back off and wait for an external admission.
+    external_back_offs: Timers<WorkloadId>,
     /// Whether the objects are new, so that there may be queues to be drained.
     drains: bool,
 }
@@ -85,6 +94,8 @@ pub enum AdmissionStatus {
     Inactive,
     /// It waits for quota in a ClusterQueue.
     Pending,
+    /// It waits for quota in a ClusterQueue whose admission is external: it is in no cycle here.
+    External,
     /// It has quota that its victims still use.
     QuotaReserved,
     /// Its quota is free for it.
@@ -138,6 +149,7 @@ impl AdmissionQueue {
             entries: BTreeMap::new(),
             reserved: BTreeSet::new(),
             requeued: BTreeSet::new(),
+            external_back_offs: Timers::default(),
             drains: false,
         }
     }
@@ -154,7 +166,7 @@ impl AdmissionQueue {
         self.drains = true;
         let entries = self.entries.iter();
         let movable = entries.filter(|(_, entry)| match entry.status {
-            AdmissionStatus::Inactive | AdmissionStatus::Pending => true,
+            AdmissionStatus::Inactive | AdmissionStatus::Pending | AdmissionStatus::External => true,
             AdmissionStatus::QuotaReserved | AdmissionStatus::Admitted => false,
         });
         for id in movable.map(|(id, _)| *id).collect::<Vec<_>>() {
@@ -201,10 +213,19 @@ impl AdmissionQueue {
         let stays = cluster_queue.as_ref() == Some(&entry.workload.cluster_queue)
             && local_queue == entry.workload.local_queue
             && user == entry.workload.user;
-        if stays && entry.status == AdmissionStatus::Pending {
+        let external = cluster_queue
+            .as_ref()
+            .is_some_and(|queue| is_external(self.queues.objects(), queue));
+        let same = match entry.status {
+            AdmissionStatus::Pending => !external,
+            AdmissionStatus::External => external,
+            AdmissionStatus::Inactive | AdmissionStatus::QuotaReserved | AdmissionStatus::Admitted => false,
+        };
+        if stays && same {
             return;
         }
         self.queues.remove(id);
+        self.external_back_offs.cancel(id);
         let entry = self.entries.get_mut(&id).expect("just looked up");
         let workload = Arc::make_mut(&mut entry.workload);
         workload.local_queue = local_queue;
@@ -212,7 +233,12 @@ impl AdmissionQueue {
         if let Some(cluster_queue) = cluster_queue {
             workload.cluster_queue = cluster_queue;
             workload.user = user;
-            if self.queues.submit(&entry.workload).is_ok() {
+            if external {
+                status = AdmissionStatus::External;
+                if let Some(until) = entry.backs_off_until {
+                    self.external_back_offs.set(id, until);
+                }
+            } else if self.queues.submit(&entry.workload).is_ok() {
                 status = AdmissionStatus::Pending;
                 if let Some(until) = entry.backs_off_until {
                     self.queues.back_off(id, until);
@@ -250,6 +276,9 @@ impl AdmissionQueue {
         if let Some(entry) = self.entries.get_mut(&id) {
             entry.backs_off_until = Some(until);
             entry.entered_at = entry.entered_at.max(until);
+            if entry.status == AdmissionStatus::External {
+                self.external_back_offs.set(id, until);
+            }
             self.queues.back_off(id, until);
         }
     }
@@ -272,6 +301,7 @@ impl AdmissionQueue {
         let entry = self.entries.remove(&id)?;
         self.reserved.remove(&id);
         self.requeued.remove(&id);
+        self.external_back_offs.cancel(id);
         self.queues.remove(id);
         Some(Arc::unwrap_or_clone(entry.workload))
     }
@@ -291,7 +321,11 @@ impl AdmissionQueue {
 
     /// Returns when the next back-off is over.
     pub fn next_back_off_ends(&self) -> Option<Timestamp> {
-        self.queues.next_back_off_ends()
+        let ends = [
+            self.queues.next_back_off_ends(),
+            self.external_back_offs.earliest(),
+        ];
+        ends.into_iter().flatten().min()
     }
 
     /// Returns the queues with who is in them, by which what is decided is explained.
@@ -344,10 +378,23 @@ impl AdmissionQueue {
             let requeued = is(AdmissionStatus::Pending) && entry.workload.evictions > 0;
             assert_eq!(self.requeued.contains(id), requeued, "{id}: requeued where it is");
             let known = self.queues.standing(*id).is_some();
-            let active = !is(AdmissionStatus::Inactive);
-            assert_eq!(known, active, "{id}: in the queues unless it is inactive");
+            let active = !is(AdmissionStatus::Inactive) && !is(AdmissionStatus::External);
+            assert_eq!(
+                known, active,
+                "{id}: in the queues unless it is inactive, or its admission external"
+            );
+            let backs_off = is(AdmissionStatus::External) && entry.backs_off_until.is_some();
+            let is_set = self.external_back_offs.get(*id).is_some();
+            assert_eq!(is_set, backs_off, "{id}: a back-off has an end");
         }
     }
+}
+
+/// Returns whether the admission of a ClusterQueue is external. One that is stopped gives nothing to anybody, whoever
+/// decides.
+fn is_external(objects: &Objects, cluster_queue: &str) -> bool {
+    let queue = objects.cluster_queues.get(cluster_queue);
+    queue.is_some_and(|queue| queue.admission == Admission::External && queue.stop_policy == StopPolicy::None)
 }
 
 impl AdmissionEntry {
@@ -369,6 +416,11 @@ impl AdmissionEntry {
     /// Returns when it became pending, this time: after its back-off, if it has one.
     pub fn entered_at(&self) -> Timestamp {
         self.entered_at
+    }
+
+    /// Returns before when it is not tried, if it backs off.
+    pub fn backs_off_until(&self) -> Option<Timestamp> {
+        self.backs_off_until
     }
 
     /// Returns when its quota was reserved, if it has any.

@@ -21,6 +21,7 @@
 //! # Ok::<(), Vec<blueproof_diagnostic::Diagnostic>>(())
 //! ```
 
+mod admission;
 mod assemble;
 mod documents;
 mod kinds;
@@ -90,6 +91,7 @@ pub fn read(files: impl IntoIterator<Item = File>) -> Result<Manifest, Vec<Diagn
     resources::check(&declared, &mut problems);
     usage::weights(&declared, &mut problems);
     usage::users_elsewhere(&declared, &mut problems);
+    admission::check(&declared, &mut problems);
     // An object that could not be read is not one that is missing.
     if !has_errors(problems.iter().flat_map(Problems::found)) {
         references::check(&declared, &mut problems);

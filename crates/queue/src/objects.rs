@@ -38,6 +38,16 @@ pub struct Objects {
     pub requeuing: Option<Requeuing>,
 }
 
+impl Objects {
+    /// Returns them with every admission embedded: what these rules would decide where somebody else does.
+    pub fn with_embedded_admission(mut self) -> Self {
+        for queue in self.cluster_queues.values_mut() {
+            queue.admission = Admission::Embedded;
+        }
+        self
+    }
+}
+
 /// A kind of node, told from others by its labels and taints.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -143,6 +153,26 @@ pub struct ClusterQueue {
     /// Whether those go first who had less lately.
     #[serde(default)]
     pub admission_mode: AdmissionMode,
+    /// Who decides which of its workloads are admitted.
+    #[serde(default, skip_serializing_if = "Admission::is_embedded")]
+    pub admission: Admission,
+}
+
+/// Who decides which workloads of a ClusterQueue are admitted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum Admission {
+    /// These rules.
+    #[default]
+    Embedded,
+    /// The cluster that the workloads run on, such as the Kueue there. What it decided is told.
+    External,
+}
+
+impl Admission {
+    fn is_embedded(&self) -> bool {
+        *self == Self::Embedded
+    }
 }
 
 /// A queue that people name.

@@ -106,7 +106,9 @@ pub(super) struct Course<'a> {
 
 impl<'a> Course<'a> {
     pub(super) fn new(scenario: &'a Scenario, watch: &'a mut dyn Watch) -> Self {
-        let mut queue = AdmissionQueue::new(scenario.objects.clone());
+        // Kueue's rules are these, so that they tell of its queues too.
+        let objects = scenario.objects.clone().with_embedded_admission();
+        let mut queue = AdmissionQueue::new(objects.clone());
         queue.protect_for(scenario.protected_for);
         let states = scenario.jobs.iter().enumerate();
         let states = states.map(|(number, job)| State::new(number, job)).collect();
@@ -118,7 +120,7 @@ impl<'a> Course<'a> {
             scenario,
             watch,
             queue,
-            objects: scenario.objects.clone(),
+            objects,
             nodes: Nodes::new(&scenario.nodes),
             shapes: Shapes::default(),
             agenda: BTreeSet::new(),
@@ -282,7 +284,7 @@ impl<'a> Course<'a> {
         let scenario = self.scenario;
         match &scenario.changes[number].1 {
             Change::Quota(objects) => {
-                self.objects = (**objects).clone();
+                self.objects = (**objects).clone().with_embedded_admission();
                 self.note(What::QuotaChanged);
                 let objects = self.limited();
                 self.set_objects(objects);

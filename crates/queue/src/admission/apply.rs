@@ -59,6 +59,7 @@ impl AdmissionQueue {
     /// Moves the end of each back-off by a span, which may be negative: the clock was set.
     pub fn move_times(&mut self, by: SignedDuration) {
         self.queues.move_back_offs(by);
+        self.external_back_offs.move_by(by);
         for entry in self.entries.values_mut() {
             let moved = |at: Timestamp| at.saturating_add(by).expect("a time span");
             entry.backs_off_until = entry.backs_off_until.map(moved);

@@ -168,7 +168,8 @@ impl AdmissionQueue {
 
     /// Ends the back-offs whose time has come, and returns the workloads that may be tried again.
     pub(super) fn end_back_offs(&mut self, now: Timestamp) -> Vec<WorkloadId> {
-        let over = self.queues.end_back_offs(now);
+        let mut over = self.queues.end_back_offs(now);
+        over.extend(std::iter::from_fn(|| self.external_back_offs.pop_due(now)));
         for id in &over {
             self.entry_mut(*id).backs_off_until = None;
         }
@@ -232,6 +233,7 @@ impl AdmissionQueue {
         entry.reserved_at = now;
         entry.pod_sets = pod_sets;
         let waited = now.duration_since(entry.entered_at);
+        self.external_back_offs.cancel(id);
         self.set_status(id, AdmissionStatus::QuotaReserved);
         waited
     }

@@ -73,6 +73,11 @@ impl AdmissionQueue {
         let (id, status) = (saved.workload.id, saved.status);
         match status {
             AdmissionStatus::Inactive => {}
+            AdmissionStatus::External => {
+                if let Some(until) = saved.backs_off_until {
+                    self.external_back_offs.set(id, until);
+                }
+            }
             AdmissionStatus::Pending => {
                 self.queues.submit(&saved.workload)?;
                 if let Some(until) = saved.backs_off_until {

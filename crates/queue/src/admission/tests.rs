@@ -1,5 +1,6 @@
 //! From submission to admission, in stories of a few workloads; random ones are in `random`.
 
+mod external;
 mod local_queues;
 mod random;
 

@@ -31,10 +31,17 @@ pub(super) fn objects(declared: Declared) -> Objects {
         .cohorts
         .into_iter()
         .map(|Found { object, .. }| (object.metadata.name.value.0, cohort(object.spec)));
-    let cluster_queues = declared
-        .cluster_queues
-        .into_iter()
-        .map(|Found { object, .. }| (object.metadata.name.value.0, cluster_queue(object.spec)));
+    let cluster_queues = declared.cluster_queues.into_iter().map(|Found { object, .. }| {
+        let admission = object
+            .metadata
+            .admission
+            .map_or_else(Default::default, |said| said.value);
+        let queue = objects::ClusterQueue {
+            admission,
+            ..cluster_queue(object.spec)
+        };
+        (object.metadata.name.value.0, queue)
+    });
     let priority_classes = declared
         .priority_classes
         .into_iter()
@@ -109,6 +116,7 @@ fn cluster_queue(spec: ClusterQueueSpec) -> objects::ClusterQueue {
         admission_mode: spec
             .admission_scope
             .map_or_else(Default::default, |scope| scope.value.admission_mode),
+        admission: objects::Admission::default(),
     }
 }
 

@@ -456,6 +456,54 @@ fn whom_a_local_queue_tells_apart_is_an_annotation_of_ours() {
 }
 
 #[test]
+fn who_admits_to_a_cluster_queue_is_an_annotation_of_ours() {
+    let said = |says: &str| {
+        queue("").replace(
+            "  name: team-a\n",
+            &format!("  name: team-a\n  annotations: {{other.io/x: y, {says}}}\n"),
+        )
+    };
+    let read = of(&said("blueproof.dev/admission: External")).expect("Kueue takes it");
+    assert_eq!(
+        read.objects.cluster_queues["team-a"].admission,
+        Admission::External
+    );
+    let plain = of(&queue("")).expect("Kueue takes it");
+    assert_eq!(
+        plain.objects.cluster_queues["team-a"].admission,
+        Admission::Embedded
+    );
+
+    assert_refused(
+        &said("blueproof.dev/admission: ¶external"),
+        Code::BadValue,
+        "did you mean `External`?",
+    );
+    let local = "apiVersion: kueue.x-k8s.io/v1beta2\nkind: LocalQueue\nmetadata:\n  name: q\n  namespace: default\n  \
+                 annotations: {blueproof.dev/admission: ¶External}\nspec: {clusterQueue: team-a}\n";
+    assert_refused(
+        &format!("{}---\n{local}", queue("")),
+        Code::QueueRule,
+        "at ClusterQueues",
+    );
+
+    let cohort = |name: &str, says: &str| {
+        let text = queue("  cohortName: all\n").replace("team-a", name);
+        text.replace("metadata:\n", &format!("metadata:\n  annotations: {{{says}}}\n"))
+    };
+    let both = [
+        cohort("team-a", "blueproof.dev/admission: ¶External"),
+        cohort("team-b", ""),
+    ];
+    assert_refused(&both.join("---\n"), Code::QueueRule, "promised twice");
+    let alike = both.map(|text| {
+        text.replace('¶', "")
+            .replace("{}\n  name", "{blueproof.dev/admission: External}\n  name")
+    });
+    assert!(of(&alike.join("---\n")).is_ok());
+}
+
+#[test]
 fn what_of_the_configuration_changes_decisions_elsewhere_is_a_warning_that_names_it() {
     for (name, value) in [
         ("featureGates", "{PartialAdmission: false}"),

@@ -12,8 +12,9 @@ use serde_json::json;
 use crate::{
     Quantity,
     objects::{
-        AdmissionMode, FairRule, FlavorPreference, LocalQueueUsers, QueueingStrategy, ReclaimWithinCohort,
-        RequeuingTimestamp, StopPolicy, TaintEffect, WhenCanBorrow, WhenCanPreempt, WithinClusterQueue,
+        Admission, AdmissionMode, FairRule, FlavorPreference, LocalQueueUsers, QueueingStrategy,
+        ReclaimWithinCohort, RequeuingTimestamp, StopPolicy, TaintEffect, WhenCanBorrow, WhenCanPreempt,
+        WithinClusterQueue,
     },
 };
 
@@ -47,12 +48,23 @@ const OURS: &str = "blueproof.dev/";
 /// The annotation that says who is told apart of those who come through a LocalQueue.
 pub(super) const USERS: &str = "blueproof.dev/users";
 
+/// The annotation that says who decides which workloads of a ClusterQueue are admitted.
+pub(super) const ADMISSION: &str = "blueproof.dev/admission";
+
 /// What an object is called, in which namespace, and what beyond Kueue's own is said of it.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Metadata {
     pub(super) name: Located<Name>,
     pub(super) namespace: Option<String>,
     pub(super) users: Option<Located<LocalQueueUsers>>,
+    pub(super) admission: Option<Located<Admission>>,
+}
+
+/// What annotations of ours say.
+#[derive(Default)]
+struct Annotations {
+    users: Option<Located<LocalQueueUsers>>,
+    admission: Option<Located<Admission>>,
 }
 
 /// The name of an object: a DNS subdomain.
@@ -134,10 +146,12 @@ impl Decode for Metadata {
             Some(namespace) => Some(namespace_name(namespace, problems)?),
             None => None,
         };
+        let Annotations { users, admission } = annotations(node, problems)?;
         Some(Self {
             name: Located::decode(name, problems)?,
             namespace,
-            users: annotations(node, problems)?,
+            users,
+            admission,
         })
     }
 
@@ -162,25 +176,26 @@ impl Decode for Count {
 }
 
 /// Returns what our annotations say; those of others are passed over.
-fn annotations(metadata: &Node, problems: &mut Problems<'_>) -> Option<Option<Located<LocalQueueUsers>>> {
+fn annotations(metadata: &Node, problems: &mut Problems<'_>) -> Option<Annotations> {
     let annotations = metadata.get("annotations").and_then(Node::entries);
-    let mut users = None;
+    let mut said = Annotations::default();
     for ours in annotations
         .into_iter()
         .flatten()
         .filter(|of| of.key.starts_with(OURS))
     {
-        if ours.key != USERS {
-            let unknown = Diagnostic::error(Code::UnknownKey, format!("unknown annotation `{}`", ours.key));
-            problems.report(
-                ours.spot,
-                unknown.hint(format!("the only one of ours is `{USERS}`")),
-            );
-            return None;
+        match ours.key.as_str() {
+            USERS => said.users = Some(Located::decode(&ours.node, problems)?),
+            ADMISSION => said.admission = Some(Located::decode(&ours.node, problems)?),
+            other => {
+                let unknown = Diagnostic::error(Code::UnknownKey, format!("unknown annotation `{other}`"));
+                let known = format!("ours are `{USERS}` and `{ADMISSION}`");
+                problems.report(ours.spot, unknown.hint(known));
+                return None;
+            }
         }
-        users = Some(Located::decode(&ours.node, problems)?);
     }
-    Some(users)
+    Some(said)
 }
 
 fn namespace_name(node: &Node, problems: &mut Problems<'_>) -> Option<String> {
@@ -415,6 +430,7 @@ macro_rules! words {
 }
 
 words! {
+    Admission { Embedded External }
     AdmissionMode { UsageBasedAdmissionFairSharing NoAdmissionFairSharing }
     FairRule { LessThanOrEqualToFinalShare LessThanInitialShare }
     FlavorPreference { BorrowingOverPreemption PreemptionOverBorrowing }

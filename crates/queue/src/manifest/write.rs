@@ -8,13 +8,14 @@ use blueproof_diagnostic::amount::{Binary, Millis};
 use jiff::SignedDuration;
 use serde_json::{Map, Value, json};
 
-use super::values::USERS;
+use super::values::{ADMISSION, USERS};
 use crate::{
     Quantity,
     objects::{
-        AdmissionFairSharing, AdmissionMode, ClusterQueue, Cohort, FlavorFungibility, FlavorPreference,
-        FlavorQuotas, LocalQueue, LocalQueueUsers, Objects, Preemption, QueueingStrategy, Quota, Requeuing,
-        ResourceFlavor, ResourceGroup, StopPolicy, Toleration, Weight, WhenCanBorrow, WhenCanPreempt,
+        Admission, AdmissionFairSharing, AdmissionMode, ClusterQueue, Cohort, FlavorFungibility,
+        FlavorPreference, FlavorQuotas, LocalQueue, LocalQueueUsers, Objects, Preemption, QueueingStrategy,
+        Quota, Requeuing, ResourceFlavor, ResourceGroup, StopPolicy, Toleration, Weight, WhenCanBorrow,
+        WhenCanPreempt,
     },
 };
 
@@ -49,7 +50,7 @@ pub fn documents(objects: &Objects) -> Vec<Document> {
     let cluster_queues = objects
         .cluster_queues
         .iter()
-        .map(|(name, of)| object("ClusterQueue", name, cluster_queue(of)));
+        .map(|(name, of)| with_admission(object("ClusterQueue", name, cluster_queue(of)), of.admission));
     let local_queues = objects
         .local_queues
         .iter()
@@ -104,6 +105,14 @@ fn local_queue(name: &str, queue: &LocalQueue) -> Document {
     document.value["metadata"]["namespace"] = json!(namespace);
     if queue.users != LocalQueueUsers::default() {
         document.value["metadata"]["annotations"] = json!({ USERS: word(&queue.users) });
+    }
+    document
+}
+
+/// Says of a ClusterQueue whose admission is external that it is.
+fn with_admission(mut document: Document, admission: Admission) -> Document {
+    if admission != Admission::default() {
+        document.value["metadata"]["annotations"] = json!({ ADMISSION: word(&admission) });
     }
     document
 }

@@ -9,7 +9,9 @@ use crate::{Unadmitted, history::What};
 impl Course<'_> {
     pub(super) fn on_give_up(&mut self, job: usize) {
         let id = self.states[job].workload.id;
-        if let Some(AdmissionStatus::Inactive | AdmissionStatus::Pending) = self.queue.status(id) {
+        if let Some(AdmissionStatus::Inactive | AdmissionStatus::Pending | AdmissionStatus::External) =
+            self.queue.status(id)
+        {
             self.history.unadmitted.extend(self.unadmitted(job));
             self.states[job].place = Place::Away;
             self.queue.remove(id);

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use blueproof_queue::{
-    AdmissionEntry, AdmissionStatus, CohortFigures, Inactive, Quantity, Standing, StopPolicy,
+    AdmissionEntry, AdmissionStatus, CohortFigures, Inactive, Quantity, Standing, StopPolicy, Workload,
     objects::{ClusterQueue, LocalQueue, Quota},
 };
 use jiff::Timestamp;
@@ -73,11 +73,11 @@ impl Queue {
                     && self.queues().inactive(&workload.cluster_queue) == Ok(None);
                 sums.active += u32::from(tried);
                 sums.inadmissible += u32::from(!tried);
-                for set in &workload.pod_sets {
-                    for (resource, amount) in &set.requests {
-                        add(&mut sums.pending, resource, amount.times(set.count));
-                    }
-                }
+                add_pending(workload, sums);
+            }
+            AdmissionStatus::External => {
+                sums.active += 1;
+                add_pending(workload, sums);
             }
             AdmissionStatus::QuotaReserved => {
                 sums.reserving += 1;
@@ -215,6 +215,15 @@ impl Queue {
             };
             page.set(&m::LOCAL_QUEUE_RESOURCE_RESERVATION, &labels, of(&sums.reserved));
             page.set(&m::LOCAL_QUEUE_RESOURCE_USAGE, &labels, of(&sums.used));
+        }
+    }
+}
+
+/// Adds what a pending workload asks for.
+fn add_pending<'a>(workload: &'a Workload, sums: &mut Sums<'a>) {
+    for set in &workload.pod_sets {
+        for (resource, amount) in &set.requests {
+            add(&mut sums.pending, resource, amount.times(set.count));
         }
     }
 }

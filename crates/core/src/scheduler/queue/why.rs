@@ -206,7 +206,7 @@ impl Queue {
             let behind = behind.map(|(_, local)| local.cluster_queue.as_str());
             let waits = matches!(
                 entry.status(),
-                AdmissionStatus::Inactive | AdmissionStatus::Pending
+                AdmissionStatus::Inactive | AdmissionStatus::Pending | AdmissionStatus::External
             );
             if !waits || behind.is_some_and(|behind| configured.contains_key(behind)) {
                 continue;
@@ -236,9 +236,10 @@ impl Queue {
         }
         match entry.status() {
             AdmissionStatus::Pending => unblockers(self.queues(), entry.workload().id),
-            AdmissionStatus::Inactive | AdmissionStatus::QuotaReserved | AdmissionStatus::Admitted => {
-                Vec::new()
-            }
+            AdmissionStatus::Inactive
+            | AdmissionStatus::External
+            | AdmissionStatus::QuotaReserved
+            | AdmissionStatus::Admitted => Vec::new(),
         }
     }
 

@@ -108,7 +108,7 @@ fn cluster_queue() -> impl Strategy<Value = ClusterQueue> {
         fungibility(),
         weight(),
         stop_policy(),
-        mode,
+        (mode, any::<bool>()),
     );
     (option::of(select(COHORTS.to_vec())), rest)
         .prop_flat_map(|(cohort, rest)| (Just(cohort), groups(cohort.is_some()), Just(rest)))
@@ -120,7 +120,12 @@ fn cluster_queue() -> impl Strategy<Value = ClusterQueue> {
             flavor_fungibility: rest.2,
             weight: rest.3,
             stop_policy: rest.4,
-            admission_mode: rest.5,
+            admission_mode: rest.5.0,
+            // Queues of one cohort may not differ in it.
+            admission: match cohort {
+                None if rest.5.1 => Admission::External,
+                None | Some(_) => Admission::Embedded,
+            },
         })
 }
 
