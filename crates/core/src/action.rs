@@ -4,10 +4,10 @@
 
 use std::sync::Arc;
 
-use blueproof_queue::Assignment;
+use blueproof_queue::{Assignment, PodSet};
 
 use crate::{
-    domain::{ApprovedHead, AttemptId, Job, Resources, RunRequest},
+    domain::{ApprovedHead, AttemptId, Job, Priority, Resources, RunRequest},
     event::{Call, StopMode},
     view::RunView,
 };
@@ -54,8 +54,30 @@ pub struct Reservation {
     pub attempt: AttemptId,
     /// What was promised, of all pod sets together.
     pub resources: Resources,
-    /// The quota that was reserved: its queue, and the flavors of each pod set.
-    pub assignment: Assignment,
+    /// The quota that it comes with, or is to get.
+    pub quota: ReservedQuota,
+}
+
+/// Quota of an attempt for which a place is asked.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ReservedQuota {
+    /// It is promised already: its queue, and the flavors of each pod set.
+    Assigned(Assignment),
+    /// The cluster decides when it gets any, and of which flavors.
+    Requested(QuotaRequest),
+}
+
+/// What a cluster that admits workloads itself is told of one.
+#[derive(Debug, Clone, PartialEq)]
+pub struct QuotaRequest {
+    /// The LocalQueue that it goes through, as it is known here; objects have its namespace.
+    pub local_queue: String,
+    /// The ClusterQueue behind it.
+    pub cluster_queue: String,
+    /// The higher, the earlier.
+    pub priority: Priority,
+    /// What it consists of.
+    pub pod_sets: Vec<PodSet>,
 }
 
 /// All that is needed to start an attempt.

@@ -163,6 +163,8 @@ fn of_input(input: &Event) -> Option<(AuditTarget, Option<Actor>)> {
         | Event::Reserved { .. }
         | Event::Started { .. }
         | Event::Finished { .. }
+        | Event::Evicted { .. }
+        | Event::Lost { .. }
         | Event::Released { .. }
         | Event::Reported { .. }
         | Event::CallFailed { .. }
@@ -211,6 +213,7 @@ fn of_decision(decision: &Decision) -> Option<Told> {
         Decision::ApprovalAwaited { .. }
         | Decision::Enqueued { .. }
         | Decision::CyclesRun { .. }
+        | Decision::QuotaRequested { .. }
         | Decision::QuotaReserved { .. }
         | Decision::Evicted { .. }
         | Decision::AttemptEnded { .. }
@@ -238,6 +241,7 @@ fn is_answer(decision: &Decision) -> bool {
         | Decision::ApprovalAwaited { .. }
         | Decision::Enqueued { .. }
         | Decision::CyclesRun { .. }
+        | Decision::QuotaRequested { .. }
         | Decision::QuotaReserved { .. }
         | Decision::Evicted { .. }
         | Decision::AttemptEnded { .. }

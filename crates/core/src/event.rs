@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 use crate::{
     approval::{Approval, HoldTarget, RevocationTarget},
     domain::{
-        Actor, AttemptId, BaseRef, Head, Outcome, Placement, PullRequest, Repository, RequestKey, RunId,
-        RunRequest,
+        Actor, AttemptId, BaseRef, EvictionReason, Head, Outcome, Placement, PullRequest, Repository,
+        RequestKey, RunId, RunRequest,
     },
     policy::Policy,
     ports::CallError,
@@ -184,6 +184,23 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         ended_at: Option<Timestamp>,
     },
+    /// An attempt has to give its quota back, which its cluster decided.
+    #[serde(rename = "evictedByCluster")]
+    Evicted {
+        /// The attempt.
+        attempt: AttemptId,
+        /// Why.
+        reason: EvictionReason,
+        /// Why, in words.
+        message: String,
+    },
+    /// Its cluster has lost an attempt: nothing more is to be learnt of it.
+    Lost {
+        /// The attempt.
+        attempt: AttemptId,
+        /// How, in words.
+        message: String,
+    },
     /// Nothing of an attempt is left.
     Released {
         /// The attempt.
@@ -229,6 +246,8 @@ impl Event {
             | Event::Reserved { .. }
             | Event::Started { .. }
             | Event::Finished { .. }
+            | Event::Evicted { .. }
+            | Event::Lost { .. }
             | Event::Released { .. }
             | Event::Reported { .. }
             | Event::CallFailed { .. }
@@ -257,6 +276,8 @@ impl Event {
             Event::Reserved { .. } => "reserved",
             Event::Started { .. } => "started",
             Event::Finished { .. } => "finished",
+            Event::Evicted { .. } => "evictedByCluster",
+            Event::Lost { .. } => "lost",
             Event::Released { .. } => "released",
             Event::Reported { .. } => "reported",
             Event::CallFailed { .. } => "callFailed",

@@ -5,13 +5,13 @@
 //!
 //! [docs/design/facts-and-ports.md]: https://github.com/kubeflow/blueproof/blob/main/docs/design/facts-and-ports.md
 
-use blueproof_queue::{Assignment, EvictionReason};
+use blueproof_queue::Assignment;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::{
     approval::{Approval, ApprovalRefusal, ApprovalTarget, HoldTarget, RevocationReason},
-    domain::{Actor, AttemptId, BackOff, Ending, Failure, Outcome, RunId},
+    domain::{Actor, AttemptId, BackOff, Ending, EvictionReason, Failure, Outcome, RunId},
     event::{Call, Event, StopMode},
 };
 
@@ -117,6 +117,11 @@ pub enum Decision {
         /// How many did not.
         inadmissible: u32,
     },
+    /// Quota for an attempt is asked for where the admission of its ClusterQueue is external.
+    QuotaRequested {
+        /// The attempt, which begins when it has it.
+        attempt: AttemptId,
+    },
     /// An attempt has quota, which others may still be leaving.
     QuotaReserved {
         /// The attempt.
@@ -143,6 +148,9 @@ pub enum Decision {
         /// Whether that one had been evicted for this one.
         #[serde(default, skip_serializing_if = "is_false")]
         reversal: bool,
+        /// What its cluster says of it, where its cluster decided.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        message: Option<String>,
     },
     /// An attempt is told to end.
     StopRequested {
@@ -219,6 +227,7 @@ impl Decision {
             Decision::ApprovalAwaited { .. } => "approvalAwaited",
             Decision::Enqueued { .. } => "enqueued",
             Decision::CyclesRun { .. } => "cyclesRun",
+            Decision::QuotaRequested { .. } => "quotaRequested",
             Decision::QuotaReserved { .. } => "quotaReserved",
             Decision::Admitted { .. } => "admitted",
             Decision::Evicted { .. } => "evicted",

@@ -49,6 +49,8 @@ pub enum PendingReason {
     Suspended(Box<Queued>),
     /// Its queue is not there, or cannot admit anybody as it is configured.
     Misconfigured(Box<Queued>),
+    /// Its cluster decides about quota in its queue, and has not given it any yet.
+    WaitingForAdmission(AdmissionPending),
     /// It was tried, and is tried again later.
     BackingOff(BackOff),
     /// It may be tried again once nothing is left of its last attempt.
@@ -152,6 +154,18 @@ pub struct PlacePending {
     pub cluster_reason: String,
     /// In words.
     pub message: String,
+}
+
+/// How a run waits for quota about which its cluster decides.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct AdmissionPending {
+    /// The ClusterQueue.
+    pub cluster_queue: String,
+    /// Why it waits, as the cluster says; absent until it says anything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pending: Option<PlacePending>,
 }
 
 /// A change that gets a run admitted, and was tried on a copy of the queues.
@@ -286,6 +300,7 @@ impl PendingReason {
             Self::Misconfigured(queued) => Some((WaitReason::Misconfigured, queued)),
             Self::AwaitingApproval { .. }
             | Self::Held(_)
+            | Self::WaitingForAdmission(_)
             | Self::BackingOff(_)
             | Self::WaitingForRelease
             | Self::BeingPlaced
@@ -294,8 +309,8 @@ impl PendingReason {
         }
     }
 
-    /// Returns the reason in a word: Kueue's where the run waits in a queue.
-    pub fn as_str(&self) -> &'static str {
+    /// Returns the reason in a word: Kueue's where the run waits in a queue, and its cluster's where that decides.
+    pub fn as_str(&self) -> &str {
         match self {
             Self::AwaitingApproval { .. } => "AwaitingApproval",
             Self::Held(_) => "Held",
@@ -306,6 +321,9 @@ impl PendingReason {
             Self::NoMatchingFlavor(_) => "NoMatchingFlavor",
             Self::Suspended(_) => "Suspended",
             Self::Misconfigured(_) => "Misconfigured",
+            Self::WaitingForAdmission(AdmissionPending { pending, .. }) => pending
+                .as_ref()
+                .map_or("WaitingForAdmission", |pending| &pending.cluster_reason),
             Self::BackingOff(_) => "BackingOff",
             Self::WaitingForRelease => "WaitingForRelease",
             Self::BeingPlaced => "BeingPlaced",
@@ -352,6 +370,7 @@ impl PendingReason {
                 Some(inactive) => format!("{}, and there is room for it then", inactive.remedy()),
                 None => "its queue admits again, and there is room for it then".into(),
             },
+            Self::WaitingForAdmission(_) => "its cluster admits it".into(),
             Self::BackingOff(back_off) => format!("it is tried again at {}", to_the_second(back_off.until)),
             Self::WaitingForRelease => "the last attempt's place is given back".into(),
             Self::BeingPlaced | Self::WaitingForPlace(_) => "the driver has made a place".into(),
@@ -419,6 +438,22 @@ impl fmt::Display for PendingReason {
             Self::Suspended(queued) | Self::Misconfigured(queued) => match &queued.inactive {
                 Some(inactive) => inactive.fmt(f),
                 None => f.write_str("its queue admits nobody"),
+            },
+            Self::WaitingForAdmission(AdmissionPending {
+                cluster_queue,
+                pending,
+            }) => match pending {
+                Some(PlacePending {
+                    cluster_reason,
+                    message,
+                }) => write!(
+                    f,
+                    "its cluster decides about the ClusterQueue {cluster_queue}: {message} ({cluster_reason})"
+                ),
+                None => write!(
+                    f,
+                    "its cluster decides about the ClusterQueue {cluster_queue}, and has not answered yet"
+                ),
             },
             Self::BackingOff(back_off) => f.write_str(&back_off.told(&to_the_second(back_off.until))),
             Self::WaitingForRelease => f.write_str("its last attempt is being cleared away"),

@@ -7,6 +7,7 @@
 //! To decide and to change are two things. [`Scheduler::handle`] decides; state changes by applying a fact (`apply`), and
 //! [`Replay`] applies facts that were decided once.
 
+mod admission;
 mod apply;
 mod approvals;
 mod attempts;
@@ -181,6 +182,7 @@ impl Scheduler {
         }
         self.take(input);
         self.start_what_fits();
+        self.request_quota();
         self.set_timers();
         self.settle();
         Step {
@@ -233,6 +235,12 @@ impl Scheduler {
             Event::RetryRequested { run, .. } => self.requeue(*run),
             Event::Reserved { attempt, .. } => self.on_reserved(*attempt),
             Event::Finished { attempt, .. } => self.conclude(*attempt),
+            Event::Evicted {
+                attempt,
+                reason,
+                message,
+            } => self.on_evicted(*attempt, reason, message),
+            Event::Lost { attempt, message } => self.on_lost(*attempt, message),
             Event::Released { attempt } => self.on_released(*attempt),
             Event::CallFailed { call, error } => self.on_call_failed(*call, error),
             Event::QuotaApplied { .. }
@@ -374,7 +382,7 @@ impl Scheduler {
         }
         match run.phase {
             Phase::AwaitingApproval { .. } => Some(self.why_at_gate(run)),
-            Phase::Queued { .. } => self.queue.why_at(run.id, place),
+            Phase::Queued { .. } => self.why_queued(run, place),
             Phase::ComingBack { .. } => Some(PendingReason::WaitingForRelease),
             Phase::Active => match run.active()?.phase {
                 AttemptPhase::Reserving => Some(match run.active()?.pending.clone() {

@@ -8,14 +8,13 @@ mod outlook;
 use std::{fmt, path::PathBuf};
 
 use blueproof_diagnostic::Diagnostic;
-use blueproof_queue::EvictionReason;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::{
     domain::{
-        Actor, AttemptId, Failure, LOCAL_CLUSTER, Outcome, Placement, Priority, QueueName, RequestKey,
-        Resources, Revision, RunId, RunState, Subject, Verdict,
+        Actor, AttemptId, EvictionReason, Failure, LOCAL_CLUSTER, Outcome, Placement, Priority, QueueName,
+        RequestKey, Resources, Revision, RunId, RunState, Subject, Verdict,
     },
     event::Call,
     pending::{PendingReason, PlacePending},
@@ -239,7 +238,7 @@ pub struct AttemptView {
 impl RunView {
     /// Returns the last attempt and why it has to give its quota back, while it has not stopped yet. Its run waits in the
     /// queue again afterwards.
-    pub fn being_evicted(&self) -> Option<(&AttemptView, Eviction)> {
+    pub fn being_evicted(&self) -> Option<(&AttemptView, &Eviction)> {
         let attempt = self.attempts.last()?;
         let goes_on = match self.state {
             RunState::Reserved | RunState::Starting | RunState::Running => true,
@@ -247,8 +246,8 @@ impl RunView {
         };
         let outcome = attempt.outcome.as_ref();
         let stops = outcome.is_none_or(|outcome| outcome.verdict == Verdict::Stopped);
-        attempt
-            .eviction
+        let eviction = attempt.eviction.as_ref();
+        eviction
             .filter(|_| goes_on && stops)
             .map(|eviction| (attempt, eviction))
     }
@@ -261,6 +260,7 @@ impl AttemptView {
             cluster,
             nodes,
             devices,
+            flavors: _,
         } = self.place.as_ref()?;
         let mut words = match cluster.as_str() {
             LOCAL_CLUSTER => {
@@ -281,7 +281,7 @@ impl AttemptView {
 }
 
 /// That an attempt had to give its quota back before it was over.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Eviction {
@@ -292,6 +292,9 @@ pub struct Eviction {
     pub by: Option<RunId>,
     /// When it was told to end.
     pub at: Timestamp,
+    /// What its cluster says of it, where its cluster decided.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
 }
 
 impl fmt::Display for Eviction {
@@ -300,7 +303,8 @@ impl fmt::Display for Eviction {
             Some(by) => write!(f, "for {by}: ")?,
             None => f.write_str("because ")?,
         }
-        write!(f, "{} ({})", self.reason.as_words(), self.reason.as_str())
+        let words = self.message.as_deref().unwrap_or(self.reason.as_words());
+        write!(f, "{words} ({})", self.reason)
     }
 }
 

@@ -138,10 +138,10 @@ fn a_borrower_gives_back_what_another_team_wants_and_comes_back_in_its_turn() {
     ));
     assert_eq!(story.scheduler.unblocked_by(red), [Unblocker::Time]);
     let view = story.scheduler.view(blue[2]).expect("it is known");
-    let eviction = view.attempts[0].eviction.expect("it was evicted");
+    let eviction = view.attempts[0].eviction.clone().expect("it was evicted");
     assert_eq!(
         (eviction.reason, eviction.by),
-        (EvictionReason::InCohortReclamation, Some(red))
+        (EvictionReason::InCohortReclamation.into(), Some(red))
     );
 
     story.stopped(blue[2].attempt(1));
@@ -231,10 +231,10 @@ fn a_local_queue_that_is_drained_gives_up_what_it_runs_and_goes_on_later() {
     blue.stop_policy = StopPolicy::HoldAndDrain;
     assert_eq!(story.apply(drained), [stop(run, StopMode::Interrupt)]);
     let view = story.scheduler.view(run).expect("it is known");
-    let eviction = view.attempts[0].eviction.expect("it was evicted");
+    let eviction = view.attempts[0].eviction.clone().expect("it was evicted");
     assert_eq!(
         (eviction.reason, eviction.by),
-        (EvictionReason::LocalQueueStopped, None)
+        (EvictionReason::LocalQueueStopped.into(), None)
     );
     let attempt = run.attempt(1);
     story.stopped(attempt);

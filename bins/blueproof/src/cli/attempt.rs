@@ -89,7 +89,8 @@ mod tests {
             .find(|view| view.attempts.len() == 1)
             .expect("one of them ran");
         let eviction = Eviction {
-            reason: EvictionReason::InCohortReclamation,
+            reason: EvictionReason::InCohortReclamation.into(),
+            message: None,
             by: None,
             at: samples::at(1),
         };
@@ -101,7 +102,7 @@ mod tests {
                 let mut run = run.clone();
                 let mut again = run.attempts[0].clone();
                 again.id = run.id.attempt(2);
-                run.attempts[0].eviction = eviction;
+                run.attempts[0].eviction = eviction.clone();
                 run.attempts[0].outcome = stopped;
                 run.attempts[0].ended_at = Some(samples::at(2));
                 run.attempts.push(again);

@@ -190,7 +190,7 @@ impl Stages {
             self.passed = Passed::Unplaced;
             self.line("place", Mark::Badly, &why.message, None);
         }
-        if let Some(eviction) = attempt.and_then(|attempt| attempt.eviction)
+        if let Some(eviction) = attempt.and_then(|attempt| attempt.eviction.as_ref())
             && self.passed < Passed::Evicted
         {
             self.passed = Passed::Evicted;

@@ -1,5 +1,7 @@
 //! Where an attempt is. Words for it are made where it is shown.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::gpu::DeviceUuid;
@@ -20,6 +22,9 @@ pub struct Placement {
     /// The devices that it has, where that is known.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub devices: Vec<DeviceUuid>,
+    /// The flavor of each resource, by pod set, where the cluster assigned them: Kueue's `podSetAssignments`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub flavors: BTreeMap<String, BTreeMap<String, String>>,
 }
 
 impl Placement {
@@ -50,6 +55,8 @@ enum Written {
         nodes: Vec<String>,
         #[serde(default)]
         devices: Vec<DeviceUuid>,
+        #[serde(default)]
+        flavors: BTreeMap<String, BTreeMap<String, String>>,
     },
 }
 
@@ -65,15 +72,18 @@ impl From<Written> for Placement {
                     .skip(2)
                     .map(|unit| DeviceUuid(unit.into()))
                     .collect(),
+                flavors: BTreeMap::new(),
             },
             Written::Placement {
                 cluster,
                 nodes,
                 devices,
+                flavors,
             } => Self {
                 cluster,
                 nodes,
                 devices,
+                flavors,
             },
         }
     }

@@ -15,6 +15,9 @@ use crate::{
     ports::{AttemptNews, CallError, ClusterDriver, News, RunStatus, Seq},
 };
 
+/// The most bytes that are kept of what a cluster says.
+const MOST_SAID: usize = 2_000;
+
 /// Calls to ports that are under way, and the inputs that come of them.
 ///
 /// Calls about one run are made one at a time, in the order in which they were wanted, on whichever runtime: the next one
@@ -141,12 +144,21 @@ async fn perform(
     }
 }
 
+/// Returns the beginning of what a cluster says: it is kept in the log.
+fn shortened(mut said: String) -> String {
+    if said.len() > MOST_SAID {
+        said.truncate(said.floor_char_boundary(MOST_SAID));
+        said.push('…');
+    }
+    said
+}
+
 fn event_of(News { attempt, news }: News) -> Event {
     match news {
         AttemptNews::Pending { reason, message } => Event::Pending {
             attempt,
-            reason,
-            message,
+            reason: shortened(reason),
+            message: shortened(message),
         },
         AttemptNews::Reserved(place) => Event::Reserved { attempt, place },
         AttemptNews::Running => Event::Started { attempt },
@@ -154,6 +166,15 @@ fn event_of(News { attempt, news }: News) -> Event {
             attempt,
             outcome,
             ended_at,
+        },
+        AttemptNews::Evicted { reason, message } => Event::Evicted {
+            attempt,
+            reason,
+            message: shortened(message),
+        },
+        AttemptNews::Lost { message } => Event::Lost {
+            attempt,
+            message: shortened(message),
         },
         AttemptNews::Released => Event::Released { attempt },
         AttemptNews::Failed { call, error } => {

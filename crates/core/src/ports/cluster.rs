@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 use super::CallError;
 use crate::{
     action::{Reservation, StartAction},
-    domain::{AttemptId, Outcome, Placement, Resources},
+    domain::{AttemptId, EvictionReason, Outcome, Placement, Resources},
     event::{Call, StopMode},
 };
 use blueproof_diagnostic::Diagnostic;
@@ -32,9 +32,10 @@ pub trait ClusterDriver: Send + Sync {
     /// released meanwhile.
     fn news(&self) -> mpsc::Receiver<News>;
 
-    /// Asks for a place for an attempt whose quota is promised. Told is [`Pending`](AttemptNews::Pending) while it waits for
-    /// one, then [`Reserved`](AttemptNews::Reserved), the same one each time that it is asked again. Where others have what
-    /// it needs the error says [`WhenFree`](super::Retry::WhenFree), and it is called again once an attempt has been released.
+    /// Asks for a place for an attempt whose quota is promised, or for both where the cluster decides about quota
+    /// ([`ReservedQuota::Requested`](crate::action::ReservedQuota)). Told is [`Pending`](AttemptNews::Pending) while it waits,
+    /// then [`Reserved`](AttemptNews::Reserved), the same one each time that it is asked again, with the flavors where the
+    /// cluster assigned them. A driver whose cluster decides about no quota refuses such a request for good. Where others have what it needs the error says [`WhenFree`](super::Retry::WhenFree), and it is called again once an attempt has been released.
     async fn reserve(&self, reservation: &Reservation) -> Result<(), CallError>;
 
     /// Starts an attempt in its place. Told is [`Running`](AttemptNews::Running), and then how it ended. Repeating it starts
@@ -96,6 +97,18 @@ pub enum AttemptNews {
         outcome: Box<Outcome>,
         /// When, if it says so itself.
         ended_at: Option<Timestamp>,
+    },
+    /// It has to give its quota back: it is asked to end, and released then. Its cluster keeps the quota for it until then.
+    Evicted {
+        /// Why, in Kueue's word where it has one.
+        reason: EvictionReason,
+        /// Why, in words.
+        message: String,
+    },
+    /// The cluster has lost it: nothing more is to be learnt of it, and what may be left of it is released.
+    Lost {
+        /// How, in words.
+        message: String,
     },
     /// Nothing of it is left.
     Released,

@@ -4,10 +4,10 @@
 //! asked. A time limit follows from the fact that sets it, and each decision that comes of one takes it away.
 
 mod at_gate;
+mod news;
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use blueproof_diagnostic::Code;
 use blueproof_queue::ExecutionTime;
 use jiff::{SignedDuration, Timestamp};
 
@@ -19,12 +19,10 @@ use super::{
 use crate::{
     approval::Lapse,
     domain::{
-        Actor, ApprovedHead, AttemptId, BackOff, Ending, Failure, Outcome, Placement, RequestKey, RunId,
-        RunRequest, Verdict,
+        Actor, ApprovedHead, AttemptId, BackOff, Ending, Failure, RequestKey, RunId, RunRequest, Verdict,
     },
     event::{Call, Event, StopMode},
     fact::{Decision, RetryAfter, RetryUsed, StopReason},
-    pending::PlacePending,
     policy::Policy,
     ports::CallError,
     view::{Eviction, Trouble},
@@ -35,7 +33,10 @@ impl Scheduler {
     pub(super) fn apply_input(&mut self, input: &Event) -> bool {
         match input {
             Event::Configured { policy } => self.set_policy(policy),
-            Event::QuotaApplied { objects, by: _ } => self.queue.apply((**objects).clone()),
+            Event::QuotaApplied { objects, by: _ } => {
+                self.queue.apply((**objects).clone());
+                self.withdraw_misdirected();
+            }
             Event::Requested { request } => return self.add_run(request),
             Event::EntitlementChanged {
                 repository,
@@ -64,6 +65,15 @@ impl Scheduler {
                 outcome,
                 ended_at,
             } => return self.take_outcome(*attempt, outcome, *ended_at),
+            Event::Evicted {
+                attempt,
+                reason,
+                message,
+            } => {
+                return self.note_request_pending(*attempt, reason.as_str(), message)
+                    || self.live_attempt(*attempt).is_some();
+            }
+            Event::Lost { attempt, message } => return self.note_loss(*attempt, message),
             Event::Released { attempt } => return self.note_gone(*attempt),
             Event::Reported { run, attempts } => self.note_report(*run, *attempts),
             Event::CallFailed { call, error } => return self.note_failure(*call, error),
@@ -96,6 +106,7 @@ impl Scheduler {
                 admitted,
                 inadmissible,
             } => self.count_cycles(*admitted, *inadmissible),
+            Decision::QuotaRequested { attempt } => self.note_quota_requested(*attempt),
             Decision::QuotaReserved { attempt, assignment } => {
                 if let Some(waited) = self.queue.reserve(self.now, *attempt, assignment) {
                     self.count_reserved(attempt.run, waited);
@@ -107,10 +118,17 @@ impl Scheduler {
                 reason,
                 by,
                 reversal,
+                message,
             } => {
-                if let Some(evicted) = self.queue.evict(self.now, *attempt, *reason, *by) {
-                    let reversal = *reversal;
-                    self.note_eviction(&queue::Eviction { reversal, ..evicted });
+                if let Some(was_admitted) = self.queue.evict(self.now, *attempt, *by) {
+                    self.note_eviction(&queue::Eviction {
+                        attempt: *attempt,
+                        reason: reason.clone(),
+                        by: *by,
+                        reversal: *reversal,
+                        was_admitted,
+                        message: message.clone(),
+                    });
                 }
             }
             Decision::StopRequested { attempt, how, why } => self.request_stop(*attempt, *how, *why),
@@ -129,6 +147,7 @@ impl Scheduler {
     fn set_policy(&mut self, policy: &Policy) {
         self.gate.set_policy(policy.gate.clone());
         self.queue.set_quota(policy.quota);
+        self.withdraw_misdirected();
         self.queue.protect_for(policy.retry.protected_run_time);
         self.retry = policy.retry;
         self.configured = Some(policy.clone());
@@ -156,6 +175,7 @@ impl Scheduler {
             age_when_held: None,
             refusal: None,
             attempts: Vec::new(),
+            admission: None,
             evicted_for: BTreeSet::new(),
             retries_used: Used::default(),
             execution: ExecutionTime::new(request.job.timeouts.execution),
@@ -247,122 +267,18 @@ impl Scheduler {
             self.timers.set(Timer::ExecutionTime(attempt), end);
         }
         self.count_admission(id);
-        self.due.push(Call::Reserve(attempt));
-    }
-
-    fn note_pending(&mut self, id: AttemptId, reason: &str, message: &str) -> bool {
-        let Some(attempt) = self.attempt_in(id, AttemptPhase::Reserving) else {
-            return false;
-        };
-        attempt.pending = Some(PlacePending {
-            cluster_reason: reason.to_owned(),
-            message: message.to_owned(),
-        });
-        true
-    }
-
-    fn place(&mut self, id: AttemptId, place: &Placement) -> bool {
-        let now = self.now;
-        let Some(attempt) = self.attempt_in(id, AttemptPhase::Reserving) else {
-            return false;
-        };
-        attempt.place = Some(place.clone());
-        attempt.pending = None;
-        attempt.placed_at = Some(now);
-        attempt.phase = AttemptPhase::Starting;
-        let reserved_at = attempt.reserved_at;
-        self.count_place(reserved_at);
-        self.forget_failures(Call::Reserve(id));
-        let limit = self.runs[&id.run].request.job.timeouts.attempt();
-        self.expect_end_within(id, limit);
-        self.due.push(Call::Start(id));
-        true
-    }
-
-    fn note_start(&mut self, id: AttemptId) -> bool {
-        let now = self.now;
-        let Some(attempt) = self.attempt_in(id, AttemptPhase::Starting) else {
-            return false;
-        };
-        attempt.phase = AttemptPhase::Running;
-        attempt.started_at = Some(now);
-        let (placed_at, admitted_at) = (attempt.placed_at, attempt.reserved_at);
-        self.count_start(id.run, placed_at, admitted_at);
-        self.forget_failures(Call::Start(id));
-        let limit = self.runs[&id.run].request.job.timeouts.run;
-        self.expect_end_within(id, limit);
-        self.due.push(Call::Observe(id));
-        true
-    }
-
-    /// Notes how an attempt ended that says so. Of one that has no place yet nothing can say so.
-    fn take_outcome(&mut self, id: AttemptId, outcome: &Outcome, ended_at: Option<Timestamp>) -> bool {
-        let ran = |attempt: &Attempt| attempt.phase != AttemptPhase::Reserving;
-        self.live_attempt(id).is_some_and(ran) && self.note_end(id, outcome, ended_at)
-    }
-
-    /// Notes how an attempt ended, and has what is left of it removed: its quota is held until that is done. It ended when it
-    /// says itself, but not before it started, and not after this was seen.
-    fn note_end(&mut self, id: AttemptId, outcome: &Outcome, ended_at: Option<Timestamp>) -> bool {
-        let now = self.now;
-        let Some(attempt) = self.live_attempt(id) else {
-            return false;
-        };
-        let began_at = attempt.started_at.unwrap_or(attempt.reserved_at);
-        let ended_at = ended_at.unwrap_or(now).max(began_at).min(now);
-        self.count_outcome(id, outcome, ended_at);
-        for timer in [Timer::Overdue(id), Timer::Grace(id), Timer::ExecutionTime(id)] {
-            self.timers.cancel(timer);
+        match self.take_granted(attempt) {
+            Some(place) => {
+                self.place(attempt, &place);
+            }
+            None => self.due.push(Call::Reserve(attempt)),
         }
-        for call in [
-            Call::Reserve(id),
-            Call::Start(id),
-            Call::Observe(id),
-            Call::Stop(id),
-        ] {
-            self.forget_failures(call);
-        }
-        let run = self.change(id.run).expect("just found");
-        if let Verdict::Failed(failure) = &outcome.verdict
-            && failure.diagnostic.code == Code::AgentLost
-        {
-            run.retries_used.killed_agents += 1;
-        }
-        let attempt = run.attempt_mut(id.number).expect("just found");
-        attempt.phase = AttemptPhase::Releasing;
-        attempt.ended_at = Some(ended_at);
-        attempt.seen_over_at = Some(now);
-        attempt.outcome = Some(Box::new(outcome.clone()));
-        self.due.push(Call::Release(id));
-        true
-    }
-
-    fn note_gone(&mut self, id: AttemptId) -> bool {
-        let now = self.now;
-        let Some(attempt) = self.attempt_in(id, AttemptPhase::Releasing) else {
-            return false;
-        };
-        attempt.phase = AttemptPhase::Gone;
-        let (reserved_at, evicted) = (attempt.reserved_at, attempt.eviction);
-        if let Some(seen_over_at) = attempt.seen_over_at {
-            self.durations.note_clearing(now.duration_since(seen_over_at));
-        }
-        self.forget_failures(Call::Release(id));
-        let waits_again = matches!(self.runs[&id.run].phase, Phase::ComingBack { back_off: None, .. });
-        if let Some(eviction) = evicted.filter(|_| waits_again) {
-            let took = now.duration_since(eviction.at);
-            self.count_return(id.run, eviction.reason.condition_reason(), took);
-        }
-        self.queue.release(id);
-        let run = self.change(id.run).expect("the attempt's run is known");
-        run.execution.spend(now.duration_since(reserved_at));
-        true
     }
 
     pub(super) fn note_eviction(&mut self, evicted: &queue::Eviction) {
         let queue::Eviction {
             attempt: id,
-            reason,
+            ref reason,
             by,
             ..
         } = *evicted;
@@ -374,7 +290,12 @@ impl Scheduler {
         let Some(attempt) = self.change(id.run).and_then(|run| run.live_mut(id)) else {
             return;
         };
-        attempt.eviction = Some(Eviction { reason, by, at });
+        attempt.eviction = Some(Eviction {
+            reason: reason.clone(),
+            by,
+            at,
+            message: evicted.message.clone(),
+        });
         self.count_eviction(evicted);
     }
 
@@ -421,6 +342,7 @@ impl Scheduler {
             self.count_finished(id);
         }
         self.queue.drop_attempt(next);
+        self.withdraw_request(id);
         self.timers.cancel(Timer::QueueTimeout(id));
         self.touched.insert(id);
         let run = self.runs.get_mut(&id).expect("just found");

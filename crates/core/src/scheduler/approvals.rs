@@ -48,6 +48,8 @@ impl Scheduler {
             | Event::Reserved { .. }
             | Event::Started { .. }
             | Event::Finished { .. }
+            | Event::Evicted { .. }
+            | Event::Lost { .. }
             | Event::Released { .. }
             | Event::Reported { .. }
             | Event::CallFailed { .. }
@@ -290,6 +292,7 @@ fn refusal(decision: &Decision) -> Option<Diagnostic> {
         | Decision::ApprovalAwaited { .. }
         | Decision::Enqueued { .. }
         | Decision::CyclesRun { .. }
+        | Decision::QuotaRequested { .. }
         | Decision::QuotaReserved { .. }
         | Decision::Admitted { .. }
         | Decision::Evicted { .. }

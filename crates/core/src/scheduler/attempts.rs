@@ -51,19 +51,21 @@ impl Scheduler {
                 self.record(Decision::QuotaReserved { attempt, assignment });
             }
             QuotaDecision::Evicted(evicted) => {
+                self.note_eviction(&evicted);
                 let Eviction {
                     attempt,
                     reason,
                     by,
                     reversal,
                     was_admitted,
+                    message,
                 } = evicted;
-                self.note_eviction(&evicted);
                 self.record(Decision::Evicted {
                     attempt,
                     reason,
                     by,
                     reversal,
+                    message,
                 });
                 if was_admitted {
                     self.stop_attempt(attempt.run, StopMode::Interrupt, StopReason::Evicted);
@@ -98,6 +100,9 @@ impl Scheduler {
     }
 
     pub(super) fn on_reserved(&mut self, id: AttemptId) {
+        if self.on_granted(id) || self.is_withdrawn(id) {
+            return;
+        }
         let run = &self.runs[&id.run];
         let stopped = run
             .attempt(id.number)
@@ -156,6 +161,12 @@ impl Scheduler {
         let outcome = attempt.outcome.as_ref().expect("it has ended");
         match (&outcome.verdict, attempt.stop.map(|stop| stop.why)) {
             (Verdict::Passed, _) => Next::End(Ending::Passed, None),
+            // What takes the quota back may take the machine with it: that is no failure of either.
+            (Verdict::Failed(failure), Some(StopReason::Evicted))
+                if failure.class == FailureClass::Infrastructure =>
+            {
+                Next::WaitAgain
+            }
             (Verdict::Failed(failure), None | Some(StopReason::Evicted | StopReason::ApprovalRevoked)) => {
                 self.judge_failure(id.run, failure, None)
             }

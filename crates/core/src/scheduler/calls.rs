@@ -9,7 +9,7 @@ use super::{
     timers::Timer,
 };
 use crate::{
-    action::{Action, Reservation, StartAction},
+    action::{Action, StartAction},
     domain::{AttemptId, Failure, FailureClass, Verdict},
     event::Call,
     fact::Decision,
@@ -31,6 +31,9 @@ impl Scheduler {
             Retry::Never => false,
         };
         match call {
+            Call::Reserve(attempt) if !bearable && self.is_requested(attempt) => {
+                self.give_up_request(attempt.run, error);
+            }
             Call::Reserve(attempt) | Call::Start(attempt) if !bearable => {
                 let failure = Failure {
                     class: FailureClass::Infrastructure,
@@ -110,25 +113,17 @@ impl Scheduler {
                 Call::Release(id),
             ]
         };
-        let calls = run
-            .attempts
-            .iter()
-            .flat_map(of_attempt)
-            .chain([Call::Report(run.id)]);
+        let requested = run.admission.iter().map(|request| request.attempt);
+        let requested = requested.flat_map(|id| [Call::Release(id), Call::Reserve(id)]);
+        let calls = run.attempts.iter().flat_map(of_attempt).chain(requested);
+        let calls = calls.chain([Call::Report(run.id)]);
         calls.filter(|call| self.action(*call).is_some()).collect()
     }
 
     /// Returns what carries a call out, or `None` when it is not wanted as things stand.
     pub(super) fn action(&self, call: Call) -> Option<Action> {
         match call {
-            Call::Reserve(id) => {
-                let (run, _) = self.attempt_at(call, AttemptPhase::Reserving)?;
-                Some(Action::Reserve(Box::new(Reservation {
-                    attempt: id,
-                    resources: run.gang,
-                    assignment: self.queue.assignment(id)?,
-                })))
-            }
+            Call::Reserve(id) => self.reservation(id).map(|of| Action::Reserve(Box::new(of))),
             Call::Start(id) => self
                 .attempt_at(call, AttemptPhase::Starting)
                 .map(|(run, attempt)| {
@@ -150,9 +145,10 @@ impl Scheduler {
                     how: stop.how,
                 })
             }
-            Call::Release(id) => self
-                .attempt_at(call, AttemptPhase::Releasing)
-                .map(|_| Action::Release { attempt: id }),
+            Call::Release(id) => {
+                let is_over = self.attempt_at(call, AttemptPhase::Releasing).is_some();
+                (is_over || self.is_withdrawn(id)).then_some(Action::Release { attempt: id })
+            }
             Call::Report(id) => {
                 let run = self.runs.get(&id).filter(|run| run.report == Report::Due)?;
                 Some(Action::Report {

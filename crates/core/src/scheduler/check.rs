@@ -21,6 +21,7 @@ impl Scheduler {
             self.check_place(run);
             self.check_attempts(run);
             self.check_gate(run);
+            self.check_request(run);
         }
         for run in self.troubles.keys() {
             assert!(

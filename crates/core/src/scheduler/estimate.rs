@@ -347,7 +347,7 @@ impl<'a> Course<'a> {
         if holder.stop.is_none() {
             return self.expect_gone(holder.id, holder.reserved_at, Taken::by(holder, self.now));
         }
-        let told_at = holder.eviction.map_or(self.now, |eviction| eviction.at);
+        let told_at = holder.eviction.as_ref().map_or(self.now, |eviction| eviction.at);
         let gone_at = later(told_at, scheduler.retry.eviction_grace)
             .unwrap_or(self.now)
             .max(self.now);

@@ -5,20 +5,26 @@
 
 mod account;
 mod apply;
+mod external;
 mod gauges;
 mod snapshot;
 mod why;
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use blueproof_queue::{
-    self as rules, AdmissionEntry, AdmissionQueue, AdmissionStatus, Assignment, EvictionReason, Origin,
-    Queues, Workload, WorkloadId, objects::Objects,
+    self as rules, AdmissionEntry, AdmissionQueue, AdmissionStatus, Assignment, Origin, Queues, Workload,
+    WorkloadId, objects::Objects,
 };
 use jiff::{SignedDuration, Timestamp};
 
 use super::run::Evictions;
-use crate::domain::{AttemptId, DEFAULT, Resources, RunId, RunRequest, default_objects, pod_sets, resources};
+use crate::domain::{
+    AttemptId, DEFAULT, EvictionReason, Resources, RunId, RunRequest, default_objects, pod_sets, resources,
+};
 pub(super) use account::{Account, NAMESPACE};
 pub(super) use snapshot::QueueSnapshot;
 pub(super) use why::LinePlace;
@@ -30,6 +36,8 @@ pub(super) struct Queue {
     /// Whether an admin applied the objects; else they are the default ones.
     applied: bool,
     entries: BTreeMap<RunId, Entry>,
+    /// The runs for which quota is to be requested of their cluster.
+    unrequested: BTreeSet<RunId>,
 }
 
 /// A run in the queue.
@@ -66,7 +74,7 @@ pub(super) enum QuotaDecision {
 }
 
 /// That an attempt has to give its quota back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Eviction {
     pub(super) attempt: AttemptId,
     pub(super) reason: EvictionReason,
@@ -76,13 +84,15 @@ pub(super) struct Eviction {
     pub(super) reversal: bool,
     /// Whether the attempt was admitted, and so has to end first; else it is pending again already.
     pub(super) was_admitted: bool,
+    /// What its cluster says of it, where its cluster decided.
+    pub(super) message: Option<String>,
 }
 
 impl Decisions {
     /// Returns the attempts that were admitted and have to give their quota back.
-    pub(super) fn evicted(&self) -> Vec<Eviction> {
+    pub(super) fn evicted(&self) -> Vec<&Eviction> {
         let evicted = self.quota.iter().filter_map(|decision| match decision {
-            QuotaDecision::Evicted(evicted) => Some(*evicted),
+            QuotaDecision::Evicted(evicted) => Some(evicted),
             QuotaDecision::Reserved { .. } => None,
         });
         evicted.filter(|evicted| evicted.was_admitted).collect()
@@ -95,6 +105,7 @@ impl Queue {
             admission: AdmissionQueue::new(default_objects(quota)),
             applied: false,
             entries: BTreeMap::new(),
+            unrequested: BTreeSet::new(),
         }
     }
 
@@ -127,6 +138,7 @@ impl Queue {
     pub(super) fn set_quota(&mut self, quota: Resources) {
         if !self.applied {
             self.admission.set_objects(default_objects(quota));
+            self.note_external();
         }
     }
 
@@ -134,6 +146,7 @@ impl Queue {
     pub(super) fn apply(&mut self, objects: Objects) {
         self.admission.set_objects(objects);
         self.applied = true;
+        self.note_external();
     }
 
     pub(super) fn queues(&self) -> &Queues {
@@ -187,12 +200,14 @@ impl Queue {
         self.entries.insert(attempt.run, entry);
         let workload = workload(attempt.run, request, since, evictions);
         self.admission.submit(now, workload, origin);
+        self.forget_requested(attempt.run);
     }
 
     /// Takes a run's waiting attempt out of the queue; one that does not wait is no mistake.
     pub(super) fn withdraw(&mut self, run: RunId) {
         if self.admission.withdraw(workload_id(run)).is_some() {
             self.entries.remove(&run);
+            self.unrequested.remove(&run);
         }
     }
 
@@ -201,12 +216,19 @@ impl Queue {
         if self.entry_of(attempt).is_some() {
             self.admission.remove(workload_id(attempt.run));
             self.entries.remove(&attempt.run);
+            self.unrequested.remove(&attempt.run);
         }
     }
 
     /// Decides which attempts get quota now, and which have to give theirs back.
     pub(super) fn decide(&mut self, now: Timestamp) -> Decisions {
         let decided = self.admission.decide(now);
+        for decision in &decided.quota {
+            if let rules::QuotaDecision::Evicted(evicted) = decision {
+                // It may be in a queue now whose admission has become external.
+                self.forget_requested(run_id(evicted.workload));
+            }
+        }
         let quota = decided.quota.into_iter().map(|decision| match decision {
             rules::QuotaDecision::Reserved(reserved) => QuotaDecision::Reserved {
                 attempt: self.attempt(reserved.workload),
@@ -239,10 +261,11 @@ impl Queue {
     fn eviction(&self, eviction: rules::Eviction) -> Eviction {
         Eviction {
             attempt: self.attempt(eviction.workload),
-            reason: eviction.reason,
+            reason: eviction.reason.into(),
             by: eviction.by.map(run_id),
             reversal: eviction.reversal,
             was_admitted: eviction.was_admitted,
+            message: None,
         }
     }
 
@@ -298,6 +321,9 @@ impl Queue {
         assert!(workloads.eq(runs), "each run is a workload");
         for (run, entry) in &self.entries {
             assert_eq!(*run, entry.attempt.run, "an entry is of its run");
+        }
+        for run in &self.unrequested {
+            assert!(self.external_queue(*run).is_some(), "{run}: its cluster decides");
         }
     }
 }

@@ -32,7 +32,7 @@ impl Scheduler {
         ) {
             return;
         }
-        let why = self.queue.obstacle(id).unwrap_or_default();
+        let why = self.obstacle(id).unwrap_or_default();
         let diagnostic =
             Diagnostic::error(Code::QueueTimeout, "waited for quota as long as it may").because(why);
         let failure = Failure {

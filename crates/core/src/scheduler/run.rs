@@ -3,16 +3,19 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use blueproof_diagnostic::Diagnostic;
-use blueproof_queue::{EvictionReason, ExecutionTime};
+use blueproof_queue::ExecutionTime;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use super::snapshot::{approved_head, shared};
+use super::{
+    admission::AdmissionRequest,
+    snapshot::{approved_head, shared},
+};
 
 use crate::{
     domain::{
-        ApprovedHead, AttemptId, BackOff, Ending, Failure, Outcome, Placement, RequestKey, Resources, RunId,
-        RunRequest, RunState, Verdict,
+        ApprovedHead, AttemptId, BackOff, Ending, EvictionReason, Failure, Outcome, Placement, RequestKey,
+        Resources, RunId, RunRequest, RunState, Verdict,
     },
     event::StopMode,
     fact::StopReason,
@@ -40,6 +43,8 @@ pub(super) struct Run {
     /// Why it ended without an attempt that says so.
     pub(super) refusal: Option<Failure>,
     pub(super) attempts: Vec<Attempt>,
+    /// What is asked of a cluster for the next one, where its cluster decides about quota.
+    pub(super) admission: Option<AdmissionRequest>,
     /// For which reasons it had to give quota back; of several that Kueue counts as one, the first.
     pub(super) evicted_for: BTreeSet<EvictionReason>,
     pub(super) retries_used: Used,
@@ -219,7 +224,11 @@ impl Run {
     /// Returns how often an attempt had to give its quota back.
     pub(super) fn evictions(&self) -> Evictions {
         let mut evictions = Evictions::default();
-        for eviction in self.attempts.iter().filter_map(|attempt| attempt.eviction) {
+        for eviction in self
+            .attempts
+            .iter()
+            .filter_map(|attempt| attempt.eviction.as_ref())
+        {
             evictions.add(eviction.by);
         }
         evictions
@@ -227,20 +236,19 @@ impl Run {
 
     /// Notes that it has to give its quota back, and returns whether that is the first time for what Kueue counts as one
     /// reason.
-    pub(super) fn note_eviction_for(&mut self, reason: EvictionReason) -> bool {
+    pub(super) fn note_eviction_for(&mut self, reason: &EvictionReason) -> bool {
         let is_like = |before: &EvictionReason| before.condition_reason() == reason.condition_reason();
         let is_first = !self.evicted_for.iter().any(is_like);
         if is_first {
-            self.evicted_for.insert(reason);
+            self.evicted_for.insert(reason.clone());
         }
         is_first
     }
 
-    /// Returns whether nothing is left of any attempt.
+    /// Returns whether nothing is left of any attempt, nor of what was asked for one.
     pub(super) fn is_clear(&self) -> bool {
-        self.attempts
-            .iter()
-            .all(|attempt| attempt.phase == AttemptPhase::Gone)
+        let mut attempts = self.attempts.iter();
+        attempts.all(|attempt| attempt.phase == AttemptPhase::Gone) && self.admission.is_none()
     }
 
     /// Returns whether nothing remains to be done for this run.
@@ -322,7 +330,7 @@ impl Attempt {
             reserved_at: self.reserved_at,
             started_at: self.started_at,
             ended_at: self.ended_at,
-            eviction: self.eviction,
+            eviction: self.eviction.clone(),
             outcome: self.outcome.as_deref().cloned(),
         }
     }

@@ -28,7 +28,7 @@ use crate::{
 
 /// The shape in which a state is written down. A snapshot of another one is not read: whoever changes what is written raises
 /// this, of which a test reminds them.
-pub const SNAPSHOT_VERSION: u32 = 1;
+pub const SNAPSHOT_VERSION: u32 = 2;
 
 /// The whole state of a scheduler, after a fact.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -118,6 +118,7 @@ impl Scheduler {
         let runs = &scheduler.runs;
         let request = |run: RunId| runs.get(&run).map(|run| Arc::clone(&run.request));
         scheduler.queue = Queue::from_snapshot(snapshot.queue, request)?;
+        scheduler.withdraw_misdirected();
         Ok(scheduler)
     }
 

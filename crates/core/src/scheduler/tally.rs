@@ -185,7 +185,7 @@ impl Scheduler {
         };
         let reason = evicted.reason.condition_reason();
         let run = self.runs.get_mut(&id).expect("who is in the queue is known");
-        let is_first = run.note_eviction_for(evicted.reason);
+        let is_first = run.note_eviction_for(&evicted.reason);
         let started_at = run
             .attempt(evicted.attempt.number)
             .and_then(|attempt| attempt.started_at);

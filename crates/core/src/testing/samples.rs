@@ -12,7 +12,7 @@ use blueproof_queue::{
 use jiff::Timestamp;
 
 use crate::{
-    action::{Action, Reservation, StartAction},
+    action::{Action, Reservation, ReservedQuota, StartAction},
     domain::{
         Actor, AttemptId, Bytes, Cpus, Head, Job, Outcome, Placement, Priority, Repository, RequestKey,
         Resources, Retries, RunId, RunRequest, Subject, Timeouts, Verdict,
@@ -139,11 +139,11 @@ pub fn reservation(attempt: AttemptId, resources: Resources) -> Reservation {
     Reservation {
         attempt,
         resources,
-        assignment: Assignment {
+        quota: ReservedQuota::Assigned(Assignment {
             cluster_queue: "local".into(),
             local_queue: "local".into(),
             pod_sets: Vec::new(),
-        },
+        }),
     }
 }
 

@@ -86,20 +86,32 @@ fn an_eviction_is_told_so_that_it_goes_on_from_what_was_evicted() {
     let eviction = |by: Option<u64>, reason| Eviction {
         at: at(0),
         by: by.map(RunId),
-        reason,
+        reason: EvictionReason::from(reason),
+        message: None,
     };
     for (eviction, told) in [
         (
-            eviction(Some(3), EvictionReason::InCohortReclamation),
+            eviction(Some(3), "InCohortReclamation"),
             "for r-3: another queue takes back what is its own (InCohortReclamation)",
         ),
         (
-            eviction(None, EvictionReason::LocalQueueStopped),
+            eviction(None, "LocalQueueStopped"),
             "because its LocalQueue was stopped and drained (LocalQueueStopped)",
         ),
         (
-            eviction(None, EvictionReason::ClusterQueueStopped),
+            eviction(None, "ClusterQueueStopped"),
             "because its ClusterQueue was stopped and drained (ClusterQueueStopped)",
+        ),
+        (
+            eviction(None, "AdmissionCheck"),
+            "because its cluster took its quota back (AdmissionCheck)",
+        ),
+        (
+            Eviction {
+                message: Some("pods were not ready within 5m".into()),
+                ..eviction(None, "PodsReadyTimeout")
+            },
+            "because pods were not ready within 5m (PodsReadyTimeout)",
         ),
     ] {
         assert_eq!(eviction.to_string(), told);

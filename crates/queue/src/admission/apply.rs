@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{AdmissionQueue, AdmissionStatus, Assignment, Eviction};
-use crate::{EvictionReason, WorkloadId};
+use super::{AdmissionQueue, AdmissionStatus, Assignment};
+use crate::WorkloadId;
 
 impl AdmissionQueue {
     /// Gives a workload the quota that was reserved for it, and returns how long it had waited; `None` where it is unknown.
@@ -34,20 +34,21 @@ impl AdmissionQueue {
         }
     }
 
-    /// Takes a workload's quota back; `None` where it is unknown.
+    /// Takes a workload's quota back, and returns how far it was: one that was admitted keeps its quota until it is released,
+    /// and any other is pending again already. `None` where it is unknown.
     pub fn evict(
         &mut self,
         now: Timestamp,
         id: WorkloadId,
-        reason: EvictionReason,
         by: Option<WorkloadId>,
-    ) -> Option<Eviction> {
-        self.get(id)?;
+    ) -> Option<AdmissionStatus> {
+        let status = self.status(id)?;
         match by {
             Some(by) => self.queues.evict_for(id, by),
             None => self.queues.evict(id),
         }
-        Some(self.take_back(now, id, reason, by))
+        self.take_back(now, id, by);
+        Some(status)
     }
 
     /// Sets the time to which usage is worked out, and returns the workloads whose back-off is over.

@@ -184,7 +184,14 @@ impl AdmissionQueue {
         let drained = self.queues.to_drain().into_iter();
         let evictions = drained.map(|(id, reason)| {
             self.queues.evict(id);
-            self.take_back(now, id, reason.into(), None)
+            let was_admitted = self.take_back(now, id, None);
+            Eviction {
+                workload: id,
+                reason: reason.into(),
+                by: None,
+                reversal: false,
+                was_admitted,
+            }
         });
         evictions.collect()
     }
@@ -211,8 +218,14 @@ impl AdmissionQueue {
                 by,
                 reversal,
             } = preempted;
-            let eviction = self.take_back(now, workload, reason.into(), Some(by));
-            Eviction { reversal, ..eviction }
+            let was_admitted = self.take_back(now, workload, Some(by));
+            Eviction {
+                workload,
+                reason: reason.into(),
+                by: Some(by),
+                reversal,
+                was_admitted,
+            }
         });
         DecisionStep::Cycle {
             tried: cycle.tried,
@@ -238,14 +251,9 @@ impl AdmissionQueue {
         waited
     }
 
-    /// Takes the quota of a workload back, which the queues know: at once where it was not admitted yet.
-    pub(super) fn take_back(
-        &mut self,
-        now: Timestamp,
-        id: WorkloadId,
-        reason: EvictionReason,
-        by: Option<WorkloadId>,
-    ) -> Eviction {
+    /// Takes the quota of a workload back, which the queues know: at once where it was not admitted yet. Returns whether it
+    /// was.
+    pub(super) fn take_back(&mut self, now: Timestamp, id: WorkloadId, by: Option<WorkloadId>) -> bool {
         let entry = self.entry_mut(id);
         if by.is_some() {
             Arc::make_mut(&mut entry.workload).evicted_by = by;
@@ -254,13 +262,7 @@ impl AdmissionQueue {
         if !was_admitted {
             self.requeue(now, id);
         }
-        Eviction {
-            workload: id,
-            reason,
-            by,
-            reversal: false,
-            was_admitted,
-        }
+        was_admitted
     }
 
     /// Puts a workload of which nothing runs back into its queue, if that still takes it.

@@ -205,7 +205,8 @@ fn one_that_has_to_give_way_is_told_for_whom() {
     let mut stages = Stages::new(two_cores());
     let mut view = views()[1].clone();
     view.attempts[0].eviction = Some(Eviction {
-        reason: EvictionReason::InCohortReclamation,
+        reason: EvictionReason::InCohortReclamation.into(),
+        message: None,
         by: Some(RunId(4)),
         at: view.requested_at,
     });

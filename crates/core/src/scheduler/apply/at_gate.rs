@@ -62,6 +62,7 @@ impl Scheduler {
         run.phase = Phase::AwaitingApproval { since };
         let (origin, next) = (gate::origin(&run.request.subject), run.next_attempt());
         self.queue.drop_attempt(next);
+        self.withdraw_request(id);
         self.timers.cancel(Timer::QueueTimeout(id));
         self.awaiting.entry(origin).or_default().insert(id);
     }

@@ -1,9 +1,9 @@
 //! From facts to where the queue stood: nothing here decides.
 
-use blueproof_queue::{Assignment, EvictionReason};
+use blueproof_queue::{AdmissionStatus, Assignment};
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Eviction, Queue, run_id, workload_id};
+use super::{Queue, run_id, workload_id};
 use crate::domain::{AttemptId, RunId};
 
 impl Queue {
@@ -25,18 +25,19 @@ impl Queue {
         }
     }
 
-    /// Takes an attempt's quota back; `None` where it has none.
+    /// Takes an attempt's quota back, and returns whether it was admitted; `None` where it has none.
     pub(in super::super) fn evict(
         &mut self,
         now: Timestamp,
         attempt: AttemptId,
-        reason: EvictionReason,
         by: Option<RunId>,
-    ) -> Option<Eviction> {
+    ) -> Option<bool> {
         self.entry_of(attempt)?;
         let id = workload_id(attempt.run);
-        let eviction = self.admission.evict(now, id, reason, by.map(workload_id))?;
-        Some(self.eviction(eviction))
+        let status = self.admission.evict(now, id, by.map(workload_id))?;
+        // It may be in a queue now whose admission has become external.
+        self.forget_requested(attempt.run);
+        Some(status == AdmissionStatus::Admitted)
     }
 
     /// Sets what time it is, and returns the runs whose back-off is over.

@@ -1,6 +1,9 @@
 //! The queue as it is written down and taken up again.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use blueproof_queue::{AdmissionQueue, AdmissionSnapshot};
 use serde::{Deserialize, Serialize};
@@ -39,10 +42,13 @@ impl Queue {
             let request = request(attempt.run).ok_or(SnapshotError::UnknownRun(attempt.run))?;
             entries.insert(attempt.run, Entry { attempt, request });
         }
-        Ok(Self {
+        let mut queue = Self {
             admission: AdmissionQueue::from_snapshot(saved.admission)?,
             applied: saved.applied,
             entries,
-        })
+            unrequested: BTreeSet::new(),
+        };
+        queue.note_external();
+        Ok(queue)
     }
 }

@@ -57,6 +57,8 @@ impl<'a> NewsOf<'a> {
                 AttemptNews::Reserved(placement) => return placement,
                 other @ (AttemptNews::Running
                 | AttemptNews::Finished { .. }
+                | AttemptNews::Evicted { .. }
+                | AttemptNews::Lost { .. }
                 | AttemptNews::Released
                 | AttemptNews::Failed { .. }) => {
                     panic!("{}: told {other:?} instead of a place", start.attempt)
@@ -74,7 +76,10 @@ impl<'a> NewsOf<'a> {
             match self.next(attempt).await {
                 AttemptNews::Finished { outcome, .. } => return *outcome,
                 AttemptNews::Running | AttemptNews::Reserved(_) | AttemptNews::Pending { .. } => {}
-                other @ (AttemptNews::Released | AttemptNews::Failed { .. }) => {
+                other @ (AttemptNews::Evicted { .. }
+                | AttemptNews::Lost { .. }
+                | AttemptNews::Released
+                | AttemptNews::Failed { .. }) => {
                     panic!("{attempt}: told {other:?} instead of an end")
                 }
             }
@@ -98,6 +103,8 @@ impl<'a> NewsOf<'a> {
                 AttemptNews::Finished { .. }
                 | AttemptNews::Running
                 | AttemptNews::Reserved(_)
+                | AttemptNews::Evicted { .. }
+                | AttemptNews::Lost { .. }
                 | AttemptNews::Pending { .. } => {}
             }
         }
@@ -191,7 +198,11 @@ async fn until_it_runs(news: &mut NewsOf<'_>, attempt: AttemptId) {
         match news.next(attempt).await {
             AttemptNews::Running => return,
             AttemptNews::Reserved(_) | AttemptNews::Pending { .. } => {}
-            other @ (AttemptNews::Finished { .. } | AttemptNews::Released | AttemptNews::Failed { .. }) => {
+            other @ (AttemptNews::Finished { .. }
+            | AttemptNews::Evicted { .. }
+            | AttemptNews::Lost { .. }
+            | AttemptNews::Released
+            | AttemptNews::Failed { .. }) => {
                 panic!("{attempt}: told {other:?} instead of that it runs")
             }
         }

@@ -45,8 +45,7 @@ fn what_was_decided_elsewhere_is_held_as_it_was_told_and_given_back() {
     let used = queue.queues().usage("a", "elsewhere", "cpu");
     assert_eq!(used.expect("it is held"), Quantity(7));
 
-    let eviction = queue.evict(at(10), ID, EvictionReason::ClusterQueueStopped, None);
-    assert!(eviction.expect("it is there").was_admitted);
+    assert_eq!(queue.evict(at(10), ID, None), Some(AdmissionStatus::Admitted));
     assert_eq!(queue.decide(at(11)), Decisions::default());
     queue.check();
     assert!(queue.release(ID).is_some());

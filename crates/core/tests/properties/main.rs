@@ -1,284 +1,25 @@
 //! Whatever comes, in whatever order: the scheduler keeps its rules.
 
+mod inputs;
+
 use std::collections::BTreeSet;
 
 use blueproof_core::{
     action::Action,
-    approval::{Approval, ApprovalTarget, HoldTarget, RevocationTarget},
-    domain::{
-        Actor, AttemptId, Cpus, Head, PullRequest, Repository, RequestKey, Resources, RunId, RunRequest,
-        RunState, Subject, Verdict,
-    },
-    event::{Call, Event, StopMode},
+    approval::{Approval, HoldTarget},
+    domain::{Resources, RunState, Verdict},
+    event::Event,
     fact::{Decision, Fact},
     metrics::{self, Family, Page, Value},
-    policy::{GatePolicy, LocalApproval, Policy},
-    ports::{CallError, Retry},
+    policy::{LocalApproval, Policy},
     scheduler::{Replay, Scheduler, Snapshot, Step},
-    testing::{finished, request},
+    testing::finished,
     view::RunView,
-};
-use blueproof_queue::{
-    StopPolicy,
-    objects::{
-        AdmissionFairSharing, AdmissionMode, LocalQueueUsers, Objects, QueueingStrategy, WithinClusterQueue,
-    },
 };
 use jiff::{SignedDuration, Timestamp};
 use proptest::prelude::*;
 
-fn maintainer() -> Actor {
-    Actor::GitHub {
-        id: 1,
-        login: "ada".into(),
-    }
-}
-
-fn policy(cores: u32, local: LocalApproval) -> Policy {
-    let quota = Resources {
-        cpu: Cpus::cores(cores),
-        memory: "8Gi".parse().expect("an amount"),
-        ..Resources::default()
-    };
-    let gate = GatePolicy {
-        digest: "p".into(),
-        local,
-        approvers: [maintainer()].into(),
-    };
-    Policy {
-        gate,
-        ..Policy::local(quota)
-    }
-}
-
-fn head(n: u8) -> Head {
-    Head::Commit(format!("{n:040x}"))
-}
-
-fn any_request() -> impl Strategy<Value = RunRequest> {
-    (0..6u8, 0..3u8, 0..4u32, 0..2u32, proptest::option::of(0..3u64)).prop_map(
-        |(key, at, cores, retries, pull_request)| {
-            let mut request = request(&format!("k{key}"), "nano-lm");
-            request.job.driver.cpu = Cpus::cores(cores);
-            request.retries.infrastructure = retries;
-            request.job.timeouts.queue = Some(SignedDuration::from_mins(5));
-            request.job.timeouts.startup = Some(SignedDuration::from_mins(1));
-            request.job.timeouts.run = Some(SignedDuration::from_mins(1));
-            request.subject.head = head(at);
-            if pull_request.is_some() {
-                request.subject.repository = Repository::GitHub(7);
-                request.subject.pull_request = pull_request;
-                request.requested_by = Actor::GitHub {
-                    id: 9,
-                    login: "bob".into(),
-                };
-            }
-            request
-        },
-    )
-}
-
-fn any_attempt() -> impl Strategy<Value = AttemptId> {
-    (1..7u64, 1..4u32).prop_map(|(run, number)| RunId(run).attempt(number))
-}
-
-fn any_verdict() -> impl Strategy<Value = Verdict> {
-    let failed = |class, code| {
-        let diagnostic = blueproof_diagnostic::Diagnostic::error(code, "it happened");
-        Verdict::Failed(Box::new(blueproof_core::domain::Failure {
-            class,
-            diagnostic,
-            cell: None,
-        }))
-    };
-    use blueproof_core::domain::FailureClass;
-    use blueproof_diagnostic::Code;
-    prop_oneof![
-        Just(Verdict::Passed),
-        Just(Verdict::Stopped),
-        Just(failed(FailureClass::Notebook, Code::CellRaised)),
-        Just(failed(FailureClass::Infrastructure, Code::AttemptLost)),
-    ]
-}
-
-fn any_failed_call() -> impl Strategy<Value = Event> {
-    let call = prop_oneof![
-        any_attempt().prop_map(Call::Reserve),
-        any_attempt().prop_map(Call::Start),
-        any_attempt().prop_map(Call::Observe),
-        any_attempt().prop_map(Call::Stop),
-        any_attempt().prop_map(Call::Release),
-        (1..7u64).prop_map(|run| Call::Report(RunId(run))),
-    ];
-    (
-        call,
-        prop_oneof![Just(Retry::Later), Just(Retry::WhenFree), Just(Retry::Never)],
-    )
-        .prop_map(|(call, retry)| {
-            let code = blueproof_diagnostic::Code::AttemptLost;
-            let diagnostic = blueproof_diagnostic::Diagnostic::error(code, "it happened");
-            Event::CallFailed {
-                call,
-                error: Box::new(CallError {
-                    diagnostic: Box::new(diagnostic),
-                    retry,
-                }),
-            }
-        })
-}
-
-/// Ada is named by the policy; Cleo may be entitled for a time.
-fn any_maintainer() -> impl Strategy<Value = Actor> {
-    let cleo = Actor::GitHub {
-        id: 2,
-        login: "cleo".into(),
-    };
-    prop_oneof![3 => Just(maintainer()), 1 => Just(cleo)]
-}
-
-fn any_approval() -> impl Strategy<Value = Approval> {
-    let expires_at = proptest::option::weighted(0.3, 0..600i64);
-    (any_request(), any::<bool>(), any_maintainer(), expires_at).prop_map(
-        |(request, whole, by, expires_at)| {
-            let target = if whole {
-                ApprovalTarget::whole_head_of(&request.subject)
-            } else {
-                ApprovalTarget::of(&request.subject)
-            };
-            let expires_at = expires_at.map(|at| Timestamp::from_second(at).expect("small"));
-            Approval {
-                expires_at,
-                ..Approval::new(target, "p", by)
-            }
-        },
-    )
-}
-
-fn any_pull_request() -> impl Strategy<Value = PullRequest> {
-    (0..3u64).prop_map(|number| PullRequest {
-        repository: Repository::GitHub(7),
-        number,
-    })
-}
-
-fn any_hold_target() -> impl Strategy<Value = HoldTarget> {
-    prop_oneof![
-        any_pull_request().prop_map(HoldTarget::PullRequest),
-        (1..7u64).prop_map(|run| HoldTarget::Run(RunId(run))),
-    ]
-}
-
-fn any_gate_event() -> impl Strategy<Value = Event> {
-    let via = None::<RequestKey>;
-    let base = prop_oneof![Just("main"), Just("release")].prop_map(|name| name.parse().expect("a branch"));
-    let approvers = proptest::collection::btree_set(any_maintainer(), 0..2);
-    let head_of = proptest::option::of((0..3u8).prop_map(head));
-    prop_oneof![
-        3 => (any_pull_request(), (0..3u8).prop_map(head)).prop_map(|(pull_request, head)| {
-            Event::Synchronized { pull_request, head, via: None }
-        }),
-        1 => (any_pull_request(), base).prop_map(|(pull_request, base)| {
-            Event::BaseChanged { pull_request, base, via: None }
-        }),
-        1 => any_pull_request().prop_map(|pull_request| Event::PullRequestClosed { pull_request, via: None }),
-        1 => any_pull_request().prop_map(|pull_request| Event::PullRequestReopened { pull_request, via: None }),
-        2 => (any_hold_target(), any_maintainer()).prop_map(|(target, by)| Event::HoldRequested { target, by, via: None }),
-        2 => (any_hold_target(), any_maintainer()).prop_map(|(target, by)| Event::ResumeRequested { target, by, via: None }),
-        2 => (any_request(), head_of, any_maintainer()).prop_map(move |(request, head, by)| {
-            let Subject { repository, pull_request, .. } = request.subject;
-            let target = RevocationTarget { repository, pull_request, head };
-            Event::RevokeRequested { target, by, via: via.clone() }
-        }),
-        2 => approvers.prop_map(|approvers| Event::EntitlementChanged {
-            repository: Some(Repository::GitHub(7)), approvers, source: "OWNERS".into(), via: None,
-        }),
-    ]
-}
-
-fn any_event() -> impl Strategy<Value = Event> {
-    let run = || (1..7u64).prop_map(RunId);
-    let local = prop_oneof![Just(LocalApproval::Own), Just(LocalApproval::Required)];
-    prop_oneof![
-        1 => (1..4u32, local).prop_map(|(cores, local)| Event::Configured { policy: Box::new(policy(cores, local)) }),
-        6 => any_request().prop_map(|request| Event::Requested { request: Box::new(request) }),
-        4 => any_approval().prop_map(|approval| Event::Approved { approval }),
-        5 => any_gate_event(),
-        2 => (run(), prop_oneof![Just(StopMode::Interrupt), Just(StopMode::End)])
-            .prop_map(|(run, how)| Event::CancelRequested { run, by: maintainer(), how, via: None }),
-        2 => (run(), 0..9u8).prop_map(|(run, key)| Event::RetryRequested {
-            key: RequestKey(format!("r{key}")), run, by: maintainer(),
-        }),
-        6 => any_attempt().prop_map(|attempt| Event::Reserved { attempt, place: "here".into() }),
-        6 => any_attempt().prop_map(|attempt| Event::Started { attempt }),
-        6 => (any_attempt(), any_verdict())
-            .prop_map(|(attempt, verdict)| finished(attempt, verdict)),
-        6 => any_attempt().prop_map(|attempt| Event::Released { attempt }),
-        2 => (run(), 0..4u32).prop_map(|(run, attempts)| Event::Reported { run, attempts }),
-        3 => any_failed_call(),
-        2 => Just(Event::Tick),
-    ]
-}
-
-/// Events, each with the seconds since the one before: the clock may also go back.
-fn any_story() -> impl Strategy<Value = Vec<(i64, Event)>> {
-    proptest::collection::vec(
-        (
-            prop_oneof![4 => 0..30i64, 1 => 30..400i64, 1 => -20..0i64],
-            any_event(),
-        ),
-        1..60,
-    )
-}
-
-/// Queues with so many cores, in which runs are ordered by priority or by what their authors had, and may preempt others or be
-/// drained. There may be none.
-fn any_objects() -> impl Strategy<Value = Objects> {
-    let stop = || {
-        prop_oneof![
-            3 => Just(StopPolicy::None),
-            1 => Just(StopPolicy::Hold),
-            1 => Just(StopPolicy::HoldAndDrain)
-        ]
-    };
-    (1..4u32, any::<bool>(), any::<bool>(), stop(), stop(), 0..8u8).prop_map(
-        |(cores, by_usage, preempts, stop, local_stop, there)| {
-            let mut objects = policy(cores, LocalApproval::Own).default_objects();
-            let queue = objects.cluster_queues.get_mut("local").expect("the default one");
-            queue.stop_policy = stop;
-            if by_usage {
-                queue.queueing_strategy = QueueingStrategy::BestEffortFIFO;
-                queue.admission_mode = AdmissionMode::UsageBasedAdmissionFairSharing;
-                objects.admission_fair_sharing = Some(AdmissionFairSharing {
-                    usage_half_life_time: SignedDuration::from_secs(100),
-                    usage_sampling_interval: SignedDuration::from_secs(7),
-                    resource_weights: Default::default(),
-                });
-            }
-            if preempts {
-                queue.preemption.within_cluster_queue = WithinClusterQueue::LowerOrNewerEqualPriority;
-            }
-            let local = objects.local_queues.get_mut("local").expect("the default one");
-            local.users = LocalQueueUsers::Author;
-            local.stop_policy = local_stop;
-            match there {
-                0 => objects.cluster_queues.clear(),
-                1 => objects.local_queues.clear(),
-                _ => {}
-            }
-            objects
-        },
-    )
-}
-
-/// Inputs of all kinds, with queues that an admin applies.
-fn any_story_with_queues() -> impl Strategy<Value = Vec<(i64, Event)>> {
-    let applied = any_objects().prop_map(|objects| Event::QuotaApplied {
-        objects: Box::new(objects),
-        by: maintainer(),
-    });
-    let passed = prop_oneof![8 => 0..30i64, 2 => 30..400i64, 2 => -20..0i64, 1 => -900..-400i64];
-    proptest::collection::vec((passed, prop_oneof![12 => any_event(), 1 => applied]), 1..60)
-}
+use inputs::*;
 
 /// Tells a story, and returns all that the scheduler wanted done.
 fn tell(scheduler: &mut Scheduler, story: &[(i64, Event)]) -> (Timestamp, Vec<Action>) {
@@ -360,14 +101,20 @@ proptest! {
     }
 
     #[test]
-    fn a_replay_comes_out_the_same_at_every_step_and_decides_nothing(story in any_story()) {
-        let configured = Event::Configured { policy: Box::new(policy(3, LocalApproval::Own)) };
+    fn a_replay_comes_out_the_same_at_every_step_and_decides_nothing(
+        story in any_story(),
+        admission in any_admission(),
+    ) {
+        let policy = policy(3, LocalApproval::Own);
+        let applied = applied(&policy, admission);
+        let configured = Event::Configured { policy: Box::new(policy) };
         let mut scheduler = Scheduler::new(Policy::local(Resources::default()));
         let mut replay = Replay::new();
         let mut now = Timestamp::UNIX_EPOCH;
-        for (passed, input) in std::iter::once((0, configured)).chain(story) {
+        for (passed, input) in [(0, configured), (0, applied)].into_iter().chain(story) {
             now += SignedDuration::from_secs(passed);
             let step = scheduler.handle(now, input);
+            scheduler.check();
             for fact in step.facts {
                 // As the log has it.
                 let text = serde_json::to_string(&fact).expect("plain data");
@@ -384,8 +131,10 @@ proptest! {
     }
 
     #[test]
-    fn what_is_counted_is_what_is_known_of_attempts(story in any_story()) {
-        let mut scheduler = Scheduler::new(policy(3, LocalApproval::Own));
+    fn what_is_counted_is_what_is_known_of_attempts(story in any_story(), admission in any_admission()) {
+        let policy = policy(3, LocalApproval::Own);
+        let mut scheduler = Scheduler::new(policy.clone());
+        scheduler.handle(Timestamp::UNIX_EPOCH, applied(&policy, admission));
         tell(&mut scheduler, &story);
         let page = scheduler.metrics();
         let attempts: Vec<_> = scheduler.runs().flat_map(|run| run.attempts).collect();
@@ -439,8 +188,10 @@ proptest! {
     }
 
     #[test]
-    fn in_a_world_that_answers_everything_comes_to_an_end(story in any_story()) {
-        let mut scheduler = Scheduler::new(policy(3, LocalApproval::Own));
+    fn in_a_world_that_answers_everything_comes_to_an_end(story in any_story(), admission in any_admission()) {
+        let policy = policy(3, LocalApproval::Own);
+        let mut scheduler = Scheduler::new(policy.clone());
+        scheduler.handle(Timestamp::UNIX_EPOCH, applied(&policy, admission));
         let (mut now, _) = tell(&mut scheduler, &story);
         // What a crash cut off is done again, and time goes on, until only approvals are missing.
         for _ in 0..2000 {
@@ -490,8 +241,10 @@ proptest! {
 
     /// Told by what was decided, and by nothing of the state: which is held, and what was revoked since it was approved.
     #[test]
-    fn nothing_is_admitted_that_is_held_closed_or_revoked(story in any_story()) {
-        let mut scheduler = Scheduler::new(policy(3, LocalApproval::Required));
+    fn nothing_is_admitted_that_is_held_closed_or_revoked(story in any_story(), admission in any_admission()) {
+        let policy = policy(3, LocalApproval::Required);
+        let mut scheduler = Scheduler::new(policy.clone());
+        scheduler.handle(Timestamp::UNIX_EPOCH, applied(&policy, admission));
         let (mut held, mut closed, mut counting) = (BTreeSet::new(), BTreeSet::new(), Vec::<Approval>::new());
         let mut now = Timestamp::UNIX_EPOCH;
         for (passed, event) in story {
