@@ -7,6 +7,7 @@ use blueproof_core::{
 };
 use blueproof_diagnostic::Diagnostic;
 use blueproof_host::WaitError;
+use blueproof_machine::MachineError;
 
 /// The exit codes of every command, as documented.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -132,6 +133,15 @@ impl From<CallError> for Problem {
 impl From<OutputError> for Problem {
     fn from(error: OutputError) -> Self {
         Problem::usage(error.to_diagnostic())
+    }
+}
+
+impl From<MachineError> for Problem {
+    fn from(error: MachineError) -> Self {
+        match error {
+            MachineError::Store(error) => error.into(),
+            MachineError::Inventory(error) => error.into(),
+        }
     }
 }
 

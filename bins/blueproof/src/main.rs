@@ -8,7 +8,6 @@ mod complete;
 mod config;
 mod current_project;
 mod exit;
-mod gpus;
 mod output;
 mod reading;
 mod select;

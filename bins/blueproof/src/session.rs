@@ -7,31 +7,25 @@ pub(crate) use watch::Watch;
 
 use std::{convert::Infallible, os::unix::process::CommandExt, process::Stdio, sync::Arc, time::Duration};
 
-use blueproof_cluster::local::{AgentCommand, LocalDriver};
 use blueproof_core::{
-    attempt::{RunsFolder, StoreIdentity},
-    domain::{Actor, RequestKey, Resources},
-    engine::Ports,
+    domain::{Actor, RequestKey},
     policy::Policy,
-    ports::{AttemptOutput, ClusterDriver, Command, StoreClient, SystemClock},
+    ports::{AttemptOutput, Command, StoreClient},
     sqlite::SqliteStore,
     view::RunView,
 };
 use blueproof_diagnostic::{Code, Diagnostic};
 use blueproof_host::{Host, Target};
-use blueproof_notebook::report::FolderReporter;
+use blueproof_machine::{LocalPolicy, Machine, MachineConfig};
 use jiff::Timestamp;
 
 use crate::{
     config::Config,
     exit::{Exit, Problem},
-    gpus,
+    output,
     reading::stopped_driver,
     show::{self, progress::Say},
 };
-
-/// How often a process that follows looks whether it is its turn to drive.
-const LOOK_FOR_TURN: Duration = Duration::from_millis(200);
 
 /// How often a process that follows looks whether whoever drives was stopped.
 const LOOK_AFTER_DRIVER: Duration = Duration::from_secs(1);
@@ -49,24 +43,13 @@ pub(crate) struct Session {
 impl Session {
     /// Opens the store and looks at the machine.
     pub(crate) async fn open(config: &Config) -> Result<Self, Problem> {
-        let store = Arc::new(SqliteStore::open(&config.store.value)?);
-        let runs = config.runs_of(store.identity());
-        let driver = Arc::new(local_driver(config, runs)?);
-        let inventory = driver.inventory().await?;
-        let output = driver.output();
-        let ports = Ports {
-            store: store.clone(),
-            cluster: driver,
-            reporters: vec![Arc::new(FolderReporter::new(output.clone()))],
-            clock: Arc::new(SystemClock),
-        };
-        let host = Host::new(ports, store.clone(), policy(config, inventory.total));
+        let machine = Machine::open(&machine(config)?, output::note).await?;
         Ok(Self {
-            store,
-            host: host.telling(show::aside),
-            description: inventory.description,
-            warnings: inventory.warnings,
-            output,
+            store: machine.store,
+            host: machine.host.telling(show::aside),
+            description: machine.description,
+            warnings: machine.warnings,
+            output: machine.output,
         })
     }
 
@@ -153,40 +136,24 @@ impl Session {
     }
 }
 
-fn local_driver(config: &Config, runs: RunsFolder) -> Result<LocalDriver, Problem> {
-    let agent = AgentCommand {
-        program: own_program()?,
-        arguments: vec!["agent".into()],
-    };
-    let driver = LocalDriver::new(runs, config.environments.value.clone(), agent);
-    Ok(driver.with_devices(gpus::look()))
-}
-
 /// Returns what the local queue would go by on this machine. Nothing is opened or made.
 pub(crate) async fn policy_here(config: &Config) -> Result<Policy, Problem> {
-    let no_store = StoreIdentity {
-        id: String::new(),
-        folder: String::new(),
-        secret: [0; 32],
-    };
-    let inventory = local_driver(config, config.runs_of(&no_store))?
-        .inventory()
-        .await?;
-    Ok(policy(config, inventory.total))
+    Ok(machine(config)?.policy_here(output::note).await?)
 }
 
-/// Returns what the local queue goes by: what is configured, and else all that the machine has.
-fn policy(config: &Config, total: Resources) -> Policy {
-    let quota = Resources {
-        cpu: config.local_cpu.value.unwrap_or(total.cpu),
-        memory: config.local_memory.value.unwrap_or(total.memory),
-        gpu: total.gpu,
-    };
-    let mut policy = Policy::local(quota);
-    policy.gate.local = config.local_self_approve.value;
-    let approvers = config.local_approvers.value.iter().cloned();
-    policy.gate.approvers = approvers.map(Actor::Local).collect();
-    policy
+/// Returns what this machine is made of.
+fn machine(config: &Config) -> Result<MachineConfig, Problem> {
+    Ok(MachineConfig {
+        store: config.store.value.clone(),
+        environments: config.environments.value.clone(),
+        agent: own_program()?,
+        policy: LocalPolicy {
+            cpu: config.local_cpu.value,
+            memory: config.local_memory.value,
+            self_approve: config.local_self_approve.value,
+            approvers: config.local_approvers.value.iter().cloned().collect(),
+        },
+    })
 }
 
 /// Returns a key that no other request has.

@@ -102,6 +102,13 @@ impl Api {
     }
 }
 
+/// Returns the description of the API, as `/openapi.json` has it. `version` is the program's.
+pub fn description(version: &str) -> String {
+    let mut description = OpenApi::default();
+    let _ = routes().finish_api_with(&mut description, |of| describe(of, version));
+    serde_json::to_string_pretty(&description).expect("plain data")
+}
+
 fn routes() -> ApiRouter<Arc<Api>> {
     type Of<'a> = TransformOperation<'a>;
     ApiRouter::new()
