@@ -65,7 +65,13 @@ async fn run(arguments: &Serve) -> Result<(), Diagnostic> {
         .telling(|problem| tracing::error!(code = %problem.code, "{}", problem.message));
     let service = Arc::new(Service::new(host));
     let tokens = arguments.tokens.tokens()?;
-    let api = Api::new(machine.store, service.clone(), tokens, env!("CARGO_PKG_VERSION"));
+    let api = Api::new(
+        machine.store,
+        machine.output,
+        service.clone(),
+        tokens,
+        env!("CARGO_PKG_VERSION"),
+    );
     let mut serving = listen(api, &arguments.addresses(&config), &stops).await?;
     tokio::spawn(tell_standing(service.standing()));
     let working = {

@@ -11,6 +11,10 @@ pub mod api;
 #[cfg(feature = "client")]
 mod client;
 mod host;
+#[cfg(any(feature = "api", feature = "client"))]
+mod output_name;
+#[cfg(any(feature = "api", feature = "client"))]
+mod output_problem;
 mod pauses;
 mod service;
 mod target;
