@@ -2,6 +2,7 @@
 //!
 //! Arguments in, a command, an exit code out. What is decided is decided in the libraries.
 
+mod backend;
 mod cli;
 mod commands;
 mod complete;

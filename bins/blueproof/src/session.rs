@@ -10,16 +10,16 @@ use std::{convert::Infallible, os::unix::process::CommandExt, process::Stdio, sy
 use blueproof_core::{
     domain::{Actor, RequestKey},
     policy::Policy,
-    ports::{AttemptOutput, Command, StoreClient},
-    sqlite::SqliteStore,
+    ports::{AttemptOutput, Command},
     view::RunView,
 };
 use blueproof_diagnostic::{Code, Diagnostic};
-use blueproof_host::{Host, Target};
+use blueproof_host::{Host, Target, until_taken_up};
 use blueproof_machine::{LocalPolicy, Machine, MachineConfig};
 use jiff::Timestamp;
 
 use crate::{
+    backend::Backend,
     config::Config,
     exit::{Exit, Problem},
     output,
@@ -32,41 +32,57 @@ const LOOK_AFTER_DRIVER: Duration = Duration::from_secs(1);
 
 /// Everything that a session works with.
 pub(crate) struct Session {
-    pub(crate) store: Arc<SqliteStore>,
+    pub(crate) store: Backend,
     pub(crate) description: String,
     /// What this machine has and cannot promise.
     pub(crate) warnings: Vec<Diagnostic>,
-    host: Host,
-    output: Arc<dyn AttemptOutput>,
+    policy: Policy,
+    /// Leads where nobody else does; none where a server does.
+    host: Option<Host>,
 }
 
 impl Session {
-    /// Opens the store and looks at the machine.
+    /// Opens the store and looks at the machine, or turns to the server that is configured.
     pub(crate) async fn open(config: &Config) -> Result<Self, Problem> {
+        if let Some(Backend::Server(client)) = Backend::server(config)? {
+            return Ok(Self {
+                policy: client.policy().await?,
+                description: "scheduler".into(),
+                store: Backend::Server(client),
+                host: None,
+                warnings: Vec::new(),
+            });
+        }
         let machine = Machine::open(&machine(config)?, output::note).await?;
         Ok(Self {
-            store: machine.store,
-            host: machine.host.telling(show::aside),
+            store: Backend::Here {
+                store: machine.store,
+                output: machine.output,
+            },
+            policy: machine.host.policy().clone(),
+            host: Some(machine.host.telling(show::aside)),
             description: machine.description,
             warnings: machine.warnings,
-            output: machine.output,
         })
     }
 
-    /// Returns what is in force while this process leads.
+    /// Returns what is in force while this process leads, or on the server.
     pub(crate) fn policy(&self) -> &Policy {
-        self.host.policy()
+        &self.policy
     }
 
     /// Returns what attempts leave.
-    pub(crate) fn output(&self) -> &Arc<dyn AttemptOutput> {
-        &self.output
+    pub(crate) fn output(&self) -> Arc<dyn AttemptOutput> {
+        self.store.output()
     }
 
     /// Starts a process that drives until nothing remains to be done, for runs that nobody stays with.
     pub(crate) fn spawn_host(&self) -> Result<(), Problem> {
+        let Some(store) = self.store.file() else {
+            return Ok(());
+        };
         let mut host = std::process::Command::new(own_program()?);
-        host.arg("host").arg("--store").arg(self.store.path());
+        host.arg("host").arg("--store").arg(store.path());
         host.stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
@@ -104,7 +120,10 @@ impl Session {
 
     /// Leads or follows until a command was taken up; where it was refused or set aside, that is the problem.
     pub(crate) async fn until_taken_up(&self, command: &RequestKey) -> Result<(), Problem> {
-        Ok(self.host.until_taken_up(command).await?)
+        let Some(host) = &self.host else {
+            return Ok(until_taken_up(&*self.store, command).await?);
+        };
+        Ok(host.until_taken_up(command).await?)
     }
 
     /// Leads or follows until `done` holds of the target.
@@ -113,12 +132,16 @@ impl Session {
         target: &Target,
         done: impl Fn(&RunView) -> bool,
     ) -> Result<RunView, Problem> {
-        Ok(self.host.until(target, done).await?)
+        let Some(host) = &self.host else {
+            return self.until_others(target, done).await;
+        };
+        Ok(host.until(target, done).await?)
     }
 
     /// Leads or follows until nothing remains to be done for any run.
     pub(crate) async fn until_idle(&self) -> Result<(), Problem> {
-        Ok(self.host.until_idle().await?)
+        let Some(host) = &self.host else { return Ok(()) };
+        Ok(host.until_idle().await?)
     }
 
     /// Says that the process which drives for everybody was stopped, once each time that it is; it may go on at any time. For

@@ -14,6 +14,7 @@ mod extract;
 mod facts;
 mod listen;
 mod outputs;
+mod queues;
 mod runs;
 mod status;
 mod tokens;
@@ -197,6 +198,18 @@ fn routes() -> ApiRouter<Arc<Api>> {
                     "getSnapshot",
                     "The state of the scheduler as it was last written down",
                 )
+            }),
+        )
+        .api_route(
+            "/api/v1/policy",
+            get_with(queues::policy, |of: Of<'_>| {
+                told(of, "getPolicy", "What the scheduler goes by")
+            }),
+        )
+        .api_route(
+            "/api/v1/queues",
+            get_with(queues::queues, |of: Of<'_>| {
+                told(of, "getQueues", "The queues that hold")
             }),
         )
         .merge(output_routes())

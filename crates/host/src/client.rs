@@ -19,10 +19,12 @@ use std::{
 use async_trait::async_trait;
 use blueproof_core::{
     domain::{RequestKey, RunId, RunRequest},
+    policy::Policy,
     ports::{Command, LoggedFact, Seq, StoreClient, StoreError, StoredCommand, Version},
     view::RunView,
 };
 use blueproof_diagnostic::{Code, Diagnostic};
+use blueproof_queue::objects::Objects;
 use jiff::Timestamp;
 use reqwest::{Method, RequestBuilder, Response, StatusCode, Url};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
@@ -160,6 +162,16 @@ impl ServerClient {
     /// Returns where the server is.
     pub fn address(&self) -> &ServerAddress {
         &self.address
+    }
+
+    /// Returns what the scheduler there goes by.
+    pub async fn policy(&self) -> Result<Policy, StoreError> {
+        self.there(self.get(&["api", "v1", "policy"])).await
+    }
+
+    /// Returns the queues that hold there.
+    pub async fn queues(&self) -> Result<Objects, StoreError> {
+        self.there(self.get(&["api", "v1", "queues"])).await
     }
 
     fn request(&self, method: Method, path: &[&str]) -> RequestBuilder {

@@ -24,4 +24,4 @@ pub use client::{ServerAddress, ServerAddressError, ServerClient};
 pub use host::{Host, Led};
 pub use pauses::Pauses;
 pub use service::{Service, Standing};
-pub use target::{Target, WaitError, is_taken_up};
+pub use target::{Target, WaitError, is_taken_up, until_taken_up};
