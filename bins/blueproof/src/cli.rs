@@ -67,6 +67,15 @@ pub(crate) struct Place {
     /// The store of all runs
     #[arg(long, global = true, value_name = "FILE", help_heading = "Global options")]
     pub(crate) store: Option<PathBuf>,
+    /// The scheduler to ask, in place of a store: unix:PATH or a URL
+    #[arg(
+        long,
+        global = true,
+        value_name = "ADDRESS",
+        conflicts_with = "store",
+        help_heading = "Global options"
+    )]
+    pub(crate) server: Option<String>,
     /// A configuration file that goes before the project's and the user's
     #[arg(long, global = true, value_name = "FILE", help_heading = "Global options")]
     pub(crate) config: Option<PathBuf>,

@@ -102,6 +102,10 @@ fn names_here() -> BTreeSet<String> {
 fn newest_runs() -> Vec<RunView> {
     let runs = || {
         let config = Config::load(&typed_place(), &Surroundings::of_this_process().ok()?).ok()?;
+        if config.server.value.is_some() {
+            // A server that does not answer would keep whoever presses a key waiting.
+            return None;
+        }
         // A pipe in its place would keep whoever opens it.
         fs::metadata(&config.store.value)
             .ok()
@@ -126,6 +130,7 @@ fn typed_place() -> Place {
     };
     Place {
         store: value("--store"),
+        server: value("--server").and_then(|address| address.into_os_string().into_string().ok()),
         config: value("--config"),
     }
 }

@@ -19,6 +19,7 @@ use blueproof_core::{
     domain::{Bytes, Cpus},
     policy::LocalApproval,
 };
+use blueproof_host::ServerAddress;
 use serde::Serialize;
 
 use crate::{cli::Place, exit::Problem};
@@ -33,6 +34,10 @@ pub(crate) use surroundings::Surroundings;
 pub(crate) struct Config {
     /// The SQLite file with all runs.
     pub(crate) store: Value<PathBuf>,
+    /// The scheduler to ask, in place of the store.
+    pub(crate) server: Value<Option<ServerAddress>>,
+    /// The file with the token that is sent to it.
+    pub(crate) token_file: Value<Option<PathBuf>>,
     /// The folder in which Python environments are kept for reuse.
     pub(crate) environments: Value<PathBuf>,
     /// How many cores the local queue may promise; `None` is what the machine has.
@@ -75,6 +80,8 @@ pub(crate) enum Origin {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Key {
     Store,
+    Server,
+    TokenFile,
     Environments,
     LocalCpu,
     LocalMemory,
@@ -89,6 +96,8 @@ impl Config {
         let layers = Layers::read(place, surroundings)?;
         Ok(Self {
             store: layers.path(Key::Store, || surroundings.data("blueproof.db"))?,
+            server: layers.optional(Key::Server, parse::server)?,
+            token_file: layers.optional(Key::TokenFile, parse::path)?,
             environments: layers.path(Key::Environments, || surroundings.cache("environments"))?,
             local_cpu: layers.optional(Key::LocalCpu, parse::cpu)?,
             local_memory: layers.optional(Key::LocalMemory, parse::memory)?,
@@ -115,6 +124,10 @@ impl Config {
         #[serde(rename_all = "camelCase")]
         struct Shown {
             store: PathBuf,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            server: Option<String>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            token_file: Option<PathBuf>,
             environments: PathBuf,
             local: ShownLocal,
             #[serde(skip_serializing_if = "Option::is_none")]
@@ -133,6 +146,8 @@ impl Config {
         }
         Shown {
             store: self.store.value.clone(),
+            server: self.server.value.as_ref().map(ToString::to_string),
+            token_file: self.token_file.value.clone(),
             environments: self.environments.value.clone(),
             local: ShownLocal {
                 cpu: self.local_cpu.value,
@@ -162,6 +177,16 @@ impl Config {
         };
         vec![
             (Key::Store, Some(path(&self.store.value)), &self.store.origin),
+            (
+                Key::Server,
+                self.server.value.as_ref().map(ToString::to_string),
+                &self.server.origin,
+            ),
+            (
+                Key::TokenFile,
+                self.token_file.value.as_deref().map(path),
+                &self.token_file.origin,
+            ),
             (
                 Key::Environments,
                 Some(path(&self.environments.value)),
@@ -193,6 +218,8 @@ impl Key {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Key::Store => "store",
+            Key::Server => "server",
+            Key::TokenFile => "tokenFile",
             Key::Environments => "environments",
             Key::LocalCpu => "local.cpu",
             Key::LocalMemory => "local.memory",
@@ -206,6 +233,8 @@ impl Key {
     pub(crate) fn variable(self) -> &'static str {
         match self {
             Key::Store => "BLUEPROOF_STORE",
+            Key::Server => "BLUEPROOF_SERVER",
+            Key::TokenFile => "BLUEPROOF_TOKEN_FILE",
             Key::Environments => "BLUEPROOF_ENVIRONMENTS",
             Key::LocalCpu => "BLUEPROOF_LOCAL_CPU",
             Key::LocalMemory => "BLUEPROOF_LOCAL_MEMORY",
@@ -220,6 +249,8 @@ impl Key {
         match self {
             Key::LocalCpu | Key::LocalMemory => "what the machine has",
             Key::LocalApprovers => "nobody",
+            Key::Server => "none: the store is used",
+            Key::TokenFile => "none",
             Key::Python => "what the blueprint asks for",
             Key::Store | Key::Environments | Key::LocalSelfApprove => "",
         }

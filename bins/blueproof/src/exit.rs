@@ -7,6 +7,7 @@ use blueproof_core::{
 };
 use blueproof_diagnostic::Diagnostic;
 use blueproof_host::WaitError;
+use blueproof_machine::MachineError;
 
 /// The exit codes of every command, as documented.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -135,6 +136,15 @@ impl From<OutputError> for Problem {
     }
 }
 
+impl From<MachineError> for Problem {
+    fn from(error: MachineError) -> Self {
+        match error {
+            MachineError::Store(error) => error.into(),
+            MachineError::Inventory(error) => error.into(),
+        }
+    }
+}
+
 impl From<WaitError> for Problem {
     fn from(error: WaitError) -> Self {
         let (diagnostic, exit) = match error {
@@ -152,10 +162,18 @@ impl From<WaitError> for Problem {
 impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
         use blueproof_diagnostic::Code;
-        let theirs = matches!(error.diagnostic.code, Code::StoreTooNew | Code::StoreNotOurs);
-        let exit = if theirs { Exit::Usage } else { Exit::Infrastructure };
+        let exit = match error.diagnostic.code {
+            Code::StoreTooNew | Code::StoreNotOurs => Exit::Usage,
+            Code::NotAuthenticated | Code::RoleTooLow => Exit::Refused,
+            _ => Exit::Infrastructure,
+        };
+        let mut diagnostic = *error.diagnostic;
+        if diagnostic.code == Code::NotAuthenticated {
+            let hint = "BLUEPROOF_TOKEN holds the token that is sent, or `tokenFile` in your configuration names its file";
+            diagnostic.hints = vec![hint.into()];
+        }
         Self {
-            diagnostics: vec![*error.diagnostic],
+            diagnostics: vec![diagnostic],
             exit,
         }
     }

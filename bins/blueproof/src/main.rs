@@ -2,13 +2,13 @@
 //!
 //! Arguments in, a command, an exit code out. What is decided is decided in the libraries.
 
+mod backend;
 mod cli;
 mod commands;
 mod complete;
 mod config;
 mod current_project;
 mod exit;
-mod gpus;
 mod output;
 mod reading;
 mod select;

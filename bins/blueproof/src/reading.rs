@@ -8,18 +8,17 @@ use std::{
     time::{Duration, Instant},
 };
 
-use blueproof_cluster::local::LocalOutput;
 use blueproof_core::{
     domain::{RunId, RunState},
     engine,
     ports::{AttemptOutput, LoggedFact, Seq, StoreClient, StoreError},
     scheduler::Scheduler,
-    sqlite::SqliteStore,
     view::RunView,
 };
 use blueproof_diagnostic::{Code, Diagnostic, Place as FilePlace};
 
 use crate::{
+    backend::Backend,
     cli::Place,
     config::{Config, Origin, Surroundings},
     exit::{Exit, Problem},
@@ -39,14 +38,14 @@ const TAKE_OVER: Duration = Duration::from_secs(1);
 pub(crate) struct Reading {
     pub(crate) config: Config,
     /// `None` where nothing was ever stored.
-    pub(crate) store: Option<SqliteStore>,
+    pub(crate) store: Option<Backend>,
 }
 
 impl Reading {
     /// Opens what is configured, and creates nothing.
     pub(crate) fn open(place: &Place) -> Result<Self, Problem> {
         let config = Config::load(place, &Surroundings::of_this_process()?)?;
-        let store = SqliteStore::open_existing(&config.store.value)?;
+        let store = Backend::existing(&config)?;
         Ok(Self { config, store })
     }
 
@@ -54,7 +53,7 @@ impl Reading {
     /// queues are those that this machine makes.
     pub(crate) async fn scheduler(&self) -> Result<Scheduler, Problem> {
         if let Some(store) = &self.store
-            && let (scheduler, Some(_)) = engine::replay(store).await?
+            && let (scheduler, Some(_)) = engine::replay(&**store).await?
         {
             return Ok(scheduler);
         }
@@ -82,13 +81,8 @@ impl Reading {
         ));
     }
 
-    /// Returns what the attempts of a store leave.
-    pub(crate) fn output(&self, store: &SqliteStore) -> Arc<dyn AttemptOutput> {
-        Arc::new(LocalOutput::new(self.config.runs_of(store.identity())))
-    }
-
     /// Returns the store where a run is looked for in it.
-    pub(crate) fn store_with(&self, run: &RunSelector) -> Result<&SqliteStore, Problem> {
+    pub(crate) fn store_with(&self, run: &RunSelector) -> Result<&Backend, Problem> {
         let store = self.store.as_ref();
         store.ok_or_else(|| Problem::usage(run.unknown(None)))
     }
@@ -103,7 +97,7 @@ fn named_but_missing(store: &Path, named_by: &Origin) -> Diagnostic {
 
 /// Hands on all facts of a store, the oldest first, a part of them at a time.
 pub(crate) async fn facts(
-    store: &SqliteStore,
+    store: &Backend,
     mut take: impl FnMut(Vec<LoggedFact>) -> Result<(), Problem>,
 ) -> Result<(), Problem> {
     let mut after = Seq::default();
@@ -147,7 +141,7 @@ pub(crate) fn block_on<T>(command: impl Future<Output = Result<T, Problem>>) -> 
 }
 
 /// Says on stderr which of these runs should go on and are driven by nobody.
-pub(crate) fn say_who_is_left_alone(store: &SqliteStore, views: &[RunView]) -> Result<(), StoreError> {
+pub(crate) fn say_who_is_left_alone(store: &Backend, views: &[RunView]) -> Result<(), StoreError> {
     if let Some(warning) = left_alone(store, views)? {
         show::aside(&warning);
     }
@@ -173,7 +167,7 @@ enum Found {
 impl Vigil {
     /// Looks after the runs as they stand now. To be called often; the first look counts for nothing, because the next
     /// process may be about to take over.
-    pub(crate) fn look(&mut self, store: &SqliteStore, views: &[RunView]) -> Result<(), StoreError> {
+    pub(crate) fn look(&mut self, store: &Backend, views: &[RunView]) -> Result<(), StoreError> {
         if self.looked_at.is_some_and(|at| at.elapsed() < TAKE_OVER) {
             return Ok(());
         }
@@ -192,7 +186,7 @@ impl Vigil {
 }
 
 /// Returns what is to be said where runs should go on and nobody drives.
-fn left_alone(store: &SqliteStore, views: &[RunView]) -> Result<Option<Diagnostic>, StoreError> {
+fn left_alone(store: &Backend, views: &[RunView]) -> Result<Option<Diagnostic>, StoreError> {
     let unfinished: Vec<RunId> = views
         .iter()
         .filter(|view| needs_driving(view))
@@ -201,15 +195,19 @@ fn left_alone(store: &SqliteStore, views: &[RunView]) -> Result<Option<Diagnosti
     if unfinished.is_empty() {
         return Ok(None);
     }
-    if store.is_led()? {
+    let Some(file) = store.file() else {
+        // A server works for as long as it answers.
+        return Ok(None);
+    };
+    if file.is_led()? {
         return Ok(stopped_driver(store));
     }
     Ok(warning(&unfinished))
 }
 
 /// Returns what is to be said where the process that drives was stopped, as by Ctrl-Z: it holds the store all the same.
-pub(crate) fn stopped_driver(store: &SqliteStore) -> Option<Diagnostic> {
-    let pid = store.leader()?;
+pub(crate) fn stopped_driver(store: &Backend) -> Option<Diagnostic> {
+    let pid = store.file()?.leader()?;
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let state = status.lines().find_map(|line| line.strip_prefix("State:"))?;
     if !state.trim_start().starts_with(['T', 't']) {

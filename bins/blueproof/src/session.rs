@@ -7,83 +7,82 @@ pub(crate) use watch::Watch;
 
 use std::{convert::Infallible, os::unix::process::CommandExt, process::Stdio, sync::Arc, time::Duration};
 
-use blueproof_cluster::local::{AgentCommand, LocalDriver};
 use blueproof_core::{
-    attempt::{RunsFolder, StoreIdentity},
-    domain::{Actor, RequestKey, Resources},
-    engine::Ports,
+    domain::{Actor, RequestKey},
     policy::Policy,
-    ports::{AttemptOutput, ClusterDriver, Command, StoreClient, SystemClock},
-    sqlite::SqliteStore,
+    ports::{AttemptOutput, Command},
     view::RunView,
 };
 use blueproof_diagnostic::{Code, Diagnostic};
-use blueproof_host::{Host, Target};
-use blueproof_notebook::report::FolderReporter;
+use blueproof_host::{Host, Target, until_taken_up};
+use blueproof_machine::{LocalPolicy, Machine, MachineConfig};
 use jiff::Timestamp;
 
 use crate::{
+    backend::Backend,
     config::Config,
     exit::{Exit, Problem},
-    gpus,
+    output,
     reading::stopped_driver,
     show::{self, progress::Say},
 };
-
-/// How often a process that follows looks whether it is its turn to drive.
-const LOOK_FOR_TURN: Duration = Duration::from_millis(200);
 
 /// How often a process that follows looks whether whoever drives was stopped.
 const LOOK_AFTER_DRIVER: Duration = Duration::from_secs(1);
 
 /// Everything that a session works with.
 pub(crate) struct Session {
-    pub(crate) store: Arc<SqliteStore>,
+    pub(crate) store: Backend,
     pub(crate) description: String,
     /// What this machine has and cannot promise.
     pub(crate) warnings: Vec<Diagnostic>,
-    host: Host,
-    output: Arc<dyn AttemptOutput>,
+    policy: Policy,
+    /// Leads where nobody else does; none where a server does.
+    host: Option<Host>,
 }
 
 impl Session {
-    /// Opens the store and looks at the machine.
+    /// Opens the store and looks at the machine, or turns to the server that is configured.
     pub(crate) async fn open(config: &Config) -> Result<Self, Problem> {
-        let store = Arc::new(SqliteStore::open(&config.store.value)?);
-        let runs = config.runs_of(store.identity());
-        let driver = Arc::new(local_driver(config, runs)?);
-        let inventory = driver.inventory().await?;
-        let output = driver.output();
-        let ports = Ports {
-            store: store.clone(),
-            cluster: driver,
-            reporters: vec![Arc::new(FolderReporter::new(output.clone()))],
-            clock: Arc::new(SystemClock),
-        };
-        let host = Host::new(ports, store.clone(), policy(config, inventory.total));
+        if let Some(Backend::Server(client)) = Backend::server(config)? {
+            return Ok(Self {
+                policy: client.policy().await?,
+                description: "scheduler".into(),
+                store: Backend::Server(client),
+                host: None,
+                warnings: Vec::new(),
+            });
+        }
+        let machine = Machine::open(&machine(config)?, output::note).await?;
         Ok(Self {
-            store,
-            host: host.telling(show::aside),
-            description: inventory.description,
-            warnings: inventory.warnings,
-            output,
+            store: Backend::Here {
+                store: machine.store,
+                output: machine.output,
+            },
+            policy: machine.host.policy().clone(),
+            host: Some(machine.host.telling(show::aside)),
+            description: machine.description,
+            warnings: machine.warnings,
         })
     }
 
-    /// Returns what is in force while this process leads.
+    /// Returns what is in force while this process leads, or on the server.
     pub(crate) fn policy(&self) -> &Policy {
-        self.host.policy()
+        &self.policy
     }
 
     /// Returns what attempts leave.
-    pub(crate) fn output(&self) -> &Arc<dyn AttemptOutput> {
-        &self.output
+    pub(crate) fn output(&self) -> Arc<dyn AttemptOutput> {
+        self.store.output()
     }
 
     /// Starts a process that drives until nothing remains to be done, for runs that nobody stays with.
     pub(crate) fn spawn_host(&self) -> Result<(), Problem> {
+        let Some(store) = self.store.file() else {
+            return Ok(());
+        };
         let mut host = std::process::Command::new(own_program()?);
-        host.arg("host").arg("--store").arg(self.store.path());
+        host.arg("host").arg("--store").arg(store.path());
         host.stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
@@ -121,7 +120,10 @@ impl Session {
 
     /// Leads or follows until a command was taken up; where it was refused or set aside, that is the problem.
     pub(crate) async fn until_taken_up(&self, command: &RequestKey) -> Result<(), Problem> {
-        Ok(self.host.until_taken_up(command).await?)
+        let Some(host) = &self.host else {
+            return Ok(until_taken_up(&*self.store, command).await?);
+        };
+        Ok(host.until_taken_up(command).await?)
     }
 
     /// Leads or follows until `done` holds of the target.
@@ -130,12 +132,16 @@ impl Session {
         target: &Target,
         done: impl Fn(&RunView) -> bool,
     ) -> Result<RunView, Problem> {
-        Ok(self.host.until(target, done).await?)
+        let Some(host) = &self.host else {
+            return self.until_others(target, done).await;
+        };
+        Ok(host.until(target, done).await?)
     }
 
     /// Leads or follows until nothing remains to be done for any run.
     pub(crate) async fn until_idle(&self) -> Result<(), Problem> {
-        Ok(self.host.until_idle().await?)
+        let Some(host) = &self.host else { return Ok(()) };
+        Ok(host.until_idle().await?)
     }
 
     /// Says that the process which drives for everybody was stopped, once each time that it is; it may go on at any time. For
@@ -153,40 +159,24 @@ impl Session {
     }
 }
 
-fn local_driver(config: &Config, runs: RunsFolder) -> Result<LocalDriver, Problem> {
-    let agent = AgentCommand {
-        program: own_program()?,
-        arguments: vec!["agent".into()],
-    };
-    let driver = LocalDriver::new(runs, config.environments.value.clone(), agent);
-    Ok(driver.with_devices(gpus::look()))
-}
-
 /// Returns what the local queue would go by on this machine. Nothing is opened or made.
 pub(crate) async fn policy_here(config: &Config) -> Result<Policy, Problem> {
-    let no_store = StoreIdentity {
-        id: String::new(),
-        folder: String::new(),
-        secret: [0; 32],
-    };
-    let inventory = local_driver(config, config.runs_of(&no_store))?
-        .inventory()
-        .await?;
-    Ok(policy(config, inventory.total))
+    Ok(machine(config)?.policy_here(output::note).await?)
 }
 
-/// Returns what the local queue goes by: what is configured, and else all that the machine has.
-fn policy(config: &Config, total: Resources) -> Policy {
-    let quota = Resources {
-        cpu: config.local_cpu.value.unwrap_or(total.cpu),
-        memory: config.local_memory.value.unwrap_or(total.memory),
-        gpu: total.gpu,
-    };
-    let mut policy = Policy::local(quota);
-    policy.gate.local = config.local_self_approve.value;
-    let approvers = config.local_approvers.value.iter().cloned();
-    policy.gate.approvers = approvers.map(Actor::Local).collect();
-    policy
+/// Returns what this machine is made of.
+fn machine(config: &Config) -> Result<MachineConfig, Problem> {
+    Ok(MachineConfig {
+        store: config.store.value.clone(),
+        environments: config.environments.value.clone(),
+        agent: own_program()?,
+        policy: LocalPolicy {
+            cpu: config.local_cpu.value,
+            memory: config.local_memory.value,
+            self_approve: config.local_self_approve.value,
+            approvers: config.local_approvers.value.iter().cloned().collect(),
+        },
+    })
 }
 
 /// Returns a key that no other request has.

@@ -13,6 +13,8 @@ mod error;
 mod extract;
 mod facts;
 mod listen;
+mod outputs;
+mod queues;
 mod runs;
 mod status;
 mod tokens;
@@ -32,7 +34,7 @@ use axum::{
     response::Response,
     routing::get,
 };
-use blueproof_core::ports::StoreClient;
+use blueproof_core::ports::{AttemptOutput, StoreClient};
 use blueproof_diagnostic::Diagnostic;
 
 use access::Caller;
@@ -56,6 +58,7 @@ const BEARER: &str = "token";
 /// What the API serves.
 pub struct Api {
     store: Arc<dyn StoreClient>,
+    output: Arc<dyn AttemptOutput>,
     service: Arc<Service>,
     tokens: Tokens,
     version: String,
@@ -65,12 +68,14 @@ impl Api {
     /// Returns the API of a service and its store. `version` is the program's.
     pub fn new(
         store: Arc<dyn StoreClient>,
+        output: Arc<dyn AttemptOutput>,
         service: Arc<Service>,
         tokens: Tokens,
         version: impl Into<String>,
     ) -> Self {
         Self {
             store,
+            output,
             service,
             tokens,
             version: version.into(),
@@ -100,6 +105,13 @@ impl Api {
             .layer(middleware::from_fn(in_time));
         (app, description)
     }
+}
+
+/// Returns the description of the API, as `/openapi.json` has it. `version` is the program's.
+pub fn description(version: &str) -> String {
+    let mut description = OpenApi::default();
+    let _ = routes().finish_api_with(&mut description, |of| describe(of, version));
+    serde_json::to_string_pretty(&description).expect("plain data")
 }
 
 fn routes() -> ApiRouter<Arc<Api>> {
@@ -189,9 +201,67 @@ fn routes() -> ApiRouter<Arc<Api>> {
             }),
         )
         .api_route(
+            "/api/v1/policy",
+            get_with(queues::policy, |of: Of<'_>| {
+                told(of, "getPolicy", "What the scheduler goes by")
+            }),
+        )
+        .api_route(
+            "/api/v1/queues",
+            get_with(queues::queues, |of: Of<'_>| {
+                told(of, "getQueues", "The queues that hold")
+            }),
+        )
+        .merge(output_routes())
+        .api_route(
             "/metrics",
             get_with(status::metrics, |of: Of<'_>| {
                 told(of, "getMetrics", "What Prometheus reads")
+            }),
+        )
+}
+
+fn output_routes() -> ApiRouter<Arc<Api>> {
+    type Of<'a> = TransformOperation<'a>;
+    ApiRouter::new()
+        .api_route(
+            "/api/v1/attempts/{attempt}/records",
+            get_with(outputs::records, |of: Of<'_>| {
+                told(of, "listRecords", "What an attempt's agent has written down")
+            }),
+        )
+        .api_route(
+            "/api/v1/attempts/{attempt}/records/stream",
+            get_with(outputs::follow, |of: Of<'_>| {
+                told(
+                    of,
+                    "followRecords",
+                    "Records as they are written, as server-sent events",
+                )
+            }),
+        )
+        .api_route(
+            "/api/v1/attempts/{attempt}/artifacts",
+            get_with(outputs::artifacts, |of: Of<'_>| {
+                told(of, "listArtifacts", "The files that an attempt kept")
+            }),
+        )
+        .api_route(
+            "/api/v1/runs/{run}/files",
+            get_with(outputs::kept, |of: Of<'_>| {
+                told(of, "listFiles", "All that is kept of a run")
+            }),
+        )
+        .api_route(
+            "/api/v1/files",
+            get_with(outputs::file, |of: Of<'_>| {
+                told(of, "getFile", "What is known of a file that is kept")
+            }),
+        )
+        .api_route(
+            "/api/v1/files/content",
+            get_with(outputs::content, |of: Of<'_>| {
+                told(of, "getContent", "A file that is kept, or a part of it")
             }),
         )
 }

@@ -1,27 +1,36 @@
-//! A store that a scheduler's API serves (feature `client`).
+//! A store, and what its attempts leave, that a scheduler's API serves (feature `client`).
 //!
 //! Every request may be repeated: it reads, or carries a key. So a server that was there and is not for a moment, as while it is
 //! upgraded, is asked again.
+
+mod output;
 
 use std::{
     fmt,
     path::PathBuf,
     str::FromStr,
-    sync::atomic::{AtomicBool, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, Instant},
 };
 
 use async_trait::async_trait;
 use blueproof_core::{
     domain::{RequestKey, RunId, RunRequest},
+    policy::Policy,
     ports::{Command, LoggedFact, Seq, StoreClient, StoreError, StoredCommand, Version},
     view::RunView,
 };
 use blueproof_diagnostic::{Code, Diagnostic};
+use blueproof_queue::objects::Objects;
 use jiff::Timestamp;
 use reqwest::{Method, RequestBuilder, Response, StatusCode, Url};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use tokio_rustls::rustls::crypto::ring;
+
+use crate::output_problem::OUTPUT_PROBLEM;
 
 /// How long it may take to reach the server.
 const REACHED_WITHIN: Duration = Duration::from_secs(10);
@@ -59,14 +68,25 @@ pub enum ServerAddress {
 )]
 pub struct ServerAddressError(String);
 
-/// The store behind a scheduler's API.
+/// The store behind a scheduler's API, and what its attempts leave. Clones ask the same server.
+#[derive(Clone)]
 pub struct ServerClient {
     http: reqwest::Client,
     base: Url,
     address: ServerAddress,
     token: Option<String>,
     /// Whether it has answered before: one that never did is not waited for.
-    has_answered: AtomicBool,
+    has_answered: Arc<AtomicBool>,
+}
+
+/// What came of a request.
+enum Answer {
+    Is(Response),
+    Refused {
+        diagnostic: Box<Diagnostic>,
+        /// The word for what there is a problem with, where that is an attempt's output.
+        output: Option<String>,
+    },
 }
 
 impl FromStr for ServerAddress {
@@ -135,13 +155,23 @@ impl ServerClient {
             base,
             address,
             token,
-            has_answered: AtomicBool::new(false),
+            has_answered: Arc::default(),
         })
     }
 
     /// Returns where the server is.
     pub fn address(&self) -> &ServerAddress {
         &self.address
+    }
+
+    /// Returns what the scheduler there goes by.
+    pub async fn policy(&self) -> Result<Policy, StoreError> {
+        self.there(self.get(&["api", "v1", "policy"])).await
+    }
+
+    /// Returns the queues that hold there.
+    pub async fn queues(&self) -> Result<Objects, StoreError> {
+        self.there(self.get(&["api", "v1", "queues"])).await
     }
 
     fn request(&self, method: Method, path: &[&str]) -> RequestBuilder {
@@ -160,41 +190,43 @@ impl ServerClient {
         self.request(Method::GET, path)
     }
 
-    /// Sends a request, again where a server that was there before is not there for a moment. `None` is that there is no such
-    /// thing.
-    async fn send(&self, request: RequestBuilder) -> Result<Option<Response>, StoreError> {
+    /// Sends a request, again where a server that was there before is not there for a moment.
+    async fn ask(&self, request: RequestBuilder) -> Answer {
         let began = Instant::now();
         loop {
             let attempt = request.try_clone().expect("no body is a stream");
-            let problem = match attempt.send().await {
-                Ok(response) if response.status() == StatusCode::NOT_FOUND => {
-                    return self.not_found(response).await;
-                }
+            let diagnostic = match attempt.send().await {
                 Ok(response) if response.status().is_success() => {
                     self.has_answered.store(true, Ordering::Relaxed);
-                    return Ok(Some(response));
+                    return Answer::Is(response);
                 }
-                Ok(response) if response.status() == StatusCode::SERVICE_UNAVAILABLE => {
-                    self.refusal(response).await
+                Ok(response) => {
+                    let is_away = response.status() == StatusCode::SERVICE_UNAVAILABLE;
+                    let output = response.headers().get(OUTPUT_PROBLEM);
+                    let output = output.and_then(|word| Some(word.to_str().ok()?.to_owned()));
+                    let diagnostic = Box::new(self.refusal(response).await);
+                    if !is_away {
+                        return Answer::Refused { diagnostic, output };
+                    }
+                    diagnostic
                 }
-                Ok(response) => return Err(self.refusal(response).await.into()),
-                Err(error) => not_reached(&self.address, &error),
+                Err(error) => Box::new(not_reached(&self.address, &error)),
             };
             if !self.has_answered.load(Ordering::Relaxed) || began.elapsed() > BACK_WITHIN {
-                return Err(problem.into());
+                let output = None;
+                return Answer::Refused { diagnostic, output };
             }
             tokio::time::sleep(PAUSE).await;
         }
     }
 
-    /// Tells that there is no such thing from that there is no such server: one of ours says so in its own words.
-    async fn not_found(&self, response: Response) -> Result<Option<Response>, StoreError> {
-        let problem = self.refusal(response).await;
-        if problem.code == Code::NotFound {
-            self.has_answered.store(true, Ordering::Relaxed);
-            return Ok(None);
+    /// Sends a request. `None` is that there is no such thing, which a server of ours says in its own words.
+    async fn send(&self, request: RequestBuilder) -> Result<Option<Response>, StoreError> {
+        match self.ask(request).await {
+            Answer::Is(response) => Ok(Some(response)),
+            Answer::Refused { diagnostic, .. } if diagnostic.code == Code::NotFound => Ok(None),
+            Answer::Refused { diagnostic, .. } => Err(StoreError { diagnostic }),
         }
-        Err(problem.into())
     }
 
     /// Returns what a server says why it does not do what it was asked.

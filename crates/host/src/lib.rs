@@ -11,6 +11,10 @@ pub mod api;
 #[cfg(feature = "client")]
 mod client;
 mod host;
+#[cfg(any(feature = "api", feature = "client"))]
+mod output_name;
+#[cfg(any(feature = "api", feature = "client"))]
+mod output_problem;
 mod pauses;
 mod service;
 mod target;
@@ -20,4 +24,4 @@ pub use client::{ServerAddress, ServerAddressError, ServerClient};
 pub use host::{Host, Led};
 pub use pauses::Pauses;
 pub use service::{Service, Standing};
-pub use target::{Target, WaitError, is_taken_up};
+pub use target::{Target, WaitError, is_taken_up, until_taken_up};

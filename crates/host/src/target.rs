@@ -41,6 +41,15 @@ pub async fn is_taken_up(store: &dyn StoreClient, command: &RequestKey) -> Resul
     }
 }
 
+/// Returns once a command was taken up, for whoever leaves the work to others. Safe to drop.
+pub async fn until_taken_up(store: &dyn StoreClient, command: &RequestKey) -> Result<(), WaitError> {
+    let mut seen = None;
+    while !is_taken_up(store, command).await? {
+        seen = Some(store.changed(seen).await);
+    }
+    Ok(())
+}
+
 impl Target {
     /// Returns the run if `done` holds of it already. Where its request was refused or set aside, so that there will be no such
     /// run, that is the error.

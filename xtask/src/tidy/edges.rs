@@ -16,6 +16,8 @@ enum Layer {
     Base,
     /// Any other folder in `crates`.
     Adapter,
+    /// One of [`TOGETHER`].
+    Together,
     /// A folder in `bins`.
     Program,
     /// `tests`: the parts together.
@@ -40,6 +42,9 @@ const DECIDING: [&str; 4] = [
 
 /// The crates that know nothing of ours, and that adapters and programs have in common.
 const BASE: [&str; 1] = ["crates/http"];
+
+/// The crates that put adapters together, for more than one program.
+const TOGETHER: [&str; 1] = ["crates/machine"];
 
 /// Outside libraries, and the only package that is shipped whose code may name each.
 const OWNED: [(&str, &str); 11] = [
@@ -112,6 +117,9 @@ impl Layer {
         if BASE.contains(&parts.join("/").as_str()) {
             return Layer::Base;
         }
+        if TOGETHER.contains(&parts.join("/").as_str()) {
+            return Layer::Together;
+        }
         match parts[..] {
             ["crates", _] => Layer::Adapter,
             ["bins", _] => Layer::Program,
@@ -128,21 +136,23 @@ impl Layer {
             Layer::Base | Layer::StandIn | Layer::Chores | Layer::Unknown => false,
             Layer::Deciding(place) => matches!(other, Layer::Deciding(other) if other < place),
             Layer::Adapter => matches!(other, Layer::Deciding(_) | Layer::Base),
-            Layer::Program | Layer::Tool => {
-                matches!(other, Layer::Deciding(_) | Layer::Base | Layer::Adapter)
-            }
-            Layer::Tests => {
-                matches!(
-                    other,
-                    Layer::Deciding(_) | Layer::Base | Layer::Adapter | Layer::Program
-                )
-            }
+            Layer::Together => other.is_part(),
+            Layer::Program | Layer::Tool => other.is_part() || other == Layer::Together,
+            Layer::Tests => other.is_part() || matches!(other, Layer::Together | Layer::Program),
         }
+    }
+
+    /// Returns whether programs are made of such packages.
+    fn is_part(self) -> bool {
+        matches!(self, Layer::Deciding(_) | Layer::Base | Layer::Adapter)
     }
 
     /// Returns whether such a package's tests may use another, and nothing else of it.
     fn may_test_with(self, other: Layer) -> bool {
-        let tests_parts = matches!(self, Layer::Adapter | Layer::Program | Layer::Tests | Layer::Tool);
+        let tests_parts = matches!(
+            self,
+            Layer::Adapter | Layer::Together | Layer::Program | Layer::Tests | Layer::Tool
+        );
         tests_parts && other == Layer::StandIn
     }
 
@@ -151,6 +161,7 @@ impl Layer {
             Layer::Deciding(_) => "of diagnostic, queue, core and simulation each knows only those before it",
             Layer::Base => "what adapters have in common knows nothing of ours",
             Layer::Adapter => "adapters depend on crates that decide, and never on each other",
+            Layer::Together => "what puts adapters together knows no program",
             Layer::Program => "programs put crates together, and no program is part of another",
             Layer::Tests => "chores and tools are not under test from there",
             Layer::StandIn => "what stands in for the outside knows nothing of ours",
@@ -177,6 +188,7 @@ mod tests {
             "crates/core",
             "crates/simulation",
             "crates/http",
+            "crates/machine",
             "crates/gpu",
             "crates/cluster",
             "bins/blueproof",
@@ -220,6 +232,11 @@ mod tests {
                 "crates/gpu",
                 "crates-cluster",
                 "adapters depend on crates that decide, and never on each other",
+            ),
+            (
+                "crates/machine",
+                "bins-blueproof",
+                "what puts adapters together knows no program",
             ),
             (
                 "crates/gpu",
@@ -268,6 +285,8 @@ mod tests {
             ("crates/gpu", "crates-core"),
             ("crates/gpu", "crates-http"),
             ("bins/blueproof", "crates-http"),
+            ("bins/blueproof", "crates-machine"),
+            ("crates/machine", "crates-gpu"),
             ("crates/gpu", "crates-diagnostic"),
             ("crates/core", "crates-core"),
             ("crates/core", "crates-queue"),

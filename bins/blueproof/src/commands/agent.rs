@@ -7,7 +7,6 @@ use blueproof_notebook::{Launcher, agent, agent::Dependencies, launch};
 use crate::{
     cli::{Agent, Launch},
     exit::{Exit, Problem},
-    gpus,
     session::own_program,
 };
 
@@ -15,7 +14,7 @@ use crate::{
 pub(crate) fn agent(arguments: &Agent) -> Result<Exit, Problem> {
     let layout = AttemptLayout::new(&arguments.folder);
     let launcher = Launcher::new(own_program()?, ["agent-launch"]);
-    let dependencies = Dependencies::standard(&layout, launcher, gpus::meter(&layout));
+    let dependencies = Dependencies::standard(&layout, launcher, blueproof_machine::meter(&layout));
     let orders = Orders::read(std::io::stdin()).map_err(|error| not_ordered(&error))?;
     match agent::run(&layout, orders, dependencies) {
         Ok(()) => Ok(Exit::Ok),

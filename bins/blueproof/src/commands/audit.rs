@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use blueproof_core::{
     audit::{Audit, AuditEntry},
     domain::{Actor, RunId, Subject},
-    ports::StoreClient,
 };
 
 use crate::{
@@ -31,7 +30,7 @@ async fn tell(reading: &Reading, arguments: &cli::Audit) -> Result<Exit, Problem
     };
     let of_run = match &arguments.run {
         Some(run) => {
-            let view = run.resolve(store).await?;
+            let view = run.resolve(&**store).await?;
             Some((view.id, view.subject))
         }
         None => None,

@@ -2,11 +2,7 @@
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
-use blueproof_core::{
-    domain::RunRequest,
-    ports::{AttemptOutput, StoreClient},
-    view::RunView,
-};
+use blueproof_core::{domain::RunRequest, ports::AttemptOutput, view::RunView};
 use blueproof_notebook::report::{self, Report};
 use jiff::Timestamp;
 use tokio::runtime::Handle;
@@ -34,8 +30,8 @@ pub(crate) fn describe(arguments: &Describe, place: &Place) -> Result<Exit, Prob
 async fn describe_run(run: &RunSelector, place: &Place) -> Result<Exit, Problem> {
     let reading = Reading::open(place)?;
     let store = reading.store_with(run)?;
-    let view = run.resolve(store).await?;
-    let output = reading.output(store);
+    let view = run.resolve(&**store).await?;
+    let output = store.output();
     let kept = kept_files(&view, &*output).await?;
     let now = Timestamp::now();
     let report = match store.request(view.id).await? {

@@ -118,12 +118,12 @@ pub(crate) async fn conclude(
     format: Option<DocumentFormat>,
     verbosity: Verbosity,
 ) -> Result<Exit, Problem> {
-    let kept = reading::kept(&*session.store, session.output(), run).await?;
+    let kept = reading::kept(&*session.store, &session.output(), run).await?;
     let mut answer = show::verdict::render(run);
     if let Some(comparison) = kept.as_ref().and_then(Kept::comparison) {
         answer.push_str(&show::since::render(run, comparison, Timestamp::now()));
     }
-    show::github::tell(run, &**session.output(), &answer).await;
+    show::github::tell(run, &*session.output(), &answer).await;
     if let Some(format) = format {
         print_documents(session, slice::from_ref(run), format).await?;
         return Ok(Exit::of(run));
@@ -147,7 +147,7 @@ pub(crate) async fn print_documents(
 ) -> Result<(), Problem> {
     let mut listed = Vec::new();
     for run in runs {
-        let kept = reading::kept(&*session.store, session.output(), run).await?;
+        let kept = reading::kept(&*session.store, &session.output(), run).await?;
         listed.push(Listed::of(run).with(kept));
     }
     let text = match <[_; 1]>::try_from(listed) {

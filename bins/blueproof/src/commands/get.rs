@@ -5,14 +5,14 @@ use std::{collections::BTreeMap, time::Duration};
 use blueproof_core::{
     domain::{RunId, RunState},
     pending::PendingReason,
-    ports::{StoreClient, Version},
-    sqlite::SqliteStore,
+    ports::Version,
     view::RunView,
 };
 use blueproof_diagnostic::{Code, Diagnostic};
 use jiff::Timestamp;
 
 use crate::{
+    backend::Backend,
     cli::{Get, GetCommands, GetKind, GetRuns, Place, Status},
     exit::{Exit, Problem},
     output::{self, Document, Encoding, Format, Width},
@@ -83,7 +83,7 @@ pub(crate) async fn get_runs(arguments: &GetRuns, place: &Place) -> Result<Exit,
         Shape::List => found.runs,
     };
     let kept = match (shape, found.runs.as_slice()) {
-        (Shape::One, [run]) => reading::kept(store, &reading.output(store), run).await?,
+        (Shape::One, [run]) => reading::kept(&**store, &store.output(), run).await?,
         (Shape::One | Shape::List, _) => None,
     };
     print_all(&found.runs, kept, format, shape)?;
@@ -121,7 +121,7 @@ impl Found {
     }
 }
 
-async fn find(store: &SqliteStore, arguments: &GetRuns) -> Result<Found, Problem> {
+async fn find(store: &Backend, arguments: &GetRuns) -> Result<Found, Problem> {
     let limit = arguments.limit as usize;
     let mut runs = if arguments.runs.is_empty() {
         // A filter may pass over any number of runs; without one, one more than wanted tells whether there are more.
@@ -141,12 +141,12 @@ async fn find(store: &SqliteStore, arguments: &GetRuns) -> Result<Found, Problem
     Ok(Found { runs, rest })
 }
 
-async fn named(store: &SqliteStore, selectors: &[RunSelector]) -> Result<Vec<RunView>, Problem> {
+async fn named(store: &Backend, selectors: &[RunSelector]) -> Result<Vec<RunView>, Problem> {
     let mut runs = BTreeMap::new();
     for selector in selectors {
         let named = match selector {
             RunSelector::Blueprint(_) => of_blueprint(store, selector).await?,
-            RunSelector::Id(_) | RunSelector::Last => vec![selector.resolve(store).await?],
+            RunSelector::Id(_) | RunSelector::Last => vec![selector.resolve(&**store).await?],
         };
         runs.extend(named.into_iter().map(|view| (view.id, view)));
     }
@@ -154,7 +154,7 @@ async fn named(store: &SqliteStore, selectors: &[RunSelector]) -> Result<Vec<Run
 }
 
 /// Returns all runs of a blueprint: who lists runs by its name wants more than the newest.
-async fn of_blueprint(store: &SqliteStore, selector: &RunSelector) -> Result<Vec<RunView>, Problem> {
+async fn of_blueprint(store: &Backend, selector: &RunSelector) -> Result<Vec<RunView>, Problem> {
     let mut runs = store.runs(i64::MAX as usize).await?;
     runs.retain(|view| selector.may_be(view));
     if runs.is_empty() {
@@ -225,7 +225,7 @@ fn names(views: &[RunView]) -> String {
 }
 
 /// Lists runs, and each of them again whenever it has changed, for ever.
-async fn watch(store: &SqliteStore, arguments: &GetRuns) -> Result<Exit, Problem> {
+async fn watch(store: &Backend, arguments: &GetRuns) -> Result<Exit, Problem> {
     let mut shown: BTreeMap<RunId, Shown> = BTreeMap::new();
     let mut seen: Option<Version> = None;
     let mut widths: Vec<usize> = Vec::new();

@@ -10,8 +10,7 @@ use std::{
 };
 
 use blueproof_core::{
-    ports::{AttemptOutput, OutputFile, OutputName, ReportKind, StoreClient, whole},
-    sqlite::SqliteStore,
+    ports::{AttemptOutput, OutputFile, OutputName, ReportKind, whole},
     view::{ReportView, RunView},
 };
 use blueproof_diagnostic::{Code, Diagnostic, Place};
@@ -19,6 +18,7 @@ use blueproof_notebook::report;
 use serde::{Serialize, Serializer};
 
 use crate::{
+    backend::Backend,
     cli::{Artifacts, Report, ReportFormat},
     exit::{Exit, Problem},
     output::{self, Document},
@@ -34,14 +34,14 @@ const COPIED_AT_ONCE: usize = 4 << 20;
 /// Prints the report's path, or the report itself.
 pub(crate) async fn report(reading: &Reading, arguments: &Report) -> Result<Exit, Problem> {
     let store = reading.store_with(&arguments.run)?;
-    let run = arguments.run.resolve(store).await?;
+    let run = arguments.run.resolve(&**store).await?;
     let n_attempts = run.attempts.len();
     let run = arguments.attempt.of(run)?;
     if run.attempts.len() < n_attempts {
-        return report_of_earlier(reading, store, &run, arguments).await;
+        return report_of_earlier(store, &run, arguments).await;
     }
     let name = OutputName::Report(run.id, arguments.format.map_or(ReportKind::Html, kind));
-    let output = reading.output(store);
+    let output = store.output();
     let Some(found) = output.file(&name).await? else {
         return no_report(&run);
     };
@@ -66,19 +66,14 @@ fn kind(format: ReportFormat) -> ReportKind {
 }
 
 /// Prints the report of an attempt that is not the last one: the report on the disk is of that.
-async fn report_of_earlier(
-    reading: &Reading,
-    store: &SqliteStore,
-    run: &RunView,
-    arguments: &Report,
-) -> Result<Exit, Problem> {
+async fn report_of_earlier(store: &Backend, run: &RunView, arguments: &Report) -> Result<Exit, Problem> {
     let Some(format) = arguments.format else {
         return Err(Problem::usage(page_of_last(run)));
     };
     let Some(request) = store.request(run.id).await? else {
         return no_report(run);
     };
-    let report = report::assemble(run, &request, None, &reading.output(store)).await;
+    let report = report::assemble(run, &request, None, &store.output()).await;
     output::print(&report::render(&report, kind(format)))?;
     Ok(Exit::Ok)
 }
@@ -142,12 +137,12 @@ fn no_report(run: &RunView) -> Result<Exit, Problem> {
 /// Lists the files that an attempt kept, the last one unless another is named, or copies them.
 pub(crate) async fn artifacts(reading: &Reading, arguments: &Artifacts) -> Result<Exit, Problem> {
     let store = reading.store_with(&arguments.run)?;
-    let run = arguments.attempt.of(arguments.run.resolve(store).await?)?;
+    let run = arguments.attempt.of(arguments.run.resolve(&**store).await?)?;
     let Some(attempt) = run.attempts.last() else {
         anstream::eprintln!("{} has no attempt, and so no files", run.id);
         return Ok(Exit::Ok);
     };
-    let output = reading.output(store);
+    let output = store.output();
     if let Some(gone) = gone(&run, &*output).await? {
         return Err(Problem::usage(gone));
     }

@@ -12,14 +12,14 @@ use std::{
 use blueproof_core::{
     attempt::{Record, RecordKind},
     domain::{AttemptId, RunId},
-    ports::{AttemptOutput, OutputError, RecordFollower, StoreClient, StoreError},
-    sqlite::SqliteStore,
+    ports::{AttemptOutput, OutputError, RecordFollower, StoreError},
     view::RunView,
 };
 use blueproof_notebook::text::Sanitiser;
 
 use super::kept::gone;
 use crate::{
+    backend::Backend,
     cli::Logs,
     exit::{Exit, Problem},
     output,
@@ -33,8 +33,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// Prints an attempt of a run, the last one unless another is named; with `--follow` until the run is over.
 pub(crate) async fn logs(reading: &Reading, arguments: &Logs) -> Result<Exit, Problem> {
     let store = reading.store_with(&arguments.run)?;
-    let run = arguments.attempt.of(arguments.run.resolve(store).await?)?;
-    let output = reading.output(store);
+    let run = arguments.attempt.of(arguments.run.resolve(&**store).await?)?;
+    let output = store.output();
     if let Some(gone) = gone(&run, &*output).await? {
         return Err(Problem::usage(gone));
     }
@@ -78,7 +78,7 @@ impl From<io::Error> for Ended {
 
 async fn print_all(
     output: &Arc<dyn AttemptOutput>,
-    store: &SqliteStore,
+    store: &Backend,
     arguments: &Logs,
     run: RunId,
     printer: &mut Printer,

@@ -19,6 +19,7 @@ use super::{
     quota::unknown_queue,
 };
 use crate::{
+    backend::{Backend, check_shares_folders},
     cli::Run,
     current_project::CurrentProject,
     exit::{Exit, Problem},
@@ -52,6 +53,9 @@ pub(crate) fn draft(arguments: &Run) -> Result<RunRequest, Problem> {
 }
 
 pub(crate) async fn run(session: &Session, draft: RunRequest, arguments: &Run) -> Result<Exit, Problem> {
+    if let Backend::Server(client) = &session.store {
+        check_shares_folders(client.address())?;
+    }
     let applied = session.store.applied_quota().await?;
     let objects = applied.unwrap_or_else(|| session.policy().default_objects());
     let request = RunRequest {
@@ -62,8 +66,7 @@ pub(crate) async fn run(session: &Session, draft: RunRequest, arguments: &Run) -
     let target = Target::Request(request.key.clone());
     let verbosity = Verbosity::of(arguments.quiet);
     if verbosity == Verbosity::Full {
-        let store = brief_path(session.store.path());
-        output::note(&format!("{} · store {store}", session.description));
+        output::note(&told_where(session));
     }
     if request.job.driver.gpu > Gpus(0) {
         session.warnings.iter().for_each(aside);
@@ -79,6 +82,13 @@ pub(crate) async fn run(session: &Session, draft: RunRequest, arguments: &Run) -
     match follow(session, &target, |view| view.settled, verbosity).await? {
         Some(view) => conclude(session, &view, arguments.output, verbosity).await,
         None => Ok(Exit::Interrupted),
+    }
+}
+
+fn told_where(session: &Session) -> String {
+    match session.store.file() {
+        Some(store) => format!("{} · store {}", session.description, brief_path(store.path())),
+        None => format!("scheduler at {}", session.store.described()),
     }
 }
 

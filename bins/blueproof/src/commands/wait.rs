@@ -5,7 +5,7 @@ use std::time::Duration;
 use blueproof_core::{
     domain::{RunId, RunState},
     event::StopMode,
-    ports::{Command, StoreClient},
+    ports::Command,
     view::RunView,
 };
 use blueproof_host::Target;

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use blueproof_core::ports::StoreClient;
 use jiff::Timestamp;
 
 use crate::{
@@ -20,7 +19,7 @@ pub(crate) fn why(arguments: &Why, place: &Place) -> Result<Exit, Problem> {
 async fn explain(arguments: &Why, place: &Place) -> Result<Exit, Problem> {
     let reading = Reading::open(place)?;
     let store = reading.store_with(&arguments.run)?;
-    let view = arguments.run.resolve(store).await?;
+    let view = arguments.run.resolve(&**store).await?;
     let mut others = BTreeMap::new();
     for run in explanation::awaited(&view) {
         others.extend(store.run(run).await?.map(|other| (run, other.state)));

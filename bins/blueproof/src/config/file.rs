@@ -38,6 +38,16 @@ pub(crate) struct ConfigFile {
     /// Without it: `blueproof/blueproof.db` under `$XDG_DATA_HOME`, or under `~/.local/share`.
     #[schemars(with = "Option<String>")]
     store: Option<Spanned<String>>,
+    /// The scheduler to ask, in place of the store: `unix:PATH`, or a URL.
+    ///
+    /// The project's file cannot set it: what is tested does not decide who is asked, and sent a token.
+    #[schemars(with = "Option<String>")]
+    server: Option<Spanned<String>>,
+    /// The file with the token that is sent to the scheduler. BLUEPROOF_TOKEN, which holds a token itself, goes before it.
+    ///
+    /// The project's file cannot set it either.
+    #[schemars(with = "Option<String>")]
+    token_file: Option<Spanned<String>>,
     /// The folder in which Python environments are kept for reuse; it can be removed at any time.
     ///
     /// Without it: `blueproof/environments` under `$XDG_CACHE_HOME`, or under `~/.cache`.
@@ -154,6 +164,8 @@ fn parse(file: &str, text: &str) -> Result<Settings, Problem> {
     let local = read.local.as_ref();
     let texts = [
         (Key::Store, read.store.as_ref()),
+        (Key::Server, read.server.as_ref()),
+        (Key::TokenFile, read.token_file.as_ref()),
         (Key::Environments, read.environments.as_ref()),
         (Key::LocalCpu, local.and_then(|local| local.cpu.as_ref())),
         (Key::LocalMemory, local.and_then(|local| local.memory.as_ref())),

@@ -89,8 +89,13 @@ impl<'a> Layers<'a> {
                 return Err(Problem::usage(named_but_missing(&path)));
             }
             let settings = settings.unwrap_or_default();
-            let who_approves = [Key::LocalSelfApprove, Key::LocalApprovers];
-            let set = who_approves.iter().find_map(|key| settings.get(key));
+            let not_a_projects = [
+                Key::LocalSelfApprove,
+                Key::LocalApprovers,
+                Key::Server,
+                Key::TokenFile,
+            ];
+            let set = not_a_projects.iter().find_map(|key| settings.get(key));
             if let (Owner::Project, Some(setting)) = (owner, set) {
                 return Err(Problem::usage(not_from_project(setting.place.clone())));
             }
@@ -188,6 +193,13 @@ impl<'a> Layers<'a> {
         if let (Key::Store, Some(path)) = (key, &self.place.store) {
             return Some(said(path.clone().into(), Origin::Flag("--store")));
         }
+        if let (Key::Server, Some(address)) = (key, &self.place.server) {
+            return Some(said(address.into(), Origin::Flag("--server")));
+        }
+        // A store that is named by a flag is meant in place of a server that is configured.
+        if key == Key::Server && self.place.store.is_some() {
+            return None;
+        }
         if let Some(value) = self.surroundings.variable(key.variable()) {
             return Some(said(value.clone(), Origin::Variable(key.variable())));
         }
@@ -262,10 +274,10 @@ fn named_but_missing(path: &Path) -> Diagnostic {
 }
 
 fn not_from_project(place: blueproof_diagnostic::Place) -> Diagnostic {
-    let message = "a project's file cannot say who approves its runs";
+    let message = "a project's file cannot say who approves its runs, or which scheduler is asked";
     Diagnostic::error(Code::ConfigNotHere, message).at(place).hint(
-        "move `local.selfApprove` and `local.approvers` to your own file, `~/.config/blueproof/config.yaml`, \
-         or set BLUEPROOF_LOCAL_SELF_APPROVE",
+        "move `local.selfApprove`, `local.approvers`, `server` and `tokenFile` to your own file, \
+         `~/.config/blueproof/config.yaml`, or set BLUEPROOF_LOCAL_SELF_APPROVE, BLUEPROOF_SERVER and the like",
     )
 }
 

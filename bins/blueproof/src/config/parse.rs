@@ -7,6 +7,8 @@ use blueproof_core::{
     policy::LocalApproval,
 };
 
+use blueproof_host::{ServerAddress, ServerAddressError};
+
 use super::{Surroundings, layers::Given};
 
 pub(super) fn cpu(given: &Given, _: &Surroundings) -> Result<Cpus, String> {
@@ -77,4 +79,10 @@ pub(super) fn program(given: &Given, surroundings: &Surroundings) -> Result<Path
 
 fn text(given: &Given) -> Result<&str, String> {
     OsStr::to_str(&given.text).ok_or_else(|| "it is not UTF-8".into())
+}
+
+pub(super) fn server(given: &Given, _: &Surroundings) -> Result<ServerAddress, String> {
+    let text = given.text.to_str().ok_or("it is not text")?;
+    text.parse()
+        .map_err(|error: ServerAddressError| error.to_string())
 }

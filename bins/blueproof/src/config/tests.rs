@@ -26,6 +26,7 @@ impl World {
         };
         let place = Place {
             store: None,
+            server: None,
             config: None,
         };
         Self {

@@ -3,12 +3,17 @@
 //! SIGTERM is for those who will not ask twice: it ends the run at once. SIGHUP is no wish of anybody's, the terminal is
 //! gone: the run is left to a process of its own.
 
+use std::time::Duration;
+
 use blueproof_core::{domain::RunState, event::StopMode, ports::Command};
 use blueproof_host::Target;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::{Session, local_user, new_key};
 use crate::{exit::Problem, show::progress::Say};
+
+/// How often it is looked whether a request has become a run.
+const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
 const LET_GO: &str = "letting go; the run is ended by its agent. `blueproof wait last` shows how";
 
@@ -69,7 +74,7 @@ impl Session {
             if let Some(view) = target.read(&*self.store).await? {
                 break view.id;
             }
-            tokio::time::sleep(super::LOOK_FOR_TURN).await;
+            tokio::time::sleep(LOOK_AGAIN).await;
         };
         self.submit(Command::Cancel {
             key: new_key(),

@@ -10,7 +10,7 @@ use std::{
 };
 
 use async_trait::async_trait;
-use blueproof_core::ports::RecordChanges;
+use blueproof_core::ports::{RecordChanges, RecordPosition};
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 use tokio::io::{Interest, unix::AsyncFd};
 
@@ -43,7 +43,7 @@ impl Changes {
 
 #[async_trait]
 impl RecordChanges for Changes {
-    async fn next(&mut self) {
+    async fn next(&mut self, _after: &RecordPosition) {
         tokio::time::sleep(AT_LEAST).await;
         let rest = self.at_most.saturating_sub(AT_LEAST);
         let Some(events) = &self.events else {
@@ -105,7 +105,7 @@ mod tests {
         }
         for _ in 0..2 {
             file.write_all(b"a line\n").unwrap();
-            let woken = tokio::time::timeout(BOUND, changes.next()).await;
+            let woken = tokio::time::timeout(BOUND, changes.next(&RecordPosition::default())).await;
             assert!(woken.is_ok(), "not woken");
         }
     }
@@ -116,7 +116,7 @@ mod tests {
         let quiet = folder.path().join("quiet");
         fs::write(&quiet, "").unwrap();
         for path in [quiet, folder.path().join("missing")] {
-            Changes::of(path).next().await;
+            Changes::of(path).next(&RecordPosition::default()).await;
         }
     }
 
@@ -127,7 +127,7 @@ mod tests {
         let mut changes = Changes::of(path.clone());
         assert!(changes.events.is_none(), "there is nothing to watch");
         fs::write(&path, "").unwrap();
-        changes.next().await;
+        changes.next(&RecordPosition::default()).await;
         if watch(&path).is_ok() {
             assert!(changes.events.is_some(), "it is there now");
         }

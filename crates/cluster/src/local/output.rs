@@ -18,7 +18,7 @@ use blueproof_core::{
     domain::{AttemptId, Bytes, RunId},
     ports::{
         ArtifactName, AttemptOutput, OutputError, OutputFile, OutputName, RecordChanges, RecordPosition,
-        Records, ReportKind, RunFiles,
+        Records, ReportKind, ReportOutput, RunFiles,
     },
 };
 
@@ -182,7 +182,10 @@ impl AttemptOutput for LocalOutput {
         let listed = blocking(move || Ok(listing::run(&folder, limit)));
         listed.await.map_err(|source| OutputError::Run { run, source })
     }
+}
 
+#[async_trait]
+impl ReportOutput for LocalOutput {
     async fn put_report(&self, run: RunId, kind: ReportKind, content: &[u8]) -> Result<(), OutputError> {
         let name = OutputName::Report(run, kind);
         let (folder, path, content) = (self.runs.run(run), self.path(&name), content.to_vec());

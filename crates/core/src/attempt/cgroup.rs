@@ -20,6 +20,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 /// A cgroup, which need not be there yet or any more.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct Cgroup(PathBuf);
 

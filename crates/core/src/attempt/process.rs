@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// A process, until its machine is booted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ProcessName {
     /// Its id.
     pub pid: u32,

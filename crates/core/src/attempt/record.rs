@@ -14,6 +14,7 @@ use crate::{
 
 /// One line of an agent's log.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Record {
     /// When it happened, by the agent's clock.
     pub at: Timestamp,
@@ -24,6 +25,7 @@ pub struct Record {
 
 /// What happened in an attempt.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum RecordKind {
     /// The agent has begun; always the first line.
@@ -172,6 +174,7 @@ pub enum RecordKind {
 
 /// The machine that an attempt ran on, as far as it could be seen.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Machine {
     /// What it calls itself.
@@ -191,6 +194,7 @@ pub struct Machine {
 
 /// What was found of an expectation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum Checked {
     /// It holds.
@@ -207,6 +211,7 @@ pub enum Checked {
 
 /// A file that is kept of an attempt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct KeptFile {
     /// Its path, below the folder where files of its kind are kept.
@@ -219,6 +224,7 @@ pub struct KeptFile {
 
 /// The parts of an attempt that take time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum Stage {
     /// Python and its packages are found or made.
@@ -242,6 +248,7 @@ impl Stage {
 
 /// Where a cell printed to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum Stream {
     /// Standard output.
@@ -252,6 +259,7 @@ pub enum Stream {
 
 /// How a cell ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum CellEnd {
     /// Without an exception.

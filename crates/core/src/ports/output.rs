@@ -60,7 +60,11 @@ pub trait AttemptOutput: Send + Sync {
 
     /// Returns all that is kept of a run, at most `limit` files of it; no files where nothing is kept.
     async fn kept(&self, run: RunId, limit: usize) -> Result<RunFiles, OutputError>;
+}
 
+/// Where the reports of runs are put, beside what their attempts leave.
+#[async_trait]
+pub trait ReportOutput: AttemptOutput {
     /// Puts a report in the place of an older one of its kind: all of it, or nothing.
     async fn put_report(&self, run: RunId, kind: ReportKind, content: &[u8]) -> Result<(), OutputError>;
 }
@@ -68,13 +72,14 @@ pub trait AttemptOutput: Send + Sync {
 /// Tells when more records may be there.
 #[async_trait]
 pub trait RecordChanges: Send {
-    /// Returns once there may be records that were not there when this was last called, or made. It may return where there are
-    /// none. Safe to drop.
-    async fn next(&mut self);
+    /// Returns once there may be records after a position, up to which all were read, that were not there when this was last
+    /// called, or made. It may return where there are none. Safe to drop.
+    async fn next(&mut self, after: &RecordPosition);
 }
 
 /// A position in the records of one attempt, as its backend writes it. It can be kept, and be gone on from by another process.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct RecordPosition(pub String);
 
@@ -86,7 +91,8 @@ impl RecordPosition {
 }
 
 /// Records that follow a position.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Records {
     /// The records.
     pub records: Vec<Record>,
@@ -108,7 +114,8 @@ pub struct OutputFile {
 }
 
 /// All that is kept of a run.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RunFiles {
     /// Where, in words that a person can go by.
     pub location: String,

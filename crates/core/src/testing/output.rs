@@ -16,7 +16,7 @@ use crate::{
     domain::{AttemptId, Bytes, RunId},
     ports::{
         ArtifactName, AttemptOutput, OutputError, OutputFile, OutputName, RecordChanges, RecordPosition,
-        Records, ReportKind, RunFiles,
+        Records, ReportKind, ReportOutput, RunFiles,
     },
 };
 
@@ -196,7 +196,10 @@ impl AttemptOutput for FakeOutput {
             more,
         })
     }
+}
 
+#[async_trait]
+impl ReportOutput for FakeOutput {
     async fn put_report(&self, run: RunId, kind: ReportKind, content: &[u8]) -> Result<(), OutputError> {
         let name = OutputName::Report(run, kind);
         if let Some(why) = self
@@ -215,7 +218,7 @@ impl AttemptOutput for FakeOutput {
 
 #[async_trait]
 impl RecordChanges for FakeChanges {
-    async fn next(&mut self) {
+    async fn next(&mut self, _after: &RecordPosition) {
         // Where nobody writes any more, nothing will come.
         if self.0.changed().await.is_err() {
             std::future::pending::<()>().await;
@@ -273,11 +276,12 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::testing::contract::output_keeps_its_promises;
+    use crate::testing::contract::{output_keeps_its_promises, reports_keep_their_promises};
 
     #[tokio::test]
     async fn the_fake_keeps_the_contract() {
         let output = Arc::new(FakeOutput::default());
         output_keeps_its_promises(output.clone(), &*output).await;
+        reports_keep_their_promises(&*output).await;
     }
 }

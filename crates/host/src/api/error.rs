@@ -10,14 +10,18 @@ use axum::{
     http::{HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
-use blueproof_core::ports::StoreError;
+use blueproof_core::ports::{OutputError, StoreError};
 use blueproof_diagnostic::{Code, Diagnostic};
+
+use crate::output_problem::{self, OUTPUT_PROBLEM};
 
 /// Why a request is not met.
 #[derive(Debug)]
 pub(super) struct ApiError {
     status: StatusCode,
     diagnostic: Box<Diagnostic>,
+    /// Which problem with output it is, for a client that goes by it.
+    kind: Option<String>,
 }
 
 impl ApiError {
@@ -25,6 +29,7 @@ impl ApiError {
         Self {
             status,
             diagnostic: Box::new(diagnostic),
+            kind: None,
         }
     }
 
@@ -59,12 +64,37 @@ impl From<StoreError> for ApiError {
     }
 }
 
+impl From<OutputError> for ApiError {
+    fn from(error: OutputError) -> Self {
+        let status = match &error {
+            OutputError::Missing(_) | OutputError::Removed(_) | OutputError::NoFile(_) => {
+                StatusCode::NOT_FOUND
+            }
+            OutputError::Position { .. } => StatusCode::BAD_REQUEST,
+            OutputError::Disturbed { .. } => StatusCode::CONFLICT,
+            OutputError::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
+            OutputError::Log { .. }
+            | OutputError::File { .. }
+            | OutputError::Artifacts { .. }
+            | OutputError::NotAnswered(_)
+            | OutputError::Run { .. } => StatusCode::INTERNAL_SERVER_ERROR,
+        };
+        Self {
+            kind: output_problem::word(&error),
+            ..Self::new(status, error.to_diagnostic())
+        }
+    }
+}
+
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let mut response = (self.status, Json(self.diagnostic)).into_response();
         if self.status == StatusCode::UNAUTHORIZED {
             let asks = HeaderValue::from_static("Bearer realm=\"blueproof\"");
             response.headers_mut().insert(header::WWW_AUTHENTICATE, asks);
+        }
+        if let Some(kind) = self.kind.and_then(|kind| HeaderValue::try_from(kind).ok()) {
+            response.headers_mut().insert(OUTPUT_PROBLEM, kind);
         }
         response
     }

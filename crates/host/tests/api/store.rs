@@ -111,3 +111,10 @@ async fn a_store_behind_an_address_keeps_its_promises() {
     let token = served.token_of("ada", Role::Admin);
     contract::store_keeps_its_promises(&Through::new(&served, Some(token))).await;
 }
+
+#[tokio::test]
+async fn what_attempts_leave_behind_a_socket_keeps_its_promises() {
+    let served = Served::on(On::Socket).await;
+    let client = Arc::new(served.client(None));
+    contract::output_keeps_its_promises(client, &*served.output).await;
+}

@@ -6,7 +6,7 @@ use blueproof_core::{
     domain::{Cpus, Resources},
     engine::Ports,
     policy::Policy,
-    testing::{FakeClock, FakeCluster, FakeLease, FakeReporter, MemoryStore},
+    testing::{FakeClock, FakeCluster, FakeLease, FakeOutput, FakeReporter, MemoryStore},
 };
 use blueproof_host::{
     Host, ServerAddress, ServerClient, Service,
@@ -18,6 +18,7 @@ use tokio::{sync::oneshot, task::JoinHandle};
 /// A scheduler that serves; it ends with this.
 pub(crate) struct Served {
     pub(crate) store: Arc<MemoryStore>,
+    pub(crate) output: Arc<FakeOutput>,
     pub(crate) clock: Arc<FakeClock>,
     pub(crate) service: Arc<Service>,
     pub(crate) address: ServerAddress,
@@ -40,9 +41,10 @@ impl Served {
 
     async fn with(on: On, folder: TempDir, store: Arc<MemoryStore>) -> Self {
         let clock = Arc::<FakeClock>::default();
+        let output = Arc::<FakeOutput>::default();
         let service = Arc::new(Service::new(host(&store, &clock)));
         let tokens = Tokens::at(tokens_file(&folder));
-        let api = Api::new(store.clone(), service.clone(), tokens, "1.2.3");
+        let api = Api::new(store.clone(), output.clone(), service.clone(), tokens, "1.2.3");
         let listen = match on {
             On::Socket => Address::Unix(folder.path().join("scheduler.sock")),
             On::Loopback => "127.0.0.1:0".parse().expect("an address"),
@@ -54,6 +56,7 @@ impl Served {
         let serving = tokio::spawn(listening.serve(app, async { drop(ends.await) }));
         Self {
             store,
+            output,
             clock,
             service,
             address,

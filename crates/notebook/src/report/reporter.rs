@@ -7,7 +7,7 @@ use blueproof_core::{
     attempt::{Checked, Record, RecordKind, Stage},
     domain::{FailureClass, RunId, RunRequest, Verdict},
     figures::{Figures, Used, build_seconds, queue_seconds, start_seconds},
-    ports::{AttemptOutput, CallError, Interest, OutputError, ReportKind, Reporter, RunStatus},
+    ports::{AttemptOutput, CallError, Interest, OutputError, ReportKind, ReportOutput, Reporter, RunStatus},
     view::{AttemptView, RunView},
 };
 use blueproof_diagnostic::{Code, Diagnostic};
@@ -26,12 +26,12 @@ const REPORT_WITHIN: Duration = Duration::from_mins(2);
 /// Writes the report of each run to where what is kept of the run is.
 #[derive(Clone)]
 pub struct FolderReporter {
-    output: Arc<dyn AttemptOutput>,
+    output: Arc<dyn ReportOutput>,
 }
 
 impl FolderReporter {
     /// Returns a reporter that reads what attempts left from `output`, and puts the reports beside it.
-    pub fn new(output: Arc<dyn AttemptOutput>) -> Self {
+    pub fn new(output: Arc<dyn ReportOutput>) -> Self {
         Self { output }
     }
 
@@ -41,7 +41,8 @@ impl FolderReporter {
         request: &RunRequest,
         passed: Option<&RunView>,
     ) -> Result<(), Box<Diagnostic>> {
-        let report = assemble(view, request, passed, &self.output).await;
+        let output: Arc<dyn AttemptOutput> = self.output.clone();
+        let report = assemble(view, request, passed, &output).await;
         for kind in ReportKind::ALL {
             let text = render(&report, kind);
             let put = self.output.put_report(view.id, kind, text.as_bytes()).await;

@@ -9,7 +9,7 @@ use std::{
 
 use blueproof_core::{
     attempt::{LogKey, LogWriter, Record, StoreIdentity},
-    testing::contract::{OutputWriter, output_keeps_its_promises},
+    testing::contract::{OutputWriter, output_keeps_its_promises, reports_keep_their_promises},
 };
 
 use super::*;
@@ -104,6 +104,7 @@ impl OutputWriter for Folders {
 async fn folders_keep_the_contract() {
     let folders = Folders::new();
     output_keeps_its_promises(Arc::new(folders.output.clone()), &folders).await;
+    reports_keep_their_promises(&folders.output).await;
 }
 
 #[tokio::test]

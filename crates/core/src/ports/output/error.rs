@@ -77,6 +77,9 @@ pub enum OutputError {
         #[source]
         source: io::Error,
     },
+    /// What keeps it could not be asked, or could not answer.
+    #[error("{}", .0.message)]
+    NotAnswered(Box<Diagnostic>),
     /// What is kept of a run could not be listed.
     #[error("could not list what is kept of {run}")]
     Run {
@@ -99,6 +102,7 @@ impl OutputError {
             | Self::Log { .. }
             | Self::File { .. }
             | Self::Artifacts { .. }
+            | Self::NotAnswered(_)
             | Self::Run { .. } => false,
         }
     }
@@ -106,6 +110,7 @@ impl OutputError {
     /// Returns it as what a person is told.
     pub fn to_diagnostic(&self) -> Diagnostic {
         let code = match self {
+            Self::NotAnswered(diagnostic) => return (**diagnostic).clone(),
             Self::Missing(_) | Self::Removed(_) | Self::NoFile(_) => Code::FileMissing,
             Self::Disturbed { .. } => Code::AttemptTampered,
             Self::Position { .. } => Code::Usage,

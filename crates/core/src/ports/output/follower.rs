@@ -94,7 +94,8 @@ impl RecordFollower {
 
     /// Returns once there may be more. Safe to drop.
     pub async fn changed(&mut self) {
-        self.changes().next().await;
+        let position = self.position.clone();
+        self.changes().next(&position).await;
     }
 
     fn changes(&mut self) -> &mut Box<dyn RecordChanges> {

@@ -9,7 +9,7 @@ use crate::{
     domain::{AttemptId, Bytes, RunId},
     ports::{
         ArtifactName, AttemptOutput, OutputError, OutputName, RecordFollower, RecordPosition, ReportKind,
-        whole,
+        ReportOutput, whole,
     },
 };
 
@@ -51,7 +51,7 @@ pub async fn output_keeps_its_promises(output: Arc<dyn AttemptOutput>, writer: &
     a_large_log_comes_in_parts(&output, writer).await;
     what_is_not_there_is_said_to_be_missing(&output, writer).await;
     files_are_read_by_name_and_links_are_not_followed(&*output, writer).await;
-    reports_are_replaced_and_all_that_is_kept_is_listed(&*output, writer).await;
+    all_that_is_kept_is_listed(&*output, writer).await;
 }
 
 fn record(text: &str) -> Record {
@@ -258,11 +258,12 @@ async fn files_are_read_by_name_and_links_are_not_followed(
     assert_eq!(listed, names[..2], "no link is one");
 }
 
-async fn reports_are_replaced_and_all_that_is_kept_is_listed(
-    output: &dyn AttemptOutput,
-    writer: &dyn OutputWriter,
-) {
-    let run = RunId(8);
+/// Puts a backend that takes reports to what it promises of them.
+///
+/// # Panics
+/// When a promise is not kept.
+pub async fn reports_keep_their_promises(output: &dyn ReportOutput) {
+    let run = RunId(9);
     for content in [&b"first"[..], b"second, and longer"] {
         for kind in ReportKind::ALL {
             output
@@ -272,6 +273,13 @@ async fn reports_are_replaced_and_all_that_is_kept_is_listed(
             let name = OutputName::Report(run, kind);
             assert_eq!(whole(output, &name, 100).await.expect("it reads"), content);
         }
+    }
+}
+
+async fn all_that_is_kept_is_listed(output: &dyn AttemptOutput, writer: &dyn OutputWriter) {
+    let run = RunId(8);
+    for kind in ReportKind::ALL {
+        writer.put(&OutputName::Report(run, kind), b"a report");
     }
     writer.put(&OutputName::ExecutedNotebook(run.attempt(2)), b"{}");
     let kept = output.kept(run, 10).await.expect("it is listed");

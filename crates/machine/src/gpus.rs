@@ -22,21 +22,19 @@ use blueproof_gpu::{
     watch::AttemptMeter,
 };
 
-use crate::output;
-
 /// How long a driver may take to answer: one that nobody uses has to be loaded first.
 const LOOK_WITHIN: Duration = Duration::from_secs(10);
 
 /// After that it is said what is waited for.
 const SLOW_AFTER: Duration = Duration::from_secs(1);
 
-/// Looks for what this process may use.
-pub(crate) fn look() -> LookForDevices {
-    LookForDevices(Arc::new(|| {
+/// Looks for what this process may use. `note` is told of what takes long.
+pub(crate) fn look(note: fn(&str)) -> LookForDevices {
+    LookForDevices(Arc::new(move || {
         let collector = Collector::start(open());
         let mut collected = collector.collect(SLOW_AFTER);
         if collected.reading.is_none() {
-            output::note("waiting for the GPU driver, which has to be loaded first");
+            note("waiting for the GPU driver, which has to be loaded first");
             collected = collector.collect(LOOK_WITHIN);
         }
         match collected.reading.as_deref() {
@@ -47,8 +45,8 @@ pub(crate) fn look() -> LookForDevices {
     }))
 }
 
-/// Returns what measures the devices of an attempt.
-pub(crate) fn meter(layout: &AttemptLayout) -> Box<dyn GpuMeter> {
+/// Returns what measures the devices of an attempt, which belongs to the agent's own process.
+pub fn meter(layout: &AttemptLayout) -> Box<dyn GpuMeter> {
     let attempt = Holder(layout.root().display().to_string());
     Box::new(AttemptMeter::new(open(), attempt))
 }

@@ -1,0 +1,179 @@
+//! What can be typed.
+
+use std::path::PathBuf;
+
+use blueproof_core::domain::{Bytes, Cpus};
+use blueproof_host::api::{Address, Role};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use jiff::{SignedDuration, Timestamp};
+
+/// Runs the scheduler, and serves its API.
+#[derive(Debug, Parser)]
+#[command(
+    name = "blueproof-scheduler",
+    version,
+    propagate_version = true,
+    max_term_width = 100
+)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run the scheduler, and serve its API, until SIGTERM
+    Serve(Box<Serve>),
+    /// Make, list and remove tokens for the API
+    Token(Token),
+    /// Print the description of the API
+    Openapi,
+}
+
+/// What is served, and where.
+#[derive(Debug, Args)]
+pub(crate) struct Serve {
+    /// The store of all runs; made where there is none
+    #[arg(long, value_name = "FILE", env = "BLUEPROOF_STORE")]
+    pub(crate) store: Option<PathBuf>,
+    /// Where to listen: unix:PATH, or a loopback address and port; scheduler.sock beside the store where none is named
+    #[arg(long, value_name = "ADDRESS", env = "BLUEPROOF_LISTEN", value_delimiter = ',')]
+    pub(crate) listen: Vec<Address>,
+    #[command(flatten)]
+    pub(crate) tokens: TokensFile,
+    #[command(flatten)]
+    pub(crate) machine: Machine,
+    /// How what happens is logged, on stderr
+    #[arg(
+        long,
+        value_name = "FORMAT",
+        default_value = "text",
+        env = "BLUEPROOF_LOG_FORMAT"
+    )]
+    pub(crate) log_format: LogFormat,
+    /// What is logged, as tracing's filters have it: `info`, `blueproof_core=debug`
+    #[arg(long, value_name = "FILTER", default_value = "info", env = "BLUEPROOF_LOG")]
+    pub(crate) log: String,
+}
+
+/// What this machine gives.
+#[derive(Debug, Args)]
+pub(crate) struct Machine {
+    /// The folder in which Python environments are kept for reuse
+    #[arg(long, value_name = "FOLDER", env = "BLUEPROOF_ENVIRONMENTS")]
+    pub(crate) environments: Option<PathBuf>,
+    /// How many cores the local queue may promise; all, where nothing is said
+    #[arg(long, value_name = "CORES", env = "BLUEPROOF_LOCAL_CPU")]
+    pub(crate) cpu: Option<Cpus>,
+    /// How much memory the local queue may promise; all, where nothing is said
+    #[arg(long, value_name = "BYTES", env = "BLUEPROOF_LOCAL_MEMORY")]
+    pub(crate) memory: Option<Bytes>,
+    /// Whether whoever asks for a run of a folder of this machine approves it by that: `true` unless the API listens on an
+    /// address, where whoever has a token could let run what they like
+    #[arg(long, value_name = "BOOL", env = "BLUEPROOF_LOCAL_SELF_APPROVE", action = clap::ArgAction::Set)]
+    pub(crate) self_approve: Option<bool>,
+    /// Who may approve the runs of others, by the name of a user or a token
+    #[arg(
+        long = "approver",
+        value_name = "NAME",
+        env = "BLUEPROOF_LOCAL_APPROVERS",
+        value_delimiter = ','
+    )]
+    pub(crate) approvers: Vec<String>,
+    /// The `blueproof` program, which carries out attempts; the one beside this one where none is named
+    #[arg(long, value_name = "FILE", env = "BLUEPROOF_AGENT")]
+    pub(crate) agent: Option<PathBuf>,
+}
+
+/// Where tokens are kept.
+#[derive(Debug, Args)]
+pub(crate) struct TokensFile {
+    /// The file of tokens; scheduler-tokens.yaml in the user's folder of configuration where none is named
+    #[arg(long = "tokens", value_name = "FILE", env = "BLUEPROOF_TOKENS")]
+    pub(crate) path: Option<PathBuf>,
+}
+
+/// How what happens is logged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogFormat {
+    /// For people
+    Text,
+    /// An object a line
+    Json,
+}
+
+/// What to do with tokens.
+#[derive(Debug, Args)]
+pub(crate) struct Token {
+    #[command(flatten)]
+    pub(crate) file: TokensFile,
+    #[command(subcommand)]
+    pub(crate) command: TokenCommand,
+}
+
+/// What to do with tokens.
+#[derive(Debug, Subcommand)]
+pub(crate) enum TokenCommand {
+    /// Make a token, and print it: it is told nowhere else
+    Create {
+        /// Who asks with it
+        name: String,
+        /// What it may
+        #[arg(long, value_parser = role)]
+        role: Role,
+        /// When it counts no more: a time such as 2027-01-31T00:00:00Z, or a span from now such as 90d; never, where nothing
+        /// is said
+        #[arg(long, value_name = "WHEN", value_parser = expires)]
+        expires: Option<Timestamp>,
+    },
+    /// List tokens: what they are called, what they may, and until when
+    List,
+    /// Remove a token: it counts no more from now on
+    Remove {
+        /// What it is called
+        name: String,
+    },
+}
+
+fn role(text: &str) -> Result<Role, String> {
+    let found = Role::ALL.into_iter().find(|role| role.as_str() == text);
+    found.ok_or_else(|| "the roles are read, run, approve and admin".into())
+}
+
+fn expires(text: &str) -> Result<Timestamp, String> {
+    if let Ok(at) = text.parse::<Timestamp>() {
+        return Ok(at);
+    }
+    let days = text.strip_suffix('d').and_then(|days| days.parse::<u32>().ok());
+    let hours = text.strip_suffix('h').and_then(|hours| hours.parse::<u32>().ok());
+    let hours = days.map(|days| i64::from(days) * 24).or(hours.map(i64::from));
+    let span = hours.map(SignedDuration::from_hours);
+    let at = span.and_then(|span| Timestamp::now().checked_add(span).ok());
+    at.ok_or_else(|| {
+        "give a time such as 2027-01-31T00:00:00Z, or a number of days or hours such as 90d or 12h".into()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn what_can_be_typed_is_well_formed() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_token_expires_at_a_time_or_after_a_span() {
+        let at = "2027-01-31T00:00:00Z";
+        assert_eq!(expires(at), Ok(at.parse().expect("a time")));
+        let in_days = expires("90d").expect("a span").duration_since(Timestamp::now());
+        assert!((in_days.as_hours() - 90 * 24).abs() <= 1);
+        for wrong in ["", "d", "-1d", "soon", "1y"] {
+            expires(wrong).expect_err(wrong);
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! `blueproof-scheduler serve`: the scheduler and its API, until it is told to stop.
+
+use std::{io, sync::Arc};
+
+use blueproof_core::policy::LocalApproval;
+use blueproof_diagnostic::{Code, Diagnostic};
+use blueproof_host::{
+    Service, Standing,
+    api::{Address, Api},
+};
+use blueproof_machine::{LocalPolicy, Machine, MachineConfig};
+use tokio::{
+    signal::unix::{SignalKind, signal},
+    sync::watch,
+    task::JoinSet,
+};
+use tracing_subscriber::{EnvFilter, fmt};
+
+use crate::{
+    cli::{LogFormat, Serve},
+    places,
+};
+
+pub(crate) fn serve(arguments: &Serve) -> Result<(), Diagnostic> {
+    log(arguments)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| {
+        Diagnostic::error(Code::NotServing, "no thread can be made").because(error.to_string())
+    })?;
+    let served = runtime.block_on(run(arguments));
+    // A read of a disk that hangs keeps nobody here.
+    runtime.shutdown_background();
+    served
+}
+
+fn log(arguments: &Serve) -> Result<(), Diagnostic> {
+    let filter = EnvFilter::try_new(&arguments.log).map_err(|error| {
+        Diagnostic::error(
+            Code::Usage,
+            format!("`{}` is no filter of what is logged", arguments.log),
+        )
+        .because(error.to_string())
+    })?;
+    let lines = fmt()
+        .with_env_filter(filter)
+        .with_writer(io::stderr)
+        .with_ansi(false);
+    match arguments.log_format {
+        LogFormat::Text => lines.init(),
+        LogFormat::Json => lines.json().flatten_event(true).init(),
+    }
+    Ok(())
+}
+
+async fn run(arguments: &Serve) -> Result<(), Diagnostic> {
+    let config = config(arguments)?;
+    let stops = until_told_to_stop()?;
+    let machine = Machine::open(&config, |text| tracing::info!("{text}")).await?;
+    for warning in &machine.warnings {
+        tracing::warn!(code = %warning.code, "{}", warning.message);
+    }
+    tracing::info!(store = %config.store.display(), machine = machine.description, "opened");
+    let host = machine
+        .host
+        .telling(|problem| tracing::error!(code = %problem.code, "{}", problem.message));
+    let service = Arc::new(Service::new(host));
+    let tokens = arguments.tokens.tokens()?;
+    let api = Api::new(
+        machine.store,
+        machine.output,
+        service.clone(),
+        tokens,
+        env!("CARGO_PKG_VERSION"),
+    );
+    let mut serving = listen(api, &arguments.addresses(&config), &stops).await?;
+    tokio::spawn(tell_standing(service.standing()));
+    let working = {
+        let service = service.clone();
+        tokio::spawn(async move { service.run().await })
+    };
+    told(stops).await;
+    tracing::info!("told to stop: what runs goes on by itself");
+    // Those who ask are answered first, with a store that is still led.
+    while serving.join_next().await.is_some() {}
+    service.stop();
+    let _ = working.await;
+    Ok(())
+}
+
+/// Serves at each address until it is told to stop.
+async fn listen(
+    api: Api,
+    addresses: &[Address],
+    stops: &watch::Receiver<bool>,
+) -> Result<JoinSet<()>, Diagnostic> {
+    let (app, _) = api.router();
+    let mut serving = JoinSet::new();
+    for address in addresses {
+        let listening = address.listen().await?;
+        tracing::info!(address = %listening.address(), "listening");
+        serving.spawn(listening.serve(app.clone(), told(stops.clone())));
+    }
+    Ok(serving)
+}
+
+impl Serve {
+    fn addresses(&self, config: &MachineConfig) -> Vec<Address> {
+        match self.listen.as_slice() {
+            [] => vec![Address::Unix(places::socket(&config.store))],
+            named => named.to_vec(),
+        }
+    }
+}
+
+fn config(arguments: &Serve) -> Result<MachineConfig, Diagnostic> {
+    let machine = &arguments.machine;
+    let takes_tokens = arguments
+        .listen
+        .iter()
+        .any(|address| matches!(address, Address::Tcp(_)));
+    let self_approve = machine.self_approve.unwrap_or(!takes_tokens);
+    Ok(MachineConfig {
+        store: arguments.store.clone().map_or_else(places::store, Ok)?,
+        environments: machine
+            .environments
+            .clone()
+            .map_or_else(places::environments, Ok)?,
+        agent: machine.agent.clone().map_or_else(places::agent, Into::into),
+        policy: LocalPolicy {
+            cpu: machine.cpu,
+            memory: machine.memory,
+            self_approve: match self_approve {
+                true => LocalApproval::Own,
+                false => LocalApproval::Required,
+            },
+            approvers: machine.approvers.clone(),
+        },
+    })
+}
+
+/// Logs how the scheduler stands, each time that this changes.
+async fn tell_standing(mut standing: watch::Receiver<Standing>) {
+    loop {
+        match &*standing.borrow_and_update() {
+            Standing::Starting => {}
+            Standing::Leading => tracing::info!("leads"),
+            Standing::Following => tracing::info!("follows: another process leads"),
+            Standing::Failing(problem) => {
+                tracing::error!(code = %problem.code, causes = ?problem.causes, "{}; tries again", problem.message);
+            }
+            Standing::Stopped => tracing::info!("stopped"),
+        }
+        if standing.changed().await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Returns what becomes true once the process is told to stop, by SIGTERM or Ctrl-C.
+fn until_told_to_stop() -> Result<watch::Receiver<bool>, Diagnostic> {
+    let listen = |kind| {
+        signal(kind).map_err(|error| {
+            Diagnostic::error(Code::NotServing, "signals cannot be listened to").because(error.to_string())
+        })
+    };
+    let mut terminated = listen(SignalKind::terminate())?;
+    let mut interrupted = listen(SignalKind::interrupt())?;
+    let (stop, stops) = watch::channel(false);
+    tokio::spawn(async move {
+        tokio::select! {
+            _ = terminated.recv() => {}
+            _ = interrupted.recv() => {}
+        }
+        stop.send_replace(true);
+        // Whoever waits for it later is told, too.
+        stop.closed().await;
+    });
+    Ok(stops)
+}
+
+async fn told(mut stops: watch::Receiver<bool>) {
+    // Whoever tells it is there for as long as somebody waits.
+    let _ = stops.wait_for(|stops| *stops).await.is_ok();
+}
