@@ -22,12 +22,13 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use blueproof_core::{
-    action::{Reservation, StartAction},
+    action::{Reservation, ReservedQuota, StartAction},
     attempt::{AttemptLayout, RunsFolder},
     domain::AttemptId,
     event::StopMode,
     ports::{AttemptNews, CallError, ClusterDriver, Inventory, News},
 };
+use blueproof_diagnostic::{Code, Diagnostic};
 use tokio::sync::mpsc;
 
 pub use agent::AgentCommand;
@@ -82,6 +83,14 @@ impl LocalDriver {
     }
 }
 
+fn decides_nothing(cluster_queue: &str) -> CallError {
+    let message = format!("nothing on this machine decides about quota of the ClusterQueue {cluster_queue}");
+    let diagnostic = Diagnostic::error(Code::QuotaNotDecided, message);
+    CallError::never(
+        diagnostic.hint("take `blueproof.dev/admission: External` from the ClusterQueue, and apply it again"),
+    )
+}
+
 #[async_trait]
 impl ClusterDriver for LocalDriver {
     async fn inventory(&self) -> Result<Inventory, CallError> {
@@ -94,6 +103,9 @@ impl ClusterDriver for LocalDriver {
 
     async fn reserve(&self, reservation: &Reservation) -> Result<(), CallError> {
         let attempt = reservation.attempt;
+        if let ReservedQuota::Requested(request) = &reservation.quota {
+            return Err(decides_nothing(&request.cluster_queue));
+        }
         let placement = self.attempts.reserve(attempt, reservation.resources).await?;
         self.followed
             .tell(attempt, AttemptNews::Reserved(placement))

@@ -5,6 +5,7 @@
 mod clock;
 mod cluster;
 pub mod contract;
+mod external;
 mod gpu;
 mod leadership;
 mod machine;
@@ -16,10 +17,13 @@ mod store;
 
 pub use clock::FakeClock;
 pub use cluster::FakeCluster;
+pub use external::ExternalQueue;
 pub use gpu::{FakeProbe, device, snapshot};
 pub use leadership::FakeLease;
 pub use machine::{Asked, busy_log, log_of};
 pub use output::FakeOutput;
 pub use reporter::FakeReporter;
-pub use samples::{TEAMS, finished, outcome, request, reservation, reserved, start_action, teams};
+pub use samples::{
+    TEAMS, finished, outcome, quota_request, request, reservation, reserved, start_action, teams,
+};
 pub use store::MemoryStore;

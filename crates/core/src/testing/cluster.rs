@@ -7,11 +7,12 @@ use std::{
 
 use async_trait::async_trait;
 use blueproof_diagnostic::{Code, Diagnostic};
+use blueproof_queue::objects::Objects;
 use tokio::sync::{mpsc, watch};
 
-use super::samples::outcome;
+use super::{contract::Upset, external::ExternalQueue, samples::outcome};
 use crate::{
-    action::{Reservation, StartAction},
+    action::{QuotaRequest, Reservation, ReservedQuota, StartAction},
     domain::{AttemptId, Outcome, Placement, Resources, Verdict},
     event::StopMode,
     ports::{AttemptNews, CallError, ClusterDriver, Inventory, NEWS_AT_MOST, News},
@@ -24,6 +25,8 @@ pub struct FakeCluster {
     /// Whether an attempt has its place as soon as that is asked for.
     places_at_once: bool,
     ends: Ends,
+    /// What decides about quota, where the cluster does.
+    queue: Option<Mutex<ExternalQueue>>,
     state: watch::Sender<State>,
     listeners: Mutex<Vec<mpsc::Sender<News>>>,
 }
@@ -45,6 +48,8 @@ struct State {
 #[derive(Debug, Clone, PartialEq)]
 enum Phase {
     Pending,
+    /// Its cluster has not given it quota.
+    Requested,
     Reserved,
     Running,
     Finished(Box<Outcome>),
@@ -68,8 +73,18 @@ impl FakeCluster {
         Self::new(total, false, Ends::WhenTold)
     }
 
+    /// Returns a cluster that decides about quota itself, by these objects and Kueue's rules, and on which attempts run as on
+    /// [`waiting`](Self::waiting). Those that come with quota have a place at once.
+    pub fn admitting(total: Resources, objects: Objects) -> Self {
+        Self {
+            queue: Some(Mutex::new(ExternalQueue::new(objects))),
+            ..Self::waiting(total)
+        }
+    }
+
     fn new(total: Resources, places_at_once: bool, ends: Ends) -> Self {
         Self {
+            queue: None,
             total,
             places_at_once,
             ends,
@@ -82,8 +97,42 @@ impl FakeCluster {
     pub fn place(&self, attempt: AttemptId) {
         self.change(attempt, |phase| match phase {
             Phase::Pending => Some(Phase::Reserved),
-            Phase::Reserved | Phase::Running | Phase::Finished(_) | Phase::Released => None,
+            Phase::Requested | Phase::Reserved | Phase::Running | Phase::Finished(_) | Phase::Released => {
+                None
+            }
         });
+    }
+
+    /// Takes the quota of an attempt back, for a reason that only the cluster knows.
+    pub fn evict(&self, attempt: AttemptId, reason: &str) {
+        self.tell_news(
+            attempt,
+            AttemptNews::Evicted {
+                reason: reason.into(),
+                message: "the test says so".into(),
+            },
+        );
+    }
+
+    /// Loses an attempt: nothing of it is left, and nobody knows why.
+    pub fn lose(&self, attempt: AttemptId) {
+        self.state.send_modify(|state| {
+            state.attempts.insert(attempt, Phase::Released);
+        });
+        self.tell_news(
+            attempt,
+            AttemptNews::Lost {
+                message: "the test says so".into(),
+            },
+        );
+    }
+
+    /// Tells whatever a test wants told, true or not.
+    pub fn tell_news(&self, attempt: AttemptId, news: AttemptNews) {
+        // Tests tell of fewer things than may wait, and one that listens no more is told nothing.
+        let news = News { attempt, news };
+        self.listeners()
+            .retain(|listener| listener.try_send(news.clone()).is_ok());
     }
 
     /// Ends a running attempt.
@@ -112,7 +161,7 @@ impl FakeCluster {
 
     /// Returns the attempts that wait for a place.
     pub fn pending(&self) -> Vec<AttemptId> {
-        self.those(|phase| *phase == Phase::Pending)
+        self.those(|phase| matches!(phase, Phase::Pending | Phase::Requested))
     }
 
     /// Returns the attempts of which something is left.
@@ -165,7 +214,9 @@ impl FakeCluster {
                 reason: "Crowded".into(),
                 message: "others have every place".into(),
             },
-            Phase::Reserved => AttemptNews::Reserved(Placement::on("memory")),
+            // Why it waits its queue tells.
+            Phase::Requested => return,
+            Phase::Reserved => AttemptNews::Reserved(self.placement(attempt)),
             Phase::Running => AttemptNews::Running,
             Phase::Finished(outcome) => AttemptNews::Finished {
                 outcome: outcome.clone(),
@@ -173,10 +224,57 @@ impl FakeCluster {
             },
             Phase::Released => AttemptNews::Released,
         };
-        // Tests tell of fewer things than may wait, and one that listens no more is told nothing.
-        let news = News { attempt, news };
-        self.listeners()
-            .retain(|listener| listener.try_send(news.clone()).is_ok());
+        self.tell_news(attempt, news);
+    }
+
+    fn placement(&self, attempt: AttemptId) -> Placement {
+        let placement = self
+            .with_queue(|queue| queue.placement(attempt).cloned())
+            .flatten();
+        placement.unwrap_or_else(|| Placement::on("memory"))
+    }
+
+    /// Has the queue of the cluster do something, where it has one.
+    fn with_queue<T>(&self, work: impl FnOnce(&mut ExternalQueue) -> T) -> Option<T> {
+        let queue = self.queue.as_ref()?;
+        Some(work(&mut queue.lock().unwrap_or_else(PoisonError::into_inner)))
+    }
+
+    /// Tells what the queue of the cluster decides now.
+    fn decide(&self) {
+        for News { attempt, news } in self.with_queue(ExternalQueue::decide).unwrap_or_default() {
+            if let AttemptNews::Reserved(_) = news {
+                self.state.send_modify(|state| {
+                    state.attempts.insert(attempt, Phase::Reserved);
+                });
+            }
+            self.tell_news(attempt, news);
+        }
+    }
+
+    /// Asks the queue of the cluster for quota.
+    fn request(&self, attempt: AttemptId, request: &QuotaRequest) -> Result<(), CallError> {
+        let asked = self.with_queue(|queue| {
+            queue.forget_told(attempt);
+            queue.request(attempt, request);
+        });
+        if asked.is_none() {
+            let message = "this cluster decides about no quota";
+            return Err(CallError::never(Diagnostic::error(
+                Code::QuotaNotDecided,
+                message,
+            )));
+        }
+        self.state.send_modify(|state| {
+            let phase = state.attempts.entry(attempt).or_insert(Phase::Requested);
+            // One that was released before it began may be asked for again.
+            if *phase == Phase::Released && !state.starts.contains_key(&attempt) {
+                *phase = Phase::Requested;
+            }
+        });
+        self.repeat(attempt);
+        self.decide();
+        Ok(())
     }
 
     fn listeners(&self) -> MutexGuard<'_, Vec<mpsc::Sender<News>>> {
@@ -187,6 +285,16 @@ impl FakeCluster {
         let mut failing = None;
         self.state.send_modify(|state| failing = state.failing.take());
         failing.map_or(Ok(()), Err)
+    }
+}
+
+impl Upset for FakeCluster {
+    fn evict(&self, attempt: AttemptId, reason: &str) {
+        self.evict(attempt, reason);
+    }
+
+    fn lose(&self, attempt: AttemptId) {
+        self.lose(attempt);
     }
 }
 
@@ -209,6 +317,9 @@ impl ClusterDriver for FakeCluster {
     async fn reserve(&self, reservation: &Reservation) -> Result<(), CallError> {
         self.fails()?;
         let attempt = reservation.attempt;
+        if let ReservedQuota::Requested(request) = &reservation.quota {
+            return self.request(attempt, request);
+        }
         let asked = match self.places_at_once {
             true => Phase::Reserved,
             false => Phase::Pending,
@@ -249,7 +360,9 @@ impl ClusterDriver for FakeCluster {
     async fn stop(&self, attempt: AttemptId, _how: StopMode) -> Result<(), CallError> {
         self.change(attempt, |phase| match phase {
             Phase::Running => Some(Phase::Finished(Box::new(outcome(Verdict::Stopped)))),
-            Phase::Pending | Phase::Reserved | Phase::Finished(_) | Phase::Released => None,
+            Phase::Pending | Phase::Requested | Phase::Reserved | Phase::Finished(_) | Phase::Released => {
+                None
+            }
         });
         Ok(())
     }
@@ -260,7 +373,9 @@ impl ClusterDriver for FakeCluster {
                 *phase = Phase::Released;
             }
         });
+        self.with_queue(|queue| queue.remove(attempt));
         self.tell(attempt, &Phase::Released);
+        self.decide();
         Ok(())
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! Each function panics with what was promised and not kept.
 
+mod admission;
 mod cluster;
 mod gpu;
 mod leadership;
@@ -9,6 +10,7 @@ mod output;
 mod reporter;
 mod store;
 
+pub use admission::{Upset, admission_keeps_its_promises};
 pub use cluster::{NewsOf, cluster_keeps_its_promises};
 pub use gpu::probe_keeps_its_promises;
 pub use leadership::leadership_keeps_its_promises;

@@ -12,10 +12,10 @@ use blueproof_queue::{
 use jiff::Timestamp;
 
 use crate::{
-    action::{Action, Reservation, ReservedQuota, StartAction},
+    action::{Action, QuotaRequest, Reservation, ReservedQuota, StartAction},
     domain::{
         Actor, AttemptId, Bytes, Cpus, Head, Job, Outcome, Placement, Priority, Repository, RequestKey,
-        Resources, Retries, RunId, RunRequest, Subject, Timeouts, Verdict,
+        Resources, Retries, RunId, RunRequest, Subject, Timeouts, Verdict, pod_sets,
     },
     event::{Event, StopMode},
     policy::Policy,
@@ -144,6 +144,21 @@ pub fn reservation(attempt: AttemptId, resources: Resources) -> Reservation {
             local_queue: "local".into(),
             pod_sets: Vec::new(),
         }),
+    }
+}
+
+/// Returns what a driver is asked with for quota and a place for an attempt: through the LocalQueue `local`, for all that its
+/// run asks for.
+pub fn quota_request(start: &StartAction) -> Reservation {
+    let request = QuotaRequest {
+        local_queue: "local".into(),
+        cluster_queue: "local".into(),
+        priority: start.request.priority,
+        pod_sets: pod_sets(start.job()),
+    };
+    Reservation {
+        quota: ReservedQuota::Requested(request),
+        ..reservation(start.attempt, start.job().gang())
     }
 }
 

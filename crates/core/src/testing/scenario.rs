@@ -13,21 +13,24 @@
 //! `refused: TEXT`.
 //! After each event the scheduler is checked; at the end everything is replayed, and must come out the same.
 
+mod external;
 mod parse;
 
 use std::fmt::Write as _;
 
+use blueproof_queue::objects::Admission;
 use jiff::Timestamp;
 
 use crate::{
     action::Action,
-    domain::RunId,
+    domain::{Actor, RunId},
     event::Event,
     fact::Fact,
     policy::Policy,
     scheduler::{Replay, Scheduler},
     view::Trouble,
 };
+pub use external::play_externally;
 use parse::{Line, Step};
 
 /// Plays a story.
@@ -67,13 +70,11 @@ impl Stage {
     fn play(&mut self, line: Line) -> Result<(), String> {
         match line {
             Line::Happens { at, step, expected } => {
-                let input = self.event(step)?;
-                let step = self.scheduler.handle(at, input);
-                self.refusal = step.refusal().map(|refused| refused.causes.join(": "));
-                self.facts
-                    .extend(step.facts.into_iter().map(|fact| (step.at, fact)));
-                self.scheduler.check();
-                compare(&expected, &describe(&step.actions))
+                let mut actions = Vec::new();
+                for event in self.events(step)? {
+                    actions.extend(self.handle(at, event));
+                }
+                compare(&expected, &describe(&actions))
             }
             Line::Is { run, state } => {
                 let view = self
@@ -104,26 +105,42 @@ impl Stage {
         }
     }
 
-    fn event(&self, step: Step) -> Result<Event, String> {
-        match step {
-            Step::Event(event) => Ok(*event),
+    fn handle(&mut self, at: Timestamp, event: Event) -> Vec<Action> {
+        let step = self.scheduler.handle(at, event);
+        self.refusal = step.refusal().map(|refused| refused.causes.join(": "));
+        self.facts
+            .extend(step.facts.into_iter().map(|fact| (step.at, fact)));
+        self.scheduler.check();
+        step.actions
+    }
+
+    /// Returns what comes in with a step.
+    fn events(&self, step: Step) -> Result<Vec<Event>, String> {
+        let event = match step {
+            Step::Policy {
+                policy,
+                admission: Admission::External,
+            } => return Ok(with_external_admission(policy)),
+            Step::Policy { policy, .. } => Event::Configured { policy },
+            Step::Event(event) => *event,
             Step::Approve { run, words } => {
                 let view = self
                     .scheduler
                     .view(run)
                     .ok_or_else(|| format!("  {run} is not known"))?;
-                Ok(Event::Approved {
+                Event::Approved {
                     approval: parse::approval_of(&view.subject, &words)?,
-                })
+                }
             }
             Step::Report(run) => {
                 let attempts = self.scheduler.view(run).map_or(0, |view| view.attempts.len());
-                Ok(Event::Reported {
+                Event::Reported {
                     run,
                     attempts: u32::try_from(attempts).expect("few attempts"),
-                })
+                }
             }
-        }
+        };
+        Ok(vec![event])
     }
 
     /// Applies the log to a new scheduler: the same state and the same work left over must come of it, with nothing decided.
@@ -143,6 +160,20 @@ impl Stage {
             Err("a replay comes out otherwise".into())
         }
     }
+}
+
+/// Returns what sets a policy, with a queue about which its cluster decides.
+fn with_external_admission(policy: Box<Policy>) -> Vec<Event> {
+    let mut objects = policy.default_objects();
+    for queue in objects.cluster_queues.values_mut() {
+        queue.admission = Admission::External;
+    }
+    let by = Actor::Local("admin".into());
+    let applied = Event::QuotaApplied {
+        objects: Box::new(objects),
+        by,
+    };
+    vec![Event::Configured { policy }, applied]
 }
 
 /// Writes actions as stories name them: `reserve r-1.1, stop r-2.1 end`.

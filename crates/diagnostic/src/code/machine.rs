@@ -39,6 +39,9 @@ macro_rules! machine {
     636 EnvironmentChanged "an environment that was changed meanwhile"
         "Runs share environments. Another run, or a program that the notebook started, changed this one while the notebook \
          ran, so that its outcome says nothing. The next attempt has a copy of its own."
+    638 QuotaNotDecided "a cluster that decides about no quota"
+        "A ClusterQueue says `blueproof.dev/admission: External`, and the cluster that its runs are for has no Kueue, or none \
+         that blueproof knows how to ask. Leave the annotation out, and the embedded queue decides."
     640 AttemptLost "an attempt that no longer answers"
         "The attempt was told to end and did not, or its agent is gone without a last word. Whatever it left is \
          removed, and the run is tried again as often as `spec.retries.infrastructure` allows."

@@ -8,8 +8,8 @@ use crate::{
     action::StartAction,
     domain::{AttemptId, Outcome, Placement, Verdict},
     event::StopMode,
-    ports::{AttemptNews, ClusterDriver, News},
-    testing::reservation,
+    ports::{AttemptNews, ClusterDriver, News, Retry},
+    testing::{quota_request, reservation},
 };
 
 /// The longest that anything here may take on a slow machine.
@@ -127,6 +127,7 @@ pub async fn cluster_keeps_its_promises(
     news.release(passing.attempt).await;
     an_attempt_passes(cluster, &mut news, passing).await;
     an_attempt_is_released_that_never_began(cluster, &mut news, unstarted).await;
+    a_request_for_quota_is_taken_or_refused_for_good(cluster, &mut news, unstarted).await;
     an_attempt_is_stopped_and_news_are_taken_up_again(cluster, news, endless).await;
 }
 
@@ -167,6 +168,19 @@ async fn an_attempt_is_released_that_never_began(
         Ok(()),
         "stopping what never began is a success"
     );
+    news.release(start.attempt).await;
+}
+
+async fn a_request_for_quota_is_taken_or_refused_for_good(
+    cluster: &dyn ClusterDriver,
+    news: &mut NewsOf<'_>,
+    start: &StartAction,
+) {
+    let asked = cluster.reserve(&quota_request(start)).await;
+    if let Err(refused) = asked {
+        assert_eq!(refused.retry, Retry::Never, "nothing here decides about quota");
+    }
+    // Whatever it asked for, it asks no more.
     news.release(start.attempt).await;
 }
 

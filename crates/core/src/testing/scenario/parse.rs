@@ -5,6 +5,7 @@ mod gate;
 use std::collections::BTreeSet;
 
 use blueproof_diagnostic::{Code, Diagnostic};
+use blueproof_queue::objects::Admission;
 use jiff::{SignedDuration, Timestamp};
 
 pub(super) use gate::approval_of;
@@ -48,7 +49,14 @@ pub(super) enum Line {
 /// Something that happens; some of it can only be completed by whoever knows the runs.
 pub(super) enum Step {
     Event(Box<Event>),
-    Approve { run: RunId, words: Vec<String> },
+    Policy {
+        policy: Box<Policy>,
+        admission: Admission,
+    },
+    Approve {
+        run: RunId,
+        words: Vec<String>,
+    },
     Report(RunId),
 }
 
@@ -125,9 +133,15 @@ fn step(words: &[&str]) -> Result<Step, String> {
         return Ok(Step::Event(Box::new(event)));
     }
     let event = match *verb {
-        "policy" => Event::Configured {
-            policy: Box::new(policy(&Options(rest))?),
-        },
+        "policy" => {
+            let admission = match Options(rest).word("admission") {
+                Some("external") => Admission::External,
+                Some(other) => return Err(format!("`{other}` is no admission")),
+                None => Admission::Embedded,
+            };
+            let policy = Box::new(policy(&Options(rest))?);
+            return Ok(Step::Policy { policy, admission });
+        }
         "run" => Event::Requested {
             request: Box::new(requested(subject, &options)?),
         },
@@ -154,6 +168,15 @@ fn step(words: &[&str]) -> Result<Step, String> {
         "placed" => Event::Reserved {
             attempt: attempt(subject)?,
             place: "here".into(),
+        },
+        "evicted" => Event::Evicted {
+            attempt: attempt(subject)?,
+            reason: (*rest.get(1).ok_or("evicted ATTEMPT REASON")?).into(),
+            message: "the story says so".into(),
+        },
+        "missing" => Event::Lost {
+            attempt: attempt(subject)?,
+            message: "the story says so".into(),
         },
         "started" => Event::Started {
             attempt: attempt(subject)?,
