@@ -257,6 +257,22 @@ impl Queued {
         Some(format!("{} before it in the queue", self.n_ahead?))
     }
 
+    /// Says who goes first where it would fit.
+    fn turn_in_words(&self) -> String {
+        let Some(head) = self.strict_head else {
+            return self.before().unwrap_or_else(|| "it is to be tried".into());
+        };
+        let before = self
+            .before()
+            .map_or_else(|| "it is in a queue, ".into(), |before| format!("{before}, "));
+        let never = if self.head_never_fits {
+            ", which can never fit"
+        } else {
+            ""
+        };
+        format!("{before}which is StrictFIFO: nobody is admitted before {head}, its head{never}")
+    }
+
     /// Returns what it takes until it is the run's turn, in general and without a full stop.
     fn turn(&self) -> String {
         let asked = self.asked;
@@ -401,21 +417,7 @@ impl fmt::Display for PendingReason {
             }
             Self::AwaitingApproval { lapsed: Some(lapsed) } => lapsed.fmt(f),
             Self::Held(hold) => write!(f, "{} holds {}", hold.by, hold.target),
-            Self::PendingEvaluation(queued) => match queued.strict_head {
-                Some(head) => write!(
-                    f,
-                    "{}which is StrictFIFO: nobody is admitted before {head}, its head{}",
-                    queued
-                        .before()
-                        .map_or_else(|| "it is in a queue, ".into(), |before| format!("{before}, ")),
-                    if queued.head_never_fits {
-                        ", which can never fit"
-                    } else {
-                        ""
-                    }
-                ),
-                None => f.write_str(&queued.before().unwrap_or_else(|| "it is to be tried".into())),
-            },
+            Self::PendingEvaluation(queued) => f.write_str(&queued.turn_in_words()),
             Self::WaitingForQuota(queued) => write!(
                 f,
                 "asks for {}; {}{}",
@@ -439,22 +441,7 @@ impl fmt::Display for PendingReason {
                 Some(inactive) => inactive.fmt(f),
                 None => f.write_str("its queue admits nobody"),
             },
-            Self::WaitingForAdmission(AdmissionPending {
-                cluster_queue,
-                pending,
-            }) => match pending {
-                Some(PlacePending {
-                    cluster_reason,
-                    message,
-                }) => write!(
-                    f,
-                    "its cluster decides about the ClusterQueue {cluster_queue}: {message} ({cluster_reason})"
-                ),
-                None => write!(
-                    f,
-                    "its cluster decides about the ClusterQueue {cluster_queue}, and has not answered yet"
-                ),
-            },
+            Self::WaitingForAdmission(pending) => pending.fmt(f),
             Self::BackingOff(back_off) => f.write_str(&back_off.told(&to_the_second(back_off.until))),
             Self::WaitingForRelease => f.write_str("its last attempt is being cleared away"),
             Self::BeingPlaced => f.write_str("quota is promised; a place is being made"),
@@ -468,6 +455,20 @@ impl fmt::Display for PendingReason {
                 )
             }
             Self::BeingStarted => f.write_str("environment and kernel are being started"),
+        }
+    }
+}
+
+impl fmt::Display for AdmissionPending {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "its cluster decides about the ClusterQueue {}",
+            self.cluster_queue
+        )?;
+        match &self.pending {
+            Some(pending) => write!(f, ": {} ({})", pending.message, pending.cluster_reason),
+            None => f.write_str(", and has not answered yet"),
         }
     }
 }

@@ -76,7 +76,7 @@ impl ExternalStage {
                 let admission = Admission::External;
                 self.stage.events(Step::Policy { policy, admission })?
             }
-            other => self.stage.events(other)?,
+            other @ (Step::Event(_) | Step::Approve { .. } | Step::Report(_)) => self.stage.events(other)?,
         };
         if let [Event::Reserved { attempt, place }] = &mut events[..] {
             self.check_placed(*attempt, place)?;

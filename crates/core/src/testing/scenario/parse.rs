@@ -132,6 +132,9 @@ fn step(words: &[&str]) -> Result<Step, String> {
     if let Some(event) = gate::event(verb, rest)? {
         return Ok(Step::Event(Box::new(event)));
     }
+    if let Some(event) = of_cluster(verb, rest)? {
+        return Ok(Step::Event(Box::new(event)));
+    }
     let event = match *verb {
         "policy" => {
             let admission = match Options(rest).word("admission") {
@@ -160,6 +163,18 @@ fn step(words: &[&str]) -> Result<Step, String> {
                 by: actor("ada"),
             }
         }
+        "reported" => return Ok(Step::Report(run_id(subject)?)),
+        "tick" => Event::Tick,
+        how @ ("failing" | "blocked") => failed(how, subject, &rest[1..])?,
+        ended => finished(attempt(subject)?, ended)?,
+    };
+    Ok(Step::Event(Box::new(event)))
+}
+
+/// Reads what a cluster tells of an attempt; anything else is `None`.
+fn of_cluster(verb: &str, rest: &[&str]) -> Result<Option<Event>, String> {
+    let subject = rest.first().copied().unwrap_or_default();
+    Ok(Some(match verb {
         "pending" => Event::Pending {
             attempt: attempt(subject)?,
             reason: rest.get(1).ok_or("pending ATTEMPT REASON")?.to_string(),
@@ -184,12 +199,8 @@ fn step(words: &[&str]) -> Result<Step, String> {
         "released" => Event::Released {
             attempt: attempt(subject)?,
         },
-        "reported" => return Ok(Step::Report(run_id(subject)?)),
-        "tick" => Event::Tick,
-        how @ ("failing" | "blocked") => failed(how, subject, &rest[1..])?,
-        ended => finished(attempt(subject)?, ended)?,
-    };
-    Ok(Step::Event(Box::new(event)))
+        _ => return Ok(None),
+    }))
 }
 
 fn cancel(run: RunId, words: &[&str]) -> Event {
