@@ -260,10 +260,12 @@ fn an_eviction_costs_no_retry_and_blames_nobody() {
     });
     assert_eq!(story.released(first()), "reserve r-1.2");
     assert_eq!(story.state(), RunState::Queued);
-    let requeued = story.decisions().into_iter().find_map(|decision| match decision {
-        Decision::Requeued { retry, .. } => Some(*retry),
-        _ => None,
-    });
+    let mut requeued = None;
+    for decision in story.decisions() {
+        if let Decision::Requeued { retry, .. } = decision {
+            requeued = Some(*retry);
+        }
+    }
     assert_eq!(requeued, Some(None), "no retry was used");
     let view = story.scheduler.view(RUN).expect("it is known");
     assert_eq!(

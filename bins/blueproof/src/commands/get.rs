@@ -4,7 +4,6 @@ use std::{collections::BTreeMap, time::Duration};
 
 use blueproof_core::{
     domain::{RunId, RunState},
-    pending::PendingReason,
     ports::Version,
     view::RunView,
 };
@@ -251,14 +250,14 @@ async fn watch(store: &Backend, arguments: &GetRuns) -> Result<Exit, Problem> {
 #[derive(PartialEq)]
 struct Shown {
     facts: RunView,
-    reason: Option<&'static str>,
+    reason: Option<String>,
 }
 
 impl Shown {
     fn of(view: &RunView) -> Self {
         Self {
             facts: view.clone().without_outlook(),
-            reason: view.waits().map(PendingReason::as_str),
+            reason: view.waits().map(|reason| reason.as_str().to_owned()),
         }
     }
 }

@@ -85,7 +85,7 @@ pub(crate) fn describe(
     if !view.attempts.is_empty() {
         section(&mut text, "Attempts", &attempts(view, now), width);
         for attempt in &view.attempts {
-            if let Some(eviction) = attempt.eviction {
+            if let Some(eviction) = &attempt.eviction {
                 let _ = writeln!(text, "  {} was evicted {eviction}", attempt.id);
             }
         }

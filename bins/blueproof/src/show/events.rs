@@ -67,6 +67,8 @@ fn of_input(input: &Event) -> String {
         | Event::Reserved { attempt, .. }
         | Event::Started { attempt }
         | Event::Finished { attempt, .. }
+        | Event::Evicted { attempt, .. }
+        | Event::Lost { attempt, .. }
         | Event::Released { attempt } => attempt.to_string(),
         Event::CallFailed { call, .. } => called(*call),
     }
@@ -87,7 +89,8 @@ fn of_decision(decision: &Decision) -> String {
         | Decision::Requeued { run, .. }
         | Decision::Ended { run, .. }
         | Decision::ReportGivenUp { run } => run.to_string(),
-        Decision::QuotaReserved { attempt, .. }
+        Decision::QuotaRequested { attempt }
+        | Decision::QuotaReserved { attempt, .. }
         | Decision::Admitted { attempt, .. }
         | Decision::Evicted { attempt, .. }
         | Decision::StopRequested { attempt, .. }

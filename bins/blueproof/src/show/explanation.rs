@@ -71,7 +71,7 @@ impl Explanation {
             waits: pending.clone(),
             unblocked_by: unblocked_by.clone(),
             estimate,
-            eviction: view.attempts.last().and_then(|attempt| attempt.eviction),
+            eviction: view.attempts.last().and_then(|attempt| attempt.eviction.clone()),
             troubles: view.troubles.clone(),
             standing: pending
                 .iter()
@@ -199,7 +199,7 @@ fn over(way: &Unblocker, others: &BTreeMap<RunId, RunState>) -> Vec<String> {
 /// Returns for whom a run that waits again was evicted last, and why.
 fn evicted(view: &RunView, now: Timestamp) -> Option<String> {
     let attempt = view.attempts.last()?;
-    let eviction = attempt.eviction?;
+    let eviction = attempt.eviction.as_ref()?;
     let when = output::ago(eviction.at, now);
     let is_over = matches!(view.state, RunState::Ended(_));
     (!is_over).then(|| format!("  evicted {} {when} {eviction}", attempt.id))
