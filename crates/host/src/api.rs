@@ -23,7 +23,9 @@ use std::{sync::Arc, time::Duration};
 
 use aide::{
     axum::{ApiRouter, routing::get_with},
-    openapi::{OpenApi, SecurityScheme},
+    openapi::{
+        MediaType, OpenApi, ReferenceOr, Response as Described, SecurityScheme, StatusCode as OfStatus,
+    },
     transform::{TransformOpenApi, TransformOperation},
 };
 use axum::{
@@ -34,7 +36,7 @@ use axum::{
     response::Response,
     routing::get,
 };
-use blueproof_core::ports::{AttemptOutput, StoreClient};
+use blueproof_core::ports::{AttemptOutput, StoreClient, StoredCommand};
 use blueproof_diagnostic::Diagnostic;
 
 use access::Caller;
@@ -94,7 +96,7 @@ impl Api {
             ))
             .with_state(Arc::clone(&api))
             .finish_api_with(&mut description, |of| describe(of, &version));
-        let described = description.clone();
+        let described = as_served(&description);
         let app = known
             .route("/healthz", get(status::healthz))
             .route("/readyz", get(status::readyz).with_state(api))
@@ -111,7 +113,28 @@ impl Api {
 pub fn description(version: &str) -> String {
     let mut description = OpenApi::default();
     let _ = routes().finish_api_with(&mut description, |of| describe(of, version));
-    serde_json::to_string_pretty(&description).expect("plain data")
+    serde_json::to_string_pretty(&as_served(&description)).expect("plain data")
+}
+
+/// Returns the description as it is served. What is a set is written without repeating anything, and read whatever it repeats:
+/// a description that says the one would refuse the other.
+fn as_served(description: &OpenApi) -> serde_json::Value {
+    fn read_leniently(value: &mut serde_json::Value) {
+        match value {
+            serde_json::Value::Object(members) => {
+                members.remove("uniqueItems");
+                members.values_mut().for_each(read_leniently);
+            }
+            serde_json::Value::Array(items) => items.iter_mut().for_each(read_leniently),
+            serde_json::Value::Null
+            | serde_json::Value::Bool(_)
+            | serde_json::Value::Number(_)
+            | serde_json::Value::String(_) => {}
+        }
+    }
+    let mut served = serde_json::to_value(description).expect("plain data");
+    read_leniently(&mut served);
+    served
 }
 
 fn routes() -> ApiRouter<Arc<Api>> {
@@ -160,6 +183,7 @@ fn routes() -> ApiRouter<Arc<Api>> {
                     "submitCommand",
                     "Ask for something; one with the key of an earlier one changes nothing",
                 )
+                .response::<202, Json<StoredCommand>>()
             }),
         )
         .api_route(
@@ -177,7 +201,12 @@ fn routes() -> ApiRouter<Arc<Api>> {
         .api_route(
             "/api/v1/facts/stream",
             get_with(facts::follow, |of: Of<'_>| {
-                told(of, "followFacts", "The log as it goes on, as server-sent events")
+                told_as(
+                    of,
+                    "followFacts",
+                    "The log as it goes on, as server-sent events",
+                    "text/event-stream",
+                )
             }),
         )
         .api_route(
@@ -193,10 +222,11 @@ fn routes() -> ApiRouter<Arc<Api>> {
         .api_route(
             "/api/v1/snapshot",
             get_with(facts::snapshot, |of: Of<'_>| {
-                told(
+                told_as(
                     of,
                     "getSnapshot",
                     "The state of the scheduler as it was last written down",
+                    "application/octet-stream",
                 )
             }),
         )
@@ -216,7 +246,7 @@ fn routes() -> ApiRouter<Arc<Api>> {
         .api_route(
             "/metrics",
             get_with(status::metrics, |of: Of<'_>| {
-                told(of, "getMetrics", "What Prometheus reads")
+                told_as(of, "getMetrics", "What Prometheus reads", "text/plain")
             }),
         )
 }
@@ -233,10 +263,11 @@ fn output_routes() -> ApiRouter<Arc<Api>> {
         .api_route(
             "/api/v1/attempts/{attempt}/records/stream",
             get_with(outputs::follow, |of: Of<'_>| {
-                told(
+                told_as(
                     of,
                     "followRecords",
                     "Records as they are written, as server-sent events",
+                    "text/event-stream",
                 )
             }),
         )
@@ -261,9 +292,29 @@ fn output_routes() -> ApiRouter<Arc<Api>> {
         .api_route(
             "/api/v1/files/content",
             get_with(outputs::content, |of: Of<'_>| {
-                told(of, "getContent", "A file that is kept, or a part of it")
+                told_as(
+                    of,
+                    "getContent",
+                    "A file that is kept, or a part of it",
+                    "application/octet-stream",
+                )
             }),
         )
+}
+
+/// Describes what is answered with something else than JSON.
+fn told_as<'a>(of: TransformOperation<'a>, id: &str, summary: &str, media: &str) -> TransformOperation<'a> {
+    let mut of = told(of, id, summary);
+    let content = Described {
+        description: summary.into(),
+        content: [(media.into(), MediaType::default())].into(),
+        ..Described::default()
+    };
+    let responses = of.inner_mut().responses.get_or_insert_default();
+    responses
+        .responses
+        .insert(OfStatus::Code(200), ReferenceOr::Item(content));
+    of
 }
 
 fn told<'a>(of: TransformOperation<'a>, id: &str, summary: &str) -> TransformOperation<'a> {
