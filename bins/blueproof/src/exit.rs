@@ -162,10 +162,12 @@ impl From<WaitError> for Problem {
 impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
         use blueproof_diagnostic::Code;
-        let exit = match error.diagnostic.code {
-            Code::StoreTooNew | Code::StoreNotOurs => Exit::Usage,
-            Code::NotAuthenticated | Code::RoleTooLow => Exit::Refused,
-            _ => Exit::Infrastructure,
+        let theirs = matches!(error.diagnostic.code, Code::StoreTooNew | Code::StoreNotOurs);
+        let refused = matches!(error.diagnostic.code, Code::NotAuthenticated | Code::RoleTooLow);
+        let exit = match (theirs, refused) {
+            (true, _) => Exit::Usage,
+            (_, true) => Exit::Refused,
+            (false, false) => Exit::Infrastructure,
         };
         let mut diagnostic = *error.diagnostic;
         if diagnostic.code == Code::NotAuthenticated {

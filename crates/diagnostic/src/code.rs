@@ -33,6 +33,7 @@ macro_rules! codes {
         /// Which kind of thing is wrong; shown as `BP0213`.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+        #[cfg_attr(feature = "schema", schemars(extend("pattern" = r"^BP[0-9]{4}$")))]
         #[serde(try_from = "String", into = "String")]
         pub enum Code {
             $(#[doc = $title] $name = $number,)*

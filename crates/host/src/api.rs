@@ -15,6 +15,7 @@ mod facts;
 mod listen;
 mod outputs;
 mod queues;
+mod routes;
 mod runs;
 mod status;
 mod tokens;
@@ -22,9 +23,8 @@ mod tokens;
 use std::{sync::Arc, time::Duration};
 
 use aide::{
-    axum::{ApiRouter, routing::get_with},
     openapi::{OpenApi, SecurityScheme},
-    transform::{TransformOpenApi, TransformOperation},
+    transform::TransformOpenApi,
 };
 use axum::{
     Extension, Json, Router,
@@ -35,12 +35,12 @@ use axum::{
     routing::get,
 };
 use blueproof_core::ports::{AttemptOutput, StoreClient};
-use blueproof_diagnostic::Diagnostic;
 
 use access::Caller;
 pub use access::Role;
 use error::ApiError;
 pub use listen::{Address, ListenError, Listening};
+use routes::routes;
 pub use status::{StandingKind, Status};
 pub use tokens::{Token, Tokens};
 
@@ -94,7 +94,7 @@ impl Api {
             ))
             .with_state(Arc::clone(&api))
             .finish_api_with(&mut description, |of| describe(of, &version));
-        let described = description.clone();
+        let described = as_served(&description);
         let app = known
             .route("/healthz", get(status::healthz))
             .route("/readyz", get(status::readyz).with_state(api))
@@ -111,163 +111,28 @@ impl Api {
 pub fn description(version: &str) -> String {
     let mut description = OpenApi::default();
     let _ = routes().finish_api_with(&mut description, |of| describe(of, version));
-    serde_json::to_string_pretty(&description).expect("plain data")
+    serde_json::to_string_pretty(&as_served(&description)).expect("plain data")
 }
 
-fn routes() -> ApiRouter<Arc<Api>> {
-    type Of<'a> = TransformOperation<'a>;
-    ApiRouter::new()
-        .api_route(
-            "/api/v1/status",
-            get_with(status::status, |of: Of<'_>| {
-                told(of, "status", "How the scheduler stands")
-            }),
-        )
-        .api_route(
-            "/api/v1/runs",
-            get_with(runs::list, |of: Of<'_>| {
-                told(of, "listRuns", "Runs, the newest first")
-            }),
-        )
-        .api_route(
-            "/api/v1/runs/{run}",
-            get_with(runs::get, |of: Of<'_>| told(of, "getRun", "A run as it stands")),
-        )
-        .api_route(
-            "/api/v1/runs/{run}/request",
-            get_with(runs::request, |of: Of<'_>| {
-                told(
-                    of,
-                    "getRequest",
-                    "What was asked for with the request that made a run",
-                )
-            }),
-        )
-        .api_route(
-            "/api/v1/requests/{key}/run",
-            get_with(runs::of_request, |of: Of<'_>| {
-                told(of, "getRunOfRequest", "The run that a request made")
-            }),
-        )
-        .api_route(
-            "/api/v1/commands",
-            get_with(commands::list, |of: Of<'_>| {
-                told(of, "listCommands", "What was asked for, the newest first")
-            })
-            .post_with(commands::submit, |of: Of<'_>| {
-                told(
-                    of,
-                    "submitCommand",
-                    "Ask for something; one with the key of an earlier one changes nothing",
-                )
-            }),
-        )
-        .api_route(
-            "/api/v1/commands/{key}",
-            get_with(commands::get, |of: Of<'_>| {
-                told(of, "getCommand", "What became of what was asked for")
-            }),
-        )
-        .api_route(
-            "/api/v1/facts",
-            get_with(facts::list, |of: Of<'_>| {
-                told(of, "listFacts", "The log, the oldest facts first")
-            }),
-        )
-        .api_route(
-            "/api/v1/facts/stream",
-            get_with(facts::follow, |of: Of<'_>| {
-                told(of, "followFacts", "The log as it goes on, as server-sent events")
-            }),
-        )
-        .api_route(
-            "/api/v1/changes",
-            get_with(facts::changed, |of: Of<'_>| {
-                told(
-                    of,
-                    "waitForChange",
-                    "Wait until something was written, for some seconds at most",
-                )
-            }),
-        )
-        .api_route(
-            "/api/v1/snapshot",
-            get_with(facts::snapshot, |of: Of<'_>| {
-                told(
-                    of,
-                    "getSnapshot",
-                    "The state of the scheduler as it was last written down",
-                )
-            }),
-        )
-        .api_route(
-            "/api/v1/policy",
-            get_with(queues::policy, |of: Of<'_>| {
-                told(of, "getPolicy", "What the scheduler goes by")
-            }),
-        )
-        .api_route(
-            "/api/v1/queues",
-            get_with(queues::queues, |of: Of<'_>| {
-                told(of, "getQueues", "The queues that hold")
-            }),
-        )
-        .merge(output_routes())
-        .api_route(
-            "/metrics",
-            get_with(status::metrics, |of: Of<'_>| {
-                told(of, "getMetrics", "What Prometheus reads")
-            }),
-        )
-}
-
-fn output_routes() -> ApiRouter<Arc<Api>> {
-    type Of<'a> = TransformOperation<'a>;
-    ApiRouter::new()
-        .api_route(
-            "/api/v1/attempts/{attempt}/records",
-            get_with(outputs::records, |of: Of<'_>| {
-                told(of, "listRecords", "What an attempt's agent has written down")
-            }),
-        )
-        .api_route(
-            "/api/v1/attempts/{attempt}/records/stream",
-            get_with(outputs::follow, |of: Of<'_>| {
-                told(
-                    of,
-                    "followRecords",
-                    "Records as they are written, as server-sent events",
-                )
-            }),
-        )
-        .api_route(
-            "/api/v1/attempts/{attempt}/artifacts",
-            get_with(outputs::artifacts, |of: Of<'_>| {
-                told(of, "listArtifacts", "The files that an attempt kept")
-            }),
-        )
-        .api_route(
-            "/api/v1/runs/{run}/files",
-            get_with(outputs::kept, |of: Of<'_>| {
-                told(of, "listFiles", "All that is kept of a run")
-            }),
-        )
-        .api_route(
-            "/api/v1/files",
-            get_with(outputs::file, |of: Of<'_>| {
-                told(of, "getFile", "What is known of a file that is kept")
-            }),
-        )
-        .api_route(
-            "/api/v1/files/content",
-            get_with(outputs::content, |of: Of<'_>| {
-                told(of, "getContent", "A file that is kept, or a part of it")
-            }),
-        )
-}
-
-fn told<'a>(of: TransformOperation<'a>, id: &str, summary: &str) -> TransformOperation<'a> {
-    of.id(id).summary(summary).default_response::<Json<Diagnostic>>()
+/// Returns the description as it is served. What is a set is written without repeating anything, and read whatever it repeats:
+/// a description that says the one would refuse the other.
+fn as_served(description: &OpenApi) -> serde_json::Value {
+    fn read_leniently(value: &mut serde_json::Value) {
+        match value {
+            serde_json::Value::Object(members) => {
+                members.remove("uniqueItems");
+                members.values_mut().for_each(read_leniently);
+            }
+            serde_json::Value::Array(items) => items.iter_mut().for_each(read_leniently),
+            serde_json::Value::Null
+            | serde_json::Value::Bool(_)
+            | serde_json::Value::Number(_)
+            | serde_json::Value::String(_) => {}
+        }
+    }
+    let mut served = serde_json::to_value(description).expect("plain data");
+    read_leniently(&mut served);
+    served
 }
 
 fn describe<'a>(of: TransformOpenApi<'a>, version: &str) -> TransformOpenApi<'a> {

@@ -216,6 +216,7 @@ mod tests {
 
     #[test]
     fn edges_that_the_layers_do_not_allow_are_found() {
+        let never_on_each_other = "adapters depend on crates that decide, and never on each other";
         let in_a_row = "of diagnostic, queue, core and simulation each knows only those before it";
         for (folder, dependency, why) in [
             ("crates/core", "crates-gpu", in_a_row),
@@ -228,21 +229,13 @@ mod tests {
                 "crates-core",
                 "what adapters have in common knows nothing of ours",
             ),
-            (
-                "crates/gpu",
-                "crates-cluster",
-                "adapters depend on crates that decide, and never on each other",
-            ),
+            ("crates/gpu", "crates-cluster", never_on_each_other),
             (
                 "crates/machine",
                 "bins-blueproof",
                 "what puts adapters together knows no program",
             ),
-            (
-                "crates/gpu",
-                "bins-blueproof",
-                "adapters depend on crates that decide, and never on each other",
-            ),
+            ("crates/gpu", "bins-blueproof", never_on_each_other),
             (
                 "bins/blueproof",
                 "xtask",
@@ -258,11 +251,7 @@ mod tests {
                 "crates-core",
                 "what stands in for the outside knows nothing of ours",
             ),
-            (
-                "crates/gpu",
-                "tests-fake",
-                "adapters depend on crates that decide, and never on each other",
-            ),
+            ("crates/gpu", "tests-fake", never_on_each_other),
             (
                 "tests",
                 "tools-judge",

@@ -22,6 +22,7 @@ mod queues;
 mod quota;
 mod reading;
 mod samples;
+mod served;
 mod since;
 mod stopped;
 mod terminal;

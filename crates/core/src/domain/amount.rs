@@ -10,12 +10,14 @@ use serde::{Deserialize, Serialize};
 /// Processor time, in thousandths of a core: `500m`, `2`, `1.5`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(extend("pattern" = r"^([0-9]{1,6}|[0-9]{1,6}\.[0-9]{1,3}|[0-9]{1,9}m)$")))]
 #[serde(try_from = "String", into = "String")]
 pub struct Cpus(u64);
 
 /// Memory or disk, in bytes: `512Mi`, `2Gi`, `1G`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(extend("pattern" = r"^([0-9]{1,15}|[0-9]{1,12}(Ki|k)|[0-9]{1,9}(Mi|M)|[0-9]{1,6}(Gi|G)|[0-9]{1,4}(Ti|T))$")))]
 #[serde(try_from = "String", into = "String")]
 pub struct Bytes(pub u64);
 

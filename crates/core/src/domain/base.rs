@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 /// The name of a pull request's base branch, such as `main`: what GitHub calls `base.ref`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(extend("pattern" = r"^(?!-)(?!@$)(?!.*(\.\.|@\{|//))(?!.*(^|/)\.)(?!.*(\.lock)(/|$))(?!.*[./]$)(?!/)[^\x00-\x20\x7f-\x9f~^:?*\\\[]{1,256}$")))]
 #[serde(try_from = "String", into = "String")]
 pub struct BaseRef(String);
 

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 /// that tells what is in it, so it is named by a digest of its files.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(extend("pattern" = r"^([0-9a-f]{40}|snapshot:[0-9a-f]{64})$")))]
 #[serde(try_from = "String", into = "String")]
 pub enum Head {
     /// A git commit: 40 lower-case hexadecimal digits.

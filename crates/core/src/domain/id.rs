@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 /// The request to test a blueprint at a commit under a profile; written `r-41`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(extend("pattern" = r"^r-[0-9]{1,19}$")))]
 #[serde(try_from = "String", into = "String")]
 pub struct RunId(pub u64);
 
@@ -20,6 +21,7 @@ impl RunId {
 /// One execution of a run; written `r-41.2`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(extend("pattern" = r"^r-[0-9]{1,19}\.[1-9][0-9]{0,8}$")))]
 #[serde(try_from = "String", into = "String")]
 pub struct AttemptId {
     /// The run that is executed.

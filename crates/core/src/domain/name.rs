@@ -13,6 +13,7 @@ macro_rules! name {
         /// both ends.
         #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+        #[cfg_attr(feature = "schema", schemars(extend("pattern" = r"^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$")))]
         #[serde(try_from = "String", into = "String")]
         pub struct $name(String);
 

@@ -171,7 +171,8 @@ pub(super) fn request(connection: &mut Connection, run: RunId) -> Result<Option<
 pub(super) fn facts(connection: &mut Connection, after: Seq, limit: usize) -> Result<Vec<LoggedFact>, Error> {
     let mut select = connection
         .prepare_cached("SELECT seq, at, kind, body FROM fact WHERE seq > ?1 ORDER BY seq LIMIT ?2")?;
-    let rows = select.query_map(params![after.0, limit], |row| {
+    let after = after.0.min(i64::MAX as u64);
+    let rows = select.query_map(params![after, limit], |row| {
         Ok((row.get(0)?, text(row, 1)?, text(row, 2)?, text(row, 3)?))
     })?;
     rows.map(|row| {

@@ -67,10 +67,10 @@ impl From<StoreError> for ApiError {
 impl From<OutputError> for ApiError {
     fn from(error: OutputError) -> Self {
         let status = match &error {
-            OutputError::Missing(_) | OutputError::Removed(_) | OutputError::NoFile(_) => {
-                StatusCode::NOT_FOUND
-            }
-            OutputError::Position { .. } => StatusCode::BAD_REQUEST,
+            OutputError::Missing(_)
+            | OutputError::Removed(_)
+            | OutputError::NoFile(_)
+            | OutputError::Position { .. } => StatusCode::NOT_FOUND,
             OutputError::Disturbed { .. } => StatusCode::CONFLICT,
             OutputError::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
             OutputError::Log { .. }

@@ -44,6 +44,7 @@ pub(super) struct Wanted {
 #[serde(deny_unknown_fields)]
 pub(super) struct OfVersion {
     /// The version of its shape: one of another version is of no use.
+    #[schemars(range(max = 4_294_967_295_u32))]
     version: u32,
 }
 

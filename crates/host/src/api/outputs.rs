@@ -8,7 +8,7 @@ use axum::{
     Json,
     body::{Body, Bytes},
     extract::State,
-    http::{HeaderMap, HeaderName, StatusCode, header},
+    http::{HeaderMap, HeaderName, header},
     response::{
         IntoResponse, Response,
         sse::{Event, KeepAlive, Sse},
@@ -275,10 +275,7 @@ fn part_of(rest: u64) -> usize {
 }
 
 fn parsed(name: &str) -> Result<OutputName, ApiError> {
-    output_name::from_text(name).ok_or_else(|| {
-        let why = format!("`{name}` is not the name of a file that is kept");
-        ApiError::malformed(StatusCode::BAD_REQUEST, &why)
-    })
+    output_name::from_text(name).ok_or_else(|| ApiError::missing(format_args!("file `{name}`")))
 }
 
 impl File {

@@ -92,7 +92,7 @@ async fn who_asks_by_a_token_acts_as_the_token_is_called_whatever_is_claimed() {
         .iter()
         .filter_map(|logged| match &logged.fact {
             Fact::Input(blueproof_core::event::Event::CancelRequested { by, .. }) => Some(by.clone()),
-            _ => None,
+            Fact::Input(_) | Fact::Decision(_) => None,
         })
         .collect();
     assert_eq!(by, [Actor::Local("admin".into())]);

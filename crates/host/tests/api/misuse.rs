@@ -7,12 +7,11 @@ use reqwest::{Method, StatusCode};
 
 use super::support::{On, Served};
 
-#[tokio::test]
-async fn what_is_wrong_with_a_request_is_said() {
-    let served = Served::on(On::Loopback).await;
-    let token = served.token(Role::Admin);
-    let http = served.http();
-    for (method, path, body, status, code) in [
+type Wrong = (Method, &'static str, &'static str, u16, Code);
+
+/// Returns requests that are wrong, with what each is answered with.
+fn wrong() -> [Wrong; 16] {
+    [
         (Method::GET, "/api/v1/runs/r-1", "", 404, Code::NotFound),
         (Method::GET, "/api/v1/runs/1", "", 400, Code::RequestMalformed),
         (
@@ -65,7 +64,15 @@ async fn what_is_wrong_with_a_request_is_said() {
         ),
         (Method::GET, "/metrics", "", 503, Code::NotServing),
         (Method::GET, "/readyz", "", 503, Code::NotServing),
-    ] {
+    ]
+}
+
+#[tokio::test]
+async fn what_is_wrong_with_a_request_is_said() {
+    let served = Served::on(On::Loopback).await;
+    let token = served.token(Role::Admin);
+    let http = served.http();
+    for (method, path, body, status, code) in wrong() {
         let request = http.request(method.clone(), served.url(path)).bearer_auth(&token);
         let request = request.header("content-type", "application/json").body(body);
         let response = request.send().await.expect("an answer");

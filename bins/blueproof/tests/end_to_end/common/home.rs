@@ -2,8 +2,9 @@
 
 use std::{
     fs,
+    io::{BufRead, BufReader},
     path::{Path, PathBuf},
-    process::{Command, Output, Stdio},
+    process::{Child, Command, Output, Stdio},
 };
 
 use serde_json::Value;
@@ -12,6 +13,51 @@ use serde_json::Value;
 #[derive(Debug)]
 pub(crate) struct Home {
     folder: tempfile::TempDir,
+    /// The scheduler that is asked, where one is.
+    server: Option<Server>,
+}
+
+/// A scheduler's process. It is told to stop, and waited for, at the end.
+#[derive(Debug)]
+struct Server {
+    process: Child,
+    address: String,
+}
+
+impl Server {
+    /// Starts one that decides about the store of a home, and returns it as soon as it does.
+    fn start(home: &Home) -> Self {
+        let program = Path::new(env!("CARGO_BIN_EXE_blueproof")).with_file_name("blueproof-scheduler");
+        let address = format!("unix:{}", home.path().join("scheduler.sock").display());
+        let mut command = Command::new(&program);
+        command.args(["serve", "--listen", &address]);
+        home.surround(&mut command);
+        let process = command.stderr(Stdio::piped()).spawn();
+        let mut process = process.unwrap_or_else(|error| {
+            panic!(
+                "{} (`cargo build -p blueproof-scheduler`): {error}",
+                program.display()
+            )
+        });
+        let mut said = BufReader::new(process.stderr.take().expect("it is piped"));
+        let mut line = String::new();
+        while !line.trim_end().ends_with(" leads") {
+            line.clear();
+            let read = said.read_line(&mut line).expect("it is text");
+            assert_ne!(read, 0, "the scheduler has ended before it led");
+        }
+        // So that it never waits for somebody to read.
+        std::thread::spawn(move || std::io::copy(&mut said, &mut std::io::sink()));
+        Self { process, address }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let pid = rustix::process::Pid::from_child(&self.process);
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("it is ours");
+        self.process.wait().expect("it ends");
+    }
 }
 
 /// What a process answered.
@@ -24,10 +70,32 @@ pub(crate) struct Answer {
 }
 
 impl Home {
+    /// Returns a home whose commands work on a store; where `BLUEPROOF_TEST_SERVER` is set, they ask a scheduler.
     pub(crate) fn new() -> Self {
+        match std::env::var_os("BLUEPROOF_TEST_SERVER") {
+            Some(_) => Self::served(),
+            None => Self::with_store(),
+        }
+    }
+
+    fn with_store() -> Self {
         Self {
             folder: tempfile::tempdir().expect("a folder"),
+            server: None,
         }
+    }
+
+    /// Returns a home whose commands ask a scheduler, which runs for as long as the home is there.
+    pub(crate) fn served() -> Self {
+        let mut home = Self::with_store();
+        home.server = Some(Server::start(&home));
+        home
+    }
+
+    /// Ends the scheduler as systemd and Kubernetes do, and starts another.
+    pub(crate) fn restart_server(&mut self) {
+        drop(self.server.take());
+        self.server = Some(Server::start(self));
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -53,8 +121,21 @@ impl Home {
     /// Returns a command of the program, typed in this home.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_blueproof"));
-        command.args(arguments).current_dir(self.path());
+        command.args(arguments);
+        self.surround(&mut command);
+        if let Some(server) = &self.server {
+            command.env("BLUEPROOF_SERVER", &server.address);
+        }
+        command
+    }
+
+    /// Has a command find this home around it, and nothing else.
+    fn surround(&self, command: &mut Command) {
+        command.current_dir(self.path());
         for variable in [
+            "BLUEPROOF_SERVER",
+            "BLUEPROOF_TOKEN",
+            "BLUEPROOF_TOKEN_FILE",
             "BLUEPROOF_CONFIG",
             "BLUEPROOF_PYTHON",
             "BLUEPROOF_LOCAL_CPU",
@@ -78,7 +159,6 @@ impl Home {
         command.env("BLUEPROOF_STORE", self.store());
         command.env("BLUEPROOF_ENVIRONMENTS", environments());
         command.stdin(Stdio::null());
-        command
     }
 
     /// Has the program do something, and waits for its end.
