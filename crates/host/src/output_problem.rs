@@ -1,8 +1,10 @@
 //! Which problem with output an answer tells of, as a word in a header: programs go by that, and people by the text.
 
+use blueproof_core::ports::OutputError;
+#[cfg(feature = "client")]
 use blueproof_core::{
     domain::AttemptId,
-    ports::{OutputError, OutputName, RecordPosition},
+    ports::{OutputName, RecordPosition},
 };
 
 /// The header.
@@ -15,6 +17,7 @@ const POSITION: &str = "position";
 const NO_FILE: &str = "no-file";
 
 /// What was asked for, and there is a problem with.
+#[cfg(feature = "client")]
 pub(crate) enum Asked<'a> {
     Records(AttemptId, &'a RecordPosition),
     Artifacts(AttemptId),
