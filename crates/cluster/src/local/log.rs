@@ -73,28 +73,13 @@ impl Log {
 
 /// Returns whether a driver goes by a record: by all that says how an attempt stands, and by none of what it printed.
 fn is_for_the_driver(record: &Record) -> bool {
-    match &record.kind {
+    matches!(
+        record.kind,
         RecordKind::Begun { .. }
-        | RecordKind::KernelReady { .. }
-        | RecordKind::DevicesUnfit { .. }
-        | RecordKind::Finished { .. } => true,
-        RecordKind::StageBegun { .. }
-        | RecordKind::StageProgress { .. }
-        | RecordKind::StageEnded { .. }
-        | RecordKind::EnvironmentReady { .. }
-        | RecordKind::CellBegun { .. }
-        | RecordKind::Text { .. }
-        | RecordKind::Display { .. }
-        | RecordKind::Truncated { .. }
-        | RecordKind::LeftOut { .. }
-        | RecordKind::Metric { .. }
-        | RecordKind::CellEnded { .. }
-        | RecordKind::CellUsed { .. }
-        | RecordKind::MachineSeen { .. }
-        | RecordKind::Noticed { .. }
-        | RecordKind::ExpectationsChecked { .. }
-        | RecordKind::FilesKept { .. } => false,
-    }
+            | RecordKind::KernelReady { .. }
+            | RecordKind::DevicesUnfit { .. }
+            | RecordKind::Finished { .. }
+    )
 }
 
 impl News {
