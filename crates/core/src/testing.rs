@@ -24,6 +24,6 @@ pub use machine::{Asked, busy_log, log_of};
 pub use output::FakeOutput;
 pub use reporter::FakeReporter;
 pub use samples::{
-    TEAMS, finished, outcome, quota_request, request, reservation, reserved, start_action, teams,
+    TEAMS, finished, outcome, quota_request, request, reservation, reserved, start_action, teams, two_cores,
 };
 pub use store::MemoryStore;

@@ -3,25 +3,17 @@
 use std::sync::{Arc, Mutex};
 
 use blueproof_core::{
-    domain::{Cpus, Ending, RequestKey, Resources, RunId, RunState, Verdict},
+    domain::{Ending, RequestKey, RunId, RunState, Verdict},
     engine::{Engine, Ports},
     fact::Fact,
     policy::Policy,
     ports::{CallError, Clock, Command, Leadership, Seq, Store, StoreClient},
     scheduler::Scheduler,
     sqlite::SqliteStore,
-    testing::{self, FakeClock, FakeCluster, FakeReporter, MemoryStore, contract},
+    testing::{self, FakeClock, FakeCluster, FakeReporter, MemoryStore, contract, two_cores},
 };
 use blueproof_diagnostic::{Code, Diagnostic};
 use jiff::{SignedDuration, Timestamp};
-
-fn two_cores() -> Resources {
-    Resources {
-        cpu: Cpus::cores(2),
-        memory: "1Gi".parse().expect("an amount"),
-        ..Resources::default()
-    }
-}
 
 struct World {
     store: Arc<dyn Store>,

@@ -7,24 +7,16 @@ use std::sync::{
 
 use async_trait::async_trait;
 use blueproof_core::{
-    domain::{Cpus, Resources, RunId, RunState, Verdict},
+    domain::{RunId, RunState, Verdict},
     engine::{Engine, Ports},
     policy::Policy,
     ports::{CallError, CallbackReporter, Clock, Command, Interest, Reporter, RunStatus, StoreClient},
     scheduler::Scheduler,
-    testing::{self, FakeClock, FakeCluster, FakeReporter, MemoryStore, contract},
+    testing::{self, FakeClock, FakeCluster, FakeReporter, MemoryStore, contract, two_cores},
     view::ReportView,
 };
 use blueproof_diagnostic::{Code, Diagnostic};
 use jiff::SignedDuration;
-
-fn quota() -> Resources {
-    Resources {
-        cpu: Cpus::cores(2),
-        memory: "1Gi".parse().expect("an amount"),
-        ..Resources::default()
-    }
-}
 
 struct World {
     store: Arc<MemoryStore>,
@@ -55,7 +47,7 @@ impl World {
             reporters,
             clock: self.clock.clone(),
         };
-        Engine::open(ports, Policy::local(quota()))
+        Engine::open(ports, Policy::local(two_cores()))
             .await
             .expect("a store that works")
     }
@@ -110,7 +102,7 @@ fn settled(scheduler: &Scheduler) -> bool {
 
 #[tokio::test]
 async fn each_status_that_is_told_is_newer_than_the_one_before_and_the_last_is_the_end() {
-    let world = World::of_one_run(FakeCluster::passing(quota())).await;
+    let world = World::of_one_run(FakeCluster::passing(two_cores())).await;
     let (reporter, told) = keeping();
     let mut engine = world.engine(vec![reporter]).await;
     engine.run_until(settled).await.expect("a store that works");
@@ -124,7 +116,7 @@ async fn each_status_that_is_told_is_newer_than_the_one_before_and_the_last_is_t
 
 #[tokio::test]
 async fn one_that_hangs_holds_up_no_other() {
-    let world = World::of_one_run(FakeCluster::waiting(quota())).await;
+    let world = World::of_one_run(FakeCluster::waiting(two_cores())).await;
     let ((keeps, told), called) = (keeping(), Arc::<AtomicUsize>::default());
     let broken = Broken {
         hangs: true,
@@ -158,7 +150,7 @@ async fn one_that_hangs_holds_up_no_other() {
 
 #[tokio::test]
 async fn one_that_fails_for_good_is_given_up_and_the_others_have_the_end() {
-    let world = World::of_one_run(FakeCluster::passing(quota())).await;
+    let world = World::of_one_run(FakeCluster::passing(two_cores())).await;
     let ((keeps, told), called) = (keeping(), Arc::<AtomicUsize>::default());
     let broken = Broken {
         hangs: false,
@@ -181,7 +173,7 @@ async fn one_that_fails_for_good_is_given_up_and_the_others_have_the_end() {
 
 #[tokio::test]
 async fn after_a_restart_the_newest_status_is_told_again() {
-    let world = World::of_one_run(FakeCluster::waiting(quota())).await;
+    let world = World::of_one_run(FakeCluster::waiting(two_cores())).await;
     let (first, _) = keeping();
     let mut engine = world.engine(vec![first]).await;
     let running = in_state(|state| state == RunState::Running);
@@ -201,7 +193,7 @@ async fn after_a_restart_the_newest_status_is_told_again() {
 
 #[tokio::test]
 async fn the_reporters_of_core_keep_the_contract() {
-    let world = World::of_one_run(FakeCluster::passing(quota())).await;
+    let world = World::of_one_run(FakeCluster::passing(two_cores())).await;
     let (keeps, told) = keeping();
     let mut engine = world.engine(vec![keeps.clone()]).await;
     engine.run_until(settled).await.expect("a store that works");

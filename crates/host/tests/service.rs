@@ -3,23 +3,15 @@
 use std::sync::Arc;
 
 use blueproof_core::{
-    domain::{Cpus, Ending, RequestKey, Resources, RunState},
+    domain::{Ending, RequestKey, RunState},
     engine::Ports,
     policy::Policy,
     ports::{Command, StoreClient},
     scheduler::Scheduler,
-    testing::{FakeClock, FakeCluster, FakeLease, FakeReporter, MemoryStore, request},
+    testing::{FakeClock, FakeCluster, FakeLease, FakeReporter, MemoryStore, request, two_cores},
 };
 use blueproof_host::{Host, Service, Standing, Target};
 use jiff::Timestamp;
-
-fn two_cores() -> Resources {
-    Resources {
-        cpu: Cpus::cores(2),
-        memory: "1Gi".parse().expect("an amount"),
-        ..Resources::default()
-    }
-}
 
 /// What outlives the processes of a test.
 struct World {

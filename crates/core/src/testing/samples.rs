@@ -22,6 +22,15 @@ use crate::{
     scheduler::Scheduler,
 };
 
+/// Returns what a small machine has.
+pub fn two_cores() -> Resources {
+    Resources {
+        cpu: Cpus::cores(2),
+        memory: "1Gi".parse().expect("an amount"),
+        ..Resources::default()
+    }
+}
+
 /// Returns a local user's request for a run of the blueprint `name`: one core, no workload, no limits.
 pub fn request(key: &str, name: &str) -> RunRequest {
     let driver = Resources {

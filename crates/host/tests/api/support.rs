@@ -3,10 +3,9 @@
 use std::{path::PathBuf, sync::Arc};
 
 use blueproof_core::{
-    domain::{Cpus, Resources},
     engine::Ports,
     policy::Policy,
-    testing::{FakeClock, FakeCluster, FakeLease, FakeOutput, FakeReporter, MemoryStore},
+    testing::{FakeClock, FakeCluster, FakeLease, FakeOutput, FakeReporter, MemoryStore, two_cores},
 };
 use blueproof_host::{
     Host, ServerAddress, ServerClient, Service,
@@ -105,11 +104,7 @@ fn tokens_file(folder: &TempDir) -> PathBuf {
 }
 
 fn host(store: &Arc<MemoryStore>, clock: &Arc<FakeClock>) -> Host {
-    let quota = Resources {
-        cpu: Cpus::cores(2),
-        memory: "1Gi".parse().expect("an amount"),
-        ..Resources::default()
-    };
+    let quota = two_cores();
     let ports = Ports {
         store: store.clone(),
         cluster: Arc::new(FakeCluster::passing(quota)),
