@@ -30,7 +30,10 @@ use reqwest::{Method, RequestBuilder, Response, StatusCode, Url};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use tokio_rustls::rustls::crypto::ring;
 
-use crate::output_problem::OUTPUT_PROBLEM;
+use crate::{
+    output_problem::OUTPUT_PROBLEM,
+    wire::{COMMANDS_A_PAGE, Changed, FACTS_A_PAGE, RUNS_A_PAGE, SNAPSHOT_AT},
+};
 
 /// How long it may take to reach the server.
 const REACHED_WITHIN: Duration = Duration::from_secs(10);
@@ -43,14 +46,6 @@ const BACK_WITHIN: Duration = Duration::from_secs(60);
 
 /// How long to wait before it is asked again.
 const PAUSE: Duration = Duration::from_millis(250);
-
-/// How many runs and facts are asked for at once: as many as a server gives.
-const RUNS_AT_ONCE: usize = 1_000;
-const FACTS_AT_ONCE: usize = 4_096;
-const COMMANDS_AT_MOST: usize = 1_000;
-
-/// The header that says after which fact a snapshot was made.
-const SNAPSHOT_AT: &str = "blueproof-after";
 
 /// Where a server is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -126,11 +121,6 @@ impl fmt::Display for ServerAddress {
 #[derive(Deserialize)]
 struct List<T> {
     items: Vec<T>,
-}
-
-#[derive(Deserialize)]
-struct Changed {
-    version: u64,
 }
 
 impl ServerClient {
@@ -284,7 +274,7 @@ impl StoreClient for ServerClient {
         let mut facts: Vec<LoggedFact> = Vec::new();
         while facts.len() < limit {
             let after = facts.last().map_or(after, |fact| fact.seq);
-            let limit = (limit - facts.len()).min(FACTS_AT_ONCE);
+            let limit = (limit - facts.len()).min(FACTS_A_PAGE as usize);
             let query = [("after", after.0), ("limit", limit as u64)];
             let page: List<_> = self
                 .there(self.get(&["api", "v1", "facts"]).query(&query))
@@ -327,7 +317,7 @@ impl StoreClient for ServerClient {
     }
 
     async fn all_commands(&self, limit: usize) -> Result<Vec<StoredCommand>, StoreError> {
-        let query = [("limit", limit.clamp(1, COMMANDS_AT_MOST))];
+        let query = [("limit", limit.clamp(1, COMMANDS_A_PAGE as usize))];
         let page: List<_> = self
             .there(self.get(&["api", "v1", "commands"]).query(&query))
             .await?;
@@ -371,7 +361,7 @@ impl StoreClient for ServerClient {
         let mut runs: Vec<RunView> = Vec::new();
         while runs.len() < limit {
             let before = runs.last().map(|run| run.id).or(before);
-            let limit = (limit - runs.len()).min(RUNS_AT_ONCE);
+            let limit = (limit - runs.len()).min(RUNS_A_PAGE as usize);
             let query = Page { before, limit };
             let page: List<_> = self.there(self.get(&["api", "v1", "runs"]).query(&query)).await?;
             let is_last = page.items.len() < limit;

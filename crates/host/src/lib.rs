@@ -18,6 +18,8 @@ mod output_problem;
 mod pauses;
 mod service;
 mod target;
+#[cfg(any(feature = "api", feature = "client"))]
+mod wire;
 
 #[cfg(feature = "client")]
 pub use client::{ServerAddress, ServerAddressError, ServerClient};

@@ -14,9 +14,10 @@ use super::{
     Api, ApiError, Caller, Role,
     extract::{self, Path, Query},
 };
+use crate::wire::COMMANDS_A_PAGE;
 
 /// How many commands are returned at once where nobody says how many, and how many at most.
-const COMMANDS: (u32, u32) = (100, 1_000);
+const COMMANDS: (u32, u32) = (100, COMMANDS_A_PAGE);
 
 /// Which commands.
 #[derive(Debug, Deserialize, JsonSchema)]

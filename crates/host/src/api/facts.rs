@@ -17,15 +17,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Api, ApiError, extract::Query};
+use crate::wire::{Changed, FACTS_A_PAGE, SNAPSHOT_AT, WAITS_AT_MOST};
 
 /// How many facts are returned at once where nobody says how many, and how many at most.
-const FACTS: (u32, u32) = (1_000, 4_096);
-
-/// How long it is waited for a change before it is answered that there was none.
-const WAITS_AT_MOST: Duration = Duration::from_secs(25);
-
-/// The header that says after which fact a snapshot was made.
-pub(crate) const SNAPSHOT_AT: &str = "blueproof-after";
+const FACTS: (u32, u32) = (1_000, FACTS_A_PAGE);
 
 /// Which facts.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -71,12 +66,6 @@ pub(super) struct Since {
     since: Option<u64>,
 }
 
-/// The version that a store has now.
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
-pub(crate) struct Changed {
-    pub(crate) version: u64,
-}
-
 pub(super) async fn list(
     State(api): State<Arc<Api>>,
     Query(wanted): Query<Wanted>,
@@ -91,8 +80,9 @@ pub(super) async fn changed(
     State(api): State<Arc<Api>>,
     Query(Since { since }): Query<Since>,
 ) -> Json<Changed> {
+    let waits = Duration::from_secs(WAITS_AT_MOST.into());
     let changed = api.store.changed(since.map(Version));
-    let version = tokio::time::timeout(WAITS_AT_MOST, changed).await;
+    let version = tokio::time::timeout(waits, changed).await;
     let version = version.ok().map(|Version(version)| version).or(since);
     Json(Changed {
         version: version.unwrap_or_default(),

@@ -28,19 +28,19 @@ use super::{
     Api, ApiError,
     extract::{Path, Query},
 };
-use crate::output_name;
+use crate::{
+    output_name,
+    wire::{FILES_LISTED, File, RECORDS_A_PAGE, WAITS_AT_MOST},
+};
 
 /// How many records are returned at once where nobody says how many, and how many at most.
-const RECORDS: (u32, u32) = (1_000, 4_096);
+const RECORDS: (u32, u32) = (1_000, RECORDS_A_PAGE);
 
 /// How many files of a run are listed where nobody says how many, and how many at most.
-const FILES: (u32, u32) = (100, 10_000);
+const FILES: (u32, u32) = (100, FILES_LISTED);
 
 /// How much of a file is read at once.
 const PART: usize = 1 << 20;
-
-/// The longest that somebody may wait for a record, in seconds.
-const WAITS_AT_MOST: u32 = 25;
 
 /// An attempt.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -79,15 +79,6 @@ pub(super) struct From {
     /// After this position; the header `Last-Event-ID` goes before it.
     #[serde(default)]
     after: RecordPosition,
-}
-
-/// A file that is kept.
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
-pub(crate) struct File {
-    /// Its name, by which it is asked for.
-    pub(crate) name: String,
-    /// How many bytes it has.
-    pub(crate) size: u64,
 }
 
 /// Files that are kept.
@@ -185,7 +176,7 @@ pub(super) async fn artifacts(
     Path(OfAttempt { attempt }): Path<OfAttempt>,
 ) -> Result<Json<FileList>, ApiError> {
     let files = api.output.artifacts(attempt).await?;
-    let items = files.iter().map(File::of).collect();
+    let items = files.iter().map(sent).collect();
     Ok(Json(FileList { items }))
 }
 
@@ -205,7 +196,7 @@ pub(super) async fn file(
     let name = parsed(&name)?;
     let file = api.output.file(&name).await?;
     let file = file.ok_or(OutputError::NoFile(name))?;
-    Ok(Json(File::of(&file)))
+    Ok(Json(sent(&file)))
 }
 
 /// Sends a file, a part of it at a time.
@@ -278,12 +269,10 @@ fn parsed(name: &str) -> Result<OutputName, ApiError> {
     output_name::from_text(name).ok_or_else(|| ApiError::missing(format_args!("file `{name}`")))
 }
 
-impl File {
-    fn of(file: &OutputFile) -> Self {
-        let domain::Bytes(size) = file.size;
-        Self {
-            name: output_name::to_text(&file.name),
-            size,
-        }
+fn sent(file: &OutputFile) -> File {
+    let domain::Bytes(size) = file.size;
+    File {
+        name: output_name::to_text(&file.name),
+        size,
     }
 }

@@ -14,9 +14,10 @@ use super::{
     Api, ApiError,
     extract::{Path, Query},
 };
+use crate::wire::RUNS_A_PAGE;
 
 /// How many runs are returned at once where nobody says how many, and how many at most.
-const RUNS: (u32, u32) = (100, 1_000);
+const RUNS: (u32, u32) = (100, RUNS_A_PAGE);
 
 /// Which runs.
 #[derive(Debug, Deserialize, JsonSchema)]

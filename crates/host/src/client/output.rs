@@ -10,26 +10,14 @@ use blueproof_core::{
     },
 };
 use reqwest::{RequestBuilder, Response};
-use serde::{Deserialize, de::DeserializeOwned};
+use serde::de::DeserializeOwned;
 
 use super::{Answer, List, ServerClient, not_reached};
 use crate::{
     output_name,
     output_problem::{Asked, problem},
+    wire::{FILES_LISTED, File, RECORDS_A_PAGE, WAITS_AT_MOST},
 };
-
-/// How many records are asked for at once: as many as a server gives.
-const RECORDS_AT_ONCE: usize = 4_096;
-
-/// How many seconds a server is to wait for records before it answers that there are none.
-const WAIT: &str = "25";
-
-/// A file as it is sent.
-#[derive(Deserialize)]
-struct File {
-    name: String,
-    size: u64,
-}
 
 impl File {
     /// `None` is a name that this version does not know.
@@ -90,7 +78,7 @@ impl AttemptOutput for ServerClient {
         after: &RecordPosition,
         limit: usize,
     ) -> Result<Records, OutputError> {
-        let limit = limit.min(RECORDS_AT_ONCE).to_string();
+        let limit = limit.min(RECORDS_A_PAGE as usize).to_string();
         let request = self.get(&["api", "v1", "attempts", &attempt.to_string(), "records"]);
         let request = request.query(&[("after", after.0.as_str()), ("limit", &limit)]);
         self.output_json(request, &Asked::Records(attempt, after)).await
@@ -133,7 +121,7 @@ impl AttemptOutput for ServerClient {
     }
 
     async fn kept(&self, run: RunId, limit: usize) -> Result<RunFiles, OutputError> {
-        let limit = limit.clamp(1, 10_000).to_string();
+        let limit = limit.clamp(1, FILES_LISTED as usize).to_string();
         let request = self.get(&["api", "v1", "runs", &run.to_string(), "files"]);
         self.output_json(request.query(&[("limit", limit)]), &Asked::Run)
             .await
@@ -152,7 +140,11 @@ impl RecordChanges for Waiting {
         let request = self
             .client
             .get(&["api", "v1", "attempts", &self.attempt.to_string(), "records"]);
-        let request = request.query(&[("after", after.0.as_str()), ("limit", "1"), ("wait", WAIT)]);
+        let request = request.query(&[
+            ("after", after.0.as_str()),
+            ("limit", "1"),
+            ("wait", &WAITS_AT_MOST.to_string()),
+        ]);
         let asked = Asked::Records(self.attempt, after);
         if self.client.output(request, &asked).await.is_err() {
             // An attempt that has not begun has no records yet, and there is nothing to wait on.
