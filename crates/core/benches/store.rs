@@ -19,7 +19,7 @@ use blueproof_core::{
     event::Event,
     policy::Policy,
     ports::{Batch, Seq, Store, StoreClient},
-    scheduler::{SNAPSHOT_VERSION, Scheduler},
+    scheduler::{Changed, SNAPSHOT_VERSION, Scheduler},
     sqlite::SqliteStore,
     testing::{finished, request},
 };
@@ -150,10 +150,10 @@ impl Life {
             let step = self.scheduler.handle(now, input);
             facts.extend(step.facts.into_iter().map(|fact| (now, fact)));
         }
-        let changed = self.scheduler.take_changed();
-        let views = changed.into_iter().filter_map(|run| self.scheduler.view(run));
+        let Changed { runs, forgotten } = self.scheduler.take_changed();
+        let remembered = runs.into_iter().filter_map(|run| self.scheduler.view(run));
         Batch {
-            views: views.collect(),
+            views: remembered.chain(forgotten).collect(),
             facts,
             taken: Vec::new(),
         }

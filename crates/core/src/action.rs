@@ -42,8 +42,6 @@ pub enum Action {
         view: Box<RunView>,
         /// What was asked for.
         request: Arc<RunRequest>,
-        /// The run of its [`LastPass`](crate::view::LastPass), as it stands.
-        passed: Option<Box<RunView>>,
     },
 }
 

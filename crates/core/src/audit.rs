@@ -210,6 +210,9 @@ fn of_decision(decision: &Decision) -> Option<Told> {
             let reason = stopped_because(*why)?;
             told(AuditTarget::Attempt(*attempt), None, Some(reason))
         }
+        Decision::RetryRefused { run, by } => {
+            told(AuditTarget::Run(*run), Some(by), Some("it is not remembered"))
+        }
         Decision::ApprovalAwaited { .. }
         | Decision::Enqueued { .. }
         | Decision::CyclesRun { .. }
@@ -222,6 +225,7 @@ fn of_decision(decision: &Decision) -> Option<Told> {
         | Decision::CallPostponed { .. }
         | Decision::CallRepeated { .. }
         | Decision::ReportGivenUp { .. }
+        | Decision::Forgotten { .. }
         | Decision::ClockSetBack { .. } => None,
     }
 }
@@ -235,6 +239,7 @@ fn is_answer(decision: &Decision) -> bool {
         | Decision::Held { .. }
         | Decision::Resumed { .. }
         | Decision::ResumeRefused { .. }
+        | Decision::RetryRefused { .. }
         | Decision::StopRequested { .. } => true,
         Decision::ApprovalExpired { .. }
         | Decision::Admitted { .. }
@@ -250,6 +255,7 @@ fn is_answer(decision: &Decision) -> bool {
         | Decision::CallPostponed { .. }
         | Decision::CallRepeated { .. }
         | Decision::ReportGivenUp { .. }
+        | Decision::Forgotten { .. }
         | Decision::ClockSetBack { .. } => false,
     }
 }

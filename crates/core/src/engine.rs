@@ -23,7 +23,7 @@ use crate::{
         Answer, Batch, Clock, ClusterDriver, CommandId, Reporter, RunStatus, Seq, Store, StoreClient,
         StoreError, Version,
     },
-    scheduler::{Replay, SNAPSHOT_VERSION, Scheduler, Snapshot},
+    scheduler::{Changed, Replay, SNAPSHOT_VERSION, Scheduler, Snapshot},
     view::RunView,
 };
 use incoming::{Handle, Incoming};
@@ -197,8 +197,9 @@ impl Engine {
             facts.extend(step.facts.into_iter().map(|fact| (step.at, fact)));
             actions.extend(step.actions);
         }
-        let changed = self.scheduler.take_changed();
-        let views = self.rows.of_step(&self.scheduler, now, changed);
+        let Changed { runs, forgotten } = self.scheduler.take_changed();
+        let mut views = self.rows.of_step(&self.scheduler, now, runs);
+        views.extend(forgotten);
         let told = self.calls.reports().are_wanted().then(|| views.clone());
         if !facts.is_empty() {
             self.rows.on_facts();
@@ -347,6 +348,7 @@ impl Replayed {
             for logged in facts {
                 replay.apply(logged.at, &logged.fact);
             }
+            replay.take_changed();
         }
     }
 }

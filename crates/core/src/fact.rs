@@ -205,6 +205,18 @@ pub enum Decision {
         /// The run.
         run: RunId,
     },
+    /// A run that is not remembered is not tried again, though somebody wanted it.
+    RetryRefused {
+        /// The run.
+        run: RunId,
+        /// Who wanted it.
+        by: Actor,
+    },
+    /// Settled runs are remembered no more: the store has them as they stand.
+    Forgotten {
+        /// The runs.
+        runs: Vec<RunId>,
+    },
     /// The clock is behind the log, which a clock that was ahead had written: time goes on from here, and each deadline is as
     /// far away as it was.
     ClockSetBack {
@@ -238,6 +250,8 @@ impl Decision {
             Decision::CallPostponed { .. } => "callPostponed",
             Decision::CallRepeated { .. } => "callRepeated",
             Decision::ReportGivenUp { .. } => "reportGivenUp",
+            Decision::RetryRefused { .. } => "retryRefused",
+            Decision::Forgotten { .. } => "forgotten",
             Decision::ClockSetBack { .. } => "clockSetBack",
         }
     }

@@ -1,6 +1,6 @@
 //! What the admin decides: who may approve, how much there is, how often things are tried again.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, num::NonZeroU32};
 
 use blueproof_queue::objects::Objects;
 use jiff::SignedDuration;
@@ -19,6 +19,10 @@ pub struct Policy {
     pub quota: Resources,
     /// How things are tried again.
     pub retry: RetryPolicy,
+    /// How many settled runs are remembered, at least one. Those that ended first are forgotten first: they stay in the store,
+    /// and can be asked for again, but not retried.
+    #[serde(default = "default_remembered_runs")]
+    pub remembered_runs: NonZeroU32,
 }
 
 impl Policy {
@@ -33,6 +37,7 @@ impl Policy {
             gate,
             quota,
             retry: RetryPolicy::default(),
+            remembered_runs: default_remembered_runs(),
         }
     }
 
@@ -106,6 +111,11 @@ impl Default for RetryPolicy {
             overdue_after: SignedDuration::from_mins(2),
         }
     }
+}
+
+/// A few MiB of memory.
+fn default_remembered_runs() -> NonZeroU32 {
+    NonZeroU32::new(1000).expect("more than none")
 }
 
 /// Long enough for an environment to be made and a notebook to get somewhere.

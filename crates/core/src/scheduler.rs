@@ -14,6 +14,7 @@ mod attempts;
 mod calls;
 mod check;
 mod estimate;
+mod forget;
 mod gate;
 mod outlook;
 mod passes;
@@ -47,6 +48,7 @@ use crate::{
     policy::{Policy, RetryPolicy},
     view::{RunView, Trouble},
 };
+use forget::Settled;
 use gate::{Gate, Origin};
 use passes::Passes;
 use queue::{LinePlace, Queue};
@@ -75,10 +77,13 @@ pub struct Scheduler {
     configured: Option<Policy>,
     timers: Timers<Timer>,
     runs: BTreeMap<RunId, Run>,
+    /// The last run that was asked for.
+    last_run: RunId,
     by_key: BTreeMap<RequestKey, RunId>,
     by_origin: BTreeMap<Origin, BTreeSet<RunId>>,
     awaiting: BTreeMap<Origin, BTreeSet<RunId>>,
     unsettled: BTreeSet<RunId>,
+    settled: Settled,
     /// What failed, and how often in a row.
     troubles: BTreeMap<RunId, BTreeMap<Call, Trouble>>,
     /// How long attempts took, by which it is estimated how long others will.
@@ -86,17 +91,25 @@ pub struct Scheduler {
     passes: Passes,
     due: Vec<Call>,
     tally: Tally,
-    /// Whether an attempt that is told to end while it waits for a place does so only when it has one, as it was before
-    /// decisions were logged.
-    keeps_waiting_for_places: bool,
+    /// Whether it decides as it was decided before decisions were logged: an attempt that is told to end while it waits for a
+    /// place does so only when it has one, and no run is forgotten.
+    decides_as_first_log: bool,
     /// What came in and was decided in the step in hand.
     facts: Vec<Fact>,
     /// How many decisions this scheduler made itself.
     decided: u64,
     /// The runs that the fact in hand changes.
     touched: BTreeSet<RunId>,
-    /// The runs that changed since this was last asked.
-    changed: BTreeSet<RunId>,
+    changed: Changed,
+}
+
+/// What changed since this was last asked.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Changed {
+    /// The runs that changed.
+    pub runs: BTreeSet<RunId>,
+    /// Those that changed and were forgotten since, as they stood.
+    pub forgotten: Vec<RunView>,
 }
 
 /// What came of an input.
@@ -143,27 +156,29 @@ impl Scheduler {
             configured: None,
             timers: Timers::default(),
             runs: BTreeMap::new(),
+            last_run: RunId(0),
             by_key: BTreeMap::new(),
             by_origin: BTreeMap::new(),
             awaiting: BTreeMap::new(),
             unsettled: BTreeSet::new(),
+            settled: Settled::new(policy.remembered_runs),
             troubles: BTreeMap::new(),
             durations: Durations::default(),
             passes: Passes::default(),
             due: Vec::new(),
             tally: Tally::default(),
-            keeps_waiting_for_places: false,
+            decides_as_first_log: false,
             facts: Vec::new(),
             decided: 0,
             touched: BTreeSet::new(),
-            changed: BTreeSet::new(),
+            changed: Changed::default(),
         }
     }
 
     /// Returns one that decides as it was decided when only inputs were logged, to migrate such a log.
     pub fn of_first_log() -> Self {
         Self {
-            keeps_waiting_for_places: true,
+            decides_as_first_log: true,
             ..Self::new(Policy::local(Default::default()))
         }
     }
@@ -180,6 +195,7 @@ impl Scheduler {
         while let Some(timer) = self.timers.pop_due(self.now) {
             self.on_timer(timer);
         }
+        self.forget_oldest();
         self.take(input);
         self.start_what_fits();
         self.request_quota();
@@ -232,7 +248,7 @@ impl Scheduler {
             | Event::PullRequestReopened { .. }
             | Event::Synchronized { .. } => self.on_gate_input(input, superseded),
             Event::CancelRequested { run, how, .. } => self.on_cancel_requested(*run, *how),
-            Event::RetryRequested { run, .. } => self.requeue(*run),
+            Event::RetryRequested { run, by, .. } => self.on_retry_requested(*run, by),
             Event::Reserved { attempt, .. } => self.on_reserved(*attempt),
             Event::Finished { attempt, .. } => self.conclude(*attempt),
             Event::Evicted {
@@ -292,7 +308,7 @@ impl Scheduler {
         self.runs.get(&run).map(|run| &*run.request)
     }
 
-    /// Returns every run, the first one first.
+    /// Returns every run that is remembered, the first one first.
     pub fn runs(&self) -> impl ExactSizeIterator<Item = RunView> {
         self.runs.values().map(|run| self.view_of(run))
     }
@@ -324,8 +340,8 @@ impl Scheduler {
         self.by_key.get(key).copied()
     }
 
-    /// Returns the runs that changed since this was last asked.
-    pub fn take_changed(&mut self) -> BTreeSet<RunId> {
+    /// Returns what changed since this was last asked.
+    pub fn take_changed(&mut self) -> Changed {
         std::mem::take(&mut self.changed)
     }
 
@@ -450,10 +466,15 @@ impl Scheduler {
     /// Only of those: a replay asks for the changed ones once, at its end, and would else go over all of them each time.
     fn settle(&mut self) {
         for run in std::mem::take(&mut self.touched) {
-            if self.runs[&run].is_settled() {
-                self.unsettled.remove(&run);
+            self.changed.runs.insert(run);
+            let run = &self.runs[&run];
+            match run.is_settled() {
+                true => {
+                    self.unsettled.remove(&run.id);
+                    self.settled.insert(run);
+                }
+                false => self.settled.remove(run),
             }
-            self.changed.insert(run);
         }
     }
 

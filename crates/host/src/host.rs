@@ -1,6 +1,13 @@
 //! Leading while nobody else does, and following otherwise, until something is done.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+    time::Duration,
+};
 
 use blueproof_core::{
     domain::RequestKey,
@@ -70,7 +77,15 @@ impl Host {
         target: &Target,
         done: impl Fn(&RunView) -> bool,
     ) -> Result<RunView, WaitError> {
-        let is_done = |scheduler: &Scheduler| target.find_in(scheduler).is_some_and(|view| done(&view));
+        let was_there = AtomicBool::new(false);
+        // One that is there no more is forgotten: the store says how it ended.
+        let is_done = |scheduler: &Scheduler| match target.find_in(scheduler) {
+            Some(view) => {
+                was_there.store(true, Relaxed);
+                done(&view)
+            }
+            None => was_there.load(Relaxed),
+        };
         loop {
             if let Some(view) = target.look(&*self.ports.store, &done).await? {
                 return Ok(view);

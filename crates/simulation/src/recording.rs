@@ -161,7 +161,7 @@ impl Recorder {
 
     /// Looks at what changed in the last step.
     fn look(&mut self) {
-        for run in self.replay.take_changed() {
+        for run in self.replay.take_changed().runs {
             self.look_at(run);
         }
     }

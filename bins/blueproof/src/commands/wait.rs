@@ -125,13 +125,14 @@ pub(crate) async fn retry(session: &Session, arguments: &Retry) -> Result<Exit, 
     if verbosity == Verbosity::Full {
         output::note(&format!("tries {} once more", asked(&before)));
     }
-    session
-        .submit(Command::Retry {
-            key: new_key(),
-            run,
-            by: local_user(),
-        })
-        .await?;
+    let key = new_key();
+    let command = Command::Retry {
+        key: key.clone(),
+        run,
+        by: local_user(),
+    };
+    session.submit(command).await?;
+    session.until_taken_up(&key).await?;
     let target = Target::Run(run);
     if arguments.detach {
         let again = move |view: &RunView| view.ended_at != before.ended_at;

@@ -2,7 +2,7 @@
 
 use blueproof_core::{
     approval::{ApprovalTarget, HoldTarget, Selection},
-    domain::Repository,
+    domain::{Repository, RunId},
     event::{Call, Event},
     fact::{Decision, Fact},
     ports::LoggedFact,
@@ -88,7 +88,9 @@ fn of_decision(decision: &Decision) -> String {
         | Decision::Enqueued { run, .. }
         | Decision::Requeued { run, .. }
         | Decision::Ended { run, .. }
+        | Decision::RetryRefused { run, .. }
         | Decision::ReportGivenUp { run } => run.to_string(),
+        Decision::Forgotten { runs } => first_of(runs),
         Decision::QuotaRequested { attempt }
         | Decision::QuotaReserved { attempt, .. }
         | Decision::Admitted { attempt, .. }
@@ -97,6 +99,15 @@ fn of_decision(decision: &Decision) -> String {
         | Decision::AttemptEnded { attempt, .. } => attempt.to_string(),
         Decision::CallPostponed { call, .. } | Decision::CallRepeated { call } => called(*call),
         Decision::CyclesRun { .. } | Decision::ClockSetBack { .. } => String::new(),
+    }
+}
+
+/// Names the first of several runs, and how many more there are.
+fn first_of(runs: &[RunId]) -> String {
+    match runs {
+        [] => String::new(),
+        [run] => run.to_string(),
+        [first, others @ ..] => format!("{first} and {} more", others.len()),
     }
 }
 

@@ -38,7 +38,7 @@ fn write_pairs(store: &SqliteStore, stop: &AtomicBool) -> u64 {
             facts.map(move |fact| (at, fact)).collect::<Vec<_>>()
         });
         let facts = facts.collect();
-        let changed = scheduler.take_changed();
+        let changed = scheduler.take_changed().runs;
         let views = changed
             .into_iter()
             .filter_map(|run| scheduler.view(run))

@@ -26,7 +26,7 @@ pub(crate) async fn store(path: &Path) -> SqliteStore {
 
 pub(crate) async fn tell(store: &SqliteStore, scheduler: &mut Scheduler, at: Timestamp, event: Event) {
     let facts = scheduler.handle(at, event).facts;
-    let changed = scheduler.take_changed();
+    let changed = scheduler.take_changed().runs;
     let views = changed
         .into_iter()
         .filter_map(|run| scheduler.view(run))

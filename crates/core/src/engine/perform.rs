@@ -12,7 +12,8 @@ use crate::{
     action::Action,
     domain::RunId,
     event::Event,
-    ports::{AttemptNews, CallError, ClusterDriver, News, RunStatus, Seq},
+    ports::{AttemptNews, CallError, ClusterDriver, News, Retry, RunStatus, Seq, Store, StoreClient},
+    view::RunView,
 };
 
 /// The most bytes that are kept of what a cluster says.
@@ -23,6 +24,7 @@ const MOST_SAID: usize = 2_000;
 /// Calls about one run are made one at a time, in the order in which they were wanted, on whichever runtime: the next one
 /// begins when the one before has returned.
 pub(super) struct Calls {
+    store: Arc<dyn Store>,
     cluster: Arc<dyn ClusterDriver>,
     reports: Reports,
     news: mpsc::Receiver<News>,
@@ -36,6 +38,7 @@ impl Calls {
         let news = ports.cluster.news();
         Self {
             reports: Reports::new(ports.reporters, ports.clock),
+            store: ports.store,
             cluster: ports.cluster,
             news,
             under_way: JoinSet::new(),
@@ -61,10 +64,11 @@ impl Calls {
     }
 
     fn spawn(&mut self, run: RunId, action: Action, at: Seq) {
-        let (cluster, reports) = (Arc::clone(&self.cluster), self.reports.clone());
+        let (store, cluster) = (Arc::clone(&self.store), Arc::clone(&self.cluster));
+        let reports = self.reports.clone();
         self.under_way.spawn(async move {
             let call = action.call();
-            let done = perform(&*cluster, &reports, action, at)
+            let done = perform(&*store, &*cluster, &reports, action, at)
                 .await
                 .unwrap_or_else(|error| {
                     let error = Box::new(error);
@@ -114,6 +118,7 @@ impl Calls {
 }
 
 async fn perform(
+    store: &dyn StoreClient,
     cluster: &dyn ClusterDriver,
     reports: &Reports,
     action: Action,
@@ -125,23 +130,31 @@ async fn perform(
         Action::Observe { attempt } => cluster.observe(attempt).await.map(|()| None),
         Action::Stop { attempt, how } => cluster.stop(attempt, how).await.map(|()| None),
         Action::Release { attempt } => cluster.release(attempt).await.map(|()| None),
-        Action::Report {
-            view,
-            request,
-            passed,
-        } => {
+        Action::Report { view, request } => {
             let attempts = u32::try_from(view.attempts.len()).expect("fewer attempts than u32 can count");
             let run = view.id;
             let status = RunStatus {
                 revision: at.0,
+                passed: passed_before(store, &view).await?,
                 view: *view,
                 request: (*request).clone(),
-                passed: passed.map(|passed| *passed),
             };
             reports.tell_end(status).await?;
             Ok(Some(Event::Reported { run, attempts }))
         }
     }
+}
+
+/// Returns the run that had passed last when this one ended, as the store has it now.
+async fn passed_before(store: &dyn StoreClient, view: &RunView) -> Result<Option<RunView>, CallError> {
+    let Some(pass) = &view.last_pass else {
+        return Ok(None);
+    };
+    let passed = store.run(pass.attempt.run).await;
+    passed.map_err(|error| CallError {
+        diagnostic: error.diagnostic,
+        retry: Retry::Later,
+    })
 }
 
 /// Returns the beginning of what a cluster says: it is kept in the log.

@@ -52,7 +52,9 @@ impl Scheduler {
             Event::PullRequestClosed { pull_request, .. } => self.gate.close(pull_request),
             Event::PullRequestReopened { pull_request, .. } => self.gate.reopen(pull_request),
             Event::CancelRequested { run, .. } => return self.runs.contains_key(run),
-            Event::RetryRequested { key, run, by: _ } => return self.reopen(key, *run),
+            Event::RetryRequested { key, run, by: _ } => {
+                return self.reopen(key, *run) || !self.runs.contains_key(run);
+            }
             Event::Pending {
                 attempt,
                 reason,
@@ -140,6 +142,8 @@ impl Scheduler {
             Decision::CallPostponed { call, until } => self.postpone(*call, *until),
             Decision::CallRepeated { call } => self.repeat(*call),
             Decision::ReportGivenUp { run } => self.give_up_report(*run),
+            Decision::RetryRefused { .. } => {}
+            Decision::Forgotten { runs } => self.forget(runs),
             Decision::ClockSetBack { to } => self.set_clock_back(*to),
         }
     }
@@ -150,6 +154,7 @@ impl Scheduler {
         self.withdraw_misdirected();
         self.queue.protect_for(policy.retry.protected_run_time);
         self.retry = policy.retry;
+        self.settled.remember(policy.remembered_runs);
         self.configured = Some(policy.clone());
     }
 
@@ -157,7 +162,8 @@ impl Scheduler {
         if self.by_key.contains_key(&request.key) {
             return false;
         }
-        let id = RunId(self.runs.last_key_value().map_or(1, |(last, _)| last.0 + 1));
+        let id = RunId(self.last_run.0 + 1);
+        self.last_run = id;
         self.by_key.insert(request.key.clone(), id);
         let origin = gate::origin(&request.subject);
         self.by_origin.entry(origin.clone()).or_default().insert(id);
@@ -199,6 +205,7 @@ impl Scheduler {
         if !fresh || !matches!(run.phase, Phase::Ended(_)) {
             return false;
         }
+        self.settled.remove(run);
         run.retried_at = Some(since);
         run.ended_at = None;
         run.refusal = None;

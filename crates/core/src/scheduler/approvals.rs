@@ -284,6 +284,7 @@ fn refusal(decision: &Decision) -> Option<Diagnostic> {
             let diagnostic = Diagnostic::error(Code::ApprovalRefused, message).because(reason.as_words());
             Some(diagnostic.hint(remedy(*reason)))
         }
+        Decision::RetryRefused { run, by: _ } => Some(super::forget::not_remembered(*run)),
         Decision::ApprovalAccepted { .. }
         | Decision::ApprovalRevoked { .. }
         | Decision::ApprovalExpired { .. }
@@ -303,6 +304,7 @@ fn refusal(decision: &Decision) -> Option<Diagnostic> {
         | Decision::CallPostponed { .. }
         | Decision::CallRepeated { .. }
         | Decision::ReportGivenUp { .. }
+        | Decision::Forgotten { .. }
         | Decision::ClockSetBack { .. } => None,
     }
 }

@@ -154,11 +154,6 @@ impl Scheduler {
                 Some(Action::Report {
                     view: Box::new(self.view_of(run)),
                     request: Arc::clone(&run.request),
-                    passed: run
-                        .last_pass
-                        .as_ref()
-                        .and_then(|pass| self.view(pass.attempt.run))
-                        .map(Box::new),
                 })
             }
         }

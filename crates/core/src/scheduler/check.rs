@@ -17,6 +17,7 @@ impl Scheduler {
     /// again that nobody needs.
     pub fn check(&self) {
         self.queue.check();
+        self.check_remembered();
         for run in self.runs.values() {
             self.check_place(run);
             self.check_attempts(run);
@@ -76,6 +77,12 @@ impl Scheduler {
             self.unsettled.contains(&run.id),
             !run.is_settled(),
             "{}: unsettled is known",
+            run.id
+        );
+        assert_eq!(
+            self.settled.contains(run),
+            run.is_settled(),
+            "{}: settled is known",
             run.id
         );
     }

@@ -184,6 +184,12 @@ impl Gate {
         }
     }
 
+    /// Forgets a run, and not which head its pull request had: no later approval of that one counts.
+    pub(super) fn forget(&mut self, run: RunId, subject: &Subject) {
+        self.held_runs.remove(&run);
+        self.pull_requests.keep_head(subject);
+    }
+
     pub(super) fn change_base(&mut self, pull_request: &PullRequest, base: &BaseRef) {
         self.pull_requests.entry(pull_request).base = Some(base.clone());
     }

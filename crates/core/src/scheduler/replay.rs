@@ -1,11 +1,9 @@
 //! From a log to the state that it leads to. It decides nothing.
 
-use std::collections::BTreeSet;
-
 use jiff::Timestamp;
 
-use super::{Scheduler, Snapshot, SnapshotError, timers::Timer};
-use crate::{domain::RunId, fact::Fact, policy::Policy};
+use super::{Changed, Scheduler, Snapshot, SnapshotError, timers::Timer};
+use crate::{fact::Fact, policy::Policy};
 
 /// A scheduler that hears again what was decided once.
 ///
@@ -58,8 +56,8 @@ impl Replay {
         &self.scheduler
     }
 
-    /// Returns the runs that changed since this was last asked.
-    pub fn take_changed(&mut self) -> BTreeSet<RunId> {
+    /// Returns what changed since this was last asked.
+    pub fn take_changed(&mut self) -> Changed {
         self.scheduler.take_changed()
     }
 
@@ -78,7 +76,7 @@ impl Replay {
         if !is_settled {
             scheduler.timers.set(Timer::TryAgain, scheduler.now);
         }
-        scheduler.changed.clear();
+        scheduler.changed = Changed::default();
         self.scheduler
     }
 }

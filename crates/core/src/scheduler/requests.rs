@@ -9,7 +9,9 @@ use super::{
     run::{AttemptPhase, Phase, Run, Stop},
 };
 use crate::{
-    domain::{Ending, Failure, FailureClass, Gpus, Limit, Outcome, RequestKey, Resources, RunId, Verdict},
+    domain::{
+        Actor, Ending, Failure, FailureClass, Gpus, Limit, Outcome, RequestKey, Resources, RunId, Verdict,
+    },
     event::StopMode,
     fact::{Decision, StopReason},
 };
@@ -105,6 +107,16 @@ impl Scheduler {
         }
     }
 
+    pub(super) fn on_retry_requested(&mut self, id: RunId, by: &Actor) {
+        match self.runs.contains_key(&id) {
+            true => self.requeue(id),
+            false => self.decide(Decision::RetryRefused {
+                run: id,
+                by: by.clone(),
+            }),
+        }
+    }
+
     /// Sends a run that comes back to the gate again, once nothing is left of its last attempt.
     pub(super) fn requeue(&mut self, id: RunId) {
         let Some(run) = self.runs.get(&id) else { return };
@@ -146,7 +158,7 @@ impl Scheduler {
         let Stop { how, why } = merged;
         self.decide(Decision::StopRequested { attempt, how, why });
         // What waits for a place is over at once, wherever it waits: to release it takes the request for a place back.
-        let waits_for_place = phase == AttemptPhase::Reserving && !self.keeps_waiting_for_places;
+        let waits_for_place = phase == AttemptPhase::Reserving && !self.decides_as_first_log;
         if waits_for_place || self.waits_to_try_again(attempt) {
             self.end_attempt(attempt, never_ran(Verdict::Stopped));
         }

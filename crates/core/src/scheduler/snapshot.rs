@@ -4,7 +4,7 @@
 //! from the rest (which runs are of one pull request, which wait at the gate), or is tried anew as after a replay (in which
 //! order those who wait are tried).
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, num::NonZeroU32, sync::Arc};
 
 use blueproof_queue::UnknownQueue;
 use jiff::Timestamp;
@@ -28,7 +28,7 @@ use crate::{
 
 /// The shape in which a state is written down. A snapshot of another one is not read: whoever changes what is written raises
 /// this, of which a test reminds them.
-pub const SNAPSHOT_VERSION: u32 = 2;
+pub const SNAPSHOT_VERSION: u32 = 3;
 
 /// The whole state of a scheduler, after a fact.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -40,6 +40,8 @@ pub struct Snapshot {
     configured: Option<Policy>,
     timers: Vec<(Timer, Timestamp)>,
     runs: Vec<Run>,
+    last_run: RunId,
+    remembered_runs: NonZeroU32,
     troubles: Vec<Trouble>,
     durations: Durations,
     passes: Passes,
@@ -87,6 +89,8 @@ impl Scheduler {
             configured: self.configured.clone(),
             timers: self.timers.iter().collect(),
             runs: self.runs.values().cloned().collect(),
+            last_run: self.last_run,
+            remembered_runs: self.settled.remembered(),
             troubles: troubles.cloned().collect(),
             durations: self.durations.clone(),
             passes: self.passes.clone(),
@@ -105,6 +109,8 @@ impl Scheduler {
         for (timer, at) in snapshot.timers {
             scheduler.timers.set(timer, at);
         }
+        scheduler.settled.remember(snapshot.remembered_runs);
+        scheduler.last_run = snapshot.last_run;
         for run in snapshot.runs {
             scheduler.take_up(run);
         }
@@ -130,8 +136,11 @@ impl Scheduler {
             self.awaiting.entry(origin.clone()).or_default().insert(id);
         }
         self.by_origin.entry(origin).or_default().insert(id);
-        if !run.is_settled() {
-            self.unsettled.insert(id);
+        match run.is_settled() {
+            true => self.settled.insert(&run),
+            false => {
+                self.unsettled.insert(id);
+            }
         }
         self.runs.insert(id, run);
     }

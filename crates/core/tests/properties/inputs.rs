@@ -1,5 +1,7 @@
 //! Inputs of all kinds, at random.
 
+use std::num::NonZeroU32;
+
 use blueproof_core::{
     approval::{Approval, ApprovalTarget, HoldTarget, RevocationTarget},
     domain::{
@@ -28,6 +30,7 @@ pub(super) fn maintainer() -> Actor {
     }
 }
 
+/// So few settled runs are remembered that some are forgotten in many stories.
 pub(super) fn policy(cores: u32, local: LocalApproval) -> Policy {
     let quota = Resources {
         cpu: Cpus::cores(cores),
@@ -41,6 +44,7 @@ pub(super) fn policy(cores: u32, local: LocalApproval) -> Policy {
     };
     Policy {
         gate,
+        remembered_runs: NonZeroU32::new(cores).expect("some cores"),
         ..Policy::local(quota)
     }
 }

@@ -137,7 +137,8 @@ proptest! {
         scheduler.handle(Timestamp::UNIX_EPOCH, applied(&policy, admission));
         tell(&mut scheduler, &story);
         let page = scheduler.metrics();
-        let attempts: Vec<_> = scheduler.runs().flat_map(|run| run.attempts).collect();
+        let forgotten = scheduler.take_changed().forgotten;
+        let attempts: Vec<_> = scheduler.runs().chain(forgotten).flat_map(|run| run.attempts).collect();
         let started = attempts.iter().filter(|attempt| attempt.started_at.is_some());
         let judged = started.clone().filter(|attempt| {
             attempt.outcome.as_ref().is_some_and(|outcome| outcome.verdict != Verdict::Stopped)

@@ -29,5 +29,7 @@ macro_rules! store {
         "Deciding about news, or about what is due, ended in a panic: a mistake in blueproof. The state was made again from the \
          log, so that nothing is half decided. News that does this is set aside; where each step does it, nothing more is \
          decided, and attempts that run go on by themselves. Please report it, with the log (`blueproof get events -o jsonl`)."
+    709 RunNotRemembered "a run that is not remembered"
+        "The scheduler remembers the last thousand runs that are over, so that it takes the same memory however old a store is.          Those that ended before them are in the store, with their reports and logs, and nothing more is decided about them:          one of them cannot be tried again. Ask for the same content with `blueproof run`."
     }};
 }
