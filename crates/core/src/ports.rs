@@ -24,7 +24,7 @@ pub use gpu::{Blindness, EventQueue, GpuEvents, GpuMeter, GpuProbe, GpuUsed, Pro
 pub use leadership::{Leadership, Term};
 pub use output::{
     ArtifactName, AttemptOutput, OutputError, OutputFile, OutputName, RecordChanges, RecordFollower,
-    RecordPosition, Records, ReportKind, ReportOutput, RunFiles, whole,
+    RecordPosition, Records, RemovableOutput, ReportKind, ReportOutput, RunFiles, whole,
 };
 pub use reporter::{Interest, Reporter, RunStatus};
 pub use store::{Batch, LoggedFact, SNAPSHOTS_KEPT, Seq, Store, StoreClient, StoreError, Version};

@@ -317,6 +317,14 @@ impl Store for SqliteStore {
         .await
     }
 
+    async fn prune(&self, at: Timestamp, runs: &[RunId]) -> Result<Vec<RunId>, StoreError> {
+        let runs = runs.to_vec();
+        self.write("remove runs from it", move |connection| {
+            rows::prune(connection, at, &runs)
+        })
+        .await
+    }
+
     async fn commands(&self) -> Result<Vec<LeftCommand>, StoreError> {
         self.read(rows::commands).await
     }

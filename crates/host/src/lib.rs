@@ -16,6 +16,7 @@ mod output_name;
 #[cfg(any(feature = "api", feature = "client"))]
 mod output_problem;
 mod pauses;
+mod retention;
 mod service;
 mod target;
 #[cfg(any(feature = "api", feature = "client"))]
@@ -25,5 +26,6 @@ mod wire;
 pub use client::{ServerAddress, ServerAddressError, ServerClient};
 pub use host::{Host, Led};
 pub use pauses::Pauses;
+pub use retention::{PruneItem, PrunePlan, Pruned, Retention, RetentionError, RetentionLimit};
 pub use service::{Service, Standing};
 pub use target::{Target, WaitError, is_taken_up, until_taken_up};

@@ -5,6 +5,7 @@
 
 mod below;
 mod listing;
+mod removal;
 
 use std::{
     io,
@@ -18,7 +19,7 @@ use blueproof_core::{
     domain::{AttemptId, Bytes, RunId},
     ports::{
         ArtifactName, AttemptOutput, OutputError, OutputFile, OutputName, RecordChanges, RecordPosition,
-        Records, ReportKind, ReportOutput, RunFiles,
+        Records, RemovableOutput, ReportKind, ReportOutput, RunFiles,
     },
 };
 
@@ -180,7 +181,7 @@ impl AttemptOutput for LocalOutput {
     async fn kept(&self, run: RunId, limit: usize) -> Result<RunFiles, OutputError> {
         let folder = self.runs.run(run);
         let listed = blocking(move || Ok(listing::run(&folder, limit)));
-        listed.await.map_err(|source| OutputError::Run { run, source })
+        listed.await.map_err(|source| of_run("list", run, source))
     }
 }
 
@@ -195,6 +196,29 @@ impl ReportOutput for LocalOutput {
         });
         written.await.map_err(|error| failed("write", &name, error))
     }
+}
+
+#[async_trait]
+impl RemovableOutput for LocalOutput {
+    async fn size(&self, run: RunId) -> Result<Bytes, OutputError> {
+        let folder = self.runs.run(run);
+        let measured = blocking(move || removal::size(&folder));
+        let measured = measured.await.map_err(|source| of_run("measure", run, source));
+        measured.map(Bytes)
+    }
+
+    async fn remove(&self, run: RunId, attempts: u32) -> Result<(), OutputError> {
+        let (root, folder) = (self.runs.path(), self.below_runs(&self.runs.run(run)));
+        let ours = (1..=attempts).map(|number| self.below_runs(self.layout(run.attempt(number)).root()));
+        let reports = ReportKind::ALL.map(|kind| folder.join(kind.file_name()));
+        let ours: Vec<PathBuf> = ours.chain(reports).collect();
+        let removed = blocking(move || removal::remove(&root, &folder, &ours));
+        removed.await.map_err(|source| of_run("remove", run, source))
+    }
+}
+
+fn of_run(doing: &'static str, run: RunId, source: io::Error) -> OutputError {
+    OutputError::Run { doing, run, source }
 }
 
 fn failed(doing: &'static str, name: &OutputName, source: io::Error) -> OutputError {

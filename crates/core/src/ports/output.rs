@@ -69,6 +69,21 @@ pub trait ReportOutput: AttemptOutput {
     async fn put_report(&self, run: RunId, kind: ReportKind, content: &[u8]) -> Result<(), OutputError>;
 }
 
+/// Removes what attempts have left.
+#[async_trait]
+pub trait RemovableOutput: AttemptOutput {
+    /// Returns how many bytes are kept of a run, its reports among them.
+    async fn size(&self, run: RunId) -> Result<Bytes, OutputError>;
+
+    /// Removes what is kept of the first so many attempts of a run that is over, and its reports. Nothing is a success, so that it
+    /// may be called again. What a later attempt leaves stays.
+    ///
+    /// # Errors
+    ///
+    /// The first thing that could not be removed; what could be is gone.
+    async fn remove(&self, run: RunId, attempts: u32) -> Result<(), OutputError>;
+}
+
 /// Tells when more records may be there.
 #[async_trait]
 pub trait RecordChanges: Send {

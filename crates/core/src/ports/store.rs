@@ -72,6 +72,10 @@ pub trait Store: StoreClient {
     /// Keeps what a scheduler had come to after the fact at a position, in the shape of a version. The newest two are kept.
     async fn put_snapshot(&self, at: Seq, version: u32, bytes: Vec<u8>) -> Result<(), StoreError>;
 
+    /// Removes the rows of runs that are settled, and returns which those were: others stay, and what is not there is passed
+    /// over. The facts of a run stay in the log. It may be called again, and by a process that does not lead.
+    async fn prune(&self, at: Timestamp, runs: &[RunId]) -> Result<Vec<RunId>, StoreError>;
+
     /// Returns the commands that nobody has taken up yet, the oldest first. One that cannot be read, such as one of a kind
     /// that only a newer version knows, is there with what is wrong with it.
     async fn commands(&self) -> Result<Vec<LeftCommand>, StoreError>;

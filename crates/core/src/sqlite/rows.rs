@@ -154,6 +154,24 @@ pub(super) fn put_outlooks(
     Ok(transaction.commit()?)
 }
 
+/// Removes the rows of runs that are settled, and returns which those were.
+pub(super) fn prune(connection: &mut Connection, at: Timestamp, runs: &[RunId]) -> Result<Vec<RunId>, Error> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let mut remove =
+        transaction.prepare_cached("DELETE FROM run WHERE id = ?1 AND json_extract(view, '$.settled')")?;
+    let mut note = transaction.prepare_cached("INSERT OR REPLACE INTO pruned (id, at) VALUES (?1, ?2)")?;
+    let mut pruned = Vec::new();
+    for run in runs {
+        if remove.execute([run.0])? > 0 {
+            note.execute(params![run.0, at.to_string()])?;
+            pruned.push(*run);
+        }
+    }
+    drop((remove, note));
+    transaction.commit()?;
+    Ok(pruned)
+}
+
 /// Returns the request that made a run: of several of one key the first did.
 pub(super) fn request(connection: &mut Connection, run: RunId) -> Result<Option<RunRequest>, Error> {
     let mut select = connection.prepare_cached(

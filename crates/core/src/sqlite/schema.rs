@@ -80,6 +80,13 @@ const STEPS: &[Step] = &[
         "ALTER TABLE run ADD COLUMN outlook TEXT;
      CREATE INDEX fact_request ON fact (json_extract(body, '$.input.request.key')) WHERE kind = 'requested';",
     ),
+    // Rows were never removed. What is not there any more is told from what is missing.
+    Step::Sql(
+        "CREATE TABLE pruned (
+         id INTEGER PRIMARY KEY,
+         at TEXT NOT NULL
+     ) STRICT;",
+    ),
 ];
 
 /// A step from one version to the next.

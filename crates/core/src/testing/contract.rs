@@ -14,6 +14,8 @@ pub use admission::{Upset, admission_keeps_its_promises};
 pub use cluster::{NewsOf, cluster_keeps_its_promises};
 pub use gpu::probe_keeps_its_promises;
 pub use leadership::leadership_keeps_its_promises;
-pub use output::{OutputWriter, output_keeps_its_promises, reports_keep_their_promises};
+pub use output::{
+    OutputWriter, output_keeps_its_promises, removal_keeps_its_promises, reports_keep_their_promises,
+};
 pub use reporter::reporter_keeps_its_promises;
 pub use store::store_keeps_its_promises;

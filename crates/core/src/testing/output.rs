@@ -16,7 +16,7 @@ use crate::{
     domain::{AttemptId, Bytes, RunId},
     ports::{
         ArtifactName, AttemptOutput, OutputError, OutputFile, OutputName, RecordChanges, RecordPosition,
-        Records, ReportKind, ReportOutput, RunFiles,
+        Records, RemovableOutput, ReportKind, ReportOutput, RunFiles,
     },
 };
 
@@ -217,6 +217,28 @@ impl ReportOutput for FakeOutput {
 }
 
 #[async_trait]
+impl RemovableOutput for FakeOutput {
+    async fn size(&self, run: RunId) -> Result<Bytes, OutputError> {
+        let kept = self.kept();
+        Ok(Bytes(kept.of_run(run).map(|file| file.size.0).sum()))
+    }
+
+    async fn remove(&self, run: RunId, attempts: u32) -> Result<(), OutputError> {
+        let is_meant = |attempt: &AttemptId| attempt.run == run && attempt.number <= attempts;
+        self.write(|kept| {
+            kept.logs.retain(|attempt, _| !is_meant(attempt));
+            kept.files.retain(|name, _| match name {
+                OutputName::ExecutedNotebook(attempt)
+                | OutputName::KernelLog(attempt)
+                | OutputName::Artifact(attempt, _) => !is_meant(attempt),
+                OutputName::Report(of, _) => *of != run,
+            });
+        });
+        Ok(())
+    }
+}
+
+#[async_trait]
 impl RecordChanges for FakeChanges {
     async fn next(&mut self, _after: &RecordPosition) {
         // Where nobody writes any more, nothing will come.
@@ -276,12 +298,15 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::testing::contract::{output_keeps_its_promises, reports_keep_their_promises};
+    use crate::testing::contract::{
+        output_keeps_its_promises, removal_keeps_its_promises, reports_keep_their_promises,
+    };
 
     #[tokio::test]
     async fn the_fake_keeps_the_contract() {
         let output = Arc::new(FakeOutput::default());
         output_keeps_its_promises(output.clone(), &*output).await;
         reports_keep_their_promises(&*output).await;
+        removal_keeps_its_promises(&*output, &*output).await;
     }
 }

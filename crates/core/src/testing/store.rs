@@ -198,6 +198,21 @@ impl Store for MemoryStore {
         Ok(())
     }
 
+    async fn prune(&self, _at: Timestamp, runs: &[RunId]) -> Result<Vec<RunId>, StoreError> {
+        let mut pruned = Vec::new();
+        self.state.send_if_modified(|state| {
+            for run in runs {
+                if state.runs.get(run).is_some_and(|view| view.settled) {
+                    state.runs.remove(run);
+                    pruned.push(*run);
+                }
+            }
+            state.version += u64::from(!pruned.is_empty());
+            !pruned.is_empty()
+        });
+        Ok(pruned)
+    }
+
     async fn commands(&self) -> Result<Vec<LeftCommand>, StoreError> {
         let state = self.state.borrow();
         let left = state.commands.iter();

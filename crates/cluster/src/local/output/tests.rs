@@ -9,7 +9,9 @@ use std::{
 
 use blueproof_core::{
     attempt::{LogKey, LogWriter, Record, StoreIdentity},
-    testing::contract::{OutputWriter, output_keeps_its_promises, reports_keep_their_promises},
+    testing::contract::{
+        OutputWriter, output_keeps_its_promises, removal_keeps_its_promises, reports_keep_their_promises,
+    },
 };
 
 use super::*;
@@ -105,6 +107,7 @@ async fn folders_keep_the_contract() {
     let folders = Folders::new();
     output_keeps_its_promises(Arc::new(folders.output.clone()), &folders).await;
     reports_keep_their_promises(&folders.output).await;
+    removal_keeps_its_promises(&folders.output, &folders).await;
 }
 
 #[tokio::test]
@@ -186,5 +189,40 @@ async fn reports_are_for_their_owner_alone_and_replace_whatever_lies_there() {
     assert_eq!(
         (fs::read(path).expect("it reads"), file.link),
         (b"<p>".to_vec(), "report.html".into())
+    );
+}
+
+#[tokio::test]
+async fn nothing_is_removed_or_measured_behind_a_link() {
+    let folders = Folders::new();
+    let (run, precious) = (RunId(4), tempfile::tempdir().expect("a folder"));
+    let kept = precious.path().join("1");
+    fs::create_dir(&kept).expect("a folder");
+    fs::write(kept.join("thesis"), "all of it").expect("a file");
+    let of_run = folders.output.runs.run(run);
+    files::make(&of_run).expect("a folder");
+    symlink(precious.path(), of_run.join("attempts")).expect("a link");
+
+    assert_eq!(folders.output.size(run).await.expect("it is measured"), Bytes(0));
+    folders
+        .output
+        .remove(run, 2)
+        .await
+        .expect("there is nothing of ours");
+    assert!(kept.join("thesis").is_file());
+}
+
+#[tokio::test]
+async fn a_sparse_file_counts_as_much_as_it_takes() {
+    let folders = Folders::new();
+    let attempt = RunId(4).attempt(1);
+    folders.begin(attempt);
+    let large = fs::File::create(folders.output.layout(attempt).root().join("large"));
+    large
+        .and_then(|file| file.set_len(1 << 40))
+        .expect("a file system with holes");
+    assert_eq!(
+        folders.output.size(RunId(4)).await.expect("it is measured"),
+        Bytes(0)
     );
 }

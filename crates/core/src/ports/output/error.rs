@@ -80,9 +80,11 @@ pub enum OutputError {
     /// What keeps it could not be asked, or could not answer.
     #[error("{}", .0.message)]
     NotAnswered(Box<Diagnostic>),
-    /// What is kept of a run could not be listed.
-    #[error("could not list what is kept of {run}")]
+    /// What is kept of a run could not be listed, measured or removed.
+    #[error("could not {doing} what is kept of {run}")]
     Run {
+        /// What was to be done with it.
+        doing: &'static str,
         /// The run.
         run: RunId,
         /// Why.

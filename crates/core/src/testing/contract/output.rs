@@ -8,8 +8,8 @@ use crate::{
     attempt::{Record, RecordKind, Stage},
     domain::{AttemptId, Bytes, RunId},
     ports::{
-        ArtifactName, AttemptOutput, OutputError, OutputName, RecordFollower, RecordPosition, ReportKind,
-        ReportOutput, whole,
+        ArtifactName, AttemptOutput, OutputError, OutputName, RecordFollower, RecordPosition,
+        RemovableOutput, ReportKind, ReportOutput, whole,
     },
 };
 
@@ -274,6 +274,40 @@ pub async fn reports_keep_their_promises(output: &dyn ReportOutput) {
             assert_eq!(whole(output, &name, 100).await.expect("it reads"), content);
         }
     }
+}
+
+/// Puts a backend that removes what is kept to what it promises of that.
+///
+/// # Panics
+/// When a promise is not kept.
+pub async fn removal_keeps_its_promises(output: &dyn RemovableOutput, writer: &dyn OutputWriter) {
+    let (run, other) = (RunId(21), RunId(22));
+    let notebook = |run: RunId, attempt| OutputName::ExecutedNotebook(run.attempt(attempt));
+    let size = async |run| output.size(run).await.expect("it is measured").0;
+    assert_eq!(size(run).await, 0);
+    output.remove(run, 3).await.expect("nothing is a success");
+    for name in [
+        notebook(run, 1),
+        notebook(run, 2),
+        notebook(run, 3),
+        notebook(other, 1),
+    ] {
+        writer.put(&name, b"0123456789");
+    }
+    let artifact = ArtifactName::try_from(PathBuf::from("a/b")).expect("a name");
+    writer.put(&OutputName::Artifact(run.attempt(1), artifact), b"01234");
+    writer.put(&OutputName::Report(run, ReportKind::ALL[0]), b"01");
+    assert_eq!(size(run).await, 37);
+    assert_eq!(size(other).await, 10);
+
+    output.remove(run, 2).await.expect("it is removed");
+    assert_eq!(size(run).await, 10, "a later attempt stays");
+    output.remove(run, 2).await.expect("it is removed already");
+    assert_eq!(size(other).await, 10, "nothing of another run goes");
+    let left = output.kept(run, 10).await.expect("it is listed");
+    assert_eq!((left.files.len(), left.more), (1, 0), "{left:?}");
+    output.remove(run, 3).await.expect("it is removed");
+    assert_eq!(size(run).await, 0);
 }
 
 async fn all_that_is_kept_is_listed(output: &dyn AttemptOutput, writer: &dyn OutputWriter) {

@@ -28,6 +28,7 @@ pub async fn store_keeps_its_promises(store: &dyn Store) {
     it_takes_each_command_once(store).await;
     it_tells_what_became_of_commands(store).await;
     it_tells_of_changes(store).await;
+    it_prunes_what_is_settled_and_nothing_else(store).await;
 }
 
 /// Returns a fact that changes nothing.
@@ -164,6 +165,39 @@ async fn it_keeps_how_runs_stand_beside_them(store: &dyn Store) {
     };
     store.append(Seq(2), batch).await.expect("an append");
     assert_eq!(of_run().await, None, "a view that has none takes it away");
+}
+
+async fn it_prunes_what_is_settled_and_nothing_else(store: &dyn Store) {
+    let mut scheduler = Scheduler::new(Policy::local(Resources::default()));
+    for key in ["prune-1", "prune-2", "prune-3"] {
+        let request = Box::new(request(key, "nano-lm"));
+        scheduler.handle(Timestamp::UNIX_EPOCH, Event::Requested { request });
+    }
+    let mut views: Vec<RunView> = scheduler.runs().collect();
+    for (view, id) in views.iter_mut().zip(701..) {
+        (view.id, view.settled) = (RunId(id), id != 702);
+    }
+    let facts = store.facts(Seq(0), 10_000).await.expect("a read");
+    let batch = Batch {
+        views,
+        ..Batch::default()
+    };
+    store
+        .append(Seq(facts.len() as u64), batch)
+        .await
+        .expect("an append");
+    let asked = [701, 702, 799].map(RunId);
+    let pruned = store.prune(Timestamp::UNIX_EPOCH, &asked).await.expect("a write");
+    assert_eq!(pruned, [RunId(701)], "only what is settled and there");
+    let again = store.prune(Timestamp::UNIX_EPOCH, &asked).await.expect("a write");
+    assert_eq!(again, [], "once");
+    let left = store.runs_before(Some(RunId(704)), 2).await.expect("a read");
+    assert_eq!(left.iter().map(|view| view.id.0).collect::<Vec<_>>(), [703, 702]);
+    assert_eq!(store.run(RunId(701)).await.expect("a read"), None);
+    let key = RequestKey("prune-1".into());
+    assert_eq!(store.run_of(&key).await.expect("a read"), None);
+    let after = store.facts(Seq(0), 10_000).await.expect("a read");
+    assert_eq!(after.len(), facts.len(), "the log stays");
 }
 
 async fn it_appends_only_where_the_log_still_ends(store: &dyn Store) {
