@@ -5,6 +5,7 @@
 
 mod incoming;
 mod perform;
+mod projection;
 mod reports;
 mod rows;
 
@@ -28,6 +29,7 @@ use crate::{
 };
 use incoming::{Handle, Incoming};
 use perform::Calls;
+pub(crate) use projection::Projection;
 use rows::Rows;
 
 /// How many facts are read from the log at once.
@@ -336,16 +338,16 @@ impl Replayed {
         let mut last = written_down;
         loop {
             let facts = store.facts(last, REPLAY_CHUNK).await?;
-            let Some(end) = facts.last() else {
+            if facts.is_empty() {
                 let scheduler = replay.finish();
                 return Ok(Self {
                     scheduler,
                     last,
                     written_down,
                 });
-            };
-            last = end.seq;
+            }
             for logged in facts {
+                last = logged.seq.follows(last)?;
                 replay.apply(logged.at, &logged.fact);
             }
             replay.take_changed();

@@ -335,6 +335,11 @@ impl Scheduler {
         self.queue.queues()
     }
 
+    /// Returns the last run that was asked for: they are counted from one.
+    pub fn last_run(&self) -> RunId {
+        self.last_run
+    }
+
     /// Returns the run that a request made.
     pub fn run_of(&self, key: &RequestKey) -> Option<RunId> {
         self.by_key.get(key).copied()

@@ -5,6 +5,7 @@
 //! SQLite and not redb or fjall, because those let one process open the file at a time, and `blueproof get` must work
 //! beside a scheduler that runs, hangs or is dead.
 
+mod check;
 mod first_log;
 mod lead;
 mod read_only;
@@ -37,6 +38,7 @@ use crate::{
     },
     view::{OutlookView, RunView},
 };
+pub use check::{StoreCheck, StoreProblem};
 use lead::DatabaseFile;
 use read_only::Still;
 use worker::Worker;
@@ -177,16 +179,6 @@ impl SqliteStore {
     /// Returns the queues that were applied last, without a replay; `None` where nobody has applied any.
     pub async fn applied_quota(&self) -> Result<Option<Objects>, StoreError> {
         self.read(rows::applied_quota).await
-    }
-
-    /// Makes every run's projection again from the log. Blocks nobody but writers.
-    pub async fn reproject(&self) -> Result<(), StoreError> {
-        let (scheduler, _) = crate::engine::replay(self).await?;
-        let views: Vec<RunView> = scheduler.runs().collect();
-        self.write("project it again", move |connection| {
-            rows::replace_all_views(connection, views)
-        })
-        .await
     }
 
     async fn write<T: Send + 'static>(

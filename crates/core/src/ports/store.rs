@@ -87,6 +87,24 @@ pub trait Store: StoreClient {
 #[serde(transparent)]
 pub struct Seq(pub u64);
 
+impl Seq {
+    /// Returns it where it is the next one after another.
+    ///
+    /// # Errors
+    /// When facts are missing between the two: what comes after them is not known.
+    pub fn follows(self, before: Self) -> Result<Self, StoreError> {
+        if self.0 == before.0 + 1 {
+            return Ok(self);
+        }
+        let message = format!("fact {} of the log is missing", before.0 + 1);
+        let diagnostic = Diagnostic::error(Code::FactUnreadable, message);
+        let diagnostic = diagnostic.because(format!("after fact {} comes fact {}", before.0, self.0));
+        Err(diagnostic
+            .hint("go on with a copy of the store from before that: nothing was changed here, and attempts that run go on")
+            .into())
+    }
+}
+
 /// How many snapshots a store keeps: should the newest be damaged, another is there.
 pub const SNAPSHOTS_KEPT: usize = 2;
 

@@ -107,9 +107,9 @@ pub(super) fn last_seq(connection: &Connection) -> Result<Seq, rusqlite::Error> 
     select.query_row([], |row| row.get(0)).map(Seq)
 }
 
-pub(super) fn replace_all_views(connection: &mut Connection, views: Vec<RunView>) -> Result<(), Error> {
+/// Puts rows as they are to be.
+pub(super) fn put_rows(connection: &mut Connection, views: Vec<RunView>) -> Result<(), Error> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    transaction.execute("DELETE FROM run", [])?;
     put_views(&transaction, views)?;
     Ok(transaction.commit()?)
 }

@@ -1,10 +1,13 @@
 //! What a scheduler had come to, kept beside the log. What is damaged is passed over: the log has it all.
 
-use rusqlite::{Connection, TransactionBehavior, params};
+use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 use sha2::{Digest, Sha256};
 
 use super::rows::{self, Error};
-use crate::ports::{SNAPSHOTS_KEPT, Seq};
+use crate::{
+    ports::{SNAPSHOTS_KEPT, Seq},
+    scheduler::SNAPSHOT_VERSION,
+};
 
 /// Keeps a snapshot, and forgets all but the newest.
 pub(super) fn put(connection: &mut Connection, at: Seq, version: u32, body: &[u8]) -> Result<(), Error> {
@@ -34,6 +37,30 @@ pub(super) fn newest(connection: &mut Connection, version: u32) -> Result<Option
         }
     }
     Ok(None)
+}
+
+/// Returns the position of each snapshot of this version that is not ahead of the log, the oldest first, and whether it is whole.
+pub(super) fn all(connection: &mut Connection) -> Result<Vec<(Seq, bool)>, Error> {
+    let last = rows::last_seq(connection)?;
+    let mut select = connection.prepare_cached(
+        "SELECT seq, checksum, body FROM snapshot WHERE version = ?1 AND seq <= ?2 ORDER BY seq",
+    )?;
+    let found = select.query_map(params![SNAPSHOT_VERSION, last.0], |row| {
+        let (at, sum, body): (_, Vec<u8>, Vec<u8>) = (Seq(row.get(0)?), row.get(1)?, row.get(2)?);
+        Ok((at, checksum(at, SNAPSHOT_VERSION, &body)[..] == sum))
+    })?;
+    Ok(found.collect::<Result<_, _>>()?)
+}
+
+/// Returns what a snapshot says.
+pub(super) fn body(connection: &mut Connection, at: Seq) -> Result<Option<Vec<u8>>, Error> {
+    let mut select = connection.prepare_cached("SELECT body FROM snapshot WHERE seq = ?1")?;
+    Ok(select.query_row([at.0], |row| row.get(0)).optional()?)
+}
+
+pub(super) fn remove(connection: &mut Connection, at: Seq) -> Result<(), Error> {
+    connection.execute("DELETE FROM snapshot WHERE seq = ?1", [at.0])?;
+    Ok(())
 }
 
 /// Returns the checksum of a snapshot, which is of its place, too.
