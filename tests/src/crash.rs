@@ -110,6 +110,10 @@ impl Store for CrashingStore {
         self.inner.put_snapshot(at, version, bytes).await
     }
 
+    async fn prune(&self, at: Timestamp, runs: &[RunId]) -> Result<Vec<RunId>, StoreError> {
+        self.inner.prune(at, runs).await
+    }
+
     async fn commands(&self) -> Result<Vec<LeftCommand>, StoreError> {
         self.inner.commands().await
     }

@@ -7,6 +7,7 @@ mod mistake;
 mod quota;
 mod read;
 mod simulate;
+mod store;
 
 use std::{ffi::OsString, path::PathBuf};
 
@@ -24,6 +25,8 @@ pub(crate) use read::{
     GetBlueprints, GetCommands, GetEvents, GetKind, GetRuns, Metrics, Schema, SchemaKind, Status, Version,
     Why,
 };
+
+pub(crate) use store::{StoreArguments, StoreCommand, StorePrune};
 
 pub(crate) use simulate::{Backtest, Generator, Plainer, Simulate, WhatIf};
 
@@ -122,6 +125,8 @@ pub(crate) enum Command {
     Why(Why),
     /// Look at queues and their quota, and change them
     Quota(Quota),
+    /// Look whether the store is whole, repair it, and remove what is old
+    Store(StoreArguments),
     /// Print figures of queues and runs for Prometheus
     Metrics(Metrics),
     /// Play jobs against queues in virtual time

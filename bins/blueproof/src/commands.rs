@@ -24,6 +24,7 @@ mod recorded;
 mod run;
 mod schema;
 mod simulate;
+mod store;
 mod version;
 mod wait;
 mod whatif;
@@ -87,6 +88,7 @@ pub(crate) fn carry_out(cli: Cli) -> Result<Exit, Problem> {
         Command::Describe(arguments) => describe::describe(&arguments, &cli.place),
         Command::Why(arguments) => why::why(&arguments, &cli.place),
         Command::Quota(arguments) => quota::quota(&arguments, &cli.place),
+        Command::Store(arguments) => store::store(&arguments, &cli.place),
         Command::Metrics(arguments) => metrics::metrics(&arguments, &cli.place),
         Command::Simulate(arguments) => simulate::simulate(&arguments),
         Command::WhatIf(arguments) => whatif::whatif(&arguments, &cli.place),

@@ -133,6 +133,15 @@ impl RunSelector {
                 .hint("`blueproof run BLUEPRINT` makes the first")
                 .hint("runs of another store are found with `--store FILE`");
         };
+        if let RunSelector::Id(run) = self
+            && *run < newest.id
+        {
+            let gone = Diagnostic::error(Code::NoSuchRun, format!("{run} is not kept any more"));
+            return gone
+                .because("runs that are over are removed beyond the limits of a retention")
+                .hint("`blueproof get events` has what became of it")
+                .hint("`blueproof store check` tells whether it was lost in another way");
+        }
         let message = match self {
             RunSelector::Blueprint(name) => format!("there is no run of `{name}`"),
             RunSelector::Id(_) | RunSelector::Last => format!("there is no run {self}"),

@@ -3,7 +3,10 @@
 use std::path::PathBuf;
 
 use blueproof_core::domain::{Bytes, Cpus};
-use blueproof_host::api::{Address, Role};
+use blueproof_host::{
+    Retention,
+    api::{Address, Role},
+};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use jiff::{SignedDuration, Timestamp};
 
@@ -44,6 +47,8 @@ pub(crate) struct Serve {
     pub(crate) tokens: TokensFile,
     #[command(flatten)]
     pub(crate) machine: Machine,
+    #[command(flatten)]
+    pub(crate) limits: Limits,
     /// How what happens is logged, on stderr
     #[arg(
         long,
@@ -84,6 +89,20 @@ pub(crate) struct Machine {
     /// The `blueproof` program, which carries out attempts; the one beside this one where none is named
     #[arg(long, value_name = "FILE", env = "BLUEPROOF_AGENT")]
     pub(crate) agent: Option<PathBuf>,
+}
+
+/// For how long runs that are over are kept; for ever, where nothing is said.
+#[derive(Debug, Args)]
+pub(crate) struct Limits {
+    /// Keep runs for this long after they ended, such as 90d
+    #[arg(long, value_name = "DURATION", value_parser = span, env = "BLUEPROOF_RETENTION_AGE")]
+    pub(crate) retention_age: Option<SignedDuration>,
+    /// Keep this many runs: those that ended last
+    #[arg(long, value_name = "N", env = "BLUEPROOF_RETENTION_RUNS")]
+    pub(crate) retention_runs: Option<usize>,
+    /// Keep so much of what runs left, such as 50Gi; the runs themselves stay
+    #[arg(long, value_name = "BYTES", env = "BLUEPROOF_RETENTION_OUTPUT")]
+    pub(crate) retention_output: Option<Bytes>,
 }
 
 /// Where tokens are kept.
@@ -145,14 +164,32 @@ fn expires(text: &str) -> Result<Timestamp, String> {
     if let Ok(at) = text.parse::<Timestamp>() {
         return Ok(at);
     }
+    let at = span(text)
+        .ok()
+        .and_then(|span| Timestamp::now().checked_add(span).ok());
+    at.ok_or_else(|| {
+        "give a time such as 2027-01-31T00:00:00Z, or a number of days or hours such as 90d or 12h".into()
+    })
+}
+
+/// Reads a number of days or hours.
+fn span(text: &str) -> Result<SignedDuration, String> {
     let days = text.strip_suffix('d').and_then(|days| days.parse::<u32>().ok());
     let hours = text.strip_suffix('h').and_then(|hours| hours.parse::<u32>().ok());
     let hours = days.map(|days| i64::from(days) * 24).or(hours.map(i64::from));
     let span = hours.map(SignedDuration::from_hours);
-    let at = span.and_then(|span| Timestamp::now().checked_add(span).ok());
-    at.ok_or_else(|| {
-        "give a time such as 2027-01-31T00:00:00Z, or a number of days or hours such as 90d or 12h".into()
-    })
+    span.ok_or_else(|| "give a number of days or hours, such as 90d or 12h".into())
+}
+
+impl Limits {
+    /// Returns the limits.
+    pub(crate) fn retention(&self) -> Retention {
+        Retention {
+            age: self.retention_age,
+            runs: self.retention_runs,
+            output: self.retention_output,
+        }
+    }
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::{io, sync::Arc};
 use blueproof_core::policy::LocalApproval;
 use blueproof_diagnostic::{Code, Diagnostic};
 use blueproof_host::{
-    Service, Standing,
+    Pruned, RetentionError, Service, Standing,
     api::{Address, Api},
 };
 use blueproof_machine::{LocalPolicy, Machine, MachineConfig};
@@ -63,7 +63,9 @@ async fn run(arguments: &Serve) -> Result<(), Diagnostic> {
     let host = machine
         .host
         .telling(|problem| tracing::error!(code = %problem.code, "{}", problem.message));
-    let service = Arc::new(Service::new(host));
+    let retention = arguments.limits.retention();
+    let service = Service::new(host).retaining(retention, machine.output.clone(), tell_pruned);
+    let service = Arc::new(service);
     let tokens = arguments.tokens.tokens()?;
     let api = Api::new(
         machine.store,
@@ -136,6 +138,22 @@ fn config(arguments: &Serve) -> Result<MachineConfig, Diagnostic> {
             approvers: machine.approvers.clone(),
         },
     })
+}
+
+/// Logs what was removed.
+fn tell_pruned(pruned: Result<Pruned, RetentionError>) {
+    match pruned {
+        Ok(pruned) => {
+            if !pruned.outputs.is_empty() {
+                let (runs, outputs) = (pruned.runs.len(), pruned.outputs.len());
+                tracing::info!(runs, outputs, freed = %pruned.freed, "removed what is beyond the retention");
+            }
+            for problem in &pruned.problems {
+                tracing::error!(code = %problem.code, causes = ?problem.causes, "{}", problem.message);
+            }
+        }
+        Err(error) => tracing::error!("what is beyond the retention is not removed: {error}"),
+    }
 }
 
 /// Logs how the scheduler stands, each time that this changes.

@@ -5,7 +5,6 @@
 
 mod incoming;
 mod perform;
-mod projection;
 mod reports;
 mod rows;
 
@@ -29,7 +28,6 @@ use crate::{
 };
 use incoming::{Handle, Incoming};
 use perform::Calls;
-pub(crate) use projection::Projection;
 use rows::Rows;
 
 /// How many facts are read from the log at once.

@@ -8,6 +8,7 @@
 mod check;
 mod first_log;
 mod lead;
+mod projection;
 mod read_only;
 mod rows;
 mod schema;

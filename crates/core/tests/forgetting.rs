@@ -192,7 +192,7 @@ fn a_head_of_which_a_run_is_forgotten_is_known_to_be_an_earlier_one_after_a_push
     let step = scheduler.handle(at(6), approved("a"));
     let refusals = step.facts.iter().filter_map(|fact| match fact {
         Fact::Decision(Decision::ApprovalRefused { reason, .. }) => Some(*reason),
-        _ => None,
+        Fact::Input(_) | Fact::Decision(_) => None,
     });
     assert_eq!(refusals.collect::<Vec<_>>(), [ApprovalRefusal::HeadChanged]);
 }

@@ -1,15 +1,16 @@
 //! Leading for as long as the process is to serve.
 
 use std::{
+    convert::Infallible,
     fmt,
-    future::Future,
-    sync::{Mutex, MutexGuard, PoisonError},
+    future::{Future, pending},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use blueproof_core::{
     engine::{Engine, Waker},
-    ports::{StoreError, Term},
+    ports::{Clock, RemovableOutput, Store, StoreError, Term},
     scheduler::Scheduler,
 };
 use blueproof_diagnostic::Diagnostic;
@@ -18,10 +19,13 @@ use tokio::{
     time::sleep,
 };
 
-use crate::{Host, host::LOOK_FOR_TURN};
+use crate::{Host, Pruned, Retention, RetentionError, host::LOOK_FOR_TURN};
 
 /// How long it waits at first before it tries again what failed, and how long at most.
 const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(15));
+
+/// How often what is beyond a retention is removed.
+const PRUNE_EVERY: Duration = Duration::from_hours(1);
 
 /// What is asked of the scheduler while it works.
 type Question = Box<dyn FnOnce(&Scheduler) + Send>;
@@ -34,6 +38,14 @@ pub struct Service {
     standing: watch::Sender<Standing>,
     stops: watch::Sender<bool>,
     questions: Mutex<Questions>,
+    retaining: Option<Retaining>,
+}
+
+/// What a service keeps, and who is told what it removed.
+struct Retaining {
+    retention: Retention,
+    output: Arc<dyn RemovableOutput>,
+    tell: Box<dyn Fn(Result<Pruned, RetentionError>) + Send + Sync>,
 }
 
 /// How a service stands.
@@ -66,6 +78,25 @@ impl Service {
             standing: watch::Sender::new(Standing::Starting),
             stops: watch::Sender::new(false),
             questions: Mutex::default(),
+            retaining: None,
+        }
+    }
+
+    /// Has what is beyond a retention removed once an hour while this process leads, and at first as soon as it does. `tell` is told
+    /// what came of it each time.
+    pub fn retaining(
+        self,
+        retention: Retention,
+        output: Arc<dyn RemovableOutput>,
+        tell: impl Fn(Result<Pruned, RetentionError>) + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            retaining: Some(Retaining {
+                retention,
+                output,
+                tell: Box::new(tell),
+            }),
+            ..self
         }
     }
 
@@ -150,6 +181,7 @@ impl Service {
         let led = tokio::select! {
             led = led => led,
             () = term.lost() => Ok(()),
+            never = self.prune_again_and_again() => match never {},
         };
         *self.questions() = Questions::default();
         match led {
@@ -173,6 +205,20 @@ impl Service {
         }
     }
 
+    async fn prune_again_and_again(&self) -> Infallible {
+        let Some(retaining) = self.retaining.as_ref().filter(|of| !of.retention.is_unlimited()) else {
+            return pending().await;
+        };
+        loop {
+            (retaining.tell)(
+                retaining
+                    .prune(&self.host.ports().store, &self.host.ports().clock)
+                    .await,
+            );
+            sleep(PRUNE_EVERY).await;
+        }
+    }
+
     fn answer(&self, scheduler: &Scheduler) {
         let questions = std::mem::take(&mut self.questions().waiting);
         questions.into_iter().for_each(|question| question(scheduler));
@@ -188,6 +234,14 @@ impl Service {
 
     fn questions(&self) -> MutexGuard<'_, Questions> {
         self.questions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Retaining {
+    async fn prune(&self, store: &Arc<dyn Store>, clock: &Arc<dyn Clock>) -> Result<Pruned, RetentionError> {
+        let (store, now) = (&**store, clock.now());
+        let plan = self.retention.plan(store, &*self.output, now).await?;
+        Ok(plan.carry_out(store, &*self.output, now, |_| ()).await?)
     }
 }
 

@@ -17,7 +17,7 @@ use blueproof_core::{
     domain::{Actor, Bytes, Cpus, Resources},
     engine::Ports,
     policy::{LocalApproval, Policy},
-    ports::{AttemptOutput, CallError, ClusterDriver, StoreError, SystemClock},
+    ports::{CallError, ClusterDriver, RemovableOutput, StoreError, SystemClock},
     sqlite::SqliteStore,
 };
 use blueproof_diagnostic::Diagnostic;
@@ -57,7 +57,7 @@ pub struct Machine {
     /// The store.
     pub store: Arc<SqliteStore>,
     /// What attempts leave.
-    pub output: Arc<dyn AttemptOutput>,
+    pub output: Arc<dyn RemovableOutput>,
     /// Leads or follows at the store.
     pub host: Host,
     /// What this machine is, in words.

@@ -235,3 +235,14 @@ pub(super) fn span(text: &str) -> Result<SignedDuration, String> {
         Ok(span)
     }
 }
+
+/// Reads a span of time; days are 24 hours.
+pub(super) fn days(text: &str) -> Result<SignedDuration, String> {
+    let days = text.strip_suffix('d').and_then(|days| days.parse::<i32>().ok());
+    let span = match days {
+        Some(days) => Some(SignedDuration::from_hours(24) * days),
+        None => text.parse::<SignedDuration>().ok(),
+    };
+    span.filter(|span| span.is_positive())
+        .ok_or_else(|| "spans are written as 30d, 12h or 90m".into())
+}

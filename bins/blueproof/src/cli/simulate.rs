@@ -6,6 +6,7 @@ use blueproof_simulation::Yardstick;
 use clap::{Args, ValueEnum};
 use jiff::SignedDuration;
 
+use super::act::days;
 use crate::output::DocumentFormat;
 
 /// Play jobs against queues in virtual time.
@@ -83,7 +84,7 @@ pub(crate) struct WhatIf {
     #[arg(long, conflicts_with = "output")]
     pub(crate) chart: bool,
     /// Only runs that asked within this span before the end of the log, such as 30d or 12h
-    #[arg(long, value_name = "SPAN", value_parser = span)]
+    #[arg(long, value_name = "SPAN", value_parser = days)]
     pub(crate) since: Option<SignedDuration>,
     /// A log as lines of JSON, in place of the store's
     #[arg(long, value_name = "FILE")]
@@ -102,7 +103,7 @@ pub(crate) struct WhatIf {
 #[command(after_help = "Example:\n  blueproof backtest --since 30d")]
 pub(crate) struct Backtest {
     /// Only runs that asked within this span before the end of the log, such as 30d or 12h
-    #[arg(long, value_name = "SPAN", value_parser = span)]
+    #[arg(long, value_name = "SPAN", value_parser = days)]
     pub(crate) since: Option<SignedDuration>,
     /// A log as lines of JSON, in place of the store's
     #[arg(long, value_name = "FILE")]
@@ -110,15 +111,4 @@ pub(crate) struct Backtest {
     /// How it is written
     #[arg(short, long, value_name = "FORMAT")]
     pub(crate) output: Option<DocumentFormat>,
-}
-
-/// Reads a span of time; days are 24 hours.
-fn span(text: &str) -> Result<SignedDuration, String> {
-    let days = text.strip_suffix('d').and_then(|days| days.parse::<i32>().ok());
-    let span = match days {
-        Some(days) => Some(SignedDuration::from_hours(24) * days),
-        None => text.parse::<SignedDuration>().ok(),
-    };
-    span.filter(|span| span.is_positive())
-        .ok_or_else(|| "spans are written as 30d, 12h or 90m".into())
 }

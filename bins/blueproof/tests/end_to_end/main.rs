@@ -25,5 +25,6 @@ mod samples;
 mod served;
 mod since;
 mod stopped;
+mod store;
 mod terminal;
 mod together;

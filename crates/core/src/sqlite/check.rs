@@ -6,12 +6,12 @@ use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 
 use super::{
     SqliteStore,
+    projection::Projection,
     rows::{self, Error},
     snapshots,
 };
 use crate::{
     domain::RunId,
-    engine::Projection,
     ports::{Seq, StoreError},
     scheduler::{Replay, Scheduler, Snapshot},
     view::RunView,

@@ -31,5 +31,12 @@ macro_rules! store {
          decided, and attempts that run go on by themselves. Please report it, with the log (`blueproof get events -o jsonl`)."
     709 RunNotRemembered "a run that is not remembered"
         "The scheduler remembers the last thousand runs that are over, so that it takes the same memory however old a store is.          Those that ended before them are in the store, with their reports and logs, and nothing more is decided about them:          one of them cannot be tried again. Ask for the same content with `blueproof run`."
+    710 StoreNotWhole "a store that is not as its log says"
+        "All that a store holds beside its log follows from it: the rows of runs, and snapshots that make it quick to open. They \
+         were compared, and something was changed or lost, as by another program or a damaged disk. `blueproof store repair` makes \
+         rows and snapshots again; the log is not changed. What SQLite itself finds damaged is not repaired."
+    711 StoreInUse "a store that somebody works with"
+        "A store is repaired by whoever leads, and another process does: a command that waits for a run, or the scheduler. Attempts \
+         that run are not affected by stopping it; whoever comes next takes them over."
     }};
 }

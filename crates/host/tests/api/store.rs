@@ -93,6 +93,10 @@ impl Store for Through {
         self.store.put_snapshot(at, version, bytes).await
     }
 
+    async fn prune(&self, at: Timestamp, runs: &[RunId]) -> Result<Vec<RunId>, StoreError> {
+        self.store.prune(at, runs).await
+    }
+
     async fn commands(&self) -> Result<Vec<LeftCommand>, StoreError> {
         self.store.commands().await
     }

@@ -1,6 +1,5 @@
 //! What a log comes to from its beginning on, whatever snapshots there are of it.
 
-use super::REPLAY_CHUNK;
 use crate::{
     fact::{Decision, Fact},
     ports::{Seq, StoreClient, StoreError},
@@ -8,9 +7,12 @@ use crate::{
     view::RunView,
 };
 
+/// How many facts are read from the log at once.
+const CHUNK: usize = 4096;
+
 /// A replay of a whole log that goes on part by part, so that no more is in memory than a scheduler remembers.
 #[derive(Debug, Default)]
-pub(crate) struct Projection {
+pub(super) struct Projection {
     replay: Replay,
     last: Seq,
 }
@@ -18,13 +20,13 @@ pub(crate) struct Projection {
 impl Projection {
     /// Goes on by some facts, at most to the one at a position, and returns the runs that are forgotten with them, as they stood
     /// last. `None` where the log, or the way to that position, ends.
-    pub(crate) async fn go_on(
+    pub(super) async fn go_on(
         &mut self,
         store: &dyn StoreClient,
         to: Seq,
     ) -> Result<Option<Vec<RunView>>, StoreError> {
         let left = usize::try_from(to.0.saturating_sub(self.last.0)).unwrap_or(usize::MAX);
-        let facts = store.facts(self.last, left.min(REPLAY_CHUNK)).await?;
+        let facts = store.facts(self.last, left.min(CHUNK)).await?;
         if facts.is_empty() {
             return Ok(None);
         }
@@ -42,12 +44,12 @@ impl Projection {
     }
 
     /// Returns the position of the last fact that was applied.
-    pub(crate) fn last(&self) -> Seq {
+    pub(super) fn last(&self) -> Seq {
         self.last
     }
 
     /// Returns the state so far.
-    pub(crate) fn scheduler(&self) -> &Scheduler {
+    pub(super) fn scheduler(&self) -> &Scheduler {
         self.replay.scheduler()
     }
 }

@@ -1,0 +1,96 @@
+//! What can be typed about the store.
+
+use blueproof_core::domain::Bytes;
+use blueproof_host::Retention;
+use clap::{Args, Subcommand};
+use jiff::SignedDuration;
+
+use super::act::days;
+use crate::{
+    exit::{self, Exit},
+    output::DocumentFormat,
+};
+
+/// The codes of commands that look at all of a store.
+const EXITS: [Exit; 4] = [Exit::Ok, Exit::Failed, Exit::Usage, Exit::Infrastructure];
+
+/// Look whether the store is whole, repair it, and remove what is old.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  blueproof store check\n  blueproof store prune --retention-age 90d --dry-run"
+)]
+pub(crate) struct StoreArguments {
+    #[command(subcommand)]
+    pub(crate) command: StoreCommand,
+}
+
+/// What is done with the store.
+#[derive(Debug, Subcommand)]
+pub(crate) enum StoreCommand {
+    /// Compare everything in the store with its log
+    Check(StoreCheckArguments),
+    /// Make again what is not as the log says
+    Repair(StoreRepair),
+    /// Remove runs that are over, and what they left, beyond limits
+    Prune(StorePrune),
+}
+
+/// Compare everything in the store with its log.
+///
+/// It only reads, beside whatever goes on.
+#[derive(Debug, Args)]
+#[command(after_help = exit::help("Example:\n  blueproof store check", &EXITS))]
+pub(crate) struct StoreCheckArguments {}
+
+/// Make again what is not as the log says.
+///
+/// The log itself is not changed. It works while nothing else does with the store, and says so otherwise.
+#[derive(Debug, Args)]
+#[command(after_help = exit::help("Example:\n  blueproof store repair", &EXITS))]
+pub(crate) struct StoreRepair {}
+
+/// Remove runs that are over, and what they left, beyond limits.
+///
+/// What goes on is never removed, nor is the log. A scheduler that is started with the same limits does this once an hour.
+#[derive(Debug, Args)]
+#[command(after_help = exit::help(
+    "Examples:\n  blueproof store prune --retention-age 90d --retention-output 50Gi --dry-run\n  \
+     blueproof store prune --retention-runs 10000",
+    &EXITS,
+))]
+pub(crate) struct StorePrune {
+    #[command(flatten)]
+    pub(crate) limits: Limits,
+    /// Print what would be removed, and remove nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// How it is written what is removed
+    #[arg(short, long, value_name = "FORMAT")]
+    pub(crate) output: Option<DocumentFormat>,
+}
+
+/// For how long runs that are over are kept.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = true)]
+pub(crate) struct Limits {
+    /// Keep runs for this long after they ended, such as 90d
+    #[arg(long, value_name = "DURATION", value_parser = days)]
+    pub(crate) retention_age: Option<SignedDuration>,
+    /// Keep this many runs: those that ended last
+    #[arg(long, value_name = "N")]
+    pub(crate) retention_runs: Option<usize>,
+    /// Keep so much of what runs left, such as 50Gi; the runs themselves stay
+    #[arg(long, value_name = "BYTES")]
+    pub(crate) retention_output: Option<Bytes>,
+}
+
+impl Limits {
+    /// Returns the limits.
+    pub(crate) fn retention(&self) -> Retention {
+        Retention {
+            age: self.retention_age,
+            runs: self.retention_runs,
+            output: self.retention_output,
+        }
+    }
+}
