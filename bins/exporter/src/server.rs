@@ -35,7 +35,7 @@ use crate::{
 };
 
 /// More connections than any setup has scrapers.
-pub(crate) const LIMITS: Limits = Limits {
+const LIMITS: Limits = Limits {
     connections: 256,
     alive: "/health",
 };
@@ -88,7 +88,7 @@ async fn listen_on(exporter: Exporter, listen: &Listen, web: Option<Arc<Web>>) -
     eprintln!("listening on {scheme}://{}/metrics", listener.local_addr()?);
     let app = app(exporter, web);
     match tls {
-        Some(web) => serve_on(TlsListener::new(listener, web), app, ends).await,
+        Some(web) => serve_on(TlsListener::new(listener, LIMITS, web), app, ends).await,
         None => serve_on(listener, app, ends).await,
     }
     Ok(())

@@ -87,6 +87,7 @@ mod figures;
 mod forest;
 mod line;
 pub mod manifest;
+pub mod names;
 pub mod objects;
 mod progress;
 mod quantity;

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use super::{
     Quantity,
     objects::{ClusterQueue, FlavorQuotas, ResourceFlavor, TaintEffect},
-    terms::PODS,
+    workload::PODS,
 };
 
 /// A node, or one device of a machine.

@@ -8,11 +8,8 @@ use super::{
     Quantity,
     objects::{ClusterQueue, FlavorFungibility, Preemption, ResourceFlavor, TaintEffect},
     quotas::FlavorResource,
-    workload::PodSet,
+    workload::{PODS, PodSet},
 };
-
-/// The resource that counts pods; a queue that covers it counts them whether or not a pod set asks.
-pub(super) const PODS: &str = "pods";
 
 /// A ClusterQueue's terms.
 #[derive(Debug, Clone)]
@@ -81,14 +78,6 @@ pub enum Mismatch {
         /// The value that the pod set needs.
         value: String,
     },
-}
-
-/// Returns what one pod of a set counts for; `pods` counts pods.
-pub(super) fn per_pod(set: &PodSet, resource: &str) -> Option<Quantity> {
-    if resource == PODS {
-        return Some(Quantity(1));
-    }
-    set.requests.get(resource).copied()
 }
 
 impl Terms {

@@ -11,11 +11,11 @@ use jiff::Timestamp;
 use super::{
     Quantity,
     line::{Entry, Line},
+    names::quoted,
     objects::{ResourceFlavor, StopPolicy},
     quotas::{FlavorResource, NodeId, Quotas, Usage},
     terms::{Shape, Terms},
     users::Users,
-    words::quoted,
     workload::{PodSet, PodSetAssignment, WorkloadId},
 };
 

@@ -72,15 +72,6 @@ impl fmt::Display for Unblock {
     }
 }
 
-/// Returns names in words, the last one behind `and`.
-pub fn quoted(names: &[String], and: &str) -> String {
-    let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
-    match quoted.split_last() {
-        Some((last, others)) if !others.is_empty() => format!("{} {and} {last}", others.join(", ")),
-        _ => quoted.concat(),
-    }
-}
-
 /// Says who has to be cancelled.
 pub fn cancelled_in_words<T: fmt::Display>(runs: &[T]) -> String {
     let verb = if runs.len() == 1 { "is" } else { "are" };

@@ -5,7 +5,10 @@ use std::{collections::BTreeMap, fmt};
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use super::{Quantity, objects::Toleration, terms};
+use super::{Quantity, objects::Toleration};
+
+/// The resource that counts pods; a queue that covers it counts them whether or not a pod set asks.
+pub(super) const PODS: &str = "pods";
 
 /// Names a workload. Where all else is equal, the lesser one goes first, and is evicted first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -130,10 +133,18 @@ pub struct PodSetAssignment {
 }
 
 impl PodSet {
+    /// Returns what one pod of the set counts for; `pods` counts pods.
+    pub(super) fn per_pod(&self, resource: &str) -> Option<Quantity> {
+        if resource == PODS {
+            return Some(Quantity(1));
+        }
+        self.requests.get(resource).copied()
+    }
+
     /// Returns what the set has when so many of its pods get quota of these flavors.
     pub fn assigned(&self, count: u32, flavors: BTreeMap<String, String>) -> PodSetAssignment {
         let usage = flavors.keys().filter_map(|resource| {
-            let per_pod = terms::per_pod(self, resource)?;
+            let per_pod = self.per_pod(resource)?;
             Some((resource.clone(), per_pod.times(count)))
         });
         PodSetAssignment {

@@ -6,6 +6,7 @@ use std::{collections::VecDeque, error::Error, io, net::SocketAddr, path::Path, 
 
 use axum::serve::Listener;
 use blueproof_diagnostic::{Code, Diagnostic, Place};
+use blueproof_http::Limits;
 use tokio::{
     net::{TcpListener, TcpStream},
     task::{AbortHandle, JoinSet},
@@ -27,7 +28,6 @@ use super::{
     Web,
     file::{ClientAuth, Oldest, Reader, TlsFile},
 };
-use crate::server::LIMITS;
 
 /// How long a handshake may take. A client on a bad line needs a few seconds.
 const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
@@ -38,15 +38,17 @@ const HANDSHAKES: usize = 256;
 /// Takes connections, and gives them on when they are ready.
 pub(crate) struct TlsListener {
     listener: TcpListener,
+    limits: Limits,
     web: Arc<Web>,
     handshakes: JoinSet<Option<(TlsStream<TcpStream>, SocketAddr)>>,
     begun: VecDeque<AbortHandle>,
 }
 
 impl TlsListener {
-    pub(crate) fn new(listener: TcpListener, web: Arc<Web>) -> Self {
+    pub(crate) fn new(listener: TcpListener, limits: Limits, web: Arc<Web>) -> Self {
         Self {
             listener,
+            limits,
             web,
             handshakes: JoinSet::new(),
             begun: VecDeque::new(),
@@ -55,7 +57,7 @@ impl TlsListener {
 
     fn begin(&mut self, stream: TcpStream, address: SocketAddr) {
         self.begun.retain(|handshake| !handshake.is_finished());
-        if self.begun.len() >= HANDSHAKES.min(LIMITS.at_most())
+        if self.begun.len() >= HANDSHAKES.min(self.limits.at_most())
             && let Some(oldest) = self.begun.pop_front()
         {
             oldest.abort();

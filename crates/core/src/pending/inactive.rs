@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use blueproof_queue::{Inactive, Queues, StopPolicy, UnknownQueue, objects::Objects, words::quoted};
+use blueproof_queue::{Inactive, Queues, StopPolicy, UnknownQueue, names::quoted, objects::Objects};
 use serde::{Deserialize, Serialize};
 
 /// Why a run's queue admits nobody.
