@@ -13,16 +13,14 @@
 //! - who waits for an approval goes on waiting for it;
 //! - the queues stay as they are, and next lengths are like the last ones.
 //!
-//! [`Backtest`] says how often estimates held all the same.
+//! [`Backtest`](crate::backtest::Backtest) says how often estimates held all the same.
 
-mod backtest;
 mod durations;
 mod sample;
 
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-pub use backtest::{Backtest, Held, Scores};
 pub(crate) use durations::Durations;
 pub(crate) use sample::Sample;
 

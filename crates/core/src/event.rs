@@ -12,11 +12,10 @@ use serde::{Deserialize, Serialize};
 use crate::{
     approval::{Approval, HoldTarget, RevocationTarget},
     domain::{
-        Actor, AttemptId, BaseRef, EvictionReason, Head, Outcome, Placement, PullRequest, Repository,
-        RequestKey, RunId, RunRequest,
+        Actor, AttemptId, BaseRef, CallError, EvictionReason, Head, Outcome, Placement, PullRequest,
+        Repository, RequestKey, RunId, RunRequest,
     },
     policy::Policy,
-    ports::CallError,
 };
 
 /// Something that happened, or that somebody wants.

@@ -9,7 +9,8 @@ mod figure;
 mod reading;
 mod snapshot;
 
-pub use device::{Device, DeviceUuid, GpuInventory, Partition, Vendor};
+pub use crate::domain::DeviceUuid;
+pub use device::{Device, GpuInventory, Partition, Vendor};
 pub use figure::{Figure, FigureKind, Readings};
 pub use reading::{Fault, FaultKind, Reading};
 pub use snapshot::{BusySample, DeviceEvent, GpuProcess, GpuSnapshot, Sample};

@@ -9,6 +9,7 @@ pub mod action;
 pub mod approval;
 pub mod attempt;
 pub mod audit;
+pub mod backtest;
 pub mod domain;
 pub mod engine;
 pub mod estimate;

@@ -14,11 +14,10 @@ use serde::{Deserialize, Serialize};
 use crate::{
     domain::{
         Actor, AttemptId, EvictionReason, Failure, LOCAL_CLUSTER, Outcome, Placement, Priority, QueueName,
-        RequestKey, Resources, Revision, RunId, RunState, Subject, Verdict,
+        RequestKey, Resources, Retry, Revision, RunId, RunState, Subject, Verdict,
     },
     event::Call,
     pending::{PendingReason, PlacePending},
-    ports::Retry,
 };
 pub use outlook::{OutlookView, QueuePosition};
 

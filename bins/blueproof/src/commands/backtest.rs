@@ -1,6 +1,6 @@
 //! `blueproof backtest`.
 
-use blueproof_core::estimate::Backtest;
+use blueproof_core::backtest::Backtest;
 
 use super::recorded;
 use crate::{

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use blueproof_core::estimate::{Held, Scores};
+use blueproof_core::backtest::{Held, Scores};
 use jiff::SignedDuration;
 use serde::Serialize;
 

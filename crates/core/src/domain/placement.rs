@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::gpu::DeviceUuid;
+use crate::domain::DeviceUuid;
 
 /// What the machine of the store is called among clusters.
 pub const LOCAL_CLUSTER: &str = "local";

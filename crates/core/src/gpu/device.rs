@@ -1,17 +1,9 @@
 //! Devices, and the parts that they are divided into.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 
 use super::{Fault, Reading};
-use crate::domain::Bytes;
-
-/// What a device, or a part of one, is called by its driver, wherever it is plugged in: `GPU-…`, `MIG-…`.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(transparent)]
-pub struct DeviceUuid(pub String);
+use crate::domain::{Bytes, DeviceUuid};
 
 /// Who made a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -132,11 +124,5 @@ impl Device {
         let is_whole = self.is_partitioned != Reading::Value(true);
         let parts = self.partitions.iter().map(|part| &part.uuid);
         is_whole.then_some(&self.uuid).into_iter().chain(parts)
-    }
-}
-
-impl fmt::Display for DeviceUuid {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
     }
 }

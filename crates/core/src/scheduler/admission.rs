@@ -18,11 +18,12 @@ use super::{
 };
 use crate::{
     action::{Reservation, ReservedQuota},
-    domain::{AttemptId, Ending, EvictionReason, Failure, FailureClass, Placement, RunId, Verdict},
+    domain::{
+        AttemptId, CallError, Ending, EvictionReason, Failure, FailureClass, Placement, RunId, Verdict,
+    },
     event::{Call, StopMode},
     fact::{Decision, StopReason},
     pending::{AdmissionPending, PendingReason, PlacePending},
-    ports::CallError,
 };
 
 /// Quota that is asked of a cluster for the next attempt of a run.

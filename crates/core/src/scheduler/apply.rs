@@ -19,12 +19,12 @@ use super::{
 use crate::{
     approval::Lapse,
     domain::{
-        Actor, ApprovedHead, AttemptId, BackOff, Ending, Failure, RequestKey, RunId, RunRequest, Verdict,
+        Actor, ApprovedHead, AttemptId, BackOff, CallError, Ending, Failure, RequestKey, RunId, RunRequest,
+        Verdict,
     },
     event::{Call, Event, StopMode},
     fact::{Decision, RetryAfter, RetryUsed, StopReason},
     policy::Policy,
-    ports::CallError,
     view::{Eviction, Trouble},
 };
 

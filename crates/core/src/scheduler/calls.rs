@@ -10,10 +10,9 @@ use super::{
 };
 use crate::{
     action::{Action, StartAction},
-    domain::{AttemptId, Failure, FailureClass, Verdict},
+    domain::{AttemptId, CallError, Failure, FailureClass, Retry, Verdict},
     event::Call,
     fact::Decision,
-    ports::{CallError, Retry},
     view::Trouble,
 };
 

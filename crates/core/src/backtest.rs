@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 
-use super::{Estimate, When};
 use crate::{
     domain::{Ending, RequestKey, RunId, RunState},
+    estimate::{Estimate, When},
     event::Event,
     fact::Fact,
     ports::LoggedFact,
