@@ -106,7 +106,7 @@ impl ClusterDriver for LocalDriver {
         if let ReservedQuota::Requested(request) = &reservation.quota {
             return Err(decides_nothing(&request.cluster_queue));
         }
-        let placement = self.attempts.reserve(attempt, reservation.resources).await?;
+        let placement = self.attempts.reserve(attempt, reservation.resources()).await?;
         self.followed
             .tell(attempt, AttemptNews::Reserved(placement))
             .await;

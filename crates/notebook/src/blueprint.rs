@@ -17,6 +17,7 @@ pub mod format;
 mod load;
 pub mod network;
 pub mod parameters;
+mod pod_sets;
 mod request;
 mod resolve;
 #[cfg(test)]

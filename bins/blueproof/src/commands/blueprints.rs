@@ -76,7 +76,7 @@ fn look_at(found: Found) -> Listed {
             name,
             path,
             profiles: loaded.profiles().map(str::to_owned).collect(),
-            resources: Some(resolved.driver.saturating_add(resolved.workload)),
+            resources: Some(resolved.pod_sets.resources()),
             mistakes: 0,
         },
         Err(mistakes) => Listed {

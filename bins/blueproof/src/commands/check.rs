@@ -146,7 +146,7 @@ fn unfit(secret: &Secret, value: Option<&str>) -> Option<Diagnostic> {
 }
 
 fn too_much(loaded: &Loaded, resolved: &Resolved, here: &Here) -> Option<Diagnostic> {
-    let (quota, asked) = (here.quota?, resolved.driver.saturating_add(resolved.workload));
+    let (quota, asked) = (here.quota?, resolved.pod_sets.resources());
     let message = if asked.gpu > quota.gpu && quota.gpu == Gpus(0) {
         format!("it asks for {} gpu, and there is no GPU here", asked.gpu.0)
     } else if asked.gpu > quota.gpu || asked.cpu > quota.cpu || asked.memory > quota.memory {
@@ -154,7 +154,11 @@ fn too_much(loaded: &Loaded, resolved: &Resolved, here: &Here) -> Option<Diagnos
     } else {
         return None;
     };
-    let key = if resolved.nodes > 0 { "workload" } else { "driver" };
+    let key = if resolved.n_pods() > 0 {
+        "workload"
+    } else {
+        "driver"
+    };
     let error = Diagnostic::error(Code::AsksTooMuch, message).at(loaded.place_of(&["spec", key]));
     Some(
         error

@@ -161,7 +161,7 @@ impl Attempts {
             checkout: job.checkout.clone(),
             head: start.head.head().clone(),
             environments: self.environments.clone(),
-            granted: job.driver,
+            granted: job.driver(),
             devices,
             timeouts: job.timeouts.clone(),
             work: job.work.clone(),

@@ -53,8 +53,7 @@ impl Resolved {
             },
             job: Job {
                 checkout,
-                driver: self.driver,
-                workload: self.workload,
+                pod_sets: self.pod_sets,
                 timeouts: self.timeouts,
                 work: serde_json::to_value(&self.plan).expect("a plan is plain data"),
             },

@@ -262,7 +262,7 @@ fn stages(view: &RunView, attempt: &AttemptView, log: &[Record]) -> Vec<StageRep
         },
         StageReport {
             name: "quota".into(),
-            detail: view.resources.to_string(),
+            detail: view.asked().to_string(),
             took: None,
         },
     ];
@@ -460,7 +460,7 @@ mod tests {
 
         let output = Arc::new(FakeOutput::default());
         let request = request("key", "nano-lm");
-        let mut scheduler = Scheduler::new(Policy::local(request.job.driver));
+        let mut scheduler = Scheduler::new(Policy::local(request.job.driver()));
         let event = Event::Requested {
             request: Box::new(request.clone()),
         };
