@@ -20,6 +20,7 @@ pub mod parameters;
 mod pod_sets;
 mod request;
 mod resolve;
+pub mod resources;
 #[cfg(test)]
 mod tests;
 pub mod value;

@@ -10,6 +10,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::plan::{Expectation, MetricSource, Network, Which};
 
+mod asks;
 mod refused;
 
 const NOTEBOOK: &str = r#"{"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [
