@@ -1,6 +1,9 @@
 //! Attempts on a device whose readings are told, by files as the local driver and its agents write them.
 
-use std::fs::{self, File};
+use std::{
+    collections::BTreeMap,
+    fs::{self, File},
+};
 
 use blueproof_core::{
     attempt::{AttemptLayout, LogKey, LogWriter, ProcessName, Record, RecordKind},
@@ -136,6 +139,7 @@ fn spec(attempt: AttemptId) -> AttemptSpec {
             gpu: Gpus(2),
             ..Resources::default()
         },
+        further: BTreeMap::new(),
         devices: None,
         timeouts: Timeouts::default(),
         work: serde_json::Value::Null,

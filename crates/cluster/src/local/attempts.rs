@@ -162,6 +162,7 @@ impl Attempts {
             head: start.head.head().clone(),
             environments: self.environments.clone(),
             granted: job.driver(),
+            further: job.further(),
             devices,
             timeouts: job.timeouts.clone(),
             work: job.work.clone(),

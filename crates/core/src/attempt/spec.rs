@@ -1,7 +1,8 @@
 //! What the agent is told.
 
-use std::path::PathBuf;
+use std::{collections::BTreeMap, path::PathBuf};
 
+use blueproof_queue::Quantity;
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -37,6 +38,10 @@ pub struct AttemptSpec {
     pub environments: PathBuf,
     /// What was reserved for the notebook's own kernel (the blueprint's `driver`).
     pub granted: Resources,
+    /// What was reserved for its run of further resources, by their Kubernetes names, in Kueue's units: its queue has counted
+    /// it, and nothing of it is given to the attempt.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub further: BTreeMap<String, Quantity>,
     /// The devices that it may use, and no others; absent where nobody knows what devices there are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub devices: Option<Vec<DeviceUuid>>,

@@ -1,6 +1,7 @@
 //! Attempts for tests: a folder, an agent's process, and what it wrote.
 
 use std::{
+    collections::BTreeMap,
     fs::{self, File},
     io::Write,
     path::{Path, PathBuf},
@@ -21,6 +22,7 @@ use blueproof_core::{
 };
 use blueproof_diagnostic::Diagnostic;
 use blueproof_notebook::plan::{Network, Plan, Secret, ShellInstall};
+use blueproof_queue::Quantity;
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -34,6 +36,7 @@ pub(crate) struct Attempt {
     folder: TempDir,
     cells: Vec<Value>,
     variables: Vec<(String, String)>,
+    further: BTreeMap<String, Quantity>,
     devices: Option<Vec<DeviceUuid>>,
     metadata: Value,
     memory: Bytes,
@@ -60,6 +63,7 @@ impl Attempt {
             folder: tempfile::tempdir().unwrap(),
             cells: Vec::new(),
             variables: Vec::new(),
+            further: BTreeMap::new(),
             devices: None,
             metadata: json!({}),
             memory: Bytes(0),
@@ -126,6 +130,12 @@ impl Attempt {
         self
     }
 
+    /// Says that so much of a further resource was reserved for it.
+    pub(crate) fn further(mut self, resource: &str, amount: i64) -> Self {
+        self.further.insert(resource.into(), Quantity(amount));
+        self
+    }
+
     /// Sets the notebook's metadata.
     pub(crate) fn metadata(mut self, json: &str) -> Self {
         self.metadata = serde_json::from_str(json).unwrap();
@@ -176,6 +186,7 @@ impl Attempt {
                 memory: self.memory,
                 ..Resources::default()
             },
+            further: self.further,
             devices: self.devices,
             timeouts: self.timeouts,
             work: serde_json::to_value(&self.plan).unwrap(),
