@@ -15,6 +15,7 @@ mod pod_sets;
 mod quota;
 mod request;
 mod revision;
+mod source;
 mod state;
 mod timeouts;
 
@@ -33,5 +34,6 @@ pub use quota::default_objects;
 pub(crate) use quota::{CPU, DEFAULT, resources};
 pub use request::{Actor, Job, Priority, PullRequest, Repository, RequestKey, Retries, RunRequest, Subject};
 pub use revision::Revision;
+pub use source::{GitRepository, GitSource, ParseRepositoryError, Source};
 pub use state::{Ending, RunState};
 pub use timeouts::Timeouts;

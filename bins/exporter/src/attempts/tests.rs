@@ -8,8 +8,8 @@ use std::{
 use blueproof_core::{
     attempt::{AttemptLayout, LogKey, LogWriter, ProcessName, Record, RecordKind},
     domain::{
-        AttemptId, Bytes, Cpus, Gpus, Head, Outcome, Repository, RequestKey, Resources, RunId, Timeouts,
-        Verdict,
+        AttemptId, Bytes, Cpus, Gpus, Head, Outcome, Repository, RequestKey, Resources, RunId, Source,
+        Timeouts, Verdict,
     },
     gpu::{BusySample, Device, Figure, GpuProcess},
     testing::{device, snapshot},
@@ -131,7 +131,7 @@ fn spec(attempt: AttemptId) -> AttemptSpec {
         pull_request: Some(123),
         blueprint: "mnist".parse().expect("a name"),
         profile: Some("gpu".parse().expect("a name")),
-        checkout: PathBuf::new(),
+        source: Source::Folder(PathBuf::new()),
         head: Head::Commit("a".repeat(40)),
         environments: PathBuf::new(),
         granted: Resources {

@@ -158,7 +158,7 @@ impl Attempts {
             pull_request: subject.pull_request,
             blueprint: subject.blueprint.clone(),
             profile: subject.profile.clone(),
-            checkout: job.checkout.clone(),
+            source: job.source.clone(),
             head: start.head.head().clone(),
             environments: self.environments.clone(),
             granted: job.driver(),

@@ -6,7 +6,9 @@ use blueproof_queue::Quantity;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    domain::{AttemptId, BlueprintName, Head, ProfileName, Repository, RequestKey, Resources, Timeouts},
+    domain::{
+        AttemptId, BlueprintName, Head, ProfileName, Repository, RequestKey, Resources, Source, Timeouts,
+    },
     gpu::DeviceUuid,
 };
 
@@ -30,8 +32,9 @@ pub struct AttemptSpec {
     pub blueprint: BlueprintName,
     /// The profile under which it is tested.
     pub profile: Option<ProfileName>,
-    /// The folder that holds the blueprint. It is only read.
-    pub checkout: PathBuf,
+    /// Where the blueprint's folder is. It is only read.
+    #[serde(alias = "checkout")]
+    pub source: Source,
     /// The content that was approved. What the folder holds is compared with it before anything runs.
     pub head: Head,
     /// Where environments are kept for reuse between attempts.

@@ -12,7 +12,7 @@ use blueproof_queue::Quantity;
 use serde::{Deserialize, Serialize};
 
 use crate::domain::{
-    BaseRef, BlueprintName, Head, PodSets, ProfileName, QueueName, Resources, Revision, Timeouts,
+    BaseRef, BlueprintName, Head, PodSets, ProfileName, QueueName, Resources, Revision, Source, Timeouts,
 };
 
 /// What an approval is of, and what a run tests.
@@ -144,8 +144,8 @@ pub struct Retries {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", try_from = "WrittenJob")]
 pub struct Job {
-    /// The folder with the blueprint; its content is the subject's head.
-    pub checkout: PathBuf,
+    /// Where the content is; it is the subject's head.
+    pub source: Source,
     /// What it consists of: the notebook's own kernel (the blueprint's `driver`), and what the notebook starts (its `workload`).
     pub pod_sets: PodSets,
     /// The limits of time.
@@ -172,12 +172,13 @@ impl Job {
     }
 }
 
-/// A job as it may be written: logs of before have amounts in place of pod sets.
+/// A job as it may be written: logs of before have amounts in place of pod sets, and the path of a folder as its source.
 #[derive(Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 struct WrittenJob {
-    checkout: PathBuf,
+    #[serde(alias = "checkout")]
+    source: Source,
     pod_sets: Option<PodSets>,
     driver: Option<Resources>,
     workload: Option<Resources>,
@@ -195,7 +196,7 @@ impl TryFrom<WrittenJob> for Job {
             (None, None) => return Err("a job has `podSets`"),
         };
         Ok(Self {
-            checkout: written.checkout,
+            source: written.source,
             pod_sets,
             timeouts: written.timeouts,
             work: written.work,
@@ -316,6 +317,7 @@ mod tests {
         let of_cpus = r#""workload":{"cpu":"4","memory":"0"},"#;
         let job: Job = serde_json::from_str(&earlier(of_cpus)).expect("an earlier version wrote it");
         assert_eq!(job.driver().to_string(), "1 cpu, 2Gi memory, 1 gpu");
+        assert_eq!(job.source, Source::Folder("/c".into()));
         assert_eq!(job.gang().to_string(), "5 cpu, 2Gi memory, 1 gpu");
         let sets = job
             .pod_sets

@@ -11,7 +11,8 @@ use super::{
 };
 use crate::{
     domain::{
-        Ending, Failure, FailureClass, Gpus, Job, Limit, Outcome, RequestKey, Resources, RunId, Verdict,
+        Ending, Failure, FailureClass, Gpus, Job, Limit, Outcome, RequestKey, Resources, RunId, RunRequest,
+        Verdict,
     },
     event::StopMode,
     fact::{Decision, StopReason},
@@ -50,6 +51,9 @@ impl Scheduler {
     pub(super) fn pass_gate(&mut self, id: RunId) {
         let run = &self.runs[&id];
         let request = Arc::clone(&run.request);
+        if !request.job.source.may_be_of(&request.subject.head) {
+            return self.refuse(id, of_another_head(&request));
+        }
         // Where an admin applied queues, it waits as in Kueue: the next quota may be larger.
         if let Some(quota) = self.queue.default_quota() {
             if let Some(refusal) = no_such_node(&request.job) {
@@ -185,6 +189,15 @@ pub(super) fn never_ran(verdict: Verdict) -> Box<Outcome> {
         metrics: Default::default(),
         notices: Vec::new(),
     })
+}
+
+/// Says that what would be run is not what an approval is of.
+fn of_another_head(request: &RunRequest) -> Diagnostic {
+    let message = format!(
+        "asks for a run of {}, and its source is {}",
+        request.subject.head, request.job.source
+    );
+    Diagnostic::error(Code::HeadChanged, message).hint("ask for the commit that is to be approved")
 }
 
 /// Returns why a job is refused that asks for nodes with labels: the default queue has one flavor, without any.

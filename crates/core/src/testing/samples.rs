@@ -15,7 +15,7 @@ use crate::{
     action::{Action, QuotaRequest, Reservation, ReservedQuota, StartAction},
     domain::{
         Actor, AttemptId, Bytes, Cpus, Head, Job, Outcome, Placement, PodSets, Priority, Repository,
-        RequestKey, Resources, Retries, RunId, RunRequest, Subject, Timeouts, Verdict,
+        RequestKey, Resources, Retries, RunId, RunRequest, Source, Subject, Timeouts, Verdict,
     },
     event::{Event, StopMode},
     policy::Policy,
@@ -56,7 +56,7 @@ pub fn request(key: &str, name: &str) -> RunRequest {
         priority: Priority(0),
         retries: Retries::default(),
         job: Job {
-            checkout: "/checkout".into(),
+            source: Source::Folder("/checkout".into()),
             pod_sets: PodSets::of_amounts(driver, Resources::default()),
             timeouts: Timeouts::default(),
             work: serde_json::Value::Null,

@@ -16,7 +16,8 @@ use blueproof_core::{
         Stream,
     },
     domain::{
-        AttemptId, Bytes, Cpus, Failure, Outcome, Repository, RequestKey, Resources, RunId, Timeouts, Verdict,
+        AttemptId, Bytes, Cpus, Failure, Head, Outcome, Repository, RequestKey, Resources, RunId, Source,
+        Timeouts, Verdict,
     },
     gpu::DeviceUuid,
 };
@@ -36,6 +37,8 @@ pub(crate) struct Attempt {
     folder: TempDir,
     cells: Vec<Value>,
     variables: Vec<(String, String)>,
+    source: Option<Source>,
+    head: Option<Head>,
     further: BTreeMap<String, Quantity>,
     devices: Option<Vec<DeviceUuid>>,
     metadata: Value,
@@ -63,6 +66,8 @@ impl Attempt {
             folder: tempfile::tempdir().unwrap(),
             cells: Vec::new(),
             variables: Vec::new(),
+            source: None,
+            head: None,
             further: BTreeMap::new(),
             devices: None,
             metadata: json!({}),
@@ -130,6 +135,12 @@ impl Attempt {
         self
     }
 
+    /// Says where its content comes from, and which was approved.
+    pub(crate) fn source(mut self, source: Source, head: Head) -> Self {
+        (self.source, self.head) = (Some(source), Some(head));
+        self
+    }
+
     /// Says that so much of a further resource was reserved for it.
     pub(crate) fn further(mut self, resource: &str, amount: i64) -> Self {
         self.further.insert(resource.into(), Quantity(amount));
@@ -178,8 +189,12 @@ impl Attempt {
             pull_request: None,
             blueprint: "test".parse().unwrap(),
             profile: None,
-            checkout: root.join("checkout"),
-            head: blueproof_notebook::snapshot::digest(&root.join("checkout"), &self.plan.left_out).unwrap(),
+            source: self
+                .source
+                .unwrap_or_else(|| Source::Folder(root.join("checkout"))),
+            head: self.head.unwrap_or_else(|| {
+                blueproof_notebook::snapshot::digest(&root.join("checkout"), &self.plan.left_out).unwrap()
+            }),
             environments: root.join("environments"),
             granted: Resources {
                 cpu: Cpus::cores(2),
