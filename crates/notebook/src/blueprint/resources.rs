@@ -131,7 +131,7 @@ fn resource_name(entry: &Entry, problems: &mut Problems<'_>) -> Option<Located<S
 }
 
 /// Returns whether a container may ask for a resource of this name, as Kubernetes has it.
-fn is_resource(name: &str) -> bool {
+pub(crate) fn is_resource(name: &str) -> bool {
     match name.split_once('/') {
         Some((domain, _)) => {
             let is_native = domain == "kubernetes.io" || domain.ends_with(".kubernetes.io");

@@ -4,6 +4,7 @@ use std::{fs, path::PathBuf};
 
 use blueproof_core::attempt::Stream;
 use blueproof_diagnostic::Code;
+use blueproof_queue::Quantity;
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -108,6 +109,32 @@ fn the_same_trainjob_is_seen_however_it_is_written() {
             "{train}\n{text}"
         );
     }
+}
+
+#[test]
+fn a_resource_of_another_maker_is_drafted_by_its_kubernetes_name() {
+    let train = |asked: &str| {
+        format!(
+            "from kubeflow.trainer import *\nTrainerClient().train(trainer=CustomTrainer(func=f, num_nodes=2, \
+             resources_per_node={{{asked}}}))"
+        )
+    };
+    for (asked, resource, amount) in [
+        ("'amd.com/gpu': 4", "amd.com/gpu", 8),
+        ("'cpu': 2, 'google.com/tpu': 1", "google.com/tpu", 2),
+        ("'mig-1g.10gb': 1", "nvidia.com/mig-1g.10gb", 2),
+        ("'nvidia.com/mig-1g.10gb': '1'", "nvidia.com/mig-1g.10gb", 2),
+    ] {
+        let (text, resolved) = resolved(&["x = 1", &train(asked)]);
+        let further: Vec<_> = resolved.pod_sets.further().into_iter().collect();
+        assert_eq!(further, [(resource.to_owned(), Quantity(amount))], "{text}");
+        assert_eq!(resolved.workload().gpu.0, 0, "{text}");
+    }
+    let (text, _) = resolved(&["x = 1", &train("'AMD.com/gpu': 4")]);
+    assert!(
+        text.contains("asks for AMD.com/gpu, which is not counted"),
+        "{text}"
+    );
 }
 
 #[test]
