@@ -9,7 +9,7 @@ use blueproof_core::{
     engine::{Engine, Ports},
     policy::Policy,
     ports::{Clock, Command, StoreClient, SystemClock},
-    testing::{FakeCluster, FakeReporter, MemoryStore, request},
+    testing::{FakeCluster, FakeReporter, MemoryStore, ask_for_cpu, request},
 };
 
 #[tokio::main(flavor = "current_thread")]
@@ -35,7 +35,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     // Three wishes. The last one asks for more than there is, and is told so.
     for (key, cores) in [("small", 1), ("large", 2), ("too-large", 3)] {
         let mut wish = request(key, "nano-lm");
-        wish.job.driver.cpu = Cpus::cores(cores);
+        ask_for_cpu(&mut wish, Cpus::cores(cores));
         let wish = Command::Run {
             request: Box::new(wish),
         };

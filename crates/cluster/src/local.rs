@@ -12,6 +12,7 @@ mod devices;
 mod ending;
 mod files;
 mod follow;
+mod labels;
 mod log;
 mod machine;
 mod occupancy;
@@ -103,10 +104,11 @@ impl ClusterDriver for LocalDriver {
 
     async fn reserve(&self, reservation: &Reservation) -> Result<(), CallError> {
         let attempt = reservation.attempt;
-        if let ReservedQuota::Requested(request) = &reservation.quota {
-            return Err(decides_nothing(&request.cluster_queue));
+        match &reservation.quota {
+            ReservedQuota::Requested(request) => return Err(decides_nothing(&request.cluster_queue)),
+            ReservedQuota::Assigned(assignment) => labels::check(reservation, assignment)?,
         }
-        let placement = self.attempts.reserve(attempt, reservation.resources).await?;
+        let placement = self.attempts.reserve(attempt, reservation.resources()).await?;
         self.followed
             .tell(attempt, AttemptNews::Reserved(placement))
             .await;

@@ -2,12 +2,12 @@
 //!
 //! An action says everything needed to carry it out, and carrying it out twice does no harm.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
-use blueproof_queue::{Assignment, PodSet};
+use blueproof_queue::{Assignment, objects::ResourceFlavor};
 
 use crate::{
-    domain::{ApprovedHead, AttemptId, Job, Priority, Resources, RunRequest},
+    domain::{ApprovedHead, AttemptId, Job, PodSets, Priority, Resources, RunRequest},
     event::{Call, StopMode},
     view::RunView,
 };
@@ -50,8 +50,11 @@ pub enum Action {
 pub struct Reservation {
     /// The attempt.
     pub attempt: AttemptId,
-    /// What was promised, of all pod sets together.
-    pub resources: Resources,
+    /// What it consists of, as it was asked for.
+    pub pod_sets: PodSets,
+    /// The flavors of which quota was assigned, as they are now: their labels say on which nodes its pods may be, and their
+    /// tolerations are added to those of its pods.
+    pub flavors: BTreeMap<String, ResourceFlavor>,
     /// The quota that it comes with, or is to get.
     pub quota: ReservedQuota,
 }
@@ -74,8 +77,13 @@ pub struct QuotaRequest {
     pub cluster_queue: String,
     /// The higher, the earlier.
     pub priority: Priority,
-    /// What it consists of.
-    pub pod_sets: Vec<PodSet>,
+}
+
+impl Reservation {
+    /// Returns what is reserved for all pods together of what every machine has.
+    pub fn resources(&self) -> Resources {
+        self.pod_sets.resources()
+    }
 }
 
 /// All that is needed to start an attempt.

@@ -5,7 +5,7 @@
 
 mod inactive;
 
-use std::fmt;
+use std::{collections::BTreeMap, fmt};
 
 use blueproof_queue::{
     Obstacle, ObstacleReason, Quantity, Raise, Unblock, UserUsage, WaitReason, WorkloadId, amount_in_words,
@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     approval::{Hold, LapsedApproval},
-    domain::{BackOff, Resources, RunId},
+    domain::{Amounts, BackOff, Resources, RunId},
 };
 
 /// How many are named of those who are before a run.
@@ -72,6 +72,9 @@ pub use inactive::InactiveQueue;
 pub struct Queued {
     /// What it asks for.
     pub asked: Resources,
+    /// What it asks for of further resources, by their Kubernetes names, in Kueue's units.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub further_asked: BTreeMap<String, Quantity>,
     /// What its queue has of each of its flavors, of what is asked for, the flavors as they are tried.
     pub flavors: Vec<FlavorRoom>,
     /// The first few of those who wait before it, the first one first.
@@ -252,6 +255,14 @@ impl From<Unblock> for Unblocker {
 }
 
 impl Queued {
+    /// Returns all that it asks for, to be told in words.
+    pub(crate) fn all_asked(&self) -> Amounts<'_> {
+        Amounts {
+            resources: self.asked,
+            further: &self.further_asked,
+        }
+    }
+
     /// Says how many wait before it, if that was counted.
     fn before(&self) -> Option<String> {
         Some(format!("{} before it in the queue", self.n_ahead?))
@@ -275,7 +286,7 @@ impl Queued {
 
     /// Returns what it takes until it is the run's turn, in general and without a full stop.
     fn turn(&self) -> String {
-        let asked = self.asked;
+        let asked = self.all_asked();
         let head = self.strict_head.filter(|_| self.head_never_fits);
         match (head, self.last_ahead) {
             (Some(head), _) => format!("{head}, which can never fit, is cancelled, and {asked} are free"),
@@ -378,7 +389,7 @@ impl PendingReason {
             Self::WaitingForPreemptedWorkloads(_) => "those who make room for it have left".into(),
             Self::ExceedsMaxQuota(queued) => format!(
                 "its queue could have {}, and there is room for it then",
-                queued.asked
+                queued.all_asked()
             ),
             Self::NoMatchingFlavor(_) => "its queue has a flavor that is for it".into(),
             // Nobody knows what there is room for then.
@@ -421,7 +432,7 @@ impl fmt::Display for PendingReason {
             Self::WaitingForQuota(queued) => write!(
                 f,
                 "asks for {}; {}{}",
-                queued.asked,
+                queued.all_asked(),
                 free_in_words(&queued.flavors),
                 queued
                     .before()
@@ -433,7 +444,7 @@ impl fmt::Display for PendingReason {
             Self::ExceedsMaxQuota(queued) => write!(
                 f,
                 "asks for {}, more than its queue could ever have: {}",
-                queued.asked,
+                queued.all_asked(),
                 rooms_in_words(&queued.flavors, |room| room.most)
             ),
             Self::NoMatchingFlavor(_) => f.write_str("no flavor of its queue is for it"),

@@ -24,6 +24,7 @@ pub use machine::{Asked, busy_log, log_of};
 pub use output::FakeOutput;
 pub use reporter::FakeReporter;
 pub use samples::{
-    TEAMS, finished, outcome, quota_request, request, reservation, reserved, start_action, teams, two_cores,
+    TEAMS, ask_for_cpu, finished, outcome, quota_request, request, reservation, reserved, start_action,
+    teams, two_cores,
 };
 pub use store::MemoryStore;

@@ -5,16 +5,17 @@
 
 mod outlook;
 
-use std::{fmt, path::PathBuf};
+use std::{collections::BTreeMap, fmt, path::PathBuf};
 
 use blueproof_diagnostic::Diagnostic;
+use blueproof_queue::Quantity;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::{
     domain::{
-        Actor, AttemptId, EvictionReason, Failure, LOCAL_CLUSTER, Outcome, Placement, Priority, QueueName,
-        RequestKey, Resources, Retry, Revision, RunId, RunState, Subject, Verdict,
+        Actor, Amounts, AttemptId, EvictionReason, Failure, LOCAL_CLUSTER, Outcome, Placement, Priority,
+        QueueName, RequestKey, Resources, Retry, Revision, RunId, RunState, Subject, Verdict,
     },
     event::Call,
     pending::{PendingReason, PlacePending},
@@ -48,6 +49,9 @@ pub struct RunView {
     pub priority: Priority,
     /// What is reserved for its whole gang.
     pub resources: Resources,
+    /// What is reserved for it of further resources, by their Kubernetes names, in Kueue's units.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub further_resources: BTreeMap<String, Quantity>,
     /// When it was asked for.
     pub requested_at: Timestamp,
     /// When somebody last asked for it to be tried once more.
@@ -75,6 +79,14 @@ pub struct RunView {
 }
 
 impl RunView {
+    /// Returns all that is reserved for it, to be told in words.
+    pub fn asked(&self) -> Amounts<'_> {
+        Amounts {
+            resources: self.resources,
+            further: &self.further_resources,
+        }
+    }
+
     /// Returns why it waits, as it was last worked out; `None` when it does not wait, or that is not known yet.
     pub fn waits(&self) -> Option<&PendingReason> {
         self.outlook.as_ref()?.reason.as_ref()

@@ -13,7 +13,7 @@ use blueproof_core::{
     policy::Policy,
     ports::CallError,
     scheduler::{Replay, Scheduler, Snapshot},
-    testing::{finished, request, scenario::describe},
+    testing::{ask_for_cpu, finished, request, scenario::describe},
 };
 use blueproof_diagnostic::{Code, Diagnostic};
 use blueproof_queue::{
@@ -182,14 +182,13 @@ fn place() -> Placement {
 #[test]
 fn a_cluster_is_asked_at_once_and_told_what_the_run_asks_for_and_nothing_of_flavors() {
     let mut story = Story::new();
-    let actions = story.ask(|request| request.job.driver.cpu = Cpus::cores(9));
+    let actions = story.ask(|request| ask_for_cpu(request, Cpus::cores(9)));
     let [Action::Reserve(reservation)] = &actions[..] else {
         panic!("{actions:?}");
     };
     let ReservedQuota::Requested(QuotaRequest {
         local_queue,
         cluster_queue,
-        pod_sets,
         ..
     }) = &reservation.quota
     else {
@@ -197,7 +196,7 @@ fn a_cluster_is_asked_at_once_and_told_what_the_run_asks_for_and_nothing_of_flav
     };
     assert_eq!((local_queue.as_str(), cluster_queue.as_str()), ("local", "local"));
     assert_eq!(
-        pod_sets[0].requests["cpu"],
+        reservation.pod_sets.driver().requests["cpu"],
         Quantity(9000),
         "more than the queue has"
     );

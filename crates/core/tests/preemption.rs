@@ -10,7 +10,7 @@ use blueproof_core::{
     pending::{PendingReason, Unblocker},
     policy::Policy,
     scheduler::Scheduler,
-    testing::{finished, request, reserved, teams},
+    testing::{ask_for_cpu, finished, request, reserved, teams},
 };
 use blueproof_queue::{
     EvictionReason,
@@ -306,7 +306,7 @@ fn a_run_whose_queue_is_not_there_waits_for_it() {
 fn a_run_that_asks_for_more_than_was_applied_waits_as_in_kueue_and_is_admitted_once_there_is_more() {
     let mut story = Story::new();
     let four = Cpus::cores(4);
-    let (run, _) = story.ask_for("blue", |request| request.job.driver.cpu = four);
+    let (run, _) = story.ask_for("blue", |request| ask_for_cpu(request, four));
     let why = story.scheduler.why(run).expect("it waits");
     assert!(matches!(why, PendingReason::ExceedsMaxQuota(_)), "{why:?}");
     assert_eq!(

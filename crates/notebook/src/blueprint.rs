@@ -17,8 +17,10 @@ pub mod format;
 mod load;
 pub mod network;
 pub mod parameters;
+mod pod_sets;
 mod request;
 mod resolve;
+pub mod resources;
 #[cfg(test)]
 mod tests;
 pub mod value;
@@ -36,6 +38,7 @@ pub use find::{Found, Listing, find, list, list_at_most};
 pub use format::{Blueprint, Retries};
 pub(crate) use load::{default_name, folder_of};
 pub use resolve::Resolved;
+pub(crate) use resources::is_resource;
 
 use crate::ipynb::Notebook;
 

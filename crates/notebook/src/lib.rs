@@ -17,6 +17,7 @@ mod python;
 pub mod report;
 mod revision;
 pub mod snapshot;
+mod source;
 mod survey;
 pub mod text;
 mod verdict;

@@ -20,7 +20,7 @@ use std::{
 };
 
 pub(crate) use install::{Form, Install, is_pinned};
-pub(crate) use job::{Aim, Backend, Job, Wait, is_gpu};
+pub(crate) use job::{Aim, Backend, Job, Wait};
 pub(crate) use names::{Given, Missing};
 pub(crate) use own::{OwnModules, Whose};
 pub(crate) use value::{At, Made, Reached, Traced, Value};

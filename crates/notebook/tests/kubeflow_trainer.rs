@@ -320,8 +320,8 @@ fn init_writes_a_valid_blueprint_with_what_the_cells_say() {
         let resolved = loaded.resolve(None, &[]).expect(&said);
         let expect = &example.expect;
         assert_eq!(resolved.name.as_str(), expect.name, "{said}");
-        assert_eq!(resolved.nodes, expect.nodes, "{said}");
-        assert_eq!(resolved.workload.to_string(), expect.workload, "{said}");
+        assert_eq!(resolved.n_pods(), expect.nodes, "{said}");
+        assert_eq!(resolved.workload().to_string(), expect.workload, "{said}");
         let requirements: Vec<&str> = resolved
             .plan
             .environment

@@ -44,8 +44,8 @@ use blueproof_diagnostic::{
 use super::objects::Objects;
 
 pub use kinds::Toleration as TolerationSpec;
-pub use resources::wrong_case;
-pub use values::{Amount, Span};
+pub use resources::{in_right_case, wrong_case};
+pub use values::{Amount, Span, is_label_key, is_label_value};
 pub use write::{Document, amount, documents, write};
 
 /// What a file with objects ought to be.

@@ -93,18 +93,24 @@ impl ExecutionTime {
 
 /// Pods of one kind.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
 pub struct PodSet {
     /// Its name within the workload.
     pub name: String,
     /// How many pods.
     pub count: u32,
     /// The least that will do; `None` is all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min_count: Option<u32>,
-    /// What one pod asks for.
+    /// What one pod asks for, in Kueue's units.
+    #[serde(default)]
     pub requests: BTreeMap<String, Quantity>,
     /// The labels that its nodes must have, as far as the flavor speaks of them.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub node_selector: BTreeMap<String, String>,
     /// The taints that it puts up with.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tolerations: Vec<Toleration>,
 }
 

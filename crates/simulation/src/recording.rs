@@ -11,7 +11,7 @@
 use std::collections::BTreeMap;
 
 use blueproof_core::{
-    domain::{AttemptId, RunId, RunRequest, pod_sets},
+    domain::{AttemptId, RunId, RunRequest},
     event::Event,
     fact::Fact,
     policy::Policy,
@@ -466,7 +466,7 @@ fn asked(run: RunId, request: &RunRequest) -> Job {
         class: request.subject.blueprint.to_string(),
         queue: request.queue.to_string(),
         priority: request.priority.0,
-        pod_sets: pod_sets(&request.job),
+        pod_sets: request.job.pod_sets.as_slice().to_vec(),
         // Nothing is known of what would make an end of an attempt that takes its time to go.
         retry: Terms {
             forceful_deletion_grace: SignedDuration::MAX,

@@ -1,12 +1,13 @@
 //! `blueproof get blueprints`: what this checkout has to be tested.
 
-use std::{env, path::Path};
+use std::{collections::BTreeMap, env, path::Path};
 
-use blueproof_core::domain::Resources;
+use blueproof_core::domain::{Amounts, Resources};
 use blueproof_notebook::{
     blueprint::{self, Blueprint, Found},
     text::shell_word,
 };
+use blueproof_queue::Quantity;
 use serde::Serialize;
 
 use crate::{
@@ -26,6 +27,9 @@ struct Listed {
     profiles: Vec<String>,
     /// What it asks for without a profile; absent where the blueprint has mistakes.
     resources: Option<Resources>,
+    /// What it asks for of further resources, by their Kubernetes names.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    further_resources: BTreeMap<String, Quantity>,
     mistakes: usize,
 }
 
@@ -76,7 +80,8 @@ fn look_at(found: Found) -> Listed {
             name,
             path,
             profiles: loaded.profiles().map(str::to_owned).collect(),
-            resources: Some(resolved.driver.saturating_add(resolved.workload)),
+            resources: Some(resolved.pod_sets.resources()),
+            further_resources: resolved.pod_sets.further(),
             mistakes: 0,
         },
         Err(mistakes) => Listed {
@@ -84,6 +89,7 @@ fn look_at(found: Found) -> Listed {
             path,
             profiles: Vec::new(),
             resources: None,
+            further_resources: BTreeMap::new(),
             mistakes: mistakes.len(),
         },
     }
@@ -94,7 +100,11 @@ fn table(listed: &[Listed], folder: &Path) -> Table {
     let mut table = Table::new(["BLUEPRINT", "ASKS", "PROFILES", "FILE"]);
     for one in listed {
         let asks = match one.resources {
-            Some(resources) => resources.to_string(),
+            Some(resources) => Amounts {
+                resources,
+                further: &one.further_resources,
+            }
+            .to_string(),
             None => format!(
                 "{}: see `blueproof check`",
                 text::counted(one.mistakes, "mistake")
@@ -119,6 +129,7 @@ mod tests {
             path: path.into(),
             profiles: Vec::new(),
             resources: None,
+            further_resources: BTreeMap::new(),
             mistakes: 1,
         };
         let listed = [

@@ -10,6 +10,7 @@ use blueproof_notebook::{
     plan::Secret,
     text::shell_word,
 };
+use blueproof_queue::amount_in_words;
 
 use super::{blueprints::of_this_checkout, run::find};
 use crate::{
@@ -146,20 +147,42 @@ fn unfit(secret: &Secret, value: Option<&str>) -> Option<Diagnostic> {
 }
 
 fn too_much(loaded: &Loaded, resolved: &Resolved, here: &Here) -> Option<Diagnostic> {
-    let (quota, asked) = (here.quota?, resolved.driver.saturating_add(resolved.workload));
+    let (quota, asked) = (here.quota?, resolved.pod_sets.resources());
+    let key = if resolved.n_pods() > 0 {
+        "workload"
+    } else {
+        "driver"
+    };
+    if let Some(label) = no_such_node(resolved) {
+        return Some(label.at(loaded.place_of(&["spec", key])));
+    }
+    let further = resolved.pod_sets.further();
     let message = if asked.gpu > quota.gpu && quota.gpu == Gpus(0) {
         format!("it asks for {} gpu, and there is no GPU here", asked.gpu.0)
     } else if asked.gpu > quota.gpu || asked.cpu > quota.cpu || asked.memory > quota.memory {
         format!("it asks for {asked}, more than the {quota} that there are here")
+    } else if let Some((resource, amount)) = further.first_key_value() {
+        let amount = amount_in_words(resource, *amount);
+        format!("it asks for {amount} {resource}, of which there is no quota here")
     } else {
         return None;
     };
-    let key = if resolved.nodes > 0 { "workload" } else { "driver" };
     let error = Diagnostic::error(Code::AsksTooMuch, message).at(loaded.place_of(&["spec", key]));
     Some(
         error
             .hint("ask for less, in a profile if it is for this machine only; or run it where there is more"),
     )
+}
+
+/// Returns why a run would be refused that asks for a node with labels, of which there are none without applied quota.
+fn no_such_node(resolved: &Resolved) -> Option<Diagnostic> {
+    let mut sets = resolved.pod_sets.as_slice().iter();
+    let (key, value) = sets.find_map(|set| set.node_selector.first_key_value())?;
+    let message = format!("it asks for nodes with the label {key}={value}, and there are none here");
+    let error = Diagnostic::error(Code::NodeLabelMissing, message);
+    Some(error.hint(
+        "take it out of nodeSelector, in a profile if it is for this machine only; or run it where there are such nodes",
+    ))
 }
 
 /// Writes a blueprint beside a notebook, and never over one that is there unless told to.
@@ -261,6 +284,27 @@ mod tests {
             );
         }
         assert_eq!(codes("driver: {cpu: 4, memory: 8Gi}"), []);
+    }
+
+    #[test]
+    fn what_only_applied_quota_can_have_is_refused_without_any() {
+        for (spec, code) in [
+            ("driver: {resources: {amd.com/gpu: 1}}", Code::AsksTooMuch),
+            (
+                "workload: {perNode: {resources: {nvidia.com/mig-1g.10gb: 1}}}",
+                Code::AsksTooMuch,
+            ),
+            ("driver: {nodeSelector: {gpu: a10}}", Code::NodeLabelMissing),
+            (
+                "workload: {podSets: [{name: trainer, nodeSelector: {gpu: a10}}]}",
+                Code::NodeLabelMissing,
+            ),
+        ] {
+            assert_eq!(codes(spec), [(code, Severity::Error)], "{spec}");
+            let profile = format!("profiles: {{big: {{{spec}}}}}");
+            assert_eq!(codes(&profile), [(code, Severity::Warning)], "{spec}");
+        }
+        assert_eq!(codes("driver: {tolerations: [{operator: Exists}]}"), []);
     }
 
     #[test]

@@ -68,7 +68,7 @@ pub(crate) async fn run(session: &Session, draft: RunRequest, arguments: &Run) -
     if verbosity == Verbosity::Full {
         output::note(&told_where(session));
     }
-    if request.job.driver.gpu > Gpus(0) {
+    if request.job.driver().gpu > Gpus(0) {
         session.warnings.iter().for_each(aside);
     }
     session

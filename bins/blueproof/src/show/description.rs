@@ -183,7 +183,7 @@ fn summary(view: &RunView, expected: Option<&Estimate>, kept: &KeptFiles, now: T
     }
     let priority = view.priority.0;
     row("Queue", format!("{}, priority {priority}", view.queue).into());
-    row("Resources", view.resources.to_string().into());
+    row("Resources", view.asked().to_string().into());
     row("Report", report(&view.report, kept).into());
     table
 }

@@ -239,7 +239,7 @@ fn add_runs(text: &mut String, title: &str, ids: &[RunId], runs: &[RunView]) {
         table.row([
             Cell::from(format!("  {id}")),
             output::line(&words(&|view| view.subject.blueprint.to_string())).into(),
-            words(&|view| view.resources.to_string()).into(),
+            words(&|view| view.asked().to_string()).into(),
             words(&|view| format!("priority {}", view.priority.0)).into(),
         ]);
     }

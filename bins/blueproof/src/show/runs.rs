@@ -178,7 +178,7 @@ fn wide(view: &RunView, name: String, pending: Option<&PendingReason>, now: Time
         took(view.attempts.last(), now).into(),
         output::line(&view.requested_by.to_string()).into(),
         view.queue.to_string().into(),
-        view.resources.to_string().into(),
+        view.asked().to_string().into(),
         place.map_or_else(none, |place| output::line(&place)).into(),
         evicted_or(view, pending).into(),
         detail(view, pending, now).into(),

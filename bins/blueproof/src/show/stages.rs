@@ -304,7 +304,7 @@ impl Stages {
             &format!("{which} in queue \"{}\"", view.queue),
             Some(waited),
         );
-        let quota = format!("{} of {}", view.resources, self.quota);
+        let quota = format!("{} of {}", view.asked(), self.quota);
         self.line("quota", Mark::Well, &quota, None);
         if attempt.id.number == 1 && attempt.approved_by == view.requested_by && waited < HELD_UP {
             let brief = format!("own run of {} · {quota}", view.requested_by);

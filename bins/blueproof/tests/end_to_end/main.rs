@@ -4,6 +4,7 @@
 
 mod actions;
 mod approvals;
+mod asks;
 mod attacks;
 mod attempts;
 mod common;

@@ -1,12 +1,15 @@
 //! Attempts on a device whose readings are told, by files as the local driver and its agents write them.
 
-use std::fs::{self, File};
+use std::{
+    collections::BTreeMap,
+    fs::{self, File},
+};
 
 use blueproof_core::{
     attempt::{AttemptLayout, LogKey, LogWriter, ProcessName, Record, RecordKind},
     domain::{
-        AttemptId, Bytes, Cpus, Gpus, Head, Outcome, Repository, RequestKey, Resources, RunId, Timeouts,
-        Verdict,
+        AttemptId, Bytes, Cpus, Gpus, Head, Outcome, Repository, RequestKey, Resources, RunId, Source,
+        Timeouts, Verdict,
     },
     gpu::{BusySample, Device, Figure, GpuProcess},
     testing::{device, snapshot},
@@ -128,7 +131,7 @@ fn spec(attempt: AttemptId) -> AttemptSpec {
         pull_request: Some(123),
         blueprint: "mnist".parse().expect("a name"),
         profile: Some("gpu".parse().expect("a name")),
-        checkout: PathBuf::new(),
+        source: Source::Folder(PathBuf::new()),
         head: Head::Commit("a".repeat(40)),
         environments: PathBuf::new(),
         granted: Resources {
@@ -136,6 +139,7 @@ fn spec(attempt: AttemptId) -> AttemptSpec {
             gpu: Gpus(2),
             ..Resources::default()
         },
+        further: BTreeMap::new(),
         devices: None,
         timeouts: Timeouts::default(),
         work: serde_json::Value::Null,

@@ -5,7 +5,7 @@ use std::{path::Path, sync::Arc};
 use blueproof_cluster::local::{AgentCommand, Devices, LocalDriver, LookForDevices};
 use blueproof_core::{
     attempt::{RunsFolder, StoreIdentity},
-    domain::{AttemptId, Gpus, Resources, RunId},
+    domain::{AttemptId, Gpus, PodSets, Resources, RunId},
     gpu::DeviceUuid,
     ports::ClusterDriver as _,
     testing::reservation,
@@ -56,7 +56,7 @@ impl Machine {
             gpu: Gpus(gpus),
             ..Resources::default()
         };
-        let reservation = reservation(attempt, resources);
+        let reservation = reservation(attempt, &PodSets::of_amounts(resources, Resources::default()));
         let given = self.driver.reserve(&reservation);
         self.runtime.block_on(given).expect("they are free");
         self.given.push(attempt);

@@ -1,11 +1,14 @@
 //! What the agent is told.
 
-use std::path::PathBuf;
+use std::{collections::BTreeMap, path::PathBuf};
 
+use blueproof_queue::Quantity;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    domain::{AttemptId, BlueprintName, Head, ProfileName, Repository, RequestKey, Resources, Timeouts},
+    domain::{
+        AttemptId, BlueprintName, Head, ProfileName, Repository, RequestKey, Resources, Source, Timeouts,
+    },
     gpu::DeviceUuid,
 };
 
@@ -29,14 +32,19 @@ pub struct AttemptSpec {
     pub blueprint: BlueprintName,
     /// The profile under which it is tested.
     pub profile: Option<ProfileName>,
-    /// The folder that holds the blueprint. It is only read.
-    pub checkout: PathBuf,
+    /// Where the blueprint's folder is. It is only read.
+    #[serde(alias = "checkout")]
+    pub source: Source,
     /// The content that was approved. What the folder holds is compared with it before anything runs.
     pub head: Head,
     /// Where environments are kept for reuse between attempts.
     pub environments: PathBuf,
     /// What was reserved for the notebook's own kernel (the blueprint's `driver`).
     pub granted: Resources,
+    /// What was reserved for its run of further resources, by their Kubernetes names, in Kueue's units: its queue has counted
+    /// it, and nothing of it is given to the attempt.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub further: BTreeMap<String, Quantity>,
     /// The devices that it may use, and no others; absent where nobody knows what devices there are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub devices: Option<Vec<DeviceUuid>>,

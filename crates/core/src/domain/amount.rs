@@ -2,9 +2,10 @@
 //!
 //! How they are written is not here: [`blueproof_diagnostic::amount`] reads and writes them.
 
-use std::{fmt, str::FromStr};
+use std::{collections::BTreeMap, fmt, str::FromStr};
 
 use blueproof_diagnostic::amount::{self, Binary, Millis, ParseAmountError, Rounded};
+use blueproof_queue::{Quantity, amount_in_words};
 use serde::{Deserialize, Serialize};
 
 /// Processor time, in thousandths of a core: `500m`, `2`, `1.5`.
@@ -157,6 +158,26 @@ impl fmt::Display for Resources {
     }
 }
 
+/// Amounts of what every machine has, and of further resources, to be told in words.
+#[derive(Debug, Clone, Copy)]
+pub struct Amounts<'a> {
+    /// Of what every machine has.
+    pub resources: Resources,
+    /// Of further resources, by their Kubernetes names, in Kueue's units.
+    pub further: &'a BTreeMap<String, Quantity>,
+}
+
+impl fmt::Display for Amounts<'_> {
+    /// Writes `2 cpu, 512Mi memory, 1 gpu, 2 amd.com/gpu`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.resources)?;
+        for (resource, amount) in self.further {
+            write!(f, ", {} {resource}", amount_in_words(resource, *amount))?;
+        }
+        Ok(())
+    }
+}
+
 impl FromStr for Cpus {
     type Err = ParseAmountError;
 
@@ -234,6 +255,24 @@ mod tests {
         for millis in [0, 1, 999, 1000, 1500] {
             assert_eq!(Cpus::millis(millis).to_string().parse(), Ok(Cpus::millis(millis)));
         }
+    }
+
+    #[test]
+    fn further_resources_are_told_by_their_names() {
+        let further = [("amd.com/gpu", 2), ("ephemeral-storage", 10 << 30)];
+        let further = further.map(|(resource, amount)| (resource.to_owned(), Quantity(amount)));
+        let asked = Amounts {
+            resources: Resources {
+                cpu: Cpus::cores(1),
+                memory: Bytes(1 << 30),
+                gpu: Gpus(0),
+            },
+            further: &further.into(),
+        };
+        assert_eq!(
+            asked.to_string(),
+            "1 cpu, 1Gi memory, 2 amd.com/gpu, 10Gi ephemeral-storage"
+        );
     }
 
     #[test]

@@ -1,17 +1,16 @@
-//! What there is and what a run asks for, in the queues' words: a whole gang is one workload, and driver and workload are its
-//! two pod sets.
+//! What one machine has, in the queues' words.
 
 use std::collections::BTreeMap;
 
 use blueproof_queue::{
-    PodSet, Quantity,
+    Quantity,
     objects::{
         ClusterQueue, FlavorQuotas, LocalQueue, Objects, QueueingStrategy, Quota, ResourceFlavor,
         ResourceGroup,
     },
 };
 
-use super::{Bytes, Cpus, Gpus, Job, Resources};
+use super::{Bytes, Cpus, Gpus, Resources};
 
 /// The name of the resource that is counted in thousandths.
 pub(crate) const CPU: &str = "cpu";
@@ -55,21 +54,6 @@ pub fn default_objects(quota: Resources) -> Objects {
     }
 }
 
-/// Returns the pod sets of a run: the notebook's own kernel, and what it starts, if anything.
-pub fn pod_sets(job: &Job) -> Vec<PodSet> {
-    let set = |name: &str, asked| PodSet {
-        name: name.into(),
-        count: 1,
-        requests: requests(asked, Zeros::LeftOut),
-        ..PodSet::default()
-    };
-    let mut sets = vec![set("driver", job.driver)];
-    if job.workload != Resources::default() {
-        sets.push(set("workload", job.workload));
-    }
-    sets
-}
-
 /// Whether a resource of which there is none is named.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Zeros {
@@ -96,6 +80,11 @@ pub(crate) fn requests(asked: Resources, zeros: Zeros) -> BTreeMap<String, Quant
 
 fn quantity(amount: u64) -> Quantity {
     i64::try_from(amount).map_or(Quantity::UNLIMITED, Quantity)
+}
+
+/// Returns whether every machine says how much it has of a resource; what it has of others is known from applied quota alone.
+pub(crate) fn is_counted(resource: &str) -> bool {
+    [CPU, MEMORY, GPU].contains(&resource)
 }
 
 /// Returns resources of which `amount` tells how much there is of each.

@@ -2,14 +2,18 @@
 
 use std::{
     cmp::Ordering,
+    collections::BTreeMap,
     fmt,
     hash::{Hash, Hasher},
     path::PathBuf,
 };
 
+use blueproof_queue::Quantity;
 use serde::{Deserialize, Serialize};
 
-use crate::domain::{BaseRef, BlueprintName, Head, ProfileName, QueueName, Resources, Revision, Timeouts};
+use crate::domain::{
+    BaseRef, BlueprintName, Head, PodSets, ProfileName, QueueName, Resources, Revision, Source, Timeouts,
+};
 
 /// What an approval is of, and what a run tests.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -138,14 +142,12 @@ pub struct Retries {
 /// What an attempt carries out.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", try_from = "WrittenJob")]
 pub struct Job {
-    /// The folder with the blueprint; its content is the subject's head.
-    pub checkout: PathBuf,
-    /// What the notebook's own kernel needs (the blueprint's `driver`).
-    pub driver: Resources,
-    /// What the notebook starts needs, over all nodes (the blueprint's `workload`).
-    pub workload: Resources,
+    /// Where the content is; it is the subject's head.
+    pub source: Source,
+    /// What it consists of: the notebook's own kernel (the blueprint's `driver`), and what the notebook starts (its `workload`).
+    pub pod_sets: PodSets,
     /// The limits of time.
     pub timeouts: Timeouts,
     /// What is to be done, in the notebook crate's words: core passes it on, and reads only in which of its
@@ -154,9 +156,51 @@ pub struct Job {
 }
 
 impl Job {
-    /// Returns what has to be reserved for the whole gang; what cannot be counted is the most that can.
+    /// Returns what the notebook's own kernel is given of this machine.
+    pub fn driver(&self) -> Resources {
+        self.pod_sets.driver_resources()
+    }
+
+    /// Returns what has to be reserved for the whole gang of what every machine has; what cannot be counted is the most that can.
     pub fn gang(&self) -> Resources {
-        self.driver.saturating_add(self.workload)
+        self.pod_sets.resources()
+    }
+
+    /// Returns what has to be reserved for the whole gang beside that, by its Kubernetes name.
+    pub fn further(&self) -> BTreeMap<String, Quantity> {
+        self.pod_sets.further()
+    }
+}
+
+/// A job as it may be written: logs of before have amounts in place of pod sets, and the path of a folder as its source.
+#[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+struct WrittenJob {
+    #[serde(alias = "checkout")]
+    source: Source,
+    pod_sets: Option<PodSets>,
+    driver: Option<Resources>,
+    workload: Option<Resources>,
+    timeouts: Timeouts,
+    work: serde_json::Value,
+}
+
+impl TryFrom<WrittenJob> for Job {
+    type Error = &'static str;
+
+    fn try_from(written: WrittenJob) -> Result<Self, Self::Error> {
+        let pod_sets = match (written.pod_sets, written.driver) {
+            (Some(pod_sets), _) => pod_sets,
+            (None, Some(driver)) => PodSets::of_amounts(driver, written.workload.unwrap_or_default()),
+            (None, None) => return Err("a job has `podSets`"),
+        };
+        Ok(Self {
+            source: written.source,
+            pod_sets,
+            timeouts: written.timeouts,
+            work: written.work,
+        })
     }
 }
 
@@ -261,6 +305,35 @@ mod tests {
         assert!(!ordered.contains(&successor) && !hashed.contains(&successor));
         assert!(!ordered.contains(&Actor::Local("ada".into())));
         assert_eq!(ada.cmp(&renamed), Ordering::Equal);
+    }
+
+    #[test]
+    fn a_job_with_amounts_in_place_of_pod_sets_is_read() {
+        let earlier = |workload: &str| {
+            format!(
+                r#"{{"checkout":"/c","driver":{{"cpu":"1","memory":"2Gi","gpu":1}},{workload}"timeouts":{{}},"work":null}}"#
+            )
+        };
+        let of_cpus = r#""workload":{"cpu":"4","memory":"0"},"#;
+        let job: Job = serde_json::from_str(&earlier(of_cpus)).expect("an earlier version wrote it");
+        assert_eq!(job.driver().to_string(), "1 cpu, 2Gi memory, 1 gpu");
+        assert_eq!(job.source, Source::Folder("/c".into()));
+        assert_eq!(job.gang().to_string(), "5 cpu, 2Gi memory, 1 gpu");
+        let sets = job
+            .pod_sets
+            .as_slice()
+            .iter()
+            .map(|set| (set.name.as_str(), set.count));
+        assert_eq!(sets.collect::<Vec<_>>(), [("driver", 1), ("workload", 1)]);
+
+        let text = serde_json::to_string(&job).expect("plain data");
+        assert_eq!(serde_json::from_str::<Job>(&text).expect("it comes back"), job);
+
+        let nothing = r#""workload":{"cpu":"0","memory":"0"},"#;
+        let job: Job = serde_json::from_str(&earlier(nothing)).expect("an earlier version wrote it");
+        assert!(job.pod_sets.workload().is_empty());
+        let neither = r#"{"checkout":"/c","timeouts":{},"work":null}"#;
+        assert!(serde_json::from_str::<Job>(neither).is_err());
     }
 
     #[test]

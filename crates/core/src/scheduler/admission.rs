@@ -315,7 +315,8 @@ impl Scheduler {
         };
         Some(Reservation {
             attempt: id,
-            resources: run.gang,
+            pod_sets: run.request.job.pod_sets.clone(),
+            flavors: self.queue.flavors_of(&quota),
             quota,
         })
     }

@@ -2,6 +2,8 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use blueproof_diagnostic::Code;
+
 use super::{
     Scheduler,
     requests::never_ran,
@@ -35,7 +37,7 @@ impl Scheduler {
             }
             Call::Reserve(attempt) | Call::Start(attempt) if !bearable => {
                 let failure = Failure {
-                    class: FailureClass::Infrastructure,
+                    class: class_of(error),
                     diagnostic: (*error.diagnostic).clone(),
                     cell: None,
                 };
@@ -164,4 +166,13 @@ impl Scheduler {
         let attempt = run.attempt(id.number).filter(|attempt| attempt.phase == phase)?;
         Some((run, attempt))
     }
+}
+
+/// Returns whose fault it is that an attempt has no place or did not start: one that asks for a node that is not there is not
+/// helped by trying it again.
+fn class_of(error: &CallError) -> FailureClass {
+    if error.diagnostic.code == Code::NodeLabelMissing {
+        return FailureClass::Config;
+    }
+    FailureClass::Infrastructure
 }

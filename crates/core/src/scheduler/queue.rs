@@ -17,13 +17,15 @@ use std::{
 
 use blueproof_queue::{
     self as rules, AdmissionEntry, AdmissionQueue, AdmissionStatus, Assignment, Origin, Queues, Workload,
-    WorkloadId, objects::Objects,
+    WorkloadId,
+    objects::{Objects, ResourceFlavor},
 };
 use jiff::{SignedDuration, Timestamp};
 
 use super::run::Evictions;
-use crate::domain::{
-    AttemptId, DEFAULT, EvictionReason, Resources, RunId, RunRequest, default_objects, pod_sets, resources,
+use crate::{
+    action::ReservedQuota,
+    domain::{AttemptId, DEFAULT, EvictionReason, Resources, RunId, RunRequest, default_objects, resources},
 };
 pub(super) use account::{Account, NAMESPACE};
 pub(super) use snapshot::QueueSnapshot;
@@ -301,6 +303,17 @@ impl Queue {
             .map(AdmissionEntry::assignment)
     }
 
+    /// Returns the flavors of which quota was assigned, as they are now. One that was taken away meanwhile is not among them.
+    pub(super) fn flavors_of(&self, quota: &ReservedQuota) -> BTreeMap<String, ResourceFlavor> {
+        let ReservedQuota::Assigned(assignment) = quota else {
+            return BTreeMap::new();
+        };
+        let names = assignment.pod_sets.iter().flat_map(|set| set.flavors.values());
+        let known = &self.objects().flavors;
+        let flavors = names.filter_map(|name| Some((name.clone(), known.get(name)?.clone())));
+        flavors.collect()
+    }
+
     /// Returns every attempt that holds a promise.
     pub(super) fn holders(&self) -> impl Iterator<Item = AttemptId> {
         let entries = self.admission.entries();
@@ -349,7 +362,11 @@ fn workload(run: RunId, request: &RunRequest, queued_at: Timestamp, evictions: E
         priority: request.priority.0,
         evictions: evictions.count,
         evicted_by: evictions.last_by.map(workload_id),
-        ..Workload::new(workload_id(run), queued_at, pod_sets(&request.job))
+        ..Workload::new(
+            workload_id(run),
+            queued_at,
+            request.job.pod_sets.as_slice().to_vec(),
+        )
     }
 }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use blueproof_diagnostic::{Code, Diagnostic};
+use blueproof_queue::{Quantity, amount_in_words};
 
 use super::{
     Scheduler, gate,
@@ -10,7 +11,8 @@ use super::{
 };
 use crate::{
     domain::{
-        Actor, Ending, Failure, FailureClass, Gpus, Limit, Outcome, RequestKey, Resources, RunId, Verdict,
+        Actor, Ending, Failure, FailureClass, Gpus, Job, Limit, Outcome, RequestKey, Resources, RunId,
+        RunRequest, Verdict,
     },
     event::StopMode,
     fact::{Decision, StopReason},
@@ -48,12 +50,18 @@ impl Scheduler {
     /// Sends a run on to the queue, if the gate lets it and the machine could ever hold it.
     pub(super) fn pass_gate(&mut self, id: RunId) {
         let run = &self.runs[&id];
-        let (request, gang) = (Arc::clone(&run.request), run.gang);
+        let request = Arc::clone(&run.request);
+        if !request.job.source.may_be_of(&request.subject.head) {
+            return self.refuse(id, of_another_head(&request));
+        }
         // Where an admin applied queues, it waits as in Kueue: the next quota may be larger.
-        if let Some(quota) = self.queue.default_quota()
-            && !self.queue.can_ever_fit(&request)
-        {
-            return self.refuse(id, too_much(gang, quota));
+        if let Some(quota) = self.queue.default_quota() {
+            if let Some(refusal) = no_such_node(&request.job) {
+                return self.refuse(id, refusal);
+            }
+            if !self.queue.can_ever_fit(&request) {
+                return self.refuse(id, too_much(&request.job, quota));
+            }
         }
         if self.gate.is_stale(&request.subject) || self.at_other_heads(id).any(|other| other > id) {
             return self.end(id, Ending::Superseded, None);
@@ -193,9 +201,40 @@ pub(super) fn never_ran(verdict: Verdict) -> Box<Outcome> {
     })
 }
 
-fn too_much(asked: Resources, quota: Resources) -> Diagnostic {
+/// Says that what would be run is not what an approval is of.
+fn of_another_head(request: &RunRequest) -> Diagnostic {
+    let message = format!(
+        "asks for a run of {}, and its source is {}",
+        request.subject.head, request.job.source
+    );
+    Diagnostic::error(Code::HeadChanged, message).hint("ask for the commit that is to be approved")
+}
+
+/// Returns why a job is refused that asks for nodes with labels: the default queue has one flavor, without any.
+fn no_such_node(job: &Job) -> Option<Diagnostic> {
+    let sets = job.pod_sets.as_slice().iter();
+    let (set, (key, value)) = sets
+        .flat_map(|set| set.node_selector.iter().map(move |label| (set, label)))
+        .next()?;
+    let message = format!(
+        "the pod set {} asks for nodes with the label {key}={value}, and there are none here",
+        set.name
+    );
+    let diagnostic = Diagnostic::error(Code::NodeLabelMissing, message);
+    Some(
+        diagnostic
+            .hint("take it out of nodeSelector (spec.driver, spec.workload), in a profile if it is for here only")
+            .hint("or apply quota with a ResourceFlavor whose nodeLabels say so: `blueproof quota apply -f FILE`"),
+    )
+}
+
+fn too_much(job: &Job, quota: Resources) -> Diagnostic {
+    let (asked, further) = (job.gang(), job.further());
     if asked.gpu > quota.gpu {
         return too_many_gpus(asked.gpu, quota.gpu);
+    }
+    if let Some((resource, amount)) = further.first_key_value() {
+        return none_of(resource, *amount);
     }
     Diagnostic::error(
         Code::AsksTooMuch,
@@ -203,6 +242,15 @@ fn too_much(asked: Resources, quota: Resources) -> Diagnostic {
     )
     .hint("let it ask for less (spec.driver, spec.workload), in a profile if it is for here only")
     .hint("or let the quota grow: `blueproof quota get` shows it, `local.cpu` and `local.memory` of the configuration set it")
+}
+
+/// Says that the default queue has none of a resource: what this machine has of it, only an admin can say.
+fn none_of(resource: &str, asked: Quantity) -> Diagnostic {
+    let asked = amount_in_words(resource, asked);
+    let message = format!("asks for {asked} {resource}, and the queue has a quota of none");
+    Diagnostic::error(Code::AsksTooMuch, message)
+        .hint("leave it out (spec.driver, spec.workload), in a profile if it is for here only")
+        .hint("or apply quota of it where the machine has some: `blueproof quota apply -f FILE`")
 }
 
 fn too_many_gpus(asked: Gpus, quota: Gpus) -> Diagnostic {
@@ -218,7 +266,10 @@ fn too_many_gpus(asked: Gpus, quota: Gpus) -> Diagnostic {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::{Bytes, Cpus};
+    use crate::{
+        domain::{Bytes, Cpus, PodSets},
+        testing::request,
+    };
 
     #[test]
     fn a_run_that_asks_for_a_gpu_where_there_is_none_is_told_so() {
@@ -227,7 +278,11 @@ mod tests {
             memory: Bytes(24_684_092 << 10),
             gpu: Gpus(gpu),
         };
-        let refused = |asked, quota| too_much(amounts(asked), amounts(quota)).message;
+        let of = |asked: Resources| Job {
+            pod_sets: PodSets::of_amounts(asked, Resources::default()),
+            ..request("a", "nano-lm").job
+        };
+        let refused = |asked, quota| too_much(&of(amounts(asked)), amounts(quota)).message;
         assert_eq!(refused(1, 0), "asks for 1 gpu, and there is no GPU here");
         assert_eq!(
             refused(4, 2),
@@ -239,6 +294,6 @@ mod tests {
         };
         let message =
             "asks for 64 cpu, 23.5Gi memory, more than the queue's whole quota of 2 cpu, 23.5Gi memory";
-        assert_eq!(too_much(processors, amounts(0)).message, message);
+        assert_eq!(too_much(&of(processors), amounts(0)).message, message);
     }
 }

@@ -280,6 +280,7 @@ impl Run {
             queue: request.queue.clone(),
             priority: request.priority,
             resources: self.gang,
+            further_resources: request.job.further(),
             requested_at: self.requested_at,
             retried_at: self.retried_at,
             ended_at: self.ended_at,

@@ -253,10 +253,11 @@ impl FakeCluster {
     }
 
     /// Asks the queue of the cluster for quota.
-    fn request(&self, attempt: AttemptId, request: &QuotaRequest) -> Result<(), CallError> {
+    fn request(&self, reservation: &Reservation, request: &QuotaRequest) -> Result<(), CallError> {
+        let attempt = reservation.attempt;
         let asked = self.with_queue(|queue| {
             queue.forget_told(attempt);
-            queue.request(attempt, request);
+            queue.request(attempt, request, &reservation.pod_sets);
         });
         if asked.is_none() {
             let message = "this cluster decides about no quota";
@@ -318,7 +319,7 @@ impl ClusterDriver for FakeCluster {
         self.fails()?;
         let attempt = reservation.attempt;
         if let ReservedQuota::Requested(request) = &reservation.quota {
-            return self.request(attempt, request);
+            return self.request(reservation, request);
         }
         let asked = match self.places_at_once {
             true => Phase::Reserved,

@@ -9,7 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::{
     action::QuotaRequest,
-    domain::{AttemptId, EvictionReason, Placement},
+    domain::{AttemptId, EvictionReason, Placement, PodSets},
     ports::{AttemptNews, News},
 };
 
@@ -42,7 +42,7 @@ impl ExternalQueue {
     }
 
     /// Submits an attempt; one that is there already stays as it is.
-    pub fn request(&mut self, attempt: AttemptId, request: &QuotaRequest) {
+    pub fn request(&mut self, attempt: AttemptId, request: &QuotaRequest, pod_sets: &PodSets) {
         if self.attempts.values().any(|known| *known == attempt) {
             return;
         }
@@ -50,7 +50,7 @@ impl ExternalQueue {
         let id = WorkloadId(attempt.run.0 * 1_000 + u64::from(attempt.number));
         let workload = Workload {
             priority: request.priority.0,
-            ..Workload::new(id, self.now, request.pod_sets.clone())
+            ..Workload::new(id, self.now, pod_sets.as_slice().to_vec())
         };
         let origin = Origin {
             local_queue: request.local_queue.clone(),

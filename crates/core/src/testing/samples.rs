@@ -14,8 +14,8 @@ use jiff::Timestamp;
 use crate::{
     action::{Action, QuotaRequest, Reservation, ReservedQuota, StartAction},
     domain::{
-        Actor, AttemptId, Bytes, Cpus, Head, Job, Outcome, Placement, Priority, Repository, RequestKey,
-        Resources, Retries, RunId, RunRequest, Subject, Timeouts, Verdict, pod_sets,
+        Actor, AttemptId, Bytes, Cpus, Head, Job, Outcome, Placement, PodSets, Priority, Repository,
+        RequestKey, Resources, Retries, RunId, RunRequest, Source, Subject, Timeouts, Verdict,
     },
     event::{Event, StopMode},
     policy::Policy,
@@ -56,13 +56,21 @@ pub fn request(key: &str, name: &str) -> RunRequest {
         priority: Priority(0),
         retries: Retries::default(),
         job: Job {
-            checkout: "/checkout".into(),
-            driver,
-            workload: Resources::default(),
+            source: Source::Folder("/checkout".into()),
+            pod_sets: PodSets::of_amounts(driver, Resources::default()),
             timeouts: Timeouts::default(),
             work: serde_json::Value::Null,
         },
     }
+}
+
+/// Lets a request ask for so much processor time in place of what its driver asks for.
+pub fn ask_for_cpu(request: &mut RunRequest, cpu: Cpus) {
+    let driver = Resources {
+        cpu,
+        ..request.job.driver()
+    };
+    request.job.pod_sets = PodSets::of_amounts(driver, request.job.pod_sets.workload_resources());
 }
 
 /// The queues of [`teams`].
@@ -144,10 +152,11 @@ pub fn reserved(actions: &[Action]) -> Vec<AttemptId> {
 }
 
 /// Returns what a driver is asked for the place of an attempt with.
-pub fn reservation(attempt: AttemptId, resources: Resources) -> Reservation {
+pub fn reservation(attempt: AttemptId, pod_sets: &PodSets) -> Reservation {
     Reservation {
         attempt,
-        resources,
+        pod_sets: pod_sets.clone(),
+        flavors: BTreeMap::new(),
         quota: ReservedQuota::Assigned(Assignment {
             cluster_queue: "local".into(),
             local_queue: "local".into(),
@@ -163,11 +172,10 @@ pub fn quota_request(start: &StartAction) -> Reservation {
         local_queue: "local".into(),
         cluster_queue: "local".into(),
         priority: start.request.priority,
-        pod_sets: pod_sets(start.job()),
     };
     Reservation {
         quota: ReservedQuota::Requested(request),
-        ..reservation(start.attempt, start.job().gang())
+        ..reservation(start.attempt, &start.job().pod_sets)
     }
 }
 

@@ -2,7 +2,8 @@
 
 use blueproof_core::{
     domain::{
-        Actor, AttemptId, Bytes, Cpus, Failure, FailureClass, Priority, Resources, RunId, RunRequest, Verdict,
+        Actor, AttemptId, Bytes, Cpus, Failure, FailureClass, PodSets, Priority, Resources, RunId,
+        RunRequest, Verdict,
     },
     event::Event,
     fact::Fact,
@@ -49,7 +50,7 @@ impl Story {
     }
 
     pub(crate) fn ask(&mut self, second: i64, run: u64, queue: &str, cores: u32) {
-        self.ask_as(second, run, queue, |request| request.job.driver = cpus(cores));
+        self.ask_as(second, run, queue, |request| asks_for(request, cores));
     }
 
     pub(crate) fn ask_as(
@@ -104,6 +105,10 @@ pub(crate) fn cpus(cores: u32) -> Resources {
     }
 }
 
+fn asks_for(request: &mut RunRequest, cores: u32) {
+    request.job.pod_sets = PodSets::of_amounts(cpus(cores), Resources::default());
+}
+
 pub(crate) fn attempt(run: u64, number: u32) -> AttemptId {
     RunId(run).attempt(number)
 }
@@ -133,7 +138,7 @@ pub(crate) fn two_teams() -> Story {
     story.end(100, 101, attempt(1, 1), Verdict::Passed);
     story.start(102, 104, attempt(3, 2));
     story.ask_as(110, 5, "red", |request| {
-        request.job.driver = cpus(1);
+        asks_for(request, 1);
         request.priority = Priority(9);
     });
     story.end(112, 113, attempt(4, 1), Verdict::Stopped);

@@ -11,7 +11,7 @@ use blueproof_core::{
     event::{Call, Event, StopMode},
     policy::{GatePolicy, LocalApproval, Policy},
     ports::{CallError, Retry},
-    testing::{finished, request},
+    testing::{ask_for_cpu, finished, request},
 };
 use blueproof_queue::{
     StopPolicy,
@@ -57,7 +57,7 @@ pub(super) fn any_request() -> impl Strategy<Value = RunRequest> {
     (0..6u8, 0..3u8, 0..4u32, 0..2u32, proptest::option::of(0..3u64)).prop_map(
         |(key, at, cores, retries, pull_request)| {
             let mut request = request(&format!("k{key}"), "nano-lm");
-            request.job.driver.cpu = Cpus::cores(cores);
+            ask_for_cpu(&mut request, Cpus::cores(cores));
             request.retries.infrastructure = retries;
             request.job.timeouts.queue = Some(SignedDuration::from_mins(5));
             request.job.timeouts.startup = Some(SignedDuration::from_mins(1));

@@ -24,6 +24,10 @@ macro_rules! machine {
          environment variable that the blueprint names, as it is set where blueproof is started."
     608 NotebookUnreadable "a file that is no notebook"
         "It is no Jupyter notebook of format 4. `jupyter nbconvert --to notebook` upgrades older ones."
+    609 SourceNotFetched "a commit that could not be fetched"
+        "The content of the run is a commit of a git repository, which the machine that runs it fetches by itself: this very \
+         commit, without asking anybody for a password, over https, ssh or from a file. The server did not have it, did not \
+         give it away, or could not be reached."
     631 PackageDownload "a download of packages that broke off"
         "The package index was reached but did not deliver: a timeout, a broken connection, or a server error. Trying \
          again usually helps."

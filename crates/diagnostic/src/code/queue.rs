@@ -15,6 +15,10 @@ macro_rules! queue {
         "An approval counts while whoever gave it may approve, did not write the content, and gave it under the policy that is in \
          force; it is of one head of a pull request that is open and not held, for one base, until it expires. What was refused is \
          not asked for again by itself: docs/approvals.md says what each reason means."
+    805 NodeLabelMissing "a node that is not there"
+        "A `nodeSelector` names labels that a node must have. The nodes of a flavor have the labels of its ResourceFlavor; a \
+         machine that runs attempts as its own processes has no others, and without applied quota it has none. The run is \
+         refused instead of being run anywhere."
     810 RetryTerms "an annotation on retries that cannot be used"
         "A workload says in annotations `workload.codeflare.dev.appwrapper/...` how it is tried again. Durations, such \
          as `90s` or `1h30m`: admissionGracePeriodDuration, warmupGracePeriodDuration, failureGracePeriodDuration, \

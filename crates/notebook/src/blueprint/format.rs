@@ -9,6 +9,7 @@ use super::{
     expect::Expect,
     network::Network,
     parameters::{Parameter, ParameterValue},
+    resources::{NodeSelector, ResourceMap},
     value::{Glob, InnerPath, Limit, Number, Pattern, RetryCount},
 };
 
@@ -145,8 +146,15 @@ record! {
         cpu: Number<Cpus> = Number::Fixed(Cpus::cores(1)),
         /// Memory. Default: 1Gi.
         memory: Number<Bytes> = Number::Fixed(Bytes(1 << 30)),
-        /// GPUs. A notebook that only creates TrainJobs needs none. Default: 0.
-        gpu: Number<u32> = Number::Fixed(0),
+        /// GPUs (`nvidia.com/gpu`). A notebook that only creates TrainJobs needs none. Default: 0.
+        gpu: Option<Number<u32>>,
+        /// Further resources, by their Kubernetes names, such as `amd.com/gpu`, `nvidia.com/mig-1g.10gb` or
+        /// `ephemeral-storage`.
+        resources: ResourceMap,
+        /// Labels that the node must have.
+        node_selector: NodeSelector,
+        /// Taints of nodes that are no obstacle, as in Kubernetes.
+        tolerations: Vec<Located<Toleration>>,
     }
     later {
         "gpuMemory": "GPUs are counted, not sized, in this version; leave the key out",
@@ -158,9 +166,11 @@ record! {
     /// What the notebook starts needs.
     pub struct Workload {
         /// How many nodes run at the same time. Default: 1.
-        nodes: Number<u32> = Number::Fixed(1),
+        nodes: Option<Number<u32>>,
         /// What each node needs.
-        per_node: PerNode,
+        per_node: Option<PerNode>,
+        /// Pods of several kinds, in place of `nodes` and `perNode`: at most 7.
+        pod_sets: Option<Located<Vec<Located<PodSet>>>>,
     }
     later {
         "gang": "driver and workload are always reserved together; leave the key out",
@@ -175,12 +185,85 @@ record! {
         cpu: Number<Cpus> = Number::Fixed(Cpus::cores(1)),
         /// Memory. Default: 1Gi.
         memory: Number<Bytes> = Number::Fixed(Bytes(1 << 30)),
-        /// GPUs. Default: 0.
-        gpu: Number<u32> = Number::Fixed(0),
+        /// GPUs (`nvidia.com/gpu`). Default: 0.
+        gpu: Option<Number<u32>>,
+        /// Further resources, by their Kubernetes names, such as `amd.com/gpu`, `nvidia.com/mig-1g.10gb` or
+        /// `ephemeral-storage`.
+        resources: ResourceMap,
+        /// Labels that each node must have.
+        node_selector: NodeSelector,
+        /// Taints of nodes that are no obstacle, as in Kubernetes.
+        tolerations: Vec<Located<Toleration>>,
     }
     later {
         "gpuMemory": "GPUs are counted, not sized, in this version; leave the key out",
         "shm": "shared memory cannot be set in this version; leave the key out",
+    }
+}
+
+record! {
+    /// Pods of one kind.
+    pub struct PodSet {
+        /// Its name, as it stands in the assignment of quota.
+        name: Located<String>,
+        /// How many pods run at the same time. Default: 1.
+        count: Number<u32> = Number::Fixed(1),
+        /// Processor time of each pod. Default: 1.
+        cpu: Number<Cpus> = Number::Fixed(Cpus::cores(1)),
+        /// Memory of each pod. Default: 1Gi.
+        memory: Number<Bytes> = Number::Fixed(Bytes(1 << 30)),
+        /// GPUs (`nvidia.com/gpu`) of each pod. Default: 0.
+        gpu: Option<Number<u32>>,
+        /// Further resources of each pod, by their Kubernetes names.
+        resources: ResourceMap,
+        /// Labels that the nodes of its pods must have.
+        node_selector: NodeSelector,
+        /// Taints of nodes that are no obstacle, as in Kubernetes.
+        tolerations: Vec<Located<Toleration>>,
+    }
+    later {
+        "minCount": "a run gets all of its pods or none; leave the key out",
+        "gpuMemory": "GPUs are counted, not sized, in this version; leave the key out",
+        "shm": "shared memory cannot be set in this version; leave the key out",
+    }
+}
+
+record! {
+    /// Taints of nodes that are no obstacle.
+    pub struct Toleration {
+        /// The taint's key. Default: any, which needs the operator `Exists`.
+        key: Option<String>,
+        /// Whether the taint's value must be equal, or it is enough that the taint exists. Default: Equal.
+        operator: Operator = Operator::Equal,
+        /// The taint's value. Default: empty.
+        value: Option<String>,
+        /// The taint's effect. Default: any.
+        effect: Option<Effect>,
+    }
+    later {
+        "tolerationSeconds": "nothing here is evicted some time after a taint came; leave the key out",
+    }
+}
+
+choice! {
+    /// Whether a toleration looks at a taint's value.
+    pub enum Operator {
+        /// The values are equal.
+        Equal = "Equal",
+        /// Any value will do.
+        Exists = "Exists",
+    }
+}
+
+choice! {
+    /// What a taint does.
+    pub enum Effect {
+        /// Nothing is put on the node.
+        NoSchedule = "NoSchedule",
+        /// Things are put elsewhere where that is possible.
+        PreferNoSchedule = "PreferNoSchedule",
+        /// Nothing is put on the node, or stays there.
+        NoExecute = "NoExecute",
     }
 }
 

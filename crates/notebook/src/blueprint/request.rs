@@ -1,7 +1,7 @@
 //! From a resolved blueprint in a local folder to the request for a run of exactly what is there now.
 
 use blueproof_core::domain::{
-    Actor, Job, Priority, QueueName, Repository, RequestKey, Retries, RunRequest, Subject,
+    Actor, Job, Priority, QueueName, Repository, RequestKey, Retries, RunRequest, Source, Subject,
 };
 
 use super::Resolved;
@@ -52,9 +52,8 @@ impl Resolved {
                 blueprint: self.retries.blueprint.0,
             },
             job: Job {
-                checkout,
-                driver: self.driver,
-                workload: self.workload,
+                source: Source::Folder(checkout),
+                pod_sets: self.pod_sets,
                 timeouts: self.timeouts,
                 work: serde_json::to_value(&self.plan).expect("a plan is plain data"),
             },

@@ -5,7 +5,7 @@ use std::{
     path::PathBuf,
 };
 
-use blueproof_core::domain::{self, BlueprintName, Bytes, Gpus, ProfileName, Resources};
+use blueproof_core::domain::{self, BlueprintName, PodSets, ProfileName, Resources};
 use blueproof_diagnostic::{
     Code, Diagnostic, Place,
     yaml::{Decode, Located, Node, Problems, Value, nearest},
@@ -14,9 +14,10 @@ use blueproof_diagnostic::{
 use super::{
     Loaded, check,
     expect::{Bounds, Expect, TrainJobs},
-    format::{Driver, Metric, PerNode, Profile, Retries, ShellInstall, Spec, Timeouts, Workload},
+    format::{Metric, Profile, Retries, ShellInstall, Spec, Timeouts},
     network::Network,
     parameters::{ParameterValue, Values},
+    pod_sets,
 };
 use crate::{
     environment::{checked_python, checked_requirement, pep723},
@@ -34,18 +35,32 @@ pub struct Resolved {
     pub profile: Option<ProfileName>,
     /// The folder that holds the blueprint; the paths of the plan are relative to it.
     pub checkout: PathBuf,
-    /// What the notebook's own kernel needs.
-    pub driver: Resources,
-    /// What the notebook starts needs, over all nodes. Nothing where it starts nothing.
-    pub workload: Resources,
-    /// How many nodes the workload has.
-    pub nodes: u32,
+    /// What it consists of: the notebook's own kernel, and what the notebook starts.
+    pub pod_sets: PodSets,
     /// How long each part may take.
     pub timeouts: domain::Timeouts,
     /// How often it is tried again.
     pub retries: Retries,
     /// What the agent is to do.
     pub plan: Plan,
+}
+
+impl Resolved {
+    /// Returns what the notebook's own kernel needs of what every machine has.
+    pub fn driver(&self) -> Resources {
+        self.pod_sets.driver_resources()
+    }
+
+    /// Returns what the notebook starts needs of what every machine has, all pods together. Nothing where it starts nothing.
+    pub fn workload(&self) -> Resources {
+        self.pod_sets.workload_resources()
+    }
+
+    /// Returns how many pods the notebook starts.
+    pub fn n_pods(&self) -> u32 {
+        let counts = self.pod_sets.workload().iter().map(|set| set.count);
+        counts.fold(0, u32::saturating_add)
+    }
 }
 
 impl Loaded {
@@ -127,28 +142,15 @@ impl Loaded {
         }
         values.give_texts(parameters, self.notebook(), problems);
         let spot = |keys: &[&str]| self.spot_of(keys);
-        let driver = driver(&spec.driver, &values, problems);
-        let memory = driver.as_ref().map(|driver| driver.memory);
-        check::memory(memory, spot(&["spec", "driver", "memory"]), problems);
-        let workload = workload(spec.workload.as_ref(), &values, problems);
-        let of_node = workload.as_ref().filter(|(nodes, _)| *nodes > 0);
-        let of_node = of_node.map(|(nodes, all)| Bytes(all.memory.0 / u64::from(*nodes)));
-        check::memory(
-            of_node,
-            spot(&["spec", "workload", "perNode", "memory"]),
-            problems,
-        );
+        let pod_sets = pod_sets::of(&spec, &spot, &values, problems);
         check::spec(self, &spec, problems);
         let given = values.into_map();
-        let (nodes, workload) = workload?;
         Some(Resolved {
             name: self.name.clone(),
             owners: self.blueprint.metadata.owners.clone(),
             profile: profile.cloned(),
             checkout: self.folder.clone(),
-            driver: driver?,
-            workload,
-            nodes,
+            pod_sets: pod_sets?,
             timeouts: timeouts(&spec.timeouts),
             retries: spec.retries.clone(),
             plan: plan(spec, given),
@@ -175,57 +177,6 @@ impl Loaded {
         }
         Some(spec.overlaid(&over))
     }
-}
-
-fn driver(driver: &Driver, values: &Values<'_>, problems: &mut Problems<'_>) -> Option<Resources> {
-    let cpu = driver.cpu.resolve(values, problems);
-    let memory = driver.memory.resolve(values, problems);
-    let gpu = driver.gpu.resolve(values, problems);
-    Some(Resources {
-        cpu: cpu?,
-        memory: memory?,
-        gpu: Gpus(gpu?),
-    })
-}
-
-fn workload(
-    workload: Option<&Located<Workload>>,
-    values: &Values<'_>,
-    problems: &mut Problems<'_>,
-) -> Option<(u32, Resources)> {
-    let Some(Located { value, spot }) = workload else {
-        return Some((0, Resources::default()));
-    };
-    let Workload { nodes, per_node } = value;
-    let PerNode { cpu, memory, gpu } = per_node;
-    let nodes = nodes.resolve(values, problems);
-    let cpu = cpu.resolve(values, problems);
-    let memory = memory.resolve(values, problems);
-    let gpu = gpu.resolve(values, problems);
-    let node = Resources {
-        cpu: cpu?,
-        memory: memory?,
-        gpu: Gpus(gpu?),
-    };
-    let nodes = nodes?;
-    if nodes == 0 {
-        let message = "a workload has at least one node";
-        problems.bad_value(
-            *spot,
-            message,
-            "leave `workload` out where the notebook starts nothing",
-        );
-        return None;
-    }
-    let total = node.checked_mul(nodes);
-    if total.is_none() {
-        let message = format!("{nodes} nodes of {node} are more than can be counted");
-        problems.report(
-            *spot,
-            Diagnostic::error(Code::TooMuch, message).hint("look for a slip in `spec.workload`"),
-        );
-    }
-    Some((nodes, total?))
 }
 
 fn timeouts(timeouts: &Timeouts) -> domain::Timeouts {

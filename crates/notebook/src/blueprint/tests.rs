@@ -10,6 +10,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::plan::{Expectation, MetricSource, Network, Which};
 
+mod asks;
 mod refused;
 
 const NOTEBOOK: &str = r#"{"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [
@@ -86,8 +87,8 @@ fn a_blueprint_needs_nothing_but_a_notebook() {
     let loaded = Blueprint::load(folder.path()).expect("it is valid");
     let resolved = loaded.resolve(None, &[]).expect("it resolves");
     assert_eq!(resolved.name.as_str(), "t");
-    assert_eq!(resolved.driver.to_string(), "1 cpu, 1Gi memory");
-    assert_eq!(resolved.workload, Resources::default());
+    assert_eq!(resolved.driver().to_string(), "1 cpu, 1Gi memory");
+    assert_eq!(resolved.workload(), Resources::default());
     assert_eq!(resolved.timeouts.queue, None);
     assert_eq!(resolved.timeouts.startup, Some(SignedDuration::from_mins(15)));
     assert_eq!(resolved.timeouts.cell, None);
@@ -108,7 +109,7 @@ fn every_part_of_the_format_reaches_the_plan() {
         .resolve(None, &[("gpus".into(), "2".into())])
         .expect("it resolves");
     assert_eq!(
-        resolved.driver,
+        resolved.driver(),
         Resources {
             cpu: Cpus::millis(500),
             memory: Bytes(2 << 30),
@@ -116,14 +117,14 @@ fn every_part_of_the_format_reaches_the_plan() {
         }
     );
     assert_eq!(
-        resolved.workload,
+        resolved.workload(),
         Resources {
             cpu: Cpus::cores(6),
             memory: Bytes(48 << 30),
             gpu: Gpus(6)
         }
     );
-    assert_eq!(resolved.nodes, 3);
+    assert_eq!(resolved.n_pods(), 3);
     assert_eq!(resolved.timeouts.cell, Some(SignedDuration::from_mins(90)));
     assert_eq!(resolved.timeouts.run, None);
     let plan = resolved.plan;
@@ -186,7 +187,7 @@ fn a_profile_overrides_by_key() {
     let loaded = Blueprint::load(folder.path()).expect("it is valid");
     assert_eq!(loaded.profiles().collect::<Vec<_>>(), ["keep", "smoke"]);
     let smoke = loaded.resolve(Some("smoke"), &[]).expect("it resolves");
-    assert_eq!(smoke.workload.to_string(), "2 cpu, 16Gi memory");
+    assert_eq!(smoke.workload().to_string(), "2 cpu, 16Gi memory");
     assert_eq!(smoke.plan.expectations, []);
     assert_eq!(smoke.plan.network, Network::None);
     assert_eq!(smoke.plan.parameters["gpus"], 2);
@@ -194,7 +195,7 @@ fn a_profile_overrides_by_key() {
     assert_eq!(smoke.timeouts.queue, Some(SignedDuration::from_hours(6)));
     let keep = loaded.resolve(Some("keep"), &[]).expect("it resolves");
     assert_eq!(keep.plan.expectations.len(), 3);
-    assert_eq!(keep.driver.to_string(), "2 cpu, 2Gi memory");
+    assert_eq!(keep.driver().to_string(), "2 cpu, 2Gi memory");
 }
 
 #[test]
@@ -466,7 +467,7 @@ fn a_blueprint_inside_the_notebook_counts_unless_a_file_names_the_notebook() {
     let loaded = Blueprint::load(&path).expect("it is valid");
     assert_eq!(loaded.name.as_str(), "inside");
     assert_eq!(
-        loaded.resolve(None, &[]).expect("it resolves").driver.cpu,
+        loaded.resolve(None, &[]).expect("it resolves").driver().cpu,
         Cpus::cores(3)
     );
     let beside = "apiVersion: blueproof.dev/v1alpha1\nkind: Blueprint\nmetadata: {name: beside}\nspec: {notebook: t.ipynb}\n";

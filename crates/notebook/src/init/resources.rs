@@ -1,13 +1,13 @@
 //! What the notebook's kernel and its TrainJobs need.
 
-use std::{ops::RangeInclusive, str::FromStr};
+use std::{collections::BTreeMap, ops::RangeInclusive, str::FromStr};
 
 use blueproof_core::domain::{Bytes, Cpus};
 
 use super::{Draft, scalar};
 use crate::{
-    blueprint::LEAST_MEMORY,
-    survey::{Backend, Job, Survey, Traced, Value, is_gpu},
+    blueprint::{LEAST_MEMORY, is_resource},
+    survey::{Backend, Job, Survey, Traced, Value},
     text::line,
 };
 
@@ -77,7 +77,8 @@ fn workload(draft: &mut Draft, survey: &Survey, job: &Job) {
         None => draft.line(2, "nodes: 1"),
     }
     let known = job.resources.iter().filter(|(name, _)| key_of(name).is_some());
-    if known.clone().next().is_some() {
+    let further = further(job);
+    if known.clone().next().is_some() || !further.is_empty() {
         draft.line(2, "perNode:");
     }
     let mut done = Vec::new();
@@ -99,7 +100,14 @@ fn workload(draft: &mut Draft, survey: &Survey, job: &Job) {
             _ => amount(draft, survey, key, asked, &(LEAST_MEMORY..=Bytes(1 << 50))),
         }
     }
-    for (name, asked) in job.resources.iter().filter(|(name, _)| key_of(name).is_none()) {
+    if !further.is_empty() {
+        draft.line(3, "resources:");
+    }
+    for (name, asked) in &further {
+        count(draft, survey, 4, name, asked, 1);
+    }
+    let is_left_out = |name: &str| key_of(name).is_none() && kubernetes_name(name).is_none();
+    for (name, asked) in job.resources.iter().filter(|(name, _)| is_left_out(name)) {
         draft.remark(
             2,
             format!(
@@ -122,12 +130,31 @@ fn workload(draft: &mut Draft, survey: &Survey, job: &Job) {
 }
 
 fn key_of(resource: &str) -> Option<&'static str> {
+    let is_gpu = |name: &str| ["gpu", "gpus", "nvidia.com/gpu"].contains(&name);
     match resource {
         "cpu" => Some("cpu"),
         "memory" => Some("memory"),
-        gpu if is_gpu(gpu) => Some("gpu"),
+        other if is_gpu(&other.to_ascii_lowercase()) => Some("gpu"),
         _ => None,
     }
+}
+
+/// Returns the Kubernetes name of a resource without a key of its own; the SDK calls NVIDIA's MIG instances without a domain.
+fn kubernetes_name(resource: &str) -> Option<String> {
+    let name = match resource.starts_with("mig-") {
+        true => format!("nvidia.com/{resource}"),
+        false => resource.to_owned(),
+    };
+    let is_counted = name.contains('/') && key_of(&name).is_none();
+    (is_counted && is_resource(&name)).then_some(name)
+}
+
+/// Returns the further resources that a job asks for, each once.
+fn further(job: &Job) -> BTreeMap<String, &Traced> {
+    let named = job.resources.iter();
+    named
+        .filter_map(|(name, asked)| Some((kubernetes_name(name)?, asked)))
+        .collect()
 }
 
 /// Writes a count: the parameter that it is the value of, or the number.

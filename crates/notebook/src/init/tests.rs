@@ -4,6 +4,7 @@ use std::{fs, path::PathBuf};
 
 use blueproof_core::attempt::Stream;
 use blueproof_diagnostic::Code;
+use blueproof_queue::Quantity;
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -68,7 +69,7 @@ fn a_draft_names_the_cell_of_each_value() {
 #[test]
 fn a_notebook_without_anything_to_infer_gives_a_valid_draft() {
     let (_, resolved) = resolved(&["print(1)"]);
-    assert_eq!(resolved.nodes, 0);
+    assert_eq!(resolved.n_pods(), 0);
     assert_eq!(resolved.name.as_str(), "n");
 }
 
@@ -103,11 +104,37 @@ fn the_same_trainjob_is_seen_however_it_is_written() {
     ] {
         let (text, resolved) = resolved(&["x = 1", client, train]);
         assert_eq!(
-            resolved.workload.to_string(),
+            resolved.workload().to_string(),
             "2 cpu, 2Gi memory, 8 gpu",
             "{train}\n{text}"
         );
     }
+}
+
+#[test]
+fn a_resource_of_another_maker_is_drafted_by_its_kubernetes_name() {
+    let train = |asked: &str| {
+        format!(
+            "from kubeflow.trainer import *\nTrainerClient().train(trainer=CustomTrainer(func=f, num_nodes=2, \
+             resources_per_node={{{asked}}}))"
+        )
+    };
+    for (asked, resource, amount) in [
+        ("'amd.com/gpu': 4", "amd.com/gpu", 8),
+        ("'cpu': 2, 'google.com/tpu': 1", "google.com/tpu", 2),
+        ("'mig-1g.10gb': 1", "nvidia.com/mig-1g.10gb", 2),
+        ("'nvidia.com/mig-1g.10gb': '1'", "nvidia.com/mig-1g.10gb", 2),
+    ] {
+        let (text, resolved) = resolved(&["x = 1", &train(asked)]);
+        let further: Vec<_> = resolved.pod_sets.further().into_iter().collect();
+        assert_eq!(further, [(resource.to_owned(), Quantity(amount))], "{text}");
+        assert_eq!(resolved.workload().gpu.0, 0, "{text}");
+    }
+    let (text, _) = resolved(&["x = 1", &train("'AMD.com/gpu': 4")]);
+    assert!(
+        text.contains("asks for AMD.com/gpu, which is not counted"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -119,7 +146,7 @@ fn a_parameter_stays_a_parameter() {
     let loaded = Blueprint::parse(&written.path.with_file_name("blueprint.yaml"), text).expect("it is valid");
     let given = [("nodes".into(), "3".into()), ("gpus".into(), "2".into())];
     let resolved = loaded.resolve(None, &given).expect("it resolves");
-    assert_eq!(resolved.workload.to_string(), "1500m cpu, 3Gi memory, 6 gpu");
+    assert_eq!(resolved.workload().to_string(), "1500m cpu, 3Gi memory, 6 gpu");
 }
 
 #[test]
@@ -147,7 +174,7 @@ fn what_cannot_be_known_is_left_to_a_person() {
     let (text, resolved) = resolved(&["x = 1", train]);
     assert!(text.contains("# nodes: cell 2 computes it"), "{text}");
     assert!(text.contains("# memory: cell 2 gives no amount"), "{text}");
-    assert_eq!(resolved.workload.to_string(), "1 cpu, 1Gi memory");
+    assert_eq!(resolved.workload().to_string(), "1 cpu, 1Gi memory");
 }
 
 #[test]
@@ -181,7 +208,7 @@ fn hostile_texts_cannot_write_keys_into_the_draft() {
         "!pip install 'x\ty: z'\nfrom kubeflow.trainer import *\nTrainerClient().train(runtime='r\\n  driver: {cpu: 99}', trainer=CustomTrainer(func=f))",
     ];
     let (_, resolved) = resolved(&cells);
-    assert_eq!(resolved.driver.to_string(), "1 cpu, 2Gi memory");
+    assert_eq!(resolved.driver().to_string(), "1 cpu, 2Gi memory");
     let odd = notebook("a: {b} #c.ipynb", &["x = 1"]);
     draft(&odd.path).expect("its name can be written");
 }

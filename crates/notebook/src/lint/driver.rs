@@ -39,7 +39,7 @@ pub(super) fn profiles_with_gpus<'a>(subject: &Subject<'a>) -> BTreeSet<Option<&
     let profiles = std::iter::once(None).chain(subject.loaded.profiles().map(Some));
     let has_some = |profile: &Option<&str>| {
         let resolved = subject.loaded.resolve(*profile, &[]);
-        resolved.is_ok_and(|resolved| resolved.driver.gpu > Gpus(0))
+        resolved.is_ok_and(|resolved| resolved.driver().gpu > Gpus(0))
     };
     profiles.filter(has_some).collect()
 }

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use blueproof_core::{
-    domain::RunRequest,
+    domain::{RunRequest, Source},
     ports::{AttemptOutput, OutputName, ReportKind, whole},
     view::RunView,
 };
@@ -29,7 +29,15 @@ impl FailedLine {
     pub fn of(run: &RunView, request: &RunRequest) -> Option<Self> {
         let failure = run.failure.as_ref()?;
         let plan: Plan = serde_json::from_value(request.job.work.clone()).ok()?;
-        let file = request.job.checkout.join(plan.notebook);
+        let folder = match &request.job.source {
+            Source::Folder(folder) => folder,
+            // Within the repository, of which nothing is here.
+            Source::Git(git) => {
+                let (file, line) = (git.folder.join(plan.notebook), None);
+                return Some(Self { file, line });
+            }
+        };
+        let file = folder.join(plan.notebook);
         let line = failure.cell.as_ref().and_then(|cell| {
             let notebook = Notebook::read(&file).ok()?;
             notebook.place(cell.cell, cell.line.unwrap_or(1)).line

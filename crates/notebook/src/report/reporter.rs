@@ -1,11 +1,11 @@
 //! From a run that has ended to its report: what the scheduler knows, and what the agent has left.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, path::Path, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use blueproof_core::{
     attempt::{Checked, Record, RecordKind, Stage},
-    domain::{FailureClass, RunId, RunRequest, Verdict},
+    domain::{FailureClass, RunId, RunRequest, Source, Verdict},
     figures::{Figures, Used, build_seconds, queue_seconds, start_seconds},
     ports::{AttemptOutput, CallError, Interest, OutputError, ReportKind, ReportOutput, Reporter, RunStatus},
     view::{AttemptView, RunView},
@@ -262,7 +262,7 @@ fn stages(view: &RunView, attempt: &AttemptView, log: &[Record]) -> Vec<StageRep
         },
         StageReport {
             name: "quota".into(),
-            detail: view.resources.to_string(),
+            detail: view.asked().to_string(),
             took: None,
         },
     ];
@@ -357,15 +357,22 @@ fn bounds(expectation: &Expectation) -> Option<Bounds> {
 
 /// Returns the command line that asks for the same run, as it can be pasted into a shell.
 fn reproduce(view: &RunView, request: &RunRequest, plan: Option<&Plan>) -> String {
-    let checkout = &request.job.checkout;
+    let (begin, folder) = match &request.job.source {
+        Source::Folder(folder) => (String::new(), folder.clone()),
+        Source::Git(git) => {
+            let (repository, commit) = (quoted(git.repository.as_str()), &git.commit);
+            let begin = format!("git clone {repository} checkout && git -C checkout checkout {commit} && ");
+            (begin, Path::new("checkout").join(&git.folder))
+        }
+    };
     // A notebook finds the blueprint that lies beside it; a folder finds neither the notebook that has none, nor which one
     // of several is meant.
     let beside = |plan: &&Plan| plan.notebook.components().count() == 1;
     let what = match plan.filter(beside) {
-        Some(plan) => checkout.join(&plan.notebook),
-        None => checkout.clone(),
+        Some(plan) => folder.join(&plan.notebook),
+        None => folder,
     };
-    let mut command = format!("blueproof run {}", quoted(&what.display().to_string()));
+    let mut command = format!("{begin}blueproof run {}", quoted(&what.display().to_string()));
     if let Some(profile) = &view.subject.profile {
         command.push_str(&format!(" --profile {profile}"));
     }
@@ -460,7 +467,7 @@ mod tests {
 
         let output = Arc::new(FakeOutput::default());
         let request = request("key", "nano-lm");
-        let mut scheduler = Scheduler::new(Policy::local(request.job.driver));
+        let mut scheduler = Scheduler::new(Policy::local(request.job.driver()));
         let event = Event::Requested {
             request: Box::new(request.clone()),
         };

@@ -66,7 +66,7 @@ impl Job {
 }
 
 /// Returns whether a resource of this name is a GPU.
-pub(crate) fn is_gpu(name: &str) -> bool {
+fn is_gpu(name: &str) -> bool {
     let lower = name.to_ascii_lowercase();
     lower == "gpu"
         || lower == "gpus"

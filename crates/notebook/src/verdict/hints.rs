@@ -21,7 +21,7 @@ pub(crate) fn exception(facts: &Facts<'_>, chain: &[Exception], line: &str) -> V
     let mut hints = Vec::new();
     let missing = chain.iter().find_map(|error| error.missing.as_deref());
     if let Some(module) = missing.or_else(|| missing_in(line)) {
-        hints.push(module_missing(module, &facts.spec.checkout));
+        hints.push(module_missing(module, facts.spec.source.folder()));
     }
     if chain.iter().any(|error| error.is("StdinNotImplementedError")) {
         hints.push("nobody can answer: take the value from a parameter instead of `input()`".into());
@@ -156,11 +156,11 @@ fn unset_variable(error: &Exception) -> Option<String> {
 }
 
 /// Says what to do about a module that is missing, where the blueprint lies in `folder`.
-fn module_missing(module: &str, folder: &Path) -> String {
+fn module_missing(module: &str, folder: Option<&Path>) -> String {
     let top = module.split('.').next().unwrap_or(module);
     // What is well known as a package is looked for nowhere else.
     let above = || {
-        folder
+        folder?
             .ancestors()
             .skip(1)
             .take(LEVELS_ABOVE)
@@ -307,7 +307,7 @@ mod tests {
                 "add `unheard_of` to spec.env.requirements, or put the module beside",
             ),
         ] {
-            let hint = module_missing(module, &blueprint);
+            let hint = module_missing(module, Some(&blueprint));
             assert!(hint.contains(said), "{module}: {hint}");
         }
     }

@@ -115,6 +115,14 @@ fn what_is_asked_for_and_not_enforced_is_told_with_the_verdict() {
     assert_eq!(outcome.notices.len(), 1);
     assert!(outcome.notices[0].message.starts_with("no network was asked for"));
 
+    let counted = Attempt::of(&["print(1)"])
+        .further("amd.com/gpu", 2)
+        .run()
+        .outcome();
+    let notices: Vec<_> = counted.notices.iter().map(|notice| notice.to_string()).collect();
+    assert_eq!(notices.len(), 1);
+    assert!(notices[0].contains("amd.com/gpu was asked for: 2"), "{notices:?}");
+
     let plain = Attempt::of(&["print(1)"]).memory(Bytes(8 << 30)).run().outcome();
     assert_eq!(plain.notices, [], "what is kept is not told");
 }

@@ -1,6 +1,7 @@
 //! Attempts for tests: a folder, an agent's process, and what it wrote.
 
 use std::{
+    collections::BTreeMap,
     fs::{self, File},
     io::Write,
     path::{Path, PathBuf},
@@ -15,12 +16,14 @@ use blueproof_core::{
         Stream,
     },
     domain::{
-        AttemptId, Bytes, Cpus, Failure, Outcome, Repository, RequestKey, Resources, RunId, Timeouts, Verdict,
+        AttemptId, Bytes, Cpus, Failure, Head, Outcome, Repository, RequestKey, Resources, RunId, Source,
+        Timeouts, Verdict,
     },
     gpu::DeviceUuid,
 };
 use blueproof_diagnostic::Diagnostic;
 use blueproof_notebook::plan::{Network, Plan, Secret, ShellInstall};
+use blueproof_queue::Quantity;
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -34,6 +37,9 @@ pub(crate) struct Attempt {
     folder: TempDir,
     cells: Vec<Value>,
     variables: Vec<(String, String)>,
+    source: Option<Source>,
+    head: Option<Head>,
+    further: BTreeMap<String, Quantity>,
     devices: Option<Vec<DeviceUuid>>,
     metadata: Value,
     memory: Bytes,
@@ -60,6 +66,9 @@ impl Attempt {
             folder: tempfile::tempdir().unwrap(),
             cells: Vec::new(),
             variables: Vec::new(),
+            source: None,
+            head: None,
+            further: BTreeMap::new(),
             devices: None,
             metadata: json!({}),
             memory: Bytes(0),
@@ -126,6 +135,18 @@ impl Attempt {
         self
     }
 
+    /// Says where its content comes from, and which was approved.
+    pub(crate) fn source(mut self, source: Source, head: Head) -> Self {
+        (self.source, self.head) = (Some(source), Some(head));
+        self
+    }
+
+    /// Says that so much of a further resource was reserved for it.
+    pub(crate) fn further(mut self, resource: &str, amount: i64) -> Self {
+        self.further.insert(resource.into(), Quantity(amount));
+        self
+    }
+
     /// Sets the notebook's metadata.
     pub(crate) fn metadata(mut self, json: &str) -> Self {
         self.metadata = serde_json::from_str(json).unwrap();
@@ -168,14 +189,19 @@ impl Attempt {
             pull_request: None,
             blueprint: "test".parse().unwrap(),
             profile: None,
-            checkout: root.join("checkout"),
-            head: blueproof_notebook::snapshot::digest(&root.join("checkout"), &self.plan.left_out).unwrap(),
+            source: self
+                .source
+                .unwrap_or_else(|| Source::Folder(root.join("checkout"))),
+            head: self.head.unwrap_or_else(|| {
+                blueproof_notebook::snapshot::digest(&root.join("checkout"), &self.plan.left_out).unwrap()
+            }),
             environments: root.join("environments"),
             granted: Resources {
                 cpu: Cpus::cores(2),
                 memory: self.memory,
                 ..Resources::default()
             },
+            further: self.further,
             devices: self.devices,
             timeouts: self.timeouts,
             work: serde_json::to_value(&self.plan).unwrap(),

@@ -64,6 +64,14 @@ fn names(group: &ResourceGroup) -> impl Iterator<Item = &Located<String>> {
         .chain(of_flavors.map(|quota| &quota.name))
 }
 
+/// Returns the resource that clusters have and that is meant by this name, which is its name in the wrong case.
+pub fn in_right_case(name: &str) -> Option<&'static str> {
+    let mut known = WELL_KNOWN.iter();
+    known
+        .find(|known| known.eq_ignore_ascii_case(name) && **known != name)
+        .copied()
+}
+
 /// Returns what is said of a resource that would be `meant` were its name not in another case.
 pub fn wrong_case(name: &str, meant: &str) -> Diagnostic {
     Diagnostic::error(Code::QueueResourceCase, format!("there is no resource `{name}`"))

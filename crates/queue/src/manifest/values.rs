@@ -260,7 +260,7 @@ fn is_subdomain(text: &str) -> bool {
 }
 
 /// Returns whether a text can be the key of a label, a taint, or the name of a resource: `nvidia.com/gpu`.
-pub(super) fn is_label_key(text: &str) -> bool {
+pub fn is_label_key(text: &str) -> bool {
     let (prefix, name) = match text.split_once('/') {
         Some((prefix, name)) => (Some(prefix), name),
         None => (None, text),
@@ -269,7 +269,7 @@ pub(super) fn is_label_key(text: &str) -> bool {
 }
 
 /// Returns whether a text can be the value of a label.
-pub(super) fn is_label_value(text: &str) -> bool {
+pub fn is_label_value(text: &str) -> bool {
     let inner = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     let end = |c: char| c.is_ascii_alphanumeric();
     text.len() <= MOST_OF_LABEL

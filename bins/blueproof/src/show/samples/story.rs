@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use blueproof_core::{
     domain::{
         Actor, Bytes, CellPlace, Cpus, Failure, FailureClass, Head, LOCAL_CLUSTER, MetricResult, Outcome,
-        Placement, Repository, Resources, RunId, RunRequest, Usage, Verdict,
+        Placement, PodSets, Repository, Resources, RunId, RunRequest, Usage, Verdict,
     },
     event::Event,
     policy::Policy,
@@ -67,7 +67,7 @@ fn resources(cores: u32) -> Resources {
 
 fn asks(key: &str, blueprint: &str, cores: u32) -> RunRequest {
     let mut request = request(key, blueprint);
-    request.job.driver = resources(cores);
+    request.job.pod_sets = PodSets::of_amounts(resources(cores), Resources::default());
     request
 }
 

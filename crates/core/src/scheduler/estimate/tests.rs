@@ -12,7 +12,7 @@ use crate::{
     event::{Event, StopMode},
     policy::Policy,
     scheduler::Replay,
-    testing::{Asked, finished, log_of, request, teams},
+    testing::{Asked, ask_for_cpu, finished, log_of, request, teams},
 };
 
 fn at(second: i64) -> Timestamp {
@@ -321,7 +321,7 @@ fn one_who_is_evicted_starts_again_when_its_evictor_is_done() {
     let ask_in = |scheduler: &mut Scheduler, team: &str, cores| {
         let mut request = request(team, "nano-lm");
         request.queue = team.parse().expect("a name");
-        request.job.driver.cpu = Cpus::cores(cores);
+        ask_for_cpu(&mut request, Cpus::cores(cores));
         ask(scheduler, now, request)
     };
     let victim = ask_in(&mut scheduler, "red", 6);

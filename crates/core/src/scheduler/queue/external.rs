@@ -58,7 +58,6 @@ impl Queue {
             local_queue: workload.local_queue.clone(),
             cluster_queue: workload.cluster_queue.clone(),
             priority: Priority(workload.priority),
-            pod_sets: workload.pod_sets.clone(),
         })
     }
 
@@ -72,10 +71,10 @@ impl Queue {
         let QuotaRequest {
             local_queue,
             cluster_queue,
-            pod_sets,
-            ..
+            priority: _,
         } = self.quota_request(attempt)?;
-        let assigned = pod_sets.iter().map(|set| {
+        let entry = self.admission.get(workload_id(attempt.run))?;
+        let assigned = entry.workload().pod_sets.iter().map(|set| {
             let said = flavors.get(&set.name).into_iter().flatten();
             let said = said.filter(|(resource, flavor)| {
                 set.requests.contains_key(*resource) && (1..=MOST_OF_NAME).contains(&flavor.len())

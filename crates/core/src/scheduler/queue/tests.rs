@@ -15,7 +15,7 @@ use blueproof_queue::{
 
 use super::*;
 use crate::{
-    domain::{Actor, Cpus, Gpus, Priority},
+    domain::{Actor, Cpus, Gpus, PodSets, Priority},
     pending::{InactiveQueue, PendingReason},
     testing::request,
 };
@@ -34,7 +34,7 @@ fn at(second: i64) -> Timestamp {
 fn asks(priority: i32, cores: u32) -> RunRequest {
     let mut request = request("a", "nano-lm");
     request.priority = Priority(priority);
-    request.job.driver = cpus(cores);
+    request.job.pod_sets = PodSets::of_amounts(cpus(cores), Resources::default());
     request
 }
 
@@ -83,15 +83,18 @@ fn nobody_overtakes_the_one_in_front() {
 #[test]
 fn a_run_is_a_pod_set_and_another_for_what_it_starts() {
     let mut job = asks(0, 2).job;
-    job.workload = Resources::default();
     let named = |sets: &[blueproof_queue::PodSet]| -> Vec<Vec<String>> {
         sets.iter()
             .map(|set| set.requests.keys().cloned().collect())
             .collect()
     };
-    assert_eq!(named(&pod_sets(&job)), [["cpu"]]);
-    job.workload.gpu = Gpus(1);
-    assert_eq!(named(&pod_sets(&job)), [["cpu"], ["nvidia.com/gpu"]]);
+    assert_eq!(named(job.pod_sets.as_slice()), [["cpu"]]);
+    let workload = Resources {
+        gpu: Gpus(1),
+        ..Resources::default()
+    };
+    job.pod_sets = PodSets::of_amounts(cpus(2), workload);
+    assert_eq!(named(job.pod_sets.as_slice()), [["cpu"], ["nvidia.com/gpu"]]);
 }
 
 #[test]

@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use blueproof_queue::{
-    AdmissionEntry, AdmissionStatus, Queues, Standing, StopPolicy, Wait, WaitReason, WorkloadId,
+    AdmissionEntry, AdmissionStatus, Quantity, Queues, Standing, StopPolicy, Wait, WaitReason, WorkloadId,
     objects::QueueingStrategy,
 };
 
 use super::{Entry, Queue, run_id, workload_id};
 use crate::{
-    domain::{Resources, RunId, Zeros, requests},
+    domain::RunId,
     pending::{
         FlavorRoom, InactiveQueue, NAMED, PendingReason, Queued, Unblocker, UsageOrder, free_in_words,
     },
@@ -129,12 +129,13 @@ impl Queue {
     /// Returns why an entry waits and how it stands, but not who is before it.
     fn queued(&self, asks: &Entry, entry: &AdmissionEntry) -> (WaitReason, Queued) {
         let (id, queue) = (entry.workload().id, &entry.workload().cluster_queue);
-        let asked = asks.asked();
+        let job = &asks.request.job;
         let wait = self.queues().wait(id).unwrap_or_else(|| self.outside(entry));
         let strict_head = self.strict_head(entry);
         let queued = Queued {
-            asked,
-            flavors: self.rooms(queue, asked),
+            asked: job.gang(),
+            further_asked: job.further(),
+            flavors: self.rooms(queue, &job.pod_sets.total()),
             ahead: Vec::new(),
             n_ahead: None,
             last_ahead: None,
@@ -280,7 +281,11 @@ impl Queue {
         ) {
             return Some(PendingReason::in_queue(reason, queued).to_string());
         }
-        let needs = format!("asks for {}; {}", queued.asked, free_in_words(&queued.flavors));
+        let needs = format!(
+            "asks for {}; {}",
+            queued.all_asked(),
+            free_in_words(&queued.flavors)
+        );
         let head = self.queues().head(&entry.workload().cluster_queue);
         let head = head.filter(|head| *head != entry.workload().id);
         Some(match head {
@@ -290,17 +295,19 @@ impl Queue {
     }
 
     /// Returns what a queue has of each of its flavors of what is asked for, the flavors as they are tried.
-    fn rooms(&self, queue: &str, asked: Resources) -> Vec<FlavorRoom> {
+    fn rooms(&self, queue: &str, asked: &BTreeMap<String, Quantity>) -> Vec<FlavorRoom> {
         let Some(configured) = self.objects().cluster_queues.get(queue) else {
             return Vec::new();
         };
-        let asked = requests(asked, Zeros::LeftOut);
         let groups = configured.resource_groups.iter().enumerate();
         let flavors = groups.flat_map(|(group, of)| of.flavors.iter().map(move |flavor| (group, flavor)));
         let rooms = flavors.flat_map(|(group, flavor)| {
             let resources = asked
-                .keys()
-                .filter(|resource| flavor.resources.contains_key(*resource));
+                .iter()
+                .filter(|(resource, amount)| {
+                    **amount > Quantity::ZERO && flavor.resources.contains_key(*resource)
+                })
+                .map(|(resource, _)| resource);
             resources.filter_map(move |resource| {
                 Some(FlavorRoom {
                     group,

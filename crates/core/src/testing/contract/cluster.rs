@@ -48,7 +48,7 @@ impl<'a> NewsOf<'a> {
     pub async fn place(&mut self, start: &StartAction) -> Placement {
         let asked = self
             .cluster
-            .reserve(&reservation(start.attempt, start.job().gang()))
+            .reserve(&reservation(start.attempt, &start.job().pod_sets))
             .await;
         assert_eq!(asked, Ok(()), "{}: a place is asked for", start.attempt);
         loop {
@@ -159,7 +159,7 @@ async fn an_attempt_is_released_that_never_began(
 ) {
     assert_eq!(
         cluster
-            .reserve(&reservation(start.attempt, start.job().gang()))
+            .reserve(&reservation(start.attempt, &start.job().pod_sets))
             .await,
         Ok(())
     );

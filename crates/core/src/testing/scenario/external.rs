@@ -111,7 +111,8 @@ impl ExternalStage {
         match action {
             Action::Reserve(reservation) => {
                 if let ReservedQuota::Requested(request) = &reservation.quota {
-                    self.queue.request(reservation.attempt, request);
+                    let pod_sets = &reservation.pod_sets;
+                    self.queue.request(reservation.attempt, request, pod_sets);
                 }
                 None
             }

@@ -13,8 +13,8 @@ pub(super) use gate::approval_of;
 use super::run_id;
 use crate::{
     domain::{
-        Actor, AttemptId, Bytes, Cpus, Failure, FailureClass, Head, Priority, Repository, RequestKey,
-        Resources, RunId, Verdict,
+        Actor, AttemptId, Bytes, Cpus, Failure, FailureClass, Head, PodSets, Priority, Repository,
+        RequestKey, Resources, RunId, Verdict,
     },
     event::{Call, Event, StopMode},
     policy::{GatePolicy, LocalApproval, Policy},
@@ -232,7 +232,7 @@ fn policy(options: &Options<'_>) -> Result<Policy, String> {
 fn requested(key: &str, options: &Options<'_>) -> Result<crate::domain::RunRequest, String> {
     let mut request = request(key, options.word("blueprint").unwrap_or("nano-lm"));
     if let Some(asked) = resources(options)? {
-        request.job.driver = asked;
+        request.job.pod_sets = PodSets::of_amounts(asked, Resources::default());
     }
     if let Some(number) = options.number("pr")? {
         request.subject.repository = repository();

@@ -5,6 +5,7 @@ use blueproof_core::{
     domain::{Bytes, Gpus, Resources, Usage},
 };
 use blueproof_diagnostic::{Code, Diagnostic, Place};
+use blueproof_queue::amount_in_words;
 
 use crate::{
     agent::halt::{Step, config},
@@ -111,13 +112,26 @@ pub(super) fn not_enforced(
         .into_iter()
         .flatten()
         .map(|asked| (asked, None));
-    all.chain(unlimited)
+    all.chain(counted_only(spec))
+        .chain(unlimited)
         .map(|(asked, why)| {
             let message = format!("{asked}; on this machine that is not enforced");
             let warning = Diagnostic::warning(Code::NotEnforced, message);
             why.into_iter().fold(warning, Diagnostic::because)
         })
         .collect()
+}
+
+/// Returns the further resources that its queue has counted and that nothing gives to the notebook.
+fn counted_only(spec: &AttemptSpec) -> impl Iterator<Item = (String, Option<String>)> {
+    spec.further.iter().map(|(resource, amount)| {
+        let asked = format!(
+            "{resource} was asked for: {} (spec.driver, spec.workload)",
+            amount_in_words(resource, *amount)
+        );
+        let why = "its queue counts it, and nothing hands it out";
+        (asked, Some(why.to_owned()))
+    })
 }
 
 /// Returns what was used beyond what was granted, each with why it was not limited.

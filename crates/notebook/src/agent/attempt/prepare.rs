@@ -1,10 +1,18 @@
 //! What an attempt makes before its kernel can start: secrets, a working copy, a Python.
 
-use std::{fs, time::Instant};
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
 
 use blueproof_core::{
     attempt::{RecordKind, Stage},
-    domain::{FailureClass, Head},
+    domain::{FailureClass, Head, Source},
 };
 use blueproof_diagnostic::{Code, Diagnostic, Place};
 use tokio::sync::mpsc;
@@ -13,14 +21,19 @@ use super::Attempt;
 use crate::{
     agent::{
         Prepared, Preparing,
-        halt::{Halt, Step, config, failure},
+        halt::{Halt, Step, config, failure, halt_disk},
     },
+    environment::{Patience, Unprepared},
     executor::until,
     kernel::Variables,
     snapshot::{self, SnapshotError},
+    source,
     text::Redactor,
     verdict,
 };
+
+/// How long a commit may take to be fetched, where the startup may take longer.
+const FETCH_WITHIN: Duration = Duration::from_secs(600);
 
 impl Attempt<'_> {
     /// Makes everything that the kernel needs: secrets, a working copy, a Python.
@@ -29,7 +42,8 @@ impl Attempt<'_> {
         let values: Vec<_> = secrets.values().map(|value| value.to_string_lossy()).collect();
         self.journal
             .set_redactor(Redactor::new(values.iter().map(|value| &**value)));
-        self.copy_checkout()?;
+        let folder = self.source_folder().await?;
+        self.copy_checkout(&folder)?;
         let begun = Instant::now();
         self.journal.record(RecordKind::StageBegun { stage: Stage::Env });
         self.has_own_environment = self.needs_own_environment()?;
@@ -53,10 +67,64 @@ impl Attempt<'_> {
         Ok(found)
     }
 
-    fn copy_checkout(&self) -> Step<()> {
-        let checkout = Place::file(self.spec.checkout.display().to_string());
-        let copied = snapshot::copy(&self.spec.checkout, &self.checkout(), &self.plan.left_out);
+    /// Returns the folder whose content is to be run. A commit is fetched.
+    async fn source_folder(&mut self) -> Step<PathBuf> {
+        let git = match &self.spec.source {
+            Source::Folder(folder) => return Ok(folder.clone()),
+            Source::Git(git) => git.clone(),
+        };
+        if !self.spec.source.may_be_of(&self.spec.head) {
+            let message = format!("{} was approved, and not {}", self.spec.head, git.commit);
+            return Err(config(Diagnostic::error(Code::HeadChanged, message)));
+        }
+        let stop = Arc::new(AtomicBool::new(false));
+        let (to, is_told) = (self.fetched(), Arc::clone(&stop));
+        let startup_ends = self.startup_ends();
+        let gives_up = Instant::now() + FETCH_WITHIN;
+        let deadline = startup_ends.map_or(gives_up, |ends| ends.min(gives_up));
+        let (done, result) = tokio::sync::oneshot::channel();
+        std::thread::spawn(move || {
+            let patience = Patience {
+                stop: &is_told,
+                deadline: Some(deadline),
+            };
+            let _ = done.send(source::fetch(&git, &to, patience));
+        });
+        tokio::pin!(result);
+        let fetched = tokio::select! {
+            biased;
+            _ = self.stops.next() => {
+                stop.store(true, Ordering::Relaxed);
+                // Until git is gone, which it is at once.
+                let _ = result.await;
+                return Err(Halt::Stopped);
+            }
+            fetched = &mut result => fetched,
+        };
+        match fetched {
+            Ok(Ok(folder)) => Ok(folder),
+            Ok(Err(Unprepared::Failed(failure))) => Err(Halt::Failed(failure)),
+            Ok(Err(Unprepared::Stopped)) => Err(Halt::Stopped),
+            Ok(Err(Unprepared::OutOfTime)) if startup_ends == Some(deadline) => {
+                Err(self.startup_too_long("the commit was not fetched"))
+            }
+            Ok(Err(Unprepared::OutOfTime)) | Err(_) => Err(fetch_too_long()),
+        }
+    }
+
+    /// Returns where a commit is fetched to. Of that nothing is left once the notebook has its copy.
+    fn fetched(&self) -> PathBuf {
+        self.work.join("source")
+    }
+
+    fn copy_checkout(&self, folder: &Path) -> Step<()> {
+        let checkout = Place::file(self.spec.source.to_string());
+        let copied = snapshot::copy(folder, &self.checkout(), &self.plan.left_out);
         let head = copied.map_err(|error| not_copied(&error, checkout.clone()))?;
+        match fs::remove_dir_all(self.fetched()) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(halt_disk(&error)),
+            Ok(()) | Err(_) => {}
+        }
         // What was approved is what runs: a folder may have changed since, a commit cannot.
         if matches!(self.spec.head, Head::Snapshot(_)) && head != self.spec.head {
             let changed = Diagnostic::error(
@@ -114,6 +182,13 @@ impl Attempt<'_> {
             }
         }
     }
+}
+
+fn fetch_too_long() -> Halt {
+    let minutes = FETCH_WITHIN.as_secs() / 60;
+    let message = format!("the commit was not fetched within {minutes} minutes");
+    let diagnostic = Diagnostic::error(Code::SourceNotFetched, message);
+    Halt::Failed(failure(FailureClass::Infrastructure, diagnostic))
 }
 
 fn not_copied(error: &SnapshotError, checkout: Place) -> Halt {

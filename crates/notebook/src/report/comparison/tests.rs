@@ -85,7 +85,7 @@ impl Attempted<'_> {
         let mut request: RunRequest = testing::request("key", "nano-lm");
         let head = self.head.to_string().repeat(40);
         request.subject.head = head.parse().expect("a commit");
-        let mut scheduler = Scheduler::new(Policy::local(request.job.driver));
+        let mut scheduler = Scheduler::new(Policy::local(request.job.driver()));
         let requested = Event::Requested {
             request: Box::new(request),
         };
