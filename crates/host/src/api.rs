@@ -9,6 +9,7 @@
 
 mod access;
 mod commands;
+mod description;
 mod error;
 mod extract;
 mod facts;
@@ -22,10 +23,7 @@ mod tokens;
 
 use std::{sync::Arc, time::Duration};
 
-use aide::{
-    openapi::{OpenApi, SecurityScheme},
-    transform::TransformOpenApi,
-};
+use aide::openapi::OpenApi;
 use axum::{
     Extension, Json, Router,
     extract::{DefaultBodyLimit, Request},
@@ -38,6 +36,8 @@ use blueproof_core::ports::{AttemptOutput, StoreClient};
 
 use access::Caller;
 pub use access::Role;
+pub use description::description;
+use description::{as_served, describe};
 use error::ApiError;
 pub use listen::{Address, ListenError, Listening};
 use routes::routes;
@@ -51,9 +51,6 @@ const BODY_AT_MOST: usize = 8 << 20;
 
 /// How long a request's body may take to come. Those who only listen have none.
 const BODY_WITHIN: Duration = Duration::from_secs(10);
-
-/// The name of how a token is sent, in the description.
-const BEARER: &str = "token";
 
 /// What the API serves.
 pub struct Api {
@@ -105,47 +102,6 @@ impl Api {
             .layer(middleware::from_fn(in_time));
         (app, description)
     }
-}
-
-/// Returns the description of the API, as `/openapi.json` has it. `version` is the program's.
-pub fn description(version: &str) -> String {
-    let mut description = OpenApi::default();
-    let _ = routes().finish_api_with(&mut description, |of| describe(of, version));
-    serde_json::to_string_pretty(&as_served(&description)).expect("plain data")
-}
-
-/// Returns the description as it is served. What is a set is written without repeating anything, and read whatever it repeats:
-/// a description that says the one would refuse the other.
-fn as_served(description: &OpenApi) -> serde_json::Value {
-    fn read_leniently(value: &mut serde_json::Value) {
-        match value {
-            serde_json::Value::Object(members) => {
-                members.remove("uniqueItems");
-                members.values_mut().for_each(read_leniently);
-            }
-            serde_json::Value::Array(items) => items.iter_mut().for_each(read_leniently),
-            serde_json::Value::Null
-            | serde_json::Value::Bool(_)
-            | serde_json::Value::Number(_)
-            | serde_json::Value::String(_) => {}
-        }
-    }
-    let mut served = serde_json::to_value(description).expect("plain data");
-    read_leniently(&mut served);
-    served
-}
-
-fn describe<'a>(of: TransformOpenApi<'a>, version: &str) -> TransformOpenApi<'a> {
-    let bearer = SecurityScheme::Http {
-        scheme: "bearer".into(),
-        bearer_format: None,
-        description: Some("A token that `blueproof-scheduler token create` has made.".into()),
-        extensions: Default::default(),
-    };
-    of.title("blueproof scheduler")
-        .version(version)
-        .security_scheme(BEARER, bearer)
-        .security_requirement(BEARER)
 }
 
 /// Returns how many are wanted, within what may be asked for.
