@@ -131,6 +131,7 @@ fn typed_place() -> Place {
     Place {
         store: value("--store"),
         server: value("--server").and_then(|address| address.into_os_string().into_string().ok()),
+        context: value("--context").and_then(|name| name.into_os_string().into_string().ok()),
         config: value("--config"),
     }
 }
