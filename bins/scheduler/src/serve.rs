@@ -60,10 +60,8 @@ async fn run(arguments: &Serve) -> Result<(), Diagnostic> {
         tracing::warn!(code = %warning.code, "{}", warning.message);
     }
     tracing::info!(store = %config.store.display(), machine = machine.description, "opened");
-    let host = machine
-        .host
-        .telling(|problem| tracing::error!(code = %problem.code, "{}", problem.message));
-    let service = Arc::new(Service::new(host));
+    // What is set aside the engine logs when it happens.
+    let service = Arc::new(Service::new(machine.host));
     let tokens = arguments.tokens.tokens()?;
     let api = Api::new(
         machine.store,

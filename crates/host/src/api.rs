@@ -21,7 +21,10 @@ mod runs;
 mod status;
 mod tokens;
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use aide::openapi::OpenApi;
 use axum::{
@@ -99,7 +102,8 @@ impl Api {
             .method_not_allowed_fallback(wrong_method)
             .fallback(nothing_there)
             .layer(DefaultBodyLimit::max(BODY_AT_MOST))
-            .layer(middleware::from_fn(in_time));
+            .layer(middleware::from_fn(in_time))
+            .layer(middleware::from_fn(write_down));
         (app, description)
     }
 }
@@ -121,6 +125,16 @@ async fn nothing_there(request: Request) -> ApiError {
 async fn wrong_method() -> ApiError {
     let why = "the path is there, and the method is not; the header `Allow` names those that are";
     ApiError::malformed(StatusCode::METHOD_NOT_ALLOWED, why)
+}
+
+/// Logs what was asked and how long the answer took to begin: neither who asks, nor what stands after the question mark.
+async fn write_down(request: Request, next: Next) -> Response {
+    let began = Instant::now();
+    let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+    let response = next.run(request).await;
+    let (status, took) = (response.status().as_u16(), began.elapsed());
+    tracing::debug!(%method, path, status, ?took, "answered");
+    response
 }
 
 /// Reads a body before anything is done with it, so that one that does not come keeps nothing waiting.
