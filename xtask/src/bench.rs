@@ -8,7 +8,6 @@ mod figures;
 mod flood;
 mod gpu;
 mod inside;
-mod python;
 mod queue;
 mod run;
 mod sides;

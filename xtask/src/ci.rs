@@ -3,6 +3,7 @@
 //! Steps run one after the other, what is quick first, and the first failure ends it: what follows would only bury the
 //! message. What each step runs is in the modules below; this one keeps time and count.
 
+mod api;
 mod commands;
 mod deny;
 mod kueue;
@@ -34,6 +35,8 @@ pub(crate) enum Step {
     Clippy,
     /// Unit and integration tests.
     Test,
+    /// The scheduler's API, by its own description: schemathesis, with each role.
+    Api,
     /// The queue beside Kueue's own code, on random scenarios.
     Kueue,
     /// Examples in the documentation.
@@ -71,6 +74,7 @@ impl Step {
         Step::Tidy,
         Step::Clippy,
         Step::Test,
+        Step::Api,
         Step::Kueue,
         Step::Doctest,
         Step::Examples,
@@ -84,6 +88,7 @@ impl Step {
             Step::Tidy => "tidy",
             Step::Clippy => "clippy",
             Step::Test => "test",
+            Step::Api => "api",
             Step::Kueue => "kueue",
             Step::Doctest => "doctest",
             Step::Examples => "examples",
@@ -98,6 +103,7 @@ impl Step {
             Step::Tidy => Ok(tidy_up(workspace)?),
             Step::Clippy => run_all(&commands::clippy(workspace), workspace),
             Step::Test => run_all(&commands::test(), workspace),
+            Step::Api => api::run(workspace),
             Step::Kueue => kueue::run(workspace),
             Step::Doctest => run_all(&commands::doctest(workspace), workspace),
             Step::Examples => run_all(&commands::examples(workspace), workspace),

@@ -12,6 +12,7 @@ mod kueue;
 mod live;
 mod mutants;
 mod process;
+mod python;
 mod tidy;
 mod tool;
 mod workspace;

@@ -62,6 +62,16 @@ impl Invocation {
         Self::of("cargo", arguments)
     }
 
+    /// Adds arguments behind those that there are.
+    pub(crate) fn with<I>(mut self, arguments: I) -> Self
+    where
+        I: IntoIterator,
+        I::Item: Into<String>,
+    {
+        self.arguments.extend(arguments.into_iter().map(Into::into));
+        self
+    }
+
     /// Sets an environment variable.
     pub(crate) fn env(mut self, name: &str, value: &str) -> Self {
         self.environment.push((name.to_owned(), value.to_owned()));

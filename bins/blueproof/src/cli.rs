@@ -21,9 +21,9 @@ pub(crate) use act::{
 pub(crate) use gate::{Approve, Audit, Heads, Hold, Holdable, Resume, Revoke};
 pub(crate) use quota::{Quota, QuotaApply, QuotaCommand, QuotaDescribe, QuotaGet};
 pub(crate) use read::{
-    Completion, ConfigCommand, ConfigShow, Configuration, Describe, DescribeKind, EventFormat, Explain, Get,
-    GetBlueprints, GetCommands, GetEvents, GetKind, GetRuns, Metrics, Schema, SchemaKind, Status, Version,
-    Why,
+    Completion, ConfigCommand, ConfigGetContexts, ConfigShow, Configuration, ContextFormat, Describe,
+    DescribeKind, EventFormat, Explain, Get, GetBlueprints, GetCommands, GetEvents, GetKind, GetRuns,
+    Metrics, Schema, SchemaKind, Status, Version, Why,
 };
 
 pub(crate) use store::{StoreArguments, StoreCommand, StorePrune};
@@ -79,6 +79,15 @@ pub(crate) struct Place {
         help_heading = "Global options"
     )]
     pub(crate) server: Option<String>,
+    /// The context to work in, of those that are configured: a scheduler or a store with a name
+    #[arg(
+        long,
+        global = true,
+        value_name = "NAME",
+        conflicts_with_all = ["store", "server"],
+        help_heading = "Global options"
+    )]
+    pub(crate) context: Option<String>,
     /// A configuration file that goes before the project's and the user's
     #[arg(long, global = true, value_name = "FILE", help_heading = "Global options")]
     pub(crate) config: Option<PathBuf>,

@@ -8,6 +8,7 @@ use std::{
     ffi::{OsStr, OsString},
     fs, io,
     path::PathBuf,
+    time::Duration,
 };
 
 use blueproof_core::{sqlite::SqliteStore, view::RunView};
@@ -19,8 +20,10 @@ use clap_complete::{
     engine::{CompletionCandidate, PathCompleter, ValueCompleter},
     env::Shells,
 };
+use tokio::{runtime::Builder, time::timeout};
 
 use crate::{
+    backend::Backend,
     cli::{Cli, Place},
     config::{Config, Surroundings},
     current_project::CurrentProject,
@@ -31,6 +34,10 @@ const VARIABLE: &str = "BLUEPROOF_COMPLETE";
 
 /// As many as fit on a screen.
 const MOST_RUNS: usize = 20;
+
+/// Whoever has pressed a key notices longer than this.
+const SERVER_WITHIN: Duration = Duration::from_millis(500);
+
 /// Looking at these takes less than a person notices.
 const MOST_ENTRIES: usize = 10_000;
 
@@ -103,8 +110,7 @@ fn newest_runs() -> Vec<RunView> {
     let runs = || {
         let config = Config::load(&typed_place(), &Surroundings::of_this_process().ok()?).ok()?;
         if config.server.value.is_some() {
-            // A server that does not answer would keep whoever presses a key waiting.
-            return None;
+            return runs_of_server(&config);
         }
         // A pipe in its place would keep whoever opens it.
         fs::metadata(&config.store.value)
@@ -113,6 +119,18 @@ fn newest_runs() -> Vec<RunView> {
         SqliteStore::glance(&config.store.value, 2 * MOST_RUNS).ok()
     };
     runs().unwrap_or_default()
+}
+
+/// Returns the newest runs of the server that is configured, where it answers at once.
+fn runs_of_server(config: &Config) -> Option<Vec<RunView>> {
+    let server = Backend::server(config).ok()??;
+    let runtime = Builder::new_current_thread().enable_all().build().ok()?;
+    runtime.block_on(async {
+        timeout(SERVER_WITHIN, server.runs(2 * MOST_RUNS))
+            .await
+            .ok()?
+            .ok()
+    })
 }
 
 /// Returns the store and the configuration file that the line names, which is not parsed yet.
@@ -131,6 +149,7 @@ fn typed_place() -> Place {
     Place {
         store: value("--store"),
         server: value("--server").and_then(|address| address.into_os_string().into_string().ok()),
+        context: value("--context").and_then(|name| name.into_os_string().into_string().ok()),
         config: value("--config"),
     }
 }

@@ -2,7 +2,10 @@
 //!
 //! A value comes from the first of these that gives one: a flag, a `BLUEPROOF_*` variable, the file that is named with
 //! `--config`, the project's `.blueproof/config.yaml`, the user's file, the machine's file, and what is built in.
+//!
+//! Which scheduler or store is meant may have a name, its [`Context`].
 
+mod context;
 mod file;
 mod layers;
 mod parse;
@@ -19,12 +22,14 @@ use blueproof_core::{
     domain::{Bytes, Cpus},
     policy::LocalApproval,
 };
+use blueproof_diagnostic::{Code, Diagnostic};
 use blueproof_host::ServerAddress;
 use serde::Serialize;
 
 use crate::{cli::Place, exit::Problem};
-use layers::Layers;
+use layers::{Layers, Owner};
 
+pub(crate) use context::Context;
 pub(crate) use file::ConfigFile;
 pub(crate) use layers::{Layer, Presence};
 pub(crate) use surroundings::Surroundings;
@@ -32,6 +37,10 @@ pub(crate) use surroundings::Surroundings;
 /// Everything that can be configured. Paths are absolute.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Config {
+    /// What the scheduler or store is called that is worked with, where it was chosen by its name.
+    pub(crate) context: Value<Option<String>>,
+    /// Every context, in the order of their names.
+    pub(crate) contexts: Vec<Context>,
     /// The SQLite file with all runs.
     pub(crate) store: Value<PathBuf>,
     /// The scheduler to ask, in place of the store.
@@ -79,6 +88,7 @@ pub(crate) enum Origin {
 /// Something that can be configured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Key {
+    CurrentContext,
     Store,
     Server,
     TokenFile,
@@ -95,6 +105,8 @@ impl Config {
     pub(crate) fn load(place: &Place, surroundings: &Surroundings) -> Result<Self, Problem> {
         let layers = Layers::read(place, surroundings)?;
         Ok(Self {
+            context: layers.context(),
+            contexts: layers.contexts(),
             store: layers.path(Key::Store, || surroundings.data("blueproof.db"))?,
             server: layers.optional(Key::Server, parse::server)?,
             token_file: layers.optional(Key::TokenFile, parse::path)?,
@@ -106,6 +118,21 @@ impl Config {
             python: layers.optional(Key::Python, parse::program)?,
             layers: layers.files(),
         })
+    }
+
+    /// Makes a context the current one: of the file that is named with `--config`, and else of the user's. Whichever is current now
+    /// may be gone.
+    pub(crate) fn use_context(name: &str, place: &Place, surroundings: &Surroundings) -> Result<(), Problem> {
+        let layers = Layers::of_files(place, surroundings)?;
+        let files = layers.files();
+        let mut files = files.iter();
+        let file = files.find(|layer| matches!(layer.owner, Owner::Named | Owner::User));
+        let file = file.ok_or_else(|| {
+            let message = "there is no file of yours to write the current context into";
+            let diagnostic = Diagnostic::error(Code::NoHome, message);
+            Problem::usage(diagnostic.hint("set HOME, or name a file with `--config`"))
+        })?;
+        context::use_context(&file.path, name, &layers.contexts())
     }
 
     /// Returns the folder with the runs of all stores that lie beside this one.
@@ -175,7 +202,9 @@ impl Config {
             LocalApproval::Own => "true",
             LocalApproval::Required => "false",
         };
+        let context = &self.context;
         vec![
+            (Key::CurrentContext, context.value.clone(), &context.origin),
             (Key::Store, Some(path(&self.store.value)), &self.store.origin),
             (
                 Key::Server,
@@ -217,6 +246,7 @@ impl Key {
     /// Returns the key as it stands in a file.
     pub(crate) fn name(self) -> &'static str {
         match self {
+            Key::CurrentContext => "currentContext",
             Key::Store => "store",
             Key::Server => "server",
             Key::TokenFile => "tokenFile",
@@ -232,6 +262,7 @@ impl Key {
     /// Returns the environment variable that sets it.
     pub(crate) fn variable(self) -> &'static str {
         match self {
+            Key::CurrentContext => "BLUEPROOF_CONTEXT",
             Key::Store => "BLUEPROOF_STORE",
             Key::Server => "BLUEPROOF_SERVER",
             Key::TokenFile => "BLUEPROOF_TOKEN_FILE",
@@ -250,7 +281,7 @@ impl Key {
             Key::LocalCpu | Key::LocalMemory => "what the machine has",
             Key::LocalApprovers => "nobody",
             Key::Server => "none: the store is used",
-            Key::TokenFile => "none",
+            Key::CurrentContext | Key::TokenFile => "none",
             Key::Python => "what the blueprint asks for",
             Key::Store | Key::Environments | Key::LocalSelfApprove => "",
         }

@@ -58,7 +58,13 @@ pub(crate) struct Serve {
     )]
     pub(crate) log_format: LogFormat,
     /// What is logged, as tracing's filters have it: `info`, `blueproof_core=debug`
-    #[arg(long, value_name = "FILTER", default_value = "info", env = "BLUEPROOF_LOG")]
+    #[arg(
+        long = "log-level",
+        alias = "log",
+        value_name = "FILTER",
+        default_value = "info",
+        env = "BLUEPROOF_LOG"
+    )]
     pub(crate) log: String,
 }
 

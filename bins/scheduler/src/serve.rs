@@ -60,11 +60,9 @@ async fn run(arguments: &Serve) -> Result<(), Diagnostic> {
         tracing::warn!(code = %warning.code, "{}", warning.message);
     }
     tracing::info!(store = %config.store.display(), machine = machine.description, "opened");
-    let host = machine
-        .host
-        .telling(|problem| tracing::error!(code = %problem.code, "{}", problem.message));
+    // What is set aside the engine logs when it happens.
     let retention = arguments.limits.retention();
-    let service = Service::new(host).retaining(retention, machine.output.clone(), tell_pruned);
+    let service = Service::new(machine.host).retaining(retention, machine.output.clone(), tell_pruned);
     let service = Arc::new(service);
     let tokens = arguments.tokens.tokens()?;
     let api = Api::new(

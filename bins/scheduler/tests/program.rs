@@ -1,7 +1,7 @@
 //! The program as an admin meets it: tokens, where it listens, how it ends.
 
 use std::{
-    io::{BufRead as _, BufReader},
+    io::{BufRead as _, BufReader, Read as _, Write as _},
     os::unix::net::UnixStream,
     path::Path,
     process::{Child, Command, Output, Stdio},
@@ -116,6 +116,62 @@ fn one_that_was_killed_is_in_nobodys_way() {
     killed.wait().expect("it ends");
     assert!(socket.exists(), "nobody removed it");
     assert_eq!(terminate(home.serve(&listen)), Some(0));
+}
+
+#[test]
+fn what_happens_to_a_run_is_a_line_in_its_span_and_no_request_shows_a_token() {
+    let home = Home::new();
+    let socket = home.path().join("s.sock");
+    let listen = format!("unix:{}", socket.display());
+    let arguments = [
+        "serve",
+        "--listen",
+        &listen,
+        "--log-format",
+        "json",
+        "--log-level",
+        "debug",
+    ];
+    let mut process = home
+        .command(&arguments)
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    let mut lines = BufReader::new(process.stderr.take().expect("it is piped")).lines();
+    let mut until = |is_meant: &dyn Fn(&serde_json::Value) -> bool| loop {
+        let line = lines.next().expect("it goes on").expect("text");
+        assert!(!line.contains("bps_"), "{line}");
+        let line: serde_json::Value = serde_json::from_str(&line).expect("JSON");
+        if is_meant(&line) {
+            break line;
+        }
+    };
+    until(&|line| line["message"] == "leads");
+    let cancel = r#"{"kind": "cancel", "key": "k", "run": "r-7", "by": {"local": "ada"}, "how": "end"}"#;
+    let mut stream = UnixStream::connect(&socket).expect("it listens");
+    let head = "POST /api/v1/commands?x=bps_1 HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nConnection: close\r\n";
+    write!(stream, "{head}Content-Length: {}\r\n\r\n{cancel}", cancel.len()).expect("it is sent");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("it answers");
+    assert!(answer.starts_with("HTTP/1.1 202 "), "{answer}");
+
+    // Which of the two comes first is nobody's business.
+    let (mut asked, mut told) = (None, None);
+    while asked.is_none() || told.is_none() {
+        let line = until(&|line| line["message"] == "answered" || line["message"] == "cancelRequested");
+        match line["message"] == "answered" {
+            true => asked = Some(line),
+            false => told = Some(line),
+        }
+    }
+    let (asked, told) = (asked.expect("seen"), told.expect("seen"));
+    assert_eq!(
+        (&asked["method"], &asked["path"], &asked["status"]),
+        (&"POST".into(), &"/api/v1/commands".into(), &202.into())
+    );
+    assert_eq!(told["span"]["run"], "r-7", "{told}");
+    std::thread::spawn(move || lines.for_each(drop));
+    assert_eq!(terminate(process), Some(0));
 }
 
 #[test]

@@ -36,6 +36,7 @@ pub struct Approval {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", try_from = "StoredTarget")]
+#[cfg_attr(feature = "schema", schemars(!try_from))]
 pub struct ApprovalTarget {
     /// The repository or folder.
     pub repository: Repository,
@@ -329,7 +330,6 @@ fn to_the_second(at: Timestamp) -> String {
 
 /// A target as it is stored. Logs of before there were scopes have a subject in its place.
 #[derive(Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 struct StoredTarget {
     #[serde(alias = "project")]

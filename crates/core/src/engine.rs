@@ -4,6 +4,7 @@
 //! outstanding is carried out again: every action may be repeated, so it does not matter how far it came.
 
 mod incoming;
+mod journal;
 mod perform;
 mod reports;
 mod rows;
@@ -187,6 +188,7 @@ impl Engine {
                     let Incoming { input, command } = inputs.remove(panicked.at);
                     let problem = incoming::set_aside(&input, &panicked.message);
                     taken.extend(command.map(|id| (id, Answer::SetAside(Box::new(problem.clone())))));
+                    journal::write_set_aside(&problem);
                     self.set_aside.push(problem);
                 }
             }
@@ -205,8 +207,11 @@ impl Engine {
             self.rows.on_facts();
         }
         if !(facts.is_empty() && views.is_empty() && taken.is_empty()) {
+            let lines = journal::of(&self.scheduler, &facts);
             let batch = Batch { facts, views, taken };
             self.last = self.ports.store.append(self.last, batch).await?;
+            // Only what is in the log has happened.
+            lines.into_iter().for_each(journal::Line::write);
         }
         told.into_iter().flatten().for_each(|view| self.report(view));
         self.carry_out(actions);

@@ -11,7 +11,7 @@ mod leadership;
 mod machine;
 mod output;
 mod reporter;
-mod samples;
+pub(crate) mod samples;
 pub mod scenario;
 mod store;
 

@@ -9,6 +9,7 @@
 
 mod access;
 mod commands;
+mod description;
 mod error;
 mod extract;
 mod facts;
@@ -20,12 +21,12 @@ mod runs;
 mod status;
 mod tokens;
 
-use std::{sync::Arc, time::Duration};
-
-use aide::{
-    openapi::{OpenApi, SecurityScheme},
-    transform::TransformOpenApi,
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
 };
+
+use aide::openapi::OpenApi;
 use axum::{
     Extension, Json, Router,
     extract::{DefaultBodyLimit, Request},
@@ -38,6 +39,8 @@ use blueproof_core::ports::{AttemptOutput, StoreClient};
 
 use access::Caller;
 pub use access::Role;
+pub use description::description;
+use description::{as_served, describe};
 use error::ApiError;
 pub use listen::{Address, ListenError, Listening};
 use routes::routes;
@@ -51,9 +54,6 @@ const BODY_AT_MOST: usize = 8 << 20;
 
 /// How long a request's body may take to come. Those who only listen have none.
 const BODY_WITHIN: Duration = Duration::from_secs(10);
-
-/// The name of how a token is sent, in the description.
-const BEARER: &str = "token";
 
 /// What the API serves.
 pub struct Api {
@@ -102,50 +102,10 @@ impl Api {
             .method_not_allowed_fallback(wrong_method)
             .fallback(nothing_there)
             .layer(DefaultBodyLimit::max(BODY_AT_MOST))
-            .layer(middleware::from_fn(in_time));
+            .layer(middleware::from_fn(in_time))
+            .layer(middleware::from_fn(write_down));
         (app, description)
     }
-}
-
-/// Returns the description of the API, as `/openapi.json` has it. `version` is the program's.
-pub fn description(version: &str) -> String {
-    let mut description = OpenApi::default();
-    let _ = routes().finish_api_with(&mut description, |of| describe(of, version));
-    serde_json::to_string_pretty(&as_served(&description)).expect("plain data")
-}
-
-/// Returns the description as it is served. What is a set is written without repeating anything, and read whatever it repeats:
-/// a description that says the one would refuse the other.
-fn as_served(description: &OpenApi) -> serde_json::Value {
-    fn read_leniently(value: &mut serde_json::Value) {
-        match value {
-            serde_json::Value::Object(members) => {
-                members.remove("uniqueItems");
-                members.values_mut().for_each(read_leniently);
-            }
-            serde_json::Value::Array(items) => items.iter_mut().for_each(read_leniently),
-            serde_json::Value::Null
-            | serde_json::Value::Bool(_)
-            | serde_json::Value::Number(_)
-            | serde_json::Value::String(_) => {}
-        }
-    }
-    let mut served = serde_json::to_value(description).expect("plain data");
-    read_leniently(&mut served);
-    served
-}
-
-fn describe<'a>(of: TransformOpenApi<'a>, version: &str) -> TransformOpenApi<'a> {
-    let bearer = SecurityScheme::Http {
-        scheme: "bearer".into(),
-        bearer_format: None,
-        description: Some("A token that `blueproof-scheduler token create` has made.".into()),
-        extensions: Default::default(),
-    };
-    of.title("blueproof scheduler")
-        .version(version)
-        .security_scheme(BEARER, bearer)
-        .security_requirement(BEARER)
 }
 
 /// Returns how many are wanted, within what may be asked for.
@@ -165,6 +125,16 @@ async fn nothing_there(request: Request) -> ApiError {
 async fn wrong_method() -> ApiError {
     let why = "the path is there, and the method is not; the header `Allow` names those that are";
     ApiError::malformed(StatusCode::METHOD_NOT_ALLOWED, why)
+}
+
+/// Logs what was asked and how long the answer took to begin: neither who asks, nor what stands after the question mark.
+async fn write_down(request: Request, next: Next) -> Response {
+    let began = Instant::now();
+    let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+    let response = next.run(request).await;
+    let (status, took) = (response.status().as_u16(), began.elapsed());
+    tracing::debug!(%method, path, status, ?took, "answered");
+    response
 }
 
 /// Reads a body before anything is done with it, so that one that does not come keeps nothing waiting.

@@ -12,12 +12,10 @@ use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{
-    python::{MadeFor, read_json},
-    timed::{Timed, Watch, time},
-};
+use super::timed::{Timed, Watch, time};
 use crate::{
     process::{Ended, Invocation, print_line},
+    python::{MadeFor, read_json},
     workspace::Workspace,
 };
 

@@ -237,6 +237,37 @@ pub(crate) enum ConfigCommand {
     /// List the files that are looked at, the one that counts most first
     #[command(after_help = "Example:\n  blueproof config path")]
     Path,
+    /// List the contexts: schedulers and stores with a name
+    #[command(after_help = "Example:\n  blueproof config get-contexts -o name")]
+    GetContexts(ConfigGetContexts),
+    /// Print the name of the current context
+    #[command(after_help = "Example:\n  blueproof config current-context")]
+    CurrentContext,
+    /// Make a context the current one: of the file that is named with `--config`, and else of your own
+    #[command(after_help = "Example:\n  blueproof config use-context team")]
+    UseContext(ConfigUseContext),
+}
+
+/// List the contexts.
+#[derive(Debug, Args)]
+pub(crate) struct ConfigGetContexts {
+    /// How they are written
+    #[arg(short, long, value_name = "FORMAT")]
+    pub(crate) output: Option<ContextFormat>,
+}
+
+/// How contexts are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ContextFormat {
+    /// Their names alone
+    Name,
+}
+
+/// Make a context the current one.
+#[derive(Debug, Args)]
+pub(crate) struct ConfigUseContext {
+    /// What it is called
+    pub(crate) name: String,
 }
 
 /// Show the values that hold here and now.

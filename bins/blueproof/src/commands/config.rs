@@ -1,21 +1,68 @@
-//! `blueproof config show` and `blueproof config path`.
+//! `blueproof config`: what is configured, in which files, and the contexts.
 
+use blueproof_diagnostic::{Code, Diagnostic};
 use serde::Serialize;
 
 use crate::{
-    cli::{ConfigCommand, ConfigShow, Configuration, Place},
+    cli::{ConfigCommand, ConfigGetContexts, ConfigShow, Configuration, ContextFormat, Place},
     config::{Config, Key, Origin, Presence, Surroundings},
     exit::{Exit, Problem},
     output::{self, Document, Encoding, Table, Width},
 };
 
 pub(crate) fn config(arguments: &Configuration, place: &Place) -> Result<Exit, Problem> {
+    // Whichever is current now may be gone: another can still be chosen.
+    if let ConfigCommand::UseContext(chosen) = &arguments.command {
+        return use_context(&chosen.name, place);
+    }
     let config = Config::load(place, &Surroundings::of_this_process()?)?;
     let answer = match &arguments.command {
         ConfigCommand::Show(show) => shown(&config, show)?,
         ConfigCommand::Path => files(&config),
+        ConfigCommand::GetContexts(get) => contexts(&config, get),
+        ConfigCommand::CurrentContext => current_context(&config)?,
+        ConfigCommand::UseContext(_) => String::new(),
     };
     output::print(&answer)?;
+    Ok(Exit::Ok)
+}
+
+fn contexts(config: &Config, arguments: &ConfigGetContexts) -> String {
+    let current = config.context.value.as_deref();
+    if arguments.output == Some(ContextFormat::Name) {
+        let names = config
+            .contexts
+            .iter()
+            .map(|context| output::line(&context.name) + "\n");
+        return names.collect();
+    }
+    let mut table = Table::new(["CURRENT", "NAME", "SERVER", "STORE", "TOKENFILE"]);
+    for context in &config.contexts {
+        let is_current = current == Some(context.name.as_str());
+        let cell = |value: &Option<String>| output::line(value.as_deref().unwrap_or_default()).into();
+        table.row([
+            if is_current { "*" } else { "" }.into(),
+            output::line(&context.name).into(),
+            cell(&context.server),
+            cell(&context.store),
+            cell(&context.token_file),
+        ]);
+    }
+    table.render(Width::Unlimited)
+}
+
+fn current_context(config: &Config) -> Result<String, Problem> {
+    let not_set = || {
+        let diagnostic = Diagnostic::error(Code::ConfigValue, "the current context is not set");
+        Problem::usage(diagnostic.hint("`blueproof config use-context NAME` sets it"))
+    };
+    let name = config.context.value.as_deref().ok_or_else(not_set)?;
+    Ok(output::line(name) + "\n")
+}
+
+fn use_context(name: &str, place: &Place) -> Result<Exit, Problem> {
+    Config::use_context(name, place, &Surroundings::of_this_process()?)?;
+    output::print(&format!("Switched to context \"{}\".\n", output::line(name)))?;
     Ok(Exit::Ok)
 }
 

@@ -33,6 +33,17 @@ pub(crate) struct ConfigFile {
     /// Always `Config`.
     #[schemars(with = "String", extend("const" = KIND))]
     kind: Spanned<String>,
+    /// The schedulers and stores that have a name. `--context NAME` chooses one of them, and so does `currentContext`.
+    ///
+    /// The project's file cannot have any.
+    #[serde(default)]
+    #[schemars(with = "BTreeMap<String, ContextSection>")]
+    contexts: BTreeMap<String, Spanned<ContextSection>>,
+    /// The context that is meant where none is named. It goes before `store` and `server`.
+    ///
+    /// `blueproof config use-context` sets it. The project's file cannot.
+    #[schemars(with = "Option<String>")]
+    current_context: Option<Spanned<String>>,
     /// The SQLite file with all runs; their folders lie beside it in `runs/`.
     ///
     /// Without it: `blueproof/blueproof.db` under `$XDG_DATA_HOME`, or under `~/.local/share`.
@@ -60,6 +71,22 @@ pub(crate) struct ConfigFile {
     /// Without it: whichever has the version that the blueprint asks for.
     #[schemars(with = "Option<String>")]
     python: Option<Spanned<String>>,
+}
+
+/// A scheduler or a store with a name: it has either a `server` or a `store`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(rename = "Context")]
+struct ContextSection {
+    /// The scheduler to ask: `unix:PATH`, or a URL.
+    #[schemars(with = "Option<String>")]
+    server: Option<Spanned<String>>,
+    /// The file with the token that is sent to this scheduler, and to no other.
+    #[schemars(with = "Option<String>")]
+    token_file: Option<Spanned<String>>,
+    /// The SQLite file with all runs.
+    #[schemars(with = "Option<String>")]
+    store: Option<Spanned<String>>,
 }
 
 /// What the queue of this machine may promise, and to whom.
@@ -94,7 +121,15 @@ enum Amount {
     Quantity(String),
 }
 
-/// The settings of a file.
+/// What stands in a file.
+#[derive(Debug, Default)]
+pub(super) struct Contents {
+    pub(super) settings: Settings,
+    /// The settings of each context.
+    pub(super) contexts: BTreeMap<String, Settings>,
+}
+
+/// The settings of a file, or of a context in it.
 pub(super) type Settings = BTreeMap<Key, Setting>;
 
 /// One setting as it stands in a file.
@@ -114,7 +149,7 @@ pub(super) enum Links {
 }
 
 /// Reads the file at `path`, if it is a regular one. `None` is a file that is not there.
-pub(super) fn read(path: &Path, links: Links) -> Result<Option<Settings>, Problem> {
+pub(super) fn read(path: &Path, links: Links) -> Result<Option<Contents>, Problem> {
     let unreadable = |error: &io::Error| {
         let diagnostic = Diagnostic::error(Code::ConfigUnreadable, "the configuration file cannot be read");
         let diagnostic = diagnostic.at(Place::file(path.display().to_string()));
@@ -144,7 +179,8 @@ fn missing(error: &io::Error) -> bool {
     )
 }
 
-fn parse(file: &str, text: &str) -> Result<Settings, Problem> {
+/// Reads what stands in a file.
+pub(super) fn parse(file: &str, text: &str) -> Result<Contents, Problem> {
     let source = Source { file, text };
     let options = serde_saphyr::options! { with_snippet: false };
     let read: ConfigFile = serde_saphyr::from_str_with_options(text, options)
@@ -163,6 +199,7 @@ fn parse(file: &str, text: &str) -> Result<Settings, Problem> {
     }
     let local = read.local.as_ref();
     let texts = [
+        (Key::CurrentContext, read.current_context.as_ref()),
         (Key::Store, read.store.as_ref()),
         (Key::Server, read.server.as_ref()),
         (Key::TokenFile, read.token_file.as_ref()),
@@ -171,12 +208,7 @@ fn parse(file: &str, text: &str) -> Result<Settings, Problem> {
         (Key::LocalMemory, local.and_then(|local| local.memory.as_ref())),
         (Key::Python, read.python.as_ref()),
     ];
-    let mut settings = Settings::new();
-    for (key, value) in texts {
-        if let Some(value) = value {
-            settings.insert(key, source.setting(value.value.clone(), value.referenced));
-        }
-    }
+    let mut settings = source.settings(texts);
     if let Some(value) = local.and_then(|local| local.self_approve.as_ref()) {
         let setting = source.setting(value.value.to_string(), value.referenced);
         settings.insert(Key::LocalSelfApprove, setting);
@@ -185,7 +217,12 @@ fn parse(file: &str, text: &str) -> Result<Settings, Problem> {
         let setting = source.setting(value.value.join(","), value.referenced);
         settings.insert(Key::LocalApprovers, setting);
     }
-    Ok(settings)
+    let contexts = read.contexts.iter();
+    let contexts = contexts.map(|(name, context)| Ok((name.clone(), source.context(name, context)?)));
+    Ok(Contents {
+        settings,
+        contexts: contexts.collect::<Result<_, Problem>>()?,
+    })
 }
 
 struct Source<'a> {
@@ -194,6 +231,30 @@ struct Source<'a> {
 }
 
 impl Source<'_> {
+    fn settings<'a>(&self, texts: impl IntoIterator<Item = (Key, Option<&'a Spanned<String>>)>) -> Settings {
+        let given = texts.into_iter().filter_map(|(key, value)| Some((key, value?)));
+        given
+            .map(|(key, value)| (key, self.setting(value.value.clone(), value.referenced)))
+            .collect()
+    }
+
+    fn context(&self, name: &str, section: &Spanned<ContextSection>) -> Result<Settings, Problem> {
+        let context = &section.value;
+        if context.server.is_some() == context.store.is_some()
+            || (context.store.is_some() && context.token_file.is_some())
+        {
+            let message = format!("the context `{name}` is neither a scheduler nor a store");
+            let diagnostic = Diagnostic::error(Code::ConfigValue, message).at(self.place(section.referenced));
+            let hint = "give it a `server`, with a `tokenFile` where one is needed, or a `store` alone";
+            return Err(Problem::usage(diagnostic.hint(hint)));
+        }
+        Ok(self.settings([
+            (Key::Server, context.server.as_ref()),
+            (Key::TokenFile, context.token_file.as_ref()),
+            (Key::Store, context.store.as_ref()),
+        ]))
+    }
+
     fn setting(&self, text: String, location: Location) -> Setting {
         Setting {
             text: text.into(),

@@ -1,6 +1,7 @@
 //! Who may say what a value is, in order.
 
 use std::{
+    collections::BTreeMap,
     ffi::OsString,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
@@ -9,8 +10,9 @@ use std::{
 use blueproof_diagnostic::{Code, Diagnostic};
 
 use super::{
-    Key, Origin, Surroundings, Value,
-    file::{self, Settings},
+    Key, Origin, Surroundings, Value, context,
+    context::Context,
+    file::{self, Contents, Setting},
     parse,
 };
 use crate::{cli::Place, exit::Problem};
@@ -46,7 +48,17 @@ pub(crate) enum Presence {
 pub(super) struct Layers<'a> {
     place: &'a Place,
     surroundings: &'a Surroundings,
-    files: Vec<(Layer, Settings)>,
+    files: Vec<(Layer, Contents)>,
+    /// The context that was chosen.
+    chosen: Option<Chosen>,
+}
+
+/// A context that was chosen by its name.
+struct Chosen {
+    name: String,
+    origin: Origin,
+    /// In which file it stands, by its place in the list.
+    file: usize,
 }
 
 /// What somebody said.
@@ -70,7 +82,15 @@ impl Owner {
 }
 
 impl<'a> Layers<'a> {
+    /// Reads every file, and finds the context that is chosen.
     pub(super) fn read(place: &'a Place, surroundings: &'a Surroundings) -> Result<Self, Problem> {
+        let mut layers = Self::of_files(place, surroundings)?;
+        layers.chosen = layers.choose()?;
+        Ok(layers)
+    }
+
+    /// Reads every file. No context is chosen.
+    pub(super) fn of_files(place: &'a Place, surroundings: &'a Surroundings) -> Result<Self, Problem> {
         let mut files = Vec::new();
         for (owner, path) in candidates(place, surroundings) {
             if owner == Owner::Project && is_of_stranger(&path) {
@@ -80,22 +100,30 @@ impl<'a> Layers<'a> {
                 Owner::Project => file::Links::Refused,
                 Owner::Named | Owner::User | Owner::Machine => file::Links::Followed,
             };
-            let settings = file::read(&path, links)?;
-            let presence = match settings {
+            let contents = file::read(&path, links)?;
+            let presence = match contents {
                 Some(_) => Presence::Read,
                 None => Presence::Missing,
             };
             if let (Owner::Named, Presence::Missing) = (owner, presence) {
                 return Err(Problem::usage(named_but_missing(&path)));
             }
-            let settings = settings.unwrap_or_default();
+            let contents = contents.unwrap_or_default();
             let not_a_projects = [
                 Key::LocalSelfApprove,
                 Key::LocalApprovers,
+                Key::CurrentContext,
                 Key::Server,
                 Key::TokenFile,
             ];
-            let set = not_a_projects.iter().find_map(|key| settings.get(key));
+            let set = not_a_projects.iter().find_map(|key| contents.settings.get(key));
+            let of_contexts = contents
+                .contexts
+                .values()
+                .find_map(|context| context.values().next());
+            if let (Owner::Project, Some(setting)) = (owner, of_contexts) {
+                return Err(Problem::usage(not_from_project(setting.place.clone())));
+            }
             if let (Owner::Project, Some(setting)) = (owner, set) {
                 return Err(Problem::usage(not_from_project(setting.place.clone())));
             }
@@ -104,13 +132,88 @@ impl<'a> Layers<'a> {
                 path,
                 presence,
             };
-            files.push((layer, settings));
+            files.push((layer, contents));
         }
         Ok(Self {
             place,
             surroundings,
             files,
+            chosen: None,
         })
+    }
+
+    /// Returns what the context is called that was chosen.
+    pub(super) fn context(&self) -> Value<Option<String>> {
+        let chosen = self.chosen.as_ref();
+        Value {
+            value: chosen.map(|chosen| chosen.name.clone()),
+            origin: chosen.map_or(Origin::BuiltIn, |chosen| chosen.origin.clone()),
+        }
+    }
+
+    /// Returns every context once, in the order of their names: of several of one name that of the file that counts most.
+    pub(super) fn contexts(&self) -> Vec<Context> {
+        let mut contexts = BTreeMap::new();
+        for (name, settings) in self.files.iter().flat_map(|(_, contents)| &contents.contexts) {
+            let text = |key| {
+                let setting: Option<&Setting> = settings.get(&key);
+                setting.map(|setting| setting.text.to_string_lossy().into_owned())
+            };
+            contexts.entry(name).or_insert_with(|| Context {
+                name: name.clone(),
+                server: text(Key::Server),
+                token_file: text(Key::TokenFile),
+                store: text(Key::Store),
+            });
+        }
+        contexts.into_values().collect()
+    }
+
+    /// Returns the context that was chosen: by the flag, a variable or a file. Whoever names a server or a store as near or nearer
+    /// means that, and no context has a part in it: a token is for the server of its own context.
+    fn choose(&self) -> Result<Option<Chosen>, Problem> {
+        if self.place.store.is_some() || self.place.server.is_some() {
+            return Ok(None);
+        }
+        let is_set = |key: Key| self.surroundings.variable(key.variable()).is_some();
+        let said = match &self.place.context {
+            Some(name) => Some((name.clone(), Origin::Flag("--context"))),
+            None if is_set(Key::Server) || is_set(Key::Store) => return Ok(None),
+            None => self.given(Key::CurrentContext).map(|given| {
+                let name = given.text.to_string_lossy().into_owned();
+                (name, given.origin)
+            }),
+        };
+        let Some((name, origin)) = said else {
+            return Ok(None);
+        };
+        let mut files = self.files.iter();
+        match files.position(|(_, contents)| contents.contexts.contains_key(&name)) {
+            Some(file) => Ok(Some(Chosen { name, origin, file })),
+            None => Err(Problem::usage(
+                context::unknown(&name, &self.contexts())
+                    .at(blueproof_diagnostic::Place::file(origin.to_string())),
+            )),
+        }
+    }
+
+    /// Returns what the chosen context says: `None` where there is none, or it has no part in this key.
+    fn of_context(&self, key: Key) -> Option<Option<Given>> {
+        let chosen = self.chosen.as_ref()?;
+        let (layer, contents) = &self.files[chosen.file];
+        let context = contents.contexts.get(&chosen.name)?;
+        match key {
+            // A context with a store is no server's, and one without a token sends none.
+            Key::Server | Key::TokenFile => Some(context.get(&key).map(|setting| setting_of(layer, setting))),
+            Key::Store => context.get(&key).map(|setting| Some(setting_of(layer, setting))),
+            Key::CurrentContext
+            | Key::Environments
+            | Key::LocalCpu
+            | Key::LocalMemory
+            | Key::LocalSelfApprove
+            | Key::LocalApprovers
+            | Key::Python => None,
+        }
     }
 
     /// Returns the files that were looked at.
@@ -200,22 +303,29 @@ impl<'a> Layers<'a> {
         if key == Key::Server && self.place.store.is_some() {
             return None;
         }
+        if let Some(of_context) = self.of_context(key) {
+            return of_context;
+        }
         if let Some(value) = self.surroundings.variable(key.variable()) {
             return Some(said(value.clone(), Origin::Variable(key.variable())));
         }
-        self.files.iter().find_map(|(layer, settings)| {
-            let setting = settings.get(&key)?;
-            let origin = Origin::File {
-                path: layer.path.clone(),
-                line: setting.place.line.unwrap_or(1),
-            };
-            Some(Given {
-                text: setting.text.clone(),
-                folder: layer.path.parent().unwrap_or(Path::new("/")).to_owned(),
-                origin,
-                place: setting.place.clone(),
-            })
+        self.files.iter().find_map(|(layer, contents)| {
+            let setting = contents.settings.get(&key)?;
+            Some(setting_of(layer, setting))
         })
+    }
+}
+
+fn setting_of(layer: &Layer, setting: &Setting) -> Given {
+    let origin = Origin::File {
+        path: layer.path.clone(),
+        line: setting.place.line.unwrap_or(1),
+    };
+    Given {
+        text: setting.text.clone(),
+        folder: layer.path.parent().unwrap_or(Path::new("/")).to_owned(),
+        origin,
+        place: setting.place.clone(),
     }
 }
 
@@ -276,7 +386,7 @@ fn named_but_missing(path: &Path) -> Diagnostic {
 fn not_from_project(place: blueproof_diagnostic::Place) -> Diagnostic {
     let message = "a project's file cannot say who approves its runs, or which scheduler is asked";
     Diagnostic::error(Code::ConfigNotHere, message).at(place).hint(
-        "move `local.selfApprove`, `local.approvers`, `server` and `tokenFile` to your own file, \
+        "move `local.selfApprove`, `local.approvers`, `server`, `tokenFile` and contexts to your own file, \
          `~/.config/blueproof/config.yaml`, or set BLUEPROOF_LOCAL_SELF_APPROVE, BLUEPROOF_SERVER and the like",
     )
 }

@@ -27,6 +27,7 @@ impl World {
         let place = Place {
             store: None,
             server: None,
+            context: None,
             config: None,
         };
         Self {
@@ -322,4 +323,124 @@ fn what_is_shown_can_be_a_file() {
         entries.map(|(key, value, _)| (key, value)).collect::<Vec<_>>()
     };
     assert_eq!(values(&after), values(&before));
+}
+
+const CONTEXTS: &str = "contexts:
+  team: {server: 'https://blueproof.example.org', tokenFile: team-token}
+  old: {store: old.db}
+server: unix:/run/blueproof.sock
+tokenFile: token";
+
+fn in_use(world: &World) -> (Option<String>, Option<String>, Option<PathBuf>, PathBuf) {
+    let config = world.load();
+    let server = config.server.value.map(|server| server.to_string());
+    (
+        config.context.value,
+        server,
+        config.token_file.value,
+        config.store.value,
+    )
+}
+
+#[test]
+fn a_context_is_a_scheduler_with_its_token_or_a_store_and_nothing_of_another() {
+    let mut world = World::new();
+    world.write(USER, CONTEXTS);
+    let at_home = |name: &str| world.path(USER).with_file_name(name);
+    let (token, team_token, old) = (at_home("token"), at_home("team-token"), at_home("old.db"));
+    let built_in = world.path("home/.local/share/blueproof/blueproof.db");
+    let socket = Some("unix:/run/blueproof.sock".to_owned());
+    let team = Some("https://blueproof.example.org".to_owned());
+    assert_eq!(in_use(&world), (None, socket, Some(token), built_in.clone()));
+
+    world.write(USER, &format!("{CONTEXTS}\ncurrentContext: team"));
+    let of_team = (Some("team".to_owned()), team, Some(team_token), built_in);
+    assert_eq!(in_use(&world), of_team, "a file's context goes before its server");
+
+    world.set("BLUEPROOF_CONTEXT", "old");
+    let of_old = (Some("old".to_owned()), None, None, old);
+    assert_eq!(in_use(&world), of_old, "a variable goes before a file");
+
+    world.set("BLUEPROOF_SERVER", "unix:/other.sock");
+    let other = Some("unix:/other.sock".to_owned());
+    let (context, server, _, _) = in_use(&world);
+    assert_eq!(
+        (context, server),
+        (None, other),
+        "a server that is named is meant, and no context"
+    );
+
+    world.place.context = Some("team".into());
+    assert_eq!(in_use(&world), of_team, "a flag goes before a variable");
+    assert_eq!(world.load().context.origin, Origin::Flag("--context"));
+
+    world.place.context = None;
+    world.place.store = Some("here.db".into());
+    let here = world.path("project/below/here.db");
+    let (context, server, _, store) = in_use(&world);
+    assert_eq!((context, server, store), (None, None, here));
+}
+
+#[test]
+fn a_token_of_a_context_goes_to_no_other_server() {
+    let mut world = World::new();
+    world.write(
+        USER,
+        "contexts: {team: {server: 'https://blueproof.example.org', tokenFile: t}}\ncurrentContext: team",
+    );
+    world.set("BLUEPROOF_SERVER", "https://elsewhere.example.org");
+    assert_eq!(world.load().token_file.value, None);
+    world
+        .surroundings
+        .variables
+        .remove(std::ffi::OsStr::new("BLUEPROOF_SERVER"));
+    world.place.server = Some("https://elsewhere.example.org".into());
+    assert_eq!(world.load().token_file.value, None);
+}
+
+#[test]
+fn a_context_that_is_not_there_or_says_nothing_is_refused_with_those_that_are() {
+    let mut world = World::new();
+    world.place.context = Some("team".into());
+    let none = world.error();
+    assert_eq!(none.code, Code::ConfigValue);
+    assert_eq!(none.message, "no context exists with the name `team`");
+    world.write(USER, CONTEXTS);
+    world.place.context = Some("tema".into());
+    assert_eq!(world.error().hints, ["those that there are: old, team"]);
+    world.place.context = None;
+    for context in [
+        "{}",
+        "{server: 'unix:/a', store: a.db}",
+        "{store: a.db, tokenFile: t}",
+    ] {
+        world.write(USER, &format!("contexts: {{a: {context}}}"));
+        let error = world.error();
+        assert_eq!(
+            (error.code, error.place.and_then(|place| place.line)),
+            (Code::ConfigValue, Some(3)),
+            "{context}"
+        );
+    }
+}
+
+#[test]
+fn what_is_tested_does_not_decide_in_which_context() {
+    let world = World::new();
+    for setting in ["currentContext: team", "contexts: {team: {store: a.db}}"] {
+        world.write(PROJECT, setting);
+        assert_eq!(world.error().code, Code::ConfigNotHere, "{setting}");
+    }
+}
+
+#[test]
+fn the_current_context_is_chosen_though_the_one_before_is_gone() {
+    let world = World::new();
+    world.write(USER, &format!("{CONTEXTS}\ncurrentContext: gone"));
+    assert_eq!(world.error().message, "no context exists with the name `gone`");
+    Config::use_context("old", &world.place, &world.surroundings).expect("it is there");
+    assert_eq!(world.load().context.value.as_deref(), Some("old"));
+    let names = world.load().contexts.into_iter().map(|context| context.name);
+    assert_eq!(names.collect::<Vec<_>>(), ["old", "team"]);
+    Config::use_context("gone", &world.place, &world.surroundings).expect_err("it is gone");
 }

@@ -13,13 +13,18 @@ store.execute('INSERT INTO command (key, at, kind, body) VALUES (?, ?, ?, ?)', r
 store.commit()
 ";
 
-/// Returns a command of somebody, where users do not approve their own runs and `ada` may approve.
+/// Returns a home where users do not approve their own runs and `ada` may approve.
+fn entitled() -> Home {
+    Home::with(vec![
+        ("BLUEPROOF_LOCAL_SELF_APPROVE", "false".into()),
+        ("BLUEPROOF_LOCAL_APPROVERS", "ada".into()),
+    ])
+}
+
+/// Returns a command of somebody.
 fn typed(home: &Home, who: &str, arguments: &[&str]) -> Command {
     let mut command = home.command(arguments);
-    command
-        .env("USER", who)
-        .env("BLUEPROOF_LOCAL_SELF_APPROVE", "false");
-    command.env("BLUEPROOF_LOCAL_APPROVERS", "ada");
+    command.env("USER", who);
     command
 }
 
@@ -47,7 +52,7 @@ fn asked(home: &Home, checkout: &Checkout) -> String {
 
 #[test]
 fn a_run_starts_when_somebody_entitled_approves_its_head_and_the_audit_tells_who_did() {
-    let (home, checkout) = (Home::new(), Checkout::new(&["print('it ran')"], ""));
+    let (home, checkout) = (entitled(), Checkout::new(&["print('it ran')"], ""));
     let head = asked(&home, &checkout);
 
     let short = blueproof(&home, "ada", &["approve", &head[..16]]);
@@ -101,7 +106,7 @@ fn what_runs_under_an_approval_that_is_taken_back_is_stopped_and_waits_for_anoth
         &["import time\nprint('begins', flush=True)\ntime.sleep(3600)"],
         "",
     );
-    let home = Home::new();
+    let home = entitled();
     let head = asked(&home, &checkout);
     assert_eq!(blueproof(&home, "ada", &["approve", &head]).code, Some(0));
     home.until_printed("r-1", "begins");

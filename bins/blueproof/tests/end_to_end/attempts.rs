@@ -30,7 +30,8 @@ fn an_earlier_attempt_is_looked_at_by_its_number() {
     assert_eq!(told(&["logs", "last"]), "── cell 1\nmended\n");
 
     let kept = |number| told(&["artifacts", "last", "--attempt", number]);
-    assert_ne!(kept("1"), kept("2"));
+    // A scheduler lists them by their names, which are the same.
+    assert_eq!(kept("1") != kept("2"), home.is_local());
     assert_eq!(kept("2"), told(&["artifacts", "last"]));
 
     let run = told(&["get", "run", "last", "--attempt", "1", "-o", "json"]);

@@ -55,7 +55,7 @@ fn runs_blueprints_and_codes_are_offered_where_a_command_takes_them() {
 
 #[test]
 fn a_shell_that_asks_makes_no_store_and_is_told_of_no_error() {
-    let home = Home::new();
+    let home = Home::local("it is about the file of the store, which a scheduler would have made");
     assert!(offered(&home, &["logs", "r-"]).is_empty());
     assert!(!home.store().exists());
     assert!(!home.store().parent().expect("a folder").exists());

@@ -13,7 +13,7 @@ struct Alone(Home);
 
 impl Alone {
     fn new() -> Self {
-        Self(Home::new())
+        Self(Home::with_own_environments())
     }
 
     fn environments(&self) -> PathBuf {
@@ -21,9 +21,7 @@ impl Alone {
     }
 
     fn start(&self, arguments: &[&str]) -> Running {
-        let mut command = self.0.command(arguments);
-        command.env("BLUEPROOF_ENVIRONMENTS", self.environments());
-        Running::start(command)
+        self.0.start(arguments)
     }
 
     fn run(&self, checkout: &Checkout) -> Answer {

@@ -19,7 +19,7 @@ struct Tight {
 
 impl Tight {
     fn new() -> Option<Self> {
-        let home = Home::new();
+        let home = Home::local("the disk is there for nobody but the commands that are started on it");
         let data = home.path().join("data");
         fs::create_dir(&data).expect("a folder");
         let disk = SmallDisk::mount(&data, 4 << 10)?;
@@ -171,7 +171,7 @@ fn a_disk_that_others_fill_while_a_notebook_runs_is_infrastructure() {
 
 #[test]
 fn whoever_drives_for_nobody_waits_for_a_store_that_cannot_be_opened_yet() {
-    let home = Home::new();
+    let home = Home::local("it is about the process that a command leaves behind at a store");
     let data = home.path().join("data");
     fs::write(&data, "no folder").expect("a file");
     let mut host = Host::start(home.command(&["host"]));

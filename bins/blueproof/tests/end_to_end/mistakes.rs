@@ -178,7 +178,8 @@ fn what_is_typed_wrongly_is_refused() {
 
 #[test]
 fn without_a_python_nothing_can_run_and_that_is_said() {
-    let (home, checkout) = (Home::new(), Checkout::new(&["print('x')"], ""));
+    let home = Home::local("what is found is what is on the PATH of the command");
+    let checkout = Checkout::new(&["print('x')"], "");
     let empty = home.path().join("bin");
     fs::create_dir(&empty).expect("a folder");
     let mut command = home.command(&["run", checkout.typed()]);
@@ -192,7 +193,8 @@ fn without_a_python_nothing_can_run_and_that_is_said() {
 
 #[test]
 fn a_store_of_a_newer_version_is_not_touched() {
-    let (home, checkout) = (Home::new(), Checkout::new(&["print('x')"], ""));
+    let home = Home::local("it is about the file of the store");
+    let checkout = Checkout::new(&["print('x')"], "");
     drop(blueproof_core::sqlite::SqliteStore::open(&home.store()).expect("a store"));
     // SQLite keeps `user_version` as four bytes, big end first, at 60 of the file; the WAL is gone with the last one who closed it.
     let mut bytes = fs::read(home.store()).expect("a file");

@@ -57,7 +57,7 @@ fn queues_that_are_applied_hold_until_others_are() {
         dry.stdout.contains("--- LocalQueue/local\n+++ /dev/null\n"),
         "{dry:?}"
     );
-    assert!(!home.store().exists(), "nothing is made");
+    home.assert_nothing_is_made();
 
     let applied = home.blueproof(&["quota", "apply", "-f", &file]);
     assert_eq!(applied.code, Some(0), "{applied:?}");
@@ -162,7 +162,7 @@ fn files_with_mistakes_change_nothing() {
     ] {
         assert!(refused.stderr.contains(says), "`{says}`: {refused:?}");
     }
-    assert!(!home.store().exists(), "nothing is made");
+    home.assert_nothing_is_made();
 }
 
 #[test]
@@ -215,5 +215,5 @@ fn a_file_that_never_ends_is_refused() {
         applied.stderr.contains("BP0223") && applied.stderr.contains("more than 64 MiB"),
         "{applied:?}"
     );
-    assert!(!home.store().exists(), "nothing is made");
+    home.assert_nothing_is_made();
 }

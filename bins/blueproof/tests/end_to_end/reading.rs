@@ -106,7 +106,7 @@ fn list_pairs(home: &Home) {
 
 #[test]
 fn whoever_reads_beside_a_writer_sees_no_lock_and_no_half() {
-    let home = Home::new();
+    let home = Home::local("the store is written here, and nobody else may lead");
     let store = SqliteStore::open(&home.store()).expect("a store");
     let _term = wait_for(store.try_lead()).expect("a lock").expect("it is free");
     let (stop, store_file) = (AtomicBool::new(false), home.store());

@@ -70,7 +70,8 @@ fn every_sample_passes() {
         );
         let report = home.run_folder("r-1").join("report.html");
         assert!(
-            answer.stdout.contains(&format!("file://{}", report.display())),
+            // Where a scheduler keeps it is nothing to who asks it, perhaps from another machine.
+            !home.is_local() || answer.stdout.contains(&format!("file://{}", report.display())),
             "{answer:?}"
         );
         assert!(report.exists());

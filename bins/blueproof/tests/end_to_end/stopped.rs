@@ -49,7 +49,7 @@ fn a_stopped_agent_is_ended_where_its_client_is_told_to_end() {
 
 #[test]
 fn a_process_that_drives_and_was_stopped_is_named_to_whoever_waits_for_it() {
-    let home = Home::new();
+    let home = Home::local("it is about a command that leads at a store");
     let held = Held::new(&home, "held");
     let driving = home.start(&["run", held.typed()]);
     home.until_printed("r-1", "held waits");
@@ -73,7 +73,7 @@ fn a_process_that_drives_and_was_stopped_is_named_to_whoever_waits_for_it() {
 
 #[test]
 fn who_waits_for_a_process_that_was_stopped_can_let_go() {
-    let home = Home::new();
+    let home = Home::local("it is about a command that leads at a store");
     let held = Held::new(&home, "held");
     let driving = home.start(&["run", held.typed()]);
     home.until_printed("r-1", "held waits");

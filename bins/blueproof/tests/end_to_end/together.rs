@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::json;
 
-use crate::common::{Checkout, Held, Home, Running};
+use crate::common::{Checkout, Held, Home};
 
 #[test]
 fn two_runs_at_once_on_one_store_both_pass() {
@@ -107,11 +107,9 @@ fn another_process_can_cancel_a_run() {
 
 #[test]
 fn a_run_that_is_cancelled_before_it_had_an_attempt_has_a_report_that_says_so() {
-    let home = Home::new();
+    let home = Home::with(vec![("BLUEPROOF_LOCAL_CPU", "1".into())]);
     let (first, second) = (Held::new(&home, "first"), Held::new(&home, "second"));
-    let mut leader = home.command(&["run", first.typed()]);
-    leader.env("BLUEPROOF_LOCAL_CPU", "1");
-    let leader = Running::start(leader);
+    let leader = home.start(&["run", first.typed()]);
     home.until_printed("r-1", "first waits");
     assert_eq!(
         home.blueproof(&["run", second.typed(), "--detach"]).stdout,

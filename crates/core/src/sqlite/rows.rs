@@ -178,7 +178,7 @@ pub(super) fn request(connection: &mut Connection, run: RunId) -> Result<Option<
         "SELECT fact.body FROM run JOIN fact ON json_extract(fact.body, '$.input.request.key') = run.key
          WHERE run.id = ?1 AND fact.kind = 'requested' ORDER BY fact.seq LIMIT 1",
     )?;
-    let found = select.query_row([run.0], |row| text(row, 0)).optional()?;
+    let found = select.query_row([row_of(run)], |row| text(row, 0)).optional()?;
     let fact = found.map(|body| value("fact", &body)).transpose()?;
     Ok(match fact {
         Some(Fact::Input(Event::Requested { request })) => Some(*request),
@@ -315,8 +315,13 @@ pub(super) fn version(connection: &mut Connection) -> Result<Version, Error> {
 
 pub(super) fn view(connection: &mut Connection, run: RunId) -> Result<Option<RunView>, Error> {
     let mut select = connection.prepare_cached("SELECT view, outlook FROM run WHERE id = ?1")?;
-    let found = select.query_row([run.0], view_columns).optional()?;
+    let found = select.query_row([row_of(run)], view_columns).optional()?;
     found.map(stored_view).transpose()
+}
+
+/// Returns the row of a run. SQLite counts to half as many as we do, so that a number beyond has none: no run comes so far.
+fn row_of(RunId(number): RunId) -> Option<i64> {
+    i64::try_from(number).ok()
 }
 
 pub(super) fn view_of(connection: &mut Connection, key: &RequestKey) -> Result<Option<RunView>, Error> {

@@ -29,5 +29,8 @@ macro_rules! command_line {
     109 ConfigOfStranger "a configuration file that somebody else put there"
         "A project's `.blueproof/config.yaml` was found in a folder that everybody may write to, and belongs to somebody \
          else. It could name a program to run as you. `--config FILE` uses it all the same."
+    110 ConfigUnwritable "a configuration file that cannot be changed"
+        "`blueproof config use-context` writes the current context into the file that is named with `--config` or \
+         `BLUEPROOF_CONFIG`, and else into your own. It may not be written, or holds all of its settings on one line."
     }};
 }

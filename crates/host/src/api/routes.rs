@@ -39,7 +39,11 @@ pub(super) fn routes() -> ApiRouter<Arc<Api>> {
         })
         .post_with(commands::submit, |of: TransformOperation<'_>| {
             let summary = "Ask for something; what has the key of an earlier command changes nothing";
-            told(of, "submitCommand", summary).response::<202, Json<StoredCommand>>()
+            told(of, "submitCommand", summary)
+                .response::<202, Json<StoredCommand>>()
+                .response_with::<403, Json<Diagnostic>, _>(|of| {
+                    of.description("The role of the token is too low for it")
+                })
         }),
     );
     reads! { router;
@@ -66,7 +70,12 @@ pub(super) fn routes() -> ApiRouter<Arc<Api>> {
 }
 
 fn told<'a>(of: TransformOperation<'a>, id: &str, summary: &str) -> TransformOperation<'a> {
-    of.id(id).summary(summary).default_response::<Json<Diagnostic>>()
+    of.id(id)
+        .summary(summary)
+        .response_with::<401, Json<Diagnostic>, _>(|of| {
+            of.description("No token that is known came with the request")
+        })
+        .default_response::<Json<Diagnostic>>()
 }
 
 fn in_media<'a>(mut of: TransformOperation<'a>, summary: &str, media: &str) -> TransformOperation<'a> {

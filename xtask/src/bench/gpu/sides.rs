@@ -7,9 +7,9 @@ use serde_json::Value;
 
 use super::server::{Server, install};
 use crate::{
-    bench::python::MadeFor,
     go::{self, Program},
     process::{Ended, Invocation, print_line},
+    python::MadeFor,
     workspace::Workspace,
 };
 

@@ -1,6 +1,7 @@
 //! A home of somebody who types commands, and what the program answers.
 
 use std::{
+    ffi::OsString,
     fs,
     io::{BufRead, BufReader},
     path::{Path, PathBuf},
@@ -13,6 +14,10 @@ use serde_json::Value;
 #[derive(Debug)]
 pub(crate) struct Home {
     folder: tempfile::TempDir,
+    /// Where its scheduler's socket is, out of sight of whoever looks around at home.
+    sockets: tempfile::TempDir,
+    /// What its commands, and its scheduler where there is one, find in their environment besides.
+    variables: Vec<(&'static str, OsString)>,
     /// The scheduler that is asked, where one is.
     server: Option<Server>,
 }
@@ -28,7 +33,7 @@ impl Server {
     /// Starts one that decides about the store of a home, and returns it as soon as it does.
     fn start(home: &Home) -> Self {
         let program = Path::new(env!("CARGO_BIN_EXE_blueproof")).with_file_name("blueproof-scheduler");
-        let address = format!("unix:{}", home.path().join("scheduler.sock").display());
+        let address = format!("unix:{}", home.sockets.path().join("scheduler.sock").display());
         let mut command = Command::new(&program);
         command.args(["serve", "--listen", &address]);
         home.surround(&mut command);
@@ -72,24 +77,65 @@ pub(crate) struct Answer {
 impl Home {
     /// Returns a home whose commands work on a store; where `BLUEPROOF_TEST_SERVER` is set, they ask a scheduler.
     pub(crate) fn new() -> Self {
-        match std::env::var_os("BLUEPROOF_TEST_SERVER") {
-            Some(_) => Self::served(),
-            None => Self::with_store(),
-        }
+        Self::with(Vec::new())
     }
 
-    fn with_store() -> Self {
+    /// As [`Home::new`], where this stands in the environment of its commands, and of the scheduler where there is one.
+    pub(crate) fn with(variables: Vec<(&'static str, OsString)>) -> Self {
+        Self::with_store(variables).served_where_asked()
+    }
+
+    /// As [`Home::new`], with Python environments of its own.
+    pub(crate) fn with_own_environments() -> Self {
+        let mut home = Self::with_store(Vec::new());
+        let own = home.path().join("environments");
+        home.variables.push(("BLUEPROOF_ENVIRONMENTS", own.into()));
+        home.served_where_asked()
+    }
+
+    /// Returns a home whose commands work on a store, whatever is set: a scheduler has no part in what the test is about, and
+    /// `why` says so.
+    pub(crate) fn local(why: &str) -> Self {
+        assert!(!why.is_empty(), "say why");
+        Self::with_store(Vec::new())
+    }
+
+    fn with_store(variables: Vec<(&'static str, OsString)>) -> Self {
         Self {
             folder: tempfile::tempdir().expect("a folder"),
+            sockets: tempfile::tempdir().expect("a folder"),
+            variables,
             server: None,
         }
     }
 
+    fn served_where_asked(mut self) -> Self {
+        if std::env::var_os("BLUEPROOF_TEST_SERVER").is_some() {
+            self.server = Some(Server::start(&self));
+        }
+        self
+    }
+
     /// Returns a home whose commands ask a scheduler, which runs for as long as the home is there.
     pub(crate) fn served() -> Self {
-        let mut home = Self::with_store();
+        let mut home = Self::with_store(Vec::new());
         home.server = Some(Server::start(&home));
         home
+    }
+
+    /// Returns whether commands work on the store themselves, so that they know its folder, and the machine.
+    pub(crate) fn is_local(&self) -> bool {
+        self.server.is_none()
+    }
+
+    /// Returns the process of the scheduler, where there is one.
+    pub(crate) fn server_pid(&self) -> Option<u32> {
+        self.server.as_ref().map(|server| server.process.id())
+    }
+
+    /// Sees that no command has made a store. A scheduler has one from its beginning.
+    pub(crate) fn assert_nothing_is_made(&self) {
+        assert!(!self.is_local() || !self.store().exists(), "nothing is made");
     }
 
     /// Ends the scheduler as systemd and Kubernetes do, and starts another.
@@ -142,6 +188,7 @@ impl Home {
             "BLUEPROOF_LOCAL_MEMORY",
             "BLUEPROOF_LOCAL_SELF_APPROVE",
             "BLUEPROOF_LOCAL_APPROVERS",
+            "CUDA_VISIBLE_DEVICES",
             "GITHUB_ACTIONS",
             "NO_COLOR",
             "CLICOLOR_FORCE",
@@ -158,6 +205,8 @@ impl Home {
         }
         command.env("BLUEPROOF_STORE", self.store());
         command.env("BLUEPROOF_ENVIRONMENTS", environments());
+        let variables = self.variables.iter();
+        command.envs(variables.map(|(name, value)| (name, value)));
         command.stdin(Stdio::null());
     }
 

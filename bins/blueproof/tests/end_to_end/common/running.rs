@@ -151,7 +151,12 @@ impl Home {
         let marker = self.path().to_str().expect("temporary folders have plain names");
         let entries = fs::read_dir("/proc").expect("Linux has /proc");
         let processes = entries.filter_map(|entry| Some(entry.ok()?.path()));
+        // The scheduler goes on, as it is to.
+        let server = self
+            .server_pid()
+            .map(|pid| Path::new("/proc").join(pid.to_string()));
         processes
+            .filter(|process| Some(process) != server.as_ref())
             .filter(|process| mentions(process, marker))
             .map(|process| fs::read_to_string(process.join("cmdline")).unwrap_or_default())
             .collect()

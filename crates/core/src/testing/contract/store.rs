@@ -5,7 +5,7 @@ use jiff::Timestamp;
 
 use super::super::samples::request;
 use crate::{
-    domain::{Actor, RequestKey, Resources, RunId},
+    domain::{Actor, RequestKey, Resources, RunId, RunRequest},
     event::{Event, StopMode},
     fact::Fact,
     pending::PendingReason,
@@ -28,6 +28,7 @@ pub async fn store_keeps_its_promises(store: &dyn Store) {
     it_takes_each_command_once(store).await;
     it_tells_what_became_of_commands(store).await;
     it_tells_of_changes(store).await;
+    it_tells_what_a_run_was_asked_for_with(store).await;
     it_prunes_what_is_settled_and_nothing_else(store).await;
 }
 
@@ -99,11 +100,13 @@ async fn it_keeps_the_latest_view_of_each_run(store: &dyn Store) {
         Some(later.clone()),
         "the latest view counts"
     );
-    assert_eq!(
-        store.run(RunId(99)).await.expect("a read"),
-        None,
-        "what is not known is not there"
-    );
+    for unknown in [99, u64::MAX] {
+        assert_eq!(
+            store.run(RunId(unknown)).await.expect("a read"),
+            None,
+            "what is not known is not there"
+        );
+    }
     assert_eq!(
         store.run_of(&second.request_key).await.expect("a read"),
         Some(second.clone())
@@ -382,6 +385,29 @@ async fn it_tells_of_changes(store: &dyn Store) {
     let (after, appended) = tokio::join!(store.changed(Some(before)), store.append(Seq(3), tick));
     appended.expect("an append");
     assert_ne!(before, after, "an append is a change");
+}
+
+async fn it_tells_what_a_run_was_asked_for_with(store: &dyn Store) {
+    let (first, second) = views();
+    let asked = request("view-1", "nano-lm");
+    let again = request("view-1", "another");
+    let requested = |request: &RunRequest| {
+        let request = Box::new(request.clone());
+        (Timestamp::UNIX_EPOCH, Fact::Input(Event::Requested { request }))
+    };
+    let facts = Batch {
+        facts: vec![requested(&asked), requested(&again)],
+        ..Batch::default()
+    };
+    store.append(Seq(4), facts).await.expect("an append");
+    assert_eq!(
+        store.request(first.id).await.expect("a read"),
+        Some(asked),
+        "of several of one key the first made the run"
+    );
+    for without in [second.id, RunId(99), RunId(u64::MAX)] {
+        assert_eq!(store.request(without).await.expect("a read"), None, "{without}");
+    }
 }
 
 fn views() -> (RunView, RunView) {

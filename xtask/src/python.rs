@@ -1,4 +1,4 @@
-//! Python environments for the programs that ours are measured beside: made once, and kept.
+//! Python environments for programs from PyPI, which ours are measured beside or tested by: made once, and kept.
 
 use std::{
     fs,
@@ -12,14 +12,14 @@ use crate::process::{Ended, Invocation, print_line};
 
 /// What an environment is made for.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct MadeFor {
-    pub(super) python: PathBuf,
-    pub(super) packages: Vec<String>,
+pub(crate) struct MadeFor {
+    pub(crate) python: PathBuf,
+    pub(crate) packages: Vec<String>,
 }
 
 impl MadeFor {
     /// Makes an environment, unless it is there already.
-    pub(super) fn install(&self, whose: &str, folder: &Path) -> Result<()> {
+    pub(crate) fn install(&self, whose: &str, folder: &Path) -> Result<()> {
         let marker = folder.join("made-for.json");
         if read_json::<Self>(&marker).is_ok_and(|made| made == *self) {
             return Ok(());
@@ -45,7 +45,7 @@ impl MadeFor {
 }
 
 /// Reads a file of JSON.
-pub(super) fn read_json<T: for<'de> Deserialize<'de>>(path: &Path) -> Result<T> {
+pub(crate) fn read_json<T: for<'de> Deserialize<'de>>(path: &Path) -> Result<T> {
     let text = fs::read(path).with_context(|| format!("could not read `{}`", path.display()))?;
     serde_json::from_slice(&text).with_context(|| format!("could not understand `{}`", path.display()))
 }
