@@ -437,6 +437,7 @@ impl Scheduler {
 
     fn on_configured(&mut self) {
         self.on_entitlement_changed();
+        self.stop_what_no_approval_covers_any_more();
         let awaiting: Vec<RunId> = self.awaiting.values().flatten().copied().collect();
         for run in awaiting {
             self.pass_gate(run);

@@ -153,6 +153,22 @@ impl Scheduler {
         }
     }
 
+    /// Stops attempts under an approval that was revoked and that went on because their requesters approved them, too, under a
+    /// policy that has ceased to let them.
+    pub(super) fn stop_what_no_approval_covers_any_more(&mut self) {
+        let uncovered = self.unsettled.iter().filter(|run| {
+            let run = &self.runs[run];
+            let subject = &run.request.subject;
+            run.active().is_some_and(|attempt| {
+                self.gate.approved_by(&run.request, self.now).is_none()
+                    && self.gate.is_revoked(subject, attempt.head.by())
+            })
+        });
+        for run in uncovered.copied().collect::<Vec<_>>() {
+            self.stop(run, StopMode::End, StopReason::ApprovalRevoked);
+        }
+    }
+
     /// Decides that the time of approvals is over. What runs under them goes on.
     pub(super) fn on_approval_expiry(&mut self) {
         let expired = self.gate.expired(self.now);
