@@ -18,7 +18,6 @@ pub const WORKLOAD: &str = "workload";
 
 /// The pod sets of a run: the driver, which is one pod, and then what the notebook starts. All of them are admitted, or none.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(try_from = "Vec<PodSet>", into = "Vec<PodSet>")]
 pub struct PodSets(Vec<PodSet>);
 
@@ -147,6 +146,36 @@ impl TryFrom<Vec<PodSet>> for PodSets {
 impl From<PodSets> for Vec<PodSet> {
     fn from(sets: PodSets) -> Self {
         sets.0
+    }
+}
+
+/// Says all that is asked of pod sets, but that no two after the driver have one name: a schema has no words for that.
+#[cfg(feature = "schema")]
+impl schemars::JsonSchema for PodSets {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "PodSets".into()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        let set = generator.subschema_for::<PodSet>();
+        let requests = schemars::json_schema!({ "additionalProperties": { "minimum": 0 } });
+        schemars::json_schema!({
+            "description": "The driver, which is one pod, and then what the notebook starts. All of them are admitted, or none.",
+            "type": "array",
+            "minItems": 1,
+            "prefixItems": [{ "allOf": [set, { "properties": {
+                "name": { "const": DRIVER },
+                "count": { "const": 1 },
+                "minCount": { "type": "null" },
+                "requests": requests,
+            } }] }],
+            "items": { "allOf": [set, { "properties": {
+                "name": { "not": { "const": DRIVER } },
+                "count": { "minimum": 1 },
+                "minCount": { "type": "null" },
+                "requests": requests,
+            } }] },
+        })
     }
 }
 

@@ -172,15 +172,19 @@ impl Job {
     }
 }
 
-/// A job as it may be written: logs of before have amounts in place of pod sets, and the path of a folder as its source.
+/// A job as it may be written: logs of before have amounts in place of pod sets, and the path of a folder as its source. Whoever
+/// writes one now is told of pod sets alone.
 #[derive(Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 struct WrittenJob {
     #[serde(alias = "checkout")]
     source: Source,
+    #[cfg_attr(feature = "schema", schemars(required))]
     pod_sets: Option<PodSets>,
+    #[cfg_attr(feature = "schema", schemars(skip))]
     driver: Option<Resources>,
+    #[cfg_attr(feature = "schema", schemars(skip))]
     workload: Option<Resources>,
     timeouts: Timeouts,
     work: serde_json::Value,

@@ -6,17 +6,35 @@ use std::{
     str::FromStr,
 };
 
-use serde::{Deserialize, Serialize};
+use serde::{
+    Deserialize, Deserializer, Serialize,
+    de::{self, MapAccess, Visitor, value::MapAccessDeserializer},
+};
 
 use super::Head;
 
 /// The most characters of the address of a repository.
 const MOST_OF_ADDRESS: usize = 2048;
 
+/// An address of a repository, as a pattern: what [`GitRepository::from_str`] takes, up to the length.
+#[cfg(feature = "schema")]
+const ADDRESS: &str = concat!(
+    r"^(file:///[!-~]*",
+    r#"|https://[!"$-,.0->A-~][!"$-.0->A-~]*([/?#][!-~]*)?"#,
+    r#"|ssh://(([!"$-,.0-9;->@-~][!"$-.0-9;->@-~]*)?@)?[!"$-,.0->A-~][!"$-.0->A-~]*([/?#][!-~]*)?)$"#,
+);
+
+/// A commit, as a pattern.
+#[cfg(feature = "schema")]
+const COMMIT: &str = "^[0-9a-f]{40}$";
+
+/// A folder below another, as a pattern: no part is `..`, and the first is not `.` either.
+#[cfg(feature = "schema")]
+const BELOW: &str = r"^(([^/.][^/]*|\.[^/.][^/]*|\.\.[^/]+)(/+([^/.][^/]*|\.[^/.][^/]*|\.\.[^/]+|\.))*/*)?$";
+
 /// Where the content of a job comes from.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase", from = "WrittenSource")]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub enum Source {
     /// A folder of the machine that the job is carried out on.
     Folder(PathBuf),
@@ -44,6 +62,7 @@ pub struct GitSource {
 /// command the address names.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(extend("pattern" = ADDRESS, "maxLength" = MOST_OF_ADDRESS)))]
 #[serde(try_from = "String", into = "String")]
 pub struct GitRepository(String);
 
@@ -154,15 +173,7 @@ fn is_root(folder: &Path) -> bool {
     folder.as_os_str().is_empty()
 }
 
-/// A source as it may be written: logs of before have the path of a folder.
-#[derive(Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(untagged)]
-enum WrittenSource {
-    Path(PathBuf),
-    Source(TaggedSource),
-}
-
+/// A source as it is written now.
 #[derive(Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -171,14 +182,47 @@ enum TaggedSource {
     Git(GitSource),
 }
 
-impl From<WrittenSource> for Source {
-    fn from(written: WrittenSource) -> Self {
-        match written {
-            WrittenSource::Path(folder) | WrittenSource::Source(TaggedSource::Folder(folder)) => {
-                Self::Folder(folder)
-            }
-            WrittenSource::Source(TaggedSource::Git(git)) => Self::Git(git),
-        }
+impl<'de> Deserialize<'de> for Source {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(WrittenSource)
+    }
+}
+
+/// Reads a source as it may be written: logs of before have the path of a folder.
+struct WrittenSource;
+
+impl<'de> Visitor<'de> for WrittenSource {
+    type Value = Source;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a source, `folder` or `git`")
+    }
+
+    fn visit_str<E: de::Error>(self, folder: &str) -> Result<Source, E> {
+        Ok(Source::Folder(folder.into()))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Source, A::Error> {
+        let tagged = TaggedSource::deserialize(MapAccessDeserializer::new(map))?;
+        Ok(match tagged {
+            TaggedSource::Folder(folder) => Source::Folder(folder),
+            TaggedSource::Git(git) => Source::Git(git),
+        })
+    }
+}
+
+#[cfg(feature = "schema")]
+impl schemars::JsonSchema for Source {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Source".into()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        let tagged = generator.subschema_for::<TaggedSource>();
+        schemars::json_schema!({
+            "description": "Where the content of a job comes from. A text is the path of a folder, as earlier versions wrote it.",
+            "anyOf": [{ "type": "string" }, tagged],
+        })
     }
 }
 
@@ -187,8 +231,10 @@ impl From<WrittenSource> for Source {
 #[serde(rename_all = "camelCase")]
 struct WrittenGit {
     repository: GitRepository,
+    #[cfg_attr(feature = "schema", schemars(extend("pattern" = COMMIT)))]
     commit: String,
     #[serde(default)]
+    #[cfg_attr(feature = "schema", schemars(extend("pattern" = BELOW)))]
     folder: PathBuf,
 }
 
@@ -221,7 +267,7 @@ impl TryFrom<WrittenGit> for GitSource {
 mod tests {
     use super::*;
 
-    const COMMIT: &str = "0123456789abcdef0123456789abcdef01234567";
+    const SHA: &str = "0123456789abcdef0123456789abcdef01234567";
 
     #[test]
     fn repositories_are_given_by_addresses_of_protocols_that_are_safe() {
@@ -278,26 +324,26 @@ mod tests {
             let git = serde_json::json!({ "repository": repository, "commit": commit, "folder": folder });
             serde_json::from_value::<Source>(serde_json::json!({ "git": git })).ok()
         };
-        let source = written(COMMIT, "examples/nano-lm").expect("it is one");
+        let source = written(SHA, "examples/nano-lm").expect("it is one");
         assert_eq!(
             source.to_string(),
-            format!("https://github.com/a/b@{COMMIT}:examples/nano-lm")
+            format!("https://github.com/a/b@{SHA}:examples/nano-lm")
         );
         let text = serde_json::to_string(&source).expect("plain data");
         assert_eq!(
             serde_json::from_str::<Source>(&text).expect("it comes back"),
             source
         );
-        assert!(source.may_be_of(&Head::Commit(COMMIT.into())));
+        assert!(source.may_be_of(&Head::Commit(SHA.into())));
         assert!(!source.may_be_of(&Head::Commit("1".repeat(40))));
         assert!(!source.may_be_of(&Head::Snapshot("1".repeat(64))));
         for (commit, folder) in [
             ("main", ""),
-            (&COMMIT[..39], ""),
+            (&SHA[..39], ""),
             ("--upload-pack=x", ""),
-            (COMMIT, "../elsewhere"),
-            (COMMIT, "/etc"),
-            (COMMIT, "a/../../b"),
+            (SHA, "../elsewhere"),
+            (SHA, "/etc"),
+            (SHA, "a/../../b"),
         ] {
             assert_eq!(written(commit, folder), None, "{commit} {folder}");
         }

@@ -90,6 +90,9 @@ fn say_tuple(members: &mut Map<String, Value>) {
     if members.get("items").is_some_and(Value::is_array) {
         let items = members.remove("items").expect("it was there");
         members.insert("prefixItems".into(), items);
+        if let Some(rest) = members.remove("additionalItems") {
+            members.insert("items".into(), rest);
+        }
     }
 }
 
@@ -125,6 +128,7 @@ mod tests {
             "took": { "type": ["string", "null"], "format": "duration" },
             "names": { "type": "array", "uniqueItems": true },
             "pair": { "type": "array", "items": [{ "type": "string" }], "minItems": 1 },
+            "more": { "type": "array", "items": [{ "type": "string" }], "additionalItems": { "type": "null" } },
         }});
         be_exact(&mut schema);
         let expected = json!({ "properties": {
@@ -134,6 +138,7 @@ mod tests {
             "took": { "anyOf": [{ "type": "string", "pattern": DURATION }, { "type": "null" }] },
             "names": { "type": "array" },
             "pair": { "type": "array", "prefixItems": [{ "type": "string" }], "minItems": 1 },
+            "more": { "type": "array", "prefixItems": [{ "type": "string" }], "items": { "type": "null" } },
         }});
         assert_eq!(schema, expected);
     }
