@@ -156,6 +156,9 @@ pub struct ClusterQueue {
     /// Who decides which of its workloads are admitted.
     #[serde(default, skip_serializing_if = "Admission::is_embedded")]
     pub admission: Admission,
+    /// The cluster that its workloads run on, where there are several; `None` is the usual one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cluster: Option<String>,
 }
 
 /// Who decides which workloads of a ClusterQueue are admitted.

@@ -36,8 +36,10 @@ pub(super) fn objects(declared: Declared) -> Objects {
             .metadata
             .admission
             .map_or_else(Default::default, |said| said.value);
+        let cluster = object.metadata.cluster.map(|said| said.value.0);
         let queue = objects::ClusterQueue {
             admission,
+            cluster,
             ..cluster_queue(object.spec)
         };
         (object.metadata.name.value.0, queue)
@@ -117,6 +119,7 @@ fn cluster_queue(spec: ClusterQueueSpec) -> objects::ClusterQueue {
             .admission_scope
             .map_or_else(Default::default, |scope| scope.value.admission_mode),
         admission: objects::Admission::default(),
+        cluster: None,
     }
 }
 

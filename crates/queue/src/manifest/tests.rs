@@ -504,6 +504,36 @@ fn who_admits_to_a_cluster_queue_is_an_annotation_of_ours() {
 }
 
 #[test]
+fn the_cluster_of_a_cluster_queue_is_an_annotation_of_ours() {
+    let on = |name: &str, spec: &str, cluster: &str| {
+        let text = queue(spec).replace("team-a", name);
+        text.replace(
+            "metadata:\n",
+            &format!("metadata:\n  annotations: {{blueproof.dev/cluster: {cluster}}}\n"),
+        )
+    };
+    let read = of(&on("team-a", "", "oke-frankfurt")).expect("Kueue takes it");
+    let cluster = read.objects.cluster_queues["team-a"].cluster.as_deref();
+    assert_eq!(cluster, Some("oke-frankfurt"));
+    let plain = of(&queue("")).expect("Kueue takes it");
+    assert_eq!(plain.objects.cluster_queues["team-a"].cluster, None);
+
+    assert_refused(&on("team-a", "", "¶OKE Frankfurt"), Code::BadValue, "a-z, 0-9");
+    let local = "apiVersion: kueue.x-k8s.io/v1beta2\nkind: LocalQueue\nmetadata:\n  name: q\n  namespace: default\n  \
+                 annotations: {blueproof.dev/cluster: ¶east}\nspec: {clusterQueue: team-a}\n";
+    assert_refused(
+        &format!("{}---\n{local}", queue("")),
+        Code::QueueRule,
+        "at ClusterQueues",
+    );
+    let cohort = "  cohortName: all\n";
+    let two = [on("team-a", cohort, "east"), on("team-b", cohort, "¶west")];
+    assert_refused(&two.join("---\n"), Code::QueueRule, "different clusters");
+    let one = [on("team-a", cohort, "east"), on("team-b", cohort, "east")];
+    assert!(of(&one.join("---\n")).is_ok());
+}
+
+#[test]
 fn what_of_the_configuration_changes_decisions_elsewhere_is_a_warning_that_names_it() {
     for (name, value) in [
         ("featureGates", "{PartialAdmission: false}"),

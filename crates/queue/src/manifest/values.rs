@@ -51,6 +51,9 @@ pub(super) const USERS: &str = "blueproof.dev/users";
 /// The annotation that says who decides which workloads of a ClusterQueue are admitted.
 pub(super) const ADMISSION: &str = "blueproof.dev/admission";
 
+/// The annotation of a ClusterQueue that names the cluster that its workloads run on.
+pub(super) const CLUSTER: &str = "blueproof.dev/cluster";
+
 /// What an object is called, in which namespace, and what beyond Kueue's own is said of it.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Metadata {
@@ -58,6 +61,7 @@ pub(super) struct Metadata {
     pub(super) namespace: Option<String>,
     pub(super) users: Option<Located<LocalQueueUsers>>,
     pub(super) admission: Option<Located<Admission>>,
+    pub(super) cluster: Option<Located<Name>>,
 }
 
 /// What annotations of ours say.
@@ -65,6 +69,7 @@ pub(super) struct Metadata {
 struct Annotations {
     users: Option<Located<LocalQueueUsers>>,
     admission: Option<Located<Admission>>,
+    cluster: Option<Located<Name>>,
 }
 
 /// The name of an object: a DNS subdomain.
@@ -146,12 +151,17 @@ impl Decode for Metadata {
             Some(namespace) => Some(namespace_name(namespace, problems)?),
             None => None,
         };
-        let Annotations { users, admission } = annotations(node, problems)?;
+        let Annotations {
+            users,
+            admission,
+            cluster,
+        } = annotations(node, problems)?;
         Some(Self {
             name: Located::decode(name, problems)?,
             namespace,
             users,
             admission,
+            cluster,
         })
     }
 
@@ -187,9 +197,10 @@ fn annotations(metadata: &Node, problems: &mut Problems<'_>) -> Option<Annotatio
         match ours.key.as_str() {
             USERS => said.users = Some(Located::decode(&ours.node, problems)?),
             ADMISSION => said.admission = Some(Located::decode(&ours.node, problems)?),
+            CLUSTER => said.cluster = Some(Located::decode(&ours.node, problems)?),
             other => {
                 let unknown = Diagnostic::error(Code::UnknownKey, format!("unknown annotation `{other}`"));
-                let known = format!("ours are `{USERS}` and `{ADMISSION}`");
+                let known = format!("ours are `{USERS}`, `{ADMISSION}` and `{CLUSTER}`");
                 problems.report(ours.spot, unknown.hint(known));
                 return None;
             }

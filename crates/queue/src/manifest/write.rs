@@ -8,7 +8,7 @@ use blueproof_diagnostic::amount::{Binary, Millis};
 use jiff::SignedDuration;
 use serde_json::{Map, Value, json};
 
-use super::values::{ADMISSION, USERS};
+use super::values::{ADMISSION, CLUSTER, USERS};
 use crate::{
     Quantity,
     objects::{
@@ -50,7 +50,7 @@ pub fn documents(objects: &Objects) -> Vec<Document> {
     let cluster_queues = objects
         .cluster_queues
         .iter()
-        .map(|(name, of)| with_admission(object("ClusterQueue", name, cluster_queue(of)), of.admission));
+        .map(|(name, of)| annotated(object("ClusterQueue", name, cluster_queue(of)), of));
     let local_queues = objects
         .local_queues
         .iter()
@@ -109,10 +109,13 @@ fn local_queue(name: &str, queue: &LocalQueue) -> Document {
     document
 }
 
-/// Says of a ClusterQueue whose admission is external that it is.
-fn with_admission(mut document: Document, admission: Admission) -> Document {
-    if admission != Admission::default() {
-        document.value["metadata"]["annotations"] = json!({ ADMISSION: word(&admission) });
+/// Adds to a ClusterQueue who admits its workloads and where they run, where that is not as usual.
+fn annotated(mut document: Document, queue: &ClusterQueue) -> Document {
+    if queue.admission != Admission::default() {
+        document.value["metadata"]["annotations"][ADMISSION] = json!(word(&queue.admission));
+    }
+    if let Some(cluster) = &queue.cluster {
+        document.value["metadata"]["annotations"][CLUSTER] = json!(cluster);
     }
     document
 }

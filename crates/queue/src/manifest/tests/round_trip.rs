@@ -20,6 +20,7 @@ use crate::{
 const FLAVORS: [&str; 3] = ["a10", "h200", "spot.eu"];
 const COHORTS: [&str; 3] = ["left", "right", "root"];
 const QUEUES: [&str; 3] = ["q0", "q1", "true"];
+const CLUSTERS: [&str; 3] = ["local", "oke.eu", "true"];
 const RESOURCES: [&str; 4] = ["cpu", "memory", "nvidia.com/gpu", "pods"];
 
 fn amount() -> impl Strategy<Value = Quantity> {
@@ -108,7 +109,7 @@ fn cluster_queue() -> impl Strategy<Value = ClusterQueue> {
         fungibility(),
         weight(),
         stop_policy(),
-        (mode, any::<bool>()),
+        (mode, any::<bool>(), option::of(select(CLUSTERS.to_vec()))),
     );
     (option::of(select(COHORTS.to_vec())), rest)
         .prop_flat_map(|(cohort, rest)| (Just(cohort), groups(cohort.is_some()), Just(rest)))
@@ -126,6 +127,7 @@ fn cluster_queue() -> impl Strategy<Value = ClusterQueue> {
                 None if rest.5.1 => Admission::External,
                 None | Some(_) => Admission::Embedded,
             },
+            cluster: rest.5.2.filter(|_| cohort.is_none()).map(str::to_owned),
         })
 }
 
