@@ -8,7 +8,7 @@ use blueproof_core::{
     domain::{Bytes, Cpus, Gpus, Resources},
     engine::{Engine, Ports},
     policy::Policy,
-    ports::{Clock, Command, StoreClient, SystemClock},
+    ports::{Clock, Clusters, Command, StoreClient, SystemClock},
     testing::{FakeCluster, FakeReporter, MemoryStore, ask_for_cpu, request},
 };
 
@@ -27,7 +27,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     );
     let ports = Ports {
         store: store.clone(),
-        cluster: Arc::new(FakeCluster::passing(machine)),
+        clusters: Clusters::one(Arc::new(FakeCluster::passing(machine))),
         reporters: vec![reporter.clone()],
         clock: Arc::new(SystemClock),
     };

@@ -25,9 +25,9 @@ use async_trait::async_trait;
 use blueproof_core::{
     action::{Reservation, ReservedQuota, StartAction},
     attempt::{AttemptLayout, RunsFolder},
-    domain::AttemptId,
+    domain::{AttemptId, Inventory},
     event::StopMode,
-    ports::{AttemptNews, CallError, ClusterDriver, Inventory, News},
+    ports::{AttemptNews, CallError, ClusterDriver, News},
 };
 use blueproof_diagnostic::{Code, Diagnostic};
 use tokio::sync::mpsc;
@@ -73,6 +73,13 @@ impl LocalDriver {
         change(Arc::get_mut(&mut self.attempts).expect("nothing was asked of a driver that is being made"));
     }
 
+    /// Returns what this machine has. It looks for accelerators the first time, which may take seconds.
+    pub async fn inventory(&self) -> Result<Inventory, CallError> {
+        let inventory = self.attempts.inventory().await?;
+        self.followed.tell_inventory(inventory.clone()).await;
+        Ok(inventory)
+    }
+
     /// Returns what the attempts leave.
     pub fn output(&self) -> Arc<LocalOutput> {
         self.attempts.output()
@@ -94,12 +101,8 @@ fn decides_nothing(cluster_queue: &str) -> CallError {
 
 #[async_trait]
 impl ClusterDriver for LocalDriver {
-    async fn inventory(&self) -> Result<Inventory, CallError> {
-        self.attempts.inventory().await
-    }
-
     fn news(&self) -> mpsc::Receiver<News> {
-        self.followed.listen()
+        self.followed.listen(&self.attempts)
     }
 
     async fn reserve(&self, reservation: &Reservation) -> Result<(), CallError> {
@@ -108,7 +111,10 @@ impl ClusterDriver for LocalDriver {
             ReservedQuota::Requested(request) => return Err(decides_nothing(&request.cluster_queue)),
             ReservedQuota::Assigned(assignment) => labels::check(reservation, assignment)?,
         }
-        let placement = self.attempts.reserve(attempt, reservation.resources()).await?;
+        let placement = self.attempts.reserve(attempt, reservation.resources()).await;
+        // It was looked at which devices are fit.
+        self.followed.look_at_inventory(&self.attempts).await;
+        let placement = placement?;
         self.followed
             .tell(attempt, AttemptNews::Reserved(placement))
             .await;

@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use blueproof_queue::{Assignment, objects::ResourceFlavor};
 
 use crate::{
-    domain::{ApprovedHead, AttemptId, Job, PodSets, Priority, Resources, RunRequest},
+    domain::{ApprovedHead, AttemptId, ClusterName, Job, PodSets, Priority, Resources, RunRequest},
     event::{Call, StopMode},
     view::RunView,
 };
@@ -23,11 +23,15 @@ pub enum Action {
     Observe {
         /// The attempt.
         attempt: AttemptId,
+        /// Where it is.
+        cluster: ClusterName,
     },
     /// Ask an attempt to end.
     Stop {
         /// The attempt.
         attempt: AttemptId,
+        /// Where it is.
+        cluster: ClusterName,
         /// How.
         how: StopMode,
     },
@@ -35,6 +39,8 @@ pub enum Action {
     Release {
         /// The attempt.
         attempt: AttemptId,
+        /// Where it is.
+        cluster: ClusterName,
     },
     /// Write the report of a run that has ended.
     Report {
@@ -50,6 +56,8 @@ pub enum Action {
 pub struct Reservation {
     /// The attempt.
     pub attempt: AttemptId,
+    /// The cluster that is asked.
+    pub cluster: ClusterName,
     /// What it consists of, as it was asked for.
     pub pod_sets: PodSets,
     /// The flavors of which quota was assigned, as they are now: their labels say on which nodes its pods may be, and their
@@ -91,6 +99,8 @@ impl Reservation {
 pub struct StartAction {
     /// The attempt.
     pub attempt: AttemptId,
+    /// The cluster on which it has its place.
+    pub cluster: ClusterName,
     /// The head that somebody entitled approved.
     pub head: ApprovedHead,
     /// What was asked for.
@@ -110,9 +120,9 @@ impl Action {
         match self {
             Action::Reserve(reservation) => Call::Reserve(reservation.attempt),
             Action::Start(start) => Call::Start(start.attempt),
-            Action::Observe { attempt } => Call::Observe(*attempt),
+            Action::Observe { attempt, .. } => Call::Observe(*attempt),
             Action::Stop { attempt, .. } => Call::Stop(*attempt),
-            Action::Release { attempt } => Call::Release(*attempt),
+            Action::Release { attempt, .. } => Call::Release(*attempt),
             Action::Report { view, .. } => Call::Report(view.id),
         }
     }

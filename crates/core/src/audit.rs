@@ -158,6 +158,7 @@ fn of_input(input: &Event) -> Option<(AuditTarget, Option<Actor>)> {
         | Event::Synchronized { .. }
         | Event::Configured { .. }
         | Event::QuotaApplied { .. }
+        | Event::InventoryChanged { .. }
         | Event::Requested { .. }
         | Event::Pending { .. }
         | Event::Reserved { .. }
@@ -201,7 +202,9 @@ fn of_decision(decision: &Decision) -> Option<Told> {
         Decision::ResumeRefused { target, by, reason } => {
             told(held(target), Some(by), Some(reason.as_words()))
         }
-        Decision::Admitted { attempt, approved_by } => told(
+        Decision::Admitted {
+            attempt, approved_by, ..
+        } => told(
             AuditTarget::Attempt(*attempt),
             Some(approved_by),
             Some("by whose approval it runs"),

@@ -21,14 +21,14 @@ use crate::{
     event::Event,
     policy::Policy,
     ports::{
-        Answer, Batch, Clock, ClusterDriver, CommandId, Reporter, RunStatus, Seq, Store, StoreClient,
-        StoreError, Version,
+        Answer, Batch, Clock, Clusters, CommandId, Reporter, RunStatus, Seq, Store, StoreClient, StoreError,
+        Version,
     },
     scheduler::{Changed, Replay, SNAPSHOT_VERSION, Scheduler, Snapshot},
     view::RunView,
 };
 use incoming::{Handle, Incoming};
-use perform::Calls;
+use perform::{Calls, Came};
 use rows::Rows;
 
 /// How many facts are read from the log at once.
@@ -45,7 +45,7 @@ pub struct Ports {
     /// What outlives us.
     pub store: Arc<dyn Store>,
     /// Where attempts run.
-    pub cluster: Arc<dyn ClusterDriver>,
+    pub clusters: Clusters,
     /// Where runs are reported to.
     pub reporters: Vec<Arc<dyn Reporter>>,
     /// What time it is.
@@ -111,12 +111,13 @@ impl Engine {
         };
         engine.report_all();
         engine.carry_out(outstanding);
-        if is_new {
-            let configured = Event::Configured {
-                policy: Box::new(policy),
-            };
-            engine.take_in(vec![configured.into()], Vec::new()).await?;
-        }
+        let configured = is_new.then(|| Event::Configured {
+            policy: Box::new(policy),
+        });
+        // What a cluster has is known at once where it was looked at before: nothing is admitted by an older inventory.
+        let known = engine.ready();
+        let inputs = configured.into_iter().map(Incoming::from).chain(known);
+        engine.take_in(inputs.collect(), Vec::new()).await?;
         Ok(engine)
     }
 
@@ -147,19 +148,34 @@ impl Engine {
             if done(&self.scheduler) {
                 return self.finish_rows().await;
             }
-            let event = tokio::select! {
-                event = self.calls.next() => event,
+            let came = tokio::select! {
+                came = self.calls.next() => came,
                 version = self.ports.store.changed(self.seen) => {
                     self.seen = Some(version);
                     continue;
                 }
                 () = self.woken.notified() => continue,
-                () = sleep_until(&*self.ports.clock, self.scheduler.next_wakeup()) => Event::Tick,
+                () = sleep_until(&*self.ports.clock, self.scheduler.next_wakeup()) => Came::Event(Event::Tick),
                 () = sleep_until(&*self.ports.clock, self.rows.due(&self.scheduler)) => continue,
             };
-            let mut inputs = vec![Incoming::from(event)];
-            inputs.extend(std::iter::from_fn(|| self.calls.try_next()).map(Incoming::from));
+            let mut inputs: Vec<_> = self.input_of(came).into_iter().collect();
+            inputs.extend(self.ready());
             self.take_in(inputs, Vec::new()).await?;
+        }
+    }
+
+    /// Returns what came meanwhile.
+    fn ready(&mut self) -> Vec<Incoming> {
+        let came: Vec<Came> = std::iter::from_fn(|| self.calls.try_next()).collect();
+        came.into_iter().filter_map(|came| self.input_of(came)).collect()
+    }
+
+    /// Returns what is to be decided about what came, if anything is: what a cluster says of another's attempts, and what it
+    /// said before of itself, is no input.
+    fn input_of(&self, came: Came) -> Option<Incoming> {
+        match came {
+            Came::Event(event) => Some(event.into()),
+            Came::News(cluster, news) => incoming::of_news(&self.scheduler, cluster, news),
         }
     }
 

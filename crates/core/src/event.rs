@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 use crate::{
     approval::{Approval, HoldTarget, RevocationTarget},
     domain::{
-        Actor, AttemptId, BaseRef, CallError, EvictionReason, Head, Outcome, Placement, PullRequest,
-        Repository, RequestKey, RunId, RunRequest,
+        Actor, AttemptId, BaseRef, CallError, ClusterName, EvictionReason, Head, Inventory, Outcome,
+        Placement, PullRequest, Repository, RequestKey, RunId, RunRequest,
     },
     policy::Policy,
 };
@@ -152,6 +152,13 @@ pub enum Event {
         /// Who.
         by: Actor,
     },
+    /// A cluster has something else than before.
+    InventoryChanged {
+        /// Which cluster.
+        cluster: ClusterName,
+        /// All that it has now.
+        inventory: Box<Inventory>,
+    },
     /// An attempt waits for a place.
     Pending {
         /// The attempt.
@@ -241,6 +248,7 @@ impl Event {
             | Event::CancelRequested { via, .. } => via.as_ref(),
             Event::Configured { .. }
             | Event::QuotaApplied { .. }
+            | Event::InventoryChanged { .. }
             | Event::Pending { .. }
             | Event::Reserved { .. }
             | Event::Started { .. }
@@ -271,6 +279,7 @@ impl Event {
             Event::Synchronized { .. } => "synchronized",
             Event::CancelRequested { .. } => "cancelRequested",
             Event::RetryRequested { .. } => "retryRequested",
+            Event::InventoryChanged { .. } => "inventoryChanged",
             Event::Pending { .. } => "pending",
             Event::Reserved { .. } => "reserved",
             Event::Started { .. } => "started",

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     approval::{Approval, ApprovalRefusal, ApprovalTarget, HoldTarget, RevocationReason},
-    domain::{Actor, AttemptId, BackOff, Ending, EvictionReason, Failure, Outcome, RunId},
+    domain::{Actor, AttemptId, BackOff, ClusterName, Ending, EvictionReason, Failure, Outcome, RunId},
     event::{Call, Event, StopMode},
 };
 
@@ -121,6 +121,9 @@ pub enum Decision {
     QuotaRequested {
         /// The attempt, which begins when it has it.
         attempt: AttemptId,
+        /// The cluster that is asked.
+        #[serde(default, skip_serializing_if = "ClusterName::is_local")]
+        cluster: ClusterName,
     },
     /// An attempt has quota, which others may still be leaving.
     QuotaReserved {
@@ -135,6 +138,9 @@ pub enum Decision {
         attempt: AttemptId,
         /// Who approved its head.
         approved_by: Actor,
+        /// The cluster that it is carried out on.
+        #[serde(default, skip_serializing_if = "ClusterName::is_local")]
+        cluster: ClusterName,
     },
     /// An attempt has to give its quota back. One that was not admitted yet has done so.
     Evicted {

@@ -16,7 +16,7 @@ mod store;
 pub use crate::domain::{CallError, Retry};
 pub use callback::CallbackReporter;
 pub use clock::{Clock, SystemClock};
-pub use cluster::{AttemptNews, ClusterDriver, Inventory, NEWS_AT_MOST, News};
+pub use cluster::{AttemptNews, ClusterDriver, Clusters, NEWS_AT_MOST, News};
 pub use command::{Answer, Command, CommandId, LeftCommand, StoredCommand};
 pub use gpu::{Blindness, EventQueue, GpuEvents, GpuMeter, GpuProbe, GpuUsed, ProbeError};
 pub use leadership::{Leadership, Term};

@@ -13,6 +13,7 @@ mod approvals;
 mod attempts;
 mod calls;
 mod check;
+mod clusters;
 mod estimate;
 mod forget;
 mod gate;
@@ -40,7 +41,7 @@ pub use why::Lost;
 use crate::{
     action::Action,
     approval::Approval,
-    domain::{AttemptId, BackOff, RequestKey, RunId, RunRequest},
+    domain::{AttemptId, BackOff, ClusterName, Inventory, RequestKey, RunId, RunRequest},
     estimate::Durations,
     event::{Call, Event},
     fact::{Decision, Fact},
@@ -75,6 +76,8 @@ pub struct Scheduler {
     retry: RetryPolicy,
     /// The policy that an input set last.
     configured: Option<Policy>,
+    /// What each cluster said last that it has.
+    inventories: BTreeMap<ClusterName, Inventory>,
     timers: Timers<Timer>,
     runs: BTreeMap<RunId, Run>,
     /// The last run that was asked for.
@@ -154,6 +157,7 @@ impl Scheduler {
             queue,
             retry: policy.retry,
             configured: None,
+            inventories: BTreeMap::new(),
             timers: Timers::default(),
             runs: BTreeMap::new(),
             last_run: RunId(0),
@@ -260,6 +264,7 @@ impl Scheduler {
             Event::Released { attempt } => self.on_released(*attempt),
             Event::CallFailed { call, error } => self.on_call_failed(*call, error),
             Event::QuotaApplied { .. }
+            | Event::InventoryChanged { .. }
             | Event::Pending { .. }
             | Event::Started { .. }
             | Event::Reported { .. }

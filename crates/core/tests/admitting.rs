@@ -10,7 +10,7 @@ use blueproof_core::{
     engine::{Engine, Ports},
     fact::{Decision, Fact},
     policy::Policy,
-    ports::{AttemptNews, Clock, Command, Seq, StoreClient},
+    ports::{AttemptNews, Clock, Clusters, Command, Seq, StoreClient},
     scheduler::Scheduler,
     testing::{self, FakeClock, FakeCluster, FakeReporter, MemoryStore, contract},
 };
@@ -61,7 +61,7 @@ impl World {
     async fn engine(&self) -> Engine {
         let ports = Ports {
             store: self.store.clone(),
-            cluster: self.cluster.clone(),
+            clusters: Clusters::one(self.cluster.clone()),
             reporters: vec![Arc::new(FakeReporter::default())],
             clock: self.clock.clone(),
         };

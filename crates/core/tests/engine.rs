@@ -7,7 +7,7 @@ use blueproof_core::{
     engine::{Engine, Ports},
     fact::Fact,
     policy::Policy,
-    ports::{CallError, Clock, Command, Leadership, Seq, Store, StoreClient},
+    ports::{CallError, Clock, Clusters, Command, Leadership, Seq, Store, StoreClient},
     scheduler::Scheduler,
     sqlite::SqliteStore,
     testing::{self, FakeClock, FakeCluster, FakeReporter, MemoryStore, contract, two_cores},
@@ -36,7 +36,7 @@ impl World {
     async fn engine(&self) -> Engine {
         let ports = Ports {
             store: self.store.clone(),
-            cluster: self.cluster.clone(),
+            clusters: Clusters::one(self.cluster.clone()),
             reporters: vec![self.reporter.clone()],
             clock: self.clock.clone(),
         };
@@ -218,7 +218,7 @@ async fn one_call_fails_and_the_engine_dies_after(survives: usize) -> Came {
         let clock = clock.clone();
         let ports = Ports {
             store,
-            cluster,
+            clusters: Clusters::one(cluster),
             reporters: vec![reporter],
             clock,
         };

@@ -10,7 +10,7 @@ use blueproof_core::{
     fact::{Decision, Fact},
     metrics,
     policy::Policy,
-    ports::{Command, Seq, StoreClient},
+    ports::{Clusters, Command, Seq, StoreClient},
     scheduler::{Replay, Scheduler},
     testing::{FakeClock, FakeCluster, FakeReporter, MemoryStore, finished, request, two_cores},
 };
@@ -203,7 +203,7 @@ async fn the_store_has_every_run_as_it_ended() {
     let store = Arc::new(MemoryStore::default());
     let ports = Ports {
         store: store.clone(),
-        cluster: Arc::new(FakeCluster::passing(two_cores())),
+        clusters: Clusters::one(Arc::new(FakeCluster::passing(two_cores()))),
         reporters: vec![Arc::new(FakeReporter::default())],
         clock: Arc::new(FakeClock::default()),
     };

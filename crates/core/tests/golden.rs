@@ -125,9 +125,9 @@ fn answer(action: Action) -> Option<Event> {
         Action::Start(start) => Some(Event::Started {
             attempt: start.attempt,
         }),
-        Action::Observe { attempt } => Some(finished(attempt, Verdict::Passed)),
+        Action::Observe { attempt, .. } => Some(finished(attempt, Verdict::Passed)),
         Action::Stop { attempt, .. } => Some(finished(attempt, Verdict::Stopped)),
-        Action::Release { attempt } => Some(Event::Released { attempt }),
+        Action::Release { attempt, .. } => Some(Event::Released { attempt }),
         Action::Report { view, .. } => Some(Event::Reported {
             run: view.id,
             attempts: u32::try_from(view.attempts.len()).expect("few"),

@@ -118,8 +118,13 @@ impl Story {
 }
 
 fn stop(run: RunId, how: StopMode) -> Action {
+    stop_of(run.attempt(1), how)
+}
+
+fn stop_of(attempt: AttemptId, how: StopMode) -> Action {
     Action::Stop {
-        attempt: run.attempt(1),
+        attempt,
+        cluster: Default::default(),
         how,
     }
 }
@@ -266,8 +271,7 @@ fn what_an_evicted_attempt_had_counts_toward_the_execution_time() {
     story.second = end.as_second() - 2;
     assert_eq!(story.tell(Event::Tick), []);
     let attempt = run.attempt(2);
-    let how = StopMode::Interrupt;
-    assert_eq!(story.tell(Event::Tick), [Action::Stop { attempt, how }]);
+    assert_eq!(story.tell(Event::Tick), [stop_of(attempt, StopMode::Interrupt)]);
 
     story.stopped(attempt);
     assert_eq!(story.state(run), RunState::Ended(Ending::TimedOut));

@@ -10,7 +10,9 @@ use blueproof_core::{
     domain::{RunId, RunState, Verdict},
     engine::{Engine, Ports},
     policy::Policy,
-    ports::{CallError, CallbackReporter, Clock, Command, Interest, Reporter, RunStatus, StoreClient},
+    ports::{
+        CallError, CallbackReporter, Clock, Clusters, Command, Interest, Reporter, RunStatus, StoreClient,
+    },
     scheduler::Scheduler,
     testing::{self, FakeClock, FakeCluster, FakeReporter, MemoryStore, contract, two_cores},
     view::ReportView,
@@ -43,7 +45,7 @@ impl World {
     async fn engine(&self, reporters: Vec<Arc<dyn Reporter>>) -> Engine {
         let ports = Ports {
             store: self.store.clone(),
-            cluster: self.cluster.clone(),
+            clusters: Clusters::one(self.cluster.clone()),
             reporters,
             clock: self.clock.clone(),
         };

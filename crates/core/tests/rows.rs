@@ -6,7 +6,7 @@ use blueproof_core::{
     domain::{Cpus, Resources, RunId, Verdict},
     engine::{Engine, Ports},
     policy::Policy,
-    ports::{Clock, Command, Seq, StoreClient},
+    ports::{Clock, Clusters, Command, Seq, StoreClient},
     scheduler::{Effort, Scheduler},
     testing::{self, FakeClock, FakeCluster, FakeReporter, MemoryStore},
     view::RunView,
@@ -44,7 +44,7 @@ impl World {
     async fn engine(&self) -> Engine {
         let ports = Ports {
             store: self.store.clone(),
-            cluster: self.cluster.clone(),
+            clusters: Clusters::one(self.cluster.clone()),
             reporters: vec![Arc::<FakeReporter>::default()],
             clock: self.clock.clone(),
         };

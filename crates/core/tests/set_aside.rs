@@ -7,7 +7,7 @@ use blueproof_core::{
     engine::{Engine, Ports},
     event::Event,
     policy::Policy,
-    ports::{Answer, Clock, Command, Seq, Store},
+    ports::{Answer, Clock, Clusters, Command, Seq, Store},
     scheduler::{Scheduler, Step},
     sqlite::SqliteStore,
     testing::{self, FakeClock, FakeCluster, FakeReporter, MemoryStore},
@@ -27,7 +27,7 @@ fn two_cores() -> Resources {
 fn ports(store: &Arc<dyn Store>) -> Ports {
     Ports {
         store: store.clone(),
-        cluster: Arc::new(FakeCluster::passing(two_cores())),
+        clusters: Clusters::one(Arc::new(FakeCluster::passing(two_cores()))),
         reporters: vec![Arc::<FakeReporter>::default()],
         clock: Arc::<FakeClock>::default(),
     }

@@ -8,7 +8,7 @@ use blueproof_core::{
     event::{Call, Event, StopMode},
     fact::Fact,
     policy::Policy,
-    ports::{Batch, CallError, Command, LoggedFact, Retry, Seq, Store, StoreClient},
+    ports::{Batch, CallError, Clusters, Command, LoggedFact, Retry, Seq, Store, StoreClient},
     scheduler::{Replay, SNAPSHOT_VERSION, Scheduler, Snapshot},
     sqlite::SqliteStore,
     testing::{FakeClock, FakeCluster, FakeReporter, MemoryStore, finished, request},
@@ -168,7 +168,7 @@ async fn an_engine_writes_the_state_down_every_so_many_facts_and_the_next_one_be
     let store = Arc::new(MemoryStore::default());
     let ports = Ports {
         store: store.clone(),
-        cluster: Arc::new(FakeCluster::passing(quota())),
+        clusters: Clusters::one(Arc::new(FakeCluster::passing(quota()))),
         reporters: vec![Arc::new(FakeReporter::default())],
         clock: Arc::new(FakeClock::default()),
     };
@@ -177,11 +177,11 @@ async fn an_engine_writes_the_state_down_every_so_many_facts_and_the_next_one_be
         run: RunId(99),
         attempts: 1,
     };
-    let facts = vec![(Timestamp::UNIX_EPOCH, Fact::Input(nothing)); 4_095];
+    let facts = vec![(Timestamp::UNIX_EPOCH, Fact::Input(nothing)); 4_094];
     append(&*store, Seq(0), facts).await;
     let newest = async || store.snapshot(SNAPSHOT_VERSION).await.expect("a read");
     assert_eq!(newest().await, None);
-    // Its own fact, of the policy, is the last one that it takes.
+    // Its own facts, of the policy and of what the cluster has, are the last ones that it takes.
     let engine = Engine::open(ports.clone(), Policy::local(quota()));
     drop(engine.await.expect("a store that works"));
     let (at, bytes) = newest().await.expect("it was written down");
@@ -212,7 +212,7 @@ async fn a_snapshot_that_cannot_be_written_or_read_keeps_nothing_from_going_on()
     let store = Arc::new(SqliteStore::open(&path).expect("a store"));
     let ports = Ports {
         store: store.clone(),
-        cluster: Arc::new(FakeCluster::passing(quota())),
+        clusters: Clusters::one(Arc::new(FakeCluster::passing(quota()))),
         reporters: vec![Arc::new(FakeReporter::default())],
         clock: Arc::new(FakeClock::default()),
     };

@@ -6,7 +6,7 @@ use blueproof_core::{
     domain::RunId,
     engine::{self, Engine, Ports},
     policy::Policy,
-    ports::{Command, Seq, Store, StoreClient},
+    ports::{Clusters, Command, Seq, Store, StoreClient},
     scheduler::{SNAPSHOT_VERSION, Scheduler},
     sqlite::{SqliteStore, StoreCheck, StoreProblem},
     testing::{FakeClock, FakeCluster, FakeReporter, request, two_cores},
@@ -57,7 +57,7 @@ impl Lived {
         };
         let ports = Ports {
             store: self.store.clone(),
-            cluster: Arc::new(FakeCluster::passing(two_cores())),
+            clusters: Clusters::one(Arc::new(FakeCluster::passing(two_cores()))),
             reporters: vec![Arc::new(FakeReporter::default())],
             clock: Arc::new(FakeClock::default()),
         };

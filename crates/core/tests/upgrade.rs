@@ -161,14 +161,14 @@ impl World {
                     attempt: start.attempt,
                 });
             }
-            Action::Observe { attempt } => {
+            Action::Observe { attempt, .. } => {
                 self.running.insert(attempt);
             }
             Action::Stop { attempt, .. } => {
                 self.running.remove(&attempt);
                 self.tell(finished(attempt, Verdict::Stopped));
             }
-            Action::Release { attempt } => {
+            Action::Release { attempt, .. } => {
                 self.running.remove(&attempt);
                 self.tell(Event::Released { attempt });
             }

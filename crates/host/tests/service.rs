@@ -6,7 +6,7 @@ use blueproof_core::{
     domain::{Ending, RequestKey, RunState},
     engine::Ports,
     policy::Policy,
-    ports::{Command, StoreClient},
+    ports::{Clusters, Command, StoreClient},
     scheduler::Scheduler,
     testing::{FakeClock, FakeCluster, FakeLease, FakeReporter, MemoryStore, request, two_cores},
 };
@@ -34,7 +34,7 @@ impl World {
     fn host(&self) -> Host {
         let ports = Ports {
             store: self.store.clone(),
-            cluster: self.cluster.clone(),
+            clusters: Clusters::one(self.cluster.clone()),
             reporters: vec![Arc::new(FakeReporter::default())],
             clock: Arc::new(FakeClock::default()),
         };

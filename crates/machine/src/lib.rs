@@ -17,7 +17,7 @@ use blueproof_core::{
     domain::{Actor, Bytes, Cpus, Resources},
     engine::Ports,
     policy::{LocalApproval, Policy},
-    ports::{CallError, ClusterDriver, RemovableOutput, StoreError, SystemClock},
+    ports::{CallError, Clusters, RemovableOutput, StoreError, SystemClock},
     sqlite::SqliteStore,
 };
 use blueproof_diagnostic::Diagnostic;
@@ -95,11 +95,11 @@ impl Machine {
         let output = driver.output();
         let ports = Ports {
             store: store.clone(),
-            cluster: Arc::new(driver),
+            clusters: Clusters::one(Arc::new(driver)),
             reporters: vec![Arc::new(FolderReporter::new(output.clone()))],
             clock: Arc::new(SystemClock),
         };
-        let policy = config.policy.of(inventory.total);
+        let policy = config.policy.of(inventory.allocatable());
         Ok(Self {
             host: Host::new(ports, store.clone(), policy),
             store,
@@ -124,7 +124,7 @@ impl MachineConfig {
             secret: [0; 32],
         };
         let inventory = self.driver(&no_store, note).inventory().await;
-        Ok(self.policy.of(inventory?.total))
+        Ok(self.policy.of(inventory?.allocatable()))
     }
 
     fn driver(&self, store: &StoreIdentity, note: fn(&str)) -> LocalDriver {

@@ -193,7 +193,7 @@ impl Story {
             Action::Stop { attempt, .. } => {
                 self.tell(finished(attempt, Verdict::Stopped));
             }
-            Action::Release { attempt } => self.tell(Event::Released { attempt }),
+            Action::Release { attempt, .. } => self.tell(Event::Released { attempt }),
             Action::Observe { .. } | Action::Report { .. } => {}
         }
     }

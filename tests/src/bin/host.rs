@@ -9,7 +9,7 @@ use blueproof_core::{
     attempt::{AttemptLayout, LogWriter, Orders, ProcessName, Record, RecordKind, RunsFolder},
     engine::{Engine, Ports},
     policy::Policy,
-    ports::{CallError, ClusterDriver, Leadership, SystemClock},
+    ports::{CallError, Clusters, Leadership, SystemClock},
     sqlite::SqliteStore,
     testing::FakeReporter,
 };
@@ -80,7 +80,7 @@ async fn drive(path: &Path, at: Option<blueproof_tests::crash::CrashAt>) -> Resu
     };
     let runs = RunsFolder::new(path.with_file_name("runs"), inner.identity().clone());
     let cluster = LocalDriver::new(runs, checkout::environments(), agent);
-    let quota = cluster.inventory().await?.total;
+    let quota = cluster.inventory().await?.allocatable();
     let reporter = FakeReporter::default();
     if at
         .as_ref()
@@ -91,7 +91,7 @@ async fn drive(path: &Path, at: Option<blueproof_tests::crash::CrashAt>) -> Resu
     }
     let ports = Ports {
         store: Arc::new(CrashingStore { inner, at }),
-        cluster: Arc::new(cluster),
+        clusters: Clusters::one(Arc::new(cluster)),
         reporters: vec![Arc::new(reporter)],
         clock: Arc::new(SystemClock),
     };

@@ -51,6 +51,7 @@ fn of_input(input: &Event) -> String {
     match input {
         Event::Configured { .. } | Event::Tick => String::new(),
         Event::QuotaApplied { by, .. } => by.to_string(),
+        Event::InventoryChanged { cluster, .. } => cluster.to_string(),
         Event::Requested { request } => request.subject.blueprint.to_string(),
         Event::Approved { approval } => of_target(&approval.target),
         Event::RevokeRequested { target, .. } => of_origin(&target.repository, target.pull_request),
@@ -91,7 +92,7 @@ fn of_decision(decision: &Decision) -> String {
         | Decision::RetryRefused { run, .. }
         | Decision::ReportGivenUp { run } => run.to_string(),
         Decision::Forgotten { runs } => first_of(runs),
-        Decision::QuotaRequested { attempt }
+        Decision::QuotaRequested { attempt, .. }
         | Decision::QuotaReserved { attempt, .. }
         | Decision::Admitted { attempt, .. }
         | Decision::Evicted { attempt, .. }

@@ -3,7 +3,7 @@
 use std::{
     path::{Path, PathBuf},
     process::ExitStatus,
-    sync::Arc,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     thread,
     time::{Duration, Instant},
 };
@@ -14,10 +14,10 @@ use blueproof_core::{
         AttemptLayout, AttemptSpec, Errand, Orders, Presence, ProcessName, Record, RecordKind, RunsFolder,
         read_regular,
     },
-    domain::{AttemptId, Gpus, LOCAL_CLUSTER, Outcome, Placement, Resources},
+    domain::{AttemptId, Gpus, Inventory, LOCAL_CLUSTER, Outcome, Placement, Resources},
     event::StopMode,
     gpu::DeviceUuid,
-    ports::{CallError, Inventory},
+    ports::CallError,
 };
 use blueproof_diagnostic::{Code, Diagnostic, Place};
 
@@ -64,6 +64,8 @@ pub(super) struct Attempts {
     release_grace: Duration,
     look: LookForDevices,
     devices: OnceCell<(Instant, Devices)>,
+    /// What was seen when it was looked last, if it was looked again.
+    seen: Mutex<Option<Devices>>,
 }
 
 impl Attempts {
@@ -76,6 +78,7 @@ impl Attempts {
             release_grace: RELEASE_GRACE,
             look: LookForDevices::default(),
             devices: OnceCell::new(),
+            seen: Mutex::default(),
         }
     }
 
@@ -113,6 +116,10 @@ impl Attempts {
         }
     }
 
+    fn seen(&self) -> MutexGuard<'_, Option<Devices>> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Returns the devices that attempts may be given.
     async fn units(&self) -> Option<&[DeviceUuid]> {
         self.first_look().await.1.units.as_deref()
@@ -131,6 +138,7 @@ impl Attempts {
         } else {
             self.look_now().await
         };
+        *self.seen() = Some(seen.clone());
         let claims = self.claims();
         claims.give(
             &self.holder(attempt),
@@ -242,10 +250,11 @@ impl Attempts {
 impl Attempts {
     /// Returns what this machine has.
     pub(super) async fn inventory(&self) -> Result<Inventory, CallError> {
-        let (_, seen) = self.first_look().await;
-        let units = seen.units.as_deref().unwrap_or_default();
-        let unfit = unfit(units, seen, &self.claims())?;
-        machine::inventory(seen, unfit.into_values().collect())
+        let (_, first) = self.first_look().await;
+        let seen = self.seen().clone().unwrap_or_else(|| first.clone());
+        let units = first.units.as_deref().unwrap_or_default();
+        let unfit = unfit(units, &seen, &self.claims())?;
+        machine::inventory(first, unfit)
     }
 
     /// Makes a place for an attempt: its folder, and the devices that it gets.

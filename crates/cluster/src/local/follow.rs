@@ -1,4 +1,4 @@
-//! What is told of attempts: each is followed by a task of its own, until it is over.
+//! What is told: what the machine has, and of attempts, each of which is followed by a task of its own until it is over.
 
 use std::{
     collections::BTreeMap,
@@ -6,7 +6,7 @@ use std::{
 };
 
 use blueproof_core::{
-    domain::AttemptId,
+    domain::{AttemptId, Inventory},
     event::Call,
     ports::{AttemptNews, NEWS_AT_MOST, News},
 };
@@ -26,6 +26,8 @@ pub(super) struct Followed {
 #[derive(Debug, Default)]
 struct Shared {
     listeners: Mutex<Vec<mpsc::Sender<News>>>,
+    /// What the machine had when it was looked at last.
+    inventory: Mutex<Option<Arc<Inventory>>>,
     tasks: Mutex<Tasks>,
 }
 
@@ -40,11 +42,31 @@ struct Tasks {
 }
 
 impl Followed {
-    /// Tells a new listener from now on, beside those before.
-    pub(super) fn listen(&self) -> mpsc::Receiver<News> {
+    /// Tells a new listener from now on, beside those before: first what the machine has, at once where it was looked at.
+    pub(super) fn listen(&self, attempts: &Arc<Attempts>) -> mpsc::Receiver<News> {
         let (sender, receiver) = mpsc::channel(NEWS_AT_MOST);
-        lock(&self.shared.listeners).push(sender);
+        let mut listeners = lock(&self.shared.listeners);
+        let known = lock(&self.shared.inventory).clone();
+        match known {
+            Some(inventory) => sender.try_send(News::Inventory(inventory)).expect("it has room"),
+            None => {
+                let (shared, attempts) = (Arc::clone(&self.shared), Arc::clone(attempts));
+                let look = async move { shared.look_at_inventory(&attempts).await };
+                lock(&self.shared.tasks).running.spawn(look);
+            }
+        }
+        listeners.push(sender);
         receiver
+    }
+
+    /// Tells what the machine has, if that is something else than what was told last.
+    pub(super) async fn tell_inventory(&self, inventory: Inventory) {
+        self.shared.tell_inventory(inventory).await;
+    }
+
+    /// Finds out what the machine has, and tells it if that is something else than what was told last.
+    pub(super) async fn look_at_inventory(&self, attempts: &Attempts) {
+        self.shared.look_at_inventory(attempts).await;
     }
 
     pub(super) async fn tell(&self, attempt: AttemptId, news: AttemptNews) {
@@ -83,6 +105,8 @@ impl Followed {
                     error,
                 },
             };
+            // A device may have failed under it.
+            shared.look_at_inventory(&attempts).await;
             // Before it is told: whoever hears of it may ask again at once.
             lock(&shared.tasks).releasing.remove(&attempt);
             shared.tell(attempt, news).await;
@@ -93,15 +117,33 @@ impl Followed {
 
 impl Shared {
     async fn tell(&self, attempt: AttemptId, news: AttemptNews) {
+        self.tell_all(News::Attempt { attempt, news }).await;
+    }
+
+    async fn tell_all(&self, news: News) {
         let listeners = {
             let mut listeners = lock(&self.listeners);
             listeners.retain(|listener| !listener.is_closed());
             listeners.clone()
         };
-        let news = News { attempt, news };
         for listener in listeners {
             // One that listens no more has asked for nothing more either.
             let _ = listener.send(news.clone()).await;
+        }
+    }
+
+    async fn look_at_inventory(&self, attempts: &Attempts) {
+        // Of a machine that cannot be looked at nothing new is known; whoever asks for a place there is told why.
+        if let Ok(inventory) = attempts.inventory().await {
+            self.tell_inventory(inventory).await;
+        }
+    }
+
+    async fn tell_inventory(&self, inventory: Inventory) {
+        let inventory = Arc::new(inventory);
+        let before = lock(&self.inventory).replace(Arc::clone(&inventory));
+        if before.as_ref() != Some(&inventory) {
+            self.tell_all(News::Inventory(inventory)).await;
         }
     }
 

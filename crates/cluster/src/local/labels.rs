@@ -47,7 +47,7 @@ mod tests {
 
     use blueproof_core::{
         action::ReservedQuota,
-        domain::{PodSets, RunId},
+        domain::{ClusterName, PodSets, RunId},
     };
     use blueproof_queue::{PodSet, Quantity, objects::ResourceFlavor};
 
@@ -79,6 +79,7 @@ mod tests {
         };
         let reservation = Reservation {
             attempt: RunId(1).attempt(1),
+            cluster: ClusterName::default(),
             pod_sets: PodSets::try_from(vec![driver]).expect("a run can have it"),
             flavors: BTreeMap::from([("box".into(), flavor)]),
             quota: ReservedQuota::Assigned(assignment.clone()),

@@ -1,10 +1,11 @@
 //! What this machine has.
 
-use std::{fs, path::Path, thread};
+use std::{collections::BTreeMap, fs, path::Path, thread};
 
 use blueproof_core::{
-    domain::{Bytes, Cpus, Gpus, Resources},
-    ports::{CallError, Inventory},
+    domain::{Bytes, Cpus, DeviceInventory, Gpus, Inventory, LOCAL_CLUSTER, NodeInventory, Resources},
+    gpu::DeviceUuid,
+    ports::CallError,
 };
 use blueproof_diagnostic::{Code, Diagnostic, Place};
 
@@ -18,9 +19,12 @@ const MEMORY_LIMITS: [&str; 2] = [
     "/sys/fs/cgroup/memory/memory.limit_in_bytes",
 ];
 
-/// Returns the processors and the memory that we may use: those of our control group where it has fewer; and the devices,
-/// but for those that are unfit.
-pub(super) fn inventory(devices: &Devices, unfit: Vec<Diagnostic>) -> Result<Inventory, CallError> {
+/// Returns the processors and the memory that we may use: those of our control group where it has fewer; and the devices, of
+/// which those that are unfit can be given to nobody.
+pub(super) fn inventory(
+    devices: &Devices,
+    unfit: BTreeMap<DeviceUuid, Diagnostic>,
+) -> Result<Inventory, CallError> {
     let unknown = |error: &dyn std::error::Error| {
         let diagnostic = Diagnostic::error(
             Code::MachineUnknown,
@@ -42,19 +46,29 @@ pub(super) fn inventory(devices: &Devices, unfit: Vec<Diagnostic>) -> Result<Inv
         .filter_map(|path| memory_limit(Path::new(path)));
     let memory = limits.fold(total, u64::min);
     let cpu = Cpus::cores(number(cores.get()));
-    let units = devices.units.as_ref().map_or(0, Vec::len);
+    let units = devices.units.as_deref().unwrap_or_default();
     let mut description = format!("local · {cpu} cpu · {}", devices.description);
     if !unfit.is_empty() {
         description.push_str(&format!(", {} unfit", unfit.len()));
     }
+    let with = |gpus: usize| Resources {
+        cpu,
+        memory: Bytes(memory),
+        gpu: Gpus(number(gpus)),
+    };
+    let (all, fit) = (with(units.len()), with(units.len().saturating_sub(unfit.len())));
+    let devices = units.iter().map(|unit| DeviceInventory {
+        uuid: unit.clone(),
+        unhealthy: unfit.get(unit).map(|why| why.message.clone()),
+    });
+    let node = NodeInventory {
+        devices: devices.collect(),
+        ..NodeInventory::new(LOCAL_CLUSTER, all, fit)
+    };
     Ok(Inventory {
-        total: Resources {
-            cpu,
-            memory: Bytes(memory),
-            gpu: Gpus(number(units.saturating_sub(unfit.len()))),
-        },
         description,
-        warnings: unfit,
+        nodes: vec![node],
+        warnings: unfit.into_values().collect(),
     })
 }
 
@@ -75,9 +89,7 @@ fn memory_limit(path: &Path) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
-    use blueproof_core::gpu::DeviceUuid;
+    use blueproof_queue::Quantity;
 
     use super::*;
 
@@ -97,16 +109,27 @@ mod tests {
             unfit: BTreeMap::new(),
             description: "2 gpu (NVIDIA A10)".into(),
         };
-        let whole = inventory(&devices, Vec::new()).expect("it is known");
-        assert!(whole.total.cpu >= Cpus::cores(1) && whole.total.memory > Bytes(1 << 20));
-        assert_eq!(whole.total.gpu, Gpus(2));
+        let whole = inventory(&devices, BTreeMap::new()).expect("it is known");
+        let has = whole.allocatable();
+        assert!(has.cpu >= Cpus::cores(1) && has.memory > Bytes(1 << 20));
+        assert_eq!(has.gpu, Gpus(2));
         assert!(
             whole.description.ends_with(" cpu · 2 gpu (NVIDIA A10)"),
             "{whole:?}"
         );
         let unfit = Diagnostic::warning(Code::DevicesUnfit, "GPU-1 is given to no attempt");
-        let rest = inventory(&devices, vec![unfit.clone()]).expect("it is known");
-        assert_eq!((rest.total.gpu, rest.warnings), (Gpus(1), vec![unfit]));
+        let of = DeviceUuid("GPU-1".into());
+        let rest = inventory(&devices, [(of, unfit.clone())].into()).expect("it is known");
+        assert_eq!(
+            (rest.allocatable().gpu, &rest.warnings),
+            (Gpus(1), &vec![unfit.clone()])
+        );
+        assert_eq!(rest.nodes[0].capacity["nvidia.com/gpu"], Quantity(2));
+        let unhealthy = rest.nodes[0]
+            .devices
+            .iter()
+            .map(|device| device.unhealthy.as_ref());
+        assert!(unhealthy.eq([None, Some(&unfit.message)]));
         assert!(
             rest.description.ends_with(" (NVIDIA A10), 1 unfit"),
             "{}",

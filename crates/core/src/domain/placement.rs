@@ -4,10 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::domain::DeviceUuid;
-
-/// What the machine of the store is called among clusters.
-pub const LOCAL_CLUSTER: &str = "local";
+use crate::domain::{ClusterName, DeviceUuid};
 
 /// Where an attempt is.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -15,7 +12,7 @@ pub const LOCAL_CLUSTER: &str = "local";
 #[serde(rename_all = "camelCase", from = "Written")]
 pub struct Placement {
     /// The cluster; `local` is this machine.
-    pub cluster: String,
+    pub cluster: ClusterName,
     /// The nodes that its pods are on; none where there are no nodes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<String>,
@@ -50,7 +47,7 @@ impl From<&str> for Placement {
 enum Written {
     Words(String),
     Placement {
-        cluster: String,
+        cluster: ClusterName,
         #[serde(default)]
         nodes: Vec<String>,
         #[serde(default)]
@@ -65,7 +62,7 @@ impl From<Written> for Placement {
         match written {
             // All of them were on the machine of the store, with their devices behind the dots.
             Written::Words(words) => Self {
-                cluster: LOCAL_CLUSTER.into(),
+                cluster: ClusterName::default(),
                 nodes: Vec::new(),
                 devices: words
                     .split(" · ")

@@ -3,16 +3,21 @@
 use std::{
     any::Any,
     panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
 };
 
 use blueproof_diagnostic::{Code, Diagnostic};
 use jiff::Timestamp;
 
 use crate::{
+    domain::{AttemptId, ClusterName, Placement},
     event::Event,
-    ports::{Answer, Command, CommandId, LeftCommand},
+    ports::{Answer, AttemptNews, Command, CommandId, LeftCommand, News},
     scheduler::{Scheduler, Step},
 };
+
+/// The most bytes that are kept of what a cluster says.
+const MOST_SAID: usize = 2_000;
 
 /// Decides about one input.
 pub(super) type Handle = fn(&mut Scheduler, Timestamp, Event) -> Step;
@@ -112,4 +117,66 @@ fn report_it(diagnostic: Diagnostic) -> Diagnostic {
     diagnostic
         .hint("this is a mistake in blueproof: please report it, with `blueproof get events -o jsonl`")
         .hint("attempts that run go on by themselves")
+}
+
+/// Returns the input that news of a cluster are. What it says of an attempt that is on another cluster is about something else
+/// that has the same name there, and what it has as before is no news.
+pub(super) fn of_news(scheduler: &Scheduler, cluster: ClusterName, news: News) -> Option<Incoming> {
+    let event = match news {
+        News::Inventory(inventory) => {
+            let is_known = scheduler.inventory(&cluster) == Some(&*inventory);
+            (!is_known).then(|| Event::InventoryChanged {
+                cluster,
+                inventory: Box::new(Arc::unwrap_or_clone(inventory)),
+            })
+        }
+        News::Attempt { attempt, news } => {
+            let is_there = scheduler.cluster_of(attempt).is_none_or(|of| of == cluster);
+            is_there.then(|| event_of(cluster, attempt, news))
+        }
+    };
+    event.map(Incoming::from)
+}
+
+/// Returns the beginning of what a cluster says: it is kept in the log.
+fn shortened(mut said: String) -> String {
+    if said.len() > MOST_SAID {
+        said.truncate(said.floor_char_boundary(MOST_SAID));
+        said.push('…');
+    }
+    said
+}
+
+fn event_of(cluster: ClusterName, attempt: AttemptId, news: AttemptNews) -> Event {
+    match news {
+        AttemptNews::Pending { reason, message } => Event::Pending {
+            attempt,
+            reason: shortened(reason),
+            message: shortened(message),
+        },
+        AttemptNews::Reserved(place) => Event::Reserved {
+            attempt,
+            place: Placement { cluster, ..place },
+        },
+        AttemptNews::Running => Event::Started { attempt },
+        AttemptNews::Finished { outcome, ended_at } => Event::Finished {
+            attempt,
+            outcome,
+            ended_at,
+        },
+        AttemptNews::Evicted { reason, message } => Event::Evicted {
+            attempt,
+            reason,
+            message: shortened(message),
+        },
+        AttemptNews::Lost { message } => Event::Lost {
+            attempt,
+            message: shortened(message),
+        },
+        AttemptNews::Released => Event::Released { attempt },
+        AttemptNews::Failed { call, error } => {
+            let error = Box::new(error);
+            Event::CallFailed { call, error }
+        }
+    }
 }

@@ -119,6 +119,7 @@ fn of_input(scheduler: &Scheduler, input: &Event) -> Told {
         }
         Event::Configured { .. }
         | Event::QuotaApplied { .. }
+        | Event::InventoryChanged { .. }
         | Event::Approved { .. }
         | Event::EntitlementChanged { .. }
         | Event::RevokeRequested { .. }
@@ -140,7 +141,7 @@ fn of_decision(decision: &Decision) -> Told {
         | Decision::Enqueued { run, .. }
         | Decision::RetryRefused { run, .. }
         | Decision::Requeued { run, .. } => of_run(run, None),
-        Decision::QuotaRequested { attempt }
+        Decision::QuotaRequested { attempt, .. }
         | Decision::QuotaReserved { attempt, .. }
         | Decision::Admitted { attempt, .. } => of_attempt(attempt, None),
         Decision::Evicted { attempt, reason, .. } => of_attempt(attempt, Some(reason.to_string())),

@@ -5,19 +5,38 @@ use std::{
     sync::Arc,
 };
 
+use blueproof_diagnostic::{Code, Diagnostic};
+use futures_util::{
+    FutureExt, StreamExt,
+    stream::{self, BoxStream, SelectAll},
+};
 use tokio::{sync::mpsc, task::JoinSet};
 
 use super::{Ports, reports::Reports};
 use crate::{
     action::Action,
-    domain::RunId,
+    domain::{ClusterName, RunId},
     event::Event,
-    ports::{AttemptNews, CallError, ClusterDriver, News, Retry, RunStatus, Seq, Store, StoreClient},
+    ports::{CallError, ClusterDriver, Clusters, News, Retry, RunStatus, Seq, Store, StoreClient},
     view::RunView,
 };
 
-/// The most bytes that are kept of what a cluster says.
-const MOST_SAID: usize = 2_000;
+/// Something that came of a call, or that a cluster tells.
+pub(super) enum Came {
+    Event(Event),
+    News(ClusterName, News),
+}
+
+/// What one cluster tells, with its name.
+type NewsOf = BoxStream<'static, (ClusterName, News)>;
+
+fn news_of(name: ClusterName, mut news: mpsc::Receiver<News>) -> NewsOf {
+    stream::poll_fn(move |context| {
+        let next = news.poll_recv(context);
+        next.map(|next| Some((name.clone(), next?)))
+    })
+    .boxed()
+}
 
 /// Calls to ports that are under way, and the inputs that come of them.
 ///
@@ -25,9 +44,9 @@ const MOST_SAID: usize = 2_000;
 /// begins when the one before has returned.
 pub(super) struct Calls {
     store: Arc<dyn Store>,
-    cluster: Arc<dyn ClusterDriver>,
+    clusters: Clusters,
     reports: Reports,
-    news: mpsc::Receiver<News>,
+    news: SelectAll<NewsOf>,
     under_way: JoinSet<(RunId, Option<Event>)>,
     /// What is still to be called for each run of which a call is under way.
     waiting: BTreeMap<RunId, VecDeque<(Action, Seq)>>,
@@ -35,12 +54,13 @@ pub(super) struct Calls {
 
 impl Calls {
     pub(super) fn new(ports: Ports) -> Self {
-        let news = ports.cluster.news();
+        let clusters = ports.clusters.iter();
+        let news = clusters.map(|(name, driver)| news_of(name.clone(), driver.news()));
         Self {
             reports: Reports::new(ports.reporters, ports.clock),
             store: ports.store,
-            cluster: ports.cluster,
-            news,
+            news: news.collect(),
+            clusters: ports.clusters,
             under_way: JoinSet::new(),
             waiting: BTreeMap::new(),
         }
@@ -64,11 +84,11 @@ impl Calls {
     }
 
     fn spawn(&mut self, run: RunId, action: Action, at: Seq) {
-        let (store, cluster) = (Arc::clone(&self.store), Arc::clone(&self.cluster));
+        let (store, clusters) = (Arc::clone(&self.store), self.clusters.clone());
         let reports = self.reports.clone();
         self.under_way.spawn(async move {
             let call = action.call();
-            let done = perform(&*store, &*cluster, &reports, action, at)
+            let done = perform(&*store, &clusters, &reports, action, at)
                 .await
                 .unwrap_or_else(|error| {
                     let error = Box::new(error);
@@ -90,46 +110,66 @@ impl Calls {
         done
     }
 
-    /// Waits for the next input that comes of a call, or that a cluster tells; for ever, where there is none. Safe to drop.
-    pub(super) async fn next(&mut self) -> Event {
+    /// Waits for what comes of a call next, or what a cluster tells; for ever, where there is none. Safe to drop.
+    pub(super) async fn next(&mut self) -> Came {
         loop {
             tokio::select! {
                 Some(done) = self.under_way.join_next() => {
                     if let Some(event) = self.go_on(done.expect("a port call does not panic")) {
-                        return event;
+                        return Came::Event(event);
                     }
                 }
-                Some(news) = self.news.recv() => return event_of(news),
+                Some((cluster, news)) = self.news.next() => return Came::News(cluster, news),
                 else => std::future::pending().await,
             }
         }
     }
 
-    /// Returns an input that is there already.
-    pub(super) fn try_next(&mut self) -> Option<Event> {
+    /// Returns what is there already.
+    pub(super) fn try_next(&mut self) -> Option<Came> {
         while let Some(done) = self.under_way.try_join_next() {
             let event = self.go_on(done.expect("a port call does not panic"));
-            if event.is_some() {
-                return event;
+            if let Some(event) = event {
+                return Some(Came::Event(event));
             }
         }
-        self.news.try_recv().ok().map(event_of)
+        let (cluster, news) = self.news.next().now_or_never()??;
+        Some(Came::News(cluster, news))
     }
 }
 
 async fn perform(
     store: &dyn StoreClient,
-    cluster: &dyn ClusterDriver,
+    clusters: &Clusters,
     reports: &Reports,
     action: Action,
     at: Seq,
 ) -> Result<Option<Event>, CallError> {
     match action {
-        Action::Reserve(reservation) => cluster.reserve(&reservation).await.map(|()| None),
-        Action::Start(start) => cluster.start(&start).await.map(|()| None),
-        Action::Observe { attempt } => cluster.observe(attempt).await.map(|()| None),
-        Action::Stop { attempt, how } => cluster.stop(attempt, how).await.map(|()| None),
-        Action::Release { attempt } => cluster.release(attempt).await.map(|()| None),
+        Action::Reserve(reservation) => {
+            let driver = driver(clusters, &reservation.cluster)?;
+            driver.reserve(&reservation).await.map(|()| None)
+        }
+        Action::Start(start) => {
+            let driver = driver(clusters, &start.cluster)?;
+            driver.start(&start).await.map(|()| None)
+        }
+        Action::Observe { attempt, cluster } => {
+            let driver = driver(clusters, &cluster)?;
+            driver.observe(attempt).await.map(|()| None)
+        }
+        Action::Stop {
+            attempt,
+            cluster,
+            how,
+        } => {
+            let driver = driver(clusters, &cluster)?;
+            driver.stop(attempt, how).await.map(|()| None)
+        }
+        Action::Release { attempt, cluster } => {
+            let driver = driver(clusters, &cluster)?;
+            driver.release(attempt).await.map(|()| None)
+        }
         Action::Report { view, request } => {
             let attempts = u32::try_from(view.attempts.len()).expect("fewer attempts than u32 can count");
             let run = view.id;
@@ -145,6 +185,19 @@ async fn perform(
     }
 }
 
+/// Returns the driver of a cluster. One that is missing may be back with the next configuration, so that it is tried again.
+fn driver<'a>(clusters: &'a Clusters, name: &ClusterName) -> Result<&'a dyn ClusterDriver, CallError> {
+    let driver = clusters.get(name).map(|driver| &**driver);
+    driver.ok_or_else(|| {
+        let known: Vec<String> = clusters.iter().map(|(name, _)| format!("`{name}`")).collect();
+        let missing = Diagnostic::error(Code::ClusterUnknown, format!("there is no cluster `{name}` here"));
+        let known = known.join(", ");
+        CallError::later(missing.hint(format!(
+            "there is {known}; a ClusterQueue names its cluster in `blueproof.dev/cluster`"
+        )))
+    })
+}
+
 /// Returns the run that had passed last when this one ended, as the store has it now.
 async fn passed_before(store: &dyn StoreClient, view: &RunView) -> Result<Option<RunView>, CallError> {
     let Some(pass) = &view.last_pass else {
@@ -155,44 +208,4 @@ async fn passed_before(store: &dyn StoreClient, view: &RunView) -> Result<Option
         diagnostic: error.diagnostic,
         retry: Retry::Later,
     })
-}
-
-/// Returns the beginning of what a cluster says: it is kept in the log.
-fn shortened(mut said: String) -> String {
-    if said.len() > MOST_SAID {
-        said.truncate(said.floor_char_boundary(MOST_SAID));
-        said.push('…');
-    }
-    said
-}
-
-fn event_of(News { attempt, news }: News) -> Event {
-    match news {
-        AttemptNews::Pending { reason, message } => Event::Pending {
-            attempt,
-            reason: shortened(reason),
-            message: shortened(message),
-        },
-        AttemptNews::Reserved(place) => Event::Reserved { attempt, place },
-        AttemptNews::Running => Event::Started { attempt },
-        AttemptNews::Finished { outcome, ended_at } => Event::Finished {
-            attempt,
-            outcome,
-            ended_at,
-        },
-        AttemptNews::Evicted { reason, message } => Event::Evicted {
-            attempt,
-            reason,
-            message: shortened(message),
-        },
-        AttemptNews::Lost { message } => Event::Lost {
-            attempt,
-            message: shortened(message),
-        },
-        AttemptNews::Released => Event::Released { attempt },
-        AttemptNews::Failed { call, error } => {
-            let error = Box::new(error);
-            Event::CallFailed { call, error }
-        }
-    }
 }

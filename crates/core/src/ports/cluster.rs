@@ -1,17 +1,17 @@
 //! Where attempts run.
 
+use std::{collections::BTreeMap, sync::Arc};
+
 use async_trait::async_trait;
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
 use super::CallError;
 use crate::{
     action::{Reservation, StartAction},
-    domain::{AttemptId, EvictionReason, Outcome, Placement, Resources},
+    domain::{AttemptId, ClusterName, EvictionReason, Inventory, Outcome, Placement},
     event::{Call, StopMode},
 };
-use blueproof_diagnostic::Diagnostic;
 
 /// How much news may wait to be taken. A driver waits where there is no room, and loses nothing.
 pub const NEWS_AT_MOST: usize = 256;
@@ -23,12 +23,9 @@ pub const NEWS_AT_MOST: usize = 256;
 /// decides whether something is tried again. Calls about one run come in order, each after the one before has returned.
 #[async_trait]
 pub trait ClusterDriver: Send + Sync {
-    /// Returns what there is to be promised, used or not.
-    async fn inventory(&self) -> Result<Inventory, CallError>;
-
     /// Returns the news of this cluster from now on, until it is dropped. Several may listen; each is told everything.
     ///
-    /// Nothing is told of an attempt before a call names it. News may be late, come twice, and come of an attempt that was
+    /// First comes the inventory, as soon as it is known, and then each change of it. Nothing is told of an attempt before a call names it. News may be late, come twice, and come of an attempt that was
     /// released meanwhile.
     fn news(&self) -> mpsc::Receiver<News>;
 
@@ -55,26 +52,45 @@ pub trait ClusterDriver: Send + Sync {
     async fn release(&self, attempt: AttemptId) -> Result<(), CallError>;
 }
 
-/// What there is to be promised.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Inventory {
-    /// All of it together.
-    pub total: Resources,
-    /// What it is, in words: `local · 2 cpu · 1 gpu (NVIDIA A10)`.
-    pub description: String,
-    /// What is there and cannot be promised, with the reasons.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub warnings: Vec<Diagnostic>,
-}
-
 /// Something that a cluster tells.
 #[derive(Debug, Clone, PartialEq)]
-pub struct News {
-    /// Of which attempt.
-    pub attempt: AttemptId,
-    /// What.
-    pub news: AttemptNews,
+pub enum News {
+    /// What it has.
+    Inventory(Arc<Inventory>),
+    /// Something of an attempt.
+    Attempt {
+        /// Of which one.
+        attempt: AttemptId,
+        /// What.
+        news: AttemptNews,
+    },
+}
+
+/// The clusters that an engine works with, by their names.
+#[derive(Clone, Default)]
+pub struct Clusters(BTreeMap<ClusterName, Arc<dyn ClusterDriver>>);
+
+impl Clusters {
+    /// Returns one cluster, under the usual name.
+    pub fn one(driver: Arc<dyn ClusterDriver>) -> Self {
+        Self::default().with(ClusterName::default(), driver)
+    }
+
+    /// Adds a cluster, in the place of one that had its name.
+    pub fn with(mut self, name: ClusterName, driver: Arc<dyn ClusterDriver>) -> Self {
+        self.0.insert(name, driver);
+        self
+    }
+
+    /// Returns the cluster of a name.
+    pub fn get(&self, name: &ClusterName) -> Option<&Arc<dyn ClusterDriver>> {
+        self.0.get(name)
+    }
+
+    /// Returns all of them, by their names.
+    pub fn iter(&self) -> impl Iterator<Item = (&ClusterName, &Arc<dyn ClusterDriver>)> {
+        self.0.iter()
+    }
 }
 
 /// Something to tell of an attempt.

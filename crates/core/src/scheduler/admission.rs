@@ -19,7 +19,8 @@ use super::{
 use crate::{
     action::{Reservation, ReservedQuota},
     domain::{
-        AttemptId, CallError, Ending, EvictionReason, Failure, FailureClass, Placement, RunId, Verdict,
+        AttemptId, CallError, ClusterName, Ending, EvictionReason, Failure, FailureClass, Placement, RunId,
+        Verdict,
     },
     event::{Call, StopMode},
     fact::{Decision, StopReason},
@@ -31,6 +32,8 @@ use crate::{
 #[serde(rename_all = "camelCase")]
 pub(super) struct AdmissionRequest {
     pub(super) attempt: AttemptId,
+    #[serde(default)]
+    cluster: ClusterName,
     cluster_queue: String,
     phase: RequestPhase,
     /// Why it waits, as its cluster says.
@@ -69,7 +72,10 @@ impl Scheduler {
             }
             // The cluster of one that may not start would hold quota for nothing.
             match self.gate.check(run.id, &run.request, self.now) {
-                Some(_) => self.decide(Decision::QuotaRequested { attempt }),
+                Some(_) => {
+                    let cluster = self.queue.cluster_of(&run.request.queue);
+                    self.decide(Decision::QuotaRequested { attempt, cluster });
+                }
                 None => self.decide(Decision::ApprovalAwaited { run: attempt.run }),
             }
         }
@@ -79,12 +85,13 @@ impl Scheduler {
     pub(super) fn on_granted(&mut self, id: AttemptId) -> bool {
         let Some(AdmissionRequest {
             phase: RequestPhase::Granted(place),
+            cluster,
             ..
         }) = self.request_of(id)
         else {
             return false;
         };
-        let flavors = place.flavors.clone();
+        let (flavors, cluster) = (place.flavors.clone(), cluster.clone());
         let request = &self.runs[&id.run].request;
         let head = self.gate.check(id.run, request, self.now);
         let assignment = self.queue.assignment_of(id, &flavors);
@@ -97,6 +104,7 @@ impl Scheduler {
                 self.decide(Decision::Admitted {
                     attempt: id,
                     approved_by: head.by().clone(),
+                    cluster,
                 });
             }
             // The approval has expired, or the policy that it was given under has changed.
@@ -153,13 +161,14 @@ impl Scheduler {
 
 /// How facts change it.
 impl Scheduler {
-    pub(super) fn note_quota_requested(&mut self, id: AttemptId) {
+    pub(super) fn note_quota_requested(&mut self, id: AttemptId, cluster: &ClusterName) {
         let Some(cluster_queue) = self.queue.external_queue(id.run).map(str::to_owned) else {
             return;
         };
         let Some(run) = self.change(id.run) else { return };
         run.admission = Some(AdmissionRequest {
             attempt: id,
+            cluster: cluster.clone(),
             cluster_queue,
             phase: RequestPhase::Pending,
             pending: None,
@@ -227,6 +236,7 @@ impl Scheduler {
         }
         run.admission = Some(AdmissionRequest {
             attempt: id,
+            cluster: self.queue.cluster_of(&run.request.queue),
             cluster_queue: String::new(),
             phase: RequestPhase::Withdrawn,
             pending: None,
@@ -260,13 +270,11 @@ impl Scheduler {
     /// Withdraws requests to queues in which their runs are no more: other queues hold.
     pub(super) fn withdraw_misdirected(&mut self) {
         let open = self.unsettled.iter().filter_map(|id| {
-            let request = self.runs[id].admission.as_ref()?;
-            request.is_open().then(|| {
-                (
-                    *id,
-                    request.cluster_queue.as_str() == self.queue.external_queue(*id).unwrap_or_default(),
-                )
-            })
+            let run = &self.runs[id];
+            let request = run.admission.as_ref().filter(|request| request.is_open())?;
+            let stays = self.queue.external_queue(*id) == Some(request.cluster_queue.as_str())
+                && self.queue.cluster_of(&run.request.queue) == request.cluster;
+            Some((*id, stays))
         });
         for (run, stays) in open.collect::<Vec<_>>() {
             match stays {
@@ -279,6 +287,11 @@ impl Scheduler {
 
 /// What is asked about it.
 impl Scheduler {
+    /// Returns the cluster that is asked for quota for an attempt, if one is.
+    pub(super) fn requested_cluster(&self, id: AttemptId) -> Option<&ClusterName> {
+        self.request_of(id).map(|request| &request.cluster)
+    }
+
     fn request_of(&self, id: AttemptId) -> Option<&AdmissionRequest> {
         let request = self.runs.get(&id.run)?.admission.as_ref();
         request.filter(|request| request.attempt == id)
@@ -315,6 +328,7 @@ impl Scheduler {
         };
         Some(Reservation {
             attempt: id,
+            cluster: self.cluster_of(id)?,
             pod_sets: run.request.job.pod_sets.clone(),
             flavors: self.queue.flavors_of(&quota),
             quota,

@@ -19,8 +19,8 @@ use super::{
 use crate::{
     approval::Lapse,
     domain::{
-        Actor, ApprovedHead, AttemptId, BackOff, CallError, Ending, Failure, RequestKey, RunId, RunRequest,
-        Verdict,
+        Actor, ApprovedHead, AttemptId, BackOff, CallError, ClusterName, Ending, Failure, RequestKey, RunId,
+        RunRequest, Verdict,
     },
     event::{Call, Event, StopMode},
     fact::{Decision, RetryAfter, RetryUsed, StopReason},
@@ -54,6 +54,9 @@ impl Scheduler {
             Event::CancelRequested { run, .. } => return self.runs.contains_key(run),
             Event::RetryRequested { key, run, by: _ } => {
                 return self.reopen(key, *run) || !self.runs.contains_key(run);
+            }
+            Event::InventoryChanged { cluster, inventory } => {
+                return self.note_inventory(cluster, inventory);
             }
             Event::Pending {
                 attempt,
@@ -108,13 +111,17 @@ impl Scheduler {
                 admitted,
                 inadmissible,
             } => self.count_cycles(*admitted, *inadmissible),
-            Decision::QuotaRequested { attempt } => self.note_quota_requested(*attempt),
+            Decision::QuotaRequested { attempt, cluster } => self.note_quota_requested(*attempt, cluster),
             Decision::QuotaReserved { attempt, assignment } => {
                 if let Some(waited) = self.queue.reserve(self.now, *attempt, assignment) {
                     self.count_reserved(attempt.run, waited);
                 }
             }
-            Decision::Admitted { attempt, approved_by } => self.admit(*attempt, approved_by),
+            Decision::Admitted {
+                attempt,
+                approved_by,
+                cluster,
+            } => self.admit(*attempt, approved_by, cluster),
             Decision::Evicted {
                 attempt,
                 reason,
@@ -150,12 +157,11 @@ impl Scheduler {
 
     fn set_policy(&mut self, policy: &Policy) {
         self.gate.set_policy(policy.gate.clone());
-        self.queue.set_quota(policy.quota);
-        self.withdraw_misdirected();
         self.queue.protect_for(policy.retry.protected_run_time);
         self.retry = policy.retry;
         self.settled.remember(policy.remembered_runs);
         self.configured = Some(policy.clone());
+        self.set_quota();
     }
 
     fn add_run(&mut self, request: &RunRequest) -> bool {
@@ -240,7 +246,7 @@ impl Scheduler {
         }
     }
 
-    fn admit(&mut self, attempt: AttemptId, approved_by: &Actor) {
+    fn admit(&mut self, attempt: AttemptId, approved_by: &Actor, cluster: &ClusterName) {
         let (id, reserved_at) = (attempt.run, self.now);
         self.timers.cancel(Timer::QueueTimeout(id));
         self.queue.admit(attempt);
@@ -256,6 +262,7 @@ impl Scheduler {
         run.attempts.push(Attempt {
             id: attempt,
             head: ApprovedHead::new(run.request.subject.head.clone(), approved_by.clone()),
+            cluster: cluster.clone(),
             phase: AttemptPhase::Reserving,
             queued_at,
             entered_at,

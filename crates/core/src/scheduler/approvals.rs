@@ -41,6 +41,7 @@ impl Scheduler {
             } => self.on_synchronized(pull_request, head, superseded),
             Event::Configured { .. }
             | Event::QuotaApplied { .. }
+            | Event::InventoryChanged { .. }
             | Event::Requested { .. }
             | Event::CancelRequested { .. }
             | Event::RetryRequested { .. }

@@ -80,6 +80,7 @@ impl Scheduler {
             Some(head) => self.decide(Decision::Admitted {
                 attempt,
                 approved_by: head.by().clone(),
+                cluster: self.queue.cluster_of(&request.queue),
             }),
             // The approval has expired, or the policy that it was given under has changed.
             None => self.decide(Decision::ApprovalAwaited { run: attempt.run }),

@@ -131,24 +131,35 @@ impl Scheduler {
                     let (head, request) = (attempt.head.clone(), Arc::clone(&run.request));
                     Action::Start(Box::new(StartAction {
                         attempt: id,
+                        cluster: attempt.cluster.clone(),
                         head,
                         request,
                     }))
                 }),
-            Call::Observe(id) => self
-                .attempt_at(call, AttemptPhase::Running)
-                .map(|_| Action::Observe { attempt: id }),
+            Call::Observe(id) => {
+                self.attempt_at(call, AttemptPhase::Running)
+                    .map(|(_, attempt)| Action::Observe {
+                        attempt: id,
+                        cluster: attempt.cluster.clone(),
+                    })
+            }
             Call::Stop(id) => {
                 let running = || self.attempt_at(call, AttemptPhase::Running);
                 let (_, attempt) = self.attempt_at(call, AttemptPhase::Starting).or_else(running)?;
                 attempt.stop.map(|stop| Action::Stop {
                     attempt: id,
+                    cluster: attempt.cluster.clone(),
                     how: stop.how,
                 })
             }
             Call::Release(id) => {
                 let is_over = self.attempt_at(call, AttemptPhase::Releasing).is_some();
-                (is_over || self.is_withdrawn(id)).then_some(Action::Release { attempt: id })
+                let is_wanted = is_over || self.is_withdrawn(id);
+                is_wanted.then_some(())?;
+                Some(Action::Release {
+                    attempt: id,
+                    cluster: self.cluster_of(id)?,
+                })
             }
             Call::Report(id) => {
                 let run = self.runs.get(&id).filter(|run| run.report == Report::Due)?;

@@ -25,7 +25,10 @@ use jiff::{SignedDuration, Timestamp};
 use super::run::Evictions;
 use crate::{
     action::ReservedQuota,
-    domain::{AttemptId, DEFAULT, EvictionReason, Resources, RunId, RunRequest, default_objects, resources},
+    domain::{
+        AttemptId, ClusterName, DEFAULT, EvictionReason, QueueName, Resources, RunId, RunRequest,
+        default_objects, resources,
+    },
 };
 pub(super) use account::{Account, NAMESPACE};
 pub(super) use snapshot::QueueSnapshot;
@@ -158,6 +161,14 @@ impl Queue {
     /// Returns the objects in force.
     pub(super) fn objects(&self) -> &Objects {
         self.admission.objects()
+    }
+
+    /// Returns the cluster that the runs of a queue are carried out on.
+    pub(super) fn cluster_of(&self, queue: &QueueName) -> ClusterName {
+        let cluster_queue = self.admission.cluster_queue_of(queue.as_str());
+        let found = cluster_queue.and_then(|name| self.objects().cluster_queues.get(name));
+        let named = found.and_then(|found| found.cluster.as_deref());
+        named.map_or_else(ClusterName::default, ClusterName::from)
     }
 
     /// Returns whether a request could ever be admitted, everything else gone; one whose queue does not exist could.

@@ -14,8 +14,8 @@ use super::{
 
 use crate::{
     domain::{
-        ApprovedHead, AttemptId, BackOff, Ending, EvictionReason, Failure, Outcome, Placement, RequestKey,
-        Resources, RunId, RunRequest, RunState, Verdict,
+        ApprovedHead, AttemptId, BackOff, ClusterName, Ending, EvictionReason, Failure, Outcome, Placement,
+        RequestKey, Resources, RunId, RunRequest, RunState, Verdict,
     },
     event::StopMode,
     fact::StopReason,
@@ -105,6 +105,9 @@ pub(super) struct Attempt {
     pub(super) id: AttemptId,
     #[serde(with = "approved_head")]
     pub(super) head: ApprovedHead,
+    /// The cluster that carries it out.
+    #[serde(default)]
+    pub(super) cluster: ClusterName,
     pub(super) phase: AttemptPhase,
     /// Since when it had waited, by which it is ordered when it has to wait again.
     pub(super) queued_at: Timestamp,

@@ -20,7 +20,7 @@ use super::{
     timers::Timer,
 };
 use crate::{
-    domain::RunId,
+    domain::{ClusterName, Inventory, RunId},
     estimate::Durations,
     policy::{Policy, RetryPolicy},
     view::Trouble,
@@ -28,7 +28,7 @@ use crate::{
 
 /// The shape in which a state is written down. A snapshot of another one is not read: whoever changes what is written raises
 /// this, of which a test reminds them.
-pub const SNAPSHOT_VERSION: u32 = 3;
+pub const SNAPSHOT_VERSION: u32 = 4;
 
 /// The whole state of a scheduler, after a fact.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -38,6 +38,7 @@ pub struct Snapshot {
     gate: Gate,
     retry: RetryPolicy,
     configured: Option<Policy>,
+    inventories: BTreeMap<ClusterName, Inventory>,
     timers: Vec<(Timer, Timestamp)>,
     runs: Vec<Run>,
     last_run: RunId,
@@ -87,6 +88,7 @@ impl Scheduler {
             gate: self.gate.clone(),
             retry: self.retry,
             configured: self.configured.clone(),
+            inventories: self.inventories.clone(),
             timers: self.timers.iter().collect(),
             runs: self.runs.values().cloned().collect(),
             last_run: self.last_run,
@@ -106,6 +108,7 @@ impl Scheduler {
         scheduler.gate = snapshot.gate;
         scheduler.retry = snapshot.retry;
         scheduler.configured = snapshot.configured;
+        scheduler.inventories = snapshot.inventories;
         for (timer, at) in snapshot.timers {
             scheduler.timers.set(timer, at);
         }

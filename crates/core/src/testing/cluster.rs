@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use async_trait::async_trait;
@@ -13,15 +13,15 @@ use tokio::sync::{mpsc, watch};
 use super::{contract::Upset, external::ExternalQueue, samples::outcome};
 use crate::{
     action::{QuotaRequest, Reservation, ReservedQuota, StartAction},
-    domain::{AttemptId, Outcome, Placement, Resources, Verdict},
+    domain::{AttemptId, Inventory, Outcome, Placement, Resources, Verdict},
     event::StopMode,
-    ports::{AttemptNews, CallError, ClusterDriver, Inventory, NEWS_AT_MOST, News},
+    ports::{AttemptNews, CallError, ClusterDriver, NEWS_AT_MOST, News},
 };
 
 /// A cluster in memory, on which attempts end when the test says so.
 #[derive(Debug)]
 pub struct FakeCluster {
-    total: Resources,
+    inventory: watch::Sender<Arc<Inventory>>,
     /// Whether an attempt has its place as soon as that is asked for.
     places_at_once: bool,
     ends: Ends,
@@ -83,9 +83,10 @@ impl FakeCluster {
     }
 
     fn new(total: Resources, places_at_once: bool, ends: Ends) -> Self {
+        let inventory = Inventory::of_one_node("memory", total, "a cluster in memory");
         Self {
             queue: None,
-            total,
+            inventory: watch::Sender::new(Arc::new(inventory)),
             places_at_once,
             ends,
             state: watch::Sender::default(),
@@ -127,10 +128,21 @@ impl FakeCluster {
         );
     }
 
+    /// Has something else than before, and tells of it.
+    pub fn change_inventory(&self, total: Resources) {
+        let inventory = Inventory::of_one_node("memory", total, "a cluster in memory");
+        let inventory = Arc::new(inventory);
+        self.inventory.send_replace(Arc::clone(&inventory));
+        self.tell_all(News::Inventory(inventory));
+    }
+
     /// Tells whatever a test wants told, true or not.
     pub fn tell_news(&self, attempt: AttemptId, news: AttemptNews) {
+        self.tell_all(News::Attempt { attempt, news });
+    }
+
+    fn tell_all(&self, news: News) {
         // Tests tell of fewer things than may wait, and one that listens no more is told nothing.
-        let news = News { attempt, news };
         self.listeners()
             .retain(|listener| listener.try_send(news.clone()).is_ok());
     }
@@ -242,7 +254,7 @@ impl FakeCluster {
 
     /// Tells what the queue of the cluster decides now.
     fn decide(&self) {
-        for News { attempt, news } in self.with_queue(ExternalQueue::decide).unwrap_or_default() {
+        for (attempt, news) in self.with_queue(ExternalQueue::decide).unwrap_or_default() {
             if let AttemptNews::Reserved(_) = news {
                 self.state.send_modify(|state| {
                     state.attempts.insert(attempt, Phase::Reserved);
@@ -301,16 +313,10 @@ impl Upset for FakeCluster {
 
 #[async_trait]
 impl ClusterDriver for FakeCluster {
-    async fn inventory(&self) -> Result<Inventory, CallError> {
-        Ok(Inventory {
-            total: self.total,
-            description: "a cluster in memory".into(),
-            warnings: Vec::new(),
-        })
-    }
-
     fn news(&self) -> mpsc::Receiver<News> {
         let (sender, receiver) = mpsc::channel(NEWS_AT_MOST);
+        let inventory = News::Inventory(self.inventory.borrow().clone());
+        sender.try_send(inventory).expect("it has room");
         self.listeners().push(sender);
         receiver
     }

@@ -10,7 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 use crate::{
     action::QuotaRequest,
     domain::{AttemptId, EvictionReason, Placement, PodSets},
-    ports::{AttemptNews, News},
+    ports::AttemptNews,
 };
 
 /// The queues of a cluster that admits workloads itself. Time is counted in what it is asked.
@@ -84,7 +84,7 @@ impl ExternalQueue {
     }
 
     /// Decides about all that are there, and returns what is to be told of it.
-    pub fn decide(&mut self) -> Vec<News> {
+    pub fn decide(&mut self) -> Vec<(AttemptId, AttemptNews)> {
         let decided = self.queue.decide(self.now);
         let mut news = Vec::new();
         for decision in &decided.quota {
@@ -92,13 +92,13 @@ impl ExternalQueue {
                 continue;
             };
             if eviction.was_admitted {
-                news.push(News {
-                    attempt: self.attempts[&eviction.workload],
-                    news: AttemptNews::Evicted {
+                news.push((
+                    self.attempts[&eviction.workload],
+                    AttemptNews::Evicted {
                         reason: EvictionReason::from(eviction.reason),
                         message: format!("to make room: {}", eviction.reason.as_words()),
                     },
-                });
+                ));
             }
         }
         for id in decided.admitted {
@@ -107,18 +107,14 @@ impl ExternalQueue {
             let placement = placement(&assignment);
             self.told.remove(&attempt);
             self.placed.insert(attempt, placement.clone());
-            let news_of = AttemptNews::Reserved(placement);
-            news.push(News {
-                attempt,
-                news: news_of,
-            });
+            news.push((attempt, AttemptNews::Reserved(placement)));
         }
         news.extend(self.pending());
         news
     }
 
     /// Returns why those wait of whom that was not told yet.
-    fn pending(&mut self) -> Vec<News> {
+    fn pending(&mut self) -> Vec<(AttemptId, AttemptNews)> {
         let mut news = Vec::new();
         for (id, attempt) in &self.attempts {
             if self.placed.contains_key(attempt) {
@@ -131,13 +127,13 @@ impl ExternalQueue {
             }
             self.told.insert(*attempt, said.clone());
             let (reason, message) = said.split_once(": ").unwrap_or((&said, "it is to be tried"));
-            news.push(News {
-                attempt: *attempt,
-                news: AttemptNews::Pending {
+            news.push((
+                *attempt,
+                AttemptNews::Pending {
                     reason: reason.into(),
                     message: message.into(),
                 },
-            });
+            ));
         }
         news
     }

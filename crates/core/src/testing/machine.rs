@@ -131,7 +131,7 @@ impl Machine {
             }
             Action::Observe { .. } => {}
             Action::Stop { attempt, .. } => self.expect(now, finished(attempt, Verdict::Stopped)),
-            Action::Release { attempt } => self.expect(now + CLEARING, Event::Released { attempt }),
+            Action::Release { attempt, .. } => self.expect(now + CLEARING, Event::Released { attempt }),
             Action::Report { view, .. } => {
                 let (run, attempts) = (view.id, u32::try_from(view.attempts.len()).unwrap_or(u32::MAX));
                 self.expect(now, Event::Reported { run, attempts });

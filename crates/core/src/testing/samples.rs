@@ -14,8 +14,8 @@ use jiff::Timestamp;
 use crate::{
     action::{Action, QuotaRequest, Reservation, ReservedQuota, StartAction},
     domain::{
-        Actor, AttemptId, Bytes, Cpus, Head, Job, Outcome, Placement, PodSets, Priority, Repository,
-        RequestKey, Resources, Retries, RunId, RunRequest, Source, Subject, Timeouts, Verdict,
+        Actor, AttemptId, Bytes, ClusterName, Cpus, Head, Job, Outcome, Placement, PodSets, Priority,
+        Repository, RequestKey, Resources, Retries, RunId, RunRequest, Source, Subject, Timeouts, Verdict,
     },
     event::{Event, StopMode},
     policy::Policy,
@@ -155,6 +155,7 @@ pub fn reserved(actions: &[Action]) -> Vec<AttemptId> {
 pub fn reservation(attempt: AttemptId, pod_sets: &PodSets) -> Reservation {
     Reservation {
         attempt,
+        cluster: ClusterName::default(),
         pod_sets: pod_sets.clone(),
         flavors: BTreeMap::new(),
         quota: ReservedQuota::Assigned(Assignment {

@@ -186,9 +186,9 @@ pub fn describe(actions: &[Action]) -> String {
         match action {
             Action::Reserve(reservation) => write!(text, "reserve {}", reservation.attempt),
             Action::Start(start) => write!(text, "start {}", start.attempt),
-            Action::Observe { attempt } => write!(text, "observe {attempt}"),
-            Action::Stop { attempt, how } => write!(text, "stop {attempt} {}", parse::stop_word(*how)),
-            Action::Release { attempt } => write!(text, "release {attempt}"),
+            Action::Observe { attempt, .. } => write!(text, "observe {attempt}"),
+            Action::Stop { attempt, how, .. } => write!(text, "stop {attempt} {}", parse::stop_word(*how)),
+            Action::Release { attempt, .. } => write!(text, "release {attempt}"),
             Action::Report { view, .. } => write!(text, "report {} {}", view.id, view.state),
         }
         .expect("a string takes any text");

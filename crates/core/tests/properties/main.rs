@@ -72,9 +72,9 @@ fn answer(action: Action) -> Option<Event> {
         Action::Start(start) => Some(Event::Started {
             attempt: start.attempt,
         }),
-        Action::Observe { attempt } => Some(finished(attempt, Verdict::Passed)),
+        Action::Observe { attempt, .. } => Some(finished(attempt, Verdict::Passed)),
         Action::Stop { .. } => None,
-        Action::Release { attempt } => Some(Event::Released { attempt }),
+        Action::Release { attempt, .. } => Some(Event::Released { attempt }),
         Action::Report { view, .. } => Some(Event::Reported {
             run: view.id,
             attempts: u32::try_from(view.attempts.len()).expect("few"),
@@ -265,7 +265,7 @@ proptest! {
                         counting.retain(|known| *known != approval);
                         prop_assert_eq!(counting.len() + 1, before, "each counted, and lapses once");
                     }
-                    Fact::Decision(Decision::Admitted { attempt, approved_by }) => {
+                    Fact::Decision(Decision::Admitted { attempt, approved_by, .. }) => {
                         let request = scheduler.request(attempt.run).expect("it is admitted");
                         let subject = &request.subject;
                         let pull_request = subject.of_pull_request();

@@ -46,6 +46,9 @@ macro_rules! machine {
     638 QuotaNotDecided "a cluster that decides about no quota"
         "A ClusterQueue says `blueproof.dev/admission: External`, and the cluster that its runs are for has no Kueue, or none \
          that blueproof knows how to ask. Leave the annotation out, and the embedded queue decides."
+    639 ClusterUnknown "a cluster that is not configured"
+        "A ClusterQueue says in `blueproof.dev/cluster` on which cluster its runs are carried out, or an attempt is there already, \
+         and the scheduler has no cluster of that name. Configure it, or apply the ClusterQueue with another name."
     640 AttemptLost "an attempt that no longer answers"
         "The attempt was told to end and did not, or its agent is gone without a last word. Whatever it left is \
          removed, and the run is tried again as often as `spec.retries.infrastructure` allows."

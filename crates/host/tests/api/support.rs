@@ -5,6 +5,7 @@ use std::{path::PathBuf, sync::Arc};
 use blueproof_core::{
     engine::Ports,
     policy::Policy,
+    ports::Clusters,
     testing::{FakeClock, FakeCluster, FakeLease, FakeOutput, FakeReporter, MemoryStore, two_cores},
 };
 use blueproof_host::{
@@ -107,7 +108,7 @@ fn host(store: &Arc<MemoryStore>, clock: &Arc<FakeClock>) -> Host {
     let quota = two_cores();
     let ports = Ports {
         store: store.clone(),
-        cluster: Arc::new(FakeCluster::passing(quota)),
+        clusters: Clusters::one(Arc::new(FakeCluster::passing(quota))),
         reporters: vec![Arc::new(FakeReporter::default())],
         clock: clock.clone(),
     };

@@ -35,10 +35,26 @@ impl<'a> NewsOf<'a> {
     pub async fn next(&mut self, attempt: AttemptId) -> AttemptNews {
         loop {
             let news = within(self.news.recv()).await.expect("news go on");
-            if news.attempt == attempt {
-                return news.news;
+            if let News::Attempt { attempt: of, news } = news
+                && of == attempt
+            {
+                return news;
             }
         }
+    }
+
+    async fn begin_with_the_inventory(&mut self) {
+        let first = within(self.news.recv()).await;
+        let Some(News::Inventory(inventory)) = first else {
+            panic!("the inventory comes first, and not {first:?}")
+        };
+        assert!(!inventory.description.is_empty(), "it says what it is");
+        let known = inventory.nodes.iter().all(|node| {
+            let capacity = |resource: &String| node.capacity.get(resource).copied().unwrap_or_default();
+            let mut given = node.allocatable.iter();
+            given.all(|(resource, amount)| *amount <= capacity(resource))
+        });
+        assert!(known, "no node can give more than it has: {inventory:?}");
     }
 
     /// Asks for a place for an attempt, and returns it.
@@ -123,6 +139,7 @@ pub async fn cluster_keeps_its_promises(
     unstarted: &StartAction,
 ) {
     let mut news = NewsOf::listen(cluster);
+    news.begin_with_the_inventory().await;
     // Nothing was ever asked for it.
     news.release(passing.attempt).await;
     an_attempt_passes(cluster, &mut news, passing).await;
@@ -195,6 +212,7 @@ async fn an_attempt_is_stopped_and_news_are_taken_up_again(
     drop(news);
 
     let mut news = NewsOf::listen(cluster);
+    news.begin_with_the_inventory().await;
     assert_eq!(cluster.observe(attempt).await, Ok(()));
     until_it_runs(&mut news, attempt).await;
     assert_eq!(cluster.stop(attempt, StopMode::End).await, Ok(()));

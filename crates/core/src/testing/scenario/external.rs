@@ -117,7 +117,7 @@ impl ExternalStage {
                 None
             }
             // Of a request; that of an attempt the story tells.
-            Action::Release { attempt } => {
+            Action::Release { attempt, .. } => {
                 let run = self.stage.scheduler.view(attempt.run)?;
                 let begun = run.attempts.iter().any(|known| known.id == *attempt);
                 (!begun).then_some(Event::Released { attempt: *attempt })
@@ -128,9 +128,11 @@ impl ExternalStage {
 
     /// Returns what the cluster decides now. That a place is there the story tells.
     fn decided(&mut self) -> Vec<Event> {
-        let decided = self.queue.decide().into_iter().filter_map(|news| {
-            let attempt = news.attempt;
-            match news.news {
+        let decided = self
+            .queue
+            .decide()
+            .into_iter()
+            .filter_map(|(attempt, news)| match news {
                 AttemptNews::Pending { reason, message } => Some(Event::Pending {
                     attempt,
                     reason,
@@ -147,8 +149,7 @@ impl ExternalStage {
                 | AttemptNews::Lost { .. }
                 | AttemptNews::Released
                 | AttemptNews::Failed { .. } => None,
-            }
-        });
+            });
         decided.collect()
     }
 }
