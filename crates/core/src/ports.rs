@@ -11,6 +11,7 @@ mod gpu;
 mod leadership;
 mod output;
 mod reporter;
+mod runner;
 mod store;
 
 pub use crate::domain::{CallError, Retry};
@@ -25,4 +26,7 @@ pub use output::{
     RecordPosition, Records, RemovableOutput, ReportKind, ReportOutput, RunFiles, whole,
 };
 pub use reporter::{Interest, Reporter, RunStatus};
+pub use runner::{
+    JitConfig, ParseRunnerNameError, Runner, RunnerName, RunnerNews, RunnerProvider, RunnerState,
+};
 pub use store::{Batch, LoggedFact, SNAPSHOTS_KEPT, Seq, Store, StoreClient, StoreError, Version};

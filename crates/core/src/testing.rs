@@ -11,6 +11,7 @@ mod leadership;
 mod machine;
 mod output;
 mod reporter;
+mod runner;
 pub(crate) mod samples;
 pub mod scenario;
 mod store;
@@ -23,6 +24,7 @@ pub use leadership::FakeLease;
 pub use machine::{Asked, busy_log, log_of};
 pub use output::FakeOutput;
 pub use reporter::FakeReporter;
+pub use runner::FakeRunners;
 pub use samples::{
     TEAMS, ask_for_cpu, finished, outcome, quota_request, request, reservation, reserved, start_action,
     teams, two_cores,

@@ -15,7 +15,6 @@ use blueproof_core::{
     ports::CallError,
 };
 use blueproof_diagnostic::{Code, Diagnostic};
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use tokio::{
     io::AsyncWriteExt,
     process::{Child, Command},
@@ -178,25 +177,5 @@ pub(super) fn is_locked(layout: &AttemptLayout) -> io::Result<bool> {
         Ok(()) => Ok(false),
         Err(TryLockError::WouldBlock) => Ok(true),
         Err(TryLockError::Error(error)) => Err(error),
-    }
-}
-
-/// Sends a signal to a process, if it is still there.
-pub(super) fn signal(process: &ProcessName, signal: Signal) -> io::Result<()> {
-    let Some(pid) = i32::try_from(process.pid).ok().and_then(Pid::from_raw) else {
-        return Ok(());
-    };
-    let opened = match pidfd_open(pid, PidfdFlags::empty()) {
-        Ok(opened) => opened,
-        Err(rustix::io::Errno::SRCH) => return Ok(()),
-        Err(error) => return Err(error.into()),
-    };
-    // The number may have passed to another process before it was opened.
-    if process.presence() != Presence::Alive {
-        return Ok(());
-    }
-    match pidfd_send_signal(&opened, signal) {
-        Ok(()) | Err(rustix::io::Errno::SRCH) => Ok(()),
-        Err(error) => Err(error.into()),
     }
 }

@@ -10,8 +10,10 @@ use blueproof_core::{
 use blueproof_diagnostic::{Code, Diagnostic, Place};
 use rustix::process::Signal;
 
+use crate::signal::signal as send;
+
 use super::{
-    agent::{self, Agent},
+    agent::Agent,
     attempts::{Attempts, LOOK_CLOSELY},
     cannot,
 };
@@ -52,7 +54,7 @@ impl Attempts {
             Agent::Elsewhere => Err(CallError::later(elsewhere(layout))),
             Agent::Alive(processes) => processes
                 .iter()
-                .try_for_each(|process| agent::signal(process, signal))
+                .try_for_each(|process| send(process, signal))
                 .map_err(|error| cannot("signal the agent of", layout.root(), &error)),
         }
     }

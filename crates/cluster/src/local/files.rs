@@ -1,20 +1,16 @@
 //! Attempts' folders.
 
 use std::{
-    fs::{self, DirBuilder},
+    fs,
     io::{self, Write},
-    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
+    os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
 };
 
-use blueproof_core::attempt::{
-    AttemptLayout, CACHE_TAG, CACHE_TAG_TEXT, UNFOLLOWED, clear_folder_away, remove_folder,
-};
+pub(super) use crate::files::{make, write_whole};
 
-/// Makes a folder that only its owner may look into: notebooks print all sorts of things.
-pub(super) fn make(folder: &Path) -> io::Result<()> {
-    DirBuilder::new().recursive(true).mode(0o700).create(folder)
-}
+use crate::files::clear_away;
+use blueproof_core::attempt::{AttemptLayout, CACHE_TAG, CACHE_TAG_TEXT, UNFOLLOWED, remove_folder};
 
 /// Makes the folder of all runs, and marks it as no part of whatever checkout it may lie in.
 pub(super) fn tag(runs: &Path) -> io::Result<()> {
@@ -27,20 +23,6 @@ pub(super) fn tag(runs: &Path) -> io::Result<()> {
     }
 }
 
-/// Writes a file whole or not at all, in the place of whatever else lies there. Only its owner may read it.
-pub(super) fn write_whole(path: &Path, content: &[u8]) -> io::Result<()> {
-    let mut part = path.as_os_str().to_owned();
-    part.push(".part");
-    let part = PathBuf::from(part);
-    clear_away(&part)?;
-    let mut options = fs::File::options();
-    let mut file = options.write(true).create_new(true).mode(0o600).open(&part)?;
-    file.write_all(content)?;
-    file.sync_all()?;
-    clear_folder_away(path)?;
-    fs::rename(&part, path)
-}
-
 /// Opens a file to be locked, and makes it where there is none, or something that is no file.
 pub(super) fn open_lock(path: &Path) -> io::Result<fs::File> {
     if fs::symlink_metadata(path).is_ok_and(|there| !there.is_file()) {
@@ -49,15 +31,6 @@ pub(super) fn open_lock(path: &Path) -> io::Result<fs::File> {
     let mut options = fs::File::options();
     options.create(true).truncate(false).write(true).mode(0o600);
     options.custom_flags(UNFOLLOWED).open(path)
-}
-
-/// Removes whatever lies in a place; nothing is a success.
-fn clear_away(path: &Path) -> io::Result<()> {
-    clear_folder_away(path)?;
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        Ok(()) | Err(_) => Ok(()),
-    }
 }
 
 /// Returns whether nothing is in a folder, or the folder is not there.

@@ -133,15 +133,15 @@ impl FakeCluster {
         let inventory = Inventory::of_one_node("memory", total, "a cluster in memory");
         let inventory = Arc::new(inventory);
         self.inventory.send_replace(Arc::clone(&inventory));
-        self.tell_all(News::Inventory(inventory));
+        self.tell_all(&News::Inventory(inventory));
     }
 
     /// Tells whatever a test wants told, true or not.
     pub fn tell_news(&self, attempt: AttemptId, news: AttemptNews) {
-        self.tell_all(News::Attempt { attempt, news });
+        self.tell_all(&News::Attempt { attempt, news });
     }
 
-    fn tell_all(&self, news: News) {
+    fn tell_all(&self, news: &News) {
         // Tests tell of fewer things than may wait, and one that listens no more is told nothing.
         self.listeners()
             .retain(|listener| listener.try_send(news.clone()).is_ok());

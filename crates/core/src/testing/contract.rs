@@ -8,6 +8,7 @@ mod gpu;
 mod leadership;
 mod output;
 mod reporter;
+mod runner;
 mod store;
 
 pub use admission::{Upset, admission_keeps_its_promises};
@@ -18,4 +19,5 @@ pub use output::{
     OutputWriter, output_keeps_its_promises, removal_keeps_its_promises, reports_keep_their_promises,
 };
 pub use reporter::reporter_keeps_its_promises;
+pub use runner::runners_keep_their_promises;
 pub use store::store_keeps_its_promises;

@@ -96,5 +96,14 @@ macro_rules! machine {
     654 HostExhausted "a machine that has run out of something"
         "Memory, threads, processes or open files ran out while an environment was made or a kernel started. That says nothing of \
          the blueprint: it is the machine's failure, and the run may be tried again."
+    655 RunnerUnknown "a runner of which nothing is known"
+        "Each runner has a folder on the machine that it was started on. There is none of that name: it was removed, or it was \
+         started elsewhere."
+    656 RunnerNotStarted "a runner that did not start"
+        "The program of GitHub's runner could not be started as a process of this machine. Its configuration is not used up, and \
+         it is tried again."
+    657 RunnerFolder "a runner's files that cannot be used"
+        "Each runner has a folder of its own. It could not be made, read, written or removed: a full disk, missing rights, or \
+         someone changed it."
     }};
 }
