@@ -107,3 +107,35 @@ async fn whoever_waits_for_a_change_is_told_of_it_soon() {
         Version(0)
     );
 }
+
+#[tokio::test]
+async fn two_hundred_followers_are_told_the_same_while_runs_come_and_end() {
+    let served = Served::on(On::Loopback).await;
+    let token = served.token(Role::Admin);
+    let client = served.client(Some(token.clone()));
+    let (http, stream) = (served.http(), served.url("/api/v1/facts/stream"));
+    let mut followers = Vec::new();
+    for _ in 0..200 {
+        let follows = http.get(&stream).bearer_auth(&token).send();
+        followers.push(follows.await.expect("there is room"));
+    }
+    let service = served.service.clone();
+    let running = tokio::spawn(async move { service.run().await });
+    let keys: Vec<String> = (0..20).map(|number| format!("run-{number}")).collect();
+    for key in &keys {
+        let submitted = client.submit(Timestamp::UNIX_EPOCH, ask(key)).await;
+        submitted.expect("it may");
+    }
+    for key in keys {
+        let target = Target::Request(RequestKey(key));
+        let settled = target.until(&client, |view| view.settled).await;
+        settled.expect("a store that works");
+    }
+    let facts = client.facts(Default::default(), 1_000).await.expect("a read");
+    let all: Vec<u64> = facts.iter().map(|fact| fact.seq.0).collect();
+    for follower in followers {
+        assert_eq!(ids(follower, all.len()).await, all);
+    }
+    served.service.stop();
+    running.await.expect("it ends");
+}
