@@ -264,6 +264,16 @@ fn a_device_that_breaks_under_a_run_takes_the_blame() {
         retried.contains("BP0649") && retried.contains("it failed under r-1.1 at "),
         "{retried}"
     );
+    // What the machine has is in the log as it was before, and with what is broken by now.
+    let events = home.blueproof(&["get", "events", "-o", "jsonl"]).stdout;
+    let inventories: Vec<&str> = events
+        .lines()
+        .filter(|line| line.contains("inventoryChanged"))
+        .collect();
+    let unhealthy = inventories
+        .iter()
+        .position(|line| line.contains("\"unhealthy\":\""));
+    assert!(unhealthy.is_some_and(|at| at > 0), "{inventories:?}");
 }
 
 #[test]

@@ -2,8 +2,8 @@
 //!
 //! A run is carried out on the cluster of its ClusterQueue; an attempt stays where it began, whatever the queue says later. Quota
 //! that an admin applied stands whatever there is, as in Kueue. Where nobody applied any it is what the policy says, and no more
-//! than the machine has. What is unhealthy is counted there: it may be well again before a run is refused for good, and until then
-//! the cluster's driver says that the run waits for it.
+//! than the machine has. What is unhealthy is counted there, as in a node's capacity: a run that asks for it is not refused as one
+//! that can never fit, and its cluster's driver says what is wrong.
 
 use super::Scheduler;
 use crate::domain::{AttemptId, ClusterName, Inventory, Resources};
