@@ -3,12 +3,14 @@
 //! Everything is measured side by side in one run, since a figure from another day or machine compares with nothing.
 //! A limit that is broken fails the command; no test depends on time.
 
+mod api;
 mod check;
 mod figures;
 mod flood;
 mod gpu;
 mod inside;
 mod large_store;
+mod memory;
 mod queue;
 mod run;
 mod sides;
@@ -61,6 +63,8 @@ enum Part {
     Store,
     /// What opening a store of 1,000,000 facts costs, and how long commands on it take.
     LargeStore,
+    /// Requests a second of the scheduler's API with 200 followers, and memory of an idle scheduler.
+    Api,
     /// Memory and time while a notebook prints 200,000 lines.
     Flood,
     /// Time and memory of `check` on a notebook of 5 MB.
@@ -132,6 +136,7 @@ fn measure(workspace: &Workspace, parts: &[Part], rounds: usize) -> Result<Vec<T
             (Part::Run | Part::Flood, None) => unreachable!("prepared above"),
             (Part::Check, _) => check::measure(workspace)?,
             (Part::Store, _) => inside::store(workspace)?,
+            (Part::Api, _) => api::measure(workspace)?,
             (Part::LargeStore, _) => large_store::measure(workspace)?,
             (Part::Scheduler, _) => inside::scheduler(workspace)?,
             (Part::Queue, _) => queue::measure(workspace)?,
