@@ -3,11 +3,14 @@
 //! Everything is measured side by side in one run, since a figure from another day or machine compares with nothing.
 //! A limit that is broken fails the command; no test depends on time.
 
+mod api;
 mod check;
 mod figures;
 mod flood;
 mod gpu;
 mod inside;
+mod large_store;
+mod memory;
 mod queue;
 mod run;
 mod sides;
@@ -20,7 +23,7 @@ use std::{
     process::ExitCode,
 };
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use clap::{Args, ValueEnum};
 use jiff::Timestamp;
 use serde::Serialize;
@@ -30,7 +33,7 @@ use self::{
     sides::Sides,
 };
 use crate::{
-    process::{Invocation, print_line},
+    process::{Ended, Invocation, print_line},
     workspace::Workspace,
 };
 
@@ -48,6 +51,9 @@ pub(crate) struct Arguments {
     json: Option<PathBuf>,
 }
 
+/// The programs that most parts measure. Each part builds both: cargo builds libraries anew where other features are asked for.
+const PROGRAMS: [&str; 2] = ["blueproof", "blueproof-scheduler"];
+
 /// Something that is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Part {
@@ -55,6 +61,10 @@ enum Part {
     Run,
     /// Durable events a second, and how fast they are replayed.
     Store,
+    /// What opening a store of 1,000,000 facts costs, and how long commands on it take.
+    LargeStore,
+    /// Requests a second of the scheduler's API with 200 followers, and memory of an idle scheduler.
+    Api,
     /// Memory and time while a notebook prints 200,000 lines.
     Flood,
     /// Time and memory of `check` on a notebook of 5 MB.
@@ -126,12 +136,23 @@ fn measure(workspace: &Workspace, parts: &[Part], rounds: usize) -> Result<Vec<T
             (Part::Run | Part::Flood, None) => unreachable!("prepared above"),
             (Part::Check, _) => check::measure(workspace)?,
             (Part::Store, _) => inside::store(workspace)?,
+            (Part::Api, _) => api::measure(workspace)?,
+            (Part::LargeStore, _) => large_store::measure(workspace)?,
             (Part::Scheduler, _) => inside::scheduler(workspace)?,
             (Part::Queue, _) => queue::measure(workspace)?,
             (Part::Gpu, _) => gpu::measure(workspace, rounds)?,
         });
     }
     Ok(tables)
+}
+
+/// Builds packages for release.
+fn build(workspace: &Workspace, packages: &[&str]) -> Result<()> {
+    let packages = packages.iter().flat_map(|package| ["--package", package]);
+    let build = Invocation::cargo(["build", "--release", "--locked"].into_iter().chain(packages));
+    print_line(&format!("$ {build}"));
+    ensure!(build.show(&workspace.root)? == Ended::Well, "`{build}` failed");
+    Ok(())
 }
 
 fn keep(measured: &Measured, path: &Path) -> Result<()> {

@@ -2,17 +2,15 @@
 
 use std::fs;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use serde_json::json;
 
 use super::{
+    PROGRAMS, build,
     figures::{Quantity, Row, Table},
     timed::{Kind, Watch, time},
 };
-use crate::{
-    process::{Ended, Invocation},
-    workspace::Workspace,
-};
+use crate::{process::Invocation, workspace::Workspace};
 
 /// How many cells the notebook has: some 5 MB.
 const CELLS: u32 = 32_000;
@@ -22,15 +20,7 @@ const SECONDS_AT_MOST: f64 = 1.0;
 
 /// Measures time and memory in two runs: looking at memory takes time.
 pub(super) fn measure(workspace: &Workspace) -> Result<Vec<Table>> {
-    let build = Invocation::cargo([
-        "build",
-        "--quiet",
-        "--release",
-        "--locked",
-        "--package",
-        "blueproof",
-    ]);
-    ensure!(build.show(&workspace.root)? == Ended::Well, "`{build}` failed");
+    build(workspace, &PROGRAMS)?;
     let folder = workspace.target.join("bench/check");
     fs::create_dir_all(&folder).with_context(|| format!("could not make `{}`", folder.display()))?;
     let text = notebook_text();

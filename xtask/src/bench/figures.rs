@@ -247,6 +247,12 @@ pub(super) fn median(mut values: Vec<f64>) -> Option<f64> {
     values.get(half).copied()
 }
 
+/// Returns the figure below which so many of a hundred are, of sorted ones.
+pub(super) fn percentile(sorted: &[f64], percent: usize) -> Option<f64> {
+    let rank = (sorted.len() * percent).div_ceil(100);
+    sorted.get(rank.checked_sub(1)?).copied()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -296,5 +302,15 @@ run                                   blueproof  papermill  ratio  limit
     fn large_numbers_are_grouped() {
         let written: Vec<_> = [7.0, 999.0, 1000.0, 1_234_567.0].map(grouped).into();
         assert_eq!(written, ["7", "999", "1,000", "1,234,567"]);
+    }
+
+    #[test]
+    fn a_percentile_is_one_of_the_figures() {
+        let figures: Vec<_> = (1..=200).map(f64::from).collect();
+        assert_eq!(percentile(&figures, 50), Some(100.0));
+        assert_eq!(percentile(&figures, 99), Some(198.0));
+        assert_eq!(percentile(&figures, 100), Some(200.0));
+        assert_eq!(percentile(&[7.0], 99), Some(7.0));
+        assert_eq!(percentile(&[], 50), None);
     }
 }

@@ -17,11 +17,14 @@ use std::{
 use anyhow::{Context, Result, bail, ensure};
 
 use self::{
-    scrape::{Coding, page, percentile, scrape, series, value},
-    server::{Memory, Server, tick},
+    scrape::{Coding, page, scrape, series, value},
+    server::{Server, tick},
     sides::Sides,
 };
-use super::figures::{Quantity, Row, Table};
+use super::{
+    figures::{Quantity, Row, Table, percentile},
+    memory::Memory,
+};
 use crate::{process::print_line, workspace::Workspace};
 
 /// How many devices there are.

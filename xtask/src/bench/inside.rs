@@ -38,14 +38,26 @@ pub(super) fn store(workspace: &Workspace) -> Result<Vec<Table>> {
 }
 
 fn figures(workspace: &Workspace, bench: &str) -> Result<Vec<Figure>> {
+    let lines = lines(workspace, bench, &[])?;
+    let figures = lines
+        .iter()
+        .map(|line| serde_json::from_str(line).with_context(|| format!("not a figure: {line}")));
+    figures.collect()
+}
+
+/// Runs a bench of `blueproof-core`, and returns the lines of JSON that it prints.
+pub(super) fn lines(workspace: &Workspace, bench: &str, arguments: &[&str]) -> Result<Vec<String>> {
     let invocation = Invocation::cargo([
         "bench",
+        "--quiet",
         "--locked",
         "--package",
         "blueproof-core",
         "--bench",
         bench,
+        "--",
     ]);
+    let invocation = invocation.with(arguments.iter().copied());
     print_line(&format!("$ {invocation}"));
     let mut lines = Vec::new();
     let ended = invocation.run(&workspace.root, |line| lines.push(line.to_owned()))?;
@@ -54,10 +66,8 @@ fn figures(workspace: &Workspace, bench: &str) -> Result<Vec<Figure>> {
         "`{invocation}` failed\n{}",
         lines.join("\n")
     );
-    let figures = lines.iter().filter(|line| line.starts_with('{'));
-    let figures =
-        figures.map(|line| serde_json::from_str(line).with_context(|| format!("not a figure: {line}")));
-    figures.collect()
+    lines.retain(|line| line.starts_with('{'));
+    Ok(lines)
 }
 
 /// One row an event, one column a number of waiting runs.

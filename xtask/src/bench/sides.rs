@@ -8,13 +8,16 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::timed::{Timed, Watch, time};
+use super::{
+    PROGRAMS, build,
+    timed::{Timed, Watch, time},
+};
 use crate::{
-    process::{Ended, Invocation, print_line},
+    process::Invocation,
     python::{MadeFor, read_json},
     workspace::Workspace,
 };
@@ -82,12 +85,7 @@ struct Package {
 impl Sides {
     /// Builds blueproof for release, with an empty store. Environments that were made before stay.
     pub(super) fn prepare(workspace: &Workspace) -> Result<Self> {
-        let build = Invocation::cargo(["build", "--release", "--locked", "--package", "blueproof"]);
-        print_line(&format!("$ {build}"));
-        ensure!(
-            build.show(&workspace.root)? == Ended::Well,
-            "blueproof could not be built"
-        );
+        build(workspace, &PROGRAMS)?;
         let folder = workspace.target.join("bench");
         let runs = folder.join("home");
         if runs.exists() {

@@ -105,12 +105,6 @@ pub(super) fn value(page: &str, name: &str) -> Option<f64> {
     lines.find(|(series, _)| *series == name)?.1.parse().ok()
 }
 
-/// Returns the figure below which so many of a hundred are, of sorted ones.
-pub(super) fn percentile(sorted: &[f64], percent: usize) -> Option<f64> {
-    let rank = (sorted.len() * percent).div_ceil(100);
-    sorted.get(rank.checked_sub(1)?).copied()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -125,15 +119,5 @@ mod tests {
         assert!(!is_good(b"HTTP/1.1 500 Internal Server Error\r\n\r\n"));
         assert!(!is_good(b""));
         assert!(body(b"HTTP/1.1 200 OK\r\n").is_err());
-    }
-
-    #[test]
-    fn a_percentile_is_one_of_the_figures() {
-        let figures: Vec<_> = (1..=200).map(f64::from).collect();
-        assert_eq!(percentile(&figures, 50), Some(100.0));
-        assert_eq!(percentile(&figures, 99), Some(198.0));
-        assert_eq!(percentile(&figures, 100), Some(200.0));
-        assert_eq!(percentile(&[7.0], 99), Some(7.0));
-        assert_eq!(percentile(&[], 50), None);
     }
 }

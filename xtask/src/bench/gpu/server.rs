@@ -10,6 +10,7 @@ use std::{
 
 use anyhow::{Context, Result, ensure};
 
+use super::super::memory::Memory;
 use crate::process::Invocation;
 
 /// A server, which ends with this.
@@ -20,17 +21,6 @@ pub(super) struct Server {
     pub(super) address: String,
     /// Its log: were it closed, nothing could be told any more.
     _log: BufReader<std::process::ChildStderr>,
-}
-
-/// What a process holds in memory, in bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Memory {
-    /// All that is resident, libraries too.
-    pub(super) resident: u64,
-    /// What is its own.
-    pub(super) anonymous: u64,
-    /// The most that was ever resident.
-    pub(super) peak: u64,
 }
 
 impl Server {
@@ -67,8 +57,7 @@ impl Server {
 
     /// Returns what it holds now.
     pub(super) fn memory(&self) -> Result<Memory> {
-        let status = self.read("status")?;
-        Memory::of(&status).with_context(|| format!("no memory in: {status}"))
+        Memory::of_process(self.child.id())
     }
 
     fn read(&self, file: &str) -> Result<String> {
@@ -81,21 +70,6 @@ impl Drop for Server {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
-    }
-}
-
-impl Memory {
-    fn of(status: &str) -> Option<Self> {
-        let bytes = |name: &str| -> Option<u64> {
-            let line = status.lines().find_map(|line| line.strip_prefix(name))?;
-            let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-            Some(kibibytes * 1024)
-        };
-        Some(Self {
-            resident: bytes("VmRSS:")?,
-            anonymous: bytes("RssAnon:")?,
-            peak: bytes("VmHWM:")?,
-        })
     }
 }
 
@@ -139,18 +113,6 @@ mod tests {
         let stat = "42 (a (b) c) S 1 42 42 0 -1 4194304 900 0 0 0 17 5 0 0 20 0 3 0 100 1000 10\n";
         assert_eq!(ticks(stat), Some(22));
         assert_eq!(ticks("42 (a) S 1"), None);
-    }
-
-    #[test]
-    fn memory_is_read_in_bytes() {
-        let status =
-            "Name:\ta\nVmHWM:\t   10240 kB\nVmRSS:\t    9216 kB\nRssAnon:\t    1024 kB\nThreads:\t3\n";
-        let memory = Memory::of(status).expect("it is there");
-        assert_eq!(
-            (memory.resident, memory.anonymous, memory.peak),
-            (9 << 20, 1 << 20, 10 << 20)
-        );
-        assert_eq!(Memory::of("Name:\ta\n"), None);
     }
 
     #[test]

@@ -2,13 +2,16 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Result, ensure};
+use anyhow::Result;
 use serde_json::Value;
 
-use super::server::{Server, install};
+use super::{
+    super::build,
+    server::{Server, install},
+};
 use crate::{
     go::{self, Program},
-    process::{Ended, Invocation, print_line},
+    process::Invocation,
     python::MadeFor,
     workspace::Workspace,
 };
@@ -49,12 +52,7 @@ impl Side {
 impl Sides {
     /// Builds and installs what is there to run; of what cannot be had here it says why.
     pub(super) fn prepare(workspace: &Workspace) -> Result<Self> {
-        let build = ["blueproof-exporter", "fake-nvml"];
-        let packages = build.into_iter().flat_map(|package| ["--package", package]);
-        let build = ["build", "--release", "--locked"].into_iter().chain(packages);
-        let build = Invocation::cargo(build);
-        print_line(&format!("$ {build}"));
-        ensure!(build.show(&workspace.root)? == Ended::Well, "`{build}` failed");
+        build(workspace, &["blueproof-exporter", "fake-nvml"])?;
         let release = workspace.target.join("release");
         let folder = workspace.target.join("bench/gpu");
         let (mut others, mut missing) = (Vec::new(), Vec::new());

@@ -2,13 +2,8 @@
 
 use anyhow::{Context, Result};
 
-use super::{
-    SIZES, named, scenario,
-    scrape::{Coding, percentile},
-    sides::Sides,
-    turn, warm_up,
-};
-use crate::bench::figures::{Quantity, Row, Table};
+use super::{SIZES, named, scenario, scrape::Coding, sides::Sides, turn, warm_up};
+use crate::bench::figures::{Quantity, Row, Table, percentile};
 
 /// The requests, each of which has all done for it that the one before has.
 const REQUESTS: [(&str, Coding); 4] = [
