@@ -3,6 +3,7 @@
 //! Each rule is a module with one function that takes what it judges and returns its complaints, and a test that a bad input
 //! gets one. What the rules are for stands in `ARCHITECTURE.md`.
 
+mod circles;
 mod edges;
 mod headers;
 mod ignored;
@@ -10,7 +11,7 @@ mod lengths;
 mod paths;
 mod unsafety;
 
-use std::{fmt, fs, path::Path};
+use std::{collections::BTreeMap, fmt, fs, path::Path, thread};
 
 use anyhow::{Context, Result};
 
@@ -36,20 +37,61 @@ struct Source {
     text: String,
 }
 
+/// A file of a crate that is shipped, for the rules that judge more than its lines.
+struct Parsed<'a> {
+    source: &'a Source,
+    syntax: syn::File,
+}
+
 /// Returns every place that breaks a rule, file by file.
 pub(crate) fn check(workspace: &Workspace) -> Result<Vec<Complaint>> {
     let mut complaints = edges::check(workspace);
     let machine = paths::Machine::of(&workspace.root);
-    for source in sources(&workspace.root)? {
+    let sources = sources(&workspace.root)?;
+    for source in &sources {
         if source.is_rust() {
-            complaints.extend(headers::check(&source));
-            complaints.extend(ignored::check(&source));
-            complaints.extend(lengths::check(&source));
-            complaints.extend(unsafety::check(&source));
+            complaints.extend(headers::check(source));
+            complaints.extend(ignored::check(source));
+            complaints.extend(lengths::check(source));
+            complaints.extend(unsafety::check(source));
         }
-        complaints.extend(paths::check(&source, &machine));
+        complaints.extend(paths::check(source, &machine));
     }
+    complaints.extend(check_syntax(&sources));
     Ok(complaints)
+}
+
+/// Checks what needs more than the lines of a file. Crates are parsed side by side: that takes longer than all else.
+fn check_syntax(sources: &[Source]) -> Vec<Complaint> {
+    let mut crates: BTreeMap<&str, Vec<&Source>> = BTreeMap::new();
+    for source in sources {
+        if let Some(root) = source.crate_root() {
+            crates.entry(root).or_default().push(source);
+        }
+    }
+    thread::scope(|scope| {
+        let of_crates: Vec<_> = crates
+            .into_values()
+            .map(|sources| scope.spawn(|| check_crate(sources)))
+            .collect();
+        let of_crates = of_crates.into_iter();
+        of_crates
+            .flat_map(|complaints| complaints.join().expect("a rule does not panic"))
+            .collect()
+    })
+}
+
+fn check_crate(sources: Vec<&Source>) -> Vec<Complaint> {
+    let mut complaints = Vec::new();
+    let mut files = Vec::new();
+    for source in sources {
+        match Parsed::of(source) {
+            Ok(file) => files.push(file),
+            Err(complaint) => complaints.push(complaint),
+        }
+    }
+    complaints.extend(circles::check(&files));
+    complaints
 }
 
 /// Returns the text files of the workspace in the order of their paths, without what is built or made by a run.
@@ -105,6 +147,15 @@ impl Source {
             .is_some_and(|extension| extension == "rs")
     }
 
+    /// Returns the `src` folder of the crate that it belongs to; `None` of what is no Rust, of tests, and of what is not shipped.
+    fn crate_root(&self) -> Option<&str> {
+        let is_shipped = self.path.starts_with("crates/") || self.path.starts_with("bins/");
+        let at = self.path.find("/src/")? + "/src".len();
+        let module = self.path[at + 1..].strip_suffix(".rs").filter(|_| is_shipped)?;
+        let is_test = module.split('/').any(|name| name == "tests");
+        (!is_test).then(|| &self.path[..at])
+    }
+
     fn complaint(&self, line: Option<usize>, message: impl Into<String>) -> Complaint {
         Complaint {
             file: self.path.clone(),
@@ -117,6 +168,19 @@ impl Source {
     fn complain_where(&self, is_bad: impl Fn(&str) -> bool, message: &str) -> Vec<Complaint> {
         let bad = self.text.lines().enumerate().filter(|(_, line)| is_bad(line));
         bad.map(|(i, _)| self.complaint(Some(i + 1), message)).collect()
+    }
+}
+
+impl<'a> Parsed<'a> {
+    fn of(source: &'a Source) -> Result<Self, Complaint> {
+        let syntax = syn::parse_file(&source.text);
+        let syntax = syntax.map_err(|e| {
+            source.complaint(
+                Some(e.span().start().line),
+                format!("this is no Rust that is known: {e}"),
+            )
+        })?;
+        Ok(Self { source, syntax })
     }
 }
 
@@ -147,7 +211,7 @@ mod tests {
     fn every_rule_looks_at_the_files_of_a_workspace_and_none_at_what_is_built() {
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
         let root = folder.path();
-        let long = format!("//! Long.\n#[ignore]\n{}", "x\n".repeat(700));
+        let long = format!("//! Long.\n#[ignore]\n{}", "use a;\n".repeat(700));
         for (path, text) in [
             ("crates/a/src/bad.rs", "fn main() {}\n"),
             ("crates/a/src/long.rs", &long),

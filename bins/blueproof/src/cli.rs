@@ -9,11 +9,11 @@ mod read;
 mod simulate;
 mod store;
 
-use std::{ffi::OsString, path::PathBuf};
+use std::ffi::OsString;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::exit::Problem;
+use crate::{config::ConfigFlags, exit::Problem};
 pub(crate) use act::{
     Agent, Artifacts, Cancel, Check, Init, Launch, Logs, Report, ReportFormat, Retry, Run, Wait,
 };
@@ -37,7 +37,7 @@ pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) look: Look,
     #[command(flatten)]
-    pub(crate) place: Place,
+    pub(crate) flags: ConfigFlags,
     #[command(subcommand)]
     pub(crate) command: Command,
 }
@@ -62,35 +62,6 @@ pub(crate) enum Color {
     Auto,
     Always,
     Never,
-}
-
-/// Where things are kept.
-#[derive(Debug, Args)]
-pub(crate) struct Place {
-    /// The store of all runs
-    #[arg(long, global = true, value_name = "FILE", help_heading = "Global options")]
-    pub(crate) store: Option<PathBuf>,
-    /// The scheduler to ask, in place of a store: unix:PATH or a URL
-    #[arg(
-        long,
-        global = true,
-        value_name = "ADDRESS",
-        conflicts_with = "store",
-        help_heading = "Global options"
-    )]
-    pub(crate) server: Option<String>,
-    /// The context to work in, of those that are configured: a scheduler or a store with a name
-    #[arg(
-        long,
-        global = true,
-        value_name = "NAME",
-        conflicts_with_all = ["store", "server"],
-        help_heading = "Global options"
-    )]
-    pub(crate) context: Option<String>,
-    /// A configuration file that goes before the project's and the user's
-    #[arg(long, global = true, value_name = "FILE", help_heading = "Global options")]
-    pub(crate) config: Option<PathBuf>,
 }
 
 /// What to do.

@@ -14,7 +14,7 @@ use std::{
 use blueproof_core::{sqlite::SqliteStore, view::RunView};
 use blueproof_diagnostic::Code;
 use blueproof_notebook::blueprint;
-use clap::CommandFactory;
+use clap::Command;
 use clap_complete::{
     CompleteEnv, Shell,
     engine::{CompletionCandidate, PathCompleter, ValueCompleter},
@@ -24,8 +24,7 @@ use tokio::{runtime::Builder, time::timeout};
 
 use crate::{
     backend::Backend,
-    cli::{Cli, Place},
-    config::{Config, Surroundings},
+    config::{Config, ConfigFlags, Surroundings},
     current_project::CurrentProject,
 };
 
@@ -42,9 +41,9 @@ const SERVER_WITHIN: Duration = Duration::from_millis(500);
 const MOST_ENTRIES: usize = 10_000;
 
 /// Answers a shell, if it is one that asks. Returns whether it is; there is nothing else to be done then.
-pub(crate) fn answer_shell() -> bool {
+pub(crate) fn answer_shell(command: fn() -> Command) -> bool {
     let here = env::current_dir().ok();
-    CompleteEnv::with_factory(Cli::command)
+    CompleteEnv::with_factory(command)
         .var(VARIABLE)
         .try_complete(env::args_os(), here.as_deref())
         // What is said now would stand in the middle of the line that is typed.
@@ -108,7 +107,7 @@ fn names_here() -> BTreeSet<String> {
 
 fn newest_runs() -> Vec<RunView> {
     let runs = || {
-        let config = Config::load(&typed_place(), &Surroundings::of_this_process().ok()?).ok()?;
+        let config = Config::load(&typed_flags(), &Surroundings::of_this_process().ok()?).ok()?;
         if config.server.value.is_some() {
             return runs_of_server(&config);
         }
@@ -134,7 +133,7 @@ fn runs_of_server(config: &Config) -> Option<Vec<RunView>> {
 }
 
 /// Returns the store and the configuration file that the line names, which is not parsed yet.
-fn typed_place() -> Place {
+fn typed_flags() -> ConfigFlags {
     let typed: Vec<OsString> = env::args_os().collect();
     let value = |option: &str| {
         let with_value = format!("{option}=");
@@ -146,7 +145,7 @@ fn typed_place() -> Place {
             word.strip_prefix(&with_value).map(PathBuf::from)
         })
     };
-    Place {
+    ConfigFlags {
         store: value("--store"),
         server: value("--server").and_then(|address| address.into_os_string().into_string().ok()),
         context: value("--context").and_then(|name| name.into_os_string().into_string().ok()),

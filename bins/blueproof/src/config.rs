@@ -7,6 +7,7 @@
 
 mod context;
 mod file;
+mod flags;
 mod layers;
 mod parse;
 mod surroundings;
@@ -26,11 +27,12 @@ use blueproof_diagnostic::{Code, Diagnostic};
 use blueproof_host::ServerAddress;
 use serde::Serialize;
 
-use crate::{cli::Place, exit::Problem};
+use crate::exit::Problem;
 use layers::{Layers, Owner};
 
 pub(crate) use context::Context;
 pub(crate) use file::ConfigFile;
+pub(crate) use flags::ConfigFlags;
 pub(crate) use layers::{Layer, Presence};
 pub(crate) use surroundings::Surroundings;
 
@@ -102,8 +104,8 @@ pub(crate) enum Key {
 
 impl Config {
     /// Reads what is configured. Blocks for a moment; creates nothing.
-    pub(crate) fn load(place: &Place, surroundings: &Surroundings) -> Result<Self, Problem> {
-        let layers = Layers::read(place, surroundings)?;
+    pub(crate) fn load(flags: &ConfigFlags, surroundings: &Surroundings) -> Result<Self, Problem> {
+        let layers = Layers::read(flags, surroundings)?;
         Ok(Self {
             context: layers.context(),
             contexts: layers.contexts(),
@@ -122,8 +124,12 @@ impl Config {
 
     /// Makes a context the current one: of the file that is named with `--config`, and else of the user's. Whichever is current now
     /// may be gone.
-    pub(crate) fn use_context(name: &str, place: &Place, surroundings: &Surroundings) -> Result<(), Problem> {
-        let layers = Layers::of_files(place, surroundings)?;
+    pub(crate) fn use_context(
+        name: &str,
+        flags: &ConfigFlags,
+        surroundings: &Surroundings,
+    ) -> Result<(), Problem> {
+        let layers = Layers::of_files(flags, surroundings)?;
         let files = layers.files();
         let mut files = files.iter();
         let file = files.find(|layer| matches!(layer.owner, Owner::Named | Owner::User));

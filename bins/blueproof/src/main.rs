@@ -15,6 +15,8 @@ mod select;
 mod session;
 mod show;
 
+use clap::CommandFactory;
+
 use cli::Cli;
 use exit::{Exit, Problem};
 
@@ -30,7 +32,7 @@ fn main() -> std::process::ExitCode {
 }
 
 fn try_main() -> Result<Exit, Problem> {
-    if complete::answer_shell() {
+    if complete::answer_shell(Cli::command) {
         return Ok(Exit::Ok);
     }
     let cli = Cli::of_this_process()?;

@@ -1,7 +1,6 @@
 //! Looking at a store that others may be writing, that nobody drives, or that is not there yet.
 
 use std::{
-    fs,
     future::Future,
     path::Path,
     sync::Arc,
@@ -19,8 +18,7 @@ use blueproof_diagnostic::{Code, Diagnostic, Place as FilePlace};
 
 use crate::{
     backend::Backend,
-    cli::Place,
-    config::{Config, Origin, Surroundings},
+    config::{Config, ConfigFlags, Origin, Surroundings},
     exit::{Exit, Problem},
     output,
     select::RunSelector,
@@ -43,8 +41,8 @@ pub(crate) struct Reading {
 
 impl Reading {
     /// Opens what is configured, and creates nothing.
-    pub(crate) fn open(place: &Place) -> Result<Self, Problem> {
-        let config = Config::load(place, &Surroundings::of_this_process()?)?;
+    pub(crate) fn open(flags: &ConfigFlags) -> Result<Self, Problem> {
+        let config = Config::load(flags, &Surroundings::of_this_process()?)?;
         let store = Backend::existing(&config)?;
         Ok(Self { config, store })
     }
@@ -200,26 +198,9 @@ fn left_alone(store: &Backend, views: &[RunView]) -> Result<Option<Diagnostic>, 
         return Ok(None);
     };
     if file.is_led()? {
-        return Ok(stopped_driver(store));
+        return Ok(session::stopped_driver(store));
     }
     Ok(warning(&unfinished))
-}
-
-/// Returns what is to be said where the process that drives was stopped, as by Ctrl-Z: it holds the store all the same.
-pub(crate) fn stopped_driver(store: &Backend) -> Option<Diagnostic> {
-    let pid = store.file()?.leader()?;
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    let state = status.lines().find_map(|line| line.strip_prefix("State:"))?;
-    if !state.trim_start().starts_with(['T', 't']) {
-        return None;
-    }
-    let message = format!(
-        "process {pid}, which drives the runs of this store, is stopped: nothing is started or ended"
-    );
-    let warning = Diagnostic::warning(Code::LeftAlone, message);
-    Some(warning.hint(format!(
-        "`fg` in its terminal, or `kill -CONT {pid}`, lets it go on; after `kill -KILL {pid}` whoever waits takes over"
-    )))
 }
 
 /// Returns whether something remains to be done that does not wait for a person.

@@ -1,8 +1,10 @@
 //! The store and this machine, for a command that changes something: [`Host`] leads or follows.
 
 mod interrupt;
+mod stopped;
 mod watch;
 
+pub(crate) use stopped::stopped_driver;
 pub(crate) use watch::Watch;
 
 use std::{convert::Infallible, os::unix::process::CommandExt, process::Stdio, sync::Arc, time::Duration};
@@ -23,7 +25,6 @@ use crate::{
     config::Config,
     exit::{Exit, Problem},
     output,
-    reading::stopped_driver,
     show::{self, progress::Say},
 };
 

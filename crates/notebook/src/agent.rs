@@ -6,7 +6,6 @@
 mod attempt;
 mod dependencies;
 mod halt;
-mod journal;
 mod lock;
 mod recovery;
 mod signals;
@@ -17,12 +16,10 @@ use std::io;
 use blueproof_core::attempt::{AttemptLayout, Errand, LogWriter, Orders, RecordKind};
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 
-pub use dependencies::{
-    AgentError, Collect, Conclusion, Dependencies, NothingMeasured, Observer, PrepareEnvironment, Prepared,
-    Preparing, SecretValues,
-};
-pub(crate) use journal::Journal;
+pub use dependencies::{AgentError, Dependencies, PrepareEnvironment, Prepared, Preparing, SecretValues};
 use lock::Lock;
+
+pub use crate::observer::{Collect, Conclusion, NothingMeasured, Observer};
 
 /// Carries out the attempt in `layout`'s folder, to the end, or ends what is left of it: as it is ordered.
 ///

@@ -30,7 +30,7 @@ use std::path::{Path, PathBuf};
 use blueproof_core::domain::BlueprintName;
 use blueproof_diagnostic::{
     Place,
-    yaml::{Decode, Format, Node, Placeholders, Source, Spot},
+    yaml::{Decode, Node, Source, Spot},
 };
 
 pub(crate) use check::LEAST_MEMORY;
@@ -44,15 +44,6 @@ use crate::ipynb::Notebook;
 
 /// What the file of a blueprint is called.
 pub const FILE_NAME: &str = "blueprint.yaml";
-
-/// What a document ought to be that a blueprint is read from.
-pub(crate) static FORMAT: Format = Format {
-    name: "a blueprint",
-    kinds: "`blueproof schema blueprint` prints every key with the kind of its value",
-    missing: "`blueproof init NOTEBOOK` writes a whole blueprint",
-    placeholders: Placeholders::Quoted,
-    most_nodes: 20_000,
-};
 
 /// A blueprint that was read and found to be without mistakes, with its notebook.
 #[derive(Debug, Clone)]

@@ -16,10 +16,10 @@ use blueproof_diagnostic::{Code, Diagnostic};
 
 use crate::{
     blueprint::{Blueprint, FILE_NAME, default_name},
-    ipynb::{Notebook, PARAMETERS_TAG},
+    ipynb::Notebook,
     lint::placeholder::is_placeholder,
     python::syntax::{Expr, Kind},
-    survey::{At, Survey, Traced, Value},
+    survey::{At, Survey, Traced, Value, kind_without_type, parameter_type},
     text::line,
 };
 use packages::Given;
@@ -136,54 +136,22 @@ fn parameters(draft: &mut Draft, survey: &Survey) {
     }
 }
 
-/// Returns the names and types of what the cell tagged `parameters` assigns, as far as a parameter can be that; nothing where
-/// no cell is tagged so.
-pub(crate) fn parameter_types(notebook: &Notebook) -> Vec<(String, &'static str)> {
-    if !notebook.code().any(|cell| cell.is_tagged(PARAMETERS_TAG)) {
-        return Vec::new();
-    }
-    let survey = Survey::of(notebook);
-    let typed = survey.parameters.iter();
-    typed
-        .filter_map(|(name, value)| Some((name.clone(), parameter(value)?.0)))
-        .collect()
-}
-
-/// Returns what the cell tagged `parameters` gives a name, where that tells no type: `None`, a list.
-pub(crate) fn untyped_parameter(notebook: &Notebook, name: &str) -> Option<&'static str> {
-    let survey = Survey::of(notebook);
-    let mut assigned = survey.parameters.iter();
-    let (_, value) = assigned.find(|(known, _)| known == name)?;
-    kind_without_type(value)
-}
-
 /// Returns the type of a parameter and its default, as YAML.
 fn parameter(value: &Traced) -> Option<(&'static str, String)> {
-    match &value.value {
-        Value::Bool(value) => Some(("bool", value.to_string())),
-        Value::Int(value) => Some(("int", value.to_string())),
-        Value::Float(value) if value.is_finite() => Some(("float", format!("{value:?}"))),
-        Value::Text(value) => Some(("string", write::quoted(value))),
-        Value::Float(_)
-        | Value::Unknown
+    let name = parameter_type(value)?;
+    let default = match &value.value {
+        Value::Bool(value) => value.to_string(),
+        Value::Int(value) => value.to_string(),
+        Value::Float(value) => format!("{value:?}"),
+        Value::Text(value) => write::quoted(value),
+        Value::Unknown
         | Value::None
         | Value::List(_)
         | Value::Dict(_)
         | Value::Made(_)
-        | Value::Symbol(_) => None,
-    }
-}
-
-/// Returns what a value is that no type of a parameter takes.
-fn kind_without_type(value: &Traced) -> Option<&'static str> {
-    match &value.value {
-        Value::List(_) => Some("a list"),
-        Value::Dict(_) => Some("a dictionary"),
-        Value::None => Some("None"),
-        Value::Float(number) if !number.is_finite() => Some("no finite number"),
-        Value::Unknown | Value::Made(_) | Value::Symbol(_) => Some("computed"),
-        Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Text(_) => None,
-    }
+        | Value::Symbol(_) => return None,
+    };
+    Some((name, default))
 }
 
 /// Returns the least value that makes sense for a parameter, by what it is used for.

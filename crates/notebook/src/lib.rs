@@ -2,15 +2,20 @@
 
 pub mod agent;
 pub mod blueprint;
+mod disk;
+mod document;
 pub mod environment;
+mod exception;
 mod executor;
 mod files;
 pub mod init;
 pub mod ipynb;
+mod journal;
 mod kernel;
 pub mod lint;
 pub mod measure;
 mod modules;
+mod observer;
 pub mod plan;
 mod process;
 mod python;

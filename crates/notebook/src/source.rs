@@ -14,9 +14,9 @@ use blueproof_core::domain::{Failure, FailureClass, GitSource};
 use blueproof_diagnostic::{Code, Diagnostic};
 
 use crate::{
+    disk,
     environment::{Patience, Unprepared, child},
     text::line,
-    verdict,
 };
 
 /// The protocols that git may speak, whatever an address or an answer says.
@@ -60,7 +60,7 @@ pub(crate) fn fetch(source: &GitSource, to: &Path, patience: Patience<'_>) -> Re
         patience,
     };
     for folder in [&fetching.repository, &fetching.tree] {
-        fs::create_dir_all(folder).map_err(|error| Unprepared::Failed(verdict::disk_failure(&error)))?;
+        fs::create_dir_all(folder).map_err(|error| Unprepared::Failed(disk::disk_failure(&error)))?;
     }
     fetching.run(&["init", "--quiet", "--bare", "--template=", "."])?;
     fetching.fetch()?;
@@ -129,7 +129,7 @@ impl Fetching<'_> {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 Err(self.no_such_folder("it is not there"))
             }
-            Err(error) => Err(Unprepared::Failed(verdict::disk_failure(&error))),
+            Err(error) => Err(Unprepared::Failed(disk::disk_failure(&error))),
         }
     }
 

@@ -9,6 +9,7 @@ mod install;
 mod job;
 mod names;
 mod own;
+mod parameters;
 pub(crate) mod reads;
 pub(crate) mod shell;
 mod value;
@@ -23,6 +24,7 @@ pub(crate) use install::{Form, Install, is_pinned};
 pub(crate) use job::{Aim, Backend, Job, Wait};
 pub(crate) use names::{Given, Missing};
 pub(crate) use own::{OwnModules, Whose};
+pub(crate) use parameters::{kind_without_type, parameter_type, parameter_types, untyped_parameter};
 pub(crate) use value::{At, Made, Reached, Traced, Value};
 
 use names::Names;

@@ -1,13 +1,11 @@
 //! Who or what is to blame when a notebook did not pass, and why: as much as is certain, and never more.
 
 mod death;
-mod exception;
 mod hints;
 mod host;
 mod limits;
 mod parting;
 mod place;
-mod printed;
 mod raised;
 mod silent;
 mod traceback;
@@ -21,13 +19,13 @@ use blueproof_core::{
 };
 use blueproof_diagnostic::{Code, Diagnostic};
 
-pub(crate) use exception::Exception;
-pub(crate) use host::{disk_failure, environment_lost, is_disk_full, start_failure};
+pub(crate) use host::{environment_lost, start_failure};
 pub(crate) use limits::notice as limit_notice;
 pub(crate) use parting::parting;
-pub(crate) use silent::{silent_failures, tells_of_failure};
+pub(crate) use silent::silent_failures;
 
 use crate::{
+    exception::printed,
     executor::{Cell, CellRun, Finish, Over, Why},
     process::LimitsHit,
 };

@@ -9,14 +9,15 @@ use blueproof_core::{
 
 use crate::{
     cli,
+    config::ConfigFlags,
     exit::{Exit, Problem},
     output::{self, Document},
     reading::{self, Reading},
     show,
 };
 
-pub(super) fn audit(arguments: &cli::Audit, place: &cli::Place) -> Result<Exit, Problem> {
-    let reading = Reading::open(place)?;
+pub(super) fn audit(arguments: &cli::Audit, flags: &ConfigFlags) -> Result<Exit, Problem> {
+    let reading = Reading::open(flags)?;
     reading::block_on(tell(&reading, arguments))
 }
 

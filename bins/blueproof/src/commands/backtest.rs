@@ -4,15 +4,16 @@ use blueproof_core::backtest::Backtest;
 
 use super::recorded;
 use crate::{
-    cli::{self, Place},
+    cli::{self},
+    config::ConfigFlags,
     exit::{Exit, Problem},
     output::{self, Document},
     show::backtest::Answer,
 };
 
-pub(crate) fn backtest(arguments: &cli::Backtest, place: &Place) -> Result<Exit, Problem> {
+pub(crate) fn backtest(arguments: &cli::Backtest, flags: &ConfigFlags) -> Result<Exit, Problem> {
     let (log, mut backtest) = (arguments.log.as_deref(), Backtest::default());
-    recorded::facts(log, place, |fact| backtest.take_in(fact))?;
+    recorded::facts(log, flags, |fact| backtest.take_in(fact))?;
     let scores = backtest.finish(arguments.since);
     if scores.runs == 0 {
         return Err(recorded::nothing_to_replay(log));

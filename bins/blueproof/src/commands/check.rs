@@ -14,7 +14,8 @@ use blueproof_queue::amount_in_words;
 
 use super::{blueprints::of_this_checkout, run::find};
 use crate::{
-    cli::{Check, Init, Place},
+    cli::{Check, Init},
+    config::ConfigFlags,
     exit::{Exit, Problem},
     output::{self, Document},
     reading::{Reading, block_on},
@@ -23,8 +24,8 @@ use crate::{
 };
 
 /// Looks for mistakes and hazards: exit code 2 for a mistake, 1 for a hazard under `--strict`.
-pub(crate) fn check(arguments: &Check, place: &Place) -> Result<Exit, Problem> {
-    let here = Here::look(place)?;
+pub(crate) fn check(arguments: &Check, flags: &ConfigFlags) -> Result<Exit, Problem> {
+    let here = Here::look(flags)?;
     let paths = match arguments.paths.as_slice() {
         [] => of_this_checkout()?.into_iter().map(|found| found.path).collect(),
         named => named
@@ -80,8 +81,8 @@ struct Here {
 }
 
 impl Here {
-    fn look(place: &Place) -> Result<Self, Problem> {
-        let reading = Reading::open(place)?;
+    fn look(flags: &ConfigFlags) -> Result<Self, Problem> {
+        let reading = Reading::open(flags)?;
         let quota = block_on(async {
             let applied = match &reading.store {
                 Some(store) => store.applied_quota().await?,

@@ -4,18 +4,18 @@ use blueproof_diagnostic::{Code, Diagnostic};
 use serde::Serialize;
 
 use crate::{
-    cli::{ConfigCommand, ConfigGetContexts, ConfigShow, Configuration, ContextFormat, Place},
-    config::{Config, Key, Origin, Presence, Surroundings},
+    cli::{ConfigCommand, ConfigGetContexts, ConfigShow, Configuration, ContextFormat},
+    config::{Config, ConfigFlags, Key, Origin, Presence, Surroundings},
     exit::{Exit, Problem},
     output::{self, Document, Encoding, Table, Width},
 };
 
-pub(crate) fn config(arguments: &Configuration, place: &Place) -> Result<Exit, Problem> {
+pub(crate) fn config(arguments: &Configuration, flags: &ConfigFlags) -> Result<Exit, Problem> {
     // Whichever is current now may be gone: another can still be chosen.
     if let ConfigCommand::UseContext(chosen) = &arguments.command {
-        return use_context(&chosen.name, place);
+        return use_context(&chosen.name, flags);
     }
-    let config = Config::load(place, &Surroundings::of_this_process()?)?;
+    let config = Config::load(flags, &Surroundings::of_this_process()?)?;
     let answer = match &arguments.command {
         ConfigCommand::Show(show) => shown(&config, show)?,
         ConfigCommand::Path => files(&config),
@@ -60,8 +60,8 @@ fn current_context(config: &Config) -> Result<String, Problem> {
     Ok(output::line(name) + "\n")
 }
 
-fn use_context(name: &str, place: &Place) -> Result<Exit, Problem> {
-    Config::use_context(name, place, &Surroundings::of_this_process()?)?;
+fn use_context(name: &str, flags: &ConfigFlags) -> Result<Exit, Problem> {
+    Config::use_context(name, flags, &Surroundings::of_this_process()?)?;
     output::print(&format!("Switched to context \"{}\".\n", output::line(name)))?;
     Ok(Exit::Ok)
 }

@@ -8,7 +8,8 @@ use jiff::Timestamp;
 use tokio::runtime::Handle;
 
 use crate::{
-    cli::{Describe, DescribeKind, Place},
+    cli::{Describe, DescribeKind},
+    config::ConfigFlags,
     exit::{Exit, Problem},
     output,
     reading::{self, Reading},
@@ -22,13 +23,13 @@ const MOST_FILES: usize = 40;
 /// How long what an attempt left is read, which a notebook can make large, or its disk slow.
 const ASSEMBLED_WITHIN: Duration = Duration::from_secs(20);
 
-pub(crate) fn describe(arguments: &Describe, place: &Place) -> Result<Exit, Problem> {
+pub(crate) fn describe(arguments: &Describe, flags: &ConfigFlags) -> Result<Exit, Problem> {
     let DescribeKind::Run { run } = &arguments.kind;
-    reading::block_on(describe_run(run, place))
+    reading::block_on(describe_run(run, flags))
 }
 
-async fn describe_run(run: &RunSelector, place: &Place) -> Result<Exit, Problem> {
-    let reading = Reading::open(place)?;
+async fn describe_run(run: &RunSelector, flags: &ConfigFlags) -> Result<Exit, Problem> {
+    let reading = Reading::open(flags)?;
     let store = reading.store_with(run)?;
     let view = run.resolve(&**store).await?;
     let output = store.output();

@@ -3,15 +3,16 @@
 use blueproof_core::ports::LoggedFact;
 
 use crate::{
-    cli::{EventFormat, GetEvents, Place},
+    cli::{EventFormat, GetEvents},
+    config::ConfigFlags,
     exit::{Exit, Problem},
     output::{self, Encoding},
     reading::{self, Reading},
     show,
 };
 
-pub(super) async fn get_events(arguments: &GetEvents, place: &Place) -> Result<Exit, Problem> {
-    let Some(store) = Reading::open(place)?.store else {
+pub(super) async fn get_events(arguments: &GetEvents, flags: &ConfigFlags) -> Result<Exit, Problem> {
+    let Some(store) = Reading::open(flags)?.store else {
         output::note("no events yet: `blueproof run BLUEPRINT` makes the first");
         return Ok(Exit::Ok);
     };

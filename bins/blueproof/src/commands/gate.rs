@@ -13,15 +13,16 @@ use jiff::Timestamp;
 
 use super::with_session;
 use crate::{
-    cli::{Approve, Heads, Hold, Holdable, Place, Resume, Revoke},
+    cli::{Approve, Heads, Hold, Holdable, Resume, Revoke},
+    config::ConfigFlags,
     exit::{Exit, Problem},
     output,
     session::{Session, local_user, new_key},
 };
 
 /// Approves heads, one after the other, and has a process drive what may run now.
-pub(super) fn approve(arguments: &Approve, place: &Place) -> Result<Exit, Problem> {
-    with_session(place, async |session| leave_approve(session, arguments).await)
+pub(super) fn approve(arguments: &Approve, flags: &ConfigFlags) -> Result<Exit, Problem> {
+    with_session(flags, async |session| leave_approve(session, arguments).await)
 }
 
 async fn leave_approve(session: &Session, arguments: &Approve) -> Result<Exit, Problem> {
@@ -61,8 +62,8 @@ async fn leave_approve(session: &Session, arguments: &Approve) -> Result<Exit, P
     Ok(Exit::Ok)
 }
 
-pub(super) fn revoke(arguments: &Revoke, place: &Place) -> Result<Exit, Problem> {
-    with_session(place, async |session| leave_revoke(session, arguments).await)
+pub(super) fn revoke(arguments: &Revoke, flags: &ConfigFlags) -> Result<Exit, Problem> {
+    with_session(flags, async |session| leave_revoke(session, arguments).await)
 }
 
 async fn leave_revoke(session: &Session, arguments: &Revoke) -> Result<Exit, Problem> {
@@ -89,8 +90,8 @@ async fn leave_revoke(session: &Session, arguments: &Revoke) -> Result<Exit, Pro
     Ok(Exit::Ok)
 }
 
-pub(super) fn hold(arguments: &Hold, place: &Place) -> Result<Exit, Problem> {
-    with_session(place, async |session| leave_hold(session, arguments).await)
+pub(super) fn hold(arguments: &Hold, flags: &ConfigFlags) -> Result<Exit, Problem> {
+    with_session(flags, async |session| leave_hold(session, arguments).await)
 }
 
 async fn leave_hold(session: &Session, arguments: &Hold) -> Result<Exit, Problem> {
@@ -109,8 +110,8 @@ async fn leave_hold(session: &Session, arguments: &Hold) -> Result<Exit, Problem
     Ok(Exit::Ok)
 }
 
-pub(super) fn resume(arguments: &Resume, place: &Place) -> Result<Exit, Problem> {
-    with_session(place, async |session| leave_resume(session, arguments).await)
+pub(super) fn resume(arguments: &Resume, flags: &ConfigFlags) -> Result<Exit, Problem> {
+    with_session(flags, async |session| leave_resume(session, arguments).await)
 }
 
 async fn leave_resume(session: &Session, arguments: &Resume) -> Result<Exit, Problem> {

@@ -12,7 +12,8 @@ use jiff::Timestamp;
 
 use crate::{
     backend::Backend,
-    cli::{Get, GetCommands, GetKind, GetRuns, Place, Status},
+    cli::{Get, GetCommands, GetKind, GetRuns, Status},
+    config::ConfigFlags,
     exit::{Exit, Problem},
     output::{self, Document, Encoding, Format, Width},
     reading::{self, Reading, Vigil},
@@ -26,17 +27,17 @@ use crate::{
 /// How often it is looked whether there is a store at last, and whether somebody drives.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
-pub(crate) fn get(arguments: &Get, place: &Place) -> Result<Exit, Problem> {
+pub(crate) fn get(arguments: &Get, flags: &ConfigFlags) -> Result<Exit, Problem> {
     match &arguments.kind {
-        GetKind::Runs(arguments) => reading::block_on(get_runs(arguments, place)),
+        GetKind::Runs(arguments) => reading::block_on(get_runs(arguments, flags)),
         GetKind::Blueprints(arguments) => super::blueprints::get_blueprints(arguments),
-        GetKind::Commands(arguments) => reading::block_on(get_commands(arguments, place)),
-        GetKind::Events(arguments) => reading::block_on(super::events::get_events(arguments, place)),
+        GetKind::Commands(arguments) => reading::block_on(get_commands(arguments, flags)),
+        GetKind::Events(arguments) => reading::block_on(super::events::get_events(arguments, flags)),
     }
 }
 
-async fn get_commands(arguments: &GetCommands, place: &Place) -> Result<Exit, Problem> {
-    let reading = Reading::open(place)?;
+async fn get_commands(arguments: &GetCommands, flags: &ConfigFlags) -> Result<Exit, Problem> {
+    let reading = Reading::open(flags)?;
     let commands = match &reading.store {
         Some(store) => store.all_commands(arguments.limit as usize).await?,
         None => Vec::new(),
@@ -52,15 +53,15 @@ async fn get_commands(arguments: &GetCommands, place: &Place) -> Result<Exit, Pr
     Ok(Exit::Ok)
 }
 
-pub(crate) async fn get_runs(arguments: &GetRuns, place: &Place) -> Result<Exit, Problem> {
-    let mut reading = Reading::open(place)?;
+pub(crate) async fn get_runs(arguments: &GetRuns, flags: &ConfigFlags) -> Result<Exit, Problem> {
+    let mut reading = Reading::open(flags)?;
     if let (None, Some(named)) = (&reading.store, arguments.runs.first()) {
         return Err(Problem::usage(named.unknown(None)));
     }
     let format = arguments.output;
     while reading.store.is_none() && arguments.watch {
         tokio::time::sleep(LOOK_EVERY).await;
-        reading = Reading::open(place)?;
+        reading = Reading::open(flags)?;
     }
     let Some(store) = &reading.store else {
         print_all(&[], None, format, Shape::List)?;

@@ -14,23 +14,24 @@ use jiff::Timestamp;
 use serde_json::json;
 
 use crate::{
-    cli::{Place, Quota, QuotaCommand, QuotaDescribe, QuotaGet},
+    cli::{Quota, QuotaCommand, QuotaDescribe, QuotaGet},
+    config::ConfigFlags,
     exit::{Exit, Problem},
     output::{self, Encoding, Format},
     reading::{self, Reading},
     show::{queue, quotas, runs::Columns},
 };
 
-pub(crate) fn quota(arguments: &Quota, place: &Place) -> Result<Exit, Problem> {
+pub(crate) fn quota(arguments: &Quota, flags: &ConfigFlags) -> Result<Exit, Problem> {
     match &arguments.command {
-        QuotaCommand::Apply(arguments) => apply::apply(arguments, place),
-        QuotaCommand::Get(arguments) => reading::block_on(get(arguments, place)),
-        QuotaCommand::Describe(arguments) => reading::block_on(describe(arguments, place)),
+        QuotaCommand::Apply(arguments) => apply::apply(arguments, flags),
+        QuotaCommand::Get(arguments) => reading::block_on(get(arguments, flags)),
+        QuotaCommand::Describe(arguments) => reading::block_on(describe(arguments, flags)),
     }
 }
 
-async fn get(arguments: &QuotaGet, place: &Place) -> Result<Exit, Problem> {
-    let scheduler = Reading::open(place)?.scheduler_as_stored().await?;
+async fn get(arguments: &QuotaGet, flags: &ConfigFlags) -> Result<Exit, Problem> {
+    let scheduler = Reading::open(flags)?.scheduler_as_stored().await?;
     let objects = scheduler.objects();
     let answer = match arguments.output {
         Some(Format::Json) => output::encode(&list(objects), Encoding::Json)?,
@@ -70,8 +71,8 @@ fn names(objects: &Objects) -> String {
     names.map(|name| format!("{name}\n")).collect()
 }
 
-async fn describe(arguments: &QuotaDescribe, place: &Place) -> Result<Exit, Problem> {
-    let scheduler = Reading::open(place)?.scheduler_as_stored().await?;
+async fn describe(arguments: &QuotaDescribe, flags: &ConfigFlags) -> Result<Exit, Problem> {
+    let scheduler = Reading::open(flags)?.scheduler_as_stored().await?;
     let removed = quotas::removed(scheduler.queues()).find(|name| *name == arguments.name);
     let name = match removed {
         Some(name) => Ok(name),

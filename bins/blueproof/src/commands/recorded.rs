@@ -8,7 +8,7 @@ use blueproof_core::ports::LoggedFact;
 use blueproof_diagnostic::{Code, Diagnostic, Place as FilePlace};
 
 use crate::{
-    cli::Place,
+    config::ConfigFlags,
     exit::Problem,
     reading::{self, Reading, block_on},
     show::pace::Pace,
@@ -17,7 +17,7 @@ use crate::{
 /// Hands on all facts of a log, or of the store where none is named, the oldest first.
 pub(super) fn facts(
     log: Option<&Path>,
-    place: &Place,
+    flags: &ConfigFlags,
     mut take: impl FnMut(&LoggedFact),
 ) -> Result<(), Problem> {
     let mut pace = Pace::new("events read");
@@ -29,7 +29,7 @@ pub(super) fn facts(
         return log::read(path, take);
     }
     block_on(async {
-        let Some(store) = Reading::open(place)?.store else {
+        let Some(store) = Reading::open(flags)?.store else {
             return Ok(());
         };
         reading::facts(&store, |facts| {

@@ -12,8 +12,8 @@ use blueproof_host::{PrunePlan, Pruned, RetentionError, RetentionLimit};
 use jiff::Timestamp;
 
 use crate::{
-    cli::{Place, StoreArguments, StoreCommand, StorePrune},
-    config::{Config, Surroundings},
+    cli::{StoreArguments, StoreCommand, StorePrune},
+    config::{Config, ConfigFlags, Surroundings},
     exit::{Exit, Problem},
     output::{self, Cell, Document, Table},
     reading::block_on,
@@ -23,8 +23,8 @@ use crate::{
 /// The most problems that are listed.
 const LISTED: usize = 20;
 
-pub(crate) fn store(arguments: &StoreArguments, place: &Place) -> Result<Exit, Problem> {
-    let config = Config::load(place, &Surroundings::of_this_process()?)?;
+pub(crate) fn store(arguments: &StoreArguments, flags: &ConfigFlags) -> Result<Exit, Problem> {
+    let config = Config::load(flags, &Surroundings::of_this_process()?)?;
     let Some(store) = open(&config)? else {
         output::note(&format!("no store at {}", config.store.value.display()));
         return Ok(Exit::Ok);

@@ -6,7 +6,8 @@ use jiff::SignedDuration;
 
 use super::{endless, policy, quota, recorded};
 use crate::{
-    cli::{Place, WhatIf},
+    cli::WhatIf,
+    config::ConfigFlags,
     exit::{Exit, Problem},
     output::{self, Document},
     show::{
@@ -17,10 +18,10 @@ use crate::{
     },
 };
 
-pub(crate) fn whatif(arguments: &WhatIf, place: &Place) -> Result<Exit, Problem> {
+pub(crate) fn whatif(arguments: &WhatIf, flags: &ConfigFlags) -> Result<Exit, Problem> {
     let objects = quota::read(&arguments.files)?;
     let (log, mut recorder) = (arguments.log.as_deref(), Recorder::default());
-    recorded::facts(log, place, |fact| recorder.take_in(fact))?;
+    recorded::facts(log, flags, |fact| recorder.take_in(fact))?;
     let recording = recorder.finish();
     if recording.scenario.jobs.is_empty() {
         return Err(recorded::nothing_to_replay(log));

@@ -5,19 +5,20 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 
 use crate::{
-    cli::{Place, Why},
+    cli::Why,
+    config::ConfigFlags,
     exit::{Exit, Problem},
     output::{self, Document},
     reading::{self, Reading},
     show::explanation::{self, Explanation},
 };
 
-pub(crate) fn why(arguments: &Why, place: &Place) -> Result<Exit, Problem> {
-    reading::block_on(explain(arguments, place))
+pub(crate) fn why(arguments: &Why, flags: &ConfigFlags) -> Result<Exit, Problem> {
+    reading::block_on(explain(arguments, flags))
 }
 
-async fn explain(arguments: &Why, place: &Place) -> Result<Exit, Problem> {
-    let reading = Reading::open(place)?;
+async fn explain(arguments: &Why, flags: &ConfigFlags) -> Result<Exit, Problem> {
+    let reading = Reading::open(flags)?;
     let store = reading.store_with(&arguments.run)?;
     let view = arguments.run.resolve(&**store).await?;
     let mut others = BTreeMap::new();

@@ -10,12 +10,12 @@ use std::{
 use blueproof_diagnostic::{Code, Diagnostic};
 
 use super::{
-    Key, Origin, Surroundings, Value, context,
+    ConfigFlags, Key, Origin, Surroundings, Value, context,
     context::Context,
     file::{self, Contents, Setting},
     parse,
 };
-use crate::{cli::Place, exit::Problem};
+use crate::exit::Problem;
 
 /// A file that was looked at.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,7 +46,7 @@ pub(crate) enum Presence {
 
 /// Everything that can say what a value is.
 pub(super) struct Layers<'a> {
-    place: &'a Place,
+    flags: &'a ConfigFlags,
     surroundings: &'a Surroundings,
     files: Vec<(Layer, Contents)>,
     /// The context that was chosen.
@@ -83,16 +83,16 @@ impl Owner {
 
 impl<'a> Layers<'a> {
     /// Reads every file, and finds the context that is chosen.
-    pub(super) fn read(place: &'a Place, surroundings: &'a Surroundings) -> Result<Self, Problem> {
-        let mut layers = Self::of_files(place, surroundings)?;
+    pub(super) fn read(flags: &'a ConfigFlags, surroundings: &'a Surroundings) -> Result<Self, Problem> {
+        let mut layers = Self::of_files(flags, surroundings)?;
         layers.chosen = layers.choose()?;
         Ok(layers)
     }
 
     /// Reads every file. No context is chosen.
-    pub(super) fn of_files(place: &'a Place, surroundings: &'a Surroundings) -> Result<Self, Problem> {
+    pub(super) fn of_files(flags: &'a ConfigFlags, surroundings: &'a Surroundings) -> Result<Self, Problem> {
         let mut files = Vec::new();
-        for (owner, path) in candidates(place, surroundings) {
+        for (owner, path) in candidates(flags, surroundings) {
             if owner == Owner::Project && is_of_stranger(&path) {
                 return Err(Problem::usage(of_stranger(&path)));
             }
@@ -135,7 +135,7 @@ impl<'a> Layers<'a> {
             files.push((layer, contents));
         }
         Ok(Self {
-            place,
+            flags,
             surroundings,
             files,
             chosen: None,
@@ -172,11 +172,11 @@ impl<'a> Layers<'a> {
     /// Returns the context that was chosen: by the flag, a variable or a file. Whoever names a server or a store as near or nearer
     /// means that, and no context has a part in it: a token is for the server of its own context.
     fn choose(&self) -> Result<Option<Chosen>, Problem> {
-        if self.place.store.is_some() || self.place.server.is_some() {
+        if self.flags.store.is_some() || self.flags.server.is_some() {
             return Ok(None);
         }
         let is_set = |key: Key| self.surroundings.variable(key.variable()).is_some();
-        let said = match &self.place.context {
+        let said = match &self.flags.context {
             Some(name) => Some((name.clone(), Origin::Flag("--context"))),
             None if is_set(Key::Server) || is_set(Key::Store) => return Ok(None),
             None => self.given(Key::CurrentContext).map(|given| {
@@ -293,14 +293,14 @@ impl<'a> Layers<'a> {
             place: blueproof_diagnostic::Place::file(origin.to_string()),
             origin,
         };
-        if let (Key::Store, Some(path)) = (key, &self.place.store) {
+        if let (Key::Store, Some(path)) = (key, &self.flags.store) {
             return Some(said(path.clone().into(), Origin::Flag("--store")));
         }
-        if let (Key::Server, Some(address)) = (key, &self.place.server) {
+        if let (Key::Server, Some(address)) = (key, &self.flags.server) {
             return Some(said(address.into(), Origin::Flag("--server")));
         }
         // A store that is named by a flag is meant in place of a server that is configured.
-        if key == Key::Server && self.place.store.is_some() {
+        if key == Key::Server && self.flags.store.is_some() {
             return None;
         }
         if let Some(of_context) = self.of_context(key) {
@@ -330,8 +330,8 @@ fn setting_of(layer: &Layer, setting: &Setting) -> Given {
 }
 
 /// Returns where files are looked for, the one that counts most first.
-fn candidates(place: &Place, surroundings: &Surroundings) -> Vec<(Owner, PathBuf)> {
-    let named = place
+fn candidates(flags: &ConfigFlags, surroundings: &Surroundings) -> Vec<(Owner, PathBuf)> {
+    let named = flags
         .config
         .clone()
         .or_else(|| surroundings.variable("BLUEPROOF_CONFIG").map(PathBuf::from));
@@ -383,9 +383,9 @@ fn named_but_missing(path: &Path) -> Diagnostic {
         .hint("see that `--config` and `BLUEPROOF_CONFIG` name a file that is there; relative names start at the current folder")
 }
 
-fn not_from_project(place: blueproof_diagnostic::Place) -> Diagnostic {
+fn not_from_project(flags: blueproof_diagnostic::Place) -> Diagnostic {
     let message = "a project's file cannot say who approves its runs, or which scheduler is asked";
-    Diagnostic::error(Code::ConfigNotHere, message).at(place).hint(
+    Diagnostic::error(Code::ConfigNotHere, message).at(flags).hint(
         "move `local.selfApprove`, `local.approvers`, `server`, `tokenFile` and contexts to your own file, \
          `~/.config/blueproof/config.yaml`, or set BLUEPROOF_LOCAL_SELF_APPROVE, BLUEPROOF_SERVER and the like",
     )

@@ -10,7 +10,7 @@ use super::*;
 /// A home, a project with a folder in it, and a machine.
 struct World {
     root: TempDir,
-    place: Place,
+    flags: ConfigFlags,
     surroundings: Surroundings,
 }
 
@@ -24,7 +24,7 @@ impl World {
             folder: path("project/below"),
             machine: path("etc"),
         };
-        let place = Place {
+        let flags = ConfigFlags {
             store: None,
             server: None,
             context: None,
@@ -32,7 +32,7 @@ impl World {
         };
         Self {
             root,
-            place,
+            flags,
             surroundings,
         }
     }
@@ -60,11 +60,11 @@ impl World {
     }
 
     fn load(&self) -> Config {
-        Config::load(&self.place, &self.surroundings).expect("a good configuration")
+        Config::load(&self.flags, &self.surroundings).expect("a good configuration")
     }
 
     fn error(&self) -> Diagnostic {
-        let problem = Config::load(&self.place, &self.surroundings).expect_err("a bad configuration");
+        let problem = Config::load(&self.flags, &self.surroundings).expect_err("a bad configuration");
         assert_eq!(problem.exit, crate::exit::Exit::Usage);
         problem.diagnostics.into_iter().next().expect("a diagnostic")
     }
@@ -103,7 +103,7 @@ fn whoever_is_nearer_wins() {
     world.set("BLUEPROOF_STORE", "b.db");
     assert_eq!(world.load().store.origin, Origin::Variable("BLUEPROOF_STORE"));
     assert_eq!(world.load().store.value, world.path("project/below/b.db"));
-    world.place.store = Some("c.db".into());
+    world.flags.store = Some("c.db".into());
     assert_eq!(world.load().store.origin, Origin::Flag("--store"));
     assert_eq!(world.load().store.value, world.path("project/below/c.db"));
     assert_eq!(world.load().runs(), world.path("project/below/runs"));
@@ -289,9 +289,9 @@ fn approvers_are_a_list_in_a_file_and_names_with_commas_in_a_variable() {
 #[test]
 fn a_file_that_was_named_must_be_there_and_others_need_not() {
     let mut world = World::new();
-    world.place.config = Some("nowhere.yaml".into());
+    world.flags.config = Some("nowhere.yaml".into());
     assert_eq!(world.error().code, Code::ConfigUnreadable);
-    world.place.config = None;
+    world.flags.config = None;
     let presence = |config: &Config| {
         config
             .layers
@@ -370,12 +370,12 @@ fn a_context_is_a_scheduler_with_its_token_or_a_store_and_nothing_of_another() {
         "a server that is named is meant, and no context"
     );
 
-    world.place.context = Some("team".into());
+    world.flags.context = Some("team".into());
     assert_eq!(in_use(&world), of_team, "a flag goes before a variable");
     assert_eq!(world.load().context.origin, Origin::Flag("--context"));
 
-    world.place.context = None;
-    world.place.store = Some("here.db".into());
+    world.flags.context = None;
+    world.flags.store = Some("here.db".into());
     let here = world.path("project/below/here.db");
     let (context, server, _, store) = in_use(&world);
     assert_eq!((context, server, store), (None, None, here));
@@ -394,21 +394,21 @@ fn a_token_of_a_context_goes_to_no_other_server() {
         .surroundings
         .variables
         .remove(std::ffi::OsStr::new("BLUEPROOF_SERVER"));
-    world.place.server = Some("https://elsewhere.example.org".into());
+    world.flags.server = Some("https://elsewhere.example.org".into());
     assert_eq!(world.load().token_file.value, None);
 }
 
 #[test]
 fn a_context_that_is_not_there_or_says_nothing_is_refused_with_those_that_are() {
     let mut world = World::new();
-    world.place.context = Some("team".into());
+    world.flags.context = Some("team".into());
     let none = world.error();
     assert_eq!(none.code, Code::ConfigValue);
     assert_eq!(none.message, "no context exists with the name `team`");
     world.write(USER, CONTEXTS);
-    world.place.context = Some("tema".into());
+    world.flags.context = Some("tema".into());
     assert_eq!(world.error().hints, ["those that there are: old, team"]);
-    world.place.context = None;
+    world.flags.context = None;
     for context in [
         "{}",
         "{server: 'unix:/a', store: a.db}",
@@ -438,9 +438,9 @@ fn the_current_context_is_chosen_though_the_one_before_is_gone() {
     let world = World::new();
     world.write(USER, &format!("{CONTEXTS}\ncurrentContext: gone"));
     assert_eq!(world.error().message, "no context exists with the name `gone`");
-    Config::use_context("old", &world.place, &world.surroundings).expect("it is there");
+    Config::use_context("old", &world.flags, &world.surroundings).expect("it is there");
     assert_eq!(world.load().context.value.as_deref(), Some("old"));
     let names = world.load().contexts.into_iter().map(|context| context.name);
     assert_eq!(names.collect::<Vec<_>>(), ["old", "team"]);
-    Config::use_context("gone", &world.place, &world.surroundings).expect_err("it is gone");
+    Config::use_context("gone", &world.flags, &world.surroundings).expect_err("it is gone");
 }

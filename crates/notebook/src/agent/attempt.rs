@@ -30,20 +30,21 @@ use jiff::SignedDuration;
 use sha2::{Digest, Sha256};
 
 use super::{
-    AgentError, Dependencies, Journal, Prepared,
+    AgentError, Dependencies, Prepared,
     halt::{Halt, Step, config, failed, failure, halt_disk, halted, read_spec, unreadable},
     recovery::tampered,
     signals,
 };
 use crate::{
+    disk,
     executor::{Belonging, Executor, Finish, Notebook, Recorder, Stops, deadline},
     files, ipynb,
+    journal::Journal,
     kernel::{Runtime, Variables},
     plan::Plan,
     process::{self, Confinement, LimitsHit, Meter},
     survey::reads::Reads,
     text::{counted, duration},
-    verdict,
 };
 
 /// How long what a notebook left running may take to end by itself once it is told to.
@@ -207,7 +208,7 @@ impl Attempt<'_> {
             self.journal.failed(error);
         }
         if let Some(error) = self.journal.take_error() {
-            outcome.verdict = failed(verdict::disk_failure(&error)).verdict;
+            outcome.verdict = failed(disk::disk_failure(&error)).verdict;
         }
         (outcome, self.journal)
     }

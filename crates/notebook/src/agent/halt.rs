@@ -8,7 +8,7 @@ use blueproof_core::{
 };
 use blueproof_diagnostic::{Code, Diagnostic, Place};
 
-use crate::{plan::Plan, verdict};
+use crate::{disk, plan::Plan};
 
 /// Why an attempt goes no further.
 pub(super) enum Halt {
@@ -51,7 +51,7 @@ pub(super) fn unreadable(notebook: &Path, problems: Vec<Diagnostic>) -> Halt {
 
 /// Says that files could not be written.
 pub(super) fn halt_disk(error: &io::Error) -> Halt {
-    Halt::Failed(verdict::disk_failure(error))
+    Halt::Failed(disk::disk_failure(error))
 }
 
 /// Refuses what cannot be started as it is written.

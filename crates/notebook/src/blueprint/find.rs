@@ -9,10 +9,10 @@ use blueproof_diagnostic::{
 use walkdir::{DirEntry, WalkDir};
 
 use super::{
-    FILE_NAME, FORMAT,
+    FILE_NAME,
     load::{default_name, folder_of, not_found},
 };
-use crate::{ipynb::read_text, text::shell_word};
+use crate::{document::FORMAT, ipynb::read_text, text::shell_word};
 
 /// Folders of other tools that may hold copies of blueprints.
 const SKIPPED: [&str; 4] = ["node_modules", "target", "venv", "__pycache__"];

@@ -8,10 +8,11 @@ use blueproof_diagnostic::{
     yaml::{Decode, Entry, Node, Problems, Source, Spot, Value},
 };
 
-use super::{Blueprint, FILE_NAME, FORMAT, Loaded, check, list};
+use super::{Blueprint, FILE_NAME, Loaded, check, list};
 use crate::{
-    init,
+    document::FORMAT,
     ipynb::{Notebook, read_text},
+    survey::parameter_types,
     text::shell_word,
 };
 
@@ -215,7 +216,7 @@ fn with_parameters(notebook: &Notebook) -> Node {
         };
         node(Value::Map(entries.into_iter().map(entry).collect()))
     };
-    let types = init::parameter_types(notebook).into_iter();
+    let types = parameter_types(notebook).into_iter();
     let declared: Vec<_> = types
         .map(|(name, kind)| (name, map(vec![("type".into(), text(kind))])))
         .collect();

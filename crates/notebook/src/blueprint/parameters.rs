@@ -8,7 +8,7 @@ use blueproof_diagnostic::{
 };
 use serde_json::json;
 
-use crate::{init::untyped_parameter, ipynb::Notebook};
+use crate::{ipynb::Notebook, survey::untyped_parameter};
 
 choice! {
     /// What a parameter's values are.

@@ -11,7 +11,7 @@ use super::{
     notebook::{Cell, Notebook},
     probe::{Aftermath, Silent},
 };
-use crate::{process::End, verdict::tells_of_failure};
+use crate::{exception::tells_of_failure, process::End};
 
 /// Of how many cells the last text is kept, whatever it says.
 const LAST_TAILS: usize = 8;

@@ -7,7 +7,7 @@ use std::path::Path;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::verdict::Exception;
+use crate::exception::Exception;
 
 /// The user expression that each cell is sent with.
 pub(crate) const AFTER: &str = "__import__('sys').modules['_blueproof_probe'].after()";

@@ -15,9 +15,10 @@ use super::{
     outputs::{OutputLimits, Outputs, TextRoom},
 };
 use crate::{
-    agent::{Journal, Observer},
     ipynb::joined,
+    journal::Journal,
     kernel::{Message, Written},
+    observer::Observer,
 };
 
 /// How long text may wait for more, so that a burst makes few records.

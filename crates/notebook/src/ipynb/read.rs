@@ -34,7 +34,7 @@ impl Notebook {
         let source = Source {
             file,
             text,
-            format: &crate::blueprint::FORMAT,
+            format: &crate::document::FORMAT,
         };
         let (source, parts) = read(source).map_err(|error| vec![error])?;
         Ok(Self {
@@ -69,7 +69,7 @@ impl Notebook {
             source: Source {
                 file: path.display().to_string(),
                 text: String::new(),
-                format: &crate::blueprint::FORMAT,
+                format: &crate::document::FORMAT,
             },
         }
     }

@@ -3,8 +3,8 @@
 use blueproof_core::domain::{Failure, FailureClass};
 use blueproof_diagnostic::{Code, Diagnostic};
 
-use super::{Facts, hints, in_cell, place::line_in_source, printed, raised};
-use crate::{process::End, text::shown};
+use super::{Facts, hints, in_cell, place::line_in_source, raised};
+use crate::{exception::printed, process::End, text::shown};
 
 /// So many of the last lines are shown.
 const LAST_LINES: usize = 5;

@@ -4,8 +4,9 @@ use std::path::Path;
 
 use blueproof_core::domain::Bytes;
 
-use super::{Facts, exception::Exception};
+use super::Facts;
 use crate::{
+    exception::Exception,
     executor::SilentKind,
     modules::{Origin, is_local, origin},
     process::{End, total_memory},
@@ -253,7 +254,7 @@ mod tests {
             name: name.into(),
             bases: vec![name.into()],
             message: message.into(),
-            frames: vec![super::super::exception::Frame {
+            frames: vec![crate::exception::Frame {
                 file: file.into(),
                 function: "__getitem__".into(),
                 ..Default::default()

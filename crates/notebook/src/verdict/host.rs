@@ -68,21 +68,6 @@ pub(crate) fn start_failure(
     Box::new(Failure::outside_cells(class, diagnostic))
 }
 
-/// Says that files of the attempt could not be written.
-pub(crate) fn disk_failure(error: &io::Error) -> Box<Failure> {
-    let hint = match is_disk_full(error) {
-        true => "free some space, or put the store on another disk".to_owned(),
-        false => format!(
-            "the store's folder and the one for temporary files (TMPDIR, here `{}`) must be there, and writable",
-            std::env::temp_dir().display()
-        ),
-    };
-    let diagnostic = Diagnostic::error(Code::HostDisk, "the attempt's files could not be written")
-        .caused_by(error)
-        .hint(hint);
-    Box::new(Failure::outside_cells(FailureClass::Infrastructure, diagnostic))
-}
-
 /// Says that the part which makes environments gave no answer.
 pub(crate) fn environment_lost() -> Box<Failure> {
     let diagnostic = Diagnostic::error(
@@ -90,14 +75,6 @@ pub(crate) fn environment_lost() -> Box<Failure> {
         "making the environment ended without an answer",
     );
     Box::new(Failure::outside_cells(FailureClass::Infrastructure, diagnostic))
-}
-
-/// Returns whether the error is a lack of space.
-pub(crate) fn is_disk_full(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
-    )
 }
 
 /// Returns the last lines of a file, without colour; none where it cannot be read.
@@ -181,12 +158,5 @@ mod tests {
         );
         let failure = start_failure(&killed, Path::new("/nowhere"), LimitsHit::default(), None);
         assert_eq!(failure.class, FailureClass::Infrastructure);
-    }
-
-    #[test]
-    fn who_cannot_write_is_told_to_free_space_only_where_there_is_none() {
-        let hint = |kind: io::ErrorKind| disk_failure(&kind.into()).diagnostic.hints[0].clone();
-        assert!(hint(io::ErrorKind::StorageFull).contains("free some space"));
-        assert!(hint(io::ErrorKind::NotFound).contains("TMPDIR"));
     }
 }

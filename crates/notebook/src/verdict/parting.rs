@@ -2,8 +2,8 @@
 
 use blueproof_diagnostic::{Code, Diagnostic, Place};
 
-use super::printed;
 use crate::{
+    exception::printed,
     executor::{Finish, Leaving},
     process::End,
     text::shown,

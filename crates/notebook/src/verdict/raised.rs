@@ -4,13 +4,8 @@ use blueproof_core::domain::{Failure, FailureClass};
 use blueproof_diagnostic::{Code, Diagnostic};
 use serde_json::Value;
 
-use super::{
-    Facts,
-    exception::{Exception, Relation},
-    hints, in_cell,
-    place::line_in_source,
-    printed, traceback, workload,
-};
+use super::{Facts, hints, in_cell, place::line_in_source, traceback, workload};
+use crate::exception::{Exception, Relation, printed};
 
 /// Returns the failure that the exception is.
 pub(crate) fn failure(facts: &Facts<'_>) -> Failure {

@@ -1,12 +1,9 @@
 //! Failures of what the notebook started: recognised by the exception of whoever noticed, named by the process' own
 //! last words.
 
-use super::{
-    Facts,
-    exception::{Exception, ProcessFacts},
-    printed, raised,
-};
+use super::{Facts, raised};
 use crate::{
+    exception::{Exception, ProcessFacts, UNASKED_FUTURE, UNASKED_TASK, printed},
     executor::{Silent, SilentKind},
     process::{End, signal_name},
 };
@@ -147,11 +144,6 @@ fn of_printed(facts: &Facts<'_>, message: &str) -> Option<String> {
         .find(|said| !message.contains(said.as_str()))?;
     Some(said)
 }
-
-/// What is said of a task of asyncio whose exception nothing asked for.
-pub(super) const UNASKED_TASK: &str = "a task ended with an exception that nothing asked for";
-/// What is said of a future whose exception nothing asked for.
-pub(super) const UNASKED_FUTURE: &str = "a future ended with an exception that nothing asked for";
 
 /// Says how a process ended from the status that Python gives it.
 fn ended(status: i64) -> String {

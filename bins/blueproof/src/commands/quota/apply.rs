@@ -15,8 +15,8 @@ use blueproof_queue::{
 
 use super::beyond::beyond;
 use crate::{
-    cli::{Place, QuotaApply},
-    config::{Config, Surroundings},
+    cli::QuotaApply,
+    config::{Config, ConfigFlags, Surroundings},
     exit::{Exit, Problem},
     output,
     reading::{self, Reading, block_on},
@@ -27,12 +27,12 @@ use crate::{
 /// The largest file that is read: thousands of queues as a cluster exports them.
 const LARGEST: u64 = 64 << 20;
 
-pub(super) fn apply(arguments: &QuotaApply, place: &Place) -> Result<Exit, Problem> {
+pub(super) fn apply(arguments: &QuotaApply, flags: &ConfigFlags) -> Result<Exit, Problem> {
     let wanted = read(&arguments.files)?;
     block_on(async {
-        let now = Reading::open(place)?.scheduler().await?;
+        let now = Reading::open(flags)?.scheduler().await?;
         let changes = changes::between(now.objects(), &wanted);
-        let config = Config::load(place, &Surroundings::of_this_process()?)?;
+        let config = Config::load(flags, &Surroundings::of_this_process()?)?;
         let machine = policy_here(&config).await?.quota;
         beyond(&wanted, machine).iter().for_each(show::aside);
         warn_of_lost_runs(&now, &wanted);

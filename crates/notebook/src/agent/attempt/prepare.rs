@@ -23,6 +23,7 @@ use crate::{
         Prepared, Preparing,
         halt::{Halt, Step, config, failure, halt_disk},
     },
+    disk,
     environment::{Patience, Unprepared},
     executor::until,
     kernel::Variables,
@@ -195,7 +196,7 @@ fn not_copied(error: &SnapshotError, checkout: Place) -> Halt {
     let diagnostic = Diagnostic::error(Code::WorkingCopy, "could not copy the checkout")
         .at(checkout)
         .caused_by(error);
-    let class = if verdict::is_disk_full(error.io()) {
+    let class = if disk::is_disk_full(error.io()) {
         FailureClass::Infrastructure
     } else {
         FailureClass::Config

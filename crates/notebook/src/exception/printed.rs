@@ -60,7 +60,7 @@ fn without_prefix(line: &str) -> &str {
 }
 
 /// Returns the line, a very long one without its middle: its beginning says what, its end often why.
-pub(super) fn shortened(line: &str) -> String {
+pub(crate) fn shortened(line: &str) -> String {
     const LONGEST: usize = 600;
     const HEAD: usize = 400;
     let count = line.chars().count();

@@ -1,8 +1,12 @@
 //! An exception, as the kernel's probe describes it.
 
+pub(crate) mod printed;
+mod uncaught;
+
 use serde::Deserialize;
 
-use super::printed;
+pub(crate) use uncaught::{UNASKED_FUTURE, UNASKED_TASK, tells_of_failure, uncaught};
+
 use crate::text::shown;
 
 /// One exception of a chain.
