@@ -212,6 +212,18 @@ fn a_node_that_is_not_there_is_the_blueprints_mistake_and_not_looked_for_again()
 }
 
 #[test]
+fn a_run_of_which_two_pod_sets_have_one_name_is_refused() {
+    let mut scheduler = Scheduler::new(Policy::local(two_cores()));
+    let trainer = set("trainer", 1, &[]);
+    ask(&mut scheduler, vec![driver(), trainer.clone(), trainer]);
+    scheduler.check();
+    let view = scheduler.view(RunId(1)).expect("it is known");
+    assert_eq!(view.state, RunState::Ended(Ending::Refused));
+    let failure = view.failure.expect("it says why").diagnostic;
+    assert_eq!(failure.message, "asks for two pod sets `trainer`");
+}
+
+#[test]
 fn a_request_with_pod_sets_is_read_back_as_it_was_written() {
     let sets = vec![
         label(tolerating(driver()), "gpu", "mi300x"),

@@ -16,7 +16,8 @@ pub const DRIVER: &str = "driver";
 /// The name of the pod set of what the notebook starts, where the blueprint names none.
 pub const WORKLOAD: &str = "workload";
 
-/// The pod sets of a run: the driver, which is one pod, and then what the notebook starts. All of them are admitted, or none.
+/// The pod sets of a run: the driver, which is one pod, and then what the notebook starts. All of them are admitted, or none. A run
+/// of which two have one [name](Self::repeated_name) is refused.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "Vec<PodSet>", into = "Vec<PodSet>")]
 pub struct PodSets(Vec<PodSet>);
@@ -27,9 +28,6 @@ pub enum InvalidPodSets {
     /// The first one is another, or is not one pod.
     #[error("the first pod set is `{DRIVER}`, with one pod")]
     NoDriver,
-    /// A name is there twice.
-    #[error("there are two pod sets `{0}`")]
-    TwoOfOneName(String),
     /// A pod set is without pods.
     #[error("the pod set `{0}` has no pods")]
     NoPods(String),
@@ -70,6 +68,13 @@ impl PodSets {
     /// Returns the pod sets of what the notebook starts.
     pub fn workload(&self) -> &[PodSet] {
         &self.0[1..]
+    }
+
+    /// Returns a name that two of them have, if there is one.
+    pub fn repeated_name(&self) -> Option<&str> {
+        let mut names = BTreeSet::new();
+        let repeated = self.0.iter().find(|set| !names.insert(&set.name));
+        repeated.map(|set| set.name.as_str())
     }
 
     /// Returns what all of them ask for of what every machine has; what cannot be counted is the most that can.
@@ -123,12 +128,8 @@ impl TryFrom<Vec<PodSet>> for PodSets {
         if !matches!(sets.first(), Some(first) if first.name == DRIVER && first.count == 1) {
             return Err(InvalidPodSets::NoDriver);
         }
-        let mut names = BTreeSet::new();
         for set in &sets {
             let name = || set.name.clone();
-            if !names.insert(&set.name) {
-                return Err(InvalidPodSets::TwoOfOneName(name()));
-            }
             if set.count == 0 {
                 return Err(InvalidPodSets::NoPods(name()));
             }
@@ -149,7 +150,7 @@ impl From<PodSets> for Vec<PodSet> {
     }
 }
 
-/// Says all that is asked of pod sets, but that no two after the driver have one name: a schema has no words for that.
+/// Says all that pod sets have to be. That no two of them have one name it has no words for, and so that is judged of a run.
 #[cfg(feature = "schema")]
 impl schemars::JsonSchema for PodSets {
     fn schema_name() -> std::borrow::Cow<'static, str> {
@@ -170,7 +171,6 @@ impl schemars::JsonSchema for PodSets {
                 "requests": requests,
             } }] }],
             "items": { "allOf": [set, { "properties": {
-                "name": { "not": { "const": DRIVER } },
                 "count": { "minimum": 1 },
                 "minCount": { "type": "null" },
                 "requests": requests,
@@ -234,10 +234,6 @@ mod tests {
             (vec![], InvalidPodSets::NoDriver),
             (vec![set("trainer", 1, &[])], InvalidPodSets::NoDriver),
             (vec![set("driver", 2, &[])], InvalidPodSets::NoDriver),
-            (
-                vec![driver(), driver()],
-                InvalidPodSets::TwoOfOneName("driver".into()),
-            ),
             (
                 vec![driver(), set("trainer", 0, &[])],
                 InvalidPodSets::NoPods("trainer".into()),

@@ -54,6 +54,9 @@ impl Scheduler {
         if !request.job.source.may_be_of(&request.subject.head) {
             return self.refuse(id, of_another_head(&request));
         }
+        if let Some(name) = request.job.pod_sets.repeated_name() {
+            return self.refuse(id, two_of_one_name(name));
+        }
         // Where an admin applied queues, it waits as in Kueue: the next quota may be larger.
         if let Some(quota) = self.queue.default_quota() {
             if let Some(refusal) = no_such_node(&request.job) {
@@ -208,6 +211,11 @@ fn of_another_head(request: &RunRequest) -> Diagnostic {
         request.subject.head, request.job.source
     );
     Diagnostic::error(Code::HeadChanged, message).hint("ask for the commit that is to be approved")
+}
+
+fn two_of_one_name(name: &str) -> Diagnostic {
+    let message = format!("asks for two pod sets `{name}`");
+    Diagnostic::error(Code::BadValue, message).hint("give each pod set of a job a name of its own")
 }
 
 /// Returns why a job is refused that asks for nodes with labels: the default queue has one flavor, without any.
