@@ -5,6 +5,7 @@
 
 mod circles;
 mod edges;
+mod glossary;
 mod headers;
 mod ignored;
 mod lengths;
@@ -16,6 +17,7 @@ use std::{collections::BTreeMap, fmt, fs, path::Path, thread};
 use anyhow::{Context, Result};
 
 use crate::workspace::Workspace;
+use glossary::Glossary;
 
 /// One place that breaks a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,6 +65,8 @@ pub(crate) fn check(workspace: &Workspace) -> Result<Vec<Complaint>> {
 
 /// Checks what needs more than the lines of a file. Crates are parsed side by side: that takes longer than all else.
 fn check_syntax(sources: &[Source]) -> Vec<Complaint> {
+    let glossary = Glossary::of(sources);
+    let glossary = &glossary;
     let mut crates: BTreeMap<&str, Vec<&Source>> = BTreeMap::new();
     for source in sources {
         if let Some(root) = source.crate_root() {
@@ -72,7 +76,7 @@ fn check_syntax(sources: &[Source]) -> Vec<Complaint> {
     thread::scope(|scope| {
         let of_crates: Vec<_> = crates
             .into_values()
-            .map(|sources| scope.spawn(|| check_crate(sources)))
+            .map(|sources| scope.spawn(move || check_crate(sources, glossary)))
             .collect();
         let of_crates = of_crates.into_iter();
         of_crates
@@ -81,7 +85,7 @@ fn check_syntax(sources: &[Source]) -> Vec<Complaint> {
     })
 }
 
-fn check_crate(sources: Vec<&Source>) -> Vec<Complaint> {
+fn check_crate(sources: Vec<&Source>, glossary: &Glossary) -> Vec<Complaint> {
     let mut complaints = Vec::new();
     let mut files = Vec::new();
     for source in sources {
@@ -90,6 +94,7 @@ fn check_crate(sources: Vec<&Source>) -> Vec<Complaint> {
             Err(complaint) => complaints.push(complaint),
         }
     }
+    complaints.extend(files.iter().flat_map(|file| glossary.check(file)));
     complaints.extend(circles::check(&files));
     complaints
 }

@@ -12,7 +12,7 @@ use blueproof_host::{ServerAddress, ServerClient};
 use blueproof_queue::objects::Objects;
 
 use crate::{
-    config::{Config, Surroundings},
+    config::{Config, ProcessEnv},
     exit::Problem,
 };
 
@@ -105,8 +105,8 @@ impl Deref for Backend {
 
 /// Returns the token that is sent to a server, if one is configured.
 fn token(config: &Config) -> Result<Option<String>, Problem> {
-    let surroundings = Surroundings::of_this_process()?;
-    if let Some(token) = surroundings.variable(TOKEN) {
+    let process_env = ProcessEnv::of_this_process()?;
+    if let Some(token) = process_env.variable(TOKEN) {
         let token = token.to_str().map(str::trim).filter(|token| is_token(token));
         let wrong = || {
             let message = format!("{TOKEN} holds no token");

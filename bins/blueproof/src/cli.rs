@@ -69,7 +69,7 @@ pub(crate) enum Color {
 pub(crate) enum Command {
     /// Test a blueprint or a notebook
     Run(Run),
-    /// Look for mistakes and hazards in blueprints and their notebooks
+    /// Check blueprints and their notebooks for mistakes and hazards
     Check(Check),
     /// Write a blueprint for a notebook
     Init(Init),
@@ -77,19 +77,19 @@ pub(crate) enum Command {
     Logs(Logs),
     /// Wait for runs
     Wait(Wait),
-    /// End a run
+    /// Cancel a run
     Cancel(Cancel),
-    /// Try an ended run once more
+    /// Retry a run that has ended
     Retry(Retry),
     /// Approve content, so that it may run
     Approve(Approve),
-    /// Take approvals back: what runs under them is stopped
+    /// Revoke approvals: attempts under them are stopped
     Revoke(Revoke),
-    /// Keep a run, or each of a pull request, from starting
+    /// Hold a run, or all runs of a pull request, so that none starts
     Hold(Hold),
-    /// Let go on what is held
+    /// Resume what is held
     Resume(Resume),
-    /// Show who approved, revoked, held and cancelled what, the oldest first
+    /// List approvals, revocations, holds and cancellations, the oldest first
     Audit(Audit),
     /// Show where a run's report is, or print it
     Report(Report),
@@ -99,28 +99,28 @@ pub(crate) enum Command {
     Get(Get),
     /// List runs, as `get runs` does
     Ls(GetRuns),
-    /// Tell all about one run
+    /// Show one run in full
     Describe(Describe),
-    /// Say why a run waits, and what would end that
+    /// Explain why a run is pending, and what would get it admitted
     Why(Why),
-    /// Look at queues and their quota, and change them
+    /// Show queues and their quota, and change them
     Quota(Quota),
-    /// Look whether the store is whole, repair it, and remove what is old
+    /// Check the store, repair it, and remove old runs
     Store(StoreArguments),
-    /// Print figures of queues and runs for Prometheus
+    /// Print metrics of queues and runs for Prometheus
     Metrics(Metrics),
-    /// Play jobs against queues in virtual time
+    /// Simulate jobs and queues in virtual time
     Simulate(Simulate),
-    /// Replay what was recorded against other queues
+    /// Replay recorded runs against other queues
     #[command(name = "whatif")]
     WhatIf(WhatIf),
-    /// Say how often estimates of starts and ends held
+    /// Show how accurate estimates of starts and ends were
     Backtest(Backtest),
-    /// Say what a code means
+    /// Explain an error code
     Explain(Explain),
     /// Print the JSON Schema of a file or document
     Schema(Schema),
-    /// Say what is configured
+    /// Show the configuration
     Config(Configuration),
     /// Print a script that completes commands in a shell
     Completion(Completion),
@@ -132,7 +132,7 @@ pub(crate) enum Command {
     /// Become another program that dies with its parent
     #[command(hide = true, disable_help_flag = true)]
     AgentLaunch(Launch),
-    /// Drive the pipeline until nothing remains to be done
+    /// Lead until no run remains to be finished
     #[command(hide = true)]
     Host,
 }

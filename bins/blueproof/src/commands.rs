@@ -32,7 +32,7 @@ mod why;
 
 use crate::{
     cli::{Cli, Command},
-    config::{Config, ConfigFlags, Surroundings},
+    config::{Config, ConfigFlags, ProcessEnv},
     exit::{Exit, Problem},
     reading::{Reading, block_on},
     session::Session,
@@ -64,7 +64,7 @@ pub(crate) fn carry_out(cli: Cli) -> Result<Exit, Problem> {
         Command::Resume(arguments) => gate::resume(&arguments, &cli.flags),
         Command::Audit(arguments) => audit::audit(&arguments, &cli.flags),
         Command::Host => {
-            let config = Config::load(&cli.flags, &Surroundings::of_this_process()?)?;
+            let config = Config::load(&cli.flags, &ProcessEnv::of_this_process()?)?;
             block_on(host::host(&config))
         }
         Command::Agent(arguments) => agent::agent(&arguments),
@@ -106,7 +106,7 @@ fn with_session(
     flags: &ConfigFlags,
     command: impl AsyncFnOnce(&Session) -> Result<Exit, Problem>,
 ) -> Result<Exit, Problem> {
-    let config = Config::load(flags, &Surroundings::of_this_process()?)?;
+    let config = Config::load(flags, &ProcessEnv::of_this_process()?)?;
     block_on(async {
         let session = Session::open(&config).await?;
         command(&session).await

@@ -24,7 +24,7 @@ use tokio::{runtime::Builder, time::timeout};
 
 use crate::{
     backend::Backend,
-    config::{Config, ConfigFlags, Surroundings},
+    config::{Config, ConfigFlags, ProcessEnv},
     current_project::CurrentProject,
 };
 
@@ -107,7 +107,7 @@ fn names_here() -> BTreeSet<String> {
 
 fn newest_runs() -> Vec<RunView> {
     let runs = || {
-        let config = Config::load(&typed_flags(), &Surroundings::of_this_process().ok()?).ok()?;
+        let config = Config::load(&typed_flags(), &ProcessEnv::of_this_process().ok()?).ok()?;
         if config.server.value.is_some() {
             return runs_of_server(&config);
         }

@@ -10,7 +10,7 @@ mod file;
 mod flags;
 mod layers;
 mod parse;
-mod surroundings;
+mod process_env;
 
 use std::{
     collections::BTreeSet,
@@ -34,7 +34,7 @@ pub(crate) use context::Context;
 pub(crate) use file::ConfigFile;
 pub(crate) use flags::ConfigFlags;
 pub(crate) use layers::{Layer, Presence};
-pub(crate) use surroundings::Surroundings;
+pub(crate) use process_env::ProcessEnv;
 
 /// Everything that can be configured. Paths are absolute.
 #[derive(Debug, Clone, PartialEq)]
@@ -104,15 +104,15 @@ pub(crate) enum Key {
 
 impl Config {
     /// Reads what is configured. Blocks for a moment; creates nothing.
-    pub(crate) fn load(flags: &ConfigFlags, surroundings: &Surroundings) -> Result<Self, Problem> {
-        let layers = Layers::read(flags, surroundings)?;
+    pub(crate) fn load(flags: &ConfigFlags, process_env: &ProcessEnv) -> Result<Self, Problem> {
+        let layers = Layers::read(flags, process_env)?;
         Ok(Self {
             context: layers.context(),
             contexts: layers.contexts(),
-            store: layers.path(Key::Store, || surroundings.data("blueproof.db"))?,
+            store: layers.path(Key::Store, || process_env.data("blueproof.db"))?,
             server: layers.optional(Key::Server, parse::server)?,
             token_file: layers.optional(Key::TokenFile, parse::path)?,
-            environments: layers.path(Key::Environments, || surroundings.cache("environments"))?,
+            environments: layers.path(Key::Environments, || process_env.cache("environments"))?,
             local_cpu: layers.optional(Key::LocalCpu, parse::cpu)?,
             local_memory: layers.optional(Key::LocalMemory, parse::memory)?,
             local_self_approve: layers.or(Key::LocalSelfApprove, parse::approval, LocalApproval::Own)?,
@@ -127,9 +127,9 @@ impl Config {
     pub(crate) fn use_context(
         name: &str,
         flags: &ConfigFlags,
-        surroundings: &Surroundings,
+        process_env: &ProcessEnv,
     ) -> Result<(), Problem> {
-        let layers = Layers::of_files(flags, surroundings)?;
+        let layers = Layers::of_files(flags, process_env)?;
         let files = layers.files();
         let mut files = files.iter();
         let file = files.find(|layer| matches!(layer.owner, Owner::Named | Owner::User));

@@ -18,12 +18,12 @@ use blueproof_diagnostic::{Code, Diagnostic, Place as FilePlace};
 
 use crate::{
     backend::Backend,
-    config::{Config, ConfigFlags, Origin, Surroundings},
+    config::{Config, ConfigFlags, Origin, ProcessEnv},
     exit::{Exit, Problem},
     output,
     select::RunSelector,
     session,
-    show::{self, runs::Kept},
+    show::{self, runs::RunArtifacts},
 };
 
 /// How many events are read at once.
@@ -42,7 +42,7 @@ pub(crate) struct Reading {
 impl Reading {
     /// Opens what is configured, and creates nothing.
     pub(crate) fn open(flags: &ConfigFlags) -> Result<Self, Problem> {
-        let config = Config::load(flags, &Surroundings::of_this_process()?)?;
+        let config = Config::load(flags, &ProcessEnv::of_this_process()?)?;
         let store = Backend::existing(&config)?;
         Ok(Self { config, store })
     }
@@ -112,7 +112,7 @@ pub(crate) async fn kept(
     store: &dyn StoreClient,
     output: &Arc<dyn AttemptOutput>,
     run: &RunView,
-) -> Result<Option<Kept>, Problem> {
+) -> Result<Option<RunArtifacts>, Problem> {
     if !matches!(run.state, RunState::Ended(_)) {
         return Ok(None);
     }
@@ -120,7 +120,7 @@ pub(crate) async fn kept(
         Some(pass) => store.run(pass.attempt.run).await?,
         None => None,
     };
-    Ok(Some(Kept::of(run, passed.as_ref(), output).await))
+    Ok(Some(RunArtifacts::of(run, passed.as_ref(), output).await))
 }
 
 /// Waits for what a command does.
@@ -148,7 +148,7 @@ pub(crate) fn say_who_is_left_alone(store: &Backend, views: &[RunView]) -> Resul
 
 /// Says on stderr, while runs are watched, that nobody drives them any more: once each time that this begins.
 #[derive(Default)]
-pub(crate) struct Vigil {
+pub(crate) struct LeaderWatch {
     looked_at: Option<Instant>,
     found: Found,
 }
@@ -162,7 +162,7 @@ enum Found {
     AloneAndSaid,
 }
 
-impl Vigil {
+impl LeaderWatch {
     /// Looks after the runs as they stand now. To be called often; the first look counts for nothing, because the next
     /// process may be about to take over.
     pub(crate) fn look(&mut self, store: &Backend, views: &[RunView]) -> Result<(), StoreError> {

@@ -17,8 +17,8 @@ use blueproof_core::{
 use blueproof_diagnostic::Diagnostic;
 use blueproof_gpu::{
     account::{Holder, Ledger},
-    collect::{WITNESSED_EVERY, Witness},
-    pages::{self, DeviceBalance},
+    collect::{SnapshotSink, WITNESSED_EVERY},
+    pages::{self, DeviceAccounting},
 };
 use jiff::{SignedDuration, Timestamp};
 
@@ -27,10 +27,10 @@ const SHOWN_FOR: SignedDuration = SignedDuration::from_mins(2);
 
 /// Knows what attempts make of devices.
 pub(crate) struct AttemptWatch {
-    books: Arc<Mutex<Books>>,
+    accounts: Arc<Mutex<AttemptAccounts>>,
 }
 
-struct Books {
+struct AttemptAccounts {
     ledger: Ledger,
     attempts: BTreeMap<local::Holder, Shown>,
     /// Each device, and each part of it.
@@ -47,80 +47,82 @@ struct Shown {
 }
 
 /// Writes down what is read, and who had it.
-struct Clerk {
+struct AttemptAccountant {
     occupancy: Occupancy,
-    books: Arc<Mutex<Books>>,
+    accounts: Arc<Mutex<AttemptAccounts>>,
 }
 
 impl AttemptWatch {
     /// Watches the attempts below the folder `runs`. Returns also who is to be told of what is read. Until something is, it
     /// is known whether there is such a folder.
-    pub(crate) fn below(runs: PathBuf) -> (Self, Box<dyn Witness>) {
+    pub(crate) fn below(runs: PathBuf) -> (Self, Box<dyn SnapshotSink>) {
         let mut occupancy = Occupancy::below(runs);
-        let books = Arc::new(Mutex::new(Books {
+        let accounts = Arc::new(Mutex::new(AttemptAccounts {
             ledger: Ledger::new(WITNESSED_EVERY),
             attempts: BTreeMap::new(),
             devices: Vec::new(),
             silent: occupancy.look(&[]).err().map(|error| *error.diagnostic),
         }));
-        let clerk = Clerk {
+        let accountant = AttemptAccountant {
             occupancy,
-            books: Arc::clone(&books),
+            accounts: Arc::clone(&accounts),
         };
-        (Self { books }, Box::new(clerk))
+        (Self { accounts }, Box::new(accountant))
     }
 
     /// Returns what is known now.
     pub(crate) fn seen(&self) -> pages::Attempts {
-        let books = lock(&self.books);
-        let attempts = books.attempts.iter();
-        let balances = books.devices.iter().filter_map(|(device, partition)| {
-            Some(DeviceBalance {
+        let accounts = lock(&self.accounts);
+        let attempts = accounts.attempts.iter();
+        let device_totals = accounts.devices.iter().filter_map(|(device, partition)| {
+            Some(DeviceAccounting {
                 device: device.clone(),
                 partition: partition.clone(),
-                balance: books.ledger.balance(partition.as_ref().unwrap_or(device))?,
+                device_totals: accounts
+                    .ledger
+                    .device_totals(partition.as_ref().unwrap_or(device))?,
             })
         });
         pages::Attempts {
-            is_known: books.silent.is_none(),
+            is_known: accounts.silent.is_none(),
             attempts: attempts
-                .map(|(attempt, shown)| shown.seen(attempt, &books.ledger))
+                .map(|(attempt, shown)| shown.seen(attempt, &accounts.ledger))
                 .collect(),
-            balances: balances.collect(),
+            device_totals: device_totals.collect(),
         }
     }
 
     /// Returns why it is not known who has what.
     pub(crate) fn silent(&self) -> Option<Diagnostic> {
-        lock(&self.books).silent.clone()
+        lock(&self.accounts).silent.clone()
     }
 }
 
-impl Witness for Clerk {
+impl SnapshotSink for AttemptAccountant {
     fn read(&mut self, inventory: &GpuInventory, snapshot: &GpuSnapshot) {
         let units: Vec<_> = inventory.units().cloned().collect();
         let looked = self.occupancy.look(&units);
-        let mut books = lock(&self.books);
+        let mut accounts = lock(&self.accounts);
         match looked {
             Ok(occupants) => {
-                books.silent = None;
-                books.take_in(&occupants, snapshot);
+                accounts.silent = None;
+                accounts.take_in(&occupants, snapshot);
             }
-            Err(error) => books.silent = Some(*error.diagnostic),
+            Err(error) => accounts.silent = Some(*error.diagnostic),
         }
-        books.ledger.observe(snapshot);
-        books.forget(snapshot.at);
-        books.devices = places(inventory);
+        accounts.ledger.observe(snapshot);
+        accounts.forget(snapshot.at);
+        accounts.devices = places(inventory);
     }
 
     fn reported(&mut self, event: &DeviceEvent) {
-        lock(&self.books).ledger.report_event(event);
+        lock(&self.accounts).ledger.report_event(event);
     }
 
     fn clock_set(&mut self, by: SignedDuration) {
-        let mut books = lock(&self.books);
-        books.ledger.clock_set(by);
-        let gone = books
+        let mut accounts = lock(&self.accounts);
+        accounts.ledger.clock_set(by);
+        let gone = accounts
             .attempts
             .values_mut()
             .filter_map(|shown| shown.gone_at.as_mut());
@@ -128,7 +130,7 @@ impl Witness for Clerk {
     }
 }
 
-impl Books {
+impl AttemptAccounts {
     /// Takes in who had what until the snapshot was taken. Who came later is taken in with the next one.
     fn take_in(&mut self, occupants: &[Occupant], snapshot: &GpuSnapshot) {
         let had_it = |occupant: &&Occupant| {
@@ -175,12 +177,12 @@ impl Books {
 impl Shown {
     fn seen(&self, attempt: &local::Holder, ledger: &Ledger) -> pages::Attempt {
         let (name, run) = (attempt.to_string(), attempt.attempt.run.to_string());
-        let bill = ledger.bill(&holder(attempt));
+        let usage_record = ledger.usage_record(&holder(attempt));
         let Some(spec) = &self.spec else {
             return pages::Attempt {
                 attempt: name,
                 run,
-                bill,
+                usage_record,
                 ..pages::Attempt::default()
             };
         };
@@ -193,7 +195,7 @@ impl Shown {
             blueprint: spec.blueprint.to_string(),
             profile: text(spec.profile.as_ref().map(ToString::to_string)),
             promised: Some(spec.granted.gpu.0.into()),
-            bill,
+            usage_record,
         }
     }
 }
@@ -227,8 +229,8 @@ fn places(inventory: &GpuInventory) -> Vec<(DeviceUuid, Option<DeviceUuid>)> {
     devices.collect()
 }
 
-fn lock(books: &Mutex<Books>) -> MutexGuard<'_, Books> {
-    books.lock().expect("nobody panics while they hold it")
+fn lock(accounts: &Mutex<AttemptAccounts>) -> MutexGuard<'_, AttemptAccounts> {
+    accounts.lock().expect("nobody panics while they hold it")
 }
 
 #[cfg(test)]

@@ -16,14 +16,14 @@ use axum::body::Bytes;
 use blueproof_core::{
     gpu::{Fault, FaultKind, GpuInventory, GpuSnapshot, Sample},
     metrics::Format,
-    ports::{Blindness, GpuProbe, ProbeError},
+    ports::{GpuProbe, ProbeError, ProbeErrorKind},
 };
 use blueproof_diagnostic::{Code, Diagnostic};
 use blueproof_gpu::{
     collect::{ClockSet, Collected, Collector, Open, Reading},
     nvml::NvmlProbe,
     pages::{
-        Collection, Seen,
+        Collection, PageInput,
         dcgm::{self, ModelNames},
         native,
     },
@@ -147,7 +147,7 @@ impl Exporter {
         let asks_policies = Arc::new(AtomicBool::new(ask_policies(settings.counters.as_ref())));
         let source = source(cli, &asks_policies)?;
         let (attempts, collector) = match cli.runs.clone().map(AttemptWatch::below) {
-            Some((attempts, witness)) => (Some(attempts), Collector::start_witnessed(source, witness)),
+            Some((attempts, sink)) => (Some(attempts), Collector::start_witnessed(source, sink)),
             None => (None, Collector::start(source)),
         };
         Ok(Self {
@@ -305,7 +305,7 @@ impl Once {
 }
 
 /// Adds who has what.
-fn add(owned: Owned, seen: &mut Seen) {
+fn add(owned: Owned, seen: &mut PageInput) {
     // What was read before is charged to nobody: somebody else may have had the device.
     if !seen.collection.is_cached {
         seen.owners = owned.owners;
@@ -398,9 +398,9 @@ fn not_answering(age: Option<Duration>) -> Diagnostic {
         .hint(SEE_THE_KERNEL)
 }
 
-fn seen(collected: &Collected) -> Seen {
+fn seen(collected: &Collected) -> PageInput {
     let reading = collected.reading.as_deref();
-    Seen {
+    PageInput {
         devices: reading.and_then(|reading| reading.as_ref().ok()).cloned(),
         peaks: collected.peaks.clone(),
         errors: collected.errors.clone(),
@@ -411,21 +411,21 @@ fn seen(collected: &Collected) -> Seen {
             blind: match reading {
                 Some(Err(error)) => Some(error.reason),
                 Some(Ok((_, snapshot))) => snapshot.is_silent().then(|| blindness(snapshot)),
-                None => Some(Blindness::NotAnswering),
+                None => Some(ProbeErrorKind::NotAnswering),
             },
             failures: collected.failures,
         },
-        ..Seen::default()
+        ..PageInput::default()
     }
 }
 
 /// Returns why no device tells anything.
-fn blindness(snapshot: &GpuSnapshot) -> Blindness {
+fn blindness(snapshot: &GpuSnapshot) -> ProbeErrorKind {
     let mut faults = snapshot.wholes().filter_map(Sample::silence);
     match faults.next().map(|fault| fault.kind) {
-        Some(FaultKind::NoPermission) => Blindness::NoPermission,
-        Some(FaultKind::Driver) => Blindness::DriverError,
-        Some(FaultKind::Lost | FaultKind::Hangs) | None => Blindness::NotAnswering,
+        Some(FaultKind::NoPermission) => ProbeErrorKind::NoPermission,
+        Some(FaultKind::Driver) => ProbeErrorKind::DriverError,
+        Some(FaultKind::Lost | FaultKind::Hangs) | None => ProbeErrorKind::NotAnswering,
     }
 }
 
@@ -482,7 +482,7 @@ fn recorded_to<P: GpuProbe + 'static>(
     let file = new_file(path)?;
     Ok(Box::new(move || {
         let file = file.try_clone().map_err(|error| ProbeError {
-            reason: Blindness::DriverError,
+            reason: ProbeErrorKind::DriverError,
             diagnostic: Box::new(unwritable("the recording", &error)),
         })?;
         let probe: Box<dyn GpuProbe> = Box::new(Recorder::new(open()?, file));
@@ -536,7 +536,7 @@ mod tests {
                 attribution: Attribution::default(),
                 silent: None,
             };
-            let mut seen = Seen::default();
+            let mut seen = PageInput::default();
             seen.collection.is_cached = is_cached;
             add(owned, &mut seen);
             assert_eq!(seen.owners.len(), owners);

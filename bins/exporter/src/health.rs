@@ -7,7 +7,7 @@ use std::{
 
 use blueproof_core::{
     gpu::{DeviceEvent, GpuInventory, GpuSnapshot, Reading},
-    ports::Blindness,
+    ports::ProbeErrorKind,
 };
 use blueproof_gpu::{
     collect::Collected,
@@ -45,7 +45,7 @@ impl HealthWatch {
     fn blind(&self, collected: &Collected) -> Findings {
         let blind = match collected.reading.as_deref() {
             Some(Err(error)) => error.reason,
-            Some(Ok(_)) | None => Blindness::NotAnswering,
+            Some(Ok(_)) | None => ProbeErrorKind::NotAnswering,
         };
         let facts = Facts {
             inventory: Err(blind),

@@ -11,8 +11,8 @@ mod push;
 use std::{env, num::NonZero, process::ExitCode, thread, time::Duration};
 
 use blueproof_core::{
-    figures::Used,
-    ports::{Blindness, ProbeError},
+    figures::RunUsage,
+    ports::{ProbeError, ProbeErrorKind},
 };
 use blueproof_diagnostic::Diagnostic;
 use blueproof_gpu::{account::Holder, visible::visible, watch::Watch};
@@ -53,23 +53,23 @@ fn watch(watched: &Watched, first_word: Option<&str>) -> Watch {
 fn tell_of(error: &ProbeError) {
     match error.reason {
         // The summary says that it had none.
-        Blindness::LibraryMissing | Blindness::NoDevices => {}
-        Blindness::DriverNotLoaded
-        | Blindness::NoPermission
-        | Blindness::VersionMismatch
-        | Blindness::DriverError
-        | Blindness::NotAnswering
-        | Blindness::Released => tell(&error.diagnostic),
+        ProbeErrorKind::LibraryMissing | ProbeErrorKind::NoDevices => {}
+        ProbeErrorKind::DriverNotLoaded
+        | ProbeErrorKind::NoPermission
+        | ProbeErrorKind::VersionMismatch
+        | ProbeErrorKind::DriverError
+        | ProbeErrorKind::NotAnswering
+        | ProbeErrorKind::Released => tell(&error.diagnostic),
     }
 }
 
 /// Returns what processors did in so long a time. `cpu` is `None` where it is not known.
-fn used(took: Duration, cpu: Option<Duration>) -> Used {
+fn used(took: Duration, cpu: Option<Duration>) -> RunUsage {
     let cores = thread::available_parallelism().ok().map(NonZero::get);
-    Used {
+    RunUsage {
         cpu_seconds: cpu.map(|cpu| cpu.as_secs_f64()),
         allocated_cpu_seconds: cores.map(|cores| cores as f64 * took.as_secs_f64()),
         build_seconds: Some(took.as_secs_f64()),
-        ..Used::default()
+        ..RunUsage::default()
     }
 }

@@ -3,13 +3,13 @@
 //! Arguments in, pages or a job's summary out. Devices are read, and pages written, in `blueproof-gpu`.
 
 mod attempts;
-mod checkup;
 mod cli;
 mod dropin;
 mod exporter;
 mod files;
 mod gzip;
 mod health;
+mod health_command;
 mod job;
 mod owners;
 mod server;
@@ -72,7 +72,7 @@ fn main() -> ExitCode {
     };
     let ended = match &cli.command {
         Some(Command::Job(arguments)) => job::job(arguments).map_err(Failed::of),
-        Some(Command::Health(arguments)) => checkup::run(arguments).map_err(Failed::of),
+        Some(Command::Health(arguments)) => health_command::run(arguments).map_err(Failed::of),
         None => run(&cli).map(|()| ExitCode::SUCCESS),
     };
     match ended {

@@ -17,7 +17,7 @@ use std::{
 };
 
 use blueproof_cluster::pod_resources::{
-    Holders, Kubelet, KubeletError, Resources, Sharing, Silence, Told, USUAL_SOCKET, attribute,
+    Holders, Kubelet, KubeletError, KubeletReport, Resources, Sharing, Silence, USUAL_SOCKET, attribute,
 };
 use blueproof_core::gpu::{DeviceUuid, GpuInventory};
 use blueproof_diagnostic::{Code, Diagnostic};
@@ -39,7 +39,7 @@ const HOLDS_FOR: Duration = Duration::from_secs(10);
 /// milliseconds.
 const SLOW_AFTER: Duration = Duration::from_secs(1);
 
-type Answer = Result<Told, KubeletError>;
+type Answer = Result<KubeletReport, KubeletError>;
 
 /// Knows whom to ask who has which device.
 pub(crate) struct OwnerSource {
@@ -146,13 +146,16 @@ impl OwnerSource {
 
     fn told(
         &self,
-        told: &Told,
+        told: &KubeletReport,
         inventory: &GpuInventory,
-    ) -> (BTreeMap<DeviceUuid, pages::Owners>, Option<pages::Told>) {
+    ) -> (
+        BTreeMap<DeviceUuid, pages::Owners>,
+        Option<pages::AllocationReport>,
+    ) {
         let attribution = attribute(told, inventory, &self.resources);
         let owners = attribution.devices.into_iter();
         let ids = attribution.ids.into_iter();
-        let shown = pages::Told {
+        let shown = pages::AllocationReport {
             pods: told.pods,
             devices: ids
                 .map(|((resource, state), count)| (resource, state.as_str(), count))
@@ -287,7 +290,7 @@ mod tests {
             .checked_sub(asked_before)
             .expect("the machine runs for longer");
         *shared.lock() = State {
-            last: Some((begun, Arc::new(Ok(Told::default())))),
+            last: Some((begun, Arc::new(Ok(KubeletReport::default())))),
             asks_since: now.checked_sub(SLOW_AFTER),
         };
         shared.wait(now, Duration::from_secs(60)).is_some()

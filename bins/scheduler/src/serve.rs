@@ -5,7 +5,7 @@ use std::{io, sync::Arc};
 use blueproof_core::policy::LocalApproval;
 use blueproof_diagnostic::{Code, Diagnostic};
 use blueproof_host::{
-    Pruned, RetentionError, Service, Standing,
+    Pruned, RetentionError, Service, ServiceStatus,
     api::{Address, Api},
 };
 use blueproof_machine::{LocalPolicy, Machine, MachineConfig};
@@ -155,16 +155,16 @@ fn tell_pruned(pruned: Result<Pruned, RetentionError>) {
 }
 
 /// Logs how the scheduler stands, each time that this changes.
-async fn tell_standing(mut standing: watch::Receiver<Standing>) {
+async fn tell_standing(mut standing: watch::Receiver<ServiceStatus>) {
     loop {
         match &*standing.borrow_and_update() {
-            Standing::Starting => {}
-            Standing::Leading => tracing::info!("leads"),
-            Standing::Following => tracing::info!("follows: another process leads"),
-            Standing::Failing(problem) => {
+            ServiceStatus::Starting => {}
+            ServiceStatus::Leading => tracing::info!("leads"),
+            ServiceStatus::Following => tracing::info!("follows: another process leads"),
+            ServiceStatus::Failing(problem) => {
                 tracing::error!(code = %problem.code, causes = ?problem.causes, "{}; tries again", problem.message);
             }
-            Standing::Stopped => tracing::info!("stopped"),
+            ServiceStatus::Stopped => tracing::info!("stopped"),
         }
         if standing.changed().await.is_err() {
             return;

@@ -39,11 +39,11 @@ pub use kubelet::{Kubelet, KubeletError, Silence, USUAL_SOCKET};
 
 /// What a kubelet told.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Told {
+pub struct KubeletReport {
     /// How many pods it lists, those without devices too.
     pub pods: u64,
     /// Each device that a container was given.
-    pub given: Vec<Given>,
+    pub given: Vec<DeviceAllocation>,
     /// The devices that it may give away; `None` where it does not know that call, as before Kubernetes 1.23.
     pub allocatable: Option<Vec<Advertised>>,
     /// How many devices were given by dynamic resource allocation, by driver.
@@ -54,7 +54,7 @@ pub struct Told {
 
 /// A device that a container was given.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Given {
+pub struct DeviceAllocation {
     /// The pod's namespace.
     pub namespace: String,
     /// The pod.

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use blueproof_cluster::pod_resources::{Kubelet, KubeletError, Silence, Told};
+use blueproof_cluster::pod_resources::{Kubelet, KubeletError, KubeletReport, Silence};
 use blueproof_diagnostic::Code;
 use fake_kubelet::{Allocatable, FakeKubelet, Held, Pod};
 
@@ -79,10 +79,10 @@ async fn one_connection_is_kept() {
     assert_eq!((kubelet.lists_asked(), kubelet.connections()), (5, 1));
 }
 
-fn told_nothing() -> Told {
-    Told {
+fn told_nothing() -> KubeletReport {
+    KubeletReport {
         allocatable: Some(Vec::new()),
-        ..Told::default()
+        ..KubeletReport::default()
     }
 }
 

@@ -36,17 +36,17 @@ pub struct Scores {
     /// Of how many nothing could be said, or only a limit of time.
     pub without_estimate: usize,
     /// Of starts, for those who had to wait.
-    pub starts: Held,
+    pub starts: EstimateAccuracy,
     /// Of ends.
-    pub ends: Held,
+    pub ends: EstimateAccuracy,
     /// Of ends, by blueprint.
-    pub ends_by_blueprint: BTreeMap<String, Held>,
+    pub ends_by_blueprint: BTreeMap<String, EstimateAccuracy>,
 }
 
 /// How often what was estimated came by then.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Held {
+pub struct EstimateAccuracy {
     /// How many were compared.
     pub runs: usize,
     /// Which share came by `p50`.
@@ -119,12 +119,12 @@ impl Backtest {
                 .or_default()
                 .extend(ended);
         }
-        scores.starts = Held::of(&starts);
+        scores.starts = EstimateAccuracy::of(&starts);
         let held = ends.iter().filter(|(_, cases)| !cases.is_empty());
         scores.ends_by_blueprint = held
-            .map(|(name, cases)| (name.clone(), Held::of(cases)))
+            .map(|(name, cases)| (name.clone(), EstimateAccuracy::of(cases)))
             .collect();
-        scores.ends = Held::of(&ends.into_values().flatten().collect::<Vec<_>>());
+        scores.ends = EstimateAccuracy::of(&ends.into_values().flatten().collect::<Vec<_>>());
         scores
     }
 }
@@ -168,7 +168,7 @@ impl Case {
     }
 }
 
-impl Held {
+impl EstimateAccuracy {
     fn of(cases: &[Case]) -> Self {
         if cases.is_empty() {
             return Self::default();

@@ -22,7 +22,7 @@ use crate::domain::{GpuUse, Usage};
 /// What a run used, and how long it took; what is not known is `None`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Used {
+pub struct RunUsage {
     /// How long its processors worked, in processor-seconds.
     pub cpu_seconds: Option<f64>,
     /// How long they were there for it: cores times seconds.
@@ -42,7 +42,7 @@ pub struct Used {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Figures {
-    /// Which share of the processors that could have worked did: [`Used::usable_cpu_seconds`]. That a run used more than it was
+    /// Which share of the processors that could have worked did: [`RunUsage::usable_cpu_seconds`]. That a run used more than it was
     /// given, where that is no limit, is told apart.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub average_cpu: Option<f64>,
@@ -67,7 +67,7 @@ pub struct Figures {
     pub average_build_seconds: Option<f64>,
 }
 
-impl Used {
+impl RunUsage {
     /// Takes over what is known of an attempt's processors and devices.
     pub fn of(usage: &Usage) -> Self {
         Self {
@@ -87,9 +87,9 @@ impl Used {
 
 impl Figures {
     /// Returns the figures of some runs, or of one.
-    pub fn of(runs: &[Used]) -> Self {
+    pub fn of(runs: &[RunUsage]) -> Self {
         let over_one =
-            |seconds: fn(&Used) -> Option<f64>| average(runs.iter().map(|run| (seconds(run), Some(1.0))));
+            |seconds: fn(&RunUsage) -> Option<f64>| average(runs.iter().map(|run| (seconds(run), Some(1.0))));
         let cpu = runs.iter().map(|run| (run.cpu_seconds, run.usable_cpu_seconds()));
         let of_gpus = || runs.iter().filter_map(|run| run.gpu.as_ref());
         let gpu = of_gpus().map(|gpu| (gpu.busy_seconds, Some(gpu.seen_seconds)));

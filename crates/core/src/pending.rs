@@ -8,7 +8,8 @@ mod inactive;
 use std::{collections::BTreeMap, fmt};
 
 use blueproof_queue::{
-    Obstacle, ObstacleReason, Quantity, Raise, Unblock, UserUsage, WaitReason, WorkloadId, amount_in_words,
+    Obstacle, ObstacleReason, Quantity, QuotaIncrease, Remedy, UserUsage, WaitReason, WorkloadId,
+    amount_in_words,
     words::{cancelled_in_words, ends_in_words, raises_in_words, then_in_words},
 };
 use jiff::Timestamp;
@@ -175,7 +176,7 @@ pub struct AdmissionPending {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "camelCase", rename_all_fields = "camelCase")]
-pub enum Unblocker {
+pub enum RunRemedy {
     /// Those who were told to go have left.
     Time,
     /// These end. None can be left out.
@@ -191,7 +192,8 @@ pub enum Unblocker {
     /// Its queue has so much more quota of its own, of all of these.
     MoreQuota {
         /// Of what; none can be left out, and none be less.
-        raises: Vec<Raise>,
+        #[serde(alias = "raises")]
+        increases: Vec<QuotaIncrease>,
     },
     /// These, which are before it and can never fit, are cancelled, and then one of the others comes to pass, if there are
     /// any.
@@ -200,7 +202,7 @@ pub enum Unblocker {
         runs: Vec<RunId>,
         /// What has to come after it; any one of these. Where nothing does, that they are cancelled is enough.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        then: Vec<Unblocker>,
+        then: Vec<RunRemedy>,
     },
     /// Its queues, which are stopped, admit again, and then one of the others comes to pass, if there are any.
     Resumed {
@@ -208,7 +210,7 @@ pub enum Unblocker {
         stopped: Vec<InactiveQueue>,
         /// What has to come after it; any one of these. Where nothing does, that they admit again is enough.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        then: Vec<Unblocker>,
+        then: Vec<RunRemedy>,
     },
 }
 
@@ -236,17 +238,17 @@ pub(crate) fn runs(workloads: Vec<WorkloadId>) -> Vec<RunId> {
     workloads.into_iter().map(|id| RunId(id.0)).collect()
 }
 
-impl From<Unblock> for Unblocker {
-    fn from(unblock: Unblock) -> Self {
+impl From<Remedy> for RunRemedy {
+    fn from(unblock: Remedy) -> Self {
         match unblock {
-            Unblock::Time => Self::Time,
-            Unblock::Ends { workloads, pending } => Self::Ends {
+            Remedy::Time => Self::Time,
+            Remedy::Ends { workloads, pending } => Self::Ends {
                 runs: runs(workloads),
                 pending: runs(pending),
             },
-            Unblock::InTurn => Self::InTurn,
-            Unblock::MoreQuota { raises } => Self::MoreQuota { raises },
-            Unblock::Cancelled { workloads, then } => Self::Cancelled {
+            Remedy::InTurn => Self::InTurn,
+            Remedy::MoreQuota { increases } => Self::MoreQuota { increases },
+            Remedy::Cancelled { workloads, then } => Self::Cancelled {
                 runs: runs(workloads),
                 then: then.into_iter().map(Self::from).collect(),
             },
@@ -484,13 +486,13 @@ impl fmt::Display for AdmissionPending {
     }
 }
 
-impl fmt::Display for Unblocker {
+impl fmt::Display for RunRemedy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Time => f.write_str("those who were told to go have left"),
             Self::Ends { runs, pending } => f.write_str(&ends_in_words(runs, pending)),
             Self::InTurn => f.write_str("enough of the runs with quota, and of those before it, have ended"),
-            Self::MoreQuota { raises } => write!(f, "its queue has {}", raises_in_words(raises)),
+            Self::MoreQuota { increases } => write!(f, "its queue has {}", raises_in_words(increases)),
             Self::Resumed { stopped, then } => {
                 let stopped: Vec<String> = stopped.iter().map(InactiveQueue::remedy).collect();
                 write!(f, "{}{}", stopped.join(" and "), then_in_words(then))

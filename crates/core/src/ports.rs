@@ -19,7 +19,7 @@ pub use callback::CallbackReporter;
 pub use clock::{Clock, SystemClock};
 pub use cluster::{AttemptNews, ClusterDriver, Clusters, NEWS_AT_MOST, News};
 pub use command::{Answer, Command, CommandId, LeftCommand, StoredCommand};
-pub use gpu::{Blindness, EventQueue, GpuEvents, GpuMeter, GpuProbe, GpuUsed, ProbeError};
+pub use gpu::{EventQueue, GpuEvents, GpuMeter, GpuProbe, GpuUsed, ProbeError, ProbeErrorKind};
 pub use leadership::{Leadership, Term};
 pub use output::{
     ArtifactName, AttemptOutput, OutputError, OutputFile, OutputName, RecordChanges, RecordFollower,

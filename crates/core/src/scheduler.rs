@@ -47,7 +47,7 @@ use crate::{
     fact::{Decision, Fact},
     pending::PendingReason,
     policy::{Policy, RetryPolicy},
-    view::{RunView, Trouble},
+    view::{FailingCall, RunView},
 };
 use forget::Settled;
 use gate::{Gate, Origin};
@@ -88,7 +88,7 @@ pub struct Scheduler {
     unsettled: BTreeSet<RunId>,
     settled: Settled,
     /// What failed, and how often in a row.
-    troubles: BTreeMap<RunId, BTreeMap<Call, Trouble>>,
+    failing_calls: BTreeMap<RunId, BTreeMap<Call, FailingCall>>,
     /// How long attempts took, by which it is estimated how long others will.
     durations: Durations,
     passes: Passes,
@@ -129,7 +129,7 @@ pub struct Step {
 
 /// How a run stands with its quota.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
+pub enum QuotaStatus {
     /// It asks for none.
     Outside,
     /// It waits for it, and is as old as this.
@@ -166,7 +166,7 @@ impl Scheduler {
             awaiting: BTreeMap::new(),
             unsettled: BTreeSet::new(),
             settled: Settled::new(policy.remembered_runs),
-            troubles: BTreeMap::new(),
+            failing_calls: BTreeMap::new(),
             durations: Durations::default(),
             passes: Passes::default(),
             due: Vec::new(),
@@ -319,9 +319,13 @@ impl Scheduler {
     }
 
     fn view_of(&self, run: &Run) -> RunView {
-        let troubles = self.troubles.get(&run.id).into_iter().flat_map(BTreeMap::values);
+        let failing_calls = self
+            .failing_calls
+            .get(&run.id)
+            .into_iter()
+            .flat_map(BTreeMap::values);
         // Of a call that is being made nobody knows yet.
-        let waiting = troubles.filter(|trouble| self.waits_to_be_made(trouble.call));
+        let waiting = failing_calls.filter(|trouble| self.waits_to_be_made(trouble.call));
         run.view(waiting.cloned().collect())
     }
 
@@ -356,24 +360,24 @@ impl Scheduler {
     }
 
     /// Returns how a run stands with its quota.
-    pub fn standing(&self, run: RunId) -> Standing {
+    pub fn standing(&self, run: RunId) -> QuotaStatus {
         let Some(run) = self.runs.get(&run) else {
-            return Standing::Outside;
+            return QuotaStatus::Outside;
         };
         let last = run.attempts.last();
         if let Some(last) = last.filter(|last| self.queue.promised(last.id).is_some()) {
-            return Standing::Holds {
+            return QuotaStatus::Holds {
                 attempt: last.id,
                 queued_at: last.queued_at,
             };
         }
         match run.phase {
-            Phase::Queued { since, .. } if self.back_off(run).is_none() => Standing::Waits { since },
+            Phase::Queued { since, .. } if self.back_off(run).is_none() => QuotaStatus::Waits { since },
             Phase::Queued { .. }
             | Phase::AwaitingApproval { .. }
             | Phase::ComingBack { .. }
             | Phase::Active
-            | Phase::Ended(_) => Standing::Outside,
+            | Phase::Ended(_) => QuotaStatus::Outside,
         }
     }
 

@@ -67,8 +67,8 @@ pub struct RunView {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_pass: Option<LastPass>,
     /// What failed for it and is tried again.
-    #[serde(default)]
-    pub troubles: Vec<Trouble>,
+    #[serde(default, alias = "troubles")]
+    pub failing_calls: Vec<FailingCall>,
     /// Whether its report is written.
     pub report: ReportView,
     /// Whether it has ended and nothing remains to be done for it.
@@ -152,7 +152,7 @@ impl RunView {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
-pub struct Trouble {
+pub struct FailingCall {
     /// The call.
     pub call: Call,
     /// How often it failed in a row.
@@ -165,7 +165,7 @@ pub struct Trouble {
     pub again_at: Timestamp,
 }
 
-impl Trouble {
+impl FailingCall {
     /// Returns what failed and why, with the time at which it is made again as whoever reads it tells the time.
     pub fn told(&self, again_at: &str) -> String {
         let doing = match self.call {

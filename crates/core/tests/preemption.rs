@@ -7,7 +7,7 @@ use blueproof_core::{
         RunRequest, RunState, Verdict,
     },
     event::{Event, StopMode},
-    pending::{PendingReason, Unblocker},
+    pending::{PendingReason, RunRemedy},
     policy::Policy,
     scheduler::Scheduler,
     testing::{ask_for_cpu, finished, request, reserved, teams},
@@ -141,7 +141,7 @@ fn a_borrower_gives_back_what_another_team_wants_and_comes_back_in_its_turn() {
         story.scheduler.why(red),
         Some(PendingReason::WaitingForPreemptedWorkloads(_))
     ));
-    assert_eq!(story.scheduler.unblocked_by(red), [Unblocker::Time]);
+    assert_eq!(story.scheduler.unblocked_by(red), [RunRemedy::Time]);
     let view = story.scheduler.view(blue[2]).expect("it is known");
     let eviction = view.attempts[0].eviction.clone().expect("it was evicted");
     assert_eq!(
@@ -162,7 +162,7 @@ fn a_borrower_gives_back_what_another_team_wants_and_comes_back_in_its_turn() {
     };
     assert_eq!(
         story.scheduler.unblocked_by(blue[2])[0],
-        Unblocker::Ends {
+        RunRemedy::Ends {
             runs: vec![blue[0]],
             pending: Vec::new(),
         }

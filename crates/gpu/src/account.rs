@@ -1,6 +1,6 @@
 //! Who had which device, and what came of it.
 //!
-//! A [`Ledger`] is told who holds what, and what was read; it answers with a [`Bill`] for each holder and a [`Balance`] for
+//! A [`Ledger`] is told who holds what, and what was read; it answers with a [`UsageRecord`] for each holder and a [`DeviceTotals`] for
 //! each device. The two always agree: what holders are charged with, what nobody had and what cannot be laid at anyone's
 //! door add up to what the device did, exactly, since all sums are of integers (picoseconds and microjoules).
 //! [`JobSummary`] is what is kept of a job and shown; the figures in it are those of [`blueproof_core::figures`].
@@ -24,26 +24,26 @@
 //! ```
 
 mod amounts;
-mod bill;
-mod books;
 mod claims;
+mod device_account;
 mod ledger;
 mod markdown;
 mod meter;
 mod otlp;
-mod pulse;
 mod summary;
 #[cfg(test)]
 mod tests;
+mod usage_record;
+mod utilization;
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
 pub use amounts::{Amounts, Coverage};
-pub use bill::{Balance, Bill, DeviceBill, MemoryOf, PeakMemory, Source};
 pub use ledger::Ledger;
 pub use summary::{CoverageSummary, DeviceSummary, JobSummary, SCHEMA_VERSION, Silence, Witnessed};
+pub use usage_record::{DeviceTotals, DeviceUsage, MemoryOf, PeakMemory, Source, UsageRecord};
 
 /// Whoever devices are given to, such as the attempt `r-41.2`. To this module it is a name and nothing more.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

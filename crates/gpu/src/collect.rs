@@ -26,7 +26,7 @@ use std::{
 
 use blueproof_core::{
     gpu::{DeviceEvent, DeviceUuid, GpuInventory, GpuSnapshot, Sample},
-    ports::{Blindness, GpuEvents, GpuProbe, ProbeError},
+    ports::{GpuEvents, GpuProbe, ProbeError, ProbeErrorKind},
 };
 use blueproof_diagnostic::{Code, Diagnostic};
 use jiff::{SignedDuration, Timestamp};
@@ -61,7 +61,7 @@ const AGAIN_AFTER_AT_MOST: Duration = Duration::from_secs(60);
 pub type Open = Box<dyn FnMut() -> Result<Box<dyn GpuProbe>, ProbeError> + Send>;
 
 /// Is told of everything in the order in which it is read or reported, by one thread at a time.
-pub trait Witness: Send {
+pub trait SnapshotSink: Send {
     /// Takes in a reading.
     fn read(&mut self, inventory: &GpuInventory, snapshot: &GpuSnapshot);
 
@@ -154,7 +154,7 @@ struct Shared {
     ended: Condvar,
     /// Who is told of everything. Whoever takes events holds it until they are counted, so that nobody finds them gone
     /// and not yet told.
-    witness: Mutex<Option<Box<dyn Witness>>>,
+    sink: Mutex<Option<Box<dyn SnapshotSink>>>,
 }
 
 #[derive(Default)]
@@ -191,15 +191,15 @@ impl Collector {
     }
 
     /// Starts the thread, which reads also every second by itself, for somebody who must not miss anything.
-    pub fn start_witnessed(open: Open, witness: Box<dyn Witness>) -> Self {
-        Self::start_with(open, Some(witness), Limits::default(), Box::new(Timestamp::now))
+    pub fn start_witnessed(open: Open, sink: Box<dyn SnapshotSink>) -> Self {
+        Self::start_with(open, Some(sink), Limits::default(), Box::new(Timestamp::now))
     }
 
-    fn start_with(open: Open, witness: Option<Box<dyn Witness>>, limits: Limits, wall: Wall) -> Self {
+    fn start_with(open: Open, sink: Option<Box<dyn SnapshotSink>>, limits: Limits, wall: Wall) -> Self {
         let (asks, asked) = mpsc::channel();
-        let is_witnessed = witness.is_some();
+        let is_witnessed = sink.is_some();
         let shared = Arc::new(Shared {
-            witness: Mutex::new(witness),
+            sink: Mutex::new(sink),
             ..Shared::default()
         });
         let worker = Worker {
@@ -263,16 +263,16 @@ impl Shared {
         self.state.lock().expect("nobody panics while they hold it")
     }
 
-    fn witness(&self) -> MutexGuard<'_, Option<Box<dyn Witness>>> {
-        self.witness.lock().expect("no witness panics")
+    fn sink(&self) -> MutexGuard<'_, Option<Box<dyn SnapshotSink>>> {
+        self.sink.lock().expect("no witness panics")
     }
 
     /// Takes what was reported, tells it and counts it.
     fn take(&self, events: &dyn GpuEvents) {
-        let mut witness = self.witness();
+        let mut sink = self.sink();
         let events = events.take();
-        if let Some(witness) = witness.as_mut() {
-            events.iter().for_each(|event| witness.reported(event));
+        if let Some(sink) = sink.as_mut() {
+            events.iter().for_each(|event| sink.reported(event));
         }
         let mut state = self.lock();
         events.iter().for_each(|event| state.errors.count(event));
@@ -377,8 +377,8 @@ impl Worker {
             begun = Instant::now();
             reading = self.try_read(until);
         }
-        if let (Some(witness), Ok((inventory, snapshot))) = (self.shared.witness().as_mut(), &reading) {
-            witness.read(inventory, snapshot);
+        if let (Some(sink), Ok((inventory, snapshot))) = (self.shared.sink().as_mut(), &reading) {
+            sink.read(inventory, snapshot);
         }
         let events = self.probe.as_mut().map(|(probe, _)| probe.events());
         if let Some(events) = &events {
@@ -406,8 +406,8 @@ impl Worker {
         let Some(by) = self.pace.set_by() else {
             return false;
         };
-        if let Some(witness) = self.shared.witness().as_mut() {
-            witness.clock_set(by);
+        if let Some(sink) = self.shared.sink().as_mut() {
+            sink.clock_set(by);
         }
         let mut state = self.shared.lock();
         state.peaks.clock_set(by);
@@ -424,7 +424,7 @@ impl Worker {
             .and_then(|inventory| Ok((inventory, probe.snapshot()?)));
         if let Err(error) = &read
             // What hangs cannot be ended, and would hang again beside it.
-            && error.reason != Blindness::NotAnswering
+            && error.reason != ProbeErrorKind::NotAnswering
         {
             self.close(error.clone());
         }
@@ -504,7 +504,7 @@ fn listen(shared: Arc<Shared>, events: Arc<dyn GpuEvents>) -> mpsc::Sender<()> {
 fn hangs(reading: &Reading) -> bool {
     match reading {
         Ok((_, snapshot)) => snapshot.samples.iter().any(Sample::hangs),
-        Err(error) => error.reason == Blindness::NotAnswering,
+        Err(error) => error.reason == ProbeErrorKind::NotAnswering,
     }
 }
 
@@ -514,7 +514,7 @@ fn released(lasts: Duration) -> ProbeError {
         .because(format!("it is opened again after {lasts:?}"))
         .hint("send SIGHUP to open it at once");
     ProbeError {
-        reason: Blindness::Released,
+        reason: ProbeErrorKind::Released,
         diagnostic: Box::new(diagnostic),
     }
 }

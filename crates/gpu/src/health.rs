@@ -43,11 +43,11 @@ use std::collections::BTreeSet;
 
 use blueproof_core::{
     gpu::{DeviceEvent, DeviceUuid, GpuInventory, GpuSnapshot},
-    ports::Blindness,
+    ports::ProbeErrorKind,
 };
 
 pub use answer::{Answer, CheckId, Health, Scope, Severity, Why};
-pub use attempt::{AttemptVerdict, Blame, Evidence, Flight, Judgement, judge};
+pub use attempt::{AttemptVerdict, Blame, Evidence, FlightRecord, Judgement, judge};
 pub use findings::{Finding, Findings};
 pub use labels::{AUTOPILOT_LABEL, LabelChange, Labels, OWN_LABEL, Person, Testing};
 pub use leftovers::{LeftMemory, LeftProcess, Leftovers, Unseen, leftovers};
@@ -59,7 +59,7 @@ pub use xid::{XidClass, xid_class, xid_words};
 #[derive(Debug, Clone, Copy)]
 pub struct Facts<'a> {
     /// Which devices there are, or why nothing can be said of any.
-    pub inventory: Result<&'a GpuInventory, Blindness>,
+    pub inventory: Result<&'a GpuInventory, ProbeErrorKind>,
     /// What was read of them, the earliest first. Some checks need several, and say so.
     pub snapshots: &'a [GpuSnapshot],
     /// What drivers reported meanwhile.

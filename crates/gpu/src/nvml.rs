@@ -27,7 +27,7 @@ use std::{
 
 use blueproof_core::{
     gpu::{Device, Figure, GpuInventory, GpuSnapshot, Sample},
-    ports::{Blindness, GpuEvents, GpuProbe, ProbeError},
+    ports::{GpuEvents, GpuProbe, ProbeError, ProbeErrorKind},
 };
 use jiff::{SignedDuration, Timestamp};
 use nvml_wrapper::Nvml;
@@ -113,7 +113,7 @@ impl NvmlProbe {
         };
         match probe.inventory() {
             // Devices that hang may go on one day, and those who wait for them cannot be ended.
-            Err(error) if error.reason != Blindness::NotAnswering => Err(error),
+            Err(error) if error.reason != ProbeErrorKind::NotAnswering => Err(error),
             Ok(_) | Err(_) => Ok(probe),
         }
     }

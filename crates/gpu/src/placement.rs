@@ -136,7 +136,7 @@ pub enum Mode {
 
 /// When a score is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Taken {
+pub struct ListingTime {
     /// The time at which nodes and pods were listed.
     pub at: Timestamp,
     /// How often that is done.
@@ -171,7 +171,7 @@ impl Mode {
         &self,
         nodes: &[Node],
         pods: impl IntoIterator<Item = &'a Pod>,
-        taken: Taken,
+        taken: ListingTime,
     ) -> PlacementScores {
         let available = self.available(nodes, pods);
         let node = self.normalise(Scope::Node, available.node);
@@ -221,7 +221,7 @@ impl Mode {
         Ok(named(node, cluster?))
     }
 
-    fn valid_until(&self, taken: Taken) -> Option<Timestamp> {
+    fn valid_until(&self, taken: ListingTime) -> Option<Timestamp> {
         match self {
             Self::Compat => None,
             Self::Correct(_) => {

@@ -11,7 +11,7 @@ use std::time::Duration;
 use blueproof_core::{
     domain::Bytes,
     gpu::{Device, DeviceUuid, Figure, GpuInventory, GpuSnapshot, Reading, Readings, Sample, Vendor},
-    ports::{Blindness, GpuProbe, ProbeError},
+    ports::{GpuProbe, ProbeError, ProbeErrorKind},
 };
 use blueproof_diagnostic::{Code, Diagnostic};
 use jiff::{SignedDuration, Timestamp};
@@ -48,14 +48,14 @@ impl TpuProbe {
             let body = answer.body_mut().with_config().limit(PAGE_AT_MOST);
             body.read_to_string()
         });
-        let page = page.map_err(|error| self.blind(Blindness::NotAnswering, &error.to_string()))?;
+        let page = page.map_err(|error| self.blind(ProbeErrorKind::NotAnswering, &error.to_string()))?;
         page::tpus(&page).map_err(|line| {
             let what = format!("line {line} of its page is not Prometheus' text");
-            self.blind(Blindness::DriverError, &what)
+            self.blind(ProbeErrorKind::DriverError, &what)
         })
     }
 
-    fn blind(&self, reason: Blindness, why: &str) -> ProbeError {
+    fn blind(&self, reason: ProbeErrorKind, why: &str) -> ProbeError {
         let message = format!(
             "the TPU device plugin does not tell of its devices at {}",
             self.address

@@ -3,7 +3,7 @@
 //! Devices are read every second, and at every edge, so that nobody is charged with what was before or after them. Parts,
 //! such as the cells of a notebook, follow one another and have books of their own: what they come to is the whole.
 
-mod flown;
+mod flight_recorder;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -13,19 +13,19 @@ use std::{
 };
 
 use blueproof_core::{
-    figures::Used,
+    figures::RunUsage,
     gpu::{Device, DeviceEvent, DeviceUuid, GpuInventory, GpuSnapshot, Reading},
-    ports::{Blindness, GpuMeter, GpuUsed, ProbeError},
+    ports::{GpuMeter, GpuUsed, ProbeError, ProbeErrorKind},
 };
 use blueproof_diagnostic::{Code, Diagnostic};
 use jiff::{SignedDuration, Timestamp};
 
 use crate::{
-    account::{Bill, Holder, JobSummary, Ledger, Silence, Witnessed},
-    collect::{Collector, Open, WITNESSED_EVERY, Witness},
+    account::{Holder, JobSummary, Ledger, Silence, UsageRecord, Witnessed},
+    collect::{Collector, Open, SnapshotSink, WITNESSED_EVERY},
     health::Judgement,
 };
-use flown::Flown;
+use flight_recorder::FlightRecorder;
 
 /// How long a job's beginning waits for a driver: one that nobody uses has to be loaded first.
 const BEGIN_WITHIN: Duration = Duration::from_secs(10);
@@ -41,7 +41,7 @@ const SETTLES_EVERY: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub struct Watch {
     collector: Collector,
-    books: Arc<Mutex<Books>>,
+    job_account: Arc<Mutex<JobAccount>>,
     /// Who has the devices, in whole.
     holder: Holder,
     devices: Vec<DeviceUuid>,
@@ -57,7 +57,7 @@ pub struct Watch {
 
 /// What was made of devices, as far as it was seen.
 #[derive(Debug)]
-struct Books {
+struct JobAccount {
     inventory: GpuInventory,
     began_at: Option<Timestamp>,
     ended_at: Option<Timestamp>,
@@ -66,12 +66,12 @@ struct Books {
     tells_busy: bool,
     whole: Ledger,
     parts: Ledger,
-    flight: Flown,
+    flight: FlightRecorder,
     /// The devices that did not answer since the job began.
     silent: BTreeMap<DeviceUuid, Silence>,
 }
 
-impl Books {
+impl JobAccount {
     /// Notes who does not answer. That one is lost says more than that it hung before.
     fn note_silent(&mut self, snapshot: &GpuSnapshot) {
         for sample in &snapshot.samples {
@@ -94,13 +94,13 @@ fn unknown(inventory: &Result<GpuInventory, ProbeError>) -> Option<String> {
         }
         Ok(_) => None,
         Err(error) => match error.reason {
-            Blindness::LibraryMissing | Blindness::NoDevices => None,
-            Blindness::DriverNotLoaded
-            | Blindness::NoPermission
-            | Blindness::VersionMismatch
-            | Blindness::DriverError
-            | Blindness::NotAnswering
-            | Blindness::Released => Some(error.diagnostic.message.clone()),
+            ProbeErrorKind::LibraryMissing | ProbeErrorKind::NoDevices => None,
+            ProbeErrorKind::DriverNotLoaded
+            | ProbeErrorKind::NoPermission
+            | ProbeErrorKind::VersionMismatch
+            | ProbeErrorKind::DriverError
+            | ProbeErrorKind::NotAnswering
+            | ProbeErrorKind::Released => Some(error.diagnostic.message.clone()),
         },
     }
 }
@@ -111,60 +111,60 @@ fn not_answering() -> ProbeError {
         "see `dmesg | grep -i -e nvrm -e xid`; what goes on so needs a reset, or a restart of the machine",
     );
     ProbeError {
-        reason: Blindness::NotAnswering,
+        reason: ProbeErrorKind::NotAnswering,
         diagnostic: Box::new(diagnostic),
     }
 }
 
 /// Writes what is read into the books.
-struct Clerk(Arc<Mutex<Books>>);
+struct JobAccountant(Arc<Mutex<JobAccount>>);
 
-impl Witness for Clerk {
+impl SnapshotSink for JobAccountant {
     fn read(&mut self, inventory: &GpuInventory, snapshot: &GpuSnapshot) {
-        let mut books = lock(&self.0);
-        books.read_at = Some(snapshot.at);
-        books.tells_busy = snapshot
+        let mut job_account = lock(&self.0);
+        job_account.read_at = Some(snapshot.at);
+        job_account.tells_busy = snapshot
             .samples
             .iter()
             .any(|sample| matches!(sample.busy, Reading::Value(_)));
-        books.whole.observe(snapshot);
-        books.parts.observe(snapshot);
-        books.flight.read(snapshot);
-        if books.began_at.is_some() {
-            books.note_silent(snapshot);
+        job_account.whole.observe(snapshot);
+        job_account.parts.observe(snapshot);
+        job_account.flight.read(snapshot);
+        if job_account.began_at.is_some() {
+            job_account.note_silent(snapshot);
         }
-        if books.inventory != *inventory {
-            books.inventory.clone_from(inventory);
+        if job_account.inventory != *inventory {
+            job_account.inventory.clone_from(inventory);
         }
     }
 
     fn reported(&mut self, event: &DeviceEvent) {
-        let mut books = lock(&self.0);
-        books.whole.report_event(event);
-        books.parts.report_event(event);
-        books.flight.reported(event);
+        let mut job_account = lock(&self.0);
+        job_account.whole.report_event(event);
+        job_account.parts.report_event(event);
+        job_account.flight.reported(event);
     }
 
     fn clock_set(&mut self, by: SignedDuration) {
-        let mut books = lock(&self.0);
-        let Books {
+        let mut job_account = lock(&self.0);
+        let JobAccount {
             began_at,
             ended_at,
             read_at,
             ..
-        } = &mut *books;
+        } = &mut *job_account;
         for at in [began_at, ended_at, read_at].into_iter().flatten() {
             *at += by;
         }
-        books.whole.clock_set(by);
-        books.parts.clock_set(by);
+        job_account.whole.clock_set(by);
+        job_account.parts.clock_set(by);
     }
 }
 
 impl Watch {
     /// Begins to read devices, for somebody who may be given some.
     pub fn start(open: Open, holder: Holder) -> Self {
-        let books = Arc::new(Mutex::new(Books {
+        let job_account = Arc::new(Mutex::new(JobAccount {
             inventory: GpuInventory::default(),
             began_at: None,
             ended_at: None,
@@ -172,13 +172,13 @@ impl Watch {
             tells_busy: false,
             whole: Ledger::new(WITNESSED_EVERY),
             parts: Ledger::new(WITNESSED_EVERY),
-            flight: Flown::default(),
+            flight: FlightRecorder::default(),
             silent: BTreeMap::new(),
         }));
-        let clerk = Clerk(Arc::clone(&books));
+        let accountant = JobAccountant(Arc::clone(&job_account));
         Self {
-            collector: Collector::start_witnessed(open, Box::new(clerk)),
-            books,
+            collector: Collector::start_witnessed(open, Box::new(accountant)),
+            job_account,
             holder,
             devices: Vec::new(),
             parts: Vec::new(),
@@ -211,21 +211,21 @@ impl Watch {
         self.devices = devices.to_vec();
         self.listened_to = None;
         let at = self.edge(BEGIN_WITHIN);
-        let mut books = self.lock();
-        books.began_at = Some(at);
-        books.flight.begin();
-        books.whole.hold(at, &self.holder, devices);
+        let mut job_account = self.lock();
+        job_account.began_at = Some(at);
+        job_account.flight.begin();
+        job_account.whole.hold(at, &self.holder, devices);
     }
 
     /// Notes that another part of the job begins now, which is known by its name.
     pub fn turn_to(&mut self, part: Holder) {
         let at = self.edge(EDGE_WITHIN);
-        let mut books = self.lock();
+        let mut job_account = self.lock();
         if let Some(before) = self.parts.last() {
-            books.parts.release(at, before);
+            job_account.parts.release(at, before);
         }
-        books.parts.hold(at, &part, &self.devices);
-        drop(books);
+        job_account.parts.hold(at, &part, &self.devices);
+        drop(job_account);
         if !self.parts.contains(&part) {
             self.parts.push(part);
         }
@@ -234,13 +234,13 @@ impl Watch {
     /// Notes that the job has its devices no more, and waits for a moment for what is told of its last one.
     pub fn end(&mut self) {
         let at = self.edge(EDGE_WITHIN);
-        let mut books = self.lock();
-        books.ended_at = Some(at);
-        books.whole.release(at, &self.holder);
+        let mut job_account = self.lock();
+        job_account.ended_at = Some(at);
+        job_account.whole.release(at, &self.holder);
         if let Some(last) = self.parts.last() {
-            books.parts.release(at, last);
+            job_account.parts.release(at, last);
         }
-        drop(books);
+        drop(job_account);
         let ends = Instant::now() + SETTLES_WITHIN;
         while self.unanswered.is_none() && !self.is_settled() && Instant::now() < ends {
             thread::sleep(SETTLES_EVERY);
@@ -249,28 +249,28 @@ impl Watch {
     }
 
     /// Returns what the job made of its devices until now; `None` before it has begun.
-    pub fn bill(&self) -> Option<Bill> {
-        self.lock().whole.bill(&self.holder)
+    pub fn usage_record(&self) -> Option<UsageRecord> {
+        self.lock().whole.usage_record(&self.holder)
     }
 
     /// Returns what each part made of them until now.
-    pub fn bills_of_parts(&self) -> Vec<Bill> {
-        let books = self.lock();
+    pub fn usage_records_of_parts(&self) -> Vec<UsageRecord> {
+        let job_account = self.lock();
         self.parts
             .iter()
-            .filter_map(|part| books.parts.bill(part))
+            .filter_map(|part| job_account.parts.usage_record(part))
             .collect()
     }
 
     /// Returns what the job used until now; of what this cannot know, such as the use of processors, `used` tells. `None`
     /// before it has begun. A job without devices has a summary, too.
-    pub fn summary(&self, used: &Used) -> Option<JobSummary> {
-        let books = self.lock();
-        let bill = books.whole.bill(&self.holder).or_else(|| {
-            Some(Bill {
+    pub fn summary(&self, used: &RunUsage) -> Option<JobSummary> {
+        let job_account = self.lock();
+        let usage_record = job_account.whole.usage_record(&self.holder).or_else(|| {
+            Some(UsageRecord {
                 holder: self.holder.clone(),
-                from: books.began_at?,
-                until: books.ended_at,
+                from: job_account.began_at?,
+                until: job_account.ended_at,
                 devices: Vec::new(),
             })
         })?;
@@ -278,10 +278,15 @@ impl Watch {
             seen_until: Some(Timestamp::now()),
             devices_unknown: self.devices_unknown.clone(),
             listened_to: self.listened_to.clone().unwrap_or_default(),
-            silent: books.silent.clone(),
-            judgement: (!self.devices.is_empty()).then(|| self.judged(&books)),
+            silent: job_account.silent.clone(),
+            judgement: (!self.devices.is_empty()).then(|| self.judged(&job_account)),
         };
-        Some(JobSummary::new(&bill, &books.inventory, used, witnessed))
+        Some(JobSummary::new(
+            &usage_record,
+            &job_account.inventory,
+            used,
+            witnessed,
+        ))
     }
 
     /// Returns who was at fault in the job, as far as its devices tell.
@@ -289,10 +294,12 @@ impl Watch {
         self.judged(&self.lock())
     }
 
-    fn judged(&self, books: &Books) -> Judgement {
+    fn judged(&self, job_account: &JobAccount) -> Judgement {
         let nobody = BTreeSet::new();
         let listened_to = self.listened_to.as_ref().unwrap_or(&nobody);
-        books.flight.judge(&self.devices, &books.inventory, listened_to)
+        job_account
+            .flight
+            .judge(&self.devices, &job_account.inventory, listened_to)
     }
 
     /// Returns the models of the job's devices, and the version of their driver, as far as they were seen.
@@ -338,12 +345,14 @@ impl Watch {
 
     /// Returns whether all is known of how busy the devices were, or nothing ever will be.
     fn is_settled(&self) -> bool {
-        let coverage = self.bill().and_then(|bill| bill.total().coverage());
+        let coverage = self
+            .usage_record()
+            .and_then(|usage_record| usage_record.total().coverage());
         !self.lock().tells_busy || coverage.is_none_or(|coverage| coverage.busy > 0.999)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Books> {
-        lock(&self.books)
+    fn lock(&self) -> MutexGuard<'_, JobAccount> {
+        lock(&self.job_account)
     }
 }
 
@@ -381,24 +390,25 @@ impl GpuMeter for AttemptMeter {
             return GpuUsed::default();
         };
         watch.end();
-        let cells = watch.bills_of_parts().into_iter();
-        let of_cell = |bill: Bill| Some((bill.holder.0.parse().ok()?, bill.used()));
+        let cells = watch.usage_records_of_parts().into_iter();
+        let of_cell =
+            |usage_record: UsageRecord| Some((usage_record.holder.0.parse().ok()?, usage_record.used()));
         let judgement = watch.judgement();
         let (models, driver) = watch.models();
         GpuUsed {
             models,
             driver,
-            whole: watch.bill().map(|bill| bill.used()),
+            whole: watch.usage_record().map(|usage_record| usage_record.used()),
             cells: cells.filter_map(of_cell).collect(),
-            fault: flown::fault(&judgement).map(Box::new),
-            notices: flown::notices(&judgement),
+            fault: flight_recorder::fault(&judgement).map(Box::new),
+            notices: flight_recorder::notices(&judgement),
             unfit: judgement.unfit,
         }
     }
 }
 
-fn lock(books: &Mutex<Books>) -> MutexGuard<'_, Books> {
-    books.lock().expect("nobody panics while they hold it")
+fn lock(job_account: &Mutex<JobAccount>) -> MutexGuard<'_, JobAccount> {
+    job_account.lock().expect("nobody panics while they hold it")
 }
 
 #[cfg(test)]

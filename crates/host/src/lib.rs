@@ -27,5 +27,5 @@ pub use client::{ServerAddress, ServerAddressError, ServerClient};
 pub use host::{Host, Led};
 pub use pauses::Pauses;
 pub use retention::{PruneItem, PrunePlan, Pruned, Retention, RetentionError, RetentionLimit};
-pub use service::{Service, Standing};
+pub use service::{Service, ServiceStatus};
 pub use target::{Target, WaitError, is_taken_up, until_taken_up};

@@ -35,7 +35,7 @@ type Question = Box<dyn FnOnce(&Scheduler) + Send>;
 /// What it tells and is told goes through `&self`, so that an API can stand beside [`Service::run`].
 pub struct Service {
     host: Host,
-    standing: watch::Sender<Standing>,
+    standing: watch::Sender<ServiceStatus>,
     stops: watch::Sender<bool>,
     questions: Mutex<Questions>,
     retaining: Option<Retaining>,
@@ -50,7 +50,7 @@ struct Retaining {
 
 /// How a service stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Standing {
+pub enum ServiceStatus {
     /// It has not come to lead or to follow yet.
     Starting,
     /// It leads: what is asked for is decided here.
@@ -75,7 +75,7 @@ impl Service {
     pub fn new(host: Host) -> Self {
         Self {
             host,
-            standing: watch::Sender::new(Standing::Starting),
+            standing: watch::Sender::new(ServiceStatus::Starting),
             stops: watch::Sender::new(false),
             questions: Mutex::default(),
             retaining: None,
@@ -106,7 +106,7 @@ impl Service {
     }
 
     /// Returns how it stands, and each change of that.
-    pub fn standing(&self) -> watch::Receiver<Standing> {
+    pub fn standing(&self) -> watch::Receiver<ServiceStatus> {
         self.standing.subscribe()
     }
 
@@ -147,13 +147,14 @@ impl Service {
                     unless(&mut stops, sleep(wait)).await;
                 }
                 Err(error) => {
-                    self.standing.send_replace(Standing::Failing(error.diagnostic));
+                    self.standing
+                        .send_replace(ServiceStatus::Failing(error.diagnostic));
                     unless(&mut stops, sleep(pause)).await;
                     pause = (pause * 2).min(PAUSES.1);
                 }
             }
         }
-        self.standing.send_replace(Standing::Stopped);
+        self.standing.send_replace(ServiceStatus::Stopped);
     }
 
     /// Leads for as long as it can. Returns when to look again.
@@ -162,8 +163,8 @@ impl Service {
             Some(term) => self.lead(&*term).await.map(|()| Duration::ZERO),
             None => {
                 self.standing.send_if_modified(|standing| {
-                    let is_new = *standing != Standing::Following;
-                    *standing = Standing::Following;
+                    let is_new = *standing != ServiceStatus::Following;
+                    *standing = ServiceStatus::Following;
                     is_new
                 });
                 Ok(LOOK_FOR_TURN)
@@ -175,7 +176,7 @@ impl Service {
         let led = async {
             let mut engine = self.host.open_engine().await?;
             self.questions().waker = Some(engine.waker());
-            self.standing.send_replace(Standing::Leading);
+            self.standing.send_replace(ServiceStatus::Leading);
             self.work(&mut engine).await
         };
         let led = tokio::select! {

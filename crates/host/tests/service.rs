@@ -10,7 +10,7 @@ use blueproof_core::{
     scheduler::Scheduler,
     testing::{FakeClock, FakeCluster, FakeLease, FakeReporter, MemoryStore, request, two_cores},
 };
-use blueproof_host::{Host, Service, Standing, Target};
+use blueproof_host::{Host, Service, ServiceStatus, Target};
 use jiff::Timestamp;
 
 /// What outlives the processes of a test.
@@ -58,7 +58,7 @@ fn run(service: &Arc<Service>) -> tokio::task::JoinHandle<()> {
     tokio::spawn(async move { service.run().await })
 }
 
-async fn until(service: &Service, wanted: Standing) {
+async fn until(service: &Service, wanted: ServiceStatus) {
     let mut standing = service.standing();
     standing
         .wait_for(|standing| *standing == wanted)
@@ -72,7 +72,7 @@ async fn it_works_answers_and_stops() {
     let service = world.service();
     assert_eq!(service.ask(Scheduler::now).await, None, "nothing works yet");
     let running = run(&service);
-    until(&service, Standing::Leading).await;
+    until(&service, ServiceStatus::Leading).await;
     let target = world.ask("first").await;
     let settled = target.until(&*world.store, |view| view.settled).await;
     let view = settled.expect("a store that works");
@@ -81,7 +81,7 @@ async fn it_works_answers_and_stops() {
     assert_eq!(known, Some(1));
     service.stop();
     running.await.expect("it returns");
-    until(&service, Standing::Stopped).await;
+    until(&service, ServiceStatus::Stopped).await;
     assert_eq!(service.ask(Scheduler::now).await, None, "nothing works any more");
 }
 
@@ -90,19 +90,19 @@ async fn another_takes_over_when_the_leader_stops_or_loses_its_lease() {
     let world = World::default();
     let (first, second) = (world.service(), world.service());
     let one = run(&first);
-    until(&first, Standing::Leading).await;
+    until(&first, ServiceStatus::Leading).await;
     let other = run(&second);
-    until(&second, Standing::Following).await;
+    until(&second, ServiceStatus::Following).await;
     first.stop();
     one.await.expect("it returns");
-    until(&second, Standing::Leading).await;
+    until(&second, ServiceStatus::Leading).await;
     let target = world.ask("after the first").await;
     let settled = target.until(&*world.store, |view| view.settled).await;
     settled.expect("a store that works");
 
     world.lease.expire();
     world.lease.until_held().await;
-    until(&second, Standing::Leading).await;
+    until(&second, ServiceStatus::Leading).await;
     second.stop();
     other.await.expect("it returns");
 }
@@ -112,7 +112,7 @@ async fn who_lost_the_lease_appends_nothing_more() {
     let world = World::default();
     let service = world.service();
     let running = run(&service);
-    until(&service, Standing::Leading).await;
+    until(&service, ServiceStatus::Leading).await;
     // Another process, which believes that it leads.
     let ports = world.host().ports().clone();
     let other = Host::new(ports, Arc::new(FakeLease::default()), Policy::local(two_cores()));

@@ -11,7 +11,7 @@ use blueproof_cluster::local::{Devices, LookForDevices};
 use blueproof_core::{
     attempt::AttemptLayout,
     gpu::{DeviceUuid, GpuInventory, GpuSnapshot},
-    ports::{Blindness, GpuMeter, ProbeError},
+    ports::{GpuMeter, ProbeError, ProbeErrorKind},
 };
 use blueproof_gpu::{
     account::Holder,
@@ -98,17 +98,17 @@ fn unknown(description: String) -> Devices {
 fn unreadable(error: &ProbeError) -> Devices {
     match error.reason {
         // With none to give, an attempt that was promised one fails instead of running without it.
-        Blindness::LibraryMissing | Blindness::NoDevices => Devices {
+        ProbeErrorKind::LibraryMissing | ProbeErrorKind::NoDevices => Devices {
             units: Some(Vec::new()),
             unfit: BTreeMap::new(),
             description: "no gpu".into(),
         },
-        Blindness::DriverNotLoaded
-        | Blindness::NoPermission
-        | Blindness::VersionMismatch
-        | Blindness::DriverError
-        | Blindness::NotAnswering
-        | Blindness::Released => unknown(format!("GPUs cannot be read: {error}")),
+        ProbeErrorKind::DriverNotLoaded
+        | ProbeErrorKind::NoPermission
+        | ProbeErrorKind::VersionMismatch
+        | ProbeErrorKind::DriverError
+        | ProbeErrorKind::NotAnswering
+        | ProbeErrorKind::Released => unknown(format!("GPUs cannot be read: {error}")),
     }
 }
 
@@ -124,16 +124,16 @@ mod tests {
             let diagnostic = Box::new(Diagnostic::error(Code::GpuNone, "nothing can be read"));
             unreadable(&ProbeError { reason, diagnostic }).units
         };
-        for reason in [Blindness::LibraryMissing, Blindness::NoDevices] {
+        for reason in [ProbeErrorKind::LibraryMissing, ProbeErrorKind::NoDevices] {
             assert_eq!(units(reason), Some(Vec::new()), "{reason:?}");
         }
         for reason in [
-            Blindness::DriverNotLoaded,
-            Blindness::NoPermission,
-            Blindness::VersionMismatch,
-            Blindness::DriverError,
-            Blindness::NotAnswering,
-            Blindness::Released,
+            ProbeErrorKind::DriverNotLoaded,
+            ProbeErrorKind::NoPermission,
+            ProbeErrorKind::VersionMismatch,
+            ProbeErrorKind::DriverError,
+            ProbeErrorKind::NotAnswering,
+            ProbeErrorKind::Released,
         ] {
             assert_eq!(units(reason), None, "{reason:?}");
         }

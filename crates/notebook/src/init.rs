@@ -15,11 +15,11 @@ use std::path::Path;
 use blueproof_diagnostic::{Code, Diagnostic};
 
 use crate::{
+    analysis::{Analysis, At, Traced, Value, kind_without_type, parameter_type},
     blueprint::{Blueprint, FILE_NAME, default_name},
     ipynb::Notebook,
     lint::placeholder::is_placeholder,
     python::syntax::{Expr, Kind},
-    survey::{At, Survey, Traced, Value, kind_without_type, parameter_type},
     text::line,
 };
 use packages::Given;
@@ -41,7 +41,7 @@ const BESIDE_WAITS_SECONDS: f64 = 1800.0;
 /// The notebook cannot be read.
 pub fn draft(notebook: &Path) -> Result<String, Vec<Diagnostic>> {
     let read = Notebook::read(notebook)?;
-    let survey = Survey::of(&read);
+    let analysis = Analysis::of(&read);
     let file = notebook.file_name().unwrap_or_default().to_string_lossy();
     let mut draft = Draft::default();
     draft.remark(
@@ -57,17 +57,17 @@ pub fn draft(notebook: &Path) -> Result<String, Vec<Diagnostic>> {
     );
     draft.line(0, "apiVersion: blueproof.dev/v1alpha1");
     draft.line(0, "kind: Blueprint");
-    metadata(&mut draft, notebook, &survey);
+    metadata(&mut draft, notebook, &analysis);
     draft.line(0, "spec:");
     draft.line(1, format!("notebook: {}", scalar(&file)));
-    packages::write(&mut draft, &survey, &Given::read(&read, &survey, notebook));
-    parameters(&mut draft, &survey);
-    resources::write(&mut draft, &survey);
-    timeouts(&mut draft, &survey);
-    data(&mut draft, &survey);
-    secrets(&mut draft, &survey);
-    offers::write(&mut draft, &survey);
-    for at in &survey.broken {
+    packages::write(&mut draft, &analysis, &Given::read(&read, &analysis, notebook));
+    parameters(&mut draft, &analysis);
+    resources::write(&mut draft, &analysis);
+    timeouts(&mut draft, &analysis);
+    data(&mut draft, &analysis);
+    secrets(&mut draft, &analysis);
+    offers::write(&mut draft, &analysis);
+    for at in &analysis.broken {
         draft.remark(
             1,
             format!(
@@ -91,23 +91,23 @@ pub fn draft(notebook: &Path) -> Result<String, Vec<Diagnostic>> {
     Ok(text)
 }
 
-fn metadata(draft: &mut Draft, notebook: &Path, survey: &Survey) {
+fn metadata(draft: &mut Draft, notebook: &Path, analysis: &Analysis) {
     draft.line(0, "metadata:");
     draft.line(1, format!("name: {}", scalar(default_name(notebook).as_str())));
-    let runtime = survey.jobs.iter().rev().find_map(|job| job.runtime.clone());
+    let runtime = analysis.jobs.iter().rev().find_map(|job| job.runtime.clone());
     if let Some((at, runtime)) = runtime {
         draft.line(1, "labels:");
         draft.of_cell(2, format!("runtime: {}", scalar(&runtime)), at);
     }
 }
 
-fn parameters(draft: &mut Draft, survey: &Survey) {
-    let typed = survey
+fn parameters(draft: &mut Draft, analysis: &Analysis) {
+    let typed = analysis
         .parameters
         .iter()
         .filter_map(|(name, value)| Some((name, parameter(value)?, value.at)));
     let typed: Vec<_> = typed.collect();
-    for (name, value) in &survey.parameters {
+    for (name, value) in &analysis.parameters {
         if let Some(kind) = kind_without_type(value) {
             let cell = value.at.cell;
             let said = format!(
@@ -122,7 +122,7 @@ fn parameters(draft: &mut Draft, survey: &Survey) {
     }
     draft.line(1, "parameters:");
     for (name, (kind, default), at) in typed {
-        let least = match least(survey, name) {
+        let least = match least(analysis, name) {
             Some(least) if default.parse().is_ok_and(|default: i64| default >= least) => {
                 format!(", min: {least}")
             }
@@ -155,10 +155,10 @@ fn parameter(value: &Traced) -> Option<(&'static str, String)> {
 }
 
 /// Returns the least value that makes sense for a parameter, by what it is used for.
-fn least(survey: &Survey, name: &str) -> Option<i64> {
+fn least(analysis: &Analysis, name: &str) -> Option<i64> {
     let is = |value: &Traced| value.via.as_deref() == Some(name);
-    let counts_nodes = survey.jobs.iter().filter_map(|job| job.nodes.as_ref()).any(is);
-    let counts_gpus = survey
+    let counts_nodes = analysis.jobs.iter().filter_map(|job| job.nodes.as_ref()).any(is);
+    let counts_gpus = analysis
         .jobs
         .iter()
         .filter_map(|job| job.gpu())
@@ -170,8 +170,8 @@ fn least(survey: &Survey, name: &str) -> Option<i64> {
     }
 }
 
-fn timeouts(draft: &mut Draft, survey: &Survey) {
-    let known = survey
+fn timeouts(draft: &mut Draft, analysis: &Analysis) {
+    let known = analysis
         .waits
         .iter()
         .filter_map(|wait| Some((wait.at, wait.seconds?)));
@@ -196,7 +196,7 @@ fn timeouts(draft: &mut Draft, survey: &Survey) {
 }
 
 /// Names what looks like a secret: where its value comes from, only a person knows.
-fn secrets(draft: &mut Draft, survey: &Survey) {
+fn secrets(draft: &mut Draft, analysis: &Analysis) {
     let secret = |name: &str| {
         let upper = name.to_ascii_uppercase();
         ["TOKEN", "KEY", "SECRET", "PASSWORD"]
@@ -204,7 +204,7 @@ fn secrets(draft: &mut Draft, survey: &Survey) {
             .any(|word| upper.contains(word))
     };
     let mut named: Vec<&str> = Vec::new();
-    for (at, name) in survey.environment.iter().filter(|(_, name)| secret(name)) {
+    for (at, name) in analysis.environment.iter().filter(|(_, name)| secret(name)) {
         if !named.contains(&name.as_str()) {
             named.push(name);
             let name = line(name);
@@ -219,13 +219,13 @@ fn secrets(draft: &mut Draft, survey: &Survey) {
     }
 }
 
-fn data(draft: &mut Draft, survey: &Survey) {
-    let mut found: Vec<(At, String)> = survey
+fn data(draft: &mut Draft, analysis: &Analysis) {
+    let mut found: Vec<(At, String)> = analysis
         .texts
         .iter()
         .map(|(at, _, text)| (*at, text.clone()))
         .collect();
-    for (cell, function) in survey.functions.values() {
+    for (cell, function) in analysis.functions.values() {
         let mut visit = |expr: &Expr| {
             if let Kind::Text(text) = &expr.kind {
                 found.push((

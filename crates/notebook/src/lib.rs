@@ -1,6 +1,7 @@
 //! Blueprints, the Jupyter executor, the agent that runs one attempt, and the report.
 
 pub mod agent;
+mod analysis;
 pub mod blueprint;
 mod disk;
 mod document;
@@ -23,7 +24,6 @@ pub mod report;
 mod revision;
 pub mod snapshot;
 mod source;
-mod survey;
 pub mod text;
 mod verdict;
 

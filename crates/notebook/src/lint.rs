@@ -28,16 +28,16 @@ use std::path::{Path, PathBuf};
 use blueproof_diagnostic::{Code, Diagnostic};
 
 use crate::{
+    analysis::{Analysis, At, Given, Missing},
     blueprint::Loaded,
     ipynb::Notebook,
-    survey::{At, Given, Missing, Survey},
 };
 
 /// What rules look at.
 struct Subject<'a> {
     loaded: &'a Loaded,
     notebook: &'a Notebook,
-    survey: Survey,
+    analysis: Analysis,
 }
 
 impl Subject<'_> {
@@ -59,7 +59,7 @@ impl Subject<'_> {
     /// Returns the names that are read without a value. The blueprint's parameters are given theirs.
     fn missing(&self) -> impl Iterator<Item = &Missing> {
         let parameters = &self.loaded.blueprint.spec.parameters;
-        let all = self.survey.missing.iter();
+        let all = self.analysis.missing.iter();
         all.filter(|missing| !parameters.contains_key(&missing.name))
     }
 
@@ -70,7 +70,7 @@ impl Subject<'_> {
 
     /// Returns whether a comment gives a name its value.
     fn is_disabled(&self, name: &str) -> bool {
-        self.survey.disabled.iter().any(|(_, known, _)| known == name)
+        self.analysis.disabled.iter().any(|(_, known, _)| known == name)
     }
 }
 
@@ -81,7 +81,7 @@ pub fn check(loaded: &Loaded) -> Vec<Diagnostic> {
     let subject = Subject {
         loaded,
         notebook: loaded.notebook(),
-        survey: Survey::about(loaded.notebook(), loaded.blueprint.spec.parameters.keys()),
+        analysis: Analysis::about(loaded.notebook(), loaded.blueprint.spec.parameters.keys()),
     };
     if loaded.notebook().foreign_kernel().is_some() {
         return [kernel::check, outputs::check]

@@ -100,8 +100,8 @@ fn admit(queues: &str, workloads: &str) -> Result<(), Vec<Diagnostic>> {
             );
         }
         // In a cluster the pods of who was preempted take a while to stop. Here they are gone at once.
-        queues.let_leave();
-        if !queues.is_restless() {
+        queues.drain_evicted();
+        if !queues.has_work() {
             break;
         }
     }

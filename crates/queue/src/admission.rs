@@ -108,7 +108,7 @@ pub enum AdmissionStatus {
 pub struct Origin {
     /// The LocalQueue that it names.
     pub local_queue: String,
-    /// Its author, who is the user where the LocalQueue tells authors apart.
+    /// Its author, who is the user where the LocalQueue distinguishes authors.
     pub author: String,
     /// Its repository, which is the user where the LocalQueue tells repositories apart.
     pub repository: String,
@@ -328,7 +328,7 @@ impl AdmissionQueue {
         ends.into_iter().flatten().min()
     }
 
-    /// Returns the queues with who is in them, by which what is decided is explained.
+    /// Returns the queues with their workloads, for explanations of what was decided.
     pub fn queues(&self) -> &Queues {
         &self.queues
     }

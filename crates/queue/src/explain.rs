@@ -1,7 +1,7 @@
 //! Why a workload waits, and what would end that: nothing here decides, it tells what the rules would.
 
 mod least;
-mod unblock;
+mod remedy;
 
 use std::{collections::BTreeMap, fmt};
 
@@ -16,7 +16,7 @@ use super::{
     tree::Tree,
 };
 
-pub use unblock::{Raise, Unblock};
+pub use remedy::{QuotaIncrease, Remedy};
 
 /// Why a workload waits: Kueue's words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -24,7 +24,7 @@ pub use unblock::{Raise, Unblock};
 pub enum WaitReason {
     /// It would fit; others go first, or it has not been looked at yet.
     PendingEvaluation,
-    /// Those who make room for it have not left yet.
+    /// The workloads that it preempted have not ended yet.
     WaitingForPreemptedWorkloads,
     /// Others have what it asks for.
     WaitingForQuota,
@@ -61,7 +61,7 @@ pub struct Wait {
     pub reason: WaitReason,
     /// What is missing, for each flavor that was looked at.
     pub obstacles: Vec<Obstacle>,
-    /// Whether it could be admitted were nobody else there.
+    /// Whether it could be admitted if there were no other.
     pub can_ever_fit: bool,
 }
 
@@ -101,7 +101,7 @@ pub enum ObstacleReason {
         asked: Quantity,
         /// How much could be had now.
         available: Quantity,
-        /// How much could be had were nobody else there.
+        /// How much could be had if there were no other workload.
         most: Quantity,
         /// What keeps it from having more.
         limit: Limit,
@@ -127,7 +127,7 @@ pub enum Limit {
 }
 
 impl Queues {
-    /// Returns who waits before a workload in its queue, the first one first.
+    /// Returns the pending workloads before a workload in its queue, in order.
     pub fn ahead_of(&self, id: WorkloadId) -> Vec<WorkloadId> {
         let Some(at) = self.workloads.get(&id) else {
             return Vec::new();
@@ -168,7 +168,7 @@ impl Queues {
         })
     }
 
-    /// Returns whether one that waits could be admitted were nobody else there.
+    /// Returns whether a pending workload could be admitted if there were no other.
     pub fn fits_ever(&self, id: WorkloadId) -> bool {
         let at = self.workloads.get(&id).copied();
         let ask = at.and_then(|at| Some((at, self.ask(at, id)?)));

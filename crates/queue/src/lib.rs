@@ -119,7 +119,7 @@ pub use admission::{
 };
 pub use drain::Drained;
 pub use eviction::EvictionReason;
-pub use explain::{Limit, Obstacle, ObstacleReason, Raise, Unblock, Wait, WaitReason};
+pub use explain::{Limit, Obstacle, ObstacleReason, QuotaIncrease, Remedy, Wait, WaitReason};
 pub use figures::{CohortFigures, CohortResource};
 pub use forest::root_cohort;
 pub use objects::StopPolicy;
@@ -141,9 +141,9 @@ use tree::{Holder, Queue, Tree};
 
 use timers::Timers;
 
-/// All queues, who holds their quota, and who waits for it.
+/// All queues, the workloads that hold their quota, and those that are pending.
 ///
-/// One that is told to go keeps its quota until it is put back with [`Queues::requeue`], or forgotten with
+/// An evicted workload keeps its quota until it is put back with [`Queues::requeue`], or forgotten with
 /// [`Queues::remove`]: that its pods are gone is the caller's to say.
 #[derive(Debug, Clone)]
 pub struct Queues {
@@ -159,7 +159,7 @@ pub struct Queues {
     /// When the last cycle was.
     now: Timestamp,
     protected_for: Option<SignedDuration>,
-    /// Those who may not be tried yet.
+    /// The workloads that back off.
     back_offs: Timers<WorkloadId>,
     /// What the trees have places for though no object makes it.
     held: Held,
@@ -167,7 +167,7 @@ pub struct Queues {
     known_before: BTreeMap<String, (String, String)>,
 }
 
-/// What counts for one who is alone.
+/// What counts for a workload that is alone.
 const NO_RULES: Rules<'static> = Rules {
     fair: None,
     safe_since: None,
@@ -183,9 +183,9 @@ struct At {
 /// What a cycle decided.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Cycle {
-    /// Who got quota.
+    /// The workloads that got quota.
     pub admitted: Vec<Admission>,
-    /// Who has to go. Each holds its quota until it is requeued or finished.
+    /// The workloads that are evicted. Each holds its quota until it is requeued or finished.
     pub preempted: Vec<Preempted>,
     /// How many were looked at.
     pub tried: usize,
@@ -193,16 +193,16 @@ pub struct Cycle {
 
 /// Where a workload stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Standing {
+pub enum WorkloadStatus {
     /// It waits, and is tried in the next cycles.
     Queued,
     /// It waits, and is not tried again until something in its cohort changes.
-    Parked,
+    Inadmissible,
     /// It waits, and is not tried before a time.
     BackingOff,
     /// It has quota.
     Admitted,
-    /// It has quota, and was told to go.
+    /// It was evicted, and has its quota still.
     Evicted,
 }
 
@@ -212,7 +212,7 @@ pub enum Standing {
 pub struct UnknownQueue(pub String);
 
 impl Queues {
-    /// Makes the queues, with nobody in them.
+    /// Makes the queues, without workloads.
     pub fn new(objects: Objects) -> Self {
         Self::grow(objects, Held::new())
     }
@@ -247,7 +247,7 @@ impl Queues {
         &self.objects
     }
 
-    /// Lets everybody who waits try again.
+    /// Lets all inadmissible workloads be tried again.
     pub fn wake(&mut self) {
         for (number, tree) in self.trees.iter_mut().enumerate() {
             tree.wake();
@@ -276,8 +276,8 @@ impl Queues {
         Ok(())
     }
 
-    /// Forgets a workload, whether it waits or holds quota; an unknown one is no mistake. In both cases everybody in the
-    /// tree tries again: one who waited may have been what others were held back for.
+    /// Forgets a workload, whether it is pending or holds quota; an unknown one is no mistake. In both cases all workloads of the
+    /// tree are tried again: a pending one may have been the reason that others were held back.
     pub fn remove(&mut self, id: WorkloadId) {
         let Some(at) = self.workloads.remove(&id) else {
             return;
@@ -305,7 +305,7 @@ impl Queues {
         }
     }
 
-    /// Notes that a workload was told to go; it holds its quota until it is requeued or removed.
+    /// Notes that a workload was evicted; it holds its quota until it is requeued or removed.
     pub fn evict(&mut self, id: WorkloadId) {
         let Some(at) = self.workloads.get(&id).copied() else {
             return;
@@ -332,7 +332,7 @@ impl Queues {
     }
 
     /// Returns whether a cycle could bring anything.
-    pub fn is_restless(&self) -> bool {
+    pub fn has_work(&self) -> bool {
         !self.restless.is_empty()
     }
 
@@ -360,7 +360,7 @@ impl Queues {
         result
     }
 
-    /// Returns whether a workload could be admitted were nobody else there.
+    /// Returns whether a workload could be admitted if there were no other.
     pub fn can_ever_fit(&self, workload: &Workload) -> Result<bool, UnknownQueue> {
         let at = self.at(&workload.cluster_queue)?;
         let shape = self
@@ -389,18 +389,18 @@ impl Queues {
         assign::assign_with_victims(&mut scene, ask, None).0.mode == Mode::Fit
     }
 
-    /// Puts everybody who was told to go back into their queues.
-    pub fn let_leave(&mut self) {
+    /// Requeues all evicted workloads.
+    pub fn drain_evicted(&mut self) {
         let leaving = self
             .workloads
             .keys()
-            .filter(|id| self.standing(**id) == Some(Standing::Evicted));
+            .filter(|id| self.standing(**id) == Some(WorkloadStatus::Evicted));
         for id in leaving.copied().collect::<Vec<_>>() {
             self.requeue(id);
         }
     }
 
-    /// Runs cycles until nothing changes, as if whoever is told to go left at once. Where the rules go round for ever it
+    /// Runs cycles until nothing changes, as if evicted workloads ended at once. Where the rules go round for ever it
     /// stops somewhere.
     pub fn settle(&mut self) {
         self.settle_with_ends(BTreeSet::new());
@@ -417,20 +417,23 @@ impl Queues {
             {
                 self.remove(id);
             }
-            self.let_leave();
-            if !self.is_restless() {
+            self.drain_evicted();
+            if !self.has_work() {
                 return;
             }
             self.cycle(self.now);
         }
     }
 
-    /// Returns whether a workload holds quota, also if it was told to go.
+    /// Returns whether a workload holds quota, also if it was evicted.
     fn holds_quota(&self, id: WorkloadId) -> bool {
-        matches!(self.standing(id), Some(Standing::Admitted | Standing::Evicted))
+        matches!(
+            self.standing(id),
+            Some(WorkloadStatus::Admitted | WorkloadStatus::Evicted)
+        )
     }
 
-    /// Returns whether there is room for a workload's quota beside that of those who really have theirs.
+    /// Returns whether there is room for a workload's quota beside that of the workloads that really have theirs.
     ///
     /// As in Kueue, one may be admitted in the cycle that evicts others, into room that they have not left yet.
     pub fn has_room_beside(&self, id: WorkloadId, has_it: impl Fn(WorkloadId) -> bool) -> bool {
@@ -452,7 +455,7 @@ impl Queues {
         })
     }
 
-    /// Returns who is first in a queue's line.
+    /// Returns the head of a queue.
     pub fn head(&self, queue: &str) -> Option<WorkloadId> {
         let queue = self.queue(self.at(queue).ok()?);
         let (head, _) = queue.line.head(&queue.users)?;
@@ -484,21 +487,21 @@ impl Queues {
     }
 
     /// Returns where a workload stands, or `None` when it is not known.
-    pub fn standing(&self, id: WorkloadId) -> Option<Standing> {
+    pub fn standing(&self, id: WorkloadId) -> Option<WorkloadStatus> {
         let queue = self.queue(*self.workloads.get(&id)?);
         if let Some(holder) = queue.holders.get(&id) {
             return Some(if holder.evicted {
-                Standing::Evicted
+                WorkloadStatus::Evicted
             } else {
-                Standing::Admitted
+                WorkloadStatus::Admitted
             });
         }
         Some(if queue.line.backs_off(id) {
-            Standing::BackingOff
+            WorkloadStatus::BackingOff
         } else if queue.line.is_parked(id) {
-            Standing::Parked
+            WorkloadStatus::Inadmissible
         } else {
-            Standing::Queued
+            WorkloadStatus::Queued
         })
     }
 

@@ -28,7 +28,7 @@ pub struct Objects {
     pub local_queues: BTreeMap<String, LocalQueue>,
     /// The priorities that people name.
     pub priority_classes: BTreeMap<String, i32>,
-    /// Who may take from whom inside a cohort; `None` is by priority and borrowing alone.
+    /// Which workloads may preempt which inside a cohort; `None` is by priority and borrowing alone.
     pub fair_sharing: Option<FairSharing>,
     /// How what users of one ClusterQueue had lately is counted; `None` is that it counts nowhere.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -39,7 +39,7 @@ pub struct Objects {
 }
 
 impl Objects {
-    /// Returns them with every admission embedded: what these rules would decide where somebody else does.
+    /// Returns them with every admission embedded: what these rules would decide in place of a cluster.
     pub fn with_embedded_admission(mut self) -> Self {
         for queue in self.cluster_queues.values_mut() {
             queue.admission = Admission::Embedded;
@@ -86,7 +86,7 @@ pub enum TaintEffect {
     NoExecute,
 }
 
-/// What a workload puts up with.
+/// A taint of nodes that a workload tolerates.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -110,7 +110,7 @@ impl fmt::Display for Taint {
 }
 
 impl Toleration {
-    /// Returns whether a workload with this puts up with the taint.
+    /// Returns whether a workload with this tolerates the taint.
     pub fn tolerates(&self, taint: &Taint) -> bool {
         self.effect.is_none_or(|effect| effect == taint.effect)
             && self.key.as_ref().is_none_or(|key| *key == taint.key)
@@ -125,7 +125,7 @@ impl Toleration {
 pub struct Cohort {
     /// The cohort that it is part of.
     pub parent: Option<String>,
-    /// Quota of its own, for whoever is in it.
+    /// Quota of its own, for the queues and cohorts in it.
     pub resource_groups: Vec<ResourceGroup>,
     /// Its weight among its siblings.
     pub weight: Weight,
@@ -140,7 +140,7 @@ pub struct ClusterQueue {
     pub cohort: Option<String>,
     /// What it has, by flavor.
     pub resource_groups: Vec<ResourceGroup>,
-    /// Who goes next when the first in line does not fit.
+    /// Which workload is tried when the head of the queue does not fit.
     pub queueing_strategy: QueueingStrategy,
     /// Whom its workloads may evict.
     pub preemption: Preemption,
@@ -150,10 +150,10 @@ pub struct ClusterQueue {
     pub weight: Weight,
     /// Whether it admits at all.
     pub stop_policy: StopPolicy,
-    /// Whether those go first who had less lately.
+    /// Whether the users with the least recent usage go first.
     #[serde(default)]
     pub admission_mode: AdmissionMode,
-    /// Who decides which of its workloads are admitted.
+    /// What decides which of its workloads are admitted.
     #[serde(default, skip_serializing_if = "Admission::is_embedded")]
     pub admission: Admission,
     /// The cluster that its workloads run on, where there are several; `None` is the usual one.
@@ -161,14 +161,14 @@ pub struct ClusterQueue {
     pub cluster: Option<String>,
 }
 
-/// Who decides which workloads of a ClusterQueue are admitted.
+/// What decides which workloads of a ClusterQueue are admitted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Admission {
     /// These rules.
     #[default]
     Embedded,
-    /// The cluster that the workloads run on, such as the Kueue there. What it decided is told.
+    /// The cluster that the workloads run on, such as the Kueue there. It reports its decisions.
     External,
 }
 
@@ -190,7 +190,7 @@ pub struct LocalQueue {
     /// Its weight among those in front of the same ClusterQueue, where usage counts. One of zero goes last.
     #[serde(default)]
     pub weight: Weight,
-    /// Who of those that come through it are told apart, where usage counts.
+    /// Which users of the LocalQueue are distinguished, where usage counts.
     #[serde(default)]
     pub users: LocalQueueUsers,
     /// Its namespace in a cluster, where it says another than `default`; here there are none.
@@ -212,21 +212,21 @@ impl LocalQueue {
     }
 }
 
-/// Whose usage is counted together of those who come through a LocalQueue. To Kueue they are one user.
+/// Which users of a LocalQueue are distinguished by their usage. To Kueue, a LocalQueue is one user.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum LocalQueueUsers {
     /// That of all.
     #[default]
     LocalQueue,
-    /// That of each who asks.
+    /// That of each author.
     Author,
     /// That of each repository or folder.
     Repository,
 }
 
 impl LocalQueueUsers {
-    /// Returns who somebody is of those who are told apart; `None` is that all are one.
+    /// Returns the user of a workload; `None` is that the LocalQueue is one user.
     pub fn tell_apart<T>(self, author: impl FnOnce() -> T, repository: impl FnOnce() -> T) -> Option<T> {
         match self {
             Self::LocalQueue => None,
@@ -280,13 +280,13 @@ pub struct Quota {
     pub lending_limit: Option<Quantity>,
 }
 
-/// Who goes next when the first in line does not fit.
+/// Which workload is tried when the head of the queue does not fit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum QueueingStrategy {
-    /// Nobody: the line waits for its first.
+    /// None: no workload is admitted before the head of the queue.
     StrictFIFO,
-    /// Whoever is next and fits.
+    /// The next workload that fits.
     #[default]
     BestEffortFIFO,
 }
@@ -308,7 +308,7 @@ pub struct Preemption {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum WithinClusterQueue {
-    /// Nobody.
+    /// None.
     #[default]
     Never,
     /// Those of lower priority.
@@ -321,7 +321,7 @@ pub enum WithinClusterQueue {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum ReclaimWithinCohort {
-    /// Nobody.
+    /// None.
     #[default]
     Never,
     /// Those of lower priority.
@@ -398,7 +398,7 @@ pub enum StopPolicy {
     HoldAndDrain,
 }
 
-/// Whether those go first in a ClusterQueue who had less lately.
+/// Whether the users with the least recent usage go first in a ClusterQueue.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum AdmissionMode {
@@ -457,7 +457,7 @@ pub enum FairRule {
 pub struct AdmissionFairSharing {
     /// After this time what was had counts half; with zero it never counts.
     pub usage_half_life_time: SignedDuration,
-    /// Whoever is admitted is charged for this time at once, so that one user does not get all that is free before any
+    /// An admitted workload adds this time to its user's usage at once, so that one user does not get all that is free before any
     /// time has passed.
     pub usage_sampling_interval: SignedDuration,
     /// How much a unit of a resource counts; one that is not named counts one. Units are Kubernetes': a core, a byte, a

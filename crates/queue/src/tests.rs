@@ -2,11 +2,11 @@
 
 mod changes;
 pub(super) mod random;
+mod remedies;
 mod reversals;
 mod rules;
 mod searches;
 pub(super) mod stories;
-mod unblocks;
 
 use proptest::{collection::vec, prelude::*};
 
@@ -51,7 +51,7 @@ impl Told {
         self.queues.check();
     }
 
-    fn those(&self, standing: Standing) -> Vec<WorkloadId> {
+    fn those(&self, standing: WorkloadStatus) -> Vec<WorkloadId> {
         let all = (0..self.submitted as u64).map(WorkloadId);
         all.filter(|id| self.queues.standing(*id) == Some(standing))
             .collect()
@@ -77,17 +77,17 @@ impl Told {
             }
             Happening::Cycle => return self.queues.cycle(at(self.second)),
             Happening::Gone(number) => {
-                if let Some(id) = pick(&self.those(Standing::Evicted), number) {
+                if let Some(id) = pick(&self.those(WorkloadStatus::Evicted), number) {
                     self.queues.requeue(id);
                 }
             }
             Happening::End(number) => {
-                if let Some(id) = pick(&self.those(Standing::Admitted), number) {
+                if let Some(id) = pick(&self.those(WorkloadStatus::Admitted), number) {
                     self.queues.remove(id);
                 }
             }
             Happening::BackOff(number, span) => {
-                if let Some(id) = pick(&self.those(Standing::Queued), number) {
+                if let Some(id) = pick(&self.those(WorkloadStatus::Queued), number) {
                     self.queues.back_off(id, at(self.second + span));
                 }
             }
@@ -139,18 +139,18 @@ proptest! {
     fn who_is_preempted_had_quota_and_whoever_takes_it_waits((objects, story) in story()) {
         let mut told = Told::new(objects);
         for happening in &story {
-            let held = told.those(Standing::Admitted);
+            let held = told.those(WorkloadStatus::Admitted);
             told.queues.end_back_offs(at(told.second + 1));
-            let away = told.those(Standing::BackingOff);
+            let away = told.those(WorkloadStatus::BackingOff);
             let cycle = told.tell(happening);
             for preempted in &cycle.preempted {
                 prop_assert!(held.contains(&preempted.workload));
-                prop_assert_eq!(told.queues.standing(preempted.workload), Some(Standing::Evicted));
-                prop_assert_eq!(told.queues.standing(preempted.by), Some(Standing::Queued));
+                prop_assert_eq!(told.queues.standing(preempted.workload), Some(WorkloadStatus::Evicted));
+                prop_assert_eq!(told.queues.standing(preempted.by), Some(WorkloadStatus::Queued));
             }
             for admission in &cycle.admitted {
                 prop_assert!(!away.contains(&admission.workload));
-                prop_assert_eq!(told.queues.standing(admission.workload), Some(Standing::Admitted));
+                prop_assert_eq!(told.queues.standing(admission.workload), Some(WorkloadStatus::Admitted));
             }
         }
     }
@@ -258,9 +258,9 @@ proptest! {
         for happening in &story {
             told.tell(happening);
         }
-        let holding = told.those(Standing::Admitted);
+        let holding = told.those(WorkloadStatus::Admitted);
         told.queues.set_objects(other);
-        prop_assert_eq!(told.those(Standing::Admitted), holding);
+        prop_assert_eq!(told.those(WorkloadStatus::Admitted), holding);
         told.queues.set_objects(objects);
         told.check();
     }
@@ -274,7 +274,7 @@ proptest! {
         }
         told_again.queues.set_objects(objects);
         for happening in &rest {
-            prop_assert_eq!(told.queues.is_restless(), told_again.queues.is_restless());
+            prop_assert_eq!(told.queues.has_work(), told_again.queues.has_work());
             prop_assert_eq!(told.tell(happening), told_again.tell(happening));
         }
     }
@@ -327,7 +327,7 @@ fn one_that_backs_off_holds_nobody_up_and_comes_back_in_its_place() {
             .expect("the queue is configured");
     }
     queues.back_off(first, at(20));
-    assert_eq!(queues.standing(first), Some(Standing::BackingOff));
+    assert_eq!(queues.standing(first), Some(WorkloadStatus::BackingOff));
     assert_eq!(
         (queues.next_back_off_ends(), queues.backs_off_until(first)),
         (Some(at(20)), Some(at(20)))
@@ -349,12 +349,12 @@ fn one_that_backs_off_holds_nobody_up_and_comes_back_in_its_place() {
 #[test]
 fn who_is_short_of_two_resources_is_told_the_least_of_both() {
     let mut queues = Queues::new(configured([(QUEUES[0], of_both(4, 2))]));
-    let raise = |resource: &str, more| Raise {
+    let raise = |resource: &str, more| QuotaIncrease {
         flavor: "a10".into(),
         resource: resource.into(),
         more: Quantity(more),
     };
-    for (number, asks, raises) in [
+    for (number, asks, increases) in [
         (0, [9, 3], vec![raise("cpu", 5), raise("gpu", 1)]),
         (1, [4, 8], vec![raise("gpu", 6)]),
         (2, [5, 2], vec![raise("cpu", 1)]),
@@ -362,7 +362,7 @@ fn who_is_short_of_two_resources_is_told_the_least_of_both() {
         let workload = workload(number, (0, 0), 0, asks, 1);
         queues.submit(&workload).expect("the queue is configured");
         let unblocks = queues.unblocked_by(workload.id);
-        assert_eq!(unblocks, [Unblock::MoreQuota { raises }], "{asks:?}");
+        assert_eq!(unblocks, [Remedy::MoreQuota { increases }], "{asks:?}");
         queues.remove(workload.id);
     }
 }

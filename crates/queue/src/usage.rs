@@ -14,7 +14,7 @@ use super::{Queues, UnknownQueue, WorkloadId, users::Users};
 pub struct UserUsage {
     /// The LocalQueue that it comes through.
     pub local_queue: String,
-    /// Who it is of those who come through it, if they are told apart: an author or a repository.
+    /// The user in the LocalQueue, if users are distinguished: an author or a repository.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
     /// What it is ordered by, the least first: the consumed resources, each by its weight, together, divided by the
@@ -30,13 +30,13 @@ pub struct UserUsage {
 pub struct UsageOrder {
     /// The workload's own user.
     pub own: UserUsage,
-    /// The others of its ClusterQueue that had less and wait, the least first, each with who waits.
+    /// The other users of its ClusterQueue with less usage and pending workloads, the least first, each with these.
     pub less: Vec<(UserUsage, Vec<WorkloadId>)>,
 }
 
 impl Queues {
     /// Returns what each user of a ClusterQueue had until a time, which is not before the last cycle, in the order of their
-    /// LocalQueues, or `None` where that does not count. A LocalQueue through which nobody came is one user.
+    /// LocalQueues, or `None` where that does not count. A LocalQueue without workloads is one user.
     pub fn users(&self, queue: &str, now: Timestamp) -> Result<Option<Vec<UserUsage>>, UnknownQueue> {
         let users = &self.queue(self.at(queue)?).users;
         if !users.by_usage() {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Limit, Mismatch, Obstacle, ObstacleReason, Raise, Unblock, Wait, amount_in_words};
+use super::{Limit, Mismatch, Obstacle, ObstacleReason, QuotaIncrease, Remedy, Wait, amount_in_words};
 
 impl fmt::Display for Wait {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -58,13 +58,13 @@ impl fmt::Display for Limit {
     }
 }
 
-impl fmt::Display for Unblock {
+impl fmt::Display for Remedy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Time => f.write_str("those who were told to go have left"),
             Self::Ends { workloads, pending } => f.write_str(&ends_in_words(workloads, pending)),
             Self::InTurn => f.write_str("enough of those with quota, and of those before it, have ended"),
-            Self::MoreQuota { raises } => write!(f, "its queue has {}", raises_in_words(raises)),
+            Self::MoreQuota { increases } => write!(f, "its queue has {}", raises_in_words(increases)),
             Self::Cancelled { workloads, then } => {
                 write!(f, "{}{}", cancelled_in_words(workloads), then_in_words(then))
             }
@@ -122,10 +122,10 @@ fn names<T: fmt::Display>(runs: &[T]) -> String {
 }
 
 /// Says how much more of what; a flavor is named once, behind the last of what is of it.
-pub fn raises_in_words(raises: &[Raise]) -> String {
-    let flavors = raises.chunk_by(|one, next| one.flavor == next.flavor);
-    let of_flavors = flavors.map(|raises| {
-        let amounts = raises.iter().map(|raise| {
+pub fn raises_in_words(increases: &[QuotaIncrease]) -> String {
+    let flavors = increases.chunk_by(|one, next| one.flavor == next.flavor);
+    let of_flavors = flavors.map(|increases| {
+        let amounts = increases.iter().map(|raise| {
             format!(
                 "{} more {}",
                 amount_in_words(&raise.resource, raise.more),
@@ -133,7 +133,7 @@ pub fn raises_in_words(raises: &[Raise]) -> String {
             )
         });
         let amounts: Vec<_> = amounts.collect();
-        format!("{} of flavor {}", amounts.join(" and "), raises[0].flavor)
+        format!("{} of flavor {}", amounts.join(" and "), increases[0].flavor)
     });
     of_flavors.collect::<Vec<_>>().join(", and ")
 }
@@ -168,7 +168,7 @@ mod tests {
         let ids = |ids: &[u64]| ids.iter().copied().map(WorkloadId).collect::<Vec<_>>();
         let ends = |workloads: &[u64], pending: &[u64]| {
             let (workloads, pending) = (ids(workloads), ids(pending));
-            Unblock::Ends { workloads, pending }.to_string()
+            Remedy::Ends { workloads, pending }.to_string()
         };
         assert_eq!(ends(&[1], &[]), "workload 1 ends");
         assert_eq!(ends(&[1, 2], &[]), "workload 1 and workload 2 end");

@@ -30,7 +30,7 @@ pub struct Workload {
     pub cluster_queue: String,
     /// The LocalQueue that it came through.
     pub local_queue: String,
-    /// Whose it is of those who come through it, where usage counts; `None` is that all of them are one user.
+    /// Its user in the LocalQueue, where usage counts; `None` is that the LocalQueue is one user.
     pub user: Option<String>,
     /// The higher, the earlier.
     pub priority: i32,
@@ -109,7 +109,7 @@ pub struct PodSet {
     /// The labels that its nodes must have, as far as the flavor speaks of them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub node_selector: BTreeMap<String, String>,
-    /// The taints that it puts up with.
+    /// The taints that it tolerates.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tolerations: Vec<Toleration>,
 }
@@ -165,7 +165,7 @@ impl PodSet {
 /// A workload that loses its quota to another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Preempted {
-    /// Who loses it.
+    /// The workload that loses it.
     pub workload: WorkloadId,
     /// Why it may be taken.
     pub reason: PreemptionReason,

@@ -9,13 +9,15 @@ use blueproof_queue::Quantity;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{Job, nodes::Nodes};
-use crate::retry::{Component, Machine, Phase, Pod, PodPhase, PodsReady, Quota, Reason, Seen, Step, Wanted};
+use crate::retry::{
+    Component, DesiredState, Machine, ObservedState, Phase, Pod, PodPhase, PodsReady, Quota, Reason, Step,
+};
 
 /// What there is of a job, and its machine.
 #[derive(Debug, Default)]
 pub(super) struct Deployment {
     pub(super) machine: Machine,
-    pub(super) wanted: Wanted,
+    pub(super) wanted: DesiredState,
     pub(super) pods: Pods,
     /// When the machine looks again.
     pub(super) look_at: Option<SignedDuration>,
@@ -79,7 +81,7 @@ impl Deployment {
         self.machine.pods_ready() == PodsReady::Ready && self.machine.reason().is_none()
     }
 
-    fn seen(&self, number: usize, job: &Job, nodes: &Nodes) -> Seen {
+    fn seen(&self, number: usize, job: &Job, nodes: &Nodes) -> ObservedState {
         let resources = resources(job);
         let on = |phase| {
             let places = nodes.of(number).map(Some).chain([None]);
@@ -102,7 +104,7 @@ impl Deployment {
             Pods::Leaving { .. } => (Component::Deleting, on(PodPhase::Leaving)),
         };
         let bad = nodes.failed().map(|node| (node.to_owned(), resources.clone()));
-        Seen {
+        ObservedState {
             wanted: self.wanted,
             components: vec![component],
             expected_pods: pods.len(),

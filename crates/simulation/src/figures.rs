@@ -10,11 +10,11 @@ use jiff::SignedDuration;
 use serde::Serialize;
 
 use super::{
-    Change, Fate, History, Job, Scenario,
-    history::{Idle, Leave, Stay},
+    Change, History, Job, JobRecord, Scenario,
+    history::{AdmittedPeriod, EvictionCause, Idle},
 };
 
-pub use usage::{InAll, Series, Used, in_all};
+pub use usage::{InAll, ResourceUsage, Series, in_all};
 
 /// How a scenario went.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
@@ -45,9 +45,9 @@ pub struct Figures {
     /// The same in multiples of how long the job itself takes; one that takes no time does not count.
     pub slowdown: Slowdown,
     /// How much the jobs of each LocalQueue used, by resource.
-    pub used_by_queue: BTreeMap<String, BTreeMap<String, Used>>,
+    pub used_by_queue: BTreeMap<String, BTreeMap<String, ResourceUsage>>,
     /// The same by user.
-    pub used_by_user: BTreeMap<String, BTreeMap<String, Used>>,
+    pub used_by_user: BTreeMap<String, BTreeMap<String, ResourceUsage>>,
     /// What was in use over time.
     pub series: Series,
     /// How much of each resource was in use.
@@ -154,25 +154,38 @@ impl Figures {
         let waits = |key: fn(&Job) -> &String| came.waits_by(key);
         Self {
             jobs: came.0.len(),
-            done: came.fates().filter(|fate| fate.done.is_some()).count(),
-            never_admitted: came.fates().filter(|fate| fate.stays.is_empty()).count(),
+            done: came
+                .job_records()
+                .filter(|job_record| job_record.done.is_some())
+                .count(),
+            never_admitted: came
+                .job_records()
+                .filter(|job_record| job_record.periods.is_empty())
+                .count(),
             makespan_seconds: (end - start).as_secs_f64(),
             work_alone_seconds: ideal::work_alone(scenario, came.done()),
-            wait: Spread::of(came.fates().filter_map(Fate::wait)),
+            wait: Spread::of(came.job_records().filter_map(JobRecord::wait)),
             wait_by_queue: waits(|job| &job.queue),
             wait_by_class: waits(|job| &job.class),
             wait_by_user: waits(|job| &job.user),
-            completion: Spread::of(came.fates().filter_map(Fate::completion)),
-            slowdown: Slowdown::of(came.0.iter().filter_map(|(job, fate)| slowdown(job, fate))),
+            completion: Spread::of(came.job_records().filter_map(JobRecord::completion)),
+            slowdown: Slowdown::of(
+                came.0
+                    .iter()
+                    .filter_map(|(job, job_record)| slowdown(job, job_record)),
+            ),
             used_by_queue: came.used_by(|job| &job.queue, history),
             used_by_user: came.used_by(|job| &job.user, history),
             series: came.series(history, start, end),
             allocation: came.allocation(scenario, history, start, end),
-            evictions: came.stays().filter(|stay| stay.evicted.is_some()).count(),
-            preemptions: came.stays().filter(|stay| is_preempted(stay)).count(),
-            reversals: came.stays().filter(|stay| is_reversal(stay)).count(),
-            resets: came.stays().map(|stay| stay.resets.len()).sum(),
-            failed: came.fates().filter(|fate| fate.failed.is_some()).count(),
+            evictions: came.periods().filter(|period| period.evicted.is_some()).count(),
+            preemptions: came.periods().filter(|period| is_preempted(period)).count(),
+            reversals: came.periods().filter(|period| is_reversal(period)).count(),
+            resets: came.periods().map(|period| period.resets.len()).sum(),
+            failed: came
+                .job_records()
+                .filter(|job_record| job_record.failed.is_some())
+                .count(),
             fairness: Fairness::of(history, start, end),
         }
     }
@@ -195,14 +208,14 @@ pub struct Starved {
 /// longest wait first. One who gave up counts until then.
 pub fn starved(from: SignedDuration, times: f64, scenario: &Scenario, history: &History) -> Vec<Starved> {
     let came = Came::since(from, scenario, history);
-    let median = Spread::of(came.fates().filter_map(Fate::wait)).p50_seconds;
-    let told = came.0.iter().filter_map(|(job, fate)| {
-        let until = fate.gave_up.unwrap_or(history.end);
-        let wait = fate.wait().unwrap_or(until - fate.arrived?);
+    let median = Spread::of(came.job_records().filter_map(JobRecord::wait)).p50_seconds;
+    let told = came.0.iter().filter_map(|(job, job_record)| {
+        let until = job_record.gave_up.unwrap_or(history.end);
+        let wait = job_record.wait().unwrap_or(until - job_record.arrived?);
         Some(Starved {
             job: job.name.clone(),
             wait_seconds: wait.as_secs_f64(),
-            admitted: !fate.stays.is_empty(),
+            admitted: !job_record.periods.is_empty(),
         })
     });
     let is_long = |told: &Starved| !told.admitted || median > 0.0 && told.wait_seconds > times * median;
@@ -212,41 +225,50 @@ pub fn starved(from: SignedDuration, times: f64, scenario: &Scenario, history: &
 }
 
 /// The jobs that came, and what became of them.
-struct Came<'a>(Vec<(&'a Job, &'a Fate)>);
+struct Came<'a>(Vec<(&'a Job, &'a JobRecord)>);
 
 impl<'a> Came<'a> {
     fn since(from: SignedDuration, scenario: &'a Scenario, history: &'a History) -> Self {
-        let all = scenario.jobs.iter().zip(&history.fates);
-        let came = all.filter(|(_, fate)| fate.arrived.is_some_and(|arrived| arrived >= from));
+        let all = scenario.jobs.iter().zip(&history.job_records);
+        let came = all.filter(|(_, job_record)| job_record.arrived.is_some_and(|arrived| arrived >= from));
         Self(came.collect())
     }
 
-    fn fates(&self) -> impl Iterator<Item = &'a Fate> {
-        self.0.iter().map(|(_, fate)| *fate)
+    fn job_records(&self) -> impl Iterator<Item = &'a JobRecord> {
+        self.0.iter().map(|(_, job_record)| *job_record)
     }
 
     /// Returns the jobs that were done, each with how long it takes as often as it was evicted.
     fn done(&self) -> impl Iterator<Item = (&'a Job, SignedDuration)> {
-        let done = self.0.iter().filter(|(_, fate)| fate.done.is_some());
-        done.filter_map(|(job, fate)| Some((*job, alone(job, fate)?)))
+        let done = self.0.iter().filter(|(_, job_record)| job_record.done.is_some());
+        done.filter_map(|(job, job_record)| Some((*job, alone(job, job_record)?)))
     }
 
-    fn stays(&self) -> impl Iterator<Item = &'a Stay> {
-        self.fates().flat_map(|fate| &fate.stays)
+    fn periods(&self) -> impl Iterator<Item = &'a AdmittedPeriod> {
+        self.job_records().flat_map(|job_record| &job_record.periods)
     }
 
     /// Returns the first arrival and the last end.
     fn span(&self, history: &History) -> (SignedDuration, SignedDuration) {
-        let start = self.fates().filter_map(|fate| fate.arrived).min();
-        let end = self.stays().map(|stay| stay.until.unwrap_or(history.end)).max();
+        let start = self
+            .job_records()
+            .filter_map(|job_record| job_record.arrived)
+            .min();
+        let end = self
+            .periods()
+            .map(|period| period.until.unwrap_or(history.end))
+            .max();
         let start = start.unwrap_or_default();
         (start, end.unwrap_or(start))
     }
 
     fn waits_by(&self, key: fn(&Job) -> &String) -> BTreeMap<String, Spread> {
         let mut waits: BTreeMap<String, Vec<SignedDuration>> = BTreeMap::new();
-        for (job, fate) in self.0.iter().filter(|(job, _)| !key(job).is_empty()) {
-            waits.entry(key(job).clone()).or_default().extend(fate.wait());
+        for (job, job_record) in self.0.iter().filter(|(job, _)| !key(job).is_empty()) {
+            waits
+                .entry(key(job).clone())
+                .or_default()
+                .extend(job_record.wait());
         }
         let spreads = waits.into_iter();
         spreads.map(|(key, waits)| (key, Spread::of(waits))).collect()
@@ -270,11 +292,11 @@ impl<'a> Came<'a> {
                 steps.map(|(at, amounts)| (*at, amounts.get(resource).copied().unwrap_or_default().0 as f64));
             let capacity =
                 integral(steps.clone(), start, end) + self.beyond(steps, resource, history, start, end);
-            let used = |stay: &Stay| used(stay, resource, stay.span(history.end));
-            let allocated = total(self.stays().map(used));
-            let lost = self.fates().flat_map(|fate| {
-                let stays = fate.stays.iter();
-                stays.map(move |stay| self::used(stay, resource, fate.lost(stay, history.end)))
+            let used = |period: &AdmittedPeriod| used(period, resource, period.span(history.end));
+            let allocated = total(self.periods().map(used));
+            let lost = self.job_records().flat_map(|job_record| {
+                let periods = job_record.periods.iter();
+                periods.map(move |period| self::used(period, resource, job_record.lost(period, history.end)))
             });
             Allocation {
                 ratio: if capacity > 0.0 { allocated / capacity } else { 0.0 },
@@ -302,10 +324,10 @@ impl<'a> Came<'a> {
         for (at, quota) in quota {
             changes.entry(at).or_default().0 = Some(quota);
         }
-        for stay in self.stays() {
-            let held = i128::from(stay.held.get(resource).map_or(0, |held| held.0));
-            changes.entry(stay.since).or_default().1 += held;
-            changes.entry(stay.until.unwrap_or(history.end)).or_default().1 -= held;
+        for period in self.periods() {
+            let held = i128::from(period.held.get(resource).map_or(0, |held| held.0));
+            changes.entry(period.since).or_default().1 += held;
+            changes.entry(period.until.unwrap_or(history.end)).or_default().1 -= held;
         }
         let (mut quota, mut held) = (0.0, 0);
         let steps = changes.into_iter().map(|(at, (applied, more))| {
@@ -318,7 +340,7 @@ impl<'a> Came<'a> {
 
     /// Returns how even the use of the ClusterQueues is, each divided by its weight: of those that held as things were then,
     /// and of those in which somebody asked to the end and got nothing.
-    fn jain_index(&self, scenario: &Scenario, used: impl Fn(&Stay) -> f64) -> f64 {
+    fn jain_index(&self, scenario: &Scenario, used: impl Fn(&AdmittedPeriod) -> f64) -> f64 {
         let mut by_queue: BTreeMap<&str, f64> = BTreeMap::new();
         let reigns = reigns(scenario);
         let mut add = |job: &Job, at: SignedDuration, used: f64| {
@@ -329,12 +351,12 @@ impl<'a> Came<'a> {
                 *by_queue.entry(queue).or_default() += used / weight(objects, queue);
             }
         };
-        for (job, fate) in &self.0 {
-            for stay in &fate.stays {
-                add(job, stay.since, used(stay));
+        for (job, job_record) in &self.0 {
+            for period in &job_record.periods {
+                add(job, period.since, used(period));
             }
-            if fate.stays.is_empty() {
-                add(job, fate.gave_up.unwrap_or(SignedDuration::MAX), 0.0);
+            if job_record.periods.is_empty() {
+                add(job, job_record.gave_up.unwrap_or(SignedDuration::MAX), 0.0);
             }
         }
         let shares = || by_queue.values().filter(|share| share.is_finite());
@@ -405,17 +427,17 @@ impl Slowdown {
 }
 
 /// Returns how many times as long as it runs a job took that was done.
-fn slowdown(job: &Job, fate: &Fate) -> Option<f64> {
-    let (alone, completion) = (alone(job, fate)?, fate.completion()?);
+fn slowdown(job: &Job, job_record: &JobRecord) -> Option<f64> {
+    let (alone, completion) = (alone(job, job_record)?, job_record.completion()?);
     alone
         .is_positive()
         .then(|| completion.as_secs_f64() / alone.as_secs_f64())
 }
 
 /// Returns how long a job takes after as many evictions as it had; `None` where it was never admitted.
-fn alone(job: &Job, fate: &Fate) -> Option<SignedDuration> {
-    let evictions = u32::try_from(fate.stays.len()).ok()?.checked_sub(1)?;
-    Some(job.stint(job.evicted_before + evictions).runs_for)
+fn alone(job: &Job, job_record: &JobRecord) -> Option<SignedDuration> {
+    let evictions = u32::try_from(job_record.periods.len()).ok()?.checked_sub(1)?;
+    Some(job.execution(job.evicted_before + evictions).runs_for)
 }
 
 impl Unused {
@@ -449,20 +471,23 @@ fn total(amounts: impl Iterator<Item = f64>) -> f64 {
     amounts.fold(0.0, |sum, amount| sum + amount)
 }
 
-fn is_preempted(stay: &Stay) -> bool {
-    match &stay.evicted {
-        Some((_, Leave::Preempted { .. })) => true,
-        Some((_, Leave::Drained | Leave::MaximumExecutionTimeExceeded)) | None => false,
+fn is_preempted(period: &AdmittedPeriod) -> bool {
+    match &period.evicted {
+        Some((_, EvictionCause::Preempted { .. })) => true,
+        Some((_, EvictionCause::Drained | EvictionCause::MaximumExecutionTimeExceeded)) | None => false,
     }
 }
 
-fn is_reversal(stay: &Stay) -> bool {
-    matches!(stay.evicted, Some((_, Leave::Preempted { reversal: true, .. })))
+fn is_reversal(period: &AdmittedPeriod) -> bool {
+    matches!(
+        period.evicted,
+        Some((_, EvictionCause::Preempted { reversal: true, .. }))
+    )
 }
 
 /// Returns what a stay used of a resource in so long, in units times seconds.
-fn used(stay: &Stay, resource: &str, span: SignedDuration) -> f64 {
-    let held = stay.held.get(resource).copied().unwrap_or(Quantity::ZERO);
+fn used(period: &AdmittedPeriod, resource: &str, span: SignedDuration) -> f64 {
+    let held = period.held.get(resource).copied().unwrap_or(Quantity::ZERO);
     held.0 as f64 * span.as_secs_f64()
 }
 

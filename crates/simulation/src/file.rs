@@ -17,8 +17,8 @@ use blueproof_queue::{
 };
 use jiff::SignedDuration;
 
-use super::{Arrival, Change, Job, Node as Machine, Scenario, Stint};
-use crate::retry::Terms;
+use super::{Arrival, Change, Execution, Job, Node as Machine, Scenario};
+use crate::retry::FaultTolerance;
 use spec::{EventSpec, Grace, JobSpec, NodeSpec, PodSetSpec, Simulation};
 
 const VERSION: &str = "blueproof.dev/v1alpha1";
@@ -268,10 +268,10 @@ fn jobs(spec: &JobSpec, objects: &Objects) -> Vec<Job> {
         priority,
         pod_sets: pod_sets.clone(),
         arrives: Arrival::At(nth(spec.at.0, spec.every.0, number)),
-        stints: vec![Stint {
+        executions: vec![Execution {
             runs_for: spec.runs_for.0,
             grace: spec.grace.0,
-            ..Stint::default()
+            ..Execution::default()
         }],
         gives_up_at: None,
         aged: SignedDuration::ZERO,
@@ -283,10 +283,10 @@ fn jobs(spec: &JobSpec, objects: &Objects) -> Vec<Job> {
 }
 
 /// Returns AppWrapper's terms, but for what is said otherwise.
-fn terms(spec: &JobSpec) -> Terms {
-    let usual = Terms::default();
+fn terms(spec: &JobSpec) -> FaultTolerance {
+    let usual = FaultTolerance::default();
     let or = |said: Option<Grace>, usual| said.map_or(usual, |Grace(span)| span);
-    Terms {
+    FaultTolerance {
         warmup_grace: or(spec.warmup_grace_period_duration, usual.warmup_grace),
         failure_grace: or(spec.failure_grace_period_duration, usual.failure_grace),
         retry_pause: or(spec.retry_pause_period_duration, usual.retry_pause),

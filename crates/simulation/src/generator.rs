@@ -11,7 +11,7 @@ use blueproof_queue::{
 };
 use jiff::SignedDuration;
 
-use super::{Arrival, Job, Scenario, Stint};
+use super::{Arrival, Execution, Job, Scenario};
 
 const COHORTS: usize = 5;
 const QUEUES_EACH: usize = 6;
@@ -119,9 +119,9 @@ impl Class {
                 ..PodSet::default()
             }],
             arrives: Arrival::At(SignedDuration::from_millis(self.every_ms.into()) * number),
-            stints: vec![Stint {
+            executions: vec![Execution {
                 runs_for: SignedDuration::from_millis(self.runs_ms),
-                ..Stint::default()
+                ..Execution::default()
             }],
             ..Job::default()
         })

@@ -14,9 +14,9 @@ use crate::retry::Reason;
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct History {
     /// What happened, in its order.
-    pub moments: Vec<Moment>,
+    pub events: Vec<HistoryEvent>,
     /// What became of each job, in the order of the scenario.
-    pub fates: Vec<Fate>,
+    pub job_records: Vec<JobRecord>,
     /// How much of each resource there was, from each time on.
     pub capacity: Vec<(SignedDuration, BTreeMap<String, Quantity>)>,
     /// How far the weighted shares of the queues lay apart, from each time on.
@@ -47,18 +47,18 @@ pub struct Idle {
 
 /// Something that happened.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Moment {
+pub struct HistoryEvent {
     /// When.
     pub at: SignedDuration,
     /// What.
     #[serde(flatten)]
-    pub what: What,
+    pub what: EventKind,
 }
 
 /// Something that happened; jobs are named by their numbers.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "camelCase")]
-pub enum What {
+pub enum EventKind {
     /// A job asks for quota.
     Arrived {
         /// Who.
@@ -74,7 +74,7 @@ pub enum What {
         /// Who.
         job: usize,
         /// Why.
-        cause: Leave,
+        cause: EvictionCause,
     },
     /// No nodes have room for all pods of a job.
     Pending {
@@ -157,11 +157,11 @@ pub enum What {
 
 /// What became of a job.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct Fate {
+pub struct JobRecord {
     /// When it came.
     pub arrived: Option<SignedDuration>,
     /// When it had quota.
-    pub stays: Vec<Stay>,
+    pub periods: Vec<AdmittedPeriod>,
     /// When it was done.
     pub done: Option<SignedDuration>,
     /// When it was given up, and why.
@@ -176,7 +176,7 @@ pub struct Fate {
 
 /// A time for which a job had quota.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Stay {
+pub struct AdmittedPeriod {
     /// Since when.
     pub since: SignedDuration,
     /// Until when; `None` is beyond the end.
@@ -190,7 +190,7 @@ pub struct Stay {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub resets: Vec<Reset>,
     /// When it was told to go, and why.
-    pub evicted: Option<(SignedDuration, Leave)>,
+    pub evicted: Option<(SignedDuration, EvictionCause)>,
 }
 
 /// That a pod set got fewer pods than it asked for, which its `minCount` allows.
@@ -218,7 +218,7 @@ pub struct Reset {
 /// Why a job has to go.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "why", rename_all = "camelCase")]
-pub enum Leave {
+pub enum EvictionCause {
     /// For another.
     Preempted {
         /// For whom.
@@ -248,32 +248,32 @@ impl History {
 
     /// Returns who was admitted, in order, as often as they were.
     pub fn admissions(&self) -> impl Iterator<Item = (SignedDuration, usize)> {
-        self.moments.iter().filter_map(|moment| match moment.what {
-            What::Admitted { job } => Some((moment.at, job)),
-            What::Arrived { .. }
-            | What::Evicted { .. }
-            | What::Pending { .. }
-            | What::Running { .. }
-            | What::PodFailed { .. }
-            | What::Reset { .. }
-            | What::Failed { .. }
-            | What::Requeued { .. }
-            | What::Done { .. }
-            | What::GaveUp { .. }
-            | What::Deactivated { .. }
-            | What::Remark { .. }
-            | What::QuotaChanged
-            | What::NodeFailed { .. }
-            | What::NodeRecovered { .. }
-            | What::LendingLimit { .. } => None,
+        self.events.iter().filter_map(|moment| match moment.what {
+            EventKind::Admitted { job } => Some((moment.at, job)),
+            EventKind::Arrived { .. }
+            | EventKind::Evicted { .. }
+            | EventKind::Pending { .. }
+            | EventKind::Running { .. }
+            | EventKind::PodFailed { .. }
+            | EventKind::Reset { .. }
+            | EventKind::Failed { .. }
+            | EventKind::Requeued { .. }
+            | EventKind::Done { .. }
+            | EventKind::GaveUp { .. }
+            | EventKind::Deactivated { .. }
+            | EventKind::Remark { .. }
+            | EventKind::QuotaChanged
+            | EventKind::NodeFailed { .. }
+            | EventKind::NodeRecovered { .. }
+            | EventKind::LendingLimit { .. } => None,
         })
     }
 }
 
-impl Fate {
+impl JobRecord {
     /// Returns how long it waited for its first quota; `None` when it got none.
     pub fn wait(&self) -> Option<SignedDuration> {
-        Some(self.stays.first()?.since - self.arrived?)
+        Some(self.periods.first()?.since - self.arrived?)
     }
 
     /// Returns how long it took from its arrival until it was done.
@@ -282,18 +282,18 @@ impl Fate {
     }
 
     /// Returns how long of a stay, in a history that ends then, came to nothing.
-    pub fn lost(&self, stay: &Stay, end: SignedDuration) -> SignedDuration {
-        let until = stay.until.unwrap_or(end);
-        let is_last = self.stays.last().is_some_and(|last| last == stay);
-        if is_last && self.done.is_some() || stay.evicted.is_none() && self.failed.is_none() {
-            let again = stay.resets.last().map(|reset| reset.again.unwrap_or(until));
-            return again.map_or(SignedDuration::ZERO, |again| again - stay.since);
+    pub fn lost(&self, period: &AdmittedPeriod, end: SignedDuration) -> SignedDuration {
+        let until = period.until.unwrap_or(end);
+        let is_last = self.periods.last().is_some_and(|last| last == period);
+        if is_last && self.done.is_some() || period.evicted.is_none() && self.failed.is_none() {
+            let again = period.resets.last().map(|reset| reset.again.unwrap_or(until));
+            return again.map_or(SignedDuration::ZERO, |again| again - period.since);
         }
-        until - stay.since
+        until - period.since
     }
 }
 
-impl Stay {
+impl AdmittedPeriod {
     /// Returns how long it lasted, in a history that ends then.
     pub fn span(&self, end: SignedDuration) -> SignedDuration {
         self.until.unwrap_or(end) - self.since

@@ -6,7 +6,7 @@
 //!
 //! Not here: how results are shown.
 
-mod course;
+mod baseline;
 mod deployment;
 mod figures;
 mod file;
@@ -16,27 +16,30 @@ mod history;
 mod nodes;
 mod recording;
 pub mod retry;
+mod simulator;
 #[cfg(test)]
 mod tests;
 mod unadmitted;
-mod yardstick;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use blueproof_queue::{PodSet, Quantity, objects::Objects};
 use jiff::SignedDuration;
 
+pub use baseline::Baseline;
 pub use figures::{
-    Allocation, Fairness, Figures, InAll, Series, Slowdown, Spread, Starved, Unused, Used, in_all, starved,
+    Allocation, Fairness, Figures, InAll, ResourceUsage, Series, Slowdown, Spread, Starved, Unused, in_all,
+    starved,
 };
 pub use file::{Written, read, schema};
 pub use generator::kueue_baseline;
-pub use history::{Fate, Fewer, History, Idle, Leave, Moment, Reset, Stay, What};
+pub use history::{
+    AdmittedPeriod, EventKind, EvictionCause, Fewer, History, HistoryEvent, Idle, JobRecord, Reset,
+};
 pub use recording::{Recorder, Recording};
 pub use unadmitted::Unadmitted;
-pub use yardstick::Yardstick;
 
-use retry::Terms;
+use retry::FaultTolerance;
 
 /// All that a simulation goes by. Times count from its beginning.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -85,11 +88,11 @@ pub struct Job {
     /// How often it was evicted before it came.
     pub evicted_before: u32,
     /// What comes of its first admission, its second, and so on; the last counts for all that follow.
-    pub stints: Vec<Stint>,
+    pub executions: Vec<Execution>,
     /// When it goes away if it has no quota by then.
     pub gives_up_at: Option<SignedDuration>,
     /// How patient its retry machine is.
-    pub retry: Terms,
+    pub retry: FaultTolerance,
     /// How long it may have quota, over all of its admissions; then it goes, and does not come back.
     pub maximum_execution_time: Option<SignedDuration>,
 }
@@ -105,7 +108,7 @@ pub enum Arrival {
 
 /// What comes of an admission, unless the job is evicted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Stint {
+pub struct Execution {
     /// How long it holds its quota. What it did before an eviction is lost.
     pub runs_for: SignedDuration,
     /// How long it still holds its quota when it is told to go.
@@ -172,10 +175,10 @@ impl Default for Arrival {
 
 impl Job {
     /// Returns what comes of its admission after so many evictions.
-    fn stint(&self, evictions: u32) -> Stint {
+    fn execution(&self, evictions: u32) -> Execution {
         let number = usize::try_from(evictions - self.evicted_before).unwrap_or(usize::MAX);
-        let stint = self.stints.get(number).or(self.stints.last());
-        stint.copied().unwrap_or_default()
+        let execution = self.executions.get(number).or(self.executions.last());
+        execution.copied().unwrap_or_default()
     }
 }
 
@@ -187,7 +190,7 @@ impl Scenario {
 
     /// Plays it to its end while somebody watches.
     pub fn play_watched(&self, watch: &mut dyn Watch) -> History {
-        course::Course::new(self, watch).play()
+        simulator::Simulator::new(self, watch).play()
     }
 
     /// Returns the same jobs and faults under other queues, which hold throughout.

@@ -16,14 +16,14 @@ use blueproof_core::{
     fact::Fact,
     policy::Policy,
     ports::LoggedFact,
-    scheduler::{Replay, Standing},
+    scheduler::{QuotaStatus, Replay},
     view::AttemptView,
 };
 use blueproof_queue::objects::Objects;
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Arrival, Change, Job, Scenario, Stint};
-use crate::retry::Terms;
+use super::{Arrival, Change, Execution, Job, Scenario};
+use crate::retry::FaultTolerance;
 
 /// Apart by this much, one event is after the other.
 const NEXT: SignedDuration = SignedDuration::from_nanos(1);
@@ -88,20 +88,20 @@ struct Draft {
     job: Job,
     /// As how old it waits, by which an attempt that comes back is told from one that is tried once more.
     queued_at: Timestamp,
-    stints: Vec<Seen>,
+    executions: Vec<Seen>,
 }
 
 /// What was seen of a stint.
 #[derive(Debug, Clone, Copy)]
 enum Seen {
-    Done(Stint),
+    Done(Execution),
     /// It was evicted: how long it had run by then, and how long it still took.
     Evicted {
         ran_for: SignedDuration,
         grace: SignedDuration,
     },
     /// It went on beyond the end, perhaps only to be cleared away.
-    Open(Stint),
+    Open(Execution),
 }
 
 impl Default for Recorder {
@@ -188,7 +188,7 @@ impl Recorder {
         for track in self.tracks.values() {
             if let Stage::Holding(job, hold) = track.stage {
                 let seen = hold.open_at(self.now + NEXT);
-                self.drafts[job].stints.push(seen);
+                self.drafts[job].executions.push(seen);
             }
         }
         self.number_by_run();
@@ -234,31 +234,31 @@ impl Recorder {
             let seen = view.attempts.iter().find(|attempt| attempt.id == hold.attempt);
             let hold = hold.seen(seen, self.now);
             track.stage = Stage::Holding(job, hold);
-            if !matches!(standing, Standing::Holds { attempt, .. } if attempt == hold.attempt) {
+            if !matches!(standing, QuotaStatus::Holds { attempt, .. } if attempt == hold.attempt) {
                 self.give_back(&mut track, job, hold, standing);
             }
         }
         match standing {
-            Standing::Outside => self.step_out(&mut track),
-            Standing::Waits { since } => {
+            QuotaStatus::Outside => self.step_out(&mut track),
+            QuotaStatus::Waits { since } => {
                 self.step_in(run, since, &mut track);
             }
-            Standing::Holds { attempt, queued_at } => self.admit(run, queued_at, &mut track, attempt),
+            QuotaStatus::Holds { attempt, queued_at } => self.admit(run, queued_at, &mut track, attempt),
         }
         self.tracks.insert(run, track);
     }
 
     /// An attempt gave its quota back, because it was done or because it had to.
-    fn give_back(&mut self, track: &mut Track, job: usize, hold: Hold, standing: Standing) {
+    fn give_back(&mut self, track: &mut Track, job: usize, hold: Hold, standing: QuotaStatus) {
         let comes_back = match standing {
-            Standing::Waits { since } | Standing::Holds { queued_at: since, .. } => {
+            QuotaStatus::Waits { since } | QuotaStatus::Holds { queued_at: since, .. } => {
                 self.drafts[job].queued_at == since
             }
-            Standing::Outside => false,
+            QuotaStatus::Outside => false,
         };
-        let stints = &mut self.drafts[job].stints;
+        let executions = &mut self.drafts[job].executions;
         if let Some(told) = hold.told.filter(|_| comes_back) {
-            stints.push(Seen::Evicted {
+            executions.push(Seen::Evicted {
                 ran_for: told - hold.since,
                 grace: self.now - told,
             });
@@ -266,7 +266,7 @@ impl Recorder {
             return;
         }
         let over = hold.told.into_iter().chain(hold.finished).min();
-        stints.push(Seen::Done(Stint {
+        executions.push(Seen::Done(Execution {
             runs_for: self.now - hold.since,
             grace: SignedDuration::ZERO,
             closing: over.map_or(SignedDuration::ZERO, |over| self.now - over),
@@ -305,7 +305,7 @@ impl Recorder {
             run,
             job,
             queued_at,
-            stints: Vec::new(),
+            executions: Vec::new(),
         });
         let number = self.drafts.len() - 1;
         track.stage = Stage::Waiting(number);
@@ -352,7 +352,7 @@ impl Hold {
                 grace: now - told,
             };
         }
-        Seen::Open(Stint {
+        Seen::Open(Execution {
             runs_for: now - self.since,
             grace: SignedDuration::ZERO,
             closing: self
@@ -388,14 +388,14 @@ impl Usual {
         let mut by_class: BTreeMap<String, Vec<SignedDuration>> = BTreeMap::new();
         let (mut any, mut graces) = (Vec::new(), Vec::new());
         for draft in drafts {
-            for seen in &draft.stints {
+            for seen in &draft.executions {
                 match seen {
-                    Seen::Done(stint) => {
-                        any.push(stint.runs_for);
+                    Seen::Done(execution) => {
+                        any.push(execution.runs_for);
                         by_class
                             .entry(draft.job.class.clone())
                             .or_default()
-                            .push(stint.runs_for);
+                            .push(execution.runs_for);
                     }
                     Seen::Evicted { grace, .. } => graces.push(*grace),
                     Seen::Open(_) => {}
@@ -423,37 +423,44 @@ fn median(mut times: Vec<SignedDuration>) -> SignedDuration {
 impl Draft {
     fn finish(self, usual: &Usual) -> Job {
         let class = &self.job.class;
-        let mut stints: Vec<Stint> = self.stints.iter().map(|seen| seen.stint(class, usual)).collect();
-        let is_complete = matches!(self.stints.last(), Some(Seen::Done(_) | Seen::Open(_)));
+        let mut executions: Vec<Execution> = self
+            .executions
+            .iter()
+            .map(|seen| seen.execution(class, usual))
+            .collect();
+        let is_complete = matches!(self.executions.last(), Some(Seen::Done(_) | Seen::Open(_)));
         if !is_complete {
-            stints.push(Stint {
+            executions.push(Execution {
                 runs_for: usual.runs_for(class),
                 grace: usual.grace,
-                ..Stint::default()
+                ..Execution::default()
             });
         }
-        Job { stints, ..self.job }
+        Job {
+            executions,
+            ..self.job
+        }
     }
 }
 
 impl Seen {
-    fn stint(self, class: &str, usual: &Usual) -> Stint {
+    fn execution(self, class: &str, usual: &Usual) -> Execution {
         match self {
-            Self::Done(stint) => Stint {
+            Self::Done(execution) => Execution {
                 grace: usual.grace,
-                ..stint
+                ..execution
             },
-            Self::Evicted { ran_for, grace } => Stint {
+            Self::Evicted { ran_for, grace } => Execution {
                 runs_for: usual.runs_for(class).max(ran_for + NEXT),
                 grace,
-                ..Stint::default()
+                ..Execution::default()
             },
-            Self::Open(stint) if stint.closing.is_zero() => Stint {
-                runs_for: usual.runs_for(class).max(stint.runs_for),
+            Self::Open(execution) if execution.closing.is_zero() => Execution {
+                runs_for: usual.runs_for(class).max(execution.runs_for),
                 grace: usual.grace,
-                ..stint
+                ..execution
             },
-            Self::Open(stint) => stint,
+            Self::Open(execution) => execution,
         }
     }
 }
@@ -468,9 +475,9 @@ fn asked(run: RunId, request: &RunRequest) -> Job {
         priority: request.priority.0,
         pod_sets: request.job.pod_sets.as_slice().to_vec(),
         // Nothing is known of what would make an end of an attempt that takes its time to go.
-        retry: Terms {
+        retry: FaultTolerance {
             forceful_deletion_grace: SignedDuration::MAX,
-            ..Terms::default()
+            ..FaultTolerance::default()
         },
         ..Job::default()
     }

@@ -30,8 +30,8 @@ mod tests;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-pub use seen::{Component, Pod, PodPhase, Seen, Wanted};
-pub use terms::{ExitCodes, Terms};
+pub use seen::{Component, DesiredState, ObservedState, Pod, PodPhase};
+pub use terms::{ExitCodes, FaultTolerance};
 
 use seen::Finding;
 use terms::Verdict;
@@ -113,14 +113,14 @@ pub enum PodsReady {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Step {
     /// What is to be done; doing it twice must do no harm.
-    pub todo: Option<Todo>,
+    pub todo: Option<Operation>,
     /// After how long to look again when nothing is reported before; `None` is not at all.
     pub look_again: Option<SignedDuration>,
 }
 
 /// What is to be done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Todo {
+pub enum Operation {
     /// Create the components that are not there.
     Create,
     /// Delete the components, and with them their pods.
@@ -189,8 +189,8 @@ enum Cost {
 #[derive(Debug, Clone, Copy)]
 struct Look<'a> {
     now: Timestamp,
-    terms: &'a Terms,
-    seen: &'a Seen,
+    terms: &'a FaultTolerance,
+    seen: &'a ObservedState,
 }
 
 impl Default for Machine {
@@ -274,7 +274,7 @@ impl Machine {
 
     /// Takes in what is seen, and returns what is to be done. It goes on by at most one phase; from a new one it wants
     /// to be told at once what is seen.
-    pub fn observe(&mut self, now: Timestamp, terms: &Terms, seen: &Seen) -> Step {
+    pub fn observe(&mut self, now: Timestamp, terms: &FaultTolerance, seen: &ObservedState) -> Step {
         if let Some(state) = self.called_off(seen.wanted) {
             return self.enter(state);
         }
@@ -292,18 +292,18 @@ impl Machine {
     }
 
     /// Returns where the workload goes because it is no longer wanted, whatever else is the matter.
-    fn called_off(&self, wanted: Wanted) -> Option<State> {
+    fn called_off(&self, wanted: DesiredState) -> Option<State> {
         match (wanted, self.phase()) {
-            (Wanted::Suspended, Phase::Resuming | Phase::Running | Phase::Resetting) => {
+            (DesiredState::Suspended, Phase::Resuming | Phase::Running | Phase::Resetting) => {
                 Some(State::Suspending)
             }
             (
-                Wanted::Suspended,
+                DesiredState::Suspended,
                 Phase::Suspended | Phase::Suspending | Phase::Succeeded | Phase::Failed | Phase::Terminating,
             )
-            | (Wanted::Deleted, Phase::Terminating)
-            | (Wanted::Running, _) => None,
-            (Wanted::Deleted, _) => Some(State::Terminating { quota: self.quota() }),
+            | (DesiredState::Deleted, Phase::Terminating)
+            | (DesiredState::Running, _) => None,
+            (DesiredState::Deleted, _) => Some(State::Terminating { quota: self.quota() }),
         }
     }
 
@@ -314,8 +314,8 @@ impl Machine {
 
     fn start(&mut self, look: Look<'_>) -> Step {
         match look.seen.wanted {
-            Wanted::Running => self.resume(look),
-            Wanted::Suspended | Wanted::Deleted => Step::REST,
+            DesiredState::Running => self.resume(look),
+            DesiredState::Suspended | DesiredState::Deleted => Step::REST,
         }
     }
 
@@ -343,7 +343,7 @@ impl Machine {
             return self.try_again(look, failure, Cost::OneRetry);
         }
         Step {
-            todo: Some(Todo::Create),
+            todo: Some(Operation::Create),
             look_again: Some(CREATE_AGAIN),
         }
     }
@@ -449,8 +449,8 @@ impl Machine {
 
     fn fail(&mut self, look: Look<'_>, since: Timestamp) -> Step {
         let delay = match look.seen.wanted {
-            Wanted::Running => look.terms.deletion_delay,
-            Wanted::Suspended | Wanted::Deleted => SignedDuration::ZERO,
+            DesiredState::Running => look.terms.deletion_delay,
+            DesiredState::Suspended | DesiredState::Deleted => SignedDuration::ZERO,
         };
         self.keep_until(look, since, delay)
     }
@@ -478,8 +478,8 @@ impl Machine {
         }
         self.remains = Remains::Leaving { since };
         let todo = match look.left_of(look.terms.forceful_deletion_grace, since) {
-            Some(_) => Todo::Delete,
-            None => Todo::DeleteForcefully,
+            Some(_) => Operation::Delete,
+            None => Operation::DeleteForcefully,
         };
         Some(Step {
             todo: Some(todo),
@@ -519,7 +519,7 @@ impl Readiness {
         }
     }
 
-    fn grace_for_missing(self, terms: &Terms) -> SignedDuration {
+    fn grace_for_missing(self, terms: &FaultTolerance) -> SignedDuration {
         match self {
             Self::Awaited { .. } => terms.admission_grace,
             Self::Ready | Self::Lost { .. } => terms.failure_grace,

@@ -69,9 +69,9 @@ fn job(name: &str, gpus: i64, arrives: i64, runs_for: i64) -> Job {
             ..PodSet::default()
         }],
         arrives: Arrival::At(seconds(arrives)),
-        stints: vec![Stint {
+        executions: vec![Execution {
             runs_for,
-            ..Stint::default()
+            ..Execution::default()
         }],
         ..Job::default()
     }
@@ -96,29 +96,31 @@ fn evicting() -> Scenario {
 }
 
 /// Returns when each job had quota.
-fn stays(history: &History) -> Vec<Vec<(i64, Option<i64>)>> {
-    let of = |stay: &Stay| (stay.since.as_secs(), stay.until.map(|until| until.as_secs()));
-    let fates = history.fates.iter();
-    fates.map(|fate| fate.stays.iter().map(of).collect()).collect()
+fn periods(history: &History) -> Vec<Vec<(i64, Option<i64>)>> {
+    let of = |period: &AdmittedPeriod| (period.since.as_secs(), period.until.map(|until| until.as_secs()));
+    let job_records = history.job_records.iter();
+    job_records
+        .map(|job_record| job_record.periods.iter().map(of).collect())
+        .collect()
 }
 
 #[test]
 fn one_who_is_evicted_loses_its_work_and_goes_first_among_its_equals() {
     let history = evicting().play();
     assert_eq!(
-        stays(&history),
+        periods(&history),
         [
             vec![(0, Some(2)), (6, Some(16))],
             vec![(16, Some(21))],
             vec![(2, Some(6))]
         ]
     );
-    let cause = Leave::Preempted {
+    let cause = EvictionCause::Preempted {
         by: 2,
         reason: EvictionReason::InClusterQueue,
         reversal: false,
     };
-    let first = &history.fates[0].stays[0];
+    let first = &history.job_records[0].periods[0];
     assert_eq!(first.evicted, Some((seconds(2), cause)));
 }
 
@@ -171,40 +173,40 @@ fn one_who_can_do_with_fewer_pods_gets_as_many_as_there_is_room_for() {
         scenario.jobs[1].pod_sets[0].min_count,
     ) = (4, Some(2));
     scenario.jobs[1].pod_sets[0].name = "workers".into();
-    let stay = &scenario.play().fates[1].stays[0];
-    assert_eq!((stay.since, stay.held[GPU]), (seconds(1), Quantity(4)));
+    let period = &scenario.play().job_records[1].periods[0];
+    assert_eq!((period.since, period.held[GPU]), (seconds(1), Quantity(4)));
     let fewer = Fewer {
         pod_set: "workers".into(),
         pods: 2,
         of: 4,
     };
-    assert_eq!(stay.fewer, Some(fewer));
+    assert_eq!(period.fewer, Some(fewer));
     // For the least that will do there is no room: it waits, and gets all.
     scenario.jobs[1].pod_sets[0].min_count = Some(3);
-    let stay = &scenario.play().fates[1].stays[0];
+    let period = &scenario.play().job_records[1].periods[0];
     assert_eq!(
-        (stay.since, stay.held[GPU], &stay.fewer),
+        (period.since, period.held[GPU], &period.fewer),
         (seconds(10), Quantity(8), &None)
     );
 }
 
 #[test]
 fn plainer_queues_evict_nobody() {
-    let plain = |yardstick: Yardstick| stays(&yardstick.applied_to(&evicting()).play());
+    let plain = |baseline: Baseline| periods(&baseline.applied_to(&evicting()).play());
     let fifo = [vec![(0, Some(10))], vec![(10, Some(15))], vec![(15, Some(19))]];
-    assert_eq!(plain(Yardstick::Fifo), fifo);
+    assert_eq!(plain(Baseline::Fifo), fifo);
     let by_priority = [vec![(0, Some(10))], vec![(14, Some(19))], vec![(10, Some(14))]];
-    assert_eq!(plain(Yardstick::BestEffort), by_priority);
-    assert_eq!(plain(Yardstick::NoPreemption), by_priority);
+    assert_eq!(plain(Baseline::BestEffort), by_priority);
+    assert_eq!(plain(Baseline::NoPreemption), by_priority);
 }
 
 #[test]
 fn the_newcomer_starts_when_the_grace_of_the_evicted_is_over() {
     let mut scenario = evicting();
-    scenario.jobs[0].stints[0].grace = seconds(3);
+    scenario.jobs[0].executions[0].grace = seconds(3);
     let history = scenario.play();
-    assert_eq!(history.fates[0].stays[0].until, Some(seconds(5)));
-    assert_eq!(history.fates[2].stays[0].since, seconds(5));
+    assert_eq!(history.job_records[0].periods[0].until, Some(seconds(5)));
+    assert_eq!(history.job_records[2].periods[0].since, seconds(5));
     let figures = Figures::of(&scenario, &history);
     assert_eq!(
         figures.allocation[GPU].wasted, 10.0,
@@ -226,20 +228,23 @@ fn one_who_had_its_execution_time_over_all_admissions_does_not_come_back() {
     scenario.jobs[0].maximum_execution_time = Some(seconds(8));
     let history = scenario.play();
     assert_eq!(
-        stays(&history),
+        periods(&history),
         [
             vec![(0, Some(2)), (6, Some(12))],
             vec![(12, Some(17))],
             vec![(2, Some(6))]
         ]
     );
-    let fate = &history.fates[0];
-    assert_eq!((fate.done, fate.deactivated), (None, Some(seconds(12))));
-    let told = (seconds(12), Leave::MaximumExecutionTimeExceeded);
-    assert_eq!(fate.stays[1].evicted, Some(told));
+    let job_record = &history.job_records[0];
+    assert_eq!(
+        (job_record.done, job_record.deactivated),
+        (None, Some(seconds(12)))
+    );
+    let told = (seconds(12), EvictionCause::MaximumExecutionTimeExceeded);
+    assert_eq!(job_record.periods[1].evicted, Some(told));
     scenario.jobs[0].maximum_execution_time = Some(seconds(12));
     assert_eq!(
-        scenario.play().fates[0].done,
+        scenario.play().job_records[0].done,
         Some(seconds(16)),
         "it is just enough"
     );
@@ -256,7 +261,7 @@ fn one_who_was_evicted_waits_until_the_newcomer_had_its_protected_time() {
         job("b", 1, 3, 100),
         urgent(job("c", 1, 2, 10)),
     ];
-    let of_a_and_b = |scenario: &Scenario| stays(&scenario.play())[..2].to_vec();
+    let of_a_and_b = |scenario: &Scenario| periods(&scenario.play())[..2].to_vec();
     assert_eq!(
         of_a_and_b(&scenario),
         [
@@ -288,9 +293,9 @@ fn a_pod_goes_to_the_fullest_node_that_has_room() {
     scenario.changes = vec![(seconds(1), Change::NodeFails("n2".into()))];
     let history = scenario.play();
     let hit: Vec<bool> = history
-        .fates
+        .job_records
         .iter()
-        .map(|fate| !fate.stays[0].resets.is_empty())
+        .map(|job_record| !job_record.periods[0].resets.is_empty())
         .collect();
     assert_eq!(hit, [false, true, true, false]);
 }
@@ -350,16 +355,16 @@ fn the_slack_queue_lends_no_more_than_the_nodes_that_are_well() {
     scenario.jobs = vec![job("a", 4, 1, 1), job("b", 5, 1, 1), job("c", 1, 2, 1)];
     let history = scenario.play();
     assert_eq!(
-        stays(&history),
+        periods(&history),
         [vec![(1, Some(2))], vec![(9, Some(10))], vec![(9, Some(10))]],
         "four are lent at first, then none, then all"
     );
-    let limits: Vec<_> = history.moments.iter().filter_map(limit).collect();
+    let limits: Vec<_> = history.events.iter().filter_map(limit).collect();
     assert_eq!(limits, [Some(4), Some(0), Some(4), None]);
 }
 
-fn limit(moment: &Moment) -> Option<Option<i64>> {
-    if let What::LendingLimit { limit, .. } = &moment.what {
+fn limit(moment: &HistoryEvent) -> Option<Option<i64>> {
+    if let EventKind::LendingLimit { limit, .. } = &moment.what {
         return Some(limit.map(|limit| limit.0));
     }
     None
@@ -374,7 +379,7 @@ fn a_change_of_quota_lets_in_who_had_no_queue() {
     scenario.changes = vec![(seconds(4), Change::Quota(Box::new(objects)))];
     scenario.jobs = vec![job("a", 2, 0, 6)];
     let history = scenario.play();
-    assert_eq!(stays(&history), [vec![(4, Some(10))]]);
+    assert_eq!(periods(&history), [vec![(4, Some(10))]]);
     let figures = Figures::of(&scenario, &history);
     assert_eq!(
         figures.allocation[GPU].ratio,
@@ -400,7 +405,7 @@ fn a_local_queue_that_is_drained_gives_up_what_it_runs_and_goes_on_later() {
         (seconds(7), Change::Quota(going)),
     ];
     assert_eq!(
-        stays(&scenario.play()),
+        periods(&scenario.play()),
         [vec![(0, Some(2)), (7, Some(12))], vec![(0, Some(5))]]
     );
 }
@@ -425,7 +430,7 @@ fn one_who_is_drained_while_others_still_leave_its_quota_was_evicted_and_keeps_a
         queue: queue.into(),
         ..job(queue, gpus, arrives, 90)
     }));
-    scenario.jobs[0].stints[0].grace = seconds(5);
+    scenario.jobs[0].executions[0].grace = seconds(5);
     let going = Box::new(scenario.objects.clone());
     let mut drained = going.clone();
     let local = drained.local_queues.get_mut("c").expect("just inserted");
@@ -434,7 +439,7 @@ fn one_who_is_drained_while_others_still_leave_its_quota_was_evicted_and_keeps_a
         (seconds(2), Change::Quota(drained)),
         (seconds(8), Change::Quota(going)),
     ];
-    let told = stays(&scenario.play());
+    let told = periods(&scenario.play());
     assert_eq!(told[2], [(1, None)]);
     assert_eq!(told[4], [(7, Some(27))]);
     assert_eq!(told[3], [(27, None)]);
@@ -450,8 +455,11 @@ fn a_follower_comes_when_its_first_is_done_and_one_may_give_up() {
     impatient.gives_up_at = Some(seconds(3));
     scenario.jobs = vec![job("a", 1, 0, 4), follower, impatient];
     let history = scenario.play();
-    assert_eq!(stays(&history), [vec![(0, Some(4))], vec![(6, Some(11))], vec![]]);
-    assert_eq!(history.fates[2].gave_up, Some(seconds(3)));
+    assert_eq!(
+        periods(&history),
+        [vec![(0, Some(4))], vec![(6, Some(11))], vec![]]
+    );
+    assert_eq!(history.job_records[2].gave_up, Some(seconds(3)));
     assert_eq!(Figures::of(&scenario, &history).never_admitted, 1);
 }
 
@@ -461,7 +469,7 @@ fn what_is_beyond_the_end_is_not_played() {
     scenario.until = Some(seconds(6));
     let history = scenario.play();
     assert_eq!(
-        stays(&history),
+        periods(&history),
         [vec![(0, Some(2)), (6, None)], vec![], vec![(2, Some(6))]]
     );
     assert_eq!(history.end, seconds(6));

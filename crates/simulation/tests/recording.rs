@@ -318,7 +318,11 @@ fn with_more_quota_nobody_waits() {
     let scenario = recording.under(more);
     let history = scenario.play();
     assert_eq!(history.admissions().count(), 9);
-    let waits: Vec<_> = history.fates.iter().filter_map(|fate| fate.wait()).collect();
+    let waits: Vec<_> = history
+        .job_records
+        .iter()
+        .filter_map(|job_record| job_record.wait())
+        .collect();
     assert_eq!(waits, [SignedDuration::ZERO; 9]);
     let blue = scenario
         .jobs

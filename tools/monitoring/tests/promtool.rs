@@ -9,7 +9,7 @@ use std::{
 
 use blueproof_core::{
     domain::{Bytes, GpuUse},
-    figures::{Figures, Used},
+    figures::{Figures, RunUsage},
 };
 use real_prometheus::program;
 use serde::Deserialize;
@@ -132,13 +132,13 @@ fn each_alert_has_a_case_in_which_it_is_told_and_one_in_which_it_is_not() {
 }
 
 /// The runs of `figures.yaml`, for the crate that defines the figures.
-fn runs() -> [(&'static str, Used); 4] {
-    let run = |cpu: f64, of: f64, queue: f64, build: f64| Used {
+fn runs() -> [(&'static str, RunUsage); 4] {
+    let run = |cpu: f64, of: f64, queue: f64, build: f64| RunUsage {
         cpu_seconds: Some(cpu),
         allocated_cpu_seconds: Some(of),
         queue_seconds: Some(queue),
         build_seconds: Some(build),
-        ..Used::default()
+        ..RunUsage::default()
     };
     let gpu = |busy: f64, seen: f64, allocated: f64, peak: f64, memory: u64| GpuUse {
         busy_seconds: Some(busy),
@@ -148,7 +148,7 @@ fn runs() -> [(&'static str, Used); 4] {
         peak_memory: Some(Bytes(memory)),
         ..GpuUse::default()
     };
-    let with = |run: Used, gpu: GpuUse| Used {
+    let with = |run: RunUsage, gpu: GpuUse| RunUsage {
         gpu: Some(gpu),
         ..run
     };
@@ -169,7 +169,7 @@ fn runs() -> [(&'static str, Used); 4] {
 }
 
 /// Returns the figures of some runs, by what our rules record them as.
-fn recorded(level: &str, labels: &str, runs: &[Used]) -> BTreeMap<String, f64> {
+fn recorded(level: &str, labels: &str, runs: &[RunUsage]) -> BTreeMap<String, f64> {
     let figures = Figures::of(runs);
     let memory = figures.peak_gpu_memory_bytes.map(|bytes| bytes as f64);
     // Stages are not known by blueprint.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, Result};
 use blueproof_queue::{
-    Admission, PreemptionReason, Queues, Standing, StopPolicy, Workload, WorkloadId,
+    Admission, PreemptionReason, Queues, StopPolicy, Workload, WorkloadId, WorkloadStatus,
     objects::{ClusterQueue, FairSharing, Objects, Quota},
 };
 use jiff::{SignedDuration, Timestamp};
@@ -59,9 +59,9 @@ pub(crate) fn cycle(case: &CycleCase, setup: &Setup, fair: Fair) -> Result<Cycle
     }
     for id in waiting {
         let word = match queues.standing(id).context("it was submitted")? {
-            Standing::Queued => "queue",
-            Standing::Parked => "parked",
-            Standing::BackingOff | Standing::Admitted | Standing::Evicted => continue,
+            WorkloadStatus::Queued => "queue",
+            WorkloadStatus::Inadmissible => "parked",
+            WorkloadStatus::BackingOff | WorkloadStatus::Admitted | WorkloadStatus::Evicted => continue,
         };
         outcome.wait.insert(names.name(id).to_owned(), word.to_owned());
     }
@@ -141,7 +141,7 @@ impl Play {
         }
         for name in &step.gone {
             let id = self.names.id(name)?;
-            if self.queues.standing(id) == Some(Standing::Evicted) {
+            if self.queues.standing(id) == Some(WorkloadStatus::Evicted) {
                 self.requeue(id);
             }
         }
@@ -210,7 +210,9 @@ impl Play {
         let local = self.queues.objects().local_queues.get(&workload.local_queue);
         let is_let_in = local.is_some_and(|local| local.stop_policy == StopPolicy::None);
         match self.queues.standing(id) {
-            Some(Standing::Queued | Standing::Parked | Standing::BackingOff) if !is_let_in => {
+            Some(WorkloadStatus::Queued | WorkloadStatus::Inadmissible | WorkloadStatus::BackingOff)
+                if !is_let_in =>
+            {
                 self.queues.remove(id);
             }
             // Where its queue is not there, it waits outside.
@@ -282,7 +284,7 @@ impl Play {
         let mut preempted = BTreeMap::new();
         let mut admitted = BTreeMap::new();
         let mut cycles = 0;
-        while self.queues.is_restless() {
+        while self.queues.has_work() {
             cycles += 1;
             if cycles > CYCLES_AT_MOST {
                 return Ok(None);
@@ -320,7 +322,7 @@ impl Play {
         for name in self.names.iter() {
             let id = self.names.id(name)?;
             match self.queues.standing(id) {
-                Some(Standing::Admitted) => {
+                Some(WorkloadStatus::Admitted) => {
                     running.push(name.to_owned());
                     let queue = self.known[&id].cluster_queue.clone();
                     *running_count.entry(queue).or_default() += 1;
@@ -331,8 +333,8 @@ impl Play {
                         }
                     }
                 }
-                Some(Standing::Evicted) => leaving.push(name.to_owned()),
-                Some(Standing::Queued | Standing::Parked | Standing::BackingOff) => {
+                Some(WorkloadStatus::Evicted) => leaving.push(name.to_owned()),
+                Some(WorkloadStatus::Queued | WorkloadStatus::Inadmissible | WorkloadStatus::BackingOff) => {
                     waiting.push(name.to_owned());
                 }
                 None if self.known.contains_key(&id) => waiting.push(name.to_owned()),

@@ -11,7 +11,7 @@ mod words;
 
 use anyhow::{Context, Result, bail, ensure};
 use blueproof_simulation::retry::{
-    Component, Machine, Phase, PodPhase, PodsReady, Quota, Seen, Step, Terms, Wanted,
+    Component, DesiredState, FaultTolerance, Machine, ObservedState, Phase, PodPhase, PodsReady, Quota, Step,
 };
 use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
@@ -47,7 +47,7 @@ pub(crate) struct RetryCase {
 /// A machine, and what the time is.
 struct Course {
     machine: Machine,
-    terms: Terms,
+    terms: FaultTolerance,
     second: i64,
 }
 
@@ -55,7 +55,7 @@ struct Course {
 pub(crate) fn run(case: &RetryCase) -> Result<Vec<String>> {
     let from = phase(&case.from)?;
     let words = Words::of(&case.when);
-    let meaning = meaning(from, &words, &Terms::default())
+    let meaning = meaning(from, &words, &FaultTolerance::default())
         .with_context(|| format!("from {from:?}, `{}` is not understood", case.when))?;
     let retries = case
         .retries_now
@@ -136,7 +136,7 @@ fn phase(name: &str) -> Result<Phase> {
 
 impl Course {
     /// Leads a machine to a phase, with so many retries counted.
-    fn until(phase: Phase, retries: u32, terms: Terms) -> Result<Self> {
+    fn until(phase: Phase, retries: u32, terms: FaultTolerance) -> Result<Self> {
         let machine = Machine::default();
         let mut course = Self {
             machine,
@@ -164,13 +164,13 @@ impl Course {
         self.look(0, &pods(&[]));
         for _ in 0..retries.min(self.terms.retry_limit) {
             self.look(0, &second_component(Component::Failed));
-            self.look(self.terms.retry_pause.as_secs(), &all_gone(Wanted::Running));
+            self.look(self.terms.retry_pause.as_secs(), &all_gone(DesiredState::Running));
             self.look(0, &pods(&[]));
         }
     }
 
     fn resume(&mut self) -> Step {
-        self.look(0, &all_gone(Wanted::Running))
+        self.look(0, &all_gone(DesiredState::Running))
     }
 
     /// Goes from Running to another phase.
@@ -178,13 +178,13 @@ impl Course {
         match phase {
             Phase::Running => return,
             Phase::Resetting => self.look(0, &on_bad_node()),
-            Phase::Suspending => self.look(0, &wanted(Wanted::Suspended)),
+            Phase::Suspending => self.look(0, &wanted(DesiredState::Suspended)),
             Phase::Succeeded => self.look(0, &pods(&[PodPhase::Succeeded; 2])),
             Phase::Failed => self.look(0, &second_component(Component::Missing)),
-            Phase::Terminating => self.look(0, &wanted(Wanted::Deleted)),
+            Phase::Terminating => self.look(0, &wanted(DesiredState::Deleted)),
             Phase::Suspended => {
                 self.leave_for(Phase::Suspending);
-                self.look(0, &all_gone(Wanted::Suspended))
+                self.look(0, &all_gone(DesiredState::Suspended))
             }
             Phase::Resuming => {
                 self.leave_for(Phase::Suspended);
@@ -194,14 +194,14 @@ impl Course {
     }
 
     /// Looks, so many seconds after the look before.
-    fn look(&mut self, after: i64, seen: &Seen) -> Step {
+    fn look(&mut self, after: i64, seen: &ObservedState) -> Step {
         self.second += after;
         let now = Timestamp::from_second(self.second).unwrap_or(Timestamp::MAX);
         self.machine.observe(now, &self.terms, seen)
     }
 
     /// Looks at what is seen now, and again when it has lasted so long, unless that is another phase by then.
-    fn last(&mut self, seen: &Seen, seconds: Option<i64>) -> Step {
+    fn last(&mut self, seen: &ObservedState, seconds: Option<i64>) -> Step {
         let from = self.machine.phase();
         let first = self.look(0, seen);
         match seconds {

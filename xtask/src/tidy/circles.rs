@@ -5,7 +5,7 @@
 //! count.
 
 mod imports;
-mod modules;
+pub(super) mod modules;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 

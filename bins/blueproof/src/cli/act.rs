@@ -35,10 +35,10 @@ pub(crate) struct Run {
     /// The value of a parameter
     #[arg(short, long = "parameter", value_name = "NAME=VALUE", value_parser = parameter)]
     pub(crate) parameters: Vec<(String, String)>,
-    /// The LocalQueue that it waits in; `local` where there is one of that name, else the only one
+    /// The LocalQueue to put it into; by default `local`, else the only one
     #[arg(long, value_name = "NAME")]
     pub(crate) queue: Option<String>,
-    /// Its place in the queue, as a number or as the name of a WorkloadPriorityClass: higher goes first
+    /// Its priority, as a number or as the name of a WorkloadPriorityClass: higher goes first
     #[arg(
         long,
         value_name = "N|NAME",
@@ -46,13 +46,13 @@ pub(crate) struct Run {
         allow_negative_numbers = true
     )]
     pub(crate) priority: String,
-    /// Print the run's id and leave it to itself
+    /// Print the run's id and return at once
     #[arg(long)]
     pub(crate) detach: bool,
     /// Print nothing but the verdict, and errors
     #[arg(short, long)]
     pub(crate) quiet: bool,
-    /// How the answer is written
+    /// The output format
     #[arg(short, long, value_name = "FORMAT")]
     pub(crate) output: Option<DocumentFormat>,
 }
@@ -70,7 +70,7 @@ pub(crate) struct Wait {
     /// Print nothing but the verdict, and errors
     #[arg(short, long)]
     pub(crate) quiet: bool,
-    /// How the answer is written
+    /// The output format
     #[arg(short, long, value_name = "FORMAT")]
     pub(crate) output: Option<DocumentFormat>,
 }
@@ -87,20 +87,20 @@ pub(crate) struct Cancel {
     pub(crate) run: RunSelector,
 }
 
-/// Try an ended run once more.
+/// Retry a run that has ended.
 #[derive(Debug, Args)]
 #[command(after_help = exit::help("Example:\n  blueproof retry last", &Exit::OF_RUNS))]
 pub(crate) struct Retry {
     /// The run: r-41, 41, last (the newest of this project), or a blueprint for its newest
     #[arg(value_name = "RUN", add = ArgValueCandidates::new(complete::runs))]
     pub(crate) run: RunSelector,
-    /// Print the run's id and leave it to itself
+    /// Print the run's id and return at once
     #[arg(long)]
     pub(crate) detach: bool,
     /// Print nothing but the verdict, and errors
     #[arg(short, long)]
     pub(crate) quiet: bool,
-    /// How the answer is written
+    /// The output format
     #[arg(short, long, value_name = "FORMAT")]
     pub(crate) output: Option<DocumentFormat>,
 }
@@ -114,7 +114,7 @@ pub(crate) struct Logs {
     pub(crate) run: RunSelector,
     #[command(flatten)]
     pub(crate) attempt: AttemptChoice,
-    /// Go on until the run is over
+    /// Follow the output until the run ends
     #[arg(short, long, conflicts_with = "attempt")]
     pub(crate) follow: bool,
     /// Only this cell, by its position in the notebook
@@ -135,10 +135,10 @@ pub(crate) struct Check {
     /// Blueprints, their folders, or notebooks; every blueprint of this checkout where none is named
     #[arg(value_name = "PATH", add = ArgValueCompleter::new(complete::blueprints_and_paths))]
     pub(crate) paths: Vec<String>,
-    /// Let warnings fail, too
+    /// Fail on warnings, too
     #[arg(long)]
     pub(crate) strict: bool,
-    /// How the answer is written
+    /// The output format
     #[arg(short, long, value_name = "FORMAT")]
     pub(crate) output: Option<DocumentFormat>,
 }
@@ -150,7 +150,7 @@ pub(crate) struct Init {
     /// The notebook
     #[arg(value_name = "NOTEBOOK")]
     pub(crate) notebook: PathBuf,
-    /// Replace the blueprint that is there
+    /// Overwrite an existing blueprint
     #[arg(long)]
     pub(crate) force: bool,
     /// Print it instead of writing it
@@ -197,7 +197,7 @@ pub(crate) struct Artifacts {
     pub(crate) run: RunSelector,
     #[command(flatten)]
     pub(crate) attempt: AttemptChoice,
-    /// Copy them into this folder, which is made
+    /// Copy them into this folder, which is created
     #[arg(long, value_name = "FOLDER")]
     pub(crate) to: Option<PathBuf>,
     /// How they are listed: as documents with the names as they are, which else stand one a line, with escapes as in `ls -b`

@@ -55,7 +55,7 @@ fn after(mut run: RunView, at: usize) -> RunView {
         failure,
         // It was chosen for the attempt that ended the run.
         last_pass: None,
-        troubles: Vec::new(),
+        failing_calls: Vec::new(),
         ..run
     }
 }

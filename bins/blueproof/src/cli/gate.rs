@@ -36,7 +36,7 @@ pub(crate) struct Approve {
     pub(crate) expires_after: Option<SignedDuration>,
 }
 
-/// Take approvals back: what runs under them is stopped.
+/// Revoke approvals: attempts under them are stopped.
 #[derive(Debug, Args)]
 #[command(after_help = exit::help(
     "Example:\n  blueproof revoke 1a2b3c4d5e6f708192a3b4c5d6e7f8091a2b3c4d",
@@ -58,7 +58,7 @@ pub(crate) struct Heads {
     pub(crate) pull_request: Option<u64>,
 }
 
-/// Keep a run, or each of a pull request, from starting.
+/// Hold a run, or all runs of a pull request, so that none starts.
 #[derive(Debug, Args)]
 #[command(after_help = exit::help("Example:\n  blueproof hold --pull-request 12", &EXITS))]
 pub(crate) struct Hold {
@@ -81,25 +81,25 @@ pub(crate) struct Holdable {
     /// The run: r-41, 41, last (the newest of this project), or a blueprint for its newest
     #[arg(value_name = "RUN", add = ArgValueCandidates::new(complete::runs))]
     pub(crate) run: Option<RunSelector>,
-    /// All runs of this pull request, and those that are still to come
+    /// All runs of this pull request, and future ones
     #[arg(long, value_name = "N")]
     pub(crate) pull_request: Option<u64>,
 }
 
-/// Show who approved, revoked, held and cancelled what, the oldest first.
+/// List approvals, revocations, holds and cancellations, the oldest first.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  blueproof audit --pull-request 12\n  blueproof audit --by ada -o json")]
 pub(crate) struct Audit {
-    /// Only what is about this run, or about its pull request and what approvals cover it
+    /// Only entries of this run, of its pull request, and of approvals that cover it
     #[arg(long, value_name = "RUN", add = ArgValueCandidates::new(complete::runs))]
     pub(crate) run: Option<RunSelector>,
-    /// Only what is about this pull request and its runs
+    /// Only entries of this pull request and its runs
     #[arg(long, value_name = "N")]
     pub(crate) pull_request: Option<u64>,
-    /// Only what this person did: a login, a GitHub user's id, or a user of this machine
+    /// Only what this user did: a login, a GitHub user's id, or a user of this machine
     #[arg(long, value_name = "WHO")]
     pub(crate) by: Option<String>,
-    /// How it is written
+    /// The output format
     #[arg(short, long, value_name = "FORMAT")]
     pub(crate) output: Option<DocumentFormat>,
 }

@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 
 use crate::output::Format;
 
-/// Look at queues and their quota, and change them.
+/// Show queues and their quota, and change them.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  blueproof quota get\n  blueproof quota apply -f queues.yaml --dry-run")]
 pub(crate) struct Quota {
@@ -17,15 +17,15 @@ pub(crate) struct Quota {
 /// What is done about queues.
 #[derive(Debug, Subcommand)]
 pub(crate) enum QuotaCommand {
-    /// Let the queues of these files hold from now on, and no others
+    /// Replace all queues with those of these files
     Apply(QuotaApply),
-    /// List ClusterQueues with their quota, and who holds it
+    /// List ClusterQueues with their quota and the workloads that hold it
     Get(QuotaGet),
-    /// Tell all about one queue
+    /// Show one queue in full
     Describe(QuotaDescribe),
 }
 
-/// Let the queues of these files hold from now on, and no others.
+/// Replace all queues with those of these files.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  blueproof quota apply -f queues.yaml --dry-run\n  blueproof quota apply -f flavors.yaml -f queues.yaml"
@@ -39,20 +39,20 @@ pub(crate) struct QuotaApply {
     pub(crate) dry_run: bool,
 }
 
-/// List ClusterQueues with their quota, and who holds it.
+/// List ClusterQueues with their quota and the workloads that hold it.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  blueproof quota get\n  blueproof quota get -o yaml > queues.yaml")]
 pub(crate) struct QuotaGet {
-    /// How they are written; JSON and YAML are Kueue's objects, which `apply` and a cluster take
+    /// The output format; JSON and YAML are Kueue's objects, which `apply` and a cluster take
     #[arg(short, long, value_name = "FORMAT")]
     pub(crate) output: Option<Format>,
 }
 
-/// Tell all about one queue.
+/// Show one queue in full.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  blueproof quota describe local")]
 pub(crate) struct QuotaDescribe {
-    /// The name of a ClusterQueue, or of a LocalQueue in front of one
+    /// The name of a ClusterQueue, or of a LocalQueue that points to one
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
 }

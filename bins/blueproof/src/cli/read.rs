@@ -28,19 +28,19 @@ pub(crate) enum GetKind {
     /// List the blueprints of this checkout, with their profiles
     #[command(visible_alias = "blueprint")]
     Blueprints(GetBlueprints),
-    /// List the events that all else follows from, the oldest first
+    /// List the facts of the log, the oldest first
     #[command(visible_alias = "event")]
     Events(GetEvents),
-    /// List the commands that were left for whoever leads, and what became of them, the newest first
+    /// List the commands that were sent to the leader, with their results, the newest first
     #[command(visible_alias = "command")]
     Commands(GetCommands),
 }
 
-/// List the events that all else follows from, the oldest first.
+/// List the facts of the log, the oldest first.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  blueproof get events -o jsonl > log.jsonl")]
 pub(crate) struct GetEvents {
-    /// How they are written
+    /// The output format
     #[arg(short, long, value_name = "FORMAT")]
     pub(crate) output: Option<EventFormat>,
 }
@@ -48,18 +48,18 @@ pub(crate) struct GetEvents {
 /// How events are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum EventFormat {
-    /// All that is in the log, one JSON object a line: what `whatif --log` reads
+    /// The whole log, one JSON object a line: what `whatif --log` reads
     Jsonl,
 }
 
-/// List the commands that were left for whoever leads, and what became of them, the newest first.
+/// List the commands that were sent to the leader, with their results, the newest first.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  blueproof get commands")]
 pub(crate) struct GetCommands {
-    /// The most that are listed
+    /// The maximum number of entries
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) limit: u32,
-    /// How they are written
+    /// The output format
     #[arg(short, long, value_name = "FORMAT")]
     pub(crate) output: Option<DocumentFormat>,
 }
@@ -68,7 +68,7 @@ pub(crate) struct GetCommands {
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  blueproof get blueprints")]
 pub(crate) struct GetBlueprints {
-    /// How they are written
+    /// The output format
     #[arg(short, long, value_name = "FORMAT")]
     pub(crate) output: Option<Format>,
 }
@@ -82,7 +82,7 @@ pub(crate) struct GetRuns {
     pub(crate) runs: Vec<RunSelector>,
     #[command(flatten)]
     pub(crate) attempt: AttemptChoice,
-    /// Only runs in this state, such as running or failed; `active` and `ended` are all that are not over, or are
+    /// Only runs in this state, such as running or failed; `active` and `ended` are all that have not ended, or have
     #[arg(
         long,
         value_name = "STATUS",
@@ -93,13 +93,13 @@ pub(crate) struct GetRuns {
     /// Only runs of this blueprint
     #[arg(short, long, value_name = "NAME", add = ArgValueCandidates::new(complete::blueprints))]
     pub(crate) blueprint: Option<BlueprintName>,
-    /// The most that are listed
+    /// The maximum number of entries
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) limit: u32,
-    /// Go on, and list a run again whenever it has changed
+    /// Follow, and list a run again whenever it has changed
     #[arg(short, long, conflicts_with = "attempt")]
     pub(crate) watch: bool,
-    /// How they are written
+    /// The output format
     #[arg(short, long, value_name = "FORMAT")]
     pub(crate) output: Option<Format>,
 }
@@ -107,9 +107,9 @@ pub(crate) struct GetRuns {
 /// How a run may stand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Status {
-    /// Not over yet, in whichever state
+    /// Not ended yet, in any state
     Active,
-    /// Over, however it ended
+    /// Ended, with any verdict
     Ended,
     AwaitingApproval,
     Queued,
@@ -125,7 +125,7 @@ pub(crate) enum Status {
     Superseded,
 }
 
-/// Tell all about one thing.
+/// Show one thing in full.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  blueproof describe run last")]
 pub(crate) struct Describe {
@@ -136,7 +136,7 @@ pub(crate) struct Describe {
 /// What is described.
 #[derive(Debug, Subcommand)]
 pub(crate) enum DescribeKind {
-    /// Tell all about one run
+    /// Show one run in full
     #[command(
         visible_alias = "runs",
         after_help = "Example:\n  blueproof describe run last"
@@ -148,19 +148,19 @@ pub(crate) enum DescribeKind {
     },
 }
 
-/// Say why a run waits, and what would end that.
+/// Explain why a run is pending, and what would get it admitted.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  blueproof why last")]
 pub(crate) struct Why {
     /// The run: r-41, 41, last (the newest of this project), or a blueprint for its newest
     #[arg(value_name = "RUN", add = ArgValueCandidates::new(complete::runs))]
     pub(crate) run: RunSelector,
-    /// How it is written
+    /// The output format
     #[arg(short, long, value_name = "FORMAT")]
     pub(crate) output: Option<DocumentFormat>,
 }
 
-/// Print figures of queues and runs for Prometheus.
+/// Print metrics of queues and runs for Prometheus.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  blueproof metrics > blueproof.prom")]
 pub(crate) struct Metrics {
@@ -216,7 +216,7 @@ pub(crate) enum SchemaKind {
     Event,
     /// A run, as `get run -o json` writes it
     Run,
-    /// Jobs that queues are tried out with, as `simulate -f` reads them
+    /// Jobs and queues to simulate, as `simulate -f` reads them
     Simulation,
 }
 
@@ -231,10 +231,10 @@ pub(crate) struct Configuration {
 /// What of the configuration is shown.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
-    /// Show the values that hold here and now
+    /// Show the values in effect
     #[command(after_help = "Example:\n  blueproof config show --origin")]
     Show(ConfigShow),
-    /// List the files that are looked at, the one that counts most first
+    /// List the configuration files, in order of precedence
     #[command(after_help = "Example:\n  blueproof config path")]
     Path,
     /// List the contexts: schedulers and stores with a name
@@ -243,7 +243,7 @@ pub(crate) enum ConfigCommand {
     /// Print the name of the current context
     #[command(after_help = "Example:\n  blueproof config current-context")]
     CurrentContext,
-    /// Make a context the current one: of the file that is named with `--config`, and else of your own
+    /// Make a context the current one, in the file that `--config` names, or else in your own
     #[command(after_help = "Example:\n  blueproof config use-context team")]
     UseContext(ConfigUseContext),
 }
@@ -251,7 +251,7 @@ pub(crate) enum ConfigCommand {
 /// List the contexts.
 #[derive(Debug, Args)]
 pub(crate) struct ConfigGetContexts {
-    /// How they are written
+    /// The output format
     #[arg(short, long, value_name = "FORMAT")]
     pub(crate) output: Option<ContextFormat>,
 }
@@ -259,24 +259,24 @@ pub(crate) struct ConfigGetContexts {
 /// How contexts are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ContextFormat {
-    /// Their names alone
+    /// Only the names
     Name,
 }
 
 /// Make a context the current one.
 #[derive(Debug, Args)]
 pub(crate) struct ConfigUseContext {
-    /// What it is called
+    /// The name of the context
     pub(crate) name: String,
 }
 
-/// Show the values that hold here and now.
+/// Show the values in effect.
 #[derive(Debug, Args)]
 pub(crate) struct ConfigShow {
-    /// Say where each value comes from
+    /// Show where each value comes from
     #[arg(long)]
     pub(crate) origin: bool,
-    /// How it is written
+    /// The output format
     #[arg(short, long, value_name = "FORMAT")]
     pub(crate) output: Option<DocumentFormat>,
 }
@@ -293,7 +293,7 @@ pub(crate) struct Completion {
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  blueproof version -o json")]
 pub(crate) struct Version {
-    /// How it is written
+    /// The output format
     #[arg(short, long, value_name = "FORMAT")]
     pub(crate) output: Option<DocumentFormat>,
 }

@@ -14,7 +14,7 @@ use crate::{
 /// The codes of commands that look at all of a store.
 const EXITS: [Exit; 4] = [Exit::Ok, Exit::Failed, Exit::Usage, Exit::Infrastructure];
 
-/// Look whether the store is whole, repair it, and remove what is old.
+/// Check the store, repair it, and remove old runs.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  blueproof store check\n  blueproof store prune --retention-age 90d --dry-run"
@@ -27,29 +27,29 @@ pub(crate) struct StoreArguments {
 /// What is done with the store.
 #[derive(Debug, Subcommand)]
 pub(crate) enum StoreCommand {
-    /// Compare everything in the store with its log
+    /// Compare the store with its log
     Check(StoreCheckArguments),
-    /// Make again what is not as the log says
+    /// Rewrite what differs from the log
     Repair(StoreRepair),
-    /// Remove runs that are over, and what they left, beyond limits
+    /// Remove ended runs and their output beyond limits
     Prune(StorePrune),
 }
 
-/// Compare everything in the store with its log.
+/// Compare the store with its log.
 ///
 /// It only reads, beside whatever goes on.
 #[derive(Debug, Args)]
 #[command(after_help = exit::help("Example:\n  blueproof store check", &EXITS))]
 pub(crate) struct StoreCheckArguments {}
 
-/// Make again what is not as the log says.
+/// Rewrite what differs from the log.
 ///
 /// The log itself is not changed. It works while nothing else does with the store, and says so otherwise.
 #[derive(Debug, Args)]
 #[command(after_help = exit::help("Example:\n  blueproof store repair", &EXITS))]
 pub(crate) struct StoreRepair {}
 
-/// Remove runs that are over, and what they left, beyond limits.
+/// Remove ended runs and their output beyond limits.
 ///
 /// What goes on is never removed, nor is the log. A scheduler that is started with the same limits does this once an hour.
 #[derive(Debug, Args)]
@@ -64,7 +64,7 @@ pub(crate) struct StorePrune {
     /// Print what would be removed, and remove nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// How it is written what is removed
+    /// The output format
     #[arg(short, long, value_name = "FORMAT")]
     pub(crate) output: Option<DocumentFormat>,
 }
@@ -79,7 +79,7 @@ pub(crate) struct Limits {
     /// Keep this many runs: those that ended last
     #[arg(long, value_name = "N")]
     pub(crate) retention_runs: Option<usize>,
-    /// Keep so much of what runs left, such as 50Gi; the runs themselves stay
+    /// Keep this much output of runs, such as 50Gi; the runs themselves stay
     #[arg(long, value_name = "BYTES")]
     pub(crate) retention_output: Option<Bytes>,
 }

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::{
     cli::{ConfigCommand, ConfigGetContexts, ConfigShow, Configuration, ContextFormat},
-    config::{Config, ConfigFlags, Key, Origin, Presence, Surroundings},
+    config::{Config, ConfigFlags, Key, Origin, Presence, ProcessEnv},
     exit::{Exit, Problem},
     output::{self, Document, Encoding, Table, Width},
 };
@@ -15,7 +15,7 @@ pub(crate) fn config(arguments: &Configuration, flags: &ConfigFlags) -> Result<E
     if let ConfigCommand::UseContext(chosen) = &arguments.command {
         return use_context(&chosen.name, flags);
     }
-    let config = Config::load(flags, &Surroundings::of_this_process()?)?;
+    let config = Config::load(flags, &ProcessEnv::of_this_process()?)?;
     let answer = match &arguments.command {
         ConfigCommand::Show(show) => shown(&config, show)?,
         ConfigCommand::Path => files(&config),
@@ -61,7 +61,7 @@ fn current_context(config: &Config) -> Result<String, Problem> {
 }
 
 fn use_context(name: &str, flags: &ConfigFlags) -> Result<Exit, Problem> {
-    Config::use_context(name, flags, &Surroundings::of_this_process()?)?;
+    Config::use_context(name, flags, &ProcessEnv::of_this_process()?)?;
     output::print(&format!("Switched to context \"{}\".\n", output::line(name)))?;
     Ok(Exit::Ok)
 }

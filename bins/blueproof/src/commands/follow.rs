@@ -14,7 +14,7 @@ use crate::{
     show::{
         self,
         progress::Progress,
-        runs::{Kept, Listed},
+        runs::{Listed, RunArtifacts},
     },
 };
 
@@ -59,7 +59,7 @@ async fn wait_in_silence(
     target: &Target,
     done: impl Fn(&RunView) -> bool,
 ) -> Result<Option<RunView>, Problem> {
-    let say = Progress::new().sayer();
+    let say = Progress::new().speaker();
     tokio::select! {
         view = session.until(target, done) => view.map(Some),
         never = session.look_after_the_driver(&say) => match never {},
@@ -73,7 +73,7 @@ async fn follow_in_group(
     done: impl Fn(&RunView) -> bool,
 ) -> Result<Option<RunView>, Problem> {
     let mut progress = Progress::new();
-    let say = progress.sayer();
+    let say = progress.speaker();
     let mut watch = Watch::new(session, target);
     let view = tokio::select! {
         view = session.until(target, done) => view?,
@@ -120,7 +120,7 @@ pub(crate) async fn conclude(
 ) -> Result<Exit, Problem> {
     let kept = reading::kept(&*session.store, &session.output(), run).await?;
     let mut answer = show::verdict::render(run);
-    if let Some(comparison) = kept.as_ref().and_then(Kept::comparison) {
+    if let Some(comparison) = kept.as_ref().and_then(RunArtifacts::comparison) {
         answer.push_str(&show::since::render(run, comparison, Timestamp::now()));
     }
     show::github::tell(run, &*session.output(), &answer).await;
@@ -132,7 +132,7 @@ pub(crate) async fn conclude(
         output::print(&show::verdict::render(run))?;
         return Ok(Exit::of(run));
     }
-    if let Some(report) = kept.as_ref().and_then(Kept::report_file) {
+    if let Some(report) = kept.as_ref().and_then(RunArtifacts::report_file) {
         answer.push_str(&format!("     file://{}\n", report.display()));
     }
     output::print(&answer)?;

@@ -16,11 +16,11 @@ use crate::{
     config::ConfigFlags,
     exit::{Exit, Problem},
     output::{self, Document, Encoding, Format, Width},
-    reading::{self, Reading, Vigil},
+    reading::{self, LeaderWatch, Reading},
     select::RunSelector,
     show::{
         self,
-        runs::{self, Columns, Kept, Listed},
+        runs::{self, Columns, Listed, RunArtifacts},
     },
 };
 
@@ -188,7 +188,7 @@ fn shape(arguments: &GetRuns) -> Shape {
 /// Prints runs; of a single one also what is kept of it.
 fn print_all(
     views: &[RunView],
-    kept: Option<Kept>,
+    kept: Option<RunArtifacts>,
     format: Option<Format>,
     shape: Shape,
 ) -> Result<(), Problem> {
@@ -229,10 +229,10 @@ async fn watch(store: &Backend, arguments: &GetRuns) -> Result<Exit, Problem> {
     let mut shown: BTreeMap<RunId, Shown> = BTreeMap::new();
     let mut seen: Option<Version> = None;
     let mut widths: Vec<usize> = Vec::new();
-    let (mut vigil, mut listed) = (Vigil::default(), Vec::new());
+    let (mut leader_watch, mut listed) = (LeaderWatch::default(), Vec::new());
     loop {
         let Ok(version) = tokio::time::timeout(LOOK_EVERY, store.changed(seen)).await else {
-            vigil.look(store, &listed)?;
+            leader_watch.look(store, &listed)?;
             continue;
         };
         seen = Some(version);

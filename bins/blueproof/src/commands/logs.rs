@@ -23,7 +23,7 @@ use crate::{
     cli::Logs,
     exit::{Exit, Problem},
     output,
-    reading::{Reading, Vigil},
+    reading::{LeaderWatch, Reading},
     show,
 };
 
@@ -83,7 +83,7 @@ async fn print_all(
     run: RunId,
     printer: &mut Printer,
 ) -> Result<(), Ended> {
-    let mut vigil = Vigil::default();
+    let mut leader_watch = LeaderWatch::default();
     loop {
         // Before the run is read, so that no change of it is missed.
         let seen = store.changed(None).await;
@@ -100,7 +100,7 @@ async fn print_all(
             }
             return Ok(());
         }
-        vigil.look(store, std::slice::from_ref(&view))?;
+        leader_watch.look(store, std::slice::from_ref(&view))?;
         tokio::select! {
             _ = store.changed(Some(seen)) => {}
             () = tokio::time::sleep(LOOK_EVERY) => {}

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use blueproof_simulation::{History, Scenario, Written, Yardstick};
+use blueproof_simulation::{Baseline, History, Scenario, Written};
 use jiff::SignedDuration;
 
 use super::{
@@ -45,7 +45,7 @@ pub(crate) fn simulate(arguments: &Simulate) -> Result<Exit, Problem> {
         plays.push(Play::of(&name, scenario.under(objects), arguments));
     }
     for plainer in plainer {
-        let plain = Yardstick::from(plainer).applied_to(&scenario);
+        let plain = Baseline::from(plainer).applied_to(&scenario);
         plays.push(Play::of(name(plainer), plain, arguments));
     }
     let comparison = Comparison::of(SignedDuration::ZERO, &plays);

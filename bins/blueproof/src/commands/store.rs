@@ -13,7 +13,7 @@ use jiff::Timestamp;
 
 use crate::{
     cli::{StoreArguments, StoreCommand, StorePrune},
-    config::{Config, ConfigFlags, Surroundings},
+    config::{Config, ConfigFlags, ProcessEnv},
     exit::{Exit, Problem},
     output::{self, Cell, Document, Table},
     reading::block_on,
@@ -24,7 +24,7 @@ use crate::{
 const LISTED: usize = 20;
 
 pub(crate) fn store(arguments: &StoreArguments, flags: &ConfigFlags) -> Result<Exit, Problem> {
-    let config = Config::load(flags, &Surroundings::of_this_process()?)?;
+    let config = Config::load(flags, &ProcessEnv::of_this_process()?)?;
     let Some(store) = open(&config)? else {
         output::note(&format!("no store at {}", config.store.value.display()));
         return Ok(Exit::Ok);

@@ -10,7 +10,7 @@ pub(crate) struct ConfigFlags {
     /// The store of all runs
     #[arg(long, global = true, value_name = "FILE", help_heading = "Global options")]
     pub(crate) store: Option<PathBuf>,
-    /// The scheduler to ask, in place of a store: unix:PATH or a URL
+    /// The scheduler to connect to, instead of a store: unix:PATH or a URL
     #[arg(
         long,
         global = true,
@@ -19,7 +19,7 @@ pub(crate) struct ConfigFlags {
         help_heading = "Global options"
     )]
     pub(crate) server: Option<String>,
-    /// The context to work in, of those that are configured: a scheduler or a store with a name
+    /// The configured context to use: a named scheduler or store
     #[arg(
         long,
         global = true,
@@ -28,7 +28,7 @@ pub(crate) struct ConfigFlags {
         help_heading = "Global options"
     )]
     pub(crate) context: Option<String>,
-    /// A configuration file that goes before the project's and the user's
+    /// A configuration file that overrides the project's and the user's
     #[arg(long, global = true, value_name = "FILE", help_heading = "Global options")]
     pub(crate) config: Option<PathBuf>,
 }

@@ -10,7 +10,7 @@ use std::{
 use blueproof_diagnostic::{Code, Diagnostic};
 
 use super::{
-    ConfigFlags, Key, Origin, Surroundings, Value, context,
+    ConfigFlags, Key, Origin, ProcessEnv, Value, context,
     context::Context,
     file::{self, Contents, Setting},
     parse,
@@ -47,7 +47,7 @@ pub(crate) enum Presence {
 /// Everything that can say what a value is.
 pub(super) struct Layers<'a> {
     flags: &'a ConfigFlags,
-    surroundings: &'a Surroundings,
+    process_env: &'a ProcessEnv,
     files: Vec<(Layer, Contents)>,
     /// The context that was chosen.
     chosen: Option<Chosen>,
@@ -83,16 +83,16 @@ impl Owner {
 
 impl<'a> Layers<'a> {
     /// Reads every file, and finds the context that is chosen.
-    pub(super) fn read(flags: &'a ConfigFlags, surroundings: &'a Surroundings) -> Result<Self, Problem> {
-        let mut layers = Self::of_files(flags, surroundings)?;
+    pub(super) fn read(flags: &'a ConfigFlags, process_env: &'a ProcessEnv) -> Result<Self, Problem> {
+        let mut layers = Self::of_files(flags, process_env)?;
         layers.chosen = layers.choose()?;
         Ok(layers)
     }
 
     /// Reads every file. No context is chosen.
-    pub(super) fn of_files(flags: &'a ConfigFlags, surroundings: &'a Surroundings) -> Result<Self, Problem> {
+    pub(super) fn of_files(flags: &'a ConfigFlags, process_env: &'a ProcessEnv) -> Result<Self, Problem> {
         let mut files = Vec::new();
-        for (owner, path) in candidates(flags, surroundings) {
+        for (owner, path) in candidates(flags, process_env) {
             if owner == Owner::Project && is_of_stranger(&path) {
                 return Err(Problem::usage(of_stranger(&path)));
             }
@@ -136,7 +136,7 @@ impl<'a> Layers<'a> {
         }
         Ok(Self {
             flags,
-            surroundings,
+            process_env,
             files,
             chosen: None,
         })
@@ -175,7 +175,7 @@ impl<'a> Layers<'a> {
         if self.flags.store.is_some() || self.flags.server.is_some() {
             return Ok(None);
         }
-        let is_set = |key: Key| self.surroundings.variable(key.variable()).is_some();
+        let is_set = |key: Key| self.process_env.variable(key.variable()).is_some();
         let said = match &self.flags.context {
             Some(name) => Some((name.clone(), Origin::Flag("--context"))),
             None if is_set(Key::Server) || is_set(Key::Store) => return Ok(None),
@@ -240,11 +240,11 @@ impl<'a> Layers<'a> {
     pub(super) fn optional<T>(
         &self,
         key: Key,
-        parse: impl FnOnce(&Given, &Surroundings) -> Result<T, String>,
+        parse: impl FnOnce(&Given, &ProcessEnv) -> Result<T, String>,
     ) -> Result<Value<Option<T>>, Problem> {
         self.or(
             key,
-            |given, surroundings| parse(given, surroundings).map(Some),
+            |given, process_env| parse(given, process_env).map(Some),
             None,
         )
     }
@@ -253,7 +253,7 @@ impl<'a> Layers<'a> {
     pub(super) fn or<T>(
         &self,
         key: Key,
-        parse: impl FnOnce(&Given, &Surroundings) -> Result<T, String>,
+        parse: impl FnOnce(&Given, &ProcessEnv) -> Result<T, String>,
         built_in: T,
     ) -> Result<Value<T>, Problem> {
         let found = self.find(key, parse)?;
@@ -266,12 +266,12 @@ impl<'a> Layers<'a> {
     fn find<T>(
         &self,
         key: Key,
-        parse: impl FnOnce(&Given, &Surroundings) -> Result<T, String>,
+        parse: impl FnOnce(&Given, &ProcessEnv) -> Result<T, String>,
     ) -> Result<Option<Value<T>>, Problem> {
         let Some(given) = self.given(key) else {
             return Ok(None);
         };
-        match parse(&given, self.surroundings) {
+        match parse(&given, self.process_env) {
             Ok(value) => Ok(Some(Value {
                 value,
                 origin: given.origin,
@@ -289,7 +289,7 @@ impl<'a> Layers<'a> {
     fn given(&self, key: Key) -> Option<Given> {
         let said = |text: OsString, origin: Origin| Given {
             text,
-            folder: self.surroundings.folder.clone(),
+            folder: self.process_env.folder.clone(),
             place: blueproof_diagnostic::Place::file(origin.to_string()),
             origin,
         };
@@ -306,7 +306,7 @@ impl<'a> Layers<'a> {
         if let Some(of_context) = self.of_context(key) {
             return of_context;
         }
-        if let Some(value) = self.surroundings.variable(key.variable()) {
+        if let Some(value) = self.process_env.variable(key.variable()) {
             return Some(said(value.clone(), Origin::Variable(key.variable())));
         }
         self.files.iter().find_map(|(layer, contents)| {
@@ -330,22 +330,22 @@ fn setting_of(layer: &Layer, setting: &Setting) -> Given {
 }
 
 /// Returns where files are looked for, the one that counts most first.
-fn candidates(flags: &ConfigFlags, surroundings: &Surroundings) -> Vec<(Owner, PathBuf)> {
+fn candidates(flags: &ConfigFlags, process_env: &ProcessEnv) -> Vec<(Owner, PathBuf)> {
     let named = flags
         .config
         .clone()
-        .or_else(|| surroundings.variable("BLUEPROOF_CONFIG").map(PathBuf::from));
-    let named = named.map(|path| (Owner::Named, surroundings.folder.join(path)));
-    let project = surroundings
+        .or_else(|| process_env.variable("BLUEPROOF_CONFIG").map(PathBuf::from));
+    let named = named.map(|path| (Owner::Named, process_env.folder.join(path)));
+    let project = process_env
         .folder
         .ancestors()
         .map(|folder| folder.join(".blueproof/config.yaml"))
         .find(|path| path.exists())
         .map(|path| (Owner::Project, path));
-    let user = surroundings
+    let user = process_env
         .user()
         .map(|folder| (Owner::User, folder.join("config.yaml")));
-    let machine = (Owner::Machine, surroundings.machine.join("config.yaml"));
+    let machine = (Owner::Machine, process_env.machine.join("config.yaml"));
     named
         .into_iter()
         .chain(project)

@@ -9,9 +9,9 @@ use blueproof_core::{
 
 use blueproof_host::{ServerAddress, ServerAddressError};
 
-use super::{Surroundings, layers::Given};
+use super::{ProcessEnv, layers::Given};
 
-pub(super) fn cpu(given: &Given, _: &Surroundings) -> Result<Cpus, String> {
+pub(super) fn cpu(given: &Given, _: &ProcessEnv) -> Result<Cpus, String> {
     let cpu: Cpus = text(given)?
         .parse()
         .map_err(|error: blueproof_diagnostic::amount::ParseAmountError| error.to_string())?;
@@ -21,7 +21,7 @@ pub(super) fn cpu(given: &Given, _: &Surroundings) -> Result<Cpus, String> {
     Ok(cpu)
 }
 
-pub(super) fn memory(given: &Given, _: &Surroundings) -> Result<Bytes, String> {
+pub(super) fn memory(given: &Given, _: &ProcessEnv) -> Result<Bytes, String> {
     let memory: Bytes = text(given)?
         .parse()
         .map_err(|error: blueproof_diagnostic::amount::ParseAmountError| error.to_string())?;
@@ -31,7 +31,7 @@ pub(super) fn memory(given: &Given, _: &Surroundings) -> Result<Bytes, String> {
     Ok(memory)
 }
 
-pub(super) fn approval(given: &Given, _: &Surroundings) -> Result<LocalApproval, String> {
+pub(super) fn approval(given: &Given, _: &ProcessEnv) -> Result<LocalApproval, String> {
     match text(given)? {
         "true" => Ok(LocalApproval::Own),
         "false" => Ok(LocalApproval::Required),
@@ -40,7 +40,7 @@ pub(super) fn approval(given: &Given, _: &Surroundings) -> Result<LocalApproval,
 }
 
 /// Reads names with commas between them.
-pub(super) fn names(given: &Given, _: &Surroundings) -> Result<BTreeSet<String>, String> {
+pub(super) fn names(given: &Given, _: &ProcessEnv) -> Result<BTreeSet<String>, String> {
     let names = text(given)?.split(',').map(str::trim);
     let names: BTreeSet<String> = names.filter(|name| !name.is_empty()).map(str::to_owned).collect();
     match names.iter().find(|name| name.contains(char::is_whitespace)) {
@@ -52,16 +52,16 @@ pub(super) fn names(given: &Given, _: &Surroundings) -> Result<BTreeSet<String>,
 }
 
 /// Reads a path: `~/` is the home folder, and what is relative is relative to whoever said it.
-pub(super) fn path(given: &Given, surroundings: &Surroundings) -> Result<PathBuf, String> {
+pub(super) fn path(given: &Given, process_env: &ProcessEnv) -> Result<PathBuf, String> {
     if given.text.is_empty() {
         return Err("it is empty".into());
     }
     let path = PathBuf::from(&given.text);
     match path.strip_prefix("~") {
         Ok(below) => {
-            let home = surroundings
+            let home = process_env
                 .home()
-                .ok_or_else(|| format!("`~` is the home folder, and {}", surroundings.why_no_home()))?;
+                .ok_or_else(|| format!("`~` is the home folder, and {}", process_env.why_no_home()))?;
             Ok(home.join(below))
         }
         Err(_) => Ok(given.folder.join(path)),
@@ -69,19 +69,19 @@ pub(super) fn path(given: &Given, surroundings: &Surroundings) -> Result<PathBuf
 }
 
 /// Reads a program: a name is left to be found through `PATH`, everything else is a path.
-pub(super) fn program(given: &Given, surroundings: &Surroundings) -> Result<PathBuf, String> {
+pub(super) fn program(given: &Given, process_env: &ProcessEnv) -> Result<PathBuf, String> {
     let name = !given.text.is_empty() && !given.text.as_encoded_bytes().contains(&b'/');
     if name && given.text != "~" {
         return Ok(PathBuf::from(&given.text));
     }
-    path(given, surroundings)
+    path(given, process_env)
 }
 
 fn text(given: &Given) -> Result<&str, String> {
     OsStr::to_str(&given.text).ok_or_else(|| "it is not UTF-8".into())
 }
 
-pub(super) fn server(given: &Given, _: &Surroundings) -> Result<ServerAddress, String> {
+pub(super) fn server(given: &Given, _: &ProcessEnv) -> Result<ServerAddress, String> {
     let text = given.text.to_str().ok_or("it is not text")?;
     text.parse()
         .map_err(|error: ServerAddressError| error.to_string())

@@ -11,7 +11,7 @@ use super::*;
 struct World {
     root: TempDir,
     flags: ConfigFlags,
-    surroundings: Surroundings,
+    process_env: ProcessEnv,
 }
 
 impl World {
@@ -19,7 +19,7 @@ impl World {
         let root = tempfile::tempdir().expect("a folder");
         let path = |name: &str| root.path().join(name);
         fs::create_dir_all(path("project/below")).expect("a folder");
-        let surroundings = Surroundings {
+        let process_env = ProcessEnv {
             variables: [("HOME".into(), path("home").into())].into(),
             folder: path("project/below"),
             machine: path("etc"),
@@ -33,7 +33,7 @@ impl World {
         Self {
             root,
             flags,
-            surroundings,
+            process_env,
         }
     }
 
@@ -56,15 +56,15 @@ impl World {
     }
 
     fn set(&mut self, variable: &str, value: &str) {
-        self.surroundings.variables.insert(variable.into(), value.into());
+        self.process_env.variables.insert(variable.into(), value.into());
     }
 
     fn load(&self) -> Config {
-        Config::load(&self.flags, &self.surroundings).expect("a good configuration")
+        Config::load(&self.flags, &self.process_env).expect("a good configuration")
     }
 
     fn error(&self) -> Diagnostic {
-        let problem = Config::load(&self.flags, &self.surroundings).expect_err("a bad configuration");
+        let problem = Config::load(&self.flags, &self.process_env).expect_err("a bad configuration");
         assert_eq!(problem.exit, crate::exit::Exit::Usage);
         problem.diagnostics.into_iter().next().expect("a diagnostic")
     }
@@ -151,7 +151,7 @@ fn xdg_folders_are_heeded_where_they_are_absolute() {
 #[test]
 fn without_a_home_it_is_said_what_to_set() {
     let mut world = World::new();
-    world.surroundings.variables.clear();
+    world.process_env.variables.clear();
     assert_eq!(world.error().code, Code::NoHome);
     world.set("BLUEPROOF_STORE", "/a.db");
     assert_eq!(world.error().code, Code::NoHome);
@@ -162,7 +162,7 @@ fn without_a_home_it_is_said_what_to_set() {
 #[test]
 fn a_home_that_is_no_whole_path_is_said_to_be_that() {
     let mut world = World::new();
-    world.surroundings.variables.clear();
+    world.process_env.variables.clear();
     world.set("HOME", "rel");
     let refused = world.error();
     assert_eq!(refused.code, Code::NoHome);
@@ -391,7 +391,7 @@ fn a_token_of_a_context_goes_to_no_other_server() {
     world.set("BLUEPROOF_SERVER", "https://elsewhere.example.org");
     assert_eq!(world.load().token_file.value, None);
     world
-        .surroundings
+        .process_env
         .variables
         .remove(std::ffi::OsStr::new("BLUEPROOF_SERVER"));
     world.flags.server = Some("https://elsewhere.example.org".into());
@@ -438,9 +438,9 @@ fn the_current_context_is_chosen_though_the_one_before_is_gone() {
     let world = World::new();
     world.write(USER, &format!("{CONTEXTS}\ncurrentContext: gone"));
     assert_eq!(world.error().message, "no context exists with the name `gone`");
-    Config::use_context("old", &world.flags, &world.surroundings).expect("it is there");
+    Config::use_context("old", &world.flags, &world.process_env).expect("it is there");
     assert_eq!(world.load().context.value.as_deref(), Some("old"));
     let names = world.load().contexts.into_iter().map(|context| context.name);
     assert_eq!(names.collect::<Vec<_>>(), ["old", "team"]);
-    Config::use_context("gone", &world.flags, &world.surroundings).expect_err("it is gone");
+    Config::use_context("gone", &world.flags, &world.process_env).expect_err("it is gone");
 }

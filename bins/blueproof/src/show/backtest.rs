@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use blueproof_core::backtest::{Held, Scores};
+use blueproof_core::backtest::{EstimateAccuracy, Scores};
 use jiff::SignedDuration;
 use serde::Serialize;
 
@@ -40,7 +40,7 @@ impl fmt::Display for Answer {
     }
 }
 
-fn add(table: &mut Table, what: &str, held: &Held) {
+fn add(table: &mut Table, what: &str, held: &EstimateAccuracy) {
     let of = |text: String| if held.runs == 0 { "-".into() } else { text };
     let percent = |share: f64| of(format!("{:.1} %", share * 100.0));
     let error = SignedDuration::from_secs_f64(held.median_error_seconds);

@@ -7,7 +7,8 @@ use std::{
 
 use blueproof_queue::{Quantity, amount_in_words};
 use blueproof_simulation::{
-    Allocation, Figures, History, InAll, Scenario, Series, Slowdown, Spread, Unadmitted, Used, in_all,
+    Allocation, Figures, History, InAll, ResourceUsage, Scenario, Series, Slowdown, Spread, Unadmitted,
+    in_all,
 };
 use jiff::SignedDuration;
 use serde::Serialize;
@@ -113,7 +114,7 @@ fn common_span(figures: &[Figures]) -> (SignedDuration, SignedDuration) {
 
 fn never_admitted(from: SignedDuration, play: &Play) -> Vec<NeverAdmitted> {
     let came = play.history.unadmitted.iter().filter(|unadmitted| {
-        let arrived = play.history.fates[unadmitted.job].arrived;
+        let arrived = play.history.job_records[unadmitted.job].arrived;
         arrived.is_some_and(|arrived| arrived >= from)
     });
     let told = came.map(|unadmitted| NeverAdmitted {
@@ -385,7 +386,7 @@ fn slowdown(slowdown: Slowdown) -> Told {
     (slowdown.count, words)
 }
 
-type UsedBy = fn(&Figures) -> &BTreeMap<String, BTreeMap<String, Used>>;
+type UsedBy = fn(&Figures) -> &BTreeMap<String, BTreeMap<String, ResourceUsage>>;
 
 const USED_BY: [(&str, UsedBy); 2] = [
     ("queue", |figures| &figures.used_by_queue),

@@ -65,7 +65,7 @@ pub(crate) fn describe(
             explanation::until(pending, now)
         );
     }
-    for trouble in &view.troubles {
+    for trouble in &view.failing_calls {
         let _ = write!(
             text,
             "\n{BOLD}Fails{BOLD:#}: {}\n",

@@ -5,8 +5,8 @@ use std::{collections::BTreeMap, fmt};
 use blueproof_core::{
     domain::{Ending, RunId, RunState},
     estimate::Estimate,
-    pending::{PendingReason, Unblocker, UsageOrder},
-    view::{Eviction, OutlookView, RunView, Trouble},
+    pending::{PendingReason, RunRemedy, UsageOrder},
+    view::{Eviction, FailingCall, OutlookView, RunView},
 };
 use blueproof_queue::UserUsage;
 use jiff::{SignedDuration, Timestamp};
@@ -34,7 +34,7 @@ pub(crate) struct Explanation {
     waits: Option<PendingReason>,
     /// What would get it admitted, each by itself; it was tried on a copy of the queues.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    unblocked_by: Vec<Unblocker>,
+    unblocked_by: Vec<RunRemedy>,
     /// When it is likely to start and to end; absent when nothing is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     estimate: Option<Estimate>,
@@ -43,7 +43,7 @@ pub(crate) struct Explanation {
     eviction: Option<Eviction>,
     /// What failed for it and is tried again.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    troubles: Vec<Trouble>,
+    failing_calls: Vec<FailingCall>,
     /// Why it stands there, without a full stop.
     why: String,
     /// What would end that, or what can be done.
@@ -72,13 +72,13 @@ impl Explanation {
             unblocked_by: unblocked_by.clone(),
             estimate,
             eviction: view.attempts.last().and_then(|attempt| attempt.eviction.clone()),
-            troubles: view.troubles.clone(),
+            failing_calls: view.failing_calls.clone(),
             standing: pending
                 .iter()
                 .flat_map(standing)
                 .chain(unblocked_by.iter().flat_map(|way| over(way, others)))
                 .chain(evicted(view, now))
-                .chain(view.troubles.iter().map(|trouble| fails(trouble, now)))
+                .chain(view.failing_calls.iter().map(|trouble| fails(trouble, now)))
                 .chain(estimate.iter().flat_map(|estimate| expected(estimate, now)))
                 .chain(outlook.and_then(|outlook| old(outlook, now)))
                 .collect(),
@@ -173,13 +173,13 @@ fn user(of: &UserUsage) -> String {
 }
 
 /// Returns, of those whose end is waited for, which are over already: they keep their quota until they are cleared away.
-fn over(way: &Unblocker, others: &BTreeMap<RunId, RunState>) -> Vec<String> {
+fn over(way: &RunRemedy, others: &BTreeMap<RunId, RunState>) -> Vec<String> {
     let runs = match way {
-        Unblocker::Ends { runs, .. } => runs,
-        Unblocker::Resumed { then, .. } | Unblocker::Cancelled { then, .. } => {
+        RunRemedy::Ends { runs, .. } => runs,
+        RunRemedy::Resumed { then, .. } | RunRemedy::Cancelled { then, .. } => {
             return then.iter().flat_map(|way| over(way, others)).collect();
         }
-        Unblocker::Time | Unblocker::InTurn | Unblocker::MoreQuota { .. } => return Vec::new(),
+        RunRemedy::Time | RunRemedy::InTurn | RunRemedy::MoreQuota { .. } => return Vec::new(),
     };
     let states = runs.iter().filter_map(|run| Some((run, others.get(run)?)));
     let told = states.filter_map(|(run, state)| match *state {
@@ -205,7 +205,7 @@ fn evicted(view: &RunView, now: Timestamp) -> Option<String> {
     (!is_over).then(|| format!("  evicted {} {when} {eviction}", attempt.id))
 }
 
-fn fails(trouble: &Trouble, now: Timestamp) -> String {
+fn fails(trouble: &FailingCall, now: Timestamp) -> String {
     let told = trouble.told(&output::clock(trouble.again_at, now));
     format!("  fails   {}", output::line(&told))
 }
@@ -230,13 +230,13 @@ fn old(outlook: &OutlookView, now: Timestamp) -> Option<String> {
 
 /// Returns the runs whose end a run is said to wait for.
 pub(crate) fn awaited(view: &RunView) -> Vec<RunId> {
-    fn those(way: &Unblocker) -> Vec<RunId> {
+    fn those(way: &RunRemedy) -> Vec<RunId> {
         match way {
-            Unblocker::Ends { runs, .. } => runs.clone(),
-            Unblocker::Resumed { then, .. } | Unblocker::Cancelled { then, .. } => {
+            RunRemedy::Ends { runs, .. } => runs.clone(),
+            RunRemedy::Resumed { then, .. } | RunRemedy::Cancelled { then, .. } => {
                 then.iter().flat_map(those).collect()
             }
-            Unblocker::Time | Unblocker::InTurn | Unblocker::MoreQuota { .. } => Vec::new(),
+            RunRemedy::Time | RunRemedy::InTurn | RunRemedy::MoreQuota { .. } => Vec::new(),
         }
     }
     let ways = view.outlook.iter().flat_map(|outlook| &outlook.unblocked_by);
@@ -259,7 +259,7 @@ pub(crate) fn until(reason: &PendingReason, now: Timestamp) -> String {
     reason.unblocked_by()
 }
 
-fn goes_on_when(reason: &PendingReason, unblocked_by: &[Unblocker], now: Timestamp) -> String {
+fn goes_on_when(reason: &PendingReason, unblocked_by: &[RunRemedy], now: Timestamp) -> String {
     let mut ways: Vec<String> = unblocked_by.iter().map(ToString::to_string).collect();
     if ways.is_empty() {
         ways.push(until(reason, now));

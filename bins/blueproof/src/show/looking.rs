@@ -62,7 +62,7 @@ impl Drop for Looking {
 /// Says on stderr what is being done, once that has taken a moment.
 pub(crate) struct Meanwhile {
     done: Option<Sender<()>>,
-    sayer: Option<JoinHandle<()>>,
+    speaker: Option<JoinHandle<()>>,
 }
 
 impl Meanwhile {
@@ -77,7 +77,7 @@ impl Meanwhile {
         Self {
             done: Some(done),
             // Where no thread can be had, nothing is said.
-            sayer: thread::Builder::new().spawn(wait).ok(),
+            speaker: thread::Builder::new().spawn(wait).ok(),
         }
     }
 }
@@ -85,8 +85,8 @@ impl Meanwhile {
 impl Drop for Meanwhile {
     fn drop(&mut self) {
         drop(self.done.take());
-        if let Some(sayer) = self.sayer.take() {
-            let _ = sayer.join();
+        if let Some(speaker) = self.speaker.take() {
+            let _ = speaker.join();
         }
     }
 }

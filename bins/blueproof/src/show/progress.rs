@@ -79,7 +79,7 @@ impl Progress {
     }
 
     /// Returns what prints lines above everything that moves.
-    pub(crate) fn sayer(&self) -> Say {
+    pub(crate) fn speaker(&self) -> Say {
         Say {
             bar: self.bar.clone(),
         }
@@ -95,7 +95,7 @@ impl Progress {
     }
 
     fn say(&self, line: &str) {
-        self.sayer().line(line);
+        self.speaker().line(line);
     }
 
     /// Shows what is new.

@@ -41,13 +41,13 @@ pub(crate) struct Listed<'a> {
     #[serde(flatten)]
     run: &'a RunView,
     #[serde(flatten)]
-    kept: Option<Kept>,
+    kept: Option<RunArtifacts>,
 }
 
 /// What is kept of a run that has ended.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Kept {
+pub(crate) struct RunArtifacts {
     /// Where its report is, for people; beside it lie `report.json` and `junit.xml`.
     report_file: Option<PathBuf>,
     /// What whoever goes by the verdict must know, and what else its agent noticed.
@@ -58,7 +58,7 @@ pub(crate) struct Kept {
     comparison: Option<Comparison>,
 }
 
-impl Kept {
+impl RunArtifacts {
     /// Reads what is kept of a run. `passed` is the run of its last pass.
     pub(crate) async fn of(run: &RunView, passed: Option<&RunView>, output: &Arc<dyn AttemptOutput>) -> Self {
         let report = output.file(&OutputName::Report(run.id, ReportKind::Html)).await;
@@ -90,7 +90,7 @@ impl<'a> Listed<'a> {
     }
 
     /// Adds what is kept of it.
-    pub(crate) fn with(self, kept: Option<Kept>) -> Self {
+    pub(crate) fn with(self, kept: Option<RunArtifacts>) -> Self {
         Self { kept, ..self }
     }
 }

@@ -8,7 +8,7 @@ use blueproof_core::{
     policy::Policy,
     ports::Retry,
     scheduler::{Effort, Scheduler},
-    view::{RunView, Trouble},
+    view::{FailingCall, RunView},
 };
 use blueproof_diagnostic::{Code, Diagnostic};
 use jiff::Timestamp;
@@ -45,9 +45,9 @@ pub(crate) fn views() -> Vec<RunView> {
 }
 
 /// Returns a call that failed so often, the last time for this, and is made again.
-pub(crate) fn trouble(call: Call, times: u32, why: &str) -> Trouble {
+pub(crate) fn trouble(call: Call, times: u32, why: &str) -> FailingCall {
     let last = Diagnostic::error(Code::DevicesTaken, why).hint("see who has them");
-    Trouble {
+    FailingCall {
         call,
         times,
         last: Box::new(last),

@@ -9,7 +9,7 @@ use blueproof_core::{
     attempt::{Record, RecordKind, Stage},
     domain::{Actor, AttemptId, Resources, RunState, Verdict},
     event::Call,
-    view::{AttemptView, ReportView, RunView, Trouble},
+    view::{AttemptView, FailingCall, ReportView, RunView},
 };
 use blueproof_diagnostic::Diagnostic;
 use blueproof_notebook::text::{counted, line, shown};
@@ -59,7 +59,7 @@ pub(crate) struct Stages {
     metrics: Vec<(String, Vec<f64>)>,
     printing: String,
     /// What failed last, and was or is tried again.
-    troubles: Vec<Trouble>,
+    failing_calls: Vec<FailingCall>,
     /// When it is likely to end.
     ends: Option<String>,
 }
@@ -115,7 +115,7 @@ impl Stages {
             run: Cells::default(),
             metrics: Vec::new(),
             printing: String::new(),
-            troubles: Vec::new(),
+            failing_calls: Vec::new(),
             ends: None,
         }
     }
@@ -170,7 +170,7 @@ impl Stages {
             }
             RunState::Starting | RunState::Running | RunState::Ended(_) => {}
         }
-        self.on_troubles(&view.troubles);
+        self.on_troubles(&view.failing_calls);
         let goes_on = matches!(view.state, RunState::Starting | RunState::Running);
         self.ends = outlook.filter(|_| goes_on).map(output::line);
         if let Some(place) = attempt.and_then(|attempt| attempt.place_in_words(view.resources))
@@ -199,12 +199,12 @@ impl Stages {
     }
 
     /// Says what fails: a line for each thing that had not failed so before, and how it goes on beside what is going on.
-    fn on_troubles(&mut self, troubles: &[Trouble]) {
-        for trouble in troubles {
+    fn on_troubles(&mut self, failing_calls: &[FailingCall]) {
+        for trouble in failing_calls {
             // It is made again within minutes, so that the day goes without saying.
             let text = trouble.told(&output::clock(trouble.again_at, trouble.again_at));
             let is_known = self
-                .troubles
+                .failing_calls
                 .iter()
                 .any(|known| (known.call, &known.last) == (trouble.call, &trouble.last));
             if !is_known {
@@ -212,8 +212,8 @@ impl Stages {
             }
             self.doing.text = output::line(&text);
         }
-        if !troubles.is_empty() {
-            self.troubles = troubles.to_vec();
+        if !failing_calls.is_empty() {
+            self.failing_calls = failing_calls.to_vec();
         }
     }
 

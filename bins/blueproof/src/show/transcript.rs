@@ -1,7 +1,7 @@
 //! What happened in a simulation, one line each: when, who, and why.
 
 use blueproof_queue::amount_in_words;
-use blueproof_simulation::{Fewer, History, Leave, Moment, Scenario, What, retry::Reason};
+use blueproof_simulation::{EventKind, EvictionCause, Fewer, History, HistoryEvent, Scenario, retry::Reason};
 use jiff::SignedDuration;
 
 use super::comparison::amounts;
@@ -10,7 +10,7 @@ use crate::output::line;
 /// Returns a history as people read it.
 pub(crate) fn transcript(scenario: &Scenario, history: &History) -> String {
     let told = Told { scenario, history };
-    let lines = history.moments.iter().map(|moment| told.line(moment));
+    let lines = history.events.iter().map(|moment| told.line(moment));
     let left = told
         .left()
         .map(|line| format!("{:>8}  {line}\n", clock(history.end)));
@@ -23,33 +23,37 @@ struct Told<'a> {
 }
 
 impl Told<'_> {
-    fn line(&self, moment: &Moment) -> String {
+    fn line(&self, moment: &HistoryEvent) -> String {
         let what = match &moment.what {
-            What::Remark { text } => return format!("\n{}\n", line(text)),
-            What::Arrived { job } => format!("{} asks in {}", self.name(*job), self.queue(*job)),
-            What::Admitted { job } => self.admitted(*job, moment.at),
-            What::Evicted { job, cause } => format!("{} has to go {}", self.name(*job), self.cause(cause)),
-            What::Pending { job } => format!("{} finds no nodes with room for all its pods", self.name(*job)),
-            What::Running { job } => format!("the pods of {} run", self.name(*job)),
-            What::PodFailed { job, exit_code } => {
+            EventKind::Remark { text } => return format!("\n{}\n", line(text)),
+            EventKind::Arrived { job } => format!("{} asks in {}", self.name(*job), self.queue(*job)),
+            EventKind::Admitted { job } => self.admitted(*job, moment.at),
+            EventKind::Evicted { job, cause } => {
+                format!("{} has to go {}", self.name(*job), self.cause(cause))
+            }
+            EventKind::Pending { job } => {
+                format!("{} finds no nodes with room for all its pods", self.name(*job))
+            }
+            EventKind::Running { job } => format!("the pods of {} run", self.name(*job)),
+            EventKind::PodFailed { job, exit_code } => {
                 format!("a pod of {} fails with exit code {exit_code}", self.name(*job))
             }
-            What::Reset { job, reason } => format!(
+            EventKind::Reset { job, reason } => format!(
                 "{} is deleted, to be created again: {} ({reason:?})",
                 self.name(*job),
                 fault(*reason)
             ),
-            What::Failed { job, reason } => {
+            EventKind::Failed { job, reason } => {
                 format!("{} is given up: {} ({reason:?})", self.name(*job), fault(*reason))
             }
-            What::Requeued { job } => format!("{} waits again", self.name(*job)),
-            What::Done { job } => format!("{} is done", self.name(*job)),
-            What::GaveUp { job } => format!("{} gives up", self.name(*job)),
-            What::Deactivated { job } => format!("{} is not tried again", self.name(*job)),
-            What::QuotaChanged => "other queues hold".into(),
-            What::NodeFailed { node } => format!("{} fails", line(node)),
-            What::NodeRecovered { node } => format!("{} is well again", line(node)),
-            What::LendingLimit {
+            EventKind::Requeued { job } => format!("{} waits again", self.name(*job)),
+            EventKind::Done { job } => format!("{} is done", self.name(*job)),
+            EventKind::GaveUp { job } => format!("{} gives up", self.name(*job)),
+            EventKind::Deactivated { job } => format!("{} is not tried again", self.name(*job)),
+            EventKind::QuotaChanged => "other queues hold".into(),
+            EventKind::NodeFailed { node } => format!("{} fails", line(node)),
+            EventKind::NodeRecovered { node } => format!("{} is well again", line(node)),
+            EventKind::LendingLimit {
                 flavor: _,
                 resource,
                 limit,
@@ -59,8 +63,8 @@ impl Told<'_> {
     }
 
     fn admitted(&self, job: usize, at: SignedDuration) -> String {
-        let fate = &self.history.fates[job];
-        let stay = fate.stays.iter().find(|stay| stay.since == at);
+        let fate = &self.history.job_records[job];
+        let stay = fate.periods.iter().find(|stay| stay.since == at);
         let held = stay.map(|stay| amounts(&stay.held)).unwrap_or_default();
         let fewer = stay.and_then(|stay| stay.fewer.as_ref()).map(|fewer| {
             let Fewer { pod_set, pods, of } = fewer;
@@ -69,14 +73,14 @@ impl Told<'_> {
         format!("{} runs on {held}{}", self.name(job), fewer.unwrap_or_default())
     }
 
-    fn cause(&self, cause: &Leave) -> String {
+    fn cause(&self, cause: &EvictionCause) -> String {
         match cause {
-            Leave::Preempted { by, reason, .. } => {
+            EvictionCause::Preempted { by, reason, .. } => {
                 let words = reason.as_words();
                 format!("for {}: {words} ({})", self.name(*by), reason.as_str())
             }
-            Leave::Drained => "because its queue is drained".into(),
-            Leave::MaximumExecutionTimeExceeded => {
+            EvictionCause::Drained => "because its queue is drained".into(),
+            EvictionCause::MaximumExecutionTimeExceeded => {
                 "because it had quota for as long as it may (MaximumExecutionTimeExceeded)".into()
             }
         }
@@ -96,9 +100,9 @@ impl Told<'_> {
 
     /// Returns who still waits at the end.
     fn left(&self) -> impl Iterator<Item = String> {
-        let fates = self.history.fates.iter().enumerate();
-        let waiting = fates.filter(|(_, fate)| {
-            let holds = fate.stays.last().is_some_and(|stay| stay.until.is_none());
+        let job_records = self.history.job_records.iter().enumerate();
+        let waiting = job_records.filter(|(_, fate)| {
+            let holds = fate.periods.last().is_some_and(|stay| stay.until.is_none());
             fate.arrived.is_some()
                 && fate.done.is_none()
                 && fate.gave_up.is_none()

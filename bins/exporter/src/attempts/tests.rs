@@ -14,7 +14,7 @@ use blueproof_core::{
     gpu::{BusySample, Device, Figure, GpuProcess},
     testing::{device, snapshot},
 };
-use blueproof_gpu::account::Bill;
+use blueproof_gpu::account::UsageRecord;
 use jiff::ToSpan as _;
 
 use super::*;
@@ -26,19 +26,19 @@ struct Machine {
     runs: tempfile::TempDir,
     device: Device,
     watch: AttemptWatch,
-    witness: Box<dyn Witness>,
+    sink: Box<dyn SnapshotSink>,
     processes: Vec<GpuProcess>,
 }
 
 impl Machine {
     fn new() -> Self {
         let runs = tempfile::tempdir().expect("a folder");
-        let (watch, witness) = AttemptWatch::below(runs.path().to_owned());
+        let (watch, sink) = AttemptWatch::below(runs.path().to_owned());
         Self {
             runs,
             device: device(0),
             watch,
-            witness,
+            sink,
             processes: Vec::new(),
         }
     }
@@ -108,13 +108,15 @@ impl Machine {
             devices: vec![self.device.clone()],
             ..GpuInventory::default()
         };
-        self.witness.read(&inventory, &read);
+        self.sink.read(&inventory, &read);
     }
 
-    fn bill(&self, attempt: AttemptId) -> Bill {
+    fn usage_record(&self, attempt: AttemptId) -> UsageRecord {
         let seen = self.watch.seen().attempts;
         let shown = seen.iter().find(|shown| shown.attempt == attempt.to_string());
-        shown.and_then(|shown| shown.bill.clone()).expect("it is shown")
+        shown
+            .and_then(|shown| shown.usage_record.clone())
+            .expect("it is shown")
     }
 }
 
@@ -170,18 +172,18 @@ fn who_comes_after_another_is_charged_with_its_own_seconds_and_joules() {
 
     let expected = [(first, 6.75, 6.0), (second, 8.25, 3.5)];
     for (attempt, allocated, busy) in expected {
-        let total = machine.bill(attempt).total();
+        let total = machine.usage_record(attempt).total();
         assert_eq!(total.allocated_seconds(), allocated, "{attempt}");
         assert_eq!(total.busy_seconds(), Some(busy), "{attempt}");
         assert_eq!(total.joules(), Some(allocated * WATTS), "{attempt}");
     }
     let seen = machine.watch.seen();
-    let [of_device] = &seen.balances[..] else {
+    let [of_device] = &seen.device_totals[..] else {
         panic!("there is one device: {seen:?}");
     };
-    assert_eq!(of_device.balance.divided(), of_device.balance.total);
-    assert_eq!(of_device.balance.idle.allocated_seconds(), 23.0 - 15.0);
-    assert_eq!(of_device.balance.total.joules(), Some(23.0 * WATTS));
+    assert_eq!(of_device.device_totals.divided(), of_device.device_totals.total);
+    assert_eq!(of_device.device_totals.idle.allocated_seconds(), 23.0 - 15.0);
+    assert_eq!(of_device.device_totals.total.joules(), Some(23.0 * WATTS));
 }
 
 #[test]
@@ -199,17 +201,17 @@ fn an_attempt_is_shown_with_whose_it_is_and_for_two_minutes_after_its_end() {
         blueprint: "mnist".into(),
         profile: "gpu".into(),
         promised: Some(2),
-        bill: Some(machine.bill(attempt)),
+        usage_record: Some(machine.usage_record(attempt)),
     };
     assert_eq!(seen.attempts, [expected]);
     machine.end(attempt, 101.5);
     machine.read(102, 0.0);
     machine.read(221, 0.0);
-    assert_eq!(machine.bill(attempt).until, Some(moment(101.5)));
+    assert_eq!(machine.usage_record(attempt).until, Some(moment(101.5)));
     machine.read(222, 0.0);
     let seen = machine.watch.seen();
     assert_eq!(seen.attempts, []);
-    let held = seen.balances[0].balance.held;
+    let held = seen.device_totals[0].device_totals.held;
     assert_eq!(held.allocated_seconds(), 1.0, "it stays charged");
 }
 
@@ -221,7 +223,7 @@ fn a_clock_that_is_set_takes_no_device_from_anybody_and_gives_nobody_more() {
         let first = machine.give(1, 100_000.5);
         machine.read(100_001, 1.0);
         let new = |second: i64| second + by;
-        machine.witness.clock_set(SignedDuration::from_secs(by));
+        machine.sink.clock_set(SignedDuration::from_secs(by));
         machine.read(new(100_002), 1.0);
         machine.end(first, new(100_003) as f64);
         machine.read(new(100_003), 1.0);
@@ -229,7 +231,7 @@ fn a_clock_that_is_set_takes_no_device_from_anybody_and_gives_nobody_more() {
         machine.read(new(100_004), 1.0);
         machine.read(new(100_005), 1.0);
         for (attempt, allocated) in [(first, 2.5), (second, 2.0)] {
-            let total = machine.bill(attempt).total();
+            let total = machine.usage_record(attempt).total();
             assert_eq!(total.allocated_seconds(), allocated, "{attempt}, {by}");
             assert_eq!(total.busy_seconds(), Some(allocated), "{attempt}, {by}");
         }
@@ -255,8 +257,8 @@ fn memory_is_of_the_attempts_own_processes() {
     let attempt = machine.give(1, 100.5);
     machine.read(101, 0.0);
     machine.read(102, 0.0);
-    let bill = machine.bill(attempt);
-    let peak = bill.devices[0].peak_memory.expect("it was read");
+    let usage_record = machine.usage_record(attempt);
+    let peak = usage_record.devices[0].peak_memory.expect("it was read");
     assert_eq!(peak.bytes, Bytes(1024));
 }
 
@@ -276,5 +278,5 @@ fn while_it_cannot_be_read_who_has_what_that_is_told_and_nobody_loses_anything()
     machine.read(103, 1.0);
     assert!(machine.watch.seen().is_known);
     assert_eq!(machine.watch.silent(), None);
-    assert_eq!(machine.bill(attempt).total().allocated_seconds(), 2.5);
+    assert_eq!(machine.usage_record(attempt).total().allocated_seconds(), 2.5);
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use blueproof_core::gpu::{DeviceUuid, GpuInventory};
 
 use super::{
-    Advertised, Given, Told,
+    Advertised, DeviceAllocation, KubeletReport,
     ids::{DeviceId, Found},
 };
 
@@ -122,9 +122,9 @@ impl Default for Resources {
 }
 
 /// Says who has which device of an inventory.
-pub fn attribute(told: &Told, inventory: &GpuInventory, resources: &Resources) -> Attribution {
+pub fn attribute(told: &KubeletReport, inventory: &GpuInventory, resources: &Resources) -> Attribution {
     // A kubelet that says the same thing twice says it once.
-    let given: BTreeSet<&Given> = told.given.iter().collect();
+    let given: BTreeSet<&DeviceAllocation> = told.given.iter().collect();
     let mut claims: BTreeMap<&DeviceUuid, Claims<'_>> = BTreeMap::new();
     let mut uids = Uids::new();
     let mut found = Vec::new();
@@ -229,7 +229,7 @@ fn only_uid(uids: &BTreeSet<Option<&str>>) -> Option<String> {
 }
 
 impl Attribution {
-    fn count(&mut self, given: &Given, state: IdState) {
+    fn count(&mut self, given: &DeviceAllocation, state: IdState) {
         let mut name = given.device.resource.clone();
         if state == IdState::Ignored {
             let others = self.ids.keys().filter(|(_, state)| *state == IdState::Ignored);
@@ -242,7 +242,7 @@ impl Attribution {
     }
 }
 
-fn dynamic(told: &Told) -> BTreeMap<String, u64> {
+fn dynamic(told: &KubeletReport) -> BTreeMap<String, u64> {
     let mut dynamic: BTreeMap<String, u64> = BTreeMap::new();
     for (driver, count) in &told.dynamic {
         let is_one_too_many = dynamic.len() >= OTHERS_BY_NAME;

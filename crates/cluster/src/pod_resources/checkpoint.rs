@@ -13,7 +13,7 @@ use std::{
 use blueproof_core::attempt::read_regular;
 use serde::Deserialize;
 
-use super::Told;
+use super::KubeletReport;
 
 /// Where a kubelet has its checkpoint, if nobody told it otherwise.
 pub const USUAL_CHECKPOINT: &str = "/var/lib/kubelet/device-plugins/kubelet_internal_checkpoint";
@@ -85,7 +85,7 @@ impl PodUids {
 
     /// Writes down the UID of each pod that was given something. Where several pods were given the same by the same name of
     /// a container, one of them has ended, and which is not known.
-    pub(super) fn name(&self, told: &mut Told) {
+    pub(super) fn name(&self, told: &mut KubeletReport) {
         for given in &mut told.given {
             let device = given.device.clone();
             let held = (given.container.clone(), device.resource, device.id);
@@ -98,10 +98,10 @@ impl PodUids {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pod_resources::{Advertised, Given};
+    use crate::pod_resources::{Advertised, DeviceAllocation};
 
-    fn given(container: &str, id: &str) -> Given {
-        Given {
+    fn given(container: &str, id: &str) -> DeviceAllocation {
+        DeviceAllocation {
             namespace: "ci".into(),
             pod: "a".into(),
             pod_uid: None,
@@ -127,10 +127,10 @@ mod tests {
         PodUids::parse(text.as_bytes()).expect("a checkpoint")
     }
 
-    fn named(uids: &PodUids, given: Given) -> Option<String> {
-        let mut told = Told {
+    fn named(uids: &PodUids, given: DeviceAllocation) -> Option<String> {
+        let mut told = KubeletReport {
             given: vec![given],
-            ..Told::default()
+            ..KubeletReport::default()
         };
         uids.name(&mut told);
         told.given.remove(0).pod_uid

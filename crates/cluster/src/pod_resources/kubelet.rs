@@ -19,7 +19,7 @@ use tonic::{
 use tonic_prost::ProstCodec;
 
 use super::{
-    Advertised, Given, Told,
+    Advertised, DeviceAllocation, KubeletReport,
     checkpoint::PodUids,
     wire::{AllocatableResourcesResponse, ContainerDevices, Empty, ListPodResourcesResponse},
 };
@@ -90,7 +90,7 @@ impl Kubelet {
     /// Asks who has which device, and which devices there are to give. Waits at most as long as the kubelet has; after that
     /// it may be asked again. A connection is kept until something fails on it; one that is from an earlier question is
     /// replaced once, since it may be of a kubelet that was started anew.
-    pub async fn ask(&mut self) -> Result<Told, KubeletError> {
+    pub async fn ask(&mut self) -> Result<KubeletReport, KubeletError> {
         let within = self.within;
         let before = self.checkpoint.as_deref().map(PodUids::read);
         let asked = tokio::time::timeout(within, self.ask_patiently()).await;
@@ -103,7 +103,7 @@ impl Kubelet {
         asked
     }
 
-    async fn ask_patiently(&mut self) -> Result<Told, KubeletError> {
+    async fn ask_patiently(&mut self) -> Result<KubeletReport, KubeletError> {
         if let Some(channel) = self.channel.clone()
             && let Ok(told) = ask(channel).await
         {
@@ -126,7 +126,7 @@ async fn connect(socket: &Path) -> Result<Channel, tonic::transport::Error> {
     Endpoint::from_shared(address)?.origin(origin).connect().await
 }
 
-async fn ask(channel: Channel) -> Result<Told, Status> {
+async fn ask(channel: Channel) -> Result<KubeletReport, Status> {
     let listed: ListPodResourcesResponse = call(&channel, LIST).await?;
     let allocatable: Option<AllocatableResourcesResponse> = match call(&channel, GET_ALLOCATABLE).await {
         Ok(allocatable) => Some(allocatable),
@@ -147,15 +147,15 @@ async fn call<M: Message + Default + 'static>(channel: &Channel, method: &'stati
     Ok(answered.await?.into_inner())
 }
 
-fn told(listed: ListPodResourcesResponse) -> Told {
-    let mut told = Told {
+fn told(listed: ListPodResourcesResponse) -> KubeletReport {
+    let mut told = KubeletReport {
         pods: listed.pod_resources.len() as u64,
-        ..Told::default()
+        ..KubeletReport::default()
     };
     let mut dynamic: BTreeMap<String, u64> = BTreeMap::new();
     for pod in listed.pod_resources {
         for container in pod.containers {
-            let given = advertised(container.devices).map(|device| Given {
+            let given = advertised(container.devices).map(|device| DeviceAllocation {
                 namespace: pod.namespace.clone(),
                 pod: pod.name.clone(),
                 pod_uid: None,
@@ -175,7 +175,7 @@ fn told(listed: ListPodResourcesResponse) -> Told {
 
 /// Writes down the UIDs of pods by a checkpoint that was the same before they were told and is after it: else a device may
 /// have gone from one pod to the next in between.
-fn name_pods(told: &mut Told, before: io::Result<PodUids>, checkpoint: &Path) {
+fn name_pods(told: &mut KubeletReport, before: io::Result<PodUids>, checkpoint: &Path) {
     let both = before.and_then(|before| Ok((before, PodUids::read(checkpoint)?)));
     match both {
         Ok((before, after)) if before == after => after.name(told),

@@ -20,11 +20,11 @@ fn what_is_estimated_holds_as_often_as_it_says() {
     let all: Vec<_> = (1..=5)
         .map(|seed| scores(&busy_log(seed, Timestamp::UNIX_EPOCH, 100), None))
         .collect();
-    let starts: fn(&Scores) -> &Held = |scores| &scores.starts;
-    let ends: fn(&Scores) -> &Held = |scores| &scores.ends;
+    let starts: fn(&Scores) -> &EstimateAccuracy = |scores| &scores.starts;
+    let ends: fn(&Scores) -> &EstimateAccuracy = |scores| &scores.ends;
     for (what, of) in [("starts", starts), ("ends", ends)] {
         let runs: usize = all.iter().map(|scores| of(scores).runs).sum();
-        let share = |held: fn(&Held) -> f64| {
+        let share = |held: fn(&EstimateAccuracy) -> f64| {
             let sum: f64 = all
                 .iter()
                 .map(|scores| held(of(scores)) * of(scores).runs as f64)
@@ -93,5 +93,5 @@ fn a_request_that_comes_again_and_a_run_that_does_not_end_are_not_compared() {
     };
     log.retain(|logged| !ends(logged));
     let scores = scores(&log, None);
-    assert_eq!((scores.runs, scores.ends), (4, Held::default()));
+    assert_eq!((scores.runs, scores.ends), (4, EstimateAccuracy::default()));
 }

@@ -10,7 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::{
     domain::RunId,
-    pending::Unblocker,
+    pending::RunRemedy,
     scheduler::{Effort, Scheduler},
     view::{OutlookView, RunView},
 };
@@ -51,7 +51,7 @@ pub(super) struct Rows {
     behind: bool,
     refreshed_at: Option<Timestamp>,
     /// What would get runs admitted, as tried since anything happened last.
-    tried: BTreeMap<RunId, Vec<Unblocker>>,
+    tried: BTreeMap<RunId, Vec<RunRemedy>>,
     /// The last of those who had their turn though nothing of theirs had changed.
     turn: RunId,
 }

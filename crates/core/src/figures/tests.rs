@@ -22,7 +22,7 @@ fn busy(seconds: f64, seen: f64) -> GpuUse {
 #[test]
 fn the_figures_of_a_run_are_what_a_hand_computes() {
     // 4 cores for 600 s of which 1200 s were used; two GPUs for 600 s of which 900 s were busy.
-    let run = Used {
+    let run = RunUsage {
         cpu_seconds: Some(1200.0),
         allocated_cpu_seconds: Some(2400.0),
         gpu: Some(GpuUse {
@@ -55,22 +55,22 @@ fn what_an_attempt_used_is_divided_by_what_was_there_for_it() {
         memory_peak: None,
         gpu: Some(busy(30.0, 60.0)),
     };
-    let figures = Figures::of(&[Used::of(&usage)]);
+    let figures = Figures::of(&[RunUsage::of(&usage)]);
     assert_eq!(figures.average_cpu, Some(0.25));
     assert_eq!(figures.average_gpu, Some(0.5));
     let unread = Usage {
         cpu_time: None,
         ..usage
     };
-    assert_eq!(Figures::of(&[Used::of(&unread)]).average_cpu, None);
+    assert_eq!(Figures::of(&[RunUsage::of(&unread)]).average_cpu, None);
 }
 
 #[test]
 fn an_average_over_runs_is_no_average_of_averages() {
-    let run = |of, over, queued| Used {
+    let run = |of, over, queued| RunUsage {
         gpu: Some(busy(of, over)),
         queue_seconds: Some(queued),
-        ..Used::default()
+        ..RunUsage::default()
     };
     let figures = Figures::of(&[run(10.0, 10.0, 0.0), run(0.0, 90.0, 30.0)]);
 
@@ -82,22 +82,22 @@ fn an_average_over_runs_is_no_average_of_averages() {
 #[test]
 fn what_is_not_known_is_in_no_figure() {
     assert_eq!(Figures::of(&[]), Figures::default());
-    assert_eq!(Figures::of(&[Used::default()]), Figures::default());
-    let half_known = Used {
+    assert_eq!(Figures::of(&[RunUsage::default()]), Figures::default());
+    let half_known = RunUsage {
         cpu_seconds: Some(5.0),
         gpu: Some(GpuUse {
             peak_utilization: Some(f64::NAN),
             ..busy(0.0, 0.0)
         }),
-        ..Used::default()
+        ..RunUsage::default()
     };
     assert_eq!(Figures::of(&[half_known]), Figures::default());
 
     // Of the second run nobody knows what it was given, so the first alone counts.
-    let known = Used {
+    let known = RunUsage {
         cpu_seconds: Some(1.0),
         allocated_cpu_seconds: Some(4.0),
-        ..Used::default()
+        ..RunUsage::default()
     };
     assert_eq!(Figures::of(&[known, half_known]).average_cpu, Some(0.25));
 }
@@ -116,7 +116,7 @@ proptest! {
         runs in proptest::collection::vec((0.0..1e9_f64, 0_i64..1_000_000, 0_u32..512), 0..8),
     ) {
         let used = |(cpu, seconds, cores): (f64, i64, u32)| {
-            Used::of(&Usage {
+            RunUsage::of(&Usage {
                 duration: SignedDuration::from_secs(seconds),
                 cpu_granted: Cpus::cores(cores),
                 cpu_time: SignedDuration::try_from_secs_f64(cpu).ok(),
@@ -124,7 +124,7 @@ proptest! {
                 gpu: None,
             })
         };
-        let runs: Vec<Used> = runs.into_iter().map(used).collect();
+        let runs: Vec<RunUsage> = runs.into_iter().map(used).collect();
         if let Some(share) = Figures::of(&runs).average_cpu {
             prop_assert!((0.0..=1.0).contains(&share), "{share}");
         }

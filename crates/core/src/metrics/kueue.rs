@@ -1,4 +1,4 @@
-//! What the queue tells of itself, under Kueue 0.19.2's names: its kinds, labels and buckets, our words.
+//! The queue's metrics, under Kueue 0.19.2's names: its kinds, labels and buckets, our words.
 
 use super::Kind::{Counter, Gauge, Histogram};
 
@@ -18,138 +18,141 @@ super::table! {
     KUEUE, constant &[("replica_role", "standalone")];
 
     ADMISSION_ATTEMPTS = Counter, "kueue_admission_attempts_total" ["result"]
-        "Cycles in which somebody was tried: success where at least one got quota, inadmissible where \
-        nobody did";
+        "The number of admission cycles: success where at least one workload was admitted, inadmissible where \
+        none was";
 
     PENDING_WORKLOADS = Gauge, "kueue_pending_workloads" ["cluster_queue" "status"]
-        "Workloads that wait: active are tried in the next cycles, inadmissible not before something changes";
+        "The number of pending workloads: active ones are tried in the next cycles, inadmissible ones only after \
+        something in the cohort changes";
     RESERVING_ACTIVE_WORKLOADS = Gauge, "kueue_reserving_active_workloads" ["cluster_queue"]
-        "Workloads that have quota, or have it and wait for others to leave it";
+        "The number of workloads that reserve quota, admitted or not yet";
     ADMITTED_ACTIVE_WORKLOADS = Gauge, "kueue_admitted_active_workloads" ["cluster_queue"]
-        "Workloads that were told of their quota and have it still";
+        "The number of admitted workloads that are active";
     CLUSTER_QUEUE_STATUS = Gauge, "kueue_cluster_queue_status" ["cluster_queue" "status"]
-        "One at the status that the ClusterQueue has (pending, active or terminating), zero at the others";
+        "One for the status that the ClusterQueue has (pending, active or terminating), zero for the others";
     CLUSTER_QUEUE_INFO = Gauge, "kueue_cluster_queue_info" ["cluster_queue" "parent_cohort" "root_cohort"]
-        "Always one: which cohorts the ClusterQueue is in";
+        "Always one; the labels say which cohorts the ClusterQueue is in";
     CLUSTER_QUEUE_WEIGHTED_SHARE = Gauge, "kueue_cluster_queue_weighted_share" ["cluster_queue" "cohort"]
-        "What is borrowed, in thousandths of what the cohort could lend, divided by the weight (NaN where \
-        that is zero); with fair sharing only";
+        "The quota that is borrowed, in thousandths of what the cohort could lend, divided by the weight (NaN \
+        where the weight is zero); with fair sharing only";
 
     QUOTA_RESERVED_WORKLOADS = Counter, "kueue_quota_reserved_workloads_total"
         ["cluster_queue" "priority_class"]
-        "Workloads for which quota was reserved";
+        "The total number of workloads for which quota was reserved";
     QUOTA_RESERVED_WAIT_TIME = Histogram(WAITS), "kueue_quota_reserved_wait_time_seconds"
         ["cluster_queue" "priority_class"]
-        "From entering the queue, or entering it again, until quota was reserved";
+        "The time from when a workload was queued or requeued until quota was reserved for it";
     ADMITTED_WORKLOADS = Counter, "kueue_admitted_workloads_total" ["cluster_queue" "priority_class"]
-        "Workloads that were told of their quota";
+        "The total number of admitted workloads";
     ADMISSION_WAIT_TIME = Histogram(LONG_WAITS), "kueue_admission_wait_time_seconds"
         ["cluster_queue" "priority_class"]
-        "From entering the queue, or entering it again, until the workload was told of its quota";
+        "The time from when a workload was queued or requeued until it was admitted";
     READY_WAIT_TIME = Histogram(WAITS), "kueue_ready_wait_time_seconds" ["cluster_queue" "priority_class"]
-        "From entering the queue, or entering it again, until the attempt ran";
+        "The time from when a workload was queued or requeued until its attempt ran";
     ADMITTED_UNTIL_READY_WAIT_TIME = Histogram(WAITS), "kueue_admitted_until_ready_wait_time_seconds"
         ["cluster_queue" "priority_class"]
-        "From being told of its quota until the attempt ran";
+        "The time from when a workload was admitted until its attempt ran";
     FINISHED_WORKLOADS = Counter, "kueue_finished_workloads_total" ["cluster_queue" "priority_class"]
-        "Attempts that had quota and came to their end, other than by eviction";
+        "The total number of admitted workloads that finished, without those that were evicted";
     EVICTED_WORKLOADS = Counter, "kueue_evicted_workloads_total"
         ["cluster_queue" "reason" "underlying_cause" "priority_class"]
-        "Workloads that had to give their quota back: Preempted, LocalQueueStopped or ClusterQueueStopped";
+        "The total number of evicted workloads, by reason: Preempted, LocalQueueStopped or ClusterQueueStopped";
     EVICTED_WORKLOADS_ONCE = Counter, "kueue_evicted_workloads_once_total"
         ["cluster_queue" "reason" "underlying_cause" "priority_class"]
-        "The same, each run counted once for each reason";
+        "The total number of evicted workloads, each run counted once for each reason";
     PREEMPTED_WORKLOADS = Counter, "kueue_preempted_workloads_total" ["preempting_cluster_queue" "reason"]
-        "Workloads that had to go for another, by the queue of that other and Kueue's reason";
+        "The total number of preempted workloads, by the ClusterQueue of the preempting workload and the reason";
     PODS_READY_TO_EVICTED_TIME = Histogram(WAITS), "kueue_pods_ready_to_evicted_time_seconds"
         ["cluster_queue" "reason" "underlying_cause"]
-        "How long an attempt had run when it was evicted";
+        "The time from when an attempt ran until its workload was evicted";
     WORKLOAD_EVICTION_LATENCY = Histogram(WAITS), "kueue_workload_eviction_latency_seconds"
         ["cluster_queue" "reason"]
-        "From the eviction until quota was given back and the workload waited again";
+        "The time from the eviction until the quota was released and the workload was requeued";
 
     CLUSTER_QUEUE_RESOURCE_RESERVATION = Gauge, "kueue_cluster_queue_resource_reservation"
         ["cohort" "cluster_queue" "flavor" "resource"]
-        "Quota that is reserved";
+        "The quota that workloads of the ClusterQueue reserve";
     CLUSTER_QUEUE_RESOURCE_USAGE = Gauge, "kueue_cluster_queue_resource_usage"
         ["cohort" "cluster_queue" "flavor" "resource"]
-        "Quota of which workloads were told";
+        "The quota that admitted workloads of the ClusterQueue use";
     CLUSTER_QUEUE_RESOURCE_PENDING = Gauge, "kueue_cluster_queue_resource_pending"
         ["cluster_queue" "resource"]
-        "What those ask for who wait";
+        "The quota that pending workloads of the ClusterQueue request";
     CLUSTER_QUEUE_NOMINAL_QUOTA = Gauge, "kueue_cluster_queue_nominal_quota"
         ["cohort" "cluster_queue" "flavor" "resource"]
-        "The queue's own quota";
+        "The ClusterQueue's nominal quota";
     CLUSTER_QUEUE_BORROWING_LIMIT = Gauge, "kueue_cluster_queue_borrowing_limit"
         ["cohort" "cluster_queue" "flavor" "resource"]
-        "How much more the queue may use of others'; infinite without a limit";
+        "How much more than its nominal quota the ClusterQueue may use; infinite without a limit";
     CLUSTER_QUEUE_LENDING_LIMIT = Gauge, "kueue_cluster_queue_lending_limit"
         ["cohort" "cluster_queue" "flavor" "resource"]
-        "How much of its own the queue lends; infinite without a limit";
+        "How much of its nominal quota the ClusterQueue lends; infinite without a limit";
 
     COHORT_INFO = Gauge, "kueue_cohort_info" ["cohort" "parent_cohort" "root_cohort"]
-        "Always one: which cohorts the cohort is in";
+        "Always one; the labels say which cohorts the cohort is in";
     COHORT_WEIGHTED_SHARE = Gauge, "kueue_cohort_weighted_share" ["cohort"]
-        "The same of the cohort (infinite where its weight is zero); with fair sharing only";
+        "The quota that the cohort borrows, in thousandths of what its parent could lend, divided by the weight \
+        (infinite where the weight is zero); with fair sharing only";
     COHORT_SUBTREE_QUOTA = Gauge, "kueue_cohort_subtree_quota" ["cohort" "flavor" "resource"]
-        "The quota of the cohort and all below it, without what they do not lend";
+        "The quota of the cohort and of all queues and cohorts below it, without what these do not lend";
     COHORT_SUBTREE_RESOURCE_RESERVATIONS = Gauge, "kueue_cohort_subtree_resource_reservations"
         ["cohort" "flavor" "resource"]
-        "Quota that is reserved in the queues below the cohort";
+        "The quota that is reserved in the ClusterQueues below the cohort";
     COHORT_SUBTREE_ADMITTED_ACTIVE_WORKLOADS = Gauge, "kueue_cohort_subtree_admitted_active_workloads"
         ["cohort"]
-        "Workloads of the queues below the cohort that were told of their quota and have it still";
+        "The number of admitted workloads of the ClusterQueues below the cohort that are active";
     COHORT_SUBTREE_ADMITTED_WORKLOADS = Counter, "kueue_cohort_subtree_admitted_workloads_total"
         ["cohort" "priority_class"]
-        "Workloads of the queues below the cohort that were told of their quota";
+        "The total number of admitted workloads of the ClusterQueues below the cohort";
 
     LOCAL_QUEUE_PENDING_WORKLOADS = Gauge, "kueue_local_queue_pending_workloads" ["name" "namespace" "status"]
-        "Workloads of the LocalQueue that wait in its ClusterQueue";
+        "The number of pending workloads of the LocalQueue";
     LOCAL_QUEUE_RESERVING_ACTIVE_WORKLOADS = Gauge, "kueue_local_queue_reserving_active_workloads"
         ["name" "namespace"]
-        "Workloads of the LocalQueue that have quota, or have it and wait for others to leave it";
+        "The number of workloads of the LocalQueue that reserve quota, admitted or not yet";
     LOCAL_QUEUE_ADMITTED_ACTIVE_WORKLOADS = Gauge, "kueue_local_queue_admitted_active_workloads"
         ["name" "namespace"]
-        "Workloads of the LocalQueue that were told of their quota and have it still";
+        "The number of admitted workloads of the LocalQueue that are active";
     LOCAL_QUEUE_STATUS = Gauge, "kueue_local_queue_status" ["name" "namespace" "active"]
-        "One at True where the LocalQueue and its ClusterQueue admit, at False where they do not; zero at \
-        the others";
+        "One for True where the LocalQueue and its ClusterQueue admit, one for False where they do not; zero \
+        for the others";
     LOCAL_QUEUE_QUOTA_RESERVED_WORKLOADS = Counter, "kueue_local_queue_quota_reserved_workloads_total"
         ["name" "namespace" "priority_class"]
-        "Workloads of the LocalQueue for which quota was reserved";
+        "The total number of workloads of the LocalQueue for which quota was reserved";
     LOCAL_QUEUE_QUOTA_RESERVED_WAIT_TIME = Histogram(WAITS),
         "kueue_local_queue_quota_reserved_wait_time_seconds"
         ["name" "namespace" "priority_class"]
-        "From entering the queue, or entering it again, until quota was reserved";
+        "The time from when a workload was queued or requeued until quota was reserved for it";
     LOCAL_QUEUE_ADMITTED_WORKLOADS = Counter, "kueue_local_queue_admitted_workloads_total"
         ["name" "namespace" "priority_class"]
-        "Workloads of the LocalQueue that were told of their quota";
+        "The total number of admitted workloads of the LocalQueue";
     LOCAL_QUEUE_ADMISSION_WAIT_TIME = Histogram(WAITS), "kueue_local_queue_admission_wait_time_seconds"
         ["name" "namespace" "priority_class"]
-        "From entering the queue, or entering it again, until the workload was told of its quota";
+        "The time from when a workload was queued or requeued until it was admitted";
     LOCAL_QUEUE_READY_WAIT_TIME = Histogram(WAITS), "kueue_local_queue_ready_wait_time_seconds"
         ["name" "namespace" "priority_class"]
-        "From entering the queue, or entering it again, until the attempt ran";
+        "The time from when a workload was queued or requeued until its attempt ran";
     LOCAL_QUEUE_ADMITTED_UNTIL_READY_WAIT_TIME = Histogram(WAITS),
         "kueue_local_queue_admitted_until_ready_wait_time_seconds"
         ["name" "namespace" "priority_class"]
-        "From being told of its quota until the attempt ran";
+        "The time from when a workload was admitted until its attempt ran";
     LOCAL_QUEUE_FINISHED_WORKLOADS = Counter, "kueue_local_queue_finished_workloads_total"
         ["name" "namespace" "priority_class"]
-        "Attempts of the LocalQueue that had quota and came to their end, other than by eviction";
+        "The total number of admitted workloads of the LocalQueue that finished, without those that were \
+        evicted";
     LOCAL_QUEUE_EVICTED_WORKLOADS = Counter, "kueue_local_queue_evicted_workloads_total"
         ["name" "namespace" "reason" "underlying_cause" "priority_class"]
-        "Workloads of the LocalQueue that had to give their quota back";
+        "The total number of evicted workloads of the LocalQueue";
     LOCAL_QUEUE_RESOURCE_RESERVATION = Gauge, "kueue_local_queue_resource_reservation"
         ["name" "namespace" "flavor" "resource"]
-        "Quota that is reserved for the LocalQueue's workloads";
+        "The quota that workloads of the LocalQueue reserve";
     LOCAL_QUEUE_RESOURCE_USAGE = Gauge, "kueue_local_queue_resource_usage"
         ["name" "namespace" "flavor" "resource"]
-        "Quota of which the LocalQueue's workloads were told";
+        "The quota that admitted workloads of the LocalQueue use";
     LOCAL_QUEUE_ADMISSION_FAIR_SHARING_USAGE = Gauge, "kueue_local_queue_admission_fair_sharing_usage"
         ["name" "namespace" "cluster_queue"]
-        "What the LocalQueue had lately, by weights, where its ClusterQueue goes by that: who had least is \
-        next (infinite where the weight is zero)";
+        "The LocalQueue's recent usage by weight, where its ClusterQueue has admission fair sharing: the least \
+        goes first (infinite where the weight is zero)";
 }
 
 /// What Kueue has and we do not, and why.

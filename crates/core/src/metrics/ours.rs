@@ -29,36 +29,36 @@ super::table! {
     OURS, constant &[];
 
     BUILD_INFO = Gauge, "blueproof_build_info" ["version"]
-        "Always one: which version wrote this";
+        "Always one; the label is the version that wrote this page";
     RUNS_TOTAL = Counter, "blueproof_runs_total" ["verdict"]
-        "Runs that ended, by how; one that is tried again when asked counts again";
+        "The total number of runs that ended, by verdict; a run that is retried counts again";
     STAGE_SECONDS = Histogram(STAGES), "blueproof_stage_seconds" ["stage"]
-        "How long a stage took: gate (approval), queue (quota), quota (others leaving it), place, start";
+        "The time that a stage of a run took: gate (approval), queue (quota), quota (preempted workloads end), place, start";
     QUEUE_DEPTH = Gauge, "blueproof_queue_depth" ["stage"]
-        "Runs that are in the stage now";
+        "The number of runs that are in the stage now";
     QUEUE_OLDEST_TIMESTAMP = Gauge, "blueproof_queue_oldest_timestamp_seconds" ["stage"]
         "Since when the run has been in the stage that has been there longest, in seconds since 1970; \
         absent where none is";
     PREEMPTION_REVERSALS = Counter, "blueproof_preemption_reversals_total" ["preempting_cluster_queue"]
-        "Workloads that had to go for one that had been evicted for them, by the queue of that one";
+        "The total number of preempted workloads that the preempting one had been preempted for before, by its ClusterQueue";
     RUN_SECONDS = Histogram(RUNS), "blueproof_run_seconds" ["blueprint" "profile"]
-        "From the attempt's start until it passed or failed";
+        "The time from when an attempt started until it passed or failed";
     RUN_CPU_SECONDS = Counter, "blueproof_run_cpu_seconds_total" ["blueprint" "profile"]
-        "Processor time that attempts used, where it could be read";
+        "The CPU time that attempts used, where it could be read";
     RUN_ALLOCATED_CPU_SECONDS = Counter, "blueproof_run_allocated_cpu_seconds_total" ["blueprint" "profile"]
-        "Processor time that the same attempts could have used: what they were granted, and no less than what they used";
+        "The CPU time that the same attempts could have used: their request, and no less than what they used";
     RUN_GPU_ALLOCATED_SECONDS = Counter, "blueproof_run_gpu_allocated_seconds_total" ["blueprint" "profile"]
-        "GPU-seconds for which devices were there for attempts";
+        "The GPU-seconds for which devices were allocated to attempts";
     RUN_GPU_SEEN_SECONDS = Counter, "blueproof_run_gpu_seen_seconds_total" ["blueprint" "profile"]
-        "Of those GPU-seconds, the ones of which it is known how busy the devices were";
+        "The allocated GPU-seconds for which the utilization is known";
     RUN_GPU_BUSY_SECONDS = Counter, "blueproof_run_gpu_busy_seconds_total" ["blueprint" "profile"]
-        "Of those that are known, the GPU-seconds in which devices worked";
+        "The allocated GPU-seconds in which devices were busy, where that is known";
     RUN_GPU_ENERGY = Counter, "blueproof_run_gpu_energy_joules_total" ["blueprint" "profile"]
-        "What devices drew while they were there for attempts, where it could be read";
+        "The energy that devices used while they were allocated to attempts, where it could be read";
     RUN_GPU_UTILIZATION_PEAK = Gauge, "blueproof_run_gpu_utilization_peak_ratio" ["blueprint" "profile"]
-        "How busy a device was at most in the last attempt of which that is known";
+        "The peak utilization of a device in the last attempt for which it is known";
     RUN_GPU_MEMORY_PEAK = Gauge, "blueproof_run_gpu_memory_peak_bytes" ["blueprint" "profile"]
-        "How much memory of a device was used at most in the last attempt of which that is known";
+        "The peak memory use of a device in the last attempt for which it is known";
     BLUEPRINT_LAST_GREEN = Gauge, "blueproof_blueprint_last_green_timestamp_seconds" ["blueprint" "profile"]
-        "When a run that is of no pull request last passed, in seconds since 1970";
+        "When a run outside of any pull request last passed, in seconds since 1970";
 }

@@ -181,14 +181,14 @@ pub struct GpuUsed {
 #[error("{}", .diagnostic.message)]
 pub struct ProbeError {
     /// The reason, one of a few.
-    pub reason: Blindness,
+    pub reason: ProbeErrorKind,
     /// What is wrong, and what to do.
     pub diagnostic: Box<Diagnostic>,
 }
 
 /// Why nothing can be seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Blindness {
+pub enum ProbeErrorKind {
     /// The driver's library is not here.
     LibraryMissing,
     /// The library is here, and the driver is not loaded.
@@ -207,7 +207,7 @@ pub enum Blindness {
     Released,
 }
 
-impl Blindness {
+impl ProbeErrorKind {
     /// Returns it as a label of metrics has it.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -223,7 +223,7 @@ impl Blindness {
     }
 }
 
-impl fmt::Display for Blindness {
+impl fmt::Display for ProbeErrorKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }

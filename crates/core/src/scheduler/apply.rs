@@ -25,7 +25,7 @@ use crate::{
     event::{Call, Event, StopMode},
     fact::{Decision, RetryAfter, RetryUsed, StopReason},
     policy::Policy,
-    view::{Eviction, Trouble},
+    view::{Eviction, FailingCall},
 };
 
 impl Scheduler {
@@ -401,22 +401,22 @@ impl Scheduler {
         if self.action(call).is_none() {
             return false;
         }
-        let troubles = self.troubles.entry(call.run()).or_default();
-        let times = troubles.get(&call).map_or(0, |trouble| trouble.times) + 1;
-        let trouble = Trouble {
+        let failing_calls = self.failing_calls.entry(call.run()).or_default();
+        let times = failing_calls.get(&call).map_or(0, |trouble| trouble.times) + 1;
+        let trouble = FailingCall {
             call,
             times,
             last: error.diagnostic.clone(),
             retry: error.retry,
             again_at: self.now,
         };
-        troubles.insert(call, trouble);
+        failing_calls.insert(call, trouble);
         true
     }
 
     fn postpone(&mut self, call: Call, until: Timestamp) {
-        let troubles = self.troubles.get_mut(&call.run());
-        if let Some(trouble) = troubles.and_then(|troubles| troubles.get_mut(&call)) {
+        let failing_calls = self.failing_calls.get_mut(&call.run());
+        if let Some(trouble) = failing_calls.and_then(|failing_calls| failing_calls.get_mut(&call)) {
             trouble.again_at = until;
         }
         self.timers.set(Timer::Call(call), until);
@@ -431,7 +431,10 @@ impl Scheduler {
 
     fn give_up_report(&mut self, id: RunId) {
         let call = Call::Report(id);
-        let trouble = self.troubles.get(&id).and_then(|troubles| troubles.get(&call));
+        let trouble = self
+            .failing_calls
+            .get(&id)
+            .and_then(|failing_calls| failing_calls.get(&call));
         let Some(last) = trouble.map(|trouble| trouble.last.clone()) else {
             return;
         };
@@ -455,7 +458,11 @@ impl Scheduler {
                 self.touched.insert(*id);
             }
         }
-        for trouble in self.troubles.values_mut().flat_map(|of_run| of_run.values_mut()) {
+        for trouble in self
+            .failing_calls
+            .values_mut()
+            .flat_map(|of_run| of_run.values_mut())
+        {
             trouble.again_at = later(trouble.again_at, by);
         }
     }

@@ -15,7 +15,7 @@ use crate::{
     domain::{AttemptId, CallError, Failure, FailureClass, Retry, Verdict},
     event::Call,
     fact::Decision,
-    view::Trouble,
+    view::FailingCall,
 };
 
 impl Scheduler {
@@ -25,7 +25,7 @@ impl Scheduler {
         {
             return self.end_attempt(attempt, never_ran(Verdict::Stopped));
         }
-        let times = self.troubles[&call.run()][&call].times;
+        let times = self.failing_calls[&call.run()][&call].times;
         let bearable = match error.retry {
             Retry::Later => times <= self.retry.call_failures,
             Retry::WhenFree => true,
@@ -59,9 +59,13 @@ impl Scheduler {
 
     /// Makes the calls at once that others kept from succeeding: one of them has given back what it had.
     pub(super) fn call_whoever_waits_for_others(&mut self) {
-        let waits = |trouble: &&Trouble| trouble.retry == Retry::WhenFree;
-        let troubles = self.troubles.values().flat_map(BTreeMap::values).filter(waits);
-        for call in troubles.map(|trouble| trouble.call).collect::<Vec<_>>() {
+        let waits = |trouble: &&FailingCall| trouble.retry == Retry::WhenFree;
+        let failing_calls = self
+            .failing_calls
+            .values()
+            .flat_map(BTreeMap::values)
+            .filter(waits);
+        for call in failing_calls.map(|trouble| trouble.call).collect::<Vec<_>>() {
             if self.waits_to_be_made(call) {
                 self.decide(Decision::CallRepeated { call });
             }
@@ -85,12 +89,12 @@ impl Scheduler {
 
     pub(super) fn forget_failures(&mut self, call: Call) {
         self.timers.cancel(Timer::Call(call));
-        let Some(of_run) = self.troubles.get_mut(&call.run()) else {
+        let Some(of_run) = self.failing_calls.get_mut(&call.run()) else {
             return;
         };
         of_run.remove(&call);
         if of_run.is_empty() {
-            self.troubles.remove(&call.run());
+            self.failing_calls.remove(&call.run());
         }
     }
 

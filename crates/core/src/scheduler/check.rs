@@ -24,7 +24,7 @@ impl Scheduler {
             self.check_gate(run);
             self.check_request(run);
         }
-        for run in self.troubles.keys() {
+        for run in self.failing_calls.keys() {
             assert!(
                 self.unsettled.contains(run),
                 "{run}: nothing fails for a run that is settled"

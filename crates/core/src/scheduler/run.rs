@@ -20,7 +20,7 @@ use crate::{
     event::StopMode,
     fact::StopReason,
     pending::PlacePending,
-    view::{AttemptView, Eviction, LastPass, ReportView, RunView, Trouble},
+    view::{AttemptView, Eviction, FailingCall, LastPass, ReportView, RunView},
 };
 
 /// One run and all of its attempts.
@@ -270,7 +270,7 @@ impl Run {
     }
 
     /// Returns the run as it stands, with what fails for it.
-    pub(super) fn view(&self, troubles: Vec<Trouble>) -> RunView {
+    pub(super) fn view(&self, failing_calls: Vec<FailingCall>) -> RunView {
         let request = &self.request;
         RunView {
             id: self.id,
@@ -290,7 +290,7 @@ impl Run {
             attempts: self.attempts.iter().map(Attempt::view).collect(),
             failure: self.failure(),
             last_pass: self.last_pass.clone(),
-            troubles,
+            failing_calls,
             report: match &self.report {
                 Report::NotDue => ReportView::NotDue,
                 Report::Due => ReportView::Due,

@@ -23,7 +23,7 @@ use crate::{
     domain::{ClusterName, Inventory, RunId},
     estimate::Durations,
     policy::{Policy, RetryPolicy},
-    view::Trouble,
+    view::FailingCall,
 };
 
 /// The shape in which a state is written down. A snapshot of another one is not read: whoever changes what is written raises
@@ -43,7 +43,7 @@ pub struct Snapshot {
     runs: Vec<Run>,
     last_run: RunId,
     remembered_runs: NonZeroU32,
-    troubles: Vec<Trouble>,
+    failing_calls: Vec<FailingCall>,
     durations: Durations,
     passes: Passes,
     tally: Tally,
@@ -82,7 +82,7 @@ impl Snapshot {
 impl Scheduler {
     /// Returns the whole state, as it is between two inputs.
     pub fn snapshot(&self) -> Snapshot {
-        let troubles = self.troubles.values().flat_map(BTreeMap::values);
+        let failing_calls = self.failing_calls.values().flat_map(BTreeMap::values);
         Snapshot {
             now: self.now,
             gate: self.gate.clone(),
@@ -93,7 +93,7 @@ impl Scheduler {
             runs: self.runs.values().cloned().collect(),
             last_run: self.last_run,
             remembered_runs: self.settled.remembered(),
-            troubles: troubles.cloned().collect(),
+            failing_calls: failing_calls.cloned().collect(),
             durations: self.durations.clone(),
             passes: self.passes.clone(),
             tally: self.tally.clone(),
@@ -117,8 +117,8 @@ impl Scheduler {
         for run in snapshot.runs {
             scheduler.take_up(run);
         }
-        for trouble in snapshot.troubles {
-            let of_run = scheduler.troubles.entry(trouble.call.run()).or_default();
+        for trouble in snapshot.failing_calls {
+            let of_run = scheduler.failing_calls.entry(trouble.call.run()).or_default();
             of_run.insert(trouble.call, trouble);
         }
         scheduler.durations = snapshot.durations;

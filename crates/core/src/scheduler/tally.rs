@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     domain::{AttemptId, BlueprintName, Ending, Outcome, ProfileName, RunId, Subject, Usage, Verdict},
-    figures::Used,
+    figures::RunUsage,
     metrics::{self as m, Page, Value},
 };
 
@@ -367,7 +367,7 @@ impl Tally {
     }
 
     fn usage(&mut self, labels: &[&str], usage: &Usage) {
-        let used = Used::of(usage);
+        let used = RunUsage::of(usage);
         if let (Some(seconds), Some(usable)) = (used.cpu_seconds, used.usable_cpu_seconds()) {
             self.page.add(&m::RUN_CPU_SECONDS, labels, seconds);
             self.page.add(&m::RUN_ALLOCATED_CPU_SECONDS, labels, usable);

@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use super::Scheduler;
 use crate::{
     domain::RunId,
-    pending::{InactiveQueue, Unblocker},
+    pending::{InactiveQueue, RunRemedy},
 };
 
 impl Scheduler {
     /// Returns changes each of which would get a run that waits for quota admitted, the nearest first.
     ///
     /// They are found by trying, which takes time in proportion to who else is there.
-    pub fn unblocked_by(&self, run: RunId) -> Vec<Unblocker> {
+    pub fn unblocked_by(&self, run: RunId) -> Vec<RunRemedy> {
         self.queue.unblocked_by(run)
     }
 

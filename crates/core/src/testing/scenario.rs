@@ -28,7 +28,7 @@ use crate::{
     fact::Fact,
     policy::Policy,
     scheduler::{Replay, Scheduler},
-    view::Trouble,
+    view::FailingCall,
 };
 pub use external::play_externally;
 use parse::{Line, Step};
@@ -98,9 +98,9 @@ impl Stage {
                     .scheduler
                     .view(run)
                     .ok_or_else(|| format!("  {run} is not known"))?;
-                let told = |trouble: &Trouble| trouble.told(&format!("{:.0}", trouble.again_at));
-                let troubles: Vec<_> = view.troubles.iter().map(told).collect();
-                compare(&with, &troubles.join("; "))
+                let told = |trouble: &FailingCall| trouble.told(&format!("{:.0}", trouble.again_at));
+                let failing_calls: Vec<_> = view.failing_calls.iter().map(told).collect();
+                compare(&with, &failing_calls.join("; "))
             }
         }
     }

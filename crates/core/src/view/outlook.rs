@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     estimate::Estimate,
-    pending::{PendingReason, Unblocker},
+    pending::{PendingReason, RunRemedy},
 };
 
 /// How a run stands among the others, at a time.
@@ -27,7 +27,7 @@ pub struct OutlookView {
     /// What would get it admitted, each by itself, as tried on a copy of the queues; empty where nothing helps, or where so
     /// many wait that it is not tried.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub unblocked_by: Vec<Unblocker>,
+    pub unblocked_by: Vec<RunRemedy>,
     /// When it is likely to start and to end; absent when nothing is known, or was not worked out yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub estimate: Option<Estimate>,

@@ -3,7 +3,7 @@
 use blueproof_core::{
     domain::{Cpus, Outcome, RunId, Usage, Verdict},
     event::Event,
-    figures::{Figures, Used},
+    figures::{Figures, RunUsage},
     metrics as m,
     testing::{outcome, teams},
 };
@@ -50,7 +50,7 @@ fn what_runs_could_have_used_is_the_same_in_metrics_and_reports_and_never_less_t
     let used = number(&page, &m::RUN_CPU_SECONDS, &["nano-lm", ""]);
     let usable = number(&page, &m::RUN_ALLOCATED_CPU_SECONDS, &["nano-lm", ""]);
     assert_eq!((used, usable), (10.0, 14.0));
-    let reported = Figures::of(&usages.map(|usage| Used::of(&usage)));
+    let reported = Figures::of(&usages.map(|usage| RunUsage::of(&usage)));
     assert_eq!(reported.average_cpu, Some(used / usable));
 }
 

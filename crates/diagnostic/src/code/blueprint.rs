@@ -106,10 +106,10 @@ macro_rules! blueprint {
          repository. Take it back where it was issued, and have the notebook read it from the environment (`spec.secrets`)."
     252 AsksPerson "a cell that asks a person"
         "`input()`, `getpass()` and debuggers wait for somebody to type. Nobody is there in a run: the kernel refuses to \
-         ask, and the cell raises."
+         ask, and the cell increases."
     253 GpuNotAsked "a GPU that is used and not asked for"
         "The notebook moves its work to a GPU without looking whether there is one, and no profile of the blueprint gives \
-         its kernel any. Where none is given none can be seen, and the cell raises."
+         its kernel any. Where none is given none can be seen, and the cell increases."
     254 DataMissing "a file that is not there"
         "A cell reads a file that does not lie beside the notebook, and nothing in the notebook writes or fetches it. A run \
          has what is in the blueprint's folder and nothing else."

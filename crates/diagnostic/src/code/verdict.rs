@@ -13,7 +13,7 @@ macro_rules! verdict {
     404 CellExited "a cell that ends the program"
         "The cell called `exit()`, `quit()` or `sys.exit()`, or raised SystemExit, whatever its status. In a notebook \
          that leaves every later cell out, so it counts as a failure in the last cell too. End a cell early with a \
-         condition, or tag one that is meant to raise with `raises-exception`."
+         condition, or tag one that is meant to raise with `increases-exception`."
     405 InputRefused "a cell that asks for input"
         "Nobody is there to answer `input()` or `getpass()`, so they fail at once. Take the value from a parameter or \
          an environment variable."

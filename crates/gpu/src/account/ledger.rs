@@ -7,10 +7,10 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{
     Holder,
-    bill::{Balance, Bill, DeviceBill},
     claims::Claims,
     meter::Meter,
-    pulse::{Moment, micros},
+    usage_record::{DeviceTotals, DeviceUsage, UsageRecord},
+    utilization::{Moment, micros},
 };
 
 /// Who had which device, and what came of it.
@@ -133,20 +133,20 @@ impl Ledger {
     }
 
     /// Returns what a holder is charged with until now; `None` if it never held anything, or was forgotten.
-    pub fn bill(&self, holder: &Holder) -> Option<Bill> {
+    pub fn usage_record(&self, holder: &Holder) -> Option<UsageRecord> {
         let mut windows = Vec::new();
         let mut devices = Vec::new();
         for (device, meter) in &self.meters {
             if let Some(line) = meter.line(holder) {
                 windows.extend_from_slice(&line.windows);
                 let part_of = self.wholes.get(device).cloned();
-                devices.push(DeviceBill::new(device.clone(), part_of, &line));
+                devices.push(DeviceUsage::new(device.clone(), part_of, &line));
             }
         }
         let from = windows.iter().map(|window| window.from).min()?;
         let until = windows.iter().map(|window| window.until);
         let until: Option<Vec<_>> = until.collect();
-        Some(Bill {
+        Some(UsageRecord {
             holder: holder.clone(),
             from: timestamp(from),
             until: until.and_then(|until| until.into_iter().max()).map(timestamp),
@@ -155,9 +155,9 @@ impl Ledger {
     }
 
     /// Returns how a device's time and energy were divided until now; `None` if it was never heard of.
-    pub fn balance(&self, device: &DeviceUuid) -> Option<Balance> {
+    pub fn device_totals(&self, device: &DeviceUuid) -> Option<DeviceTotals> {
         let meter = self.meters.get(device)?;
-        Some(Balance::new(&meter.closed(), meter.xids.clone()))
+        Some(DeviceTotals::new(&meter.closed(), meter.xids.clone()))
     }
 
     /// Returns the devices, and parts, that were heard of.
@@ -169,7 +169,7 @@ impl Ledger {
     /// while it holds some.
     pub fn forget(&mut self, holder: &Holder) {
         for meter in self.meters.values_mut() {
-            let lines = &mut meter.books.lines;
+            let lines = &mut meter.device_account.lines;
             if lines.get(holder).is_some_and(|line| !line.is_open()) {
                 lines.remove(holder);
             }

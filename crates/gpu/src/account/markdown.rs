@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use jiff::Unit;
 
 use super::{
-    bill::{MemoryOf, Source},
     summary::{DeviceSummary, JobSummary, Silence},
+    usage_record::{MemoryOf, Source},
 };
 use crate::health::{AttemptVerdict, Evidence};
 

@@ -13,9 +13,9 @@ use blueproof_core::gpu::{Figure, GpuProcess, Reading, Sample};
 use super::{
     Holder,
     amounts::{Amounts, WHOLE, microjoules, millionths, picos},
-    books::{Books, Line, Stretch, Whose, Window, spread},
     claims::Claims,
-    pulse::{Beat, Moment, Pulse},
+    device_account::{AccountEntry, DeviceAccount, Stretch, Whose, Window, spread},
+    utilization::{BusyInterval, Moment, UtilizationSeries},
 };
 
 /// So many stretches wait for what is yet to be read of them: minutes, where a shared device is read each second.
@@ -27,7 +27,7 @@ const MOST_WATTS: u128 = 2000;
 /// A device, or a part of one.
 #[derive(Debug, Clone)]
 pub(super) struct Meter {
-    pub(super) books: Books,
+    pub(super) device_account: DeviceAccount,
     pub(super) xids: BTreeMap<u64, u32>,
     /// When it was first heard of, in microseconds.
     began: i64,
@@ -39,7 +39,7 @@ pub(super) struct Meter {
     /// How often parts of it are held.
     parts_held: usize,
     stretches: VecDeque<Stretch>,
-    pulse: Pulse,
+    utilization: UtilizationSeries,
     /// What its counter showed, in microjoules, and when.
     counter: Option<(i64, u128)>,
 }
@@ -47,7 +47,7 @@ pub(super) struct Meter {
 impl Meter {
     pub(super) fn new(at: i64) -> Self {
         Self {
-            books: Books::default(),
+            device_account: DeviceAccount::default(),
             xids: BTreeMap::new(),
             began: at,
             until: at,
@@ -55,7 +55,7 @@ impl Meter {
             holders: Arc::new([]),
             parts_held: 0,
             stretches: VecDeque::new(),
-            pulse: Pulse::default(),
+            utilization: UtilizationSeries::default(),
             counter: None,
         }
     }
@@ -68,7 +68,7 @@ impl Meter {
         let from = at.max(self.until);
         self.cut(from);
         self.holders = self.holders.iter().chain([holder]).cloned().collect();
-        let line = self.books.lines.entry(holder.clone()).or_default();
+        let line = self.device_account.lines.entry(holder.clone()).or_default();
         line.windows.push(Window { from, until: None });
         line.late_edges += u32::from(from > at);
         true
@@ -87,7 +87,7 @@ impl Meter {
             .filter(|one| *one != holder)
             .cloned()
             .collect();
-        if let Some(line) = self.books.lines.get_mut(holder) {
+        if let Some(line) = self.device_account.lines.get_mut(holder) {
             line.late_edges += u32::from(until > at);
             if let Some(window) = line.windows.last_mut() {
                 window.until = Some(until);
@@ -122,10 +122,10 @@ impl Meter {
             allocated: picos(at - self.until),
             ..Amounts::default()
         };
-        self.books.total += allocated;
-        self.books.charge(&whose, allocated);
+        self.device_account.total += allocated;
+        self.device_account.charge(&whose, allocated);
         if whose.is_shared() {
-            self.books.note(&whose, |line| line.is_shared = true);
+            self.device_account.note(&whose, |line| line.is_shared = true);
         }
         match self.stretches.back_mut() {
             Some(last) if last.whose == whose && !whose.is_shared() => last.until = at,
@@ -145,9 +145,9 @@ impl Meter {
         let moment = Moment { at, ..moment };
         self.cut(at);
         self.weigh(&sample.processes, claims);
-        self.pulse.read(sample, moment, self.read_at);
-        while let Some(beat) = self.pulse.next(at) {
-            self.charge_busy(beat);
+        self.utilization.read(sample, moment, self.read_at);
+        while let Some(interval) = self.utilization.next(at) {
+            self.charge_busy(interval);
         }
         let joules = sample.readings.value(Figure::Energy);
         if let Some(counted) = joules.and_then(microjoules) {
@@ -161,7 +161,7 @@ impl Meter {
     /// Notes that something was read of it and could not be used, being older than what is known already.
     pub(super) fn ignore(&mut self) {
         let whose = self.whose();
-        self.books.note(&whose, |line| line.ignored += 1);
+        self.device_account.note(&whose, |line| line.ignored += 1);
     }
 
     /// Moves the times by so much.
@@ -170,12 +170,12 @@ impl Meter {
         self.until += by;
         self.read_at = self.read_at.map(|at| at + by);
         self.counter = self.counter.map(|(at, counted)| (at + by, counted));
-        self.pulse.move_by(by);
+        self.utilization.move_by(by);
         for stretch in &mut self.stretches {
             stretch.from += by;
             stretch.until += by;
         }
-        for line in self.books.lines.values_mut() {
+        for line in self.device_account.lines.values_mut() {
             line.move_by(by);
         }
     }
@@ -187,30 +187,35 @@ impl Meter {
 
     /// Counts an error of the device for whoever held it, or this part of it.
     pub(super) fn count_for_holders(&mut self, at: i64, xid: u64) {
-        for line in self.books.lines.values_mut().filter(|line| line.had_at(at)) {
+        for line in self
+            .device_account
+            .lines
+            .values_mut()
+            .filter(|line| line.had_at(at))
+        {
             *line.xids.entry(xid).or_default() += 1;
         }
     }
 
     /// Returns the books as they would be if nothing more were read.
-    pub(super) fn closed(&self) -> Books {
-        let mut books = self.books.clone();
+    pub(super) fn closed(&self) -> DeviceAccount {
+        let mut device_account = self.device_account.clone();
         for stretch in &self.stretches {
-            stretch.settle(&mut books);
+            stretch.settle(&mut device_account);
         }
-        books
+        device_account
     }
 
     /// Returns a holder's line as it would be if nothing more were read.
-    pub(super) fn line(&self, holder: &Holder) -> Option<Line> {
-        let mut books = Books {
-            lines: BTreeMap::from([(holder.clone(), self.books.lines.get(holder)?.clone())]),
-            ..Books::default()
+    pub(super) fn line(&self, holder: &Holder) -> Option<AccountEntry> {
+        let mut device_account = DeviceAccount {
+            lines: BTreeMap::from([(holder.clone(), self.device_account.lines.get(holder)?.clone())]),
+            ..DeviceAccount::default()
         };
         for stretch in &self.stretches {
-            stretch.settle(&mut books);
+            stretch.settle(&mut device_account);
         }
-        books.lines.remove(holder)
+        device_account.lines.remove(holder)
     }
 
     fn whose(&self) -> Whose {
@@ -235,26 +240,30 @@ impl Meter {
         }
     }
 
-    fn charge_busy(&mut self, beat: Beat) {
-        let Self { books, stretches, .. } = self;
-        let (from, until) = (beat.charged.max(self.began), beat.until.min(self.until));
+    fn charge_busy(&mut self, interval: BusyInterval) {
+        let Self {
+            device_account,
+            stretches,
+            ..
+        } = self;
+        let (from, until) = (interval.charged.max(self.began), interval.until.min(self.until));
         let left = spread(stretches, from, until, |stretch, from, until| {
-            stretch.charge_busy(books, until - from, beat.utilization);
-            books.note(&stretch.whose, |line| {
-                line.is_coarse |= beat.is_coarse;
-                line.is_fine |= !beat.is_coarse;
+            stretch.charge_busy(device_account, until - from, interval.utilization);
+            device_account.note(&stretch.whose, |line| {
+                line.is_coarse |= interval.is_coarse;
+                line.is_fine |= !interval.is_coarse;
             });
-            if beat.until == until {
-                note_peak(books, stretch, beat);
+            if interval.until == until {
+                note_peak(device_account, stretch, interval);
             }
         });
         let amounts = Amounts {
-            busy: picos(left) / u128::from(WHOLE) * u128::from(beat.utilization),
+            busy: picos(left) / u128::from(WHOLE) * u128::from(interval.utilization),
             busy_seen: picos(left),
             ..Amounts::default()
         };
-        books.total += amounts;
-        books.undivided += amounts;
+        device_account.total += amounts;
+        device_account.undivided += amounts;
     }
 
     /// Charges with what the counter shows more than before. If it shows less, the driver was loaded anew: it counts from
@@ -277,15 +286,19 @@ impl Meter {
         let seen = |micros| if is_reload { 0 } else { picos(micros) };
         let all = u128::from((at - since).max(1).unsigned_abs());
         let until = |micros: i64| energy * u128::from((micros - since).max(0).unsigned_abs()) / all;
-        let Self { books, stretches, .. } = self;
+        let Self {
+            device_account,
+            stretches,
+            ..
+        } = self;
         let mut charged = Amounts::default();
         spread(stretches, since, at, |stretch, from, to| {
             let (energy, seen) = (until(to) - until(from), seen(to - from));
-            stretch.charge_energy(books, energy, seen);
+            stretch.charge_energy(device_account, energy, seen);
             charged.energy += energy;
             charged.energy_seen += seen;
             if is_reload {
-                books.note(&stretch.whose, |line| {
+                device_account.note(&stretch.whose, |line| {
                     line.reloads += u32::from(line.reload_at.replace(at) != Some(at));
                 });
             }
@@ -295,9 +308,9 @@ impl Meter {
             energy_seen: seen(at - since),
             ..Amounts::default()
         };
-        books.total += total;
-        books.undivided.energy += total.energy - charged.energy;
-        books.undivided.energy_seen += total.energy_seen - charged.energy_seen;
+        device_account.total += total;
+        device_account.undivided.energy += total.energy - charged.energy;
+        device_account.undivided.energy_seen += total.energy_seen - charged.energy_seen;
     }
 
     /// Notes how full its memory is. That is of whoever had it until now, not of who gets it now.
@@ -306,12 +319,16 @@ impl Meter {
         let used = used
             .filter(|bytes| bytes.is_finite() && *bytes >= 0.0)
             .map(|bytes| bytes.round() as u64);
-        let Self { books, stretches, .. } = self;
+        let Self {
+            device_account,
+            stretches,
+            ..
+        } = self;
         let of = |holder: &Holder| memory(holder, &sample.processes, claims);
         if let Some(last) = stretches.back() {
             for holder in last.whose.holders() {
                 let of_processes = of(holder);
-                if let Some(line) = books.lines.get_mut(holder) {
+                if let Some(line) = device_account.lines.get_mut(holder) {
                     line.peak_of_processes = line.peak_of_processes.max(of_processes);
                     line.peak_of_device = line.peak_of_device.max(used);
                 }
@@ -329,8 +346,8 @@ impl Meter {
                     memory_seen: picos(until - from),
                     ..Amounts::default()
                 };
-                books.total += seen;
-                books.charge(&stretch.whose, seen);
+                device_account.total += seen;
+                device_account.charge(&stretch.whose, seen);
             },
         );
     }
@@ -338,25 +355,25 @@ impl Meter {
     /// Lets go of the stretches of which all is known, or that waited too long.
     fn settle(&mut self) {
         let counted = self.counter.map_or(self.until, |(at, _)| at);
-        let known = self.pulse.settled().unwrap_or(self.until).min(counted);
+        let known = self.utilization.settled().unwrap_or(self.until).min(counted);
         while let Some(first) = self.stretches.front() {
             if first.until > known && self.stretches.len() <= WAIT_AT_MOST {
                 return;
             }
-            first.settle(&mut self.books);
+            first.settle(&mut self.device_account);
             self.stretches.pop_front();
         }
     }
 }
 
 /// Notes how busy whoever held the device for all of a reading's time made it.
-fn note_peak(books: &mut Books, stretch: &Stretch, beat: Beat) {
-    let Some(shares) = stretch.divide(u128::from(beat.utilization)) else {
+fn note_peak(device_account: &mut DeviceAccount, stretch: &Stretch, interval: BusyInterval) {
+    let Some(shares) = stretch.divide(u128::from(interval.utilization)) else {
         return;
     };
     for (holder, share) in stretch.whose.holders().iter().zip(shares) {
-        let line = books.lines.get_mut(holder);
-        if let Some(line) = line.filter(|line| line.spans(beat.from, beat.until)) {
+        let line = device_account.lines.get_mut(holder);
+        if let Some(line) = line.filter(|line| line.spans(interval.from, interval.until)) {
             line.peak = line.peak.max(u64::try_from(share).ok());
         }
     }

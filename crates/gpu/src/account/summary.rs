@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use blueproof_core::{
-    figures::{Figures, Used},
+    figures::{Figures, RunUsage},
     gpu::{DeviceUuid, GpuInventory},
 };
 use jiff::Timestamp;
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Holder,
-    bill::{Bill, DeviceBill, MemoryOf, Source},
+    usage_record::{DeviceUsage, MemoryOf, Source, UsageRecord},
 };
 use crate::health::{AttemptVerdict, Evidence, Judgement};
 
@@ -195,21 +195,26 @@ impl JobSummary {
 
     /// Sums a job up. The devices' names come from `inventory`; what a bill cannot know, such as the use of processors,
     /// from `used`, whose figures of GPUs are not looked at.
-    pub fn new(bill: &Bill, inventory: &GpuInventory, used: &Used, witnessed: Witnessed) -> Self {
-        let total = bill.total();
-        let used = Used {
-            gpu: Some(bill.used()),
+    pub fn new(
+        usage_record: &UsageRecord,
+        inventory: &GpuInventory,
+        used: &RunUsage,
+        witnessed: Witnessed,
+    ) -> Self {
+        let total = usage_record.total();
+        let used = RunUsage {
+            gpu: Some(usage_record.used()),
             ..*used
         };
-        let devices = bill.devices.iter();
+        let devices = usage_record.devices.iter();
         Self {
             schema_version: SCHEMA_VERSION,
-            holder: bill.holder.clone(),
-            from: bill.from,
-            until: bill.until,
-            seen_until: witnessed.seen_until.filter(|_| bill.until.is_none()),
+            holder: usage_record.holder.clone(),
+            from: usage_record.from,
+            until: usage_record.until,
+            seen_until: witnessed.seen_until.filter(|_| usage_record.until.is_none()),
             watch_ended_early: false,
-            allocated_gpu_seconds: (witnessed.devices_unknown.is_none() || !bill.devices.is_empty())
+            allocated_gpu_seconds: (witnessed.devices_unknown.is_none() || !usage_record.devices.is_empty())
                 .then(|| total.allocated_seconds()),
             devices_unknown: witnessed.devices_unknown.clone(),
             busy_gpu_seconds: total.busy_seconds(),
@@ -246,39 +251,42 @@ impl DeviceSummary {
         }
     }
 
-    fn new(bill: &DeviceBill, inventory: &GpuInventory, witnessed: &Witnessed) -> Self {
+    fn new(usage_record: &DeviceUsage, inventory: &GpuInventory, witnessed: &Witnessed) -> Self {
         let of_part = inventory.devices.iter().find_map(|device| {
             let mut parts = device.partitions.iter();
-            Some((device, parts.find(|part| part.uuid == bill.device)?))
+            Some((device, parts.find(|part| part.uuid == usage_record.device)?))
         });
         let whole = of_part.map(|(whole, _)| whole);
-        let device = inventory.device(&bill.device).or(whole);
-        let coverage = bill.amounts.coverage();
+        let device = inventory.device(&usage_record.device).or(whole);
+        let coverage = usage_record.amounts.coverage();
         Self {
-            device: bill.device.clone(),
-            part_of: bill.part_of.clone().or(whole.map(|whole| whole.uuid.clone())),
+            device: usage_record.device.clone(),
+            part_of: usage_record
+                .part_of
+                .clone()
+                .or(whole.map(|whole| whole.uuid.clone())),
             index: device.map(|device| device.index),
             model: device.map(|device| device.model.clone()),
             profile: of_part.and_then(|(_, part)| part.profile.clone().value()),
-            shared: bill.is_shared,
-            allocated_seconds: bill.amounts.allocated_seconds(),
-            busy_seconds: bill.amounts.busy_seconds(),
-            busy_source: bill.source,
-            energy_joules: bill.amounts.joules(),
-            unclaimed_joules: bill.unclaimed_joules,
-            peak_utilization: bill.peak_utilization,
-            peak_memory_bytes: bill.peak_memory.map(|memory| memory.bytes.0),
-            peak_memory_of: bill.peak_memory.map(|memory| memory.of),
-            xids: bill.xids.clone(),
+            shared: usage_record.is_shared,
+            allocated_seconds: usage_record.amounts.allocated_seconds(),
+            busy_seconds: usage_record.amounts.busy_seconds(),
+            busy_source: usage_record.source,
+            energy_joules: usage_record.amounts.joules(),
+            unclaimed_joules: usage_record.unclaimed_joules,
+            peak_utilization: usage_record.peak_utilization,
+            peak_memory_bytes: usage_record.peak_memory.map(|memory| memory.bytes.0),
+            peak_memory_of: usage_record.peak_memory.map(|memory| memory.of),
+            xids: usage_record.xids.clone(),
             listened_to: device.is_some_and(|device| witnessed.listened_to.contains(&device.uuid)),
             silence: device.and_then(|device| witnessed.silent.get(&device.uuid).copied()),
-            reloads: bill.reloads,
+            reloads: usage_record.reloads,
             coverage: CoverageSummary {
                 busy: coverage.map(|coverage| coverage.busy),
                 energy: coverage.map(|coverage| coverage.energy),
                 memory: coverage.map(|coverage| coverage.memory),
-                ignored_snapshots: bill.ignored_snapshots,
-                late_edges: bill.late_edges,
+                ignored_snapshots: usage_record.ignored_snapshots,
+                late_edges: usage_record.late_edges,
             },
         }
     }

@@ -1,6 +1,6 @@
 //! Traces whose sums are made by hand. The device of each is called `GPU-1`, and time begins at 0 s.
 
-mod balance;
+mod device_totals;
 mod edges;
 mod figures;
 mod gaps;
@@ -55,23 +55,23 @@ impl Told {
     }
 
     /// Returns what a holder is charged with on the one device that it had.
-    fn bill(&self, holder: &str) -> DeviceBill {
-        let bill = self.0.bill(&named(holder)).expect("it held something");
-        let [device] = <[DeviceBill; 1]>::try_from(bill.devices).expect("it held one device");
+    fn usage_record(&self, holder: &str) -> DeviceUsage {
+        let usage_record = self.0.usage_record(&named(holder)).expect("it held something");
+        let [device] = <[DeviceUsage; 1]>::try_from(usage_record.devices).expect("it held one device");
         self.check();
         device
     }
 
-    fn balance(&self) -> Balance {
+    fn device_totals(&self) -> DeviceTotals {
         self.check();
-        self.0.balance(&device(GPU)).expect("it was heard of")
+        self.0.device_totals(&device(GPU)).expect("it was heard of")
     }
 
     /// Nothing is lost, and nothing is charged twice.
     fn check(&self) {
         for device in self.0.devices() {
-            let balance = self.0.balance(device).expect("it was heard of");
-            assert_eq!(balance.divided(), balance.total, "{device}");
+            let device_totals = self.0.device_totals(device).expect("it was heard of");
+            assert_eq!(device_totals.divided(), device_totals.total, "{device}");
         }
     }
 }
@@ -162,7 +162,7 @@ fn sums(amounts: Amounts) -> (f64, Option<f64>, Option<f64>) {
     )
 }
 
-fn coverage(bill: &DeviceBill) -> (f64, f64, f64) {
-    let seen = bill.amounts.coverage().expect("it had time");
+fn coverage(usage_record: &DeviceUsage) -> (f64, f64, f64) {
+    let seen = usage_record.amounts.coverage().expect("it had time");
     (seen.busy, seen.energy, seen.memory)
 }

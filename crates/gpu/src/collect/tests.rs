@@ -7,7 +7,7 @@ use std::sync::{
 
 use blueproof_core::{
     gpu::{BusySample, DeviceUuid},
-    ports::Blindness,
+    ports::ProbeErrorKind,
     testing::{FakeProbe, device, snapshot},
 };
 use blueproof_diagnostic::{Code, Diagnostic};
@@ -20,7 +20,7 @@ const LONG: Duration = Duration::from_secs(60);
 
 fn blind() -> ProbeError {
     ProbeError {
-        reason: Blindness::DriverNotLoaded,
+        reason: ProbeErrorKind::DriverNotLoaded,
         diagnostic: Box::new(Diagnostic::error(Code::GpuDriver, "no driver")),
     }
 }
@@ -204,7 +204,7 @@ fn the_driver_is_closed_when_nobody_asks_and_on_request_and_opened_again() {
     collector.release(LONG * 60);
     let reading = collector.collect(LONG).reading.expect("it was tried");
     let released = reading.as_ref().as_ref().expect_err("it is closed");
-    assert_eq!(released.reason, Blindness::Released);
+    assert_eq!(released.reason, ProbeErrorKind::Released);
     collector.reopen();
     assert!(collector.collect(LONG).reading.expect("it was tried").is_ok());
 }
@@ -302,7 +302,7 @@ fn the_probe_of_tests_keeps_the_promises_of_the_port() {
 /// Writes down what it is told.
 struct Scribe(mpsc::Sender<String>);
 
-impl Witness for Scribe {
+impl SnapshotSink for Scribe {
     fn read(&mut self, _: &GpuInventory, _: &GpuSnapshot) {
         let _ = self.0.send("read".into());
     }

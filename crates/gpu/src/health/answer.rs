@@ -4,7 +4,7 @@ use std::fmt;
 
 use blueproof_core::{
     gpu::{Fault, FaultKind, Figure},
-    ports::Blindness,
+    ports::ProbeErrorKind,
 };
 use serde::{Deserialize, Serialize};
 
@@ -318,8 +318,8 @@ impl From<Why> for Answer {
     }
 }
 
-impl From<Blindness> for Why {
-    fn from(reason: Blindness) -> Self {
+impl From<ProbeErrorKind> for Why {
+    fn from(reason: ProbeErrorKind) -> Self {
         Self::Blind {
             reason: reason.as_str().to_owned(),
         }

@@ -18,7 +18,7 @@ use super::{
 
 /// What is known of an attempt's devices.
 #[derive(Debug, Clone, Copy)]
-pub struct Flight<'a> {
+pub struct FlightRecord<'a> {
     /// The devices, or parts of them, that it was promised. Others are not looked at: they are somebody else's.
     pub promised: &'a BTreeSet<DeviceUuid>,
     /// What was read last before it began. `None` where nothing was.
@@ -92,7 +92,7 @@ impl Judgement {
 }
 
 /// Judges an attempt by its devices.
-pub fn judge(policy: &CheckPolicy, flight: &Flight<'_>) -> Judgement {
+pub fn judge(policy: &CheckPolicy, flight: &FlightRecord<'_>) -> Judgement {
     let devices = flight.devices();
     let promised = CheckPolicy {
         expected_devices: u32::try_from(devices.len()).ok(),
@@ -132,7 +132,7 @@ pub fn judge(policy: &CheckPolicy, flight: &Flight<'_>) -> Judgement {
     }
 }
 
-impl Flight<'_> {
+impl FlightRecord<'_> {
     /// Returns the devices that were promised, as wholes or in parts.
     fn devices(&self) -> BTreeSet<DeviceUuid> {
         let listed = self
@@ -154,7 +154,7 @@ impl Flight<'_> {
 }
 
 /// Returns what drivers reported of some devices, each number once.
-fn of_events(flight: &Flight<'_>, devices: &BTreeSet<DeviceUuid>) -> Vec<Evidence> {
+fn of_events(flight: &FlightRecord<'_>, devices: &BTreeSet<DeviceUuid>) -> Vec<Evidence> {
     let events = flight.since.reports.events.iter();
     let ours = events.filter(|event| devices.contains(&event.device));
     let each: BTreeSet<_> = ours
@@ -225,7 +225,7 @@ struct Growth {
 }
 
 /// Returns what broke on a device during the attempt.
-fn growth(flight: &Flight<'_>, device: &DeviceUuid) -> Growth {
+fn growth(flight: &FlightRecord<'_>, device: &DeviceUuid) -> Growth {
     let mut growth = Growth::default();
     let before = flight.before.and_then(|before| before.of(device));
     let after = flight.since.snapshots.last().and_then(|after| after.of(device));

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use blueproof_core::{
     gpu::{DeviceUuid, Figure, GpuSnapshot, Reading, Sample},
-    ports::Blindness,
+    ports::ProbeErrorKind,
 };
 
 use super::{
@@ -78,20 +78,20 @@ fn driver(facts: &Facts<'_>) -> Answer {
             Some(version) => Answer::ok(format!("driver {version} answers")),
             None => Answer::undecided("the driver does not tell its version"),
         },
-        Err(Blindness::VersionMismatch) => Answer::problem(
+        Err(ProbeErrorKind::VersionMismatch) => Answer::problem(
             Severity::Warn,
             "driver and library are of different versions: no program can use the devices",
         ),
-        Err(Blindness::DriverNotLoaded) => {
+        Err(ProbeErrorKind::DriverNotLoaded) => {
             Answer::problem(Severity::Warn, "the library is here, and no driver is loaded")
         }
         Err(
-            blind @ (Blindness::LibraryMissing
-            | Blindness::NoPermission
-            | Blindness::NoDevices
-            | Blindness::DriverError
-            | Blindness::NotAnswering
-            | Blindness::Released),
+            blind @ (ProbeErrorKind::LibraryMissing
+            | ProbeErrorKind::NoPermission
+            | ProbeErrorKind::NoDevices
+            | ProbeErrorKind::DriverError
+            | ProbeErrorKind::NotAnswering
+            | ProbeErrorKind::Released),
         ) => Why::from(blind).into(),
     }
 }
@@ -103,15 +103,15 @@ fn device_count(policy: &CheckPolicy, facts: &Facts<'_>, devices: &BTreeSet<Devi
             let counted = listed.filter(|uuid| devices.contains(*uuid) && !is_lost(facts, uuid));
             counted.count()
         }
-        Err(Blindness::NoDevices) => 0,
+        Err(ProbeErrorKind::NoDevices) => 0,
         Err(
-            blind @ (Blindness::LibraryMissing
-            | Blindness::DriverNotLoaded
-            | Blindness::NoPermission
-            | Blindness::VersionMismatch
-            | Blindness::DriverError
-            | Blindness::NotAnswering
-            | Blindness::Released),
+            blind @ (ProbeErrorKind::LibraryMissing
+            | ProbeErrorKind::DriverNotLoaded
+            | ProbeErrorKind::NoPermission
+            | ProbeErrorKind::VersionMismatch
+            | ProbeErrorKind::DriverError
+            | ProbeErrorKind::NotAnswering
+            | ProbeErrorKind::Released),
         ) => return Why::from(blind).into(),
     };
     let silent = facts

@@ -2,7 +2,7 @@
 
 use blueproof_core::{
     gpu::{Fault, FaultKind, Reading},
-    ports::{Blindness, ProbeError},
+    ports::{ProbeError, ProbeErrorKind},
 };
 use blueproof_diagnostic::{Code, Diagnostic};
 use nvml_wrapper::error::NvmlError;
@@ -96,32 +96,32 @@ fn word(error: &NvmlError) -> String {
 pub(super) fn blind(what: &str, error: &NvmlError) -> ProbeError {
     let (reason, code, hint) = match error {
         NvmlError::LibloadingError(why) if !is_missing(&why.to_string()) => (
-            Blindness::DriverError,
+            ProbeErrorKind::DriverError,
             Code::GpuLibrary,
             "what is there is no library of the driver: install the driver anew, or name another one with `--library`",
         ),
         NvmlError::LibloadingError(_) | NvmlError::LibraryNotFound => (
-            Blindness::LibraryMissing,
+            ProbeErrorKind::LibraryMissing,
             Code::GpuLibrary,
             "install the NVIDIA driver, or run in a container that is given its libraries (runtime class `nvidia`)",
         ),
         NvmlError::DriverNotLoaded => (
-            Blindness::DriverNotLoaded,
+            ProbeErrorKind::DriverNotLoaded,
             Code::GpuDriver,
             "load it (`modprobe nvidia`), and see `dmesg | grep -i nvrm` for why it is not",
         ),
         NvmlError::NoPermission | NvmlError::OperatingSystem => (
-            Blindness::NoPermission,
+            ProbeErrorKind::NoPermission,
             Code::GpuPermission,
             "let this user open /dev/nvidiactl and /dev/nvidia*; in a container, ask for a GPU or for the devices",
         ),
         NvmlError::LibRmVersionMismatch => (
-            Blindness::VersionMismatch,
+            ProbeErrorKind::VersionMismatch,
             Code::GpuVersions,
             "the driver was updated and not loaded anew: restart the machine, or unload and load its modules",
         ),
         _ => (
-            Blindness::DriverError,
+            ProbeErrorKind::DriverError,
             Code::GpuDriverError,
             "see what `nvidia-smi` and `dmesg | grep -i -e nvrm -e xid` say",
         ),
@@ -154,7 +154,7 @@ pub(super) fn silent(devices: u32, because: &[Fault]) -> ProbeError {
         .because("the driver counts them, and does not answer what is asked of them")
         .hint("see what `dmesg | grep -i -e nvrm -e xid` says; a device that hangs needs a reset, or a restart of the machine");
     ProbeError {
-        reason: Blindness::NotAnswering,
+        reason: ProbeErrorKind::NotAnswering,
         diagnostic: Box::new(diagnostic),
     }
 }

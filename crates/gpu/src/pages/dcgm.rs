@@ -22,7 +22,7 @@ use blueproof_core::{
     metrics::{Exposition, Family, Format, Kind},
 };
 
-use super::{Owner, Owners, Seen, native, native::instances::of_gpu_instance};
+use super::{Owner, Owners, PageInput, native, native::instances::of_gpu_instance};
 use crate::health::xid_words;
 
 mod counters;
@@ -161,7 +161,7 @@ pub fn families() -> impl Iterator<Item = &'static Family> {
 
 /// Returns the page, which is in Prometheus' text format. It begins with how reading and asking the kubelet went, in our own words: dcgm-exporter has
 /// none for it, and where nothing could be read there would be no telling that from a machine without devices.
-pub fn render(seen: &Seen, options: &Options) -> String {
+pub fn render(seen: &PageInput, options: &Options) -> String {
     let mut page = Exposition::new(Format::Prometheus);
     native::collection(seen, &mut page);
     // Without this a series without a pod could mean a free device, or a kubelet that does not answer.
@@ -252,7 +252,7 @@ fn write_field(
     field: Field,
     family: &Family,
     series: &[Series<'_>],
-    seen: &Seen,
+    seen: &PageInput,
     driver: Option<&str>,
     options: &Options,
     page: &mut Exposition,
@@ -277,7 +277,7 @@ fn write_field(
 fn xid_errors(
     family: &Family,
     series: &[Series<'_>],
-    seen: &Seen,
+    seen: &PageInput,
     driver: Option<&str>,
     options: &Options,
     page: &mut Exposition,
@@ -298,7 +298,7 @@ fn xid_errors(
 
 /// Writes the last errors of devices of which nothing else is known any more: the driver hangs, and they may say why. Of a
 /// device its UUID is all that is known then.
-fn reported(seen: &Seen, options: &Options, page: &mut Exposition) {
+fn reported(seen: &PageInput, options: &Options, page: &mut Exposition) {
     let shown = match &options.counters {
         Some(counters) => counters
             .shown()
@@ -365,7 +365,7 @@ fn words_of(error: u64) -> &'static str {
 
 /// Returns the number of the last error of a device, 0 where there was none, and `None` where that is not known: nobody
 /// listens, or it does not answer.
-fn last_error(sample: &Sample, seen: &Seen) -> Option<u64> {
+fn last_error(sample: &Sample, seen: &PageInput) -> Option<u64> {
     let is_silent = sample.silence().is_some() || !seen.listened_to.contains(&sample.device);
     let none = (!is_silent && !seen.collection.is_cached).then_some(0);
     seen.errors.last(&sample.device).or(none)
@@ -399,7 +399,12 @@ struct Series<'a> {
 
 impl<'a> Series<'a> {
     /// Returns the instances of a device, or itself where it is not divided: dcgm-exporter's default, `-d f`.
-    fn of(device: &'a Device, snapshot: &'a GpuSnapshot, seen: &'a Seen, names: ModelNames) -> Vec<Self> {
+    fn of(
+        device: &'a Device,
+        snapshot: &'a GpuSnapshot,
+        seen: &'a PageInput,
+        names: ModelNames,
+    ) -> Vec<Self> {
         let Some(whole) = snapshot.of(&device.uuid) else {
             return Vec::new();
         };
@@ -489,7 +494,7 @@ fn samples_of<'a>(parts: &[&Partition], snapshot: &'a GpuSnapshot) -> Vec<&'a Sa
 }
 
 /// Returns the pod that has a device, or an instance, alone. What several share, or dispute, cannot be charged to one of them.
-fn owner_of<'a>(device: &Device, parts: &[&Partition], seen: &'a Seen) -> Option<&'a Owner> {
+fn owner_of<'a>(device: &Device, parts: &[&Partition], seen: &'a PageInput) -> Option<&'a Owner> {
     if parts.is_empty() {
         return seen.owners.get(&device.uuid).and_then(Owners::only);
     }

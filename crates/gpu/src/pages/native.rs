@@ -18,7 +18,7 @@ use blueproof_core::{
 use jiff::SignedDuration;
 
 use self::instances::Subject;
-use super::Seen;
+use super::PageInput;
 
 const DEVICE: &[&str] = &["uuid", "partition"];
 
@@ -174,7 +174,7 @@ pub fn family(figure: Figure) -> &'static Family {
 }
 
 /// Returns the page.
-pub fn render(seen: &Seen, format: Format) -> String {
+pub fn render(seen: &PageInput, format: Format) -> String {
     let mut page = Exposition::new(format);
     collection(seen, &mut page);
     if seen.devices.is_some() {
@@ -211,7 +211,7 @@ fn each<'a>(
 }
 
 /// Writes how reading went.
-pub(super) fn collection(seen: &Seen, page: &mut Exposition) {
+pub(super) fn collection(seen: &PageInput, page: &mut Exposition) {
     let of = &seen.collection;
     one(page, &UP, f64::from(u8::from(of.blind.is_none())));
     if let Some(blind) = of.blind {
@@ -228,7 +228,7 @@ pub(super) fn collection(seen: &Seen, page: &mut Exposition) {
     }
 }
 
-fn devices(seen: &Seen, page: &mut Exposition) {
+fn devices(seen: &PageInput, page: &mut Exposition) {
     let Some((inventory, _)) = &seen.devices else {
         return;
     };
@@ -272,7 +272,7 @@ fn info(device: &Device, [driver, api]: [&str; 2], page: &mut Exposition) {
     }
 }
 
-fn figures(seen: &Seen, page: &mut Exposition) {
+fn figures(seen: &PageInput, page: &mut Exposition) {
     let Some((inventory, snapshot)) = &seen.devices else {
         return;
     };
@@ -311,7 +311,7 @@ const OF_PROCESS: [OfProcess; 2] = [
     }),
 ];
 
-fn processes(seen: &Seen, page: &mut Exposition) {
+fn processes(seen: &PageInput, page: &mut Exposition) {
     let Some((_, snapshot)) = seen.devices.as_ref().filter(|_| seen.shows_processes) else {
         return;
     };
@@ -366,7 +366,7 @@ fn words<'a>(inventory: &'a GpuInventory, sample: &'a Sample) -> BTreeMap<&'a st
     words
 }
 
-fn errors(seen: &Seen, page: &mut Exposition) {
+fn errors(seen: &PageInput, page: &mut Exposition) {
     let counts: Vec<_> = seen
         .errors
         .counts()

@@ -11,7 +11,7 @@ use blueproof_core::{
         GpuSnapshot, Partition, Reading, Readings, Sample,
     },
     metrics::Format,
-    ports::Blindness,
+    ports::ProbeErrorKind,
     testing::{device, snapshot},
 };
 use jiff::{SignedDuration, Timestamp};
@@ -34,7 +34,7 @@ fn readings(values: impl IntoIterator<Item = (Figure, f64)>) -> Readings {
 }
 
 /// An idle device that two share, one that is lost, and one in two parts, of which somebody has one and two claim the other.
-fn seen() -> Seen {
+fn seen() -> PageInput {
     let mut devices: Vec<_> = (0..3).map(device).collect();
     devices[2].is_partitioned = Reading::Value(true);
     devices[2].partitions = (1..=2).map(partition).collect();
@@ -75,7 +75,7 @@ fn seen() -> Seen {
         unidentified: 0,
         unidentified_because: Vec::new(),
     };
-    Seen {
+    PageInput {
         owners,
         shows_processes: false,
         attribution: Some(attribution()),
@@ -150,10 +150,12 @@ fn attempts(devices: &[Device], read: &GpuSnapshot) -> Attempts {
         xid: 31,
     });
     ledger.observe(read);
-    let balance = |device: &DeviceUuid, partition: Option<&DeviceUuid>| DeviceBalance {
+    let device_totals = |device: &DeviceUuid, partition: Option<&DeviceUuid>| DeviceAccounting {
         device: device.clone(),
         partition: partition.cloned(),
-        balance: ledger.balance(partition.unwrap_or(device)).expect("it was read"),
+        device_totals: ledger
+            .device_totals(partition.unwrap_or(device))
+            .expect("it was read"),
     };
     Attempts {
         is_known: true,
@@ -166,7 +168,7 @@ fn attempts(devices: &[Device], read: &GpuSnapshot) -> Attempts {
                 blueprint: "mnist".into(),
                 profile: "gpu".into(),
                 promised: Some(2),
-                bill: ledger.bill(&holder),
+                usage_record: ledger.usage_record(&holder),
             },
             Attempt {
                 attempt: "r-42.1".into(),
@@ -174,7 +176,10 @@ fn attempts(devices: &[Device], read: &GpuSnapshot) -> Attempts {
                 ..Attempt::default()
             },
         ],
-        balances: vec![balance(whole, None), balance(&devices[2].uuid, Some(part))],
+        device_totals: vec![
+            device_totals(whole, None),
+            device_totals(&devices[2].uuid, Some(part)),
+        ],
     }
 }
 
@@ -189,7 +194,7 @@ fn health(inventory: &GpuInventory, read: &GpuSnapshot) -> Findings {
 
 fn attribution() -> Attribution {
     Attribution {
-        told: Some(Told {
+        told: Some(AllocationReport {
             pods: 6,
             devices: vec![
                 ("nvidia.com/gpu".into(), "matched", 2),
@@ -255,14 +260,14 @@ fn our_own_page_has_base_units_and_says_how_reading_went() {
 
 #[test]
 fn where_nothing_can_be_read_both_pages_say_so_and_why_and_nothing_of_devices() {
-    let seen = Seen {
+    let seen = PageInput {
         collection: Collection {
-            blind: Some(Blindness::LibraryMissing),
+            blind: Some(ProbeErrorKind::LibraryMissing),
             failures: 3,
             age: Some(SignedDuration::ZERO),
             ..Collection::default()
         },
-        ..Seen::default()
+        ..PageInput::default()
     };
     let expected = [
         "blueproof_gpu_probe_up 0",
@@ -282,7 +287,7 @@ fn where_nothing_can_be_read_both_pages_say_so_and_why_and_nothing_of_devices() 
 
 #[test]
 fn where_the_kubelet_is_silent_nobody_has_anything_and_the_page_says_why() {
-    let seen = Seen {
+    let seen = PageInput {
         owners: BTreeMap::new(),
         attribution: Some(Attribution {
             silence: Some("slow"),
@@ -310,7 +315,7 @@ fn where_the_kubelet_is_silent_nobody_has_anything_and_the_page_says_why() {
 fn where_it_cannot_be_read_who_has_what_the_page_says_so_and_of_devices_that_cannot_be_read_nothing() {
     let mut of = seen();
     of.attempts.as_mut().expect("they were looked for").is_known = false;
-    let lines = |seen: &Seen| {
+    let lines = |seen: &PageInput| {
         let page = native::render(seen, Format::Prometheus);
         let lines = page.lines().filter(|line| line.starts_with("blueproof_attempt"));
         lines.map(str::to_owned).collect::<Vec<_>>()
@@ -328,7 +333,7 @@ fn where_it_cannot_be_read_who_has_what_the_page_says_so_and_of_devices_that_can
 #[test]
 fn processes_have_series_where_somebody_wants_them() {
     let lines = |shows_processes| {
-        let seen = Seen {
+        let seen = PageInput {
             shows_processes,
             ..seen()
         };
@@ -427,7 +432,7 @@ fn every_figure_has_one_name_of_our_own() {
 
 #[test]
 fn that_there_was_no_error_is_told_only_of_devices_that_answer_and_are_listened_to() {
-    let told = |seen: &Seen| {
+    let told = |seen: &PageInput| {
         let page = dcgm::render(seen, &dcgm::Options::default());
         let lines = page
             .lines()

@@ -11,13 +11,13 @@ use blueproof_queue::{
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
-    Ceilings, ConditionStatus, Container, InitContainer, Mode, Node, Pod, PodPhase, ResourceList,
-    RestartPolicy, Rules, ScoreName, Taken, read_quantity,
+    Ceilings, ConditionStatus, Container, InitContainer, ListingTime, Mode, Node, Pod, PodPhase,
+    ResourceList, RestartPolicy, Rules, ScoreName, read_quantity,
 };
 
 const GPU: &str = "nvidia.com/gpu";
 
-const TAKEN: Taken = Taken {
+const TAKEN: ListingTime = ListingTime {
     at: Timestamp::UNIX_EPOCH,
     every: SignedDuration::from_mins(1),
 };

@@ -97,12 +97,12 @@ fn a_plugin_that_is_not_there_or_serves_something_else_is_told_so() {
     let gone = TpuProbe::new(address).inventory().expect_err("nobody listens");
     assert_eq!(
         (gone.reason, gone.diagnostic.code),
-        (Blindness::NotAnswering, Code::TpuPlugin)
+        (ProbeErrorKind::NotAnswering, Code::TpuPlugin)
     );
     let other = TpuProbe::new(serve("<html>hello</html>"))
         .snapshot()
         .expect_err("no page");
-    assert_eq!(other.reason, Blindness::DriverError);
+    assert_eq!(other.reason, ProbeErrorKind::DriverError);
     assert_eq!(
         other.diagnostic.causes,
         ["line 1 of its page is not Prometheus' text"]

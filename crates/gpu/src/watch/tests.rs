@@ -7,7 +7,7 @@ use std::sync::{
 
 use blueproof_core::{
     gpu::{BusySample, Figure, Reading, Readings, Sample},
-    ports::{Blindness, GpuProbe},
+    ports::{GpuProbe, ProbeErrorKind},
     testing::{FakeProbe, device},
 };
 use blueproof_diagnostic::{Code, Diagnostic};
@@ -118,7 +118,7 @@ fn a_job_whose_driver_hangs_ends_all_the_same() {
     watch.begin(&[device(0).uuid]);
     watch.turn_to(Holder("1".into()));
     watch.end();
-    let used = watch.bill().expect("it had a device").used();
+    let used = watch.usage_record().expect("it had a device").used();
     assert_eq!(
         (used.busy_seconds, used.joules, used.seen_seconds),
         (None, None, 0.0)
@@ -161,19 +161,22 @@ fn a_driver_that_was_slow_once_is_waited_for_again_after_it_has_answered() {
 fn a_job_without_a_driver_has_a_time_and_no_figures() {
     let open: Open = Box::new(|| {
         Err(ProbeError {
-            reason: Blindness::LibraryMissing,
+            reason: ProbeErrorKind::LibraryMissing,
             diagnostic: Box::new(Diagnostic::error(Code::GpuLibrary, "no library")),
         })
     });
     let mut watch = Watch::start(open, holder());
     assert_eq!(
         watch.inventory().map_err(|error| error.reason),
-        Err(Blindness::LibraryMissing)
+        Err(ProbeErrorKind::LibraryMissing)
     );
     watch.begin(&[device(0).uuid]);
     watch.end();
-    let bill = watch.bill().expect("it was given a device");
-    assert_eq!((bill.total().busy_seconds(), bill.until.is_some()), (None, true));
+    let usage_record = watch.usage_record().expect("it was given a device");
+    assert_eq!(
+        (usage_record.total().busy_seconds(), usage_record.until.is_some()),
+        (None, true)
+    );
 }
 
 #[test]

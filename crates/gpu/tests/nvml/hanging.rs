@@ -84,7 +84,11 @@ fn a_device_that_hangs_before_it_says_who_it_is_is_counted() {
     let installed = install_scenario(&scenario);
     let mut probe = open(&installed).with_patience(Duration::from_millis(1));
     let nobody = probe.inventory().expect_err("none answers");
-    assert_eq!(nobody.reason, Blindness::NotAnswering, "that is not to have none");
+    assert_eq!(
+        nobody.reason,
+        ProbeErrorKind::NotAnswering,
+        "that is not to have none"
+    );
 }
 
 #[test]

@@ -11,7 +11,7 @@ use std::{
 use blueproof_core::{
     domain::Bytes,
     gpu::{DeviceEvent, FaultKind, Figure, GpuSnapshot, Reading, Sample},
-    ports::{Blindness, GpuProbe},
+    ports::{GpuProbe, ProbeErrorKind},
     testing::contract::probe_keeps_its_promises,
 };
 use blueproof_gpu::nvml::NvmlProbe;
@@ -445,10 +445,10 @@ fn a_device_that_cannot_be_listened_to_leaves_the_others_heard() {
 #[test]
 fn why_nothing_can_be_read_is_one_of_a_few_reasons() {
     for (returns, reason) in [
-        (NvmlReturn::DriverNotLoaded, Blindness::DriverNotLoaded),
-        (NvmlReturn::NoPermission, Blindness::NoPermission),
-        (NvmlReturn::LibRmVersionMismatch, Blindness::VersionMismatch),
-        (NvmlReturn::Unknown, Blindness::DriverError),
+        (NvmlReturn::DriverNotLoaded, ProbeErrorKind::DriverNotLoaded),
+        (NvmlReturn::NoPermission, ProbeErrorKind::NoPermission),
+        (NvmlReturn::LibRmVersionMismatch, ProbeErrorKind::VersionMismatch),
+        (NvmlReturn::Unknown, ProbeErrorKind::DriverError),
     ] {
         let mut scenario = Scenario::of([a10()]);
         scenario.faults = vec![fault("nvmlInit_v2", None, returns)];
@@ -462,7 +462,7 @@ fn why_nothing_can_be_read_is_one_of_a_few_reasons() {
     let nowhere = NvmlProbe::open_library("no-such-library.so.1".as_ref())
         .err()
         .expect("it is not there");
-    assert_eq!(nowhere.reason, Blindness::LibraryMissing);
+    assert_eq!(nowhere.reason, ProbeErrorKind::LibraryMissing);
 }
 
 #[test]

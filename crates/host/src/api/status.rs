@@ -14,7 +14,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Api, ApiError};
-use crate::Standing;
+use crate::ServiceStatus;
 
 /// How a scheduler stands.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -46,13 +46,13 @@ pub enum StandingKind {
 }
 
 impl Status {
-    fn of(version: &str, standing: &Standing) -> Self {
+    fn of(version: &str, standing: &ServiceStatus) -> Self {
         let (standing, problem) = match standing {
-            Standing::Starting => (StandingKind::Starting, None),
-            Standing::Leading => (StandingKind::Leading, None),
-            Standing::Following => (StandingKind::Following, None),
-            Standing::Failing(problem) => (StandingKind::Failing, Some((**problem).clone())),
-            Standing::Stopped => (StandingKind::Stopped, None),
+            ServiceStatus::Starting => (StandingKind::Starting, None),
+            ServiceStatus::Leading => (StandingKind::Leading, None),
+            ServiceStatus::Following => (StandingKind::Following, None),
+            ServiceStatus::Failing(problem) => (StandingKind::Failing, Some((**problem).clone())),
+            ServiceStatus::Stopped => (StandingKind::Stopped, None),
         };
         Self {
             version: version.into(),
@@ -75,10 +75,10 @@ pub(super) async fn healthz() -> &'static str {
 pub(super) async fn readyz(State(api): State<Arc<Api>>) -> Result<&'static str, ApiError> {
     let standing = api.service.standing().borrow().clone();
     let why = match standing {
-        Standing::Leading | Standing::Following => return Ok("ok\n"),
-        Standing::Failing(problem) => *problem,
-        Standing::Starting => Diagnostic::error(Code::NotServing, "it has only just begun"),
-        Standing::Stopped => Diagnostic::error(Code::NotServing, "it was told to stop"),
+        ServiceStatus::Leading | ServiceStatus::Following => return Ok("ok\n"),
+        ServiceStatus::Failing(problem) => *problem,
+        ServiceStatus::Starting => Diagnostic::error(Code::NotServing, "it has only just begun"),
+        ServiceStatus::Stopped => Diagnostic::error(Code::NotServing, "it was told to stop"),
     };
     Err(ApiError::unavailable(why))
 }

@@ -36,6 +36,7 @@ use super::{
     signals,
 };
 use crate::{
+    analysis::reads::Reads,
     disk,
     executor::{Belonging, Executor, Finish, Notebook, Recorder, Stops, deadline},
     files, ipynb,
@@ -43,7 +44,6 @@ use crate::{
     kernel::{Runtime, Variables},
     plan::Plan,
     process::{self, Confinement, LimitsHit, Meter},
-    survey::reads::Reads,
     text::{counted, duration},
 };
 

@@ -10,9 +10,9 @@ use blueproof_diagnostic::{
 
 use super::{Blueprint, FILE_NAME, Loaded, check, list};
 use crate::{
+    analysis::parameter_types,
     document::FORMAT,
     ipynb::{Notebook, read_text},
-    survey::parameter_types,
     text::shell_word,
 };
 

@@ -8,7 +8,7 @@ use blueproof_diagnostic::{
 };
 use serde_json::json;
 
-use crate::{ipynb::Notebook, survey::untyped_parameter};
+use crate::{analysis::untyped_parameter, ipynb::Notebook};
 
 choice! {
     /// What a parameter's values are.

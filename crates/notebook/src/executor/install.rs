@@ -5,7 +5,7 @@
 
 use blueproof_diagnostic::{Code, Diagnostic, Place};
 
-use crate::survey::is_pinned;
+use crate::analysis::is_pinned;
 
 /// The installing lines of a cell.
 #[derive(Debug, Default, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! What a notebook leaves behind, offered as remarks: files that it writes and figures that it prints.
 
 use super::{Draft, scalar};
-use crate::survey::{Made, Survey, Traced};
+use crate::analysis::{Analysis, Made, Traced};
 
 /// Functions that write the file which is among their arguments.
 const WRITERS: [&str; 16] = [
@@ -23,9 +23,9 @@ const WRITERS: [&str; 16] = [
     "dump",
 ];
 
-pub(super) fn write(draft: &mut Draft, survey: &Survey) {
+pub(super) fn write(draft: &mut Draft, analysis: &Analysis) {
     let mut files: Vec<&str> = Vec::new();
-    for made in survey.calls.iter().filter(|made| writes(made)) {
+    for made in analysis.calls.iter().filter(|made| writes(made)) {
         if let Some(file) = file(made).filter(|file| !files.contains(file)) {
             files.push(file);
             let cell = made.at.cell;
@@ -36,7 +36,7 @@ pub(super) fn write(draft: &mut Draft, survey: &Survey) {
         }
     }
     let mut names: Vec<String> = Vec::new();
-    for (at, words) in &survey.printed {
+    for (at, words) in &analysis.printed {
         let name = words.replace([' ', '.', '/', '-'], "_");
         if names.contains(&name) {
             continue;

@@ -6,11 +6,11 @@ use blueproof_diagnostic::Code;
 
 use super::{Draft, scalar};
 use crate::{
+    analysis::{Analysis, At, Form, OwnModules, Whose},
     blueprint::folder_of,
     environment::{checked_requirement, pep723},
     ipynb::{Notebook, read_text},
     modules::{Origin, is_package_of, normalised, origin},
-    survey::{At, Form, OwnModules, Survey, Whose},
     text::line,
 };
 
@@ -20,8 +20,8 @@ const REQUIREMENTS: &str = "requirements.txt";
 const LARGEST_REQUIREMENTS: u64 = 1 << 20;
 
 /// Writes `env`: what cells install, then what else they import.
-pub(super) fn write(draft: &mut Draft, survey: &Survey, given: &Given) {
-    let (found, remarks) = requirements(survey, given);
+pub(super) fn write(draft: &mut Draft, analysis: &Analysis, given: &Given) {
+    let (found, remarks) = requirements(analysis, given);
     if !found.is_empty() {
         draft.line(1, "env:");
         draft.line(2, "requirements:");
@@ -32,7 +32,7 @@ pub(super) fn write(draft: &mut Draft, survey: &Survey, given: &Given) {
     for remark in &remarks {
         draft.remark(1, remark);
     }
-    for job in survey.jobs.iter().filter(|job| !job.packages.is_empty()) {
+    for job in analysis.jobs.iter().filter(|job| !job.packages.is_empty()) {
         let names: Vec<&str> = job.packages.iter().filter_map(|package| package.text()).collect();
         let cell = job.made.at.cell;
         draft.remark(
@@ -56,12 +56,12 @@ pub(super) struct Given {
 
 impl Given {
     /// Reads the `requirements.txt` beside a notebook, and the script block (PEP 723) of its first cell of code.
-    pub(super) fn read(notebook: &Notebook, survey: &Survey, path: &Path) -> Self {
+    pub(super) fn read(notebook: &Notebook, analysis: &Analysis, path: &Path) -> Self {
         let folder = folder_of(path);
         let mut given = Self {
             requirements: Vec::new(),
             remarks: Vec::new(),
-            own: OwnModules::of(notebook, survey, &folder, &folder),
+            own: OwnModules::of(notebook, analysis, &folder, &folder),
         };
         if let Some(first) = notebook.code().next()
             && let Ok(Some(own)) = pep723(&first.source)
@@ -125,7 +125,7 @@ struct Found {
 }
 
 /// Returns requirements with remarks: of packages that cells name each once, of those that are written down every line.
-fn requirements(survey: &Survey, given: &Given) -> (Vec<(String, String)>, Vec<String>) {
+fn requirements(analysis: &Analysis, given: &Given) -> (Vec<(String, String)>, Vec<String>) {
     let written = given.requirements.iter().enumerate();
     let mut found: Vec<Found> = written
         .map(|(nth, (requirement, from))| Found {
@@ -136,7 +136,7 @@ fn requirements(survey: &Survey, given: &Given) -> (Vec<(String, String)>, Vec<S
         })
         .collect();
     for form in [Form::Run, Form::Comment] {
-        for install in survey.installs_by(form) {
+        for install in analysis.installs_by(form) {
             let remark = match form {
                 Form::Run => format!("cell {} installs it", install.at.cell),
                 Form::Comment => format!("cell {}, in a comment", install.at.cell),
@@ -148,14 +148,14 @@ fn requirements(survey: &Survey, given: &Given) -> (Vec<(String, String)>, Vec<S
         }
     }
     let mut remarks = given.remarks.clone();
-    for (module, at) in &survey.imports {
+    for (module, at) in &analysis.imports {
         if found
             .iter()
             .any(|known| is_package_of(&normalised(&known.requirement), module))
         {
             continue;
         }
-        match imported(survey, given, module, *at) {
+        match imported(analysis, given, module, *at) {
             Imported::Nothing => {}
             Imported::Remark(remark) => remarks.push(remark),
             Imported::Package(package, remark) => add(&mut found, *at, 0, package, &remark),
@@ -189,7 +189,7 @@ enum Imported<'m> {
     Package(&'m str, String),
 }
 
-fn imported<'m>(survey: &Survey, given: &Given, module: &'m str, at: At) -> Imported<'m> {
+fn imported<'m>(analysis: &Analysis, given: &Given, module: &'m str, at: At) -> Imported<'m> {
     let imports = format!("cell {} imports {module}", at.cell);
     let whose = given.own.whose(module);
     match &whose {
@@ -216,7 +216,7 @@ fn imported<'m>(survey: &Survey, given: &Given, module: &'m str, at: At) -> Impo
             format!("cell {} imports it; is this the package's name?", at.cell),
         ),
     };
-    if survey.optional_imports.contains(module) {
+    if analysis.optional_imports.contains(module) {
         return Imported::Remark(format!("{imports} where it is there: {package}"));
     }
     Imported::Package(package, remark)

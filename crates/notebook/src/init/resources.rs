@@ -6,8 +6,8 @@ use blueproof_core::domain::{Bytes, Cpus};
 
 use super::{Draft, scalar};
 use crate::{
+    analysis::{Analysis, Backend, Job, Traced, Value},
     blueprint::{LEAST_MEMORY, is_resource},
-    survey::{Backend, Job, Survey, Traced, Value},
     text::line,
 };
 
@@ -15,17 +15,17 @@ use crate::{
 const MOST_COUNTED: u32 = 10_000;
 
 /// Writes `driver` and `workload`.
-pub(super) fn write(draft: &mut Draft, survey: &Survey) {
+pub(super) fn write(draft: &mut Draft, analysis: &Analysis) {
     draft.line(1, "driver:");
     draft.line(2, "cpu: 1");
     draft.line(2, "memory: 2Gi");
-    let Some(job) = survey
+    let Some(job) = analysis
         .jobs
         .iter()
         .filter(|job| job.backend != Backend::Process)
         .max_by(by_size)
     else {
-        if let Some(job) = survey.jobs.first() {
+        if let Some(job) = analysis.jobs.first() {
             draft.remark(
                 2,
                 format!(
@@ -36,7 +36,7 @@ pub(super) fn write(draft: &mut Draft, survey: &Survey) {
         }
         return;
     };
-    if let Some(local) = survey.jobs.iter().find(|job| job.backend == Backend::Process) {
+    if let Some(local) = analysis.jobs.iter().find(|job| job.backend == Backend::Process) {
         draft.remark(
             2,
             format!(
@@ -45,7 +45,7 @@ pub(super) fn write(draft: &mut Draft, survey: &Survey) {
             ),
         );
     }
-    workload(draft, survey, job);
+    workload(draft, analysis, job);
 }
 
 fn by_size(a: &&Job, b: &&Job) -> std::cmp::Ordering {
@@ -66,14 +66,14 @@ fn by_size(a: &&Job, b: &&Job) -> std::cmp::Ordering {
     a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1))
 }
 
-fn workload(draft: &mut Draft, survey: &Survey, job: &Job) {
+fn workload(draft: &mut Draft, analysis: &Analysis, job: &Job) {
     draft.remarked(
         1,
         "workload:",
         format!("the TrainJob of cell {}", job.made.at.cell),
     );
     match &job.nodes {
-        Some(nodes) => count(draft, survey, 2, "nodes", nodes, 1),
+        Some(nodes) => count(draft, analysis, 2, "nodes", nodes, 1),
         None => draft.line(2, "nodes: 1"),
     }
     let known = job.resources.iter().filter(|(name, _)| key_of(name).is_some());
@@ -89,22 +89,22 @@ fn workload(draft: &mut Draft, survey: &Survey, job: &Job) {
         }
         done.push(key);
         match key {
-            "gpu" => count(draft, survey, 3, key, asked, 0),
+            "gpu" => count(draft, analysis, 3, key, asked, 0),
             "cpu" => amount(
                 draft,
-                survey,
+                analysis,
                 key,
                 asked,
                 &(Cpus::default()..=Cpus::cores(1 << 20)),
             ),
-            _ => amount(draft, survey, key, asked, &(LEAST_MEMORY..=Bytes(1 << 50))),
+            _ => amount(draft, analysis, key, asked, &(LEAST_MEMORY..=Bytes(1 << 50))),
         }
     }
     if !further.is_empty() {
         draft.line(3, "resources:");
     }
     for (name, asked) in &further {
-        count(draft, survey, 4, name, asked, 1);
+        count(draft, analysis, 4, name, asked, 1);
     }
     let is_left_out = |name: &str| key_of(name).is_none() && kubernetes_name(name).is_none();
     for (name, asked) in job.resources.iter().filter(|(name, _)| is_left_out(name)) {
@@ -158,10 +158,10 @@ fn further(job: &Job) -> BTreeMap<String, &Traced> {
 }
 
 /// Writes a count: the parameter that it is the value of, or the number.
-fn count(draft: &mut Draft, survey: &Survey, depth: usize, key: &str, value: &Traced, least: u32) {
+fn count(draft: &mut Draft, analysis: &Analysis, depth: usize, key: &str, value: &Traced, least: u32) {
     let number: Option<u32> = value.written().and_then(|text| text.trim().parse().ok());
     match (
-        parameter(survey, value),
+        parameter(analysis, value),
         number.filter(|number| (least..MOST_COUNTED).contains(number)),
     ) {
         (Some(name), Some(_)) => draft.of_cell(depth, format!("{key}: \"{{{{{name}}}}}\""), value.at),
@@ -176,7 +176,7 @@ fn count(draft: &mut Draft, survey: &Survey, depth: usize, key: &str, value: &Tr
 /// Writes an amount that can be meant, in the notebook's own words.
 fn amount<T: FromStr + PartialOrd>(
     draft: &mut Draft,
-    survey: &Survey,
+    analysis: &Analysis,
     key: &str,
     value: &Traced,
     meant: &RangeInclusive<T>,
@@ -192,7 +192,7 @@ fn amount<T: FromStr + PartialOrd>(
         );
         return;
     }
-    match parameter(survey, value) {
+    match parameter(analysis, value) {
         Some(name) => draft.of_cell(3, format!("{key}: \"{{{{{name}}}}}\""), value.at),
         None => draft.of_cell(3, format!("{key}: {}", number_or_text(&text)), value.at),
     }
@@ -209,7 +209,7 @@ fn number_or_text(text: &str) -> String {
 }
 
 /// Returns the parameter whose value this is. Only those of the notebook's parameters cell are in the draft.
-fn parameter<'v>(survey: &Survey, value: &'v Traced) -> Option<&'v str> {
+fn parameter<'v>(analysis: &Analysis, value: &'v Traced) -> Option<&'v str> {
     let name = value.via.as_deref()?;
-    survey.is_parameter(name).then_some(name)
+    analysis.is_parameter(name).then_some(name)
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::survey::At;
+use crate::analysis::At;
 
 /// A `blueprint.yaml` in the making.
 #[derive(Default)]

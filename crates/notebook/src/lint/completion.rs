@@ -5,10 +5,14 @@ use std::rc::Rc;
 use blueproof_diagnostic::{Code, Diagnostic};
 
 use super::Subject;
-use crate::survey::{Aim, Job};
+use crate::analysis::{Aim, Job};
 
 pub(super) fn check(subject: &Subject<'_>) -> Vec<Diagnostic> {
-    let jobs = subject.survey.jobs.iter().filter(|job| !is_awaited(subject, job));
+    let jobs = subject
+        .analysis
+        .jobs
+        .iter()
+        .filter(|job| !is_awaited(subject, job));
     jobs.map(|job| {
         subject
             .warning(
@@ -24,7 +28,7 @@ pub(super) fn check(subject: &Subject<'_>) -> Vec<Diagnostic> {
 /// A wait for something unknown may be one for any TrainJob.
 fn is_awaited(subject: &Subject<'_>, job: &Job) -> bool {
     let after = subject
-        .survey
+        .analysis
         .waits
         .iter()
         .filter(|wait| wait.aim == Aim::End && wait.from >= job.made.from);
@@ -32,5 +36,5 @@ fn is_awaited(subject: &Subject<'_>, job: &Job) -> bool {
     let by_hand = |command: &String| {
         command.contains("kubectl wait") && (command.contains("Complete") || command.contains("complete"))
     };
-    awaited.any(|it| it) || subject.survey.shell.iter().any(|(_, command)| by_hand(command))
+    awaited.any(|it| it) || subject.analysis.shell.iter().any(|(_, command)| by_hand(command))
 }

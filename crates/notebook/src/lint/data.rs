@@ -10,8 +10,8 @@ use blueproof_diagnostic::{Code, Diagnostic};
 
 use super::{Subject, makes::Makers};
 use crate::{
+    analysis::{At, Made, Reached, Traced},
     ipynb::Cell,
-    survey::{At, Made, Reached, Traced},
 };
 
 /// Functions that read the file which is their first argument.
@@ -61,7 +61,7 @@ struct Read<'s> {
 }
 
 pub(super) fn check(subject: &Subject<'_>) -> Vec<Diagnostic> {
-    let calls = subject.survey.calls.iter().enumerate();
+    let calls = subject.analysis.calls.iter().enumerate();
     let reads: Vec<(usize, Read<'_>)> = calls.filter_map(|(nth, made)| Some((nth, read(made)?))).collect();
     let mut mentions = Mentions::of(subject, &reads);
     let makers = Makers::of(subject);
@@ -177,7 +177,7 @@ impl<'s> Mentions<'s> {
             read.entry(value.at).or_default().push(path);
         }
         let reading: BTreeSet<usize> = reads.iter().map(|(nth, _)| *nth).collect();
-        let calls = subject.survey.calls.iter().enumerate();
+        let calls = subject.analysis.calls.iter().enumerate();
         let calls = calls
             .filter(|(nth, _)| !reading.contains(nth))
             .map(|(_, made)| made);
@@ -214,12 +214,12 @@ impl<'s> Mentions<'s> {
                 .get(at)
                 .is_some_and(|read| read.iter().any(|path| path.contains(name)))
         };
-        let survey = &subject.survey;
-        let in_text = survey
+        let analysis = &subject.analysis;
+        let in_text = analysis
             .texts
             .iter()
             .any(|(at, _, text)| text.contains(name) && !own(at));
-        let in_shell = survey.shell.iter().any(|(_, command)| command.contains(name));
+        let in_shell = analysis.shell.iter().any(|(_, command)| command.contains(name));
         let written = |cell: &Cell| cell.source.trim_start().starts_with("%%") && cell.source.contains(name);
         in_text || in_shell || subject.notebook.code().any(written)
     }

@@ -6,10 +6,10 @@ use blueproof_core::domain::Gpus;
 use blueproof_diagnostic::{Code, Diagnostic};
 
 use super::Subject;
-use crate::survey::Backend;
+use crate::analysis::Backend;
 
 pub(super) fn check(subject: &Subject<'_>) -> Vec<Diagnostic> {
-    let jobs = &subject.survey.jobs;
+    let jobs = &subject.analysis.jobs;
     let Some(first) = jobs.iter().find(|job| job.backend == Backend::Cluster) else {
         return Vec::new();
     };

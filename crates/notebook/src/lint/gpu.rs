@@ -4,8 +4,8 @@ use blueproof_diagnostic::{Code, Diagnostic};
 
 use super::Subject;
 use crate::{
+    analysis::{Backend, Job, Value},
     python::syntax::{Expr, Function, Kind},
-    survey::{Backend, Job, Value},
 };
 
 /// Libraries that compute on the CPU until they are told a device, and what tells them.
@@ -32,7 +32,7 @@ const DEVICES: [&str; 7] = ["cuda", "gpu", "nccl", "accelerator", "rocm", "devic
 
 pub(super) fn check(subject: &Subject<'_>) -> Vec<Diagnostic> {
     let on_cluster = subject
-        .survey
+        .analysis
         .jobs
         .iter()
         .filter(|job| job.backend != Backend::Process);
@@ -44,12 +44,12 @@ fn idle(subject: &Subject<'_>, job: &Job) -> Option<Diagnostic> {
     let parameter = asked
         .via
         .as_deref()
-        .filter(|via| subject.survey.is_parameter(via));
+        .filter(|via| subject.analysis.is_parameter(via));
     let none = matches!(asked.value, Value::Int(0) | Value::None);
     if none && parameter.is_none() {
         return None;
     }
-    let (_, function) = subject.survey.functions.get(job.function.as_deref()?)?;
+    let (_, function) = subject.analysis.functions.get(job.function.as_deref()?)?;
     let (library, device) = library_that_must_be_told(function)?;
     if names_device(function) {
         return None;

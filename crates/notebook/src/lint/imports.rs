@@ -4,27 +4,27 @@ use blueproof_diagnostic::{Code, Diagnostic};
 
 use super::Subject;
 use crate::{
+    analysis::{At, Form, OwnModules, Whose},
     environment::{locked_names, pep723},
     modules::{Origin, brings, normalised, origin, wanted},
-    survey::{At, Form, OwnModules, Whose},
 };
 
 pub(super) fn check(subject: &Subject<'_>) -> Vec<Diagnostic> {
     let Some(packages) = packages(subject) else {
         return Vec::new();
     };
-    let survey = &subject.survey;
+    let analysis = &subject.analysis;
     let own = OwnModules::of(
         subject.notebook,
-        survey,
+        analysis,
         &subject.folder(),
         subject.loaded.folder(),
     );
     let mut missing: Vec<(At, &str)> = Vec::new();
     let mut outside: Vec<(At, &str)> = Vec::new();
-    for (module, at) in &survey.imports {
+    for (module, at) in &analysis.imports {
         let brought = || packages.iter().any(|package| brings(package, module));
-        if survey.optional_imports.contains(module) || origin(module) == Origin::Always || brought() {
+        if analysis.optional_imports.contains(module) || origin(module) == Origin::Always || brought() {
             continue;
         }
         match own.whose(module) {
@@ -98,7 +98,7 @@ fn packages(subject: &Subject<'_>) -> Option<Vec<String>> {
         let lines = own.map(|own| own.requirements).unwrap_or_default();
         names.extend(lines.iter().map(|line| normalised(line)));
     }
-    for install in subject.survey.installs_by(Form::Run) {
+    for install in subject.analysis.installs_by(Form::Run) {
         // `pip install -r requirements.txt` and `pip install .` bring what nobody can tell from here.
         if install.packages.is_empty()
             || install

@@ -3,11 +3,11 @@
 use blueproof_diagnostic::{Code, Diagnostic};
 
 use super::Subject;
-use crate::survey::{Form, is_pinned};
+use crate::analysis::{Form, is_pinned};
 
 /// Cells that install packages into the environment that they run in.
 pub(super) fn in_cells(subject: &Subject<'_>) -> Vec<Diagnostic> {
-    let run = subject.survey.installs_by(Form::Run);
+    let run = subject.analysis.installs_by(Form::Run);
     run.map(|install| {
         let what = match install.packages.as_slice() {
             [] => "packages".to_owned(),
@@ -22,9 +22,9 @@ pub(super) fn in_cells(subject: &Subject<'_>) -> Vec<Diagnostic> {
 
 /// Packages without an exact version, in cells and in the pods of TrainJobs.
 pub(super) fn unpinned(subject: &Subject<'_>) -> Vec<Diagnostic> {
-    let run = subject.survey.installs_by(Form::Run);
+    let run = subject.analysis.installs_by(Form::Run);
     let in_cells = run.map(|install| (install.at, install.packages.clone()));
-    let in_pods = subject.survey.jobs.iter().filter_map(|job| {
+    let in_pods = subject.analysis.jobs.iter().filter_map(|job| {
         let first = job.packages.first()?;
         let names = job
             .packages

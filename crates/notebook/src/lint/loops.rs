@@ -3,16 +3,16 @@
 use blueproof_diagnostic::{Code, Diagnostic};
 
 use super::Subject;
-use crate::survey::Value;
+use crate::analysis::Value;
 
 pub(super) fn check(subject: &Subject<'_>) -> Vec<Diagnostic> {
     let mut found = Vec::new();
-    for (at, count) in &subject.survey.node_loops {
+    for (at, count) in &subject.analysis.node_loops {
         let (Value::Int(counted), None) = (&count.value, &count.via) else {
             continue;
         };
         let nodes: Vec<_> = subject
-            .survey
+            .analysis
             .jobs
             .iter()
             .filter_map(|job| job.nodes.as_ref())

@@ -3,7 +3,7 @@
 use blueproof_diagnostic::{Code, Diagnostic};
 
 use super::Subject;
-use crate::survey::shell::{self, Command};
+use crate::analysis::shell::{self, Command};
 
 /// Package managers of systems, which need the rights of an administrator.
 const MANAGERS: [&str; 13] = [
@@ -29,8 +29,8 @@ const DEEPEST: u32 = 4;
 type Finding = (String, &'static str);
 
 pub(super) fn check(subject: &Subject<'_>) -> Vec<Diagnostic> {
-    let survey = &subject.survey;
-    let all = shell::of_lines(survey).chain(shell::of_calls(survey));
+    let analysis = &subject.analysis;
+    let all = shell::of_lines(analysis).chain(shell::of_calls(analysis));
     all.filter_map(|(at, outside)| {
         let (message, hint) = find(&outside.commands(), 0)?;
         Some(subject.warning(Code::MachineCommand, at, message).hint(hint))

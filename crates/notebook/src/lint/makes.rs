@@ -7,11 +7,11 @@ use std::path::{Component, Path, PathBuf};
 
 use super::Subject;
 use crate::{
-    ipynb::Cell,
-    survey::{
-        At, Made, Survey, Traced, Value,
+    analysis::{
+        Analysis, At, Made, Traced, Value,
         shell::{self, Command, Outside},
     },
+    ipynb::Cell,
 };
 
 /// Functions that fetch or unpack something, whoever has them, and the argument that says where to: its name, and its place
@@ -98,10 +98,14 @@ pub(super) struct Makers {
 
 impl Makers {
     pub(super) fn of(subject: &Subject<'_>) -> Self {
-        let survey = &subject.survey;
-        let lines = shell::of_lines(survey).chain(subject.notebook.code().filter_map(cell_magic));
+        let analysis = &subject.analysis;
+        let lines = shell::of_lines(analysis).chain(subject.notebook.code().filter_map(cell_magic));
         let outside = lines.map(|(at, outside)| (at, of_outside(&outside)));
-        let calls = survey.calls.iter().map(|made| of_call(survey, made)).enumerate();
+        let calls = analysis
+            .calls
+            .iter()
+            .map(|made| of_call(analysis, made))
+            .enumerate();
         Self {
             outside: outside.filter(|(_, makes)| makes.something()).collect(),
             calls: calls.filter(|(_, makes)| makes.something()).collect(),
@@ -153,15 +157,15 @@ fn covers(folder: &str, path: &str) -> bool {
         || file.with_extension("") == at
 }
 
-fn of_call(survey: &Survey, made: &Made) -> Makes {
+fn of_call(analysis: &Analysis, made: &Made) -> Makes {
     let name = made.function.as_str();
-    if let Some(outside) = shell::of_call(survey, made) {
+    if let Some(outside) = shell::of_call(analysis, made) {
         let makes = of_outside(&outside);
         let is_elsewhere = makes.something() && made.argument("cwd", usize::MAX).is_some();
         return if is_elsewhere { Makes::Anything } else { makes };
     }
     if COPIERS.contains(&name) {
-        return copied(survey, made);
+        return copied(analysis, made);
     }
     if let Some((_, keyword, position)) = FETCHERS.iter().find(|(known, _, _)| *known == name) {
         return Makes::at(made.argument(keyword, *position));
@@ -173,14 +177,14 @@ fn of_call(survey: &Survey, made: &Made) -> Makes {
     if fetches || is_unseen || made.keywords.iter().any(is_asked_to) {
         return Makes::Anything;
     }
-    written(survey, made)
+    written(analysis, made)
 }
 
 /// Returns what a call writes. A file whose name is known is one that the notebook names.
-fn written(survey: &Survey, made: &Made) -> Makes {
+fn written(analysis: &Analysis, made: &Made) -> Makes {
     let name = made.function.as_str();
     let first = made.arguments.first();
-    let of_path = made.receiver.as_ref().filter(|of| may_be_path(survey, of));
+    let of_path = made.receiver.as_ref().filter(|of| may_be_path(analysis, of));
     let is_writing = |mode: Option<&Traced>| {
         let mode = mode.and_then(Traced::text);
         mode.is_some_and(|mode| mode.len() <= 3 && mode.contains(['w', 'a', 'x', '+']))
@@ -213,19 +217,19 @@ fn is_computed_path(value: &Traced) -> bool {
     }
 }
 
-fn copied(survey: &Survey, made: &Made) -> Makes {
+fn copied(analysis: &Analysis, made: &Made) -> Makes {
     let name = made.function.as_str();
     let given = made.arguments.len() + made.keywords.len();
     let of_path = made
         .receiver
         .as_ref()
-        .filter(|of| given == 1 && may_be_path(survey, of));
+        .filter(|of| given == 1 && may_be_path(analysis, of));
     let (source, target) = match (of_path, made.arguments.first()) {
         _ if given > 1 && is_of(made, &["shutil", "os"]) => {
             (made.argument("src", 0), made.argument("dst", 1))
         }
         (Some(of), _) if name == "symlink_to" || name == "hardlink_to" => (None, Some(of)),
-        (Some(of), Some(target)) if may_be_path(survey, target) => (Some(of), Some(target)),
+        (Some(of), Some(target)) if may_be_path(analysis, target) => (Some(of), Some(target)),
         (_, _) => return Makes::Nothing,
     };
     let of_one_file = ["copy", "copy2", "copyfile"].contains(&name);
@@ -240,7 +244,7 @@ fn copied(survey: &Survey, made: &Made) -> Makes {
 }
 
 /// Returns whether a value may be a path, or is a text, which can be one.
-fn may_be_path(survey: &Survey, value: &Traced) -> bool {
+fn may_be_path(analysis: &Analysis, value: &Traced) -> bool {
     const OF_PATHS: [&str; 8] = [
         "absolute",
         "expanduser",
@@ -253,12 +257,12 @@ fn may_be_path(survey: &Survey, value: &Traced) -> bool {
     ];
     match &value.value {
         Value::Unknown | Value::Text(_) => true,
-        Value::Symbol(symbol) => !survey
+        Value::Symbol(symbol) => !analysis
             .imports
             .contains_key(symbol.split('.').next().unwrap_or_default()),
         Value::Made(made) if made.function == "Path" => true,
         Value::Made(made) if OF_PATHS.contains(&made.function.as_str()) => {
-            made.receiver.as_ref().is_some_and(|of| may_be_path(survey, of))
+            made.receiver.as_ref().is_some_and(|of| may_be_path(analysis, of))
         }
         Value::Made(_)
         | Value::None

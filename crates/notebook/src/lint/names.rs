@@ -3,7 +3,7 @@
 use blueproof_diagnostic::{Code, Diagnostic};
 
 use super::{Subject, placeholder::is_constant};
-use crate::survey::{Given, Missing};
+use crate::analysis::{Given, Missing};
 
 pub(super) fn check(subject: &Subject<'_>) -> Vec<Diagnostic> {
     let missing = subject.missing().filter(|missing| {

@@ -3,7 +3,7 @@
 use blueproof_diagnostic::{Code, Diagnostic};
 
 use super::Subject;
-use crate::survey::At;
+use crate::analysis::At;
 
 pub(super) fn check(subject: &Subject<'_>) -> Vec<Diagnostic> {
     let stale: Vec<u32> = subject

@@ -3,7 +3,7 @@
 use blueproof_diagnostic::{Code, Diagnostic};
 
 use super::Subject;
-use crate::survey::At;
+use crate::analysis::At;
 
 pub(super) fn check(subject: &Subject<'_>) -> Vec<Diagnostic> {
     untagged(subject).into_iter().chain(unread(subject)).collect()
@@ -13,8 +13,8 @@ fn untagged(subject: &Subject<'_>) -> Option<Diagnostic> {
     let first = subject.notebook.code().next()?;
     let declared = &subject.loaded.blueprint.spec.parameters;
     // What a TrainJob asks for changes from profile to profile. Other notebooks may do without parameters.
-    let needs_some = !declared.is_empty() || !subject.survey.jobs.is_empty();
-    if subject.survey.has_parameters_cell || !needs_some {
+    let needs_some = !declared.is_empty() || !subject.analysis.jobs.is_empty();
+    if subject.analysis.has_parameters_cell || !needs_some {
         return None;
     }
     let at = At {
@@ -34,7 +34,7 @@ fn untagged(subject: &Subject<'_>) -> Option<Diagnostic> {
 
 fn unread(subject: &Subject<'_>) -> Option<Diagnostic> {
     let declared = &subject.loaded.blueprint.spec.parameters;
-    let reads = &subject.survey.reads;
+    let reads = &subject.analysis.reads;
     // What a later cell gives a value to is undone rather than unknown.
     let is_unread = |name: &&String| reads.leave_out(name) && !reads.bind(name);
     let names: Vec<String> = declared.keys().filter(is_unread).cloned().collect();

@@ -3,14 +3,14 @@
 use blueproof_diagnostic::{Code, Diagnostic};
 
 use super::Subject;
-use crate::survey::{At, Made, Reached, Traced};
+use crate::analysis::{At, Made, Reached, Traced};
 
 /// Cells that wait for somebody to type.
 pub(super) fn asked(subject: &Subject<'_>) -> Vec<Diagnostic> {
-    let calls = subject.survey.calls.iter().filter(|made| asks(made));
+    let calls = subject.analysis.calls.iter().filter(|made| asks(made));
     let calls = calls.map(|made| (made.at, format!("`{}()`", made.function)));
     let debuggers = subject
-        .survey
+        .analysis
         .shell
         .iter()
         .filter(|(_, command)| command.trim() == "%debug");
@@ -47,7 +47,7 @@ pub(super) fn gpu_not_asked(subject: &Subject<'_>) -> Vec<Diagnostic> {
         return Vec::new();
     }
     let used: Vec<(At, String)> = subject
-        .survey
+        .analysis
         .calls
         .iter()
         .filter(|made| made.reached == Reached::Surely)

@@ -6,7 +6,7 @@ use blueproof_diagnostic::{Code, Diagnostic};
 use regex::Regex;
 
 use super::Subject;
-use crate::survey::At;
+use crate::analysis::At;
 
 /// Words by which people mark what is to be replaced.
 static MARKED: LazyLock<Regex> = LazyLock::new(|| {
@@ -43,8 +43,8 @@ pub(crate) fn is_placeholder(name: Option<&str>, text: &str) -> bool {
 
 pub(super) fn check(subject: &Subject<'_>) -> Vec<Diagnostic> {
     let mut seen = BTreeSet::new();
-    let survey = &subject.survey;
-    let filled_in = survey
+    let analysis = &subject.analysis;
+    let filled_in = analysis
         .texts
         .iter()
         .filter(|(_, name, text)| is_placeholder(name.as_deref(), text));
@@ -55,7 +55,7 @@ pub(super) fn check(subject: &Subject<'_>) -> Vec<Diagnostic> {
         (*at, format!("{what}a placeholder: {text:?}"), name.clone())
     });
     // `# BUCKET = "Add your S3 bucket"`, and BUCKET is read further down.
-    let commented = survey.disabled.iter().filter_map(|(at, name, _)| {
+    let commented = analysis.disabled.iter().filter_map(|(at, name, _)| {
         let read = subject.absent().find(|missing| missing.name == *name)?;
         let message = format!(
             "`{name}` has a value only in a comment, and cell {} reads it",

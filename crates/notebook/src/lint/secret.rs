@@ -6,7 +6,7 @@ use blueproof_diagnostic::{Code, Diagnostic};
 use regex::Regex;
 
 use super::{Subject, placeholder::is_placeholder};
-use crate::{survey::At, text::tokens};
+use crate::{analysis::At, text::tokens};
 
 /// What a private key begins with; here it need not be whole.
 static ARMOUR: LazyLock<Regex> = LazyLock::new(|| {
@@ -31,23 +31,23 @@ const HARMLESS: [&str; 9] = [
 ];
 
 pub(super) fn check(subject: &Subject<'_>) -> Vec<Diagnostic> {
-    let survey = &subject.survey;
-    let texts = survey
+    let analysis = &subject.analysis;
+    let texts = analysis
         .texts
         .iter()
         .map(|(at, name, text)| (*at, name.as_deref(), text.as_str()));
-    let keywords = survey.calls.iter().flat_map(|made| {
+    let keywords = analysis.calls.iter().flat_map(|made| {
         let named = made
             .keywords
             .iter()
             .filter_map(|(name, value)| Some((value.at, Some(name.as_str()), value.text()?)));
         named.collect::<Vec<_>>()
     });
-    let commands = survey
+    let commands = analysis
         .shell
         .iter()
         .map(|(at, command)| (*at, None, command.as_str()));
-    let comments = survey
+    let comments = analysis
         .disabled
         .iter()
         .map(|(at, name, value)| (*at, Some(name.as_str()), value.trim_matches(['"', '\''])));

@@ -5,8 +5,8 @@ use blueproof_diagnostic::{Code, Diagnostic};
 use super::Subject;
 
 pub(super) fn check(subject: &Subject<'_>) -> Vec<Diagnostic> {
-    let broken = subject.survey.broken.iter();
-    let too_long = subject.survey.too_long.iter().map(|at| {
+    let broken = subject.analysis.broken.iter();
+    let too_long = subject.analysis.too_long.iter().map(|at| {
         subject
             .warning(
                 Code::StatementTooLong,

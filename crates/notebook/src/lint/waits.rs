@@ -3,7 +3,7 @@
 use blueproof_diagnostic::{Code, Diagnostic};
 
 use super::Subject;
-use crate::survey::Aim;
+use crate::analysis::Aim;
 
 /// Pulling an image alone takes longer on a node that has not got it.
 const SHORTEST_SECONDS: f64 = 120.0;
@@ -11,7 +11,7 @@ const SHORTEST_SECONDS: f64 = 120.0;
 /// Waits for Running, which hang where Kueue admits TrainJobs.
 pub(super) fn for_running(subject: &Subject<'_>) -> Vec<Diagnostic> {
     let waits = subject
-        .survey
+        .analysis
         .waits
         .iter()
         .filter(|wait| wait.aim == Aim::Running);
@@ -33,7 +33,7 @@ pub(super) fn for_running(subject: &Subject<'_>) -> Vec<Diagnostic> {
 
 /// Waits for the end that may be shorter than the work.
 pub(super) fn too_short(subject: &Subject<'_>) -> Vec<Diagnostic> {
-    let ends = subject.survey.waits.iter().filter(|wait| wait.aim == Aim::End);
+    let ends = subject.analysis.waits.iter().filter(|wait| wait.aim == Aim::End);
     ends.filter_map(|wait| {
         let seconds = wait.seconds.filter(|seconds| *seconds < SHORTEST_SECONDS)?;
         let message = format!("it waits only {seconds} s for the TrainJob to complete");

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use blueproof_core::{
     attempt::{Checked, Record, RecordKind, Stage},
     domain::{FailureClass, RunId, RunRequest, Source, Verdict},
-    figures::{Figures, Used, build_seconds, queue_seconds, start_seconds},
+    figures::{Figures, RunUsage, build_seconds, queue_seconds, start_seconds},
     ports::{AttemptOutput, CallError, Interest, OutputError, ReportKind, ReportOutput, Reporter, RunStatus},
     view::{AttemptView, RunView},
 };
@@ -226,11 +226,11 @@ fn with_attempt(
 fn figures(attempt: &AttemptView) -> Figures {
     let outcome = attempt.outcome.as_ref();
     let usage = outcome.and_then(|outcome| outcome.usage.as_ref());
-    let used = Used {
+    let used = RunUsage {
         queue_seconds: queue_seconds(attempt.queued_at, Some(attempt.reserved_at)),
         start_seconds: start_seconds(Some(attempt.reserved_at), attempt.started_at),
         build_seconds: build_seconds(attempt.started_at, attempt.ended_at),
-        ..usage.map(Used::of).unwrap_or_default()
+        ..usage.map(RunUsage::of).unwrap_or_default()
     };
     Figures::of(&[used])
 }

@@ -150,7 +150,7 @@ impl AdmissionQueue {
                         return Some(DecisionStep::Beginning { retried, drained });
                     }
                 }
-                Phase::Cycles(left) if *left > 0 && self.queues.is_restless() => {
+                Phase::Cycles(left) if *left > 0 && self.queues.has_work() => {
                     *left -= 1;
                     return Some(self.cycle(now));
                 }

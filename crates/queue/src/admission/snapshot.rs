@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{AdmissionEntry, AdmissionQueue, AdmissionStatus, Origin};
 use crate::{
-    PodSetAssignment, Queues, Standing, UnknownQueue, Workload, objects::Objects, snapshot::QueuesSnapshot,
+    PodSetAssignment, Queues, UnknownQueue, Workload, WorkloadStatus, objects::Objects,
+    snapshot::QueuesSnapshot,
 };
 
 /// A queue as plain data: the objects, the workloads, and the usage of each user, to the bit.
@@ -41,7 +42,7 @@ impl AdmissionQueue {
             workload: (*entry.workload).clone(),
             origin: (*entry.origin).clone(),
             status: entry.status,
-            is_evicted: self.queues.standing(entry.workload.id) == Some(Standing::Evicted),
+            is_evicted: self.queues.standing(entry.workload.id) == Some(WorkloadStatus::Evicted),
             backs_off_until: entry.backs_off_until,
             entered_at: entry.entered_at,
             reserved_at: entry.reserved_at,

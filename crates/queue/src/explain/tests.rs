@@ -2,7 +2,7 @@
 
 use super::{
     super::{
-        PreemptionReason, Standing, StopPolicy,
+        PreemptionReason, StopPolicy, WorkloadStatus,
         objects::{
             ClusterQueue, Cohort, Objects, Preemption, QueueingStrategy, Quota, ResourceFlavor, Taint,
             TaintEffect, WithinClusterQueue,
@@ -16,16 +16,16 @@ fn wait(queues: &Queues, id: u64) -> Wait {
     queues.wait(WorkloadId(id)).expect("it waits")
 }
 
-fn ends(workloads: &[u64]) -> Unblock {
-    Unblock::Ends {
+fn ends(workloads: &[u64]) -> Remedy {
+    Remedy::Ends {
         workloads: workloads.iter().copied().map(WorkloadId).collect(),
         pending: Vec::new(),
     }
 }
 
-fn more(amount: i64) -> Unblock {
-    Unblock::MoreQuota {
-        raises: vec![Raise {
+fn more(amount: i64) -> Remedy {
+    Remedy::MoreQuota {
+        increases: vec![QuotaIncrease {
             flavor: "h200".into(),
             resource: GPU.into(),
             more: Quantity(amount),
@@ -237,7 +237,7 @@ fn one_who_is_behind_others_waits_for_its_turn() {
     let asks = workload(1, "q", &[(GPU, 1)]);
     queues.submit(&asks).expect("the queue is configured");
     assert_eq!(wait(&queues, 1).reason, WaitReason::PendingEvaluation);
-    assert_eq!(queues.unblocked_by(WorkloadId(1)), [Unblock::Time]);
+    assert_eq!(queues.unblocked_by(WorkloadId(1)), [Remedy::Time]);
 }
 
 #[test]
@@ -249,7 +249,7 @@ fn one_who_has_others_evicted_waits_for_them_until_they_have_left() {
     };
     let asks = [workload(1, "q", &[(GPU, 1)]), urgent(2, "q", 1)];
     let mut queues = story(configured([("q", queue)]), &asks);
-    assert_eq!(queues.standing(WorkloadId(1)), Some(Standing::Evicted));
+    assert_eq!(queues.standing(WorkloadId(1)), Some(WorkloadStatus::Evicted));
     assert_eq!(wait(&queues, 2).reason, WaitReason::WaitingForPreemptedWorkloads);
     submit(&mut queues, &workload(3, "q", &[(GPU, 1)]));
     assert_eq!(wait(&queues, 3).reason, WaitReason::WaitingForQuota);
@@ -279,7 +279,7 @@ fn quota_is_asked_for_those_who_go_first_too() {
     queue.queueing_strategy = QueueingStrategy::StrictFIFO;
     let queues = story(objects, &asks);
     assert_eq!(queues.ahead_of(WorkloadId(3)), [WorkloadId(2)]);
-    let in_turn = Unblock::Ends {
+    let in_turn = Remedy::Ends {
         workloads: vec![WorkloadId(1)],
         pending: vec![WorkloadId(2)],
     };
@@ -332,7 +332,7 @@ fn one_who_is_third_in_line_waits_for_those_before_it_too() {
         .get_mut("q")
         .expect("it is there")
         .queueing_strategy = QueueingStrategy::StrictFIFO;
-    let in_turn = Unblock::Ends {
+    let in_turn = Remedy::Ends {
         workloads: vec![WorkloadId(1)],
         pending: vec![WorkloadId(2), WorkloadId(3)],
     };
@@ -349,7 +349,7 @@ fn strict(nominal: i64) -> Objects {
 
 #[test]
 fn behind_heads_that_never_fit_it_takes_that_they_are_cancelled_or_quota_for_them_too() {
-    let cancelled = |ids: &[u64], then: &[u64]| Unblock::Cancelled {
+    let cancelled = |ids: &[u64], then: &[u64]| Remedy::Cancelled {
         workloads: ids.iter().copied().map(WorkloadId).collect(),
         then: match then {
             [] => Vec::new(),
@@ -439,4 +439,12 @@ fn a_reason_reads_the_same_on_a_terminal_and_in_json() {
         let json = serde_json::to_value(reason).expect("it is a word");
         assert_eq!(json, reason.as_str());
     }
+}
+
+#[test]
+fn a_remedy_that_an_older_version_wrote_is_read() {
+    let old = r#"{"kind": "moreQuota", "raises": [{"flavor": "f", "resource": "cpu", "more": 1000}]}"#;
+    let read: Remedy = serde_json::from_str(old).expect("the old name is known");
+    let written = serde_json::to_value(&read).expect("it is data");
+    assert_eq!(written["increases"][0]["flavor"], "f");
 }

@@ -3,7 +3,7 @@
 
 use super::{
     super::{
-        Queues, Standing, Workload, WorkloadId,
+        Queues, Workload, WorkloadId, WorkloadStatus,
         objects::{ClusterQueue, Objects, QueueingStrategy, WithinClusterQueue},
     },
     stories::*,
@@ -69,12 +69,12 @@ fn those_who_wait_go_by_the_strategy_that_their_queue_has_now() {
     };
     let asks = [(1, 1), (2, 2), (3, 1)].map(|(id, gpus)| workload(id, "q", &[(GPU, gpus)]));
     let mut queues = story(configured([("q", strict)]), &asks);
-    assert_ne!(queues.standing(WorkloadId(3)), Some(Standing::Admitted));
+    assert_ne!(queues.standing(WorkloadId(3)), Some(WorkloadStatus::Admitted));
     queues.set_objects(configured([("q", of(None, quota(2)))]));
     for _ in 0..3 {
         queues.cycle(at(2000));
     }
-    assert_eq!(queues.standing(WorkloadId(3)), Some(Standing::Admitted));
+    assert_eq!(queues.standing(WorkloadId(3)), Some(WorkloadStatus::Admitted));
 }
 
 #[test]
@@ -100,7 +100,13 @@ fn who_has_others_evicted_stays_next_by_the_strategy_that_the_queue_had_then() {
         for _ in 0..3 {
             queues.cycle(at(2000));
         }
-        assert_eq!(queues.standing(WorkloadId(admitted)), Some(Standing::Admitted));
-        assert_ne!(queues.standing(WorkloadId(waiting)), Some(Standing::Admitted));
+        assert_eq!(
+            queues.standing(WorkloadId(admitted)),
+            Some(WorkloadStatus::Admitted)
+        );
+        assert_ne!(
+            queues.standing(WorkloadId(waiting)),
+            Some(WorkloadStatus::Admitted)
+        );
     }
 }

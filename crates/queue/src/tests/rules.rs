@@ -7,7 +7,7 @@ use proptest::{collection::vec, prelude::*};
 
 use super::{
     super::{
-        Inactive, PodSet, Quantity, Queues, Standing, Workload, WorkloadId,
+        Inactive, PodSet, Quantity, Queues, Workload, WorkloadId, WorkloadStatus,
         objects::{
             ClusterQueue, Cohort, FairSharing, FlavorQuotas, Objects, Preemption, Quota, ReclaimWithinCohort,
             ResourceFlavor, Taint, TaintEffect, Toleration, Weight, WithinClusterQueue,
@@ -27,7 +27,7 @@ fn evicts_own(mut queue: ClusterQueue, whom: WithinClusterQueue) -> ClusterQueue
     queue
 }
 
-fn standings<const N: usize>(queues: &Queues, ids: [u64; N]) -> [Option<Standing>; N] {
+fn standings<const N: usize>(queues: &Queues, ids: [u64; N]) -> [Option<WorkloadStatus>; N] {
     ids.map(|id| queues.standing(WorkloadId(id)))
 }
 
@@ -65,7 +65,7 @@ fn where_pods_have_quota_each_pod_takes_one_of_it() {
         ..workload(id, "q", &[])
     };
     let queues = story(configured([("q", queue)]), &[of_pods(1, 3), of_pods(2, 2)]);
-    let expected = [Some(Standing::Parked), Some(Standing::Admitted)];
+    let expected = [Some(WorkloadStatus::Inadmissible), Some(WorkloadStatus::Admitted)];
     assert_eq!(standings(&queues, [1, 2]), expected);
 }
 
@@ -129,8 +129,8 @@ fn one_that_came_at_the_same_time_is_not_newer() {
         let queues = story(objects.clone(), &[workload(1, "q", &[(GPU, 1)]), other]);
         queues.standing(WorkloadId(1))
     };
-    assert_eq!(first_beside_one_since(1), Some(Standing::Admitted));
-    assert_eq!(first_beside_one_since(0), Some(Standing::Evicted));
+    assert_eq!(first_beside_one_since(1), Some(WorkloadStatus::Admitted));
+    assert_eq!(first_beside_one_since(0), Some(WorkloadStatus::Evicted));
 }
 
 #[test]
@@ -140,7 +140,7 @@ fn nobody_more_is_evicted_than_it_takes_beside_what_can_be_borrowed() {
     let asks = [1, 2, 3].map(|id| workload(id, "q", &[(GPU, 1)]));
     let mut queues = story(objects, &asks);
     submit(&mut queues, &urgent(4, "q", 3));
-    let (stays, goes) = (Some(Standing::Admitted), Some(Standing::Evicted));
+    let (stays, goes) = (Some(WorkloadStatus::Admitted), Some(WorkloadStatus::Evicted));
     assert_eq!(standings(&queues, [1, 2, 3]), [stays, stays, goes]);
 }
 
@@ -169,7 +169,7 @@ fn nothing_is_taken_from_others_for_a_queue_that_has_all_its_own_of_another_reso
         ..workload(3, "q", &[(GPU, 1), ("cpu", 1)])
     };
     submit(&mut queues, &newcomer);
-    assert_eq!(standings(&queues, [1, 2]), [Some(Standing::Admitted); 2]);
+    assert_eq!(standings(&queues, [1, 2]), [Some(WorkloadStatus::Admitted); 2]);
 }
 
 #[test]
@@ -183,7 +183,7 @@ fn under_fair_sharing_too_one_is_safe_for_its_minimum_time() {
         evictions: 1,
         ..workload(2, "owner", &[(GPU, 1)])
     };
-    for (second, expected) in [(1010, Standing::Admitted), (1061, Standing::Evicted)] {
+    for (second, expected) in [(1010, WorkloadStatus::Admitted), (1061, WorkloadStatus::Evicted)] {
         let mut queues = story(objects.clone(), &[workload(1, "borrower", &[(GPU, 2)])]);
         queues.protect_for(Some(SignedDuration::from_secs(60)));
         queues.submit(&evicted_before).expect("the queue is configured");
@@ -251,8 +251,8 @@ fn a_queue_is_there_while_somebody_is_in_it_and_gone_with_its_configuration_else
         cluster_queues: BTreeMap::new(),
         ..objects
     });
-    assert_eq!(queues.standing(WorkloadId(1)), Some(Standing::Admitted));
-    assert_eq!(queues.standing(WorkloadId(2)), Some(Standing::Queued));
+    assert_eq!(queues.standing(WorkloadId(1)), Some(WorkloadStatus::Admitted));
+    assert_eq!(queues.standing(WorkloadId(2)), Some(WorkloadStatus::Queued));
     for name in ["holds", "waits"] {
         assert_eq!(queues.inactive(name), Ok(Some(&Inactive::Removed)));
     }
@@ -304,7 +304,7 @@ fn a_tree_notices_whatever_is_different_of_it_and_nothing_else() {
         },
     ];
     let parked = story(objects.clone(), &[workload(1, "q", &[(GPU, 3)])]);
-    assert_eq!(parked.standing(WorkloadId(1)), Some(Standing::Parked));
+    assert_eq!(parked.standing(WorkloadId(1)), Some(WorkloadStatus::Inadmissible));
     let after = |change: &dyn Fn(&mut Objects)| {
         let mut queues = parked.clone();
         let mut other = objects.clone();
@@ -313,13 +313,13 @@ fn a_tree_notices_whatever_is_different_of_it_and_nothing_else() {
         queues.standing(WorkloadId(1))
     };
     for (number, change) in changes.iter().enumerate() {
-        assert_eq!(after(change), Some(Standing::Queued), "change {number}");
+        assert_eq!(after(change), Some(WorkloadStatus::Queued), "change {number}");
     }
     let elsewhere = |objects: &mut Objects| {
         objects.cluster_queues.insert("alone".into(), of(None, quota(9)));
     };
-    assert_eq!(after(&elsewhere), Some(Standing::Parked));
-    assert_eq!(after(&|_| {}), Some(Standing::Parked));
+    assert_eq!(after(&elsewhere), Some(WorkloadStatus::Inadmissible));
+    assert_eq!(after(&|_| {}), Some(WorkloadStatus::Inadmissible));
 }
 
 /// One queue with so many GPUs, of which some are in use.

@@ -2,7 +2,7 @@
 
 use super::{
     super::{
-        Queues, Standing, Workload, WorkloadId,
+        Queues, Workload, WorkloadId, WorkloadStatus,
         objects::{ClusterQueue, Objects, Preemption, ReclaimWithinCohort},
     },
     stories::*,
@@ -62,7 +62,7 @@ fn searching_in(mut queues: Queues, after: u64) -> Queues {
 fn finds(mut queues: Queues) -> bool {
     queues.remove(WorkloadId(1));
     queues.cycle(at(4));
-    queues.standing(WorkloadId(2)) == Some(Standing::Admitted)
+    queues.standing(WorkloadId(2)) == Some(WorkloadStatus::Admitted)
 }
 
 #[test]
@@ -96,7 +96,7 @@ fn a_search_begins_anew_once_somebody_of_its_queue_was_evicted_in_between() {
     for is_evicted in [false, true] {
         let mut queues = Queues::new(borrowers());
         submit(&mut queues, &workload(4, "q2", &[(CPU, 1)]));
-        assert_eq!(queues.standing(WorkloadId(4)), Some(Standing::Admitted));
+        assert_eq!(queues.standing(WorkloadId(4)), Some(WorkloadStatus::Admitted));
         let mut queues = searching_in(queues, 0);
         // It goes before the one that searches, for a cycle in which it gets nothing.
         let hopeless = Workload {

@@ -4,7 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::*;
 use crate::{
-    PodSet, Quantity, Standing, Workload,
+    PodSet, Quantity, Workload, WorkloadStatus,
     objects::{
         AdmissionFairSharing, AdmissionMode, ClusterQueue, FlavorQuotas, LocalQueue, Objects, Preemption,
         QueueingStrategy, Quota, ResourceFlavor, ResourceGroup, Weight, WithinClusterQueue,
@@ -108,7 +108,7 @@ impl Told {
     /// Runs cycles until nothing changes, and returns who was admitted, in their order.
     fn cycles(&mut self) -> Vec<u64> {
         let mut admitted = Vec::new();
-        while self.queues.is_restless() {
+        while self.queues.has_work() {
             let cycle = self.queues.cycle(at(self.second));
             admitted.extend(cycle.admitted.iter().map(|admission| admission.workload.0));
         }
@@ -348,7 +348,7 @@ fn one_who_waits_for_its_victims_goes_first_among_its_own_user_only() {
     told.cycles();
     told.submit(3, "ann", 1, 5);
     told.cycles();
-    assert_eq!(told.queues.standing(WorkloadId(2)), Some(Standing::Evicted));
+    assert_eq!(told.queues.standing(WorkloadId(2)), Some(WorkloadStatus::Evicted));
     told.submit(4, "ann", 1, 9);
     assert_eq!(told.waiting(), [3, 4]);
     told.submit(5, "cy", 1, 0);

@@ -6,7 +6,7 @@ use jiff::SignedDuration;
 use serde::Serialize;
 
 use super::{Came, Slowdown, Spread, slowdown, total, used};
-use crate::{Fate, History, Job, Scenario, history::Stay};
+use crate::{History, Job, JobRecord, Scenario, history::AdmittedPeriod};
 
 /// How many intervals a series has: as many as a terminal has room for.
 const INTERVALS: usize = 60;
@@ -15,7 +15,7 @@ const INTERVALS: usize = 60;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
-pub struct Used {
+pub struct ResourceUsage {
     /// How much, in units times seconds.
     pub allocated: f64,
     /// How much of what all jobs used of it, between 0 and 1.
@@ -43,14 +43,14 @@ impl Came<'_> {
         &self,
         key: fn(&Job) -> &String,
         history: &History,
-    ) -> BTreeMap<String, BTreeMap<String, Used>> {
-        let mut by: BTreeMap<String, BTreeMap<String, Used>> = BTreeMap::new();
+    ) -> BTreeMap<String, BTreeMap<String, ResourceUsage>> {
+        let mut by: BTreeMap<String, BTreeMap<String, ResourceUsage>> = BTreeMap::new();
         let mut all: BTreeMap<&str, f64> = BTreeMap::new();
-        for (job, fate) in self.0.iter().filter(|(job, _)| !key(job).is_empty()) {
+        for (job, job_record) in self.0.iter().filter(|(job, _)| !key(job).is_empty()) {
             let uses = by.entry(key(job).clone()).or_default();
-            for stay in &fate.stays {
-                for resource in stay.held.keys() {
-                    let amount = used(stay, resource, stay.span(history.end));
+            for period in &job_record.periods {
+                for resource in period.held.keys() {
+                    let amount = used(period, resource, period.span(history.end));
                     uses.entry(resource.clone()).or_default().allocated += amount;
                     *all.entry(resource).or_default() += amount;
                 }
@@ -81,10 +81,10 @@ impl Came<'_> {
                 clock.add(means, *since, until, amount.0 as f64);
             }
         }
-        for (job, fate) in &self.0 {
+        for (job, job_record) in &self.0 {
             let of_queue = series.used_by_queue.entry(job.queue.clone()).or_default();
-            for stay in &fate.stays {
-                clock.add_stay(of_queue, stay, history.end);
+            for period in &job_record.periods {
+                clock.add_stay(of_queue, period, history.end);
             }
         }
         series
@@ -110,10 +110,10 @@ impl Clock {
             .or_insert_with(|| vec![0.0; INTERVALS])
     }
 
-    fn add_stay(&self, means: &mut BTreeMap<String, Vec<f64>>, stay: &Stay, end: SignedDuration) {
-        for (resource, amount) in &stay.held {
+    fn add_stay(&self, means: &mut BTreeMap<String, Vec<f64>>, period: &AdmittedPeriod, end: SignedDuration) {
+        for (resource, amount) in &period.held {
             let means = self.means_of(means, resource);
-            self.add(means, stay.since, stay.until.unwrap_or(end), amount.0 as f64);
+            self.add(means, period.since, period.until.unwrap_or(end), amount.0 as f64);
         }
     }
 
@@ -155,29 +155,31 @@ pub struct InAll {
 /// Returns for each history how long those took who were admitted, or done, in all of them. The histories are of the same
 /// jobs, in the same order; those count who came then or later.
 pub fn in_all(from: SignedDuration, histories: &[(&Scenario, &History)]) -> Vec<InAll> {
-    let admitted = common(from, histories, |_, fate| fate.wait().is_some());
-    let done = common(from, histories, |_, fate| fate.completion().is_some());
-    let slowed = common(from, histories, |job, fate| slowdown(job, fate).is_some());
+    let admitted = common(from, histories, |_, job_record| job_record.wait().is_some());
+    let done = common(from, histories, |_, job_record| job_record.completion().is_some());
+    let slowed = common(from, histories, |job, job_record| {
+        slowdown(job, job_record).is_some()
+    });
     let of_each = histories.iter().map(|(scenario, history)| {
         let those = |jobs: &[usize]| {
             let each = jobs.iter();
             Came(
-                each.map(|job| (&scenario.jobs[*job], &history.fates[*job]))
+                each.map(|job| (&scenario.jobs[*job], &history.job_records[*job]))
                     .collect(),
             )
         };
         let waits = those(&admitted);
         InAll {
-            wait: Spread::of(waits.fates().filter_map(Fate::wait)),
+            wait: Spread::of(waits.job_records().filter_map(JobRecord::wait)),
             wait_by_queue: waits.waits_by(|job| &job.queue),
             wait_by_class: waits.waits_by(|job| &job.class),
             wait_by_user: waits.waits_by(|job| &job.user),
-            completion: Spread::of(those(&done).fates().filter_map(Fate::completion)),
+            completion: Spread::of(those(&done).job_records().filter_map(JobRecord::completion)),
             slowdown: Slowdown::of(
                 those(&slowed)
                     .0
                     .iter()
-                    .filter_map(|(job, fate)| slowdown(job, fate)),
+                    .filter_map(|(job, job_record)| slowdown(job, job_record)),
             ),
         }
     });
@@ -188,14 +190,14 @@ pub fn in_all(from: SignedDuration, histories: &[(&Scenario, &History)]) -> Vec<
 fn common(
     from: SignedDuration,
     histories: &[(&Scenario, &History)],
-    holds: impl Fn(&Job, &Fate) -> bool,
+    holds: impl Fn(&Job, &JobRecord) -> bool,
 ) -> Vec<usize> {
-    let lengths = histories.iter().map(|(_, history)| history.fates.len());
+    let lengths = histories.iter().map(|(_, history)| history.job_records.len());
     let all = 0..lengths.min().unwrap_or(0);
     let is_common = |number: &usize| {
         histories.iter().all(|(scenario, history)| {
-            let (job, fate) = (&scenario.jobs[*number], &history.fates[*number]);
-            fate.arrived.is_some_and(|arrived| arrived >= from) && holds(job, fate)
+            let (job, job_record) = (&scenario.jobs[*number], &history.job_records[*number]);
+            job_record.arrived.is_some_and(|arrived| arrived >= from) && holds(job, job_record)
         })
     };
     all.filter(is_common).collect()

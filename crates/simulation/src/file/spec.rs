@@ -7,7 +7,7 @@ use blueproof_queue::manifest::{Amount, Span, TolerationSpec};
 use jiff::SignedDuration;
 use serde_json::json;
 
-use crate::retry::Terms;
+use crate::retry::FaultTolerance;
 
 choice! {
     /// The version of the format.
@@ -190,7 +190,7 @@ pub(super) struct Amounts(pub(super) Vec<(String, Spot, Amount)>);
 impl Decode for Grace {
     fn decode(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
         let Span(span) = Span::decode(node, problems)?;
-        if span > Terms::LONGEST_GRACE {
+        if span > FaultTolerance::LONGEST_GRACE {
             let message = "this is longer than 24h, the longest that AppWrapper takes";
             problems.bad_value(node.spot, message, "a workload must not hold its quota for ever");
             return None;

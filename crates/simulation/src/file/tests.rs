@@ -7,7 +7,7 @@ use jiff::SignedDuration;
 
 use super::*;
 use crate::retry::Reason;
-use crate::{History, Leave, Reset};
+use crate::{EvictionCause, History, Reset};
 
 const MLBATCH: &str = include_str!("../../../../examples/mlbatch.yaml");
 
@@ -76,7 +76,7 @@ fn every_key_counts() {
         ("red", "large", 5)
     );
     assert_eq!(large.retry.retry_pause, SignedDuration::from_secs(5));
-    assert_eq!(large.stints[0].runs_for, SignedDuration::from_mins(10));
+    assert_eq!(large.executions[0].runs_for, SignedDuration::from_mins(10));
     assert_eq!(large.pod_sets[0].count, 4);
     assert_eq!(large.pod_sets[0].requests["nvidia.com/gpu"], Quantity(4));
     assert_eq!(scenario.jobs[13].priority, 10);
@@ -162,21 +162,21 @@ fn admitted(scenario: &Scenario, history: &History, second: i64) -> Vec<String> 
 /// Returns who was evicted: when, who, and for whom.
 fn evicted(scenario: &Scenario, history: &History) -> Vec<(i64, String, String)> {
     let name = |job: usize| scenario.jobs[job].name.clone();
-    let stays = history
-        .fates
+    let periods = history
+        .job_records
         .iter()
         .enumerate()
-        .flat_map(|(job, fate)| fate.stays.iter().map(move |stay| (job, stay)));
-    let evicted = stays.filter_map(|(job, stay)| {
-        let (at, cause) = stay.evicted.clone()?;
+        .flat_map(|(job, job_record)| job_record.periods.iter().map(move |period| (job, period)));
+    let evicted = periods.filter_map(|(job, period)| {
+        let (at, cause) = period.evicted.clone()?;
         Some((at.as_secs(), name(job), cause))
     });
     let mut evictions: Vec<_> = evicted.collect();
     evictions.sort_by_key(|(at, ..)| *at);
     let whom = |cause| match cause {
-        Leave::Preempted { by, reason, .. } => format!("{}: {}", name(by), reason.as_str()),
-        Leave::Drained => "drained".into(),
-        Leave::MaximumExecutionTimeExceeded => "over".into(),
+        EvictionCause::Preempted { by, reason, .. } => format!("{}: {}", name(by), reason.as_str()),
+        EvictionCause::Drained => "drained".into(),
+        EvictionCause::MaximumExecutionTimeExceeded => "over".into(),
     };
     let told = evictions.into_iter();
     told.map(|(at, job, cause)| (at, job, whom(cause))).collect()
@@ -210,8 +210,8 @@ fn the_four_acts_of_mlbatch_go_as_its_tutorial_says() {
         reason: Reason::AutopilotNoExecute,
         again: Some(SignedDuration::from_secs(3065)),
     };
-    let large = &history.fates[14];
-    assert_eq!((large.stays.len(), &large.stays[0].resets), (1, &vec![reset]));
+    let large = &history.job_records[14];
+    assert_eq!((large.periods.len(), &large.periods[0].resets), (1, &vec![reset]));
     assert_eq!(large.done, Some(SignedDuration::from_secs(3665)));
     assert_eq!(admitted(&scenario, &history, 3080), [""; 0]);
     assert_eq!(admitted(&scenario, &history, 3200), ["late"]);
@@ -223,7 +223,12 @@ fn the_four_acts_of_mlbatch_go_as_its_tutorial_says() {
             owned(140, "red-normal-2", "important: InClusterQueue"),
         ]
     );
-    assert!(history.fates.iter().all(|fate| fate.done.is_some()));
+    assert!(
+        history
+            .job_records
+            .iter()
+            .all(|job_record| job_record.done.is_some())
+    );
 }
 
 #[test]
@@ -234,7 +239,7 @@ fn a_job_says_in_appwrappers_words_how_it_is_tried_again() {
                  retryableExitCodes: [3]";
     let told = MLBATCH.replacen("retryPausePeriodDuration: 5s", terms, 1);
     let scenario = read(&file(&told), no_other).expect("it is right").scenario;
-    let expected = Terms {
+    let expected = FaultTolerance {
         retry_pause: SignedDuration::from_secs(5),
         retry_limit: 1,
         warmup_grace: SignedDuration::from_mins(2),
@@ -243,10 +248,10 @@ fn a_job_says_in_appwrappers_words_how_it_is_tried_again() {
         deletion_delay: SignedDuration::from_mins(90),
         terminal_exit_codes: [2, 137].into_iter().collect(),
         retryable_exit_codes: [3].into_iter().collect(),
-        ..Terms::default()
+        ..FaultTolerance::default()
     };
     assert_eq!(scenario.jobs[14].retry, expected);
-    assert_eq!(scenario.jobs[0].retry, Terms::default());
+    assert_eq!(scenario.jobs[0].retry, FaultTolerance::default());
     let pause = "retryPausePeriodDuration: 5s";
     let long = wrong(pause, "retryPausePeriodDuration: 25h");
     assert_eq!((long.0, long.1), (Code::BadValue, line_of(pause)));
@@ -313,7 +318,13 @@ fn a_job_may_ask_for_nothing_of_a_resource_that_no_group_covers() {
     let scenario = read(&file(&asks("0")), no_other)
         .expect("Kueue takes it, too")
         .scenario;
-    assert!(scenario.play().fates.iter().all(|fate| fate.done.is_some()));
+    assert!(
+        scenario
+            .play()
+            .job_records
+            .iter()
+            .all(|job_record| job_record.done.is_some())
+    );
     let found = read(&file(&asks("1")), no_other).expect_err("Kueue admits it never");
     assert_eq!(found[0].code, Code::QueueReference);
 }

@@ -6,9 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// What is seen of a workload.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Seen {
+pub struct ObservedState {
     /// What is asked for by whoever owns it, or by the queue.
-    pub wanted: Wanted,
+    pub wanted: DesiredState,
     /// Each of its components.
     pub components: Vec<Component>,
     /// How many pods they make.
@@ -21,7 +21,7 @@ pub struct Seen {
 
 /// What is asked for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Wanted {
+pub enum DesiredState {
     /// It is to wait; nothing of it may exist.
     #[default]
     Suspended,
@@ -90,7 +90,7 @@ pub(super) enum Finding {
     PodsNotRunning,
 }
 
-impl Seen {
+impl ObservedState {
     /// Returns whether a component can never be created.
     pub(super) fn is_refused(&self) -> bool {
         self.components.contains(&Component::Refused)
@@ -148,11 +148,11 @@ impl Seen {
     }
 
     fn is_on_bad_node(&self, pod: &Pod) -> bool {
-        let stays = match pod.phase {
+        let periods = match pod.phase {
             PodPhase::Pending | PodPhase::Running => true,
             PodPhase::Leaving | PodPhase::Succeeded | PodPhase::Failed => false,
         };
         let bad = pod.node.as_ref().and_then(|node| self.no_execute.get(node));
-        stays && bad.is_some_and(|bad| !bad.is_disjoint(&pod.resources))
+        periods && bad.is_some_and(|bad| !bad.is_disjoint(&pod.resources))
     }
 }

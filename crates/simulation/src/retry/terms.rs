@@ -15,7 +15,7 @@ const LONGEST_SUCCESS_TTL: SignedDuration = SignedDuration::from_hours(7 * 24);
 
 /// The terms of one workload.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Terms {
+pub struct FaultTolerance {
     /// How long components may take to be created, and to create their pods.
     pub admission_grace: SignedDuration,
     /// How long pods that exist may take to run.
@@ -49,7 +49,7 @@ pub(super) enum Verdict {
     Terminal,
 }
 
-impl Default for Terms {
+impl Default for FaultTolerance {
     fn default() -> Self {
         Self {
             admission_grace: SignedDuration::from_mins(1),
@@ -66,7 +66,7 @@ impl Default for Terms {
     }
 }
 
-impl Terms {
+impl FaultTolerance {
     /// The longest grace. An annotation that says more is cut: a workload must not hold its quota for ever.
     pub const LONGEST_GRACE: SignedDuration = SignedDuration::from_hours(24);
 
@@ -143,7 +143,7 @@ impl FromIterator<i32> for ExitCodes {
 
 /// Reads a grace; what is too long or below zero is cut, as AppWrapper does.
 fn grace(text: &str) -> Result<SignedDuration, Unusable> {
-    Ok(duration(text)?.clamp(SignedDuration::ZERO, Terms::LONGEST_GRACE))
+    Ok(duration(text)?.clamp(SignedDuration::ZERO, FaultTolerance::LONGEST_GRACE))
 }
 
 /// Reads how long a success is kept; it can only be made shorter, as in AppWrapper.

@@ -16,68 +16,68 @@ fn seconds(seconds: i64) -> SignedDuration {
 }
 
 /// Two components with two pods of these phases.
-fn pods(phases: &[PodPhase]) -> Seen {
+fn pods(phases: &[PodPhase]) -> ObservedState {
     let pods = phases.iter().map(|phase| Pod {
         phase: *phase,
         node: Some(NODE.into()),
         resources: [GPU.to_owned()].into(),
         exit_codes: Vec::new(),
     });
-    Seen {
-        wanted: Wanted::Running,
+    ObservedState {
+        wanted: DesiredState::Running,
         components: vec![Component::Deployed; 2],
         expected_pods: 2,
         pods: pods.collect(),
-        ..Seen::default()
+        ..ObservedState::default()
     }
 }
 
-fn components(second: Component) -> Seen {
-    Seen {
+fn components(second: Component) -> ObservedState {
+    ObservedState {
         components: vec![Component::Deployed, second],
         ..pods(&[PodPhase::Running; 2])
     }
 }
 
-fn gone() -> Seen {
-    Seen {
+fn gone() -> ObservedState {
+    ObservedState {
         components: vec![Component::Missing; 2],
         ..pods(&[])
     }
 }
 
-fn suspended(seen: Seen) -> Seen {
-    Seen {
-        wanted: Wanted::Suspended,
+fn suspended(seen: ObservedState) -> ObservedState {
+    ObservedState {
+        wanted: DesiredState::Suspended,
         ..seen
     }
 }
 
-fn failed_with(exit_codes: &[i32]) -> Seen {
+fn failed_with(exit_codes: &[i32]) -> ObservedState {
     let mut seen = pods(&[PodPhase::Running, PodPhase::Failed]);
     seen.pods[1].exit_codes = exit_codes.to_vec();
     seen
 }
 
-fn on_bad_node(phase: PodPhase) -> Seen {
-    Seen {
+fn on_bad_node(phase: PodPhase) -> ObservedState {
+    ObservedState {
         no_execute: [(NODE.to_owned(), [GPU.to_owned()].into())].into(),
         ..pods(&[phase; 2])
     }
 }
 
-fn terms() -> Terms {
-    Terms {
+fn terms() -> FaultTolerance {
+    FaultTolerance {
         terminal_exit_codes: [2].into_iter().collect(),
         deletion_delay: seconds(600),
-        ..Terms::default()
+        ..FaultTolerance::default()
     }
 }
 
 /// A machine, its terms, and what was the time when it got where it is.
 struct Story {
     machine: Machine,
-    terms: Terms,
+    terms: FaultTolerance,
     now: i64,
 }
 
@@ -91,7 +91,7 @@ impl Story {
     }
 
     /// Looks, so many seconds after the look before.
-    fn look(&mut self, after: i64, seen: &Seen) -> Step {
+    fn look(&mut self, after: i64, seen: &ObservedState) -> Step {
         self.now += after;
         self.machine.observe(at(self.now), &self.terms, seen)
     }
@@ -130,8 +130,8 @@ impl Story {
             Phase::Failed => drop(story.look(0, &components(Component::Missing))),
             Phase::Terminating => drop(story.look(
                 0,
-                &Seen {
-                    wanted: Wanted::Deleted,
+                &ObservedState {
+                    wanted: DesiredState::Deleted,
                     ..pods(&[])
                 },
             )),
@@ -161,13 +161,13 @@ fn to(phase: Phase, reason: Option<Reason>, retries: u32, quota: Quota, look_aga
     }
 }
 
-type Row = (&'static str, Story, Vec<(i64, Seen)>, Outcome);
+type Row = (&'static str, Story, Vec<(i64, ObservedState)>, Outcome);
 
 fn starting() -> Vec<Row> {
     use Phase::{Failed, Resetting, Resuming, Running, Suspended};
     use Quota::Held;
     let failed = Some(Reason::CreateFailed);
-    let refused = Seen {
+    let refused = ObservedState {
         components: vec![Component::Deployed, Component::Refused],
         ..pods(&[])
     };
@@ -270,9 +270,9 @@ fn failing_pods() -> Vec<Row> {
         (
             "12: so is one that is not among the retryable ones",
             Story {
-                terms: Terms {
+                terms: FaultTolerance {
                     retryable_exit_codes: [7].into_iter().collect(),
-                    ..Terms::default()
+                    ..FaultTolerance::default()
                 },
                 ..Story::in_phase(Running)
             },
@@ -482,7 +482,7 @@ fn a_bad_node_is_none_for_pods_that_ask_for_something_else() {
 #[test]
 fn a_terminal_exit_code_makes_a_failed_component_final() {
     let mut story = Story::running();
-    let seen = Seen {
+    let seen = ObservedState {
         components: vec![Component::Deployed, Component::Failed],
         ..failed_with(&[2])
     };
@@ -497,14 +497,14 @@ fn a_terminal_exit_code_makes_a_failed_component_final() {
 fn a_deletion_that_takes_too_long_goes_on_without_grace() {
     let mut story = Story::in_phase(Phase::Resetting);
     let leaving = components(Component::Deleting);
-    assert_eq!(story.look(0, &leaving).todo, Some(Todo::Delete));
-    assert_eq!(story.look(599, &leaving).todo, Some(Todo::Delete));
-    assert_eq!(story.look(1, &leaving).todo, Some(Todo::DeleteForcefully));
-    let pods_left = Seen {
+    assert_eq!(story.look(0, &leaving).todo, Some(Operation::Delete));
+    assert_eq!(story.look(599, &leaving).todo, Some(Operation::Delete));
+    assert_eq!(story.look(1, &leaving).todo, Some(Operation::DeleteForcefully));
+    let pods_left = ObservedState {
         components: gone().components,
         ..pods(&[PodPhase::Leaving])
     };
-    assert_eq!(story.look(5, &pods_left).todo, Some(Todo::DeleteForcefully));
+    assert_eq!(story.look(5, &pods_left).todo, Some(Operation::DeleteForcefully));
     story.look(5, &gone());
     assert_eq!(story.machine.phase(), Phase::Resuming);
 }
@@ -513,7 +513,7 @@ fn a_deletion_that_takes_too_long_goes_on_without_grace() {
 fn a_deletion_once_begun_is_finished() {
     let mut story = Story::in_phase(Phase::Failed);
     story.look(1, &suspended(pods(&[])));
-    assert_eq!(story.look(1, &pods(&[])).todo, Some(Todo::Delete));
+    assert_eq!(story.look(1, &pods(&[])).todo, Some(Operation::Delete));
 }
 
 #[test]
@@ -523,7 +523,7 @@ fn a_success_is_kept_for_a_week_without_its_quota() {
     let week = 7 * 24 * 3600;
     let step = story.look(week - 1, &suspended(done.clone()));
     assert_eq!((step.todo, step.look_again), (None, Some(seconds(1))));
-    assert_eq!(story.look(1, &done).todo, Some(Todo::Delete));
+    assert_eq!(story.look(1, &done).todo, Some(Operation::Delete));
     assert_eq!(story.look(5, &gone()), Step::REST);
     assert_eq!(story.machine.quota(), Quota::Released);
 }
@@ -542,8 +542,8 @@ fn what_is_no_longer_wanted_goes_from_every_phase() {
     ];
     for (phase, quota) in rows {
         let mut story = Story::in_phase(phase);
-        let unwanted = |seen| Seen {
-            wanted: Wanted::Deleted,
+        let unwanted = |seen| ObservedState {
+            wanted: DesiredState::Deleted,
             ..seen
         };
         story.look(0, &unwanted(pods(&[])));

@@ -51,8 +51,8 @@ fn reset(at: i64, reason: Reason, again: i64) -> Reset {
 fn whoever_has_a_bad_node_keeps_its_quota_and_runs_elsewhere_after_its_pause() {
     let scenario = hit();
     let history = scenario.play();
-    assert_eq!(stays(&history), [vec![(0, Some(15))], vec![(15, Some(115))]]);
-    let resets = &history.fates[0].stays[0].resets;
+    assert_eq!(periods(&history), [vec![(0, Some(15))], vec![(15, Some(115))]]);
+    let resets = &history.job_records[0].periods[0].resets;
     assert_eq!(*resets, [reset(2, Reason::AutopilotNoExecute, 5)]);
     let figures = Figures::of(&scenario, &history);
     assert_eq!((figures.resets, figures.failed, figures.evictions), (1, 0, 0));
@@ -67,9 +67,9 @@ fn one_without_a_retry_left_is_given_up_with_its_node() {
     let mut scenario = hit();
     scenario.jobs[0].retry.retry_limit = 0;
     let history = scenario.play();
-    assert_eq!(stays(&history), [vec![(0, Some(2))], vec![(2, Some(102))]]);
+    assert_eq!(periods(&history), [vec![(0, Some(2))], vec![(2, Some(102))]]);
     assert_eq!(
-        history.fates[0].failed,
+        history.job_records[0].failed,
         Some((seconds(2), Reason::AutopilotNoExecute))
     );
     let figures = Figures::of(&scenario, &history);
@@ -82,9 +82,9 @@ fn what_failed_holds_its_quota_as_long_as_somebody_may_look_at_it() {
     let mut scenario = hit();
     scenario.jobs[0].retry.retry_limit = 0;
     scenario.jobs[0].retry.deletion_delay = seconds(20);
-    scenario.jobs[0].stints[0].grace = seconds(4);
+    scenario.jobs[0].executions[0].grace = seconds(4);
     let history = scenario.play();
-    assert_eq!(stays(&history), [vec![(0, Some(26))], vec![(26, Some(126))]]);
+    assert_eq!(periods(&history), [vec![(0, Some(26))], vec![(26, Some(126))]]);
 }
 
 #[test]
@@ -92,15 +92,15 @@ fn pods_without_room_wait_for_their_grace_and_cost_a_retry_then() {
     let mut scenario = alone();
     scenario.jobs = vec![job("a", 2, 0, 400), job("b", 1, 1, 10)];
     let history = scenario.play();
-    assert_eq!(stays(&history), [vec![(0, Some(400))], vec![(1, Some(410))]]);
-    let resets = &history.fates[1].stays[0].resets;
+    assert_eq!(periods(&history), [vec![(0, Some(400))], vec![(1, Some(410))]]);
+    let resets = &history.job_records[1].periods[0].resets;
     assert_eq!(*resets, [reset(301, Reason::InsufficientPodsReady, 400)]);
-    let at = |what: &What| {
-        let moments = history.moments.iter().filter(|moment| moment.what == *what);
-        moments.map(|moment| moment.at.as_secs()).collect::<Vec<_>>()
+    let at = |what: &EventKind| {
+        let events = history.events.iter().filter(|moment| moment.what == *what);
+        events.map(|moment| moment.at.as_secs()).collect::<Vec<_>>()
     };
-    assert_eq!(at(&What::Pending { job: 1 }), [1, 391]);
-    assert_eq!(at(&What::Running { job: 1 }), [400]);
+    assert_eq!(at(&EventKind::Pending { job: 1 }), [1, 391]);
+    assert_eq!(at(&EventKind::Running { job: 1 }), [400]);
 }
 
 #[test]
@@ -110,8 +110,8 @@ fn pods_that_never_find_room_are_given_up_after_the_last_retry() {
     let history = scenario.play();
     // Four times five minutes, and three pauses between them.
     let failed = (seconds(4 * 300 + 3 * 90), Reason::InsufficientPodsReady);
-    assert_eq!(history.fates[0].failed, Some(failed));
-    assert_eq!(history.fates[0].stays[0].resets.len(), 3);
+    assert_eq!(history.job_records[0].failed, Some(failed));
+    assert_eq!(history.job_records[0].periods[0].resets.len(), 3);
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn a_flavor_without_nodes_has_room_for_all() {
     scenario.nodes[0].flavor = "other".into();
     scenario.jobs.push(job("b", 2, 0, 10));
     assert_eq!(
-        stays(&scenario.play()),
+        periods(&scenario.play()),
         [vec![(0, Some(100))], vec![(0, Some(10))]]
     );
 }
@@ -133,9 +133,9 @@ fn after_failure(exit_code: i32, terminal: &[i32], retryable: &[i32]) -> Result<
     scenario.jobs[0].retry.retryable_exit_codes = codes(retryable);
     scenario.changes = vec![pod_fails(10, exit_code)];
     let history = scenario.play();
-    match history.fates[0].failed {
+    match history.job_records[0].failed {
         Some((at, reason)) => Err((at.as_secs(), reason)),
-        None => Ok(history.fates[0].done.expect("one of the two").as_secs()),
+        None => Ok(history.job_records[0].done.expect("one of the two").as_secs()),
     }
 }
 
@@ -163,10 +163,10 @@ fn the_last_retry_is_the_limits() {
     scenario.jobs[0].retry.retry_limit = 1;
     scenario.changes = vec![pod_fails(10, 1), pod_fails(150, 1)];
     let history = scenario.play();
-    let resets = &history.fates[0].stays[0].resets;
+    let resets = &history.job_records[0].periods[0].resets;
     assert_eq!(*resets, [reset(70, Reason::FoundFailedPods, 100)]);
     assert_eq!(
-        history.fates[0].failed,
+        history.job_records[0].failed,
         Some((seconds(210), Reason::FoundFailedPods))
     );
 }
@@ -175,28 +175,28 @@ fn the_last_retry_is_the_limits() {
 fn a_pod_fails_only_of_a_job_that_runs() {
     let mut scenario = alone();
     scenario.changes = vec![pod_fails(100, 1), pod_fails(500, 1)];
-    assert_eq!(stays(&scenario.play()), [vec![(0, Some(100))]]);
+    assert_eq!(periods(&scenario.play()), [vec![(0, Some(100))]]);
 }
 
 #[test]
 fn a_deletion_that_takes_too_long_is_forced() {
     let mut scenario = evicting();
-    scenario.jobs[0].stints[0].grace = seconds(100);
+    scenario.jobs[0].executions[0].grace = seconds(100);
     scenario.jobs[0].retry.forceful_deletion_grace = seconds(10);
     let history = scenario.play();
-    assert_eq!(history.fates[0].stays[0].until, Some(seconds(12)));
-    assert_eq!(history.fates[2].stays[0].since, seconds(12));
+    assert_eq!(history.job_records[0].periods[0].until, Some(seconds(12)));
+    assert_eq!(history.job_records[2].periods[0].since, seconds(12));
 }
 
 #[test]
 fn one_that_waits_to_be_created_again_has_nothing_to_delete_when_it_must_go() {
     let mut scenario = hit();
     scenario.jobs[0].retry.retry_pause = seconds(50);
-    scenario.jobs[0].stints[0].grace = seconds(5);
+    scenario.jobs[0].executions[0].grace = seconds(5);
     scenario.jobs.push(urgent(job("c", 1, 10, 7)));
     let history = scenario.play();
     assert_eq!(
-        stays(&history),
+        periods(&history),
         [
             vec![(0, Some(10)), (17, Some(27))],
             vec![(27, Some(127))],
@@ -249,19 +249,19 @@ proptest! {
         scenario.jobs = jobs.map(|(number, (gpus, arrives, runs_for, priority))| {
             let mut job = job(&number.to_string(), gpus, arrives, runs_for);
             job.priority = priority;
-            job.stints[0].grace = seconds(grace);
+            job.executions[0].grace = seconds(grace);
             job
         }).collect();
         let history = scenario.play();
         prop_assert!(!history.cut_short);
-        for (job, fate) in scenario.jobs.iter().zip(&history.fates) {
-            prop_assert!(fate.done.is_some() != fate.failed.is_some(), "{fate:?}");
-            let last = fate.stays.last().expect("it had its quota");
+        for (job, job_record) in scenario.jobs.iter().zip(&history.job_records) {
+            prop_assert!(job_record.done.is_some() != job_record.failed.is_some(), "{job_record:?}");
+            let last = job_record.periods.last().expect("it had its quota");
             let again = last.resets.last().map_or(last.since, |reset| reset.again.unwrap_or(last.since));
-            if let Some(done) = fate.done {
-                prop_assert!(done - again >= job.stints[0].runs_for, "its work is done in one piece: {fate:?}");
+            if let Some(done) = job_record.done {
+                prop_assert!(done - again >= job.executions[0].runs_for, "its work is done in one piece: {job_record:?}");
             }
-            prop_assert!(fate.stays.iter().all(|stay| stay.until.is_some()));
+            prop_assert!(job_record.periods.iter().all(|period| period.until.is_some()));
         }
         prop_assert_eq!(scenario.play().digest(), history.digest());
     }

@@ -66,12 +66,17 @@ fn jobs_that_evict_each_other_have_an_end_where_that_takes_time() {
     protected.protected_for = Some(seconds(1));
     let mut graceful = going_round();
     for job in &mut graceful.jobs {
-        job.stints[0].grace = seconds(5);
+        job.executions[0].grace = seconds(5);
     }
     for scenario in [protected, graceful] {
         let history = scenario.play();
         assert!(!history.cut_short);
         assert!(history.by_turns.is_empty());
-        assert!(history.fates.iter().all(|fate| fate.done.is_some()));
+        assert!(
+            history
+                .job_records
+                .iter()
+                .all(|job_record| job_record.done.is_some())
+        );
     }
 }

@@ -29,7 +29,7 @@ fn what_a_queue_and_a_user_used_is_told_with_its_share() {
     let scenario = shared();
     let figures = Figures::of(&scenario, &scenario.play());
     // Blue: 2 GPUs for 30 s. Red: one for 60 s, and one that it borrows for 30 s.
-    let used = |allocated: f64, share: f64| Used { allocated, share };
+    let used = |allocated: f64, share: f64| ResourceUsage { allocated, share };
     assert_eq!(figures.used_by_queue["blue"][GPU], used(60.0, 0.4));
     assert_eq!(figures.used_by_queue["red"][GPU], used(90.0, 0.6));
     assert_eq!(figures.used_by_user["C"][GPU], used(30.0, 0.2));
@@ -96,7 +96,7 @@ fn waits_by_queue_are_compared_of_those_who_were_admitted_everywhere() {
     let mut cut = shared();
     cut.jobs[1].gives_up_at = Some(seconds(0));
     let (in_whole, in_cut) = (whole.play(), cut.play());
-    assert!(in_cut.fates[1].wait().is_none(), "it gave up at once");
+    assert!(in_cut.job_records[1].wait().is_none(), "it gave up at once");
     let queue = &whole.jobs[1].queue;
     let both = in_all(SignedDuration::ZERO, &[(&whole, &in_whole), (&cut, &in_cut)]);
     let counts = both
@@ -212,9 +212,9 @@ fn the_work_alone_is_that_of_the_jobs_that_were_done_so_that_no_schedule_beats_i
         of_queue(job("nowhere", 1, 0, 30), "green"),
     ];
     // Evicted it would take longer, and it is not.
-    scenario.jobs[1].stints.push(Stint {
+    scenario.jobs[1].executions.push(Execution {
         runs_for: seconds(300),
-        ..Stint::default()
+        ..Execution::default()
     });
     let figures = Figures::of(&scenario, &scenario.play());
     assert_eq!((figures.done, figures.makespan_seconds), (1, 30.0));

@@ -9,7 +9,7 @@ use blueproof_core::{
 };
 use blueproof_gpu::{
     nvml::NvmlProbe,
-    pages::{Seen, native},
+    pages::{PageInput, native},
 };
 use nvml_wrapper::{
     Device, Nvml,
@@ -106,9 +106,9 @@ pub(super) fn run(arguments: &Arguments) -> Result<Finding> {
 
 fn ours(arguments: &Arguments) -> Result<Vec<(&'static str, Timed)>, ProbeError> {
     let mut probe = arguments.probe()?;
-    let seen = Seen {
+    let seen = PageInput {
         devices: Some((probe.inventory()?, probe.snapshot()?)),
-        ..Seen::default()
+        ..PageInput::default()
     };
     Ok(vec![
         ("our inventory", timed(TIMES, || probe.inventory().map(drop))),

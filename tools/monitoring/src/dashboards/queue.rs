@@ -48,7 +48,7 @@ fn waiting() -> Row {
     Row {
         title: "Waiting",
         panels: vec![
-            Panel::new("Workloads that wait", View::Areas, Unit::Ones).show(
+            Panel::new("Pending workloads", View::Areas, Unit::Ones).show(
                 "{{cluster_queue}} {{status}}",
                 expr(
                     &format!("sum by (cluster_queue, status) (#{queue})"),

@@ -1,6 +1,6 @@
 //! What a sentence means: what is seen of a workload, under which terms, and for how long.
 
-use blueproof_simulation::retry::{Component, Phase, PodPhase, Seen, Terms, Wanted};
+use blueproof_simulation::retry::{Component, DesiredState, FaultTolerance, ObservedState, Phase, PodPhase};
 use jiff::SignedDuration;
 
 use super::{
@@ -20,39 +20,39 @@ const OVER: &[&str] = &["pass", "over", "elapsed", "expired"];
 /// What a case's sentence says.
 #[derive(Debug)]
 pub(super) struct Meaning {
-    pub(super) terms: Terms,
-    pub(super) seen: Seen,
+    pub(super) terms: FaultTolerance,
+    pub(super) seen: ObservedState,
     /// How many seconds it has lasted, when the sentence says so itself.
     pub(super) lasted: Option<i64>,
 }
 
 /// Returns what a sentence means in a phase, or `None` when it is not understood.
-pub(super) fn meaning(from: Phase, words: &Words, terms: &Terms) -> Option<Meaning> {
+pub(super) fn meaning(from: Phase, words: &Words, terms: &FaultTolerance) -> Option<Meaning> {
     let asked = words.wanted();
-    let called_off = (asked == Some(Wanted::Suspended)).then(|| plain(wanted(Wanted::Suspended)));
+    let called_off = (asked == Some(DesiredState::Suspended)).then(|| plain(wanted(DesiredState::Suspended)));
     match from {
         Phase::Suspended => asked.map(|asked| plain(all_gone(asked))),
         Phase::Resuming => called_off.or_else(|| creating(words).map(plain)),
         Phase::Running => called_off
             .or_else(|| running(words).map(plain))
             .or_else(|| pod_failed(words)),
-        Phase::Resetting => called_off.or_else(|| leaving(words, Wanted::Running, terms)),
-        Phase::Suspending => leaving(words, Wanted::Suspended, terms),
-        Phase::Terminating => leaving(words, Wanted::Deleted, terms),
+        Phase::Resetting => called_off.or_else(|| leaving(words, DesiredState::Running, terms)),
+        Phase::Suspending => leaving(words, DesiredState::Suspended, terms),
+        Phase::Terminating => leaving(words, DesiredState::Deleted, terms),
         Phase::Failed => failed(words),
         Phase::Succeeded => succeeded(words, terms),
     }
 }
 
-fn plain(seen: Seen) -> Meaning {
+fn plain(seen: ObservedState) -> Meaning {
     Meaning {
-        terms: Terms::default(),
+        terms: FaultTolerance::default(),
         seen,
         lasted: None,
     }
 }
 
-fn creating(words: &Words) -> Option<Seen> {
+fn creating(words: &Words) -> Option<ObservedState> {
     if !words.any(&["creat"]) {
         return None;
     }
@@ -67,7 +67,7 @@ fn creating(words: &Words) -> Option<Seen> {
     }))
 }
 
-fn running(words: &Words) -> Option<Seen> {
+fn running(words: &Words) -> Option<ObservedState> {
     const RUNNING: &[&str] = &["run"];
     const SUCCEEDED: &[&str] = &["succeed", "success"];
     if words.any(&["noexecute"]) {
@@ -115,7 +115,7 @@ fn pod_failed(words: &Words) -> Option<Meaning> {
 }
 
 /// Reads what is said of a deletion, and of the pause after it.
-fn leaving(words: &Words, wanted: Wanted, terms: &Terms) -> Option<Meaning> {
+fn leaving(words: &Words, wanted: DesiredState, terms: &FaultTolerance) -> Option<Meaning> {
     const GONE: &[&str] = &["delet", "gone"];
     if !words.any(GONE) {
         return None;
@@ -123,7 +123,7 @@ fn leaving(words: &Words, wanted: Wanted, terms: &Terms) -> Option<Meaning> {
     let seen = if words.affirms(GONE) {
         all_gone(wanted)
     } else {
-        Seen {
+        ObservedState {
             wanted,
             ..second_component(Component::Deleting)
         }
@@ -143,7 +143,7 @@ fn failed(words: &Words) -> Option<Meaning> {
     if !words.any(&["delay"]) {
         return None;
     }
-    let mut meaning = plain(wanted(words.wanted().unwrap_or(Wanted::Running)));
+    let mut meaning = plain(wanted(words.wanted().unwrap_or(DesiredState::Running)));
     if !words.says_none() {
         meaning.terms.deletion_delay = DELAY;
     }
@@ -152,7 +152,7 @@ fn failed(words: &Words) -> Option<Meaning> {
     Some(meaning)
 }
 
-fn succeeded(words: &Words, terms: &Terms) -> Option<Meaning> {
+fn succeeded(words: &Words, terms: &FaultTolerance) -> Option<Meaning> {
     let is_over = words.affirms(OVER);
     words.any(&["live", "ttl"]).then(|| Meaning {
         lasted: Some(if is_over { terms.success_ttl.as_secs() } else { 1 }),

@@ -1,6 +1,6 @@
 //! What a sentence of a case says, told by its words.
 
-use blueproof_simulation::retry::Wanted;
+use blueproof_simulation::retry::DesiredState;
 
 /// The words of a sentence, in small letters.
 #[derive(Debug)]
@@ -67,11 +67,11 @@ impl Words {
     }
 
     /// Returns what is asked for, by what suspend is said to be.
-    pub(super) fn wanted(&self) -> Option<Wanted> {
+    pub(super) fn wanted(&self) -> Option<DesiredState> {
         let at = self.find(&["suspend"])?;
         self.0[at..].iter().find_map(|word| match word.as_str() {
-            "true" => Some(Wanted::Suspended),
-            "false" => Some(Wanted::Running),
+            "true" => Some(DesiredState::Suspended),
+            "false" => Some(DesiredState::Running),
             _ => None,
         })
     }

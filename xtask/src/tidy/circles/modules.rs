@@ -270,7 +270,7 @@ fn name_of(item: &Item) -> Option<String> {
     clippy::wildcard_enum_match_arm,
     reason = "syn's items may become more, and the rest has no such thing"
 )]
-pub(super) fn attributes(item: &Item) -> &[Attribute] {
+pub(crate) fn attributes(item: &Item) -> &[Attribute] {
     match item {
         Item::Const(item) => &item.attrs,
         Item::Enum(item) => &item.attrs,
@@ -288,7 +288,7 @@ pub(super) fn attributes(item: &Item) -> &[Attribute] {
 }
 
 /// Whether an attribute says that something is there for tests alone, or for those of others: `any(test, feature = "…")`.
-pub(super) fn is_of_tests(attribute: &Attribute) -> bool {
+pub(crate) fn is_of_tests(attribute: &Attribute) -> bool {
     let Meta::List(list) = &attribute.meta else {
         return attribute.path().is_ident("test");
     };

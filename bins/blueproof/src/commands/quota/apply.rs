@@ -16,7 +16,7 @@ use blueproof_queue::{
 use super::beyond::beyond;
 use crate::{
     cli::QuotaApply,
-    config::{Config, ConfigFlags, Surroundings},
+    config::{Config, ConfigFlags, ProcessEnv},
     exit::{Exit, Problem},
     output,
     reading::{self, Reading, block_on},
@@ -32,7 +32,7 @@ pub(super) fn apply(arguments: &QuotaApply, flags: &ConfigFlags) -> Result<Exit,
     block_on(async {
         let now = Reading::open(flags)?.scheduler().await?;
         let changes = changes::between(now.objects(), &wanted);
-        let config = Config::load(flags, &Surroundings::of_this_process()?)?;
+        let config = Config::load(flags, &ProcessEnv::of_this_process()?)?;
         let machine = policy_here(&config).await?.quota;
         beyond(&wanted, machine).iter().for_each(show::aside);
         warn_of_lost_runs(&now, &wanted);

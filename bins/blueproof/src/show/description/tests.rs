@@ -63,7 +63,7 @@ fn a_metric_whose_last_value_is_no_number_ends_in_a_cross() {
 fn what_fails_for_a_run_is_told_whole() {
     let scheduler = scheduler();
     let mut view = scheduler.view(RunId(3)).expect("a run of the story");
-    view.troubles = vec![trouble(
+    view.failing_calls = vec![trouble(
         Call::Observe(view.attempts[0].id),
         1,
         "all GPUs are taken",

@@ -69,7 +69,7 @@ fn what_fails_for_a_run_is_named_with_its_reason() {
     let scheduler = scheduler();
     let mut view = row(&scheduler, RunId(3), at(60));
     let attempt = view.attempts[0].id;
-    view.troubles = vec![trouble(Call::Release(attempt), 4, "all GPUs are taken")];
+    view.failing_calls = vec![trouble(Call::Release(attempt), 4, "all GPUs are taken")];
     let explanation = explained_as(&view, &scheduler, at(60));
     let fails = "  fails   clearing r-3.1 away failed 4 times in a row and is tried again at ";
     let text = explanation.to_string();
@@ -79,7 +79,7 @@ fn what_fails_for_a_run_is_named_with_its_reason() {
         "{text}"
     );
     let json = serde_json::to_value(&explanation).expect("it is plain data");
-    assert_eq!(json["troubles"][0]["last"]["hints"][0], "see who has them");
+    assert_eq!(json["failingCalls"][0]["last"]["hints"][0], "see who has them");
 }
 
 #[test]

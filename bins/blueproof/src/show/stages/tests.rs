@@ -231,8 +231,8 @@ fn what_fails_is_told_once_with_its_reason_and_beside_what_goes_on() {
         vec![trouble(3, "the disk is full")],
     ];
     let mut doing = Vec::new();
-    for troubles in fails {
-        view.troubles = troubles;
+    for failing_calls in fails {
+        view.failing_calls = failing_calls;
         stages.on_view(&view, None);
         doing.extend(stages.doing().map(|(_, text, _)| text));
     }

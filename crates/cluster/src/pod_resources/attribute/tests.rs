@@ -30,8 +30,8 @@ fn part(number: u32) -> Partition {
     }
 }
 
-fn given(pod: &str, container: &str, resource: &str, id: &str) -> Given {
-    Given {
+fn given(pod: &str, container: &str, resource: &str, id: &str) -> DeviceAllocation {
+    DeviceAllocation {
         namespace: "ci".into(),
         pod: pod.into(),
         pod_uid: None,
@@ -47,14 +47,14 @@ fn advertised(resource: &str, id: &str) -> Advertised {
     }
 }
 
-fn gpu(pod: &str, id: &str) -> Given {
+fn gpu(pod: &str, id: &str) -> DeviceAllocation {
     given(pod, "main", "nvidia.com/gpu", id)
 }
 
-fn of(given: impl IntoIterator<Item = Given>) -> Attribution {
-    let told = Told {
+fn of(given: impl IntoIterator<Item = DeviceAllocation>) -> Attribution {
+    let told = KubeletReport {
         given: given.into_iter().collect(),
-        ..Told::default()
+        ..KubeletReport::default()
     };
     attribute(&told, &inventory(), &Resources::default())
 }
@@ -130,13 +130,13 @@ fn what_is_not_there_or_not_ours_has_no_owner_and_is_counted() {
 
 #[test]
 fn other_resources_count_where_they_are_named() {
-    let told = Told {
+    let told = KubeletReport {
         given: ["example.com/a100", "example.com/a100-half", "example.org/gpu"]
             .into_iter()
             .zip(["GPU-00000000", "GPU-00000001", "MIG-1"])
             .map(|(resource, id)| given("a", "main", resource, id))
             .collect(),
-        ..Told::default()
+        ..KubeletReport::default()
     };
     let resources = Resources::with(["example.com/*".into(), "example.org/gp".into()]);
     let attribution = attribute(&told, &inventory(), &resources);
@@ -230,14 +230,14 @@ fn what_is_given_several_times_is_more_than_there_is() {
         ("a part in shares counts as often", &shared_parts, 3),
         ("what is not there is promised all the same", &unknown, 2),
     ] {
-        let told = Told {
+        let told = KubeletReport {
             allocatable: Some(
                 ids.iter()
                     .map(|id| advertised("nvidia.com/gpu", id))
                     .chain([advertised("nvidia.com/gpu", ids[0]), advertised("cpu", "0")])
                     .collect(),
             ),
-            ..Told::default()
+            ..KubeletReport::default()
         };
         let attribution = attribute(&told, &inventory(), &Resources::default());
         assert_eq!(attribution.advertised, Some(expected), "{why}");

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use blueproof_queue::{
-    AdmissionEntry, AdmissionStatus, CohortFigures, Inactive, Quantity, Standing, StopPolicy, Workload,
+    AdmissionEntry, AdmissionStatus, CohortFigures, Inactive, Quantity, StopPolicy, Workload, WorkloadStatus,
     objects::{ClusterQueue, LocalQueue, Quota},
 };
 use jiff::Timestamp;
@@ -69,7 +69,7 @@ impl Queue {
         match entry.status() {
             AdmissionStatus::Inactive => {}
             AdmissionStatus::Pending => {
-                let tried = self.queues().standing(id) == Some(Standing::Queued)
+                let tried = self.queues().standing(id) == Some(WorkloadStatus::Queued)
                     && self.queues().inactive(&workload.cluster_queue) == Ok(None);
                 sums.active += u32::from(tried);
                 sums.inadmissible += u32::from(!tried);

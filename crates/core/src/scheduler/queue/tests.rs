@@ -295,7 +295,7 @@ fn one_behind_a_head_that_can_never_fit_is_told_that_it_has_to_go() {
     );
     let runs = vec![RunId(1)];
     let then = Vec::new();
-    let cancelled = crate::pending::Unblocker::Cancelled { runs, then };
+    let cancelled = crate::pending::RunRemedy::Cancelled { runs, then };
     assert_eq!(queue.unblocked_by(RunId(2))[0], cancelled);
 }
 

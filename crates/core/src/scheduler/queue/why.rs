@@ -3,15 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use blueproof_queue::{
-    AdmissionEntry, AdmissionStatus, Quantity, Queues, Standing, StopPolicy, Wait, WaitReason, WorkloadId,
-    objects::QueueingStrategy,
+    AdmissionEntry, AdmissionStatus, Quantity, Queues, StopPolicy, Wait, WaitReason, WorkloadId,
+    WorkloadStatus, objects::QueueingStrategy,
 };
 
 use super::{Entry, Queue, run_id, workload_id};
 use crate::{
     domain::RunId,
     pending::{
-        FlavorRoom, InactiveQueue, NAMED, PendingReason, Queued, Unblocker, UsageOrder, free_in_words,
+        FlavorRoom, InactiveQueue, NAMED, PendingReason, Queued, RunRemedy, UsageOrder, free_in_words,
     },
     scheduler::why::Lost,
     view::QueuePosition,
@@ -228,7 +228,7 @@ impl Queue {
     }
 
     /// Returns changes each of which would get a waiting run admitted.
-    pub(in super::super) fn unblocked_by(&self, run: RunId) -> Vec<Unblocker> {
+    pub(in super::super) fn unblocked_by(&self, run: RunId) -> Vec<RunRemedy> {
         let Some((_, entry)) = self.waiting(run) else {
             return Vec::new();
         };
@@ -246,7 +246,7 @@ impl Queue {
 
     /// Returns what it takes where queues that are stopped keep a run from being admitted: they admit again on a copy, and
     /// what is still missing there is missing too. `None` is that more is wrong with them, or nothing that was tried helps.
-    fn resumed(&self, entry: &AdmissionEntry) -> Option<Unblocker> {
+    fn resumed(&self, entry: &AdmissionEntry) -> Option<RunRemedy> {
         let (mut copy, mut stopped) = (self.admission.clone(), Vec::new());
         while let Some(inactive) = InactiveQueue::of(copy.queues(), &entry.origin().local_queue) {
             if !inactive.is_stopped() {
@@ -258,14 +258,14 @@ impl Queue {
             stopped.push(inactive);
         }
         let (mut queues, id) = (copy.into_queues(), entry.workload().id);
-        queues.let_leave();
+        queues.drain_evicted();
         queues.settle();
-        if queues.standing(id) == Some(Standing::Admitted) {
+        if queues.standing(id) == Some(WorkloadStatus::Admitted) {
             let then = Vec::new();
-            return Some(Unblocker::Resumed { stopped, then });
+            return Some(RunRemedy::Resumed { stopped, then });
         }
         let then = unblockers(&queues, id);
-        (!then.is_empty()).then_some(Unblocker::Resumed { stopped, then })
+        (!then.is_empty()).then_some(RunRemedy::Resumed { stopped, then })
     }
 
     /// Returns what keeps the run's attempt waiting, in a few words, or `None` when it does not wait here: what [`Self::why_at`]
@@ -327,6 +327,6 @@ impl Queue {
 }
 
 /// Returns changes each of which would get a waiting workload admitted.
-fn unblockers(queues: &Queues, id: WorkloadId) -> Vec<Unblocker> {
-    queues.unblocked_by(id).into_iter().map(Unblocker::from).collect()
+fn unblockers(queues: &Queues, id: WorkloadId) -> Vec<RunRemedy> {
+    queues.unblocked_by(id).into_iter().map(RunRemedy::from).collect()
 }

@@ -18,11 +18,17 @@ fn of_two_attempts_on_one_device_each_is_charged_with_its_own() {
     told.read(4.0, [sample().busy(&[(4.0, 0.0)]).joules(1360.0)]);
 
     // 1 s × 0.5 + 1 s × 1 = 1.5 s, and 1300 J - 1000 J = 300 J.
-    assert_eq!(sums(told.bill("r-41.1").amounts), (2.0, Some(1.5), Some(300.0)));
+    assert_eq!(
+        sums(told.usage_record("r-41.1").amounts),
+        (2.0, Some(1.5), Some(300.0))
+    );
     // 1 s × 0.25 = 0.25 s, and 1350 J - 1300 J = 50 J.
-    assert_eq!(sums(told.bill("r-41.2").amounts), (1.0, Some(0.25), Some(50.0)));
-    assert_eq!(sums(told.balance().idle), (1.0, Some(0.0), Some(10.0)));
-    assert_eq!(sums(told.balance().total), (4.0, Some(1.75), Some(360.0)));
+    assert_eq!(
+        sums(told.usage_record("r-41.2").amounts),
+        (1.0, Some(0.25), Some(50.0))
+    );
+    assert_eq!(sums(told.device_totals().idle), (1.0, Some(0.0), Some(10.0)));
+    assert_eq!(sums(told.device_totals().total), (4.0, Some(1.75), Some(360.0)));
 }
 
 #[test]
@@ -37,12 +43,12 @@ fn a_period_that_reaches_over_an_edge_is_divided_by_time() {
     told.read(2.0, [sample().busy(&[(1.5, 0.8)])]);
 
     // 0.5 s × 0.2 + 0.5 s × 0.8 = 0.5 s: the first period, too, began before the window.
-    assert_eq!(sums(told.bill("r-1.1").amounts), (1.0, Some(0.5), None));
-    assert_eq!(sums(told.bill("r-2.1").amounts), (1.0, Some(0.4), None));
-    assert_eq!(coverage(&told.bill("r-1.1")).0, 1.0);
-    assert_eq!(coverage(&told.bill("r-2.1")).0, 0.5);
+    assert_eq!(sums(told.usage_record("r-1.1").amounts), (1.0, Some(0.5), None));
+    assert_eq!(sums(told.usage_record("r-2.1").amounts), (1.0, Some(0.4), None));
+    assert_eq!(coverage(&told.usage_record("r-1.1")).0, 1.0);
+    assert_eq!(coverage(&told.usage_record("r-2.1")).0, 0.5);
     // Of neither period can be said whose its busiest moment was.
-    assert_eq!(told.bill("r-1.1").peak_utilization, None);
+    assert_eq!(told.usage_record("r-1.1").peak_utilization, None);
 }
 
 #[test]
@@ -54,11 +60,11 @@ fn a_driver_that_is_ahead_charges_nobody_beyond_the_edge() {
     told.release(1.0, "r-1.1");
 
     // 0.5 s × 0.5 + 0.5 s × 0.75 = 0.625 s; the last 0.1 s of the period are of whoever comes next.
-    assert_eq!(told.bill("r-1.1").amounts.busy_seconds(), Some(0.625));
+    assert_eq!(told.usage_record("r-1.1").amounts.busy_seconds(), Some(0.625));
     told.read(2.0, [sample().busy(&[])]);
-    assert_eq!(told.balance().idle.busy_seconds(), Some(0.075));
+    assert_eq!(told.device_totals().idle.busy_seconds(), Some(0.075));
     // Nor is the busier period's peak its own.
-    assert_eq!(told.bill("r-1.1").peak_utilization, Some(0.5));
+    assert_eq!(told.usage_record("r-1.1").peak_utilization, Some(0.5));
 }
 
 #[test]
@@ -70,17 +76,20 @@ fn an_attempt_that_is_shorter_than_a_period_is_charged_with_its_part_of_it() {
     told.read(10.05, [sample().busy(&[]).joules(120.0)]);
     told.release(10.05, "r-1.1");
     assert_eq!(
-        told.bill("r-1.1").amounts.busy_seconds(),
+        told.usage_record("r-1.1").amounts.busy_seconds(),
         None,
         "nobody knows yet"
     );
     told.read(11.0, [sample().busy(&[(10.15, 0.8)]).joules(200.0)]);
 
     // 0.05 s × 0.8 = 0.04 s; 120 J - 100 J = 20 J.
-    assert_eq!(sums(told.bill("r-1.1").amounts), (0.05, Some(0.04), Some(20.0)));
-    assert_eq!(coverage(&told.bill("r-1.1")), (1.0, 1.0, 0.0));
+    assert_eq!(
+        sums(told.usage_record("r-1.1").amounts),
+        (0.05, Some(0.04), Some(20.0))
+    );
+    assert_eq!(coverage(&told.usage_record("r-1.1")), (1.0, 1.0, 0.0));
     // 0.15 s of the same period, 0.8 each: 0.12 s are nobody's.
-    assert_eq!(told.balance().idle.busy_seconds(), Some(0.12));
+    assert_eq!(told.device_totals().idle.busy_seconds(), Some(0.12));
 }
 
 #[test]
@@ -92,7 +101,7 @@ fn energy_is_divided_by_time_where_no_snapshot_was_taken_at_the_edge() {
     told.read(4.0, [sample().joules(100.0)]);
 
     // 100 J in 4 s, of which it had one.
-    assert_eq!(told.bill("r-1.1").amounts.joules(), Some(25.0));
+    assert_eq!(told.usage_record("r-1.1").amounts.joules(), Some(25.0));
 }
 
 #[test]
@@ -118,8 +127,12 @@ fn memory_at_the_first_edge_is_the_predecessors_and_at_the_last_its_own() {
             bytes: Bytes(4_000_000_000),
             of: MemoryOf::Device,
         };
-        assert_eq!(told.bill("r-1.1").peak_memory, Some(peak), "{edges_first}");
-        assert_eq!(coverage(&told.bill("r-1.1")).2, 1.0, "{edges_first}");
+        assert_eq!(
+            told.usage_record("r-1.1").peak_memory,
+            Some(peak),
+            "{edges_first}"
+        );
+        assert_eq!(coverage(&told.usage_record("r-1.1")).2, 1.0, "{edges_first}");
     }
 }
 
@@ -137,7 +150,7 @@ fn memory_is_that_of_the_holders_processes_where_they_are_known() {
         bytes: Bytes(30),
         of: MemoryOf::Processes,
     };
-    assert_eq!(told.bill("r-1.1").peak_memory, Some(peak));
+    assert_eq!(told.usage_record("r-1.1").peak_memory, Some(peak));
 }
 
 #[test]
@@ -151,9 +164,12 @@ fn errors_are_counted_for_whoever_had_the_device_when_they_were_met_with() {
     told.report(1.9, 13); // told late
     told.report(2.1, 48);
 
-    assert_eq!(told.bill("r-1.1").xids, BTreeMap::from([(13, 1), (31, 2)]));
     assert_eq!(
-        told.balance().xids,
+        told.usage_record("r-1.1").xids,
+        BTreeMap::from([(13, 1), (31, 2)])
+    );
+    assert_eq!(
+        told.device_totals().xids,
         BTreeMap::from([(13, 1), (31, 2), (48, 1), (79, 1)])
     );
 }
@@ -171,9 +187,12 @@ fn what_is_told_twice_counts_once() {
     }
     twice.release(1.0, "r-9.9");
 
-    assert_eq!(twice.0.bill(&named("r-1.1")), told.0.bill(&named("r-1.1")));
-    assert_eq!(twice.balance(), told.balance());
-    assert_eq!(twice.0.bill(&named("r-9.9")), None);
+    assert_eq!(
+        twice.0.usage_record(&named("r-1.1")),
+        told.0.usage_record(&named("r-1.1"))
+    );
+    assert_eq!(twice.device_totals(), told.device_totals());
+    assert_eq!(twice.0.usage_record(&named("r-9.9")), None);
 }
 
 #[test]
@@ -182,11 +201,11 @@ fn a_holder_that_is_forgotten_stays_in_the_balance() {
     told.hold(0.0, "r-1.1");
     told.0.forget(&named("r-1.1"));
     told.release(5.0, "r-1.1");
-    assert!(told.0.bill(&named("r-1.1")).is_some(), "it held a device");
+    assert!(told.0.usage_record(&named("r-1.1")).is_some(), "it held a device");
     told.0.forget(&named("r-1.1"));
 
-    assert_eq!(told.0.bill(&named("r-1.1")), None);
-    assert_eq!(told.balance().held.allocated_seconds(), 5.0);
+    assert_eq!(told.0.usage_record(&named("r-1.1")), None);
+    assert_eq!(told.device_totals().held.allocated_seconds(), 5.0);
 }
 
 #[test]
@@ -196,9 +215,9 @@ fn a_bill_is_of_all_devices_and_all_windows() {
     told.0.hold(at(0.0), &named("r-1.1"), &both);
     told.release(10.0, "r-1.1");
     told.hold(20.0, "r-1.1");
-    let open = told.0.bill(&named("r-1.1")).expect("it held something");
+    let open = told.0.usage_record(&named("r-1.1")).expect("it held something");
     told.release(21.0, "r-1.1");
-    let closed = told.0.bill(&named("r-1.1")).expect("it held something");
+    let closed = told.0.usage_record(&named("r-1.1")).expect("it held something");
 
     assert_eq!((open.from, open.until), (at(0.0), None));
     assert_eq!((closed.from, closed.until), (at(0.0), Some(at(21.0))));

@@ -1,6 +1,6 @@
 //! What a bill says of the use of GPUs.
 
-use blueproof_core::figures::{Figures, Used};
+use blueproof_core::figures::{Figures, RunUsage};
 
 use super::*;
 
@@ -12,7 +12,11 @@ fn a_bill_tells_of_the_use_of_gpus_what_was_seen() {
     let used = sample().figure(Figure::MemoryUsed, 5e9);
     told.read(1.0, [used.busy(&[(1.0, 0.5)])]);
     told.read(4.0, [lost()]);
-    let used = told.0.bill(&named("r-1.1")).expect("it held something").used();
+    let used = told
+        .0
+        .usage_record(&named("r-1.1"))
+        .expect("it held something")
+        .used();
 
     let expected = GpuUse {
         devices: 1,
@@ -25,9 +29,9 @@ fn a_bill_tells_of_the_use_of_gpus_what_was_seen() {
     };
     assert_eq!(used, expected);
     // Of 4 s one was seen: the device was half busy, and not an eighth.
-    let run = Used {
+    let run = RunUsage {
         gpu: Some(used),
-        ..Used::default()
+        ..RunUsage::default()
     };
     assert_eq!(Figures::of(&[run]).average_gpu, Some(0.5));
 }

@@ -13,11 +13,11 @@ fn a_counter_that_goes_back_counts_from_there() {
     told.release(3.0, "r-1.1");
 
     // 100 J, then the 30 J since the driver was loaded anew, then 50 J.
-    let bill = told.bill("r-1.1");
-    assert_eq!(bill.amounts.joules(), Some(180.0));
-    assert_eq!(bill.reloads, 1);
+    let usage_record = told.usage_record("r-1.1");
+    assert_eq!(usage_record.amounts.joules(), Some(180.0));
+    assert_eq!(usage_record.reloads, 1);
     // In the second in which that was, something was drawn that no counter shows.
-    assert_eq!(coverage(&bill).1, 2.0 / 3.0);
+    assert_eq!(coverage(&usage_record).1, 2.0 / 3.0);
 }
 
 #[test]
@@ -29,8 +29,11 @@ fn a_counter_that_goes_back_a_little_did_not_begin_anew() {
     told.read(2.0, [sample().joules(10_090.0)]);
     told.read(3.0, [sample().joules(10_300.0)]);
     told.release(3.0, "r-1.1");
-    let bill = told.bill("r-1.1");
-    assert_eq!((bill.amounts.joules(), bill.reloads), (Some(300.0), 0));
+    let usage_record = told.usage_record("r-1.1");
+    assert_eq!(
+        (usage_record.amounts.joules(), usage_record.reloads),
+        (Some(300.0), 0)
+    );
 }
 
 #[test]
@@ -41,9 +44,12 @@ fn a_counter_that_goes_far_back_to_what_cannot_have_been_drawn_since_says_nothin
     told.read(1.0, [sample().joules(50_000.0)]);
     told.read(2.0, [sample().joules(50_100.0)]);
     told.release(2.0, "r-1.1");
-    let bill = told.bill("r-1.1");
-    assert_eq!((bill.amounts.joules(), bill.reloads), (Some(100.0), 0));
-    assert_eq!(coverage(&bill).1, 0.5);
+    let usage_record = told.usage_record("r-1.1");
+    assert_eq!(
+        (usage_record.amounts.joules(), usage_record.reloads),
+        (Some(100.0), 0)
+    );
+    assert_eq!(coverage(&usage_record).1, 0.5);
 }
 
 #[test]
@@ -54,7 +60,7 @@ fn a_reload_with_an_edge_in_it_is_one_reload() {
     told.hold(0.5, "r-2.1");
     told.read(1.0, [sample().joules(30.0)]);
 
-    assert_eq!(told.bill("r-1.1").reloads, 1);
+    assert_eq!(told.usage_record("r-1.1").reloads, 1);
 }
 
 #[test]
@@ -68,9 +74,9 @@ fn a_device_that_is_lost_is_allocated_and_not_seen() {
     }
     told.release(4.0, "r-1.1");
 
-    let bill = told.bill("r-1.1");
-    assert_eq!(sums(bill.amounts), (4.0, Some(1.0), Some(300.0)));
-    assert_eq!(coverage(&bill), (0.25, 0.25, 0.0));
+    let usage_record = told.usage_record("r-1.1");
+    assert_eq!(sums(usage_record.amounts), (4.0, Some(1.0), Some(300.0)));
+    assert_eq!(coverage(&usage_record), (0.25, 0.25, 0.0));
 }
 
 #[test]
@@ -80,7 +86,7 @@ fn a_device_that_vanishes_from_snapshots_is_allocated_and_not_seen() {
     told.hold(0.0, "r-1.1");
     told.read(4.0, []);
 
-    assert_eq!(sums(told.bill("r-1.1").amounts), (4.0, None, None));
+    assert_eq!(sums(told.usage_record("r-1.1").amounts), (4.0, None, None));
 }
 
 #[test]
@@ -90,10 +96,14 @@ fn what_never_was_read_is_not_known_and_not_zero() {
     told.read(0.5, [lost()]);
     told.release(1.0, "r-1.1");
 
-    let bill = told.bill("r-1.1");
-    assert_eq!(sums(bill.amounts), (1.0, None, None));
+    let usage_record = told.usage_record("r-1.1");
+    assert_eq!(sums(usage_record.amounts), (1.0, None, None));
     assert_eq!(
-        (bill.source, bill.peak_utilization, bill.peak_memory),
+        (
+            usage_record.source,
+            usage_record.peak_utilization,
+            usage_record.peak_memory
+        ),
         (None, None, None)
     );
 }
@@ -109,9 +119,9 @@ fn a_gap_in_the_drivers_samples_is_not_filled() {
     told.release(10.0, "r-1.1");
 
     // 1 s × 1, then two periods of half a second: 1 s × 0.4. The 8 s in between are not known.
-    let bill = told.bill("r-1.1");
-    assert_eq!(sums(bill.amounts), (10.0, Some(1.4), None));
-    assert_eq!(coverage(&bill).0, 0.2);
+    let usage_record = told.usage_record("r-1.1");
+    assert_eq!(sums(usage_record.amounts), (10.0, Some(1.4), None));
+    assert_eq!(coverage(&usage_record).0, 0.2);
 }
 
 #[test]
@@ -121,8 +131,8 @@ fn the_first_period_that_is_ever_met_with_is_as_long_as_the_next() {
     told.read(1.0, [sample().busy(&[(0.5, 1.0), (0.75, 0.5), (1.0, 0.5)])]);
 
     // 0.25 s × 1 + 0.5 s × 0.5 = 0.5 s; of the first quarter of a second nobody can say anything.
-    assert_eq!(told.bill("r-1.1").amounts.busy_seconds(), Some(0.5));
-    assert_eq!(coverage(&told.bill("r-1.1")).0, 0.75);
+    assert_eq!(told.usage_record("r-1.1").amounts.busy_seconds(), Some(0.5));
+    assert_eq!(coverage(&told.usage_record("r-1.1")).0, 0.75);
 }
 
 #[test]
@@ -134,8 +144,8 @@ fn energy_over_a_gap_is_known_because_the_counter_went_on() {
     told.read(50.0, [sample().joules(700.0)]);
     told.release(50.0, "r-1.1");
 
-    assert_eq!(told.bill("r-1.1").amounts.joules(), Some(700.0));
-    assert_eq!(coverage(&told.bill("r-1.1")).1, 1.0);
+    assert_eq!(told.usage_record("r-1.1").amounts.joules(), Some(700.0));
+    assert_eq!(coverage(&told.usage_record("r-1.1")).1, 1.0);
 }
 
 #[test]
@@ -147,8 +157,8 @@ fn samples_that_could_not_be_read_once_are_not_lost_if_the_driver_remembers_them
     told.release(1.0, "r-1.1");
     told.read(2.0, [sample().busy(&[(1.0, 0.5), (2.0, 0.25)])]);
 
-    assert_eq!(told.bill("r-1.1").amounts.busy_seconds(), Some(0.5));
-    assert_eq!(told.balance().idle.busy_seconds(), Some(0.25));
+    assert_eq!(told.usage_record("r-1.1").amounts.busy_seconds(), Some(0.5));
+    assert_eq!(told.device_totals().idle.busy_seconds(), Some(0.25));
 }
 
 #[test]
@@ -164,10 +174,10 @@ fn a_driver_without_samples_is_asked_at_each_snapshot_and_that_is_said() {
     told.release(12.0, "r-1.1");
 
     // 1 s × 0.5 + 1 s × 0.2 + 1 s × 1 = 1.7 s; what was read at the first edge is the predecessor's.
-    let bill = told.bill("r-1.1");
-    assert_eq!(sums(bill.amounts), (12.0, Some(1.7), None));
-    assert_eq!(bill.source, Some(Source::Moments));
-    assert_eq!(coverage(&bill).0, 0.25);
+    let usage_record = told.usage_record("r-1.1");
+    assert_eq!(sums(usage_record.amounts), (12.0, Some(1.7), None));
+    assert_eq!(usage_record.source, Some(Source::Moments));
+    assert_eq!(coverage(&usage_record).0, 0.25);
 }
 
 #[test]
@@ -181,8 +191,8 @@ fn a_moment_that_could_not_be_read_is_not_made_up_from_the_next() {
     told.read(1.0, [unread]);
     told.read(2.0, [used(0.5)]);
 
-    assert_eq!(sums(told.bill("r-1.1").amounts), (2.0, Some(0.5), None));
-    assert_eq!(coverage(&told.bill("r-1.1")).0, 0.5);
+    assert_eq!(sums(told.usage_record("r-1.1").amounts), (2.0, Some(0.5), None));
+    assert_eq!(coverage(&told.usage_record("r-1.1")).0, 0.5);
 }
 
 #[test]
@@ -197,9 +207,13 @@ fn readings_that_no_device_can_give_are_left_out() {
         told.read(3.0, [sample().busy(&[(3.0, 0.5)])]);
 
         // 1 s that cannot be more than busy, and 1 s × 0.5. A sample from the far future is not believed.
-        let bill = told.bill("r-1.1");
-        assert_eq!(sums(bill.amounts), (3.0, Some(1.5), Some(20.0)), "{nonsense}");
-        assert_eq!(bill.peak_memory, None, "{nonsense}");
+        let usage_record = told.usage_record("r-1.1");
+        assert_eq!(
+            sums(usage_record.amounts),
+            (3.0, Some(1.5), Some(20.0)),
+            "{nonsense}"
+        );
+        assert_eq!(usage_record.peak_memory, None, "{nonsense}");
     }
 }
 
@@ -225,24 +239,24 @@ fn the_greatest_readings_can_be_counted() {
         });
     }
 
-    assert_eq!(told.balance().total.joules(), Some(1e12));
-    assert_eq!(told.bill("r-1.1").amounts.busy_seconds(), Some(1.0));
+    assert_eq!(told.device_totals().total.joules(), Some(1e12));
+    assert_eq!(told.usage_record("r-1.1").amounts.busy_seconds(), Some(1.0));
 }
 
 /// Says of each holder what it is charged with and when it had the device, by the clock as it was.
 fn charged(told: &Told, by: f64, holders: &[&str]) -> Vec<String> {
     let told = holders.iter().map(|holder| {
-        let bill = told.0.bill(&named(holder)).expect("it held something");
+        let usage_record = told.0.usage_record(&named(holder)).expect("it held something");
         let seconds = |at: Timestamp| at.as_duration().as_secs_f64() - by;
-        let (from, until) = (seconds(bill.from), bill.until.map(seconds));
-        format!("{from} {until:?} {:?}", told.bill(holder))
+        let (from, until) = (seconds(usage_record.from), usage_record.until.map(seconds));
+        format!("{from} {until:?} {:?}", told.usage_record(holder))
     });
     told.collect()
 }
 
 #[test]
 fn a_clock_that_is_set_changes_nothing_of_what_drivers_tell_of_periods() {
-    let bills = [0.0, 7200.0, -7200.0].map(|by| {
+    let usage_records = [0.0, 7200.0, -7200.0].map(|by| {
         let mut told = Told::new();
         let memory = |sample: Sample| sample.figure(Figure::MemoryUsed, 4096.0);
         told.read(8000.0, [memory(sample().busy(&[(8000.0, 0.0)]).joules(0.0))]);
@@ -269,12 +283,12 @@ fn a_clock_that_is_set_changes_nothing_of_what_drivers_tell_of_periods() {
         }
         charged(&told, by, &["r-1.1", "r-2.1"])
     });
-    assert_eq!(bills, [0; 3].map(|_| bills[0].clone()));
+    assert_eq!(usage_records, [0; 3].map(|_| usage_records[0].clone()));
 }
 
 #[test]
 fn a_clock_that_is_set_changes_nothing_of_what_is_read_of_moments() {
-    let bills = [0.0, 7200.0, -7200.0].map(|by| {
+    let usage_records = [0.0, 7200.0, -7200.0].map(|by| {
         let mut told = Told::new();
         let busy = |share| {
             let processes = [(1, 1024, 0.75 * share), (2, 2048, 0.25 * share)];
@@ -292,7 +306,7 @@ fn a_clock_that_is_set_changes_nothing_of_what_is_read_of_moments() {
         told.read(8003.0 + by, [busy(0.5)]);
         charged(&told, by, &["r-1.1", "r-2.1"])
     });
-    assert_eq!(bills, [0; 3].map(|_| bills[0].clone()));
+    assert_eq!(usage_records, [0; 3].map(|_| usage_records[0].clone()));
 }
 
 #[test]
@@ -305,9 +319,16 @@ fn snapshots_that_are_out_of_order_are_left_out_and_counted() {
     told.read(13.0, [sample().busy(&[(13.0, 0.5)]).joules(150.0)]);
     told.release(13.0, "r-1.1");
 
-    let bill = told.bill("r-1.1");
-    assert_eq!(sums(bill.amounts), (3.0, Some(1.5), Some(150.0)));
-    assert_eq!((bill.ignored_snapshots, bill.late_edges, bill.reloads), (1, 0, 0));
+    let usage_record = told.usage_record("r-1.1");
+    assert_eq!(sums(usage_record.amounts), (3.0, Some(1.5), Some(150.0)));
+    assert_eq!(
+        (
+            usage_record.ignored_snapshots,
+            usage_record.late_edges,
+            usage_record.reloads
+        ),
+        (1, 0, 0)
+    );
 }
 
 #[test]
@@ -318,9 +339,9 @@ fn an_edge_that_is_told_late_counts_from_when_it_was_told() {
     told.read(12.0, [sample().joules(100.0)]);
     told.release(11.0, "r-1.1");
 
-    let bill = told.bill("r-1.1");
-    assert_eq!(sums(bill.amounts), (2.0, None, Some(100.0)));
-    assert_eq!(bill.late_edges, 2);
+    let usage_record = told.usage_record("r-1.1");
+    assert_eq!(sums(usage_record.amounts), (2.0, None, Some(100.0)));
+    assert_eq!(usage_record.late_edges, 2);
 }
 
 #[test]
@@ -336,9 +357,9 @@ fn an_edge_in_the_middle_of_a_reading_loses_nothing() {
         samples: vec![sample().joules(50.0)],
     });
 
-    let bill = told.bill("r-1.1");
-    assert_eq!(sums(bill.amounts), (1.01, None, Some(50.0)));
-    assert_eq!(bill.ignored_snapshots, 0);
+    let usage_record = told.usage_record("r-1.1");
+    assert_eq!(sums(usage_record.amounts), (1.01, None, Some(50.0)));
+    assert_eq!(usage_record.ignored_snapshots, 0);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! What people and programs read of a job.
 
 use blueproof_core::{
-    figures::Used,
+    figures::RunUsage,
     gpu::{Device, GpuInventory, Partition, Vendor},
 };
 
@@ -47,18 +47,18 @@ fn job() -> JobSummary {
     }
     told.report(2.0, 31);
     told.release(2.0, "r-41.2");
-    let used = Used {
+    let used = RunUsage {
         cpu_seconds: Some(1.0),
         allocated_cpu_seconds: Some(8.0),
         queue_seconds: Some(75.0),
-        ..Used::default()
+        ..RunUsage::default()
     };
-    let bill = told.0.bill(&named("r-41.2")).expect("it held something");
+    let usage_record = told.0.usage_record(&named("r-41.2")).expect("it held something");
     let witnessed = Witnessed {
         listened_to: [device(GPU)].into(),
         ..Witnessed::default()
     };
-    JobSummary::new(&bill, &inventory("NVIDIA A10"), &used, witnessed)
+    JobSummary::new(&usage_record, &inventory("NVIDIA A10"), &used, witnessed)
 }
 
 #[test]
@@ -138,11 +138,11 @@ fn of_what_nobody_saw_the_table_says_that_it_is_not_known() {
     told.0.hold(at(0.0), &named("r-41.3"), &[device("MIG-1")]);
     told.read(3700.0, [lost()]);
     told.release(3700.0, "r-41.2");
-    let bill = told.0.bill(&named("r-41.2")).expect("it held something");
+    let usage_record = told.0.usage_record(&named("r-41.2")).expect("it held something");
     let job = JobSummary::new(
-        &bill,
+        &usage_record,
         &inventory("NVIDIA A100"),
-        &Used::default(),
+        &RunUsage::default(),
         Witnessed::default(),
     );
     insta::assert_snapshot!(job.to_markdown(), @r"
@@ -176,7 +176,7 @@ fn a_job_without_devices_has_no_table() {
 
 #[test]
 fn a_job_of_whose_devices_nothing_is_known_had_none_for_all_we_know_and_nothing_says_so() {
-    let bill = Bill {
+    let usage_record = UsageRecord {
         holder: named("r-41.2"),
         from: at(0.0),
         until: Some(at(2.0)),
@@ -186,7 +186,12 @@ fn a_job_of_whose_devices_nothing_is_known_had_none_for_all_we_know_and_nothing_
         devices_unknown: Some("could not use the NVIDIA driver".into()),
         ..Witnessed::default()
     };
-    let job = JobSummary::new(&bill, &GpuInventory::default(), &Used::default(), witnessed);
+    let job = JobSummary::new(
+        &usage_record,
+        &GpuInventory::default(),
+        &RunUsage::default(),
+        witnessed,
+    );
     assert_eq!(job.allocated_gpu_seconds, None);
     assert_eq!(
         job.to_markdown(),

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use blueproof_core::{
     gpu::{DeviceUuid, Figure, Reading, Readings},
-    ports::Blindness,
+    ports::ProbeErrorKind,
 };
 
 use super::super::{
@@ -35,7 +35,7 @@ fn again(findings: &Findings) -> Vec<Findings> {
 #[test]
 fn defect_1_a_node_whose_checks_could_not_run_does_not_pass() {
     let refused = Facts {
-        inventory: Err(Blindness::LibraryMissing),
+        inventory: Err(ProbeErrorKind::LibraryMissing),
         snapshots: &[],
         reports: Reports::NONE,
     };

@@ -5,18 +5,18 @@ use std::collections::BTreeSet;
 use blueproof_core::{
     domain::Bytes,
     gpu::{DeviceEvent, DeviceUuid, Figure, GpuSnapshot, Reading, Readings},
-    ports::Blindness,
+    ports::ProbeErrorKind,
 };
 
 use super::super::{
     AttemptVerdict::{self, Clean, InfrastructureFault, JobFault, Unclear},
-    Blame, CheckPolicy, Facts, Flight, Judgement, Reports, judge, leftovers,
+    Blame, CheckPolicy, Facts, FlightRecord, Judgement, Reports, judge, leftovers,
 };
 use super::stories::*;
 
 /// Judges an attempt on device 0, of a machine with two.
 fn judged(before: Option<&GpuSnapshot>, after: &[GpuSnapshot], events: Option<&[DeviceEvent]>) -> Judgement {
-    let flight = Flight {
+    let flight = FlightRecord {
         promised: &promised(1),
         before,
         since: Facts {
@@ -240,7 +240,7 @@ fn an_attempt_without_devices_or_without_checks_that_count_is_not_clean() {
         let before = Some(&before);
         judge(
             policy,
-            &Flight {
+            &FlightRecord {
                 promised,
                 before,
                 since,
@@ -264,7 +264,7 @@ fn an_attempt_without_devices_or_without_checks_that_count_is_not_clean() {
 #[test]
 fn a_driver_that_went_away_under_a_job_is_the_machines_fault() {
     let verdict = |blind| {
-        let flight = Flight {
+        let flight = FlightRecord {
             promised: &promised(1),
             before: None,
             since: Facts {
@@ -275,8 +275,8 @@ fn a_driver_that_went_away_under_a_job_is_the_machines_fault() {
         };
         judge(&CheckPolicy::default(), &flight).verdict
     };
-    assert_eq!(verdict(Blindness::DriverNotLoaded), InfrastructureFault);
-    assert_eq!(verdict(Blindness::DriverError), Unclear);
+    assert_eq!(verdict(ProbeErrorKind::DriverNotLoaded), InfrastructureFault);
+    assert_eq!(verdict(ProbeErrorKind::DriverError), Unclear);
 }
 
 #[test]
@@ -295,7 +295,7 @@ fn a_part_of_a_device_is_judged_by_the_whole_and_its_own_leftovers() {
     };
     let before = parted(0, vec![], vec![]);
     let verdict = |now: GpuSnapshot, events: &[DeviceEvent]| {
-        let flight = Flight {
+        let flight = FlightRecord {
             promised: &[part.clone()].into(),
             before: Some(&before),
             since: Facts {

@@ -2,7 +2,7 @@
 
 use blueproof_core::{
     gpu::{Fault, FaultKind, Figure, Reading, Readings},
-    ports::Blindness,
+    ports::ProbeErrorKind,
 };
 
 use super::super::{Answer, CheckId, CheckPolicy, Facts, Health, Reports, Severity, check};
@@ -103,11 +103,11 @@ fn devices_are_counted_against_what_is_expected() {
         "unknown: 2 answer, and nobody said how many there should be"
     );
     assert_eq!(
-        count(Some(1), Err(Blindness::NoDevices)),
+        count(Some(1), Err(ProbeErrorKind::NoDevices)),
         "warn: only 0 of 1 answer"
     );
     let blind = "unknown: nothing can be seen of any device: no permission";
-    assert_eq!(count(Some(1), Err(Blindness::NoPermission)), blind);
+    assert_eq!(count(Some(1), Err(ProbeErrorKind::NoPermission)), blind);
 }
 
 #[test]
@@ -122,18 +122,18 @@ fn a_driver_that_is_not_loaded_or_of_another_version_is_a_problem_and_one_that_c
         findings.of(CheckId::Driver, None).map(Answer::severity)
     };
     assert_eq!(
-        driver(Err(Blindness::VersionMismatch)),
+        driver(Err(ProbeErrorKind::VersionMismatch)),
         Some(Some(Severity::Warn))
     );
     assert_eq!(
-        driver(Err(Blindness::DriverNotLoaded)),
+        driver(Err(ProbeErrorKind::DriverNotLoaded)),
         Some(Some(Severity::Warn))
     );
     for blind in [
-        Blindness::LibraryMissing,
-        Blindness::NoPermission,
-        Blindness::NoDevices,
-        Blindness::DriverError,
+        ProbeErrorKind::LibraryMissing,
+        ProbeErrorKind::NoPermission,
+        ProbeErrorKind::NoDevices,
+        ProbeErrorKind::DriverError,
     ] {
         assert_eq!(driver(Err(blind)), Some(None), "{blind}");
     }
@@ -163,7 +163,7 @@ fn nothing_is_ok_where_nothing_counts_or_nothing_is_there() {
     let findings = looked([healthy()], &[]);
     assert_eq!(findings.health(&[].into()), Health::Unknown);
     let facts = Facts {
-        inventory: Err(Blindness::NoDevices),
+        inventory: Err(ProbeErrorKind::NoDevices),
         snapshots: &[],
         reports: Reports::of_all(&[]),
     };

@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 
 use blueproof_core::{
     gpu::{DeviceEvent, Fault, FaultKind, Figure, GpuSnapshot, Reading, Readings},
-    ports::Blindness,
+    ports::ProbeErrorKind,
 };
 use proptest::{collection::vec, option, prelude::*, sample::select};
 
 use super::super::{
-    Answer, AttemptVerdict, CheckId, CheckPolicy, Facts, Findings, Flight, Health, LabelPolicy, Labels,
+    Answer, AttemptVerdict, CheckId, CheckPolicy, Facts, Findings, FlightRecord, Health, LabelPolicy, Labels,
     OWN_LABEL, Scope, Severity, check, judge,
 };
 use super::stories::*;
@@ -64,12 +64,12 @@ fn any_events() -> impl Strategy<Value = Option<Vec<DeviceEvent>>> {
     option::weighted(0.9, prop_oneof![2 => Just(Vec::new()), 1 => vec(event, 0..3)])
 }
 
-fn any_inventory() -> impl Strategy<Value = Result<u32, Blindness>> {
-    prop_oneof![8 => Just(Ok(1)), 1 => Just(Ok(0)), 1 => Just(Ok(2)), 1 => Just(Err(Blindness::DriverError))]
+fn any_inventory() -> impl Strategy<Value = Result<u32, ProbeErrorKind>> {
+    prop_oneof![8 => Just(Ok(1)), 1 => Just(Ok(0)), 1 => Just(Ok(2)), 1 => Just(Err(ProbeErrorKind::DriverError))]
 }
 
 fn looked_over(
-    inventory: Result<u32, Blindness>,
+    inventory: Result<u32, ProbeErrorKind>,
     snapshots: &[GpuSnapshot],
     events: Option<&[DeviceEvent]>,
 ) -> Findings {
@@ -159,7 +159,7 @@ proptest! {
     ) {
         let before = before.map(|before| snapshot(0, [before]));
         let listed = inventory.map(super::stories::inventory);
-        let flight = Flight {
+        let flight = FlightRecord {
             promised: &promised(1),
             before: before.as_ref(),
             since: Facts {

@@ -2,7 +2,7 @@
 
 use blueproof_core::{
     gpu::{DeviceUuid, Figure},
-    ports::Blindness,
+    ports::ProbeErrorKind,
 };
 
 use super::super::{
@@ -48,7 +48,7 @@ fn no_line_is_longer_than_a_terminal_is_wide() {
         finding(CheckId::Xids, Answer::undecided("few words and then ".repeat(17))),
     ]);
     let blind = Facts {
-        inventory: Err(Blindness::VersionMismatch),
+        inventory: Err(ProbeErrorKind::VersionMismatch),
         snapshots: &[],
         reports: Reports::NONE,
     };

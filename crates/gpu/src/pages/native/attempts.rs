@@ -8,21 +8,25 @@ use super::{
     each, one,
 };
 use crate::{
-    account::{Amounts, DeviceBill},
-    pages::{Attempt, Attempts, DeviceBalance, Seen},
+    account::{Amounts, DeviceUsage},
+    pages::{Attempt, Attempts, DeviceAccounting, PageInput},
 };
 
 /// What is told of an attempt's use of a device.
-type Use = (&'static Family, fn(&DeviceBill) -> Option<f64>);
+type Use = (&'static Family, fn(&DeviceUsage) -> Option<f64>);
 
 const USES: [Use; 6] = [
-    (&ATTEMPT_ALLOCATED, |bill| Some(bill.amounts.allocated_seconds())),
-    (&ATTEMPT_SEEN, |bill| Some(bill.amounts.seen_seconds())),
-    (&ATTEMPT_BUSY, |bill| bill.amounts.busy_seconds()),
-    (&ATTEMPT_ENERGY, |bill| bill.amounts.joules()),
-    (&ATTEMPT_PEAK, |bill| bill.peak_utilization),
-    (&ATTEMPT_MEMORY, |bill| {
-        bill.peak_memory.map(|memory| count(memory.bytes.0))
+    (&ATTEMPT_ALLOCATED, |usage_record| {
+        Some(usage_record.amounts.allocated_seconds())
+    }),
+    (&ATTEMPT_SEEN, |usage_record| {
+        Some(usage_record.amounts.seen_seconds())
+    }),
+    (&ATTEMPT_BUSY, |usage_record| usage_record.amounts.busy_seconds()),
+    (&ATTEMPT_ENERGY, |usage_record| usage_record.amounts.joules()),
+    (&ATTEMPT_PEAK, |usage_record| usage_record.peak_utilization),
+    (&ATTEMPT_MEMORY, |usage_record| {
+        usage_record.peak_memory.map(|memory| count(memory.bytes.0))
     }),
 ];
 
@@ -36,7 +40,7 @@ const DIVISIONS: [Division; 3] = [
 ];
 
 /// Writes who is charged with what, where attempts are looked for. Of devices that cannot be read nothing is told.
-pub(super) fn attempts(seen: &Seen, page: &mut Exposition) {
+pub(super) fn attempts(seen: &PageInput, page: &mut Exposition) {
     let Some(of) = &seen.attempts else { return };
     one(page, &ATTEMPTS_UP, f64::from(u8::from(of.is_known)));
     if seen.devices.is_none() {
@@ -44,15 +48,19 @@ pub(super) fn attempts(seen: &Seen, page: &mut Exposition) {
     }
     infos(of, page);
     for (family, value) in USES {
-        let bills = of.attempts.iter().flat_map(|attempt| {
-            let devices = attempt.bill.iter().flat_map(|bill| &bill.devices);
-            devices.filter_map(move |bill| Some((labels(attempt, bill), value(bill)?)))
+        let usage_records = of.attempts.iter().flat_map(|attempt| {
+            let devices = attempt
+                .usage_record
+                .iter()
+                .flat_map(|usage_record| &usage_record.devices);
+            devices
+                .filter_map(move |usage_record| Some((labels(attempt, usage_record), value(usage_record)?)))
         });
-        each(page, family, bills);
+        each(page, family, usage_records);
     }
     errors(of, page);
     for (family, value) in DIVISIONS {
-        let parts = of.balances.iter().flat_map(parts);
+        let parts = of.device_totals.iter().flat_map(parts);
         let parts = parts.filter_map(|(labels, amounts)| Some((labels, value(amounts)?)));
         each(page, family, parts);
     }
@@ -81,7 +89,10 @@ fn infos(of: &Attempts, page: &mut Exposition) {
     });
     each(page, &ATTEMPT_INFO, infos);
     let gpus = of.attempts.iter().flat_map(|attempt| {
-        let devices = attempt.bill.as_ref().map(|bill| bill.devices.len() as u64);
+        let devices = attempt
+            .usage_record
+            .as_ref()
+            .map(|usage_record| usage_record.devices.len() as u64);
         let kinds = [("promised", attempt.promised), ("given", devices)];
         let name = attempt.attempt.as_str();
         kinds
@@ -92,27 +103,30 @@ fn infos(of: &Attempts, page: &mut Exposition) {
 }
 
 fn errors(of: &Attempts, page: &mut Exposition) {
-    let bills = of.attempts.iter().flat_map(|attempt| {
-        let devices = attempt.bill.iter().flat_map(|bill| &bill.devices);
-        devices.map(move |bill| (attempt, bill))
+    let usage_records = of.attempts.iter().flat_map(|attempt| {
+        let devices = attempt
+            .usage_record
+            .iter()
+            .flat_map(|usage_record| &usage_record.devices);
+        devices.map(move |usage_record| (attempt, usage_record))
     });
-    let errors = bills.flat_map(|(attempt, bill)| {
-        let xids = bill.xids.iter();
-        xids.map(move |(xid, times)| (attempt, bill, xid.to_string(), *times))
+    let errors = usage_records.flat_map(|(attempt, usage_record)| {
+        let xids = usage_record.xids.iter();
+        xids.map(move |(xid, times)| (attempt, usage_record, xid.to_string(), *times))
     });
     let errors: Vec<_> = errors.collect();
-    let samples = errors.iter().map(|(attempt, bill, xid, times)| {
-        let mut labels = labels(attempt, bill);
+    let samples = errors.iter().map(|(attempt, usage_record, xid, times)| {
+        let mut labels = labels(attempt, usage_record);
         labels.push(("xid", xid.as_str()));
         (labels, f64::from(*times))
     });
     each(page, &ATTEMPT_XIDS, samples);
 }
 
-fn labels<'a>(attempt: &'a Attempt, bill: &'a DeviceBill) -> Vec<(&'static str, &'a str)> {
-    let (uuid, partition) = match &bill.part_of {
-        Some(whole) => (whole, bill.device.0.as_str()),
-        None => (&bill.device, ""),
+fn labels<'a>(attempt: &'a Attempt, usage_record: &'a DeviceUsage) -> Vec<(&'static str, &'a str)> {
+    let (uuid, partition) = match &usage_record.part_of {
+        Some(whole) => (whole, usage_record.device.0.as_str()),
+        None => (&usage_record.device, ""),
     };
     vec![
         ("attempt", &attempt.attempt),
@@ -121,13 +135,13 @@ fn labels<'a>(attempt: &'a Attempt, bill: &'a DeviceBill) -> Vec<(&'static str, 
     ]
 }
 
-fn parts(of: &DeviceBalance) -> impl Iterator<Item = (Vec<(&'static str, &str)>, &Amounts)> {
-    let balance = &of.balance;
+fn parts(of: &DeviceAccounting) -> impl Iterator<Item = (Vec<(&'static str, &str)>, &Amounts)> {
+    let device_totals = &of.device_totals;
     let parts = [
-        ("attempts", &balance.held),
-        ("nobody", &balance.idle),
-        ("parts", &balance.parts),
-        ("undivided", &balance.undivided),
+        ("attempts", &device_totals.held),
+        ("nobody", &device_totals.idle),
+        ("parts", &device_totals.parts),
+        ("undivided", &device_totals.undivided),
     ];
     parts.into_iter().map(|(to, amounts)| {
         let partition = of.partition.as_ref().map_or("", |part| part.0.as_str());

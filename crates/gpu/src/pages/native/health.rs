@@ -5,13 +5,13 @@ use blueproof_core::{gpu::GpuInventory, metrics::Exposition};
 use super::{DEVICES, HEALTH, count};
 use crate::{
     health::{Answer, CheckId, CheckPolicy, Finding, Health},
-    pages::Seen,
+    pages::PageInput,
 };
 
 /// Writes how many devices there are, how many of them never said who they are, how many the kubelet has to give, and how
 /// many are well. What is not known is left
 /// out: where one device may be well or not, so is the count of those that are.
-pub(super) fn counts(inventory: &GpuInventory, seen: &Seen, page: &mut Exposition) {
+pub(super) fn counts(inventory: &GpuInventory, seen: &PageInput, page: &mut Exposition) {
     let told = seen.attribution.as_ref().and_then(|of| of.told.as_ref());
     let counts = [
         ("physical", Some(inventory.counted() as u64)),
@@ -27,7 +27,7 @@ pub(super) fn counts(inventory: &GpuInventory, seen: &Seen, page: &mut Expositio
     }
 }
 
-fn healthy(seen: &Seen) -> Option<u64> {
+fn healthy(seen: &PageInput) -> Option<u64> {
     let (inventory, _) = seen.devices.as_ref()?;
     let findings = seen.health.as_ref()?;
     if inventory.unidentified > 0 {
@@ -47,7 +47,7 @@ fn healthy(seen: &Seen) -> Option<u64> {
 
 /// Writes what each check found of each device. Those that are not done here are left out, and those that are for cards of
 /// another age.
-pub(super) fn checks(seen: &Seen, page: &mut Exposition) {
+pub(super) fn checks(seen: &PageInput, page: &mut Exposition) {
     let Some(findings) = &seen.health else { return };
     let mut found = findings
         .0

@@ -9,10 +9,10 @@ use super::{
     DISPUTED, DYNAMIC, KUBELET, KUBELET_AGE, KUBELET_DEVICES, KUBELET_FAILURES, KUBELET_PODS, OWNER,
     OWNER_SHARES, SILENT, count, each, instances, one,
 };
-use crate::pages::{Owner, Owners, Seen};
+use crate::pages::{Owner, Owners, PageInput};
 
 /// Writes who has what. What is not certain is not told.
-pub(super) fn owners(seen: &Seen, page: &mut Exposition) {
+pub(super) fn owners(seen: &PageInput, page: &mut Exposition) {
     let Some((inventory, _)) = &seen.devices else {
         return;
     };
@@ -64,7 +64,7 @@ pub(super) fn owners(seen: &Seen, page: &mut Exposition) {
 /// Returns who has the GPU instances that several compute instances share: their figures stand under the instance, and whoever
 /// joins figures with owners looks for both there. Of one whose compute instances are not all one pod's, nobody can be told
 /// to do what all of it does.
-fn of_instances<'a>(device: &'a Device, seen: &Seen) -> Vec<(&'a Device, String, Owners)> {
+fn of_instances<'a>(device: &'a Device, seen: &PageInput) -> Vec<(&'a Device, String, Owners)> {
     let owned = instances::shared(device).filter_map(|shared| {
         let owners = shared
             .parts
@@ -113,7 +113,7 @@ fn place<'a>(device: &'a Device, part: Option<&'a Partition>) -> [(&'static str,
 }
 
 /// Writes whether the kubelet told who has what, where it is asked.
-pub(in crate::pages) fn told(seen: &Seen, page: &mut Exposition) {
+pub(in crate::pages) fn told(seen: &PageInput, page: &mut Exposition) {
     let Some(attribution) = &seen.attribution else {
         return;
     };
@@ -125,7 +125,7 @@ pub(in crate::pages) fn told(seen: &Seen, page: &mut Exposition) {
 }
 
 /// Writes how it is known who has what, where somebody is asked for it.
-pub(super) fn attribution(seen: &Seen, page: &mut Exposition) {
+pub(super) fn attribution(seen: &PageInput, page: &mut Exposition) {
     let Some(attribution) = &seen.attribution else {
         return;
     };

@@ -3,7 +3,7 @@
 use super::*;
 
 /// A divided device with two compute instances in one GPU instance, and one in another.
-fn divided() -> Seen {
+fn divided() -> PageInput {
     let part = |number: u32, gpu: u32, compute: u32, profile: &str| Partition {
         uuid: DeviceUuid(format!("MIG-{number}")),
         profile: Reading::Value(profile.into()),
@@ -43,10 +43,10 @@ fn divided() -> Seen {
         devices: vec![whole],
         ..GpuInventory::default()
     };
-    Seen {
+    PageInput {
         listened_to: [device(0).uuid].into(),
         devices: Some((inventory, read)),
-        ..Seen::default()
+        ..PageInput::default()
     }
 }
 

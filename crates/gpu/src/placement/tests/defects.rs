@@ -85,7 +85,7 @@ fn defect_3_a_score_expires_after_three_periods() {
 
 #[test]
 fn a_period_without_an_end_is_valid_as_long_as_there_is_time() {
-    let taken = crate::placement::Taken {
+    let taken = crate::placement::ListingTime {
         every: SignedDuration::MAX,
         ..TAKEN
     };

@@ -9,10 +9,10 @@ use blueproof_queue::amount_in_words;
 
 use crate::{
     agent::halt::{Step, config},
+    analysis::reads::Reads,
     ipynb::Notebook,
     plan::{Expectation, Network, Plan},
     process::Unlimited,
-    survey::reads::Reads,
 };
 
 /// A kernel's own threads do a little more than its notebook's.

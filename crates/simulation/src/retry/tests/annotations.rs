@@ -4,15 +4,15 @@ use blueproof_diagnostic::{Code, Diagnostic};
 
 use super::*;
 
-fn annotated(name: &str, value: &str) -> Result<Terms, Vec<Diagnostic>> {
+fn annotated(name: &str, value: &str) -> Result<FaultTolerance, Vec<Diagnostic>> {
     let key = format!("workload.codeflare.dev.appwrapper/{name}");
-    Terms::annotated([(key.as_str(), value), ("another.dev/retryLimit", "many")])
+    FaultTolerance::annotated([(key.as_str(), value), ("another.dev/retryLimit", "many")])
 }
 
 #[test]
 fn annotations_are_read_as_appwrapper_reads_them() {
-    let set = |change: fn(&mut Terms)| {
-        let mut terms = Terms::default();
+    let set = |change: fn(&mut FaultTolerance)| {
+        let mut terms = FaultTolerance::default();
         change(&mut terms);
         terms
     };
@@ -44,9 +44,9 @@ fn annotations_are_read_as_appwrapper_reads_them() {
             "1h",
             set(|terms| terms.success_ttl = seconds(3600)),
         ),
-        ("successTTLDuration", "1000h", Terms::default()),
-        ("successTTLDuration", "-1h", Terms::default()),
-        ("terminalExitCodes", "", Terms::default()),
+        ("successTTLDuration", "1000h", FaultTolerance::default()),
+        ("successTTLDuration", "-1h", FaultTolerance::default()),
+        ("terminalExitCodes", "", FaultTolerance::default()),
     ];
     for (name, value, expected) in rows {
         assert_eq!(annotated(name, value), Ok(expected), "{name}: {value}");

@@ -2,9 +2,9 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::Course;
+use super::Simulator;
 
-impl Course<'_> {
+impl Simulator<'_> {
     /// Returns the time that an instant has for the queues.
     pub(super) fn timestamp(&self, instant: SignedDuration) -> Timestamp {
         let at = self.scenario.instants.get(&instant).copied().unwrap_or(instant);

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use blueproof_queue::{AdmissionEntry, Workload};
 
-use super::Course;
-use crate::history::{Leave, What};
+use super::Simulator;
+use crate::history::{EventKind, EvictionCause};
 
 /// How often a job may be evicted at one instant. By Kueue's rules jobs can evict each other for ever; in a cluster each
 /// eviction takes its time, so that one of them is done some day. Here none passes, and no job comes near this otherwise.
@@ -43,7 +43,7 @@ impl Turns {
     }
 }
 
-impl Course<'_> {
+impl Simulator<'_> {
     /// Returns the workload of a job, which the queue knows better while it is there.
     fn workload(&self, job: usize) -> &Workload {
         let last = &self.states[job].workload;
@@ -51,12 +51,12 @@ impl Course<'_> {
     }
 
     /// Notes that a job is evicted, and ends the course where that goes on for ever.
-    pub(super) fn note_eviction(&mut self, job: usize, cause: Leave) {
+    pub(super) fn note_eviction(&mut self, job: usize, cause: EvictionCause) {
         let at = self.now;
-        if let Some(stay) = self.history.fates[job].stays.last_mut() {
-            stay.evicted = stay.evicted.take().or(Some((at, cause.clone())));
+        if let Some(period) = self.history.job_records[job].periods.last_mut() {
+            period.evicted = period.evicted.take().or(Some((at, cause.clone())));
         }
-        self.note(What::Evicted { job, cause });
+        self.note(EventKind::Evicted { job, cause });
         if self.turns.note_eviction(job) && !self.history.cut_short {
             self.history.cut_short = true;
             let workloads = self.turns.jobs().map(|job| self.workload(job));

@@ -30,7 +30,7 @@ pub(super) struct Window {
 
 /// What a holder is charged with on one device.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Line {
+pub(super) struct AccountEntry {
     pub(super) windows: Vec<Window>,
     pub(super) amounts: Amounts,
     /// What the device drew meanwhile that none of those who shared it is charged with, in microjoules.
@@ -51,14 +51,14 @@ pub(super) struct Line {
 
 /// A device's books. Lines of holders that were forgotten are gone, their amounts are in `held` all the same.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Books {
+pub(super) struct DeviceAccount {
     /// What the device did, as it was read and before anything is divided.
     pub(super) total: Amounts,
     pub(super) held: Amounts,
     pub(super) idle: Amounts,
     pub(super) parts: Amounts,
     pub(super) undivided: Amounts,
-    pub(super) lines: BTreeMap<Holder, Line>,
+    pub(super) lines: BTreeMap<Holder, AccountEntry>,
 }
 
 /// A time in which nothing changed hands, in microseconds.
@@ -91,7 +91,7 @@ impl Whose {
     }
 }
 
-impl Line {
+impl AccountEntry {
     /// Returns whether it held the device all the while.
     pub(super) fn spans(&self, from: i64, until: i64) -> bool {
         let spans =
@@ -119,7 +119,7 @@ impl Line {
     }
 }
 
-impl Books {
+impl DeviceAccount {
     /// Charges whoever had the device, in equal shares.
     pub(super) fn charge(&mut self, whose: &Whose, amounts: Amounts) {
         match whose {
@@ -141,7 +141,7 @@ impl Books {
     }
 
     /// Changes the line of each who had the device.
-    pub(super) fn note(&mut self, whose: &Whose, mut change: impl FnMut(&mut Line)) {
+    pub(super) fn note(&mut self, whose: &Whose, mut change: impl FnMut(&mut AccountEntry)) {
         for holder in whose.holders() {
             if let Some(line) = self.lines.get_mut(holder) {
                 change(line);
@@ -165,19 +165,19 @@ impl Stretch {
     }
 
     /// Charges with how busy the device was in a part of this, in millionths of so many microseconds.
-    pub(super) fn charge_busy(&mut self, books: &mut Books, micros: i64, utilization: u64) {
+    pub(super) fn charge_busy(&mut self, device_account: &mut DeviceAccount, micros: i64, utilization: u64) {
         let amounts = Amounts {
             busy: picos(micros) / u128::from(WHOLE) * u128::from(utilization),
             busy_seen: picos(micros),
             ..Amounts::default()
         };
-        books.total += amounts;
+        device_account.total += amounts;
         if !self.whose.is_shared() {
-            books.charge(&self.whose, amounts);
+            device_account.charge(&self.whose, amounts);
             return;
         }
         let Some(shares) = self.divide(amounts.busy) else {
-            books.undivided += amounts;
+            device_account.undivided += amounts;
             return;
         };
         self.known += amounts.busy_seen;
@@ -189,9 +189,9 @@ impl Stretch {
                 ..Amounts::default()
             };
             self.active[place] += shares[place];
-            books.charge_holder(holder, of_holder);
+            device_account.charge_holder(holder, of_holder);
         }
-        books.undivided.busy += shares[among];
+        device_account.undivided.busy += shares[among];
     }
 
     /// Returns what each of those who share the device has of something, and at last what others have.
@@ -207,7 +207,7 @@ impl Stretch {
     }
 
     /// Charges with what the device drew in a part of this.
-    pub(super) fn charge_energy(&mut self, books: &mut Books, energy: u128, seen: u128) {
+    pub(super) fn charge_energy(&mut self, device_account: &mut DeviceAccount, energy: u128, seen: u128) {
         if self.whose.is_shared() {
             self.energy += energy;
             self.energy_seen += seen;
@@ -218,12 +218,12 @@ impl Stretch {
             energy_seen: seen,
             ..Amounts::default()
         };
-        books.charge(&self.whose, amounts);
+        device_account.charge(&self.whose, amounts);
     }
 
     /// Charges those who share the device with what it drew: each for as long as it was busy with theirs. What it drew
     /// while it rested, or was not seen, is charged to none of them.
-    pub(super) fn settle(&self, books: &mut Books) {
+    pub(super) fn settle(&self, device_account: &mut DeviceAccount) {
         if !self.whose.is_shared() {
             return;
         }
@@ -247,11 +247,11 @@ impl Stretch {
                 energy_seen: share(seen, place, among),
                 ..Amounts::default()
             };
-            books.charge_holder(holder, of_holder);
+            device_account.charge_holder(holder, of_holder);
         }
-        books.note(&self.whose, |line| line.unclaimed += unclaimed);
-        books.undivided.energy += unclaimed;
-        books.undivided.energy_seen += self.energy_seen - seen;
+        device_account.note(&self.whose, |line| line.unclaimed += unclaimed);
+        device_account.undivided.energy += unclaimed;
+        device_account.undivided.energy_seen += self.energy_seen - seen;
     }
 }
 

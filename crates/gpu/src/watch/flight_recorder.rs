@@ -6,7 +6,7 @@ use blueproof_core::gpu::{DeviceEvent, DeviceUuid, GpuInventory, GpuSnapshot};
 use blueproof_diagnostic::{Code, Diagnostic};
 
 use crate::health::{
-    AttemptVerdict, Blame, CheckPolicy, Evidence, Facts, Flight, Heard, Judgement, Reports, judge,
+    AttemptVerdict, Blame, CheckPolicy, Evidence, Facts, FlightRecord, Heard, Judgement, Reports, judge,
 };
 
 /// So many of the last snapshots are looked over: what held for a moment only is no problem.
@@ -17,14 +17,14 @@ const EVENTS: usize = 256;
 
 /// What was read since the job began, and what was read last before it.
 #[derive(Debug, Default)]
-pub(super) struct Flown {
+pub(super) struct FlightRecorder {
     before: Option<GpuSnapshot>,
     since: VecDeque<GpuSnapshot>,
     events: Vec<DeviceEvent>,
     has_begun: bool,
 }
 
-impl Flown {
+impl FlightRecorder {
     pub(super) fn read(&mut self, snapshot: &GpuSnapshot) {
         if !self.has_begun {
             self.before = Some(snapshot.clone());
@@ -58,7 +58,7 @@ impl Flown {
     ) -> Judgement {
         let promised: BTreeSet<_> = devices.iter().cloned().collect();
         let since: Vec<_> = self.since.iter().cloned().collect();
-        let flight = Flight {
+        let flight = FlightRecord {
             promised: &promised,
             before: self.before.as_ref(),
             since: Facts {

@@ -11,7 +11,7 @@ use super::{
     stories::configured,
 };
 use crate::{
-    Objects, Queues, Standing, Unblock, WorkloadId,
+    Objects, Queues, Remedy, WorkloadId, WorkloadStatus,
     objects::{
         AdmissionFairSharing, AdmissionMode, ClusterQueue, LocalQueue, QueueingStrategy, Weight,
         WithinClusterQueue,
@@ -24,7 +24,11 @@ fn told((objects, story): (Objects, Vec<Happening>)) -> (Told, Vec<WorkloadId>) 
     for happening in &story {
         told.tell(happening);
     }
-    let waiting = [told.those(Standing::Queued), told.those(Standing::Parked)].concat();
+    let waiting = [
+        told.those(WorkloadStatus::Queued),
+        told.those(WorkloadStatus::Inadmissible),
+    ]
+    .concat();
     (told, waiting)
 }
 
@@ -38,13 +42,13 @@ proptest! {
         for id in waiting {
             let wait = told.queues.wait(id).expect("it waits");
             let unblocks = told.queues.unblocked_by(id);
-            prop_assert!(wait.can_ever_fit || !unblocks.contains(&Unblock::Time), "{:?}", wait);
-            for unblock in unblocks {
+            prop_assert!(wait.can_ever_fit || !unblocks.contains(&Remedy::Time), "{:?}", wait);
+            for remedy in unblocks {
                 let mut queues = told.queues.clone();
-                apply(&mut queues, id, &unblock);
-                queues.let_leave();
+                apply(&mut queues, id, &remedy);
+                queues.drain_evicted();
                 queues.settle();
-                prop_assert_eq!(queues.standing(id), Some(Standing::Admitted), "{:?}", unblock);
+                prop_assert_eq!(queues.standing(id), Some(WorkloadStatus::Admitted), "{:?}", remedy);
             }
         }
     }
@@ -53,15 +57,15 @@ proptest! {
     fn of_those_who_are_named_none_can_be_left_out(story in random::story()) {
         let (told, waiting) = told(story);
         for id in waiting {
-            if after_the_end_of(&told.queues, &[]).standing(id) == Some(Standing::Admitted) {
+            if after_the_end_of(&told.queues, &[]).standing(id) == Some(WorkloadStatus::Admitted) {
                 continue;
             }
-            let Some(Unblock::Ends { workloads, pending }) = told.queues.ends(id) else { continue };
+            let Some(Remedy::Ends { workloads, pending }) = told.queues.ends(id) else { continue };
             let named = [workloads, pending].concat();
             for spared in &named {
                 let others: Vec<WorkloadId> = named.iter().filter(|one| *one != spared).copied().collect();
                 let queues = after_the_end_of(&told.queues, &others);
-                prop_assert_ne!(queues.standing(id), Some(Standing::Admitted), "{} of {:?}", spared, named);
+                prop_assert_ne!(queues.standing(id), Some(WorkloadStatus::Admitted), "{} of {:?}", spared, named);
             }
         }
     }
@@ -74,7 +78,7 @@ proptest! {
             let all = (0..told.submitted as u64).map(WorkloadId);
             let others: Vec<WorkloadId> = all.filter(|other| *other != id).collect();
             let queues = after_the_end_of(&told.queues, &others);
-            if queues.standing(id) == Some(Standing::Admitted) {
+            if queues.standing(id) == Some(WorkloadStatus::Admitted) {
                 prop_assert!(told.queues.ends(id).is_some(), "{}", id);
             }
         }
@@ -115,7 +119,7 @@ fn one_that_goes_first_and_is_evicted_time_and_again_ends_as_soon_as_it_has_quot
             workload.id
         });
     let ids: Vec<WorkloadId> = ids.collect();
-    let expected = Unblock::Ends {
+    let expected = Remedy::Ends {
         workloads: vec![ids[0]],
         pending: vec![ids[1]],
     };
@@ -123,21 +127,21 @@ fn one_that_goes_first_and_is_evicted_time_and_again_ends_as_soon_as_it_has_quot
 }
 
 /// Makes the change that is said to unblock a workload.
-fn apply(queues: &mut Queues, id: WorkloadId, unblock: &Unblock) {
-    match unblock {
-        Unblock::Time => {}
-        Unblock::InTurn => panic!("these stories are short"),
-        Unblock::Ends { workloads, pending } => {
+fn apply(queues: &mut Queues, id: WorkloadId, remedy: &Remedy) {
+    match remedy {
+        Remedy::Time => {}
+        Remedy::InTurn => panic!("these stories are short"),
+        Remedy::Ends { workloads, pending } => {
             *queues = after_the_end_of(queues, &[&workloads[..], pending].concat());
         }
-        Unblock::MoreQuota { raises } => {
+        Remedy::MoreQuota { increases } => {
             let name = queues.queue(queues.workloads[&id]).name.clone();
-            queues.raise(&name, raises);
+            queues.raise(&name, increases);
         }
-        Unblock::Cancelled { workloads, then } => {
+        Remedy::Cancelled { workloads, then } => {
             *queues = queues.without(workloads);
-            for unblock in then {
-                apply(queues, id, unblock);
+            for remedy in then {
+                apply(queues, id, remedy);
             }
         }
     }
@@ -150,14 +154,14 @@ fn after_the_end_of(queues: &Queues, those: &[WorkloadId]) -> Queues {
         let holds = |id: &&WorkloadId| {
             matches!(
                 queues.standing(**id),
-                Some(Standing::Admitted | Standing::Evicted)
+                Some(WorkloadStatus::Admitted | WorkloadStatus::Evicted)
             )
         };
         for other in those.iter().filter(holds).collect::<Vec<_>>() {
             queues.remove(*other);
         }
-        queues.let_leave();
-        if !queues.is_restless() {
+        queues.drain_evicted();
+        if !queues.has_work() {
             break;
         }
         queues.cycle(queues.now);

@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{
-    Survey,
+    Analysis,
     eval::MOST_FACTS,
     shell,
     value::{Made, Traced, Value},
@@ -46,20 +46,20 @@ pub(crate) enum Whose {
 
 impl OwnModules {
     /// Looks for the modules of a notebook that is run in `folder`, by a run that has a copy of `copied`.
-    pub(crate) fn of(notebook: &Notebook, survey: &Survey, folder: &Path, copied: &Path) -> Self {
+    pub(crate) fn of(notebook: &Notebook, analysis: &Analysis, folder: &Path, copied: &Path) -> Self {
         let mut own = Self {
             folders: vec![folder.to_path_buf(), copied.to_path_buf()],
             copied: copied.to_path_buf(),
             made: BTreeSet::new(),
             all_known: true,
         };
-        for added in added(survey) {
+        for added in added(analysis) {
             match folder_in(&added).map(|added| plain(&folder.join(added))) {
                 Some(added) if added.is_dir() => own.folders.push(added),
                 Some(_) | None => own.all_known = false,
             }
         }
-        for file in files(notebook, survey) {
+        for file in files(notebook, analysis) {
             own.take(&file);
         }
         own
@@ -107,10 +107,10 @@ impl OwnModules {
 }
 
 /// Returns what is added to `sys.path`, and the folders that are gone to: there, too, Python looks.
-fn added(survey: &Survey) -> Vec<Traced> {
+fn added(analysis: &Analysis) -> Vec<Traced> {
     let unknown = |at| Traced::new(Value::Unknown, at);
-    let mut all = survey.search_path.clone();
-    for made in &survey.calls {
+    let mut all = analysis.search_path.clone();
+    for made in &analysis.calls {
         let of = made
             .receiver
             .as_ref()
@@ -131,7 +131,7 @@ fn added(survey: &Survey) -> Vec<Traced> {
         };
         all.push(given.cloned().unwrap_or_else(|| unknown(made.at)));
     }
-    for (at, line) in &survey.shell {
+    for (at, line) in &analysis.shell {
         let Some(rest) = line.trim_start().strip_prefix("%cd ") else {
             continue;
         };
@@ -194,18 +194,18 @@ fn plain(path: &Path) -> PathBuf {
 }
 
 /// Returns what cells name that may be a file of Python: what they write, fetch, copy or run.
-fn files(notebook: &Notebook, survey: &Survey) -> Vec<String> {
+fn files(notebook: &Notebook, analysis: &Analysis) -> Vec<String> {
     let written = notebook.code().filter_map(|cell| {
         let magic = cell.source.trim_start().strip_prefix("%%")?.lines().next()?;
         let (name, rest) = magic.split_once(char::is_whitespace)?;
         let file = rest.split_whitespace().next_back()?.trim_matches(['"', '\'']);
         matches!(name, "writefile" | "file").then(|| file.to_owned())
     });
-    let commands = shell::of_lines(survey).chain(shell::of_calls(survey));
+    let commands = shell::of_lines(analysis).chain(shell::of_calls(analysis));
     let words = commands
         .flat_map(|(_, outside)| outside.commands())
         .flat_map(|command| command.words.into_iter().chain(command.into));
-    let texts = survey.texts.iter().map(|(_, _, text)| text.clone());
+    let texts = analysis.texts.iter().map(|(_, _, text)| text.clone());
     written
         .chain(words)
         .chain(texts)
@@ -221,7 +221,7 @@ impl Walk {
         } else {
             target
         };
-        if self.is_search_path(target) && self.survey.search_path.len() < MOST_FACTS {
+        if self.is_search_path(target) && self.analysis.search_path.len() < MOST_FACTS {
             self.parts_of_path(value);
         }
     }
@@ -232,19 +232,19 @@ impl Walk {
             self.parts_of_path(right);
         } else if let Kind::List(items) = &value.kind {
             let items: Vec<Traced> = items.iter().map(|item| self.eval(item)).collect();
-            self.survey.search_path.extend(items);
+            self.analysis.search_path.extend(items);
         } else if !self.is_search_path(value) {
             let value = self.eval(value);
-            self.survey.search_path.push(value);
+            self.analysis.search_path.push(value);
         }
     }
 
     /// Notes the other items of a loop of which one is added: a loop's body is walked once, with its first.
     pub(super) fn search_path_of_loop(&mut self, before: usize, items: &[Traced]) {
         let of_path = |made: &Rc<Made>| made.receiver.as_ref().and_then(Traced::symbol) == Some("sys.path");
-        let calls = self.survey.calls.get(before..).unwrap_or_default();
-        if calls.iter().any(of_path) && self.survey.search_path.len() < MOST_FACTS {
-            self.survey.search_path.extend(items.iter().skip(1).cloned());
+        let calls = self.analysis.calls.get(before..).unwrap_or_default();
+        if calls.iter().any(of_path) && self.analysis.search_path.len() < MOST_FACTS {
+            self.analysis.search_path.extend(items.iter().skip(1).cloned());
         }
     }
 

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     Holder,
     amounts::{Amounts, WHOLE},
-    books::{Books, Line},
+    device_account::{AccountEntry, DeviceAccount},
 };
 
 /// What a holder had, and what came of it.
@@ -20,7 +20,7 @@ use super::{
 /// It may still grow after the devices were released: drivers tell of the last moment a little later. After a snapshot
 /// that was taken some two seconds later it stays as it is.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Bill {
+pub struct UsageRecord {
     /// Who is charged.
     pub holder: Holder,
     /// When the first window opened.
@@ -28,12 +28,12 @@ pub struct Bill {
     /// When the last window closed; `None` while one is open.
     pub until: Option<Timestamp>,
     /// What it had, in the order of their names.
-    pub devices: Vec<DeviceBill>,
+    pub devices: Vec<DeviceUsage>,
 }
 
 /// What a holder had of one device, or of one part, and what came of it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct DeviceBill {
+pub struct DeviceUsage {
     /// The device, or the part.
     pub device: DeviceUuid,
     /// The device that it is a part of, where that was read.
@@ -96,7 +96,7 @@ pub enum MemoryOf {
 
 /// How a device's time and energy were divided: [`Self::total`] is the sum of all the others.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Balance {
+pub struct DeviceTotals {
     /// What the device did, since it was first heard of.
     pub total: Amounts,
     /// What holders are charged with, those that were forgotten too.
@@ -111,7 +111,7 @@ pub struct Balance {
     pub xids: BTreeMap<u64, u32>,
 }
 
-impl Bill {
+impl UsageRecord {
     /// Returns the sum over all devices.
     pub fn total(&self) -> Amounts {
         self.devices.iter().map(|device| device.amounts).sum()
@@ -134,8 +134,8 @@ impl Bill {
     }
 }
 
-impl DeviceBill {
-    pub(super) fn new(device: DeviceUuid, part_of: Option<DeviceUuid>, line: &Line) -> Self {
+impl DeviceUsage {
+    pub(super) fn new(device: DeviceUuid, part_of: Option<DeviceUuid>, line: &AccountEntry) -> Self {
         let of_processes = line.peak_of_processes.map(|bytes| (bytes, MemoryOf::Processes));
         let memory = of_processes.or(line.peak_of_device.map(|bytes| (bytes, MemoryOf::Device)));
         Self {
@@ -159,7 +159,7 @@ impl DeviceBill {
 }
 
 impl Source {
-    fn of(line: &Line) -> Option<Self> {
+    fn of(line: &AccountEntry) -> Option<Self> {
         match (line.is_fine, line.is_coarse) {
             (true, true) => Some(Self::Both),
             (true, false) => Some(Self::Means),
@@ -169,14 +169,14 @@ impl Source {
     }
 }
 
-impl Balance {
-    pub(super) fn new(books: &Books, xids: BTreeMap<u64, u32>) -> Self {
+impl DeviceTotals {
+    pub(super) fn new(device_account: &DeviceAccount, xids: BTreeMap<u64, u32>) -> Self {
         Self {
-            total: books.total,
-            held: books.held,
-            idle: books.idle,
-            parts: books.parts,
-            undivided: books.undivided,
+            total: device_account.total,
+            held: device_account.held,
+            idle: device_account.idle,
+            parts: device_account.parts,
+            undivided: device_account.undivided,
             xids,
         }
     }

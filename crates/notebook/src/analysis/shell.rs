@@ -3,7 +3,7 @@
 use std::{iter::Peekable, str::CharIndices};
 
 use super::{
-    Survey,
+    Analysis,
     value::{At, Made, Traced},
 };
 
@@ -74,17 +74,17 @@ pub(crate) fn of_line(line: &str) -> Outside {
 }
 
 /// Returns what the lines of all cells do.
-pub(crate) fn of_lines(survey: &Survey) -> impl Iterator<Item = (At, Outside)> {
-    survey.shell.iter().map(|(at, line)| (*at, of_line(line)))
+pub(crate) fn of_lines(analysis: &Analysis) -> impl Iterator<Item = (At, Outside)> {
+    analysis.shell.iter().map(|(at, line)| (*at, of_line(line)))
 }
 
 /// Returns what a call does, if it runs a command or a magic: `os.system("...")`, `subprocess.run([...])`.
-pub(crate) fn of_call(survey: &Survey, made: &Made) -> Option<Outside> {
+pub(crate) fn of_call(analysis: &Analysis, made: &Made) -> Option<Outside> {
     let text = |nth: usize| made.arguments.get(nth).and_then(Traced::text);
     match made.function.as_str() {
         "magic" => Some(of_line(&format!("%{}", text(0)?))),
         "run_line_magic" => Some(of_line(&format!("%{} {}", text(0)?, text(1).unwrap_or(UNKNOWN)))),
-        _ if !runs(survey, made) => None,
+        _ if !runs(analysis, made) => None,
         _ => {
             let keyword = |name: &str| made.argument(name, usize::MAX);
             let first = made.arguments.first();
@@ -95,12 +95,12 @@ pub(crate) fn of_call(survey: &Survey, made: &Made) -> Option<Outside> {
 }
 
 /// Returns what all calls do that run commands.
-pub(crate) fn of_calls(survey: &Survey) -> impl Iterator<Item = (At, Outside)> {
-    let calls = survey.calls.iter();
-    calls.filter_map(|made| Some((made.at, of_call(survey, made)?)))
+pub(crate) fn of_calls(analysis: &Analysis) -> impl Iterator<Item = (At, Outside)> {
+    let calls = analysis.calls.iter();
+    calls.filter_map(|made| Some((made.at, of_call(analysis, made)?)))
 }
 
-fn runs(survey: &Survey, made: &Made) -> bool {
+fn runs(analysis: &Analysis, made: &Made) -> bool {
     match made.function.as_str() {
         "system"
         | "popen"
@@ -113,7 +113,7 @@ fn runs(survey: &Survey, made: &Made) -> bool {
         // Much else has functions of these names.
         "run" | "call" => match &made.receiver {
             Some(of) => of.symbol() == Some("subprocess"),
-            None => survey.imports.contains_key("subprocess"),
+            None => analysis.imports.contains_key("subprocess"),
         },
         _ => false,
     }

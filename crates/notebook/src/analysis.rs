@@ -37,7 +37,7 @@ use crate::{
 
 /// What was found in a notebook's cells.
 #[derive(Debug, Default)]
-pub(crate) struct Survey {
+pub(crate) struct Analysis {
     /// Whether some cell is tagged `parameters`.
     pub(crate) has_parameters_cell: bool,
     /// What that cell assigns, in order.
@@ -82,7 +82,7 @@ pub(crate) struct Survey {
     pub(crate) reads: Reads,
 }
 
-impl Survey {
+impl Analysis {
     /// Reads all code cells of `notebook`.
     pub(crate) fn of(notebook: &Notebook) -> Self {
         Self::about(notebook, [])
@@ -92,7 +92,7 @@ impl Survey {
     pub(crate) fn about<'n>(notebook: &Notebook, parameters: impl IntoIterator<Item = &'n String>) -> Self {
         let mut walk = walk::Walk::default();
         if notebook.foreign_kernel().is_some() {
-            return walk.survey;
+            return walk.analysis;
         }
         let mut names = Names::default();
         let mut reads = Reads::about(notebook, parameters);
@@ -116,24 +116,24 @@ impl Survey {
                 }
                 python::Piece::Foreign => names.foreign(&cell.source),
                 python::Piece::Broken { line } => {
-                    walk.survey.broken.push(at(line));
+                    walk.analysis.broken.push(at(line));
                     names.unknown();
                 }
                 python::Piece::TooLong { line } => {
-                    walk.survey.too_long.push(at(line));
+                    walk.analysis.too_long.push(at(line));
                     names.unknown();
                 }
             }
         });
-        walk.survey.has_parameters_cell = cells.iter().any(|cell| cell.is_tagged(PARAMETERS_TAG));
-        let mut survey = walk.survey;
-        survey.missing = names.finish();
-        survey.reads = reads;
-        survey.installs.extend(install::of_survey(&survey));
-        survey.installs.sort_by_key(|install| install.at);
-        survey.jobs = job::jobs(&survey);
-        survey.waits = job::waits(&survey.calls);
-        survey
+        walk.analysis.has_parameters_cell = cells.iter().any(|cell| cell.is_tagged(PARAMETERS_TAG));
+        let mut analysis = walk.analysis;
+        analysis.missing = names.finish();
+        analysis.reads = reads;
+        analysis.installs.extend(install::of_survey(&analysis));
+        analysis.installs.sort_by_key(|install| install.at);
+        analysis.jobs = job::jobs(&analysis);
+        analysis.waits = job::waits(&analysis.calls);
+        analysis
     }
 
     /// Returns the commands of this form that install packages, in the order of the cells.
@@ -161,10 +161,10 @@ mod tests {
 
     use super::*;
 
-    fn survey(source: &str) -> Survey {
+    fn analysis(source: &str) -> Analysis {
         let cells = json!([{"cell_type": "code", "source": source}]);
         let whole = json!({"nbformat": 4, "nbformat_minor": 5, "cells": cells});
-        Survey::of(&Notebook::parse("n.ipynb", whole.to_string()).expect("it is a notebook"))
+        Analysis::of(&Notebook::parse("n.ipynb", whole.to_string()).expect("it is a notebook"))
     }
 
     #[test]
@@ -182,16 +182,17 @@ mod tests {
             ("if a:\n    pass", "elif a:\n    pass"),
         ] {
             let source = format!("{start}\n{}{train}", format!("{step}\n").repeat(1000));
-            let survey = survey(&source);
-            assert_eq!(survey.jobs.len(), 1, "{step}");
+            let analysis = analysis(&source);
+            assert_eq!(analysis.jobs.len(), 1, "{step}");
         }
     }
 
     #[test]
     fn only_the_branch_that_is_taken_counts_unless_a_parameter_decides() {
-        let survey =
-            survey("n = 1\nif n == 2:\n    client.train(runtime='a')\nelse:\n    client.train(runtime='b')");
-        let runtimes: Vec<_> = survey
+        let analysis = analysis(
+            "n = 1\nif n == 2:\n    client.train(runtime='a')\nelse:\n    client.train(runtime='b')",
+        );
+        let runtimes: Vec<_> = analysis
             .jobs
             .iter()
             .filter_map(|job| job.runtime.as_ref())
@@ -204,7 +205,7 @@ mod tests {
     fn a_cell_in_another_language_is_not_read_as_python() {
         let text = r#"{"nbformat": 4, "metadata": {"language_info": {"name": "R"}}, "cells": [
             {"cell_type": "code", "source": "x <- c(1, 2)"}]}"#;
-        let survey = Survey::of(&Notebook::parse("n.ipynb", text.into()).expect("it is a notebook"));
-        assert_eq!(survey.broken, []);
+        let analysis = Analysis::of(&Notebook::parse("n.ipynb", text.into()).expect("it is a notebook"));
+        assert_eq!(analysis.broken, []);
     }
 }

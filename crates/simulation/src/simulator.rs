@@ -20,7 +20,7 @@ use super::{
     Arrival, Change, Job, Scenario, Watch,
     deployment::Deployment,
     fragmentation::Shapes,
-    history::{Fate, Fewer, History, Leave, Moment, Stay, What},
+    history::{AdmittedPeriod, EventKind, EvictionCause, Fewer, History, HistoryEvent, JobRecord},
     nodes::Nodes,
 };
 use time::since_begin;
@@ -82,7 +82,7 @@ struct State {
 }
 
 /// A scenario that is being played.
-pub(super) struct Course<'a> {
+pub(super) struct Simulator<'a> {
     scenario: &'a Scenario,
     watch: &'a mut dyn Watch,
     queue: AdmissionQueue,
@@ -104,7 +104,7 @@ pub(super) struct Course<'a> {
     history: History,
 }
 
-impl<'a> Course<'a> {
+impl<'a> Simulator<'a> {
     pub(super) fn new(scenario: &'a Scenario, watch: &'a mut dyn Watch) -> Self {
         // Kueue's rules are these, so that they tell of its queues too.
         let objects = scenario.objects.clone().with_embedded_admission();
@@ -113,10 +113,10 @@ impl<'a> Course<'a> {
         let states = scenario.jobs.iter().enumerate();
         let states = states.map(|(number, job)| State::new(number, job)).collect();
         let history = History {
-            fates: vec![Fate::default(); scenario.jobs.len()],
+            job_records: vec![JobRecord::default(); scenario.jobs.len()],
             ..History::default()
         };
-        let mut course = Self {
+        let mut simulator = Self {
             scenario,
             watch,
             queue,
@@ -133,9 +133,9 @@ impl<'a> Course<'a> {
             turns: Turns::default(),
             history,
         };
-        course.plan();
-        course.look_at_queues();
-        course
+        simulator.plan();
+        simulator.look_at_queues();
+        simulator
     }
 
     /// Puts on the agenda what is known beforehand.
@@ -213,8 +213,8 @@ impl<'a> Course<'a> {
     }
 
     fn on_arrival(&mut self, job: usize) {
-        self.history.fates[job].arrived = Some(self.now);
-        self.note(What::Arrived { job });
+        self.history.job_records[job].arrived = Some(self.now);
+        self.note(EventKind::Arrived { job });
         self.states[job].workload.queued_at = self.timestamp(self.now) - self.scenario.jobs[job].aged;
         self.submit(job);
     }
@@ -233,8 +233,8 @@ impl<'a> Course<'a> {
     }
 
     fn on_done(&mut self, job: usize) {
-        self.history.fates[job].done = Some(self.now);
-        self.note(What::Done { job });
+        self.history.job_records[job].done = Some(self.now);
+        self.note(EventKind::Done { job });
         for follower in self.followers.remove(&job).unwrap_or_default() {
             if let Arrival::After(_, by) = self.scenario.jobs[follower].arrives {
                 self.agenda.insert((self.now + by, Due::Arrival(follower)));
@@ -245,17 +245,17 @@ impl<'a> Course<'a> {
     /// Takes back what a job has.
     fn leave(&mut self, job: usize) {
         let now = self.timestamp(self.now);
-        let since = self.history.fates[job]
-            .stays
+        let since = self.history.job_records[job]
+            .periods
             .last()
-            .map(|stay| self.timestamp(stay.since));
+            .map(|period| self.timestamp(period.since));
         let state = &mut self.states[job];
         state.place = Place::Away;
         if let Some(workload) = self.queue.remove(state.workload.id) {
             state.workload = workload;
         }
-        if let (Some(stay), Some(since)) = (self.history.fates[job].stays.last_mut(), since) {
-            stay.until = Some(self.now);
+        if let (Some(period), Some(since)) = (self.history.job_records[job].periods.last_mut(), since) {
+            period.until = Some(self.now);
             if let Some(end) = state.execution.ends_at(since) {
                 self.agenda.remove(&(since_begin(end), Due::Expired(job)));
             }
@@ -268,15 +268,15 @@ impl<'a> Course<'a> {
         if self.is_past_stopping(job) {
             return;
         }
-        self.history.fates[job].deactivated = Some(self.now);
-        self.evict(job, Leave::MaximumExecutionTimeExceeded);
+        self.history.job_records[job].deactivated = Some(self.now);
+        self.evict(job, EvictionCause::MaximumExecutionTimeExceeded);
     }
 
     /// One who was told to go waits again, as old as it was.
     fn come_back(&mut self, job: usize) {
         self.states[job].interrupted += 1;
         self.states[job].workload.evictions += 1;
-        self.note(What::Requeued { job });
+        self.note(EventKind::Requeued { job });
         self.submit(job);
     }
 
@@ -285,12 +285,12 @@ impl<'a> Course<'a> {
         match &scenario.changes[number].1 {
             Change::Quota(objects) => {
                 self.objects = (**objects).clone().with_embedded_admission();
-                self.note(What::QuotaChanged);
+                self.note(EventKind::QuotaChanged);
                 let objects = self.limited();
                 self.set_objects(objects);
             }
             Change::Protection(span) => self.queue.protect_for(*span),
-            Change::Remark(text) => self.note(What::Remark { text: text.clone() }),
+            Change::Remark(text) => self.note(EventKind::Remark { text: text.clone() }),
             Change::NodeFails(node) => self.on_node_failed(node),
             Change::NodeRecovers(node) => self.on_node_recovered(node),
             Change::PodFails { job, exit_code } => self.on_pod_failed(*job, *exit_code),
@@ -325,7 +325,7 @@ impl<'a> Course<'a> {
         let before = lending_limits(self.queue.objects(), slack);
         let after = lending_limits(new, slack).into_iter();
         let changed = after.filter(|(of, limit)| before.get(of) != Some(limit));
-        let told = changed.map(|((flavor, resource), limit)| What::LendingLimit {
+        let told = changed.map(|((flavor, resource), limit)| EventKind::LendingLimit {
             flavor: flavor.into(),
             resource: resource.into(),
             limit,
@@ -351,7 +351,7 @@ impl<'a> Course<'a> {
                 match step {
                     DecisionStep::Beginning { retried: _, drained } => {
                         for eviction in drained {
-                            self.on_evicted(&eviction, Leave::Drained);
+                            self.on_evicted(&eviction, EvictionCause::Drained);
                         }
                     }
                     DecisionStep::Cycle {
@@ -382,7 +382,7 @@ impl<'a> Course<'a> {
         }
         for eviction in evicted {
             let by = eviction.by.expect("a cycle evicts for a workload");
-            let cause = Leave::Preempted {
+            let cause = EvictionCause::Preempted {
                 by: number(by),
                 reason: eviction.reason,
                 reversal: eviction.reversal,
@@ -400,7 +400,7 @@ impl<'a> Course<'a> {
             self.agenda.insert((since_begin(end), Due::Expired(job)));
         }
         state.place = Place::Running;
-        let stay = Stay {
+        let period = AdmittedPeriod {
             since: self.now,
             until: None,
             held: amounts(asked, &state.pod_sets),
@@ -408,8 +408,8 @@ impl<'a> Course<'a> {
             resets: Vec::new(),
             evicted: None,
         };
-        self.history.fates[job].stays.push(stay);
-        self.note(What::Admitted { job });
+        self.history.job_records[job].periods.push(period);
+        self.note(EventKind::Admitted { job });
         self.deploy(job);
     }
 
@@ -424,9 +424,9 @@ impl<'a> Course<'a> {
         }
     }
 
-    fn note(&mut self, what: What) {
+    fn note(&mut self, what: EventKind) {
         let at = self.now;
-        self.history.moments.push(Moment { at, what });
+        self.history.events.push(HistoryEvent { at, what });
     }
 
     /// Notes what follows from the queues that hold.

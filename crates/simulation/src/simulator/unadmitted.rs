@@ -3,10 +3,10 @@
 use blueproof_core::pending::InactiveQueue;
 use blueproof_queue::{AdmissionStatus, WaitReason};
 
-use super::{Course, Place};
-use crate::{Unadmitted, history::What};
+use super::{Place, Simulator};
+use crate::{Unadmitted, history::EventKind};
 
-impl Course<'_> {
+impl Simulator<'_> {
     pub(super) fn on_give_up(&mut self, job: usize) {
         let id = self.states[job].workload.id;
         if let Some(AdmissionStatus::Inactive | AdmissionStatus::Pending | AdmissionStatus::External) =
@@ -15,8 +15,8 @@ impl Course<'_> {
             self.history.unadmitted.extend(self.unadmitted(job));
             self.states[job].place = Place::Away;
             self.queue.remove(id);
-            self.history.fates[job].gave_up = Some(self.now);
-            self.note(What::GaveUp { job });
+            self.history.job_records[job].gave_up = Some(self.now);
+            self.note(EventKind::GaveUp { job });
         }
     }
 
@@ -30,7 +30,7 @@ impl Course<'_> {
 
     /// Returns why a job that waits was not admitted until now; `None` is that it was before.
     fn unadmitted(&self, job: usize) -> Option<Unadmitted> {
-        if !self.history.fates[job].stays.is_empty() {
+        if !self.history.job_records[job].periods.is_empty() {
             return None;
         }
         let inactive = InactiveQueue::of(self.queue.queues(), &self.scenario.jobs[job].queue);

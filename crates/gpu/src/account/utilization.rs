@@ -19,7 +19,7 @@ const MONITORED_APART: i64 = 100_000;
 
 /// How busy a device was from one microsecond to another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Beat {
+pub(super) struct BusyInterval {
     pub(super) from: i64,
     pub(super) until: i64,
     /// Until when it was charged already.
@@ -42,12 +42,12 @@ pub(super) struct Moment {
 
 /// How busy a device was, in order.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Pulse {
+pub(super) struct UtilizationSeries {
     /// Until when readings were taken in.
     until: Option<i64>,
     /// How long the driver's own periods were of late.
     period: Option<i64>,
-    beats: VecDeque<Beat>,
+    intervals: VecDeque<BusyInterval>,
 }
 
 impl Moment {
@@ -62,7 +62,7 @@ impl Moment {
     }
 }
 
-impl Pulse {
+impl UtilizationSeries {
     /// Takes in how busy the device was, where it was read before at a time.
     pub(super) fn read(&mut self, sample: &Sample, moment: Moment, read_at: Option<i64>) {
         match &sample.busy {
@@ -74,33 +74,36 @@ impl Pulse {
     }
 
     /// Returns what is known of the time until now, and was not returned before; what reaches beyond is cut.
-    pub(super) fn next(&mut self, now: i64) -> Option<Beat> {
-        let first = self.beats.front_mut()?;
+    pub(super) fn next(&mut self, now: i64) -> Option<BusyInterval> {
+        let first = self.intervals.front_mut()?;
         if first.charged >= now {
             return None;
         }
-        let beat = *first;
-        if beat.until <= now {
-            self.beats.pop_front();
+        let interval = *first;
+        if interval.until <= now {
+            self.intervals.pop_front();
         } else {
             first.charged = now;
         }
-        Some(beat)
+        Some(interval)
     }
 
     /// Moves the times by so much.
     pub(super) fn move_by(&mut self, by: i64) {
         self.until = self.until.map(|until| until + by);
-        for beat in &mut self.beats {
-            beat.from += by;
-            beat.until += by;
-            beat.charged += by;
+        for interval in &mut self.intervals {
+            interval.from += by;
+            interval.until += by;
+            interval.charged += by;
         }
     }
 
     /// Returns until when all is known that will be.
     pub(super) fn settled(&self) -> Option<i64> {
-        self.beats.front().map(|beat| beat.charged).or(self.until)
+        self.intervals
+            .front()
+            .map(|interval| interval.charged)
+            .or(self.until)
     }
 
     /// Takes in the driver's own samples, each of which tells of the time since the one before.
@@ -169,7 +172,7 @@ impl Pulse {
     fn push(&mut self, from: i64, until: i64, utilization: u64, is_coarse: bool) {
         let from = from.max(self.until.unwrap_or(i64::MIN));
         if from < until {
-            self.beats.push_back(Beat {
+            self.intervals.push_back(BusyInterval {
                 from,
                 until,
                 charged: from,

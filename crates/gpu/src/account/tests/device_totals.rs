@@ -113,8 +113,10 @@ fn tell(ledger: &mut Ledger, at: i64, happening: &Happening) {
 
 /// Returns what holders are charged with on a device.
 fn charged(ledger: &Ledger, on: &DeviceUuid) -> Amounts {
-    let bills = HOLDERS.iter().filter_map(|holder| ledger.bill(&named(holder)));
-    let lines = bills.flat_map(|bill| bill.devices);
+    let usage_records = HOLDERS
+        .iter()
+        .filter_map(|holder| ledger.usage_record(&named(holder)));
+    let lines = usage_records.flat_map(|usage_record| usage_record.devices);
     lines
         .filter(|line| line.device == *on)
         .map(|line| line.amounts)
@@ -132,11 +134,11 @@ proptest! {
             now = (now + passed).max(0);
             tell(&mut ledger, now, happening);
             for device in ledger.devices() {
-                let balance = ledger.balance(device).expect("it was heard of");
-                prop_assert_eq!(balance.divided(), balance.total);
-                prop_assert_eq!(charged(&ledger, device), balance.held);
+                let device_totals = ledger.device_totals(device).expect("it was heard of");
+                prop_assert_eq!(device_totals.divided(), device_totals.total);
+                prop_assert_eq!(charged(&ledger, device), device_totals.held);
                 // Nothing is seen that was not there, give or take a picosecond of rounding for each share.
-                let total = balance.total;
+                let total = device_totals.total;
                 prop_assert!(total.busy <= total.busy_seen && total.busy_seen <= total.allocated);
                 prop_assert!(total.memory_seen <= total.allocated && total.energy_seen <= total.allocated);
             }
@@ -180,16 +182,16 @@ proptest! {
         }
         let bounds: Vec<_> = edges.iter().copied().chain([end]).collect();
         for (place, window) in bounds.windows(2).enumerate() {
-            let bill = ledger.bill(&named(&format!("r-{}.1", place + 1))).expect("it held the device");
+            let usage_record = ledger.usage_record(&named(&format!("r-{}.1", place + 1))).expect("it held the device");
             let within = |until: i64| (until.min(window[1]) - (until - period).max(window[0])).max(0);
             let busy: i64 = ring.iter().map(|(until, share)| within(*until) * i64::from(*share) * 10_000).sum();
-            prop_assert_eq!(bill.total().allocated, u128::from((window[1] - window[0]).unsigned_abs()) * 1_000_000);
-            prop_assert_eq!(bill.total().busy, u128::from(busy.unsigned_abs()));
+            prop_assert_eq!(usage_record.total().allocated, u128::from((window[1] - window[0]).unsigned_abs()) * 1_000_000);
+            prop_assert_eq!(usage_record.total().busy, u128::from(busy.unsigned_abs()));
             let reloaded = reload.is_some_and(|reload| window[0] < reload && reload <= window[1]);
             let before = if reloaded { None } else { Some(joules(window[0])) };
             if let Some(before) = before {
                 let drawn = (joules(window[1]) - before) * 1e6;
-                prop_assert!((bill.total().energy as f64 - drawn).abs() < 1.5, "{} J", drawn / 1e6);
+                prop_assert!((usage_record.total().energy as f64 - drawn).abs() < 1.5, "{} J", drawn / 1e6);
             }
         }
     }
@@ -203,6 +205,6 @@ fn errors_on_a_device_are_counted_once_however_many_held_it() {
     }
     told.report(1.0, 31);
 
-    assert_eq!(told.balance().xids, BTreeMap::from([(31, 1)]));
-    assert_eq!(told.bill("r-3.1").xids, BTreeMap::from([(31, 1)]));
+    assert_eq!(told.device_totals().xids, BTreeMap::from([(31, 1)]));
+    assert_eq!(told.usage_record("r-3.1").xids, BTreeMap::from([(31, 1)]));
 }

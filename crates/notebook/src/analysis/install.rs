@@ -1,7 +1,7 @@
 //! Packages that cells install by themselves.
 
 use super::{
-    Survey,
+    Analysis,
     shell::{self, Command},
     value::At,
 };
@@ -53,8 +53,8 @@ fn is_local(requirement: &str) -> bool {
 }
 
 /// Returns the installs that cells run, by themselves or through calls: `subprocess.run([sys.executable, "-m", "pip", ...])`.
-pub(super) fn of_survey(survey: &Survey) -> Vec<Install> {
-    let all = shell::of_lines(survey).chain(shell::of_calls(survey));
+pub(super) fn of_survey(analysis: &Analysis) -> Vec<Install> {
+    let all = shell::of_lines(analysis).chain(shell::of_calls(analysis));
     all.flat_map(|(at, outside)| of_commands(at, &outside.commands(), Form::Run))
         .collect()
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     super::{
-        Quantity, Queues, Standing, WorkloadId,
+        Quantity, Queues, WorkloadId, WorkloadStatus,
         objects::ClusterQueue,
         terms::{Shape, Terms},
     },
@@ -26,14 +26,14 @@ const WAYS: usize = 16;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "camelCase", rename_all_fields = "camelCase")]
-pub enum Unblock {
-    /// Nothing but time: it is admitted as soon as those who were told to go have left, and it is looked at.
+pub enum Remedy {
+    /// Nothing but time: it is admitted in the next cycle after evicted workloads have ended.
     Time,
     /// These end. None can be left out.
     Ends {
-        /// Who of those that hold quota, the longest running first.
+        /// Which of the admitted workloads, the longest running first.
         workloads: Vec<WorkloadId>,
-        /// Who of those that wait: they are admitted first, and end too.
+        /// Which of the pending workloads: they are admitted first, and end too.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         pending: Vec<WorkloadId>,
     },
@@ -42,16 +42,17 @@ pub enum Unblock {
     /// Its queue has so much more quota of its own, of all of these.
     MoreQuota {
         /// Of what; none can be left out, and none be less.
-        raises: Vec<Raise>,
+        #[serde(alias = "raises")]
+        increases: Vec<QuotaIncrease>,
     },
     /// These, which are before it and can never fit, are cancelled, and then one of the others comes to pass, if there are
     /// any.
     Cancelled {
-        /// Who; none can be left out.
+        /// Which; none can be left out.
         workloads: Vec<WorkloadId>,
         /// What has to come after it; any one of these. Where nothing does, that they are cancelled is enough.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        then: Vec<Unblock>,
+        then: Vec<Remedy>,
     },
 }
 
@@ -59,7 +60,7 @@ pub enum Unblock {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
-pub struct Raise {
+pub struct QuotaIncrease {
     /// Of which flavor.
     pub flavor: String,
     /// Of which resource.
@@ -71,36 +72,36 @@ pub struct Raise {
 impl Queues {
     /// Returns changes that would get a waiting workload admitted, each by itself, the smallest of its kind; none when
     /// nothing that was tried does. Each was tried on a copy. Of one that backs off only time is known.
-    pub fn unblocked_by(&self, id: WorkloadId) -> Vec<Unblock> {
+    pub fn unblocked_by(&self, id: WorkloadId) -> Vec<Remedy> {
         if self.backs_off_until(id).is_some() {
             return Vec::new();
         }
         if self.admits_after(id, |_| {}) {
-            return vec![Unblock::Time];
+            return vec![Remedy::Time];
         }
         let others = self.ends(id).or_else(|| self.cancelled(id));
         others.into_iter().chain(self.more_quota(id)).collect()
     }
 
-    /// Returns whether a workload is admitted after a change, once those who were told to go have left.
+    /// Returns whether a workload is admitted after a change, once evicted workloads have ended.
     fn admits_after(&self, id: WorkloadId, change: impl FnOnce(&mut Self)) -> bool {
         let mut copy = self.clone();
         change(&mut copy);
-        copy.let_leave();
+        copy.drain_evicted();
         copy.settle();
-        copy.standing(id) == Some(Standing::Admitted)
+        copy.standing(id) == Some(WorkloadStatus::Admitted)
     }
 
     /// Returns whether a workload is admitted when these end, each as soon as it has quota.
     fn admits_when_end(&self, id: WorkloadId, those: &[WorkloadId]) -> bool {
         let mut copy = self.clone();
         copy.settle_with_ends(those.iter().copied().collect());
-        copy.standing(id) == Some(Standing::Admitted)
+        copy.standing(id) == Some(WorkloadStatus::Admitted)
     }
 
     /// Returns a least set of workloads whose end helps: any one that holds quota if that will do, else those who run
     /// longest, else also those who wait and are admitted first.
-    pub(in super::super) fn ends(&self, id: WorkloadId) -> Option<Unblock> {
+    pub(in super::super) fn ends(&self, id: WorkloadId) -> Option<Remedy> {
         let holders = self.holders_by_age(id)?;
         let admits = |those: &[WorkloadId]| self.admits_when_end(id, those);
         if let Some(one) = holders.iter().take(TRIES).find(|other| admits(&[**other])) {
@@ -109,13 +110,13 @@ impl Queues {
         if admits(&holders) {
             let first = &holders[..least(holders.len(), |count| admits(&holders[..count]))];
             let workloads = least_set(first, SETS, admits);
-            return Some(workloads.map_or(Unblock::InTurn, |workloads| ends(workloads, Vec::new())));
+            return Some(workloads.map_or(Remedy::InTurn, |workloads| ends(workloads, Vec::new())));
         }
         self.ends_in_turn(id, &holders)
     }
 
     /// Returns a least set of workloads whose end helps, where it takes the end of some that wait, too.
-    fn ends_in_turn(&self, id: WorkloadId, holders: &[WorkloadId]) -> Option<Unblock> {
+    fn ends_in_turn(&self, id: WorkloadId, holders: &[WorkloadId]) -> Option<Remedy> {
         let admits = |those: &[WorkloadId]| self.admits_when_end(id, those);
         let all = [holders, &self.pending_beside(id)?].concat();
         if !admits(&all) {
@@ -123,14 +124,14 @@ impl Queues {
         }
         let first = &all[..least(all.len(), |count| admits(&all[..count]))];
         let Some(those) = least_set(first, SETS, admits) else {
-            return Some(Unblock::InTurn);
+            return Some(Remedy::InTurn);
         };
         let (workloads, pending) = those.into_iter().partition(|other| holders.contains(other));
         Some(ends(workloads, pending))
     }
 
     /// Returns who of those before it has to be cancelled because nobody's end makes them fit, and what it takes then.
-    fn cancelled(&self, id: WorkloadId) -> Option<Unblock> {
+    fn cancelled(&self, id: WorkloadId) -> Option<Remedy> {
         let mut never = self.ahead_of(id);
         never.retain(|other| !self.fits_ever(*other));
         let helps = |those: &[WorkloadId]| {
@@ -144,7 +145,7 @@ impl Queues {
             true => Vec::new(),
             false => vec![copy.ends(id)?],
         };
-        Some(Unblock::Cancelled { workloads, then })
+        Some(Remedy::Cancelled { workloads, then })
     }
 
     /// Returns a copy in which these are gone.
@@ -178,29 +179,34 @@ impl Queues {
 
     /// Returns the least that its queue has to have more: of the fewest resources, and of them the least in proportion to
     /// what it asks for.
-    fn more_quota(&self, id: WorkloadId) -> Option<Unblock> {
+    fn more_quota(&self, id: WorkloadId) -> Option<Remedy> {
         let queue = self.queue(*self.workloads.get(&id)?);
         let shape = &queue.shapes[queue.line.entry(id)?.class.shape];
         // What it asks for is always enough for itself, but there may be others before it.
         let times = u32::try_from(1 + queue.line.before(id, &queue.users).len()).ok()?;
         let found = ways(&queue.terms, shape).into_iter().filter_map(|asked| {
-            let enough = |raise: &Raise| raise.more.times(times);
+            let enough = |raise: &QuotaIncrease| raise.more.times(times);
             // Others of its cohort take what it does not use yet, and those before it may ask for more than it does.
-            let for_all = |raise: &Raise| raise.more.plus(self.asked_by_all(id, &raise.resource));
-            let raises = self
+            let for_all = |raise: &QuotaIncrease| raise.more.plus(self.asked_by_all(id, &raise.resource));
+            let increases = self
                 .least_raises(id, &queue.name, &asked, enough)
                 .or_else(|| self.least_raises(id, &queue.name, &asked, for_all))?;
-            let share = |raise: &Raise, asked: &Raise| raise.more.0.saturating_mul(1000) / asked.more.0;
-            let shares = raises
+            let share = |raise: &QuotaIncrease, asked: &QuotaIncrease| {
+                raise.more.0.saturating_mul(1000) / asked.more.0
+            };
+            let shares = increases
                 .iter()
                 .zip(&asked)
                 .map(|(raise, asked)| share(raise, asked));
-            let n_raised = raises.iter().filter(|raise| raise.more != Quantity::ZERO).count();
-            Some(((n_raised, shares.max()), raises))
+            let n_raised = increases
+                .iter()
+                .filter(|raise| raise.more != Quantity::ZERO)
+                .count();
+            Some(((n_raised, shares.max()), increases))
         });
-        let (_, mut raises) = found.min_by_key(|(size, _)| *size)?;
-        raises.retain(|raise| raise.more != Quantity::ZERO);
-        (!raises.is_empty()).then_some(Unblock::MoreQuota { raises })
+        let (_, mut increases) = found.min_by_key(|(size, _)| *size)?;
+        increases.retain(|raise| raise.more != Quantity::ZERO);
+        (!increases.is_empty()).then_some(Remedy::MoreQuota { increases })
     }
 
     /// Returns how much of a resource all ask for who wait in a workload's tree.
@@ -221,39 +227,39 @@ impl Queues {
         &self,
         id: WorkloadId,
         queue: &str,
-        asked: &[Raise],
-        enough: impl Fn(&Raise) -> Quantity,
-    ) -> Option<Vec<Raise>> {
-        let admits = |raises: &[Raise]| self.admits_after(id, |copy| copy.raise(queue, raises));
-        let mut raises = asked.to_vec();
-        for raise in &mut raises {
+        asked: &[QuotaIncrease],
+        enough: impl Fn(&QuotaIncrease) -> Quantity,
+    ) -> Option<Vec<QuotaIncrease>> {
+        let admits = |increases: &[QuotaIncrease]| self.admits_after(id, |copy| copy.raise(queue, increases));
+        let mut increases = asked.to_vec();
+        for raise in &mut increases {
             raise.more = enough(raise);
         }
-        if !admits(&raises) {
+        if !admits(&increases) {
             return None;
         }
-        for number in 0..raises.len() {
+        for number in 0..increases.len() {
             let with = |more: usize| {
-                let mut raises = raises.clone();
-                raises[number].more = Quantity(i64::try_from(more).expect("it is less than what was one"));
-                raises
+                let mut increases = increases.clone();
+                increases[number].more = Quantity(i64::try_from(more).expect("it is less than what was one"));
+                increases
             };
-            let most = usize::try_from(raises[number].more.0).ok()?;
+            let most = usize::try_from(increases[number].more.0).ok()?;
             let more = if admits(&with(0)) {
                 0
             } else {
                 least(most, |more| admits(&with(more)))
             };
-            raises = with(more);
+            increases = with(more);
         }
-        Some(raises)
+        Some(increases)
     }
 
     /// Gives a queue more quota of its own.
-    pub(in super::super) fn raise(&mut self, queue: &str, raises: &[Raise]) {
+    pub(in super::super) fn raise(&mut self, queue: &str, increases: &[QuotaIncrease]) {
         let mut objects = self.objects.clone();
         if let Some(queue) = objects.cluster_queues.get_mut(queue) {
-            for raise in raises {
+            for raise in increases {
                 raise.apply(queue);
             }
         }
@@ -261,11 +267,11 @@ impl Queues {
     }
 }
 
-fn ends(workloads: Vec<WorkloadId>, pending: Vec<WorkloadId>) -> Unblock {
-    Unblock::Ends { workloads, pending }
+fn ends(workloads: Vec<WorkloadId>, pending: Vec<WorkloadId>) -> Remedy {
+    Remedy::Ends { workloads, pending }
 }
 
-impl Raise {
+impl QuotaIncrease {
     fn apply(&self, queue: &mut ClusterQueue) {
         let flavors = queue
             .resource_groups
@@ -283,7 +289,7 @@ impl Raise {
 type Together = BTreeMap<usize, Quantity>;
 
 /// Returns what a workload asks for, in each way to choose flavors for it, those first that are tried first.
-fn ways(terms: &Terms, shape: &Shape) -> Vec<Vec<Raise>> {
+fn ways(terms: &Terms, shape: &Shape) -> Vec<Vec<QuotaIncrease>> {
     if shape.sets.iter().any(|set| !set.uncovered.is_empty()) {
         return Vec::new();
     }
@@ -303,7 +309,7 @@ fn ways(terms: &Terms, shape: &Shape) -> Vec<Vec<Raise>> {
         let group = &terms.groups[*group];
         let flavors = group.flavors.iter().zip(may_have).filter(|(_, may)| **may);
         let chosen: Vec<_> = flavors
-            .map(|(flavor, _)| raises(&flavor.name, &group.resources, sums))
+            .map(|(flavor, _)| increases(&flavor.name, &group.resources, sums))
             .collect();
         let further = ways.iter().flat_map(|way| {
             chosen
@@ -315,14 +321,14 @@ fn ways(terms: &Terms, shape: &Shape) -> Vec<Vec<Raise>> {
     ways
 }
 
-fn raises(flavor: &str, resources: &[String], asked: &Together) -> Vec<Raise> {
+fn increases(flavor: &str, resources: &[String], asked: &Together) -> Vec<QuotaIncrease> {
     let some = asked.iter().filter(|(_, amount)| **amount != Quantity::ZERO);
-    let raises = some.map(|(resource, amount)| Raise {
+    let increases = some.map(|(resource, amount)| QuotaIncrease {
         flavor: flavor.to_owned(),
         resource: resources[*resource].clone(),
         more: *amount,
     });
-    raises.collect()
+    increases.collect()
 }
 
 /// Returns the least number from 1 for which a condition holds that holds for `most`, taking for granted that it holds

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use super::{
-    Survey,
+    Analysis,
     value::{At, Made, Traced, Value},
 };
 
@@ -76,9 +76,9 @@ fn is_gpu(name: &str) -> bool {
 }
 
 /// Returns the TrainJobs among the calls of a survey.
-pub(super) fn jobs(survey: &Survey) -> Vec<Job> {
-    let creations = survey.calls.iter().filter(|made| creates_job(made));
-    creations.map(|made| job(survey, made)).collect()
+pub(super) fn jobs(analysis: &Analysis) -> Vec<Job> {
+    let creations = analysis.calls.iter().filter(|made| creates_job(made));
+    creations.map(|made| job(analysis, made)).collect()
 }
 
 fn creates_job(made: &Made) -> bool {
@@ -104,7 +104,7 @@ fn creates_job(made: &Made) -> bool {
     }
 }
 
-fn job(survey: &Survey, made: &Rc<Made>) -> Job {
+fn job(analysis: &Analysis, made: &Rc<Made>) -> Job {
     let whole = Traced::new(Value::Made(Rc::clone(made)), made.at);
     let find = |names: &[&str]| whole.find(names);
     let resources = find(&["resources_per_node", "resourcesPerNode", "resources_per_worker"]);
@@ -127,7 +127,7 @@ fn job(survey: &Survey, made: &Rc<Made>) -> Job {
         packages: find(&["packages_to_install"])
             .map(|all| all.items().to_vec())
             .unwrap_or_default(),
-        runtime: runtime(survey, made),
+        runtime: runtime(analysis, made),
         function,
     }
 }
@@ -146,7 +146,7 @@ fn backend(made: &Made) -> Backend {
     }
 }
 
-fn runtime(survey: &Survey, made: &Made) -> Option<(At, String)> {
+fn runtime(analysis: &Analysis, made: &Made) -> Option<(At, String)> {
     let given = made.argument("runtime", usize::MAX)?;
     if let Some(text) = given.text() {
         return Some((given.at, text.to_owned()));
@@ -156,7 +156,7 @@ fn runtime(survey: &Survey, made: &Made) -> Option<(At, String)> {
         return Some((name.at, name.text()?.to_owned()));
     }
     // `if runtime.name == "torch-distributed": torch_runtime = runtime`
-    let before = survey.runtime_names.iter().filter(|(at, _)| *at <= made.from);
+    let before = analysis.runtime_names.iter().filter(|(at, _)| *at <= made.from);
     before.max_by_key(|(at, _)| *at).cloned()
 }
 

@@ -12,7 +12,7 @@ use crate::exit::{Exit, Problem};
 
 /// What the process finds around it.
 #[derive(Debug, Clone)]
-pub(crate) struct Surroundings {
+pub(crate) struct ProcessEnv {
     /// The environment variables.
     pub(crate) variables: BTreeMap<OsString, OsString>,
     /// The current folder.
@@ -21,7 +21,7 @@ pub(crate) struct Surroundings {
     pub(crate) machine: PathBuf,
 }
 
-impl Surroundings {
+impl ProcessEnv {
     /// Returns those of this process.
     pub(crate) fn of_this_process() -> Result<Self, Problem> {
         let folder = std::env::current_dir().map_err(|error| {

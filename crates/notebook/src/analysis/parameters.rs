@@ -1,6 +1,6 @@
 //! The types of what a notebook assigns as parameters.
 
-use super::{Survey, Traced, Value};
+use super::{Analysis, Traced, Value};
 use crate::ipynb::{Notebook, PARAMETERS_TAG};
 
 /// Returns the names and types of what the cell tagged `parameters` assigns, as far as a parameter can be that; nothing where
@@ -9,8 +9,8 @@ pub(crate) fn parameter_types(notebook: &Notebook) -> Vec<(String, &'static str)
     if !notebook.code().any(|cell| cell.is_tagged(PARAMETERS_TAG)) {
         return Vec::new();
     }
-    let survey = Survey::of(notebook);
-    let typed = survey.parameters.iter();
+    let analysis = Analysis::of(notebook);
+    let typed = analysis.parameters.iter();
     typed
         .filter_map(|(name, value)| Some((name.clone(), parameter_type(value)?)))
         .collect()
@@ -18,8 +18,8 @@ pub(crate) fn parameter_types(notebook: &Notebook) -> Vec<(String, &'static str)
 
 /// Returns what the cell tagged `parameters` gives a name, where that tells no type: `None`, a list.
 pub(crate) fn untyped_parameter(notebook: &Notebook, name: &str) -> Option<&'static str> {
-    let survey = Survey::of(notebook);
-    let mut assigned = survey.parameters.iter();
+    let analysis = Analysis::of(notebook);
+    let mut assigned = analysis.parameters.iter();
     let (_, value) = assigned.find(|(known, _)| known == name)?;
     kind_without_type(value)
 }

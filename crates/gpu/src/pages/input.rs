@@ -4,19 +4,19 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use blueproof_core::{
     gpu::{DeviceEvent, DeviceUuid, GpuInventory, GpuSnapshot},
-    ports::Blindness,
+    ports::ProbeErrorKind,
 };
 use jiff::{SignedDuration, Timestamp};
 
 use super::Peaks;
 use crate::{
-    account::{Balance, Bill},
+    account::{DeviceTotals, UsageRecord},
     health::Findings,
 };
 
 /// All that the pages tell.
 #[derive(Debug, Clone, Default)]
-pub struct Seen {
+pub struct PageInput {
     /// The devices and what was read of them, or why nothing can be said of any.
     pub devices: Option<(GpuInventory, GpuSnapshot)>,
     /// How busy devices were at most of late.
@@ -60,12 +60,12 @@ pub struct Attribution {
     /// How long ago it was asked for what is told; `None` where nothing is.
     pub age: Option<SignedDuration>,
     /// What was told, if anything was.
-    pub told: Option<Told>,
+    pub told: Option<AllocationReport>,
 }
 
 /// What was told of who has what.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Told {
+pub struct AllocationReport {
     /// How many pods are known.
     pub pods: u64,
     /// How many of the devices that they have came to what, by the resource and a word.
@@ -99,7 +99,7 @@ pub struct Attempts {
     /// Those that have devices, or had some a moment ago.
     pub attempts: Vec<Attempt>,
     /// How the time of each device, and of each part, was divided.
-    pub balances: Vec<DeviceBalance>,
+    pub device_totals: Vec<DeviceAccounting>,
 }
 
 /// An attempt that has devices. What is not known of it, or not there, is empty.
@@ -120,18 +120,18 @@ pub struct Attempt {
     /// How many devices it was promised.
     pub promised: Option<u64>,
     /// What it had, and made of it.
-    pub bill: Option<Bill>,
+    pub usage_record: Option<UsageRecord>,
 }
 
 /// How the time of a device, or of one part, was divided.
 #[derive(Debug, Clone, PartialEq)]
-pub struct DeviceBalance {
+pub struct DeviceAccounting {
     /// The device.
     pub device: DeviceUuid,
     /// The part of it.
     pub partition: Option<DeviceUuid>,
     /// How it was divided.
-    pub balance: Balance,
+    pub device_totals: DeviceTotals,
 }
 
 impl Owners {
@@ -159,7 +159,7 @@ pub struct Collection {
     /// Whether this is from before, because reading takes too long now.
     pub is_cached: bool,
     /// Why nothing can be said of any device, but maybe which there are.
-    pub blind: Option<Blindness>,
+    pub blind: Option<ProbeErrorKind>,
     /// How often nothing could be read, since this program began.
     pub failures: u64,
 }

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, rc::Rc};
 
 use super::{
-    Survey,
+    Analysis,
     eval::MOST_FACTS,
     install,
     value::{At, Traced, Value},
@@ -16,7 +16,7 @@ const MOST_FUNCTION_BYTES: usize = 512 << 10;
 /// The state of a walk.
 #[derive(Default)]
 pub(super) struct Walk {
-    pub(super) survey: Survey,
+    pub(super) analysis: Analysis,
     pub(super) names: BTreeMap<String, Traced>,
     pub(super) cell: u32,
     pub(super) depth: u32,
@@ -38,10 +38,10 @@ impl Walk {
         for (line, command) in &module.shell {
             if command.starts_with("%matplotlib") || command.starts_with("%pylab") {
                 let at = At { cell, line: *line };
-                self.survey.imports.entry("matplotlib".into()).or_insert(at);
-                self.survey.optional_imports.remove("matplotlib");
+                self.analysis.imports.entry("matplotlib".into()).or_insert(at);
+                self.analysis.optional_imports.remove("matplotlib");
             }
-            self.survey
+            self.analysis
                 .shell
                 .push((At { cell, line: *line }, command.clone()));
         }
@@ -53,8 +53,8 @@ impl Walk {
                 && let Kind::Name(name) = &target.kind
             {
                 let value = self.eval(value);
-                self.survey.parameters.retain(|(known, _)| known != name);
-                self.survey.parameters.push((name.clone(), value));
+                self.analysis.parameters.retain(|(known, _)| known != name);
+                self.analysis.parameters.push((name.clone(), value));
             }
             self.statement(statement);
         }
@@ -62,7 +62,7 @@ impl Walk {
 
     fn comment(&mut self, at: At, comment: &str) {
         if comment.starts_with(['!', '%']) {
-            self.survey.installs.extend(install::of_comment(at, comment));
+            self.analysis.installs.extend(install::of_comment(at, comment));
         }
         let Some((name, value)) = comment.split_once('=') else {
             return;
@@ -70,7 +70,7 @@ impl Walk {
         let name = name.trim();
         let identifier = !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_');
         if identifier && !value.starts_with('=') {
-            self.survey
+            self.analysis
                 .disabled
                 .push((at, name.to_owned(), value.trim().to_owned()));
         }
@@ -118,7 +118,7 @@ impl Walk {
                 if self.function_bytes + function.bytes <= MOST_FUNCTION_BYTES {
                     self.function_bytes += function.bytes;
                     let kept = (self.cell, Rc::clone(function));
-                    self.survey.functions.insert(function.name.clone(), kept);
+                    self.analysis.functions.insert(function.name.clone(), kept);
                 }
                 let symbol = Value::Symbol(function.name.clone());
                 let at = self.at(0);
@@ -141,13 +141,13 @@ impl Walk {
     fn import(&mut self, import: &Import) {
         let at = self.at(import.line);
         let module = import.path.split('.').next().unwrap_or_default();
-        let known = self.survey.imports.contains_key(module);
+        let known = self.analysis.imports.contains_key(module);
         if self.guarded == 0 {
-            self.survey.optional_imports.remove(module);
+            self.analysis.optional_imports.remove(module);
         } else if !known {
-            self.survey.optional_imports.insert(module.to_owned());
+            self.analysis.optional_imports.insert(module.to_owned());
         }
-        self.survey.imports.entry(module.to_owned()).or_insert(at);
+        self.analysis.imports.entry(module.to_owned()).or_insert(at);
         if import.name == "*" {
             return;
         }
@@ -173,12 +173,12 @@ impl Walk {
             && let Some(count) = made.arguments.get(usize::from(made.arguments.len() > 1))
             && deals_with_nodes(body)
         {
-            self.survey.node_loops.push((self.at(over.line), count.clone()));
+            self.analysis.node_loops.push((self.at(over.line), count.clone()));
         }
         let first = values.items().first().cloned();
         let item = first.unwrap_or_else(|| Traced::new(Value::Unknown, self.at(target.line)));
         self.bind(target, item);
-        let before = self.survey.calls.len();
+        let before = self.analysis.calls.len();
         let returned = self.statements(body);
         self.search_path_of_loop(before, values.items());
         returned
@@ -190,7 +190,7 @@ impl Walk {
         let mut changeable = false;
         test.walk(&mut |part| {
             if let Kind::Name(name) = &part.kind {
-                changeable |= self.survey.is_parameter(name) || self.follows_parameter(name);
+                changeable |= self.analysis.is_parameter(name) || self.follows_parameter(name);
             }
         });
         match known.filter(|_| !changeable) {
@@ -208,7 +208,7 @@ impl Walk {
 
     fn follows_parameter(&self, name: &str) -> bool {
         let via = self.names.get(name).and_then(|value| value.via.as_deref());
-        via.is_some_and(|via| self.survey.is_parameter(via))
+        via.is_some_and(|via| self.analysis.is_parameter(via))
     }
 
     fn bind(&mut self, target: &Expr, value: Traced) {

@@ -13,7 +13,7 @@ const POOL: &str = "pool";
 
 /// Plainer queues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Yardstick {
+pub enum Baseline {
     /// One queue with all the quota: first come, first served, whatever the priority, and nobody overtakes.
     Fifo,
     /// One queue with all the quota, by priority: whoever fits may overtake, and nobody is evicted.
@@ -22,7 +22,7 @@ pub enum Yardstick {
     NoPreemption,
 }
 
-impl Yardstick {
+impl Baseline {
     /// Returns the same jobs and changes under the plainer queues.
     pub fn applied_to(self, scenario: &Scenario) -> Scenario {
         let mut plain = scenario.clone();

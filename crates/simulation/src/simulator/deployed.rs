@@ -6,36 +6,36 @@
 use blueproof_queue::Eviction;
 use jiff::SignedDuration;
 
-use super::{Course, Due, Place, number};
-use crate::retry::{Step, Todo, Wanted};
+use super::{Due, Place, Simulator, number};
+use crate::retry::{DesiredState, Operation, Step};
 use crate::{
     deployment::{Pods, Turn},
-    history::{Leave, Reset, What},
+    history::{EventKind, EvictionCause, Reset},
 };
 
-impl Course<'_> {
+impl Simulator<'_> {
     /// Creates what a job consists of, now that it has its quota.
     pub(super) fn deploy(&mut self, job: usize) {
-        self.states[job].deployment.wanted = Wanted::Running;
+        self.states[job].deployment.wanted = DesiredState::Running;
         self.look(job);
     }
 
     /// A job has to give its quota back. One that was not admitted yet is in the queue again already.
-    pub(super) fn on_evicted(&mut self, eviction: &Eviction, cause: Leave) {
+    pub(super) fn on_evicted(&mut self, eviction: &Eviction, cause: EvictionCause) {
         if eviction.was_admitted {
             self.evict(number(eviction.workload), cause);
         }
     }
 
     /// Tells a job that runs to give its quota back.
-    pub(super) fn evict(&mut self, job: usize, cause: Leave) {
+    pub(super) fn evict(&mut self, job: usize, cause: EvictionCause) {
         if self.states[job].place != Place::Running {
             return;
         }
         self.note_eviction(job, cause);
         self.states[job].place = Place::Leaving;
         if !self.is_past_stopping(job) {
-            self.states[job].deployment.wanted = Wanted::Suspended;
+            self.states[job].deployment.wanted = DesiredState::Suspended;
             self.look(job);
         }
     }
@@ -43,8 +43,8 @@ impl Course<'_> {
     /// Returns whether a job is so near its end that it comes to it, told to go or not.
     pub(super) fn is_past_stopping(&self, job: usize) -> bool {
         let state = &self.states[job];
-        let stint = self.scenario.jobs[job].stint(state.interrupted);
-        matches!(state.deployment.pods, Pods::Running { until } if until - self.now <= stint.closing)
+        let execution = self.scenario.jobs[job].execution(state.interrupted);
+        matches!(state.deployment.pods, Pods::Running { until } if until - self.now <= execution.closing)
     }
 
     pub(super) fn on_work_done(&mut self, job: usize) {
@@ -62,7 +62,7 @@ impl Course<'_> {
         if let Pods::Running { until } = self.states[job].deployment.pods {
             self.agenda.remove(&(until, Due::Done(job)));
             self.states[job].deployment.pods = Pods::Failed { exit_code };
-            self.note(What::PodFailed { job, exit_code });
+            self.note(EventKind::PodFailed { job, exit_code });
             self.look(job);
         }
     }
@@ -70,7 +70,7 @@ impl Course<'_> {
     /// Whoever has a pod on the node looks at it.
     pub(super) fn on_node_failed(&mut self, node: &str) {
         let hit = self.nodes.fail(node);
-        self.note(What::NodeFailed { node: node.into() });
+        self.note(EventKind::NodeFailed { node: node.into() });
         self.follow_nodes();
         for job in hit {
             self.look(job);
@@ -79,7 +79,7 @@ impl Course<'_> {
 
     pub(super) fn on_node_recovered(&mut self, node: &str) {
         self.nodes.recover(node);
-        self.note(What::NodeRecovered { node: node.into() });
+        self.note(EventKind::NodeRecovered { node: node.into() });
         self.follow_nodes();
         self.fill_nodes();
     }
@@ -117,20 +117,20 @@ impl Course<'_> {
         let at = self.now;
         match turn {
             Some(Turn::Reset(reason)) => {
-                let stay = self.history.fates[job]
-                    .stays
+                let period = self.history.job_records[job]
+                    .periods
                     .last_mut()
                     .expect("it has its quota");
-                stay.resets.push(Reset {
+                period.resets.push(Reset {
                     at,
                     reason,
                     again: None,
                 });
-                self.note(What::Reset { job, reason });
+                self.note(EventKind::Reset { job, reason });
             }
             Some(Turn::Failed(reason)) => {
-                self.history.fates[job].failed = Some((at, reason));
-                self.note(What::Failed { job, reason });
+                self.history.job_records[job].failed = Some((at, reason));
+                self.note(EventKind::Failed { job, reason });
             }
             None => {}
         }
@@ -148,12 +148,12 @@ impl Course<'_> {
     }
 
     /// Returns whether it changed anything.
-    fn carry_out(&mut self, job: usize, todo: Todo) -> bool {
+    fn carry_out(&mut self, job: usize, todo: Operation) -> bool {
         match (todo, self.states[job].deployment.pods) {
-            (Todo::Create, Pods::None) => self.create(job),
-            (Todo::Delete, Pods::Leaving { .. }) | (Todo::Create, _) => return false,
-            (Todo::Delete, _) => self.delete(job),
-            (Todo::DeleteForcefully, _) => self.remove_pods(job),
+            (Operation::Create, Pods::None) => self.create(job),
+            (Operation::Delete, Pods::Leaving { .. }) | (Operation::Create, _) => return false,
+            (Operation::Delete, _) => self.delete(job),
+            (Operation::DeleteForcefully, _) => self.remove_pods(job),
         }
         true
     }
@@ -162,7 +162,7 @@ impl Course<'_> {
         if !self.bind(job) {
             self.states[job].deployment.pods = Pods::Pending { since: self.now };
             self.pending.insert((self.now, job));
-            self.note(What::Pending { job });
+            self.note(EventKind::Pending { job });
         }
     }
 
@@ -174,19 +174,19 @@ impl Course<'_> {
             return false;
         }
         let has_waited = matches!(state.deployment.pods, Pods::Pending { .. });
-        let until = self.now + asked.stint(state.interrupted).runs_for;
+        let until = self.now + asked.execution(state.interrupted).runs_for;
         state.deployment.pods = Pods::Running { until };
         self.agenda.insert((until, Due::Done(job)));
-        let stay = self.history.fates[job]
-            .stays
+        let period = self.history.job_records[job]
+            .periods
             .last_mut()
             .expect("it has its quota");
-        let reset = stay.resets.last_mut().filter(|reset| reset.again.is_none());
+        let reset = period.resets.last_mut().filter(|reset| reset.again.is_none());
         if has_waited || reset.is_some() {
             if let Some(reset) = reset {
                 reset.again = Some(self.now);
             }
-            self.note(What::Running { job });
+            self.note(EventKind::Running { job });
         }
         true
     }
@@ -195,7 +195,7 @@ impl Course<'_> {
     fn delete(&mut self, job: usize) {
         self.forget(job);
         let state = &mut self.states[job];
-        let grace = self.scenario.jobs[job].stint(state.interrupted).grace;
+        let grace = self.scenario.jobs[job].execution(state.interrupted).grace;
         if grace.is_zero() || matches!(state.deployment.pods, Pods::Pending { .. }) {
             return self.remove_pods(job);
         }
@@ -233,16 +233,16 @@ impl Course<'_> {
 
     /// Takes the quota back from a job that no longer needs it.
     fn let_go(&mut self, job: usize) {
-        let was_told = self.states[job].deployment.wanted == Wanted::Suspended;
+        let was_told = self.states[job].deployment.wanted == DesiredState::Suspended;
         let has_succeeded = self.states[job].deployment.pods == Pods::Succeeded;
         self.leave(job);
         self.nodes.clear(job);
         if has_succeeded {
             self.on_done(job);
-        } else if self.history.fates[job].failed.is_some() {
+        } else if self.history.job_records[job].failed.is_some() {
             // It said so when it was given up.
-        } else if self.history.fates[job].deactivated.is_some() {
-            self.note(What::Deactivated { job });
+        } else if self.history.job_records[job].deactivated.is_some() {
+            self.note(EventKind::Deactivated { job });
         } else if was_told {
             self.come_back(job);
         }

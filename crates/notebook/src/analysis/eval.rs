@@ -27,8 +27,10 @@ impl Walk {
             Kind::Int(number) => Value::Int(*number),
             Kind::Float(number) => Value::Float(*number),
             Kind::Text(text) => {
-                if text.len() <= LONGEST_FACT && self.survey.texts.len() < MOST_FACTS {
-                    self.survey.texts.push((at, self.given_to.clone(), text.clone()));
+                if text.len() <= LONGEST_FACT && self.analysis.texts.len() < MOST_FACTS {
+                    self.analysis
+                        .texts
+                        .push((at, self.given_to.clone(), text.clone()));
                 }
                 Value::Text(text.clone())
             }
@@ -117,7 +119,7 @@ impl Walk {
         if let (Some("os.environ" | "environ" | "os.getenv" | "getenv"), Some(text)) =
             (of.symbol(), name.text())
         {
-            self.survey.environment.push((name.at, text.to_owned()));
+            self.analysis.environment.push((name.at, text.to_owned()));
         }
     }
 
@@ -160,7 +162,7 @@ impl Walk {
     fn compared_runtime(&mut self, left: &Expr, right: &Traced) {
         let named = matches!(&left.kind, Kind::Attribute(_, name) if name == "name");
         if let (true, Some(text)) = (named, right.text()) {
-            self.survey.runtime_names.push((right.at, text.to_owned()));
+            self.analysis.runtime_names.push((right.at, text.to_owned()));
         }
     }
 
@@ -199,7 +201,7 @@ impl Walk {
             return Traced::new(Value::Dict(Rc::new(keywords)), at);
         }
         if receiver.is_none()
-            && let Some((cell, own)) = self.survey.functions.get(&function).cloned()
+            && let Some((cell, own)) = self.analysis.functions.get(&function).cloned()
             && self.depth < DEEPEST_CALL
             && self.followed < MOST_FOLLOWED
         {
@@ -219,8 +221,8 @@ impl Walk {
             from: self.from.unwrap_or(at),
             reached: self.reached(),
         });
-        if self.survey.calls.len() < MOST_FACTS {
-            self.survey.calls.push(Rc::clone(&made));
+        if self.analysis.calls.len() < MOST_FACTS {
+            self.analysis.calls.push(Rc::clone(&made));
         }
         Traced::new(Value::Made(made), at)
     }
@@ -264,8 +266,8 @@ impl Walk {
                 .text()
                 .filter(|_| pair[1].text().is_none())
                 .and_then(figure);
-            if let Some(name) = name.filter(|_| self.survey.printed.len() < MOST_FACTS) {
-                self.survey.printed.push((at, name));
+            if let Some(name) = name.filter(|_| self.analysis.printed.len() < MOST_FACTS) {
+                self.analysis.printed.push((at, name));
             }
         }
     }
