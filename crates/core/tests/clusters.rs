@@ -211,11 +211,11 @@ async fn a_cluster_that_is_not_configured_is_named_and_waited_for() {
     let fails = |scheduler: &Scheduler| {
         scheduler
             .view(RunId(1))
-            .is_some_and(|run| !run.troubles.is_empty())
+            .is_some_and(|run| !run.failing_calls.is_empty())
     };
     engine.run_until(fails).await.expect("a store that works");
     let view = engine.scheduler().view(RunId(1)).expect("it is known");
-    let why = &view.troubles[0].last;
+    let why = &view.failing_calls[0].last;
     assert_eq!(why.code, Code::ClusterUnknown);
     assert_eq!(why.message, "there is no cluster `west` here");
     drop(engine);
