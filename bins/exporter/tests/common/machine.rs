@@ -7,7 +7,7 @@ use blueproof_core::{
     attempt::{RunsFolder, StoreIdentity},
     domain::{AttemptId, Gpus, PodSets, Resources, RunId},
     gpu::DeviceUuid,
-    ports::ClusterDriver as _,
+    ports::{ClusterDriver as _, News},
     testing::reservation,
 };
 
@@ -69,9 +69,9 @@ impl Drop for Machine {
             let mut news = self.driver.news();
             let released = async {
                 self.driver.release(*attempt).await.expect("it is handed over");
-                news.recv().await
+                while let Some(News::Inventory(_)) = news.recv().await {}
             };
-            let _ = self.runtime.block_on(released);
+            self.runtime.block_on(released);
         }
     }
 }
