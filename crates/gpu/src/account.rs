@@ -7,7 +7,7 @@
 //!
 //! What is not here: a clock, and anything that reads a device. Time and readings are told, so whatever happened can be
 //! told again. Nothing is guessed: what was not seen is not in a sum, and [`Coverage`] says how much was seen. Sensors of
-//! power are not exact themselves (arXiv 2312.02741), so nobody should be made to pay by these bills.
+//! power are not exact themselves (arXiv 2312.02741), so nobody should be made to pay by these records.
 //!
 //! ```
 //! use blueproof_gpu::account::{Holder, Ledger};
@@ -18,9 +18,9 @@
 //! ledger.hold(start, &attempt, &[blueproof_core::gpu::DeviceUuid("GPU-1".into())]);
 //! ledger.release(start + SignedDuration::from_secs(60), &attempt);
 //!
-//! let bill = ledger.bill(&attempt).expect("it held something");
-//! assert_eq!(bill.total().allocated_seconds(), 60.0);
-//! assert_eq!(bill.total().busy_seconds(), None, "nobody looked");
+//! let record = ledger.usage_record(&attempt).expect("it held something");
+//! assert_eq!(record.total().allocated_seconds(), 60.0);
+//! assert_eq!(record.total().busy_seconds(), None, "nobody looked");
 //! ```
 
 mod amounts;

@@ -62,7 +62,7 @@
 //!
 //! ```
 //! use blueproof_gpu::placement::{
-//!     Ceilings, ConditionStatus, Container, Mode, Node, Pod, PodPhase, ResourceList, Rules, ScoreName, Taken,
+//!     Ceilings, ConditionStatus, Container, ListingTime, Mode, Node, Pod, PodPhase, ResourceList, Rules, ScoreName,
 //!     read_quantity,
 //! };
 //! use jiff::{SignedDuration, Timestamp};
@@ -84,7 +84,7 @@
 //!     containers: vec![Container { requests: gpus("2")? }],
 //!     ..Pod::default()
 //! }];
-//! let taken = Taken { at: Timestamp::UNIX_EPOCH, every: SignedDuration::from_mins(1) };
+//! let taken = ListingTime { at: Timestamp::UNIX_EPOCH, every: SignedDuration::from_mins(1) };
 //!
 //! let published = Mode::Correct(Rules::new(Ceilings::ADDON)).score(&nodes, &pods, taken);
 //!
