@@ -36,24 +36,25 @@ impl World {
             west: cluster(),
             clock: Arc::default(),
         };
-        let objects = Box::new(queues(&["east", "west"]));
-        let by = request("quota", "nano-lm").requested_by;
+        world.apply("quota", queues(&["east", "west"])).await;
+        world
+    }
+
+    async fn apply(&self, key: &str, objects: Objects) {
         let quota = Command::ApplyQuota {
-            key: RequestKey("quota".into()),
-            objects,
-            by,
+            key: RequestKey(key.into()),
+            objects: Box::new(objects),
+            by: request("quota", "nano-lm").requested_by,
         };
-        world
-            .store
-            .submit(Timestamp::UNIX_EPOCH, quota)
-            .await
-            .expect("a store that works");
-        world
+        self.submit(quota).await;
     }
 
     async fn ask(&self, key: &str, queue: &str) {
         let request = Box::new(asking(key, queue));
-        let command = Command::Run { request };
+        self.submit(Command::Run { request }).await;
+    }
+
+    async fn submit(&self, command: Command) {
         self.store
             .submit(Timestamp::UNIX_EPOCH, command)
             .await
@@ -172,18 +173,7 @@ async fn an_attempt_stays_on_its_cluster_whatever_its_queue_says_later() {
     let mut moved = queues(&["east", "west"]);
     let queue = moved.cluster_queues.get_mut("east").expect("it is there");
     queue.cluster = Some("west".into());
-    let by = request("quota", "nano-lm").requested_by;
-    let objects = Box::new(moved);
-    let quota = Command::ApplyQuota {
-        key: RequestKey("moved".into()),
-        objects,
-        by,
-    };
-    world
-        .store
-        .submit(Timestamp::UNIX_EPOCH, quota)
-        .await
-        .expect("a store that works");
+    world.apply("moved", moved).await;
     world.ask("b", "east").await;
     drop(engine);
 

@@ -44,7 +44,7 @@ fn news_of(name: ClusterName, mut news: mpsc::Receiver<News>) -> NewsOf {
 /// begins when the one before has returned.
 pub(super) struct Calls {
     store: Arc<dyn Store>,
-    clusters: Clusters,
+    clusters: Arc<Clusters>,
     reports: Reports,
     news: SelectAll<NewsOf>,
     under_way: JoinSet<(RunId, Option<Event>)>,
@@ -60,7 +60,7 @@ impl Calls {
             reports: Reports::new(ports.reporters, ports.clock),
             store: ports.store,
             news: news.collect(),
-            clusters: ports.clusters,
+            clusters: Arc::new(ports.clusters),
             under_way: JoinSet::new(),
             waiting: BTreeMap::new(),
         }
@@ -84,7 +84,7 @@ impl Calls {
     }
 
     fn spawn(&mut self, run: RunId, action: Action, at: Seq) {
-        let (store, clusters) = (Arc::clone(&self.store), self.clusters.clone());
+        let (store, clusters) = (Arc::clone(&self.store), Arc::clone(&self.clusters));
         let reports = self.reports.clone();
         self.under_way.spawn(async move {
             let call = action.call();
