@@ -222,6 +222,7 @@ fn of_decision(decision: &Decision) -> Option<Told> {
         | Decision::QuotaRequested { .. }
         | Decision::QuotaReserved { .. }
         | Decision::Evicted { .. }
+        | Decision::PreemptionAwaited { .. }
         | Decision::AttemptEnded { .. }
         | Decision::Requeued { .. }
         | Decision::Ended { .. }
@@ -252,6 +253,7 @@ fn is_answer(decision: &Decision) -> bool {
         | Decision::QuotaRequested { .. }
         | Decision::QuotaReserved { .. }
         | Decision::Evicted { .. }
+        | Decision::PreemptionAwaited { .. }
         | Decision::AttemptEnded { .. }
         | Decision::Requeued { .. }
         | Decision::Ended { .. }

@@ -158,6 +158,11 @@ pub enum Decision {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         message: Option<String>,
     },
+    /// A run that waits goes first in its queue: it waits for the quota of others that were evicted before.
+    PreemptionAwaited {
+        /// The run.
+        run: RunId,
+    },
     /// An attempt is told to end.
     StopRequested {
         /// The attempt.
@@ -249,6 +254,7 @@ impl Decision {
             Decision::QuotaReserved { .. } => "quotaReserved",
             Decision::Admitted { .. } => "admitted",
             Decision::Evicted { .. } => "evicted",
+            Decision::PreemptionAwaited { .. } => "preemptionAwaited",
             Decision::StopRequested { .. } => "stopRequested",
             Decision::AttemptEnded { .. } => "attemptEnded",
             Decision::Requeued { .. } => "requeued",

@@ -23,6 +23,7 @@ use super::{
 pub(super) struct TreeCycle {
     pub(super) admitted: Vec<(usize, WorkloadId, Assignment)>,
     pub(super) preempted: Vec<Preempted>,
+    pub(super) preemptors: Vec<WorkloadId>,
     /// How many were looked at.
     pub(super) tried: usize,
     /// Whether the next cycle could differ from this one.
@@ -175,9 +176,14 @@ impl Tree {
                     .push((nominee.queue, nominee.id, nominee.assignment));
             }
             Fate::Preempts => {
+                let before = queue.line.preemptor();
                 queue.line.set_preemptor(nominee.id);
                 queue.line.forget_progress_of(nominee.id);
-                self.evict(&nominee, result);
+                let is_new = queue.line.preemptor() != before;
+                let evicts = self.evict(&nominee, result);
+                result
+                    .preemptors
+                    .extend((is_new && !evicts).then_some(nominee.id));
             }
             Fate::Overtaken => {
                 queue.line.set_progress(nominee.id, nominee.assignment.progress);
@@ -189,7 +195,9 @@ impl Tree {
         }
     }
 
-    fn evict(&mut self, nominee: &Nominee, result: &mut TreeCycle) {
+    /// Evicts a nominee's victims, and returns whether any of them was not evicted before.
+    fn evict(&mut self, nominee: &Nominee, result: &mut TreeCycle) -> bool {
+        let before = result.preempted.len();
         let entry = self.queues[nominee.queue].line.entry(nominee.id);
         let evicted_by = entry.and_then(|entry| entry.evicted_by);
         for victim in &nominee.victims {
@@ -209,6 +217,7 @@ impl Tree {
                 reversal: evicted_by == Some(victim.id),
             });
         }
+        result.preempted.len() > before
     }
 }
 

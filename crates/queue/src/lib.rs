@@ -187,6 +187,8 @@ pub struct Cycle {
     pub admitted: Vec<Admission>,
     /// The workloads that are evicted. Each holds its quota until it is requeued or finished.
     pub preempted: Vec<Preempted>,
+    /// The workloads that go first in their queues from now on, and wait for others that were evicted in earlier cycles.
+    pub preemptors: Vec<WorkloadId>,
     /// How many were looked at.
     pub tried: usize,
 }
@@ -352,6 +354,7 @@ impl Queues {
             }
             result.tried += decided.tried;
             result.preempted.extend(decided.preempted);
+            result.preemptors.extend(decided.preemptors);
             let admissions = decided.admitted.into_iter();
             result.admitted.extend(
                 admissions.map(|(queue, id, assignment)| assignment.admission(&tree.queues[queue], id)),

@@ -95,10 +95,15 @@ impl Queues {
         {
             holder.entry.evicted_by = Some(by);
         }
-        if let Some(at) = self.workloads.get(&by).copied() {
+        self.await_preemption(by);
+    }
+
+    /// Notes that a workload waits for others that were evicted, as a cycle does; one that does not wait is no mistake.
+    pub fn await_preemption(&mut self, id: WorkloadId) {
+        if let Some(at) = self.workloads.get(&id).copied() {
             let line = &mut self.queue_mut(at).line;
-            line.set_preemptor(by);
-            line.forget_progress_of(by);
+            line.set_preemptor(id);
+            line.forget_progress_of(id);
         }
     }
 

@@ -358,6 +358,7 @@ impl<'a> Simulator<'a> {
                         tried: _,
                         reserved,
                         evicted,
+                        preemptors: _,
                     } => {
                         self.watch.cycle_ended(reserved.len());
                         self.on_cycle(reserved, &evicted);

@@ -87,6 +87,7 @@ fn of_decision(decision: &Decision) -> String {
         | Decision::ResumeRefused { target, .. } => held(target),
         Decision::ApprovalAwaited { run }
         | Decision::Enqueued { run, .. }
+        | Decision::PreemptionAwaited { run }
         | Decision::Requeued { run, .. }
         | Decision::Ended { run, .. }
         | Decision::RetryRefused { run, .. }

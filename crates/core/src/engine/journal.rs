@@ -139,6 +139,7 @@ fn of_decision(decision: &Decision) -> Told {
     Some(match decision {
         Decision::ApprovalAwaited { run }
         | Decision::Enqueued { run, .. }
+        | Decision::PreemptionAwaited { run }
         | Decision::RetryRefused { run, .. }
         | Decision::Requeued { run, .. } => of_run(run, None),
         Decision::QuotaRequested { attempt, .. }

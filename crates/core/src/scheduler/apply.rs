@@ -8,7 +8,7 @@ mod news;
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use blueproof_queue::ExecutionTime;
+use blueproof_queue::{Assignment, ExecutionTime};
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
@@ -95,7 +95,9 @@ impl Scheduler {
     pub(super) fn apply_decision(&mut self, decision: &Decision) {
         match decision {
             Decision::ApprovalAccepted { approval } => self.gate.approve(approval.clone()),
-            Decision::ApprovalRefused { .. } | Decision::ResumeRefused { .. } => {}
+            Decision::ApprovalRefused { .. }
+            | Decision::ResumeRefused { .. }
+            | Decision::RetryRefused { .. } => {}
             Decision::ApprovalRevoked { approval, reason, by } => {
                 let lapse = gate::revoked(*reason, by.as_ref(), self.now);
                 self.gate.lapse(approval, lapse);
@@ -112,11 +114,7 @@ impl Scheduler {
                 inadmissible,
             } => self.count_cycles(*admitted, *inadmissible),
             Decision::QuotaRequested { attempt, cluster } => self.note_quota_requested(*attempt, cluster),
-            Decision::QuotaReserved { attempt, assignment } => {
-                if let Some(waited) = self.queue.reserve(self.now, *attempt, assignment) {
-                    self.count_reserved(attempt.run, waited);
-                }
-            }
+            Decision::QuotaReserved { attempt, assignment } => self.reserve(*attempt, assignment),
             Decision::Admitted {
                 attempt,
                 approved_by,
@@ -140,6 +138,7 @@ impl Scheduler {
                     });
                 }
             }
+            Decision::PreemptionAwaited { run } => self.queue.await_preemption(*run),
             Decision::StopRequested { attempt, how, why } => self.request_stop(*attempt, *how, *why),
             Decision::AttemptEnded { attempt, outcome } => {
                 self.note_end(*attempt, outcome, None);
@@ -149,9 +148,14 @@ impl Scheduler {
             Decision::CallPostponed { call, until } => self.postpone(*call, *until),
             Decision::CallRepeated { call } => self.repeat(*call),
             Decision::ReportGivenUp { run } => self.give_up_report(*run),
-            Decision::RetryRefused { .. } => {}
             Decision::Forgotten { runs } => self.forget(runs),
             Decision::ClockSetBack { to } => self.set_clock_back(*to),
+        }
+    }
+
+    fn reserve(&mut self, attempt: AttemptId, assignment: &Assignment) {
+        if let Some(waited) = self.queue.reserve(self.now, attempt, assignment) {
+            self.count_reserved(attempt.run, waited);
         }
     }
 

@@ -314,6 +314,7 @@ fn refusal(decision: &Decision) -> Option<Diagnostic> {
         | Decision::QuotaReserved { .. }
         | Decision::Admitted { .. }
         | Decision::Evicted { .. }
+        | Decision::PreemptionAwaited { .. }
         | Decision::StopRequested { .. }
         | Decision::AttemptEnded { .. }
         | Decision::Requeued { .. }

@@ -71,6 +71,7 @@ impl Scheduler {
                     self.stop_attempt(attempt.run, StopMode::Interrupt, StopReason::Evicted);
                 }
             }
+            QuotaDecision::PreemptionAwaited(run) => self.record(Decision::PreemptionAwaited { run }),
         }
     }
 

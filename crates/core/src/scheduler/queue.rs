@@ -55,7 +55,7 @@ struct Entry {
 /// What was decided, which the queue itself has applied already.
 #[derive(Debug, Default)]
 pub(super) struct Decisions {
-    /// The quota that was reserved and taken back, in order.
+    /// What was decided about quota, in order.
     pub(super) quota: Vec<QuotaDecision>,
     /// Attempts whose quota is free for them now.
     pub(super) admitted: Vec<AttemptId>,
@@ -66,7 +66,7 @@ pub(super) struct Decisions {
     pub(super) cycles_inadmissible: u32,
 }
 
-/// That quota was reserved or taken back.
+/// What was decided about quota.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum QuotaDecision {
     Reserved {
@@ -76,6 +76,8 @@ pub(super) enum QuotaDecision {
         waited: SignedDuration,
     },
     Evicted(Eviction),
+    /// A run goes first in its queue, and waits for the quota of others that were evicted before.
+    PreemptionAwaited(RunId),
 }
 
 /// That an attempt has to give its quota back.
@@ -98,7 +100,7 @@ impl Decisions {
     pub(super) fn evicted(&self) -> Vec<&Eviction> {
         let evicted = self.quota.iter().filter_map(|decision| match decision {
             QuotaDecision::Evicted(evicted) => Some(evicted),
-            QuotaDecision::Reserved { .. } => None,
+            QuotaDecision::Reserved { .. } | QuotaDecision::PreemptionAwaited(_) => None,
         });
         evicted.filter(|evicted| evicted.was_admitted).collect()
     }
@@ -249,6 +251,7 @@ impl Queue {
                 waited: reserved.waited,
             },
             rules::QuotaDecision::Evicted(eviction) => QuotaDecision::Evicted(self.eviction(eviction)),
+            rules::QuotaDecision::PreemptionAwaited(id) => QuotaDecision::PreemptionAwaited(run_id(id)),
         });
         Decisions {
             quota: quota.collect(),

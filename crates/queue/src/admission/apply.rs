@@ -51,6 +51,12 @@ impl AdmissionQueue {
         Some(status)
     }
 
+    /// Lets a pending workload go first in its queue, which waits for the quota of others that were evicted; an unknown
+    /// one is no mistake.
+    pub fn await_preemption(&mut self, id: WorkloadId) {
+        self.queues.await_preemption(id);
+    }
+
     /// Sets the time to which usage is worked out, and returns the workloads whose back-off is over.
     pub fn advance(&mut self, now: Timestamp) -> Vec<WorkloadId> {
         self.queues.advance(now);

@@ -14,7 +14,7 @@ const CYCLES_AT_MOST: u32 = 1_000;
 /// What was decided, which the queue has applied to itself already.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Decisions {
-    /// The quota that was reserved and taken back, in order.
+    /// What was decided about quota, in order.
     pub quota: Vec<QuotaDecision>,
     /// The workloads whose quota is free for them now.
     pub admitted: Vec<WorkloadId>,
@@ -26,13 +26,15 @@ pub struct Decisions {
     pub cycles_inadmissible: u32,
 }
 
-/// That quota was reserved or taken back.
+/// What was decided about quota.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum QuotaDecision {
     /// A workload has quota, which its victims may still use.
     Reserved(Reservation),
     /// A workload has to give its quota back.
     Evicted(Eviction),
+    /// A workload goes first in its queue, and waits for the quota of others that were evicted before.
+    PreemptionAwaited(WorkloadId),
 }
 
 /// Quota for a workload.
@@ -95,6 +97,8 @@ pub enum DecisionStep {
         reserved: Vec<Reservation>,
         /// The workloads that it evicted.
         evicted: Vec<Eviction>,
+        /// The workloads that wait for others evicted in earlier cycles.
+        preemptors: Vec<WorkloadId>,
     },
     /// A workload was admitted.
     Admitted(WorkloadId),
@@ -116,6 +120,7 @@ impl Decisions {
                 tried,
                 reserved,
                 evicted,
+                preemptors,
             } => {
                 let gave = !reserved.is_empty();
                 self.cycles_admitted += u32::from(gave);
@@ -123,6 +128,8 @@ impl Decisions {
                 self.quota
                     .extend(reserved.into_iter().map(QuotaDecision::Reserved));
                 self.quota.extend(evicted.into_iter().map(QuotaDecision::Evicted));
+                self.quota
+                    .extend(preemptors.into_iter().map(QuotaDecision::PreemptionAwaited));
             }
             DecisionStep::Admitted(id) => self.admitted.push(id),
         }
@@ -231,6 +238,7 @@ impl AdmissionQueue {
             tried: cycle.tried,
             evicted: evicted.collect(),
             reserved,
+            preemptors: cycle.preemptors,
         }
     }
 

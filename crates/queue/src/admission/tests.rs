@@ -97,7 +97,7 @@ fn evictions(queue: &mut AdmissionQueue) -> Vec<(u64, EvictionReason)> {
     queue.check();
     let evicted = decisions.quota.iter().filter_map(|decision| match decision {
         QuotaDecision::Evicted(eviction) => Some(eviction),
-        QuotaDecision::Reserved(_) => None,
+        QuotaDecision::Reserved(_) | QuotaDecision::PreemptionAwaited(_) => None,
     });
     let evicted = evicted.filter(|eviction| eviction.was_admitted);
     evicted
@@ -220,6 +220,34 @@ fn a_workload_that_was_never_evicted_preempts_at_once() {
             "{protected_for:?} {evictions}"
         );
     }
+}
+
+#[test]
+fn a_workload_that_waits_for_one_evicted_before_is_said_to() {
+    let mut queue = preempting(None);
+    let mut again = queue.clone();
+    let mut both = |second, id| {
+        let next = Workload {
+            id: WorkloadId(id),
+            ..urgent(0, None)
+        };
+        for queue in [&mut queue, &mut again] {
+            queue.withdraw(WorkloadId(id - 1));
+            queue.submit(at(second), next.clone(), from("a", "ann"));
+        }
+        queue.decide(at(second)).quota
+    };
+    let evicted = both(100, 2);
+    assert!(matches!(evicted[..], [QuotaDecision::Evicted(_)]), "{evicted:?}");
+    let awaited = [QuotaDecision::PreemptionAwaited(WorkloadId(3))];
+    assert_eq!(both(101, 3), awaited);
+    assert_eq!(queue.decide(at(102)).quota, [], "it is said once");
+
+    // One that hears of it answers as the one that decided.
+    again.evict(at(100), WorkloadId(1), None);
+    again.await_preemption(WorkloadId(3));
+    let explain = |queue: &AdmissionQueue| queue.queues().wait(WorkloadId(3)).map(|wait| wait.to_string());
+    assert_eq!(explain(&again), explain(&queue));
 }
 
 #[test]

@@ -40,6 +40,11 @@ impl Queue {
         Some(status == AdmissionStatus::Admitted)
     }
 
+    /// Lets a run go first in its queue, which waits for the quota of others that were evicted.
+    pub(in super::super) fn await_preemption(&mut self, run: RunId) {
+        self.admission.await_preemption(workload_id(run));
+    }
+
     /// Sets what time it is, and returns the runs whose back-off is over.
     pub(in super::super) fn advance(&mut self, now: Timestamp) -> Vec<RunId> {
         let over = self.admission.advance(now);

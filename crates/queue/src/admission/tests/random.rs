@@ -176,6 +176,7 @@ impl Story {
     fn hear(&mut self, decided: &Decisions) {
         let now = self.now();
         let Self { again, evicted, .. } = self;
+        assert_eq!(again.advance(now), decided.retried);
         for decision in &decided.quota {
             match decision {
                 QuotaDecision::Reserved(reserved) => {
@@ -188,22 +189,13 @@ impl Story {
                     assert_eq!(was == AdmissionStatus::Admitted, eviction.was_admitted);
                     evicted.extend(eviction.was_admitted.then_some(workload));
                 }
+                QuotaDecision::PreemptionAwaited(workload) => again.await_preemption(*workload),
             }
         }
         for id in &decided.admitted {
             again.admit(*id);
         }
-        let mut retried = decided.retried.clone();
-        retried.retain(|id| !reserved(decided).any(|reserved| reserved.workload == *id));
-        assert_eq!(again.advance(now), retried, "quota ends a back-off, too");
     }
-}
-
-fn reserved(decided: &Decisions) -> impl Iterator<Item = &Reservation> {
-    decided.quota.iter().filter_map(|decision| match decision {
-        QuotaDecision::Reserved(reservation) => Some(reservation),
-        QuotaDecision::Evicted(_) => None,
-    })
 }
 
 /// What is known of each workload from outside.
@@ -228,6 +220,16 @@ pub(super) fn usage(queue: &AdmissionQueue, now: Timestamp) -> Vec<Option<Vec<Us
         .collect()
 }
 
+/// Which workload of each queue waits for others that were evicted, and whether it stays the head.
+fn preemptors(queue: &AdmissionQueue) -> Vec<(&str, Option<WorkloadId>, bool)> {
+    let queues = queue.queues().trees.iter().flat_map(|tree| &tree.queues);
+    let preemptors = queues.map(|queue| {
+        let (preemptor, is_sticky) = queue.line.preemptor();
+        (queue.name.as_str(), preemptor, is_sticky)
+    });
+    preemptors.collect()
+}
+
 proptest! {
     #[test]
     fn one_that_hears_of_the_decisions_comes_to_the_same_state((objects, story) in story()) {
@@ -238,6 +240,7 @@ proptest! {
             told.again.check();
             prop_assert_eq!(stand(&told.live), stand(&told.again));
             prop_assert_eq!(usage(&told.live, told.now()), usage(&told.again, told.now()));
+            prop_assert_eq!(preemptors(&told.live), preemptors(&told.again));
         }
     }
 
