@@ -233,6 +233,9 @@ pub enum Decision {
     ClockSetBack {
         /// What time it is.
         to: Timestamp,
+        /// What time it was before. A log of earlier versions does not say: there it is the time of the fact before.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        from: Option<Timestamp>,
     },
 }
 

@@ -193,7 +193,10 @@ impl Scheduler {
     /// minutes is taken to stand still; where it goes back further, each deadline moves with it.
     pub fn handle(&mut self, now: Timestamp, input: Event) -> Step {
         if self.now.duration_since(now) > CLOCK_TOLERANCE {
-            self.decide(Decision::ClockSetBack { to: now });
+            self.decide(Decision::ClockSetBack {
+                to: now,
+                from: Some(self.now),
+            });
         }
         self.now = self.now.max(now);
         while let Some(timer) = self.timers.pop_due(self.now) {

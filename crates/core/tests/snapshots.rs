@@ -356,3 +356,28 @@ fn what_a_snapshot_looks_like_changes_only_with_its_version() {
         "what a snapshot has is another: raise SNAPSHOT_VERSION, and run this once with WRITE_SNAPSHOT_SHAPE=1\n{changes:#?}"
     );
 }
+
+#[test]
+fn a_clock_that_goes_back_after_a_quiet_time_moves_limits_in_a_replay_as_it_did_then() {
+    let at = |seconds| Timestamp::UNIX_EPOCH + SignedDuration::from_secs(seconds);
+    let (mut scheduler, mut facts) = asked(&[]);
+    for key in ["a", "b", "c"] {
+        let mut request = request(key, "nano-lm");
+        request.job.timeouts.queue = Some(SignedDuration::from_secs(300));
+        let request = Box::new(request);
+        let step = scheduler.handle(at(0), Event::Requested { request });
+        facts.extend(step.facts.into_iter().map(|fact| (step.at, fact)));
+    }
+    let quiet = scheduler.handle(at(16), Event::Tick);
+    assert_eq!(quiet.facts, [], "what time it was then is in no fact");
+    let step = scheduler.handle(at(-400), Event::Tick);
+    facts.extend(step.facts.into_iter().map(|fact| (step.at, fact)));
+
+    let mut replay = Replay::new();
+    for (at, fact) in &facts {
+        replay.apply(*at, fact);
+    }
+    let replayed = replay.finish();
+    assert_eq!(scheduler.next_wakeup(), Some(at(300 - 416)));
+    assert_eq!(replayed.next_wakeup(), scheduler.next_wakeup());
+}

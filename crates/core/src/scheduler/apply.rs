@@ -149,7 +149,7 @@ impl Scheduler {
             Decision::CallRepeated { call } => self.repeat(*call),
             Decision::ReportGivenUp { run } => self.give_up_report(*run),
             Decision::Forgotten { runs } => self.forget(runs),
-            Decision::ClockSetBack { to } => self.set_clock_back(*to),
+            Decision::ClockSetBack { to, from } => self.set_clock_back(from.unwrap_or(self.now), *to),
         }
     }
 
@@ -448,8 +448,8 @@ impl Scheduler {
         }
     }
 
-    fn set_clock_back(&mut self, to: Timestamp) {
-        let by = to.duration_since(self.now);
+    fn set_clock_back(&mut self, from: Timestamp, to: Timestamp) {
+        let by = to.duration_since(from);
         self.now = to;
         self.timers.move_by(by);
         self.queue.move_times(by);
