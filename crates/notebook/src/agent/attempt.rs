@@ -13,7 +13,7 @@ use std::{
     collections::HashMap,
     fs, io,
     os::unix::fs::PermissionsExt,
-    path::{Component, PathBuf},
+    path::{Component, Path, PathBuf},
     thread::JoinHandle,
     time::{Duration, Instant},
 };
@@ -369,17 +369,27 @@ impl Attempt<'_> {
     }
 
     fn notebook_path(&self) -> Step<PathBuf> {
-        let is_inside = self
-            .plan
-            .notebook
-            .components()
-            .all(|part| matches!(part, Component::Normal(_)));
-        if is_inside {
-            return Ok(self.checkout().join(&self.plan.notebook));
+        self.inside(&self.plan.notebook)
+    }
+
+    /// Returns where a file of the checkout is. One that a symbolic link leads out of it is none: nobody approved its content.
+    fn inside(&self, path: &Path) -> Step<PathBuf> {
+        let leaves = |how: &str| {
+            let diagnostic =
+                Diagnostic::error(Code::FileMissing, format!("the path leaves the checkout{how}"));
+            config(diagnostic.at(Place::file(path.display().to_string())))
+        };
+        if !path.components().all(|part| matches!(part, Component::Normal(_))) {
+            return Err(leaves(""));
         }
-        let diagnostic = Diagnostic::error(Code::FileMissing, "the notebook's path leaves the checkout")
-            .at(Place::file(self.plan.notebook.display().to_string()));
-        Err(config(diagnostic))
+        let (checkout, whole) = (self.checkout(), self.checkout().join(path));
+        match (checkout.canonicalize(), whole.canonicalize()) {
+            (Ok(checkout), Ok(real)) if !real.starts_with(&checkout) => {
+                Err(leaves(" through a symbolic link"))
+            }
+            // What is not there is told where it is needed.
+            (Ok(_), Ok(_)) | (Err(_), _) | (_, Err(_)) => Ok(whole),
+        }
     }
 
     fn startup_ends(&self) -> Option<Instant> {

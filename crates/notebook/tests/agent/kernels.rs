@@ -204,3 +204,17 @@ fn a_python_kernelspec_of_any_name_means_the_environments_own_python() {
     done.passed();
     assert_eq!(done.printed().trim(), python().to_str().unwrap());
 }
+
+#[test]
+fn a_parameter_whose_name_is_more_than_a_name_is_refused() {
+    for name in ["a=print('injected')\nb", "a b", "1a", "", "a;b"] {
+        let mut attempt = Attempt::of(&["print(1)"]);
+        attempt.plan.parameters.insert(name.into(), 3.into());
+        let failure = attempt.fails();
+        assert_eq!(
+            (failure.class, failure.diagnostic.code),
+            (FailureClass::Config, Code::ParameterValue),
+            "{name:?}"
+        );
+    }
+}

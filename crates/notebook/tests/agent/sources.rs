@@ -82,3 +82,33 @@ fn a_commit_that_cannot_be_had_fails_before_anything_runs() {
         (FailureClass::Config, Code::SourceNotFetched)
     );
 }
+
+#[test]
+fn a_commit_whose_notebook_or_lock_is_a_link_to_elsewhere_is_refused() {
+    let elsewhere = tempfile::tempdir().expect("a folder");
+    for linked in ["n.ipynb", "requirements.lock"] {
+        let (root, mut source) = repository();
+        let target = elsewhere.path().join(linked);
+        let link = root.path().join("deep/examples").join(linked);
+        fs::copy(root.path().join("deep/examples/n.ipynb"), &target).expect("a file");
+        if link.exists() {
+            fs::remove_file(&link).expect("it is there");
+        }
+        std::os::unix::fs::symlink(&target, &link).expect("a link");
+        git(root.path(), &["add", "."]);
+        git(root.path(), &["commit", "--quiet", "-m", "linked"]);
+        source.commit = git(root.path(), &["rev-parse", "HEAD"]);
+        let head = Head::Commit(source.commit.clone());
+        let mut attempt = Attempt::of(&["print(1)"]).source(Source::Git(source), head);
+        attempt.plan.notebook = "examples/n.ipynb".into();
+        if linked == "requirements.lock" {
+            attempt.plan.environment.lock = Some("examples/requirements.lock".into());
+        }
+        let failure = attempt.fails();
+        assert_eq!(
+            (failure.class, failure.diagnostic.code),
+            (FailureClass::Config, Code::FileMissing),
+            "{linked}: {failure:?}"
+        );
+    }
+}

@@ -21,6 +21,13 @@ const TOLERANCE: f64 = 1.1;
 /// Refuses what cannot be done here at all.
 pub(super) fn refuse(notebook: &Notebook, plan: &Plan, spec: &AttemptSpec) -> Step<()> {
     let place = || Place::file(plan.notebook.display().to_string());
+    if let Some(name) = plan.parameters.keys().find(|name| !is_identifier(name)) {
+        let message = format!("{name:?} is no name of a parameter");
+        let refused = Diagnostic::error(Code::ParameterValue, message).at(place());
+        return Err(config(refused.because(
+            "a parameter is a variable of the notebook: its name is one of Python's",
+        )));
+    }
     if !plan.parameters.is_empty()
         && let Some(refused) = notebook.refuses_parameters()
     {
@@ -38,6 +45,15 @@ pub(super) fn refuse(notebook: &Notebook, plan: &Plan, spec: &AttemptSpec) -> St
         }
         Some(_) | None => Ok(()),
     }
+}
+
+/// The name becomes a part of the injected cell: whoever asks for a run must not write anything else into it.
+fn is_identifier(name: &str) -> bool {
+    let mut characters = name.chars();
+    let begins = characters
+        .next()
+        .is_some_and(|first| first == '_' || first.is_alphabetic());
+    begins && characters.all(|character| character == '_' || character.is_alphanumeric())
 }
 
 /// Returns the parameters that no tagged cell has and no cell reads: their values change nothing. Of those that are

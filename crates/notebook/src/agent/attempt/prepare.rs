@@ -150,6 +150,9 @@ impl Attempt<'_> {
     }
 
     async fn prepare_environment(&mut self) -> Step<Prepared> {
+        if let Some(lock) = &self.plan.environment.lock {
+            self.inside(lock)?;
+        }
         let (progress, mut told) = mpsc::unbounded_channel();
         let (done, result) = tokio::sync::oneshot::channel();
         let environment = self.dependencies.environment.clone();
