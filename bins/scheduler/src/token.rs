@@ -2,6 +2,7 @@
 
 use blueproof_diagnostic::{Code, Diagnostic};
 use blueproof_host::api::Tokens;
+use jiff::Timestamp;
 
 use crate::{
     cli::{Token, TokenCommand, TokensFile},
@@ -20,12 +21,24 @@ pub(crate) fn token(arguments: &Token) -> Result<(), Diagnostic> {
     let tokens = arguments.file.tokens()?;
     match &arguments.command {
         TokenCommand::Create { name, role, expires } => {
+            if let Some(at) = expires.filter(|at| *at <= Timestamp::now()) {
+                let past = Diagnostic::error(
+                    Code::Usage,
+                    format!("a token that expires at {at} would never count"),
+                );
+                return Err(past.hint("name a time that lies ahead, or a duration such as `30d`"));
+            }
             println!("{}", tokens.create(name, *role, *expires)?);
         }
         TokenCommand::List => {
             println!("{:<24} {:<8} EXPIRES", "NAME", "ROLE");
             for token in tokens.list()?.iter() {
-                let expires = token.expires.map_or("never".into(), |at| at.to_string());
+                let expires = token
+                    .expires
+                    .map_or("never".into(), |at| match at <= Timestamp::now() {
+                        true => format!("{at} (expired)"),
+                        false => at.to_string(),
+                    });
                 println!("{:<24} {:<8} {expires}", token.name, token.role.as_str());
             }
         }

@@ -88,7 +88,17 @@ pub enum Actor {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
-pub struct RequestKey(pub String);
+pub struct RequestKey(#[cfg_attr(feature = "schema", schemars(length(min = 1, max = 256)))] pub String);
+
+impl RequestKey {
+    /// The most characters of a key that is taken from elsewhere: it stays in the log.
+    pub const LONGEST: usize = 256;
+
+    /// Returns whether a key tells its request from others, and is no longer than one may be.
+    pub fn is_valid(&self) -> bool {
+        (1..=Self::LONGEST).contains(&self.0.chars().count())
+    }
+}
 
 /// The order of the queue: higher goes first.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

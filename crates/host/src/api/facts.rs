@@ -110,7 +110,10 @@ pub(super) async fn follow(
     Query(From { after }): Query<From>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let last = headers.get("last-event-id").and_then(|id| id.to_str().ok());
+    // What is no text is no position either.
+    let last = headers
+        .get("last-event-id")
+        .map(|id| id.to_str().unwrap_or_default());
     let after = match last.map(str::parse) {
         Some(Ok(after)) => Seq(after),
         Some(Err(_)) => {

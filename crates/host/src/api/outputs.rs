@@ -140,8 +140,10 @@ pub(super) async fn follow(
     Query(From { after }): Query<From>,
     headers: HeaderMap,
 ) -> Response {
-    let last = headers.get("last-event-id").and_then(|id| id.to_str().ok());
-    let after = last.map_or(after, |last| RecordPosition(last.into()));
+    let last = headers
+        .get("last-event-id")
+        .map(|id| String::from_utf8_lossy(id.as_bytes()).into_owned());
+    let after = last.map_or(after, RecordPosition);
     let follower = RecordFollower::after(after, Arc::clone(&api.output), attempt);
     Sse::new(events(follower))
         .keep_alive(KeepAlive::default())

@@ -27,12 +27,17 @@ const PREFIX: &str = "bps_";
 /// The most that a file of tokens may have.
 const FILE_AT_MOST: u64 = 1 << 20;
 
+/// The most characters of a token's name.
+const NAME_AT_MOST: usize = 64;
+
 /// A file of tokens.
 #[derive(Debug)]
 pub struct Tokens {
     /// `None` where nobody is let in by a token.
     path: Option<PathBuf>,
     read: Mutex<Option<(Stamp, Arc<[Token]>)>>,
+    /// What was logged last of a file that cannot be used.
+    logged: Mutex<Option<Diagnostic>>,
 }
 
 /// A token as it is kept.
@@ -70,6 +75,7 @@ impl Tokens {
         Self {
             path: None,
             read: Mutex::default(),
+            logged: Mutex::default(),
         }
     }
 
@@ -78,6 +84,7 @@ impl Tokens {
         Self {
             path: Some(path.into()),
             read: Mutex::default(),
+            logged: Mutex::default(),
         }
     }
 
@@ -106,6 +113,7 @@ impl Tokens {
     /// nowhere else. One of a name that there is already is refused.
     pub fn create(&self, name: &str, role: Role, expires: Option<Timestamp>) -> Result<String, Diagnostic> {
         let path = self.path.as_deref().ok_or_else(no_file)?;
+        check_name(name)?;
         let mut tokens = self.list()?.to_vec();
         if tokens.iter().any(|token| token.name == name) {
             let message = format!("there is a token called `{name}` already");
@@ -140,7 +148,7 @@ impl Tokens {
 
     /// Returns who asks with this token; `None` where it is not known, or has expired.
     pub(super) fn caller(&self, text: &str, now: Timestamp) -> Result<Option<Caller>, ApiError> {
-        let tokens = self.list().map_err(ApiError::unavailable)?;
+        let tokens = self.list().map_err(|problem| self.unusable(&problem))?;
         let given = digest(text);
         let mut known = None;
         // All of them, so that it takes as long whichever it is.
@@ -155,6 +163,21 @@ impl Tokens {
             role: token.role,
             is_owner: false,
         }))
+    }
+}
+
+impl Tokens {
+    /// Logs why no token counts, once for each reason: what a file has in it is not for those who ask.
+    fn unusable(&self, problem: &Diagnostic) -> ApiError {
+        let mut logged = self.logged.lock().unwrap_or_else(PoisonError::into_inner);
+        if logged.as_ref() != Some(problem) {
+            tracing::error!(code = %problem.code, causes = ?problem.causes, "{}", problem.message);
+            *logged = Some(problem.clone());
+        }
+        let diagnostic = Diagnostic::error(problem.code, "no token counts at the moment");
+        ApiError::unavailable(
+            diagnostic.hint("the scheduler's log says why; an admin has to look at its file of tokens"),
+        )
     }
 }
 
@@ -204,6 +227,19 @@ fn write(path: &Path, tokens: Vec<Token>) -> Result<(), Diagnostic> {
     file.as_file().sync_all().map_err(failed)?;
     file.persist(path).map_err(|error| failed(error.error))?;
     Ok(())
+}
+
+/// A token's name is the user that its requests are logged as.
+fn check_name(name: &str) -> Result<(), Diagnostic> {
+    let is_usual = |character: char| character.is_ascii_alphanumeric() || "-_.@".contains(character);
+    if (1..=NAME_AT_MOST).contains(&name.len()) && name.chars().all(is_usual) {
+        return Ok(());
+    }
+    let message = format!("{name:?} is no name of a token");
+    let refused = Diagnostic::error(Code::Usage, message);
+    Err(refused.hint(format!(
+        "a name has 1 to {NAME_AT_MOST} letters, digits, `-`, `_`, `.` and `@`: who asks is known by it"
+    )))
 }
 
 fn new_token() -> io::Result<String> {
@@ -297,9 +333,22 @@ mod tests {
         assert_eq!(error.code, Code::TokensUnreadable);
         mode(0o600);
         fs::write(&path, "tokens: [{name: x}]").expect("it is ours");
-        assert!(
-            tokens.caller(&text, at(0)).is_err(),
-            "nobody knows whom it would let in"
-        );
+        let error = tokens
+            .caller(&text, at(0))
+            .expect_err("nobody knows whom it would let in");
+        let told = format!("{error:?}");
+        assert!(!told.contains("tokens.yaml") && !told.contains("line"), "{told}");
+    }
+
+    #[test]
+    fn a_name_is_one_word() {
+        let (_folder, tokens) = file();
+        for name in ["", "x\ny", "../x y", "ä", &"n".repeat(NAME_AT_MOST + 1)] {
+            let error = tokens.create(name, Role::Read, None).expect_err("it is no name");
+            assert_eq!(error.code, Code::Usage, "{name:?}");
+        }
+        tokens
+            .create("ci@example.org", Role::Read, None)
+            .expect("a token");
     }
 }
