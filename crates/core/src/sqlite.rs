@@ -71,6 +71,9 @@ impl SqliteStore {
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder).map_err(|error| failed("make its folder", &error))?;
         }
+        if schema::is_too_short(path) {
+            return Err(schema::not_ours(path));
+        }
         let database = DatabaseFile::at(path).map_err(|error| failed("open it", &error))?;
         let mut connection = Connection::open(path).map_err(|error| failed("open it", &error))?;
         prepare(&connection).map_err(|error| {

@@ -172,6 +172,13 @@ fn is_current(connection: &Connection) -> Result<bool, rusqlite::Error> {
     Ok(number("application_id")? == i64::from(STORE_ID) && number("user_version")? == known)
 }
 
+/// Returns whether a file has something in it, and less than the header of a database: SQLite would take it for a new one, and
+/// write over it.
+pub(super) fn is_too_short(path: &Path) -> bool {
+    const HEADER: u64 = 100;
+    std::fs::metadata(path).is_ok_and(|file| (1..HEADER).contains(&file.len()))
+}
+
 pub(super) fn not_ours(path: &Path) -> StoreError {
     let diagnostic = Diagnostic::error(Code::StoreNotOurs, "this is no store of blueproof")
         .at(Place::file(path.display().to_string()))
