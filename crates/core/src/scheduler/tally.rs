@@ -16,7 +16,7 @@ use super::{
 use crate::{
     domain::{AttemptId, BlueprintName, Ending, Outcome, ProfileName, RunId, Subject, Usage, Verdict},
     figures::RunUsage,
-    metrics::{self as m, Page, Value},
+    metrics::{self as m, Page},
 };
 
 /// So many blueprints with their profiles have series of their own. A pull request may bring any number of names.
@@ -357,12 +357,9 @@ impl Tally {
             self.usage(&labels, usage);
         }
         if outcome.verdict == Verdict::Passed && subject.pull_request.is_none() && is_known {
-            let before = match self.page.get(&m::BLUEPRINT_LAST_GREEN, &labels) {
-                Some(Value::Number(before)) => *before,
-                Some(Value::Histogram(_)) | None => 0.0,
-            };
-            let last = before.max(seconds_of(ended_at));
-            self.page.set(&m::BLUEPRINT_LAST_GREEN, &labels, last);
+            // Not the later one of two: a clock that was ahead once would hide every pass until then.
+            self.page
+                .set(&m::BLUEPRINT_LAST_GREEN, &labels, seconds_of(ended_at));
         }
     }
 
