@@ -1,12 +1,18 @@
 //! `blueproof quota apply`: the wish that other queues hold, and what that changes.
 
 use std::{
+    collections::BTreeMap,
     fs,
     io::{self, Read as _},
     path::{Path, PathBuf},
 };
 
-use blueproof_core::{domain::RunState, ports::Command, scheduler::Scheduler, view::RunView};
+use blueproof_core::{
+    domain::{QueueName, RunId, RunState},
+    ports::Command,
+    scheduler::Scheduler,
+    view::RunView,
+};
 use blueproof_diagnostic::{Code, Diagnostic, Place as FilePlace};
 use blueproof_queue::{
     manifest::{self, File, Manifest},
@@ -129,15 +135,23 @@ fn warn_of_lost_runs(now: &Scheduler, wanted: &Objects) {
     then.set_objects(wanted.clone());
     let waits =
         |view: &RunView| view.state == RunState::Queued && then.local_queue(view.queue.as_str()).is_none();
+    let mut lost: BTreeMap<QueueName, Vec<RunId>> = BTreeMap::new();
     for view in now.runs().filter(waits) {
-        let message = format!(
-            "{} waits in the LocalQueue `{}`, which is not among these",
-            view.id, view.queue
-        );
-        let warning = Diagnostic::warning(Code::NoSuchQueue, message);
-        show::aside(&warning.hint(format!(
-            "it waits until there is one again; `blueproof cancel {}` ends it",
-            view.id
-        )));
+        lost.entry(view.queue).or_default().push(view.id);
+    }
+    for (queue, runs) in lost {
+        let (who, remedy) = match runs[..] {
+            [run] => (
+                format!("{run} waits"),
+                format!("it waits until there is one again; `blueproof cancel {run}` ends it"),
+            ),
+            _ => (
+                format!("{} runs wait", runs.len()),
+                "they wait until there is one again; `blueproof get runs --all --status queued` lists them"
+                    .to_owned(),
+            ),
+        };
+        let message = format!("{who} in the LocalQueue `{queue}`, which is not among these");
+        show::aside(&Diagnostic::warning(Code::NoSuchQueue, message).hint(remedy));
     }
 }
