@@ -72,6 +72,13 @@ pub(crate) struct Value<T> {
     pub(crate) origin: Origin,
 }
 
+impl<T> Value<T> {
+    /// Returns the value, unless it is the built-in one.
+    pub(crate) fn configured(&self) -> Option<&T> {
+        (self.origin != Origin::BuiltIn).then_some(&self.value)
+    }
+}
+
 /// Where a value comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Origin {
@@ -120,6 +127,15 @@ impl Config {
             python: layers.optional(Key::Python, parse::program)?,
             layers: layers.files(),
         })
+    }
+
+    /// Returns the file that was named with `--config`, if one was.
+    pub(crate) fn named_file(&self) -> Option<&Path> {
+        let named = self
+            .layers
+            .iter()
+            .find(|layer| matches!(layer.owner, Owner::Named));
+        named.map(|layer| &*layer.path)
     }
 
     /// Makes a context the current one: of the file that is named with `--config`, and else of the user's. Whichever is current now

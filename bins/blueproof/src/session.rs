@@ -4,10 +4,18 @@ mod interrupt;
 mod stopped;
 mod watch;
 
+pub(crate) use interrupt::OnInterrupt;
 pub(crate) use stopped::stopped_driver;
 pub(crate) use watch::Watch;
 
-use std::{convert::Infallible, os::unix::process::CommandExt, process::Stdio, sync::Arc, time::Duration};
+use std::{
+    convert::Infallible,
+    os::unix::process::CommandExt,
+    path::{Path, PathBuf},
+    process::Stdio,
+    sync::Arc,
+    time::Duration,
+};
 
 use blueproof_core::{
     domain::{Actor, RequestKey},
@@ -19,6 +27,7 @@ use blueproof_diagnostic::{Code, Diagnostic};
 use blueproof_host::{Host, Target, until_taken_up};
 use blueproof_machine::{LocalPolicy, Machine, MachineConfig};
 use jiff::Timestamp;
+use nix::unistd::{Uid, User};
 
 use crate::{
     backend::Backend,
@@ -40,6 +49,8 @@ pub(crate) struct Session {
     policy: Policy,
     /// Leads where nobody else does; none where a server does.
     host: Option<Host>,
+    /// The configuration file that was named, if one was.
+    config_file: Option<PathBuf>,
 }
 
 impl Session {
@@ -51,6 +62,7 @@ impl Session {
                 description: "scheduler".into(),
                 store: Backend::Server(client),
                 host: None,
+                config_file: None,
                 warnings: Vec::new(),
             });
         }
@@ -63,6 +75,7 @@ impl Session {
             policy: machine.host.policy().clone(),
             host: Some(machine.host.telling(show::aside)),
             description: machine.description,
+            config_file: config.named_file().map(Path::to_owned),
             warnings: machine.warnings,
         })
     }
@@ -84,6 +97,9 @@ impl Session {
         };
         let mut host = std::process::Command::new(own_program()?);
         host.arg("host").arg("--store").arg(store.path());
+        if let Some(file) = &self.config_file {
+            host.arg("--config").arg(file);
+        }
         host.stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
@@ -174,8 +190,11 @@ fn machine(config: &Config) -> Result<MachineConfig, Problem> {
         policy: LocalPolicy {
             cpu: config.local_cpu.value,
             memory: config.local_memory.value,
-            self_approve: config.local_self_approve.value,
-            approvers: config.local_approvers.value.iter().cloned().collect(),
+            self_approve: config.local_self_approve.configured().copied(),
+            approvers: config
+                .local_approvers
+                .configured()
+                .map(|names| names.iter().cloned().collect()),
         },
     })
 }
@@ -185,7 +204,7 @@ pub(crate) fn new_key() -> RequestKey {
     RequestKey(format!("cli-{}", uuid::Uuid::new_v4()))
 }
 
-/// Returns the user of this machine who types.
+/// Returns the user of this machine who types, by `USER` or `LOGNAME`, else by the user database.
 pub(crate) fn local_user() -> Actor {
     let named = |variable| {
         std::env::var(variable)
@@ -193,7 +212,16 @@ pub(crate) fn local_user() -> Actor {
             .filter(|name: &String| !name.is_empty())
     };
     let name = ["USER", "LOGNAME"].into_iter().find_map(named);
-    Actor::Local(name.unwrap_or_else(|| format!("uid {}", rustix::process::getuid().as_raw())))
+    Actor::Local(
+        name.or_else(account_name)
+            .unwrap_or_else(|| format!("uid {}", Uid::current())),
+    )
+}
+
+/// Returns what the system calls the user that this process runs as; services and cron have no variable with it.
+fn account_name() -> Option<String> {
+    let user = User::from_uid(Uid::current()).ok().flatten()?;
+    Some(user.name)
 }
 
 /// Returns this program, which is also every attempt's agent.

@@ -6,7 +6,7 @@ use blueproof_core::policy::LocalApproval;
 use blueproof_diagnostic::{Code, Diagnostic};
 use blueproof_host::{
     Pruned, RetentionError, Service, ServiceStatus,
-    api::{Address, Api},
+    api::{Address, Api, Listening},
 };
 use blueproof_machine::{LocalPolicy, Machine, MachineConfig};
 use tokio::{
@@ -14,7 +14,7 @@ use tokio::{
     sync::watch,
     task::JoinSet,
 };
-use tracing_subscriber::{EnvFilter, fmt};
+use tracing_subscriber::{EnvFilter, filter::LevelFilter, fmt};
 
 use crate::{
     cli::{LogFormat, Serve},
@@ -34,13 +34,7 @@ pub(crate) fn serve(arguments: &Serve) -> Result<(), Diagnostic> {
 }
 
 fn log(arguments: &Serve) -> Result<(), Diagnostic> {
-    let filter = EnvFilter::try_new(&arguments.log).map_err(|error| {
-        Diagnostic::error(
-            Code::Usage,
-            format!("`{}` is no filter of what is logged", arguments.log),
-        )
-        .because(error.to_string())
-    })?;
+    let filter = filter(&arguments.log)?;
     let lines = fmt()
         .with_env_filter(filter)
         .with_writer(io::stderr)
@@ -50,6 +44,21 @@ fn log(arguments: &Serve) -> Result<(), Diagnostic> {
         LogFormat::Json => lines.json().flatten_event(true).init(),
     }
     Ok(())
+}
+
+/// A word that is no level would be taken for a target of which everything is logged, and of all others nothing.
+fn filter(text: &str) -> Result<EnvFilter, Diagnostic> {
+    let refused = |why: String| {
+        let message = format!("`{text}` is no filter of what is logged");
+        let refused = Diagnostic::error(Code::Usage, message).because(why);
+        refused.hint("name a level (error, warn, info, debug, trace, off), or levels of targets: `info,blueproof_core=debug`")
+    };
+    let mut words = text.split(',').map(str::trim).filter(|word| !word.is_empty());
+    let is_level = |word: &str| word.parse::<LevelFilter>().is_ok();
+    if let Some(word) = words.find(|word| !word.contains('=') && !word.contains('[') && !is_level(word)) {
+        return Err(refused(format!("`{word}` is no level")));
+    }
+    EnvFilter::try_new(text).map_err(|error| refused(error.to_string()))
 }
 
 async fn run(arguments: &Serve) -> Result<(), Diagnostic> {
@@ -72,12 +81,19 @@ async fn run(arguments: &Serve) -> Result<(), Diagnostic> {
         tokens,
         env!("CARGO_PKG_VERSION"),
     );
-    let mut serving = listen(api, &arguments.addresses(&config), &stops).await?;
+    let listening = listen(&arguments.addresses(&config)).await?;
     tokio::spawn(tell_standing(service.standing()));
     let working = {
         let service = service.clone();
         tokio::spawn(async move { service.run().await })
     };
+    // What is asked for before is known who leads could be decided by another process.
+    let mut standing = service.standing();
+    tokio::select! {
+        _ = standing.wait_for(|standing| *standing != ServiceStatus::Starting) => {}
+        () = told(stops.clone()) => {}
+    }
+    let mut serving = answer(api, listening, &stops);
     told(stops).await;
     tracing::info!("told to stop: what runs goes on by itself");
     // Those who ask are answered first, with a store that is still led.
@@ -87,20 +103,25 @@ async fn run(arguments: &Serve) -> Result<(), Diagnostic> {
     Ok(())
 }
 
-/// Serves at each address until it is told to stop.
-async fn listen(
-    api: Api,
-    addresses: &[Address],
-    stops: &watch::Receiver<bool>,
-) -> Result<JoinSet<()>, Diagnostic> {
-    let (app, _) = api.router();
-    let mut serving = JoinSet::new();
+/// Listens at each address. Nobody is answered yet.
+async fn listen(addresses: &[Address]) -> Result<Vec<Listening>, Diagnostic> {
+    let mut all = Vec::new();
     for address in addresses {
         let listening = address.listen().await?;
         tracing::info!(address = %listening.address(), "listening");
-        serving.spawn(listening.serve(app.clone(), told(stops.clone())));
+        all.push(listening);
     }
-    Ok(serving)
+    Ok(all)
+}
+
+/// Answers those who ask until it is told to stop.
+fn answer(api: Api, listening: Vec<Listening>, stops: &watch::Receiver<bool>) -> JoinSet<()> {
+    let (app, _) = api.router();
+    let mut serving = JoinSet::new();
+    for at in listening {
+        serving.spawn(at.serve(app.clone(), told(stops.clone())));
+    }
+    serving
 }
 
 impl Serve {
@@ -129,11 +150,11 @@ fn config(arguments: &Serve) -> Result<MachineConfig, Diagnostic> {
         policy: LocalPolicy {
             cpu: machine.cpu,
             memory: machine.memory,
-            self_approve: match self_approve {
+            self_approve: Some(match self_approve {
                 true => LocalApproval::Own,
                 false => LocalApproval::Required,
-            },
-            approvers: machine.approvers.clone(),
+            }),
+            approvers: Some(machine.approvers.clone()),
         },
     })
 }

@@ -88,11 +88,20 @@ impl Waker {
 impl Engine {
     /// Replays the store's log, takes over what an earlier engine left, and from now on goes by `policy`.
     pub async fn open(ports: Ports, policy: Policy) -> Result<Self, StoreError> {
+        Self::open_after(ports, |_| policy).await
+    }
+
+    /// Opens the store as [`Self::open`] does, by a policy that follows from the one that was in force, if there was one.
+    pub async fn open_after(
+        ports: Ports,
+        policy: impl FnOnce(Option<&Policy>) -> Policy,
+    ) -> Result<Self, StoreError> {
         let Replayed {
             mut scheduler,
             last,
             written_down,
         } = Replayed::of(&*ports.store).await?;
+        let policy = policy(scheduler.policy());
         let is_new = scheduler.policy() != Some(&policy);
         let outstanding = scheduler.outstanding();
         scheduler.take_changed();

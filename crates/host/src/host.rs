@@ -32,7 +32,33 @@ pub struct Host {
     ports: Ports,
     leadership: Arc<dyn Leadership>,
     policy: Policy,
+    kept: KeptGate,
     tell: Tell,
+}
+
+/// What of the gate's policy stays as it is in the store when this process leads, because nobody configured it otherwise: a
+/// command does not open what a server that leads otherwise keeps closed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct KeptGate {
+    /// Whether users approve their own runs.
+    pub self_approval: bool,
+    /// Who may approve the runs of others.
+    pub approvers: bool,
+}
+
+impl KeptGate {
+    fn apply(self, mut policy: Policy, in_force: Option<&Policy>) -> Policy {
+        let Some(in_force) = in_force else {
+            return policy;
+        };
+        if self.self_approval {
+            policy.gate.local = in_force.gate.local;
+        }
+        if self.approvers {
+            policy.gate.approvers.clone_from(&in_force.gate.approvers);
+        }
+        policy
+    }
 }
 
 /// How far this process has led.
@@ -51,8 +77,14 @@ impl Host {
             ports,
             leadership,
             policy,
+            kept: KeptGate::default(),
             tell: Box::new(|_| ()),
         }
+    }
+
+    /// Keeps these parts of the policy that is in force in the store.
+    pub fn keeping(self, kept: KeptGate) -> Self {
+        Self { kept, ..self }
     }
 
     /// Has told what is wrong with each input that was set aside while this process led.
@@ -66,7 +98,7 @@ impl Host {
         &self.ports
     }
 
-    /// Returns what is in force while this process leads.
+    /// Returns what this process is configured with: in force while it leads, but for what it [keeps](Self::keeping).
     pub fn policy(&self) -> &Policy {
         &self.policy
     }
@@ -152,7 +184,8 @@ impl Host {
     }
 
     pub(crate) async fn open_engine(&self) -> Result<Engine, StoreError> {
-        Engine::open(self.ports.clone(), self.policy.clone()).await
+        let (kept, policy) = (self.kept, self.policy.clone());
+        Engine::open_after(self.ports.clone(), |in_force| kept.apply(policy, in_force)).await
     }
 
     pub(crate) fn tell(&self, problem: &Diagnostic) {

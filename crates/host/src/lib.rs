@@ -24,7 +24,7 @@ mod wire;
 
 #[cfg(feature = "client")]
 pub use client::{ServerAddress, ServerAddressError, ServerClient};
-pub use host::{Host, Led};
+pub use host::{Host, KeptGate, Led};
 pub use pauses::Pauses;
 pub use retention::{PruneItem, PrunePlan, Pruned, Retention, RetentionError, RetentionLimit};
 pub use service::{Service, ServiceStatus};

@@ -21,7 +21,7 @@ use blueproof_core::{
     sqlite::SqliteStore,
 };
 use blueproof_diagnostic::Diagnostic;
-use blueproof_host::Host;
+use blueproof_host::{Host, KeptGate};
 use blueproof_notebook::report::FolderReporter;
 
 pub use gpus::meter;
@@ -46,10 +46,11 @@ pub struct LocalPolicy {
     pub cpu: Option<Cpus>,
     /// How much memory it may promise; `None` is what the machine has.
     pub memory: Option<Bytes>,
-    /// Whether users of this machine approve their own runs by asking for them.
-    pub self_approve: LocalApproval,
-    /// Which users of this machine may approve the runs of others.
-    pub approvers: Vec<String>,
+    /// Whether users of this machine approve their own runs by asking for them; `None` is as it is in the store, and that they do
+    /// in a new one.
+    pub self_approve: Option<LocalApproval>,
+    /// Which users of this machine may approve the runs of others; `None` is as it is in the store, and nobody in a new one.
+    pub approvers: Option<Vec<String>>,
 }
 
 /// A store and the machine that its runs run on.
@@ -101,7 +102,7 @@ impl Machine {
         };
         let policy = config.policy.of(inventory.allocatable());
         Ok(Self {
-            host: Host::new(ports, store.clone(), policy),
+            host: Host::new(ports, store.clone(), policy).keeping(config.policy.kept()),
             store,
             output,
             description: inventory.description,
@@ -146,8 +147,17 @@ impl LocalPolicy {
             gpu: total.gpu,
         };
         let mut policy = Policy::local(quota);
-        policy.gate.local = self.self_approve;
-        policy.gate.approvers = self.approvers.iter().cloned().map(Actor::Local).collect();
+        policy.gate.local = self.self_approve.unwrap_or(policy.gate.local);
+        let approvers = self.approvers.iter().flatten();
+        policy.gate.approvers = approvers.cloned().map(Actor::Local).collect();
         policy
+    }
+
+    /// Returns what of the gate is not configured here.
+    fn kept(&self) -> KeptGate {
+        KeptGate {
+            self_approval: self.self_approve.is_none(),
+            approvers: self.approvers.is_none(),
+        }
     }
 }

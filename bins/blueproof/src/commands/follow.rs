@@ -10,7 +10,7 @@ use crate::{
     exit::{Exit, Problem},
     output::{self, Document, DocumentFormat},
     reading,
-    session::{Session, Watch},
+    session::{OnInterrupt, Session, Watch},
     show::{
         self,
         progress::Progress,
@@ -44,12 +44,13 @@ pub(crate) async fn follow(
     target: &Target,
     done: impl Fn(&RunView) -> bool,
     verbosity: Verbosity,
+    on_interrupt: OnInterrupt,
 ) -> Result<Option<RunView>, Problem> {
     if verbosity == Verbosity::VerdictOnly {
-        return wait_in_silence(session, target, done).await;
+        return wait_in_silence(session, target, done, on_interrupt).await;
     }
     show::github::begin_group("how the run goes on");
-    let followed = follow_in_group(session, target, done).await;
+    let followed = follow_in_group(session, target, done, on_interrupt).await;
     show::github::end_group();
     followed
 }
@@ -58,12 +59,13 @@ async fn wait_in_silence(
     session: &Session,
     target: &Target,
     done: impl Fn(&RunView) -> bool,
+    on_interrupt: OnInterrupt,
 ) -> Result<Option<RunView>, Problem> {
     let say = Progress::new().speaker();
     tokio::select! {
         view = session.until(target, done) => view.map(Some),
         never = session.look_after_the_driver(&say) => match never {},
-        let_go = session.heed_signals(target, &say) => let_go.map(|()| None),
+        let_go = session.heed_signals(target, on_interrupt, &say) => let_go.map(|()| None),
     }
 }
 
@@ -71,6 +73,7 @@ async fn follow_in_group(
     session: &Session,
     target: &Target,
     done: impl Fn(&RunView) -> bool,
+    on_interrupt: OnInterrupt,
 ) -> Result<Option<RunView>, Problem> {
     let mut progress = Progress::new();
     let say = progress.speaker();
@@ -79,7 +82,7 @@ async fn follow_in_group(
         view = session.until(target, done) => view?,
         never = watch.go_on(&mut progress) => match never? {},
         never = session.look_after_the_driver(&say) => match never {},
-        let_go = session.heed_signals(target, &say) => {
+        let_go = session.heed_signals(target, on_interrupt, &say) => {
             progress.end();
             let_go?;
             return Ok(None);

@@ -24,7 +24,7 @@ use crate::{
     current_project::CurrentProject,
     exit::{Exit, Problem},
     output,
-    session::{Session, local_user, new_key},
+    session::{OnInterrupt, Session, local_user, new_key},
     show::{
         aside,
         looking::{Looking, Meanwhile},
@@ -79,7 +79,15 @@ pub(crate) async fn run(session: &Session, draft: RunRequest, arguments: &Run) -
     if arguments.detach {
         return detach(session, &target, |_| true, arguments.output).await;
     }
-    match follow(session, &target, |view| view.settled, verbosity).await? {
+    match follow(
+        session,
+        &target,
+        |view| view.settled,
+        verbosity,
+        OnInterrupt::CancelRun,
+    )
+    .await?
+    {
         Some(view) => conclude(session, &view, arguments.output, verbosity).await,
         None => Ok(Exit::Interrupted),
     }

@@ -17,7 +17,7 @@ use crate::{
     exit::{Exit, Problem},
     output::{self, DocumentFormat},
     select::described,
-    session::{Session, local_user, new_key},
+    session::{OnInterrupt, Session, local_user, new_key},
 };
 
 /// Waits for runs, one after the other; the exit code is that of the first that did not pass.
@@ -54,7 +54,15 @@ async fn settled(
 ) -> Result<Option<Vec<RunView>>, Problem> {
     let mut ended = Vec::new();
     for run in runs {
-        let Some(view) = follow(session, &Target::Run(*run), |view| view.settled, verbosity).await? else {
+        let Some(view) = follow(
+            session,
+            &Target::Run(*run),
+            |view| view.settled,
+            verbosity,
+            OnInterrupt::StopWaiting,
+        )
+        .await?
+        else {
             return Ok(None);
         };
         if format.is_none() {
@@ -101,7 +109,15 @@ pub(crate) async fn cancel(session: &Session, arguments: &Cancel) -> Result<Exit
             how: StopMode::End,
         })
         .await?;
-    match follow(session, &Target::Run(run), |view| view.settled, Verbosity::Full).await? {
+    match follow(
+        session,
+        &Target::Run(run),
+        |view| view.settled,
+        Verbosity::Full,
+        OnInterrupt::CancelRun,
+    )
+    .await?
+    {
         Some(view) => {
             conclude(session, &view, None, Verbosity::Full).await?;
             Ok(Exit::Ok)
@@ -140,7 +156,7 @@ pub(crate) async fn retry(session: &Session, arguments: &Retry) -> Result<Exit, 
     }
     // It ended before: only an end that came after that one counts.
     let again = move |view: &RunView| view.settled && view.ended_at > before.ended_at;
-    match follow(session, &target, again, verbosity).await? {
+    match follow(session, &target, again, verbosity, OnInterrupt::CancelRun).await? {
         Some(view) => conclude(session, &view, arguments.output, verbosity).await,
         None => Ok(Exit::Interrupted),
     }

@@ -1,13 +1,13 @@
 //! Ctrl-C: the first one interrupts the cell, the second one ends the run in order, the third one lets go of it.
 //!
 //! SIGTERM is for those who will not ask twice: it ends the run at once. SIGHUP is no wish of anybody's, the terminal is
-//! gone: the run is left to a process of its own.
+//! gone: the run is left to a process of its own. A command that only waits ends with the first one, and the run goes on.
 
 use std::time::Duration;
 
 use blueproof_core::{domain::RunState, event::StopMode, ports::Command};
 use blueproof_host::Target;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::{Session, local_user, new_key};
 use crate::{exit::Problem, show::progress::Say};
@@ -37,21 +37,77 @@ fn said(how: StopMode, state: Option<RunState>) -> &'static str {
     }
 }
 
+/// What Ctrl-C and SIGTERM do to a run that is followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OnInterrupt {
+    /// They cancel it: this command asked for it.
+    CancelRun,
+    /// They end the command alone.
+    StopWaiting,
+}
+
+/// The signals by which a process is asked to end.
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+    hang_up: Signal,
+}
+
+impl Signals {
+    fn listen() -> Self {
+        let listen = |kind| {
+            let listening: std::io::Result<Signal> = signal(kind);
+            listening.unwrap_or_else(|error| panic!("signals can be listened to: {error}"))
+        };
+        Self {
+            interrupt: listen(SignalKind::interrupt()),
+            terminate: listen(SignalKind::terminate()),
+            hang_up: listen(SignalKind::hangup()),
+        }
+    }
+}
+
 impl Session {
-    /// Turns signals into wishes, and returns when the run is to be let go of. Safe to drop.
-    pub(crate) async fn heed_signals(&self, target: &Target, say: &Say) -> Result<(), Problem> {
-        let broken = |error: std::io::Error| panic!("signals can be listened to: {error}");
-        let mut interrupt = signal(SignalKind::interrupt()).unwrap_or_else(broken);
-        let mut terminate = signal(SignalKind::terminate()).unwrap_or_else(broken);
-        let mut hang_up = signal(SignalKind::hangup()).unwrap_or_else(broken);
+    /// Turns signals into commands, and returns when the run is followed no longer. Safe to drop.
+    pub(crate) async fn heed_signals(
+        &self,
+        target: &Target,
+        on_interrupt: OnInterrupt,
+        say: &Say,
+    ) -> Result<(), Problem> {
+        match on_interrupt {
+            OnInterrupt::CancelRun => self.cancel_on_signals(target, say).await,
+            OnInterrupt::StopWaiting => self.stop_on_signals(target, say).await,
+        }
+    }
+
+    /// Returns at the first signal. What this process leads goes on in one of its own.
+    async fn stop_on_signals(&self, target: &Target, say: &Say) -> Result<(), Problem> {
+        let mut signals = Signals::listen();
+        tokio::select! {
+            _ = signals.interrupt.recv() => {}
+            _ = signals.terminate.recv() => {}
+            _ = signals.hang_up.recv() => {}
+        }
+        if let Some(view) = target.read(&*self.store).await? {
+            say.line(&format!(
+                "waits for {0} no longer; `blueproof wait {0}` does so again, `blueproof cancel {0}` ends it",
+                view.id
+            ));
+        }
+        self.spawn_host()
+    }
+
+    async fn cancel_on_signals(&self, target: &Target, say: &Say) -> Result<(), Problem> {
+        let mut signals = Signals::listen();
         let mut asked = None;
         // What was asked for and is not left for whoever drives: that takes until the request has become a run.
         let mut unsaid = None;
         loop {
             let how = tokio::select! {
-                _ = interrupt.recv() => if asked.is_none() { StopMode::Interrupt } else { StopMode::End },
-                _ = terminate.recv() => StopMode::End,
-                _ = hang_up.recv() => return self.spawn_host(),
+                _ = signals.interrupt.recv() => if asked.is_none() { StopMode::Interrupt } else { StopMode::End },
+                _ = signals.terminate.recv() => StopMode::End,
+                _ = signals.hang_up.recv() => return self.spawn_host(),
                 left = self.cancel(target, unsaid.unwrap_or(StopMode::End)), if unsaid.is_some() => {
                     left?;
                     unsaid = None;

@@ -1,6 +1,6 @@
 //! Runs that wait for somebody's approval, as people give it, take it back and hold it.
 
-use std::process::Command;
+use std::{fs, process::Command};
 
 use crate::common::{Answer, Checkout, Home, eventually};
 
@@ -138,4 +138,34 @@ fn a_command_that_cannot_be_read_is_listed_with_its_reason() {
     let row = listed.lines().find(|line| line.contains("newer")).expect(&listed);
     assert!(row.contains("dream") && row.contains("set aside"), "{row}");
     assert!(row.contains("unknown variant `dream`"), "{row}");
+}
+
+#[test]
+fn what_a_named_configuration_says_of_approvals_holds_for_a_detached_run_and_until_another_is_said() {
+    let home = Home::local("by which policy a command leads");
+    let checkout = Checkout::new(&["print('it ran')"], "");
+    let config = home.path().join("strict.yaml");
+    let text =
+        "apiVersion: blueproof.dev/v1alpha1\nkind: Config\nlocal: {selfApprove: false, approvers: [ada]}\n";
+    fs::write(&config, text).expect("a file");
+    let named = config.to_str().expect("a path in UTF-8");
+    let asked = blueproof(
+        &home,
+        "bob",
+        &["--config", named, "run", "--detach", checkout.typed()],
+    );
+    assert_eq!(asked.code, Some(0), "{asked:?}");
+    assert_eq!(state(&home), "awaitingApproval");
+
+    let waits = ["wait", "r-1", "--timeout", "1s"];
+    let by_default = blueproof(&home, "bob", &waits);
+    assert_eq!(by_default.code, Some(8), "{by_default:?}");
+    assert_eq!(state(&home), "awaitingApproval", "nobody said that it needs none");
+    let mut otherwise = typed(&home, "bob", &["wait", "r-1"]);
+    let otherwise: Answer = otherwise
+        .env("BLUEPROOF_LOCAL_SELF_APPROVE", "true")
+        .output()
+        .expect("it starts")
+        .into();
+    assert_eq!(otherwise.code, Some(0), "{otherwise:?}");
 }

@@ -118,3 +118,23 @@ fn a_run_goes_on_by_itself_when_its_terminal_goes() {
     assert_eq!(run["state"], json!({ "ended": "passed" }));
     assert_eq!(run["attempts"].as_array().map(Vec::len), Some(1));
 }
+
+#[test]
+fn a_command_that_only_waits_ends_alone() {
+    let home = Home::new();
+    let held = Held::new(&home, "held");
+    home.blueproof(&["run", "--detach", held.typed()]);
+    home.until_printed("last", "held waits");
+
+    let answer = home.start(&["wait", "last"]).press_ctrl_c_until_it_ends();
+
+    assert_eq!(
+        (answer.code, answer.stdout.as_str()),
+        (Some(130), ""),
+        "{answer:?}"
+    );
+    assert!(answer.stderr.contains("waits for r-1 no longer"), "{answer:?}");
+    held.let_go();
+    let run = home.until_settled("r-1");
+    assert_eq!(run["state"], json!({ "ended": "passed" }));
+}

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     Api, ApiError, Caller, Role,
     extract::{self, Path, Query},
+    status::check_own_decision,
 };
 use crate::wire::COMMANDS_A_PAGE;
 
@@ -41,13 +42,19 @@ pub(super) struct OfCommand {
     key: RequestKey,
 }
 
-/// Leaves a command. It is answered as soon as that outlives a power cut, which is before anybody has decided about it.
+/// Stores a command. It is answered as soon as that outlives a power cut, which is before it is decided about. Refused while another
+/// process leads: that would decide by its own policy, which may approve what this server's does not.
 pub(super) async fn submit(
     State(api): State<Arc<Api>>,
     caller: Caller,
     extract::Json(command): extract::Json<Command>,
 ) -> Result<(StatusCode, Json<StoredCommand>), ApiError> {
     caller.check(needed(&command))?;
+    if !command.key().is_valid() {
+        let why = format!("a key has 1 to {} characters", RequestKey::LONGEST);
+        return Err(ApiError::malformed(StatusCode::BAD_REQUEST, &why));
+    }
+    check_own_decision(&api)?;
     let command = command.by(|claimed| caller.acts_as(claimed));
     let key = command.key().clone();
     let now = api.service.host().ports().clock.now();

@@ -71,16 +71,32 @@ pub(super) async fn healthz() -> &'static str {
     "ok\n"
 }
 
-/// Answers whether what is asked of this process is decided: here, or by the process that leads while this one follows.
+/// Answers whether this process leads, and so decides what it is asked for.
 pub(super) async fn readyz(State(api): State<Arc<Api>>) -> Result<&'static str, ApiError> {
     let standing = api.service.standing().borrow().clone();
-    let why = match standing {
-        ServiceStatus::Leading | ServiceStatus::Following => return Ok("ok\n"),
+    let not_serving = |why| Diagnostic::error(Code::NotServing, why);
+    Err(ApiError::unavailable(match standing {
+        ServiceStatus::Leading => return Ok("ok\n"),
         ServiceStatus::Failing(problem) => *problem,
-        ServiceStatus::Starting => Diagnostic::error(Code::NotServing, "it has only just begun"),
-        ServiceStatus::Stopped => Diagnostic::error(Code::NotServing, "it was told to stop"),
-    };
-    Err(ApiError::unavailable(why))
+        ServiceStatus::Starting => not_serving("the scheduler is starting"),
+        ServiceStatus::Stopped => not_serving("the scheduler was told to stop"),
+        ServiceStatus::Following => led_by_another(),
+    }))
+}
+
+/// Refuses what another process would decide, by a policy that may approve what this scheduler's does not.
+pub(super) fn check_own_decision(api: &Api) -> Result<(), ApiError> {
+    let is_following = *api.service.standing().borrow() == ServiceStatus::Following;
+    match is_following {
+        true => Err(ApiError::unavailable(led_by_another())),
+        false => Ok(()),
+    }
+}
+
+fn led_by_another() -> Diagnostic {
+    let why = "another process leads this store, by a policy of its own";
+    Diagnostic::error(Code::NotServing, why)
+        .hint("this scheduler takes over when that process ends; until then it accepts no commands")
 }
 
 /// Answers with what Prometheus reads, as `blueproof metrics` prints it.

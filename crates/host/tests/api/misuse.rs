@@ -9,8 +9,13 @@ use super::support::{On, Served};
 
 type Wrong = (Method, &'static str, &'static str, u16, Code);
 
+const NO_KEY: &str =
+    r#"{"kind": "cancel", "key": "", "run": "r-1", "by": {"local": "ada"}, "how": "interrupt"}"#;
+
+const COMMANDS: &str = "/api/v1/commands";
+
 /// Returns requests that are wrong, with what each is answered with.
-fn wrong() -> [Wrong; 16] {
+fn wrong() -> [Wrong; 17] {
     [
         (Method::GET, "/api/v1/runs/r-1", "", 404, Code::NotFound),
         (Method::GET, "/api/v1/runs/1", "", 400, Code::RequestMalformed),
@@ -46,22 +51,17 @@ fn wrong() -> [Wrong; 16] {
         (Method::GET, "/api/v1/requests/none/run", "", 404, Code::NotFound),
         (Method::GET, "/api/v2/runs", "", 404, Code::NotFound),
         (Method::DELETE, "/api/v1/runs", "", 405, Code::RequestMalformed),
-        (Method::POST, "/api/v1/commands", "", 400, Code::RequestMalformed),
-        (Method::POST, "/api/v1/commands", "{", 400, Code::RequestMalformed),
+        (Method::POST, COMMANDS, "", 400, Code::RequestMalformed),
+        (Method::POST, COMMANDS, "{", 400, Code::RequestMalformed),
         (
             Method::POST,
-            "/api/v1/commands",
+            COMMANDS,
             "{\"kind\": \"explode\"}",
             422,
             Code::RequestMalformed,
         ),
-        (
-            Method::POST,
-            "/api/v1/commands",
-            "\u{0}",
-            400,
-            Code::RequestMalformed,
-        ),
+        (Method::POST, COMMANDS, "\u{0}", 400, Code::RequestMalformed),
+        (Method::POST, COMMANDS, NO_KEY, 400, Code::RequestMalformed),
         (Method::GET, "/metrics", "", 503, Code::NotServing),
         (Method::GET, "/readyz", "", 503, Code::NotServing),
     ]
@@ -82,6 +82,29 @@ async fn what_is_wrong_with_a_request_is_said() {
         );
         let expected = (StatusCode::from_u16(status).expect("a status"), code);
         assert_eq!(told, expected, "{method} {path} {body}");
+    }
+    let commands = served.client(Some(token)).all_commands(10).await.expect("a read");
+    assert_eq!(commands, [], "nothing was left");
+}
+
+#[tokio::test]
+async fn what_another_process_would_decide_by_its_own_policy_is_refused() {
+    let served = Served::following(On::Loopback).await;
+    let token = served.token(Role::Admin);
+    let (http, cancel) = (
+        served.http(),
+        r#"{"kind": "cancel", "key": "k", "run": "r-1", "by": {"local": "ada"}, "how": "interrupt"}"#,
+    );
+    for request in [
+        http.get(served.url("/readyz")),
+        http.post(served.url("/api/v1/commands"))
+            .header("content-type", "application/json")
+            .body(cancel),
+    ] {
+        let response = request.bearer_auth(&token).send().await.expect("an answer");
+        assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
+        let told = response.json::<Diagnostic>().await.expect("a diagnostic");
+        assert_eq!(told.code, Code::NotServing);
     }
     let commands = served.client(Some(token)).all_commands(10).await.expect("a read");
     assert_eq!(commands, [], "nothing was left");

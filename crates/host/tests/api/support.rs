@@ -5,11 +5,11 @@ use std::{path::PathBuf, sync::Arc};
 use blueproof_core::{
     engine::Ports,
     policy::Policy,
-    ports::Clusters,
+    ports::{Clusters, Leadership as _},
     testing::{FakeClock, FakeCluster, FakeLease, FakeOutput, FakeReporter, MemoryStore, two_cores},
 };
 use blueproof_host::{
-    Host, ServerAddress, ServerClient, Service,
+    Host, ServerAddress, ServerClient, Service, ServiceStatus,
     api::{Address, Api, Role, Tokens},
 };
 use tempfile::TempDir;
@@ -39,10 +39,31 @@ impl Served {
         Self::with(on, tempfile::tempdir().expect("a folder"), Arc::default()).await
     }
 
+    /// Returns one that follows: another process leads its store. It works in the background.
+    pub(crate) async fn following(on: On) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let lease = FakeLease::default();
+        let led = lease.try_lead().await.expect("a lease that works");
+        let served = Self::led_by(on, folder, Arc::default(), lease).await;
+        let service = Arc::clone(&served.service);
+        tokio::spawn(async move {
+            let _led = led;
+            service.run().await;
+        });
+        let mut standing = served.service.standing();
+        let follows = standing.wait_for(|standing| *standing == ServiceStatus::Following);
+        follows.await.expect("the service is there");
+        served
+    }
+
     async fn with(on: On, folder: TempDir, store: Arc<MemoryStore>) -> Self {
+        Self::led_by(on, folder, store, FakeLease::default()).await
+    }
+
+    async fn led_by(on: On, folder: TempDir, store: Arc<MemoryStore>, lease: FakeLease) -> Self {
         let clock = Arc::<FakeClock>::default();
         let output = Arc::<FakeOutput>::default();
-        let service = Arc::new(Service::new(host(&store, &clock)));
+        let service = Arc::new(Service::new(host(&store, &clock, lease)));
         let tokens = Tokens::at(tokens_file(&folder));
         let api = Api::new(store.clone(), output.clone(), service.clone(), tokens, "1.2.3");
         let listen = match on {
@@ -104,7 +125,7 @@ fn tokens_file(folder: &TempDir) -> PathBuf {
     folder.path().join("tokens.yaml")
 }
 
-fn host(store: &Arc<MemoryStore>, clock: &Arc<FakeClock>) -> Host {
+fn host(store: &Arc<MemoryStore>, clock: &Arc<FakeClock>, lease: FakeLease) -> Host {
     let quota = two_cores();
     let ports = Ports {
         store: store.clone(),
@@ -112,5 +133,5 @@ fn host(store: &Arc<MemoryStore>, clock: &Arc<FakeClock>) -> Host {
         reporters: vec![Arc::new(FakeReporter::default())],
         clock: clock.clone(),
     };
-    Host::new(ports, Arc::new(FakeLease::default()), Policy::local(quota))
+    Host::new(ports, Arc::new(lease), Policy::local(quota))
 }
