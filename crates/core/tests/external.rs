@@ -146,7 +146,7 @@ impl Story {
         self.tell(Event::CancelRequested {
             run: RUN,
             by: Actor::Local("ada".into()),
-            how: StopMode::End,
+            how: StopMode::Terminate,
             via: None,
         })
     }

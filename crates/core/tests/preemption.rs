@@ -179,7 +179,7 @@ fn one_that_does_not_heed_an_interrupt_is_ended_after_its_grace() {
     let blue: Vec<RunId> = (0..3).map(|_| story.run("blue")).collect();
     story.ask("red", 0);
     story.second += 40;
-    assert_eq!(story.tell(Event::Tick), [stop(blue[2], StopMode::End)]);
+    assert_eq!(story.tell(Event::Tick), [stop(blue[2], StopMode::Terminate)]);
 }
 
 #[test]
@@ -188,7 +188,7 @@ fn one_that_is_cancelled_while_it_gives_way_does_not_come_back() {
     let blue: Vec<RunId> = (0..3).map(|_| story.run("blue")).collect();
     story.ask("red", 0);
     let by = Actor::Local("ada".into());
-    let how = StopMode::End;
+    let how = StopMode::Terminate;
     let run = blue[2];
     story.tell(Event::CancelRequested {
         run,

@@ -98,7 +98,7 @@ pub(crate) async fn cancel(session: &Session, arguments: &Cancel) -> Result<Exit
             key: new_key(),
             run,
             by: local_user(),
-            how: StopMode::End,
+            how: StopMode::Terminate,
         })
         .await?;
     match follow(session, &Target::Run(run), |view| view.settled, Verbosity::Full).await? {

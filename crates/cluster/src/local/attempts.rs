@@ -343,7 +343,7 @@ impl Attempts {
     pub(super) async fn stop(&self, attempt: AttemptId, how: StopMode) -> Result<(), CallError> {
         let signal = match how {
             StopMode::Interrupt => Signal::INT,
-            StopMode::End => Signal::TERM,
+            StopMode::Terminate => Signal::TERM,
         };
         let mut log = self.log(attempt);
         log.news().await?;

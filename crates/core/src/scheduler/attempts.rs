@@ -97,7 +97,7 @@ impl Scheduler {
 
     pub(super) fn on_grace_over(&mut self, id: AttemptId) {
         if let Some(stop) = self.live_attempt(id).and_then(|attempt| attempt.stop) {
-            self.stop_attempt(id.run, StopMode::End, stop.why);
+            self.stop_attempt(id.run, StopMode::Terminate, stop.why);
         }
     }
 
@@ -132,8 +132,8 @@ impl Scheduler {
         let Some(attempt) = self.live_attempt(id) else {
             return;
         };
-        if attempt.stop.is_none_or(|stop| stop.how != StopMode::End) {
-            return self.stop_attempt(id.run, StopMode::End, StopReason::Overdue);
+        if attempt.stop.is_none_or(|stop| stop.how != StopMode::Terminate) {
+            return self.stop_attempt(id.run, StopMode::Terminate, StopReason::Overdue);
         }
         self.end_attempt(id, never_ran(Verdict::Stopped));
     }

@@ -114,7 +114,7 @@ impl Scheduler {
     fn supersede_older(&mut self, id: RunId) {
         let older: Vec<RunId> = self.at_other_heads(id).filter(|other| *other < id).collect();
         for other in older {
-            self.stop(other, StopMode::End, StopReason::Synchronized);
+            self.stop(other, StopMode::Terminate, StopReason::Synchronized);
         }
     }
 

@@ -343,7 +343,7 @@ async fn it_tells_what_became_of_commands(store: &dyn Store) {
             key: key.clone(),
             run: RunId(1),
             by: Actor::Local("ada".into()),
-            how: StopMode::End,
+            how: StopMode::Terminate,
         };
         store.submit(at, command).await.expect("a command");
         let left = store.commands().await.expect("a read");
