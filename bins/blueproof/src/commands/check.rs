@@ -123,8 +123,8 @@ fn refusals(loaded: &Loaded, here: &Here) -> Vec<Diagnostic> {
         .plan
         .secrets
         .iter()
-        .filter_map(|secret| unfit(secret, (here.value)(&secret.env).as_deref()))
-        .map(|unfit| unfit.at(loaded.place_of(&["spec", "secrets"])))
+        .filter_map(|secret| unusable(secret, (here.value)(&secret.env).as_deref()))
+        .map(|unusable| unusable.at(loaded.place_of(&["spec", "secrets"])))
         .collect();
     found.extend(too_much(loaded, &plain, here));
     for name in loaded.profiles() {
@@ -143,7 +143,7 @@ fn refusals(loaded: &Loaded, here: &Here) -> Vec<Diagnostic> {
     found
 }
 
-fn unfit(secret: &Secret, value: Option<&str>) -> Option<Diagnostic> {
+fn unusable(secret: &Secret, value: Option<&str>) -> Option<Diagnostic> {
     secret.refused(value).or_else(|| secret.too_short(value?))
 }
 

@@ -277,7 +277,7 @@ impl Stages {
             | RecordKind::FilesKept { .. }
             | RecordKind::Display { .. }
             | RecordKind::CellUsed { .. }
-            | RecordKind::DevicesUnfit { .. }
+            | RecordKind::DevicesUnhealthy { .. }
             | RecordKind::MachineSeen { .. }
             | RecordKind::Truncated { .. }
             | RecordKind::LeftOut { .. } => {}

@@ -138,9 +138,10 @@ pub enum RecordKind {
         /// What it made of them.
         gpu: GpuUse,
     },
-    /// Nobody should be given these of the machine's devices, and parts of them, before it was booted or they were reset.
-    DevicesUnfit {
-        /// Each with what says so.
+    /// These of the machine's devices and MIG instances are unhealthy until it is booted again or they are reset.
+    #[serde(alias = "devicesUnfit")]
+    DevicesUnhealthy {
+        /// Each with its reason.
         devices: BTreeMap<DeviceUuid, String>,
     },
     /// Something that may explain a failure, or will cause one elsewhere.

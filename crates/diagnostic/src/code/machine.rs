@@ -76,9 +76,10 @@ macro_rules! machine {
     648 DeviceLeftovers "something left on a GPU"
         "When everything that the attempt had started was gone, its devices had more processes or memory in use than before. \
          Whoever gets them next may find too little."
-    649 DevicesUnfit "GPUs that no attempt is given"
-        "A device that is lost, whose memory cannot be mended, or that failed under an attempt in a manner that only a reset \
-         ends, would fail the next one as well. It is left out until it is well, or the machine was booted again."
+    649 DevicesUnhealthy "unhealthy GPUs, which no attempt is given"
+        "A device is unhealthy if it is lost, if its memory cannot be repaired, or if it failed under an attempt in a manner \
+         that only a reset ends: the next attempt would fail as well. No attempt is given such a device until its driver \
+         reports it healthy, or until the machine is booted again where it failed under an attempt."
     650 ClockSet "a clock that was set"
         "Somebody, or NTP, set this machine's clock forwards or back while devices were watched, or the machine was asleep. What \
          was known is moved along, so that seconds and joules are counted on as if nothing had happened; times that were \

@@ -21,13 +21,13 @@ macro_rules! store {
         "What a store holds follows from its log, fact by fact. One that cannot be understood, of a kind that only a newer \
          blueproof knows, or damaged, is not passed over: everything after it would come out otherwise. Nothing was changed, \
          and attempts that run go on by themselves."
-    707 CommandSetAside "a command that was set aside"
-        "What is asked of a store waits in it as a command until the process that leads takes it up. One that cannot be read, or \
-         about which deciding failed, is set aside with the reason, and stops no other: `blueproof get commands` lists it. \
-         It is not tried again; ask again with the version that leads."
+    707 CommandQuarantined "a command that was quarantined"
+        "A request to the scheduler is a command in the store until the leader takes it up. A command that cannot be read, or about \
+         which deciding failed, is quarantined with the reason and delays no other command: `blueproof get commands` lists it. \
+         It is not tried again. Send it again with the version of blueproof that the leader runs."
     708 DecidingFailed "an input about which nothing can be decided"
         "Deciding about news, or about what is due, ended in a panic: a mistake in blueproof. The state was made again from the \
-         log, so that nothing is half decided. News that does this is set aside; where each step does it, nothing more is \
+         log, so that nothing is half decided. News that does this is quarantined; where each step does it, nothing more is \
          decided, and attempts that run go on by themselves. Please report it, with the log (`blueproof get events -o jsonl`)."
     709 RunNotRemembered "a run that is not remembered"
         "The scheduler remembers the last thousand runs that are over, so that it takes the same memory however old a store is.          Those that ended before them are in the store, with their reports and logs, and nothing more is decided about them:          one of them cannot be tried again. Ask for the same content with `blueproof run`."

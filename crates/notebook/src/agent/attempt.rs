@@ -276,9 +276,9 @@ impl Attempt<'_> {
         for diagnostic in used.notices {
             self.journal.record(RecordKind::Noticed { diagnostic });
         }
-        if !used.unfit.is_empty() {
-            let devices = used.unfit;
-            self.journal.record(RecordKind::DevicesUnfit { devices });
+        if !used.unhealthy.is_empty() {
+            let devices = used.unhealthy;
+            self.journal.record(RecordKind::DevicesUnhealthy { devices });
         }
         self.gpu_used = used.whole;
         self.machine.devices = used.models;

@@ -257,13 +257,13 @@ fn an_attempt_that_gets_no_place_tells_why_before_the_next_one() {
     let mut view = views()[0].clone();
     let failure = Failure {
         class: FailureClass::Infrastructure,
-        diagnostic: Diagnostic::error(Code::DevicesUnfit, "no GPU is fit"),
+        diagnostic: Diagnostic::error(Code::DevicesUnhealthy, "no GPU is healthy"),
         cell: None,
     };
     view.attempts[0].outcome = Some(testing::outcome(Verdict::Failed(Box::new(failure))));
     stages.on_view(&view, None);
     stages.on_view(&view, None);
-    assert_eq!(texts(&mut stages)[3..], ["  place   ✗ no GPU is fit"]);
+    assert_eq!(texts(&mut stages)[3..], ["  place   ✗ no GPU is healthy"]);
     assert_eq!(stages.attempt(), None, "it has no records");
 }
 
