@@ -3,8 +3,8 @@
 use blueproof_core::{
     action::Action,
     domain::{
-        Actor, AttemptId, Cpus, Ending, FailureClass, Limit, Priority, RequestKey, Resources, RunId,
-        RunRequest, RunState, Verdict,
+        Actor, AttemptId, Cpus, Ending, FailureClass, Priority, RequestKey, Resources, RunId, RunRequest,
+        RunState, TimeLimit, Verdict,
     },
     event::{Event, StopMode},
     pending::{PendingReason, RunRemedy},
@@ -277,7 +277,7 @@ fn what_an_evicted_attempt_had_counts_toward_the_execution_time() {
     assert_eq!(story.state(run), RunState::Ended(Ending::TimedOut));
     let failure = story.scheduler.view(run).and_then(|view| view.failure);
     let failure = failure.expect("it says why");
-    assert_eq!(failure.class, FailureClass::Timeout(Limit::Execution));
+    assert_eq!(failure.class, FailureClass::Timeout(TimeLimit::Execution));
     assert_eq!(failure.diagnostic.causes, ["MaximumExecutionTimeExceeded"]);
 
     // Whoever asks once more begins anew.

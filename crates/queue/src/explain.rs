@@ -103,26 +103,26 @@ pub enum ObstacleReason {
         available: Quantity,
         /// How much could be had if there were no other workload.
         most: Quantity,
-        /// What keeps it from having more.
-        limit: Limit,
+        /// The limit that keeps it from more.
+        limit: QuotaLimit,
     },
 }
 
-/// What keeps a queue from having more.
+/// The limit that keeps a queue from more quota.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "camelCase")]
-pub enum Limit {
-    /// Its own quota: it is in no cohort.
+pub enum QuotaLimit {
+    /// Its nominal quota: it is in no cohort.
     Nominal,
-    /// How much it, or a cohort that it is in, may borrow.
+    /// The borrowing limit of the queue or of a cohort above it.
     Borrowing {
-        /// Whose limit.
+        /// The queue or cohort with that limit.
         of: String,
     },
-    /// What others keep for themselves, though they do not use it.
+    /// The lending limits of others, which do not use that quota.
     Lending,
-    /// All that its cohort has.
+    /// The quota of its whole cohort.
     Cohort,
 }
 
@@ -229,22 +229,22 @@ impl Queues {
 
 impl Tree {
     /// Returns what keeps a queue from having more of a resource in a flavor.
-    fn limit(&self, queue: usize, of: FlavorResource, asked: Quantity) -> Limit {
+    fn limit(&self, queue: usize, of: FlavorResource, asked: Quantity) -> QuotaLimit {
         let queue = &self.queues[queue];
         if !self.quotas.has_parent(queue.node) {
-            return Limit::Nominal;
+            return QuotaLimit::Nominal;
         }
         if let Some(node) = self.quotas.borrowing_limit_that_binds(queue.node, of) {
             let of = self.cohorts.get(node.0).unwrap_or(&queue.name).clone();
-            return Limit::Borrowing { of };
+            return QuotaLimit::Borrowing { of };
         }
         let used = self.queues.iter().fold(Quantity::ZERO, |sum, queue| {
             sum.plus(self.quotas.usage(queue.node, of))
         });
         if self.quotas.total(of).minus(used) >= asked {
-            Limit::Lending
+            QuotaLimit::Lending
         } else {
-            Limit::Cohort
+            QuotaLimit::Cohort
         }
     }
 }

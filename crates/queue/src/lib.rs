@@ -119,7 +119,7 @@ pub use admission::{
 };
 pub use drain::Drained;
 pub use eviction::EvictionReason;
-pub use explain::{Limit, Obstacle, ObstacleReason, QuotaIncrease, Remedy, Wait, WaitReason};
+pub use explain::{Obstacle, ObstacleReason, QuotaIncrease, QuotaLimit, Remedy, Wait, WaitReason};
 pub use figures::{CohortFigures, CohortResource};
 pub use forest::root_cohort;
 pub use objects::StopPolicy;

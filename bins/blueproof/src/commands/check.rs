@@ -210,7 +210,7 @@ fn refuse_to_replace(path: &Path) -> Result<(), Problem> {
     if !path.exists() {
         return Ok(());
     }
-    let place = blueproof_diagnostic::Place::file(path.display().to_string());
+    let place = blueproof_diagnostic::SourceLocation::file(path.display().to_string());
     let there = Diagnostic::error(Code::Usage, "there is a blueprint already").at(place);
     Err(Problem::usage(
         there.hint("--force replaces it; --stdout prints the new one"),
@@ -219,7 +219,7 @@ fn refuse_to_replace(path: &Path) -> Result<(), Problem> {
 
 fn write_whole(path: &Path, text: &str) -> Result<(), Problem> {
     let failed = |error: &std::io::Error| {
-        let place = blueproof_diagnostic::Place::file(path.display().to_string());
+        let place = blueproof_diagnostic::SourceLocation::file(path.display().to_string());
         Problem::usage(
             Diagnostic::error(Code::FileMissing, "could not write the blueprint")
                 .at(place)

@@ -19,7 +19,7 @@ use blueproof_core::{
     gpu::DeviceUuid,
     ports::CallError,
 };
-use blueproof_diagnostic::{Code, Diagnostic, Place};
+use blueproof_diagnostic::{Code, Diagnostic, SourceLocation};
 
 use jiff::Timestamp;
 use rustix::process::Signal;
@@ -444,7 +444,7 @@ fn quarantine(claims: &Claims<'_>, attempt: AttemptId, records: &[Record]) -> Re
 fn taken(layout: &AttemptLayout) -> Diagnostic {
     let message = "the attempt's folder belongs to another attempt, of which something still runs";
     Diagnostic::error(Code::AttemptFolderTaken, message)
-        .at(Place::file(layout.root().display().to_string()))
+        .at(SourceLocation::file(layout.root().display().to_string()))
         .hint("end what runs there, and retry the run: the folder is then moved aside")
 }
 
@@ -453,7 +453,7 @@ pub(super) fn cannot(doing: &str, path: &Path, error: &dyn std::error::Error) ->
         Code::AttemptFolder,
         format!("could not {doing} an attempt's files"),
     )
-    .at(Place::file(path.display().to_string()))
+    .at(SourceLocation::file(path.display().to_string()))
     .caused_by(error)
     .hint("see that the disk is not full and that the folder is yours");
     CallError::later(diagnostic)

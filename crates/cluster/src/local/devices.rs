@@ -22,7 +22,7 @@ use blueproof_core::{
     gpu::DeviceUuid,
     ports::CallError,
 };
-use blueproof_diagnostic::{Code, Diagnostic, Place};
+use blueproof_diagnostic::{Code, Diagnostic, SourceLocation};
 
 use super::{agent::is_locked, cannot, files, log::is_finished};
 
@@ -340,7 +340,7 @@ fn too_few_healthy(promised: usize, here: usize, unhealthy: &BTreeMap<DeviceUuid
 fn too_few(promised: usize, free: usize, taken: &[String], folder: &Path) -> Diagnostic {
     let message = format!("the attempt was promised GPUs: {promised}; free are: {free}");
     let diagnostic =
-        Diagnostic::error(Code::DevicesTaken, message).at(Place::file(folder.display().to_string()));
+        Diagnostic::error(Code::DevicesTaken, message).at(SourceLocation::file(folder.display().to_string()));
     taken
         .iter()
         .fold(diagnostic, Diagnostic::because)

@@ -7,7 +7,7 @@ use blueproof_core::{
     gpu::DeviceUuid,
     ports::CallError,
 };
-use blueproof_diagnostic::{Code, Diagnostic, Place};
+use blueproof_diagnostic::{Code, Diagnostic, SourceLocation};
 
 use super::Devices;
 
@@ -31,7 +31,12 @@ pub(super) fn inventory(
             "could not find out how much this machine has",
         );
         let hint = "say it yourself: set local.cpu and local.memory in the configuration";
-        CallError::never(diagnostic.at(Place::file(MEMINFO)).caused_by(error).hint(hint))
+        CallError::never(
+            diagnostic
+                .at(SourceLocation::file(MEMINFO))
+                .caused_by(error)
+                .hint(hint),
+        )
     };
     let cores = thread::available_parallelism().map_err(|error| unknown(&error))?;
     let meminfo = fs::read_to_string(MEMINFO).map_err(|error| unknown(&error))?;

@@ -10,7 +10,7 @@ use super::{
     requests::never_ran,
 };
 use crate::{
-    domain::{AttemptId, BackOff, Ending, Failure, FailureClass, Limit, Outcome, RunId, Verdict},
+    domain::{AttemptId, BackOff, Ending, Failure, FailureClass, Outcome, RunId, TimeLimit, Verdict},
     event::StopMode,
     fact::{Decision, RetryAfter, RetryUsed, StopReason},
 };
@@ -305,7 +305,7 @@ fn overdue() -> Failure {
         "did not end by its own limits and was ended by the scheduler",
     );
     Failure {
-        class: FailureClass::Timeout(Limit::Run),
+        class: FailureClass::Timeout(TimeLimit::Run),
         diagnostic,
         cell: None,
     }
@@ -319,7 +319,7 @@ fn execution_time_over(limit: Option<SignedDuration>) -> Failure {
         .because("MaximumExecutionTimeExceeded")
         .hint("allow more under spec.timeouts.execution, or do less under a profile");
     Failure {
-        class: FailureClass::Timeout(Limit::Execution),
+        class: FailureClass::Timeout(TimeLimit::Execution),
         diagnostic,
         cell: None,
     }

@@ -12,7 +12,7 @@ use crate::{
     event::{Event, StopMode},
     policy::Policy,
     scheduler::Replay,
-    testing::{Asked, ask_for_cpu, finished, log_of, request, teams},
+    testing::{RequestedRun, ask_for_cpu, finished, log_of, request, teams},
 };
 
 fn at(second: i64) -> Timestamp {
@@ -32,7 +32,7 @@ fn after(cores: u32, took: &[i64]) -> (Scheduler, i64) {
     });
     let mut begins = 0;
     let runs = took.iter().enumerate().map(|(number, took)| {
-        let asked = Asked {
+        let asked = RequestedRun {
             at: at(begins),
             request: request(&format!("earlier-{number}"), "nano-lm"),
             takes: seconds(*took),
