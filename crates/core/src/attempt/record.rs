@@ -265,7 +265,7 @@ pub enum Stream {
 pub enum CellEnd {
     /// Without an exception.
     Ok,
-    /// With an exception that its `increases-exception` tag allows.
+    /// With an exception that its `raises-exception` tag allows.
     RaisedAsAllowed,
     /// With an exception.
     Raised,
