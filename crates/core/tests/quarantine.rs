@@ -3,9 +3,10 @@
 use std::{path::Path, sync::Arc};
 
 use blueproof_core::{
+    attempt::RecordKind,
     domain::{Cpus, RequestKey, Resources},
     engine::{Engine, Ports},
-    event::Event,
+    event::{Event, StopMode},
     policy::Policy,
     ports::{Answer, Clock, Clusters, Command, Seq, Store},
     scheduler::{Scheduler, Step},
@@ -198,4 +199,16 @@ async fn where_every_step_fails_nothing_is_decided_and_no_command_is_blamed() {
         None,
         "it waits for a binary that can"
     );
+}
+
+#[test]
+fn answers_and_records_of_earlier_versions_are_read_under_their_names_of_then() {
+    let answer = r#"{"setAside":{"severity":"error","code":"BP0707","message":"m"}}"#;
+    let answer: Answer = serde_json::from_str(answer).expect("it is read");
+    assert!(matches!(answer, Answer::Quarantined(_)));
+    let record: RecordKind =
+        serde_json::from_str(r#"{"kind":"devicesUnfit","devices":{}}"#).expect("it is read");
+    assert!(matches!(record, RecordKind::DevicesUnhealthy { .. }));
+    let how: StopMode = serde_json::from_str(r#""end""#).expect("it is read");
+    assert_eq!(how, StopMode::Terminate);
 }
