@@ -7,7 +7,7 @@ use blueproof_core::{
     ports::{AttemptOutput, StoreClient, StoreError},
     sqlite::SqliteStore,
 };
-use blueproof_diagnostic::{Code, Diagnostic, Place};
+use blueproof_diagnostic::{Code, Diagnostic, SourceLocation};
 use blueproof_host::{ServerAddress, ServerClient};
 use blueproof_queue::objects::Objects;
 
@@ -123,7 +123,7 @@ fn token(config: &Config) -> Result<Option<String>, Problem> {
     let unreadable = |why: &str| {
         let diagnostic = Diagnostic::error(Code::TokensUnreadable, "the file with the token cannot be used");
         let diagnostic = diagnostic
-            .at(Place::file(path.display().to_string()))
+            .at(SourceLocation::file(path.display().to_string()))
             .because(why);
         Problem::usage(diagnostic.hint("it holds one token and nothing else; BLUEPROOF_TOKEN goes before it"))
     };

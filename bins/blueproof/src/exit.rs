@@ -150,7 +150,7 @@ impl From<WaitError> for Problem {
         let (diagnostic, exit) = match error {
             WaitError::Store(error) => return error.into(),
             WaitError::Refused(diagnostic) => (diagnostic, Exit::Refused),
-            WaitError::SetAside(diagnostic) => (diagnostic, Exit::Infrastructure),
+            WaitError::Quarantined(diagnostic) => (diagnostic, Exit::Infrastructure),
         };
         Self {
             diagnostics: vec![*diagnostic],

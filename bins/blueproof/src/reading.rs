@@ -14,7 +14,7 @@ use blueproof_core::{
     scheduler::Scheduler,
     view::RunView,
 };
-use blueproof_diagnostic::{Code, Diagnostic, Place as FilePlace};
+use blueproof_diagnostic::{Code, Diagnostic, SourceLocation};
 
 use crate::{
     backend::Backend,
@@ -88,7 +88,7 @@ impl Reading {
 
 fn named_but_missing(store: &Path, named_by: &Origin) -> Diagnostic {
     Diagnostic::error(Code::StoreBroken, "the store that was named is not there")
-        .at(FilePlace::file(store.display().to_string()))
+        .at(SourceLocation::file(store.display().to_string()))
         .because(format!("{named_by} names it"))
         .hint("see that the name is right and that its disk is mounted; the first `blueproof run` or `quota apply` makes a store")
 }

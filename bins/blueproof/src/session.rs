@@ -135,7 +135,7 @@ impl Session {
         Ok(self.store.runs(i64::MAX as usize).await?)
     }
 
-    /// Leads or follows until a command was taken up; where it was refused or set aside, that is the problem.
+    /// Leads or follows until a command was taken up; where it was refused or quarantined, that is the problem.
     pub(crate) async fn until_taken_up(&self, command: &RequestKey) -> Result<(), Problem> {
         let Some(host) = &self.host else {
             return Ok(until_taken_up(&*self.store, command).await?);

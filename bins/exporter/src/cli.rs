@@ -16,7 +16,7 @@ use clap::{
     builder::{BoolishValueParser, Resettable},
 };
 
-/// What the GPUs of this machine are and do, for Prometheus.
+/// Exports metrics of this machine's GPUs to Prometheus.
 #[derive(Debug, Parser)]
 #[command(
     name = "blueproof-exporter",
@@ -29,11 +29,11 @@ pub(crate) struct Cli {
     pub(crate) command: Option<Command>,
 
     /// Where to listen, such as `:9477`, which is every address of this machine, or `localhost:9477`.
-    /// By default `127.0.0.1:9477`, and dcgm-exporter's `:9400` in its place.
+    /// By default `127.0.0.1:9477`, and `:9400` as a replacement for dcgm-exporter.
     #[arg(long, value_name = "ADDRESS", env = "BLUEPROOF_EXPORTER_LISTEN")]
     pub(crate) listen: Option<Listen>,
 
-    /// A file with TLS and passwords, as exporter-toolkit of Prometheus has it; all paths ask for them then, `/health` too.
+    /// A file with TLS and passwords in the format of Prometheus' exporter-toolkit; they protect all paths, `/health` too.
     #[arg(
         long,
         value_name = "FILE",
@@ -42,29 +42,29 @@ pub(crate) struct Cli {
     )]
     pub(crate) web_config: Option<PathBuf>,
 
-    /// Print one page, and end.
+    /// Print one page and exit.
     #[arg(long)]
     pub(crate) once: bool,
 
-    /// Which page `/metrics` is; `/metrics/native` and `/metrics/dcgm` are both there. By default our own, and dcgm-exporter's
-    /// in its place.
+    /// The page at `/metrics`; `/metrics/native` and `/metrics/dcgm` are always served. By default the native page, and
+    /// dcgm-exporter's as a replacement for it.
     #[arg(long, value_name = "PAGE", env = "BLUEPROOF_EXPORTER_PAGE")]
     pub(crate) page: Option<PageKind>,
 
-    /// What the label with the host's name is called on the page of dcgm-exporter.
+    /// The name of the label with the host's name, on the page of dcgm-exporter.
     #[arg(long, value_name = "LABEL", default_value = "Hostname")]
     pub(crate) host_label: HostLabel,
 
-    /// The host's name; by default this machine's.
+    /// The host's name; by default the name of this machine.
     #[arg(long, value_name = "NAME", env = "NODE_NAME")]
     pub(crate) host: Option<String>,
 
-    /// How many milliseconds a scrape waits for devices at most; by default half a second less than the scraper does, which
-    /// Prometheus says with each scrape. After that it gets what was read before, and is told so.
+    /// How many milliseconds a scrape waits for devices at most; by default half a second less than the scrape timeout that
+    /// Prometheus sends. After that the scrape gets the previous readings, with their age.
     #[arg(long, value_name = "MS", value_parser = milliseconds)]
     pub(crate) wait: Option<Duration>,
 
-    /// What else to read, or to show; may be several, with commas between them.
+    /// What else to collect; several are separated by commas.
     #[arg(
         long,
         value_name = "WHAT",
@@ -73,12 +73,12 @@ pub(crate) struct Cli {
     )]
     pub(crate) collect: Vec<Collect>,
 
-    /// The socket by which this node's kubelet tells who has which device; by default the usual one, where it is.
+    /// The kubelet's pod resources socket, which reports the devices of pods; by default the usual path, if it exists.
     #[arg(long, value_name = "SOCKET", env = "BLUEPROOF_EXPORTER_POD_RESOURCES")]
     pub(crate) pod_resources: Option<PathBuf>,
 
-    /// The file in which this node's kubelet writes down the UIDs of pods with devices; read where
-    /// `--kubernetes-enable-pod-uid` asks for them.
+    /// The checkpoint of the kubelet's device manager, with the UIDs of pods with devices; it is read with
+    /// `--kubernetes-enable-pod-uid`.
     #[arg(
         long,
         value_name = "FILE",
@@ -87,11 +87,11 @@ pub(crate) struct Cli {
     )]
     pub(crate) kubelet_checkpoint: PathBuf,
 
-    /// One more resource that is GPUs, besides `nvidia.com/gpu` and `nvidia.com/mig-*`; a `*` at its end stands for anything.
+    /// One more resource name of GPUs, besides `nvidia.com/gpu` and `nvidia.com/mig-*`; a `*` at its end matches anything.
     #[arg(long = "gpu-resource", value_name = "NAME")]
     pub(crate) gpu_resources: Vec<String>,
 
-    /// The folder of this machine's runs, beside blueproof's store: shows what attempts make of the devices they were given.
+    /// The folder of this machine's runs, beside blueproof's store; it adds metrics of attempts and their devices.
     #[arg(
         long,
         value_name = "FOLDER",
@@ -100,11 +100,11 @@ pub(crate) struct Cli {
     )]
     pub(crate) runs: Option<PathBuf>,
 
-    /// The NVIDIA driver's library, if not the system's.
+    /// The NVIDIA driver's library; by default the system's.
     #[arg(long, value_name = "PATH", conflicts_with = "recorded")]
     pub(crate) library: Option<PathBuf>,
 
-    /// Read TPUs instead, from the page of their device plugin; on a node of GKE `127.0.0.1:2112`. A URL may be given, too.
+    /// Read TPUs instead, from the metrics of their device plugin: an address, on a node of GKE `127.0.0.1:2112`, or a URL.
     #[arg(
         long,
         value_name = "ADDRESS",
@@ -114,11 +114,11 @@ pub(crate) struct Cli {
     )]
     pub(crate) tpu: Option<String>,
 
-    /// Show a recording instead of devices.
+    /// Read a recording instead of devices.
     #[arg(long, value_name = "FILE")]
     pub(crate) recorded: Option<PathBuf>,
 
-    /// Write all that is read to a file that is not there yet.
+    /// Record all readings to a new file.
     #[arg(long, value_name = "FILE", conflicts_with = "recorded")]
     pub(crate) record: Option<PathBuf>,
 
@@ -144,18 +144,18 @@ fn without_empty_variables(command: clap::Command) -> clap::Command {
     command.mut_subcommands(without_empty_variables)
 }
 
-/// Where we listen, if nobody says anything else.
+/// Where the exporter listens by default.
 pub(crate) const OUR_ADDRESS: &str = "127.0.0.1:9477";
 
-/// What dcgm-exporter is told, in its own words. Any of it puts us in its place: its port, and its page at `/metrics`.
+/// Options of dcgm-exporter. Any of them makes this exporter its replacement: with its port, and its page at `/metrics`.
 #[derive(Debug, Default, Args)]
-#[command(next_help_heading = "In the place of dcgm-exporter")]
+#[command(next_help_heading = "As a replacement for dcgm-exporter")]
 pub(crate) struct DropIn {
-    /// Be in the place of dcgm-exporter: its port 9400, and its page at `/metrics`.
+    /// Replace dcgm-exporter: with its port 9400, and its page at `/metrics`.
     #[arg(long)]
     pub(crate) dcgm_exporter: bool,
 
-    /// A file that says which fields to show, such as its `default-counters.csv`.
+    /// A file with the fields to export, such as dcgm-exporter's `default-counters.csv`.
     #[arg(long, short = 'f', value_name = "FILE", env = "DCGM_EXPORTER_COLLECTORS")]
     pub(crate) collectors: Option<PathBuf>,
 
@@ -163,11 +163,11 @@ pub(crate) struct DropIn {
     #[arg(long, short = 'a', value_name = "ADDRESS", env = "DCGM_EXPORTER_LISTEN")]
     pub(crate) address: Option<Listen>,
 
-    /// Passed over: devices are read with each scrape.
+    /// Ignored: devices are read with each scrape.
     #[arg(long, short = 'c', value_name = "MS", env = "DCGM_EXPORTER_INTERVAL")]
     pub(crate) collect_interval: Option<u64>,
 
-    /// Say which pod has which device; without it nobody is asked, as in dcgm-exporter.
+    /// Add the pods of devices; without it the kubelet is not asked, as in dcgm-exporter.
     #[arg(
         long,
         short = 'k',
@@ -180,8 +180,8 @@ pub(crate) struct DropIn {
     )]
     pub(crate) kubernetes: Option<bool>,
 
-    /// Say which UID a pod has, by the checkpoint of the kubelet's device manager: its folder `device-plugins` must be
-    /// mounted. Where a pod cannot be told from another, it has no `pod_uid`.
+    /// Add the UIDs of pods, from the checkpoint of the kubelet's device manager: its folder `device-plugins` must be
+    /// mounted. A pod whose UID is ambiguous has no `pod_uid`.
     #[arg(
         long,
         env = "DCGM_EXPORTER_KUBERNETES_ENABLE_POD_UID",
@@ -216,7 +216,7 @@ pub(crate) struct DropIn {
     #[arg(long, value_name = "SOCKET", env = "DCGM_POD_RESOURCES_KUBELET_SOCKET")]
     pub(crate) pod_resources_kubelet_socket: Option<PathBuf>,
 
-    /// As `--gpu-resource`, several with commas between them.
+    /// As `--gpu-resource`; several are separated by commas.
     #[arg(
         long,
         value_name = "NAMES",
@@ -225,7 +225,7 @@ pub(crate) struct DropIn {
     )]
     pub(crate) nvidia_resource_names: Vec<String>,
 
-    /// Write a dash for each blank in a model's name.
+    /// Replace each blank in a model's name by a dash.
     #[arg(
         long,
         env = "DCGM_EXPORTER_REPLACE_BLANKS_IN_MODEL_NAME",
@@ -238,13 +238,13 @@ pub(crate) struct DropIn {
     )]
     pub(crate) replace_blanks_in_model_name: bool,
 
-    /// Which devices to tell of; only `f`, which are all.
+    /// The devices to export; only `f`, which is all of them.
     #[arg(long, short = 'd', value_name = "DEVICES", env = "DCGM_EXPORTER_DEVICES_STR")]
     pub(crate) devices: Option<String>,
 }
 
 impl DropIn {
-    /// Returns whether it is in the place of dcgm-exporter.
+    /// Returns whether it replaces dcgm-exporter.
     pub(crate) fn is_dropped_in(&self) -> bool {
         self.dcgm_exporter
             || self.collectors.is_some()
@@ -260,35 +260,35 @@ impl DropIn {
             || !self.nvidia_resource_names.is_empty()
     }
 
-    /// Returns whether the kubelet is asked who has what.
+    /// Returns whether the kubelet is asked for the devices of pods.
     pub(crate) fn asks_kubelet(&self) -> bool {
         self.kubernetes.unwrap_or(!self.is_dropped_in())
     }
 }
 
-/// What it can do but serve pages.
+/// The commands other than serving pages.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Job(Job),
     Health(Health),
 }
 
-/// How the GPUs fare: what each check finds of them.
+/// Checks the health of the GPUs.
 ///
-/// The exit code is 0 where all that counts is ok, 1 where there is a problem, and 3 where it is not known.
+/// The exit code is 0 if all checks pass, 1 if there is a problem, and 3 if the health is unknown.
 #[derive(Debug, Args)]
 pub(crate) struct Health {
-    /// How many devices there should be; where nobody says, fewer are no problem.
+    /// How many devices the machine should have; by default any number is accepted.
     #[arg(long, value_name = "NUMBER")]
     pub(crate) expect: Option<u32>,
-    /// As what it is printed.
+    /// The output format.
     #[arg(long, short, value_name = "FORMAT", default_value = "text")]
     pub(crate) output: HealthFormat,
-    /// Go on, and keep the node's labels in this file, as node-feature-discovery reads it: Autopilot's and ours. Each
-    /// change is printed. What stands in the file is taken over.
+    /// Keep running, and write the node's labels (Autopilot's and our own) to this file for node-feature-discovery. Each
+    /// change is printed. Labels that are in the file already are taken over.
     #[arg(long, value_name = "FILE", conflicts_with = "output")]
     pub(crate) labels: Option<PathBuf>,
-    /// How many seconds there are from one look to the next.
+    /// The seconds between two checks.
     #[arg(
         long,
         value_name = "SECONDS",
@@ -297,24 +297,24 @@ pub(crate) struct Health {
         requires = "labels"
     )]
     pub(crate) every: u32,
-    /// For how many seconds all has to be ok until a node passes.
+    /// For how many seconds all checks must pass before the node does.
     #[arg(long, value_name = "SECONDS", default_value = "120", requires = "labels")]
     pub(crate) pass_after: u32,
-    /// The NVIDIA driver's library, if not the system's.
+    /// The NVIDIA driver's library; by default the system's.
     #[arg(long, value_name = "PATH")]
     pub(crate) library: Option<PathBuf>,
 }
 
-/// As what findings are printed.
+/// The format of findings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum HealthFormat {
-    /// For people.
+    /// Text for people.
     Text,
-    /// For programs.
+    /// JSON for programs.
     Json,
 }
 
-/// What one job makes of the GPUs, where nobody scrapes.
+/// Reports how one job uses the GPUs, without Prometheus.
 ///
 /// Around a command: `job -- python train.py`. Around steps: `job start`, the steps, `job stop`. The summary goes to the
 /// terminal, to the step's summary on GitHub (GITHUB_STEP_SUMMARY), and to files.
@@ -327,26 +327,26 @@ pub(crate) struct Job {
     pub(crate) watched: Watched,
     #[command(flatten)]
     pub(crate) published: Published,
-    /// The command, behind two dashes. Its exit code is passed on.
+    /// The command, after two dashes. Its exit code is passed on.
     #[arg(last = true, value_name = "COMMAND")]
     pub(crate) words: Vec<OsString>,
 }
 
-/// A part of a job that is several steps.
+/// A part of a job of several steps.
 #[derive(Debug, Subcommand)]
 pub(crate) enum JobCommand {
-    /// Begin to watch, in the background.
+    /// Start watching in the background.
     Start(Start),
-    /// Watch until told to end.
+    /// Watch until asked to stop.
     #[command(hide = true)]
     Keep(Start),
-    /// End, and publish the summary.
+    /// Stop watching and publish the summary.
     Stop(Stop),
-    /// Print what is known, also while the job goes on.
+    /// Print the current summary, also while the job runs.
     Report(Report),
 }
 
-/// Begin to watch, in the background.
+/// Start watching in the background.
 #[derive(Debug, Args)]
 pub(crate) struct Start {
     #[command(flatten)]
@@ -355,7 +355,7 @@ pub(crate) struct Start {
     pub(crate) watched: Watched,
 }
 
-/// End, and publish the summary.
+/// Stop watching and publish the summary.
 #[derive(Debug, Args)]
 pub(crate) struct Stop {
     #[command(flatten)]
@@ -364,40 +364,40 @@ pub(crate) struct Stop {
     pub(crate) published: Published,
 }
 
-/// Print what is known.
+/// Print the current summary.
 #[derive(Debug, Args)]
 pub(crate) struct Report {
     #[command(flatten)]
     pub(crate) state: State,
-    /// As what.
+    /// The output format.
     #[arg(long, short, value_name = "FORMAT", default_value = "markdown")]
     pub(crate) output: ReportFormat,
 }
 
-/// As what a summary is printed.
+/// The format of a summary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ReportFormat {
-    /// For people.
+    /// Markdown for people.
     Markdown,
-    /// For programs; it has a schema version.
+    /// JSON for programs, with a schema version.
     Json,
 }
 
 /// Where a job's files are.
 #[derive(Debug, Args)]
 pub(crate) struct State {
-    /// The folder in which the job is known; on a runner of GitHub one below RUNNER_TEMP.
+    /// The folder that identifies the job; on a GitHub runner by default one below RUNNER_TEMP.
     #[arg(long = "state", value_name = "FOLDER", env = "BLUEPROOF_JOB_STATE")]
     pub(crate) folder: Option<PathBuf>,
 }
 
-/// Whose devices are watched, and through what.
+/// What is watched, and how.
 #[derive(Debug, Args)]
 pub(crate) struct Watched {
-    /// What the job is called in its summary; by default as on GitHub, or as the command.
+    /// The name of the job in its summary; by default the name of the GitHub job, or the command.
     #[arg(long, value_name = "NAME", env = "GITHUB_JOB")]
     pub(crate) name: Option<String>,
-    /// The NVIDIA driver's library, if not the system's.
+    /// The NVIDIA driver's library; by default the system's.
     #[arg(long, value_name = "PATH")]
     pub(crate) library: Option<PathBuf>,
 }
@@ -405,48 +405,48 @@ pub(crate) struct Watched {
 /// Where a summary goes.
 #[derive(Debug, Args)]
 pub(crate) struct Published {
-    /// Write it to this file as JSON.
+    /// Write the summary to this file as JSON.
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
-    /// Write it to this file as Markdown.
+    /// Write the summary to this file as Markdown.
     #[arg(long, value_name = "FILE")]
     pub(crate) markdown: Option<PathBuf>,
-    /// Push it to a collector of OpenTelemetry at this address, such as `http://localhost:4318`: OTLP over HTTP, as JSON.
+    /// Push the summary to an OpenTelemetry collector, such as `http://localhost:4318`, by OTLP over HTTP as JSON.
     #[arg(long, value_name = "URL", env = "OTEL_EXPORTER_OTLP_ENDPOINT")]
     pub(crate) otlp: Option<String>,
-    /// Do not print it.
+    /// Do not print the summary.
     #[arg(long = "quiet", short = 'q', action = ArgAction::SetFalse)]
     pub(crate) is_told: bool,
 }
 
-/// What is not read, or not shown, unless somebody wants it.
+/// What is collected only on request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Collect {
-    /// What goes over PCIe, also of NVIDIA's cards before Hopper: the driver counts 40 ms for each.
+    /// PCIe traffic, also of NVIDIA devices before Hopper: the driver takes 40 ms for each.
     Pcie,
-    /// Memory and use of each process that is on a device: there are as many series as processes come and go.
+    /// Memory and utilization of each process on a device: each process adds series of its own.
     Processes,
 }
 
 /// A page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum PageKind {
-    /// Our own.
+    /// The exporter's own metrics.
     Native,
-    /// In dcgm-exporter's names.
+    /// Metrics with dcgm-exporter's names.
     Dcgm,
 }
 
-/// What the label with the host's name is called.
+/// The name of the label with the host's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum HostLabel {
     /// As in dcgm-exporter until 2026, and in most dashboards.
     #[value(name = "Hostname")]
     Capital,
-    /// As in dcgm-exporter since.
+    /// As in dcgm-exporter since 2026.
     #[value(name = "hostname")]
     Small,
-    /// It is left out.
+    /// Without that label.
     #[value(name = "none")]
     None,
 }

@@ -13,7 +13,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use blueproof_diagnostic::{Code, Diagnostic, Place};
+use blueproof_diagnostic::{Code, Diagnostic, SourceLocation};
 use tokio_rustls::rustls::ServerConfig;
 
 pub(crate) use self::{auth::authorize, tls::TlsListener};
@@ -116,7 +116,9 @@ impl Web {
         }
         let message = "whether TLS is spoken cannot change while the exporter runs";
         let refused = Diagnostic::error(Code::WebConfig, message).hint("start the exporter again");
-        Err(vec![refused.at(Place::file(self.path.display().to_string()))])
+        Err(vec![
+            refused.at(SourceLocation::file(self.path.display().to_string())),
+        ])
     }
 }
 

@@ -1,4 +1,4 @@
-//! What can be typed.
+//! The command line.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ use blueproof_host::{
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use jiff::{SignedDuration, Timestamp};
 
-/// Runs the scheduler, and serves its API.
+/// Runs the scheduler and serves its API.
 #[derive(Debug, Parser)]
 #[command(
     name = "blueproof-scheduler",
@@ -26,21 +26,21 @@ pub(crate) struct Cli {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Run the scheduler, and serve its API, until SIGTERM
+    /// Run the scheduler and serve its API, until SIGTERM
     Serve(Box<Serve>),
-    /// Make, list and remove tokens for the API
+    /// Create, list and remove tokens for the API
     Token(Token),
-    /// Print the description of the API
+    /// Print the OpenAPI description of the API
     Openapi,
 }
 
 /// What is served, and where.
 #[derive(Debug, Args)]
 pub(crate) struct Serve {
-    /// The store of all runs; made where there is none
+    /// The store of all runs; it is created if it does not exist
     #[arg(long, value_name = "FILE", env = "BLUEPROOF_STORE")]
     pub(crate) store: Option<PathBuf>,
-    /// Where to listen: unix:PATH, or a loopback address and port; scheduler.sock beside the store where none is named
+    /// Where to listen: unix:PATH, or a loopback address and port [default: scheduler.sock beside the store]
     #[arg(long, value_name = "ADDRESS", env = "BLUEPROOF_LISTEN", value_delimiter = ',')]
     pub(crate) listen: Vec<Address>,
     #[command(flatten)]
@@ -49,7 +49,7 @@ pub(crate) struct Serve {
     pub(crate) machine: Machine,
     #[command(flatten)]
     pub(crate) limits: Limits,
-    /// How what happens is logged, on stderr
+    /// The format of the log on stderr
     #[arg(
         long,
         value_name = "FORMAT",
@@ -57,7 +57,7 @@ pub(crate) struct Serve {
         env = "BLUEPROOF_LOG_FORMAT"
     )]
     pub(crate) log_format: LogFormat,
-    /// What is logged, as tracing's filters have it: `info`, `blueproof_core=debug`
+    /// The filter of the log, as in tracing: `info`, `blueproof_core=debug`
     #[arg(
         long = "log-level",
         alias = "log",
@@ -68,23 +68,23 @@ pub(crate) struct Serve {
     pub(crate) log: String,
 }
 
-/// What this machine gives.
+/// What runs may use of this machine.
 #[derive(Debug, Args)]
 pub(crate) struct Machine {
-    /// The folder in which Python environments are kept for reuse
+    /// The folder that keeps Python environments for reuse
     #[arg(long, value_name = "FOLDER", env = "BLUEPROOF_ENVIRONMENTS")]
     pub(crate) environments: Option<PathBuf>,
-    /// How many cores the local queue may promise; all, where nothing is said
+    /// How many cores the local queue may promise [default: all]
     #[arg(long, value_name = "CORES", env = "BLUEPROOF_LOCAL_CPU")]
     pub(crate) cpu: Option<Cpus>,
-    /// How much memory the local queue may promise; all, where nothing is said
+    /// How much memory the local queue may promise [default: all]
     #[arg(long, value_name = "BYTES", env = "BLUEPROOF_LOCAL_MEMORY")]
     pub(crate) memory: Option<Bytes>,
-    /// Whether whoever asks for a run of a folder of this machine approves it by that: `true` unless the API listens on an
-    /// address, where whoever has a token could let run what they like
+    /// Whether a request for a run of a folder of this machine approves that run [default: `true`, but `false` if the API
+    /// listens on an address, where any holder of a token could run any content]
     #[arg(long, value_name = "BOOL", env = "BLUEPROOF_LOCAL_SELF_APPROVE", action = clap::ArgAction::Set)]
     pub(crate) self_approve: Option<bool>,
-    /// Who may approve the runs of others, by the name of a user or a token
+    /// The users or tokens, by name, that may approve the runs of others
     #[arg(
         long = "approver",
         value_name = "NAME",
@@ -92,21 +92,21 @@ pub(crate) struct Machine {
         value_delimiter = ','
     )]
     pub(crate) approvers: Vec<String>,
-    /// The `blueproof` program, which carries out attempts; the one beside this one where none is named
+    /// The `blueproof` program, which carries out attempts [default: the one beside this program]
     #[arg(long, value_name = "FILE", env = "BLUEPROOF_AGENT")]
     pub(crate) agent: Option<PathBuf>,
 }
 
-/// For how long runs that are over are kept; for ever, where nothing is said.
+/// How long runs that have ended are kept; by default for ever.
 #[derive(Debug, Args)]
 pub(crate) struct Limits {
     /// Keep runs for this long after they ended, such as 90d
     #[arg(long, value_name = "DURATION", value_parser = span, env = "BLUEPROOF_RETENTION_AGE")]
     pub(crate) retention_age: Option<SignedDuration>,
-    /// Keep this many runs: those that ended last
+    /// Keep this many runs, those that ended last
     #[arg(long, value_name = "N", env = "BLUEPROOF_RETENTION_RUNS")]
     pub(crate) retention_runs: Option<usize>,
-    /// Keep so much of what runs left, such as 50Gi; the runs themselves stay
+    /// Keep outputs of runs up to this size, such as 50Gi; the runs themselves stay
     #[arg(long, value_name = "BYTES", env = "BLUEPROOF_RETENTION_OUTPUT")]
     pub(crate) retention_output: Option<Bytes>,
 }
@@ -114,17 +114,17 @@ pub(crate) struct Limits {
 /// Where tokens are kept.
 #[derive(Debug, Args)]
 pub(crate) struct TokensFile {
-    /// The file of tokens; scheduler-tokens.yaml in the user's folder of configuration where none is named
+    /// The file of tokens [default: scheduler-tokens.yaml in the user's configuration folder]
     #[arg(long = "tokens", value_name = "FILE", env = "BLUEPROOF_TOKENS")]
     pub(crate) path: Option<PathBuf>,
 }
 
-/// How what happens is logged.
+/// The format of the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LogFormat {
-    /// For people
+    /// Text for people
     Text,
-    /// An object a line
+    /// One JSON object a line
     Json,
 }
 
@@ -140,23 +140,22 @@ pub(crate) struct Token {
 /// What to do with tokens.
 #[derive(Debug, Subcommand)]
 pub(crate) enum TokenCommand {
-    /// Make a token, and print it: it is told nowhere else
+    /// Create a token and print it; it is not shown again
     Create {
-        /// Who asks with it
+        /// The name of the person or program that uses the token
         name: String,
-        /// What it may
+        /// The role of the token
         #[arg(long, value_parser = role)]
         role: Role,
-        /// When it counts no more: a time such as 2027-01-31T00:00:00Z, or a span from now such as 90d; never, where nothing
-        /// is said
+        /// When the token expires: a time such as 2027-01-31T00:00:00Z, or a span from now such as 90d [default: never]
         #[arg(long, value_name = "WHEN", value_parser = expires)]
         expires: Option<Timestamp>,
     },
-    /// List tokens: what they are called, what they may, and until when
+    /// List tokens with their names, roles and expiry
     List,
-    /// Remove a token: it counts no more from now on
+    /// Remove a token, which is refused from now on
     Remove {
-        /// What it is called
+        /// The name of the token
         name: String,
     },
 }

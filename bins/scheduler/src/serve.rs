@@ -69,7 +69,7 @@ async fn run(arguments: &Serve) -> Result<(), Diagnostic> {
         tracing::warn!(code = %warning.code, "{}", warning.message);
     }
     tracing::info!(store = %config.store.display(), machine = machine.description, "opened");
-    // What is set aside the engine logs when it happens.
+    // The engine logs inputs that are quarantined when it happens.
     let retention = arguments.limits.retention();
     let service = Service::new(machine.host).retaining(retention, machine.output.clone(), tell_pruned);
     let service = Arc::new(service);

@@ -147,7 +147,8 @@ fn what_happens_to_a_run_is_a_line_in_its_span_and_no_request_shows_a_token() {
         }
     };
     until(&|line| line["message"] == "leads");
-    let cancel = r#"{"kind": "cancel", "key": "k", "run": "r-7", "by": {"local": "ada"}, "how": "end"}"#;
+    let cancel =
+        r#"{"kind": "cancel", "key": "k", "run": "r-7", "by": {"local": "ada"}, "how": "terminate"}"#;
     let mut stream = UnixStream::connect(&socket).expect("it listens");
     let head = "POST /api/v1/commands?x=bps_1 HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nConnection: close\r\n";
     write!(stream, "{head}Content-Length: {}\r\n\r\n{cancel}", cancel.len()).expect("it is sent");

@@ -17,7 +17,7 @@ mod log;
 mod machine;
 mod occupancy;
 mod output;
-mod unfit;
+mod unhealthy;
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 

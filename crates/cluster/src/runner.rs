@@ -272,7 +272,7 @@ impl RunnerProvider for ProcessRunners {
         };
         let asked = match how {
             StopMode::Interrupt => Signal::INT,
-            StopMode::End => Signal::TERM,
+            StopMode::Terminate => Signal::TERM,
         };
         match process.presence() {
             Presence::Elsewhere => Err(folder.elsewhere()),

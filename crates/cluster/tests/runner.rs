@@ -143,7 +143,7 @@ async fn a_runner_outlives_its_provider_and_is_not_started_again_by_the_next_one
     second.start(&runner).await.expect("it was started before");
     assert_eq!(next(&mut news, &runner.name).await, RunnerState::Running);
     second
-        .stop(&runner.name, StopMode::End)
+        .stop(&runner.name, StopMode::Terminate)
         .await
         .expect("it is there");
     // How it ended only the first could have seen.

@@ -95,7 +95,7 @@ impl Crowd {
             self.handle(Event::CancelRequested {
                 run,
                 by: Actor::Local("ada".into()),
-                how: StopMode::End,
+                how: StopMode::Terminate,
                 via: None,
             });
             self.handle(Event::Reported { run, attempts: 0 });

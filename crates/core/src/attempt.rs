@@ -22,7 +22,7 @@ pub use layout::{AttemptLayout, CACHE_TAG, CACHE_TAG_TEXT, STORE_ID, run_folder}
 pub use log::{Disturbance, LogCursor, LogError, LogReader, LogWriter, NoCursor};
 pub use orders::{Errand, Orders};
 pub use process::{Presence, ProcessName};
-pub use record::{CellEnd, Checked, KeptFile, Machine, Record, RecordKind, Stage, Stream};
+pub use record::{AttemptStage, CellEnd, Checked, KeptFile, Machine, Record, RecordKind, Stream};
 pub use regular::{UNFOLLOWED, clear_folder_away, open_regular, read_regular};
 pub use removal::{remove_folder, unescaped};
 pub use runs::{RunsFolder, StoreIdentity};

@@ -35,7 +35,9 @@ pub use head::{Head, ParseHeadError};
 pub use id::{AttemptId, ParseIdError, RunId};
 pub use inventory::{DeviceInventory, Inventory, NodeInventory};
 pub use name::{BlueprintName, ProfileName, QueueName};
-pub use outcome::{CellPlace, Failure, FailureClass, GpuUse, Limit, MetricResult, Outcome, Usage, Verdict};
+pub use outcome::{
+    CellPlace, Failure, FailureClass, GpuUse, MetricResult, Outcome, TimeLimit, Usage, Verdict,
+};
 pub use placement::Placement;
 pub use pod_sets::{DRIVER, InvalidPodSets, PodSets, WORKLOAD};
 pub use quota::default_objects;

@@ -69,8 +69,8 @@ pub struct Engine {
     handle: Handle,
     /// Which rows are to be worked out again.
     rows: Rows,
-    /// What is wrong with inputs that were set aside, and was not told yet.
-    set_aside: Vec<Diagnostic>,
+    /// What is wrong with inputs that were quarantined, and was not told yet.
+    quarantined: Vec<Diagnostic>,
     woken: Arc<Notify>,
 }
 
@@ -115,7 +115,7 @@ impl Engine {
             written_down,
             handle: Scheduler::handle,
             rows: Rows::default(),
-            set_aside: Vec::new(),
+            quarantined: Vec::new(),
             woken: Arc::default(),
         };
         engine.report_all();
@@ -193,12 +193,12 @@ impl Engine {
         if left.is_empty() {
             return Ok(());
         }
-        let (inputs, set_aside) = incoming::sort(left);
-        self.take_in(inputs, set_aside).await
+        let (inputs, quarantined) = incoming::sort(left);
+        self.take_in(inputs, quarantined).await
     }
 
-    /// Decides about inputs, logs that, and carries out what follows. An input about which deciding fails is set aside: the
-    /// others are decided about as if it had not come. `taken` are commands that were set aside before.
+    /// Decides about inputs, logs that, and carries out what follows. An input about which deciding fails is quarantined: the
+    /// others are decided about as if it had not come. `taken` are commands that were quarantined before.
     async fn take_in(
         &mut self,
         mut inputs: Vec<Incoming>,
@@ -211,10 +211,10 @@ impl Engine {
                 Err(panicked) => {
                     self.decide_without(now, &panicked.message).await?;
                     let Incoming { input, command } = inputs.remove(panicked.at);
-                    let problem = incoming::set_aside(&input, &panicked.message);
-                    taken.extend(command.map(|id| (id, Answer::SetAside(Box::new(problem.clone())))));
-                    journal::write_set_aside(&problem);
-                    self.set_aside.push(problem);
+                    let problem = incoming::quarantined(&input, &panicked.message);
+                    taken.extend(command.map(|id| (id, Answer::Quarantined(Box::new(problem.clone())))));
+                    journal::write_quarantined(&problem);
+                    self.quarantined.push(problem);
                 }
             }
         };
@@ -303,9 +303,9 @@ impl Engine {
         Ok(())
     }
 
-    /// Returns what is wrong with inputs that were set aside since this was last asked.
-    pub fn take_set_aside(&mut self) -> Vec<Diagnostic> {
-        std::mem::take(&mut self.set_aside)
+    /// Returns what is wrong with inputs that were quarantined since this was last asked.
+    pub fn take_quarantined(&mut self) -> Vec<Diagnostic> {
+        std::mem::take(&mut self.quarantined)
     }
 
     /// Has another function decide, such as one that fails as a mistake in the scheduler would.

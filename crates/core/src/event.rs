@@ -301,8 +301,9 @@ impl Event {
 pub enum StopMode {
     /// Interrupt the cell that runs, as Ctrl-C does; nothing runs after it.
     Interrupt,
-    /// End the kernel in order, now. What was produced so far is kept.
-    End,
+    /// Terminate the kernel in order, now. What was produced so far is kept.
+    #[serde(alias = "end")]
+    Terminate,
 }
 
 /// A call to a port, by what it is about.

@@ -24,7 +24,7 @@ use std::{
 };
 
 use async_trait::async_trait;
-use blueproof_diagnostic::{Code, Diagnostic, Place};
+use blueproof_diagnostic::{Code, Diagnostic, SourceLocation};
 use blueproof_queue::objects::Objects;
 use jiff::Timestamp;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
@@ -212,7 +212,7 @@ impl SqliteStore {
 
     fn has_changed(&self) -> StoreError {
         let error = Diagnostic::error(Code::StoreBroken, "the store was written to while it was read");
-        let error = error.at(Place::file(self.path.display().to_string()));
+        let error = error.at(SourceLocation::file(self.path.display().to_string()));
         error
             .hint("ask again: whoever may not write it sees a writer only from the beginning")
             .into()
@@ -385,7 +385,7 @@ fn unreadable(path: &Path, seq: Seq, kind: &str, error: &(dyn std::error::Error 
         seq.0
     );
     let diagnostic = Diagnostic::error(Code::FactUnreadable, message)
-        .at(Place::file(path.display().to_string()))
+        .at(SourceLocation::file(path.display().to_string()))
         .caused_by(error);
     let diagnostic = diagnostic
         .hint("use the newer blueproof that wrote it: nothing was changed here, and attempts that run go on")
@@ -399,7 +399,9 @@ fn broken(path: &Path, doing: &str, error: &(dyn std::error::Error + 'static)) -
             Code::StoreBroken,
             format!("another program holds the store: could not {doing}"),
         );
-        let held = held.at(Place::file(path.display().to_string())).caused_by(error);
+        let held = held
+            .at(SourceLocation::file(path.display().to_string()))
+            .caused_by(error);
         return held
             .hint("try again when that program, such as a SQLite client with a transaction, has let go of it")
             .into();
@@ -408,7 +410,7 @@ fn broken(path: &Path, doing: &str, error: &(dyn std::error::Error + 'static)) -
         Code::StoreBroken,
         format!("the store cannot be used: could not {doing}"),
     )
-    .at(Place::file(path.display().to_string()));
+    .at(SourceLocation::file(path.display().to_string()));
     if let Some(what) = no_file(path) {
         return diagnostic
             .because(what)

@@ -21,7 +21,7 @@ pub use cluster::FakeCluster;
 pub use external::ExternalQueue;
 pub use gpu::{FakeProbe, device, snapshot};
 pub use leadership::FakeLease;
-pub use machine::{Asked, busy_log, log_of};
+pub use machine::{RequestedRun, busy_log, log_of};
 pub use output::FakeOutput;
 pub use reporter::FakeReporter;
 pub use runner::FakeRunners;

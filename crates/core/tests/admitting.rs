@@ -157,7 +157,7 @@ async fn a_run_that_is_cancelled_while_it_waits_in_its_cluster_leaves_nothing_th
             key: RequestKey("cancel".into()),
             run: HIGH,
             by: Actor::Local("ada".into()),
-            how: blueproof_core::event::StopMode::End,
+            how: blueproof_core::event::StopMode::Terminate,
         })
         .await;
     until(&mut engine, |scheduler| {

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use blueproof_core::{
     action::{Action, QuotaRequest, ReservedQuota},
     domain::{
-        Actor, AttemptId, Cpus, Ending, EvictionReason, FailureClass, Limit, Placement, RequestKey,
-        Resources, RunId, RunRequest, RunState, Verdict, default_objects,
+        Actor, AttemptId, Cpus, Ending, EvictionReason, FailureClass, Placement, RequestKey, Resources,
+        RunId, RunRequest, RunState, TimeLimit, Verdict, default_objects,
     },
     event::{Call, Event, StopMode},
     fact::{Decision, Fact},
@@ -146,7 +146,7 @@ impl Story {
         self.tell(Event::CancelRequested {
             run: RUN,
             by: Actor::Local("ada".into()),
-            how: StopMode::End,
+            how: StopMode::Terminate,
             via: None,
         })
     }
@@ -357,7 +357,7 @@ fn a_run_waits_for_its_cluster_as_long_as_it_may_for_quota() {
     assert_eq!(story.tell(Event::Tick), "release r-1.1, report r-1 timed out");
     let failure = story.scheduler.view(RUN).expect("it is known").failure;
     let failure = failure.expect("it timed out");
-    assert_eq!(failure.class, FailureClass::Timeout(Limit::Queue));
+    assert_eq!(failure.class, FailureClass::Timeout(TimeLimit::Queue));
     let why = failure.diagnostic.causes.join(" ");
     assert!(
         why.contains("ClusterQueue local is inactive (Inadmissible)"),

@@ -3,8 +3,8 @@
 use blueproof_core::{
     action::Action,
     domain::{
-        Actor, AttemptId, Cpus, Ending, FailureClass, Limit, Priority, RequestKey, Resources, RunId,
-        RunRequest, RunState, Verdict,
+        Actor, AttemptId, Cpus, Ending, FailureClass, Priority, RequestKey, Resources, RunId, RunRequest,
+        RunState, TimeLimit, Verdict,
     },
     event::{Event, StopMode},
     pending::{PendingReason, RunRemedy},
@@ -179,7 +179,7 @@ fn one_that_does_not_heed_an_interrupt_is_ended_after_its_grace() {
     let blue: Vec<RunId> = (0..3).map(|_| story.run("blue")).collect();
     story.ask("red", 0);
     story.second += 40;
-    assert_eq!(story.tell(Event::Tick), [stop(blue[2], StopMode::End)]);
+    assert_eq!(story.tell(Event::Tick), [stop(blue[2], StopMode::Terminate)]);
 }
 
 #[test]
@@ -188,7 +188,7 @@ fn one_that_is_cancelled_while_it_gives_way_does_not_come_back() {
     let blue: Vec<RunId> = (0..3).map(|_| story.run("blue")).collect();
     story.ask("red", 0);
     let by = Actor::Local("ada".into());
-    let how = StopMode::End;
+    let how = StopMode::Terminate;
     let run = blue[2];
     story.tell(Event::CancelRequested {
         run,
@@ -277,7 +277,7 @@ fn what_an_evicted_attempt_had_counts_toward_the_execution_time() {
     assert_eq!(story.state(run), RunState::Ended(Ending::TimedOut));
     let failure = story.scheduler.view(run).and_then(|view| view.failure);
     let failure = failure.expect("it says why");
-    assert_eq!(failure.class, FailureClass::Timeout(Limit::Execution));
+    assert_eq!(failure.class, FailureClass::Timeout(TimeLimit::Execution));
     assert_eq!(failure.diagnostic.causes, ["MaximumExecutionTimeExceeded"]);
 
     // Whoever asks once more begins anew.

@@ -299,7 +299,7 @@ fn by_usage() -> Scheduler {
     let with_parameters = Event::Requested {
         request: Box::new(with_parameters),
     };
-    let (by, how) = (Actor::Local("ada".into()), StopMode::End);
+    let (by, how) = (Actor::Local("ada".into()), StopMode::Terminate);
     let passed = RunId(2).attempt(1);
     for input in [
         requested("a"),

@@ -127,7 +127,7 @@ impl World {
             Happening::Cancel(run) => self.tell(Event::CancelRequested {
                 run: RunId(*run),
                 by: Actor::Local("ada".into()),
-                how: StopMode::End,
+                how: StopMode::Terminate,
                 via: None,
             }),
             Happening::Wait(seconds) => {

@@ -31,7 +31,7 @@ pub struct Diagnostic {
     pub message: String,
     /// Where.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub place: Option<Place>,
+    pub place: Option<SourceLocation>,
     /// Why, from the nearest cause to the root. Words of another side stand here as they came.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub causes: Vec<String>,
@@ -51,11 +51,11 @@ pub enum Severity {
     Error,
 }
 
-/// A place in a file.
+/// A location in a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
-pub struct Place {
+pub struct SourceLocation {
     /// The file, or the object where there is no file.
     pub file: String,
     /// The line, counted from one.
@@ -92,7 +92,7 @@ impl Diagnostic {
     }
 
     /// Says where.
-    pub fn at(mut self, place: Place) -> Self {
+    pub fn at(mut self, place: SourceLocation) -> Self {
         self.place = Some(place);
         self
     }
@@ -120,7 +120,7 @@ impl Diagnostic {
     }
 }
 
-impl Place {
+impl SourceLocation {
     /// Returns the place that is a whole file.
     pub fn file(file: impl Into<String>) -> Self {
         Self {
@@ -132,7 +132,7 @@ impl Place {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for SourceLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.file)?;
         if let Some(line) = self.line {
@@ -185,7 +185,7 @@ mod tests {
         );
         assert_eq!(format!("{diagnostic:#}"), expected);
 
-        diagnostic = Diagnostic::error(code, "bad").at(Place::file("a.yaml"));
+        diagnostic = Diagnostic::error(code, "bad").at(SourceLocation::file("a.yaml"));
         assert_eq!(
             format!("{diagnostic:#}"),
             format!("error[{code}]: bad\n  --> a.yaml")

@@ -4,7 +4,7 @@
 //! and [`record!`] and [`choice!`] declare what it may hold. What any one document is about is not known here.
 //!
 //! ```
-//! use blueproof_diagnostic::yaml::{Decode, Format, Node, Placeholders, Problems, Source, record};
+//! use blueproof_diagnostic::yaml::{Decode, Format, YamlNode, Placeholders, Problems, Source, record};
 //!
 //! record! {
 //!     /// A box.
@@ -23,7 +23,7 @@
 //! };
 //! let source = Source { file: "crate.yaml".into(), text: "holdz: 3\n".into(), format: &FORMAT };
 //! let mut problems = Problems::new(&source);
-//! let node = Node::from_yaml(&source)?;
+//! let node = YamlNode::from_yaml(&source)?;
 //! let read = Crate::decode(&node, &mut problems);
 //! let mistakes = problems.finish(read).expect_err("it has no such key");
 //! assert_eq!(mistakes[0].hints, ["did you mean `holds`?"]);
@@ -37,4 +37,4 @@ pub use decode::{
     Decode, Fields, Located, Problems, Schema, choice, described, key_of, nearest, nullable, record,
     record_schema, word, words_schema,
 };
-pub use node::{Entry, Format, Node, Placeholders, Source, Spot, Value};
+pub use node::{Entry, Format, Placeholders, Source, Spot, Value, YamlNode};

@@ -1,7 +1,7 @@
 //! How devices fare: what was read of them is looked over, and nothing is read here.
 //!
 //! [`check`] asks what the driver's library can answer, [`judge`] says whether the machine or the job was at fault in an
-//! attempt, [`unfit()`] which devices nobody should be given, [`leftovers()`] what one tenant leaves to the next, and
+//! attempt, [`unhealthy_devices()`] which devices are unhealthy, [`leftovers()`] what one tenant leaves to the next, and
 //! [`Labels`] what a node is to be labelled. There is no clock in here, no device and no Kubernetes: time, readings and the
 //! labels as they stand are arguments.
 //!
@@ -33,7 +33,7 @@ mod leftovers;
 mod pcie;
 mod policy;
 mod text;
-mod unfit;
+mod unhealthy;
 mod xid;
 
 #[cfg(test)]
@@ -52,7 +52,7 @@ pub use findings::{Finding, Findings};
 pub use labels::{AUTOPILOT_LABEL, LabelChange, Labels, OWN_LABEL, Person, Testing};
 pub use leftovers::{LeftMemory, LeftProcess, Leftovers, Unseen, leftovers};
 pub use policy::{CheckPolicy, LabelPolicy, Streak};
-pub use unfit::unfit;
+pub use unhealthy::unhealthy_devices;
 pub use xid::{XidClass, xid_class, xid_words};
 
 /// What was read of a machine, for checks to look at.

@@ -62,7 +62,7 @@
 //!
 //! ```
 //! use blueproof_gpu::placement::{
-//!     Ceilings, ConditionStatus, Container, ListingTime, Mode, Node, Pod, PodPhase, ResourceList, Rules, ScoreName,
+//!     Ceilings, ConditionStatus, Container, ListingTime, Mode, ObservedNode, Pod, PodPhase, ResourceList, Rules, ScoreName,
 //!     read_quantity,
 //! };
 //! use jiff::{SignedDuration, Timestamp};
@@ -70,7 +70,7 @@
 //! let gpus = |text| -> Result<ResourceList, blueproof_diagnostic::amount::ParseAmountError> {
 //!     Ok([("nvidia.com/gpu".to_owned(), read_quantity("nvidia.com/gpu", text)?)].into())
 //! };
-//! let node = |name: &str, allocatable| Node {
+//! let node = |name: &str, allocatable| ObservedNode {
 //!     name: name.to_owned(),
 //!     allocatable,
 //!     unschedulable: false,
@@ -115,7 +115,7 @@ pub use amounts::{ResourceList, read_quantity};
 pub use correct::{GpuBlocks, Rules};
 pub use names::{GpuName, PerResource, Resource, Scope, ScoreName, UnknownScore};
 pub use normalise::{Bounds, Ceilings};
-pub use observed::{ConditionStatus, Container, InitContainer, Node, Pod, PodPhase, RestartPolicy};
+pub use observed::{ConditionStatus, Container, InitContainer, ObservedNode, Pod, PodPhase, RestartPolicy};
 pub use permissions::{Permission, Side};
 pub use reading::Prioritizer;
 
@@ -169,7 +169,7 @@ impl Mode {
     /// Pods on other nodes, and those that are bound to none, change nothing. Each pod is looked at once.
     pub fn score<'a>(
         &self,
-        nodes: &[Node],
+        nodes: &[ObservedNode],
         pods: impl IntoIterator<Item = &'a Pod>,
         taken: ListingTime,
     ) -> PlacementScores {
@@ -184,7 +184,11 @@ impl Mode {
     }
 
     /// Returns what is free on these nodes with these pods.
-    pub fn available<'a>(&self, nodes: &[Node], pods: impl IntoIterator<Item = &'a Pod>) -> Available {
+    pub fn available<'a>(
+        &self,
+        nodes: &[ObservedNode],
+        pods: impl IntoIterator<Item = &'a Pod>,
+    ) -> Available {
         match self {
             Self::Compat => compat::available(nodes, pods),
             Self::Correct(rules) => rules.available(nodes, pods),

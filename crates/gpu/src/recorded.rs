@@ -32,7 +32,7 @@ use blueproof_core::{
     gpu::{DeviceEvent, DeviceUuid, GpuInventory, GpuSnapshot},
     ports::{EventQueue, GpuEvents, GpuProbe, ProbeError},
 };
-use blueproof_diagnostic::{Code, Diagnostic, Place};
+use blueproof_diagnostic::{Code, Diagnostic, SourceLocation};
 use serde::{Deserialize, Serialize};
 
 /// What a recording calls itself.
@@ -276,7 +276,7 @@ impl GpuProbe for Recorded {
 
 fn wrong(name: &str, line: usize, why: &dyn fmt::Display) -> Diagnostic {
     let message = format!("`{name}` is not a recording of GPUs that can be read");
-    let place = Place {
+    let place = SourceLocation {
         file: name.to_owned(),
         line: u32::try_from(line + 1).ok(),
         column: None,

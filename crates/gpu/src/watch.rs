@@ -402,7 +402,7 @@ impl GpuMeter for AttemptMeter {
             cells: cells.filter_map(of_cell).collect(),
             fault: flight_recorder::fault(&judgement).map(Box::new),
             notices: flight_recorder::notices(&judgement),
-            unfit: judgement.unfit,
+            unhealthy: judgement.unhealthy,
         }
     }
 }

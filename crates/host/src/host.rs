@@ -24,7 +24,7 @@ use crate::{Target, WaitError, target::is_taken_up};
 /// How often a process that follows looks whether it may lead.
 pub(crate) const LOOK_FOR_TURN: Duration = Duration::from_millis(200);
 
-/// What is told about inputs that were set aside.
+/// What is told about inputs that were quarantined.
 type Tell = Box<dyn Fn(&Diagnostic) + Send + Sync>;
 
 /// A process at a store, which leads while nobody else does.
@@ -87,7 +87,7 @@ impl Host {
         Self { kept, ..self }
     }
 
-    /// Has told what is wrong with each input that was set aside while this process led.
+    /// Has told what is wrong with each input that was quarantined while this process led.
     pub fn telling(mut self, tell: impl Fn(&Diagnostic) + Send + Sync + 'static) -> Self {
         self.tell = Box::new(tell);
         self
@@ -173,7 +173,7 @@ impl Host {
         let mut engine = self.open_engine().await?;
         let worked = engine.run_until(is_done).await;
         engine
-            .take_set_aside()
+            .take_quarantined()
             .iter()
             .for_each(|problem| self.tell(problem));
         worked

@@ -195,7 +195,7 @@ impl Service {
         loop {
             let worked = engine.run_until(|_| self.is_stopping() || self.is_asked()).await;
             engine
-                .take_set_aside()
+                .take_quarantined()
                 .iter()
                 .for_each(|problem| self.host.tell(problem));
             worked?;

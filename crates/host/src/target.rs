@@ -26,18 +26,18 @@ pub enum WaitError {
     /// The command was refused.
     #[error("{}", .0.message)]
     Refused(Box<Diagnostic>),
-    /// The command is set aside: it cannot be read, or deciding about it failed.
+    /// The command is quarantined: it cannot be read, or deciding about it failed.
     #[error("{}", .0.message)]
-    SetAside(Box<Diagnostic>),
+    Quarantined(Box<Diagnostic>),
 }
 
-/// Returns whether a command was taken up; where it was refused or set aside, that is the error.
+/// Returns whether a command was taken up; where it was refused or quarantined, that is the error.
 pub async fn is_taken_up(store: &dyn StoreClient, command: &RequestKey) -> Result<bool, WaitError> {
     match store.command(command).await?.and_then(|stored| stored.answer) {
         None => Ok(false),
         Some(Answer::Taken) => Ok(true),
         Some(Answer::Refused(problem)) => Err(WaitError::Refused(problem)),
-        Some(Answer::SetAside(problem)) => Err(WaitError::SetAside(problem)),
+        Some(Answer::Quarantined(problem)) => Err(WaitError::Quarantined(problem)),
     }
 }
 
@@ -51,7 +51,7 @@ pub async fn until_taken_up(store: &dyn StoreClient, command: &RequestKey) -> Re
 }
 
 impl Target {
-    /// Returns the run if `done` holds of it already. Where its request was refused or set aside, so that there will be no such
+    /// Returns the run if `done` holds of it already. Where its request was refused or quarantined, so that there will be no such
     /// run, that is the error.
     pub async fn look(
         &self,

@@ -16,7 +16,7 @@ use blueproof_core::{
 use blueproof_gpu::{
     account::Holder,
     collect::{Collector, Open},
-    health::{CheckPolicy, Facts, Reports, check, unfit},
+    health::{CheckPolicy, Facts, Reports, check, unhealthy_devices},
     nvml::NvmlProbe,
     visible::visible,
     watch::AttemptMeter,
@@ -67,11 +67,11 @@ fn found(inventory: &GpuInventory, snapshot: &GpuSnapshot) -> Devices {
         snapshots: std::slice::from_ref(snapshot),
         reports: Reports::NONE,
     };
-    let mut unfit = unfit(&check(&CheckPolicy::default(), &facts), inventory);
-    unfit.retain(|unit, _| units.contains(unit));
+    let mut unhealthy = unhealthy_devices(&check(&CheckPolicy::default(), &facts), inventory);
+    unhealthy.retain(|unit, _| units.contains(unit));
     Devices {
         units: Some(units),
-        unfit,
+        unhealthy,
         description,
     }
 }
@@ -89,7 +89,7 @@ fn models(inventory: &GpuInventory, units: &[DeviceUuid]) -> String {
 fn unknown(description: String) -> Devices {
     Devices {
         units: None,
-        unfit: BTreeMap::new(),
+        unhealthy: BTreeMap::new(),
         description,
     }
 }
@@ -100,7 +100,7 @@ fn unreadable(error: &ProbeError) -> Devices {
         // With none to give, an attempt that was promised one fails instead of running without it.
         ProbeErrorKind::LibraryMissing | ProbeErrorKind::NoDevices => Devices {
             units: Some(Vec::new()),
-            unfit: BTreeMap::new(),
+            unhealthy: BTreeMap::new(),
             description: "no gpu".into(),
         },
         ProbeErrorKind::DriverNotLoaded

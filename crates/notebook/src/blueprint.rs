@@ -29,8 +29,8 @@ use std::path::{Path, PathBuf};
 
 use blueproof_core::domain::BlueprintName;
 use blueproof_diagnostic::{
-    Place,
-    yaml::{Decode, Node, Source, Spot},
+    SourceLocation,
+    yaml::{Decode, Source, Spot, YamlNode},
 };
 
 pub(crate) use check::LEAST_MEMORY;
@@ -55,7 +55,7 @@ pub struct Loaded {
     folder: PathBuf,
     notebook: Notebook,
     source: Source,
-    root: Node,
+    root: YamlNode,
 }
 
 impl Loaded {
@@ -70,7 +70,7 @@ impl Loaded {
     }
 
     /// Returns the place of the value under these keys, or of the nearest one above that is written down.
-    pub fn place_of(&self, keys: &[&str]) -> Place {
+    pub fn place_of(&self, keys: &[&str]) -> SourceLocation {
         self.source.place(self.spot_of(keys))
     }
 

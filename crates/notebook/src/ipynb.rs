@@ -13,8 +13,8 @@ mod tests;
 use std::{collections::BTreeMap, ops::Range};
 
 use blueproof_diagnostic::{
-    Code, Diagnostic, Place,
-    yaml::{Node, Source, Spot},
+    Code, Diagnostic, SourceLocation,
+    yaml::{Source, Spot, YamlNode},
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, value::RawValue};
@@ -47,7 +47,7 @@ pub struct Notebook {
     pub kernel_name: Option<String>,
     /// All cells, in order.
     pub cells: Vec<Cell>,
-    pub(crate) blueprint: Option<Node>,
+    pub(crate) blueprint: Option<YamlNode>,
     /// Its metadata, and what else is not told by the other fields.
     pub(crate) undecoded: Undecoded,
     pub(crate) source: Source,
@@ -128,8 +128,8 @@ impl Notebook {
     /// Returns the place in the file of a line of a cell, both counted from one, with the text of the cell's line.
     ///
     /// A source that is stored as a single string has all its lines on one line of the file.
-    pub fn place(&self, cell: u32, line: u32) -> Place {
-        let mut place = Place::file(&self.source.file);
+    pub fn place(&self, cell: u32, line: u32) -> SourceLocation {
+        let mut place = SourceLocation::file(&self.source.file);
         // Cells are numbered as they stand.
         let found = (cell as usize)
             .checked_sub(1)

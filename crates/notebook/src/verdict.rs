@@ -15,7 +15,7 @@ use std::path::Path;
 
 use blueproof_core::{
     attempt::AttemptSpec,
-    domain::{Bytes, CellPlace, Failure, FailureClass, Limit},
+    domain::{Bytes, CellPlace, Failure, FailureClass, TimeLimit},
 };
 use blueproof_diagnostic::{Code, Diagnostic};
 
@@ -114,17 +114,17 @@ fn exited(facts: &Facts<'_>) -> Failure {
     )
 }
 
-fn too_long(facts: &Facts<'_>, limit: Limit) -> Failure {
+fn too_long(facts: &Facts<'_>, limit: TimeLimit) -> Failure {
     let (code, key, allowed) = match limit {
-        Limit::Cell => (Code::CellTimeout, "cell", facts.spec.timeouts.cell),
-        Limit::Run => (Code::RunTimeout, "run", facts.spec.timeouts.run),
-        Limit::Startup => (Code::StartupTimeout, "startup", facts.spec.timeouts.startup),
-        Limit::Queue => (Code::StartupTimeout, "queue", facts.spec.timeouts.queue),
-        Limit::Execution => (Code::ExecutionTimeout, "execution", facts.spec.timeouts.execution),
+        TimeLimit::Cell => (Code::CellTimeout, "cell", facts.spec.timeouts.cell),
+        TimeLimit::Run => (Code::RunTimeout, "run", facts.spec.timeouts.run),
+        TimeLimit::Startup => (Code::StartupTimeout, "startup", facts.spec.timeouts.startup),
+        TimeLimit::Queue => (Code::StartupTimeout, "queue", facts.spec.timeouts.queue),
+        TimeLimit::Execution => (Code::ExecutionTimeout, "execution", facts.spec.timeouts.execution),
     };
     let subject = match limit {
-        Limit::Cell => "the cell was",
-        Limit::Run | Limit::Startup | Limit::Queue | Limit::Execution => "the cells were",
+        TimeLimit::Cell => "the cell was",
+        TimeLimit::Run | TimeLimit::Startup | TimeLimit::Queue | TimeLimit::Execution => "the cells were",
     };
     let allowed = allowed.unwrap_or_default();
     let message = format!("{subject} not done within {allowed:#} (timeouts.{key})");

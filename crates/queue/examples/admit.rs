@@ -7,8 +7,8 @@
 use std::{collections::BTreeMap, env, fs, process::ExitCode};
 
 use blueproof_diagnostic::{
-    Code, Diagnostic, Place,
-    yaml::{Decode, Format, Located, Node, Placeholders, Problems, Source, record},
+    Code, Diagnostic, SourceLocation,
+    yaml::{Decode, Format, Located, Placeholders, Problems, Source, YamlNode, record},
 };
 use blueproof_queue::{
     Admission, PodSet, Queues, Workload, WorkloadId,
@@ -123,7 +123,7 @@ fn list(file: File, queues: &mut Queues) -> Result<Vec<String>, Vec<Diagnostic>>
         format: &FORMAT,
     };
     let mut problems = Problems::new(&source);
-    let node = Node::from_yaml(&source).map_err(|error| vec![error])?;
+    let node = YamlNode::from_yaml(&source).map_err(|error| vec![error])?;
     let list = List::decode(&node, &mut problems);
     for (number, item) in (1..).zip(list.iter().flat_map(|list| &list.workloads)) {
         if let Some(workload) = workload(number, item, queues, &mut problems) {
@@ -205,7 +205,7 @@ fn place(id: WorkloadId) -> usize {
 fn read(path: &str) -> Result<File, Vec<Diagnostic>> {
     let text = fs::read_to_string(path).map_err(|error| {
         let missing = Diagnostic::error(Code::FileMissing, "could not read the file");
-        vec![missing.at(Place::file(path)).caused_by(&error)]
+        vec![missing.at(SourceLocation::file(path)).caused_by(&error)]
     })?;
     Ok(File {
         name: path.into(),

@@ -5,11 +5,11 @@
 
 use super::{
     Quantity,
+    cycle_state::{CycleState, Request, Victim},
     objects::{FlavorFungibility, FlavorPreference, ReclaimWithinCohort, WhenCanBorrow, WhenCanPreempt},
     progress::Progress,
     quotas::{FlavorResource, Usage},
-    scene::{Ask, Scene, Victim},
-    terms::{GroupAsk, Mismatch, SetShape},
+    terms::{GroupRequest, Mismatch, SetShape},
     tree::Queue,
     victims,
     workload::{Admission, WorkloadId},
@@ -189,25 +189,25 @@ struct Tried {
 
 /// Returns the flavors that the workload would get with so many pods in each set, going on from `progress`.
 pub(super) fn assign(
-    scene: &mut Scene<'_>,
-    ask: &Ask<'_>,
+    state: &mut CycleState<'_>,
+    request: &Request<'_>,
     counts: Option<&[u32]>,
     progress: Option<&Progress>,
 ) -> Assignment {
     let mut assignment = Assignment {
-        sets: Vec::with_capacity(ask.shape.sets.len()),
+        sets: Vec::with_capacity(request.shape.sets.len()),
         usage: Vec::new(),
         borrowing: 0,
         mode: Mode::Fit,
         progress: Progress::default(),
         misses: Vec::new(),
     };
-    if ask.shape.sets.is_empty() {
+    if request.shape.sets.is_empty() {
         assignment.mode = Mode::NoFit;
     }
-    for (number, set) in ask.shape.sets.iter().enumerate() {
+    for (number, set) in request.shape.sets.iter().enumerate() {
         let count = counts.map_or(set.count, |counts| counts[number]);
-        if !assign_set(scene, ask, (number, set, count), progress, &mut assignment) {
+        if !assign_set(state, request, (number, set, count), progress, &mut assignment) {
             assignment.mode = Mode::NoFit;
             break;
         }
@@ -217,13 +217,13 @@ pub(super) fn assign(
 
 /// Adds a pod set's flavors, and returns whether it can have any.
 fn assign_set(
-    scene: &mut Scene<'_>,
-    ask: &Ask<'_>,
+    state: &mut CycleState<'_>,
+    request: &Request<'_>,
     (number, set, count): (usize, &SetShape, u32),
     progress: Option<&Progress>,
     assignment: &mut Assignment,
 ) -> bool {
-    let mut next = vec![0; scene.queues[ask.queue].terms.groups.len()];
+    let mut next = vec![0; state.queues[request.queue].terms.groups.len()];
     let mut flavors = Vec::new();
     let mut amounts = Vec::new();
     let mut borrowing = 0;
@@ -236,19 +236,19 @@ fn assign_set(
             why: MissReason::Uncovered(resource.clone()),
         });
     }
-    for group in &set.asks {
+    for group in &set.requests {
         if !can {
             break;
         }
         let start = progress.map_or(0, |progress| progress.next(number, group.group));
-        let request = Request {
+        let search = FlavorSearch {
             set: number,
             count,
             group,
             assumed: &assignment.usage,
         };
         let before = assignment.misses.len();
-        let (best, then) = find_flavor(scene, ask, &request, start, &mut assignment.misses);
+        let (best, then) = find_flavor(state, request, &search, start, &mut assignment.misses);
         match best {
             Some(tried) => {
                 if tried.choices.iter().all(|choice| choice.mode == Mode::Fit) {
@@ -289,38 +289,38 @@ fn add(usage: &mut Usage, of: FlavorResource, amount: Quantity) {
     }
 }
 
-/// What a pod set asks of a resource group, beside what the sets before it would get.
-struct Request<'a> {
+/// A search for a flavor of a resource group for a pod set, beside what the sets before it would get.
+struct FlavorSearch<'a> {
     set: usize,
     count: u32,
-    group: &'a GroupAsk,
+    group: &'a GroupRequest,
     assumed: &'a Usage,
 }
 
 /// Returns the best flavor of the group, if any will do, and where the next search starts.
 fn find_flavor(
-    scene: &mut Scene<'_>,
-    ask: &Ask<'_>,
+    state: &mut CycleState<'_>,
     request: &Request<'_>,
+    search: &FlavorSearch<'_>,
     start: usize,
     misses: &mut Vec<Miss>,
 ) -> (Option<Tried>, usize) {
-    let queues = scene.queues;
-    let terms = &queues[ask.queue].terms;
-    let n_flavors = terms.groups[request.group.group].flavors.len();
+    let queues = state.queues;
+    let terms = &queues[request.queue].terms;
+    let n_flavors = terms.groups[search.group.group].flavors.len();
     let mut best: Option<Tried> = None;
     let mut last = start;
     for flavor in start..n_flavors {
         last = flavor;
-        if let Some(mismatch) = &request.group.mismatches[flavor] {
+        if let Some(mismatch) = &search.group.mismatches[flavor] {
             misses.push(Miss {
-                set: request.set,
-                flavor: Some((request.group.group, flavor)),
+                set: search.set,
+                flavor: Some((search.group.group, flavor)),
                 why: MissReason::Mismatch(mismatch.clone()),
             });
             continue;
         }
-        let tried = try_flavor(scene, ask, request, flavor, misses);
+        let tried = try_flavor(state, request, search, flavor, misses);
         if tried.grade.is_enough(terms.fungibility) {
             best = Some(tried);
             break;
@@ -336,34 +336,34 @@ fn find_flavor(
 
 /// Returns how good a flavor is: as its worst resource.
 fn try_flavor(
-    scene: &mut Scene<'_>,
-    ask: &Ask<'_>,
+    state: &mut CycleState<'_>,
     request: &Request<'_>,
+    search: &FlavorSearch<'_>,
     flavor: usize,
     misses: &mut Vec<Miss>,
 ) -> Tried {
-    let queues = scene.queues;
-    let terms = &queues[ask.queue].terms;
-    let places = &terms.groups[request.group.group].flavors[flavor].places;
+    let queues = state.queues;
+    let terms = &queues[request.queue].terms;
+    let places = &terms.groups[search.group.group].flavors[flavor].places;
     let mut tried = Tried {
         grade: Grade::BEST,
-        choices: Vec::with_capacity(request.group.per_pod.len()),
-        amounts: Vec::with_capacity(request.group.per_pod.len()),
+        choices: Vec::with_capacity(search.group.per_pod.len()),
+        amounts: Vec::with_capacity(search.group.per_pod.len()),
         borrowing: 0,
     };
-    for (resource, per_pod) in &request.group.per_pod {
+    for (resource, per_pod) in &search.group.per_pod {
         let of = places[*resource];
-        let amount = per_pod.times(request.count);
-        let assumed = request
+        let amount = per_pod.times(search.count);
+        let assumed = search
             .assumed
             .iter()
             .find(|(at, _)| *at == of)
             .map_or(Quantity::ZERO, |(_, sum)| *sum);
-        let (grade, miss) = grade(scene, ask, of, assumed.plus(amount));
+        let (grade, miss) = grade(state, request, of, assumed.plus(amount));
         if let Some(why) = miss {
             misses.push(Miss {
-                set: request.set,
-                flavor: Some((request.group.group, flavor)),
+                set: search.set,
+                flavor: Some((search.group.group, flavor)),
                 why,
             });
         }
@@ -376,7 +376,7 @@ fn try_flavor(
         }
         tried.amounts.push(amount);
         tried.choices.push(Choice {
-            group: request.group.group,
+            group: search.group.group,
             flavor,
             resource: *resource,
             of,
@@ -388,13 +388,13 @@ fn try_flavor(
 
 /// Returns by what, and how far from home, an amount could be had, and what stands in the way.
 fn grade(
-    scene: &mut Scene<'_>,
-    ask: &Ask<'_>,
+    state: &mut CycleState<'_>,
+    request: &Request<'_>,
     of: FlavorResource,
     asked: Quantity,
 ) -> (Grade, Option<MissReason>) {
-    let node = scene.queues[ask.queue].node;
-    let most = scene.quotas.potential(node, of);
+    let node = state.queues[request.queue].node;
+    let most = state.quotas.potential(node, of);
     if asked > most {
         let grade = Grade {
             way: Way::NoFit,
@@ -402,8 +402,8 @@ fn grade(
         };
         return (grade, Some(MissReason::ExceedsMax { of, asked, most }));
     }
-    let (borrowing, may_reclaim) = scene.quotas.lowest_fit(node, of, asked);
-    let available = scene.quotas.available(node, of);
+    let (borrowing, may_reclaim) = state.quotas.lowest_fit(node, of, asked);
+    let available = state.quotas.available(node, of);
     if asked <= available {
         let grade = Grade {
             way: Way::Fit,
@@ -412,32 +412,37 @@ fn grade(
         return (grade, None);
     }
     let miss = MissReason::Short { of, asked, available };
-    let within_nominal = asked <= scene.quotas.quota(node, of).nominal;
-    if !within_nominal && !may_reclaim && !may_preempt_while_borrowing(scene, ask) {
+    let within_nominal = asked <= state.quotas.quota(node, of).nominal;
+    if !within_nominal && !may_reclaim && !may_preempt_while_borrowing(state, request) {
         let grade = Grade {
             way: Way::NoFit,
             borrowing,
         };
         return (grade, Some(miss));
     }
-    (grade_of_evicting(scene, ask, of, asked), Some(miss))
+    (grade_of_evicting(state, request, of, asked), Some(miss))
 }
 
-fn may_preempt_while_borrowing(scene: &Scene<'_>, ask: &Ask<'_>) -> bool {
-    let preemption = scene.queues[ask.queue].terms.preemption;
+fn may_preempt_while_borrowing(state: &CycleState<'_>, request: &Request<'_>) -> bool {
+    let preemption = state.queues[request.queue].terms.preemption;
     preemption.borrow_within_cohort.is_some()
-        || (scene.rules.fair.is_some() && preemption.reclaim_within_cohort != ReclaimWithinCohort::Never)
+        || (state.rules.fair.is_some() && preemption.reclaim_within_cohort != ReclaimWithinCohort::Never)
 }
 
-fn grade_of_evicting(scene: &mut Scene<'_>, ask: &Ask<'_>, of: FlavorResource, asked: Quantity) -> Grade {
-    let node = scene.queues[ask.queue].node;
-    let victims = victims::find(scene, ask, &[(of, asked)], &[of]);
-    scene.remove_all(&victims);
-    let (borrowing, _) = scene.quotas.lowest_fit(node, of, asked);
-    scene.add_all(&victims);
+fn grade_of_evicting(
+    state: &mut CycleState<'_>,
+    request: &Request<'_>,
+    of: FlavorResource,
+    asked: Quantity,
+) -> Grade {
+    let node = state.queues[request.queue].node;
+    let victims = victims::find(state, request, &[(of, asked)], &[of]);
+    state.remove_all(&victims);
+    let (borrowing, _) = state.quotas.lowest_fit(node, of, asked);
+    state.add_all(&victims);
     let way = if victims.is_empty() {
         Way::NoCandidates
-    } else if victims.iter().any(|victim| victim.queue == ask.queue) {
+    } else if victims.iter().any(|victim| victim.queue == request.queue) {
         Way::Preempt
     } else {
         Way::Reclaim
@@ -448,25 +453,25 @@ fn grade_of_evicting(scene: &mut Scene<'_>, ask: &Ask<'_>, of: FlavorResource, a
 /// Returns the flavors that the workload gets, and whom it evicts for them: with all its pods where that can be, else
 /// with as many as can be had at all.
 pub(super) fn assign_with_victims(
-    scene: &mut Scene<'_>,
-    ask: &Ask<'_>,
+    state: &mut CycleState<'_>,
+    request: &Request<'_>,
     progress: Option<&Progress>,
 ) -> (Assignment, Vec<Victim>) {
-    let full = assign(scene, ask, None, progress);
+    let full = assign(state, request, None, progress);
     match full.mode {
         Mode::Fit => return (full, Vec::new()),
         Mode::Preempt => {
-            let victims = victims_of(scene, ask, &full);
+            let victims = victims_of(state, request, &full);
             if !victims.is_empty() {
                 return (full, victims);
             }
         }
         Mode::NoFit => {}
     }
-    fewer_pods(scene, ask, progress).unwrap_or((full, Vec::new()))
+    fewer_pods(state, request, progress).unwrap_or((full, Vec::new()))
 }
 
-fn victims_of(scene: &mut Scene<'_>, ask: &Ask<'_>, assignment: &Assignment) -> Vec<Victim> {
+fn victims_of(state: &mut CycleState<'_>, request: &Request<'_>, assignment: &Assignment) -> Vec<Victim> {
     let usage: Usage = assignment
         .usage
         .iter()
@@ -480,18 +485,18 @@ fn victims_of(scene: &mut Scene<'_>, ask: &Ask<'_>, assignment: &Assignment) -> 
         .collect();
     needs.sort_unstable();
     needs.dedup();
-    victims::find(scene, ask, &usage, &needs)
+    victims::find(state, request, &usage, &needs)
 }
 
 /// Looks for the most pods, between all and the least that will do, that can be had now or by evicting.
 ///
 /// Kueue bisects, taking for granted that fewer pods fit where more do.
 fn fewer_pods(
-    scene: &mut Scene<'_>,
-    ask: &Ask<'_>,
+    state: &mut CycleState<'_>,
+    request: &Request<'_>,
     progress: Option<&Progress>,
 ) -> Option<(Assignment, Vec<Victim>)> {
-    let sets = &ask.shape.sets;
+    let sets = &request.shape.sets;
     let slack: u64 = sets.iter().map(|set| u64::from(set.count - set.min_count)).sum();
     if slack == 0 {
         return None;
@@ -501,10 +506,10 @@ fn fewer_pods(
     while least < most {
         let fewer = least + (most - least) / 2;
         let counts: Vec<u32> = sets.iter().map(|set| reduced(set, fewer, slack)).collect();
-        let assignment = assign(scene, ask, Some(&counts), progress);
+        let assignment = assign(state, request, Some(&counts), progress);
         let victims = match assignment.mode {
             Mode::NoFit | Mode::Fit => Vec::new(),
-            Mode::Preempt => victims_of(scene, ask, &assignment),
+            Mode::Preempt => victims_of(state, request, &assignment),
         };
         if assignment.mode == Mode::Fit || !victims.is_empty() {
             found = Some((assignment, victims));

@@ -78,7 +78,7 @@ impl Queues {
 
     fn keep(&mut self, tree: usize, old: Tree) {
         for (queue, known) in old.queues.iter().enumerate() {
-            let ids = known.holders.keys().copied().chain(known.line.ids());
+            let ids = known.holders.keys().copied().chain(known.pending.ids());
             self.workloads.extend(ids.map(|id| (id, At { tree, queue })));
         }
         self.trees[tree] = old;
@@ -102,9 +102,9 @@ impl Queues {
             usage.map(|(of, amount)| (holder.entry.user, places[of.0].1.clone(), *amount))
         });
         queue.users.adopt(old.users, objects, held);
-        queue.line.adopt(old.line);
+        queue.pending.adopt(old.pending);
         if !queue.terms.has_flavors_of(&old.terms) {
-            queue.line.forget_progress();
+            queue.pending.forget_progress();
         }
         tree.cycles = tree.cycles.max(cycles);
         queue.generation = old.generation + 1;
@@ -120,7 +120,7 @@ impl Queues {
             queue.holders.insert(id, holder);
             self.workloads.insert(id, at);
         }
-        self.workloads.extend(queue.line.ids().map(|id| (id, at)));
+        self.workloads.extend(queue.pending.ids().map(|id| (id, at)));
         self.restless.insert(at.tree);
     }
 }

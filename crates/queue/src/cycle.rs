@@ -1,4 +1,5 @@
-//! One scheduling cycle of a tree: the head of each queue is looked at, and in order admitted, given victims, or left.
+//! One scheduling cycle of a tree: the head of each queue is nominated; then, in order, each is admitted, preempts others, is
+//! skipped or is inadmissible.
 //!
 //! Kueue's `scheduler.schedule`. What a cycle counts as used beside what is admitted lasts for the cycle only.
 
@@ -11,9 +12,9 @@ use jiff::Timestamp;
 use super::{
     Quantity,
     assign::{self, Assignment, Mode},
+    cycle_state::{CycleState, Request, Rules, Victim},
     objects::ReclaimWithinCohort,
     quotas::{NodeId, Usage},
-    scene::{Ask, Rules, Scene, Victim},
     tree::{Holder, Searches, Tree},
     workload::{Preempted, WorkloadId},
 };
@@ -24,14 +25,14 @@ pub(super) struct TreeCycle {
     pub(super) admitted: Vec<(usize, WorkloadId, Assignment)>,
     pub(super) preempted: Vec<Preempted>,
     pub(super) preemptors: Vec<WorkloadId>,
-    /// How many were looked at.
+    /// How many workloads were nominated.
     pub(super) tried: usize,
     /// Whether the next cycle could differ from this one.
     pub(super) changed: bool,
 }
 
-/// The head of a queue, with what it would get.
-struct Nominee {
+/// The head of a queue with its assignment and the victims that this needs.
+struct NominatedWorkload {
     queue: usize,
     id: WorkloadId,
     priority: i32,
@@ -40,22 +41,22 @@ struct Nominee {
     victims: Vec<Victim>,
 }
 
-/// What becomes of a nominee.
-enum Fate {
+/// What a cycle decides about a nominated workload.
+enum NominationOutcome {
     Admitted,
-    /// It waits for its victims to be gone.
-    Preempts,
-    /// Somebody before it in this cycle took what it needed; it tries again.
-    Overtaken,
-    /// There is nothing for it.
-    Fails,
+    /// It waits until the quota of its victims is released.
+    Preempting,
+    /// A workload before it in this cycle took the quota that it needs; it is tried again in the next one.
+    Skipped,
+    /// It neither fits nor has victims.
+    Inadmissible,
 }
 
-/// What holds for the rest of a cycle only.
+/// The quota and the victims that a cycle has promised; they count for the rest of the cycle only.
 #[derive(Default)]
-struct Passing {
-    /// What counts as used though nobody has it yet.
-    reserved: Vec<(NodeId, Usage)>,
+struct CycleReservations {
+    /// Usage that is reserved though no workload is admitted with it yet.
+    usage: Vec<(NodeId, Usage)>,
     victims: Vec<Victim>,
     victim_ids: BTreeSet<WorkloadId>,
 }
@@ -70,25 +71,25 @@ impl Tree {
         if self.searched.is_empty() {
             self.searched.push(self.searches());
         }
-        let mut nominees = self.nominate(rules);
+        let mut nominated = self.nominate(rules);
         if rules.fair.is_none() {
-            order::classical(&mut nominees);
-            nominees.reverse();
+            order::classical(&mut nominated);
+            nominated.reverse();
         }
         let mut result = TreeCycle {
-            tried: nominees.len(),
+            tried: nominated.len(),
             ..TreeCycle::default()
         };
-        let mut passing = Passing::default();
-        while !nominees.is_empty() {
-            let nominee = match rules.fair {
-                None => nominees.pop().expect("there are some"),
-                Some(_) => nominees.remove(order::fairest(&mut self.scene(rules), &nominees)),
+        let mut reservations = CycleReservations::default();
+        while !nominated.is_empty() {
+            let workload = match rules.fair {
+                None => nominated.pop().expect("some are left"),
+                Some(_) => nominated.remove(order::fairest(&mut self.cycle_state(rules), &nominated)),
             };
-            let fate = decide(&mut self.scene(rules), &nominee, &mut passing);
-            self.carry_out(nominee, &fate, now, &mut result);
+            let outcome = decide(&mut self.cycle_state(rules), &workload, &mut reservations);
+            self.carry_out(workload, &outcome, now, &mut result);
         }
-        for (node, usage) in passing.reserved {
+        for (node, usage) in reservations.usage {
             self.quotas.unreserve(node, &usage);
         }
         if result.changed {
@@ -99,11 +100,11 @@ impl Tree {
         result
     }
 
-    /// Returns who waits with flavors left to try, and where their searches go on.
+    /// Returns the pending workloads with flavors left to try, and where their searches go on.
     fn searches(&self) -> Searches {
         let queues = self.queues.iter().enumerate();
         queues
-            .flat_map(|(number, queue)| queue.line.searches().map(move |(id, next)| (number, id, next)))
+            .flat_map(|(number, queue)| queue.pending.searches().map(move |(id, next)| (number, id, next)))
             .collect()
     }
 
@@ -118,102 +119,112 @@ impl Tree {
         true
     }
 
-    /// Looks what the head of each queue would get.
-    fn nominate(&mut self, rules: Rules<'_>) -> Vec<Nominee> {
+    /// Nominates the head of each queue, with the assignment that it would get.
+    fn nominate(&mut self, rules: Rules<'_>) -> Vec<NominatedWorkload> {
         let number = self.cycles;
-        let mut nominees = Vec::new();
+        let mut nominated = Vec::new();
         for queue in 0..self.queues.len() {
             let Some((id, entry)) = self.queues[queue].head() else {
                 continue;
             };
             let shape = Arc::clone(&self.queues[queue].shapes[entry.class.shape]);
             let generation = self.queues[queue].generation;
-            let mut scene = self.scene(rules);
-            let ask = Ask {
+            let mut state = self.cycle_state(rules);
+            let request = Request {
                 queue,
                 evictions: entry.evictions,
                 priority: entry.class.priority,
                 queued_at: entry.queued_at,
                 shape: &shape,
             };
-            let progress = scene.queues[queue].line.progress(id);
+            let progress = state.queues[queue].pending.progress(id);
             let progress = progress.filter(|last| number - last.cycle <= 1 || generation <= last.generation);
-            let (mut assignment, victims) = assign::assign_with_victims(&mut scene, &ask, progress);
+            let (mut assignment, victims) = assign::assign_with_victims(&mut state, &request, progress);
             assignment.progress.cycle = number;
             assignment.progress.generation = generation;
-            nominees.push(Nominee {
+            nominated.push(NominatedWorkload {
                 queue,
                 id,
-                priority: ask.priority,
-                queued_at: ask.queued_at,
+                priority: request.priority,
+                queued_at: request.queued_at,
                 assignment,
                 victims,
             });
         }
-        nominees
+        nominated
     }
 
-    fn carry_out(&mut self, nominee: Nominee, fate: &Fate, now: Timestamp, result: &mut TreeCycle) {
-        let queue = &mut self.queues[nominee.queue];
-        match fate {
-            Fate::Admitted => {
-                let entry = queue.line.remove(nominee.id).expect("the head waits");
+    fn carry_out(
+        &mut self,
+        workload: NominatedWorkload,
+        outcome: &NominationOutcome,
+        now: Timestamp,
+        result: &mut TreeCycle,
+    ) {
+        let queue = &mut self.queues[workload.queue];
+        match outcome {
+            NominationOutcome::Admitted => {
+                let entry = queue.pending.remove(workload.id).expect("the head waits");
                 let asked = queue.terms.asked(&queue.shapes[entry.class.shape]);
-                let gets = nominee.assignment.usage.iter();
+                let gets = workload.assignment.usage.iter();
                 let gets = gets.map(|(of, amount)| (self.places[of.0].1.as_str(), *amount));
                 queue.users.admit(now, entry.user, asked, gets);
                 let holder = Holder {
                     entry,
                     reserved_at: now,
-                    usage: nominee.assignment.usage.clone(),
+                    usage: workload.assignment.usage.clone(),
                     evicted: false,
                 };
-                queue.holders.insert(nominee.id, holder);
+                queue.holders.insert(workload.id, holder);
                 queue.generation += 1;
                 result.changed = true;
                 result
                     .admitted
-                    .push((nominee.queue, nominee.id, nominee.assignment));
+                    .push((workload.queue, workload.id, workload.assignment));
             }
-            Fate::Preempts => {
-                let before = queue.line.preemptor();
-                queue.line.set_preemptor(nominee.id);
-                queue.line.forget_progress_of(nominee.id);
-                let is_new = queue.line.preemptor() != before;
-                let evicts = self.evict(&nominee, result);
+            NominationOutcome::Preempting => {
+                let before = queue.pending.preemptor();
+                queue.pending.set_preemptor(workload.id);
+                queue.pending.forget_progress_of(workload.id);
+                let is_new = queue.pending.preemptor() != before;
+                let evicts = self.evict(&workload, result);
                 result
                     .preemptors
-                    .extend((is_new && !evicts).then_some(nominee.id));
+                    .extend((is_new && !evicts).then_some(workload.id));
             }
-            Fate::Overtaken => {
-                queue.line.set_progress(nominee.id, nominee.assignment.progress);
+            NominationOutcome::Skipped => {
+                queue
+                    .pending
+                    .set_progress(workload.id, workload.assignment.progress);
             }
-            Fate::Fails => {
-                queue.line.set_progress(nominee.id, nominee.assignment.progress);
-                result.changed |= queue.line.park(nominee.id);
+            NominationOutcome::Inadmissible => {
+                queue
+                    .pending
+                    .set_progress(workload.id, workload.assignment.progress);
+                result.changed |= queue.pending.mark_inadmissible(workload.id);
             }
         }
     }
 
-    /// Evicts a nominee's victims, and returns whether any of them was not evicted before.
-    fn evict(&mut self, nominee: &Nominee, result: &mut TreeCycle) -> bool {
+    /// Preempts the victims of a nominated workload, and returns whether any of them was not evicted before.
+    fn evict(&mut self, workload: &NominatedWorkload, result: &mut TreeCycle) -> bool {
         let before = result.preempted.len();
-        let entry = self.queues[nominee.queue].line.entry(nominee.id);
+        let entry = self.queues[workload.queue].pending.entry(workload.id);
         let evicted_by = entry.and_then(|entry| entry.evicted_by);
-        for victim in &nominee.victims {
+        for victim in &workload.victims {
             let queue = &mut self.queues[victim.queue];
             let holder = queue.holders.get_mut(&victim.id).expect("a victim holds quota");
             if holder.evicted {
                 continue;
             }
             holder.evicted = true;
-            holder.entry.evicted_by = Some(nominee.id);
+            holder.entry.evicted_by = Some(workload.id);
             queue.generation += 1;
             result.changed = true;
             result.preempted.push(Preempted {
                 workload: victim.id,
                 reason: victim.reason,
-                by: nominee.id,
+                by: workload.id,
                 reversal: evicted_by == Some(victim.id),
             });
         }
@@ -221,66 +232,78 @@ impl Tree {
     }
 }
 
-/// Decides on a nominee after those before it in the cycle; what it takes counts as used from now on.
-fn decide(scene: &mut Scene<'_>, nominee: &Nominee, passing: &mut Passing) -> Fate {
-    let node = scene.queues[nominee.queue].node;
-    let mode = nominee.assignment.mode;
+/// Decides about a nominated workload after those before it in the cycle; its usage counts from now on.
+fn decide(
+    state: &mut CycleState<'_>,
+    workload: &NominatedWorkload,
+    reservations: &mut CycleReservations,
+) -> NominationOutcome {
+    let node = state.queues[workload.queue].node;
+    let mode = workload.assignment.mode;
     if mode == Mode::NoFit {
-        return Fate::Fails;
+        return NominationOutcome::Inadmissible;
     }
-    if mode == Mode::Preempt && nominee.victims.is_empty() {
-        hold_back(scene, nominee, passing);
-        return Fate::Fails;
+    if mode == Mode::Preempt && workload.victims.is_empty() {
+        reserve_capacity(state, workload, reservations);
+        return NominationOutcome::Inadmissible;
     }
-    if nominee
+    if workload
         .victims
         .iter()
-        .any(|victim| passing.victim_ids.contains(&victim.id))
+        .any(|victim| reservations.victim_ids.contains(&victim.id))
     {
-        return Fate::Overtaken;
+        return NominationOutcome::Skipped;
     }
-    if !still_fits(scene, nominee, passing) {
-        return Fate::Overtaken;
+    if !still_fits(state, workload, reservations) {
+        return NominationOutcome::Skipped;
     }
-    passing.victims.extend(&nominee.victims);
-    passing
+    reservations.victims.extend(&workload.victims);
+    reservations
         .victim_ids
-        .extend(nominee.victims.iter().map(|victim| victim.id));
-    scene.quotas.add(node, &nominee.assignment.usage);
+        .extend(workload.victims.iter().map(|victim| victim.id));
+    state.quotas.add(node, &workload.assignment.usage);
     if mode == Mode::Fit {
-        return Fate::Admitted;
+        return NominationOutcome::Admitted;
     }
-    passing.reserved.push((node, nominee.assignment.usage.clone()));
-    Fate::Preempts
+    reservations.usage.push((node, workload.assignment.usage.clone()));
+    NominationOutcome::Preempting
 }
 
-/// Returns whether the nominee fits once all victims of this cycle, and its own, are gone.
-fn still_fits(scene: &mut Scene<'_>, nominee: &Nominee, passing: &Passing) -> bool {
-    let node = scene.queues[nominee.queue].node;
-    scene.remove_all(&passing.victims);
-    scene.remove_all(&nominee.victims);
-    let fits = nominee
+/// Returns whether the workload fits without the victims of this cycle and its own.
+fn still_fits(
+    state: &mut CycleState<'_>,
+    workload: &NominatedWorkload,
+    reservations: &CycleReservations,
+) -> bool {
+    let node = state.queues[workload.queue].node;
+    state.remove_all(&reservations.victims);
+    state.remove_all(&workload.victims);
+    let fits = workload
         .assignment
         .usage
         .iter()
-        .all(|(of, amount)| *amount <= scene.quotas.available(node, *of));
-    scene.add_all(&nominee.victims);
-    scene.add_all(&passing.victims);
+        .all(|(of, amount)| *amount <= state.quotas.available(node, *of));
+    state.add_all(&workload.victims);
+    state.add_all(&reservations.victims);
     fits
 }
 
-/// Counts what one asks for who may evict nobody as used, up to its queue's limits, so that others of the cohort do not
-/// take it meanwhile. A queue that can take back from anybody need not fear that.
-fn hold_back(scene: &mut Scene<'_>, nominee: &Nominee, passing: &mut Passing) {
-    let queue = &scene.queues[nominee.queue];
+/// Reserves the request of a workload without victims, up to its queue's limits, so that other queues of the cohort do not
+/// take that quota meanwhile. A queue that may reclaim from any workload in the cohort needs no such reservation.
+fn reserve_capacity(
+    state: &mut CycleState<'_>,
+    workload: &NominatedWorkload,
+    reservations: &mut CycleReservations,
+) {
+    let queue = &state.queues[workload.queue];
     if queue.terms.preemption.reclaim_within_cohort == ReclaimWithinCohort::Any {
         return;
     }
     let node = queue.node;
-    let reserved = nominee.assignment.usage.iter().map(|(of, amount)| {
-        let quota = scene.quotas.quota(node, *of);
-        let used = scene.quotas.usage(node, *of);
-        let kept = match (nominee.assignment.borrowing, quota.borrowing_limit) {
+    let reserved = workload.assignment.usage.iter().map(|(of, amount)| {
+        let quota = state.quotas.quota(node, *of);
+        let used = state.quotas.usage(node, *of);
+        let kept = match (workload.assignment.borrowing, quota.borrowing_limit) {
             (0, _) => (*amount).min(quota.nominal.minus(used)).or_zero(),
             (_, None) => *amount,
             (_, Some(limit)) => (*amount).min(quota.nominal.plus(limit).minus(used)),
@@ -288,6 +311,6 @@ fn hold_back(scene: &mut Scene<'_>, nominee: &Nominee, passing: &mut Passing) {
         (*of, kept)
     });
     let reserved: Usage = reserved.filter(|(_, kept)| *kept != Quantity::ZERO).collect();
-    scene.quotas.add(node, &reserved);
-    passing.reserved.push((node, reserved));
+    state.quotas.add(node, &reserved);
+    reservations.usage.push((node, reserved));
 }

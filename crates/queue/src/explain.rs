@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 use super::{
     At, Inactive, Mismatch, Quantity, Queues, WorkloadId,
     assign::{self, Assignment, Miss, MissReason, Mode},
+    cycle_state::{CycleState, Request},
     quotas::FlavorResource,
-    scene::{Ask, Scene},
     terms::Terms,
     tree::Tree,
 };
@@ -103,26 +103,26 @@ pub enum ObstacleReason {
         available: Quantity,
         /// How much could be had if there were no other workload.
         most: Quantity,
-        /// What keeps it from having more.
-        limit: Limit,
+        /// The limit that keeps it from more.
+        limit: QuotaLimit,
     },
 }
 
-/// What keeps a queue from having more.
+/// The limit that keeps a queue from more quota.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "camelCase")]
-pub enum Limit {
-    /// Its own quota: it is in no cohort.
+pub enum QuotaLimit {
+    /// Its nominal quota: it is in no cohort.
     Nominal,
-    /// How much it, or a cohort that it is in, may borrow.
+    /// The borrowing limit of the queue or of a cohort above it.
     Borrowing {
-        /// Whose limit.
+        /// The queue or cohort with that limit.
         of: String,
     },
-    /// What others keep for themselves, though they do not use it.
+    /// The lending limits of others, which do not use that quota.
     Lending,
-    /// All that its cohort has.
+    /// The quota of its whole cohort.
     Cohort,
 }
 
@@ -133,7 +133,7 @@ impl Queues {
             return Vec::new();
         };
         let queue = self.queue(*at);
-        queue.line.before(id, &queue.users)
+        queue.pending.before(id, &queue.users)
     }
 
     /// Returns why a workload waits, or `None` when it does not.
@@ -141,20 +141,20 @@ impl Queues {
         let at = *self.workloads.get(&id)?;
         let tree = &self.trees[at.tree];
         let queue = &tree.queues[at.queue];
-        let ask = self.ask(at, id)?;
+        let request = self.request(at, id)?;
         let mut quotas = tree.quotas.clone();
-        let mut scene = Scene {
+        let mut state = CycleState {
             quotas: &mut quotas,
             queues: &tree.queues,
             rules: self.rules(self.now),
         };
-        let (assignment, victims) = assign::assign_with_victims(&mut scene, &ask, None);
+        let (assignment, victims) = assign::assign_with_victims(&mut state, &request, None);
         let reason = match &queue.inactive {
             Some(Inactive::Stopped(_)) => WaitReason::Suspended,
             Some(Inactive::FlavorNotFound(_) | Inactive::CohortCycle(_) | Inactive::Removed) => {
                 WaitReason::Misconfigured
             }
-            None if queue.line.is_preemptor(id) && self.anybody_leaves(at) => {
+            None if queue.pending.is_preemptor(id) && self.anybody_leaves(at) => {
                 WaitReason::WaitingForPreemptedWorkloads
             }
             None if assignment.mode == Mode::Fit || !victims.is_empty() => WaitReason::PendingEvaluation,
@@ -164,21 +164,21 @@ impl Queues {
         Some(Wait {
             reason,
             obstacles: obstacles.collect(),
-            can_ever_fit: self.fits_empty(at, &ask),
+            can_ever_fit: self.fits_empty(at, &request),
         })
     }
 
     /// Returns whether a pending workload could be admitted if there were no other.
     pub fn fits_ever(&self, id: WorkloadId) -> bool {
         let at = self.workloads.get(&id).copied();
-        let ask = at.and_then(|at| Some((at, self.ask(at, id)?)));
-        ask.is_some_and(|(at, ask)| self.fits_empty(at, &ask))
+        let request = at.and_then(|at| Some((at, self.request(at, id)?)));
+        request.is_some_and(|(at, request)| self.fits_empty(at, &request))
     }
 
-    fn ask(&self, at: At, id: WorkloadId) -> Option<Ask<'_>> {
+    fn request(&self, at: At, id: WorkloadId) -> Option<Request<'_>> {
         let queue = self.queue(at);
-        let entry = queue.line.entry(id)?;
-        Some(Ask {
+        let entry = queue.pending.entry(id)?;
+        Some(Request {
             queue: at.queue,
             evictions: entry.evictions,
             priority: entry.class.priority,
@@ -229,22 +229,22 @@ impl Queues {
 
 impl Tree {
     /// Returns what keeps a queue from having more of a resource in a flavor.
-    fn limit(&self, queue: usize, of: FlavorResource, asked: Quantity) -> Limit {
+    fn limit(&self, queue: usize, of: FlavorResource, asked: Quantity) -> QuotaLimit {
         let queue = &self.queues[queue];
         if !self.quotas.has_parent(queue.node) {
-            return Limit::Nominal;
+            return QuotaLimit::Nominal;
         }
         if let Some(node) = self.quotas.borrowing_limit_that_binds(queue.node, of) {
             let of = self.cohorts.get(node.0).unwrap_or(&queue.name).clone();
-            return Limit::Borrowing { of };
+            return QuotaLimit::Borrowing { of };
         }
         let used = self.queues.iter().fold(Quantity::ZERO, |sum, queue| {
             sum.plus(self.quotas.usage(queue.node, of))
         });
         if self.quotas.total(of).minus(used) >= asked {
-            Limit::Lending
+            QuotaLimit::Lending
         } else {
-            Limit::Cohort
+            QuotaLimit::Cohort
         }
     }
 }

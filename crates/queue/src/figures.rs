@@ -91,12 +91,12 @@ impl Queues {
     pub fn waiting(&self, queue: &str) -> Result<Vec<WorkloadId>, UnknownQueue> {
         let at = self.at(queue)?;
         let queue = self.queue(at);
-        Ok(queue.line.in_order(&queue.users))
+        Ok(queue.pending.in_order(&queue.users))
     }
 
     /// Returns how many wait for quota of the queue. It costs the same however many they are.
     pub fn n_waiting(&self, queue: &str) -> Result<usize, UnknownQueue> {
-        Ok(self.queue(self.at(queue)?).line.len())
+        Ok(self.queue(self.at(queue)?).pending.len())
     }
 
     /// Returns why the queue admits nobody, or `None` where it admits.

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    line::Line,
     objects::{ClusterQueue, Objects, ResourceGroup, StopPolicy},
+    pending_queue::PendingQueue,
     quotas::{FlavorResource, NodeId, Quotas},
     terms::Terms,
     tree::{Inactive, Queue, Tree},
@@ -182,7 +182,7 @@ impl<'a> Builder<'a> {
             inactive,
             terms: Terms::new(queue, |flavor, resource| place(&self.places, flavor, resource)),
             holders: BTreeMap::new(),
-            line: Line::new(queue.queueing_strategy, users.by_usage()),
+            pending: PendingQueue::new(queue.queueing_strategy, users.by_usage()),
             users,
             shapes: Vec::new(),
             shape_pod_sets: Vec::new(),

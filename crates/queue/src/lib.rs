@@ -80,20 +80,20 @@ mod admission;
 mod assign;
 mod change;
 mod cycle;
+mod cycle_state;
 mod drain;
 mod eviction;
 mod explain;
 mod figures;
 mod forest;
-mod line;
 pub mod manifest;
 pub mod names;
 pub mod objects;
+mod pending_queue;
 mod progress;
 mod quantity;
 mod quotas;
 mod restore;
-mod scene;
 mod share;
 pub mod slack;
 pub(crate) mod snapshot;
@@ -119,7 +119,7 @@ pub use admission::{
 };
 pub use drain::Drained;
 pub use eviction::EvictionReason;
-pub use explain::{Limit, Obstacle, ObstacleReason, QuotaIncrease, Remedy, Wait, WaitReason};
+pub use explain::{Obstacle, ObstacleReason, QuotaIncrease, QuotaLimit, Remedy, Wait, WaitReason};
 pub use figures::{CohortFigures, CohortResource};
 pub use forest::root_cohort;
 pub use objects::StopPolicy;
@@ -132,10 +132,10 @@ pub use workload::{
 };
 
 use assign::Mode;
+use cycle_state::{CycleState, Request, Rules};
 use forest::Held;
-use line::{Class, Entry};
 use objects::Objects;
-use scene::{Ask, Rules, Scene};
+use pending_queue::{Class, Entry};
 use terms::Shape;
 use tree::{Holder, Queue, Tree};
 
@@ -271,7 +271,7 @@ impl Queues {
             return Ok(());
         }
         let entry = self.entry(at, workload);
-        self.queue_mut(at).line.push(workload.id, entry);
+        self.queue_mut(at).pending.push(workload.id, entry);
         self.workloads.insert(workload.id, at);
         self.trees[at.tree].searched.clear();
         self.restless.insert(at.tree);
@@ -285,7 +285,7 @@ impl Queues {
             return;
         };
         self.back_offs.cancel(id);
-        if self.queue_mut(at).line.remove(id).is_some() {
+        if self.queue_mut(at).pending.remove(id).is_some() {
             self.trees[at.tree].wake();
         }
         self.release(at, id);
@@ -302,7 +302,7 @@ impl Queues {
                 evictions: holder.entry.evictions + 1,
                 ..holder.entry
             };
-            self.queue_mut(at).line.push(id, entry);
+            self.queue_mut(at).pending.push(id, entry);
             self.restless.insert(at.tree);
         }
     }
@@ -370,26 +370,26 @@ impl Queues {
             .queue(at)
             .terms
             .shape(&workload.pod_sets, &self.objects.flavors);
-        let ask = Ask {
+        let request = Request {
             queue: at.queue,
             evictions: workload.evictions,
             priority: workload.priority,
             queued_at: workload.queued_at,
             shape: &shape,
         };
-        Ok(self.fits_empty(at, &ask))
+        Ok(self.fits_empty(at, &request))
     }
 
-    fn fits_empty(&self, at: At, ask: &Ask<'_>) -> bool {
+    fn fits_empty(&self, at: At, request: &Request<'_>) -> bool {
         let tree = &self.trees[at.tree];
         let mut empty = tree.quotas.clone();
         empty.settle();
-        let mut scene = Scene {
+        let mut state = CycleState {
             quotas: &mut empty,
             queues: &tree.queues,
             rules: NO_RULES,
         };
-        assign::assign_with_victims(&mut scene, ask, None).0.mode == Mode::Fit
+        assign::assign_with_victims(&mut state, request, None).0.mode == Mode::Fit
     }
 
     /// Requeues all evicted workloads.
@@ -461,7 +461,7 @@ impl Queues {
     /// Returns the head of a queue.
     pub fn head(&self, queue: &str) -> Option<WorkloadId> {
         let queue = self.queue(self.at(queue).ok()?);
-        let (head, _) = queue.line.head(&queue.users)?;
+        let (head, _) = queue.pending.head(&queue.users)?;
         Some(head)
     }
 
@@ -473,11 +473,11 @@ impl Queues {
         for tree in &self.trees {
             tree.quotas.check_sums();
             for queue in &tree.queues {
-                for id in queue.line.ids() {
+                for id in queue.pending.ids() {
                     let backs_off = self.back_offs.get(id).is_some();
                     assert_eq!(
                         backs_off,
-                        queue.line.backs_off(id),
+                        queue.pending.backs_off(id),
                         "{id} steps aside until a time"
                     );
                     assert!(
@@ -499,9 +499,9 @@ impl Queues {
                 WorkloadStatus::Admitted
             });
         }
-        Some(if queue.line.backs_off(id) {
+        Some(if queue.pending.backs_off(id) {
             WorkloadStatus::BackingOff
-        } else if queue.line.is_parked(id) {
+        } else if queue.pending.is_inadmissible(id) {
             WorkloadStatus::Inadmissible
         } else {
             WorkloadStatus::Queued
@@ -528,14 +528,14 @@ impl Queues {
             .filter_map(|(f, r, amount)| Some((place(f, r)?, *amount)));
         let usage: Vec<_> = known.collect();
         let needs: Vec<_> = contested.iter().filter_map(|(f, r)| place(f, r)).collect();
-        let ask = Ask {
+        let request = Request {
             queue: at.queue,
             evictions: workload.evictions,
             priority: workload.priority,
             queued_at: workload.queued_at,
             shape: &Shape { sets: Vec::new() },
         };
-        let victims = victims::find(&mut tree.scene(rules), &ask, &usage, &needs);
+        let victims = victims::find(&mut tree.cycle_state(rules), &request, &usage, &needs);
         let preempted = victims.into_iter().map(|victim| Preempted {
             workload: victim.id,
             reason: victim.reason,

@@ -326,13 +326,17 @@ impl Quotas {
         (self.height(self.root(queue)), false)
     }
 
-    /// Returns whether `ask` fits beside what a node and those below it use, and what of it its parent would have to
+    /// Returns whether `requests` fit beside what a node and those below it use, and what of it its parent would have to
     /// give.
-    pub(super) fn fits_in_quota(&self, node: NodeId, ask: &[(FlavorResource, Quantity)]) -> (bool, Usage) {
-        let fits = !ask
+    pub(super) fn fits_in_quota(
+        &self,
+        node: NodeId,
+        requests: &[(FlavorResource, Quantity)],
+    ) -> (bool, Usage) {
+        let fits = !requests
             .iter()
             .any(|(of, amount)| self.would_borrow(node, *of, *amount));
-        let rest = ask.iter().map(|(of, amount)| {
+        let rest = requests.iter().map(|(of, amount)| {
             let kept = self.local_available(node, *of);
             (*of, amount.minus(kept).or_zero())
         });

@@ -44,7 +44,7 @@ impl Queues {
         let at = self.place_for(workload, pod_sets);
         self.back_offs.cancel(workload.id);
         if let Some(before) = self.workloads.remove(&workload.id) {
-            self.queue_mut(before).line.remove(workload.id);
+            self.queue_mut(before).pending.remove(workload.id);
         }
         let entry = self.entry(at, workload);
         let tree = &mut self.trees[at.tree];
@@ -101,7 +101,7 @@ impl Queues {
     /// Notes that a workload waits for others that were evicted, as a cycle does; one that does not wait is no mistake.
     pub fn await_preemption(&mut self, id: WorkloadId) {
         if let Some(at) = self.workloads.get(&id).copied() {
-            let line = &mut self.queue_mut(at).line;
+            let line = &mut self.queue_mut(at).pending;
             line.set_preemptor(id);
             line.forget_progress_of(id);
         }

@@ -16,9 +16,9 @@ use super::{
     workload::PODS,
 };
 
-/// A node, or one device of a machine.
+/// The capacity of a node, or of one device of a machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Node {
+pub struct NodeCapacity {
     /// Its labels; they tell of which flavors it is.
     pub labels: BTreeMap<String, String>,
     /// How much of each resource it has.
@@ -56,7 +56,7 @@ pub struct LendingLimit {
 pub fn lending_limits(
     queue: &ClusterQueue,
     flavors: &BTreeMap<String, ResourceFlavor>,
-    nodes: &[Node],
+    nodes: &[NodeCapacity],
 ) -> Vec<LendingLimit> {
     if queue.cohort.is_none() {
         return Vec::new();
@@ -64,7 +64,7 @@ pub fn lending_limits(
     let groups = queue.resource_groups.iter();
     let limits = groups.flat_map(|group| {
         group.flavors.iter().flat_map(|quotas| {
-            let is_of = |node: &&Node| {
+            let is_of = |node: &&NodeCapacity| {
                 let mut names = group.flavors.iter().map(|other| &other.name);
                 names.find(|name| node.is_of(flavors.get(*name))) == Some(&quotas.name)
             };
@@ -87,11 +87,11 @@ fn limits(quotas: &FlavorQuotas, lost: impl Fn(&str) -> Quantity) -> impl Iterat
 }
 
 /// Returns how much of a resource cannot be used.
-fn lost<'a>(nodes: impl Iterator<Item = &'a Node>, resource: &str) -> Quantity {
+fn lost<'a>(nodes: impl Iterator<Item = &'a NodeCapacity>, resource: &str) -> Quantity {
     nodes.fold(Quantity::ZERO, |sum, node| sum.plus(node.lost(resource)))
 }
 
-impl Node {
+impl NodeCapacity {
     /// Returns whether the node has the labels of a flavor; one that is not known has none.
     fn is_of(&self, flavor: Option<&ResourceFlavor>) -> bool {
         let mut labels = flavor.iter().flat_map(|flavor| &flavor.node_labels);
@@ -154,8 +154,8 @@ mod tests {
         }
     }
 
-    fn node(flavor: &str, gpus: i64) -> Node {
-        Node {
+    fn node(flavor: &str, gpus: i64) -> NodeCapacity {
+        NodeCapacity {
             labels: BTreeMap::from([("flavor".to_owned(), flavor.to_owned())]),
             capacity: [(GPU, gpus), (PODS, 100), ("cpu", 64_000)]
                 .map(|(resource, amount)| (resource.to_owned(), Quantity(amount)))
@@ -165,22 +165,22 @@ mod tests {
         }
     }
 
-    fn cordoned(node: Node) -> Node {
-        Node {
+    fn cordoned(node: NodeCapacity) -> NodeCapacity {
+        NodeCapacity {
             schedulability: Schedulability::Unschedulable,
             ..node
         }
     }
 
-    fn tainted(node: Node, effect: TaintEffect) -> Node {
-        Node {
+    fn tainted(node: NodeCapacity, effect: TaintEffect) -> NodeCapacity {
+        NodeCapacity {
             taints: BTreeMap::from([(GPU.to_owned(), effect)]),
             ..node
         }
     }
 
     /// Returns the limit of one resource in each flavor.
-    fn limits_of(resource: &str, queue: &ClusterQueue, nodes: &[Node]) -> Vec<Option<i64>> {
+    fn limits_of(resource: &str, queue: &ClusterQueue, nodes: &[NodeCapacity]) -> Vec<Option<i64>> {
         let limits = lending_limits(queue, &flavors(&["default", "a", "b"]), nodes);
         let limits = limits.into_iter().filter(|limit| limit.resource == resource);
         limits

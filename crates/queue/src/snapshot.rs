@@ -43,7 +43,7 @@ impl Queues {
     pub(crate) fn snapshot(&self) -> QueuesSnapshot {
         let queues = self.trees.iter().flat_map(|tree| &tree.queues);
         let cluster_queues = queues.map(|queue| {
-            let (preemptor, is_sticky) = queue.line.preemptor();
+            let (preemptor, is_sticky) = queue.pending.preemptor();
             ClusterQueueSnapshot {
                 name: queue.name.clone(),
                 preemptor,
@@ -98,8 +98,8 @@ impl Queues {
         for saved in snapshot.cluster_queues {
             let at = self.at(&saved.name)?;
             let queue = self.queue_mut(at);
-            let preemptor = saved.preemptor.filter(|id| queue.line.entry(*id).is_some());
-            queue.line.restore_preemptor(preemptor, saved.is_sticky);
+            let preemptor = saved.preemptor.filter(|id| queue.pending.entry(*id).is_some());
+            queue.pending.restore_preemptor(preemptor, saved.is_sticky);
             queue.users.restore(saved.users);
         }
         Ok(())

@@ -35,25 +35,25 @@ pub(super) struct GroupFlavor {
     pub(super) places: Vec<FlavorResource>,
 }
 
-/// What a workload asks for, under a queue's terms.
+/// What a workload requests, under a queue's terms.
 #[derive(Debug, Clone)]
 pub(super) struct Shape {
     pub(super) sets: Vec<SetShape>,
 }
 
-/// What a pod set asks for.
+/// What a pod set requests.
 #[derive(Debug, Clone)]
 pub(super) struct SetShape {
     pub(super) count: u32,
     pub(super) min_count: u32,
-    pub(super) asks: Vec<GroupAsk>,
-    /// What it asks for that the queue has not.
+    pub(super) requests: Vec<GroupRequest>,
+    /// The requested resources that the queue does not cover.
     pub(super) uncovered: Vec<String>,
 }
 
-/// What a pod set asks of a resource group.
+/// What a pod set requests of a resource group.
 #[derive(Debug, Clone)]
-pub(super) struct GroupAsk {
+pub(super) struct GroupRequest {
     pub(super) group: usize,
     /// Each resource, by its place in the group, for one pod.
     pub(super) per_pod: Vec<(usize, Quantity)>,
@@ -110,15 +110,15 @@ impl Terms {
         Shape { sets: sets.collect() }
     }
 
-    /// Returns what all pods of a shape ask for.
+    /// Returns what all pods of a shape request.
     pub(super) fn asked<'a>(&'a self, shape: &'a Shape) -> impl Iterator<Item = (&'a str, Quantity)> {
-        let asks = shape.sets.iter().flat_map(|set| {
-            let asks = set.asks.iter();
-            asks.map(move |ask| (ask, set.count))
+        let requests = shape.sets.iter().flat_map(|set| {
+            let requests = set.requests.iter();
+            requests.map(move |request| (request, set.count))
         });
-        asks.flat_map(|(ask, count)| {
-            let resources = &self.groups[ask.group].resources;
-            let per_pod = ask.per_pod.iter();
+        requests.flat_map(|(request, count)| {
+            let resources = &self.groups[request.group].resources;
+            let per_pod = request.per_pod.iter();
             per_pod.map(move |(place, amount)| (resources[*place].as_str(), amount.times(count)))
         })
     }
@@ -128,7 +128,7 @@ impl Terms {
         if self.covers(PODS) {
             requests.insert(PODS.into(), Quantity(1));
         }
-        let mut asks: Vec<GroupAsk> = Vec::new();
+        let mut by_group: Vec<GroupRequest> = Vec::new();
         let mut uncovered = Vec::new();
         for (resource, amount) in requests {
             let Some((group, place)) = self.find(&resource) else {
@@ -137,11 +137,11 @@ impl Terms {
                 }
                 continue;
             };
-            if let Some(ask) = asks.iter_mut().find(|ask| ask.group == group) {
-                ask.per_pod.push((place, amount));
+            if let Some(known) = by_group.iter_mut().find(|known| known.group == group) {
+                known.per_pod.push((place, amount));
                 continue;
             }
-            asks.push(GroupAsk {
+            by_group.push(GroupRequest {
                 group,
                 per_pod: vec![(place, amount)],
                 mismatches: self.mismatches(group, set, flavors),
@@ -150,7 +150,7 @@ impl Terms {
         SetShape {
             count: set.count,
             min_count: set.min_count.unwrap_or(set.count).min(set.count),
-            asks,
+            requests: by_group,
             uncovered,
         }
     }

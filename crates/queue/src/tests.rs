@@ -11,9 +11,9 @@ pub(super) mod stories;
 use proptest::{collection::vec, prelude::*};
 
 use super::{
+    cycle_state::Victim,
     objects::{ClusterQueue, FlavorQuotas, QueueingStrategy},
     quotas::{FlavorResource, Usage},
-    scene::Victim,
     victims::Borrowing,
     *,
 };
@@ -114,7 +114,7 @@ fn searches(queues: &Queues) -> Vec<(usize, usize, Usage, Vec<FlavorResource>, E
                     .iter()
                     .position(|name| name == resource)
                     .expect("both are covered");
-                let amount = set.asks[0].per_pod[asked].1.times(set.count);
+                let amount = set.requests[0].per_pod[asked].1.times(set.count);
                 if amount <= tree.quotas.available(known.node, place) {
                     continue;
                 }
@@ -166,23 +166,23 @@ proptest! {
         for (tree, queue, usage, needs, entry) in searches(&told.queues) {
             let tree = &mut told.queues.trees[tree];
             let before = tree.quotas.clone();
-            let ask = Ask {
+            let request = Request {
                 queue,
                 evictions: 0,
                 priority: entry.class.priority,
                 queued_at: entry.queued_at,
                 shape: &Shape { sets: Vec::new() },
             };
-            let mut scene = tree.scene(rules);
-            let (victims, borrowing) = victims::find_in_mode(&mut scene, &ask, &usage, &needs);
-            prop_assert_eq!(&*scene.quotas, &before, "looking changes nothing");
+            let mut state = tree.cycle_state(rules);
+            let (victims, borrowing) = victims::find_in_mode(&mut state, &request, &usage, &needs);
+            prop_assert_eq!(&*state.quotas, &before, "looking changes nothing");
             if victims.is_empty() {
                 continue;
             }
-            prop_assert!(fits_without(&mut scene, &ask, &usage, borrowing, &victims), "it fits once they are gone");
+            prop_assert!(fits_without(&mut state, &request, &usage, borrowing, &victims), "it fits once they are gone");
             for spared in &victims {
                 let others: Vec<Victim> = victims.iter().filter(|victim| *victim != spared).copied().collect();
-                prop_assert!(!fits_without(&mut scene, &ask, &usage, borrowing, &others), "each is needed");
+                prop_assert!(!fits_without(&mut state, &request, &usage, borrowing, &others), "each is needed");
             }
         }
     }
@@ -222,13 +222,13 @@ proptest! {
             told.tell(happening);
             for queue in told.queues.trees.iter().flat_map(|tree| &tree.queues) {
                 let Some((first, entry)) = queue.head() else { continue };
-                let waits = |id: &WorkloadId| !queue.line.is_parked(*id) && !queue.line.backs_off(*id);
-                for id in queue.line.ids().filter(waits) {
-                    let other = queue.line.entry(id).expect("it waits");
+                let waits = |id: &WorkloadId| !queue.pending.is_inadmissible(*id) && !queue.pending.backs_off(*id);
+                for id in queue.pending.ids().filter(waits) {
+                    let other = queue.pending.entry(id).expect("it waits");
                     prop_assert!(queue.users.usage(entry.user) <= queue.users.usage(other.user));
                 }
-                let before = queue.line.before(first, &queue.users);
-                prop_assert!(before.iter().all(|id| queue.line.is_parked(*id)), "it is next in what is told, too");
+                let before = queue.pending.before(first, &queue.users);
+                prop_assert!(before.iter().all(|id| queue.pending.is_inadmissible(*id)), "it is next in what is told, too");
             }
         }
     }
@@ -288,15 +288,15 @@ fn of_one_user(mut happening: Happening) -> Happening {
 }
 
 fn fits_without(
-    scene: &mut Scene<'_>,
-    ask: &Ask<'_>,
+    state: &mut CycleState<'_>,
+    request: &Request<'_>,
     usage: &Usage,
     borrowing: Borrowing,
     victims: &[Victim],
 ) -> bool {
-    scene.remove_all(victims);
-    let fits = victims::fits(scene, ask, usage, borrowing);
-    scene.add_all(victims);
+    state.remove_all(victims);
+    let fits = victims::fits(state, request, usage, borrowing);
+    state.add_all(victims);
     fits
 }
 

@@ -29,7 +29,9 @@ impl Queues {
         let queues = self.by_usage.iter().map(|at| self.queue(*at));
         let times = queues.filter_map(|queue| {
             let (_, first) = queue.head()?;
-            queue.users.overtaken_at(first.user, queue.line.users(), self.now)
+            queue
+                .users
+                .overtaken_at(first.user, queue.pending.users(), self.now)
         });
         times.min()
     }
@@ -40,7 +42,7 @@ impl Queues {
         let Some(at) = self.workloads.get(&id).copied() else {
             return;
         };
-        if self.queue_mut(at).line.back_off(id).is_some() {
+        if self.queue_mut(at).pending.back_off(id).is_some() {
             self.back_offs.set(id, until);
             self.trees[at.tree].wake();
             self.restless.insert(at.tree);
@@ -52,7 +54,7 @@ impl Queues {
         let over: Vec<_> = std::iter::from_fn(|| self.back_offs.pop_due(now)).collect();
         for id in &over {
             let at = self.workloads[id];
-            self.queue_mut(at).line.end_back_off(*id);
+            self.queue_mut(at).pending.end_back_off(*id);
             self.trees[at.tree].searched.clear();
             self.restless.insert(at.tree);
         }

@@ -1,4 +1,4 @@
-//! One tree of cohorts with its queues: who holds quota in it, and who waits. Trees have nothing to do with each other.
+//! One tree of cohorts with its queues: which workloads hold quota in it, and which are pending. Trees are independent.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -10,9 +10,9 @@ use jiff::Timestamp;
 
 use super::{
     Quantity,
-    line::{Entry, Line},
     names::quoted,
     objects::{ResourceFlavor, StopPolicy},
+    pending_queue::{Entry, PendingQueue},
     quotas::{FlavorResource, NodeId, Quotas, Usage},
     terms::{Shape, Terms},
     users::Users,
@@ -64,12 +64,12 @@ impl Tree {
         Some(&self.places[at].1)
     }
 
-    /// Returns what is held in each queue with anybody in it.
+    /// Returns the flavors and resources in use in each queue that has workloads.
     pub(super) fn held(&self) -> impl Iterator<Item = (String, BTreeSet<(String, String)>)> {
         let occupied = self
             .queues
             .iter()
-            .filter(|queue| !queue.holders.is_empty() || !queue.line.is_empty());
+            .filter(|queue| !queue.holders.is_empty() || !queue.pending.is_empty());
         occupied.map(|queue| {
             let usage = queue.holders.values().flat_map(|holder| &holder.usage);
             (
@@ -79,16 +79,16 @@ impl Tree {
         })
     }
 
-    /// Lets everybody who waits in the tree try again.
+    /// Queues all inadmissible workloads of the tree to be tried again.
     pub(super) fn wake(&mut self) {
         self.searched.clear();
         for queue in &mut self.queues {
-            queue.line.wake();
+            queue.pending.queue_inadmissible();
         }
     }
 }
 
-/// Who has flavors left to try: the queue, the workload, and where its search goes on.
+/// The workloads with flavors left to try: the queue, the workload, and where its search goes on.
 pub(super) type Searches = Vec<(usize, WorkloadId, Vec<Vec<usize>>)>;
 
 /// A ClusterQueue.
@@ -96,11 +96,11 @@ pub(super) type Searches = Vec<(usize, WorkloadId, Vec<Vec<usize>>)>;
 pub(super) struct Queue {
     pub(super) name: String,
     pub(super) node: NodeId,
-    /// Why it admits nobody, if so.
+    /// Why it admits no workload, if so.
     pub(super) inactive: Option<Inactive>,
     pub(super) terms: Terms,
     pub(super) holders: BTreeMap<WorkloadId, Holder>,
-    pub(super) line: Line,
+    pub(super) pending: PendingQueue,
     pub(super) users: Users,
     pub(super) shapes: Vec<Arc<Shape>>,
     /// The pod sets of each shape.
@@ -115,9 +115,9 @@ impl Queue {
         self.inactive.is_none()
     }
 
-    /// Returns who is next here.
+    /// Returns the head of the queue.
     pub(super) fn head(&self) -> Option<(WorkloadId, Entry)> {
-        self.line.head(&self.users).filter(|_| self.is_active())
+        self.pending.head(&self.users).filter(|_| self.is_active())
     }
 
     /// Returns the number of the pod sets' shape.

@@ -65,13 +65,13 @@ impl Queues {
     /// count.
     pub fn usage_order(&self, id: WorkloadId) -> Option<UsageOrder> {
         let queue = self.queue(*self.workloads.get(&id)?);
-        let (users, own) = (&queue.users, queue.line.entry(id)?.user);
+        let (users, own) = (&queue.users, queue.pending.entry(id)?.user);
         if !users.by_usage() {
             return None;
         }
         let mut less: BTreeMap<_, Vec<WorkloadId>> = BTreeMap::new();
-        for other in queue.line.before(id, users) {
-            let user = queue.line.entry(other)?.user;
+        for other in queue.pending.before(id, users) {
+            let user = queue.pending.entry(other)?.user;
             if users.usage(user) < users.usage(own) {
                 less.entry((users.usage(user), user)).or_default().push(other);
             }

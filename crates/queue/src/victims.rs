@@ -1,6 +1,6 @@
-//! Who is evicted so that a workload fits: Kueue's `preemption`.
+//! Which workloads are preempted so that another fits: Kueue's `preemption`.
 //!
-//! Looking changes nothing: whatever is taken away to see whether it helps is put back.
+//! A search changes nothing: usage that it removes is put back.
 
 mod classical;
 mod fair;
@@ -11,20 +11,20 @@ use jiff::Timestamp;
 
 use super::{
     Quantity,
+    cycle_state::{CycleState, Request, Victim},
     objects::{ReclaimWithinCohort, WithinClusterQueue},
     quotas::FlavorResource,
-    scene::{Ask, Scene, Victim},
     tree::Holder,
     users::Usage,
     workload::WorkloadId,
 };
 
-/// In which order those who may be evicted are: the least goes first.
+/// The order of candidates for preemption: the least goes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Rank {
     stays: bool,
     own_queue: bool,
-    /// What its user had lately, where that counts.
+    /// The usage of its user, under admission fair sharing.
     usage: Reverse<Usage>,
     priority: i32,
     reserved_at: Reverse<Timestamp>,
@@ -32,11 +32,17 @@ struct Rank {
 }
 
 impl Rank {
-    fn new(scene: &Scene<'_>, ask: &Ask<'_>, queue: usize, id: WorkloadId, holder: &Holder) -> Self {
-        let usage = scene.queues[queue].users.usage(holder.entry.user);
+    fn new(
+        state: &CycleState<'_>,
+        request: &Request<'_>,
+        queue: usize,
+        id: WorkloadId,
+        holder: &Holder,
+    ) -> Self {
+        let usage = state.queues[queue].users.usage(holder.entry.user);
         Self {
             stays: !holder.evicted,
-            own_queue: queue == ask.queue,
+            own_queue: queue == request.queue,
             usage: Reverse(usage),
             priority: holder.priority(),
             reserved_at: Reverse(holder.reserved_at),
@@ -44,12 +50,12 @@ impl Rank {
         }
     }
 
-    /// Returns whether the holder was not told to go already; those who were go first in any case.
+    /// Returns whether the holder is not evicted yet; evicted ones come first in any case.
     fn stays(&self) -> bool {
         self.stays
     }
 
-    /// Returns the rank among those of several queues, whose users are not compared.
+    /// Returns the rank among candidates of several queues, whose users are not compared.
     fn across_queues(self) -> Self {
         Self {
             usage: Reverse(Usage(0.0)),
@@ -58,32 +64,35 @@ impl Rank {
     }
 }
 
-/// Returns a smallest set of workloads, in the rules' order, without which `usage` fits; none when there is no such.
+/// Returns a smallest set of victims, in the rules' order, without which `usage` fits; an empty one if there is none.
 ///
-/// `needs` are those parts of the usage for which others have to go: only who uses of them is looked at.
+/// `needs` are the flavors and resources that have to be freed: only workloads that use them are candidates.
 pub(super) fn find(
-    scene: &mut Scene<'_>,
-    ask: &Ask<'_>,
+    state: &mut CycleState<'_>,
+    request: &Request<'_>,
     usage: &[(FlavorResource, Quantity)],
     needs: &[FlavorResource],
 ) -> Vec<Victim> {
-    find_in_mode(scene, ask, usage, needs).0
+    find_in_mode(state, request, usage, needs).0
 }
 
-/// As `find`, and returns in which mode they are enough.
+/// As `find`, and returns with which borrowing the victims are enough.
 pub(super) fn find_in_mode(
-    scene: &mut Scene<'_>,
-    ask: &Ask<'_>,
+    state: &mut CycleState<'_>,
+    request: &Request<'_>,
     usage: &[(FlavorResource, Quantity)],
     needs: &[FlavorResource],
 ) -> (Vec<Victim>, Borrowing) {
-    match scene.rules.fair {
-        Some(rules) => (fair::find(scene, ask, usage, needs, rules), Borrowing::Allowed),
-        None => classical::find(scene, ask, usage, needs),
+    match state.rules.fair {
+        Some(rules) => (
+            fair::find(state, request, usage, needs, rules),
+            Borrowing::Allowed,
+        ),
+        None => classical::find(state, request, usage, needs),
     }
 }
 
-/// Whether the newcomer's own queue may borrow.
+/// Whether the preemptor's own queue may borrow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Borrowing {
     Allowed,
@@ -92,24 +101,25 @@ pub(super) enum Borrowing {
 
 /// Returns whether the usage fits as things are.
 pub(super) fn fits(
-    scene: &Scene<'_>,
-    ask: &Ask<'_>,
+    state: &CycleState<'_>,
+    request: &Request<'_>,
     usage: &[(FlavorResource, Quantity)],
     borrowing: Borrowing,
 ) -> bool {
-    let node = scene.queues[ask.queue].node;
+    let node = state.queues[request.queue].node;
     usage.iter().all(|(of, amount)| {
-        let forbidden = borrowing == Borrowing::Forbidden && scene.quotas.would_borrow(node, *of, *amount);
-        !forbidden && *amount <= scene.quotas.available(node, *of)
+        let forbidden = borrowing == Borrowing::Forbidden && state.quotas.would_borrow(node, *of, *amount);
+        !forbidden && *amount <= state.quotas.available(node, *of)
     })
 }
 
-/// Gives back, the last taken first, whoever need not go. The very last one is needed, or it had not been taken.
+/// Puts back the victims that are not needed, the last removed first. The very last one is needed: without it the workload did
+/// not fit.
 ///
-/// The victims are gone from the scene before and after.
+/// The victims are gone from the state before and after.
 fn give_back(
-    scene: &mut Scene<'_>,
-    ask: &Ask<'_>,
+    state: &mut CycleState<'_>,
+    request: &Request<'_>,
     usage: &[(FlavorResource, Quantity)],
     borrowing: Borrowing,
     victims: &mut Vec<Victim>,
@@ -119,11 +129,11 @@ fn give_back(
     };
     while number > 0 {
         number -= 1;
-        scene.add(&victims[number]);
-        if fits(scene, ask, usage, borrowing) {
+        state.add(&victims[number]);
+        if fits(state, request, usage, borrowing) {
             victims.remove(number);
         } else {
-            scene.remove(&victims[number]);
+            state.remove(&victims[number]);
         }
     }
 }
@@ -132,21 +142,21 @@ fn uses(holder: &Holder, needs: &[FlavorResource]) -> bool {
     holder.usage.iter().any(|(of, _)| needs.contains(of))
 }
 
-fn within_policy(policy: WithinClusterQueue, ask: &Ask<'_>, holder: &Holder) -> bool {
-    let lower = holder.priority() < ask.priority;
+fn within_policy(policy: WithinClusterQueue, request: &Request<'_>, holder: &Holder) -> bool {
+    let lower = holder.priority() < request.priority;
     match policy {
         WithinClusterQueue::Never => false,
         WithinClusterQueue::LowerPriority => lower,
         WithinClusterQueue::LowerOrNewerEqualPriority => {
-            lower || (holder.priority() == ask.priority && ask.queued_at < holder.queued_at())
+            lower || (holder.priority() == request.priority && request.queued_at < holder.queued_at())
         }
     }
 }
 
-fn reclaim_policy(policy: ReclaimWithinCohort, ask: &Ask<'_>, holder: &Holder) -> bool {
+fn reclaim_policy(policy: ReclaimWithinCohort, request: &Request<'_>, holder: &Holder) -> bool {
     match policy {
         ReclaimWithinCohort::Never => false,
-        ReclaimWithinCohort::LowerPriority => holder.priority() < ask.priority,
+        ReclaimWithinCohort::LowerPriority => holder.priority() < request.priority,
         ReclaimWithinCohort::Any => true,
     }
 }

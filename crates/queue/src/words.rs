@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Limit, Mismatch, Obstacle, ObstacleReason, QuotaIncrease, Remedy, Wait, amount_in_words};
+use super::{Mismatch, Obstacle, ObstacleReason, QuotaIncrease, QuotaLimit, Remedy, Wait, amount_in_words};
 
 impl fmt::Display for Wait {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -47,7 +47,7 @@ impl fmt::Display for Obstacle {
     }
 }
 
-impl fmt::Display for Limit {
+impl fmt::Display for QuotaLimit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Nominal => f.write_str("its queue's own quota"),
@@ -150,7 +150,7 @@ mod tests {
             asked: Quantity(2500),
             available: Quantity(1000),
             most: Quantity(2000),
-            limit: Limit::Borrowing { of: "lab".into() },
+            limit: QuotaLimit::Borrowing { of: "lab".into() },
         };
         let obstacle = Obstacle {
             pod_set: 0,

@@ -8,7 +8,7 @@ mod spec;
 
 use blueproof_diagnostic::{
     Code, Diagnostic,
-    yaml::{Decode, Format, Node, Placeholders, Problems, Source, Value},
+    yaml::{Decode, Format, Placeholders, Problems, Source, Value, YamlNode},
 };
 use blueproof_queue::{
     PodSet,
@@ -17,7 +17,7 @@ use blueproof_queue::{
 };
 use jiff::SignedDuration;
 
-use super::{Arrival, Change, Execution, Job, Node as Machine, Scenario};
+use super::{Arrival, Change, Execution, Job, Scenario, SimulatedNode as Machine};
 use crate::retry::FaultTolerance;
 use spec::{EventSpec, Grace, JobSpec, NodeSpec, PodSetSpec, Simulation};
 
@@ -91,15 +91,15 @@ pub fn schema() -> serde_json::Value {
 }
 
 /// Reads the only document of ours.
-fn only(own: &Source) -> Result<Node, Diagnostic> {
-    match Node::all_from_yaml(own).as_deref() {
+fn only(own: &Source) -> Result<YamlNode, Diagnostic> {
+    match YamlNode::all_from_yaml(own).as_deref() {
         Ok([_, second, ..]) => Err(Diagnostic::error(
             Code::WrongFormat,
             format!("this is another {KIND}, and a file has one"),
         )
         .at(own.place(second.spot))
         .hint("give each a file of its own")),
-        Ok(_) | Err(_) => Node::from_yaml(own),
+        Ok(_) | Err(_) => YamlNode::from_yaml(own),
     }
 }
 
@@ -141,7 +141,7 @@ fn is_own_kind(document: &[&str]) -> bool {
         text: document.join("\n"),
         format: &FORMAT,
     };
-    if let Ok(nodes) = Node::all_from_yaml(&text) {
+    if let Ok(nodes) = YamlNode::all_from_yaml(&text) {
         let kind = nodes.first().and_then(|node| node.get("kind"));
         return matches!(kind.map(|kind| &kind.value), Some(Value::Text(kind)) if kind == KIND);
     }
@@ -157,7 +157,7 @@ fn source(file: &File, text: &str) -> Source {
     }
 }
 
-fn is_simulation(node: &Node, problems: &mut Problems<'_>) -> bool {
+fn is_simulation(node: &YamlNode, problems: &mut Problems<'_>) -> bool {
     let is = |key, wanted: &str| matches!(node.get(key).map(|node| &node.value), Some(Value::Text(text)) if text == wanted);
     if is("apiVersion", VERSION) && is("kind", KIND) {
         return true;

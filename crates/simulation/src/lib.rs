@@ -48,7 +48,7 @@ pub struct Scenario {
     pub objects: Objects,
     /// Where pods are put, which have all that there is of their flavors; for flavors without any it is not simulated
     /// where, and none can fail.
-    pub nodes: Vec<Node>,
+    pub nodes: Vec<SimulatedNode>,
     /// The ClusterQueue whose lending limit follows the nodes that failed.
     pub slack: Option<String>,
     /// Who asks for quota. Of two that are equal in all else, the first goes first.
@@ -117,9 +117,9 @@ pub struct Execution {
     pub closing: SignedDuration,
 }
 
-/// A machine that pods are put on.
+/// A node on which the simulator places pods.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Node {
+pub struct SimulatedNode {
     /// Its name.
     pub name: String,
     /// The flavor that it is of.

@@ -11,7 +11,7 @@ use blueproof_queue::{
     slack::{self, Schedulability},
 };
 
-use super::{Job, Node, fragmentation::Shapes, history::Idle};
+use super::{Job, SimulatedNode, fragmentation::Shapes, history::Idle};
 
 /// The nodes, and who is on them.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ pub(super) struct Nodes {
 
 #[derive(Debug)]
 struct Place {
-    node: Node,
+    node: SimulatedNode,
     free: BTreeMap<String, Quantity>,
     /// What each job has there.
     jobs: BTreeMap<usize, Vec<BTreeMap<String, Quantity>>>,
@@ -31,7 +31,7 @@ struct Place {
 }
 
 impl Nodes {
-    pub(super) fn new(nodes: &[Node]) -> Self {
+    pub(super) fn new(nodes: &[SimulatedNode]) -> Self {
         let nodes = nodes.iter().map(|node| Place {
             node: node.clone(),
             free: node.capacity.clone(),
@@ -155,9 +155,9 @@ impl Nodes {
 
 impl Place {
     /// Returns the node as it is told to the slack queue: by the labels of its flavor.
-    fn told(&self, flavors: &BTreeMap<String, ResourceFlavor>) -> slack::Node {
+    fn told(&self, flavors: &BTreeMap<String, ResourceFlavor>) -> slack::NodeCapacity {
         let flavor = flavors.get(&self.node.flavor);
-        slack::Node {
+        slack::NodeCapacity {
             labels: flavor
                 .map(|flavor| flavor.node_labels.clone())
                 .unwrap_or_default(),

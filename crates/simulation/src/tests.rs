@@ -214,8 +214,8 @@ fn the_newcomer_starts_when_the_grace_of_the_evicted_is_over() {
     );
 }
 
-fn node(name: &str, gpus: i64) -> Node {
-    Node {
+fn node(name: &str, gpus: i64) -> SimulatedNode {
+    SimulatedNode {
         name: name.into(),
         flavor: "any".into(),
         capacity: BTreeMap::from([(GPU.into(), Quantity(gpus))]),
@@ -324,7 +324,7 @@ fn what_is_idle_is_fragmented_as_far_as_the_next_pod_has_no_use_for_it() {
 #[test]
 fn nothing_is_idle_on_a_node_that_failed_and_all_of_what_no_queue_may_use_is_fragmented() {
     let mut scenario = fragmented();
-    scenario.nodes.push(Node {
+    scenario.nodes.push(SimulatedNode {
         flavor: "other".into(),
         ..node("n3", 4)
     });

@@ -218,7 +218,7 @@ impl Story {
         if self.asked > 0 {
             let run = RunId(which as u64 % self.asked + 1);
             let by = Actor::Local("ada".into());
-            let how = StopMode::End;
+            let how = StopMode::Terminate;
             self.tell(Event::CancelRequested {
                 run,
                 by,

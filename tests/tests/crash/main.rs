@@ -179,7 +179,7 @@ fn cancel() -> ports::Command {
         key: RequestKey("cancel".into()),
         run: RunId(1),
         by: Actor::Local("tester".into()),
-        how: StopMode::End,
+        how: StopMode::Terminate,
     }
 }
 

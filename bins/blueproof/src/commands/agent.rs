@@ -1,7 +1,7 @@
 //! `blueproof agent FOLDER`: one attempt, in a process of its own.
 
 use blueproof_core::attempt::{AttemptLayout, Orders};
-use blueproof_diagnostic::{Code, Diagnostic, Place};
+use blueproof_diagnostic::{Code, Diagnostic, SourceLocation};
 use blueproof_notebook::{Launcher, agent, agent::Dependencies, launch};
 
 use crate::{
@@ -21,7 +21,7 @@ pub(crate) fn agent(arguments: &Agent) -> Result<Exit, Problem> {
         Err(error) => {
             let diagnostic = Diagnostic::error(Code::AttemptFolder, "the attempt could not be carried out");
             let diagnostic = diagnostic
-                .at(Place::file(arguments.folder.display().to_string()))
+                .at(SourceLocation::file(arguments.folder.display().to_string()))
                 .caused_by(&error);
             Err(Problem {
                 diagnostics: vec![diagnostic],

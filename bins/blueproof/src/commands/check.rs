@@ -123,8 +123,8 @@ fn refusals(loaded: &Loaded, here: &Here) -> Vec<Diagnostic> {
         .plan
         .secrets
         .iter()
-        .filter_map(|secret| unfit(secret, (here.value)(&secret.env).as_deref()))
-        .map(|unfit| unfit.at(loaded.place_of(&["spec", "secrets"])))
+        .filter_map(|secret| unusable(secret, (here.value)(&secret.env).as_deref()))
+        .map(|unusable| unusable.at(loaded.place_of(&["spec", "secrets"])))
         .collect();
     found.extend(too_much(loaded, &plain, here));
     for name in loaded.profiles() {
@@ -143,7 +143,7 @@ fn refusals(loaded: &Loaded, here: &Here) -> Vec<Diagnostic> {
     found
 }
 
-fn unfit(secret: &Secret, value: Option<&str>) -> Option<Diagnostic> {
+fn unusable(secret: &Secret, value: Option<&str>) -> Option<Diagnostic> {
     secret.refused(value).or_else(|| secret.too_short(value?))
 }
 
@@ -210,7 +210,7 @@ fn refuse_to_replace(path: &Path) -> Result<(), Problem> {
     if !path.exists() {
         return Ok(());
     }
-    let place = blueproof_diagnostic::Place::file(path.display().to_string());
+    let place = blueproof_diagnostic::SourceLocation::file(path.display().to_string());
     let there = Diagnostic::error(Code::Usage, "there is a blueprint already").at(place);
     Err(Problem::usage(
         there.hint("--force replaces it; --stdout prints the new one"),
@@ -219,7 +219,7 @@ fn refuse_to_replace(path: &Path) -> Result<(), Problem> {
 
 fn write_whole(path: &Path, text: &str) -> Result<(), Problem> {
     let failed = |error: &std::io::Error| {
-        let place = blueproof_diagnostic::Place::file(path.display().to_string());
+        let place = blueproof_diagnostic::SourceLocation::file(path.display().to_string());
         Problem::usage(
             Diagnostic::error(Code::FileMissing, "could not write the blueprint")
                 .at(place)

@@ -13,7 +13,7 @@ use blueproof_core::{
     ports::{AttemptOutput, OutputFile, OutputName, ReportKind, whole},
     view::{ReportView, RunView},
 };
-use blueproof_diagnostic::{Code, Diagnostic, Place};
+use blueproof_diagnostic::{Code, Diagnostic, SourceLocation};
 use blueproof_notebook::report;
 use serde::{Serialize, Serializer};
 
@@ -211,7 +211,7 @@ pub(super) async fn gone(run: &RunView, output: &dyn AttemptOutput) -> Result<Op
     let kept = output.kept(run.id, 1).await?;
     Ok(kept.files.is_empty().then(|| {
         Diagnostic::error(Code::FileMissing, format!("what was kept of {} is gone", run.id))
-            .at(Place::file(kept.location))
+            .at(SourceLocation::file(kept.location))
             .hint(format!(
                 "`blueproof describe run {}` says what the store knows of it",
                 run.id
@@ -246,7 +246,7 @@ fn unusable(path: &Path, error: &dyn std::error::Error) -> Problem {
     let diagnostic = Diagnostic::error(Code::FileMissing, "could not use a file that the run kept");
     Problem::usage(
         diagnostic
-            .at(Place::file(path.display().to_string()))
+            .at(SourceLocation::file(path.display().to_string()))
             .caused_by(error),
     )
 }

@@ -214,7 +214,7 @@ impl Printer {
             | RecordKind::Metric { .. }
             | RecordKind::CellEnded { .. }
             | RecordKind::CellUsed { .. }
-            | RecordKind::DevicesUnfit { .. }
+            | RecordKind::DevicesUnhealthy { .. }
             | RecordKind::MachineSeen { .. }
             | RecordKind::Noticed { .. }
             | RecordKind::ExpectationsChecked { .. }

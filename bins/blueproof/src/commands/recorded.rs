@@ -5,7 +5,7 @@ mod log;
 use std::path::Path;
 
 use blueproof_core::ports::LoggedFact;
-use blueproof_diagnostic::{Code, Diagnostic, Place as FilePlace};
+use blueproof_diagnostic::{Code, Diagnostic, SourceLocation};
 
 use crate::{
     config::ConfigFlags,
@@ -47,7 +47,7 @@ pub(super) fn nothing_to_replay(log: Option<&Path>) -> Problem {
         "nothing to replay: no run ever asked for quota",
     );
     Problem::usage(match log {
-        Some(path) => nothing.at(FilePlace::file(path.display().to_string())),
+        Some(path) => nothing.at(SourceLocation::file(path.display().to_string())),
         None => nothing.hint("`blueproof run BLUEPRINT` makes the first run"),
     })
 }

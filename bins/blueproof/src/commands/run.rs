@@ -9,7 +9,7 @@ use blueproof_core::{
     domain::{Gpus, Priority, QueueName, RunRequest},
     ports::Command,
 };
-use blueproof_diagnostic::{Code, Diagnostic, Place, yaml::nearest};
+use blueproof_diagnostic::{Code, Diagnostic, SourceLocation, yaml::nearest};
 use blueproof_host::Target;
 use blueproof_notebook::blueprint::{self, Blueprint, Resolved};
 use blueproof_queue::objects::Objects;
@@ -199,7 +199,7 @@ fn unreadable(folder: &Path, error: &dyn std::error::Error) -> Problem {
     let diagnostic = Diagnostic::error(Code::FileMissing, "could not read the blueprint's folder");
     Problem::usage(
         diagnostic
-            .at(Place::file(folder.display().to_string()))
+            .at(SourceLocation::file(folder.display().to_string()))
             .caused_by(error),
     )
 }

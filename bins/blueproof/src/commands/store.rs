@@ -7,7 +7,7 @@ use blueproof_core::{
     ports::Leadership,
     sqlite::{SqliteStore, StoreCheck, StoreProblem},
 };
-use blueproof_diagnostic::{Code, Diagnostic, Place as FilePlace};
+use blueproof_diagnostic::{Code, Diagnostic, SourceLocation};
 use blueproof_host::{PrunePlan, Pruned, RetentionError, RetentionLimit};
 use jiff::Timestamp;
 
@@ -81,7 +81,7 @@ fn led(store: &SqliteStore) -> Diagnostic {
         Code::StoreInUse,
         format!("another process works with the store{who}"),
     )
-    .at(FilePlace::file(store.path().display().to_string()))
+    .at(SourceLocation::file(store.path().display().to_string()))
     .hint("stop it, or wait until its runs are over; `blueproof store check` works beside it")
 }
 
@@ -105,7 +105,7 @@ fn tell(store: &SqliteStore, found: &StoreCheck, remedy: &str) -> Result<Exit, P
     }
     let message = format!("the store is not whole: {}", counted(problems.len(), "problem"));
     let mut diagnostic = Diagnostic::error(Code::StoreNotWhole, message)
-        .at(FilePlace::file(store.path().display().to_string()));
+        .at(SourceLocation::file(store.path().display().to_string()));
     diagnostic.causes = problems.iter().take(LISTED).map(ToString::to_string).collect();
     if problems.len() > LISTED {
         diagnostic

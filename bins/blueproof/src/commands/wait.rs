@@ -106,7 +106,7 @@ pub(crate) async fn cancel(session: &Session, arguments: &Cancel) -> Result<Exit
             key: new_key(),
             run,
             by: local_user(),
-            how: StopMode::End,
+            how: StopMode::Terminate,
         })
         .await?;
     match follow(

@@ -2,7 +2,7 @@
 
 use std::{fs, io::Write as _, path::Path};
 
-use blueproof_diagnostic::{Code, Diagnostic, Place};
+use blueproof_diagnostic::{Code, Diagnostic, SourceLocation};
 use serde::Serialize;
 
 use super::{Key, file};
@@ -45,7 +45,9 @@ pub(super) fn use_context(path: &Path, name: &str, known: &[Context]) -> Result<
             Code::ConfigUnwritable,
             "the current context cannot be written down",
         );
-        let diagnostic = diagnostic.at(Place::file(shown.clone())).caused_by(&error);
+        let diagnostic = diagnostic
+            .at(SourceLocation::file(shown.clone()))
+            .caused_by(&error);
         Problem::usage(diagnostic.hint("see that you may write the file and its folder"))
     };
     // A link stays one.
@@ -65,7 +67,7 @@ pub(super) fn use_context(path: &Path, name: &str, known: &[Context]) -> Result<
         .is_some_and(|set| set.text == name);
     if !is_current {
         let message = "the file is written in a way in which its current context cannot be changed";
-        let diagnostic = Diagnostic::error(Code::ConfigUnwritable, message).at(Place::file(shown));
+        let diagnostic = Diagnostic::error(Code::ConfigUnwritable, message).at(SourceLocation::file(shown));
         return Err(Problem::usage(diagnostic.hint(format!(
             "write `currentContext: {name}` into it, on a line of its own"
         ))));

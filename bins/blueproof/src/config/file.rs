@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, ffi::OsString, io, path::Path};
 
 use blueproof_core::attempt::read_regular;
-use blueproof_diagnostic::{Code, Diagnostic, Place};
+use blueproof_diagnostic::{Code, Diagnostic, SourceLocation};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_saphyr::{Error, Location, Spanned};
@@ -136,7 +136,7 @@ pub(super) type Settings = BTreeMap<Key, Setting>;
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Setting {
     pub(super) text: OsString,
-    pub(super) place: Place,
+    pub(super) place: SourceLocation,
 }
 
 /// Which links are followed to a file.
@@ -152,7 +152,7 @@ pub(super) enum Links {
 pub(super) fn read(path: &Path, links: Links) -> Result<Option<Contents>, Problem> {
     let unreadable = |error: &io::Error| {
         let diagnostic = Diagnostic::error(Code::ConfigUnreadable, "the configuration file cannot be read");
-        let diagnostic = diagnostic.at(Place::file(path.display().to_string()));
+        let diagnostic = diagnostic.at(SourceLocation::file(path.display().to_string()));
         Problem::usage(
             diagnostic.caused_by(error).hint(
                 "it must be a file of text of at most 1 MiB that you may read; a project's may be no link",
@@ -262,11 +262,11 @@ impl Source<'_> {
         }
     }
 
-    fn place(&self, location: Location) -> Place {
+    fn place(&self, location: Location) -> SourceLocation {
         let number = |n: u64| u32::try_from(n).ok().filter(|n| *n > 0);
         let line = number(location.line());
         let source = line.and_then(|line| self.text.lines().nth(line as usize - 1));
-        Place {
+        SourceLocation {
             file: self.file.into(),
             line,
             column: number(location.column()),
@@ -277,14 +277,14 @@ impl Source<'_> {
     fn diagnostic(&self, error: &Error) -> Diagnostic {
         let place = match error.location() {
             Some(location) => self.place(location),
-            None => Place::file(self.file),
+            None => SourceLocation::file(self.file),
         };
         if let Error::SerdeUnknownField { field, expected, .. } = error {
             return unknown_key(field, expected).at(place);
         }
         if let Error::SerdeMissingField { field, .. } = error {
             return Diagnostic::error(Code::ConfigValue, format!("`{field}` is missing"))
-                .at(Place::file(self.file))
+                .at(SourceLocation::file(self.file))
                 .hint(format!(
                     "a configuration file begins with `apiVersion: {API_VERSION}` and `kind: {KIND}`"
                 ));

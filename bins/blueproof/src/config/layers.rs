@@ -67,7 +67,7 @@ pub(super) struct Given {
     /// What a relative path is relative to.
     pub(super) folder: PathBuf,
     origin: Origin,
-    place: blueproof_diagnostic::Place,
+    place: blueproof_diagnostic::SourceLocation,
 }
 
 impl Owner {
@@ -192,7 +192,7 @@ impl<'a> Layers<'a> {
             Some(file) => Ok(Some(Chosen { name, origin, file })),
             None => Err(Problem::usage(
                 context::unknown(&name, &self.contexts())
-                    .at(blueproof_diagnostic::Place::file(origin.to_string())),
+                    .at(blueproof_diagnostic::SourceLocation::file(origin.to_string())),
             )),
         }
     }
@@ -290,7 +290,7 @@ impl<'a> Layers<'a> {
         let said = |text: OsString, origin: Origin| Given {
             text,
             folder: self.process_env.folder.clone(),
-            place: blueproof_diagnostic::Place::file(origin.to_string()),
+            place: blueproof_diagnostic::SourceLocation::file(origin.to_string()),
             origin,
         };
         if let (Key::Store, Some(path)) = (key, &self.flags.store) {
@@ -373,17 +373,19 @@ fn is_planted(project_mode: u32, owner: u32, user: u32) -> bool {
 fn of_stranger(path: &Path) -> Diagnostic {
     let message = "this configuration is somebody else's, in a folder that everybody may write to";
     Diagnostic::error(Code::ConfigOfStranger, message)
-        .at(blueproof_diagnostic::Place::file(path.display().to_string()))
+        .at(blueproof_diagnostic::SourceLocation::file(
+            path.display().to_string(),
+        ))
         .hint("remove it, work in a folder of your own, or name it with `--config` if you trust it")
 }
 
 fn named_but_missing(path: &Path) -> Diagnostic {
     Diagnostic::error(Code::ConfigUnreadable, "the configuration file that was named is not there")
-        .at(blueproof_diagnostic::Place::file(path.display().to_string()))
+        .at(blueproof_diagnostic::SourceLocation::file(path.display().to_string()))
         .hint("see that `--config` and `BLUEPROOF_CONFIG` name a file that is there; relative names start at the current folder")
 }
 
-fn not_from_project(flags: blueproof_diagnostic::Place) -> Diagnostic {
+fn not_from_project(flags: blueproof_diagnostic::SourceLocation) -> Diagnostic {
     let message = "a project's file cannot say who approves its runs, or which scheduler is asked";
     Diagnostic::error(Code::ConfigNotHere, message).at(flags).hint(
         "move `local.selfApprove`, `local.approvers`, `server`, `tokenFile` and contexts to your own file, \

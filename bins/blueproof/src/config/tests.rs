@@ -255,7 +255,9 @@ fn a_bad_variable_is_named() {
     assert_eq!(error.code, Code::ConfigValue);
     assert_eq!(
         error.place,
-        Some(blueproof_diagnostic::Place::file("BLUEPROOF_LOCAL_SELF_APPROVE"))
+        Some(blueproof_diagnostic::SourceLocation::file(
+            "BLUEPROOF_LOCAL_SELF_APPROVE"
+        ))
     );
     world.set("BLUEPROOF_LOCAL_SELF_APPROVE", "");
     assert_eq!(

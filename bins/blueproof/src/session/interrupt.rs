@@ -23,7 +23,7 @@ const LEFT_BEHIND: &str = "letting go of a request that no process has taken up 
 /// Returns what is said of what a signal does to a run that is in this state; `None` is that nobody has taken it up yet.
 fn said(how: StopMode, state: Option<RunState>) -> &'static str {
     match (how, state) {
-        (StopMode::End, _) => "ending the run; press Ctrl-C again to let go of it",
+        (StopMode::Terminate, _) => "ending the run; press Ctrl-C again to let go of it",
         (StopMode::Interrupt, Some(RunState::Running)) => {
             "interrupting the cell; press Ctrl-C again to end the run"
         }
@@ -105,16 +105,16 @@ impl Session {
         let mut unsaid = None;
         loop {
             let how = tokio::select! {
-                _ = signals.interrupt.recv() => if asked.is_none() { StopMode::Interrupt } else { StopMode::End },
-                _ = signals.terminate.recv() => StopMode::End,
+                _ = signals.interrupt.recv() => if asked.is_none() { StopMode::Interrupt } else { StopMode::Terminate },
+                _ = signals.terminate.recv() => StopMode::Terminate,
                 _ = signals.hang_up.recv() => return self.spawn_host(),
-                left = self.cancel(target, unsaid.unwrap_or(StopMode::End)), if unsaid.is_some() => {
+                left = self.cancel(target, unsaid.unwrap_or(StopMode::Terminate)), if unsaid.is_some() => {
                     left?;
                     unsaid = None;
                     continue;
                 }
             };
-            if asked == Some(StopMode::End) {
+            if asked == Some(StopMode::Terminate) {
                 say.line(if unsaid.is_some() { LEFT_BEHIND } else { LET_GO });
                 return Ok(());
             }

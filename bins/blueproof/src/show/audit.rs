@@ -59,7 +59,7 @@ pub(crate) fn commands(commands: &[StoredCommand]) -> Table {
             None => ("waiting", None),
             Some(Answer::Taken) => ("taken", None),
             Some(Answer::Refused(problem)) => ("refused", Some(problem)),
-            Some(Answer::SetAside(problem)) => ("set aside", Some(problem)),
+            Some(Answer::Quarantined(problem)) => ("quarantined", Some(problem)),
         };
         let why = why.map_or_else(
             || "-".into(),

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use anstyle::Style;
 use blueproof_core::{
     domain::{
-        Bytes, Ending, Failure, FailureClass, GpuUse, Head, Limit, MetricResult, Outcome, RunState, Usage,
-        Verdict,
+        Bytes, Ending, Failure, FailureClass, GpuUse, Head, MetricResult, Outcome, RunState, TimeLimit,
+        Usage, Verdict,
     },
     estimate::Estimate,
     view::{AttemptView, ReportView, RunView},
@@ -218,11 +218,11 @@ pub(crate) fn blame(class: FailureClass) -> &'static str {
         FailureClass::Notebook => "the notebook failed",
         FailureClass::Workload => "what the notebook started failed",
         FailureClass::Expectation => "the notebook ran, and what is expected does not hold",
-        FailureClass::Timeout(Limit::Queue) => "it waited for quota longer than it may",
-        FailureClass::Timeout(Limit::Startup) => "environment and kernel took longer than they may",
-        FailureClass::Timeout(Limit::Cell) => "one cell took longer than it may",
-        FailureClass::Timeout(Limit::Run) => "all cells together took longer than they may",
-        FailureClass::Timeout(Limit::Execution) => "it had quota longer than it may",
+        FailureClass::Timeout(TimeLimit::Queue) => "it waited for quota longer than it may",
+        FailureClass::Timeout(TimeLimit::Startup) => "environment and kernel took longer than they may",
+        FailureClass::Timeout(TimeLimit::Cell) => "one cell took longer than it may",
+        FailureClass::Timeout(TimeLimit::Run) => "all cells together took longer than they may",
+        FailureClass::Timeout(TimeLimit::Execution) => "it had quota longer than it may",
         FailureClass::Infrastructure => "the infrastructure failed; a retry elsewhere may go better",
         FailureClass::Config => "it could not be started as it is written",
     }

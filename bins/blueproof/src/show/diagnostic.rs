@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use anstyle::{AnsiColor, Style};
-use blueproof_diagnostic::{Diagnostic, Place, Severity};
+use blueproof_diagnostic::{Diagnostic, Severity, SourceLocation};
 
 use crate::output;
 
@@ -37,7 +37,7 @@ pub(crate) fn render(diagnostic: &Diagnostic) -> String {
     text
 }
 
-fn add_place(text: &mut String, place: &Place) {
+fn add_place(text: &mut String, place: &SourceLocation) {
     let _ = writeln!(text, "  {DIM}-->{DIM:#} {}", output::line(&place.to_string()));
     let (Some(line), Some(source)) = (place.line, &place.source) else {
         return;

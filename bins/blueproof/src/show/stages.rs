@@ -6,7 +6,7 @@
 use std::fmt::Write as _;
 
 use blueproof_core::{
-    attempt::{Record, RecordKind, Stage},
+    attempt::{AttemptStage, Record, RecordKind},
     domain::{Actor, AttemptId, Resources, RunState, Verdict},
     event::Call,
     view::{AttemptView, FailingCall, ReportView, RunView},
@@ -241,7 +241,7 @@ impl Stages {
                 self.begin(stage.as_str(), message, since);
             }
             RecordKind::StageEnded {
-                stage: Stage::Run,
+                stage: AttemptStage::Run,
                 took,
                 ..
             } => self.end_run(*took),
@@ -277,7 +277,7 @@ impl Stages {
             | RecordKind::FilesKept { .. }
             | RecordKind::Display { .. }
             | RecordKind::CellUsed { .. }
-            | RecordKind::DevicesUnfit { .. }
+            | RecordKind::DevicesUnhealthy { .. }
             | RecordKind::MachineSeen { .. }
             | RecordKind::Truncated { .. }
             | RecordKind::LeftOut { .. } => {}

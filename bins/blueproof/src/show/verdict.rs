@@ -2,7 +2,7 @@
 
 use anstyle::{AnsiColor, Style};
 use blueproof_core::{
-    domain::{CellPlace, Ending, Failure, FailureClass, GpuUse, Limit, Outcome, RunState},
+    domain::{CellPlace, Ending, Failure, FailureClass, GpuUse, Outcome, RunState, TimeLimit},
     view::{AttemptView, RunView},
 };
 use blueproof_diagnostic::Diagnostic;
@@ -47,11 +47,11 @@ pub(crate) fn class(failure: &Failure) -> &'static str {
         FailureClass::Notebook => "notebook failed",
         FailureClass::Workload => "what it started failed",
         FailureClass::Expectation => "not as expected",
-        FailureClass::Timeout(Limit::Queue) => "waited too long",
-        FailureClass::Timeout(Limit::Startup) => "started too slowly",
-        FailureClass::Timeout(Limit::Cell) => "a cell took too long",
-        FailureClass::Timeout(Limit::Run) => "took too long",
-        FailureClass::Timeout(Limit::Execution) => "had quota too long",
+        FailureClass::Timeout(TimeLimit::Queue) => "waited too long",
+        FailureClass::Timeout(TimeLimit::Startup) => "started too slowly",
+        FailureClass::Timeout(TimeLimit::Cell) => "a cell took too long",
+        FailureClass::Timeout(TimeLimit::Run) => "took too long",
+        FailureClass::Timeout(TimeLimit::Execution) => "had quota too long",
         FailureClass::Infrastructure => "infrastructure failed",
         FailureClass::Config => "cannot run as it is written",
     }

@@ -136,7 +136,7 @@ fn a_command_that_cannot_be_read_is_listed_with_its_reason() {
     );
     let listed = home.blueproof(&["get", "commands"]).stdout;
     let row = listed.lines().find(|line| line.contains("newer")).expect(&listed);
-    assert!(row.contains("dream") && row.contains("set aside"), "{row}");
+    assert!(row.contains("dream") && row.contains("quarantined"), "{row}");
     assert!(row.contains("unknown variant `dream`"), "{row}");
 }
 

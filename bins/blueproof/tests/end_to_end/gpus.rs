@@ -288,7 +288,7 @@ fn whoever_comes_after_is_given_another_device_than_the_one_that_broke() {
     let next = run(on(&driver, &home, &["run", checkout.typed()]));
     assert_eq!(next.code, Some(0), "{next:?}");
     assert!(
-        !home.is_local() || next.stderr.contains("2 gpu (NVIDIA A10), 1 unfit"),
+        !home.is_local() || next.stderr.contains("2 gpu (NVIDIA A10), 1 unhealthy"),
         "{}",
         next.stderr
     );

@@ -13,7 +13,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use blueproof_diagnostic::{Code, Diagnostic, Place};
+use blueproof_diagnostic::{Code, Diagnostic, SourceLocation};
 use blueproof_gpu::account::JobSummary;
 use jiff::Timestamp;
 use rustix::process::{Pid, Signal, kill_process};
@@ -101,7 +101,7 @@ pub(super) fn start(start: &Start) -> Result<(), Diagnostic> {
     if folder.is_watched()? {
         let message = "a job is watched there already";
         return Err(Diagnostic::error(Code::JobState, message)
-            .at(Place::file(folder.0.display().to_string()))
+            .at(SourceLocation::file(folder.0.display().to_string()))
             .hint("end it with `blueproof-exporter job stop`, or name another folder with `--state`"));
     }
     for old in [folder.summary(), folder.pid()] {
@@ -202,7 +202,7 @@ pub(super) fn stop(stop: &Stop) -> Result<(), Diagnostic> {
         }
         if Instant::now() > until {
             return Err(Diagnostic::error(Code::JobState, "whoever watches the job does not end")
-                .at(Place::file(folder.pid().display().to_string()))
+                .at(SourceLocation::file(folder.pid().display().to_string()))
                 .hint("a driver that hangs keeps it; what it wrote last is shown by `blueproof-exporter job report`"));
         }
         thread::sleep(LOOK_EVERY);
@@ -245,7 +245,7 @@ fn tell_to_end(folder: &Folder) -> Result<(), Diagnostic> {
 
 fn not_started(folder: &Path, why: &str) -> Diagnostic {
     Diagnostic::error(Code::JobState, "no job was watched there")
-        .at(Place::file(folder.display().to_string()))
+        .at(SourceLocation::file(folder.display().to_string()))
         .because(why)
         .hint("begin with `blueproof-exporter job start`, and name the same folder with `--state` each time")
 }

@@ -11,8 +11,8 @@ use std::{
 };
 
 use blueproof_diagnostic::{
-    Code, Diagnostic, Place,
-    yaml::{Fields, Format, Located, Node, Placeholders, Problems, Source, choice},
+    Code, Diagnostic, SourceLocation,
+    yaml::{Fields, Format, Located, Placeholders, Problems, Source, YamlNode, choice},
 };
 use sha2::{Digest as _, Sha256};
 
@@ -140,7 +140,7 @@ pub(super) fn read(path: &Path, reader: &mut Reader) -> Result<WebFile, Vec<Diag
         let problem = Diagnostic::error(Code::WebConfig, "the web configuration cannot be read");
         vec![
             problem
-                .at(Place::file(name.clone()))
+                .at(SourceLocation::file(name.clone()))
                 .because(error.to_string())
                 .hint("name a file that the exporter may read with `--web-config`"),
         ]
@@ -163,13 +163,13 @@ fn without_text(mut problem: Diagnostic) -> Diagnostic {
 }
 
 fn parse(source: &Source, folder: &Path) -> Result<WebFile, Vec<Diagnostic>> {
-    let node = Node::from_yaml(source).map_err(|problem| vec![problem])?;
+    let node = YamlNode::from_yaml(source).map_err(|problem| vec![problem])?;
     let mut problems = Problems::new(source);
     let read = web(&node, folder, &mut problems);
     problems.finish(read)
 }
 
-fn web(node: &Node, folder: &Path, problems: &mut Problems<'_>) -> Option<WebFile> {
+fn web(node: &YamlNode, folder: &Path, problems: &mut Problems<'_>) -> Option<WebFile> {
     let known = ["tls_server_config", "basic_auth_users"].map(str::to_owned);
     let fields = Fields::of(node, &known, &LATER, problems)?;
     let users = fields.take("basic_auth_users", Some(BTreeMap::new()), problems);
@@ -203,7 +203,7 @@ fn cost(hash: &str) -> u32 {
     hash.get(4..6).and_then(|cost| cost.parse().ok()).unwrap_or(0)
 }
 
-fn tls(node: &Node, folder: &Path, problems: &mut Problems<'_>) -> Option<TlsFile> {
+fn tls(node: &YamlNode, folder: &Path, problems: &mut Problems<'_>) -> Option<TlsFile> {
     let known = [
         "cert_file",
         "key_file",

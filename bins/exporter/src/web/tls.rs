@@ -5,7 +5,7 @@
 use std::{collections::VecDeque, error::Error, io, net::SocketAddr, path::Path, sync::Arc, time::Duration};
 
 use axum::serve::Listener;
-use blueproof_diagnostic::{Code, Diagnostic, Place};
+use blueproof_diagnostic::{Code, Diagnostic, SourceLocation};
 use blueproof_http::Limits;
 use tokio::{
     net::{TcpListener, TcpStream},
@@ -163,7 +163,7 @@ fn certificates(path: &Path, reader: &mut Reader) -> Result<Vec<CertificateDer<'
 fn unusable(path: &Path, what: &str, error: &dyn Error) -> Box<Diagnostic> {
     let problem = Diagnostic::error(Code::Certificate, format!("{what} cannot be used"));
     let problem = problem
-        .at(Place::file(path.display().to_string()))
+        .at(SourceLocation::file(path.display().to_string()))
         .caused_by(error);
     Box::new(
         problem.hint("`openssl x509 -text -in FILE` and `openssl pkey -check -in FILE` show what they are"),

@@ -30,7 +30,7 @@ impl Machine {
             .collect();
         let look = LookForDevices(Arc::new(move || Devices {
             units: Some(units.clone()),
-            unfit: Default::default(),
+            unhealthy: Default::default(),
             description: "for a test".into(),
         }));
         let store = StoreIdentity {

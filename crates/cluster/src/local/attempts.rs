@@ -19,7 +19,7 @@ use blueproof_core::{
     gpu::DeviceUuid,
     ports::CallError,
 };
-use blueproof_diagnostic::{Code, Diagnostic, Place};
+use blueproof_diagnostic::{Code, Diagnostic, SourceLocation};
 
 use jiff::Timestamp;
 use rustix::process::Signal;
@@ -36,7 +36,7 @@ use super::{
     log::{Log, is_finished},
     machine,
     output::LocalOutput,
-    unfit::unfit,
+    unhealthy::unhealthy,
 };
 
 /// For how long it holds what was seen when accelerators were looked for.
@@ -143,7 +143,7 @@ impl Attempts {
         claims.give(
             &self.holder(attempt),
             units,
-            &unfit(units, &seen, &claims)?,
+            &unhealthy(units, &seen, &claims)?,
             promised,
         )
     }
@@ -234,16 +234,16 @@ impl Attempts {
 
     /// Makes room where something else lies in the attempt's place: a store that was put back as it was before counts on from
     /// a number that was used already. Nothing of it is taken over or removed.
-    fn set_aside_others(&self, attempt: AttemptId) -> Result<(), CallError> {
+    fn move_others_aside(&self, attempt: AttemptId) -> Result<(), CallError> {
         let layout = self.layout(attempt);
         let is_locked = is_locked(&layout).map_err(|error| cannot("look at", &layout.lock(), &error))?;
         if is_locked || self.find_agent(&layout, None)? != Agent::Gone {
             return Err(CallError::never(taken(&layout)));
         }
-        let aside = files::set_aside(layout.root());
+        let aside = files::move_aside(layout.root());
         aside
             .and_then(|()| files::make(layout.root()))
-            .map_err(|error| cannot("set aside", layout.root(), &error))
+            .map_err(|error| cannot("move aside", layout.root(), &error))
     }
 }
 
@@ -253,8 +253,8 @@ impl Attempts {
         let (_, first) = self.first_look().await;
         let seen = self.seen().clone().unwrap_or_else(|| first.clone());
         let units = first.units.as_deref().unwrap_or_default();
-        let unfit = unfit(units, &seen, &self.claims())?;
-        machine::inventory(first, unfit)
+        let unhealthy = unhealthy(units, &seen, &self.claims())?;
+        machine::inventory(first, unhealthy)
     }
 
     /// Makes a place for an attempt: its folder, and the devices that it gets.
@@ -290,7 +290,7 @@ impl Attempts {
                 return Ok(());
             }
         } else if !files::is_empty(layout.root()) {
-            self.set_aside_others(start.attempt)?;
+            self.move_others_aside(start.attempt)?;
             // What an attempt worked in is no part of what is kept of it.
             files::remove_work(&layout, &self.runs.work(start.attempt));
         }
@@ -343,7 +343,7 @@ impl Attempts {
     pub(super) async fn stop(&self, attempt: AttemptId, how: StopMode) -> Result<(), CallError> {
         let signal = match how {
             StopMode::Interrupt => Signal::INT,
-            StopMode::End => Signal::TERM,
+            StopMode::Terminate => Signal::TERM,
         };
         let mut log = self.log(attempt);
         log.news().await?;
@@ -382,7 +382,7 @@ impl Attempts {
         };
         let (claims, holder) = (self.claims(), self.holder(attempt));
         if !claims.of(&holder, units)?.is_empty() {
-            set_aside(&claims, attempt, &records)?;
+            quarantine(&claims, attempt, &records)?;
         }
         claims.take_back(&holder, units)
     }
@@ -421,7 +421,7 @@ fn observation(record: Record) -> Option<Observation> {
         | RecordKind::Metric { .. }
         | RecordKind::CellEnded { .. }
         | RecordKind::CellUsed { .. }
-        | RecordKind::DevicesUnfit { .. }
+        | RecordKind::DevicesUnhealthy { .. }
         | RecordKind::MachineSeen { .. }
         | RecordKind::Noticed { .. }
         | RecordKind::ExpectationsChecked { .. }
@@ -430,11 +430,11 @@ fn observation(record: Record) -> Option<Observation> {
 }
 
 /// Keeps from others what failed under an attempt.
-fn set_aside(claims: &Claims<'_>, attempt: AttemptId, records: &[Record]) -> Result<(), CallError> {
+fn quarantine(claims: &Claims<'_>, attempt: AttemptId, records: &[Record]) -> Result<(), CallError> {
     for record in records {
-        if let RecordKind::DevicesUnfit { devices } = &record.kind {
+        if let RecordKind::DevicesUnhealthy { devices } = &record.kind {
             for (unit, why) in devices {
-                claims.set_aside(attempt, unit, record.at, why)?;
+                claims.quarantine(attempt, unit, record.at, why)?;
             }
         }
     }
@@ -444,7 +444,7 @@ fn set_aside(claims: &Claims<'_>, attempt: AttemptId, records: &[Record]) -> Res
 fn taken(layout: &AttemptLayout) -> Diagnostic {
     let message = "the attempt's folder belongs to another attempt, of which something still runs";
     Diagnostic::error(Code::AttemptFolderTaken, message)
-        .at(Place::file(layout.root().display().to_string()))
+        .at(SourceLocation::file(layout.root().display().to_string()))
         .hint("end what runs there, and retry the run: the folder is then moved aside")
 }
 
@@ -453,7 +453,7 @@ pub(super) fn cannot(doing: &str, path: &Path, error: &dyn std::error::Error) ->
         Code::AttemptFolder,
         format!("could not {doing} an attempt's files"),
     )
-    .at(Place::file(path.display().to_string()))
+    .at(SourceLocation::file(path.display().to_string()))
     .caused_by(error)
     .hint("see that the disk is not full and that the folder is yours");
     CallError::later(diagnostic)

@@ -22,7 +22,7 @@ use blueproof_core::{
     gpu::DeviceUuid,
     ports::CallError,
 };
-use blueproof_diagnostic::{Code, Diagnostic, Place};
+use blueproof_diagnostic::{Code, Diagnostic, SourceLocation};
 
 use super::{agent::is_locked, cannot, files, log::is_finished};
 
@@ -38,8 +38,8 @@ pub(super) const LONGEST_CLAIM: u64 = 4096;
 pub struct Devices {
     /// What can be given, in order; `None` where nobody knows. Then attempts see whatever this program sees.
     pub units: Option<Vec<DeviceUuid>>,
-    /// Of these, the ones where an attempt would fail, each with what says so.
-    pub unfit: BTreeMap<DeviceUuid, String>,
+    /// The unhealthy ones of these, where an attempt would fail, each with its reason.
+    pub unhealthy: BTreeMap<DeviceUuid, String>,
     /// What they are, in words: `2 gpu (NVIDIA A10)`.
     pub description: String,
 }
@@ -58,7 +58,7 @@ impl Default for LookForDevices {
     fn default() -> Self {
         Self(Arc::new(|| Devices {
             units: None,
-            unfit: BTreeMap::new(),
+            unhealthy: BTreeMap::new(),
             description: "GPUs are not looked for".into(),
         }))
     }
@@ -118,13 +118,13 @@ impl<'a> Claims<'a> {
         Self { runs }
     }
 
-    /// Gives as many of these devices to an attempt as it was promised, none of the unfit, and returns which. Repeating it
+    /// Gives as many of these devices to an attempt as it was promised, no unhealthy one, and returns which. Repeating it
     /// gives the same.
     pub(super) fn give(
         &self,
         holder: &Holder,
         units: &[DeviceUuid],
-        unfit: &BTreeMap<DeviceUuid, Diagnostic>,
+        unhealthy: &BTreeMap<DeviceUuid, Diagnostic>,
         promised: Gpus,
     ) -> Result<Vec<DeviceUuid>, CallError> {
         let promised = usize::try_from(promised.0).unwrap_or(usize::MAX);
@@ -133,11 +133,18 @@ impl<'a> Claims<'a> {
         }
         let _lock = self.lock()?;
         let mut given = self.of(holder, units)?;
-        let fit: Vec<_> = units.iter().filter(|unit| !unfit.contains_key(unit)).collect();
-        if promised > given.len().max(fit.len()) {
-            return Err(CallError::never(too_few_fit(promised, units.len(), unfit)));
+        let healthy: Vec<_> = units
+            .iter()
+            .filter(|unit| !unhealthy.contains_key(unit))
+            .collect();
+        if promised > given.len().max(healthy.len()) {
+            return Err(CallError::never(too_few_healthy(
+                promised,
+                units.len(),
+                unhealthy,
+            )));
         }
-        for unit in fit {
+        for unit in healthy {
             if given.len() >= promised {
                 break;
             }
@@ -274,9 +281,10 @@ impl<'a> Claims<'a> {
         self.folder().join(unit.0.replace('/', "_"))
     }
 
-    /// Returns the file that says why nobody is given a device.
+    /// Returns the file that says why a device is quarantined.
     pub(super) fn note(&self, unit: &DeviceUuid) -> PathBuf {
         let mut note = self.file(unit).into_os_string();
+        // The name of before: notes of earlier versions go on to hold.
         note.push(".unfit");
         note.into()
     }
@@ -315,16 +323,16 @@ fn too_many(promised: usize, here: usize) -> Diagnostic {
         .hint("give the queue no more quota of nvidia.com/gpu than `nvidia-smi -L` lists devices")
 }
 
-fn too_few_fit(promised: usize, here: usize, unfit: &BTreeMap<DeviceUuid, Diagnostic>) -> Diagnostic {
-    let fit = here.saturating_sub(unfit.len());
+fn too_few_healthy(promised: usize, here: usize, unhealthy: &BTreeMap<DeviceUuid, Diagnostic>) -> Diagnostic {
+    let healthy = here.saturating_sub(unhealthy.len());
     let message = format!(
-        "the attempt was promised GPUs: {promised}; this machine has: {here}, of which are fit: {fit}"
+        "the attempt was promised GPUs: {promised}; this machine has: {here}, of which are healthy: {healthy}"
     );
-    let diagnostic = Diagnostic::error(Code::DevicesUnfit, message);
-    let each = unfit
+    let diagnostic = Diagnostic::error(Code::DevicesUnhealthy, message);
+    let each = unhealthy
         .iter()
         .map(|(unit, why)| format!("{unit}: {}", why.causes.join("; ")));
-    let hints: BTreeSet<_> = unfit.values().flat_map(|why| &why.hints).cloned().collect();
+    let hints: BTreeSet<_> = unhealthy.values().flat_map(|why| &why.hints).cloned().collect();
     let diagnostic = each.fold(diagnostic, Diagnostic::because);
     hints.into_iter().fold(diagnostic, Diagnostic::hint)
 }
@@ -332,7 +340,7 @@ fn too_few_fit(promised: usize, here: usize, unfit: &BTreeMap<DeviceUuid, Diagno
 fn too_few(promised: usize, free: usize, taken: &[String], folder: &Path) -> Diagnostic {
     let message = format!("the attempt was promised GPUs: {promised}; free are: {free}");
     let diagnostic =
-        Diagnostic::error(Code::DevicesTaken, message).at(Place::file(folder.display().to_string()));
+        Diagnostic::error(Code::DevicesTaken, message).at(SourceLocation::file(folder.display().to_string()));
     taken
         .iter()
         .fold(diagnostic, Diagnostic::because)
@@ -450,28 +458,28 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unfit_is_given_to_nobody_and_stays_with_whoever_has_it() {
+    fn an_unhealthy_device_is_given_to_no_attempt_and_stays_with_the_one_that_has_it() {
         let runs = tempfile::tempdir().expect("a folder");
         let claims = Claims::below(runs.path());
         let all = units(&[0, 1]);
-        let why = Diagnostic::warning(Code::DevicesUnfit, "GPU-0 is given to no attempt");
-        let unfit = BTreeMap::from([(all[0].clone(), why.because("it is lost").hint("boot"))]);
+        let why = Diagnostic::warning(Code::DevicesUnhealthy, "GPU-0 is given to no attempt");
+        let unhealthy = BTreeMap::from([(all[0].clone(), why.because("it is lost").hint("boot"))]);
         let (first, second) = (attempt(runs.path(), 1), attempt(runs.path(), 2));
-        let given = claims.give(&first, &all, &unfit, Gpus(1));
+        let given = claims.give(&first, &all, &unhealthy, Gpus(1));
         assert_eq!(given.expect("one is fit"), units(&[1]));
         let refused = claims
-            .give(&second, &all, &unfit, Gpus(2))
+            .give(&second, &all, &unhealthy, Gpus(2))
             .expect_err("one is fit");
         assert_eq!(refused.retry, Retry::Never);
         assert_eq!(refused.diagnostic.causes, ["GPU-0: it is lost"]);
         let waits = claims
-            .give(&second, &all, &unfit, Gpus(1))
+            .give(&second, &all, &unhealthy, Gpus(1))
             .expect_err("it is taken");
         assert_eq!(waits.retry, Retry::WhenFree, "the fit one will be free");
 
         claims.take_back(&first, &all).expect("it had one");
         claims.give(&first, &all, &NONE, Gpus(2)).expect("both are free");
-        let again = claims.give(&first, &all, &unfit, Gpus(2));
+        let again = claims.give(&first, &all, &unhealthy, Gpus(2));
         assert_eq!(again.expect("it has both"), all, "it was given them before");
     }
 

@@ -7,7 +7,7 @@ use blueproof_core::{
     domain::AttemptId,
     ports::CallError,
 };
-use blueproof_diagnostic::{Code, Diagnostic, Place};
+use blueproof_diagnostic::{Code, Diagnostic, SourceLocation};
 use rustix::process::Signal;
 
 use crate::signal::signal as send;
@@ -103,14 +103,14 @@ async fn within<T>(patience: Duration, what: impl Future<Output = T>) -> Option<
 fn elsewhere(layout: &AttemptLayout) -> Diagnostic {
     let message = "the attempt's agent runs on another machine, or in another container";
     Diagnostic::error(Code::AttemptFolder, message)
-        .at(Place::file(layout.root().display().to_string()))
+        .at(SourceLocation::file(layout.root().display().to_string()))
         .hint("do the same where the run was started")
 }
 
 fn populated(folder: &Path, error: &io::Error) -> Diagnostic {
     let message = "what an attempt left in its cgroup could not be ended";
     Diagnostic::error(Code::AttemptFolder, message)
-        .at(Place::file(folder.display().to_string()))
+        .at(SourceLocation::file(folder.display().to_string()))
         .caused_by(error)
         .hint("see with `systemd-cgls` or in the file cgroup.procs what is left: a process that waits for a disk or a device cannot be killed")
 }
@@ -120,6 +120,6 @@ fn stuck(layout: &AttemptLayout) -> Diagnostic {
         Code::AttemptFolder,
         "the attempt's agent was killed and is still there",
     )
-    .at(Place::file(layout.root().display().to_string()))
+    .at(SourceLocation::file(layout.root().display().to_string()))
     .hint("see with `ps` what it waits for: a process that waits for a disk or a device cannot be killed")
 }

@@ -42,7 +42,7 @@ pub(super) fn is_empty(folder: &Path) -> bool {
 }
 
 /// Moves a folder aside, to the first name beside it that is free: `1.aside-1`.
-pub(super) fn set_aside(folder: &Path) -> io::Result<()> {
+pub(super) fn move_aside(folder: &Path) -> io::Result<()> {
     let beside = |number: u32| {
         let mut name = folder.as_os_str().to_owned();
         name.push(format!(".aside-{number}"));

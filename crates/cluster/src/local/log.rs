@@ -77,7 +77,7 @@ fn is_for_the_driver(record: &Record) -> bool {
         record.kind,
         RecordKind::Begun { .. }
             | RecordKind::KernelReady { .. }
-            | RecordKind::DevicesUnfit { .. }
+            | RecordKind::DevicesUnhealthy { .. }
             | RecordKind::Finished { .. }
     )
 }

@@ -7,7 +7,7 @@ use blueproof_core::{
     gpu::DeviceUuid,
     ports::CallError,
 };
-use blueproof_diagnostic::{Code, Diagnostic, Place};
+use blueproof_diagnostic::{Code, Diagnostic, SourceLocation};
 
 use super::Devices;
 
@@ -20,10 +20,10 @@ const MEMORY_LIMITS: [&str; 2] = [
 ];
 
 /// Returns the processors and the memory that we may use: those of our control group where it has fewer; and the devices, of
-/// which those that are unfit can be given to nobody.
+/// which no attempt can be given the unhealthy ones.
 pub(super) fn inventory(
     devices: &Devices,
-    unfit: BTreeMap<DeviceUuid, Diagnostic>,
+    unhealthy: BTreeMap<DeviceUuid, Diagnostic>,
 ) -> Result<Inventory, CallError> {
     let unknown = |error: &dyn std::error::Error| {
         let diagnostic = Diagnostic::error(
@@ -31,7 +31,12 @@ pub(super) fn inventory(
             "could not find out how much this machine has",
         );
         let hint = "say it yourself: set local.cpu and local.memory in the configuration";
-        CallError::never(diagnostic.at(Place::file(MEMINFO)).caused_by(error).hint(hint))
+        CallError::never(
+            diagnostic
+                .at(SourceLocation::file(MEMINFO))
+                .caused_by(error)
+                .hint(hint),
+        )
     };
     let cores = thread::available_parallelism().map_err(|error| unknown(&error))?;
     let meminfo = fs::read_to_string(MEMINFO).map_err(|error| unknown(&error))?;
@@ -48,27 +53,30 @@ pub(super) fn inventory(
     let cpu = Cpus::cores(number(cores.get()));
     let units = devices.units.as_deref().unwrap_or_default();
     let mut description = format!("local · {cpu} cpu · {}", devices.description);
-    if !unfit.is_empty() {
-        description.push_str(&format!(", {} unfit", unfit.len()));
+    if !unhealthy.is_empty() {
+        description.push_str(&format!(", {} unhealthy", unhealthy.len()));
     }
     let with = |gpus: usize| Resources {
         cpu,
         memory: Bytes(memory),
         gpu: Gpus(number(gpus)),
     };
-    let (all, fit) = (with(units.len()), with(units.len().saturating_sub(unfit.len())));
+    let (all, healthy) = (
+        with(units.len()),
+        with(units.len().saturating_sub(unhealthy.len())),
+    );
     let devices = units.iter().map(|unit| DeviceInventory {
         uuid: unit.clone(),
-        unhealthy: unfit.get(unit).map(|why| why.message.clone()),
+        unhealthy: unhealthy.get(unit).map(|why| why.message.clone()),
     });
     let node = NodeInventory {
         devices: devices.collect(),
-        ..NodeInventory::new(LOCAL_CLUSTER, all, fit)
+        ..NodeInventory::new(LOCAL_CLUSTER, all, healthy)
     };
     Ok(Inventory {
         description,
         nodes: vec![node],
-        warnings: unfit.into_values().collect(),
+        warnings: unhealthy.into_values().collect(),
     })
 }
 
@@ -106,7 +114,7 @@ mod tests {
     fn this_machine_has_something() {
         let devices = Devices {
             units: Some(["GPU-0", "GPU-1"].map(|unit| DeviceUuid(unit.into())).into()),
-            unfit: BTreeMap::new(),
+            unhealthy: BTreeMap::new(),
             description: "2 gpu (NVIDIA A10)".into(),
         };
         let whole = inventory(&devices, BTreeMap::new()).expect("it is known");
@@ -117,21 +125,21 @@ mod tests {
             whole.description.ends_with(" cpu · 2 gpu (NVIDIA A10)"),
             "{whole:?}"
         );
-        let unfit = Diagnostic::warning(Code::DevicesUnfit, "GPU-1 is given to no attempt");
+        let diagnostic = Diagnostic::warning(Code::DevicesUnhealthy, "GPU-1 is given to no attempt");
         let of = DeviceUuid("GPU-1".into());
-        let rest = inventory(&devices, [(of, unfit.clone())].into()).expect("it is known");
+        let rest = inventory(&devices, [(of, diagnostic.clone())].into()).expect("it is known");
         assert_eq!(
             (rest.allocatable().gpu, &rest.warnings),
-            (Gpus(1), &vec![unfit.clone()])
+            (Gpus(1), &vec![diagnostic.clone()])
         );
         assert_eq!(rest.nodes[0].capacity["nvidia.com/gpu"], Quantity(2));
         let unhealthy = rest.nodes[0]
             .devices
             .iter()
             .map(|device| device.unhealthy.as_ref());
-        assert!(unhealthy.eq([None, Some(&unfit.message)]));
+        assert!(unhealthy.eq([None, Some(&diagnostic.message)]));
         assert!(
-            rest.description.ends_with(" (NVIDIA A10), 1 unfit"),
+            rest.description.ends_with(" (NVIDIA A10), 1 unhealthy"),
             "{}",
             rest.description
         );

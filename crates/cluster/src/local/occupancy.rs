@@ -16,7 +16,7 @@ use blueproof_core::{
     gpu::DeviceUuid,
     ports::CallError,
 };
-use blueproof_diagnostic::{Code, Diagnostic, Place};
+use blueproof_diagnostic::{Code, Diagnostic, SourceLocation};
 use jiff::Timestamp;
 
 use super::{
@@ -166,7 +166,7 @@ impl Occupant {
 
 fn no_runs(runs: &Path, error: &io::Error) -> CallError {
     let diagnostic = Diagnostic::error(Code::AttemptFolder, "could not read the folder of runs")
-        .at(Place::file(runs.display().to_string()))
+        .at(SourceLocation::file(runs.display().to_string()))
         .caused_by(error)
         .hint("name the folder `runs` beside blueproof's store; the first run makes it");
     CallError::later(diagnostic)

@@ -12,7 +12,7 @@ use blueproof_core::{
     attempt::{ProcessName, UNFOLLOWED, read_regular, remove_folder},
     ports::{CallError, RunnerName, RunnerState},
 };
-use blueproof_diagnostic::{Code, Diagnostic, Place};
+use blueproof_diagnostic::{Code, Diagnostic, SourceLocation};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use crate::files;
@@ -169,7 +169,7 @@ impl RunnerFolder {
         let diagnostic = Diagnostic::error(Code::RunnerFolder, message);
         CallError::later(
             diagnostic
-                .at(Place::file(self.0.display().to_string()))
+                .at(SourceLocation::file(self.0.display().to_string()))
                 .hint("do the same where it was started"),
         )
     }

@@ -46,19 +46,19 @@ pub enum RecordKind {
     /// A stage has begun.
     StageBegun {
         /// Which.
-        stage: Stage,
+        stage: AttemptStage,
     },
     /// A stage is at a point worth telling, such as a package being installed.
     StageProgress {
         /// Which.
-        stage: Stage,
+        stage: AttemptStage,
         /// How far it is, in a few words.
         message: String,
     },
     /// A stage has ended well.
     StageEnded {
         /// Which.
-        stage: Stage,
+        stage: AttemptStage,
         /// What came of it, in a few words, such as `python 3.12 + numpy 2.5 (cached)`.
         detail: String,
         /// How long it took.
@@ -138,9 +138,10 @@ pub enum RecordKind {
         /// What it made of them.
         gpu: GpuUse,
     },
-    /// Nobody should be given these of the machine's devices, and parts of them, before it was booted or they were reset.
-    DevicesUnfit {
-        /// Each with what says so.
+    /// These of the machine's devices and MIG instances are unhealthy until it is booted again or they are reset.
+    #[serde(alias = "devicesUnfit")]
+    DevicesUnhealthy {
+        /// Each with its reason.
         devices: BTreeMap<DeviceUuid, String>,
     },
     /// Something that may explain a failure, or will cause one elsewhere.
@@ -222,11 +223,11 @@ pub struct KeptFile {
     pub sha256: String,
 }
 
-/// The parts of an attempt that take time.
+/// The stages of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
-pub enum Stage {
+pub enum AttemptStage {
     /// Python and its packages are found or made.
     Env,
     /// The kernel starts and the cells run.
@@ -235,13 +236,13 @@ pub enum Stage {
     Collect,
 }
 
-impl Stage {
+impl AttemptStage {
     /// Returns what people call it.
     pub fn as_str(self) -> &'static str {
         match self {
-            Stage::Env => "env",
-            Stage::Run => "run",
-            Stage::Collect => "collect",
+            AttemptStage::Env => "env",
+            AttemptStage::Run => "run",
+            AttemptStage::Collect => "collect",
         }
     }
 }
@@ -264,7 +265,7 @@ pub enum Stream {
 pub enum CellEnd {
     /// Without an exception.
     Ok,
-    /// With an exception that its `increases-exception` tag allows.
+    /// With an exception that its `raises-exception` tag allows.
     RaisedAsAllowed,
     /// With an exception.
     Raised,

@@ -92,7 +92,7 @@ fn it_says_who_did_what_when_why_and_by_which_command() {
                 key: key("six"),
                 run: RunId(1),
                 by: user(1, "ada"),
-                how: StopMode::End,
+                how: StopMode::Terminate,
             },
         ]
     });

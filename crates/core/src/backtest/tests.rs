@@ -5,7 +5,7 @@ use crate::{
     domain::{Bytes, Cpus, Resources, RunId},
     fact::Decision,
     policy::Policy,
-    testing::{Asked, busy_log, log_of, request},
+    testing::{RequestedRun, busy_log, log_of, request},
 };
 
 fn scores(log: &[LoggedFact], since: Option<SignedDuration>) -> Scores {
@@ -46,7 +46,7 @@ fn log(runs: &[(i64, i64)]) -> Vec<LoggedFact> {
         memory: Bytes(1 << 30),
         ..Resources::default()
     };
-    let asked = runs.iter().enumerate().map(|(number, (at, takes))| Asked {
+    let asked = runs.iter().enumerate().map(|(number, (at, takes))| RequestedRun {
         at: Timestamp::from_second(*at).expect("small"),
         request: request(&format!("run-{number}"), "nano-lm"),
         takes: SignedDuration::from_secs(*takes),

@@ -2,13 +2,13 @@
 
 use std::{fmt, str::FromStr};
 
-use blueproof_diagnostic::yaml::{Decode, Node, Problems, Schema, Spot, Value};
+use blueproof_diagnostic::yaml::{Decode, Problems, Schema, Spot, Value, YamlNode};
 use serde_json::json;
 
 use super::{BlueprintName, Bytes, Cpus, ProfileName};
 
 /// Reads what is written as Kubernetes writes quantities: a number, or a text with a unit.
-fn quantity<T: FromStr<Err: fmt::Display>>(node: &Node, problems: &mut Problems<'_>) -> Option<T> {
+fn quantity<T: FromStr<Err: fmt::Display>>(node: &YamlNode, problems: &mut Problems<'_>) -> Option<T> {
     let text = match &node.value {
         Value::Text(text) => text.clone(),
         Value::Int(number) => number.to_string(),
@@ -44,7 +44,7 @@ fn parsed<T: FromStr<Err: fmt::Display>>(
 macro_rules! quantities {
     ($($name:ident)*) => {$(
         impl Decode for $name {
-            fn decode(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
+            fn decode(node: &YamlNode, problems: &mut Problems<'_>) -> Option<Self> {
                 quantity(node, problems)
             }
 
@@ -59,7 +59,7 @@ quantities! { Cpus Bytes }
 macro_rules! names {
     ($($name:ident)*) => {$(
         impl Decode for $name {
-            fn decode(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
+            fn decode(node: &YamlNode, problems: &mut Problems<'_>) -> Option<Self> {
                 let text = String::decode(node, problems)?;
                 parsed(&text, node.spot, problems, "names look like `nano-lm` or `qwen2.5-alpaca`")
             }

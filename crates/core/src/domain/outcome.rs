@@ -75,7 +75,7 @@ pub enum FailureClass {
     /// Every cell ran, but what the blueprint declares is missing or wrong.
     Expectation,
     /// A limit of time was reached.
-    Timeout(Limit),
+    Timeout(TimeLimit),
     /// Something that only a retry elsewhere could mend. Nothing else is retried.
     Infrastructure,
     /// It could not be started as it is written.
@@ -86,7 +86,7 @@ pub enum FailureClass {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
-pub enum Limit {
+pub enum TimeLimit {
     /// Waiting for quota took too long.
     Queue,
     /// Environment and kernel took too long.

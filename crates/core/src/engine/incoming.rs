@@ -59,16 +59,16 @@ impl Incoming {
     }
 }
 
-/// Tells commands that can be read from those that cannot, which are set aside.
+/// Tells commands that can be read from those that cannot, which are quarantined.
 pub(super) fn sort(left: Vec<LeftCommand>) -> (Vec<Incoming>, Vec<(CommandId, Answer)>) {
-    let (mut readable, mut set_aside) = (Vec::new(), Vec::new());
+    let (mut readable, mut quarantined) = (Vec::new(), Vec::new());
     for (id, command) in left {
         match command {
             Ok(command) => readable.push(Incoming::of_command(id, command)),
-            Err(problem) => set_aside.push((id, Answer::SetAside(problem))),
+            Err(problem) => quarantined.push((id, Answer::Quarantined(problem))),
         }
     }
-    (readable, set_aside)
+    (readable, quarantined)
 }
 
 /// Decides about inputs, one after the other. After a panic the scheduler is in a state that nothing is known of.
@@ -101,10 +101,10 @@ fn message_of(panic: &(dyn Any + Send)) -> String {
     text.unwrap_or_else(|| "it does not say why".into())
 }
 
-/// Says of an input that deciding about it failed, and that it is set aside.
-pub(super) fn set_aside(input: &Event, message: &str) -> Diagnostic {
-    let told = format!("deciding about `{}` failed, and it was set aside", input.kind());
-    report_it(Diagnostic::error(Code::CommandSetAside, told).because(message))
+/// Says of an input that deciding about it failed, and that it is quarantined.
+pub(super) fn quarantined(input: &Event, message: &str) -> Diagnostic {
+    let told = format!("deciding about `{}` failed, and it was quarantined", input.kind());
+    report_it(Diagnostic::error(Code::CommandQuarantined, told).because(message))
 }
 
 /// Says that nothing can be decided any more.

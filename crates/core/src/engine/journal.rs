@@ -61,8 +61,8 @@ pub(super) fn of(scheduler: &Scheduler, facts: &[(Timestamp, Fact)]) -> Vec<Line
     lines.collect()
 }
 
-/// Writes that an input was set aside.
-pub(super) fn write_set_aside(problem: &Diagnostic) {
+/// Writes that an input was quarantined.
+pub(super) fn write_quarantined(problem: &Diagnostic) {
     error!(code = %problem.code, "{}", problem.message);
 }
 

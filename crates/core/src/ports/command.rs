@@ -153,8 +153,9 @@ pub enum Answer {
     Taken,
     /// It became an input, and was refused.
     Refused(Box<Diagnostic>),
-    /// It is set aside: it cannot be read, or deciding about it failed. It stays as it was left.
-    SetAside(Box<Diagnostic>),
+    /// It is quarantined: it cannot be read, or deciding about it failed. It stays as it was left.
+    #[serde(alias = "setAside")]
+    Quarantined(Box<Diagnostic>),
 }
 
 /// A command as the store knows it.

@@ -172,8 +172,8 @@ pub struct GpuUsed {
     pub models: Vec<String>,
     /// The version of their driver.
     pub driver: Option<String>,
-    /// The devices and parts that nobody should be given after it, each with what says so.
-    pub unfit: BTreeMap<DeviceUuid, String>,
+    /// The unhealthy devices and MIG instances, which no other attempt should be given, each with its reason.
+    pub unhealthy: BTreeMap<DeviceUuid, String>,
 }
 
 /// Why nothing can be said of any device.

@@ -323,7 +323,7 @@ impl Scheduler {
         };
         attempt.stop = Some(Stop { how, why });
         let phase = attempt.phase;
-        if how == StopMode::End {
+        if how == StopMode::Terminate {
             self.timers.cancel(Timer::Grace(id));
         }
         if why == StopReason::ExecutionTimeOver {
@@ -477,7 +477,7 @@ impl Scheduler {
         let end = later(self.now, self.retry.eviction_grace);
         let timer = match how {
             StopMode::Interrupt => Timer::Grace(id),
-            StopMode::End => Timer::Overdue(id),
+            StopMode::Terminate => Timer::Overdue(id),
         };
         let earlier = self.timers.get(timer).filter(|earlier| *earlier > self.now);
         if earlier.is_none_or(|earlier| end < earlier) {
@@ -486,7 +486,7 @@ impl Scheduler {
     }
 
     fn expect_end_within(&mut self, id: AttemptId, limit: Option<SignedDuration>) {
-        let told = |attempt: &Attempt| attempt.stop.is_some_and(|stop| stop.how == StopMode::End);
+        let told = |attempt: &Attempt| attempt.stop.is_some_and(|stop| stop.how == StopMode::Terminate);
         if self.live_attempt(id).is_some_and(told) {
             return;
         }

@@ -105,7 +105,7 @@ impl Scheduler {
         for run in self.runs_of_pull_request(pull_request) {
             let of_run = self.subject(run).base.as_ref();
             if of_run.is_some_and(|of_run| of_run != base) {
-                self.stop(run, StopMode::End, StopReason::BaseChanged);
+                self.stop(run, StopMode::Terminate, StopReason::BaseChanged);
             }
         }
         let of_others = self.gate.of_other_bases(pull_request, base);
@@ -114,7 +114,7 @@ impl Scheduler {
 
     fn on_pull_request_closed(&mut self, pull_request: &PullRequest) {
         for run in self.runs_of_pull_request(pull_request) {
-            self.stop(run, StopMode::End, StopReason::PullRequestClosed);
+            self.stop(run, StopMode::Terminate, StopReason::PullRequestClosed);
         }
         let all = self.gate.of_pull_request(pull_request);
         self.revoke(&all, RevocationReason::PullRequestClosed, None);
@@ -123,7 +123,7 @@ impl Scheduler {
     fn on_synchronized(&mut self, pull_request: &PullRequest, head: &Head, superseded: &[Approval]) {
         for run in self.runs_of_pull_request(pull_request) {
             if self.subject(run).head != *head {
-                self.stop(run, StopMode::End, StopReason::Synchronized);
+                self.stop(run, StopMode::Terminate, StopReason::Synchronized);
             }
         }
         self.revoke(superseded, RevocationReason::Synchronized, None);
@@ -143,7 +143,9 @@ impl Scheduler {
             let request = &self.runs[&run].request;
             let unapproved = self.gate.approved_by(request, self.now).is_none();
             match self.runs[&run].phase {
-                Phase::Active if unapproved => self.stop(run, StopMode::End, StopReason::ApprovalRevoked),
+                Phase::Active if unapproved => {
+                    self.stop(run, StopMode::Terminate, StopReason::ApprovalRevoked);
+                }
                 Phase::Queued { .. } if unapproved => self.await_approval(run),
                 Phase::AwaitingApproval { .. }
                 | Phase::Queued { .. }
@@ -166,7 +168,7 @@ impl Scheduler {
             })
         });
         for run in uncovered.copied().collect::<Vec<_>>() {
-            self.stop(run, StopMode::End, StopReason::ApprovalRevoked);
+            self.stop(run, StopMode::Terminate, StopReason::ApprovalRevoked);
         }
     }
 

@@ -10,7 +10,7 @@ use super::{
     requests::never_ran,
 };
 use crate::{
-    domain::{AttemptId, BackOff, Ending, Failure, FailureClass, Limit, Outcome, RunId, Verdict},
+    domain::{AttemptId, BackOff, Ending, Failure, FailureClass, Outcome, RunId, TimeLimit, Verdict},
     event::StopMode,
     fact::{Decision, RetryAfter, RetryUsed, StopReason},
 };
@@ -97,7 +97,7 @@ impl Scheduler {
 
     pub(super) fn on_grace_over(&mut self, id: AttemptId) {
         if let Some(stop) = self.live_attempt(id).and_then(|attempt| attempt.stop) {
-            self.stop_attempt(id.run, StopMode::End, stop.why);
+            self.stop_attempt(id.run, StopMode::Terminate, stop.why);
         }
     }
 
@@ -132,8 +132,8 @@ impl Scheduler {
         let Some(attempt) = self.live_attempt(id) else {
             return;
         };
-        if attempt.stop.is_none_or(|stop| stop.how != StopMode::End) {
-            return self.stop_attempt(id.run, StopMode::End, StopReason::Overdue);
+        if attempt.stop.is_none_or(|stop| stop.how != StopMode::Terminate) {
+            return self.stop_attempt(id.run, StopMode::Terminate, StopReason::Overdue);
         }
         self.end_attempt(id, never_ran(Verdict::Stopped));
     }
@@ -305,7 +305,7 @@ fn overdue() -> Failure {
         "did not end by its own limits and was ended by the scheduler",
     );
     Failure {
-        class: FailureClass::Timeout(Limit::Run),
+        class: FailureClass::Timeout(TimeLimit::Run),
         diagnostic,
         cell: None,
     }
@@ -319,7 +319,7 @@ fn execution_time_over(limit: Option<SignedDuration>) -> Failure {
         .because("MaximumExecutionTimeExceeded")
         .hint("allow more under spec.timeouts.execution, or do less under a profile");
     Failure {
-        class: FailureClass::Timeout(Limit::Execution),
+        class: FailureClass::Timeout(TimeLimit::Execution),
         diagnostic,
         cell: None,
     }

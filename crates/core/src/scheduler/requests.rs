@@ -11,8 +11,8 @@ use super::{
 };
 use crate::{
     domain::{
-        Actor, Ending, Failure, FailureClass, Gpus, Job, Limit, Outcome, RequestKey, Resources, RunId,
-        RunRequest, Verdict,
+        Actor, Ending, Failure, FailureClass, Gpus, Job, Outcome, RequestKey, Resources, RunId, RunRequest,
+        TimeLimit, Verdict,
     },
     event::StopMode,
     fact::{Decision, StopReason},
@@ -40,7 +40,7 @@ impl Scheduler {
         let diagnostic =
             Diagnostic::error(Code::QueueTimeout, "waited for quota as long as it may").because(why);
         let failure = Failure {
-            class: FailureClass::Timeout(Limit::Queue),
+            class: FailureClass::Timeout(TimeLimit::Queue),
             diagnostic,
             cell: None,
         };
@@ -114,7 +114,7 @@ impl Scheduler {
     fn supersede_older(&mut self, id: RunId) {
         let older: Vec<RunId> = self.at_other_heads(id).filter(|other| *other < id).collect();
         for other in older {
-            self.stop(other, StopMode::End, StopReason::Synchronized);
+            self.stop(other, StopMode::Terminate, StopReason::Synchronized);
         }
     }
 

@@ -68,7 +68,7 @@ pub(super) fn append(connection: &mut Connection, after: Seq, batch: Batch) -> R
     Ok(last)
 }
 
-/// Notes what came of a command. One that is set aside stays as it was left, for whoever finds out why.
+/// Notes what came of a command. One that is quarantined stays as it was left, for whoever finds out why.
 fn take(transaction: &Transaction<'_>, id: CommandId, answer: &Answer) -> Result<(), Error> {
     let (sql, problem) = match answer {
         Answer::Taken => (
@@ -79,7 +79,7 @@ fn take(transaction: &Transaction<'_>, id: CommandId, answer: &Answer) -> Result
             "UPDATE command SET taken = 1, body = '', answer = ?2 WHERE id = ?1",
             Some(problem),
         ),
-        Answer::SetAside(problem) => (
+        Answer::Quarantined(problem) => (
             "UPDATE command SET taken = 2, answer = ?2 WHERE id = ?1",
             Some(problem),
         ),
@@ -252,7 +252,7 @@ pub(super) fn commands(connection: &mut Connection) -> Result<Vec<LeftCommand>, 
 
 fn unreadable(key: &str, kind: &str, error: &serde_json::Error) -> Box<Diagnostic> {
     let message = format!("the command `{key}` of kind `{kind}` cannot be read");
-    let diagnostic = Diagnostic::error(Code::CommandSetAside, message).caused_by(error);
+    let diagnostic = Diagnostic::error(Code::CommandQuarantined, message).caused_by(error);
     Box::new(diagnostic.hint("ask again with the version of blueproof that leads, or let a newer one lead"))
 }
 
@@ -293,8 +293,8 @@ fn stored_command((key, at, kind, taken, problem): CommandColumns) -> Result<Sto
         (0, _) => None,
         (1, None) => Some(Answer::Taken),
         (1, Some(problem)) => Some(Answer::Refused(problem)),
-        (_, problem) => Some(Answer::SetAside(problem.unwrap_or_else(|| {
-            Box::new(Diagnostic::error(Code::CommandSetAside, "it is not noted why"))
+        (_, problem) => Some(Answer::Quarantined(problem.unwrap_or_else(|| {
+            Box::new(Diagnostic::error(Code::CommandQuarantined, "it is not noted why"))
         }))),
     };
     Ok(StoredCommand {

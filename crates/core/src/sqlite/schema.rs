@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use blueproof_diagnostic::{Code, Diagnostic, Place};
+use blueproof_diagnostic::{Code, Diagnostic, SourceLocation};
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 use super::{broken, first_log, rows, unreadable};
@@ -161,7 +161,7 @@ pub(super) fn led_by_older(path: &Path, leader: Option<u32>) -> StoreError {
     let who = leader.map_or_else(String::new, |pid| format!(" (process {pid})"));
     let message = format!("the store is of an older version, and an older blueproof{who} goes on with it");
     let diagnostic = Diagnostic::error(Code::StoreBroken, message)
-        .at(Place::file(path.display().to_string()))
+        .at(SourceLocation::file(path.display().to_string()))
         .hint("wait until that one has ended, or stop it: what runs goes on by itself, and is taken over by whoever comes next");
     diagnostic.into()
 }
@@ -181,7 +181,7 @@ pub(super) fn is_too_short(path: &Path) -> bool {
 
 pub(super) fn not_ours(path: &Path) -> StoreError {
     let diagnostic = Diagnostic::error(Code::StoreNotOurs, "this is no store of blueproof")
-        .at(Place::file(path.display().to_string()))
+        .at(SourceLocation::file(path.display().to_string()))
         .hint("name another file with --store; this one was not touched");
     diagnostic.into()
 }
@@ -204,7 +204,7 @@ fn not_migrated(path: &Path, error: &rows::Error) -> StoreError {
 fn too_new(path: &Path, version: i64, known: i64) -> StoreError {
     let message = format!("the store has version {version}; this blueproof knows versions up to {known}");
     let diagnostic = Diagnostic::error(Code::StoreTooNew, message)
-        .at(Place::file(path.display().to_string()))
+        .at(SourceLocation::file(path.display().to_string()))
         .hint("use the newer blueproof that wrote it, or name another file with --store; this one was not touched");
     diagnostic.into()
 }

@@ -18,9 +18,9 @@ use crate::{
 /// How long it takes to clear an attempt away.
 const CLEARING: SignedDuration = SignedDuration::from_secs(1);
 
-/// A run that is asked for.
+/// A run that is requested in virtual time.
 #[derive(Debug, Clone)]
-pub struct Asked {
+pub struct RequestedRun {
     /// When.
     pub at: Timestamp,
     /// What for.
@@ -41,7 +41,7 @@ struct Machine {
 }
 
 /// Returns the log of a machine on which these runs are asked for, until nothing more happens.
-pub fn log_of(policy: Policy, begun: Timestamp, runs: Vec<Asked>) -> Vec<LoggedFact> {
+pub fn log_of(policy: Policy, begun: Timestamp, runs: Vec<RequestedRun>) -> Vec<LoggedFact> {
     let mut machine = Machine {
         scheduler: Scheduler::new(policy.clone()),
         due: BTreeMap::new(),
@@ -51,7 +51,7 @@ pub fn log_of(policy: Policy, begun: Timestamp, runs: Vec<Asked>) -> Vec<LoggedF
     };
     let policy = Box::new(policy);
     machine.expect(begun, Event::Configured { policy });
-    for Asked { at, request, takes } in runs {
+    for RequestedRun { at, request, takes } in runs {
         machine.takes.insert(request.key.0.clone(), takes);
         let request = Box::new(request);
         machine.expect(at, Event::Requested { request });
@@ -77,7 +77,7 @@ pub fn busy_log(seed: u64, begun: Timestamp, runs: usize) -> Vec<LoggedFact> {
         let (name, middle, spread) = BLUEPRINTS[random.usize(..BLUEPRINTS.len())];
         let takes = seconds(middle * (spread * normal(&mut random)).exp());
         let request = request(&format!("run-{number}"), name);
-        Asked { at, request, takes }
+        RequestedRun { at, request, takes }
     });
     let quota = Resources {
         cpu: Cpus::cores(2),

@@ -198,7 +198,7 @@ pub fn start_action(number: u64, request: RunRequest) -> StartAction {
         let cancel = Event::CancelRequested {
             run: RunId(earlier),
             by: request.requested_by.clone(),
-            how: StopMode::End,
+            how: StopMode::Terminate,
             via: None,
         };
         scheduler.handle(now, cancel);

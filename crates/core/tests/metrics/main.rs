@@ -446,7 +446,7 @@ fn a_queue_that_is_removed_is_forgotten_once_nobody_holds_it() {
         Event::CancelRequested {
             run: RunId(4),
             by: Actor::Local("ada".into()),
-            how: StopMode::End,
+            how: StopMode::Terminate,
             via: None,
         },
     );

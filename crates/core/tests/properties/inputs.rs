@@ -226,7 +226,7 @@ pub(super) fn any_event() -> impl Strategy<Value = Event> {
         6 => any_request().prop_map(|request| Event::Requested { request: Box::new(request) }),
         4 => any_approval().prop_map(|approval| Event::Approved { approval }),
         5 => any_gate_event(),
-        2 => (run(), prop_oneof![Just(StopMode::Interrupt), Just(StopMode::End)])
+        2 => (run(), prop_oneof![Just(StopMode::Interrupt), Just(StopMode::Terminate)])
             .prop_map(|(run, how)| Event::CancelRequested { run, by: maintainer(), how, via: None }),
         2 => (run(), 0..9u8).prop_map(|(run, key)| Event::RetryRequested {
             key: RequestKey(format!("r{key}")), run, by: maintainer(),

@@ -2,29 +2,30 @@
 
 macro_rules! api {
     ([$next:ident $($later:ident)*] $($before:tt)*) => { $next! { [$($later)*] $($before)*
-    1001 NotAuthenticated "a request without a token that is known"
-        "The scheduler's API is asked with a token, in the header `Authorization: Bearer TOKEN`, unless it is asked on its unix \
-         socket by the user that it runs as. The token is missing, misspelt, expired, or was removed. \
-         `blueproof-scheduler token create` makes one."
-    1002 RoleTooLow "a token whose role does not go so far"
-        "A token has a role: read, run, approve or admin, each with the rights of those before it. What was asked needs a higher \
-         one."
+    1001 NotAuthenticated "a request without a known token"
+        "A request to the scheduler's API needs a token in the header `Authorization: Bearer TOKEN`, unless it comes over the \
+         scheduler's unix socket from the user that the scheduler runs as. The token is missing, misspelt, expired, or was \
+         removed. `blueproof-scheduler token create` makes a new one."
+    1002 RoleTooLow "a token whose role is not sufficient"
+        "A token has one of the roles read, run, approve and admin; each includes the rights of the roles before it. The \
+         request needs a higher role. Use another token, or have one made with `blueproof-scheduler token create`."
     1003 RequestMalformed "a request that the API does not understand"
-        "A parameter or the body is not what the API's description (`/openapi.json`) says it must be. Where in it is said."
+        "A parameter or the body of the request does not match the API's description (`/openapi.json`). The message names the \
+         part that does not."
     1004 NotFound "something that is not there"
-        "There is no such path, run, attempt, command or file, or it was removed as the retention says."
+        "The API has no such path, run, attempt, command or file, or its retention has removed it."
     1005 ServerNotReached "a server that does not answer"
-        "The address that `--server` or the context names was not reached, or did not answer as blueproof-scheduler does, in \
-         time. Nothing is known of what became of a request that was under way: sent again with the same key it changes \
-         nothing twice."
+        "The server at the address of `--server` or of the current context was not reached, or did not answer in time as \
+         blueproof-scheduler does. The result of a request that was under way is unknown. It is safe to send it again with \
+         the same key: the scheduler carries it out once."
     1006 TokensUnreadable "a file of tokens that cannot be used"
-        "The file of tokens is not there, cannot be read, can be read by others, or holds something else. Until that is mended \
-         nobody is let in by a token."
+        "The file of tokens does not exist, cannot be read, can be read by other users, or has other content. Until it is \
+         repaired the API accepts no token."
     1007 NotServing "a scheduler that cannot decide"
-        "The scheduler follows another one, or its store cannot be written. What it says why stands below; it goes on by itself \
-         once that is mended."
-    1008 ListensForAll "an address that others reach"
-        "The API speaks without TLS, so that tokens and outputs could be read on the way. Have it listen on a unix socket or on \
-         a loopback address, with a proxy that speaks TLS before it."
+        "The scheduler follows another one, or cannot write its store. The reason is shown below. The scheduler resumes by \
+         itself once the reason is gone."
+    1008 ListensForAll "an address that other machines reach"
+        "The API uses no TLS, so tokens and outputs could be read on the network. Let the API listen on a unix socket or on a \
+         loopback address, behind a proxy with TLS."
     }};
 }

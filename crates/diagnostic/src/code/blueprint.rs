@@ -12,17 +12,17 @@ macro_rules! blueprint {
         "Keys that blueproof does not know are refused instead of ignored, because a limit or an expectation that \
          is silently not applied is worse than none. `blueproof schema blueprint` prints every key of a blueprint."
     204 WrongType "a value of the wrong kind"
-        "A key holds text where a number is wanted, a single value where a list is wanted, or the like. A number that \
-         is meant as text, such as a Python version, needs quotes. `blueproof schema blueprint` prints every key."
+        "A key has text where a number is needed, a single value where a list is needed, or the like. A number that is meant \
+         as text, such as a Python version, needs quotes. `blueproof schema blueprint` prints every key."
     205 BadValue "a value that is not allowed"
         "The value is of the right kind, but cannot be used: an amount, a duration, a name, a glob or a regular \
          expression that is not well formed, or a number outside its range. The hint says what is allowed."
     206 MissingKey "a key that must be there"
-        "A blueprint needs little: `spec.notebook`, and in each parameter, metric and secret the keys without which \
-         it says nothing. Everything else has a default, which `blueproof schema blueprint` tells."
-    207 NotSupportedYet "a key that cannot be acted upon yet"
-        "The key belongs to the format, but this version cannot do what it asks for. It is refused instead of \
-         ignored: a run that silently lacks what its blueprint asks for would prove nothing."
+        "A blueprint needs `spec.notebook`, and each parameter, metric and secret needs the keys that define it. Every other \
+         key has a default, which `blueproof schema blueprint` prints."
+    207 NotSupportedYet "a key that is not supported yet"
+        "The key belongs to the format, but this version does not implement it. It is refused instead of ignored: a run \
+         without something that its blueprint asks for would prove nothing."
     208 UnknownParameter "a parameter that the blueprint does not have"
         "A value was given to a parameter, or `{{name}}` refers to one, that `spec.parameters` does not declare."
     209 ParameterValue "a value that a parameter does not take"
@@ -37,8 +37,8 @@ macro_rules! blueprint {
         "A blueprint says `apiVersion: blueproof.dev/v1alpha1` and `kind: Blueprint`. A file of a newer version is \
          not read by guesswork."
     213 UnknownMetric "a metric that the blueprint does not have"
-        "What `spec.expect` says about a metric needs that metric under `spec.metrics`, or it would hold for ever \
-         without being measured."
+        "`spec.expect` names a metric that `spec.metrics` does not define. Such an expectation would never be measured, and \
+         so would always hold."
     214 NoSuchBlueprint "a blueprint that was not found"
         "No blueprint of that name stands in this folder or below it. Hidden folders, `node_modules` and `target` are \
          not searched. A path to a notebook or to a blueprint.yaml works, too."
@@ -46,8 +46,8 @@ macro_rules! blueprint {
         "Several blueprints in this folder have the same name. Give the path of the one that is meant, or set \
          `metadata.name` in each."
     216 TooMuch "more than can be counted"
-        "The resources of one node times the number of nodes are more than a number can hold. The blueprint asks for \
-         something that no cluster has."
+        "The resources of one node times the number of nodes exceed what a number can hold. The blueprint asks for more than \
+         any cluster has."
     220 NotebookSyntax "a file that is not a notebook"
         "A notebook file is one JSON object in UTF-8. An interrupted download, a merge conflict or a Git LFS pointer \
          in its place look like this."
@@ -64,8 +64,8 @@ macro_rules! blueprint {
          a later assignment in the notebook silently undoes them. In JupyterLab: property inspector, cell tags. A notebook \
          needs no such cell when its blueprint has no parameters and it creates no TrainJob."
     231 ShortWait "a wait that may be shorter than the work"
-        "The wait for a TrainJob ends with an error after a time that pulling an image alone can take. What then \
-         fails is the wait, and the real reason stays hidden."
+        "The wait for a TrainJob fails after a time that pulling an image alone can take. The run then fails because of the \
+         wait, and the actual reason is not shown."
     232 FixedNodeLoop "a loop over a fixed number of nodes"
         "The loop counts to a constant while the number of nodes is set elsewhere. With fewer nodes it shows \
          sections without content, with more it leaves some out, and neither fails."
@@ -84,8 +84,8 @@ macro_rules! blueprint {
         "The notebook creates a TrainJob and never waits for it to complete, so that it can pass although the \
          TrainJob fails later."
     238 WaitsForRunning "a wait that can hang where Kueue admits TrainJobs"
-        "The SDK tells the status Running only for a TrainJob without conditions; one that Kueue has admitted always \
-         has one, so that the wait never ends (kubeflow/sdk#803). Wait for Complete, or follow the logs."
+        "The SDK reports the status Running only for a TrainJob without conditions. A TrainJob that Kueue has admitted always \
+         has one, so the wait never ends (kubeflow/sdk#803). Wait for Complete, or follow the logs."
     239 DriverHoldsGpus "GPUs given to the notebook that its TrainJobs need"
         "The notebook only creates TrainJobs; the GPUs that its own kernel holds stay idle and may be the very ones \
          that the TrainJobs wait for. GPUs of TrainJobs stand under `spec.workload`."
@@ -93,34 +93,35 @@ macro_rules! blueprint {
         "Outputs and execution counts of an earlier run are in the file. They make every change of the file hard to \
          read and look like results of this commit, which they are not."
     241 CellNotPython "a cell that is not Python"
-        "The cell could not be understood as Python with IPython's additions, so nothing is known of what it does. \
-         The kernel would most likely refuse it, too."
-    249 HeadChanged "a folder that changed after it was asked for"
-        "A run is of exactly the content that was there when it was asked for, and that is what an approval is of. The \
-         folder held something else when the run was about to start."
+        "The cell could not be parsed as Python with IPython's additions, so static analysis knows nothing of it. The kernel \
+         would most likely refuse it, too."
+    249 HeadChanged "a folder that changed after the run was requested"
+        "A run is of exactly the content that the folder had when the run was requested, and an approval is of that content. \
+         When the run was about to start, the folder had other content. Request the run again."
     250 NameWithoutValue "a name that is read before it has a value"
-        "The cells are run once, from the first to the last. A name that only a cell further down gives a value, or none, \
-         is there in an old kernel and not in a new one: the run ends with a NameError."
+        "The cells run once, from the first to the last. A name that is assigned only in a later cell, or in none, exists in \
+         an old kernel and not in a new one: the run ends with a NameError."
     251 SecretInSource "a secret in a cell"
-        "What looks like a token, a password or a private key stands in the notebook, and so in every copy of the \
-         repository. Take it back where it was issued, and have the notebook read it from the environment (`spec.secrets`)."
-    252 AsksPerson "a cell that asks a person"
-        "`input()`, `getpass()` and debuggers wait for somebody to type. Nobody is there in a run: the kernel refuses to \
-         ask, and the cell increases."
-    253 GpuNotAsked "a GPU that is used and not asked for"
-        "The notebook moves its work to a GPU without looking whether there is one, and no profile of the blueprint gives \
-         its kernel any. Where none is given none can be seen, and the cell increases."
+        "The notebook contains a token, a password or a private key, and so does every copy of the repository. Revoke it \
+         where it was issued, and let the notebook read it from the environment (`spec.secrets`)."
+    252 AsksPerson "a cell that waits for input"
+        "`input()`, `getpass()` and debuggers wait for a person to type. A run has no terminal: the kernel refuses the \
+         request, and the cell raises an exception."
+    253 GpuNotAsked "a GPU that is used and not requested"
+        "The notebook uses a GPU without checking that there is one, and no profile of the blueprint gives its kernel a GPU. \
+         A kernel without GPUs sees none, and the cell raises an exception. Ask for a GPU under `spec.driver`, or let the \
+         notebook fall back to the CPU."
     254 DataMissing "a file that is not there"
-        "A cell reads a file that does not lie beside the notebook, and nothing in the notebook writes or fetches it. A run \
-         has what is in the blueprint's folder and nothing else."
-    255 ImportMissing "a module that nothing brings"
-        "A cell imports a module that is neither Python's own nor a file beside the notebook, and no requirement names its \
-         package. It may still come as a dependency of another package, until that one needs it no longer."
+        "A cell reads a file that is not in the blueprint's folder, and no cell writes or downloads it. A run has only the \
+         files of the blueprint's folder."
+    255 ImportMissing "a module that no requirement provides"
+        "A cell imports a module that is neither part of Python nor a file beside the notebook, and no requirement names its \
+         package. It may be installed as a dependency of another package, until that package no longer needs it."
     256 MachineCommand "a command that changes the machine"
-        "A cell calls `sudo` or a package manager of the system, or removes folders whole. In a run there is nobody to type \
-         a password, and what is removed or installed is the machine's, not the run's."
-    258 StatementTooLong "a statement that is too long to be looked at"
-        "A single statement of more than 256 KiB is data. It is left out of what is checked. Data in a file beside the \
-         notebook is quicker to read, and its changes can be seen."
+        "A cell calls `sudo` or a package manager of the system, or removes whole folders. A run has no terminal in which to \
+         type a password, and what is removed or installed belongs to the machine, not to the run."
+    258 StatementTooLong "a statement that is too long to be analyzed"
+        "A statement of more than 256 KiB is data, and static analysis leaves it out. Data in a file beside the notebook is \
+         read faster, and its changes can be reviewed."
     }};
 }

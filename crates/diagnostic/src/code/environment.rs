@@ -3,24 +3,24 @@
 macro_rules! environment {
     ([$next:ident $($later:ident)*] $($before:tt)*) => { $next! { [$($later)*] $($before)*
     301 PythonMissing "no Python that can run a notebook"
-        "No interpreter was found on PATH that starts, says its version and can make a virtual environment. Every one \
-         that was tried is listed with its own words: a shim of pyenv's, for example, is a file but need not be a \
-         Python."
+        "No interpreter on PATH starts, reports its version and can make a virtual environment. Each one that was tried is \
+         listed with its own error: a shim of pyenv, for example, is a file but need not be a working Python."
     302 PythonVersion "no Python of the wanted version"
-        "The blueprint asks for a version of Python under `spec.env.python`, or the notebook in its script block, that \
-         no interpreter on this machine has. Install one, have uv on PATH, which fetches it, or ask for another."
+        "The blueprint (`spec.env.python`) or the notebook's script block asks for a version of Python that no interpreter on \
+         this machine has. Install that version, put uv on PATH, which downloads it, or ask for another version."
     303 PackageMissing "a package that does not exist"
         "The package index knows no package of that name. Names are often not those of the module: `import cv2` is \
          `opencv-python`. A private package needs the host's own pip or uv configuration to name its index."
     304 PackageVersion "a version of a package that does not exist"
         "The package exists, but no release of it satisfies the requirement on this Python and platform."
     305 PackageConflict "packages that exclude each other"
-        "No choice of versions satisfies every requirement at once. The resolver's own words say which exclude which."
+        "No choice of versions satisfies every requirement at once. The resolver's message says which requirements exclude \
+         each other."
     306 PackageBuild "a package that cannot be built"
         "The package has no wheel for this Python and platform and building it from source failed, usually for want \
          of a compiler or a library. Another version, or another Python, may have a wheel."
     307 PackagesOffline "packages that are not here, and no network to fetch them"
-        "The package index could not be reached, and what is missing is not in a cache of this machine. Run once with \
+        "The package index could not be reached, and the missing packages are not in a cache of this machine. Run once with a \
          network, or point pip to a folder of wheels (`PIP_FIND_LINKS`)."
     308 LockFile "a lock file that cannot be used"
         "The file under `spec.env.lock` is `uv.lock` or one requirements file with every version pinned, inside the \
@@ -31,6 +31,6 @@ macro_rules! environment {
     310 ScriptBlock "a script block that cannot be read"
         "The comment between `# /// script` and `# ///` in a notebook's first code cell is TOML, as PEP 723 defines it."
     311 InstallFailed "packages that could not be installed"
-        "The installer failed in a way that blueproof has no better name for. Its last words are shown."
+        "The installer failed for a reason that has no code of its own. Its last lines are shown."
     }};
 }

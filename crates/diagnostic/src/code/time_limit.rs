@@ -10,13 +10,14 @@ macro_rules! time_limit {
     503 RunTimeout "cells that took too long together"
         "The cells did not all end within spec.timeouts.run. What they had printed is kept."
     510 QueueTimeout "a run that waited for quota too long"
-        "The blueprint limits how long it waits for quota (`spec.timeouts.queue`), and that time is over. `blueproof \
-         why RUN` says what it waited for; `blueproof retry RUN` puts it into the queue again."
+        "The run waited for quota longer than the blueprint allows (`spec.timeouts.queue`). `blueproof why RUN` shows the \
+         reason for the wait; `blueproof retry RUN` queues the run again."
     511 ExecutionTimeout "a run that had quota for too long"
-        "The blueprint limits how long it may have quota (`spec.timeouts.execution`), all attempts together: what an \
-         attempt had before it was evicted counts, too. It is Kueue's maximumExecutionTimeSeconds, reason \
-         MaximumExecutionTimeExceeded. `blueproof retry RUN` begins anew."
-    520 Overdue "an attempt that did not keep its own limits"
-        "The agent ends a notebook at its limits by itself. This one did not, so the scheduler ended it."
+        "The run had quota longer than the blueprint allows (`spec.timeouts.execution`), over all attempts: the time of \
+         attempts that were evicted counts, too. This is Kueue's maximumExecutionTimeSeconds, reason \
+         MaximumExecutionTimeExceeded. `blueproof retry RUN` starts again."
+    520 Overdue "an attempt that exceeded its own time limits"
+        "The agent ends an attempt at the blueprint's time limits. This attempt did not end in time, so the scheduler \
+         terminated it."
     }};
 }

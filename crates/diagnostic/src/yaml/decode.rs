@@ -8,8 +8,8 @@ mod plain;
 
 use serde_json::json;
 
-use super::node::{Entry, Node, Source, Spot, Value};
-use crate::{Code, Diagnostic, Place};
+use super::node::{Entry, Source, Spot, Value, YamlNode};
+use crate::{Code, Diagnostic, SourceLocation};
 
 /// A JSON Schema.
 pub type Schema = serde_json::Value;
@@ -17,7 +17,7 @@ pub type Schema = serde_json::Value;
 /// A type that a document can hold.
 pub trait Decode: Sized {
     /// Reads the value, or reports why it cannot be one.
-    fn decode(node: &Node, problems: &mut Problems<'_>) -> Option<Self>;
+    fn decode(node: &YamlNode, problems: &mut Problems<'_>) -> Option<Self>;
 
     /// Returns the JSON Schema of what [`Decode::decode`] takes.
     fn schema() -> Schema;
@@ -56,12 +56,12 @@ impl<'a> Problems<'a> {
     }
 
     /// Returns the place of a spot.
-    pub fn place(&self, spot: Spot) -> Place {
+    pub fn place(&self, spot: Spot) -> SourceLocation {
         self.source.place(spot)
     }
 
     /// Reports a value of the wrong kind.
-    pub fn wrong_type(&mut self, node: &Node, expected: &str) {
+    pub fn wrong_type(&mut self, node: &YamlNode, expected: &str) {
         let message = format!("expected {expected}, found {}", node.kind());
         self.report(
             node.spot,
@@ -124,7 +124,7 @@ pub struct Located<T> {
 }
 
 impl<T: Decode> Decode for Located<T> {
-    fn decode(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
+    fn decode(node: &YamlNode, problems: &mut Problems<'_>) -> Option<Self> {
         let value = T::decode(node, problems)?;
         let spot = node.spot;
         Some(Self { value, spot })
@@ -163,7 +163,7 @@ pub struct Fields<'n> {
 impl<'n> Fields<'n> {
     /// Takes a mapping, reporting the keys that are not `known`, and those that are to come `later` and are set.
     pub fn of(
-        node: &'n Node,
+        node: &'n YamlNode,
         known: &[String],
         later: &[(&str, &str)],
         problems: &mut Problems<'_>,
@@ -253,7 +253,7 @@ macro_rules! __record {
 
         impl $crate::yaml::Decode for $name {
             fn decode(
-                node: &$crate::yaml::Node,
+                node: &$crate::yaml::YamlNode,
                 problems: &mut $crate::yaml::Problems<'_>,
             ) -> Option<Self> {
                 use $crate::yaml::{Fields, key_of};
@@ -302,7 +302,7 @@ macro_rules! __choice {
 
         impl $crate::yaml::Decode for $name {
             fn decode(
-                node: &$crate::yaml::Node,
+                node: &$crate::yaml::YamlNode,
                 problems: &mut $crate::yaml::Problems<'_>,
             ) -> Option<Self> {
                 match $crate::yaml::word(node, &[$($word),*], problems)? {
@@ -320,7 +320,7 @@ macro_rules! __choice {
 pub use __choice as choice;
 
 /// Reads a text that must be one of `known`.
-pub fn word<'n>(node: &'n Node, known: &[&str], problems: &mut Problems<'_>) -> Option<&'n str> {
+pub fn word<'n>(node: &'n YamlNode, known: &[&str], problems: &mut Problems<'_>) -> Option<&'n str> {
     let Value::Text(text) = &node.value else {
         problems.wrong_type(node, &format!("one of {}", known.join(", ")));
         return None;

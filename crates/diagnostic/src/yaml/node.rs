@@ -10,7 +10,7 @@ use serde::{
 };
 use serde_saphyr::Spanned;
 
-use crate::{Code, Diagnostic, Place};
+use crate::{Code, Diagnostic, SourceLocation};
 
 /// Longer lines are not repeated in an error: they are data, not something that a person wrote.
 const LONGEST_SHOWN_LINE: usize = 240;
@@ -18,9 +18,9 @@ const LONGEST_SHOWN_LINE: usize = 240;
 /// More than this is not repeated by aliases, however large the format's documents are.
 const MOST_REPEATED: usize = 1_000_000;
 
-/// A value and where it stands.
+/// A node of a YAML document: a value and where it stands.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Node {
+pub struct YamlNode {
     /// The value.
     pub value: Value,
     /// Where it stands.
@@ -50,7 +50,7 @@ pub enum Value {
     /// Text.
     Text(String),
     /// A list.
-    List(Vec<Node>),
+    List(Vec<YamlNode>),
     /// A mapping, in the order of the document.
     Map(Vec<Entry>),
 }
@@ -63,7 +63,7 @@ pub struct Entry {
     /// Where the key stands.
     pub spot: Spot,
     /// The value.
-    pub node: Node,
+    pub node: YamlNode,
 }
 
 /// The text that a tree was read from, for showing places in it.
@@ -101,7 +101,7 @@ pub enum Placeholders {
     None,
 }
 
-impl Node {
+impl YamlNode {
     /// Reads YAML.
     pub fn from_yaml(source: &Source) -> Result<Self, Diagnostic> {
         serde_saphyr::from_str_with_options(&source.text, options(source.format))
@@ -115,7 +115,7 @@ impl Node {
     }
 
     /// Returns the value under `key` of a mapping.
-    pub fn get(&self, key: &str) -> Option<&Node> {
+    pub fn get(&self, key: &str) -> Option<&YamlNode> {
         let entry = self.entries()?.iter().find(|entry| entry.key == key)?;
         Some(&entry.node)
     }
@@ -148,13 +148,13 @@ impl Node {
 
     /// Lays `over` upon this: mappings are merged by key, `null` removes a key, `{}` empties a mapping, and
     /// everything else is replaced.
-    pub fn overlaid(self, over: &Node) -> Node {
+    pub fn overlaid(self, over: &YamlNode) -> YamlNode {
         match (self.value, &over.value) {
             (Value::Map(mut entries), Value::Map(changes)) if !changes.is_empty() => {
                 for change in changes {
                     lay(&mut entries, change);
                 }
-                Node {
+                YamlNode {
                     value: Value::Map(entries),
                     spot: self.spot,
                 }
@@ -189,13 +189,13 @@ fn lay(entries: &mut Vec<Entry>, change: &Entry) {
 
 impl Source {
     /// Returns the place of `spot`, with the text of its line.
-    pub fn place(&self, spot: Spot) -> Place {
+    pub fn place(&self, spot: Spot) -> SourceLocation {
         if spot.line == 0 {
-            return Place::file(&self.file);
+            return SourceLocation::file(&self.file);
         }
         let line = self.text.lines().nth(spot.line as usize - 1);
         let shown = line.filter(|line| line.len() <= LONGEST_SHOWN_LINE);
-        Place {
+        SourceLocation {
             file: self.file.clone(),
             line: Some(spot.line),
             column: (spot.column > 0).then_some(spot.column),
@@ -294,7 +294,7 @@ fn spot_of(location: serde_saphyr::Location) -> Spot {
     }
 }
 
-impl<'de> Deserialize<'de> for Node {
+impl<'de> Deserialize<'de> for YamlNode {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let spanned = Spanned::<Value>::deserialize(deserializer)?;
         Ok(Self {
@@ -390,8 +390,8 @@ mod tests {
         }
     }
 
-    fn yaml(text: &str) -> Result<Node, Diagnostic> {
-        Node::from_yaml(&source(text))
+    fn yaml(text: &str) -> Result<YamlNode, Diagnostic> {
+        YamlNode::from_yaml(&source(text))
     }
 
     #[test]
@@ -429,13 +429,13 @@ mod tests {
 
     #[test]
     fn documents_are_no_fewer_than_there_may_be_values() {
-        let documents = Node::all_from_yaml(&source(&"a: 1\n---\n".repeat(6000)));
+        let documents = YamlNode::all_from_yaml(&source(&"a: 1\n---\n".repeat(6000)));
         assert_eq!(documents.expect("it is YAML").len(), 6000);
     }
 
     #[test]
     fn every_document_of_a_stream_knows_its_place_in_the_file() {
-        let documents = Node::all_from_yaml(&source("---\na: 1\n---\n# nothing\n---\nb: 2\n"));
+        let documents = YamlNode::all_from_yaml(&source("---\na: 1\n---\n# nothing\n---\nb: 2\n"));
         let spots: Vec<_> = documents
             .expect("it is YAML")
             .iter()
@@ -502,7 +502,7 @@ mod tests {
         let base = yaml("a: {x: 1, y: 2}\nb: [1]\nc: {z: 1}\n").expect("it is YAML");
         let over = yaml("a: {y: 3, x: null}\nb: [2]\nc: {}\nd: 4\n").expect("it is YAML");
         let merged = base.overlaid(&over);
-        let keys = |node: &Node| -> Vec<String> {
+        let keys = |node: &YamlNode| -> Vec<String> {
             let entries = node.entries().unwrap_or_default();
             entries.iter().map(|entry| entry.key.clone()).collect()
         };

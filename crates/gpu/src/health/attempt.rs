@@ -12,7 +12,7 @@ use super::{
     answer::words_of,
     check_devices,
     facts::value_of,
-    leftovers, unfit,
+    leftovers, unhealthy_devices,
     xid::{XidClass, xid_class, xid_words},
 };
 
@@ -80,7 +80,7 @@ pub struct Judgement {
     pub leftovers: Leftovers,
     /// Which of the devices, and parts of them, nobody should be given after it, each with what says so.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub unfit: BTreeMap<DeviceUuid, String>,
+    pub unhealthy: BTreeMap<DeviceUuid, String>,
 }
 
 impl Judgement {
@@ -116,7 +116,7 @@ pub fn judge(policy: &CheckPolicy, flight: &FlightRecord<'_>) -> Judgement {
         policy.leftover_memory_at_most,
     );
     let none = GpuInventory::default();
-    let unfit = unfit(&findings, flight.since.inventory.unwrap_or(&none));
+    let unhealthy = unhealthy_devices(&findings, flight.since.inventory.unwrap_or(&none));
     let is_known = !devices.is_empty() && !policy.counting.is_empty() && unknown.is_empty();
     Judgement {
         verdict: match evidence.first().map(|evidence| evidence.blame) {
@@ -128,7 +128,7 @@ pub fn judge(policy: &CheckPolicy, flight: &FlightRecord<'_>) -> Judgement {
         evidence,
         unknown,
         leftovers,
-        unfit,
+        unhealthy,
     }
 }
 

@@ -8,4 +8,4 @@ mod machine;
 mod random;
 mod stories;
 mod texts;
-mod unfit;
+mod unhealthy;

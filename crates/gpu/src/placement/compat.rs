@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use blueproof_queue::Quantity;
 
 use super::{
-    Available, Bounds, Ceilings, Node, PerResource, Pod, Resource, Scope,
+    Available, Bounds, Ceilings, ObservedNode, PerResource, Pod, Resource, Scope,
     amounts::{CPU, MEMORY, NVIDIA_GPU, TPU, amount},
 };
 
@@ -18,7 +18,7 @@ const MEMORY_CEILING: Quantity = Quantity(1024 * 1024);
 
 type PodsOfNodes<'a> = BTreeMap<&'a str, Vec<&'a Pod>>;
 
-pub(super) fn available<'a>(nodes: &[Node], pods: impl IntoIterator<Item = &'a Pod>) -> Available {
+pub(super) fn available<'a>(nodes: &[ObservedNode], pods: impl IntoIterator<Item = &'a Pod>) -> Available {
     let pods = by_node(pods);
     Available {
         node: PerResource::from_fn(|resource| on_best_node(nodes, &pods, name(resource))),
@@ -56,7 +56,7 @@ fn by_node<'a>(pods: impl IntoIterator<Item = &'a Pod>) -> PodsOfNodes<'a> {
     of_nodes
 }
 
-fn on_best_node(nodes: &[Node], pods: &PodsOfNodes<'_>, resource: &str) -> Quantity {
+fn on_best_node(nodes: &[ObservedNode], pods: &PodsOfNodes<'_>, resource: &str) -> Quantity {
     let mut most = Quantity::ZERO;
     for node in nodes.iter().filter(|node| !node.unschedulable) {
         if let Some(allocatable) = node.allocatable.get(resource) {
@@ -66,7 +66,7 @@ fn on_best_node(nodes: &[Node], pods: &PodsOfNodes<'_>, resource: &str) -> Quant
     most
 }
 
-fn in_cluster(nodes: &[Node], pods: &PodsOfNodes<'_>, resource: &str) -> Quantity {
+fn in_cluster(nodes: &[ObservedNode], pods: &PodsOfNodes<'_>, resource: &str) -> Quantity {
     let mut allocatable = Quantity::ZERO;
     let mut used = Quantity::ZERO;
     for node in nodes.iter().filter(|node| !node.unschedulable) {
@@ -79,7 +79,7 @@ fn in_cluster(nodes: &[Node], pods: &PodsOfNodes<'_>, resource: &str) -> Quantit
 
 /// Returns what the pods of a node request. One sum runs through all of them, and every init container, sidecar or
 /// not, is compared with it as it stands.
-fn usage(node: &Node, pods: &PodsOfNodes<'_>, resource: &str) -> Quantity {
+fn usage(node: &ObservedNode, pods: &PodsOfNodes<'_>, resource: &str) -> Quantity {
     let here = pods.get(node.name.as_str()).into_iter().flatten();
     here.filter(|pod| !pod.is_over() && pod.deletion_timestamp.is_none())
         .fold(Quantity::ZERO, |running, pod| with_pod(running, pod, resource))

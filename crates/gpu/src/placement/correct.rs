@@ -11,7 +11,7 @@ use blueproof_queue::{
 };
 
 use super::{
-    Available, Ceilings, ConditionStatus, GpuName, Node, PerResource, Pod, Resource, ResourceList,
+    Available, Ceilings, ConditionStatus, GpuName, ObservedNode, PerResource, Pod, Resource, ResourceList,
     amounts::{AMD_GPU, CPU, MEMORY, MIG_PREFIX, NVIDIA_GPU, TPU, add, amount, raise},
     normalise::combined,
 };
@@ -58,7 +58,11 @@ impl Rules {
         }
     }
 
-    pub(super) fn available<'a>(&self, nodes: &[Node], pods: impl IntoIterator<Item = &'a Pod>) -> Available {
+    pub(super) fn available<'a>(
+        &self,
+        nodes: &[ObservedNode],
+        pods: impl IntoIterator<Item = &'a Pod>,
+    ) -> Available {
         let used = usage(pods);
         let nothing = ResourceList::new();
         let mut available = Available {
@@ -73,11 +77,11 @@ impl Rules {
         available
     }
 
-    fn counts(&self, node: &Node) -> bool {
+    fn counts(&self, node: &ObservedNode) -> bool {
         !node.unschedulable && is_ready(node) && !self.is_kept_off(node)
     }
 
-    fn is_kept_off(&self, node: &Node) -> bool {
+    fn is_kept_off(&self, node: &ObservedNode) -> bool {
         let tolerated = |taint| self.tolerations.iter().any(|one| one.tolerates(taint));
         let mut taints = node.taints.iter();
         taints.any(|taint| keeps_off(taint.effect) && !tolerated(taint))
@@ -85,7 +89,7 @@ impl Rules {
 
     /// Returns what a node has free. More used than is allocatable, as when a device failed, leaves nothing: it takes
     /// away nothing that another node or another resource has.
-    fn free(&self, node: &Node, used: &ResourceList) -> PerResource<Quantity> {
+    fn free(&self, node: &ObservedNode, used: &ResourceList) -> PerResource<Quantity> {
         PerResource::from_fn(|resource| {
             let listed = node.allocatable.iter();
             let named = listed.filter(|(name, _)| resource.is_named(name, &self.gpu_names));
@@ -103,7 +107,7 @@ fn tolerating(key: &str) -> Toleration {
     }
 }
 
-fn is_ready(node: &Node) -> bool {
+fn is_ready(node: &ObservedNode) -> bool {
     match node.ready {
         ConditionStatus::True => true,
         ConditionStatus::False | ConditionStatus::Unknown => false,

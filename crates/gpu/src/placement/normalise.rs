@@ -4,7 +4,7 @@
 
 use blueproof_queue::Quantity;
 
-use super::{Node, PerResource, Resource, Scope, names::GpuName};
+use super::{ObservedNode, PerResource, Resource, Scope, names::GpuName};
 
 pub(super) const MIN_SCORE: i32 = -100;
 pub(super) const MAX_SCORE: i32 = 100;
@@ -81,7 +81,10 @@ impl Ceilings {
     ///
     /// Every node counts, so that cordoning one does not change everybody's scores. Without clusters the ceilings are
     /// nothing, and all that is free is above them.
-    pub fn of_fleet<'a>(clusters: impl IntoIterator<Item = &'a [Node]>, gpu_names: &[GpuName]) -> Self {
+    pub fn of_fleet<'a>(
+        clusters: impl IntoIterator<Item = &'a [ObservedNode]>,
+        gpu_names: &[GpuName],
+    ) -> Self {
         let mut most = Self {
             node: PerResource::default(),
             cluster: PerResource::default(),
@@ -110,7 +113,7 @@ impl Ceilings {
     }
 }
 
-fn allocatable(node: &Node, gpu_names: &[GpuName]) -> PerResource<Quantity> {
+fn allocatable(node: &ObservedNode, gpu_names: &[GpuName]) -> PerResource<Quantity> {
     PerResource::from_fn(|resource| {
         let named = node.allocatable.iter();
         named

@@ -9,7 +9,7 @@ use super::ResourceList;
 
 /// A node.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Node {
+pub struct ObservedNode {
     /// Its name.
     pub name: String,
     /// How much pods may have of each resource.

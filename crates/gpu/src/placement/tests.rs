@@ -11,7 +11,7 @@ use blueproof_queue::{
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
-    Ceilings, ConditionStatus, Container, InitContainer, ListingTime, Mode, Node, Pod, PodPhase,
+    Ceilings, ConditionStatus, Container, InitContainer, ListingTime, Mode, ObservedNode, Pod, PodPhase,
     ResourceList, RestartPolicy, Rules, ScoreName, read_quantity,
 };
 
@@ -38,8 +38,8 @@ fn gpus(count: i64) -> ResourceList {
     [(GPU.to_owned(), Quantity(count))].into()
 }
 
-fn node(name: &str, allocatable: ResourceList) -> Node {
-    Node {
+fn node(name: &str, allocatable: ResourceList) -> ObservedNode {
+    ObservedNode {
         name: name.to_owned(),
         allocatable,
         unschedulable: false,
@@ -48,20 +48,20 @@ fn node(name: &str, allocatable: ResourceList) -> Node {
     }
 }
 
-fn cordoned(node: Node) -> Node {
-    Node {
+fn cordoned(node: ObservedNode) -> ObservedNode {
+    ObservedNode {
         unschedulable: true,
         ..node
     }
 }
 
-fn tainted(node: Node, key: &str, effect: TaintEffect) -> Node {
+fn tainted(node: ObservedNode, key: &str, effect: TaintEffect) -> ObservedNode {
     let taint = Taint {
         key: key.to_owned(),
         value: String::new(),
         effect,
     };
-    Node {
+    ObservedNode {
         taints: vec![taint],
         ..node
     }
@@ -91,13 +91,13 @@ fn sidecar(requests: ResourceList) -> InitContainer {
 }
 
 /// Returns one score of a cluster.
-fn score(mode: &Mode, name: &str, nodes: &[Node], pods: &[Pod]) -> i32 {
+fn score(mode: &Mode, name: &str, nodes: &[ObservedNode], pods: &[Pod]) -> i32 {
     let name: ScoreName = name.parse().expect("tests name scores that there are");
     mode.score(nodes, pods, TAKEN).scores[&name]
 }
 
 /// Returns one score of a cluster as the addon has it, and the right one.
-fn both(name: &str, nodes: &[Node], pods: &[Pod]) -> (i32, i32) {
+fn both(name: &str, nodes: &[ObservedNode], pods: &[Pod]) -> (i32, i32) {
     let of = |mode| score(&mode, name, nodes, pods);
     (of(Mode::Compat), of(correct()))
 }

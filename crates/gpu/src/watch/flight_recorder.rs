@@ -84,7 +84,7 @@ pub(super) fn fault(judgement: &Judgement) -> Option<Diagnostic> {
     let fault = evidence
         .fold(fault, |fault, evidence| fault.because(words(evidence)))
         .hint("see `dmesg`: what the driver says there tells whether it has to be reset, or replaced");
-    if judgement.unfit.is_empty() {
+    if judgement.unhealthy.is_empty() {
         return Some(fault);
     }
     Some(fault.hint("no attempt is given it until the next boot, or a reset: `blueproof explain BP0649`"))

@@ -209,9 +209,9 @@ fn a_device_that_breaks_and_a_program_that_errs_are_told_apart() {
             at_fault.then_some(Code::DeviceFault),
             "{xid}"
         );
-        let unfit: Vec<_> = used.unfit.into_keys().collect();
+        let unhealthy: Vec<_> = used.unhealthy.into_keys().collect();
         let expected = at_fault.then(|| device(0).uuid);
-        assert_eq!(unfit, Vec::from_iter(expected), "{xid}");
+        assert_eq!(unhealthy, Vec::from_iter(expected), "{xid}");
         assert_eq!(used.notices.first().map(|notice| notice.code), noticed, "{xid}");
     }
 }

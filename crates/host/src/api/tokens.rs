@@ -12,7 +12,7 @@ use std::{
 };
 
 use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
-use blueproof_diagnostic::{Code, Diagnostic, Place};
+use blueproof_diagnostic::{Code, Diagnostic, SourceLocation};
 use jiff::Timestamp;
 use rustix::rand::{GetRandomFlags, getrandom};
 use serde::{Deserialize, Serialize};
@@ -195,7 +195,7 @@ fn parse(path: &Path) -> Result<Vec<Token>, Diagnostic> {
     let metadata = fs::metadata(path).map_err(|error| unreadable(path, &error))?;
     let wrong = |why: String, hint: &str| {
         let diagnostic = Diagnostic::error(Code::TokensUnreadable, "the file of tokens is not used");
-        let diagnostic = diagnostic.at(Place::file(path.display().to_string()));
+        let diagnostic = diagnostic.at(SourceLocation::file(path.display().to_string()));
         diagnostic.because(why).hint(hint)
     };
     if !metadata.is_file() || metadata.len() > FILE_AT_MOST {
@@ -258,7 +258,7 @@ fn digest(text: &str) -> String {
 
 fn unreadable(path: &Path, error: &io::Error) -> Diagnostic {
     Diagnostic::error(Code::TokensUnreadable, "the file of tokens cannot be used")
-        .at(Place::file(path.display().to_string()))
+        .at(SourceLocation::file(path.display().to_string()))
         .because(error.to_string())
 }
 

@@ -25,7 +25,7 @@ fn cancel(key: &str) -> Command {
         key: RequestKey(key.into()),
         run: RunId(1),
         by: Actor::Local("somebody else".into()),
-        how: StopMode::End,
+        how: StopMode::Terminate,
     }
 }
 

@@ -20,12 +20,12 @@ use std::{
 
 use blueproof_core::{
     attempt::{
-        AttemptLayout, AttemptSpec, Disturbance, KeptFile, LogWriter, Machine, ProcessName, RecordKind,
-        Stage, read_regular, remove_folder,
+        AttemptLayout, AttemptSpec, AttemptStage, Disturbance, KeptFile, LogWriter, Machine, ProcessName,
+        RecordKind, read_regular, remove_folder,
     },
-    domain::{FailureClass, GpuUse, Limit, Outcome, Verdict as Judgement},
+    domain::{FailureClass, GpuUse, Outcome, TimeLimit, Verdict as Judgement},
 };
-use blueproof_diagnostic::{Code, Diagnostic, Place};
+use blueproof_diagnostic::{Code, Diagnostic, SourceLocation};
 use jiff::SignedDuration;
 use sha2::{Digest, Sha256};
 
@@ -232,7 +232,9 @@ impl Attempt<'_> {
 
     /// Starts the kernel, runs the cells, ends everything that was started, and looks at what came of it.
     async fn execute(&mut self, prepared: &Prepared, secrets: Variables) -> Outcome {
-        self.journal.record(RecordKind::StageBegun { stage: Stage::Run });
+        self.journal.record(RecordKind::StageBegun {
+            stage: AttemptStage::Run,
+        });
         let ran = self.run_cells(prepared, secrets).await;
         self.end_processes();
         let is_changed = self.is_environment_changed(prepared);
@@ -251,7 +253,7 @@ impl Attempt<'_> {
             verdict
         };
         if matches!(verdict, Judgement::Passed) {
-            self.stage_ended(Stage::Run, counted(finish.cells, "cell"), begun);
+            self.stage_ended(AttemptStage::Run, counted(finish.cells, "cell"), begun);
         }
         let outcome = self.collect(verdict);
         self.executed = Some(finish.notebook);
@@ -276,9 +278,9 @@ impl Attempt<'_> {
         for diagnostic in used.notices {
             self.journal.record(RecordKind::Noticed { diagnostic });
         }
-        if !used.unfit.is_empty() {
-            let devices = used.unfit;
-            self.journal.record(RecordKind::DevicesUnfit { devices });
+        if !used.unhealthy.is_empty() {
+            let devices = used.unhealthy;
+            self.journal.record(RecordKind::DevicesUnhealthy { devices });
         }
         self.gpu_used = used.whole;
         self.machine.devices = used.models;
@@ -362,7 +364,7 @@ impl Attempt<'_> {
         }
     }
 
-    fn stage_ended(&mut self, stage: Stage, detail: String, begun: Instant) {
+    fn stage_ended(&mut self, stage: AttemptStage, detail: String, begun: Instant) {
         let took = signed(begun.elapsed());
         self.journal
             .record(RecordKind::StageEnded { stage, detail, took });
@@ -377,7 +379,7 @@ impl Attempt<'_> {
         let leaves = |how: &str| {
             let diagnostic =
                 Diagnostic::error(Code::FileMissing, format!("the path leaves the checkout{how}"));
-            config(diagnostic.at(Place::file(path.display().to_string())))
+            config(diagnostic.at(SourceLocation::file(path.display().to_string())))
         };
         if !path.components().all(|part| matches!(part, Component::Normal(_))) {
             return Err(leaves(""));
@@ -406,7 +408,7 @@ impl Attempt<'_> {
         }
         let diagnostic = diagnostic
             .hint("allow more under spec.timeouts.startup; a second start finds the packages in the cache");
-        Halt::Failed(failure(FailureClass::Timeout(Limit::Startup), diagnostic))
+        Halt::Failed(failure(FailureClass::Timeout(TimeLimit::Startup), diagnostic))
     }
 
     fn checkout(&self) -> PathBuf {

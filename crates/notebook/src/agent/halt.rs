@@ -6,7 +6,7 @@ use blueproof_core::{
     attempt::{AttemptLayout, AttemptSpec, read_regular},
     domain::{Failure, FailureClass, Outcome, Verdict},
 };
-use blueproof_diagnostic::{Code, Diagnostic, Place};
+use blueproof_diagnostic::{Code, Diagnostic, SourceLocation};
 
 use crate::{disk, plan::Plan};
 
@@ -24,7 +24,7 @@ pub(super) type Step<T> = Result<T, Halt>;
 /// Reads what is to be done.
 pub(super) fn read_spec(layout: &AttemptLayout) -> Result<(AttemptSpec, Plan), Box<Failure>> {
     let unreadable = |error: &dyn std::error::Error| {
-        let place = Place::file(layout.spec().display().to_string());
+        let place = SourceLocation::file(layout.spec().display().to_string());
         let message = "could not read what is to be done";
         let diagnostic = Diagnostic::error(Code::AttemptUnreadable, message)
             .at(place)
@@ -40,7 +40,7 @@ pub(super) fn read_spec(layout: &AttemptLayout) -> Result<(AttemptSpec, Plan), B
 /// Refuses a notebook.
 pub(super) fn unreadable(notebook: &Path, problems: Vec<Diagnostic>) -> Halt {
     let mut diagnostic = Diagnostic::error(Code::NotebookUnreadable, "the notebook cannot be run")
-        .at(Place::file(notebook.display().to_string()));
+        .at(SourceLocation::file(notebook.display().to_string()));
     // Their hints name the working copy, which is gone by the time that they are read.
     for problem in problems {
         diagnostic.causes.push(problem.message);

@@ -7,7 +7,7 @@ use blueproof_core::{
     domain::{Bytes, Failure, FailureClass},
     ports::GpuMeter,
 };
-use blueproof_diagnostic::{Code, Diagnostic, Place};
+use blueproof_diagnostic::{Code, Diagnostic, SourceLocation};
 use serde_json::Value;
 
 use super::{
@@ -118,7 +118,7 @@ fn found(
 
 fn not_copied(own: &Path, error: &io::Error) -> Failure {
     let diagnostic = Diagnostic::error(Code::WorkingCopy, "could not copy the environment")
-        .at(Place::file(own.display().to_string()))
+        .at(SourceLocation::file(own.display().to_string()))
         .caused_by(error);
     Failure::outside_cells(FailureClass::Infrastructure, diagnostic)
 }

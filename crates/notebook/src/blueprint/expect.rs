@@ -2,7 +2,7 @@
 
 use blueproof_diagnostic::{
     Code, Diagnostic,
-    yaml::{Decode, Entry, Located, Node, Problems, Value, choice, described, nullable, record},
+    yaml::{Decode, Entry, Located, Problems, Value, YamlNode, choice, described, nullable, record},
 };
 use serde_json::json;
 
@@ -62,7 +62,7 @@ record! {
 }
 
 impl Decode for Expect {
-    fn decode(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
+    fn decode(node: &YamlNode, problems: &mut Problems<'_>) -> Option<Self> {
         let Some(entries) = node.entries() else {
             problems.wrong_type(node, "a mapping");
             return None;
@@ -128,7 +128,7 @@ impl Expect {
 }
 
 /// Reads the texts that must be printed. An empty one stands in whatever is printed, and in what is not.
-fn texts(node: &Node, problems: &mut Problems<'_>) -> Option<Vec<String>> {
+fn texts(node: &YamlNode, problems: &mut Problems<'_>) -> Option<Vec<String>> {
     let texts: Vec<Located<String>> = Decode::decode(node, problems)?;
     let empty: Vec<_> = texts.iter().filter(|text| text.value.is_empty()).collect();
     for text in &empty {

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use blueproof_diagnostic::{
-    Code, Diagnostic, Place,
-    yaml::{Node, Source, Value, nearest},
+    Code, Diagnostic, SourceLocation,
+    yaml::{Source, Value, YamlNode, nearest},
 };
 use walkdir::{DirEntry, WalkDir};
 
@@ -100,7 +100,7 @@ pub fn find(root: &Path, name: &str, looking: &mut dyn FnMut(&Path)) -> Result<P
                     .iter()
                     .take(5)
                     .fold(ambiguous, hint)
-                    .at(Place::file(root.display().to_string())),
+                    .at(SourceLocation::file(root.display().to_string())),
             ])
         }
     }
@@ -155,14 +155,14 @@ fn name_of(path: &Path) -> String {
         return fallback();
     };
     let file = path.display().to_string();
-    let Ok(root) = Node::from_yaml(&Source {
+    let Ok(root) = YamlNode::from_yaml(&Source {
         file,
         text,
         format: &FORMAT,
     }) else {
         return fallback();
     };
-    let text = |node: Option<&Node>| match node.map(|node| &node.value) {
+    let text = |node: Option<&YamlNode>| match node.map(|node| &node.value) {
         Some(Value::Text(text)) => Some(text.clone()),
         Some(
             Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::List(_) | Value::Map(_),

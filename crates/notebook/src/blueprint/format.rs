@@ -10,7 +10,7 @@ use super::{
     network::Network,
     parameters::{Parameter, ParameterValue},
     resources::{NodeSelector, ResourceMap},
-    value::{Glob, InnerPath, Limit, Number, Pattern, RetryCount},
+    value::{Glob, InnerPath, Number, Pattern, RetryCount, Timeout},
 };
 
 choice! {
@@ -271,15 +271,15 @@ record! {
     /// How long each part of a run may take; `none` is without limit.
     pub struct Timeouts {
         /// From the approval until quota is reserved. Default: none.
-        queue: Limit = Limit::None,
+        queue: Timeout = Timeout::None,
         /// From the start of an attempt until its first cell runs. Default: 15m.
-        startup: Limit = Limit::minutes(15),
+        startup: Timeout = Timeout::minutes(15),
         /// For any one cell. Default: none.
-        cell: Limit = Limit::None,
+        cell: Timeout = Timeout::None,
         /// For all cells of an attempt together. Default: 1h.
-        run: Limit = Limit::minutes(60),
+        run: Timeout = Timeout::minutes(60),
         /// With quota, over all attempts: also those that were evicted. Kueue's maximumExecutionTimeSeconds. Default: none.
-        execution: Limit = Limit::None,
+        execution: Timeout = Timeout::None,
     }
 }
 

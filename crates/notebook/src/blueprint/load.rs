@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use blueproof_core::domain::BlueprintName;
 use blueproof_diagnostic::{
-    Code, Diagnostic, Place,
-    yaml::{Decode, Entry, Node, Problems, Source, Spot, Value},
+    Code, Diagnostic, SourceLocation,
+    yaml::{Decode, Entry, Problems, Source, Spot, Value, YamlNode},
 };
 
 use super::{Blueprint, FILE_NAME, Loaded, check, list};
@@ -67,7 +67,7 @@ impl Blueprint {
             text,
             format: &FORMAT,
         };
-        let root = Node::from_yaml(&source).map_err(|error| vec![error])?;
+        let root = YamlNode::from_yaml(&source).map_err(|error| vec![error])?;
         assemble(source, root, folder_of(path))
     }
 }
@@ -81,7 +81,7 @@ fn is_document(path: &Path) -> bool {
 fn neither(path: &Path) -> Diagnostic {
     let message = "this is neither a notebook nor a blueprint";
     Diagnostic::error(Code::WrongFormat, message)
-        .at(Place::file(path.display().to_string()))
+        .at(SourceLocation::file(path.display().to_string()))
         .hint("a notebook's name ends with `.ipynb`, a blueprint's with `.yaml`; `blueproof get blueprints` lists those that are here")
 }
 
@@ -169,7 +169,7 @@ fn names(blueprint: &Path, notebook: &Path) -> bool {
         return true;
     };
     let file = blueprint.display().to_string();
-    let Ok(root) = Node::from_yaml(&Source {
+    let Ok(root) = YamlNode::from_yaml(&Source {
         file,
         text,
         format: &FORMAT,
@@ -188,7 +188,7 @@ fn names(blueprint: &Path, notebook: &Path) -> bool {
 }
 
 /// Adds what goes without saying in a notebook's own metadata: the format, and which notebook it is.
-fn completed(mut root: Node, notebook: &str) -> Node {
+fn completed(mut root: YamlNode, notebook: &str) -> YamlNode {
     add(
         &mut root,
         "apiVersion",
@@ -206,9 +206,9 @@ fn completed(mut root: Node, notebook: &str) -> Node {
 
 /// Returns a blueprint that declares nothing but what the cell tagged `parameters` assigns: whoever tagged it has said that these
 /// may be given other values. They have no default, so the notebook's own stay.
-fn with_parameters(notebook: &Notebook) -> Node {
+fn with_parameters(notebook: &Notebook) -> YamlNode {
     let text = |text: &str| node(Value::Text(text.into()));
-    let map = |entries: Vec<(String, Node)>| {
+    let map = |entries: Vec<(String, YamlNode)>| {
         let entry = |(key, node)| Entry {
             key,
             spot: Spot::default(),
@@ -227,25 +227,25 @@ fn with_parameters(notebook: &Notebook) -> Node {
     map(vec![("spec".into(), spec)])
 }
 
-fn add(node: &mut Node, key: &str, value: Value) {
+fn add(node: &mut YamlNode, key: &str, value: Value) {
     let spot = node.spot;
     if let Value::Map(entries) = &mut node.value
         && !entries.iter().any(|entry| entry.key == key)
     {
-        let node = Node { value, spot };
+        let node = YamlNode { value, spot };
         let key = key.to_owned();
         entries.push(Entry { key, spot, node });
     }
 }
 
-fn empty_map() -> Node {
+fn empty_map() -> YamlNode {
     node(Value::Map(Vec::new()))
 }
 
 /// Returns a value that stands in no file.
-fn node(value: Value) -> Node {
+fn node(value: Value) -> YamlNode {
     let spot = Spot::default();
-    Node { value, spot }
+    YamlNode { value, spot }
 }
 
 /// Whether every key was understood by itself.
@@ -255,7 +255,7 @@ enum Parts {
     Mistaken,
 }
 
-fn assemble(source: Source, root: Node, folder: PathBuf) -> Result<Loaded, Vec<Diagnostic>> {
+fn assemble(source: Source, root: YamlNode, folder: PathBuf) -> Result<Loaded, Vec<Diagnostic>> {
     let mut problems = Problems::new(&source);
     let header = header(&root, &mut problems);
     let Some(blueprint) = header.and_then(|()| Blueprint::decode(&root, &mut problems)) else {
@@ -292,7 +292,7 @@ fn assemble(source: Source, root: Node, folder: PathBuf) -> Result<Loaded, Vec<D
 }
 
 /// Reports a file of another kind or version, whose keys would mean something else.
-fn header(root: &Node, problems: &mut Problems<'_>) -> Option<()> {
+fn header(root: &YamlNode, problems: &mut Problems<'_>) -> Option<()> {
     let expected = [("apiVersion", "blueproof.dev/v1alpha1"), ("kind", "Blueprint")];
     for (key, expected) in expected {
         let found = root.get(key).map(|node| (node, &node.value));
@@ -376,5 +376,5 @@ fn slug(text: &str) -> String {
 
 /// Returns the error for a path at which nothing is.
 pub(super) fn not_found(message: String, root: &Path) -> Diagnostic {
-    Diagnostic::error(Code::NoSuchBlueprint, message).at(Place::file(root.display().to_string()))
+    Diagnostic::error(Code::NoSuchBlueprint, message).at(SourceLocation::file(root.display().to_string()))
 }

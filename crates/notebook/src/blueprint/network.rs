@@ -1,6 +1,6 @@
 //! Which hosts a notebook may reach.
 
-use blueproof_diagnostic::yaml::{Decode, Located, Node, Problems, Value, choice, record, word};
+use blueproof_diagnostic::yaml::{Decode, Located, Problems, Value, YamlNode, choice, record, word};
 use serde_json::json;
 
 /// Which hosts a notebook may reach.
@@ -37,7 +37,7 @@ record! {
 }
 
 impl Decode for Network {
-    fn decode(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
+    fn decode(node: &YamlNode, problems: &mut Problems<'_>) -> Option<Self> {
         if let Value::Text(_) = node.value {
             return match word(node, &["any", "none"], problems)? {
                 "none" => Some(Network::None),

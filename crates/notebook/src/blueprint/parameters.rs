@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt};
 
 use blueproof_diagnostic::{
     Code, Diagnostic,
-    yaml::{Decode, Located, Node, Problems, Spot, Value, choice, nearest, record},
+    yaml::{Decode, Located, Problems, Spot, Value, YamlNode, choice, nearest, record},
 };
 use serde_json::json;
 
@@ -91,7 +91,7 @@ impl fmt::Display for ParameterValue {
 }
 
 impl Decode for ParameterValue {
-    fn decode(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
+    fn decode(node: &YamlNode, problems: &mut Problems<'_>) -> Option<Self> {
         match &node.value {
             Value::Int(value) => Some(Self::Int(*value)),
             Value::Float(value) => Some(Self::Float(*value)),

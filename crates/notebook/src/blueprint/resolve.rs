@@ -7,8 +7,8 @@ use std::{
 
 use blueproof_core::domain::{self, BlueprintName, PodSets, ProfileName, Resources};
 use blueproof_diagnostic::{
-    Code, Diagnostic, Place,
-    yaml::{Decode, Located, Node, Problems, Value, nearest},
+    Code, Diagnostic, SourceLocation,
+    yaml::{Decode, Located, Problems, Value, YamlNode, nearest},
 };
 
 use super::{
@@ -117,7 +117,7 @@ impl Loaded {
         }
         let known: Vec<&str> = self.profiles().collect();
         let unknown = Diagnostic::error(Code::UnknownProfile, format!("unknown profile `{name}`"))
-            .at(Place::file(&self.source.file));
+            .at(SourceLocation::file(&self.source.file));
         Err(vec![match nearest(name, known.iter().copied()) {
             Some(meant) => unknown.hint(format!("did you mean `{meant}`?")),
             None if known.is_empty() => unknown.hint("this blueprint has no profiles; leave --profile out"),
@@ -158,7 +158,7 @@ impl Loaded {
     }
 
     /// Returns the tree of `spec` with a profile laid upon it.
-    fn merged(&self, profile: &ProfileName) -> Option<Node> {
+    fn merged(&self, profile: &ProfileName) -> Option<YamlNode> {
         let mut spec = self.root.get("spec")?.clone();
         let over = spec.get("profiles")?.get(profile.as_str())?.clone();
         let Value::Map(entries) = &mut spec.value else {

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, convert::Infallible, str::FromStr};
 
 use blueproof_diagnostic::{
     amount,
-    yaml::{Decode, Entry, Located, Node, Problems, Schema, Value, nullable},
+    yaml::{Decode, Entry, Located, Problems, Schema, Value, YamlNode, nullable},
 };
 use blueproof_queue::{
     Quantity,
@@ -77,7 +77,7 @@ fn whole(text: &str) -> Result<Quantity, (String, &'static str)> {
 }
 
 impl Decode for ResourceMap {
-    fn decode(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
+    fn decode(node: &YamlNode, problems: &mut Problems<'_>) -> Option<Self> {
         let Some(entries) = node.entries() else {
             problems.wrong_type(node, "a mapping");
             return None;
@@ -148,7 +148,7 @@ pub(crate) fn is_resource(name: &str) -> bool {
 }
 
 impl Decode for AmountText {
-    fn decode(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
+    fn decode(node: &YamlNode, problems: &mut Problems<'_>) -> Option<Self> {
         match &node.value {
             Value::Text(text) => Some(Self(text.clone())),
             Value::Int(number) => Some(Self(number.to_string())),
@@ -174,7 +174,7 @@ impl FromStr for AmountText {
 }
 
 impl Decode for NodeSelector {
-    fn decode(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
+    fn decode(node: &YamlNode, problems: &mut Problems<'_>) -> Option<Self> {
         let Some(entries) = node.entries() else {
             problems.wrong_type(node, "a mapping");
             return None;

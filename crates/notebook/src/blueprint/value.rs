@@ -8,16 +8,16 @@ use std::{
 
 use blueproof_diagnostic::{
     Code, Diagnostic,
-    yaml::{Decode, Located, Node, Problems, Value},
+    yaml::{Decode, Located, Problems, Value, YamlNode},
 };
 use jiff::SignedDuration;
 use serde_json::json;
 
 use super::parameters::Values;
 
-/// A limit of time: `30m`, `1h30m`, or `none`.
+/// A timeout: `30m`, `1h30m`, or `none`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Limit {
+pub enum Timeout {
     /// Without limit.
     None,
     /// So much time.
@@ -53,25 +53,25 @@ pub struct Glob(pub String);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pattern(pub String);
 
-impl Limit {
+impl Timeout {
     /// Returns the time, or `None` without limit.
     pub fn duration(self) -> Option<SignedDuration> {
         match self {
-            Limit::None => None,
-            Limit::After(time) => Some(time),
+            Timeout::None => None,
+            Timeout::After(time) => Some(time),
         }
     }
 
     pub(crate) const fn minutes(minutes: i64) -> Self {
-        Limit::After(SignedDuration::from_mins(minutes))
+        Timeout::After(SignedDuration::from_mins(minutes))
     }
 }
 
-impl fmt::Display for Limit {
+impl fmt::Display for Timeout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Limit::None => f.write_str("none"),
-            Limit::After(time) => f.write_str(&written(*time)),
+            Timeout::None => f.write_str("none"),
+            Timeout::After(time) => f.write_str(&written(*time)),
         }
     }
 }
@@ -133,7 +133,7 @@ impl<T: FromStr + Clone> Number<T> {
 }
 
 impl<T: Decode> Decode for Number<T> {
-    fn decode(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
+    fn decode(node: &YamlNode, problems: &mut Problems<'_>) -> Option<Self> {
         if let Value::Text(text) = &node.value
             && let Some(name) = text
                 .trim()
@@ -152,14 +152,14 @@ impl<T: Decode> Decode for Number<T> {
     }
 }
 
-impl Decode for Limit {
-    fn decode(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
+impl Decode for Timeout {
+    fn decode(node: &YamlNode, problems: &mut Problems<'_>) -> Option<Self> {
         let Value::Text(text) = &node.value else {
             problems.wrong_type(node, "a duration such as 30m or 1h30m, or `none`");
             return None;
         };
         if text == "none" {
-            return Some(Limit::None);
+            return Some(Timeout::None);
         }
         let time = duration(text);
         if time.is_none() {
@@ -170,7 +170,7 @@ impl Decode for Limit {
                 "write it like 90s, 30m, 6h or 1h30m, or `none`",
             );
         }
-        time.map(Limit::After)
+        time.map(Timeout::After)
     }
 
     fn schema() -> serde_json::Value {
@@ -179,7 +179,7 @@ impl Decode for Limit {
 }
 
 impl Decode for RetryCount {
-    fn decode(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
+    fn decode(node: &YamlNode, problems: &mut Problems<'_>) -> Option<Self> {
         let count = u32::decode(node, problems)?;
         if count > MOST_RETRIES {
             let message = format!("{count} retries are more than {MOST_RETRIES}");
@@ -196,7 +196,7 @@ impl Decode for RetryCount {
 }
 
 impl Decode for InnerPath {
-    fn decode(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
+    fn decode(node: &YamlNode, problems: &mut Problems<'_>) -> Option<Self> {
         let text = String::decode(node, problems)?;
         if text.is_empty() {
             problems.bad_value(
@@ -242,7 +242,7 @@ fn inner(path: &Path) -> Option<PathBuf> {
 }
 
 impl Decode for Glob {
-    fn decode(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
+    fn decode(node: &YamlNode, problems: &mut Problems<'_>) -> Option<Self> {
         let text = String::decode(node, problems)?;
         if let Err(error) = globset::Glob::new(&text) {
             let message = format!("`{text}` is not a glob: {}", error.kind());
@@ -275,7 +275,7 @@ impl Decode for Glob {
 }
 
 impl Decode for Pattern {
-    fn decode(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
+    fn decode(node: &YamlNode, problems: &mut Problems<'_>) -> Option<Self> {
         let text = String::decode(node, problems)?;
         let hint = "put the number in the first group: 'loss: ([0-9.]+)'";
         match regex::Regex::new(&text) {

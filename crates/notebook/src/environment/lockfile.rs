@@ -9,7 +9,7 @@ use std::{
     path::{Component, Path},
 };
 
-use blueproof_diagnostic::{Code, Diagnostic, Place};
+use blueproof_diagnostic::{Code, Diagnostic, SourceLocation};
 use serde::Deserialize;
 
 use super::{Unprepared, requirements};
@@ -59,7 +59,7 @@ impl Lock {
     /// Reads the lock at `path`, which is relative to `checkout` and may not lead out of it.
     pub(super) fn read(checkout: &Path, path: &Path) -> Result<Self, Unprepared> {
         let text = read_inside(checkout, path)?;
-        let place = Place::file(path.display().to_string());
+        let place = SourceLocation::file(path.display().to_string());
         let lock = if path.file_name().is_some_and(|name| name == "uv.lock") {
             Self::from_uv(&text)
         } else {
@@ -191,7 +191,8 @@ fn is_reference(line: &str) -> bool {
 
 fn read_inside(checkout: &Path, path: &Path) -> Result<String, Unprepared> {
     let shown = path.display().to_string();
-    let refuse = |message: String| Diagnostic::error(Code::LockFile, message).at(Place::file(&shown));
+    let refuse =
+        |message: String| Diagnostic::error(Code::LockFile, message).at(SourceLocation::file(&shown));
     let leaves = || Unprepared::config(refuse(format!("the lock `{shown}` lies outside the checkout")));
     let plain = path
         .components()

@@ -8,7 +8,7 @@ use std::{
 
 use blueproof_core::{
     attempt::{CellEnd, RecordKind},
-    domain::{Limit, Timeouts},
+    domain::{TimeLimit, Timeouts},
     ports::GpuMeter,
 };
 use rustix::process::Signal;
@@ -254,9 +254,9 @@ impl Executor<'_> {
     ) -> (Progress, Option<End>) {
         let cell_ends = deadline(begun, self.timeouts.cell);
         let limit = match (cell_ends, run_ends) {
-            (Some(cell), Some(run)) if run < cell => Some((run, Limit::Run)),
-            (Some(cell), _) => Some((cell, Limit::Cell)),
-            (None, run) => run.map(|run| (run, Limit::Run)),
+            (Some(cell), Some(run)) if run < cell => Some((run, TimeLimit::Run)),
+            (Some(cell), _) => Some((cell, TimeLimit::Cell)),
+            (None, run) => run.map(|run| (run, TimeLimit::Run)),
         };
         let mut progress = Progress::default();
         let mut sample_at = Instant::now() + SAMPLE_EVERY;
@@ -318,7 +318,7 @@ impl Executor<'_> {
         }
     }
 
-    async fn on_due(&mut self, limit: Option<(Instant, Limit)>, progress: &mut Progress) {
+    async fn on_due(&mut self, limit: Option<(Instant, TimeLimit)>, progress: &mut Progress) {
         if let (None, Some((_, limit))) = (progress.ending, limit) {
             let written = self.kernel.output.take_all();
             self.keep(&written);

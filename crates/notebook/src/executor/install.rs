@@ -3,7 +3,7 @@
 //! They are found as IPython finds them. One that asks for nothing but packages that are there already can be left
 //! out; it is replaced in place, so that every other line keeps its number.
 
-use blueproof_diagnostic::{Code, Diagnostic, Place};
+use blueproof_diagnostic::{Code, Diagnostic, SourceLocation};
 
 use crate::analysis::is_pinned;
 
@@ -134,10 +134,10 @@ impl Installs {
 pub(crate) fn notices(installs: &Installs, left_out: &[bool], position: u32) -> Vec<Diagnostic> {
     let pairs = installs.0.iter().zip(left_out);
     let notice = |(install, is_left_out): (&Install, &bool)| {
-        let place = Place {
+        let place = SourceLocation {
             line: u32::try_from(install.first + 1).ok(),
             source: Some(install.text.clone()),
-            ..Place::file(format!("cell {position}"))
+            ..SourceLocation::file(format!("cell {position}"))
         };
         let diagnostic = if *is_left_out {
             Diagnostic::warning(

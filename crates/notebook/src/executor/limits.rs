@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use blueproof_core::domain::Limit;
+use blueproof_core::domain::TimeLimit;
 use jiff::SignedDuration;
 use tokio::sync::mpsc::UnboundedReceiver;
 
@@ -46,7 +46,7 @@ impl Default for Graces {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Why {
     /// A limit of time was reached.
-    Limit(Limit),
+    Limit(TimeLimit),
     /// Somebody asked for it.
     Stop,
 }
@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn each_step_is_harder_than_the_one_before() {
-        let mut ending = Ending::gently(Why::Limit(Limit::Cell));
+        let mut ending = Ending::gently(Why::Limit(TimeLimit::Cell));
         let steps: Vec<_> = (0..5).map(|_| ending.take(Graces::default())).collect();
         assert_eq!(
             steps,

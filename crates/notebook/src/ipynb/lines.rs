@@ -1,6 +1,6 @@
 //! Where the parts of a file stand.
 
-use blueproof_diagnostic::yaml::{Entry, Node, Spot, Value};
+use blueproof_diagnostic::yaml::{Entry, Spot, Value, YamlNode};
 use serde_json::value::RawValue;
 
 /// The lines of a text, for finding the place of a part that was borrowed from it.
@@ -43,7 +43,7 @@ impl<'t> LineIndex<'t> {
     }
 
     /// Makes a tree of a JSON value. The key of an entry stands, as far as is told, where its value does.
-    pub(super) fn node(&self, raw: &RawValue) -> Result<Node, serde_json::Error> {
+    pub(super) fn node(&self, raw: &RawValue) -> Result<YamlNode, serde_json::Error> {
         let text = raw.get();
         let spot = super::spot_of(self, text);
         let value = match text.as_bytes().first() {
@@ -79,6 +79,6 @@ impl<'t> LineIndex<'t> {
                 Err(_) => Value::Float(serde_json::from_str(text)?),
             },
         };
-        Ok(Node { value, spot })
+        Ok(YamlNode { value, spot })
     }
 }

@@ -8,8 +8,8 @@ use std::{
 };
 
 use blueproof_diagnostic::{
-    Code, Diagnostic, Place,
-    yaml::{Node, Source, Spot},
+    Code, Diagnostic, SourceLocation,
+    yaml::{Source, Spot, YamlNode},
 };
 use serde_json::value::RawValue;
 
@@ -81,7 +81,7 @@ struct Parts {
     kernel: Option<String>,
     kernel_name: Option<String>,
     cells: Vec<Cell>,
-    blueprint: Option<Node>,
+    blueprint: Option<YamlNode>,
     undecoded: Undecoded,
 }
 
@@ -182,14 +182,14 @@ fn check_format(source: &Source, file: &shape::File<'_>) -> Result<u32, Diagnost
         Some(4) if file.cells.is_some() => Ok(number(file.nbformat_minor).unwrap_or(0)),
         Some(4) => Err(
             Diagnostic::error(Code::NotebookShape, "the notebook has no list of cells")
-                .at(Place::file(&source.file))
+                .at(SourceLocation::file(&source.file))
                 .hint("save it again with Jupyter"),
         ),
         Some(other) => Err(Diagnostic::error(
             Code::NotebookFormat,
             format!("this notebook has format {other}; only format 4 can be read"),
         )
-        .at(Place::file(&source.file))
+        .at(SourceLocation::file(&source.file))
         .hint(format!(
             "jupyter nbconvert --to notebook --nbformat 4 --inplace {}",
             shell_word(Path::new(&source.file))
@@ -201,7 +201,7 @@ fn check_format(source: &Source, file: &shape::File<'_>) -> Result<u32, Diagnost
                 Some(_) => "this JSON is not a notebook: its nbformat is no whole number",
             },
         )
-        .at(Place::file(&source.file))
+        .at(SourceLocation::file(&source.file))
         .hint("is it the right file? a notebook is written by Jupyter and says `\"nbformat\": 4`")),
     }
 }
@@ -226,7 +226,7 @@ impl<'t> Shapes<'t> {
         }
     }
 
-    fn tree(&self, raw: &'t RawValue) -> Result<Node, Diagnostic> {
+    fn tree(&self, raw: &'t RawValue) -> Result<YamlNode, Diagnostic> {
         if deepest(raw.get()) > DEEPEST_METADATA {
             let spot = spot_of(&self.index, raw.get());
             return Err(
@@ -408,11 +408,12 @@ pub(crate) fn read_text(path: &Path, largest: u64) -> Result<String, Diagnostic>
     let bad = std::str::from_utf8(&bytes).err();
     let valid = bad.map_or(0, |bad| bad.valid_up_to());
     let spot = Spot::of_offset(&String::from_utf8_lossy(&bytes[..valid]), valid);
-    let diagnostic = Diagnostic::error(Code::NotebookSyntax, "this file is not text in UTF-8").at(Place {
-        line: Some(spot.line),
-        column: Some(spot.column),
-        ..Place::file(&shown)
-    });
+    let diagnostic =
+        Diagnostic::error(Code::NotebookSyntax, "this file is not text in UTF-8").at(SourceLocation {
+            line: Some(spot.line),
+            column: Some(spot.column),
+            ..SourceLocation::file(&shown)
+        });
     let diagnostic = match bad {
         Some(bad) => diagnostic.caused_by(&bad),
         None => diagnostic.because("it has NULs"),
@@ -429,7 +430,7 @@ pub(crate) fn readable(path: &Path) -> Result<u64, Diagnostic> {
     let shown = path.display().to_string();
     Err(
         Diagnostic::error(Code::FileMissing, format!("`{shown}` is not a file"))
-            .at(Place::file(&shown))
+            .at(SourceLocation::file(&shown))
             .hint("give the path of a notebook or of a blueprint.yaml"),
     )
 }
@@ -437,7 +438,7 @@ pub(crate) fn readable(path: &Path) -> Result<u64, Diagnostic> {
 fn unreadable(path: &Path, error: &io::Error) -> Diagnostic {
     let shown = path.display().to_string();
     Diagnostic::error(Code::FileMissing, format!("could not read `{shown}`"))
-        .at(Place::file(&shown))
+        .at(SourceLocation::file(&shown))
         .caused_by(error)
         .hint("check the path; it is relative to the folder that you are in")
 }
@@ -445,7 +446,7 @@ fn unreadable(path: &Path, error: &io::Error) -> Diagnostic {
 fn too_large(shown: &str, largest: u64) -> Diagnostic {
     let most = blueproof_core::domain::Bytes(largest);
     Diagnostic::error(Code::FileTooLarge, format!("`{shown}` is larger than {most}"))
-        .at(Place::file(shown))
+        .at(SourceLocation::file(shown))
         .hint(format!(
             "jupyter nbconvert --clear-output --inplace {}, if it is a notebook",
             shell_word(Path::new(shown))

@@ -11,7 +11,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use blueproof_diagnostic::{Code, Diagnostic, Place};
+use blueproof_diagnostic::{Code, Diagnostic, SourceLocation};
 use serde::Deserialize;
 
 use super::Variables;
@@ -142,7 +142,7 @@ fn read(name: &str, folder: &Path) -> Result<(KernelSpec, Option<String>), Box<D
         let message = format!("the kernelspec `{name}` cannot be used");
         Box::new(
             Diagnostic::error(Code::KernelSpecUnusable, message)
-                .at(Place::file(file.display().to_string()))
+                .at(SourceLocation::file(file.display().to_string()))
                 .because(why),
         )
     };
@@ -223,7 +223,9 @@ impl KernelSpec {
         );
         Err(Box::new(
             Diagnostic::error(Code::KernelSpecUnusable, message)
-                .at(Place::file(self.folder.join("kernel.json").display().to_string()))
+                .at(SourceLocation::file(
+                    self.folder.join("kernel.json").display().to_string(),
+                ))
                 .hint(format!(
                     "install `{program}`, or take the kernelspec away where there is another of its name"
                 )),

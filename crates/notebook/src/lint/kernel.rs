@@ -1,6 +1,6 @@
 //! Whether the kernel of a notebook in another language is to be had, as far as that is known before there is an environment.
 
-use blueproof_diagnostic::{Code, Diagnostic, Place};
+use blueproof_diagnostic::{Code, Diagnostic, SourceLocation};
 
 use super::Subject;
 use crate::kernel::KernelSpecs;
@@ -13,7 +13,7 @@ pub(super) fn check(subject: &Subject<'_>) -> Vec<Diagnostic> {
         let name = wanted.name.clone().unwrap_or_else(|| wanted.to_string());
         let message = format!("the notebook was written for the kernel {wanted}: a run needs its kernelspec `{name}`");
         Diagnostic::warning(Code::ForeignLanguage, message)
-            .at(Place::file(subject.notebook.file()))
+            .at(SourceLocation::file(subject.notebook.file()))
             .hint("see that a package under spec.env.requirements brings it (`share/jupyter/kernels` in its wheel)")
     });
     warning.into_iter().collect()

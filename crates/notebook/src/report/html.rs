@@ -9,7 +9,7 @@ mod words;
 use std::fmt;
 
 use askama::Template;
-use blueproof_core::domain::{Failure, FailureClass, Limit, MetricResult, Verdict};
+use blueproof_core::domain::{Failure, FailureClass, MetricResult, TimeLimit, Verdict};
 use blueproof_diagnostic::{Code, Diagnostic};
 
 use super::{
@@ -143,11 +143,11 @@ pub(super) fn class_name(class: FailureClass) -> &'static str {
         FailureClass::Notebook => "notebook",
         FailureClass::Workload => "workload",
         FailureClass::Expectation => "expectation",
-        FailureClass::Timeout(Limit::Queue) => "timeout: queue",
-        FailureClass::Timeout(Limit::Startup) => "timeout: startup",
-        FailureClass::Timeout(Limit::Cell) => "timeout: cell",
-        FailureClass::Timeout(Limit::Run) => "timeout: run",
-        FailureClass::Timeout(Limit::Execution) => "timeout: execution",
+        FailureClass::Timeout(TimeLimit::Queue) => "timeout: queue",
+        FailureClass::Timeout(TimeLimit::Startup) => "timeout: startup",
+        FailureClass::Timeout(TimeLimit::Cell) => "timeout: cell",
+        FailureClass::Timeout(TimeLimit::Run) => "timeout: run",
+        FailureClass::Timeout(TimeLimit::Execution) => "timeout: execution",
         FailureClass::Infrastructure => "infrastructure",
         FailureClass::Config => "config",
     }

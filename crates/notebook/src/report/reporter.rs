@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, path::Path, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use blueproof_core::{
-    attempt::{Checked, Record, RecordKind, Stage},
+    attempt::{AttemptStage, Checked, Record, RecordKind},
     domain::{FailureClass, RunId, RunRequest, Source, Verdict},
     figures::{Figures, RunUsage, build_seconds, queue_seconds, start_seconds},
     ports::{AttemptOutput, CallError, Interest, OutputError, ReportKind, ReportOutput, Reporter, RunStatus},
@@ -280,9 +280,10 @@ fn stages(view: &RunView, attempt: &AttemptView, log: &[Record]) -> Vec<StageRep
 /// Returns the stages that the agent went through; the last one may not have ended well, or not at all.
 fn gone_through(log: &[Record]) -> Vec<StageReport> {
     let mut stages = Vec::new();
-    let mut open: Option<(Stage, Timestamp)> = None;
-    let since =
-        |at: Timestamp, begun: Option<(Stage, Timestamp)>| begun.map(|(_, begun)| at.duration_since(begun));
+    let mut open: Option<(AttemptStage, Timestamp)> = None;
+    let since = |at: Timestamp, begun: Option<(AttemptStage, Timestamp)>| {
+        begun.map(|(_, begun)| at.duration_since(begun))
+    };
     for Record { at, kind } in log {
         if let RecordKind::StageBegun { stage } = kind {
             open = Some((*stage, *at));
@@ -410,14 +411,24 @@ mod tests {
             notices: Vec::new(),
         });
         let ended = RecordKind::StageEnded {
-            stage: Stage::Env,
+            stage: AttemptStage::Env,
             detail: "python".into(),
             took: jiff::SignedDuration::from_secs(3),
         };
         let log = [
-            record(0, RecordKind::StageBegun { stage: Stage::Env }),
+            record(
+                0,
+                RecordKind::StageBegun {
+                    stage: AttemptStage::Env,
+                },
+            ),
             record(3, ended),
-            record(4, RecordKind::StageBegun { stage: Stage::Run }),
+            record(
+                4,
+                RecordKind::StageBegun {
+                    stage: AttemptStage::Run,
+                },
+            ),
             record(6, RecordKind::KernelReady { pid: 1, cells: 2 }),
             record(9, RecordKind::Finished { outcome }),
         ];

@@ -1,6 +1,6 @@
 //! What went wrong when a kernel ended whose cells had all run.
 
-use blueproof_diagnostic::{Code, Diagnostic, Place};
+use blueproof_diagnostic::{Code, Diagnostic, SourceLocation};
 
 use crate::{
     exception::printed,
@@ -34,7 +34,7 @@ pub(crate) fn parting(finish: &Finish) -> Option<Diagnostic> {
         ),
     };
     let diagnostic = Diagnostic::warning(Code::FailedInSilence, message);
-    Some(diagnostic.at(Place::file(format!("cell {cell}"))))
+    Some(diagnostic.at(SourceLocation::file(format!("cell {cell}"))))
 }
 
 fn at_exit(text: &str) -> Option<String> {

@@ -1,6 +1,6 @@
 //! What failed without stopping its cell. It may explain what fails later.
 
-use blueproof_diagnostic::{Code, Diagnostic, Place};
+use blueproof_diagnostic::{Code, Diagnostic, SourceLocation};
 
 use super::workload;
 use crate::{
@@ -38,7 +38,7 @@ pub(crate) fn silent_failures(finish: &Finish) -> Vec<Diagnostic> {
         };
         let why = why.map(|why| format!(": {why}")).unwrap_or_default();
         let diagnostic = Diagnostic::warning(Code::FailedInSilence, format!("{message}{ending}{why}"))
-            .at(Place::file(format!("cell {cell}")));
+            .at(SourceLocation::file(format!("cell {cell}")));
         if !all.contains(&diagnostic) {
             all.push(diagnostic);
         }

@@ -4,7 +4,7 @@ use std::{fs, time::Duration};
 
 use blueproof_core::{
     attempt::{CellEnd, RecordKind},
-    domain::{FailureClass, Limit, Verdict},
+    domain::{FailureClass, TimeLimit, Verdict},
 };
 use blueproof_diagnostic::Code;
 
@@ -147,7 +147,7 @@ fn a_cell_that_handles_interrupts_is_ended_all_the_same() {
     let source = "import time\nprint('kept', flush=True)\nwhile True:\n    try:\n        time.sleep(600)\n    except KeyboardInterrupt:\n        pass";
     let done = Attempt::of(&[source]).cell_within(Duration::from_secs(1)).run();
     let failure = done.failure();
-    assert_eq!(failure.class, FailureClass::Timeout(Limit::Cell));
+    assert_eq!(failure.class, FailureClass::Timeout(TimeLimit::Cell));
     assert_eq!(done.ends(), [CellEnd::Interrupted]);
     let killed = "it did not end when it was interrupted, and its kernel was killed";
     assert!(
@@ -163,7 +163,7 @@ fn a_cell_that_ends_well_when_it_is_interrupted_was_too_long_all_the_same() {
     let failure = Attempt::of(&[source])
         .cell_within(Duration::from_millis(500))
         .fails();
-    assert_eq!(failure.class, FailureClass::Timeout(Limit::Cell));
+    assert_eq!(failure.class, FailureClass::Timeout(TimeLimit::Cell));
     let causes = failure.diagnostic.causes;
     assert!(!causes.iter().any(|cause| cause.contains("killed")), "{causes:?}");
 }

@@ -4,7 +4,7 @@ use std::{fs, time::Duration};
 
 use blueproof_core::{
     attempt::RecordKind,
-    domain::{FailureClass, Limit},
+    domain::{FailureClass, TimeLimit},
 };
 use blueproof_diagnostic::Code;
 use serde_json::json;
@@ -145,7 +145,7 @@ fn a_kernel_that_wants_messages_is_interrupted_by_one_and_gets_no_signal() {
         .attempt(&["say here\nwait"])
         .cell_within(Duration::from_secs(1))
         .run();
-    assert_eq!(done.failure().class, FailureClass::Timeout(Limit::Cell));
+    assert_eq!(done.failure().class, FailureClass::Timeout(TimeLimit::Cell));
     assert_eq!(done.printed(), "here\nasked\n");
 }
 
@@ -173,7 +173,7 @@ fn a_kernel_that_does_not_answer_in_time_is_told_with_what_the_environment_took(
     let mut attempt = mute.attempt(&["say x"]);
     attempt.timeouts.startup = Some(jiff::SignedDuration::from_secs(4));
     let failure = attempt.fails();
-    assert_eq!(failure.class, FailureClass::Timeout(Limit::Startup));
+    assert_eq!(failure.class, FailureClass::Timeout(TimeLimit::Startup));
     let diagnostic = failure.diagnostic;
     assert_eq!(
         diagnostic.message,

@@ -7,7 +7,7 @@ use blueproof_core::{
     domain::{
         Failure,
         FailureClass::{self, Config, Notebook, Timeout, Workload},
-        Limit,
+        TimeLimit,
     },
 };
 use blueproof_diagnostic::Code::{
@@ -263,7 +263,7 @@ fn a_cell_that_takes_too_long_is_a_timeout_and_not_an_interrupt() {
     let message = "the cell was not done within 1s (timeouts.cell)";
     assert_is(
         &failure,
-        (Timeout(Limit::Cell), CellTimeout),
+        (Timeout(TimeLimit::Cell), CellTimeout),
         (1, Some(4)),
         message,
     );
@@ -277,7 +277,7 @@ fn cells_that_take_too_long_together_are_a_timeout() {
     let message = "the cells were not done within 4s (timeouts.run)";
     assert_is(
         &attempt.fails(),
-        (Timeout(Limit::Run), RunTimeout),
+        (Timeout(TimeLimit::Run), RunTimeout),
         (2, Some(2)),
         message,
     );
@@ -288,7 +288,7 @@ fn a_start_that_takes_too_long_is_a_timeout() {
     let mut attempt = Attempt::of(&["x = 1"]).variable("TEST_ENDLESS_ENVIRONMENT", "1");
     attempt.timeouts.startup = Some(jiff::SignedDuration::from_millis(200));
     let failure = attempt.fails();
-    assert_eq!(failure.class, Timeout(Limit::Startup));
+    assert_eq!(failure.class, Timeout(TimeLimit::Startup));
     assert_eq!(failure.diagnostic.code, StartupTimeout);
 }
 

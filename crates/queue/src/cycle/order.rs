@@ -1,4 +1,4 @@
-//! In which order the heads of a tree's queues are served in a cycle.
+//! The order in which a cycle decides about the heads of a tree's queues.
 
 use std::{
     cmp::{Ordering, Reverse},
@@ -6,68 +6,68 @@ use std::{
 };
 
 use super::{
-    super::{quotas::NodeId, scene::Scene, share::Share},
-    Nominee,
+    super::{cycle_state::CycleState, quotas::NodeId, share::Share},
+    NominatedWorkload,
 };
 
-/// Orders by who borrows from nearer, then by priority, then by age.
-pub(super) fn classical(nominees: &mut [Nominee]) {
-    nominees.sort_by_key(|nominee| {
+/// Orders by how far up the cohorts a workload borrows, then by priority, then by queueing time.
+pub(super) fn classical(nominated: &mut [NominatedWorkload]) {
+    nominated.sort_by_key(|workload| {
         (
-            nominee.assignment.borrowing,
-            Reverse(nominee.priority),
-            nominee.queued_at,
-            nominee.id,
+            workload.assignment.borrowing,
+            Reverse(workload.priority),
+            workload.queued_at,
+            workload.id,
         )
     });
 }
 
-/// Returns which of those who remain is served next under fair sharing: a tournament in each cohort, from the leaves up.
-pub(super) fn fairest(scene: &mut Scene<'_>, remaining: &[Nominee]) -> usize {
-    let root = scene.quotas.root(scene.queues[remaining[0].queue].node);
-    let Some(tournament) = Tournament::new(scene, remaining, root) else {
+/// Returns which of the remaining workloads is next under fair sharing: a tournament in each cohort, from the leaves up.
+pub(super) fn fairest(state: &mut CycleState<'_>, remaining: &[NominatedWorkload]) -> usize {
+    let root = state.quotas.root(state.queues[remaining[0].queue].node);
+    let Some(tournament) = Tournament::new(state, remaining, root) else {
         return 0;
     };
-    tournament.winner(scene, root).expect("somebody remains")
+    tournament.winner(state, root).expect("some remain")
 }
 
 struct Tournament<'a> {
-    remaining: &'a [Nominee],
+    remaining: &'a [NominatedWorkload],
     by_node: BTreeMap<NodeId, usize>,
-    /// The share of the child of a cohort that a nominee is below, were it admitted.
+    /// The share of the child of a cohort that a workload's queue is below, if the workload were admitted.
     shares: BTreeMap<(NodeId, usize), Share>,
 }
 
 impl<'a> Tournament<'a> {
-    /// Works out the shares; `None` where there is no cohort and so no contest.
-    fn new(scene: &mut Scene<'_>, remaining: &'a [Nominee], root: NodeId) -> Option<Self> {
+    /// Computes the shares; `None` where there is no cohort, so that there is nothing to compare.
+    fn new(state: &mut CycleState<'_>, remaining: &'a [NominatedWorkload], root: NodeId) -> Option<Self> {
         let mut tournament = Self {
             remaining,
             by_node: BTreeMap::new(),
             shares: BTreeMap::new(),
         };
-        for (number, nominee) in remaining.iter().enumerate() {
-            let node = scene.queues[nominee.queue].node;
+        for (number, workload) in remaining.iter().enumerate() {
+            let node = state.queues[workload.queue].node;
             if node == root {
                 return None;
             }
             tournament.by_node.insert(node, number);
-            scene.quotas.add(node, &nominee.assignment.usage);
+            state.quotas.add(node, &workload.assignment.usage);
             let mut below = node;
-            for cohort in scene.quotas.ancestors(node) {
+            for cohort in state.quotas.ancestors(node) {
                 tournament
                     .shares
-                    .insert((cohort, number), Share::of(scene.quotas, below));
+                    .insert((cohort, number), Share::of(state.quotas, below));
                 below = cohort;
             }
-            scene.quotas.remove(node, &nominee.assignment.usage);
+            state.quotas.remove(node, &workload.assignment.usage);
         }
         Some(tournament)
     }
 
-    fn winner(&self, scene: &Scene<'_>, cohort: NodeId) -> Option<usize> {
-        let node = scene.quotas.node(cohort);
-        let of_cohorts = node.cohorts.iter().filter_map(|child| self.winner(scene, *child));
+    fn winner(&self, state: &CycleState<'_>, cohort: NodeId) -> Option<usize> {
+        let node = state.quotas.node(cohort);
+        let of_cohorts = node.cohorts.iter().filter_map(|child| self.winner(state, *child));
         let of_queues = node
             .queues
             .iter()
@@ -77,8 +77,8 @@ impl<'a> Tournament<'a> {
             .min_by(|a, b| self.compare(cohort, *a, *b))
     }
 
-    /// Compares two as children of a cohort: first who does not borrow what it asks for, then the lesser share, the
-    /// higher priority, the longer wait.
+    /// Compares two workloads below a cohort: first the one that needs no borrowing, then the lower share, the higher
+    /// priority, the earlier queueing time.
     fn compare(&self, cohort: NodeId, a: usize, b: usize) -> Ordering {
         let (share_a, share_b) = (&self.shares[&(cohort, a)], &self.shares[&(cohort, b)]);
         let (a, b) = (&self.remaining[a], &self.remaining[b]);

@@ -171,7 +171,7 @@ impl Queues {
         let at = *self.workloads.get(&id)?;
         let ahead = self.ahead_of(id);
         let queues = self.trees[at.tree].queues.iter();
-        let pending = queues.flat_map(|queue| queue.line.in_order(&queue.users));
+        let pending = queues.flat_map(|queue| queue.pending.in_order(&queue.users));
         let others = pending
             .filter(|other| *other != id && !ahead.contains(other) && self.backs_off_until(*other).is_none());
         Some(ahead.iter().copied().chain(others).collect())
@@ -181,9 +181,9 @@ impl Queues {
     /// what it asks for.
     fn more_quota(&self, id: WorkloadId) -> Option<Remedy> {
         let queue = self.queue(*self.workloads.get(&id)?);
-        let shape = &queue.shapes[queue.line.entry(id)?.class.shape];
+        let shape = &queue.shapes[queue.pending.entry(id)?.class.shape];
         // What it asks for is always enough for itself, but there may be others before it.
-        let times = u32::try_from(1 + queue.line.before(id, &queue.users).len()).ok()?;
+        let times = u32::try_from(1 + queue.pending.before(id, &queue.users).len()).ok()?;
         let found = ways(&queue.terms, shape).into_iter().filter_map(|asked| {
             let enough = |raise: &QuotaIncrease| raise.more.times(times);
             // Others of its cohort take what it does not use yet, and those before it may ask for more than it does.
@@ -213,8 +213,8 @@ impl Queues {
     fn asked_by_all(&self, id: WorkloadId, resource: &str) -> Quantity {
         let queues = &self.trees[self.workloads[&id].tree].queues;
         let asked = queues.iter().flat_map(|queue| {
-            let waiting = queue.line.in_order(&queue.users).into_iter();
-            let entries = waiting.filter_map(|id| queue.line.entry(id));
+            let waiting = queue.pending.in_order(&queue.users).into_iter();
+            let entries = waiting.filter_map(|id| queue.pending.entry(id));
             entries.flat_map(|entry| queue.terms.asked(&queue.shapes[entry.class.shape]))
         });
         let of_resource = asked.filter(|(asked, _)| *asked == resource);
@@ -295,10 +295,10 @@ fn ways(terms: &Terms, shape: &Shape) -> Vec<Vec<QuotaIncrease>> {
     }
     let mut together: BTreeMap<(usize, Vec<bool>), Together> = BTreeMap::new();
     for set in &shape.sets {
-        for ask in &set.asks {
-            let may_have = ask.mismatches.iter().map(Option::is_none).collect();
-            let sums = together.entry((ask.group, may_have)).or_default();
-            for (resource, per_pod) in &ask.per_pod {
+        for request in &set.requests {
+            let may_have = request.mismatches.iter().map(Option::is_none).collect();
+            let sums = together.entry((request.group, may_have)).or_default();
+            for (resource, per_pod) in &request.per_pod {
                 let sum = sums.entry(*resource).or_default();
                 *sum = sum.plus(per_pod.times(set.count));
             }

@@ -69,7 +69,7 @@ fn more_than_there_is_waits_for_others_and_more_than_there_could_be_never_fits()
         asked: Quantity(asked),
         available: Quantity(1),
         most: Quantity(4),
-        limit: Limit::Nominal,
+        limit: QuotaLimit::Nominal,
     };
     for (id, asked, reason, can_ever_fit) in [
         (2, 2, WaitReason::WaitingForQuota, true),
@@ -90,7 +90,7 @@ fn more_than_there_is_waits_for_others_and_more_than_there_could_be_never_fits()
 }
 
 /// Returns what keeps the queue `q` from having so many.
-fn limit(objects: Objects, used_by_others: i64, asked: i64) -> Limit {
+fn limit(objects: Objects, used_by_others: i64, asked: i64) -> QuotaLimit {
     let others = workload(1, "other", &[(GPU, used_by_others)]);
     let queues = story(objects, &[others, workload(2, "q", &[(GPU, asked)])]);
     match wait(&queues, 2).obstacles.remove(0).why {
@@ -115,14 +115,14 @@ fn the_limit_that_binds_is_told() {
         lending_limit: Some(Quantity(1)),
         ..quota(4)
     };
-    let borrowing = |of: &str| Limit::Borrowing { of: of.into() };
+    let borrowing = |of: &str| QuotaLimit::Borrowing { of: of.into() };
     assert_eq!(limit(of_two(borrows_one, quota(4)), 1, 4), borrowing("q"));
     // One may be borrowed and one is left to be borrowed: more of the first alone would not help.
-    assert_eq!(limit(of_two(borrows_one, quota(4)), 3, 4), Limit::Cohort);
-    assert_eq!(limit(of_two(borrows_one, quota(4)), 4, 3), Limit::Cohort);
-    assert_eq!(limit(of_two(quota(2), lends_one), 1, 4), Limit::Lending);
-    assert_eq!(limit(of_two(quota(2), lends_one), 3, 4), Limit::Cohort);
-    assert_eq!(limit(of_two(quota(2), quota(4)), 3, 4), Limit::Cohort);
+    assert_eq!(limit(of_two(borrows_one, quota(4)), 3, 4), QuotaLimit::Cohort);
+    assert_eq!(limit(of_two(borrows_one, quota(4)), 4, 3), QuotaLimit::Cohort);
+    assert_eq!(limit(of_two(quota(2), lends_one), 1, 4), QuotaLimit::Lending);
+    assert_eq!(limit(of_two(quota(2), lends_one), 3, 4), QuotaLimit::Cohort);
+    assert_eq!(limit(of_two(quota(2), quota(4)), 3, 4), QuotaLimit::Cohort);
 
     let mut objects = of_two(quota(2), quota(4));
     let below = Cohort {

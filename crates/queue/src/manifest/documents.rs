@@ -2,7 +2,7 @@
 
 use blueproof_diagnostic::{
     Code, Diagnostic,
-    yaml::{Decode, Node, Problems, Source, Spot, Value, nearest},
+    yaml::{Decode, Problems, Source, Spot, Value, YamlNode, nearest},
 };
 
 use super::{
@@ -65,7 +65,7 @@ pub(super) fn declared(sources: &[Source], problems: &mut [Problems<'_>]) -> Dec
     for (file, source) in sources.iter().enumerate() {
         let before = declared.len();
         let problems = &mut problems[file];
-        match Node::all_from_yaml(source) {
+        match YamlNode::all_from_yaml(source) {
             Ok(documents) => documents
                 .iter()
                 .for_each(|node| declared.take(node, file, problems)),
@@ -86,7 +86,7 @@ impl Declared {
             + self.configurations.len()
     }
 
-    fn take(&mut self, node: &Node, file: usize, problems: &mut Problems<'_>) {
+    fn take(&mut self, node: &YamlNode, file: usize, problems: &mut Problems<'_>) {
         let (Some(version), Some(kind)) = (text(node, "apiVersion", problems), text(node, "kind", problems))
         else {
             return;
@@ -109,7 +109,7 @@ impl Declared {
         }
     }
 
-    fn take_list(&mut self, node: &Node, file: usize, problems: &mut Problems<'_>) {
+    fn take_list(&mut self, node: &YamlNode, file: usize, problems: &mut Problems<'_>) {
         match node.get("items").map(|items| (&items.value, items)) {
             Some((Value::List(items), _)) => items.iter().for_each(|item| self.take(item, file, problems)),
             Some((_, items)) => problems.wrong_type(items, "a list"),
@@ -118,18 +118,18 @@ impl Declared {
     }
 }
 
-fn add<T: Decode>(found: &mut Vec<Found<T>>, node: &Node, file: usize, problems: &mut Problems<'_>) {
+fn add<T: Decode>(found: &mut Vec<Found<T>>, node: &YamlNode, file: usize, problems: &mut Problems<'_>) {
     let spot = node.spot;
     found.extend(T::decode(node, problems).map(|object| Found { object, file, spot }));
 }
 
-fn text<'n>(node: &'n Node, key: &str, problems: &mut Problems<'_>) -> Option<&'n str> {
+fn text<'n>(node: &'n YamlNode, key: &str, problems: &mut Problems<'_>) -> Option<&'n str> {
     if node.entries().is_none() {
         problems.wrong_type(node, "an object of Kueue's");
         return None;
     }
     match node.get(key) {
-        Some(Node {
+        Some(YamlNode {
             value: Value::Text(text),
             ..
         }) => Some(text),

@@ -5,13 +5,18 @@
 
 use blueproof_diagnostic::{
     Code, Diagnostic,
-    yaml::{Entry, Node, Problems, Spot, Value},
+    yaml::{Entry, Problems, Spot, Value, YamlNode},
 };
 
 use super::documents::{CONFIGURATION, CONFIGURATION_GROUP, GROUP, KINDS, VERSION};
 
 /// Returns an object of an older version as one of v1beta2; `None` is that it is of no version that is converted.
-pub(super) fn converted(node: &Node, version: &str, kind: &str, problems: &mut Problems<'_>) -> Option<Node> {
+pub(super) fn converted(
+    node: &YamlNode,
+    version: &str,
+    kind: &str,
+    problems: &mut Problems<'_>,
+) -> Option<YamlNode> {
     let (group, version) = version.split_once('/')?;
     let mut node = node.clone();
     let newer = match (group, version, kind) {
@@ -38,7 +43,7 @@ pub(super) fn converted(node: &Node, version: &str, kind: &str, problems: &mut P
     Some(node)
 }
 
-fn cluster_queue(spec: &mut Node, problems: &mut Problems<'_>) {
+fn cluster_queue(spec: &mut YamlNode, problems: &mut Problems<'_>) {
     rename(spec, "cohort", "cohortName", problems);
     remove_if(
         spec,
@@ -57,7 +62,7 @@ fn cluster_queue(spec: &mut Node, problems: &mut Problems<'_>) {
 }
 
 /// What had to be enabled is on where it stands, from v1beta2 on.
-fn configuration(node: &mut Node) {
+fn configuration(node: &mut YamlNode) {
     for key in ["fairSharing", "waitForPodsReady"] {
         remove_if(node, key, |settings| {
             settings.entries().is_some()
@@ -71,7 +76,7 @@ fn configuration(node: &mut Node) {
     in_mapping(node, "fairSharing", |settings| {
         let strategies = ["LessThanOrEqualToFinalShare", "LessThanInitialShare"];
         let is_empty =
-            |node: &Node| matches!(&node.value, Value::Null) || node.value == Value::List(Vec::new());
+            |node: &YamlNode| matches!(&node.value, Value::Null) || node.value == Value::List(Vec::new());
         remove_if(settings, "preemptionStrategies", is_empty);
         let spot = settings.spot;
         let strategies = strategies.map(|name| text(name, spot)).into();
@@ -83,18 +88,18 @@ fn configuration(node: &mut Node) {
 }
 
 /// Returns whether a switch is on, or is no switch at all, which is a mistake to be reported.
-fn is_true_or_wrong(switch: &Node) -> bool {
+fn is_true_or_wrong(switch: &YamlNode) -> bool {
     !matches!(switch.value, Value::Bool(false) | Value::Null)
 }
 
-fn text(text: &str, spot: Spot) -> Node {
-    Node {
+fn text(text: &str, spot: Spot) -> YamlNode {
+    YamlNode {
         value: Value::Text(text.into()),
         spot,
     }
 }
 
-fn entries(node: &mut Node) -> Option<&mut Vec<Entry>> {
+fn entries(node: &mut YamlNode) -> Option<&mut Vec<Entry>> {
     match &mut node.value {
         Value::Map(entries) => Some(entries),
         Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Text(_) | Value::List(_) => {
@@ -103,20 +108,20 @@ fn entries(node: &mut Node) -> Option<&mut Vec<Entry>> {
     }
 }
 
-fn get<'n>(node: &'n mut Node, key: &str) -> Option<&'n mut Node> {
+fn get<'n>(node: &'n mut YamlNode, key: &str) -> Option<&'n mut YamlNode> {
     let entry = entries(node)?.iter_mut().find(|entry| entry.key == key)?;
     Some(&mut entry.node)
 }
 
 /// Changes what stands under a key, where that is a mapping.
-fn in_mapping(node: &mut Node, key: &str, change: impl FnOnce(&mut Node)) {
+fn in_mapping(node: &mut YamlNode, key: &str, change: impl FnOnce(&mut YamlNode)) {
     if let Some(below) = get(node, key).filter(|below| below.entries().is_some()) {
         change(below);
     }
 }
 
 /// Gives a key the name that it has in v1beta2; that name is unknown in the older version.
-fn rename(node: &mut Node, older: &str, newer: &str, problems: &mut Problems<'_>) {
+fn rename(node: &mut YamlNode, older: &str, newer: &str, problems: &mut Problems<'_>) {
     for entry in entries(node).into_iter().flatten() {
         if entry.key == newer {
             let unknown = Diagnostic::error(Code::UnknownKey, format!("`{newer}` is not known here"));
@@ -130,18 +135,18 @@ fn rename(node: &mut Node, older: &str, newer: &str, problems: &mut Problems<'_>
     }
 }
 
-fn remove_if(node: &mut Node, key: &str, is_in_vain: impl Fn(&Node) -> bool) {
+fn remove_if(node: &mut YamlNode, key: &str, is_in_vain: impl Fn(&YamlNode) -> bool) {
     if let Some(entries) = entries(node) {
         entries.retain(|entry| entry.key != key || !is_in_vain(&entry.node));
     }
 }
 
-fn set_if_absent(node: &mut Node, key: &str, value: Value) {
+fn set_if_absent(node: &mut YamlNode, key: &str, value: Value) {
     let spot = node.spot;
     let is_set = node.get(key).is_some_and(|set| set.value != Value::Null);
     if let Some(entries) = entries(node).filter(|_| !is_set) {
         entries.retain(|entry| entry.key != key);
-        let node = Node { value, spot };
+        let node = YamlNode { value, spot };
         let key = key.to_owned();
         entries.push(Entry { key, spot, node });
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use blueproof_diagnostic::{
     Code, Diagnostic, amount,
-    yaml::{Decode, Entry, Located, Node, Problems, Schema, Value, word, words_schema},
+    yaml::{Decode, Entry, Located, Problems, Schema, Value, YamlNode, word, words_schema},
 };
 use jiff::SignedDuration;
 use serde_json::json;
@@ -124,7 +124,7 @@ impl Amount {
 }
 
 impl Decode for Ignored {
-    fn decode(_: &Node, _: &mut Problems<'_>) -> Option<Self> {
+    fn decode(_: &YamlNode, _: &mut Problems<'_>) -> Option<Self> {
         Some(Self)
     }
 
@@ -138,7 +138,7 @@ impl Decode for Ignored {
 }
 
 impl Decode for Metadata {
-    fn decode(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
+    fn decode(node: &YamlNode, problems: &mut Problems<'_>) -> Option<Self> {
         if node.entries().is_none() {
             problems.wrong_type(node, "a mapping");
             return None;
@@ -171,7 +171,7 @@ impl Decode for Metadata {
 }
 
 impl Decode for Count {
-    fn decode(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
+    fn decode(node: &YamlNode, problems: &mut Problems<'_>) -> Option<Self> {
         let number = i32::decode(node, problems)?;
         let count = u32::try_from(number).ok().map(Self);
         if count.is_none() {
@@ -186,8 +186,8 @@ impl Decode for Count {
 }
 
 /// Returns what our annotations say; those of others are passed over.
-fn annotations(metadata: &Node, problems: &mut Problems<'_>) -> Option<Annotations> {
-    let annotations = metadata.get("annotations").and_then(Node::entries);
+fn annotations(metadata: &YamlNode, problems: &mut Problems<'_>) -> Option<Annotations> {
+    let annotations = metadata.get("annotations").and_then(YamlNode::entries);
     let mut said = Annotations::default();
     for ours in annotations
         .into_iter()
@@ -209,7 +209,7 @@ fn annotations(metadata: &Node, problems: &mut Problems<'_>) -> Option<Annotatio
     Some(said)
 }
 
-fn namespace_name(node: &Node, problems: &mut Problems<'_>) -> Option<String> {
+fn namespace_name(node: &YamlNode, problems: &mut Problems<'_>) -> Option<String> {
     let text = String::decode(node, problems)?;
     if !is_subdomain(&text) || text.contains('.') || text.len() > MOST_OF_LABEL {
         problems.bad_value(
@@ -223,7 +223,7 @@ fn namespace_name(node: &Node, problems: &mut Problems<'_>) -> Option<String> {
 }
 
 impl<const MOST: usize> Decode for Remark<MOST> {
-    fn decode(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
+    fn decode(node: &YamlNode, problems: &mut Problems<'_>) -> Option<Self> {
         let length = String::decode(node, problems)?.chars().count();
         if length > MOST {
             let message = format!("there are {length} characters here");
@@ -243,7 +243,7 @@ impl<const MOST: usize> Decode for Remark<MOST> {
 }
 
 impl Decode for Name {
-    fn decode(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
+    fn decode(node: &YamlNode, problems: &mut Problems<'_>) -> Option<Self> {
         let text = String::decode(node, problems)?;
         if !is_subdomain(&text) {
             problems.bad_value(
@@ -289,7 +289,7 @@ pub fn is_label_value(text: &str) -> bool {
 }
 
 impl Decode for Amount {
-    fn decode(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
+    fn decode(node: &YamlNode, problems: &mut Problems<'_>) -> Option<Self> {
         let text = match &node.value {
             Value::Text(text) => text.clone(),
             Value::Int(number) => number.to_string(),
@@ -321,7 +321,7 @@ impl Decode for Amount {
 }
 
 impl Decode for Span {
-    fn decode(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
+    fn decode(node: &YamlNode, problems: &mut Problems<'_>) -> Option<Self> {
         const HINT: &str = "spans of time are written as 30s, 1h30m or 200ms";
         let Value::Text(text) = &node.value else {
             problems.wrong_type(node, "a span of time such as 30s");
@@ -345,7 +345,7 @@ impl Decode for Span {
 }
 
 impl<T: Decode, const LEAST: usize, const MOST: usize> Decode for List<T, LEAST, MOST> {
-    fn decode(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
+    fn decode(node: &YamlNode, problems: &mut Problems<'_>) -> Option<Self> {
         let items = Vec::<T>::decode(node, problems)?;
         if items.len() < LEAST || items.len() > MOST {
             let message = format!("there are {} here", items.len());
@@ -365,7 +365,7 @@ impl<T: Decode, const LEAST: usize, const MOST: usize> Decode for List<T, LEAST,
 }
 
 impl Decode for Labels {
-    fn decode(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
+    fn decode(node: &YamlNode, problems: &mut Problems<'_>) -> Option<Self> {
         let labels = BTreeMap::<String, String>::decode(node, problems)?;
         for entry in node.entries()? {
             let value = &labels[&entry.key];
@@ -391,7 +391,7 @@ impl Decode for Labels {
 }
 
 impl Decode for Selector {
-    fn decode(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
+    fn decode(node: &YamlNode, problems: &mut Problems<'_>) -> Option<Self> {
         let selects_all = |entry: &Entry| match entry.key.as_str() {
             "matchLabels" => matches!(&entry.node.value, Value::Map(labels) if labels.is_empty()),
             "matchExpressions" => matches!(&entry.node.value, Value::List(terms) if terms.is_empty()),
@@ -426,7 +426,7 @@ impl Decode for Selector {
 macro_rules! words {
     ($($name:ident { $($variant:ident)* })*) => {$(
         impl Decode for $name {
-            fn decode(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
+            fn decode(node: &YamlNode, problems: &mut Problems<'_>) -> Option<Self> {
                 match word(node, &[$(stringify!($variant)),*], problems)? {
                     $(stringify!($variant) => Some(Self::$variant),)*
                     _ => None,

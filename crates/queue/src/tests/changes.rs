@@ -12,7 +12,7 @@ use super::{
 /// Returns how many who wait have flavors left to try.
 fn searching(queues: &Queues) -> usize {
     let queues = queues.trees.iter().flat_map(|tree| &tree.queues);
-    queues.map(|queue| queue.line.searches().count()).sum()
+    queues.map(|queue| queue.pending.searches().count()).sum()
 }
 
 /// Two queues that can only borrow, the second one in these flavors, and one that lends a GPU of the first.

@@ -303,10 +303,10 @@ fn a_tree_notices_whatever_is_different_of_it_and_nothing_else() {
             groups.push(group(vec![flavor("h200", "net", quota(1))]));
         },
     ];
-    let parked = story(objects.clone(), &[workload(1, "q", &[(GPU, 3)])]);
-    assert_eq!(parked.standing(WorkloadId(1)), Some(WorkloadStatus::Inadmissible));
+    let stuck = story(objects.clone(), &[workload(1, "q", &[(GPU, 3)])]);
+    assert_eq!(stuck.standing(WorkloadId(1)), Some(WorkloadStatus::Inadmissible));
     let after = |change: &dyn Fn(&mut Objects)| {
-        let mut queues = parked.clone();
+        let mut queues = stuck.clone();
         let mut other = objects.clone();
         change(&mut other);
         queues.set_objects(other);

@@ -1,6 +1,6 @@
-//! Victims by priority and by who borrows.
+//! Victims by priority and by borrowing.
 //!
-//! First those over whom the newcomer has a hierarchical advantage: they use what belongs to a cohort nearer to its
+//! First those over whom the preemptor has a hierarchical advantage: they use what belongs to a cohort nearer to its
 //! queue. Then those of other queues by priority, then those of its own.
 
 use std::collections::BTreeMap;
@@ -8,22 +8,22 @@ use std::collections::BTreeMap;
 use super::{
     super::{
         Quantity,
+        cycle_state::{CycleState, Request, Victim},
         objects::{BorrowWithinCohort, ReclaimWithinCohort, WithinClusterQueue},
         quotas::{FlavorResource, NodeId},
-        scene::{Ask, Scene, Victim},
         tree::Holder,
         workload::PreemptionReason,
     },
     Borrowing, Rank, fits, give_back, reclaim_policy, uses, within_policy,
 };
 
-/// Somebody who may be evicted.
+/// A workload that may be preempted.
 #[derive(Clone, Copy)]
 struct Candidate {
     step: Step,
     rank: Rank,
     victim: Victim,
-    /// Whether it may be evicted even when the newcomer's queue borrows.
+    /// Whether it may be evicted even when the preemptor's queue borrows.
     while_borrowing: bool,
     /// The lowest cohort that has both queues; the own queue needs none.
     common: Option<NodeId>,
@@ -38,19 +38,26 @@ enum Step {
 }
 
 pub(super) fn find(
-    scene: &mut Scene<'_>,
-    ask: &Ask<'_>,
+    state: &mut CycleState<'_>,
+    request: &Request<'_>,
     usage: &[(FlavorResource, Quantity)],
     needs: &[FlavorResource],
 ) -> (Vec<Victim>, Borrowing) {
-    let candidates = candidates(scene, ask, usage, needs);
-    for borrowing in attempts(scene, ask, needs, &candidates) {
+    let candidates = candidates(state, request, usage, needs);
+    for borrowing in attempts(state, request, needs, &candidates) {
         let mut victims = Vec::new();
-        let found = take(scene, ask, usage, needs, (&candidates, borrowing), &mut victims);
+        let found = take(
+            state,
+            request,
+            usage,
+            needs,
+            (&candidates, borrowing),
+            &mut victims,
+        );
         if found {
-            give_back(scene, ask, usage, borrowing, &mut victims);
+            give_back(state, request, usage, borrowing, &mut victims);
         }
-        scene.add_all(&victims);
+        state.add_all(&victims);
         if found {
             return (victims, borrowing);
         }
@@ -58,22 +65,22 @@ pub(super) fn find(
     (Vec::new(), Borrowing::Allowed)
 }
 
-/// Takes away candidates in order until the newcomer fits, and returns whether it does.
+/// Takes away candidates in order until the preemptor fits, and returns whether it does.
 fn take(
-    scene: &mut Scene<'_>,
-    ask: &Ask<'_>,
+    state: &mut CycleState<'_>,
+    request: &Request<'_>,
     usage: &[(FlavorResource, Quantity)],
     needs: &[FlavorResource],
     (candidates, borrowing): (&[Candidate], Borrowing),
     victims: &mut Vec<Victim>,
 ) -> bool {
     for candidate in candidates {
-        if !is_valid(scene, candidate, needs, borrowing) {
+        if !is_valid(state, candidate, needs, borrowing) {
             continue;
         }
-        scene.remove(&candidate.victim);
+        state.remove(&candidate.victim);
         victims.push(candidate.victim);
-        if fits(scene, ask, usage, borrowing) {
+        if fits(state, request, usage, borrowing) {
             return true;
         }
     }
@@ -82,21 +89,21 @@ fn take(
 
 /// Returns with and without borrowing, in the order to be tried. Without, there are more candidates, but less room.
 fn attempts(
-    scene: &Scene<'_>,
-    ask: &Ask<'_>,
+    state: &CycleState<'_>,
+    request: &Request<'_>,
     needs: &[FlavorResource],
     candidates: &[Candidate],
 ) -> Vec<Borrowing> {
-    let forbidden = scene.queues[ask.queue]
+    let forbidden = state.queues[request.queue]
         .terms
         .preemption
         .borrow_within_cohort
         .is_none();
-    let node = scene.queues[ask.queue].node;
+    let node = state.queues[request.queue].node;
     let below_nominal = || {
         needs
             .iter()
-            .all(|of| scene.quotas.usage(node, *of) < scene.quotas.quota(node, *of).nominal)
+            .all(|of| state.quotas.usage(node, *of) < state.quotas.quota(node, *of).nominal)
     };
     let from_others = candidates
         .iter()
@@ -113,9 +120,9 @@ fn attempts(
     vec![Borrowing::Allowed, Borrowing::Forbidden]
 }
 
-/// Returns whether evicting the candidate still takes from one who has too much.
+/// Returns whether the candidate's queue still uses more than its nominal quota.
 fn is_valid(
-    scene: &Scene<'_>,
+    state: &CycleState<'_>,
     candidate: &Candidate,
     needs: &[FlavorResource],
     borrowing: Borrowing,
@@ -126,26 +133,26 @@ fn is_valid(
     if borrowing == Borrowing::Allowed && !candidate.while_borrowing {
         return false;
     }
-    let node = scene.queues[candidate.victim.queue].node;
-    let below_common = scene.quotas.ancestors(node).take_while(|above| *above != common);
+    let node = state.queues[candidate.victim.queue].node;
+    let below_common = state.quotas.ancestors(node).take_while(|above| *above != common);
     !std::iter::once(node)
         .chain(below_common)
-        .any(|node| scene.quotas.within_nominal(node, needs))
+        .any(|node| state.quotas.within_nominal(node, needs))
 }
 
 fn candidates(
-    scene: &Scene<'_>,
-    ask: &Ask<'_>,
+    state: &CycleState<'_>,
+    request: &Request<'_>,
     usage: &[(FlavorResource, Quantity)],
     needs: &[FlavorResource],
 ) -> Vec<Candidate> {
     let mut found = Vec::new();
-    let preemption = scene.queues[ask.queue].terms.preemption;
+    let preemption = state.queues[request.queue].terms.preemption;
     if preemption.within_cluster_queue != WithinClusterQueue::Never {
-        own_candidates(scene, ask, needs, &mut found);
+        own_candidates(state, request, needs, &mut found);
     }
     if preemption.reclaim_within_cohort != ReclaimWithinCohort::Never {
-        others(scene, ask, usage, needs, &mut found);
+        others(state, request, usage, needs, &mut found);
     }
     found.sort_unstable_by_key(|candidate| {
         (
@@ -154,17 +161,17 @@ fn candidates(
             candidate.rank.across_queues(),
         )
     });
-    order_by_usage(scene, &mut found);
+    order_by_usage(state, &mut found);
     found
 }
 
 /// Puts, of those of one queue in which usage counts, them first whose user had more. Among those of other queues each queue
 /// keeps the places that it has: with users of several, Kueue's order goes round.
-fn order_by_usage(scene: &Scene<'_>, found: &mut [Candidate]) {
+fn order_by_usage(state: &CycleState<'_>, found: &mut [Candidate]) {
     let mut places: BTreeMap<(bool, Step, usize), Vec<usize>> = BTreeMap::new();
     for (place, candidate) in found.iter().enumerate() {
         let queue = candidate.victim.queue;
-        if scene.queues[queue].users.by_usage() {
+        if state.queues[queue].users.by_usage() {
             let among = (candidate.rank.stays(), candidate.step, queue);
             places.entry(among).or_default().push(place);
         }
@@ -178,16 +185,24 @@ fn order_by_usage(scene: &Scene<'_>, found: &mut [Candidate]) {
     }
 }
 
-fn own_candidates(scene: &Scene<'_>, ask: &Ask<'_>, needs: &[FlavorResource], found: &mut Vec<Candidate>) {
-    let own = &scene.queues[ask.queue];
+fn own_candidates(
+    state: &CycleState<'_>,
+    request: &Request<'_>,
+    needs: &[FlavorResource],
+    found: &mut Vec<Candidate>,
+) {
+    let own = &state.queues[request.queue];
     let policy = own.terms.preemption.within_cluster_queue;
     for (id, holder) in &own.holders {
-        if uses(holder, needs) && within_policy(policy, ask, holder) && !scene.rules.protect(holder, ask) {
+        if uses(holder, needs)
+            && within_policy(policy, request, holder)
+            && !state.rules.protect(holder, request)
+        {
             found.push(Candidate {
                 step: Step::OwnQueue,
-                rank: Rank::new(scene, ask, ask.queue, *id, holder),
+                rank: Rank::new(state, request, request.queue, *id, holder),
                 victim: Victim {
-                    queue: ask.queue,
+                    queue: request.queue,
                     id: *id,
                     reason: PreemptionReason::InClusterQueue,
                 },
@@ -198,22 +213,22 @@ fn own_candidates(scene: &Scene<'_>, ask: &Ask<'_>, needs: &[FlavorResource], fo
     }
 }
 
-/// Goes up from the newcomer's queue; from where its request fits into a subtree's own quota on, it has the advantage
-/// over whoever is outside that subtree.
+/// Goes up from the preemptor's queue; from where its request fits into a subtree's own quota on, it has the advantage
+/// over workloads outside that subtree.
 fn others(
-    scene: &Scene<'_>,
-    ask: &Ask<'_>,
+    state: &CycleState<'_>,
+    request: &Request<'_>,
     usage: &[(FlavorResource, Quantity)],
     needs: &[FlavorResource],
     found: &mut Vec<Candidate>,
 ) {
-    let node = scene.queues[ask.queue].node;
-    let (mut fits, mut rest) = scene.quotas.fits_in_quota(node, usage);
+    let node = state.queues[request.queue].node;
+    let (mut fits, mut rest) = state.quotas.fits_in_quota(node, usage);
     let mut came_from = node;
-    for cohort in scene.quotas.ancestors(node) {
+    for cohort in state.quotas.ancestors(node) {
         let step = if fits { Step::Hierarchy } else { Step::Priority };
-        below(scene, ask, needs, (cohort, came_from, step), cohort, found);
-        let (fits_here, beyond) = scene.quotas.fits_in_quota(cohort, &rest);
+        below(state, request, needs, (cohort, came_from, step), cohort, found);
+        let (fits_here, beyond) = state.quotas.fits_in_quota(cohort, &rest);
         fits |= fits_here;
         rest = beyond;
         came_from = cohort;
@@ -222,27 +237,27 @@ fn others(
 
 /// Collects candidates below `at` from queues that use more than their own, through cohorts that do.
 fn below(
-    scene: &Scene<'_>,
-    ask: &Ask<'_>,
+    state: &CycleState<'_>,
+    request: &Request<'_>,
     needs: &[FlavorResource],
     from: (NodeId, NodeId, Step),
     at: NodeId,
     found: &mut Vec<Candidate>,
 ) {
     let (common, came_from, step) = from;
-    let node = scene.quotas.node(at);
+    let node = state.quotas.node(at);
     for cohort in &node.cohorts {
-        if *cohort != came_from && !scene.quotas.within_nominal(*cohort, needs) {
-            below(scene, ask, needs, from, *cohort, found);
+        if *cohort != came_from && !state.quotas.within_nominal(*cohort, needs) {
+            below(state, request, needs, from, *cohort, found);
         }
     }
     for queue in &node.queues {
-        let number = scene.queue_at(*queue);
-        if number == ask.queue || scene.quotas.within_nominal(*queue, needs) {
+        let number = state.queue_at(*queue);
+        if number == request.queue || state.quotas.within_nominal(*queue, needs) {
             continue;
         }
-        for (id, holder) in &scene.queues[number].holders {
-            if let Some((reason, while_borrowing)) = way(scene, ask, needs, step, holder) {
+        for (id, holder) in &state.queues[number].holders {
+            if let Some((reason, while_borrowing)) = way(state, request, needs, step, holder) {
                 let victim = Victim {
                     queue: number,
                     id: *id,
@@ -250,7 +265,7 @@ fn below(
                 };
                 found.push(Candidate {
                     step,
-                    rank: Rank::new(scene, ask, number, *id, holder),
+                    rank: Rank::new(state, request, number, *id, holder),
                     victim,
                     while_borrowing,
                     common: Some(common),
@@ -262,30 +277,30 @@ fn below(
 
 /// Returns why a holder of another queue may be evicted, and whether even while borrowing.
 fn way(
-    scene: &Scene<'_>,
-    ask: &Ask<'_>,
+    state: &CycleState<'_>,
+    request: &Request<'_>,
     needs: &[FlavorResource],
     step: Step,
     holder: &Holder,
 ) -> Option<(PreemptionReason, bool)> {
-    let preemption = scene.queues[ask.queue].terms.preemption;
-    let allowed = reclaim_policy(preemption.reclaim_within_cohort, ask, holder);
-    if !uses(holder, needs) || !allowed || scene.rules.protect(holder, ask) {
+    let preemption = state.queues[request.queue].terms.preemption;
+    let allowed = reclaim_policy(preemption.reclaim_within_cohort, request, holder);
+    if !uses(holder, needs) || !allowed || state.rules.protect(holder, request) {
         return None;
     }
     if step == Step::Hierarchy {
         return Some((PreemptionReason::InCohortReclamation, true));
     }
     match preemption.borrow_within_cohort {
-        Some(terms) if is_below_threshold(terms, ask, holder) => {
+        Some(terms) if is_below_threshold(terms, request, holder) => {
             Some((PreemptionReason::InCohortReclaimWhileBorrowing, true))
         }
         Some(_) | None => Some((PreemptionReason::InCohortReclamation, false)),
     }
 }
 
-fn is_below_threshold(terms: BorrowWithinCohort, ask: &Ask<'_>, holder: &Holder) -> bool {
-    holder.priority() < ask.priority
+fn is_below_threshold(terms: BorrowWithinCohort, request: &Request<'_>, holder: &Holder) -> bool {
+    holder.priority() < request.priority
         && terms
             .max_priority_threshold
             .is_none_or(|most| holder.priority() <= most)

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use blueproof_diagnostic::yaml::{Decode, Located, Node, Problems, Schema, Spot, choice, record};
+use blueproof_diagnostic::yaml::{Decode, Located, Problems, Schema, Spot, YamlNode, choice, record};
 use blueproof_queue::manifest::{Amount, Span, TolerationSpec};
 use jiff::SignedDuration;
 use serde_json::json;
@@ -188,7 +188,7 @@ pub(super) struct Grace(pub(super) SignedDuration);
 pub(super) struct Amounts(pub(super) Vec<(String, Spot, Amount)>);
 
 impl Decode for Grace {
-    fn decode(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
+    fn decode(node: &YamlNode, problems: &mut Problems<'_>) -> Option<Self> {
         let Span(span) = Span::decode(node, problems)?;
         if span > FaultTolerance::LONGEST_GRACE {
             let message = "this is longer than 24h, the longest that AppWrapper takes";
@@ -204,7 +204,7 @@ impl Decode for Grace {
 }
 
 impl Decode for Amounts {
-    fn decode(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
+    fn decode(node: &YamlNode, problems: &mut Problems<'_>) -> Option<Self> {
         let Some(entries) = node.entries() else {
             problems.wrong_type(node, "a mapping of resources to amounts");
             return None;

@@ -13,7 +13,7 @@ use blueproof_core::{
     scheduler::Scheduler,
     view::RunView,
 };
-use blueproof_diagnostic::{Code, Diagnostic, Place as FilePlace};
+use blueproof_diagnostic::{Code, Diagnostic, SourceLocation};
 use blueproof_queue::{
     manifest::{self, File, Manifest},
     objects::Objects,
@@ -79,7 +79,7 @@ pub(crate) fn read(paths: &[PathBuf]) -> Result<Objects, Problem> {
 fn without_objects(file: &str) -> Diagnostic {
     let error = Diagnostic::error(Code::NoQueueObjects, "there are no objects in this file");
     error
-        .at(FilePlace::file(file))
+        .at(SourceLocation::file(file))
         .because("the queues of these files would hold from then on, and no others")
         .hint("see that what wrote it was not interrupted; `blueproof quota get -o yaml` prints the queues that hold")
 }
@@ -87,7 +87,7 @@ fn without_objects(file: &str) -> Diagnostic {
 /// Reads a file with queues, or one beside them; `-` is standard input.
 pub(crate) fn read_file(path: &Path) -> Result<File, Problem> {
     let name = path.display().to_string();
-    let failed = |code, message: &str| Diagnostic::error(code, message).at(FilePlace::file(&name));
+    let failed = |code, message: &str| Diagnostic::error(code, message).at(SourceLocation::file(&name));
     let unreadable = |error: std::io::Error| {
         let unreadable = failed(Code::FileMissing, "could not read the file").caused_by(&error);
         Problem::usage(unreadable.hint("look at its path and its rights"))

@@ -11,7 +11,7 @@ use blueproof_core::{
     ports::{LoggedFact, Seq},
     scheduler::Scheduler,
 };
-use blueproof_diagnostic::{Code, Diagnostic, Place};
+use blueproof_diagnostic::{Code, Diagnostic, SourceLocation};
 use jiff::Timestamp;
 use serde::Deserialize;
 
@@ -25,7 +25,7 @@ pub(super) fn read(path: &Path, mut take: impl FnMut(&LoggedFact)) -> Result<(),
     let file = path.display().to_string();
     let unreadable = |error: std::io::Error| {
         let unreadable = Diagnostic::error(Code::FileMissing, "could not read the log");
-        Problem::usage(unreadable.at(Place::file(&file)).caused_by(&error))
+        Problem::usage(unreadable.at(SourceLocation::file(&file)).caused_by(&error))
     };
     let mut lines = BufReader::new(File::open(path).map_err(unreadable)?);
     let mut first_log = FirstLog::new();
@@ -36,9 +36,9 @@ pub(super) fn read(path: &Path, mut take: impl FnMut(&LoggedFact)) -> Result<(),
             return Ok(());
         }
         let line = parse(number, &line).map_err(|wrong| {
-            let place = Place {
+            let place = SourceLocation {
                 line: u32::try_from(number).ok(),
-                ..Place::file(&file)
+                ..SourceLocation::file(&file)
             };
             Problem::usage(wrong.at(place))
         })?;

@@ -10,7 +10,7 @@ use blueproof_core::{
     testing,
     view::Eviction,
 };
-use blueproof_diagnostic::{Code, Place};
+use blueproof_diagnostic::{Code, SourceLocation};
 use blueproof_queue::EvictionReason;
 
 use super::*;
@@ -167,7 +167,7 @@ fn while_it_runs_it_is_said_when_it_is_likely_to_end() {
 #[test]
 fn a_notice_names_its_cell() {
     let mut stages = Stages::new(two_cores());
-    let diagnostic = Diagnostic::warning(Code::CellRaised, "it exited 1").at(Place::file("cell 3"));
+    let diagnostic = Diagnostic::warning(Code::CellRaised, "it exited 1").at(SourceLocation::file("cell 3"));
     tell(&mut stages, vec![RecordKind::Noticed { diagnostic }]);
     assert_eq!(texts(&mut stages), ["  note    ! cell 3: it exited 1"]);
 }
@@ -193,7 +193,7 @@ fn a_run_that_is_looked_at_when_it_is_over_is_told_in_its_order() {
     (over.settled, over.report) = (true, ReportView::Written);
     stages.on_view(&over, None);
     assert_eq!(stages.attempt(), Some(over.attempts[0].id));
-    let (stage, detail, took) = (Stage::Collect, "0 artifacts".into(), SignedDuration::ZERO);
+    let (stage, detail, took) = (AttemptStage::Collect, "0 artifacts".into(), SignedDuration::ZERO);
     tell(&mut stages, vec![RecordKind::StageEnded { stage, detail, took }]);
     stages.on_end(&over);
     let told: Vec<&str> = stages.take_lines().iter().map(|line| line.stage).collect();
@@ -257,13 +257,13 @@ fn an_attempt_that_gets_no_place_tells_why_before_the_next_one() {
     let mut view = views()[0].clone();
     let failure = Failure {
         class: FailureClass::Infrastructure,
-        diagnostic: Diagnostic::error(Code::DevicesUnfit, "no GPU is fit"),
+        diagnostic: Diagnostic::error(Code::DevicesUnhealthy, "no GPU is healthy"),
         cell: None,
     };
     view.attempts[0].outcome = Some(testing::outcome(Verdict::Failed(Box::new(failure))));
     stages.on_view(&view, None);
     stages.on_view(&view, None);
-    assert_eq!(texts(&mut stages)[3..], ["  place   ✗ no GPU is fit"]);
+    assert_eq!(texts(&mut stages)[3..], ["  place   ✗ no GPU is healthy"]);
     assert_eq!(stages.attempt(), None, "it has no records");
 }
 
@@ -281,7 +281,7 @@ fn a_cell_that_failed_marks_the_stage_once_whoever_tells_of_the_end() {
             RecordKind::KernelReady { pid: 1, cells: 2 },
             ended(CellEnd::Raised),
             RecordKind::StageEnded {
-                stage: Stage::Run,
+                stage: AttemptStage::Run,
                 detail: String::new(),
                 took,
             },
@@ -301,7 +301,9 @@ fn a_run_that_was_cut_off_is_not_marked_as_done() {
     tell(
         &mut stages,
         vec![
-            RecordKind::StageBegun { stage: Stage::Run },
+            RecordKind::StageBegun {
+                stage: AttemptStage::Run,
+            },
             RecordKind::KernelReady { pid: 1, cells: 2 },
             RecordKind::Finished { outcome },
         ],

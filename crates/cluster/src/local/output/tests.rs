@@ -117,7 +117,7 @@ async fn a_log_in_place_of_another_is_an_error_wherever_it_is_gone_on_from() {
     let record = |message: &str| Record {
         at: "2026-01-01T00:00:00Z".parse().expect("a time"),
         kind: blueproof_core::attempt::RecordKind::StageProgress {
-            stage: blueproof_core::attempt::Stage::Run,
+            stage: blueproof_core::attempt::AttemptStage::Run,
             message: message.into(),
         },
     };

@@ -4,7 +4,7 @@ use std::{fs, io::Write, os::unix::fs::symlink, path::Path};
 
 use super::*;
 use crate::{
-    attempt::{RecordKind, Stage},
+    attempt::{AttemptStage, RecordKind},
     domain::RunId,
 };
 
@@ -12,7 +12,7 @@ fn record(message: &str) -> Record {
     Record {
         at: jiff::Timestamp::UNIX_EPOCH,
         kind: RecordKind::StageProgress {
-            stage: Stage::Env,
+            stage: AttemptStage::Env,
             message: message.into(),
         },
     }

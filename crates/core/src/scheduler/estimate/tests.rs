@@ -12,7 +12,7 @@ use crate::{
     event::{Event, StopMode},
     policy::Policy,
     scheduler::Replay,
-    testing::{Asked, ask_for_cpu, finished, log_of, request, teams},
+    testing::{RequestedRun, ask_for_cpu, finished, log_of, request, teams},
 };
 
 fn at(second: i64) -> Timestamp {
@@ -32,7 +32,7 @@ fn after(cores: u32, took: &[i64]) -> (Scheduler, i64) {
     });
     let mut begins = 0;
     let runs = took.iter().enumerate().map(|(number, took)| {
-        let asked = Asked {
+        let asked = RequestedRun {
             at: at(begins),
             request: request(&format!("earlier-{number}"), "nano-lm"),
             takes: seconds(*took),
@@ -159,7 +159,7 @@ fn a_run_s_own_attempts_are_no_earlier_runs_to_it_and_one_to_others_when_it_is_o
     let cancelled = Event::CancelRequested {
         run: other,
         by: Actor::Local("ada".into()),
-        how: StopMode::End,
+        how: StopMode::Terminate,
         via: None,
     };
     scheduler.handle(at(now + 1000), cancelled);
@@ -297,7 +297,7 @@ fn nothing_is_said_of_those_who_wait_for_a_person_or_are_over_or_stopped() {
     let unapproved = ask(&mut scheduler, now, change);
     let run = ask(&mut scheduler, now, request("b", "nano-lm"));
     let by = crate::domain::Actor::Local("ada".into());
-    let how = StopMode::End;
+    let how = StopMode::Terminate;
     scheduler.handle(
         at(now),
         Event::CancelRequested {

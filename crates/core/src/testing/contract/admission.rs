@@ -97,7 +97,7 @@ async fn a_request_that_waits_is_taken_back(
     start: &StartAction,
 ) {
     ask(cluster, start).await;
-    assert_eq!(cluster.stop(start.attempt, StopMode::End).await, Ok(()));
+    assert_eq!(cluster.stop(start.attempt, StopMode::Terminate).await, Ok(()));
     news.release(start.attempt).await;
 }
 

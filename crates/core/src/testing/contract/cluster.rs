@@ -160,7 +160,7 @@ async fn an_attempt_passes(cluster: &dyn ClusterDriver, news: &mut NewsOf<'_>, s
     );
     assert_eq!(news.outcome(attempt).await, outcome, "and starts nothing");
     assert_eq!(
-        cluster.stop(attempt, StopMode::End).await,
+        cluster.stop(attempt, StopMode::Terminate).await,
         Ok(()),
         "stopping what is over is a success"
     );
@@ -181,7 +181,7 @@ async fn an_attempt_is_released_that_never_began(
         Ok(())
     );
     assert_eq!(
-        cluster.stop(start.attempt, StopMode::End).await,
+        cluster.stop(start.attempt, StopMode::Terminate).await,
         Ok(()),
         "stopping what never began is a success"
     );
@@ -215,9 +215,9 @@ async fn an_attempt_is_stopped_and_news_are_taken_up_again(
     news.begin_with_the_inventory().await;
     assert_eq!(cluster.observe(attempt).await, Ok(()));
     until_it_runs(&mut news, attempt).await;
-    assert_eq!(cluster.stop(attempt, StopMode::End).await, Ok(()));
+    assert_eq!(cluster.stop(attempt, StopMode::Terminate).await, Ok(()));
     assert_eq!(
-        cluster.stop(attempt, StopMode::End).await,
+        cluster.stop(attempt, StopMode::Terminate).await,
         Ok(()),
         "stopping may be repeated"
     );

@@ -5,7 +5,7 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 use jiff::Timestamp;
 
 use crate::{
-    attempt::{Record, RecordKind, Stage},
+    attempt::{AttemptStage, Record, RecordKind},
     domain::{AttemptId, Bytes, RunId},
     ports::{
         ArtifactName, AttemptOutput, OutputError, OutputName, RecordFollower, RecordPosition,
@@ -58,7 +58,7 @@ fn record(text: &str) -> Record {
     Record {
         at: Timestamp::UNIX_EPOCH,
         kind: RecordKind::StageProgress {
-            stage: Stage::Run,
+            stage: AttemptStage::Run,
             message: text.into(),
         },
     }

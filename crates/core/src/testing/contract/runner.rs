@@ -72,7 +72,7 @@ async fn what_never_was_is_gone(provider: &dyn RunnerProvider, runner: &Runner) 
     let (name, mut news) = (&runner.name, Listener(provider.news()));
     let unknown = provider.observe(name).await.expect_err("it never was");
     assert_eq!(unknown.retry, Retry::Never, "it will not be known later either");
-    assert_eq!(provider.stop(name, StopMode::End).await, Ok(()));
+    assert_eq!(provider.stop(name, StopMode::Terminate).await, Ok(()));
     assert_eq!(provider.remove(name).await, Ok(()));
     news.removed(name).await;
 }
@@ -88,7 +88,7 @@ async fn a_runner_completes_and_is_never_started_again(provider: &dyn RunnerProv
         "starting what is over is a success"
     );
     assert_eq!(news.end(name).await, RunnerState::Completed, "and starts nothing");
-    for how in [StopMode::Interrupt, StopMode::End] {
+    for how in [StopMode::Interrupt, StopMode::Terminate] {
         assert_eq!(
             provider.stop(name, how).await,
             Ok(()),
@@ -111,9 +111,9 @@ async fn a_runner_is_stopped_and_news_are_taken_up_again(provider: &dyn RunnerPr
     let mut news = Listener(provider.news());
     assert_eq!(provider.observe(name).await, Ok(()));
     assert_eq!(news.next(name).await, RunnerState::Running);
-    assert_eq!(provider.stop(name, StopMode::End).await, Ok(()));
+    assert_eq!(provider.stop(name, StopMode::Terminate).await, Ok(()));
     assert_eq!(
-        provider.stop(name, StopMode::End).await,
+        provider.stop(name, StopMode::Terminate).await,
         Ok(()),
         "stopping may be repeated"
     );

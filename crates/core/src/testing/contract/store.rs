@@ -329,11 +329,16 @@ async fn it_takes_each_command_once(store: &dyn Store) {
 }
 
 async fn it_tells_what_became_of_commands(store: &dyn Store) {
-    let problem = || Box::new(Diagnostic::error(Code::CommandSetAside, "the contract says so"));
+    let problem = || {
+        Box::new(Diagnostic::error(
+            Code::CommandQuarantined,
+            "the contract says so",
+        ))
+    };
     let answers = [
         Answer::Taken,
         Answer::Refused(problem()),
-        Answer::SetAside(problem()),
+        Answer::Quarantined(problem()),
     ];
     let at = Timestamp::from_second(7).expect("small");
     let mut keys = Vec::new();
@@ -343,7 +348,7 @@ async fn it_tells_what_became_of_commands(store: &dyn Store) {
             key: key.clone(),
             run: RunId(1),
             by: Actor::Local("ada".into()),
-            how: StopMode::End,
+            how: StopMode::Terminate,
         };
         store.submit(at, command).await.expect("a command");
         let left = store.commands().await.expect("a read");

@@ -106,7 +106,7 @@ pub(super) fn line(text: &str) -> Result<Option<Line>, String> {
 pub(super) fn stop_word(how: StopMode) -> &'static str {
     match how {
         StopMode::Interrupt => "interrupt",
-        StopMode::End => "end",
+        StopMode::Terminate => "terminate",
     }
 }
 
@@ -207,7 +207,7 @@ fn cancel(run: RunId, words: &[&str]) -> Event {
     let how = if words.contains(&"interrupt") {
         StopMode::Interrupt
     } else {
-        StopMode::End
+        StopMode::Terminate
     };
     let (by, via) = (actor("ada"), None);
     Event::CancelRequested { run, by, how, via }

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use serde_json::json;
 
 use super::{Decode, Problems, Schema};
-use crate::yaml::node::{Node, Value};
+use crate::yaml::node::{Value, YamlNode};
 
 impl Decode for String {
-    fn decode(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
+    fn decode(node: &YamlNode, problems: &mut Problems<'_>) -> Option<Self> {
         if let Value::Text(text) = &node.value {
             return Some(text.clone());
         }
@@ -22,7 +22,7 @@ impl Decode for String {
 }
 
 impl Decode for bool {
-    fn decode(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
+    fn decode(node: &YamlNode, problems: &mut Problems<'_>) -> Option<Self> {
         if let Value::Bool(value) = node.value {
             return Some(value);
         }
@@ -36,7 +36,7 @@ impl Decode for bool {
 }
 
 impl Decode for f64 {
-    fn decode(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
+    fn decode(node: &YamlNode, problems: &mut Problems<'_>) -> Option<Self> {
         match node.value {
             Value::Float(value) if value.is_finite() => Some(value),
             #[expect(
@@ -66,7 +66,7 @@ impl Decode for f64 {
 
 /// Reads a whole number from a range, which an error names.
 fn whole<T: TryFrom<i64>>(
-    node: &Node,
+    node: &YamlNode,
     (least, most): (i64, i64),
     problems: &mut Problems<'_>,
     is_not: &str,
@@ -84,7 +84,7 @@ fn whole<T: TryFrom<i64>>(
 }
 
 impl Decode for i32 {
-    fn decode(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
+    fn decode(node: &YamlNode, problems: &mut Problems<'_>) -> Option<Self> {
         whole(node, (i32::MIN.into(), i32::MAX.into()), problems, "out of range")
     }
 
@@ -94,7 +94,7 @@ impl Decode for i32 {
 }
 
 impl Decode for u32 {
-    fn decode(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
+    fn decode(node: &YamlNode, problems: &mut Problems<'_>) -> Option<Self> {
         whole(node, (0, u32::MAX.into()), problems, "not a count")
     }
 
@@ -104,7 +104,7 @@ impl Decode for u32 {
 }
 
 impl<T: Decode> Decode for Option<T> {
-    fn decode(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
+    fn decode(node: &YamlNode, problems: &mut Problems<'_>) -> Option<Self> {
         T::decode(node, problems).map(Some)
     }
 
@@ -118,7 +118,7 @@ impl<T: Decode> Decode for Option<T> {
 }
 
 impl<T: Decode> Decode for Vec<T> {
-    fn decode(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
+    fn decode(node: &YamlNode, problems: &mut Problems<'_>) -> Option<Self> {
         let Value::List(items) = &node.value else {
             problems.wrong_type(node, "a list");
             return None;
@@ -137,7 +137,7 @@ impl<T: Decode> Decode for Vec<T> {
 }
 
 impl<T: Decode> Decode for BTreeMap<String, T> {
-    fn decode(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
+    fn decode(node: &YamlNode, problems: &mut Problems<'_>) -> Option<Self> {
         let Some(entries) = node.entries() else {
             problems.wrong_type(node, "a mapping");
             return None;

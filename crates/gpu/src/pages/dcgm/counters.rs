@@ -9,7 +9,7 @@ use blueproof_core::{
     gpu::Figure,
     metrics::{Family, Kind},
 };
-use blueproof_diagnostic::{Code, Diagnostic, Place};
+use blueproof_diagnostic::{Code, Diagnostic, SourceLocation};
 use csv::{ReaderBuilder, StringRecord, Trim};
 
 use super::Field;
@@ -135,7 +135,7 @@ fn family(field: Field, kind: Kind, help: &str) -> Family {
 }
 
 fn wrong(name: &str, line: u32, why: &str) -> Diagnostic {
-    let place = Place {
+    let place = SourceLocation {
         file: name.to_owned(),
         line: Some(line),
         column: None,

@@ -9,8 +9,8 @@ use blueproof_queue::{
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
-    Ceilings, ConditionStatus, GPU, Mode, Node, Pod, Rules, TAKEN, both, cordoned, correct, gpus, init, list,
-    node, pod, score, sidecar, tainted,
+    Ceilings, ConditionStatus, GPU, Mode, ObservedNode, Pod, Rules, TAKEN, both, cordoned, correct, gpus,
+    init, list, node, pod, score, sidecar, tainted,
 };
 use crate::placement::{GpuName, PerResource, PlacementScores, Prioritizer, Scope, Side};
 
@@ -100,7 +100,7 @@ fn defect_4_three_large_nodes_and_three_hundred_do_not_score_alike() {
     let rules = Rules::new(Ceilings::ADDON);
     let ceilings = Ceilings::of_fleet([small.as_slice(), large.as_slice()], &rules.gpu_names);
     let mended = Mode::Correct(Rules { ceilings, ..rules });
-    let of = |mode: &Mode, nodes: &[Node]| score(mode, "gpuClusterAvailable", nodes, &[]);
+    let of = |mode: &Mode, nodes: &[ObservedNode]| score(mode, "gpuClusterAvailable", nodes, &[]);
 
     // 24 and 2400 are both above 20.
     assert_eq!((of(&Mode::Compat, &small), of(&Mode::Compat, &large)), (100, 100));
@@ -150,11 +150,11 @@ fn defect_5_a_sidecar_is_counted_beside_the_containers_and_the_init_containers_a
 fn defect_6_nodes_that_take_no_pods_are_no_capacity() {
     let nodes = [
         node("fine", gpus(4)),
-        Node {
+        ObservedNode {
             ready: ConditionStatus::False,
             ..node("broken", gpus(3))
         },
-        Node {
+        ObservedNode {
             ready: ConditionStatus::Unknown,
             ..node("lost", gpus(1))
         },
@@ -312,7 +312,7 @@ fn defect_12_nodes_and_pods_are_only_read() {
 fn defect_13_eight_free_gpus_on_eight_nodes_are_told_from_eight_on_one() {
     let scattered: Vec<_> = (0..8).map(|n| node(&format!("n{n}"), gpus(1))).collect();
     let whole = [node("a", gpus(8))];
-    let of = |mode: &Mode, nodes: &[Node]| {
+    let of = |mode: &Mode, nodes: &[ObservedNode]| {
         let published = mode.score(nodes, &[], TAKEN);
         let blocks = published.blocks;
         let free = published.scores[&"gpuClusterAvailable".parse().expect("a score")];
@@ -333,7 +333,7 @@ fn defect_13_eight_free_gpus_on_eight_nodes_are_told_from_eight_on_one() {
 
 #[test]
 fn nothing_free_is_in_no_pieces() {
-    let blocks = |nodes: &[Node], pods: &[Pod]| {
+    let blocks = |nodes: &[ObservedNode], pods: &[Pod]| {
         let blocks = correct().score(nodes, pods, TAKEN).blocks;
         blocks.expect("a correct score has them")
     };

@@ -3,12 +3,12 @@
 use blueproof_queue::{Quantity, objects::TaintEffect};
 
 use super::{
-    Ceilings, GPU, Mode, Node, Pod, PodPhase, TAKEN, both, cordoned, correct, gpus, init, list, node, pod,
-    score, sidecar, tainted,
+    Ceilings, GPU, Mode, ObservedNode, Pod, PodPhase, TAKEN, both, cordoned, correct, gpus, init, list, node,
+    pod, score, sidecar, tainted,
 };
 use crate::placement::{Bounds, PerResource, Resource, Rules, Scope, ScoreName, read_quantity};
 
-fn addon_nodes() -> [Node; 2] {
+fn addon_nodes() -> [ObservedNode; 2] {
     [
         node("node1", list(&[("cpu", "16"), ("memory", "32Gi"), (GPU, "6")])),
         node("node2", list(&[("cpu", "32"), ("memory", "64Gi"), (GPU, "8")])),
@@ -198,7 +198,7 @@ fn bounds_at_the_ends_of_the_range_do_not_overflow() {
 
 #[test]
 fn without_a_node_that_counts_every_score_is_the_lowest() {
-    let none: [Node; 0] = [];
+    let none: [ObservedNode; 0] = [];
     let all_cordoned = addon_nodes().map(cordoned);
     let bare = [node("a", list(&[])), node("b", list(&[]))];
     for (why, nodes) in [

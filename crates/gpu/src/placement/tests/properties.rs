@@ -4,8 +4,8 @@ use blueproof_queue::{Quantity, objects::TaintEffect};
 use proptest::{collection::vec, prelude::*, sample::select};
 
 use super::{
-    ConditionStatus, Container, GPU, InitContainer, Mode, Node, Pod, PodPhase, ResourceList, RestartPolicy,
-    TAKEN, correct, node, tainted,
+    ConditionStatus, Container, GPU, InitContainer, Mode, ObservedNode, Pod, PodPhase, ResourceList,
+    RestartPolicy, TAKEN, correct, node, tainted,
 };
 
 const NODES: [&str; 3] = ["a", "b", "c"];
@@ -29,7 +29,7 @@ fn resources() -> impl Strategy<Value = ResourceList> {
 }
 
 /// Returns a cluster of up to three nodes, each with a name of its own.
-fn nodes() -> impl Strategy<Value = Vec<Node>> {
+fn nodes() -> impl Strategy<Value = Vec<ObservedNode>> {
     let ready = select(&[
         ConditionStatus::True,
         ConditionStatus::True,
@@ -40,7 +40,7 @@ fn nodes() -> impl Strategy<Value = Vec<Node>> {
     vec(one, 0..=NODES.len()).prop_map(|all| {
         let named = NODES.into_iter().zip(all);
         let made = named.map(|(name, (allocatable, unschedulable, ready, taint))| {
-            let node = Node {
+            let node = ObservedNode {
                 unschedulable,
                 ready,
                 ..node(name, allocatable)

@@ -4,7 +4,7 @@ use blueproof_core::{
     attempt::AttemptSpec,
     domain::{Bytes, Gpus, Resources, Usage},
 };
-use blueproof_diagnostic::{Code, Diagnostic, Place};
+use blueproof_diagnostic::{Code, Diagnostic, SourceLocation};
 use blueproof_queue::amount_in_words;
 
 use crate::{
@@ -20,7 +20,7 @@ const TOLERANCE: f64 = 1.1;
 
 /// Refuses what cannot be done here at all.
 pub(super) fn refuse(notebook: &Notebook, plan: &Plan, spec: &AttemptSpec) -> Step<()> {
-    let place = || Place::file(plan.notebook.display().to_string());
+    let place = || SourceLocation::file(plan.notebook.display().to_string());
     if let Some(name) = plan.parameters.keys().find(|name| !is_identifier(name)) {
         let message = format!("{name:?} is no name of a parameter");
         let refused = Diagnostic::error(Code::ParameterValue, message).at(place());

@@ -3,7 +3,7 @@
 use std::{fs, path::Path, time::Instant};
 
 use blueproof_core::{
-    attempt::{KeptFile, RecordKind, Stage},
+    attempt::{AttemptStage, KeptFile, RecordKind},
     domain::{Bytes, Failure, FailureClass, Outcome, Usage, Verdict as Judgement},
 };
 use blueproof_diagnostic::{Code, Diagnostic};
@@ -123,7 +123,7 @@ impl Attempt<'_> {
         let has_run = matches!(verdict, Judgement::Passed);
         if has_run {
             self.journal.record(RecordKind::StageBegun {
-                stage: Stage::Collect,
+                stage: AttemptStage::Collect,
             });
         }
         let folder = self
@@ -153,7 +153,7 @@ impl Attempt<'_> {
             Judgement::Stopped => false,
         };
         if has_collected {
-            self.stage_ended(Stage::Collect, conclusion.detail, begun);
+            self.stage_ended(AttemptStage::Collect, conclusion.detail, begun);
         }
         let mut notices = self.notices(&usage);
         notices.extend(named);

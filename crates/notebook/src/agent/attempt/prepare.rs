@@ -11,10 +11,10 @@ use std::{
 };
 
 use blueproof_core::{
-    attempt::{RecordKind, Stage},
+    attempt::{AttemptStage, RecordKind},
     domain::{FailureClass, Head, Source},
 };
-use blueproof_diagnostic::{Code, Diagnostic, Place};
+use blueproof_diagnostic::{Code, Diagnostic, SourceLocation};
 use tokio::sync::mpsc;
 
 use super::Attempt;
@@ -46,13 +46,15 @@ impl Attempt<'_> {
         let folder = self.source_folder().await?;
         self.copy_checkout(&folder)?;
         let begun = Instant::now();
-        self.journal.record(RecordKind::StageBegun { stage: Stage::Env });
+        self.journal.record(RecordKind::StageBegun {
+            stage: AttemptStage::Env,
+        });
         self.has_own_environment = self.needs_own_environment()?;
         let prepared = self.prepare_environment().await?;
         self.environment_took = Some(begun.elapsed());
         let environment = prepared.environment.clone();
         self.journal.record(RecordKind::EnvironmentReady { environment });
-        self.stage_ended(Stage::Env, prepared.detail.clone(), begun);
+        self.stage_ended(AttemptStage::Env, prepared.detail.clone(), begun);
         Ok((prepared, secrets))
     }
 
@@ -119,7 +121,7 @@ impl Attempt<'_> {
     }
 
     fn copy_checkout(&self, folder: &Path) -> Step<()> {
-        let checkout = Place::file(self.spec.source.to_string());
+        let checkout = SourceLocation::file(self.spec.source.to_string());
         let copied = snapshot::copy(folder, &self.checkout(), &self.plan.left_out);
         let head = copied.map_err(|error| not_copied(&error, checkout.clone()))?;
         match fs::remove_dir_all(self.fetched()) {
@@ -143,7 +145,7 @@ impl Attempt<'_> {
         fs::create_dir_all(&home).map_err(|error| {
             let diagnostic = Diagnostic::error(Code::WorkingCopy, "could not make a home for the notebook");
             let diagnostic = diagnostic
-                .at(Place::file(home.display().to_string()))
+                .at(SourceLocation::file(home.display().to_string()))
                 .caused_by(&error);
             Halt::Failed(failure(FailureClass::Infrastructure, diagnostic))
         })
@@ -174,7 +176,7 @@ impl Attempt<'_> {
             tokio::select! {
                 biased;
                 Some(message) = told.recv() => {
-                    let stage = Stage::Env;
+                    let stage = AttemptStage::Env;
                     self.journal.record(RecordKind::StageProgress { stage, message });
                 }
                 prepared = &mut result => return match prepared {
@@ -195,7 +197,7 @@ fn fetch_too_long() -> Halt {
     Halt::Failed(failure(FailureClass::Infrastructure, diagnostic))
 }
 
-fn not_copied(error: &SnapshotError, checkout: Place) -> Halt {
+fn not_copied(error: &SnapshotError, checkout: SourceLocation) -> Halt {
     let diagnostic = Diagnostic::error(Code::WorkingCopy, "could not copy the checkout")
         .at(checkout)
         .caused_by(error);

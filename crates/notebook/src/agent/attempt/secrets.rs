@@ -7,7 +7,7 @@ use std::{
 };
 
 use blueproof_core::attempt::{KeptFile, open_regular};
-use blueproof_diagnostic::{Code, Diagnostic, Place};
+use blueproof_diagnostic::{Code, Diagnostic, SourceLocation};
 
 use crate::{
     agent::SecretValues,
@@ -35,7 +35,7 @@ pub(super) fn shown(tokens: &BTreeMap<&'static str, BTreeSet<u32>>) -> Vec<Diagn
         let place = cells.join(", ");
         let message = format!("{place} showed what looks like {name}; it is kept as ***");
         Diagnostic::warning(Code::SecretShown, message)
-            .at(Place::file(place))
+            .at(SourceLocation::file(place))
             .hint("do not print it; if it is real, take it back where it was issued, and read the next one from the environment (spec.secrets)")
     });
     told.collect()
@@ -55,7 +55,7 @@ pub(super) fn in_files(redactor: &Redactor, folder: &Path, files: &[KeptFile]) -
             let message = format!("the artifact `{path}` holds {what}; it is kept as it is");
             told.push(
                 Diagnostic::warning(Code::SecretShown, message)
-                    .at(Place::file(path.to_string()))
+                    .at(SourceLocation::file(path.to_string()))
                     .hint("whoever may read the artifact has it: write the file without it, and take it back where it was issued"),
             );
         }

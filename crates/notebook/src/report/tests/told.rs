@@ -2,7 +2,7 @@
 
 use blueproof_core::{
     attempt::Machine,
-    domain::{Limit, Revision},
+    domain::{Revision, TimeLimit},
 };
 
 use super::{super::failed_line::FailedLine, *};
@@ -26,9 +26,12 @@ fn each_ending_has_words_of_its_own_on_the_page() {
         (failed_as(FailureClass::Notebook, None), "Failed"),
         (failed_as(FailureClass::Workload, None), "Failed"),
         (failed_as(FailureClass::Expectation, None), "Not as expected"),
-        (failed_as(FailureClass::Timeout(Limit::Cell), None), "Timed out"),
         (
-            failed_as(FailureClass::Timeout(Limit::Startup), None),
+            failed_as(FailureClass::Timeout(TimeLimit::Cell), None),
+            "Timed out",
+        ),
+        (
+            failed_as(FailureClass::Timeout(TimeLimit::Startup), None),
             "Timed out",
         ),
         (
@@ -196,7 +199,7 @@ fn what_fails_outside_of_cells_names_the_notebooks_file_in_junit() {
     });
     for class in [
         FailureClass::Config,
-        FailureClass::Timeout(Limit::Startup),
+        FailureClass::Timeout(TimeLimit::Startup),
         FailureClass::Infrastructure,
     ] {
         let report = Report {

@@ -224,7 +224,7 @@ pub(super) fn usage(queue: &AdmissionQueue, now: Timestamp) -> Vec<Option<Vec<Us
 fn preemptors(queue: &AdmissionQueue) -> Vec<(&str, Option<WorkloadId>, bool)> {
     let queues = queue.queues().trees.iter().flat_map(|tree| &tree.queues);
     let preemptors = queues.map(|queue| {
-        let (preemptor, is_sticky) = queue.line.preemptor();
+        let (preemptor, is_sticky) = queue.pending.preemptor();
         (queue.name.as_str(), preemptor, is_sticky)
     });
     preemptors.collect()

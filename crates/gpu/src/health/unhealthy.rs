@@ -1,4 +1,4 @@
-//! Which devices nobody should be given.
+//! Which devices are unhealthy, so that no attempt should be given them.
 
 use std::collections::BTreeMap;
 
@@ -6,15 +6,15 @@ use blueproof_core::gpu::{DeviceUuid, GpuInventory};
 
 use super::{Findings, Severity};
 
-/// Returns the devices of which a check says that whoever works there has to leave, and their parts, each with what was
-/// found.
+/// Returns the devices for which a check demands that their attempt is evicted, and their MIG instances, each with what the
+/// check found.
 ///
-/// What is only a warning, such as a row of memory that waits to be replaced, makes no device unfit.
-pub fn unfit(findings: &Findings, inventory: &GpuInventory) -> BTreeMap<DeviceUuid, String> {
+/// What is only a warning, such as a row of memory that waits to be replaced, makes no device unhealthy.
+pub fn unhealthy_devices(findings: &Findings, inventory: &GpuInventory) -> BTreeMap<DeviceUuid, String> {
     let bad = findings
         .problems()
         .filter(|(_, severity)| *severity == Severity::Evict);
-    let mut unfit = BTreeMap::new();
+    let mut unhealthy = BTreeMap::new();
     for (finding, _) in bad {
         let Some(device) = &finding.device else { continue };
         let words = format!("{}: {}", finding.check, finding.answer);
@@ -23,8 +23,8 @@ pub fn unfit(findings: &Findings, inventory: &GpuInventory) -> BTreeMap<DeviceUu
             .into_iter()
             .flat_map(|listed| listed.partitions.iter().map(|part| &part.uuid));
         for unit in std::iter::once(device).chain(parts) {
-            unfit.entry(unit.clone()).or_insert_with(|| words.clone());
+            unhealthy.entry(unit.clone()).or_insert_with(|| words.clone());
         }
     }
-    unfit
+    unhealthy
 }

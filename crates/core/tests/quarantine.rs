@@ -1,11 +1,12 @@
-//! Commands and news that the engine cannot work with: each is set aside with its reason, and stops nothing else.
+//! Commands and news that the engine cannot work with: each is quarantined with its reason, and stops nothing else.
 
 use std::{path::Path, sync::Arc};
 
 use blueproof_core::{
+    attempt::RecordKind,
     domain::{Cpus, RequestKey, Resources},
     engine::{Engine, Ports},
-    event::Event,
+    event::{Event, StopMode},
     policy::Policy,
     ports::{Answer, Clock, Clusters, Command, Seq, Store},
     scheduler::{Scheduler, Step},
@@ -56,8 +57,8 @@ fn settled(runs: usize) -> impl Fn(&Scheduler) -> bool {
 
 fn problem(answer: Option<Answer>) -> Diagnostic {
     match answer {
-        Some(Answer::SetAside(problem)) => *problem,
-        other => panic!("it is not set aside: {other:?}"),
+        Some(Answer::Quarantined(problem)) => *problem,
+        other => panic!("it is not quarantined: {other:?}"),
     }
 }
 
@@ -89,7 +90,7 @@ fn always_fails(_: &mut Scheduler, _: Timestamp, _: Event) -> Step {
 }
 
 #[tokio::test]
-async fn a_command_that_cannot_be_read_is_set_aside_and_stops_no_other() {
+async fn a_command_that_cannot_be_read_is_quarantined_and_stops_no_other() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("b.db");
     let store: Arc<dyn Store> = Arc::new(SqliteStore::open(&path).expect("a store"));
@@ -108,7 +109,7 @@ async fn a_command_that_cannot_be_read_is_set_aside_and_stops_no_other() {
         ("garbage", "line 1 column 1"),
     ] {
         let problem = problem(answer(&store, key).await);
-        assert_eq!(problem.code, Code::CommandSetAside);
+        assert_eq!(problem.code, Code::CommandQuarantined);
         assert!(
             problem.message.contains(&format!("the command `{key}`")),
             "{problem:?}"
@@ -128,7 +129,7 @@ async fn a_command_that_cannot_be_read_is_set_aside_and_stops_no_other() {
 }
 
 #[tokio::test]
-async fn a_command_about_which_deciding_fails_is_set_aside_and_leaves_no_trace() {
+async fn a_command_about_which_deciding_fails_is_quarantined_and_leaves_no_trace() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("b.db");
     let stores: [Arc<dyn Store>; 2] = [
@@ -145,10 +146,10 @@ async fn a_command_about_which_deciding_fails_is_set_aside_and_leaves_no_trace()
         let problem = problem(answer(&store, "second").await);
         assert_eq!(
             (problem.code, &*problem.causes[0]),
-            (Code::CommandSetAside, "the test says so")
+            (Code::CommandQuarantined, "the test says so")
         );
-        assert_eq!(engine.take_set_aside(), [problem], "and whoever leads is told");
-        assert_eq!(engine.take_set_aside(), []);
+        assert_eq!(engine.take_quarantined(), [problem], "and whoever leads is told");
+        assert_eq!(engine.take_quarantined(), []);
         let keys: Vec<String> = engine.scheduler().runs().map(|run| run.request_key.0).collect();
         assert_eq!(keys, ["first", "third"]);
         engine.scheduler().check();
@@ -164,7 +165,7 @@ async fn a_command_about_which_deciding_fails_is_set_aside_and_leaves_no_trace()
 }
 
 #[tokio::test]
-async fn news_about_which_deciding_fails_are_set_aside_and_stop_nothing_else() {
+async fn news_about_which_deciding_fails_are_quarantined_and_stop_nothing_else() {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
     ask(&store, "first").await;
     let mut engine = engine(&store).await.deciding_by(fails_on_reports);
@@ -175,7 +176,7 @@ async fn news_about_which_deciding_fails_are_set_aside_and_stop_nothing_else() {
         |scheduler: &Scheduler| scheduler.runs().filter(|run| run.ended_at.is_some()).count() == 2;
     engine.run_until(both_ended).await.expect("it goes on");
     engine.scheduler().check();
-    let told = engine.take_set_aside();
+    let told = engine.take_quarantined();
     assert!(
         told.iter().all(|problem| problem.message.contains("`reported`")),
         "{told:?}"
@@ -198,4 +199,16 @@ async fn where_every_step_fails_nothing_is_decided_and_no_command_is_blamed() {
         None,
         "it waits for a binary that can"
     );
+}
+
+#[test]
+fn answers_and_records_of_earlier_versions_are_read_under_their_names_of_then() {
+    let answer = r#"{"setAside":{"severity":"error","code":"BP0707","message":"m"}}"#;
+    let answer: Answer = serde_json::from_str(answer).expect("it is read");
+    assert!(matches!(answer, Answer::Quarantined(_)));
+    let record: RecordKind =
+        serde_json::from_str(r#"{"kind":"devicesUnfit","devices":{}}"#).expect("it is read");
+    assert!(matches!(record, RecordKind::DevicesUnhealthy { .. }));
+    let how: StopMode = serde_json::from_str(r#""end""#).expect("it is read");
+    assert_eq!(how, StopMode::Terminate);
 }

@@ -1,10 +1,11 @@
-//! Those who wait in one ClusterQueue, and who of them is next.
+//! The pending workloads of one ClusterQueue, and which of them is the head.
 //!
-//! Where usage counts, the user who had less lately goes first. Then higher priority first, then who waits longer. What
-//! waits is kept by class: workloads of the same shape and priority fare alike, so when one of them cannot be admitted in
-//! a BestEffortFIFO queue, the whole class is parked, untried, until something changes. Parking and waking cost the same
-//! however many a class has. Where usage counts, each user has a line of its own, so that to find who is next only users
-//! are compared, and nothing moves when their usage does.
+//! Under admission fair sharing the workload of the user with the least usage comes first; then the workload with the
+//! higher priority, then the one that was queued earlier. Workloads are kept by class: those of the same shape and priority
+//! have the same chances, so when one of them cannot be admitted in a BestEffortFIFO queue, its whole class is inadmissible
+//! and is not tried again before something changes. Marking a class and queueing it again cost the same however many
+//! workloads it has. Under admission fair sharing each user has a list of its own: only users are compared to find the
+//! head, and nothing is reordered when their usage changes.
 
 use std::{
     cmp::Reverse,
@@ -20,20 +21,20 @@ use super::{
     workload::WorkloadId,
 };
 
-/// A workload that waits, or could wait again.
+/// A pending workload, or one that could be requeued.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Entry {
     pub(super) class: Class,
     /// The number of its user in the queue.
     pub(super) user: usize,
     pub(super) queued_at: Timestamp,
-    /// How often it was evicted.
+    /// How often the workload was evicted.
     pub(super) evictions: u32,
-    /// For whom it was evicted last.
+    /// The workload that preempted it last.
     pub(super) evicted_by: Option<WorkloadId>,
 }
 
-/// Workloads that fare alike.
+/// Workloads with the same chances of admission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Class {
     pub(super) priority: i32,
@@ -41,52 +42,52 @@ pub(super) struct Class {
     pub(super) shape: usize,
 }
 
-/// A place in the line: the least is next.
+/// The position of the first workload of a class in a list: the least is the head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Place {
+struct HeadKey {
     priority: Reverse<i32>,
-    since: Timestamp,
+    queued_at: Timestamp,
     id: WorkloadId,
     class: Class,
 }
 
-/// Those of a class that wait, by line.
+/// The pending workloads of a class, by list.
 #[derive(Debug, Clone, Default)]
 struct Members {
     by_age: BTreeMap<usize, BTreeSet<(Timestamp, WorkloadId)>>,
-    parked: bool,
+    inadmissible: bool,
 }
 
-/// In which order those who wait are: by usage, then who waits for others to be gone, then by priority and age.
-type Rank = (Usage, bool, Reverse<i32>, Timestamp, WorkloadId);
+/// The order of pending workloads: by usage, then a preemptor that stays the head, then by priority and queueing time.
+type SortKey = (Usage, bool, Reverse<i32>, Timestamp, WorkloadId);
 
-/// Those who wait in one ClusterQueue.
+/// The pending workloads of one ClusterQueue.
 #[derive(Debug, Clone)]
-pub(super) struct Line {
+pub(super) struct PendingQueue {
     strategy: QueueingStrategy,
-    /// Whether each user has a line of its own; else there is one.
+    /// Whether each user has a list of its own; else all workloads are in one.
     by_usage: bool,
     entries: BTreeMap<WorkloadId, Entry>,
     classes: BTreeMap<Class, Members>,
-    /// In each line that is not empty the first of each class that is not parked.
-    firsts: BTreeMap<usize, BTreeSet<Place>>,
-    /// Those who may not be tried yet.
+    /// For each list with workloads to be tried, the first workload of each class that is not inadmissible.
+    heads: BTreeMap<usize, BTreeSet<HeadKey>>,
+    /// Workloads that are requeued with backoff, and are not tried yet.
     backing_off: BTreeSet<WorkloadId>,
-    /// Who last had others evicted for it, and waits for that.
+    /// The workload that last preempted others, until it is admitted.
     preemptor: Option<WorkloadId>,
-    /// Whether it stays next: by the strategy of the queue when it had them evicted, which may be another now.
+    /// Whether the preemptor stays the head: by the queue's strategy when it preempted, which may have changed since.
     is_sticky: bool,
     progress: BTreeMap<WorkloadId, Progress>,
 }
 
-impl Line {
+impl PendingQueue {
     pub(super) fn new(strategy: QueueingStrategy, by_usage: bool) -> Self {
         Self {
             strategy,
             by_usage,
             entries: BTreeMap::new(),
             classes: BTreeMap::new(),
-            firsts: BTreeMap::new(),
+            heads: BTreeMap::new(),
             backing_off: BTreeSet::new(),
             preemptor: None,
             is_sticky: false,
@@ -94,12 +95,12 @@ impl Line {
         }
     }
 
-    /// Takes over those who wait in another; everybody may try again.
+    /// Takes over the workloads of an earlier version of the queue; all may be tried again.
     pub(super) fn adopt(&mut self, old: Self) {
         if self.by_usage == old.by_usage {
             let strategy = self.strategy;
             *self = Self { strategy, ..old };
-            return self.wake();
+            return self.queue_inadmissible();
         }
         (self.preemptor, self.is_sticky) = (old.preemptor, old.is_sticky);
         self.progress = old.progress;
@@ -111,12 +112,12 @@ impl Line {
         }
     }
 
-    /// Forgets where searches for flavors go on: there are others now.
+    /// Forgets where the searches for flavors go on: the flavors have changed.
     pub(super) fn forget_progress(&mut self) {
         self.progress.clear();
     }
 
-    /// Puts a workload into the line. One of a class that is parked is parked with it.
+    /// Adds a workload. If its class is inadmissible, so is the workload.
     pub(super) fn push(&mut self, id: WorkloadId, entry: Entry) {
         self.remove(id);
         self.insert(id, entry);
@@ -129,14 +130,14 @@ impl Line {
         });
     }
 
-    /// Takes a workload out of the line.
+    /// Removes a workload.
     pub(super) fn remove(&mut self, id: WorkloadId) -> Option<Entry> {
         self.back_off(id)?;
         self.backing_off.remove(&id);
         self.entries.remove(&id)
     }
 
-    /// Lets a workload step aside: it is not tried, and nobody waits behind it.
+    /// Puts a workload into backoff: it is not tried, and no other workload waits behind it.
     pub(super) fn back_off(&mut self, id: WorkloadId) -> Option<Entry> {
         let entry = self.entry(id)?;
         self.progress.remove(&id);
@@ -150,134 +151,136 @@ impl Line {
         Some(entry)
     }
 
-    /// Lets a workload that stepped aside be tried again, in the place that its age gives it.
+    /// Ends a workload's backoff: it is tried again, at the position that its queueing time gives it.
     pub(super) fn end_back_off(&mut self, id: WorkloadId) {
         if let Some(entry) = self.entry(id).filter(|_| self.backing_off.contains(&id)) {
             self.push(id, entry);
         }
     }
 
-    /// Returns whether a workload of this line has stepped aside.
+    /// Returns whether a workload is in backoff.
     pub(super) fn backs_off(&self, id: WorkloadId) -> bool {
         self.backing_off.contains(&id)
     }
 
-    /// Changes who of a class is in an entry's line, and keeps the first in view unless the class is parked.
+    /// Changes the members of a class in an entry's list, and updates its head unless the class is inadmissible.
     fn change(&mut self, entry: &Entry, change: impl FnOnce(&mut BTreeSet<(Timestamp, WorkloadId)>)) {
-        let (class, line) = (entry.class, self.line_of(entry));
+        let (class, list) = (entry.class, self.list_of(entry));
         let members = self.classes.entry(class).or_default();
-        let by_age = members.by_age.entry(line).or_default();
+        let by_age = members.by_age.entry(list).or_default();
         let before = first(class, by_age);
         change(by_age);
         let after = first(class, by_age);
         if by_age.is_empty() {
-            members.by_age.remove(&line);
+            members.by_age.remove(&list);
         }
-        if members.parked {
+        if members.inadmissible {
             return;
         }
         if members.by_age.is_empty() {
             self.classes.remove(&class);
         }
-        self.show(line, before, after);
+        self.replace_head(list, before, after);
     }
 
-    /// Shows the first of a class in a line, in the place of another.
-    fn show(&mut self, line: usize, before: Option<Place>, after: Option<Place>) {
+    /// Replaces the head of a class in a list.
+    fn replace_head(&mut self, list: usize, before: Option<HeadKey>, after: Option<HeadKey>) {
         if before == after {
             return;
         }
-        let firsts = self.firsts.entry(line).or_default();
+        let heads = self.heads.entry(list).or_default();
         if let Some(before) = before {
-            firsts.remove(&before);
+            heads.remove(&before);
         }
-        firsts.extend(after);
-        if firsts.is_empty() {
-            self.firsts.remove(&line);
+        heads.extend(after);
+        if heads.is_empty() {
+            self.heads.remove(&list);
         }
     }
 
-    fn line_of(&self, entry: &Entry) -> usize {
+    fn list_of(&self, entry: &Entry) -> usize {
         if self.by_usage { entry.user } else { 0 }
     }
 
-    /// Returns who is next. One for whom others were evicted in a BestEffortFIFO queue stays next of its user's, so that their
-    /// quota goes to nobody else.
+    /// Returns the head of the queue. A workload that preempted others in a BestEffortFIFO queue stays the head of its list, so
+    /// that no other workload takes the quota that they release.
     pub(super) fn head(&self, users: &Users) -> Option<(WorkloadId, Entry)> {
-        let sticky = self.sticky().filter(|id| !self.is_parked(*id));
-        let sticky = sticky.map(|id| (self.line_of(&self.entries[&id]), id));
-        let firsts = self.firsts.iter().filter_map(|(line, firsts)| {
-            let sticky = sticky.filter(|(of, _)| of == line);
-            let id = sticky
-                .map(|(_, id)| id)
-                .or(firsts.first().map(|place| place.id))?;
+        let sticky = self.sticky().filter(|id| !self.is_inadmissible(*id));
+        let sticky = sticky.map(|id| (self.list_of(&self.entries[&id]), id));
+        let heads = self.heads.iter().filter_map(|(list, heads)| {
+            let sticky = sticky.filter(|(of, _)| of == list);
+            let id = sticky.map(|(_, id)| id).or(heads.first().map(|key| key.id))?;
             Some((id, self.entries[&id]))
         });
-        firsts.min_by_key(|(id, entry)| self.rank(*id, entry, users))
+        heads.min_by_key(|(id, entry)| self.sort_key(*id, entry, users))
     }
 
-    /// Returns the users who have somebody to be tried.
+    /// Returns the users with a workload to be tried.
     pub(super) fn users(&self) -> impl Iterator<Item = usize> {
-        self.firsts.keys().copied()
+        self.heads.keys().copied()
     }
 
-    /// Returns who had others evicted for it and goes on to be first.
+    /// Returns the preemptor that stays the head.
     fn sticky(&self) -> Option<WorkloadId> {
         self.preemptor.filter(|_| self.is_sticky)
     }
 
-    /// Returns whether a workload of this line is parked.
-    pub(super) fn is_parked(&self, id: WorkloadId) -> bool {
+    /// Returns whether a workload is inadmissible.
+    pub(super) fn is_inadmissible(&self, id: WorkloadId) -> bool {
         let class = self
             .entries
             .get(&id)
             .and_then(|entry| self.classes.get(&entry.class));
-        class.is_some_and(|members| members.parked)
+        class.is_some_and(|members| members.inadmissible)
     }
 
-    /// Parks a workload that cannot be admitted, with all that fare alike, and returns whether anything changed. In a
-    /// StrictFIFO queue, and while it has flavors left to try, it stays where it is.
-    pub(super) fn park(&mut self, id: WorkloadId) -> bool {
+    /// Marks a workload that cannot be admitted, and its whole class, as inadmissible, and returns whether anything changed. In
+    /// a StrictFIFO queue, and while there are flavors left to try, the workload stays pending.
+    pub(super) fn mark_inadmissible(&mut self, id: WorkloadId) -> bool {
         let pending = self.progress.get(&id).is_some_and(Progress::is_pending);
         if self.strategy == QueueingStrategy::StrictFIFO || pending {
             return false;
         }
         let class = self.entries[&id].class;
-        self.set_parked(class, true);
+        self.set_inadmissible(class, true);
         true
     }
 
-    /// Lets everybody try again.
-    pub(super) fn wake(&mut self) {
-        let parked = self.classes.iter().filter(|(_, members)| members.parked);
-        for class in parked.map(|(class, _)| *class).collect::<Vec<_>>() {
-            self.set_parked(class, false);
+    /// Queues all inadmissible workloads to be tried again.
+    pub(super) fn queue_inadmissible(&mut self) {
+        let inadmissible = self.classes.iter().filter(|(_, members)| members.inadmissible);
+        for class in inadmissible.map(|(class, _)| *class).collect::<Vec<_>>() {
+            self.set_inadmissible(class, false);
         }
     }
 
-    fn set_parked(&mut self, class: Class, parked: bool) {
+    fn set_inadmissible(&mut self, class: Class, inadmissible: bool) {
         let members = self.classes.entry(class).or_default();
-        members.parked = parked;
-        let lines = members.by_age.iter();
-        let firsts: Vec<_> = lines
-            .map(|(line, by_age)| (*line, first(class, by_age)))
+        members.inadmissible = inadmissible;
+        let lists = members.by_age.iter();
+        let heads: Vec<_> = lists
+            .map(|(list, by_age)| (*list, first(class, by_age)))
             .collect();
-        if firsts.is_empty() && !parked {
+        if heads.is_empty() && !inadmissible {
             self.classes.remove(&class);
         }
-        for (line, first) in firsts {
-            let (before, after) = if parked { (first, None) } else { (None, first) };
-            self.show(line, before, after);
+        for (list, first) in heads {
+            let (before, after) = if inadmissible {
+                (first, None)
+            } else {
+                (None, first)
+            };
+            self.replace_head(list, before, after);
         }
     }
 
-    /// Notes that a workload, which is next, has others evicted for it.
+    /// Notes that the head preempts others.
     pub(super) fn set_preemptor(&mut self, id: WorkloadId) {
         self.preemptor = Some(id);
         self.is_sticky = self.strategy == QueueingStrategy::BestEffortFIFO;
     }
 
-    /// Returns the workload that last had others evicted for it, and whether it stays the head.
+    /// Returns the workload that last preempted others, and whether it stays the head.
     pub(super) fn preemptor(&self) -> (Option<WorkloadId>, bool) {
         (self.preemptor, self.is_sticky)
     }
@@ -299,14 +302,14 @@ impl Line {
         }
     }
 
-    /// Returns who has flavors left to try, and where their searches go on.
+    /// Returns the workloads with flavors left to try, and where their searches go on.
     pub(super) fn searches(&self) -> impl Iterator<Item = (WorkloadId, Vec<Vec<usize>>)> {
         self.progress
             .iter()
             .map(|(id, progress)| (*id, progress.next.clone()))
     }
 
-    /// Lets the search for a workload's flavors start anew.
+    /// Restarts the search for a workload's flavors.
     pub(super) fn forget_progress_of(&mut self, id: WorkloadId) {
         self.progress.remove(&id);
     }
@@ -315,33 +318,35 @@ impl Line {
         self.entries.get(&id).copied()
     }
 
-    /// Returns whether a workload had others evicted for it, and waits for that.
+    /// Returns whether a workload has preempted others and is not admitted yet.
     pub(super) fn is_preemptor(&self, id: WorkloadId) -> bool {
         self.preemptor == Some(id)
     }
 
-    /// Returns who waits before a workload, the first one first, whether parked or not.
+    /// Returns the workloads ahead of a workload in the order of the queue, inadmissible ones too.
     pub(super) fn before(&self, id: WorkloadId, users: &Users) -> Vec<WorkloadId> {
         let Some(entry) = self.entries.get(&id) else {
             return Vec::new();
         };
-        let own = self.rank(id, entry, users);
-        let mut before = self.ranks(users);
-        before.retain(|rank @ (.., other)| *rank < own && !self.backs_off(*other));
+        let own = self.sort_key(id, entry, users);
+        let mut before = self.sort_keys(users);
+        before.retain(|sort_key @ (.., other)| *sort_key < own && !self.backs_off(*other));
         ids_in_order(before)
     }
 
-    /// Returns who waits, the first one first, whether parked or not.
+    /// Returns the pending workloads in the order of the queue, inadmissible ones too.
     pub(super) fn in_order(&self, users: &Users) -> Vec<WorkloadId> {
-        ids_in_order(self.ranks(users))
+        ids_in_order(self.sort_keys(users))
     }
 
-    fn ranks(&self, users: &Users) -> Vec<Rank> {
+    fn sort_keys(&self, users: &Users) -> Vec<SortKey> {
         let entries = self.entries.iter();
-        entries.map(|(id, entry)| self.rank(*id, entry, users)).collect()
+        entries
+            .map(|(id, entry)| self.sort_key(*id, entry, users))
+            .collect()
     }
 
-    fn rank(&self, id: WorkloadId, entry: &Entry, users: &Users) -> Rank {
+    fn sort_key(&self, id: WorkloadId, entry: &Entry, users: &Users) -> SortKey {
         (
             users.usage(entry.user),
             self.sticky() != Some(id),
@@ -351,12 +356,12 @@ impl Line {
         )
     }
 
-    /// Returns who waits, in no order.
+    /// Returns the pending workloads, in no order.
     pub(super) fn ids(&self) -> impl Iterator<Item = WorkloadId> {
         self.entries.keys().copied()
     }
 
-    /// Returns how many wait.
+    /// Returns the number of pending workloads.
     pub(super) fn len(&self) -> usize {
         self.entries.len()
     }
@@ -366,17 +371,17 @@ impl Line {
     }
 }
 
-fn first(class: Class, by_age: &BTreeSet<(Timestamp, WorkloadId)>) -> Option<Place> {
-    let (since, id) = by_age.first().copied()?;
-    Some(Place {
+fn first(class: Class, by_age: &BTreeSet<(Timestamp, WorkloadId)>) -> Option<HeadKey> {
+    let (queued_at, id) = by_age.first().copied()?;
+    Some(HeadKey {
         priority: Reverse(class.priority),
-        since,
+        queued_at,
         id,
         class,
     })
 }
 
-fn ids_in_order(mut ranks: Vec<Rank>) -> Vec<WorkloadId> {
-    ranks.sort_unstable();
-    ranks.into_iter().map(|(.., id)| id).collect()
+fn ids_in_order(mut sort_keys: Vec<SortKey>) -> Vec<WorkloadId> {
+    sort_keys.sort_unstable();
+    sort_keys.into_iter().map(|(.., id)| id).collect()
 }

@@ -1,8 +1,8 @@
-//! Which accelerators no attempt is given, because it would fail there.
+//! Which devices are unhealthy, so that no attempt is given them.
 //!
-//! Some are seen to be unfit when they are looked at. Others failed under an attempt in a manner that only a reset ends, and
-//! that nobody sees afterwards: a note beside the files that say who has what keeps these aside. It holds until the machine
-//! is booted again, or somebody removes it.
+//! Some are found unhealthy by a check of the present. Others failed under an attempt in a manner that only a reset ends and
+//! that no later check finds: these are quarantined by a note beside the files that say which attempt has which device. The
+//! note holds until the next boot, or until it is removed.
 
 use std::{collections::BTreeMap, fs, io};
 
@@ -19,28 +19,28 @@ use super::{
 /// What the kernel makes up anew at each boot.
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
-/// Returns which of these devices no attempt is given, and why, as it was seen when they were looked at last.
-pub(super) fn unfit(
+/// Returns which of these devices are unhealthy or quarantined, and why, as of the last check.
+pub(super) fn unhealthy(
     units: &[DeviceUuid],
     seen: &Devices,
     claims: &Claims<'_>,
 ) -> Result<BTreeMap<DeviceUuid, Diagnostic>, CallError> {
-    let mut unfit = BTreeMap::new();
+    let mut unhealthy = BTreeMap::new();
     for unit in units {
         let is_listed = seen.units.as_ref().is_none_or(|units| units.contains(unit));
-        let diagnostic = match seen.unfit.get(unit) {
-            Some(why) => Some(seen_unfit(unit, why)),
-            None if !is_listed => Some(seen_unfit(unit, "its driver does not list it any more")),
-            None => claims.aside(unit)?,
+        let diagnostic = match seen.unhealthy.get(unit) {
+            Some(why) => Some(seen_unhealthy(unit, why)),
+            None if !is_listed => Some(seen_unhealthy(unit, "its driver does not list it any more")),
+            None => claims.quarantined(unit)?,
         };
-        unfit.extend(diagnostic.map(|diagnostic| (unit.clone(), diagnostic)));
+        unhealthy.extend(diagnostic.map(|diagnostic| (unit.clone(), diagnostic)));
     }
-    Ok(unfit)
+    Ok(unhealthy)
 }
 
 impl Claims<'_> {
-    /// Keeps a device from other attempts: it failed under this one. Repeating it changes nothing.
-    pub(super) fn set_aside(
+    /// Quarantines a device: it failed under this attempt. Repeating it changes nothing.
+    pub(super) fn quarantine(
         &self,
         attempt: AttemptId,
         unit: &DeviceUuid,
@@ -53,8 +53,8 @@ impl Claims<'_> {
         files::write_whole(&path, note.as_bytes()).map_err(|error| cannot("write", &path, &error))
     }
 
-    /// Returns why a device is kept aside, if it is.
-    fn aside(&self, unit: &DeviceUuid) -> Result<Option<Diagnostic>, CallError> {
+    /// Returns why a device is quarantined, if it is.
+    fn quarantined(&self, unit: &DeviceUuid) -> Result<Option<Diagnostic>, CallError> {
         let path = self.note(unit);
         let note = match read_regular(&path, LONGEST_CLAIM) {
             Ok(note) => String::from_utf8_lossy(&note).into_owned(),
@@ -71,13 +71,13 @@ impl Claims<'_> {
     }
 }
 
-fn seen_unfit(unit: &DeviceUuid, why: &str) -> Diagnostic {
+fn seen_unhealthy(unit: &DeviceUuid, why: &str) -> Diagnostic {
     not_given(unit, why)
         .hint("see `nvidia-smi -q` and `dmesg`; it is given again as soon as its driver says that it is well")
 }
 
 fn not_given(unit: &DeviceUuid, why: &str) -> Diagnostic {
-    Diagnostic::warning(Code::DevicesUnfit, format!("{unit} is given to no attempt")).because(why)
+    Diagnostic::warning(Code::DevicesUnhealthy, format!("{unit} is given to no attempt")).because(why)
 }
 
 /// Returns which boot this is. A kernel that does not say has had one only.
@@ -98,28 +98,28 @@ mod tests {
             .into()
     }
 
-    fn seen(listed: Option<Vec<DeviceUuid>>, unfit: &[(&DeviceUuid, &str)]) -> Devices {
-        let unfit = unfit
+    fn seen(listed: Option<Vec<DeviceUuid>>, unhealthy: &[(&DeviceUuid, &str)]) -> Devices {
+        let unhealthy = unhealthy
             .iter()
             .map(|(unit, why)| ((*unit).clone(), (*why).to_owned()));
         Devices {
             units: listed,
-            unfit: unfit.collect(),
+            unhealthy: unhealthy.collect(),
             description: String::new(),
         }
     }
 
     /// Returns what keeps each device from attempts: its cause.
     fn causes(seen: &Devices, claims: &Claims<'_>) -> Vec<(String, String)> {
-        let unfit = unfit(&all(), seen, claims).expect("it can be read");
-        let causes = unfit.into_iter();
+        let unhealthy = unhealthy(&all(), seen, claims).expect("it can be read");
+        let causes = unhealthy.into_iter();
         causes
             .map(|(unit, diagnostic)| (unit.0, diagnostic.causes.join("; ")))
             .collect()
     }
 
     #[test]
-    fn what_is_seen_to_be_unfit_or_gone_is_left_out_and_what_is_not_seen_is_not() {
+    fn a_device_that_is_seen_unhealthy_or_missing_is_left_out_and_one_that_is_not_seen_is_not() {
         let runs = tempfile::tempdir().expect("a folder");
         let claims = Claims::below(runs.path());
         let all = all();
@@ -134,15 +134,15 @@ mod tests {
     }
 
     #[test]
-    fn what_failed_is_kept_aside_until_the_next_boot_or_until_its_note_is_removed() {
+    fn a_device_that_failed_is_quarantined_until_the_next_boot_or_until_its_note_is_removed() {
         let runs = tempfile::tempdir().expect("a folder");
         let claims = Claims::below(runs.path());
         let (all, at) = (all(), Timestamp::from_second(60).expect("small"));
         let well = seen(Some(all.clone()), &[]);
         let failed = RunId(7).attempt(2);
         for _ in 0..2 {
-            let aside = claims.set_aside(failed, &all[2], at, "xids: XID 79");
-            aside.expect("it can be written");
+            let quarantined = claims.quarantine(failed, &all[2], at, "xids: XID 79");
+            quarantined.expect("it can be written");
         }
         let why = "it failed under r-7.2 at 1970-01-01T00:01:00Z: xids: XID 79";
         assert_eq!(causes(&well, &claims), [("MIG-2/0".into(), why.into())]);

@@ -1,4 +1,5 @@
-//! What is looked at when somebody asks: a tree from which holders are taken away to see whether it helps, and put back.
+//! The state that a cycle works on: a tree from which admitted workloads are removed to see whether another fits, and put
+//! back.
 
 use jiff::Timestamp;
 
@@ -10,25 +11,25 @@ use super::{
     workload::{PreemptionReason, WorkloadId},
 };
 
-/// What one who asks wants, while it is looked at.
+/// The request of a workload for which flavors or victims are searched.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Ask<'a> {
+pub(super) struct Request<'a> {
     pub(super) queue: usize,
-    /// How often it was evicted before.
+    /// How often the workload was evicted before.
     pub(super) evictions: u32,
     pub(super) priority: i32,
     pub(super) queued_at: Timestamp,
     pub(super) shape: &'a Shape,
 }
 
-/// A tree while it is looked at: usage may be taken away and put back, nothing else changes.
-pub(super) struct Scene<'a> {
+/// A tree during a cycle: usage may be removed and put back, and nothing else changes.
+pub(super) struct CycleState<'a> {
     pub(super) quotas: &'a mut Quotas,
     pub(super) queues: &'a [Queue],
     pub(super) rules: Rules<'a>,
 }
 
-/// Who is to be evicted, and why they may be.
+/// A workload that is to be preempted, and the rule that allows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Victim {
     pub(super) queue: usize,
@@ -36,26 +37,27 @@ pub(super) struct Victim {
     pub(super) reason: PreemptionReason,
 }
 
-/// What counts beside quotas when somebody is to be evicted.
+/// What counts beside quotas when victims are searched.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rules<'a> {
-    /// Shares, and not only priorities and who borrows.
+    /// Victims are searched by share, and not only by priority and borrowing.
     pub(super) fair: Option<&'a FairSharing>,
-    /// Whoever got quota after this is safe from those who were evicted before: they would take turns for ever.
+    /// A workload that was admitted after this is protected from workloads that were evicted before: else the two could
+    /// preempt each other for ever.
     pub(super) safe_since: Option<Timestamp>,
 }
 
 impl Rules<'_> {
-    /// Returns whether the one who asks may not evict the holder, whatever the queues' terms say.
-    pub(super) fn protect(&self, holder: &Holder, ask: &Ask<'_>) -> bool {
-        ask.evictions > 0 && self.safe_since.is_some_and(|since| holder.reserved_at > since)
+    /// Returns whether the holder may not be preempted for the request, whatever the queues' policies say.
+    pub(super) fn protect(&self, holder: &Holder, request: &Request<'_>) -> bool {
+        request.evictions > 0 && self.safe_since.is_some_and(|since| holder.reserved_at > since)
     }
 }
 
 impl Tree {
-    /// Returns the tree to be looked at.
-    pub(super) fn scene<'a>(&'a mut self, rules: Rules<'a>) -> Scene<'a> {
-        Scene {
+    /// Returns the tree as the state of a cycle.
+    pub(super) fn cycle_state<'a>(&'a mut self, rules: Rules<'a>) -> CycleState<'a> {
+        CycleState {
             quotas: &mut self.quotas,
             queues: &self.queues,
             rules,
@@ -63,19 +65,19 @@ impl Tree {
     }
 }
 
-impl Scene<'_> {
+impl CycleState<'_> {
     /// Returns the number of the queue at a node.
     pub(super) fn queue_at(&self, node: NodeId) -> usize {
         node.0 + self.queues.len() - self.quotas.n_nodes()
     }
 
-    /// Takes away what a holder uses.
+    /// Removes the usage of a victim.
     pub(super) fn remove(&mut self, victim: &Victim) {
         let queue = &self.queues[victim.queue];
         self.quotas.remove(queue.node, &queue.holders[&victim.id].usage);
     }
 
-    /// Puts back what a holder uses.
+    /// Puts back the usage of a victim.
     pub(super) fn add(&mut self, victim: &Victim) {
         let queue = &self.queues[victim.queue];
         self.quotas.add(queue.node, &queue.holders[&victim.id].usage);
