@@ -174,10 +174,20 @@ mod tests {
                 Some("ends at 14:53 at the latest".into())
             )
         );
+        (estimate.start, estimate.end) = (likely(12, 27), None);
+        assert_eq!(
+            ends(&estimate, now()),
+            Some(format!("{NO_HISTORY}, and no limit of time"))
+        );
+    }
+
+    #[test]
+    fn a_bound_from_the_limits_of_others_is_not_said_to_be_from_a_run_without_history() {
         let known = Estimate {
             start: Some(When::AtLatest { at: after(50) }),
             from: Basis::Blueprint { runs: 9 },
-            ..estimate
+            end: Some(When::AtLatest { at: after(60) }),
+            longer_than: None,
         };
         let before = "by the limits of time of runs before it, of which some have no history";
         assert_eq!(
@@ -188,11 +198,6 @@ mod tests {
                     "at 14:53 at the latest, {before}; it takes as long as its 9 earlier runs"
                 ))
             )
-        );
-        (estimate.start, estimate.end) = (likely(12, 27), None);
-        assert_eq!(
-            ends(&estimate, now()),
-            Some(format!("{NO_HISTORY}, and no limit of time"))
         );
     }
 }
