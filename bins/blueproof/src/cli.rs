@@ -95,7 +95,7 @@ pub(crate) enum Command {
     Report(Report),
     /// List the files that a run kept, or copy them
     Artifacts(Artifacts),
-    /// List runs
+    /// List runs, blueprints, events or commands
     Get(Get),
     /// List runs, as `get runs` does
     Ls(GetRuns),

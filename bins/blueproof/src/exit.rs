@@ -59,6 +59,21 @@ pub(crate) fn help(examples: &str, exits: &[Exit]) -> String {
     format!("{examples}\n\nExit codes:\n{}", codes.join("\n"))
 }
 
+/// The same of a command whose codes stand for something of its own.
+pub(crate) fn help_saying(examples: &str, exits: &[(Exit, &str)]) -> String {
+    let codes = exits
+        .iter()
+        .map(|(exit, meaning)| format!("  {:<4} {meaning}", *exit as u8));
+    let codes: Vec<String> = codes.collect();
+    format!("{examples}\n\nExit codes:\n{}", codes.join("\n"))
+}
+
+/// What is said of a mistake where no blueprint can have one.
+pub(crate) const MISTAKE: &str = "the command or the configuration has a mistake";
+
+/// What is said of infrastructure that fails.
+pub(crate) const FAILS: &str = "infrastructure failed; another time it may go better";
+
 impl Exit {
     /// Every code that a run may end with, or that stands for one that goes on.
     pub(crate) const OF_RUNS: [Exit; 8] = [
@@ -79,7 +94,7 @@ impl Exit {
             Exit::Usage => {
                 "the command, the configuration or the blueprint has a mistake; also of a run\n       that is REFUSED because it cannot run as it is written"
             }
-            Exit::Infrastructure => "infrastructure failed; another time it may go better",
+            Exit::Infrastructure => FAILS,
             Exit::TimedOut => "a limit of time was reached",
             Exit::Refused => "the gate, a queue or a policy refused",
             Exit::Pending => "it is not over yet",

@@ -20,7 +20,7 @@ pub(crate) use document::{Document, Encoding, document_schema, encode, schema_of
 pub(crate) use paint::state;
 pub(crate) use problem::print_problem;
 pub(crate) use table::{Cell, Table, Width, shorten};
-pub(crate) use time::{absolute, ago, clock};
+pub(crate) use time::{absolute, ago, clock, local};
 
 /// How an answer is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

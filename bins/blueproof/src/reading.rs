@@ -86,7 +86,8 @@ impl Reading {
     }
 }
 
-fn named_but_missing(store: &Path, named_by: &Origin) -> Diagnostic {
+/// Returns what is said of a store that somebody named and that is not there.
+pub(crate) fn named_but_missing(store: &Path, named_by: &Origin) -> Diagnostic {
     Diagnostic::error(Code::StoreBroken, "the store that was named is not there")
         .at(SourceLocation::file(store.display().to_string()))
         .because(format!("{named_by} names it"))

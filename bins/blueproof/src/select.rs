@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, fmt, path::Path, str::FromStr};
 
 use blueproof_core::{
     domain::{AttemptId, BlueprintName, RunId},
-    ports::StoreClient,
+    ports::{Removal, StoreClient, StoreError},
     view::RunView,
 };
 use blueproof_diagnostic::{Code, Diagnostic, yaml::nearest};
@@ -72,7 +72,7 @@ impl RunSelector {
             RunSelector::Last | RunSelector::Blueprint(_) => self.newest(store).await,
             RunSelector::Id(id) => match store.run(*id).await? {
                 Some(run) => Ok(Meant::One(run)),
-                None => Err(Problem::usage(self.unknown(store.runs(1).await?.first()))),
+                None => Err(Problem::usage(self.missing(store).await?)),
             },
         }
     }
@@ -126,6 +126,17 @@ impl RunSelector {
         error.hint("`blueproof get runs` lists the runs of all projects")
     }
 
+    /// Returns what is said when the run is not there: it was never asked for, was removed, or is lost.
+    pub(crate) async fn missing(&self, store: &dyn StoreClient) -> Result<Diagnostic, StoreError> {
+        let newest = store.runs(1).await?.pop();
+        match (self, &newest) {
+            (RunSelector::Id(run), Some(newest)) if *run < newest.id => {
+                Ok(gone(*run, store.removal(*run).await?))
+            }
+            _ => Ok(self.unknown(newest.as_ref())),
+        }
+    }
+
     /// Returns what is said when the run is not known; `newest` is the newest that is.
     pub(crate) fn unknown(&self, newest: Option<&RunView>) -> Diagnostic {
         let Some(newest) = newest else {
@@ -133,15 +144,6 @@ impl RunSelector {
                 .hint("`blueproof run BLUEPRINT` makes the first")
                 .hint("runs of another store are found with `--store FILE`");
         };
-        if let RunSelector::Id(run) = self
-            && *run < newest.id
-        {
-            let gone = Diagnostic::error(Code::NoSuchRun, format!("{run} is not kept any more"));
-            return gone
-                .because("runs that are over are removed beyond the limits of a retention")
-                .hint("`blueproof get events` has what became of it")
-                .hint("`blueproof store check` tells whether it was lost in another way");
-        }
         let message = match self {
             RunSelector::Blueprint(name) => format!("there is no run of `{name}`"),
             RunSelector::Id(_) | RunSelector::Last => format!("there is no run {self}"),
@@ -151,6 +153,22 @@ impl RunSelector {
             newest.id, newest.subject.blueprint
         ))
     }
+}
+
+/// Returns what is said of a run that was asked for and has no row.
+fn gone(run: RunId, removal: Removal) -> Diagnostic {
+    let error = |message: String| Diagnostic::error(Code::NoSuchRun, message);
+    let gone = match removal {
+        Removal::Pruned => error(format!("{run} is not kept any more"))
+            .because("it was removed beyond the limits of a retention"),
+        Removal::NotPruned => error(format!("the row of {run} is missing from the store"))
+            .because("nothing removed it: the store is damaged")
+            .hint("`blueproof store check` tells what else is missing, `blueproof store repair` writes it again"),
+        Removal::Unknown => error(format!("{run} is not there any more"))
+            .because("it was removed beyond the limits of a retention, or its row was lost")
+            .hint("`blueproof store check`, where the store is, tells whether it was lost"),
+    };
+    gone.hint("`blueproof get events` has what became of it")
 }
 
 /// What a selector comes to.

@@ -29,4 +29,4 @@ pub use reporter::{Interest, Reporter, RunStatus};
 pub use runner::{
     JitConfig, ParseRunnerNameError, Runner, RunnerName, RunnerNews, RunnerProvider, RunnerState,
 };
-pub use store::{Batch, LoggedFact, SNAPSHOTS_KEPT, Seq, Store, StoreClient, StoreError, Version};
+pub use store::{Batch, LoggedFact, Removal, SNAPSHOTS_KEPT, Seq, Store, StoreClient, StoreError, Version};

@@ -34,7 +34,7 @@ use crate::{
     attempt::StoreIdentity,
     domain::{RequestKey, RunId, RunRequest},
     ports::{
-        Batch, Command, Leadership, LeftCommand, LoggedFact, Seq, Store, StoreClient, StoreError,
+        Batch, Command, Leadership, LeftCommand, LoggedFact, Removal, Seq, Store, StoreClient, StoreError,
         StoredCommand, Term, Version,
     },
     view::{OutlookView, RunView},
@@ -282,6 +282,10 @@ impl StoreClient for SqliteStore {
     async fn run_of(&self, key: &RequestKey) -> Result<Option<RunView>, StoreError> {
         let key = key.clone();
         self.read(move |connection| rows::view_of(connection, &key)).await
+    }
+
+    async fn removal(&self, run: RunId) -> Result<Removal, StoreError> {
+        self.read(move |connection| rows::removal(connection, run)).await
     }
 
     async fn runs_before(&self, before: Option<RunId>, limit: usize) -> Result<Vec<RunView>, StoreError> {

@@ -129,6 +129,28 @@ impl RunView {
         last.filter(|attempt| attempt.reserved_at >= self.asked_at())
     }
 
+    /// Returns why the last request came to no pass; `None` where what failed is an attempt of an earlier request.
+    pub fn failure_asked_for(&self) -> Option<&Failure> {
+        let earlier = self
+            .attempts
+            .last()
+            .filter(|_| self.attempt_asked_for().is_none());
+        let failed_earlier = earlier.and_then(|attempt| match &attempt.outcome.as_ref()?.verdict {
+            Verdict::Failed(failure) => Some(&**failure),
+            Verdict::Passed | Verdict::Stopped => None,
+        });
+        let failure = self.failure.as_ref();
+        failure.filter(|failure| Some(*failure) != failed_earlier)
+    }
+
+    /// Returns in words where it is in the pipeline, and that it is held where it is.
+    pub fn state_in_words(&self) -> String {
+        match self.waits() {
+            Some(PendingReason::Held(_)) => "held".into(),
+            Some(_) | None => self.state.to_string(),
+        }
+    }
+
     /// Returns, of a run that passed only after it had failed, in which attempt, and how those before it failed.
     pub fn passed_late(&self) -> Option<String> {
         let (last, before) = self.attempts.split_last()?;

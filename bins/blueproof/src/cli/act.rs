@@ -77,9 +77,14 @@ pub(crate) struct Wait {
 
 /// End a run.
 #[derive(Debug, Args)]
-#[command(after_help = exit::help(
+#[command(after_help = exit::help_saying(
     "Example:\n  blueproof cancel last",
-    &[Exit::Ok, Exit::Usage, Exit::Infrastructure, Exit::Interrupted],
+    &[
+        (Exit::Ok, "the run is over"),
+        (Exit::Usage, exit::MISTAKE),
+        (Exit::Infrastructure, exit::FAILS),
+        (Exit::Interrupted, "the command was interrupted; the run is ended all the same"),
+    ],
 ))]
 pub(crate) struct Cancel {
     /// The run: r-41, 41, last (the newest of this project), or a blueprint for its newest
@@ -159,6 +164,8 @@ pub(crate) struct Init {
 }
 
 /// Show where a run's report is, or print it.
+///
+/// Of a run on a server the page is copied into your cache folder.
 #[derive(Debug, Args)]
 #[command(
     after_help = exit::help(

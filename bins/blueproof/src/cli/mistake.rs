@@ -44,8 +44,16 @@ pub(super) fn with_kind_of_thing(typed: &[OsString], error: &clap::Error) -> Opt
     }
     let run = text_of(error, ContextKind::InvalidSubcommand)?;
     let at = typed.iter().position(|word| *word == *run)?;
-    let has_runs = parent(&typed[..at]).find_subcommand("run").is_some();
-    let names_a_run = matches!(run.parse(), Ok(RunSelector::Id(_) | RunSelector::Last));
+    let before = parent(&typed[..at]);
+    let names_a_run = match run.parse() {
+        Ok(RunSelector::Id(_) | RunSelector::Last) => true,
+        // Only runs are described: another word names a blueprint, unless it is `run` with a slip.
+        Ok(RunSelector::Blueprint(_)) => {
+            before.get_name() == "describe" && nearest(&run, ["run", "runs", "help"]).is_none()
+        }
+        Err(_) => false,
+    };
+    let has_runs = before.find_subcommand("run").is_some();
     // At the top `run` is no kind of thing: it starts one.
     (at > 1 && has_runs && names_a_run).then(|| {
         let mut completed = typed.to_vec();
@@ -207,7 +215,12 @@ mod tests {
             ),
             ("blueproof r-2", None),
             ("blueproof quota r-2", None),
-            ("blueproof describe nonsense", None),
+            (
+                "blueproof describe my-pass",
+                Some("blueproof describe run my-pass"),
+            ),
+            ("blueproof describe rn", None),
+            ("blueproof get nonsense", None),
         ] {
             let typed_now = typed(line);
             let error = Cli::try_parse_from(&typed_now).expect_err("it is a mistake");

@@ -11,7 +11,7 @@ use crate::{
     select::RunSelector,
 };
 
-/// List things.
+/// List runs, blueprints, events or commands.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  blueproof get runs")]
 pub(crate) struct Get {
@@ -259,6 +259,10 @@ pub(crate) struct ConfigGetContexts {
 /// How contexts are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ContextFormat {
+    /// A JSON document
+    Json,
+    /// A YAML document
+    Yaml,
     /// Only the names
     Name,
 }

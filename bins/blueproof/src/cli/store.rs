@@ -7,12 +7,19 @@ use jiff::SignedDuration;
 
 use super::act::days;
 use crate::{
-    exit::{self, Exit},
+    exit::{Exit, FAILS, MISTAKE, help_saying},
     output::DocumentFormat,
 };
 
-/// The codes of commands that look at all of a store.
-const EXITS: [Exit; 4] = [Exit::Ok, Exit::Failed, Exit::Usage, Exit::Infrastructure];
+/// Returns the codes of a command, of which one says that the store is not whole.
+fn exits(done: &str) -> [(Exit, &str); 4] {
+    [
+        (Exit::Ok, done),
+        (Exit::Failed, "the store is not whole"),
+        (Exit::Usage, MISTAKE),
+        (Exit::Infrastructure, FAILS),
+    ]
+}
 
 /// Check the store, repair it, and remove old runs.
 #[derive(Debug, Args)]
@@ -39,24 +46,24 @@ pub(crate) enum StoreCommand {
 ///
 /// It only reads, beside whatever goes on.
 #[derive(Debug, Args)]
-#[command(after_help = exit::help("Example:\n  blueproof store check", &EXITS))]
+#[command(after_help = help_saying("Example:\n  blueproof store check", &exits("the store is whole")))]
 pub(crate) struct StoreCheckArguments {}
 
 /// Rewrite what differs from the log.
 ///
 /// The log itself is not changed. It works while nothing else does with the store, and says so otherwise.
 #[derive(Debug, Args)]
-#[command(after_help = exit::help("Example:\n  blueproof store repair", &EXITS))]
+#[command(after_help = help_saying("Example:\n  blueproof store repair", &exits("the store was whole, or is again")))]
 pub(crate) struct StoreRepair {}
 
 /// Remove ended runs and their output beyond limits.
 ///
 /// What goes on is never removed, nor is the log. A scheduler that is started with the same limits does this once an hour.
 #[derive(Debug, Args)]
-#[command(after_help = exit::help(
+#[command(after_help = help_saying(
     "Examples:\n  blueproof store prune --retention-age 90d --retention-output 50Gi --dry-run\n  \
      blueproof store prune --retention-runs 10000",
-    &EXITS,
+    &[(Exit::Ok, "what is beyond the limits is removed"), (Exit::Usage, MISTAKE), (Exit::Infrastructure, FAILS)],
 ))]
 pub(crate) struct StorePrune {
     #[command(flatten)]

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::{
     cli::{ConfigCommand, ConfigGetContexts, ConfigShow, Configuration, ContextFormat},
-    config::{Config, ConfigFlags, Key, Origin, Presence, ProcessEnv},
+    config::{Config, ConfigFlags, Context, Key, Origin, Presence, ProcessEnv},
     exit::{Exit, Problem},
     output::{self, Document, Encoding, Table, Width},
 };
@@ -19,7 +19,7 @@ pub(crate) fn config(arguments: &Configuration, flags: &ConfigFlags) -> Result<E
     let answer = match &arguments.command {
         ConfigCommand::Show(show) => shown(&config, show)?,
         ConfigCommand::Path => files(&config),
-        ConfigCommand::GetContexts(get) => contexts(&config, get),
+        ConfigCommand::GetContexts(get) => contexts(&config, get)?,
         ConfigCommand::CurrentContext => current_context(&config)?,
         ConfigCommand::UseContext(_) => String::new(),
     };
@@ -27,14 +27,24 @@ pub(crate) fn config(arguments: &Configuration, flags: &ConfigFlags) -> Result<E
     Ok(Exit::Ok)
 }
 
-fn contexts(config: &Config, arguments: &ConfigGetContexts) -> String {
+fn contexts(config: &Config, arguments: &ConfigGetContexts) -> Result<String, Problem> {
     let current = config.context.value.as_deref();
-    if arguments.output == Some(ContextFormat::Name) {
-        let names = config
-            .contexts
-            .iter()
-            .map(|context| output::line(&context.name) + "\n");
-        return names.collect();
+    let listed = || {
+        let contexts = config.contexts.iter().map(|context| ListedContext {
+            name: &context.name,
+            is_current: current == Some(context.name.as_str()),
+            context,
+        });
+        Document::<ListedContext<'_>>::list("ContextList", "Context", contexts)
+    };
+    match arguments.output {
+        Some(ContextFormat::Json) => return output::encode(&listed(), Encoding::Json),
+        Some(ContextFormat::Yaml) => return output::encode(&listed(), Encoding::Yaml),
+        Some(ContextFormat::Name) => {
+            let names = config.contexts.iter();
+            return Ok(names.map(|context| output::line(&context.name) + "\n").collect());
+        }
+        None => {}
     }
     let mut table = Table::new(["CURRENT", "NAME", "SERVER", "STORE", "TOKENFILE"]);
     for context in &config.contexts {
@@ -48,7 +58,7 @@ fn contexts(config: &Config, arguments: &ConfigGetContexts) -> String {
             cell(&context.token_file),
         ]);
     }
-    table.render(Width::Unlimited)
+    Ok(table.render(Width::Unlimited))
 }
 
 fn current_context(config: &Config) -> Result<String, Problem> {
@@ -108,6 +118,16 @@ fn files(config: &Config) -> String {
         table.row([path.into(), layer.owner.word().into(), presence.into()]);
     }
     table.render(Width::Unlimited)
+}
+
+/// A context, for programs.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ListedContext<'a> {
+    name: &'a str,
+    is_current: bool,
+    #[serde(flatten)]
+    context: &'a Context,
 }
 
 /// Every value with its origin, for programs.

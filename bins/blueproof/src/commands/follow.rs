@@ -2,7 +2,7 @@
 
 use std::slice;
 
-use blueproof_core::view::RunView;
+use blueproof_core::{domain::AttemptId, view::RunView};
 use blueproof_host::Target;
 use jiff::Timestamp;
 
@@ -38,10 +38,12 @@ impl Verbosity {
     }
 }
 
-/// Shows how a run goes on until `done` holds of it. `None` when whoever watched let go of it.
+/// Shows how a run goes on after the attempt `earlier`, if there was one, until `done` holds of it. `None` when whoever
+/// watched let go of it.
 pub(crate) async fn follow(
     session: &Session,
     target: &Target,
+    earlier: Option<AttemptId>,
     done: impl Fn(&RunView) -> bool,
     verbosity: Verbosity,
     on_interrupt: OnInterrupt,
@@ -50,7 +52,7 @@ pub(crate) async fn follow(
         return wait_in_silence(session, target, done, on_interrupt).await;
     }
     show::github::begin_group("how the run goes on");
-    let followed = follow_in_group(session, target, done, on_interrupt).await;
+    let followed = follow_in_group(session, target, earlier, done, on_interrupt).await;
     show::github::end_group();
     followed
 }
@@ -72,12 +74,13 @@ async fn wait_in_silence(
 async fn follow_in_group(
     session: &Session,
     target: &Target,
+    earlier: Option<AttemptId>,
     done: impl Fn(&RunView) -> bool,
     on_interrupt: OnInterrupt,
 ) -> Result<Option<RunView>, Problem> {
     let mut progress = Progress::new();
     let say = progress.speaker();
-    let mut watch = Watch::new(session, target);
+    let mut watch = Watch::new(session, target, earlier).await?;
     let view = tokio::select! {
         view = session.until(target, done) => view?,
         never = watch.go_on(&mut progress) => match never? {},
@@ -99,6 +102,7 @@ pub(crate) async fn detach(
     target: &Target,
     taken_up: impl Fn(&RunView) -> bool,
     format: Option<DocumentFormat>,
+    verbosity: Verbosity,
 ) -> Result<Exit, Problem> {
     session.spawn_host()?;
     let view = session.until_others(target, taken_up).await?;
@@ -106,10 +110,12 @@ pub(crate) async fn detach(
         Some(format) => print_documents(session, slice::from_ref(&view), format).await?,
         None => output::print(&format!("{}\n", view.id))?,
     }
-    anstream::eprintln!(
-        "`blueproof wait {0}` waits for it, `blueproof logs -f {0}` shows what it prints",
-        view.id
-    );
+    if verbosity == Verbosity::Full {
+        anstream::eprintln!(
+            "`blueproof wait {0}` waits for it, `blueproof logs -f {0}` shows what it prints",
+            view.id
+        );
+    }
     Ok(Exit::Ok)
 }
 

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use blueproof_core::{
     approval::{Approval, ApprovalTarget, HoldTarget, RevocationTarget, Scope, Selection},
-    domain::{BaseRef, Head, PullRequest, Repository},
+    domain::{BaseRef, Head, PullRequest, Repository, RunState},
+    engine::replay,
     ports::Command,
     view::RunView,
 };
@@ -68,13 +69,14 @@ pub(super) fn revoke(arguments: &Revoke, flags: &ConfigFlags) -> Result<Exit, Pr
 
 async fn leave_revoke(session: &Session, arguments: &Revoke) -> Result<Exit, Problem> {
     for content in resolve(session, &arguments.heads).await? {
-        let told = format!("revoked the approvals of {content}\n");
+        let told = content.to_string();
         let key = new_key();
         let target = RevocationTarget {
             repository: content.repository,
             pull_request: content.pull_request,
             head: Some(content.head),
         };
+        let counted = replay(&*session.store).await?.0.n_approvals(&target);
         let by = local_user();
         session
             .submit(Command::Revoke {
@@ -84,7 +86,12 @@ async fn leave_revoke(session: &Session, arguments: &Revoke) -> Result<Exit, Pro
             })
             .await?;
         session.until_taken_up(&key).await?;
-        output::print(&told)?;
+        match counted {
+            0 => output::note(&format!(
+                "no approval of {told} counts: there is nothing to revoke"
+            )),
+            _ => output::print(&format!("revoked the approvals of {told}\n"))?,
+        }
     }
     session.spawn_host()?;
     Ok(Exit::Ok)
@@ -96,7 +103,20 @@ pub(super) fn hold(arguments: &Hold, flags: &ConfigFlags) -> Result<Exit, Proble
 
 async fn leave_hold(session: &Session, arguments: &Hold) -> Result<Exit, Problem> {
     let (key, target) = (new_key(), holdable(session, &arguments.what).await?);
-    let told = format!("held {}\n", output::line(&target.to_string()));
+    let told = output::line(&target.to_string());
+    if let HoldTarget::Run(run) = &target
+        && let Some(view) = session.store.run(*run).await?
+        && let RunState::Ended(ending) = view.state
+    {
+        output::note(&format!("{run} is already over, and is not held: {ending}"));
+        return Ok(Exit::Ok);
+    }
+    let state = replay(&*session.store).await?.0;
+    if let Some(hold) = state.hold_on(&target) {
+        let by = output::line(&hold.by.to_string());
+        output::note(&format!("{told} is held already, by {by}"));
+        return Ok(Exit::Ok);
+    }
     let by = local_user();
     session
         .submit(Command::Hold {
@@ -106,7 +126,7 @@ async fn leave_hold(session: &Session, arguments: &Hold) -> Result<Exit, Problem
         })
         .await?;
     session.until_taken_up(&key).await?;
-    output::print(&told)?;
+    output::print(&format!("held {told}\n"))?;
     Ok(Exit::Ok)
 }
 
@@ -116,7 +136,11 @@ pub(super) fn resume(arguments: &Resume, flags: &ConfigFlags) -> Result<Exit, Pr
 
 async fn leave_resume(session: &Session, arguments: &Resume) -> Result<Exit, Problem> {
     let (key, target) = (new_key(), holdable(session, &arguments.what).await?);
-    let told = format!("resumed {}\n", output::line(&target.to_string()));
+    let told = output::line(&target.to_string());
+    if replay(&*session.store).await?.0.hold_on(&target).is_none() {
+        output::note(&format!("there is no hold on {told}"));
+        return Ok(Exit::Ok);
+    }
     let by = local_user();
     session
         .submit(Command::Resume {
@@ -126,7 +150,7 @@ async fn leave_resume(session: &Session, arguments: &Resume) -> Result<Exit, Pro
         })
         .await?;
     session.until_taken_up(&key).await?;
-    output::print(&told)?;
+    output::print(&format!("resumed {told}\n"))?;
     session.spawn_host()?;
     Ok(Exit::Ok)
 }

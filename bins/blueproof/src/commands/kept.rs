@@ -10,6 +10,7 @@ use std::{
 };
 
 use blueproof_core::{
+    domain::RunId,
     ports::{AttemptOutput, OutputFile, OutputName, ReportKind, whole},
     view::{ReportView, RunView},
 };
@@ -20,6 +21,7 @@ use serde::{Serialize, Serializer};
 use crate::{
     backend::Backend,
     cli::{Artifacts, Report, ReportFormat},
+    config::ProcessEnv,
     exit::{Exit, Problem},
     output::{self, Document},
     reading::Reading,
@@ -45,16 +47,40 @@ pub(crate) async fn report(reading: &Reading, arguments: &Report) -> Result<Exit
     let Some(found) = output.file(&name).await? else {
         return no_report(&run);
     };
-    match (arguments.format, found.location) {
-        (None, Some(page)) => {
-            output::print(&format!("{}\n", page.display()))?;
-            if arguments.open {
-                open(&page);
-            }
-        }
-        (None, None) | (Some(_), _) => output::print(&text(&*output, &name).await?)?,
+    if arguments.format.is_some() {
+        output::print(&text(&*output, &name).await?)?;
+        return Ok(Exit::Ok);
+    }
+    let page = match found.location {
+        Some(page) => page,
+        None => fetched(reading, &*output, &found, run.id).await?,
+    };
+    output::print(&format!("{}\n", page.display()))?;
+    if arguments.open {
+        open(&page);
     }
     Ok(Exit::Ok)
+}
+
+/// Copies the page of a run that is on another machine, over an earlier copy of it, and returns where the copy is.
+async fn fetched(
+    reading: &Reading,
+    output: &dyn AttemptOutput,
+    page: &OutputFile,
+    run: RunId,
+) -> Result<PathBuf, Problem> {
+    let reports = ProcessEnv::of_this_process()?.cache("reports")?;
+    let server = reading.config.server.value.as_ref().map(ToString::to_string);
+    let plain = |c: char| {
+        if c.is_ascii_alphanumeric() || c == '.' {
+            c
+        } else {
+            '-'
+        }
+    };
+    let folder: String = server.unwrap_or_default().chars().map(plain).collect();
+    let to = reports.join(folder).join(format!("{run}.html"));
+    copy(output, page, &to).await
 }
 
 fn kind(format: ReportFormat) -> ReportKind {
@@ -226,7 +252,7 @@ async fn text(output: &dyn AttemptOutput, report: &OutputName) -> Result<String,
 }
 
 async fn copy(output: &dyn AttemptOutput, from: &OutputFile, to: &Path) -> Result<PathBuf, Problem> {
-    let unwritable = |error: io::Error| unusable(to, &error);
+    let unwritable = |error: io::Error| unwritable(to, &error);
     to.parent()
         .map_or(Ok(()), fs::create_dir_all)
         .map_err(unwritable)?;
@@ -240,6 +266,16 @@ async fn copy(output: &dyn AttemptOutput, from: &OutputFile, to: &Path) -> Resul
         copy.write_all(&part).map_err(unwritable)?;
         copied += part.len() as u64;
     }
+}
+
+/// Says that a copy cannot be written where it was to be.
+fn unwritable(to: &Path, error: &io::Error) -> Problem {
+    let diagnostic = Diagnostic::error(Code::FileMissing, "could not write a copy to the destination");
+    Problem::usage(
+        diagnostic
+            .at(SourceLocation::file(to.display().to_string()))
+            .caused_by(error),
+    )
 }
 
 fn unusable(path: &Path, error: &dyn std::error::Error) -> Problem {

@@ -11,7 +11,7 @@ use std::{
 
 use blueproof_core::{
     attempt::{Record, RecordKind},
-    domain::{AttemptId, RunId},
+    domain::{AttemptId, RunId, RunState},
     ports::{AttemptOutput, OutputError, RecordFollower, StoreError},
     view::RunView,
 };
@@ -49,8 +49,12 @@ pub(crate) async fn logs(reading: &Reading, arguments: &Logs) -> Result<Exit, Pr
         // Whoever reads has seen enough, as in `blueproof logs last | head`.
         Err(Ended::NobodyReads) => Ok(Exit::Ok),
         Ok(()) => {
-            if let (None, Some(wanted)) = (printer.cell, printer.only) {
-                output::note(&format!("{}: {}", run.id, without_text(wanted, &printer.begun)));
+            match (printer.cell, printer.only) {
+                (None, Some(wanted)) => {
+                    output::note(&format!("{}: {}", run.id, without_text(wanted, &printer.begun)));
+                }
+                (None, None) if printer.begun.is_empty() => output::note(&nothing_ran(&run)),
+                (None | Some(_), _) => {}
             }
             Ok(Exit::Ok)
         }
@@ -127,6 +131,21 @@ fn without_text(wanted: u32, begun: &BTreeSet<u32>) -> String {
         _ if begun.contains(&wanted) => format!("cell {wanted} printed nothing"),
         Some(last) => format!("there is no cell {wanted} that ran; the last one that did is cell {last}"),
         None => "no cell ran".into(),
+    }
+}
+
+/// Returns why there is nothing to be read of a run of which no cell was seen to begin.
+fn nothing_ran(run: &RunView) -> String {
+    match run.state {
+        RunState::Ended(_) => format!(
+            "{}: no cell ran; `blueproof describe run {0}` says why it ended",
+            run.id
+        ),
+        RunState::AwaitingApproval
+        | RunState::Queued
+        | RunState::Reserved
+        | RunState::Starting
+        | RunState::Running => format!("{}: no cell has begun ({})", run.id, run.state_in_words()),
     }
 }
 

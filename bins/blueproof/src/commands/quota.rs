@@ -104,8 +104,32 @@ fn behind<'a>(name: &str, objects: &'a Objects) -> Result<&'a str, Problem> {
     if let Some(missing) = local {
         return Err(Problem::usage(nothing_behind(name, missing, objects)));
     }
+    if let Some(cohort) = cohort(name, objects) {
+        return Err(Problem::usage(cohort));
+    }
     let known = objects.cluster_queues.keys().chain(objects.local_queues.keys());
     Err(Problem::usage(unknown_queue("queue", name, known)))
+}
+
+/// Returns what is said of a Cohort: which queues are in it; nothing where there is none of this name.
+fn cohort(name: &str, objects: &Objects) -> Option<Diagnostic> {
+    let queues = objects.cluster_queues.iter();
+    let queues = queues.filter(|(_, queue)| queue.cohort.as_deref() == Some(name));
+    let queues: Vec<&str> = queues.map(|(queue, _)| queue.as_str()).collect();
+    if queues.is_empty() && !objects.cohorts.contains_key(name) {
+        return None;
+    }
+    let error = Diagnostic::error(Code::NoSuchQueue, format!("`{name}` is a cohort, and no queue"));
+    let Some(first) = queues.first() else {
+        return Some(error.hint("no queue is in it; `blueproof quota get -o yaml` shows it"));
+    };
+    Some(
+        error
+            .hint(format!("its queues are {}", queues.join(", ")))
+            .hint(format!(
+                "`blueproof quota describe {first}` shows one of them, and where it is in its cohorts"
+            )),
+    )
 }
 
 /// Returns what is said of a LocalQueue whose ClusterQueue is not there.
@@ -161,6 +185,12 @@ mod tests {
             ..Objects::default()
         };
         assert_eq!(behind("front", &objects).ok(), Some("red"));
+        let mut in_cohort = objects.clone();
+        let red = in_cohort.cluster_queues.get_mut("red").expect("there");
+        red.cohort = Some("lab".into());
+        let problem = behind("lab", &in_cohort).expect_err("it is no queue");
+        assert_eq!(problem.diagnostics[0].message, "`lab` is a cohort, and no queue");
+        assert_eq!(problem.diagnostics[0].hints[0], "its queues are red");
         let problem = behind("ghost", &objects).expect_err("nothing is behind it");
         let error = &problem.diagnostics[0];
         assert_eq!(

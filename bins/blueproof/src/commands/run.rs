@@ -77,11 +77,12 @@ pub(crate) async fn run(session: &Session, draft: RunRequest, arguments: &Run) -
         })
         .await?;
     if arguments.detach {
-        return detach(session, &target, |_| true, arguments.output).await;
+        return detach(session, &target, |_| true, arguments.output, verbosity).await;
     }
     match follow(
         session,
         &target,
+        None,
         |view| view.settled,
         verbosity,
         OnInterrupt::CancelRun,
@@ -152,10 +153,13 @@ fn queue(objects: &Objects, named: Option<&str>) -> Result<QueueName, Problem> {
     };
     let found = known.clone().find(|known| *known == wanted);
     let name = found.and_then(|found| found.parse().ok());
-    name.ok_or_else(|| {
-        let unknown = unknown_queue("LocalQueue", wanted, known);
-        Problem::usage(unknown.hint("`blueproof run BLUEPRINT --queue NAME` chooses one"))
-    })
+    name.ok_or_else(|| no_such_queue(objects, wanted))
+}
+
+/// Returns what is said where there is no LocalQueue of this name.
+pub(crate) fn no_such_queue(objects: &Objects, wanted: &str) -> Problem {
+    let unknown = unknown_queue("LocalQueue", wanted, objects.local_queues.keys());
+    Problem::usage(unknown.hint("`blueproof run BLUEPRINT --queue NAME` chooses one"))
 }
 
 /// Returns the priority that was typed: a number, or the value of the class of this name.

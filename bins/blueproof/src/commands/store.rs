@@ -13,10 +13,10 @@ use jiff::Timestamp;
 
 use crate::{
     cli::{StoreArguments, StoreCommand, StorePrune},
-    config::{Config, ConfigFlags, ProcessEnv},
+    config::{Config, ConfigFlags, Origin, ProcessEnv},
     exit::{Exit, Problem},
     output::{self, Cell, Document, Table},
-    reading::block_on,
+    reading::{block_on, named_but_missing},
     show::{self, pace::Pace, text::counted},
 };
 
@@ -26,6 +26,10 @@ const LISTED: usize = 20;
 pub(crate) fn store(arguments: &StoreArguments, flags: &ConfigFlags) -> Result<Exit, Problem> {
     let config = Config::load(flags, &ProcessEnv::of_this_process()?)?;
     let Some(store) = open(&config)? else {
+        let store = &config.store;
+        if store.origin != Origin::BuiltIn {
+            return Err(Problem::usage(named_but_missing(&store.value, &store.origin)));
+        }
         output::note(&format!("no store at {}", config.store.value.display()));
         return Ok(Exit::Ok);
     };
@@ -165,7 +169,11 @@ fn show_plan(plan: &PrunePlan, arguments: &StorePrune, now: Timestamp) -> Result
     if let Some(format) = arguments.output {
         return output::print(&output::encode(&Document::new("PrunePlan", plan), format.into())?);
     }
-    let mut table = Table::new(["RUN", "ENDED", "KEPT", "REMOVED", "BEYOND"]);
+    let removed = match arguments.dry_run {
+        true => "TO REMOVE",
+        false => "REMOVED",
+    };
+    let mut table = Table::new(["RUN", "ENDED", "OUTPUT", removed, "BEYOND"]);
     for item in &plan.items {
         let (removed, beyond) = match item.beyond {
             RetentionLimit::Age => ("run and output", "--retention-age"),
@@ -176,7 +184,7 @@ fn show_plan(plan: &PrunePlan, arguments: &StorePrune, now: Timestamp) -> Result
         table.row([
             Cell::from(item.run.to_string()),
             Cell::from(ended),
-            Cell::from(item.output.to_string()),
+            Cell::from(item.output.rounded().to_string()),
             Cell::from(removed),
             Cell::from(beyond),
         ]);
@@ -185,12 +193,12 @@ fn show_plan(plan: &PrunePlan, arguments: &StorePrune, now: Timestamp) -> Result
         output::print(&table.render(output::width()))?;
     }
     let rest = match plan.kept_output {
-        Some(bytes) => format!(" with {bytes} of output"),
+        Some(bytes) => format!(" with {} of output", bytes.rounded()),
         None => String::new(),
     };
     let kept = counted(plan.kept_runs, "run");
     let would = match arguments.dry_run {
-        true => format!("would free {}; ", plan.freed()),
+        true => format!("would free {}; ", plan.freed().rounded()),
         false => String::new(),
     };
     output::note(&format!("{would}kept of those that are over: {kept}{rest}"));
@@ -202,7 +210,7 @@ fn told(pruned: &Pruned) -> String {
     let outputs = counted(pruned.outputs.len(), "run");
     format!(
         "removed {runs}, and the output of {outputs}: {} freed",
-        pruned.freed
+        pruned.freed.rounded()
     )
 }
 

@@ -11,7 +11,10 @@ use blueproof_core::{
 use blueproof_host::Target;
 use jiff::Timestamp;
 
-use super::follow::{Verbosity, conclude, detach, follow, print_documents};
+use super::{
+    follow::{Verbosity, conclude, detach, follow, print_documents},
+    run::no_such_queue,
+};
 use crate::{
     cli::{Cancel, Retry, Wait},
     exit::{Exit, Problem},
@@ -57,6 +60,7 @@ async fn settled(
         let Some(view) = follow(
             session,
             &Target::Run(*run),
+            None,
             |view| view.settled,
             verbosity,
             OnInterrupt::StopWaiting,
@@ -112,9 +116,10 @@ pub(crate) async fn cancel(session: &Session, arguments: &Cancel) -> Result<Exit
     match follow(
         session,
         &Target::Run(run),
+        None,
         |view| view.settled,
         Verbosity::Full,
-        OnInterrupt::CancelRun,
+        OnInterrupt::StopWaiting,
     )
     .await?
     {
@@ -137,6 +142,12 @@ pub(crate) async fn retry(session: &Session, arguments: &Retry) -> Result<Exit, 
         );
         return Ok(Exit::Pending);
     }
+    let applied = session.store.applied_quota().await?;
+    let objects = applied.unwrap_or_else(|| session.policy().default_objects());
+    if !objects.local_queues.contains_key(before.queue.as_str()) {
+        return Err(no_such_queue(&objects, before.queue.as_str()));
+    }
+    let earlier = before.attempts.last().map(|attempt| attempt.id);
     let verbosity = Verbosity::of(arguments.quiet);
     if verbosity == Verbosity::Full {
         output::note(&format!("tries {} once more", asked(&before)));
@@ -152,11 +163,20 @@ pub(crate) async fn retry(session: &Session, arguments: &Retry) -> Result<Exit, 
     let target = Target::Run(run);
     if arguments.detach {
         let again = move |view: &RunView| view.ended_at != before.ended_at;
-        return detach(session, &target, again, arguments.output).await;
+        return detach(session, &target, again, arguments.output, verbosity).await;
     }
     // It ended before: only an end that came after that one counts.
     let again = move |view: &RunView| view.settled && view.ended_at > before.ended_at;
-    match follow(session, &target, again, verbosity, OnInterrupt::CancelRun).await? {
+    match follow(
+        session,
+        &target,
+        earlier,
+        again,
+        verbosity,
+        OnInterrupt::CancelRun,
+    )
+    .await?
+    {
         Some(view) => conclude(session, &view, arguments.output, verbosity).await,
         None => Ok(Exit::Interrupted),
     }

@@ -1,13 +1,16 @@
 //! Colours of the words that say how a run stands. Nothing else is coloured in a table.
 
 use anstyle::{AnsiColor, Style};
-use blueproof_core::domain::{Ending, RunState};
+use blueproof_core::{
+    domain::{Ending, RunState},
+    view::RunView,
+};
 
 use super::Cell;
 
-/// Returns a state as a cell of a table.
-pub(crate) fn state(state: RunState) -> Cell {
-    Cell::styled(state.to_string(), style(state))
+/// Returns the state of a run as a cell of a table.
+pub(crate) fn state(run: &RunView) -> Cell {
+    Cell::styled(run.state_in_words(), style(run.state))
 }
 
 fn style(state: RunState) -> Style {

@@ -28,6 +28,19 @@ pub(crate) fn absolute(at: Timestamp) -> String {
     at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
+/// Returns a point in time to the second as whoever reads has it, with how far their zone is from UTC.
+pub(crate) fn local(at: Timestamp) -> String {
+    local_in(&zone(), at)
+}
+
+fn local_in(zone: &TimeZone, at: Timestamp) -> String {
+    let at = at.to_zoned(zone.clone());
+    match at.offset().is_zero() {
+        true => absolute(at.timestamp()),
+        false => at.strftime("%Y-%m-%dT%H:%M:%S%:z").to_string(),
+    }
+}
+
 /// Returns a point in time near `now` as a clock on the wall shows it, never earlier than it is: with its day where that is
 /// another one, and to the second where it is less than ten minutes away.
 pub(crate) fn clock(at: Timestamp, now: Timestamp) -> String {
@@ -95,6 +108,18 @@ mod tests {
         ] {
             let at = at.parse().expect("a time");
             assert_eq!(clock_in(&TimeZone::UTC, at, now), text);
+        }
+    }
+
+    #[test]
+    fn a_whole_time_is_told_in_the_zone_of_whoever_reads() {
+        let at: Timestamp = "2026-09-21T22:15:07.4Z".parse().expect("a time");
+        for (hours, text) in [
+            (0, "2026-09-21T22:15:07Z"),
+            (2, "2026-09-22T00:15:07+02:00"),
+            (-5, "2026-09-21T17:15:07-05:00"),
+        ] {
+            assert_eq!(local_in(&TimeZone::fixed(tz::offset(hours)), at), text);
         }
     }
 

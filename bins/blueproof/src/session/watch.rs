@@ -2,14 +2,22 @@
 
 use std::{convert::Infallible, future, time::Duration};
 
-use blueproof_core::{domain::RunState, ports::RecordFollower, view::RunView};
+use blueproof_core::{
+    domain::{AttemptId, RunState},
+    ports::RecordFollower,
+    view::RunView,
+};
 use blueproof_host::Target;
 use jiff::{SignedDuration, Timestamp};
 
 use super::Session;
 use crate::{
     exit::Problem,
-    show::{estimate, explanation, progress::Progress, stages::Stages},
+    show::{
+        estimate, explanation,
+        progress::Progress,
+        stages::{Stages, Terms},
+    },
 };
 
 /// How often the run's row is read and the time that it has taken is shown. Records are shown as they come.
@@ -30,14 +38,24 @@ pub(crate) struct Watch<'a> {
 }
 
 impl<'a> Watch<'a> {
-    pub(crate) fn new(session: &'a Session, target: &'a Target) -> Self {
-        let stages = Stages::new(session.policy().quota);
-        Self {
+    /// Returns what shows a run, without the attempts up to `earlier`, of which an earlier command told.
+    pub(crate) async fn new(
+        session: &'a Session,
+        target: &'a Target,
+        earlier: Option<AttemptId>,
+    ) -> Result<Self, Problem> {
+        let policy = session.policy();
+        let applied = session.store.applied_quota().await?;
+        let terms = Terms {
+            approval: policy.gate.local,
+            queues: applied.unwrap_or_else(|| policy.default_objects()),
+        };
+        Ok(Self {
             session,
             target,
-            stages,
+            stages: Stages::new(terms).after(earlier),
             records: None,
-        }
+        })
     }
 
     /// Shows what happens, for ever. Safe to drop.

@@ -64,6 +64,9 @@ pub(crate) fn describe(
             explanation::why(pending, now),
             explanation::until(pending, now)
         );
+        if let Some(command) = explanation::approved_by(view) {
+            let _ = writeln!(text, "  by     {command}");
+        }
     }
     for trouble in &view.failing_calls {
         let _ = write!(
@@ -155,7 +158,7 @@ fn summary(view: &RunView, expected: Option<&Estimate>, kept: &KeptFiles, now: T
     let mut table = Table::new([]);
     let mut row = |name: &'static str, value: Cell| table.row([name.into(), value]);
     row("Run", view.id.to_string().into());
-    row("State", output::state(view.state));
+    row("State", output::state(view));
     let profile = subject.profile.as_ref();
     let profile = profile.map_or_else(String::new, |profile| format!(", profile {profile}"));
     row("Blueprint", format!("{}{profile}", subject.blueprint).into());
@@ -188,16 +191,16 @@ fn summary(view: &RunView, expected: Option<&Estimate>, kept: &KeptFiles, now: T
     table
 }
 
-/// Returns a commit whole, as git takes it; of a folder's digest, which nothing takes, what tells it from others.
+/// Returns a head whole, as git and `blueproof approve` take it.
 fn head(head: &Head) -> String {
     match head {
         Head::Commit(_) => head.to_string(),
-        Head::Snapshot(_) => format!("{}, the folder's content", head.short()),
+        Head::Snapshot(_) => format!("{head}, the folder's content"),
     }
 }
 
 fn time(at: Timestamp, now: Timestamp) -> String {
-    format!("{} ({})", output::ago(at, now), output::absolute(at))
+    format!("{} ({})", output::ago(at, now), output::local(at))
 }
 
 fn report(report: &ReportView, kept: &KeptFiles) -> String {

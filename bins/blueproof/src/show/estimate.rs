@@ -26,7 +26,9 @@ pub(crate) fn ends(estimate: &Estimate, now: Timestamp) -> Option<String> {
             "at {} at the latest, by its limits of time; {NO_HISTORY}",
             clock(at, now)
         )),
-        (Some(end @ When::AtLatest { .. }), Basis::Blueprint { .. }) => Some(when(end, now)),
+        (Some(end @ When::AtLatest { .. }), from @ Basis::Blueprint { .. }) => {
+            Some(format!("{}; it takes as long as{}", when(end, now), like(from)))
+        }
         (Some(end @ When::Likely { .. }), from) => Some(format!("{}{}", when(end, now), from_runs(from))),
     }
 }
@@ -66,9 +68,16 @@ fn when(when: When, now: Timestamp) -> String {
             clock(p90, now)
         ),
         When::AtLatest { at } => format!(
-            "at {} at the latest, by limits of time: there is no history",
+            "at {} at the latest, by the limits of time of runs before it, of which some have no history",
             clock(at, now)
         ),
+    }
+}
+
+fn like(basis: Basis) -> String {
+    match basis {
+        Basis::Blueprint { runs } => format!(" its {runs} earlier runs"),
+        Basis::Limits => " its limits of time let it".into(),
     }
 }
 
@@ -169,6 +178,26 @@ mod tests {
         assert_eq!(
             ends(&estimate, now()),
             Some(format!("{NO_HISTORY}, and no limit of time"))
+        );
+    }
+
+    #[test]
+    fn a_bound_from_the_limits_of_others_is_not_said_to_be_from_a_run_without_history() {
+        let known = Estimate {
+            start: Some(When::AtLatest { at: after(50) }),
+            from: Basis::Blueprint { runs: 9 },
+            end: Some(When::AtLatest { at: after(60) }),
+            longer_than: None,
+        };
+        let before = "by the limits of time of runs before it, of which some have no history";
+        assert_eq!(
+            (starts(&known, now()), ends(&known, now())),
+            (
+                Some(format!("at 14:43 at the latest, {before}")),
+                Some(format!(
+                    "at 14:53 at the latest, {before}; it takes as long as its 9 earlier runs"
+                ))
+            )
         );
     }
 }

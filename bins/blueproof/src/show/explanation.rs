@@ -76,6 +76,7 @@ impl Explanation {
             standing: pending
                 .iter()
                 .flat_map(standing)
+                .chain(approved_by(view).map(|command| format!("  approve {command}")))
                 .chain(unblocked_by.iter().flat_map(|way| over(way, others)))
                 .chain(evicted(view, now))
                 .chain(view.failing_calls.iter().map(|trouble| fails(trouble, now)))
@@ -93,7 +94,11 @@ impl Explanation {
         }
         if let Some(reason) = &pending {
             let next = goes_on_when(reason, &unblocked_by, now);
-            return explained(format!("is {}", view.state), why(reason, now), Some(next));
+            return explained(
+                format!("is {}", view.state_in_words()),
+                why(reason, now),
+                Some(next),
+            );
         }
         if let RunState::Ended(ending) = view.state {
             let when = view
@@ -114,6 +119,16 @@ impl Explanation {
             Some(next),
         )
     }
+}
+
+/// Returns the command that approves what a run tests, where it waits for that.
+pub(crate) fn approved_by(view: &RunView) -> Option<String> {
+    let Some(PendingReason::AwaitingApproval { .. }) = view.waits() else {
+        return None;
+    };
+    let of = view.subject.pull_request;
+    let of = of.map_or_else(String::new, |number| format!(" --pull-request {number}"));
+    Some(format!("blueproof approve {}{of}", view.subject.head))
 }
 
 /// Returns the reason in a word, and of one that waits in a queue what is missing, and who is ahead.

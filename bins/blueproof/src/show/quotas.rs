@@ -2,7 +2,11 @@
 
 use std::{cmp::Reverse, collections::BTreeMap};
 
-use blueproof_core::{domain::RunId, scheduler::Lost};
+use blueproof_core::{
+    domain::{Gpus, RunId},
+    scheduler::Lost,
+    view::RunView,
+};
 use blueproof_queue::{
     Quantity, Queues, amount_in_words,
     objects::{AdmissionMode, ClusterQueue, Objects, Quota, StopPolicy},
@@ -141,6 +145,30 @@ pub(super) fn quotas(queue: &ClusterQueue) -> impl Iterator<Item = (&str, &str, 
         let quotas = flavor.resources.iter();
         quotas.map(|(resource, quota)| (flavor.name.as_str(), resource.as_str(), quota))
     })
+}
+
+/// Returns what the ClusterQueue of a run has of its own of what the run asks for, of all its flavors together; `None` where
+/// there is no such queue.
+pub(super) fn nominal(view: &RunView, objects: &Objects) -> Option<String> {
+    let local = objects.local_queues.get(view.queue.as_str())?;
+    let queue = objects.cluster_queues.get(&local.cluster_queue)?;
+    let mut nominal: BTreeMap<&str, Quantity> = BTreeMap::new();
+    for (_, resource, quota) in quotas(queue) {
+        let sum = nominal.entry(resource).or_insert(Quantity::ZERO);
+        *sum = sum.plus(quota.nominal);
+    }
+    let of = |resource: &str, word: &str| {
+        let nominal = nominal.get(resource)?;
+        Some(format!("{} {word}", amount(resource, *nominal)))
+    };
+    let gpu = (view.resources.gpu > Gpus(0)).then(|| of("nvidia.com/gpu", "gpu"));
+    let further = view.further_resources.keys();
+    let parts = [of("cpu", "cpu"), of("memory", "memory"), gpu.flatten()];
+    let parts = parts
+        .into_iter()
+        .chain(further.map(|resource| of(resource, resource)));
+    let parts: Vec<String> = parts.flatten().collect();
+    (!parts.is_empty()).then(|| parts.join(", "))
 }
 
 /// Returns the LocalQueues in front of a queue that are stopped, how, and who waits behind each.

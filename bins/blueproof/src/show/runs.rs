@@ -154,7 +154,7 @@ fn usual(view: &RunView, name: String, pending: Option<&PendingReason>, now: Tim
     [
         view.id.to_string().into(),
         name.into(),
-        output::state(view.state),
+        output::state(view),
         output::ago(view.requested_at, now).into(),
         took(view.attempts.last(), now).into(),
         detail(view, pending, now).into(),
@@ -172,7 +172,7 @@ fn wide(view: &RunView, name: String, pending: Option<&PendingReason>, now: Time
         name.into(),
         profile.map_or_else(none, ToString::to_string).into(),
         view.subject.head.short().into(),
-        output::state(view.state),
+        output::state(view),
         view.attempts.len().to_string().into(),
         output::ago(view.requested_at, now).into(),
         took(view.attempts.last(), now).into(),

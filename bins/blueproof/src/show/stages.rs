@@ -7,15 +7,21 @@ use std::fmt::Write as _;
 
 use blueproof_core::{
     attempt::{AttemptStage, Record, RecordKind},
-    domain::{Actor, AttemptId, Resources, RunState, Verdict},
+    domain::{Actor, AttemptId, RunState, Verdict},
     event::Call,
+    pending::PendingReason,
+    policy::LocalApproval,
     view::{AttemptView, FailingCall, ReportView, RunView},
 };
 use blueproof_diagnostic::Diagnostic;
 use blueproof_notebook::text::{counted, line, shown};
+use blueproof_queue::objects::Objects;
 use jiff::{SignedDuration, Timestamp};
 
-use super::text::{duration, figure, sparkline};
+use super::{
+    quotas::nominal,
+    text::{duration, figure, sparkline},
+};
 use crate::output;
 
 /// How many values of a metric are kept for its sparkline.
@@ -45,10 +51,23 @@ pub(crate) enum Mark {
     Note,
 }
 
+/// What a run goes by that is shown.
+#[derive(Debug)]
+pub(crate) struct Terms {
+    /// Whether users of this machine approve their own runs by asking for them.
+    pub(crate) approval: LocalApproval,
+    /// The queues that hold.
+    pub(crate) queues: Objects,
+}
+
 /// What is known of a run's way through the pipeline.
 #[derive(Debug)]
 pub(crate) struct Stages {
-    quota: Resources,
+    terms: Terms,
+    /// The last attempt of an earlier request: what became of it is not shown again.
+    earlier: Option<AttemptId>,
+    /// Whether it was seen to wait for an approval.
+    awaited_approval: bool,
     passed: Passed,
     lines: Vec<Line>,
     /// The stages before the place, where nothing held the run up: they and its place make one line.
@@ -103,10 +122,12 @@ struct Cells {
 }
 
 impl Stages {
-    /// Returns the stages of a run that nothing is known of; `quota` is what its queue may promise.
-    pub(crate) fn new(quota: Resources) -> Self {
+    /// Returns the stages of a run that nothing is known of.
+    pub(crate) fn new(terms: Terms) -> Self {
         Self {
-            quota,
+            terms,
+            earlier: None,
+            awaited_approval: false,
             passed: Passed::Nothing,
             lines: Vec::new(),
             unhindered: None,
@@ -118,6 +139,11 @@ impl Stages {
             failing_calls: Vec::new(),
             ends: None,
         }
+    }
+
+    /// Leaves out an attempt of an earlier request, and all before it.
+    pub(crate) fn after(self, earlier: Option<AttemptId>) -> Self {
+        Self { earlier, ..self }
     }
 
     /// Returns the lines that were completed since this was last asked.
@@ -151,7 +177,9 @@ impl Stages {
 
     /// Takes in how the run stands, and what there is to say of that: why it waits, or when it is likely to end.
     pub(crate) fn on_view(&mut self, view: &RunView, outlook: Option<&str>) {
-        let attempt = view.attempts.last();
+        let last = view.attempts.last();
+        let attempt = last.filter(|last| Some(last.id) > self.earlier);
+        self.awaited_approval |= matches!(view.waits(), Some(PendingReason::AwaitingApproval { .. }));
         if attempt.map(|attempt| attempt.id) != self.attempt {
             self.next_attempt(view);
         }
@@ -290,7 +318,8 @@ impl Stages {
         };
         let before = self.lines.len();
         if self.passed < Passed::Gate {
-            self.line("gate", Mark::Well, &approval(view, &attempt.approved_by), None);
+            let approval = self.approval(view, &attempt.approved_by);
+            self.line("gate", Mark::Well, &approval, None);
         }
         let waited = view.waited_for(attempt);
         let which = if attempt.id.number > 1 {
@@ -304,9 +333,12 @@ impl Stages {
             &format!("{which} in queue \"{}\"", view.queue),
             Some(waited),
         );
-        let quota = format!("{} of {}", view.asked(), self.quota);
+        let quota = match nominal(view, &self.terms.queues) {
+            Some(nominal) => format!("{} of {nominal}", view.asked()),
+            None => view.asked().to_string(),
+        };
         self.line("quota", Mark::Well, &quota, None);
-        if attempt.id.number == 1 && attempt.approved_by == view.requested_by && waited < HELD_UP {
+        if attempt.id.number == 1 && self.is_own(view, &attempt.approved_by) && waited < HELD_UP {
             let brief = format!("own run of {} · {quota}", view.requested_by);
             let lines = self.lines.split_off(before);
             self.unhindered = Some(Unhindered { brief, lines });
@@ -315,6 +347,23 @@ impl Stages {
         self.passed = Passed::Gate;
         self.run = Cells::default();
         self.metrics.clear();
+    }
+
+    /// Says who let the run through, and by which rule where it was nobody else than who asked.
+    fn approval(&self, view: &RunView, by: &Actor) -> String {
+        if self.is_own(view, by) {
+            return format!("own run of {by}, needs no other's approval (local.selfApprove)");
+        }
+        format!("approved by {by}")
+    }
+
+    /// Returns whether whoever asked for the run needed nobody's approval. One who approves by hand what they asked for did.
+    fn is_own(&self, view: &RunView, by: &Actor) -> bool {
+        let needs_none = match self.terms.approval {
+            LocalApproval::Own => !self.awaited_approval,
+            LocalApproval::Required => false,
+        };
+        needs_none && *by == view.requested_by
     }
 
     /// Says which cell runs, by the number that it has in the verdict and on the page, and how far that is.
@@ -454,14 +503,6 @@ fn stage_of(call: Call) -> &'static str {
         Call::Start(_) | Call::Observe(_) | Call::Stop(_) => "run",
         Call::Report(_) => "report",
     }
-}
-
-/// Says who let the run through, and by which rule where it was nobody else than who asked.
-fn approval(view: &RunView, by: &Actor) -> String {
-    if *by == view.requested_by {
-        return format!("own run of {by}, needs no other's approval (local.selfApprove)");
-    }
-    format!("approved by {by}")
 }
 
 #[cfg(test)]

@@ -23,7 +23,7 @@ pub(crate) fn render(run: &RunView) -> String {
         run.id,
         facts(run)
     );
-    if let Some(failure) = &run.failure {
+    if let Some(failure) = run.failure_asked_for() {
         text.push_str(&diagnostic::render(&failure.diagnostic));
         if let Some(cell) = &failure.cell {
             text.push_str(&in_cell(cell));
@@ -37,7 +37,8 @@ pub(crate) fn render(run: &RunView) -> String {
 
 /// Returns what whoever goes by the verdict must know, such as what was asked for and not done.
 fn notices(run: &RunView) -> &[Diagnostic] {
-    let outcome = run.attempts.last().and_then(|attempt| attempt.outcome.as_ref());
+    let attempt = run.attempt_asked_for();
+    let outcome = attempt.and_then(|attempt| attempt.outcome.as_ref());
     outcome.map_or(&[], |outcome| &outcome.notices)
 }
 
@@ -85,7 +86,7 @@ fn facts(run: &RunView) -> String {
     if let Some(ended_at) = run.ended_at {
         facts.push_str(&times(run, ended_at));
     }
-    if let Some(failure) = &run.failure {
+    if let Some(failure) = run.failure_asked_for() {
         facts.push_str(&format!(" · {}", class(failure)));
         let attempts = attempts_asked_for(run);
         if attempts > 1 {

@@ -101,6 +101,55 @@ fn a_run_starts_when_somebody_entitled_approves_its_head_and_the_audit_tells_who
 }
 
 #[test]
+fn a_command_that_changes_nothing_says_so() {
+    let (home, checkout) = (entitled(), Checkout::new(&["print('it ran')"], ""));
+    let head = asked(&home, &checkout);
+    let says = |arguments: &[&str]| {
+        let answer = blueproof(&home, "ada", arguments);
+        assert_eq!(answer.code, Some(0), "{answer:?}");
+        (answer.stdout, answer.stderr)
+    };
+    let (revoked, why) = says(&["revoke", &head]);
+    assert!(
+        revoked.is_empty() && why.contains("there is nothing to revoke"),
+        "{revoked}{why}"
+    );
+    let (resumed, why) = says(&["resume", "r-1"]);
+    assert_eq!((&*resumed, &*why), ("", "there is no hold on r-1\n"));
+
+    assert_eq!(says(&["hold", "r-1"]).0, "held r-1\n");
+    let (held, why) = says(&["hold", "r-1"]);
+    assert_eq!((&*held, &*why), ("", "r-1 is held already, by ada\n"));
+    assert!(says(&["why", "r-1"]).0.starts_with("r-1 is held: ada holds r-1"));
+    assert!(says(&["get", "runs"]).0.contains(" held "));
+    assert_eq!(says(&["resume", "r-1"]).0, "resumed r-1\n");
+
+    let why = says(&["why", "r-1"]).0;
+    assert!(
+        why.contains(&format!("  approve blueproof approve {head}\n")),
+        "{why}"
+    );
+    let described = says(&["describe", "r-1"]).0;
+    assert!(
+        described.contains(&format!("  by     blueproof approve {head}\n")),
+        "{described}"
+    );
+    says(&["approve", &head]);
+    eventually("the run passes", || (state(&home) == "passed").then_some(()));
+    let (held, why) = says(&["hold", "r-1"]);
+    assert_eq!(
+        (&*held, &*why),
+        ("", "r-1 is already over, and is not held: passed\n")
+    );
+    assert!(
+        says(&["revoke", &head])
+            .0
+            .starts_with("revoked the approvals of ")
+    );
+    assert!(says(&["revoke", &head]).1.contains("there is nothing to revoke"));
+}
+
+#[test]
 fn what_runs_under_an_approval_that_is_taken_back_is_stopped_and_waits_for_another() {
     let checkout = Checkout::new(
         &["import time\nprint('begins', flush=True)\ntime.sleep(3600)"],

@@ -132,6 +132,24 @@ fn a_hostile_name_is_one_line_and_stands_as_it_is_in_a_document() {
 }
 
 #[test]
+fn a_destination_that_cannot_be_written_to_is_what_is_named() {
+    let cell = "import os\nos.mkdir('out')\nopen('out/a.txt', 'w').write('x')";
+    let (home, checkout) = (Home::new(), Checkout::new(&[cell], "  artifacts: [out/*]\n"));
+    let ran = home.blueproof(&["run", checkout.typed()]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    fs::write(home.path().join("README.md"), "").expect("a file");
+    let copied = home.blueproof(&["artifacts", "r-1", "--to", "README.md"]);
+    assert_eq!(copied.code, Some(2), "{copied:?}");
+    assert!(
+        copied
+            .stderr
+            .contains("could not write a copy to the destination"),
+        "{copied:?}"
+    );
+    assert!(copied.stderr.contains("README.md"), "{copied:?}");
+}
+
+#[test]
 fn that_what_was_kept_is_gone_is_said_by_all_who_would_show_it() {
     let (home, checkout) = (Home::new(), Checkout::new(&["print('on')"], ""));
     let ran = home.blueproof(&["run", checkout.typed()]);

@@ -28,6 +28,14 @@ fn a_run_on_a_scheduler_is_told_logged_and_reported_as_one_on_a_store() {
         let found = answer.stdout.to_lowercase().contains(&expected.to_lowercase());
         assert!(found, "{arguments:?}: {answer:?}");
     }
+    let page = home.blueproof(&["report", "last"]).stdout;
+    assert!(
+        page.trim().ends_with("/r-1.html") && page.lines().count() == 1,
+        "{page}"
+    );
+    let page = std::fs::read_to_string(page.trim()).expect("a copy of it");
+    let printed = home.blueproof(&["report", "last", "--format", "html"]).stdout;
+    assert_eq!(page, printed);
 }
 
 #[test]

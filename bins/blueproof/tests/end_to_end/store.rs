@@ -14,24 +14,30 @@ fn home(runs: usize) -> (Home, Checkout) {
     (home, checkout)
 }
 
-/// Loses all rows, as another program could.
-fn lose_rows(home: &Home) {
-    let code = "import sqlite3, sys; store = sqlite3.connect(sys.argv[1]); store.execute('DELETE FROM run'); store.commit()";
+/// Loses the row of a run, as another program could.
+fn lose_row(home: &Home, run: u64) {
+    let code = "import sqlite3, sys; store = sqlite3.connect(sys.argv[1]); store.execute('DELETE FROM run WHERE id = ?', sys.argv[2:]); store.commit()";
     let done = Command::new("python3")
         .args(["-c", code])
         .arg(home.store())
+        .arg(run.to_string())
         .status();
     assert!(done.expect("Python").success());
 }
 
 #[test]
 fn a_store_is_whole_until_something_is_lost_and_is_repaired() {
-    let (home, _checkout) = home(1);
+    let (home, checkout) = home(1);
     let whole = home.blueproof(&["store", "check"]);
     assert_eq!(whole.code, Some(0), "{whole:?}");
     assert!(whole.stdout.starts_with("the store is whole: ") && whole.stdout.contains(", 1 run\n"));
 
-    lose_rows(&home);
+    assert_eq!(home.blueproof(&["run", "-q", checkout.typed()]).code, Some(0));
+    lose_row(&home, 1);
+    let lost = home.blueproof(&["why", "r-1"]);
+    assert_eq!(lost.code, Some(2), "{lost:?}");
+    assert!(lost.stderr.contains("the row of r-1 is missing"), "{lost:?}");
+    assert!(!lost.stderr.contains("retention") && lost.stderr.contains("`blueproof store repair`"));
     let broken = home.blueproof(&["store", "check"]);
     assert_eq!(broken.code, Some(1), "{broken:?}");
     assert!(broken.stderr.contains("BP0710") && broken.stderr.contains("the row of r-1 is missing"));
@@ -51,6 +57,14 @@ fn runs_beyond_a_limit_are_removed_with_what_they_left_and_told_to_be_gone() {
         |more: &[&str]| home.blueproof(&[&["store", "prune", "--retention-runs", "1"], more].concat());
     let would = prune(&["--dry-run"]);
     assert_eq!(would.code, Some(0), "{would:?}");
+    assert!(
+        would.stdout.contains(" OUTPUT ") && would.stdout.contains(" TO REMOVE "),
+        "{would:?}"
+    );
+    assert!(
+        would.stderr.contains("would free ") && would.stderr.contains("Ki"),
+        "{would:?}"
+    );
     assert!(would.stdout.contains("r-1") && would.stdout.contains("r-2") && !would.stdout.contains("r-3"));
     assert!(home.run_folder("r-1").is_dir(), "nothing is removed yet");
     let as_json = prune(&["--dry-run", "-o", "json"]);
@@ -67,6 +81,7 @@ fn runs_beyond_a_limit_are_removed_with_what_they_left_and_told_to_be_gone() {
     let gone = home.blueproof(&["describe", "run", "r-2"]);
     assert_eq!(gone.code, Some(2), "{gone:?}");
     assert!(gone.stderr.contains("r-2 is not kept any more"), "{gone:?}");
+    assert!(gone.stderr.contains("limits of a retention"), "{gone:?}");
     let whole = home.blueproof(&["store", "check"]);
     assert!(
         whole.stdout.contains("3 runs, 2 of them not kept any more"),
@@ -91,6 +106,20 @@ fn of_a_run_whose_output_was_removed_the_run_itself_is_told() {
     let retried = home.blueproof(&["retry", "-q", "r-1"]);
     assert_eq!(retried.code, Some(0), "{retried:?}");
     assert!(home.run_folder("r-1").is_dir());
+}
+
+#[test]
+fn a_store_that_was_named_and_is_not_there_is_an_error() {
+    let home = Home::local("a scheduler has a store from its beginning");
+    let missing = home.blueproof(&["--store", "/nope/x.db", "store", "check"]);
+    assert_eq!(missing.code, Some(2), "{missing:?}");
+    assert!(
+        missing.stderr.contains("/nope/x.db") && missing.stderr.contains("hint"),
+        "{missing:?}"
+    );
+    let mut usual = home.command(&["store", "check"]);
+    let usual = usual.env_remove("BLUEPROOF_STORE").output().expect("it starts");
+    assert_eq!(usual.status.code(), Some(0), "{usual:?}");
 }
 
 #[test]

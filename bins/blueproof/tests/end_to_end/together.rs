@@ -186,6 +186,28 @@ fn a_retry_is_another_attempt_of_the_same_run() {
     assert_eq!(ids, ["r-1.1", "r-1.2"]);
     assert_eq!(run["state"], json!({ "ended": "passed" }));
     assert!(run["failure"].is_null(), "{run}");
+    assert!(again.stderr.contains("attempt 2 in queue"), "{again:?}");
+    assert!(
+        !again.stderr.contains("✗"),
+        "what the first attempt came to is not told: {again:?}"
+    );
+}
+
+#[test]
+fn a_run_whose_queue_is_gone_is_not_tried_once_more() {
+    let (home, checkout) = (Home::new(), Checkout::new(&["x = 1"], ""));
+    assert_eq!(home.blueproof(&["run", "-q", checkout.typed()]).code, Some(0));
+    let yaml = home.blueproof(&["quota", "get", "-o", "yaml"]).stdout;
+    fs::write(
+        home.path().join("queues.yaml"),
+        yaml.replace("name: local", "name: other"),
+    )
+    .expect("a file");
+    let applied = home.blueproof(&["quota", "apply", "-f", "queues.yaml"]);
+    assert_eq!(applied.code, Some(0), "{applied:?}");
+    let again = home.blueproof(&["retry", "r-1"]);
+    assert_eq!(again.code, Some(2), "{again:?}");
+    assert!(again.stderr.contains("BP0802"), "{again:?}");
 }
 
 #[test]

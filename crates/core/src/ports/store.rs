@@ -48,10 +48,26 @@ pub trait StoreClient: Send + Sync {
     /// Returns the runs that were asked for before one of them, or all where none is named: the newest first, at most `limit`.
     async fn runs_before(&self, before: Option<RunId>, limit: usize) -> Result<Vec<RunView>, StoreError>;
 
+    /// Returns whether the row of a run that is not there was removed on purpose.
+    async fn removal(&self, _run: RunId) -> Result<Removal, StoreError> {
+        Ok(Removal::Unknown)
+    }
+
     /// Returns every run, the newest first, at most `limit`.
     async fn runs(&self, limit: usize) -> Result<Vec<RunView>, StoreError> {
         self.runs_before(None, limit).await
     }
+}
+
+/// What is known of why the row of a run is not there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Removal {
+    /// It was removed beyond the limits of a retention.
+    Pruned,
+    /// It was not removed so.
+    NotPruned,
+    /// Nobody can tell, as from another machine.
+    Unknown,
 }
 
 /// The log of facts, what is projected from it, and the commands that were left for whoever leads.

@@ -11,7 +11,7 @@ use super::{
     run::Phase,
 };
 use crate::{
-    approval::{Approval, ApprovalRefusal, HoldTarget, RevocationReason, RevocationTarget},
+    approval::{Approval, ApprovalRefusal, Hold, HoldTarget, RevocationReason, RevocationTarget},
     domain::{Actor, BaseRef, Head, PullRequest, RunId, Subject},
     event::{Event, StopMode},
     fact::{Decision, Fact, StopReason},
@@ -56,6 +56,16 @@ impl Scheduler {
             | Event::CallFailed { .. }
             | Event::Tick => {}
         }
+    }
+
+    /// Returns how many approvals count that a revocation of this target would take back.
+    pub fn n_approvals(&self, target: &RevocationTarget) -> usize {
+        self.gate.named(target).len()
+    }
+
+    /// Returns the hold on exactly this run or pull request.
+    pub fn hold_on(&self, target: &HoldTarget) -> Option<&Hold> {
+        self.gate.hold_on(target)
     }
 
     fn on_approved(&mut self, approval: &Approval) {
@@ -332,7 +342,7 @@ fn refusal(decision: &Decision) -> Option<Diagnostic> {
 fn remedy(reason: ApprovalRefusal) -> &'static str {
     match reason {
         ApprovalRefusal::NotEntitled => {
-            "let somebody do it who may approve: `blueproof audit` shows who did before"
+            "let somebody do it who may approve: `local.approvers` or `--approver` of the leader names them, `blueproof audit` shows who did before"
         }
         ApprovalRefusal::OtherPolicy => "read the policy that is in force, and approve again",
         ApprovalRefusal::Expired => "look at the content again, and approve it for longer",

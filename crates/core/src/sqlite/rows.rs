@@ -11,7 +11,9 @@ use crate::{
     domain::{RequestKey, RunId, RunRequest},
     event::Event,
     fact::Fact,
-    ports::{Answer, Batch, Command, CommandId, LeftCommand, LoggedFact, Seq, StoredCommand, Version},
+    ports::{
+        Answer, Batch, Command, CommandId, LeftCommand, LoggedFact, Removal, Seq, StoredCommand, Version,
+    },
     view::{OutlookView, RunView},
 };
 
@@ -170,6 +172,15 @@ pub(super) fn prune(connection: &mut Connection, at: Timestamp, runs: &[RunId]) 
     drop((remove, note));
     transaction.commit()?;
     Ok(pruned)
+}
+
+/// Returns whether the row of a run was removed by [`prune`].
+pub(super) fn removal(connection: &mut Connection, run: RunId) -> Result<Removal, Error> {
+    let mut pruned = connection.prepare_cached("SELECT 1 FROM pruned WHERE id = ?1")?;
+    Ok(match pruned.exists([run.0])? {
+        true => Removal::Pruned,
+        false => Removal::NotPruned,
+    })
 }
 
 /// Returns the request that made a run: of several of one key the first did.

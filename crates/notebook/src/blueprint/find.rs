@@ -73,6 +73,9 @@ pub fn list_at_most(most: usize, root: &Path, looking: &mut dyn FnMut(&Path)) ->
     listing
 }
 
+/// So many of several that have one name are named.
+const NAMED: usize = 5;
+
 /// Finds the blueprint that is called `name` in `root` or below it, and returns the path of its file.
 ///
 /// # Errors
@@ -95,13 +98,12 @@ pub fn find(root: &Path, name: &str, looking: &mut dyn FnMut(&Path)) -> Result<P
             let hint = |diagnostic: Diagnostic, found: &&Found| {
                 diagnostic.hint(format!("blueproof run {}", shell_word(&folder_of(&found.path))))
             };
-            Err(vec![
-                several
-                    .iter()
-                    .take(5)
-                    .fold(ambiguous, hint)
-                    .at(SourceLocation::file(root.display().to_string())),
-            ])
+            let mut error = several.iter().take(NAMED).fold(ambiguous, hint);
+            if several.len() > NAMED {
+                let more = several.len() - NAMED;
+                error = error.hint(format!("and {more} more: `blueproof get blueprints` lists all"));
+            }
+            Err(vec![error.at(SourceLocation::file(root.display().to_string()))])
         }
     }
 }
@@ -228,6 +230,18 @@ mod tests {
     }
 
     #[test]
+    fn of_many_that_are_called_the_same_those_that_are_not_named_are_counted() {
+        let folders = ["1", "2", "3", "4", "5", "6"];
+        let root = checkout(&folders.map(|folder| (folder, "story")));
+        let ambiguous = find(root.path(), "story", &mut |_| {}).expect_err("there are six");
+        let hints = &ambiguous[0].hints;
+        assert_eq!(
+            (hints.len(), hints[5].as_str()),
+            (6, "and 1 more: `blueproof get blueprints` lists all")
+        );
+    }
+
+    #[test]
     fn a_folder_without_a_blueprint_says_what_there_is_instead() {
         let root = checkout(&[("below", "story")]);
         fs::write(root.path().join("my train.ipynb"), "{}").expect("a file");
@@ -235,7 +249,7 @@ mod tests {
         assert_eq!(error.code, Code::NoSuchBlueprint);
         assert_eq!(error.message, "there is no blueprint.yaml in this folder");
         let root = root.path().display();
-        assert_eq!(error.hints[0], format!("blueproof run {root}/below"));
+        assert_eq!(error.hints[0], format!("there is one in {root}/below"));
         assert!(
             error.hints[1].starts_with(&format!("blueproof init '{root}/my train.ipynb', ")),
             "{error:?}"

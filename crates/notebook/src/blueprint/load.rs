@@ -99,7 +99,7 @@ fn no_blueprint_in(folder: &Path) -> Diagnostic {
     let message = format!("there is no {FILE_NAME} in this folder");
     let mut error = not_found(message, folder);
     for found in list(folder, &mut |_| {}).found.iter().take(MOST) {
-        error = error.hint(format!("blueproof run {}", shell_word(&folder_of(&found.path))));
+        error = error.hint(format!("there is one in {}", shell_word(&folder_of(&found.path))));
     }
     let notebooks = notebooks_in(folder);
     for notebook in notebooks.iter().take(MOST) {

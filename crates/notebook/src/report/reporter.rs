@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, path::Path, sync::Arc, time::Duration};
 use async_trait::async_trait;
 use blueproof_core::{
     attempt::{AttemptStage, Checked, Record, RecordKind},
-    domain::{FailureClass, RunId, RunRequest, Source, Verdict},
+    domain::{FailureClass, Priority, RunId, RunRequest, Source, Verdict},
     figures::{Figures, RunUsage, build_seconds, queue_seconds, start_seconds},
     ports::{AttemptOutput, CallError, Interest, OutputError, ReportKind, ReportOutput, Reporter, RunStatus},
     view::{AttemptView, RunView},
@@ -356,6 +356,9 @@ fn bounds(expectation: &Expectation) -> Option<Bounds> {
     }
 }
 
+/// The queue of whoever names none, where nobody applied others.
+const DEFAULT_QUEUE: &str = "local";
+
 /// Returns the command line that asks for the same run, as it can be pasted into a shell.
 fn reproduce(view: &RunView, request: &RunRequest, plan: Option<&Plan>) -> String {
     let (begin, folder) = match &request.job.source {
@@ -376,6 +379,12 @@ fn reproduce(view: &RunView, request: &RunRequest, plan: Option<&Plan>) -> Strin
     let mut command = format!("{begin}blueproof run {}", quoted(&what.display().to_string()));
     if let Some(profile) = &view.subject.profile {
         command.push_str(&format!(" --profile {profile}"));
+    }
+    if view.queue.as_str() != DEFAULT_QUEUE {
+        command.push_str(&format!(" --queue {}", view.queue));
+    }
+    if view.priority != Priority::default() {
+        command.push_str(&format!(" --priority={}", view.priority.0));
     }
     for (name, value) in plan.iter().flat_map(|plan| &plan.parameters) {
         let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
@@ -438,6 +447,27 @@ mod tests {
             .map(|stage| (stage.name.as_str(), stage.took.map(|took| took.as_secs())))
             .collect();
         assert_eq!(told, [("env", Some(3)), ("kernel", Some(2)), ("run", Some(3))]);
+    }
+
+    #[test]
+    fn what_reproduces_a_run_asks_for_its_queue_and_its_priority() {
+        use blueproof_core::{event::Event, policy::Policy, scheduler::Scheduler, testing};
+
+        let command = |queue: &str, priority: i32| {
+            let mut request = testing::request("a", "nano-lm");
+            request.queue = queue.parse().expect("a name");
+            request.priority = Priority(priority);
+            let mut scheduler = Scheduler::new(Policy::local(request.job.driver()));
+            let requested = Event::Requested {
+                request: Box::new(request.clone()),
+            };
+            scheduler.handle(Timestamp::UNIX_EPOCH, requested);
+            let view = scheduler.view(RunId(1)).expect("it was asked for");
+            reproduce(&view, &request, None)
+        };
+        let usual = command("local", 0);
+        assert!(usual.starts_with("blueproof run "), "{usual}");
+        assert_eq!(command("red", -3), format!("{usual} --queue red --priority=-3"));
     }
 
     #[tokio::test]

@@ -3,15 +3,15 @@
 use blueproof_core::{
     action::Action,
     attempt::{CellEnd, Stream},
-    domain::{Bytes, Cpus, Failure, FailureClass, RunId},
+    domain::{Bytes, Cpus, Failure, FailureClass, Resources, RunId},
     event::Event,
     policy::Policy,
     scheduler::Scheduler,
     testing,
-    view::Eviction,
+    view::{Eviction, OutlookView},
 };
 use blueproof_diagnostic::{Code, SourceLocation};
-use blueproof_queue::EvictionReason;
+use blueproof_queue::{EvictionReason, objects::WithinClusterQueue};
 
 use super::*;
 use crate::show::samples::trouble;
@@ -25,6 +25,14 @@ fn two_cores() -> Resources {
         cpu: Cpus::cores(2),
         memory: Bytes(24 << 30),
         ..Resources::default()
+    }
+}
+
+/// Returns what goes without saying on a machine of two cores.
+fn terms() -> Terms {
+    Terms {
+        approval: LocalApproval::Own,
+        queues: Policy::local(two_cores()).default_objects(),
     }
 }
 
@@ -60,7 +68,7 @@ fn texts(stages: &mut Stages) -> Vec<String> {
 
 #[test]
 fn stages_that_nothing_held_up_are_one_line() {
-    let mut stages = Stages::new(two_cores());
+    let mut stages = Stages::new(terms());
     for view in views().iter().chain(&views()) {
         stages.on_view(view, None);
     }
@@ -72,7 +80,7 @@ fn stages_that_nothing_held_up_are_one_line() {
 
 #[test]
 fn each_stage_of_a_run_that_was_held_up_is_a_line_as_soon_as_it_is_passed_and_only_once() {
-    let mut stages = Stages::new(two_cores());
+    let mut stages = Stages::new(terms());
     for mut view in views().into_iter().chain(views()) {
         view.requested_at -= SignedDuration::from_secs(90);
         stages.on_view(&view, None);
@@ -91,7 +99,7 @@ fn each_stage_of_a_run_that_was_held_up_is_a_line_as_soon_as_it_is_passed_and_on
 
 #[test]
 fn a_long_cell_says_where_it_is_and_what_it_prints() {
-    let mut stages = Stages::new(two_cores());
+    let mut stages = Stages::new(terms());
     stages.on_view(&views()[1], None);
     texts(&mut stages);
     let loss = |value| RecordKind::Metric {
@@ -124,7 +132,7 @@ fn a_long_cell_says_where_it_is_and_what_it_prints() {
 
 #[test]
 fn a_metric_that_is_no_number_any_more_ends_in_a_cross_while_it_runs() {
-    let mut stages = Stages::new(two_cores());
+    let mut stages = Stages::new(terms());
     let loss = |value| RecordKind::Metric {
         name: "loss".into(),
         value,
@@ -145,7 +153,7 @@ fn a_metric_that_is_no_number_any_more_ends_in_a_cross_while_it_runs() {
 
 #[test]
 fn while_it_runs_it_is_said_when_it_is_likely_to_end() {
-    let mut stages = Stages::new(two_cores());
+    let mut stages = Stages::new(terms());
     let mut view = views()[1].clone();
     view.state = RunState::Running;
     tell(&mut stages, vec![RecordKind::KernelReady { pid: 1, cells: 2 }]);
@@ -166,7 +174,7 @@ fn while_it_runs_it_is_said_when_it_is_likely_to_end() {
 
 #[test]
 fn a_notice_names_its_cell() {
-    let mut stages = Stages::new(two_cores());
+    let mut stages = Stages::new(terms());
     let diagnostic = Diagnostic::warning(Code::CellRaised, "it exited 1").at(SourceLocation::file("cell 3"));
     tell(&mut stages, vec![RecordKind::Noticed { diagnostic }]);
     assert_eq!(texts(&mut stages), ["  note    ! cell 3: it exited 1"]);
@@ -174,7 +182,7 @@ fn a_notice_names_its_cell() {
 
 #[test]
 fn nothing_that_others_wrote_is_obeyed_in_a_line() {
-    let mut stages = Stages::new(two_cores());
+    let mut stages = Stages::new(terms());
     let diagnostic = Diagnostic::warning(Code::CellRaised, "a\x1b[2J\n::error::b ##[group]");
     tell(&mut stages, vec![RecordKind::Noticed { diagnostic }]);
     assert_eq!(
@@ -185,7 +193,7 @@ fn nothing_that_others_wrote_is_obeyed_in_a_line() {
 
 #[test]
 fn a_run_that_is_looked_at_when_it_is_over_is_told_in_its_order() {
-    let mut stages = Stages::new(two_cores());
+    let mut stages = Stages::new(terms());
     let reserved = &views()[0];
     stages.on_view(reserved, None);
     assert_eq!(stages.attempt(), None, "its place comes first");
@@ -202,7 +210,7 @@ fn a_run_that_is_looked_at_when_it_is_over_is_told_in_its_order() {
 
 #[test]
 fn one_that_has_to_give_way_is_told_for_whom() {
-    let mut stages = Stages::new(two_cores());
+    let mut stages = Stages::new(terms());
     let mut view = views()[1].clone();
     view.attempts[0].eviction = Some(Eviction {
         reason: EvictionReason::InCohortReclamation.into(),
@@ -220,7 +228,7 @@ fn one_that_has_to_give_way_is_told_for_whom() {
 
 #[test]
 fn what_fails_is_told_once_with_its_reason_and_beside_what_goes_on() {
-    let mut stages = Stages::new(two_cores());
+    let mut stages = Stages::new(terms());
     let mut view = views()[0].clone();
     let call = Call::Reserve(view.attempts[0].id);
     let trouble = |times, why| trouble(call, times, why);
@@ -253,7 +261,7 @@ fn what_fails_is_told_once_with_its_reason_and_beside_what_goes_on() {
 
 #[test]
 fn an_attempt_that_gets_no_place_tells_why_before_the_next_one() {
-    let mut stages = Stages::new(two_cores());
+    let mut stages = Stages::new(terms());
     let mut view = views()[0].clone();
     let failure = Failure {
         class: FailureClass::Infrastructure,
@@ -269,7 +277,7 @@ fn an_attempt_that_gets_no_place_tells_why_before_the_next_one() {
 
 #[test]
 fn a_cell_that_failed_marks_the_stage_once_whoever_tells_of_the_end() {
-    let mut stages = Stages::new(two_cores());
+    let mut stages = Stages::new(terms());
     stages.on_view(&views()[1], None);
     texts(&mut stages);
     let took = SignedDuration::from_secs(1);
@@ -294,7 +302,7 @@ fn a_cell_that_failed_marks_the_stage_once_whoever_tells_of_the_end() {
 
 #[test]
 fn a_run_that_was_cut_off_is_not_marked_as_done() {
-    let mut stages = Stages::new(two_cores());
+    let mut stages = Stages::new(terms());
     stages.on_view(&views()[1], None);
     texts(&mut stages);
     let outcome = Box::new(testing::outcome(Verdict::Stopped));
@@ -310,4 +318,81 @@ fn a_run_that_was_cut_off_is_not_marked_as_done() {
     );
     let told = texts(&mut stages);
     assert!(told[0].starts_with("  run     ✗ 0 cells of 2"), "{told:?}");
+}
+
+#[test]
+fn a_run_that_needed_an_approval_says_whose_it_has_be_it_of_whoever_asked() {
+    let required = Terms {
+        approval: LocalApproval::Required,
+        ..terms()
+    };
+    let gate = |mut stages: Stages, seen: &[RunView]| {
+        seen.iter().for_each(|view| stages.on_view(view, None));
+        texts(&mut stages).remove(0)
+    };
+    assert_eq!(
+        gate(Stages::new(required), &views()),
+        "  gate    ✓ approved by ada"
+    );
+
+    // The process that leads may go by another policy than this one: what was seen to wait was approved.
+    let mut waits = views()[0].clone();
+    (waits.state, waits.attempts) = (RunState::AwaitingApproval, vec![]);
+    waits.outlook = Some(Box::new(OutlookView {
+        as_of: at(0),
+        reason: Some(PendingReason::AwaitingApproval { lapsed: None }),
+        position: None,
+        unblocked_by: vec![],
+        estimate: None,
+    }));
+    let seen = [vec![waits], views()].concat();
+    assert_eq!(gate(Stages::new(terms()), &seen), "  gate    ✓ approved by ada");
+}
+
+#[test]
+fn the_quota_is_that_of_the_run_s_queue_and_not_what_the_machine_has() {
+    let mut objects = testing::teams(1, WithinClusterQueue::Never);
+    let mut stages = Stages::new(Terms {
+        queues: objects.clone(),
+        ..terms()
+    });
+    let mut views = views();
+    for view in &mut views {
+        view.queue = "red".parse().expect("a name");
+        stages.on_view(view, None);
+    }
+    let start = texts(&mut stages).remove(0);
+    assert_eq!(
+        start,
+        "  start   ✓ own run of ada · 1 cpu, 1Mi memory of 1 cpu, 1Ti memory · here"
+    );
+    objects.local_queues.clear();
+    let mut stages = Stages::new(Terms {
+        queues: objects,
+        ..terms()
+    });
+    stages.on_view(&views[0], None);
+    stages.on_view(&views[1], None);
+    let start = texts(&mut stages).remove(0);
+    assert_eq!(start, "  start   ✓ own run of ada · 1 cpu, 1Mi memory · here");
+}
+
+#[test]
+fn what_an_earlier_request_came_to_is_not_shown_again() {
+    let before = views().remove(1);
+    let mut stages = Stages::new(terms()).after(before.attempts.last().map(|attempt| attempt.id));
+    stages.on_view(&before, None);
+    assert_eq!((texts(&mut stages), stages.attempt()), (vec![], None));
+
+    let mut again = before.clone();
+    let mut second = before.attempts[0].clone();
+    second.id = before.id.attempt(2);
+    again.attempts.push(second);
+    stages.on_view(&again, None);
+    let lines = texts(&mut stages);
+    assert!(
+        lines.iter().any(|line| line.contains("attempt 2 in queue")),
+        "{lines:?}"
+    );
+    assert_eq!(stages.attempt(), Some(before.id.attempt(2)));
 }

@@ -66,14 +66,55 @@ pub(super) fn changes(then: &[Cell], now: &[Cell]) -> Option<Vec<CellChange>> {
                 (None, None) => CellEdit::Added,
             },
             took: Change {
-                then: same.or(edited).and_then(|before| before.took),
-                now: cell.took,
+                then: same.or(edited).and_then(took),
+                now: took(cell),
             },
         }
     };
     Some(same.into_iter().map(change).collect())
 }
 
+/// Returns how long a cell took that was executed to its end. One that failed or was interrupted says nothing of that.
+fn took(cell: &Cell) -> Option<SignedDuration> {
+    cell.took.filter(|_| cell.end.is_some_and(|end| end.is_good()))
+}
+
 fn code(cells: &[Cell]) -> impl Iterator<Item = &Cell> {
     cells.iter().filter(|cell| cell.kind == CellKind::Code)
+}
+
+#[cfg(test)]
+mod tests {
+    use blueproof_core::attempt::CellEnd;
+
+    use super::*;
+
+    fn cell(end: CellEnd) -> Cell {
+        Cell {
+            position: 1,
+            kind: CellKind::Code,
+            source: "train()".into(),
+            outputs: Vec::new(),
+            end: Some(end),
+            took: Some(SignedDuration::from_secs(40)),
+            gpu: None,
+        }
+    }
+
+    #[test]
+    fn only_cells_that_were_executed_to_their_end_are_compared() {
+        for (then, now, compared) in [
+            (CellEnd::Ok, CellEnd::RaisedAsAllowed, (true, true)),
+            (CellEnd::Ok, CellEnd::Interrupted, (true, false)),
+            (CellEnd::KernelDied, CellEnd::Ok, (false, true)),
+        ] {
+            let changes = changes(&[cell(then)], &[cell(now)]).expect("there are cells");
+            let took = changes[0].took;
+            assert_eq!(
+                (took.then.is_some(), took.now.is_some()),
+                compared,
+                "{then:?} {now:?}"
+            );
+        }
+    }
 }
