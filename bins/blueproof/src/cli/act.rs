@@ -23,7 +23,7 @@ use crate::{
     a third one lets go of it: its agent ends it, and `blueproof wait last` shows how\n  \
     SIGTERM  ends the run at once; a second one lets go of it\n  \
     SIGHUP   leaves the run to itself, as with --detach: the terminal is gone\n  \
-    With `retry` it is the same. `wait` ends alone, and the run goes on.", &Exit::OF_RUNS)
+    With `retry` it is the same. `wait` and `cancel` only stop waiting.", &Exit::OF_RUNS)
 )]
 pub(crate) struct Run {
     /// The name of a blueprint in this checkout, or the path of a blueprint, its folder, or a notebook
