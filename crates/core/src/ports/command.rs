@@ -216,6 +216,15 @@ impl Command {
 }
 
 impl Command {
+    /// Returns whether its key is [valid](RequestKey::is_valid), and that of the command that an approval says to have come by.
+    pub fn has_valid_keys(&self) -> bool {
+        let mut keys = vec![self.key()];
+        if let Command::Approve { approval, .. } = self {
+            keys.extend(&approval.via);
+        }
+        keys.into_iter().all(RequestKey::is_valid)
+    }
+
     /// Returns the same command by whoever it is in truth by, which `actor` returns for whom it says itself to be by. News from
     /// outside are by nobody.
     pub fn by(mut self, actor: impl Fn(Actor) -> Actor) -> Self {

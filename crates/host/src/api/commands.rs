@@ -50,7 +50,7 @@ pub(super) async fn submit(
     extract::Json(command): extract::Json<Command>,
 ) -> Result<(StatusCode, Json<StoredCommand>), ApiError> {
     caller.check(needed(&command))?;
-    if !command.key().is_valid() {
+    if !command.has_valid_keys() {
         let why = format!("a key has 1 to {} characters", RequestKey::LONGEST);
         return Err(ApiError::malformed(StatusCode::BAD_REQUEST, &why));
     }
