@@ -164,9 +164,7 @@ impl Tokens {
             is_owner: false,
         }))
     }
-}
 
-impl Tokens {
     /// Logs why no token counts, once for each reason: what a file has in it is not for those who ask.
     fn unusable(&self, problem: &Diagnostic) -> ApiError {
         let mut logged = self.logged.lock().unwrap_or_else(PoisonError::into_inner);
