@@ -26,6 +26,7 @@ use blueproof_core::{
 use blueproof_diagnostic::{Code, Diagnostic};
 use blueproof_host::{Host, Target, until_taken_up};
 use blueproof_machine::{LocalPolicy, Machine, MachineConfig};
+use blueproof_queue::objects::Objects;
 use jiff::Timestamp;
 use nix::unistd::{Uid, User};
 
@@ -83,6 +84,12 @@ impl Session {
     /// Returns what is in force while this process leads, or on the server.
     pub(crate) fn policy(&self) -> &Policy {
         &self.policy
+    }
+
+    /// Returns the queues in force: those that an admin applied, else the default ones.
+    pub(crate) async fn queues(&self) -> Result<Objects, Problem> {
+        let applied = self.store.applied_quota().await?;
+        Ok(applied.unwrap_or_else(|| self.policy.default_objects()))
     }
 
     /// Returns what attempts leave.

@@ -56,8 +56,7 @@ pub(crate) async fn run(session: &Session, draft: RunRequest, arguments: &Run) -
     if let Backend::Server(client) = &session.store {
         check_shares_folders(client.address())?;
     }
-    let applied = session.store.applied_quota().await?;
-    let objects = applied.unwrap_or_else(|| session.policy().default_objects());
+    let objects = session.queues().await?;
     let request = RunRequest {
         queue: queue(&objects, arguments.queue.as_deref())?,
         priority: priority(&objects, &arguments.priority)?,

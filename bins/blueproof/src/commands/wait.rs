@@ -142,8 +142,7 @@ pub(crate) async fn retry(session: &Session, arguments: &Retry) -> Result<Exit, 
         );
         return Ok(Exit::Pending);
     }
-    let applied = session.store.applied_quota().await?;
-    let objects = applied.unwrap_or_else(|| session.policy().default_objects());
+    let objects = session.queues().await?;
     if !objects.local_queues.contains_key(before.queue.as_str()) {
         return Err(no_such_queue(&objects, before.queue.as_str()));
     }

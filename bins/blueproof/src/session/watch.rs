@@ -44,11 +44,9 @@ impl<'a> Watch<'a> {
         target: &'a Target,
         earlier: Option<AttemptId>,
     ) -> Result<Self, Problem> {
-        let policy = session.policy();
-        let applied = session.store.applied_quota().await?;
         let terms = Terms {
-            approval: policy.gate.local,
-            queues: applied.unwrap_or_else(|| policy.default_objects()),
+            approval: session.policy().gate.local,
+            queues: session.queues().await?,
         };
         Ok(Self {
             session,
