@@ -68,6 +68,19 @@ fn a_commit_that_was_not_approved_is_not_run() {
 }
 
 #[test]
+fn a_folder_is_not_run_in_place_of_the_commit_that_was_approved() {
+    let (root, source) = repository();
+    let head = Head::Commit(git(root.path(), &["rev-parse", "HEAD"]));
+    let folder = Source::Folder(root.path().join(source.folder));
+    let failure = Attempt::of(&["print(1)"]).source(folder, head).fails();
+    assert_eq!(
+        (failure.class, failure.diagnostic.code),
+        (FailureClass::Config, Code::HeadChanged)
+    );
+    assert!(failure.diagnostic.message.contains("names a folder"), "{failure:?}");
+}
+
+#[test]
 fn a_commit_that_cannot_be_had_fails_before_anything_runs() {
     let (_root, source) = repository();
     let commit = "1".repeat(40);

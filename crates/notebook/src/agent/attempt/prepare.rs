@@ -72,9 +72,10 @@ impl Attempt<'_> {
 
     /// Returns the folder whose content is to be run. A commit is fetched.
     async fn source_folder(&mut self) -> Step<PathBuf> {
-        let git = match &self.spec.source {
-            Source::Folder(folder) => return Ok(folder.clone()),
-            Source::Git(git) => git.clone(),
+        let git = match (&self.spec.source, &self.spec.head) {
+            (Source::Folder(folder), Head::Snapshot(_)) => return Ok(folder.clone()),
+            (Source::Folder(folder), Head::Commit(_)) => return Err(config(not_a_commit(folder))),
+            (Source::Git(git), _) => git.clone(),
         };
         if !self.spec.source.may_be_of(&self.spec.head) {
             let message = format!("{} was approved, and not {}", self.spec.head, git.commit);
@@ -128,7 +129,7 @@ impl Attempt<'_> {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(halt_disk(&error)),
             Ok(()) | Err(_) => {}
         }
-        // What was approved is what runs: a folder may have changed since, a commit cannot.
+        // What was approved is what runs: a folder may have changed since, what git fetched as a commit cannot.
         if matches!(self.spec.head, Head::Snapshot(_)) && head != self.spec.head {
             let changed = Diagnostic::error(
                 Code::HeadChanged,
@@ -188,6 +189,14 @@ impl Attempt<'_> {
             }
         }
     }
+}
+
+/// Returns what is wrong with a folder in place of a commit: nothing tells which files a commit has but git.
+fn not_a_commit(folder: &Path) -> Diagnostic {
+    let message = "a commit was approved, and the run names a folder, which may hold anything";
+    Diagnostic::error(Code::HeadChanged, message)
+        .at(SourceLocation::file(folder.display().to_string()))
+        .hint("ask for the run of a commit with `git` as its source")
 }
 
 fn fetch_too_long() -> Halt {
