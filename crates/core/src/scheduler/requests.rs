@@ -66,7 +66,11 @@ impl Scheduler {
                 return self.refuse(id, too_much(&request.job, quota));
             }
         }
-        if self.gate.is_stale(&request.subject) || self.at_other_heads(id).any(|other| other > id) {
+        if self.gate.is_stale(&request.subject)
+            || self
+                .at_other_heads(id)
+                .any(|other| other > id && self.supersedes(other, id))
+        {
             return self.end(id, Ending::Superseded, None);
         }
         self.supersede_older(id);
@@ -109,10 +113,22 @@ impl Scheduler {
         })
     }
 
-    /// Ends whatever is older than a run of the same pull request and blueprint and at another head, so that of each only
+    /// Returns whether a request for another head says that the earlier one is out of date: whoever made that one may say so, and
+    /// whoever may approve. Anybody else who may ask for runs would end what others wait for.
+    fn supersedes(&self, newer: RunId, older: RunId) -> bool {
+        let (newer, older) = (&self.runs[&newer].request, &self.runs[&older].request);
+        let by = &newer.requested_by;
+        let repository = &newer.subject.repository;
+        *by == older.requested_by || self.gate.is_entitled(by, repository) || self.gate.owns(by, repository)
+    }
+
+    /// Ends whatever is older than a run of the same pull request and blueprint and at another head, so that of each requester only
     /// the newest is active. Where a push was told of, it has done so already.
     fn supersede_older(&mut self, id: RunId) {
-        let older: Vec<RunId> = self.at_other_heads(id).filter(|other| *other < id).collect();
+        let older: Vec<RunId> = self
+            .at_other_heads(id)
+            .filter(|other| *other < id && self.supersedes(id, *other))
+            .collect();
         for other in older {
             self.stop(other, StopMode::Terminate, StopReason::Synchronized);
         }
